@@ -1,0 +1,25 @@
+"""The exceptions of fastgraph. Each says what, where (file, node, operator), and the next step."""
+
+
+class FastgraphError(Exception):
+    """Base of everything that fastgraph raises on purpose."""
+
+
+class ModelError(FastgraphError):
+    """The model file is broken, incomplete, or says something that its format does not allow."""
+
+
+class UnsupportedError(FastgraphError):
+    """The model is valid but uses something that fastgraph does not have."""
+
+
+class InputError(FastgraphError, ValueError):
+    """What was fed to a model does not fit its inputs."""
+
+
+class GraphError(FastgraphError):
+    """A graph broke one of its invariants: a defect in a pass or a frontend."""
+
+
+class PlanError(FastgraphError):
+    """A memory plan broke one of its invariants: a defect in the planner."""

@@ -1,0 +1,39 @@
+"""The graph's invariants, checked after every pass."""
+
+from __future__ import annotations
+
+from ..errors import GraphError
+from .graph import Graph, Value, captured, subgraphs
+
+
+def check(graph: Graph, stage: str = "", outer: frozenset[Value] = frozenset()) -> None:
+    """GraphError when a value is read before it is made, made twice, or a constant disagrees with its type."""
+    known: set[Value] = set(graph.inputs) | outer
+    made: set[Value] = set(graph.inputs)
+
+    def fail(where: object, what: str) -> None:
+        raise GraphError(f"{graph.source or graph.name}: after {stage or 'import'}: {where}: {what}")
+
+    def readable(where: object, value: Value) -> None:
+        if value.data is None and value not in known:
+            fail(where, f"{value!r} is read before it is made")
+        if value.data is not None and value.type.shape != value.data.shape:
+            fail(where, f"{value!r} is a constant of shape {value.data.shape} but its type says {value.type}")
+
+    for node in graph.nodes:
+        for value in node.inputs:
+            if value is not None:
+                readable(node, value)
+        for inner in subgraphs(node):
+            for value in captured(inner):
+                readable(node, value)
+            check(inner, stage, frozenset(known))
+        for value in node.outputs:
+            if value in made:
+                fail(node, f"{value!r} is made twice")
+            if value.data is not None:
+                fail(node, f"{value!r} is a constant and made by a node")
+            made.add(value)
+            known.add(value)
+    for value in graph.outputs:
+        readable("outputs", value)

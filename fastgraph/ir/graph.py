@@ -1,0 +1,171 @@
+"""The graph: values and the nodes that make them, in an order in which they can run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .types import UNKNOWN, TensorType
+
+
+@dataclass(eq=False)
+class Value:
+    """One tensor of a graph. `data` holds the array of a constant and is None for everything else."""
+
+    name: str
+    type: TensorType = UNKNOWN
+    data: np.ndarray | None = None
+
+    @staticmethod
+    def constant(name: str, data: Any) -> Value:
+        array = np.asarray(data)
+        return Value(name, TensorType.of(array), array)
+
+    def __repr__(self) -> str:
+        return f"%{self.name}"
+
+
+@dataclass(eq=False)
+class Node:
+    """One operator. An absent optional input is None. Attributes may hold a `Graph` (control flow)."""
+
+    op: str
+    inputs: list[Value | None]
+    outputs: list[Value]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def x(self) -> Value:
+        """The first input."""
+        value = self.inputs[0]
+        assert value is not None
+        return value
+
+    @property
+    def out(self) -> Value:
+        """The first output."""
+        return self.outputs[0]
+
+    def const(self, index: int) -> np.ndarray | None:
+        """The array of input `index` when it is present and constant, else None."""
+        value = self.inputs[index] if index < len(self.inputs) else None
+        return None if value is None else value.data
+
+    def has(self, index: int) -> bool:
+        """Whether input `index` is present."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def __str__(self) -> str:
+        from .text import node_text
+
+        return node_text(self)
+
+
+@dataclass(eq=False)
+class Graph:
+    """Inputs, outputs and nodes in topological order. `source` names the file it came from, for messages."""
+
+    name: str = ""
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    source: str = ""
+
+    def __str__(self) -> str:
+        from .text import graph_text
+
+        return graph_text(self)
+
+    def uses(self) -> dict[Value, list[Node]]:
+        """For every value, the nodes that read it (once per node). Graph outputs are not uses."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in dict.fromkeys(v for v in read_by(node)):
+                found.setdefault(value, []).append(node)
+        return found
+
+    def producers(self) -> dict[Value, Node]:
+        """For every value that a node makes, that node."""
+        return {value: node for node in self.nodes for value in node.outputs}
+
+    def constants(self) -> list[Value]:
+        """Constants that nodes read or the graph gives, in order of first use."""
+        reads = [v for node in self.nodes for v in node.inputs if v is not None]
+        return list(dict.fromkeys(v for v in [*reads, *self.outputs] if v.data is not None))
+
+    def replace(self, old: Value, new: Value) -> None:
+        """Let every reader of `old`, and the graph's outputs, read `new`."""
+        for node in self.nodes:
+            if old in node.inputs:
+                node.inputs = [new if v is old else v for v in node.inputs]
+            for inner in subgraphs(node):
+                inner.replace(old, new)
+        self.outputs = [new if v is old else v for v in self.outputs]
+
+    def prune(self) -> int:
+        """Drop nodes whose outputs nobody reads; the number dropped."""
+        live: set[Value] = set(self.outputs)
+        kept: list[Node] = []
+        for node in reversed(self.nodes):
+            if live.intersection(node.outputs):
+                live.update(read_by(node))
+                kept.append(node)
+        dropped = len(self.nodes) - len(kept)
+        self.nodes = kept[::-1]
+        return dropped
+
+
+def subgraphs(node: Node) -> Iterator[Graph]:
+    """The graphs that a control-flow node holds in its attributes."""
+    for attr in node.attrs.values():
+        for item in attr if isinstance(attr, list | tuple) else (attr,):
+            if isinstance(item, Graph):
+                yield item
+
+
+def captured(graph: Graph) -> list[Value]:
+    """Values of the outer scope that a sub-graph reads (constants excepted), in order of first use."""
+    own: set[Value] = set(graph.inputs)
+    own.update(v for node in graph.nodes for v in node.outputs)
+    reads = [v for node in graph.nodes for v in read_by(node)] + graph.outputs
+    return list(dict.fromkeys(v for v in reads if v not in own and v.data is None))
+
+
+def read_by(node: Node) -> Iterable[Value]:
+    """What a node reads: its inputs, and what its sub-graphs read from around it."""
+    yield from (v for v in node.inputs if v is not None)
+    for inner in subgraphs(node):
+        yield from captured(inner)
+
+
+def copy(graph: Graph) -> Graph:
+    """A deep copy that shares the constants' arrays. Values of outer scopes stay what they are."""
+    return _copy(graph, {})
+
+
+def _copy(graph: Graph, seen: dict[Value, Value]) -> Graph:
+    def twin(value: Value, own: bool = False) -> Value:
+        if value not in seen:
+            if not own and value.data is None:
+                return value
+            seen[value] = Value(value.name, value.type, value.data)
+        return seen[value]
+
+    def attr(item: Any) -> Any:
+        if isinstance(item, Graph):
+            return _copy(item, seen)
+        if isinstance(item, list | tuple) and any(isinstance(x, Graph) for x in item):
+            return type(item)(attr(x) for x in item)
+        return item
+
+    inputs = [twin(v, own=True) for v in graph.inputs]
+    nodes = []
+    for node in graph.nodes:
+        reads = [None if v is None else twin(v) for v in node.inputs]
+        attrs = {key: attr(item) for key, item in node.attrs.items()}
+        nodes.append(Node(node.op, reads, [twin(v, own=True) for v in node.outputs], attrs, node.name))
+    return Graph(graph.name, inputs, [twin(v) for v in graph.outputs], nodes, graph.source)

@@ -1,0 +1,75 @@
+"""What is known of a value before it exists: element type, shape, quantisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+Dim = int | str | None
+"""A known extent, a named symbol, or nothing known."""
+
+Shape = tuple[Dim, ...]
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """real = scale * (stored - zero_point), per tensor or along `axis`."""
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    axis: int | None = None
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Element type, shape (None: rank unknown) and quantisation of a value.
+
+    `dtype` None stands for a value that is not a tensor (a sequence, an optional); such values never get memory.
+    """
+
+    dtype: np.dtype | None
+    shape: Shape | None = None
+    quant: Quantization | None = None
+
+    @staticmethod
+    def of(array: Any) -> TensorType:
+        """The type of a concrete array."""
+        return TensorType(array.dtype, tuple(array.shape))
+
+    @property
+    def concrete(self) -> bool:
+        """Whether every extent is a number and the element type is known."""
+        return self.dtype is not None and self.shape is not None and all(type(d) is int for d in self.shape)
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The shape of a concrete type; AssertionError otherwise."""
+        assert self.concrete, f"{self} is not concrete"
+        return self.shape  # type: ignore[return-value]
+
+    @property
+    def size(self) -> int:
+        """Number of elements of a concrete type."""
+        count = 1
+        for d in self.dims:
+            count *= d
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a concrete type, stored densely."""
+        assert self.dtype is not None
+        return self.size * self.dtype.itemsize
+
+    def with_shape(self, shape: Shape | None) -> TensorType:
+        return replace(self, shape=shape)
+
+    def __str__(self) -> str:
+        dims = "*" if self.shape is None else ",".join("?" if d is None else str(d) for d in self.shape)
+        quant = "" if self.quant is None else " quantized"
+        return f"{self.dtype}[{dims}]{quant}"
+
+
+UNKNOWN = TensorType(None, None)

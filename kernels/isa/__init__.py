@@ -1,0 +1,1 @@
+"""Instruction sets: tiers, vector emission, and the vector mathematics that every kernel shares."""

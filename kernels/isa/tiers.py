@@ -1,0 +1,72 @@
+"""ISA tiers: which vector instructions a kernel may use, chosen from CPU flags and never from a CPU's name."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True)
+class Tier:
+    """One row of instruction sets.
+
+    `lanes` is the number of f32 in a vector, `registers` the number of vector registers, `needs` the CPU flags
+    (LLVM's names) without which it can't run, `cpu` what LLVM schedules for.
+    """
+
+    name: str
+    lanes: int
+    registers: int
+    needs: tuple[str, ...]
+    cpu: str
+    fma: bool
+
+    @property
+    def features(self) -> str:
+        """LLVM's feature string for this tier; wide vectors stay wide."""
+        extra = ("-prefer-256-bit",) if self.lanes == 16 else ()
+        return ",".join([*(f"+{flag}" for flag in self.needs), *extra])
+
+
+_AVX2 = ("avx", "avx2", "fma", "bmi", "bmi2", "f16c", "lzcnt", "movbe", "popcnt", "sse4.2")
+_AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+
+# Narrowest first: a tier is usable when this CPU has all that it needs.
+TIERS: tuple[Tier, ...] = (
+    Tier("generic", lanes=4, registers=16, needs=(), cpu="", fma=False),
+    Tier("avx2", lanes=8, registers=16, needs=_AVX2, cpu="x86-64-v3", fma=True),
+    Tier("avx512", lanes=16, registers=32, needs=_AVX512, cpu="x86-64-v4", fma=True),
+)
+BY_NAME = {tier.name: tier for tier in TIERS}
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """The flags of the CPU this process runs on, in LLVM's names."""
+    import llvmlite.binding as llvm
+
+    try:
+        return frozenset(flag for flag, on in llvm.get_host_cpu_features().items() if on)
+    except RuntimeError:
+        return frozenset()
+
+
+def usable(flags: frozenset[str] | None = None) -> tuple[Tier, ...]:
+    """The tiers that a CPU with these flags can run, narrowest first."""
+    flags = cpu_flags() if flags is None else flags
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return TIERS[:1]
+    return tuple(tier for tier in TIERS if flags.issuperset(tier.needs))
+
+
+def choose(name: str | None = None) -> Tier:
+    """The widest usable tier, or the tier called `name`; ValueError when there is none of that name here."""
+    tiers = usable()
+    if name is None:
+        return tiers[-1]
+    for tier in tiers:
+        if tier.name == name:
+            return tier
+    known = ", ".join(tier.name for tier in tiers)
+    raise ValueError(f"isa={name!r} can't run on this CPU: choose one of {known}, or None for the widest")

@@ -1,0 +1,1 @@
+"""The formats of the outside world, as schema files."""
