@@ -1,0 +1,219 @@
+"""One form for each thing: no identities, reshapes and transposes in their simplest form, products as dense layers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir import Graph, Node, TensorType, Value
+from ..ops.window import resolve_pads
+from .rewrite import Sweep, constant, sweep
+
+RESHAPES = frozenset({"reshape", "flatten", "squeeze", "unsqueeze"})
+SPATIAL = frozenset({"conv", "conv_transpose", "max_pool", "average_pool", "lp_pool"})
+
+
+def canonicalise(graph: Graph) -> None:
+    """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below."""
+    sweep(graph, identity, one_input, variadic, transpose, reshape, gemm, matmul, batch_norm, explicit_pads)
+
+
+def identity(state: Sweep, node: Node) -> bool:
+    """Drop what changes nothing."""
+    if not node.inputs or node.inputs[0] is None or len(node.outputs) != 1:
+        return False
+    x, out = node.x, node.out
+    same = x.type.concrete and x.type.dims == out.type.shape and x.type.dtype == out.type.dtype
+    match node.op:
+        case "identity":
+            gone = True
+        case "cast" | "expand" | "tile" | "slice":
+            gone = same and (node.op != "slice" or _forward(node))
+        case "pad":
+            pads = node.const(1)
+            gone = same and pads is not None and not np.any(pads)
+        case "dropout":
+            training = node.const(2)
+            gone = not node.has(2) or (training is not None and not np.any(training))
+        case _:
+            gone = False
+    if gone:
+        state.replace(out, x)
+    return gone
+
+
+def _forward(node: Node) -> bool:
+    steps = node.const(4)
+    return not node.has(4) or (steps is not None and bool(np.all(steps > 0)))
+
+
+def one_input(state: Sweep, node: Node) -> bool:
+    """Concat, sum, mean, min, max of a single input are that input."""
+    if node.op in ("concat", "sum", "mean", "min", "max") and len(node.inputs) == 1:
+        state.replace(node.out, node.x)
+        return True
+    return False
+
+
+def variadic(state: Sweep, node: Node) -> bool:
+    """sum, mean, min, max of several inputs become binary steps, in order."""
+    step = {"sum": "add", "mean": "add", "min": "min", "max": "max"}.get(node.op)
+    if step is None or len(node.inputs) < 2 or not node.out.type.concrete:
+        return False
+    if node.op in ("min", "max") and len(node.inputs) == 2:
+        return False
+    total = node.x
+    for value in node.inputs[1:]:
+        assert value is not None
+        dims = np.broadcast_shapes(total.type.dims, value.type.dims)
+        total = state.add(step, [total, value], TensorType(node.out.type.dtype, dims), node)
+    if node.op == "mean":
+        share = np.array(1 / len(node.inputs), node.out.type.dtype)
+        total = state.add("mul", [total, constant(node.out, share)], node.out.type, node)
+    state.replace(node.out, total)
+    return True
+
+
+def permutation(node: Node) -> tuple[int, ...]:
+    """The permutation of a transpose whose rank is known, as numbers."""
+    rank = len(node.x.type.dims)
+    perm = node.attrs.get("perm")
+    if perm is None:
+        return tuple(range(rank))[::-1]
+    if perm == "to_last":
+        return (0, *range(2, rank), 1)
+    if perm == "to_first":
+        return (0, rank - 1, *range(1, rank - 1))
+    return tuple(int(p) % rank for p in perm)
+
+
+def only_moves_ones(dims: tuple[int, ...], perm: tuple[int, ...]) -> bool:
+    """Whether a transpose keeps the order of the data, because it moves extents of 1 only."""
+    kept = [p for p in perm if dims[p] != 1]
+    return kept == sorted(kept)
+
+
+def transpose(state: Sweep, node: Node) -> bool:
+    """Compose transposes; one that moves no data is a reshape, or nothing."""
+    if node.op != "transpose" or not node.x.type.concrete:
+        return False
+    x, perm = node.x, permutation(node)
+    before = state.maker.get(x)
+    if before is not None and before.op == "transpose":
+        first = permutation(before)
+        perm, x = tuple(first[p] for p in perm), before.x
+    if x.data is not None:
+        state.replace(node.out, constant(node.out, np.ascontiguousarray(x.data.transpose(perm))))
+    elif perm == tuple(range(len(perm))):
+        state.replace(node.out, x)
+    elif only_moves_ones(x.type.dims, perm):
+        _as_reshape(state, node, x)
+    else:
+        state.replace(node.out, state.add("transpose", [x], node.out.type, node, perm=perm))
+    return True
+
+
+def reshape(state: Sweep, node: Node) -> bool:
+    """Every reshape has a constant shape and no reshape before it; one that changes nothing is dropped."""
+    if node.op not in RESHAPES or not node.x.type.concrete or not node.out.type.concrete:
+        return False
+    _as_reshape(state, node, node.x)
+    return True
+
+
+def _as_reshape(state: Sweep, node: Node, x: Value) -> None:
+    before = state.maker.get(x)
+    if before is not None and before.op == "reshape":
+        x = before.x
+    if x.data is not None:
+        state.replace(node.out, constant(node.out, x.data.reshape(node.out.type.dims)))
+    elif x.type.shape == node.out.type.shape:
+        state.replace(node.out, x)
+    else:
+        shape = constant(node.out, np.array(node.out.type.dims, np.int64), "shape")
+        state.replace(node.out, state.add("reshape", [x, shape], node.out.type, node, allowzero=1))
+
+
+def gemm(state: Sweep, node: Node) -> bool:
+    """alpha * A' B' + beta * C as matmul, mul and add, with constants folded."""
+    if node.op != "gemm" or not node.out.type.concrete:
+        return False
+    a, b, c = (node.inputs + [None])[:3]
+    assert a is not None and b is not None
+    alpha, beta = node.attrs.get("alpha", 1.0), node.attrs.get("beta", 1.0)
+    a = _turned(state, node, a) if node.attrs.get("trans_a") else a
+    b = _turned(state, node, b) if node.attrs.get("trans_b") else b
+    if b.data is not None and alpha != 1.0:
+        b, alpha = constant(b, (b.data * np.asarray(alpha, b.data.dtype))), 1.0
+    product = Node("matmul", [a, b], [Value(f"{node.out.name}.matmul", node.out.type)], {}, node.name)
+    if not matmul(state, product):
+        state.write(product)
+    out = state.current(product.out)
+    out = _scaled(state, node, out, alpha)
+    if c is not None and beta != 0:
+        out = state.add("add", [out, _scaled(state, node, c, beta)], node.out.type, node)
+    state.replace(node.out, out)
+    return True
+
+
+def _turned(state: Sweep, node: Node, value: Value) -> Value:
+    if value.data is not None:
+        return constant(value, np.ascontiguousarray(value.data.T), "turned")
+    rows, columns = value.type.dims
+    return state.add("transpose", [value], value.type.with_shape((columns, rows)), node, perm=(1, 0))
+
+
+def _scaled(state: Sweep, node: Node, value: Value, factor: float) -> Value:
+    if factor == 1.0:
+        return value
+    number = np.asarray(factor, value.type.dtype)
+    if value.data is not None:
+        return constant(value, value.data * number)
+    return state.add("mul", [value, constant(node.out, number, "factor")], value.type, node)
+
+
+def matmul(state: Sweep, node: Node) -> bool:
+    """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]."""
+    if node.op != "matmul" or not node.out.type.concrete or len(node.inputs) != 2:
+        return False
+    a, b = node.inputs
+    assert a is not None and b is not None
+    if b.data is None or b.data.ndim != 2 or a.data is not None or len(a.type.dims) < 2 or a.type.dtype != np.float32:
+        return False
+    weights = constant(b, b.data.T, "OI")
+    state.replace(node.out, state.add("dense", [a, weights, None], node.out.type, node))
+    return True
+
+
+def batch_norm(state: Sweep, node: Node) -> bool:
+    """Inference batch normalisation with constant statistics is x * scale + shift per channel (channels last)."""
+    if node.op != "batch_normalization" or node.attrs.get("training_mode") or len(node.outputs) != 1:
+        return False
+    scale, bias, mean, var = (node.const(i) for i in range(1, 5))
+    if scale is None or bias is None or mean is None or var is None or not node.x.type.concrete:
+        return False
+    dtype = node.out.type.dtype
+    factor = scale.astype(np.float64) / np.sqrt(var.astype(np.float64) + node.attrs.get("epsilon", 1e-5))
+    shift = bias - mean * factor
+    scaled = state.add("mul", [node.x, constant(node.out, factor.astype(dtype), "scale")], node.out.type, node)
+    shifted = state.add("add", [scaled, constant(node.out, shift.astype(dtype), "shift")], node.out.type, node)
+    state.replace(node.out, shifted)
+    return True
+
+
+def explicit_pads(state: Sweep, node: Node) -> bool:
+    """SAME and VALID become numbers once the image's size is known."""
+    if node.op not in SPATIAL or node.op == "conv_transpose" or node.attrs.get("auto_pad", "NOTSET") == "NOTSET":
+        return False
+    if not node.x.type.concrete:
+        return False
+    kernel = node.attrs.get("kernel_shape")
+    if kernel is None:
+        weights = node.inputs[1]
+        assert weights is not None
+        kernel = weights.type.dims[1:-1]
+    spatial = node.x.type.dims[1:-1]
+    begin, end = resolve_pads(
+        spatial, kernel, node.attrs["strides"], node.attrs["dilations"], node.attrs["auto_pad"], node.attrs["pads"]
+    )
+    node.attrs = {**node.attrs, "auto_pad": "NOTSET", "pads": (*begin, *end)}
+    return False

@@ -1,0 +1,256 @@
+"""Take constants, padding and elementwise work into the operators that make the values.
+
+After `fuse`, elementwise work stands in `chain` attributes (see kernels/chain.py for their form): value 0 is what the
+operator computes, values 1.. are the node's inputs from `EXTRAS_AT[op]` on. A chain of its own is a `fused` node, whose
+values are its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir import Graph, Node, Value
+from .rewrite import Sweep, constant, sweep
+
+Operand = Value | float
+Chain = tuple[tuple[Any, ...], ...]
+
+EXTRAS_AT = {
+    "conv": 3, "conv_transpose": 3, "dense": 3, "max_pool": 1, "average_pool": 1, "reduce_mean": 2, "reduce_max": 2,
+    "matmul": 2, "fused": 0,
+}  # fmt: skip
+"""Operators that can end in a chain, and where the chain's further inputs begin."""
+
+
+def _plain(step: str, *names: str) -> Callable[[Node], tuple[Any, ...] | None]:
+    """An operator whose step has the same inputs, followed by these attributes as numbers."""
+    return lambda node: (step, *node.inputs, *(float(node.attrs[n]) for n in names))
+
+
+def _clip(node: Node) -> tuple[Any, ...] | None:
+    low, high = node.const(1), node.const(2)
+    if (node.has(1) and low is None) or (node.has(2) and high is None):
+        return None
+    bound = [float(-np.inf) if low is None else float(low.item()), float(np.inf) if high is None else float(high.item())]
+    return ("clip", node.x, *bound) if any(map(np.isfinite, bound)) else None
+
+
+def _pow(node: Node) -> tuple[Any, ...] | None:
+    exponent = node.const(1)
+    if exponent is not None and exponent.size == 1:
+        match float(exponent.item()):
+            case 2.0:
+                return ("mul", node.x, node.x)
+            case 0.5:
+                return ("sqrt", node.x)
+            case -1.0:
+                return ("reciprocal", node.x)
+            case 1.0:
+                return ("mul", node.x, 1.0)
+    return ("pow", *node.inputs)
+
+
+def _gelu(node: Node) -> tuple[Any, ...] | None:
+    return ("gelu_tanh" if node.attrs.get("approximate") == "tanh" else "gelu", node.x)
+
+
+def _min_max(step: str) -> Callable[[Node], tuple[Any, ...] | None]:
+    return lambda node: (step, *node.inputs) if len(node.inputs) == 2 else None
+
+
+ELEMENTWISE: dict[str, Callable[[Node], tuple[Any, ...] | None]] = {
+    **{name: _plain(name) for name in (
+        "add", "sub", "mul", "div", "relu", "prelu", "abs", "neg", "floor", "ceil", "round", "sqrt", "reciprocal",
+        "exp", "log", "erf", "tanh", "sigmoid", "sin", "cos", "hard_swish", "mish", "softplus", "softsign", "sign")},
+    "min": _min_max("min"), "max": _min_max("max"), "pow": _pow, "clip": _clip, "gelu": _gelu,
+    "leaky_relu": _plain("leaky_relu", "alpha"), "elu": _plain("elu", "alpha"),
+    "selu": _plain("selu", "alpha", "gamma"), "celu": _plain("celu", "alpha"),
+    "thresholded_relu": _plain("thresholded_relu", "alpha"),
+    "hard_sigmoid": _plain("hard_sigmoid", "alpha", "beta"), "swish": _plain("swish", "alpha"),
+}  # fmt: skip
+"""Operator -> the step it is in a chain (name, then inputs and numbers), or None when this node is not one."""
+
+
+def fuse(graph: Graph) -> None:
+    """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
+    sweep(graph, fold_pad)
+    sweep(graph, fold_affine)
+    sweep(graph, as_chain)
+
+
+# -- constants into weights
+
+
+def fold_pad(state: Sweep, node: Node) -> bool:
+    """A constant zero pad of the image before a convolution is the convolution's own padding."""
+    pad = state.sole_maker(node.inputs[0]) if node.op == "conv" else None
+    if pad is None or pad.op != "pad" or pad.attrs.get("mode", "constant") != "constant":
+        return False
+    pads, value = pad.const(1), pad.const(2)
+    if pads is None or pad.has(3) or (pad.has(2) and (value is None or np.any(value))):
+        return False
+    both = pads.reshape(2, -1)
+    if np.any(both < 0) or np.any(both[:, [0, -1]]):
+        return False
+    inner = tuple(int(p) for p in (both[:, 1:-1].ravel() + np.array(node.attrs["pads"])))
+    state.drop(pad)
+    fused = Node("conv", [pad.x, *node.inputs[1:]], node.outputs, {**node.attrs, "pads": inner}, node.name)
+    state.write(fused)
+    return True
+
+
+def fold_affine(state: Sweep, node: Node) -> bool:
+    """A constant factor or summand per channel goes into the weights or the bias of the layer before it."""
+    if node.op not in ("mul", "add", "sub", "div") or len(node.inputs) != 2:
+        return False
+    x, c = node.inputs
+    if x is not None and x.data is not None and node.op in ("mul", "add"):
+        x, c = c, x
+    layer = state.sole_maker(x)
+    if c is None or c.data is None or layer is None or layer.op not in ("conv", "dense", "conv_transpose"):
+        return False
+    per_channel = _per_channel(c.data, layer.out)
+    w, b = layer.inputs[1], (layer.inputs[2] if len(layer.inputs) > 2 else None)
+    if per_channel is None or w is None or w.data is None or (b is not None and b.data is None):
+        return False
+    if node.out.type != layer.out.type or "chain" in layer.attrs:
+        return False
+    weights, bias = w.data, np.zeros(w.data.shape[0], w.data.dtype) if b is None else b.data
+    assert bias is not None
+    if node.op in ("mul", "div"):
+        factor = per_channel if node.op == "mul" else 1 / per_channel.astype(np.float64)
+        weights = (weights * factor.reshape(-1, *[1] * (weights.ndim - 1))).astype(weights.dtype)
+        bias = (bias * factor).astype(weights.dtype)
+    else:
+        bias = bias + per_channel if node.op == "add" else bias - per_channel
+    state.drop(layer)
+    inputs = [layer.x, constant(w, weights), constant(node.out, bias, "bias")]
+    state.write(Node(layer.op, inputs, node.outputs, layer.attrs, layer.name))
+    return True
+
+
+def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
+    """`data` as one number per channel of a channels-last value, when it is that."""
+    channels = out.type.dims[-1]
+    if data.size == 1:
+        return np.broadcast_to(data.ravel(), (channels,))
+    if data.ndim <= len(out.type.dims) and data.size == channels == data.shape[-1]:
+        return data.ravel()
+    return None
+
+
+# -- chains
+
+
+def as_chain(state: Sweep, node: Node) -> bool:
+    """An elementwise f32 node takes in the chains before it, or ends the operator that makes its input."""
+    step = ELEMENTWISE[node.op](node) if node.op in ELEMENTWISE and _is_f32(node) else None
+    if step is None:
+        return False
+    inputs: list[Value] = []
+    chain = _append((), inputs, step)
+    joined = Node("fused", list(inputs), node.outputs, {"chain": chain}, node.name)
+    for value in inputs:
+        before = state.sole_maker(value)
+        if before is not None and before.op == "fused" and before.out.type.shape == node.out.type.shape:
+            state.drop(before)
+            joined = _take_chain(joined, value, before)
+    state.write(_into_maker(state, joined) or joined)
+    return True
+
+
+def _is_f32(node: Node) -> bool:
+    values = [v for v in node.inputs if v is not None]
+    return all(v.type.dtype == np.float32 and v.type.concrete for v in [*values, *node.outputs])
+
+
+def _append(chain: Chain, inputs: list[Value], step: tuple[Any, ...]) -> Chain:
+    """Add a step over Values and numbers; scalar constants become numbers, values get numbered as inputs."""
+    operands: list[Any] = []
+    for operand in step[1:]:
+        if isinstance(operand, Value):
+            if operand.data is not None and operand.data.size == 1:
+                operand = float(operand.data.item())
+            else:
+                if operand not in inputs:
+                    inputs.append(operand)
+                operand = inputs.index(operand)
+        operands.append(operand)
+    return (*chain, (step[0], *operands))
+
+
+def _take_chain(node: Node, value: Value, before: Node) -> Node:
+    """`node` (fused) with the chain of `before` (fused), which makes its input `value`, put in front."""
+    inputs: list[Value | None] = list(dict.fromkeys([*before.inputs, *(v for v in node.inputs if v is not value)]))
+    head = _renumber(before.attrs["chain"], [inputs.index(v) for v in before.inputs], len(inputs))
+    at = len(inputs) + len(head) - 1
+    places = [at if v is value else inputs.index(v) for v in node.inputs]
+    tail = _renumber(node.attrs["chain"], places, len(inputs) + len(head))
+    return Node("fused", inputs, node.outputs, {"chain": head + tail}, node.name)
+
+
+def _renumber(chain: Chain, places: list[int], first: int) -> Chain:
+    """`chain` with its inputs at `places` and its step results numbered from `first`."""
+    count = len(places)
+
+    def move(operand: Any) -> Any:
+        if isinstance(operand, float):
+            return operand
+        return places[operand] if operand < count else operand - count + first
+
+    return tuple((step[0], *map(move, step[1:])) for step in chain)
+
+
+def _into_maker(state: Sweep, node: Node) -> Node | None:
+    """The product or pool that makes an input of a fused node, with the node's chain at its end; None if none can.
+
+    Of several candidates the one written last is taken, since the others' results must be there before it runs.
+    """
+    makers = [state.sole_maker(v) for v in node.inputs]
+    ready = [m for m in makers if m is not None and m.op in EXTRAS_AT and m.op != "fused"]
+    for maker in sorted(ready, key=state.position.__getitem__, reverse=True):
+        value = maker.out
+        others = [v for v in node.inputs if v is not None and v is not value]
+        if value.type != node.out.type or len(maker.outputs) > 1 or not all(_extra_fits(v, value) for v in others):
+            continue
+        state.drop(maker)
+        return _end_with(maker, value, node)
+    return None
+
+
+def _end_with(maker: Node, value: Value, node: Node) -> Node:
+    at = EXTRAS_AT[maker.op]
+    base = (maker.inputs + [None] * at)[:at]
+    own = maker.inputs[at:]
+    extras = list(dict.fromkeys([*own, *(v for v in node.inputs if v is not value)]))
+    before: Chain = maker.attrs.get("chain", ())
+    head = _renumber(before, [0, *(1 + extras.index(v) for v in own)], 1 + len(extras))
+    result = len(extras) + len(head) if head else 0
+    places = [result if v is value else 1 + extras.index(v) for v in node.inputs]
+    tail = _renumber(node.attrs["chain"], places, 1 + len(extras) + len(head))
+    return Node(maker.op, base + extras, node.outputs, {**maker.attrs, "chain": head + tail}, maker.name)
+
+
+def _extra_fits(extra: Value, out: Value) -> bool:
+    """Whether a chain's operand is one that product kernels read: as large as the output, per channel, per image."""
+    return extra_kind(extra, out) is not None
+
+
+def extra_kind(extra: Value, out: Value) -> str | None:
+    """"full", "channel", "scalar" or "image": how an operand of a channels-last output is spread; None if otherwise."""
+    dims, target = extra.type.dims, out.type.dims
+    if dims == target:
+        return "full"
+    if extra.type.size == 1:
+        return "scalar"
+    padded = (1,) * (len(target) - len(dims)) + dims
+    if len(dims) > len(target) or padded[-1] != target[-1]:
+        return None
+    if all(d == 1 for d in padded[:-1]):
+        return "channel"
+    if padded[0] == target[0] and all(d == 1 for d in padded[1:-1]):
+        return "image"
+    return None

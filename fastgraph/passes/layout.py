@@ -1,0 +1,255 @@
+"""Move transposes towards the outputs until they meet their inverse and vanish: what is left lies at the edges.
+
+Each rule lets one operator work on the source of a transpose instead of on its result:
+``y = op(transpose(u, p))`` becomes ``y = transpose(op'(u), p')``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir import Graph, Node, TensorType, Value
+from .canonicalise import canonicalise, only_moves_ones, permutation
+from .fuse import ELEMENTWISE
+from .rewrite import Sweep, constant, sweep
+
+Perm = tuple[int, ...]
+
+
+def layout(graph: Graph) -> None:
+    """Sink transposes, then let canonicalise cancel them; twice, as one cancelled pair can free another."""
+    for _ in range(2):
+        sweep(graph, sink)
+        canonicalise(graph)
+        share(graph)
+
+
+def share(graph: Graph) -> None:
+    """The same transpose or reshape of the same value is made once."""
+    seen: dict[tuple, Value] = {}
+
+    def rule(state: Sweep, node: Node) -> bool:
+        if node.op not in ("transpose", "reshape"):
+            return False
+        key = (node.op, node.x, node.out.type.shape, node.attrs.get("perm"))
+        if key in seen:
+            state.replace(node.out, seen[key])
+            return True
+        seen[key] = node.out
+        return False
+
+    sweep(graph, rule)
+
+
+def source(state: Sweep, value: Value | None) -> tuple[Value, Perm] | None:
+    """(u, p) when value = transpose(u, p)."""
+    node = None if value is None else state.maker.get(value)
+    if node is None or node.op != "transpose" or not node.x.type.concrete:
+        return None
+    return node.x, permutation(node)
+
+
+def inverse(perm: Sequence[int]) -> Perm:
+    return tuple(int(i) for i in np.argsort(perm))
+
+
+def sink(state: Sweep, node: Node) -> bool:
+    """Apply the rule of the node's operator when an input is a transpose."""
+    if not node.inputs or not all(v.type.concrete for v in node.outputs):
+        return False
+    if node.op in ELEMENTWISE or node.op == "concat":
+        return _sink_joint(state, node)
+    rule = RULES.get(node.op)
+    found = source(state, node.inputs[0]) if rule else None
+    if rule is None or found is None or any(v is not None and v.data is None for v in node.inputs[1:]):
+        return False
+    return rule(state, node, *found)
+
+
+def _finish(state: Sweep, node: Node, inputs: list[Value | None], perm: Perm, attrs: dict[str, Any]) -> bool:
+    """Write op' on untransposed inputs, and transposes of all its outputs by `perm`."""
+    back = inverse(perm)
+    outs = []
+    for out in node.outputs:
+        dims = tuple(out.type.dims[i] for i in back)
+        outs.append(Value(f"{out.name}.sunk", out.type.with_shape(dims)))
+    state.write(Node(node.op, inputs, outs, attrs, node.name))
+    for out, new in zip(node.outputs, outs, strict=True):
+        state.replace(out, state.add("transpose", [new], out.type, node, perm=perm))
+    return True
+
+
+def _sink_joint(state: Sweep, node: Node) -> bool:
+    """Elementwise operators and concat: all inputs take off the same transpose, constants are turned."""
+    rank = len(node.out.type.dims)
+    found = [source(state, v) for v in node.inputs]
+    perm = next((f[1] for f in found if f is not None and len(f[1]) == rank), None)
+    if perm is None or only_moves_ones(node.out.type.dims, perm):
+        return False
+    turned = [_without(state, node, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
+    large = [v for v in node.inputs if v is not None and v.data is None and v.type.size * 2 > node.out.type.size]
+    bare = [v for v in large if source(state, v) is None]
+    if any(t is None for t in turned) or (node.op != "concat" and len(bare) * 2 > max(len(large), 1)):
+        return False
+    attrs = dict(node.attrs)
+    if node.op == "concat":
+        attrs["axis"] = perm[attrs["axis"] % rank]
+    return _finish(state, node, [t() if t else None for t in turned], perm, attrs)
+
+
+def _without(
+    state: Sweep, node: Node, value: Value | None, found: tuple[Value, Perm] | None, perm: Perm
+) -> Callable[[], Value | None] | None:
+    """How to get `value` with `perm` taken off, or None when that can't be done."""
+    if value is None:
+        return lambda: None
+    if found is not None and found[1] == perm:
+        u = found[0]
+        return lambda: u
+    if not value.type.concrete or len(value.type.dims) > len(perm):
+        return None
+    dims = (1,) * (len(perm) - len(value.type.dims)) + value.type.dims
+    back = inverse(perm)
+    if value.data is not None:
+        if value.data.size == 1:
+            return lambda: value
+        data = value.data.reshape(dims).transpose(back)
+        return lambda: constant(value, np.ascontiguousarray(data), "turned")
+    if len(value.type.dims) < len(perm):
+        return None
+    type_ = value.type.with_shape(tuple(dims[i] for i in back))
+    return lambda: state.add("transpose", [value], type_, node, perm=back)
+
+
+# -- one operator, one rule: (state, node, u, perm) with node.x = transpose(u, perm)
+
+
+def _same(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+    return _finish(state, node, [u, *node.inputs[1:]], perm, node.attrs)
+
+
+def _axis(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+    axis = perm[node.attrs.get("axis", -1) % len(perm)]
+    return _finish(state, node, [u, *node.inputs[1:]], perm, {**node.attrs, "axis": axis})
+
+
+def _reduce(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+    axes = node.const(1)
+    if axes is None or axes.size == 0:
+        return False
+    rank = len(perm)
+    gone = [int(a) % rank for a in axes.ravel()]
+    source_axes = constant(node.out, np.array(sorted(perm[a] for a in gone), np.int64), "axes")
+    if node.attrs.get("keepdims", 1):
+        return _finish(state, node, [u, source_axes], perm, node.attrs)
+    left = [perm[i] for i in range(rank) if i not in gone]
+    order = sorted(left)
+    return _finish(state, node, [u, source_axes], tuple(order.index(a) for a in left), node.attrs)
+
+
+def _pad(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+    pads = node.const(1)
+    if pads is None:
+        return False
+    rank = len(perm)
+    axes = node.const(3)
+    chosen = range(rank) if axes is None else [int(a) % rank for a in axes]
+    full = np.zeros((2, rank), np.int64)
+    for i, axis in enumerate(chosen):
+        full[:, perm[axis]] = pads[i], pads[i + len(chosen)]
+    inputs = [u, constant(node.out, full.ravel(), "pads"), *node.inputs[2:3]]
+    return _finish(state, node, inputs, perm, node.attrs)
+
+
+def _slice(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+    axes, starts = node.const(3), node.const(1)
+    if starts is None:
+        return False
+    chosen = np.arange(starts.size) if axes is None else axes
+    mapped = np.array([perm[int(a) % len(perm)] for a in chosen], np.int64)
+    inputs = [u, *node.inputs[1:3], constant(node.out, mapped, "axes"), *node.inputs[4:]]
+    return _finish(state, node, inputs, perm, node.attrs)
+
+
+def _resize(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+    rank = len(perm)
+    axes = node.attrs.get("axes")
+    if axes is not None:
+        mapped = tuple(perm[int(a) % rank] for a in axes)
+        return _finish(state, node, [u, *node.inputs[1:]], perm, {**node.attrs, "axes": mapped})
+    back = inverse(perm)
+    inputs: list[Value | None] = [u]
+    for i, value in enumerate(node.inputs[1:], 1):
+        data = node.const(i)
+        if data is None or data.size == 0:
+            inputs.append(value)
+            continue
+        inputs.append(constant(node.out, data.reshape(-1, rank)[:, list(back)].ravel(), f"input{i}"))
+    return _finish(state, node, inputs, perm, node.attrs)
+
+
+def _gather(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+    indices = node.const(1)
+    if indices is None or indices.ndim > 1:
+        return False
+    axis = node.attrs.get("axis", 0) % len(perm)
+    attrs = {**node.attrs, "axis": perm[axis]}
+    if indices.ndim == 1:
+        return _finish(state, node, [u, *node.inputs[1:]], perm, attrs)
+    left = [p for i, p in enumerate(perm) if i != axis]
+    order = sorted(left)
+    return _finish(state, node, [u, *node.inputs[1:]], tuple(order.index(a) for a in left), attrs)
+
+
+def _reshape(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+    groups = matched_groups(node.x.type.dims, node.out.type.dims)
+    keyed = []
+    for ys, zs in groups:
+        axes = [perm[a] for a in ys if node.x.type.dims[a] != 1]
+        if axes and axes != list(range(axes[0], axes[0] + len(axes))):
+            return False
+        keyed.append((axes[0] if axes else -1, zs))
+    order = [z for _, zs in sorted(keyed, key=lambda item: item[0]) for z in zs]
+    dims = tuple(node.out.type.dims[z] for z in order)
+    shape = constant(node.out, np.array(dims, np.int64), "shape")
+    out = state.add("reshape", [u, shape], TensorType(node.out.type.dtype, dims), node, allowzero=1)
+    back = state.add("transpose", [out], node.out.type, node, perm=inverse(order))
+    state.replace(node.out, back)
+    return True
+
+
+def matched_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
+    """The finest split of a reshape into independent ones: axes of `old` beside the axes of `new` they become."""
+    groups: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        ys, zs, a, b = [], [], 1, 1
+        if i < len(old):
+            ys, a, i = [i], old[i], i + 1
+        if j < len(new):
+            zs, b, j = [j], new[j], j + 1
+        while a != b:
+            if a < b and i < len(old):
+                ys.append(i)
+                a *= old[i]
+                i += 1
+            elif j < len(new):
+                zs.append(j)
+                b *= new[j]
+                j += 1
+            else:
+                break
+        groups.append((ys, zs))
+    return groups
+
+
+RULES: dict[str, Callable[[Sweep, Node, Value, Perm], bool]] = {
+    **dict.fromkeys(("softmax", "log_softmax", "hardmax", "split", "cumsum"), _axis),
+    **dict.fromkeys(
+        ("reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_l1", "reduce_l2",
+         "reduce_sum_square", "reduce_log_sum", "reduce_log_sum_exp"), _reduce),
+    "cast": _same, "pad": _pad, "slice": _slice, "resize": _resize, "gather": _gather, "reshape": _reshape,
+}  # fmt: skip

@@ -1,0 +1,113 @@
+"""How a pass rewrites: one forward sweep that lets a rule look at each node and say what stands there instead."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir import Graph, Node, TensorType, Value, read_by
+
+
+class Sweep:
+    """State of one sweep: the nodes written so far, who made a value, how many nodes read each value.
+
+    A rule gets `(sweep, node)` and returns False to keep the node, or True after it wrote its own nodes with `add`
+    and said with `replace` what stands for the node's outputs.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self.maker: dict[Value, Node] = {}
+        self.position: dict[Node, int] = {}
+        self.reads: Counter[Value] = Counter(v for node in graph.nodes for v in set(read_by(node)))
+        self.reads.update(graph.outputs)
+        self.outputs = set(graph.outputs)
+        self._instead: dict[Value, Value] = {}
+        self._dropped: set[Node] = set()
+
+    def current(self, value: Value) -> Value:
+        """What stands for `value` now."""
+        while value in self._instead:
+            value = self._instead[value]
+        return value
+
+    def add(self, op: str, inputs: list[Value | None], type: TensorType, like: Node, **attrs: Any) -> Value:
+        """Write a node with one new output and give that output."""
+        node = Node(op, inputs, [Value(f"{like.out.name}.{op}", type)], attrs, like.name)
+        self.write(node)
+        return node.out
+
+    def write(self, node: Node) -> None:
+        """Write a new node."""
+        self.keep(node)
+        self.reads.update(set(read_by(node)))
+
+    def keep(self, node: Node) -> None:
+        """Write a node of the graph as it is."""
+        self.position[node] = len(self.nodes)
+        self.nodes.append(node)
+        for value in node.outputs:
+            self.maker[value] = node
+
+    def replace(self, old: Value, new: Value) -> None:
+        """From here on `new` stands for `old`."""
+        self._instead[old] = new
+        self.reads[new] += self.reads[old]
+
+    def sole_maker(self, value: Value | None) -> Node | None:
+        """The node that made `value` if nobody but the node at hand reads it, else None."""
+        if value is None or self.reads[value] != 1 or value in self.outputs:
+            return None
+        return self.maker.get(value)
+
+    def drop(self, node: Node) -> None:
+        """Take back a node written before, because the node at hand has taken it in."""
+        self._dropped.add(node)
+        self.forget(node)
+
+    def forget(self, node: Node) -> None:
+        """The node no longer reads its inputs."""
+        self.reads.subtract(set(read_by(node)))
+
+    def written(self) -> list[Node]:
+        """The nodes that stand, in order."""
+        return [node for node in self.nodes if node not in self._dropped]
+
+
+Rule = Callable[[Sweep, Node], bool]
+
+
+def sweep(graph: Graph, *rules: Rule) -> None:
+    """Run the rules over the graph once, in order; the first that applies to a node wins. Dead nodes are pruned."""
+    state = Sweep(graph)
+    for node in graph.nodes:
+        node.inputs = [None if v is None else state.current(v) for v in node.inputs]
+        if any(rule(state, node) for rule in rules):
+            state.forget(node)
+        else:
+            state.keep(node)
+    graph.nodes = state.written()
+    graph.outputs = [state.current(v) for v in graph.outputs]
+    if state._instead:
+        _rename_in_subgraphs(graph, state)
+    graph.prune()
+
+
+def _rename_in_subgraphs(graph: Graph, state: Sweep) -> None:
+    from ..ir import captured, subgraphs
+
+    for node in graph.nodes:
+        for inner in subgraphs(node):
+            for value in captured(inner):
+                now = state.current(value)
+                if now is not value:
+                    inner.replace(value, now)
+
+
+def constant(like: Value, data: Any, suffix: str = "folded") -> Value:
+    """A constant named after the value it comes from."""
+    return Value.constant(f"{like.name}.{suffix}", np.asarray(data))
