@@ -1,0 +1,83 @@
+"""Build a kernel for a tier, call it over guarded memory, hand back what it wrote."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import count
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+from fastgraph.kernels.build import build
+from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.table import Row
+
+GUARD = 256
+"""Bytes before and after each array that nobody may write; they read as NaN."""
+
+each_tier = pytest.mark.parametrize("tier", tiers.usable(), ids=lambda tier: tier.name)
+"""Runs a test once for every tier of this CPU."""
+
+_numbers = count()
+_engines: list[Any] = []
+
+
+def run(kernel: Row | Callable, params: dict[str, Any], args: Sequence[Any], tier: Any, threads: int = 1,
+        offset: int = 4) -> list[np.ndarray]:
+    """Call `kernel(tier, **params)` once per thread, in turn; the arrays of `args` after it, in their order.
+
+    `args` is the argument record: ints, and arrays that become addresses of guarded copies which start `offset` bytes
+    past a 64-byte boundary (one array object given twice is one copy). Fails when a guard was written.
+    """
+    make = kernel.make() if isinstance(kernel, Row) else kernel
+    call = compiled(make, tuple(sorted(params.items())), tier)
+    copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    record = []
+    for a in args:
+        if isinstance(a, np.ndarray):
+            memory, view = copies.setdefault(id(a), guarded(a, offset))
+            record.append(view.ctypes.data)
+        else:
+            record.append(int(a))
+    words = np.array(record, np.int64)
+    for thread in range(threads):
+        call(words.ctypes.data, thread, threads)
+    for memory, view in copies.values():
+        start = view.ctypes.data - memory.ctypes.data
+        edges = np.concatenate([memory[:start], memory[start + view.nbytes:]])
+        assert (edges == 0xFF).all(), "the kernel wrote outside of its arrays"
+    return [copies[id(a)][1] for a in args if isinstance(a, np.ndarray)]
+
+
+def guarded(array: np.ndarray, offset: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """(bytes, view): a copy of `array` inside a larger block of 0xFF bytes."""
+    memory = np.full(array.nbytes + 2 * GUARD + 64 + offset, 0xFF, np.uint8)
+    start = GUARD + -(memory.ctypes.data + GUARD) % 64 + offset
+    view = memory[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    view[...] = array
+    return memory, view
+
+
+@cache
+def compiled(make: Callable, params: tuple[tuple[str, Any], ...], tier: Any) -> Callable[[int, int, int], None]:
+    """The native function of a kernel: (args address, thread, threads); kept for the session."""
+    symbol = f"kernel_{next(_numbers)}"
+    code = build(make(tier, **dict(params)), symbol, tier)
+    if not _engines:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine()
+        _engines.append(llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine))
+    engine = _engines[0]
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(engine.get_function_address(symbol))
+
+
+def f32_bits(x: float) -> int:
+    """An f32 as the int that a record holds."""
+    return int(np.float32(x).view(np.int32))
