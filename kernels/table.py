@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 
@@ -24,3 +27,24 @@ class Row:
     def make(self) -> Callable[..., Any]:
         """The generator, imported on demand: only here does numba come in."""
         return getattr(import_module(f".{self.module}", __package__), self.function)
+
+
+@cache
+def rows() -> dict[str, Row]:
+    """Every row by its kernel's name: the ROWS of all `rows_*.py` beside this file."""
+    found: dict[str, Row] = {}
+    for module in iter_modules(sys.modules[str(__package__)].__path__):
+        if module.name.startswith("rows_"):
+            for row in import_module(f".{module.name}", __package__).ROWS:
+                if row.name in found:
+                    raise ValueError(f"two kernels are called {row.name!r}: in {row.module} and {found[row.name].module}")
+                found[row.name] = row
+    return found
+
+
+def row(name: str) -> Row:
+    """The row of the kernel called `name`; KeyError, with the names there are, when there is none."""
+    try:
+        return rows()[name]
+    except KeyError:
+        raise KeyError(f"no kernel is called {name!r}; the table has {', '.join(sorted(rows()))}") from None

@@ -1,0 +1,185 @@
+"""A loaded model: one plan per set of input shapes, run in one native call."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..ir import Graph, Quantization, TensorType, Value
+from ..kernels.isa.tiers import Tier
+from ..passes.specialise import fits
+from .executable import Executable, compile_graph
+
+PLANS_KEPT = 8
+"""Plans of a model with dynamic shapes that are kept, the least recently used goes first."""
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Name, shape (int, symbol or None per axis; None: rank unknown), dtype and quantisation of an input or output."""
+
+    name: str
+    shape: tuple[int | str | None, ...] | None
+    dtype: np.dtype | None
+    quantization: Quantization | None = None
+
+    @staticmethod
+    def of(value: Value) -> TensorSpec:
+        return TensorSpec(value.name, value.type.shape, value.type.dtype, value.type.quant)
+
+
+class Model:
+    """What `fastgraph.load` gives.
+
+    `run` and calling copy in and out and may be called from several threads (one runs at a time); `input`, `execute`
+    and `output` work on the memory of the plan itself, without copies, and are for one thread.
+    """
+
+    def __init__(self, graph: Graph, tier: Tier, threads: int) -> None:
+        self.graph = graph
+        self.tier = tier
+        self.threads = threads
+        self.inputs = [TensorSpec.of(v) for v in graph.inputs]
+        self.outputs = [TensorSpec.of(v) for v in graph.outputs]
+        self._by_name = {v.name: v for v in graph.inputs}
+        self._plans: OrderedDict[tuple, Executable] = OrderedDict()
+        self._lock = threading.RLock()
+        self._current: Executable | None = None
+        if all(v.type.concrete for v in graph.inputs):
+            self._use(tuple(v.type.dims for v in graph.inputs))
+        self._specify_outputs()
+
+    # -- running
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Outputs by name, in the model's order, as arrays of the caller's own. InputError when a feed does not fit."""
+        with self._lock:
+            current = self._current
+            if current is None or not current.feed(feeds):
+                arrays = self._checked(feeds)
+                current = self._use(tuple(a.shape for a in arrays.values()))
+                current.fill(arrays)
+            current.execute()
+            return current.results()
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Positional `run`: one array when the model has one output, else a tuple."""
+        if len(arrays) != len(self.inputs):
+            raise InputError(f"the model takes {len(self.inputs)} inputs ({self._names()}), {len(arrays)} were given")
+        outputs = self.run({spec.name: array for spec, array in zip(self.inputs, arrays, strict=True)})
+        return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
+
+    def resize(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """Plan for these input shapes, so that `input`, `execute` and `output` can be used with them."""
+        wanted = []
+        for value in self.graph.inputs:
+            shape = tuple(int(d) for d in shapes.get(value.name, value.type.shape if value.type.concrete else ()))
+            fits(value, shape)
+            wanted.append(shape)
+        with self._lock:
+            self._use(tuple(wanted))
+
+    def input(self, name: str) -> np.ndarray:
+        """The plan's own memory of an input: write into it, then `execute`."""
+        return self._planned().view(name, inputs=True)
+
+    def output(self, name: str) -> np.ndarray:
+        """The plan's own memory of an output: valid until the next run."""
+        return self._planned().view(name, inputs=False)
+
+    @property
+    def execute(self) -> Any:
+        """Call it to run once on what lies in the inputs' memory. Keep the bound callable in a hot loop."""
+        return self._planned().execute
+
+    # -- what is known before the first run
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of activation memory of the current plan."""
+        return self._planned().arena_bytes
+
+    @property
+    def plan(self) -> Executable:
+        """The current plan: lowered graph, steps, kernels, arena."""
+        return self._planned()
+
+    def __str__(self) -> str:
+        current = self._current
+        return str(current) if current is not None else f"{self!r}\n{self.graph}"
+
+    def __repr__(self) -> str:
+        arena = f", arena {self._current.arena_bytes} bytes" if self._current else ", not planned yet"
+        return f"<fastgraph.Model {self.graph.name!r} float32 {self.tier.name}, {self.threads} threads{arena}>"
+
+    # -- plans
+
+    def _planned(self) -> Executable:
+        if self._current is None:
+            raise InputError(
+                f"the model's input shapes are not fixed ({self._names()}): run it once, call resize({{name: shape}}), "
+                "or load it with shapes={name: shape}"
+            )
+        return self._current
+
+    def _use(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
+        if shapes in self._plans:
+            self._plans.move_to_end(shapes)
+        else:
+            by_name = dict(zip(self._by_name, shapes, strict=True))
+            self._plans[shapes] = compile_graph(self.graph, by_name, self.tier, self.threads)
+            while len(self._plans) > PLANS_KEPT:
+                self._plans.popitem(last=False)
+        self._current = self._plans[shapes]
+        return self._current
+
+    def _specify_outputs(self) -> None:
+        if self._current is not None:
+            known = self._current.output_types()
+            self.outputs = [
+                TensorSpec(spec.name, type_.shape, type_.dtype, type_.quant) if type_.concrete else spec
+                for spec, type_ in zip(self.outputs, known, strict=True)
+            ]
+
+    def _checked(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The feeds as arrays, in the inputs' order."""
+        if not isinstance(feeds, Mapping):
+            raise InputError(f"run takes a dict of inputs by name ({self._names()}), {type(feeds).__name__} was given")
+        unknown = [name for name in feeds if name not in self._by_name]
+        missing = [name for name in self._by_name if name not in feeds]
+        if unknown or missing:
+            raise InputError(
+                "".join(f"no input is called {name!r}; " for name in unknown)
+                + "".join(f"input {name!r} was not fed; " for name in missing)
+                + f"the inputs are {self._names()}"
+            )
+        arrays = {}
+        for name, value in self._by_name.items():
+            array = np.asarray(feeds[name])
+            if value.type.dtype is not None and array.dtype != value.type.dtype:
+                raise InputError(
+                    f"input {name!r} has dtype {array.dtype}, the model declares {value.type}: "
+                    f"convert it with .astype(np.{value.type.dtype})"
+                )
+            fits(value, array.shape)
+            arrays[name] = array
+        return arrays
+
+    def _names(self) -> str:
+        return ", ".join(f"{v.name}: {v.type}" for v in self.graph.inputs) or "none"
+
+
+def declared(graph: Graph, shapes: Mapping[str, Sequence[int]] | None) -> None:
+    """Fix input shapes as the caller of load wants them. InputError when a name or a rank is wrong."""
+    inputs = {v.name: v for v in graph.inputs}
+    for name, shape in (shapes or {}).items():
+        if name not in inputs:
+            raise InputError(f"shapes names {name!r}, the inputs are {', '.join(inputs) or 'none'}")
+        fits(inputs[name], tuple(shape))
+        inputs[name].type = TensorType(inputs[name].type.dtype, tuple(int(d) for d in shape), inputs[name].type.quant)

@@ -1,0 +1,85 @@
+"""Blocking wait and wake-up as C functions that native code calls: one row per platform."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+
+@dataclass(frozen=True)
+class System:
+    """Addresses of C functions, and how to make a semaphore with count 0.
+
+    Native code calls `wait(semaphore, -1)` until it returns 0, `post(semaphore, 1, 0)` and `give_way()`. A function
+    that takes fewer arguments ignores the rest, as every supported calling convention passes them in registers.
+    `create(memory)` returns the semaphore; it may use the 64 bytes at `memory`, which outlive it.
+    """
+
+    wait: int
+    post: int
+    give_way: int
+    create: Callable[[int], int]
+
+
+@cache
+def system() -> System | None:
+    """This platform's row, or None where there is none: then everything runs on one thread."""
+    try:
+        if sys.platform == "win32":
+            return _windows()
+        return _darwin() if sys.platform == "darwin" else _posix()
+    except (AttributeError, OSError):
+        return None
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _posix() -> System:
+    libc = ctypes.CDLL(None)
+    init = libc.sem_init
+    init.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint)
+
+    def create(memory: int) -> int:
+        if init(memory, 0, 0) != 0:
+            raise OSError("sem_init failed")
+        return memory
+
+    return System(_address(libc.sem_wait), _address(libc.sem_post), _address(libc.sched_yield), create)
+
+
+def _darwin() -> System:
+    """Unnamed POSIX semaphores don't exist there; dispatch semaphores do."""
+    libc = ctypes.CDLL(None)
+    make = libc.dispatch_semaphore_create
+    make.argtypes, make.restype = (ctypes.c_ssize_t,), ctypes.c_void_p
+
+    def create(memory: int) -> int:
+        semaphore = make(0)
+        if not semaphore:
+            raise OSError("dispatch_semaphore_create failed")
+        return int(semaphore)
+
+    wait, post = libc.dispatch_semaphore_wait, libc.dispatch_semaphore_signal
+    return System(_address(wait), _address(post), _address(libc.sched_yield), create)
+
+
+def _windows() -> System:
+    kernel32 = ctypes.CDLL("kernel32")
+    make = kernel32.CreateSemaphoreW
+    make.argtypes = (ctypes.c_void_p, ctypes.c_long, ctypes.c_long, ctypes.c_void_p)
+    make.restype = ctypes.c_void_p
+
+    def create(memory: int) -> int:
+        semaphore = make(None, 0, 0x7FFFFFFF, None)
+        if not semaphore:
+            raise OSError("CreateSemaphoreW failed")
+        return int(semaphore)
+
+    wait, post = kernel32.WaitForSingleObject, kernel32.ReleaseSemaphore
+    return System(_address(wait), _address(post), _address(kernel32.SwitchToThread), create)
