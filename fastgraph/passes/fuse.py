@@ -13,17 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Value
+from ..ops.registry import EXTRAS_AT
 from .rewrite import Sweep, constant, sweep
 
 Operand = Value | float
 Chain = tuple[tuple[Any, ...], ...]
-
-EXTRAS_AT = {
-    "conv": 3, "conv_transpose": 3, "dense": 3, "max_pool": 1, "average_pool": 1, "reduce_mean": 2, "reduce_max": 2,
-    "matmul": 2, "fused": 0,
-}  # fmt: skip
-"""Operators that can end in a chain, and where the chain's further inputs begin."""
-
 
 def _plain(step: str, *names: str) -> Callable[[Node], tuple[Any, ...] | None]:
     """An operator whose step has the same inputs, followed by these attributes as numbers."""

@@ -1,0 +1,29 @@
+"""Cut off what can't be planned: nodes whose results' shapes hang on data, and all that follows from them."""
+
+from __future__ import annotations
+
+from ..ir import Graph, Node, Value, captured, read_by
+
+
+def cut_dynamic(graph: Graph) -> Graph | None:
+    """Leave in `graph` what is concrete; the rest as a graph of its own whose inputs are what it needs, or None.
+
+    The left graph gives the original outputs that it can, then the inputs of the rest.
+    """
+    known: set[Value] = set(graph.inputs)
+    left: list[Node] = []
+    rest: list[Node] = []
+    for node in graph.nodes:
+        ready = all(v in known or v.data is not None for v in read_by(node))
+        if ready and all(v.type.concrete for v in node.outputs):
+            left.append(node)
+            known.update(node.outputs)
+        else:
+            rest.append(node)
+    if not rest:
+        return None
+    tail = Graph(f"{graph.name}.dynamic", [], list(graph.outputs), rest, graph.source)
+    tail.inputs = [v for v in captured(tail) if v in known]
+    graph.nodes = left
+    graph.outputs = list(dict.fromkeys([*(v for v in graph.outputs if v in known), *tail.inputs]))
+    return tail

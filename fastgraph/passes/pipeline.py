@@ -1,0 +1,30 @@
+"""The stages that a graph goes through, in order; the graph is checked after each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..ir import Graph, check
+from .canonicalise import canonicalise
+from .fuse import fuse
+from .layout import layout
+
+STAGES: tuple[tuple[str, Callable[[Graph], None]], ...] = (
+    ("canonicalise", canonicalise),
+    ("layout", layout),
+    ("fuse", fuse),
+)
+
+
+def stages(graph: Graph) -> Iterator[tuple[str, Graph]]:
+    """Run the stages on a specialised graph, in place; yields each stage's name with the graph after it."""
+    for name, run in STAGES:
+        run(graph)
+        check(graph, name)
+        yield name, graph
+
+
+def optimise(graph: Graph) -> None:
+    """Run all stages, in place."""
+    for _ in stages(graph):
+        pass

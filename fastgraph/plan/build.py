@@ -1,0 +1,80 @@
+"""From a lowered graph to a program: storage, steps, lifetimes, arena."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir import Graph, Value, read_by
+from ..kernels.isa.tiers import Tier
+from .arena import Buffer, plan
+from .lower import Emit, abilities_of, lowering_of
+from .program import HostStep, Program, Ref, Scratch, Step
+from .storage import Views
+from .verify import verify
+
+ALIGN = 64
+SLACK = 64
+"""Kernels may read this many bytes past the end of a buffer."""
+
+
+def build(graph: Graph, tier: Tier, threads: int) -> Program:
+    """The program of a graph whose values are all concrete. Its arena is planned and verified."""
+    program = Program()
+    views = Views(graph, abilities_of)
+    emit = Emit(program, views, tier, threads)
+    for node in graph.nodes:
+        emit.node = node
+        lowering = lowering_of(node)
+        if lowering is None:
+            emit.host()
+        else:
+            lowering.emit(emit, node)
+    for value in (*graph.inputs, *graph.outputs, *(v for node in graph.nodes for v in (*read_by(node), *node.outputs))):
+        if value.data is None and has_memory(value):
+            emit.storage(value)
+    _place(program, graph)
+    return program
+
+
+def has_memory(value: Value) -> bool:
+    """Whether the value lives in the arena: strings, sequences and optionals live on the host."""
+    return value.type.dtype is not None and value.type.dtype.kind != "O"
+
+
+def _touched(program: Program, step: Step | HostStep) -> Iterator[Value | Scratch]:
+    """The buffers that a step reads or writes."""
+    if isinstance(step, Step):
+        for arg in step.args:
+            if isinstance(arg, Ref) and not isinstance(arg.base, int):
+                yield arg.base
+    else:
+        for value in (*read_by(step.node), *step.node.outputs):
+            if value in program.storage:
+                yield program.storage[value].root
+
+
+def _place(program: Program, graph: Graph) -> None:
+    """Lifetimes from what the steps touch; inputs and outputs live throughout."""
+    end = max(len(program.steps) - 1, 0)
+    first: dict[Value | Scratch, int] = {}
+    final: dict[Value | Scratch, int] = {}
+    for i, step in enumerate(program.steps):
+        for owner in _touched(program, step):
+            first.setdefault(owner, i)
+            final[owner] = i
+    for value in graph.inputs:
+        if value in program.storage:
+            first[program.storage[value].root], final[program.storage[value].root] = 0, end
+    for value in graph.outputs:
+        if value in program.storage:
+            root = program.storage[value].root
+            first.setdefault(root, 0)
+            final[root] = end
+    buffers = [Buffer(owner.name, first[owner], final[owner], _bytes(owner), ALIGN) for owner in first]
+    program.arena = plan(buffers)
+    verify(buffers, program.arena.offsets, program.arena.size)
+    program.offsets = dict(zip(first, program.arena.offsets, strict=True))
+
+
+def _bytes(owner: Value | Scratch) -> int:
+    return max(owner.nbytes if isinstance(owner, Scratch) else owner.type.nbytes, 1)

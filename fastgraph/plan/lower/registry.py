@@ -1,0 +1,136 @@
+"""How an operator becomes kernel calls: one `Lowering` per operator, found by name.
+
+An operator without one, or whose `accepts` refuses the node at hand, runs its NumPy reference as a host step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...kernels.isa.tiers import Tier
+from ...kernels.kernel import Kernel
+from ...kernels.table import row
+from ..program import Arg, HostStep, Program, Ref, Scratch, Step
+from ..storage import Abilities, Storage, Views, last, row_count
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """`accepts(node)`: whether kernels can do this node; `emit(e, node)` writes its steps."""
+
+    emit: Callable[[Emit, Node], None]
+    accepts: Callable[[Node], bool]
+    abilities: Abilities = Abilities()
+
+
+LOWERINGS: dict[str, Lowering] = {}
+
+
+def lowers(
+    *ops: str,
+    accepts: Callable[[Node], bool],
+    strided_in: bool = False,
+    strided_out: bool = False,
+    in_place: bool = False,
+) -> Callable[[Callable[[Emit, Node], None]], Callable[[Emit, Node], None]]:
+    """Register the decorated `emit` for these operators, with what it can do about storage."""
+
+    def add(emit: Callable[[Emit, Node], None]) -> Callable[[Emit, Node], None]:
+        for op in ops:
+            assert op not in LOWERINGS, f"{op} is lowered twice"
+            LOWERINGS[op] = Lowering(emit, accepts, Abilities(strided_in, strided_out, in_place))
+        return emit
+
+    return add
+
+
+def lowering_of(node: Node) -> Lowering | None:
+    """The lowering that takes this node, or None: then it is a host step."""
+    found = LOWERINGS.get(node.op)
+    return found if found is not None and found.accepts(node) else None
+
+
+def abilities_of(node: Node) -> Abilities:
+    """A host step works on NumPy views, so any strides will do."""
+    found = lowering_of(node)
+    return found.abilities if found else Abilities(strided_in=True, strided_out=True)
+
+
+def is_f32(node: Node) -> bool:
+    """Whether all that the node reads and makes is concrete and f32."""
+    values = [v for v in node.inputs if v is not None]
+    return all(v.type.concrete and v.type.dtype == np.float32 for v in [*values, *node.outputs])
+
+
+@dataclass(eq=False)
+class Emit:
+    """Writes steps into a program: what a lowering talks to."""
+
+    program: Program
+    views: Views
+    tier: Tier
+    threads: int
+    node: Node | None = None
+    _constants: dict[Any, Ref] = field(default_factory=dict)
+
+    def storage(self, value: Value) -> Storage:
+        if value not in self.program.storage:
+            self.program.storage[value] = self.views.storage(value)
+        return self.program.storage[value]
+
+    def address(self, value: Value, offset: int = 0) -> Ref:
+        """Where the value begins, plus `offset` bytes."""
+        if value.data is not None:
+            base = self.constant(value.data, key=value)
+            return Ref(base.base, base.offset + offset)
+        where = self.storage(value)
+        return Ref(where.root, where.offset + offset)
+
+    def stride(self, value: Value) -> int:
+        """Elements from one row of the value to the next."""
+        return last(value) if value.data is not None else self.storage(value).stride
+
+    def dense(self, value: Value) -> bool:
+        return value.data is not None or self.views.dense(value)
+
+    def constant(self, array: np.ndarray, key: Any = None) -> Ref:
+        """The address of a constant; the same key gives the same constant."""
+        if key is not None and key in self._constants:
+            return self._constants[key]
+        self.program.constants.append(np.ascontiguousarray(array))
+        ref = Ref(len(self.program.constants) - 1)
+        if key is not None:
+            self._constants[key] = ref
+        return ref
+
+    def scratch(self, nbytes: int) -> Ref:
+        """Memory for the steps of this node."""
+        assert self.node is not None
+        return Ref(Scratch(f"{self.node.out.name}.scratch", max(nbytes, 64)))
+
+    def kernel(self, name: str, params: Mapping[str, Any], args: Mapping[str, Arg]) -> None:
+        """Call a kernel: compile-time parameters and the slots of its record, by name."""
+        assert self.node is not None
+        table = row(name)
+        missing = set(table.args).symmetric_difference(args) | set(table.params).symmetric_difference(params)
+        assert not missing, f"{name}: record or parameters differ from the kernel's row in {sorted(missing)}"
+        ordered = tuple(args[slot] if isinstance(args[slot], Ref) else int(args[slot]) for slot in table.args)  # type: ignore[call-overload,arg-type]
+        self.program.steps.append(Step(Kernel(name, tuple((p, params[p]) for p in table.params)), ordered, self.node))
+
+    def host(self) -> None:
+        """Let NumPy compute this node."""
+        assert self.node is not None
+        self.program.steps.append(HostStep(self.node))
+
+
+def float_bits(x: float) -> int:
+    """An f32 as the int64 of a record slot."""
+    return int(np.float32(x).view(np.int32))
+
+
+__all__ = ["Emit", "Lowering", "abilities_of", "float_bits", "is_f32", "last", "lowering_of", "lowers", "row_count"]

@@ -1,0 +1,65 @@
+"""A program: what to call, with which arguments, where everything lies. Data, with no addresses in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..ir import Node, Value
+from ..kernels.kernel import Kernel
+from .arena import Plan
+from .storage import Storage
+
+
+@dataclass(eq=False)
+class Scratch:
+    """Memory that one step needs while it runs."""
+
+    name: str
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An address: `offset` bytes into the buffer of a value or a scratch, or into a constant's array."""
+
+    base: Value | Scratch | int
+    offset: int = 0
+
+
+Arg = int | Ref
+
+
+@dataclass(eq=False)
+class Step:
+    """A call of a kernel with its argument record, made for `node`."""
+
+    kernel: Kernel
+    args: tuple[Arg, ...]
+    node: Node
+
+
+@dataclass(eq=False)
+class HostStep:
+    """A node that NumPy computes between native segments."""
+
+    node: Node
+
+
+@dataclass(eq=False)
+class Program:
+    """Steps in order, constants (packed weights), the place of each value, and the arena's plan.
+
+    `offsets` maps the buffers' owners to bytes in the arena; `storage` every value to its place in a buffer.
+    """
+
+    steps: list[Step | HostStep] = field(default_factory=list)
+    constants: list[np.ndarray] = field(default_factory=list)
+    storage: dict[Value, Storage] = field(default_factory=dict)
+    offsets: dict[Value | Scratch, int] = field(default_factory=dict)
+    arena: Plan | None = None
+
+    def kernels(self) -> list[Kernel]:
+        """The distinct kernels, in order of first use."""
+        return list(dict.fromkeys(step.kernel for step in self.steps if isinstance(step, Step)))

@@ -1,0 +1,211 @@
+"""Where each value lies: in a buffer of its own, or inside another value's (reshape, concat, split without copies).
+
+A tensor's rows are the vectors along its last axis. Its storage is dense, or strided: rows of a wider tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir import Graph, Node, Value
+
+
+@dataclass(frozen=True)
+class Storage:
+    """`offset` bytes into the buffer of `root`; `stride` elements from one row to the next."""
+
+    root: Value
+    offset: int
+    stride: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """A value lies in `parent`: as one run of bytes, or (`rows`) as a slice of each of its rows."""
+
+    parent: Value
+    offset: int
+    rows: bool
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What the lowering of a node can do: read strided inputs, write strided outputs, write over an input."""
+
+    strided_in: bool = False
+    strided_out: bool = False
+    in_place: bool = False
+
+
+def last(value: Value) -> int:
+    """Elements in a row."""
+    dims = value.type.dims
+    return dims[-1] if dims else 1
+
+
+class Views:
+    """The links of one graph, and the storage that follows from them."""
+
+    def __init__(self, graph: Graph, abilities: Callable[[Node], Abilities]) -> None:
+        self.links: dict[Value, Link] = {}
+        self._graph = graph
+        self._abilities = {node: abilities(node) for node in graph.nodes}
+        self._uses = graph.uses()
+        self._makers = graph.producers()
+        self._outputs = set(graph.outputs)
+        for node in reversed(graph.nodes):
+            if node.op == "concat":
+                self._link_concat(node)
+            elif node.op == "reshape" and node.out in self.links:
+                self._link_source(node)
+        for node in graph.nodes:
+            if node.op == "reshape":
+                self._link_reshape(node)
+            elif node.op in ("split", "slice"):
+                self._link_parts(node)
+        self._link_in_place()
+
+    def storage(self, value: Value) -> Storage:
+        """The storage of a value of the graph."""
+        link = self.links.get(value)
+        if link is None:
+            return Storage(value, 0, last(value))
+        above, offset = self.storage(link.parent), link.offset
+        if not link.rows and self.dense(link.parent):
+            return Storage(above.root, above.offset + offset, last(value))
+        if not link.rows:
+            offset = offset // max(last(value), 1) * above.stride
+        return Storage(above.root, above.offset + offset, above.stride)
+
+    def dense(self, value: Value) -> bool:
+        """Whether the value's bytes are one run."""
+        return self.storage(value).stride == last(value) or value.type.size == last(value)
+
+    # -- who may lie in whom
+
+    def _own(self, value: Value) -> bool:
+        """Whether the value may be placed inside another: made by a node, placed nowhere yet, no result."""
+        return value in self._makers and value not in self.links and value not in self._outputs
+
+    def _writes_strided(self, value: Value) -> bool:
+        node = self._makers[value]
+        return node.op in ("concat", "reshape") or self._abilities[node].strided_out
+
+    def _reads_strided(self, value: Value) -> bool:
+        return all(self._abilities[node].strided_in for node in self._uses.get(value, ()))
+
+    def _fits(self, value: Value, parent: Value, rows: bool) -> bool:
+        """Whether every writer and reader of the value can live with the rows it would have there."""
+        if not rows and self.dense(parent):
+            return True
+        if not rows and last(value) != last(parent):
+            return False
+        return self._writes_strided(value) and self._reads_strided(value)
+
+    def _link_concat(self, node: Node) -> None:
+        """Inputs that can are made in their place in the result."""
+        axis = node.attrs["axis"] % len(node.out.type.dims)
+        placed = part_kind(node.out, axis)
+        if placed is None:
+            return
+        offset = 0
+        for value in node.inputs:
+            assert value is not None
+            size = part_bytes(value, axis, placed)
+            if self._own(value) and node.inputs.count(value) == 1 and self._fits(value, node.out, placed == "rows"):
+                self.links[value] = Link(node.out, offset, placed == "rows")
+            offset += size
+
+    def _link_source(self, node: Node) -> None:
+        """The source of a reshape whose result has a place goes to that place."""
+        if self._own(node.x) and self._fits(node.x, node.out, False):
+            self.links[node.x] = Link(node.out, 0, False)
+
+    def _link_reshape(self, node: Node) -> None:
+        x, out = node.x, node.out
+        if out in self.links or x in self.links and self.links[x].parent is out or x.data is not None:
+            return
+        if self.dense(x) or (last(x) == last(out) and self._reads_strided(out)):
+            self.links[out] = Link(x, 0, False)
+
+    def _link_parts(self, node: Node) -> None:
+        """Parts of a value are read where they lie, if all their readers can."""
+        for value, axis, start in parts(node):
+            placed = part_kind(node.x, axis)
+            if placed is None or value in self.links or node.x.data is not None or value in self._outputs:
+                continue
+            rows = placed == "rows"
+            if (not rows and self.dense(node.x)) or (
+                (rows or last(value) == last(node.x)) and self._reads_strided(value)
+            ):
+                step = part_bytes(node.x, axis, placed) // max(node.x.type.dims[axis], 1)
+                self.links[value] = Link(node.x, start * step, rows)
+
+    def _link_in_place(self) -> None:
+        """An elementwise result overwrites an input that nobody reads any more."""
+        final: dict[Value, int] = {}
+        for i, node in enumerate(self._graph.nodes):
+            for value in node.inputs:
+                if value is not None and value.data is None:
+                    final[self.storage(value).root] = i
+        for value in (*self._graph.outputs, *self._graph.inputs):
+            if value.data is None:
+                final[self.storage(value).root] = len(self._graph.nodes)
+        for i, node in enumerate(self._graph.nodes):
+            if not self._abilities[node].in_place or len(node.outputs) != 1 or not self._own(node.out):
+                continue
+            for value in node.inputs:
+                if value is None or value.data is not None or value.type != node.out.type or not self.dense(value):
+                    continue
+                root = self.storage(value).root
+                if final[root] == i and value in self._makers:
+                    self.links[node.out] = Link(value, 0, False)
+                    final[root] = max(final[root], final.get(node.out, i))
+                    break
+
+
+def part_kind(whole: Value, axis: int) -> str | None:
+    """How a part of `whole` along `axis` lies in it: "run" (one run of bytes), "rows" (a slice of each row), or None."""
+    dims = whole.type.dims
+    if all(d == 1 for d in dims[:axis]):
+        return "run"
+    return "rows" if axis == len(dims) - 1 else None
+
+
+def part_bytes(part: Value, axis: int, kind: str) -> int:
+    """Bytes from one part to the next."""
+    assert part.type.dtype is not None
+    return part.type.nbytes if kind == "run" else part.type.dims[axis] * part.type.dtype.itemsize
+
+
+def parts(node: Node) -> list[tuple[Value, int, int]]:
+    """(part, axis, start) of each result of a split, or of a slice of one axis with step 1; else nothing."""
+    if node.op == "split":
+        axis, start, found = node.attrs["axis"] % len(node.x.type.dims), 0, []
+        for value in node.outputs:
+            found.append((value, axis, start))
+            start += value.type.dims[axis]
+        return found
+    starts, axes, steps = node.const(1), node.const(3), node.const(4)
+    if starts is None or (node.has(3) and axes is None) or (node.has(4) and (steps is None or np.any(steps != 1))):
+        return []
+    dims, out = node.x.type.dims, node.out.type.dims
+    cut = [i for i in range(len(dims)) if dims[i] != out[i]]
+    if len(cut) != 1 or node.out.type.size == 0:
+        return []
+    axis = cut[0]
+    chosen = list(range(len(starts))) if axes is None else [int(a) % len(dims) for a in axes]
+    start = int(starts[chosen.index(axis)])
+    start = max(start + dims[axis], 0) if start < 0 else min(start, dims[axis])
+    return [(node.out, axis, start)]
+
+
+def row_count(value: Value) -> int:
+    """Number of rows."""
+    return value.type.size // max(last(value), 1)
+
+
+Storages = Mapping[Value, Storage]
