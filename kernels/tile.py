@@ -1,0 +1,161 @@
+"""The micro-kernel of dot and convolution: a tile of rows x vectors of sums, held in registers from bias to store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from .chain import Chain, chain_cost, emit_chain
+from .isa.tiers import Tier
+from .isa.vector import F32, I8, I32, I64, Vector, emits
+
+INLINE_COST = 8
+"""Chains up to this cost are unrolled over the registers of a tile; dearer ones loop over its rows."""
+
+
+def make_tile(tier: Tier, groups: int, rows: int, nv: int, segmented: bool, ragged: bool, chain: Chain,
+              extras: Sequence[str], first_extra: int) -> Any:
+    """An intrinsic that computes groups * rows output rows of one weight panel (nv vectors of columns).
+
+    tile(args, a, rs, gs, table, segments, length, panel, ahead, c, ldc, columns, image, row, column): all int64.
+    Row r of group g of A starts at byte address a + g * gs + r * rs; each of its `segments` runs of `length` f32
+    starts table[s] bytes further (without `segmented`: one run at 0). The panel is packed as in kernels/pack.py: bias
+    first, then one line of nv vectors per k; the line `ahead` bytes further is prefetched. The results, after `chain`,
+    go to rows of `ldc` bytes at `c`; with `ragged` only `columns` of them. Extra i has (address, stride per image,
+    stride per row) in f32 elements at args[first_extra + 3 * i] and is read at (image, row, column).
+    """
+    mr = groups * rows
+    width = nv * tier.lanes * 4
+
+    @emits
+    def tile(b: Any, args: Any, a: Any, rs: Any, gs: Any, table: Any, segments: Any, length: Any, panel: Any,
+             ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any) -> None:
+        v = Vector(b, tier)
+        bytes_ = I8.as_pointer()
+        offsets = [_sum(b, _times(b, gs, g), _times(b, rs, r)) for g in range(groups) for r in range(rows)]
+        prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [bytes_, I32, I32, I32])
+
+        def step(_: Any, state: list[Any]) -> list[Any]:
+            pa, pb, *sums = state
+            weights = [v.load(_f32(b, pb, I64(n * tier.lanes * 4))) for n in range(nv)]
+            b.call(prefetch, [b.gep(pb, [ahead]), I32(0), I32(2), I32(1)])
+            out = []
+            for r, offset in enumerate(offsets):
+                x = v.broadcast(_f32(b, pa, offset))
+                out += [v.fma(x, w, s) for w, s in zip(weights, sums[r * nv:(r + 1) * nv], strict=True)]
+            return [b.gep(pa, [I64(4)]), b.gep(pb, [I64(width)]), *out]
+
+        def segment(s: Any, state: list[Any]) -> list[Any]:
+            start = b.inttoptr(a, bytes_)
+            if segmented:
+                start = b.gep(start, [b.load(b.gep(b.inttoptr(table, I64.as_pointer()), [s]))])
+            return repeat(b, length, [start, *state], step)[1:]
+
+        first = b.inttoptr(panel, bytes_)
+        bias = [v.load(_f32(b, first, I64(n * tier.lanes * 4))) for n in range(nv)]
+        state = [b.gep(first, [I64(width)]), *bias * mr]
+        sums = (repeat(b, segments, state, segment) if segmented else segment(None, state))[1:]
+        _finish(v, chain, mr, nv, sums, c, ldc, columns if ragged else None,
+                lambda r, n: [_extra(v, kind, args, first_extra + 3 * i, image, _sum(b, row, r), column, n, columns
+                                     if ragged else None) for i, kind in enumerate(extras)])
+
+    return tile
+
+
+def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
+    """Emit a loop that runs `state = body(index, state)` count times, at least once; the last state."""
+    before = b.block
+    inside = b.append_basic_block("loop")
+    b.branch(inside)
+    b.position_at_end(inside)
+    index = b.phi(I64)
+    index.add_incoming(I64(0), before)
+    phis = [b.phi(value.type) for value in state]
+    for phi, value in zip(phis, state, strict=True):
+        phi.add_incoming(value, before)
+    out = list(body(index, phis))
+    following = b.add(index, I64(1))
+    for phi, value in zip([index, *phis], [following, *out], strict=True):
+        phi.add_incoming(value, b.block)
+    after = b.append_basic_block("after")
+    b.cbranch(b.icmp_signed("<", following, count), inside, after)
+    b.position_at_end(after)
+    return out
+
+
+def _finish(v: Vector, chain: Chain, mr: int, nv: int, sums: list[Any], c: Any, ldc: Any, columns: Any,
+            extras: Callable[[Any, int], list[Any]]) -> None:
+    """Store chain(sums, extras) to the rows of C, the columns from `columns` on left alone."""
+    b = v.b
+    address = b.inttoptr(c, I8.as_pointer())
+
+    def put(r: Any, values: Sequence[Any], masks: Sequence[Any]) -> None:
+        start = b.gep(address, [_times(b, ldc, r)])
+        for n, value in enumerate(values):
+            result = emit_chain(v, chain, [value, *extras(r, n)])
+            v.store(result, _f32(b, start, I64(n * v.lanes * 4)), masks[n])
+
+    def unrolled(masks: Sequence[Any]) -> None:
+        for r in range(mr):
+            put(I64(r), sums[r * nv:(r + 1) * nv], masks)
+
+    def rolled() -> None:
+        size = ir.ArrayType(v.type, mr * nv)
+        buffer = b.bitcast(cgutils.alloca_once(b, size), F32.as_pointer())
+        for i, value in enumerate(sums):
+            v.store(value, v.at(buffer, i * v.lanes))
+
+        def body(r: Any, state: list[Any]) -> list[Any]:
+            start = b.mul(r, I64(nv * v.lanes))
+            put(r, [v.load(v.at(v.at(buffer, start), n * v.lanes)) for n in range(nv)], _masks(v, nv, columns))
+            return []
+
+        repeat(b, I64(mr), [], body)
+
+    if chain_cost(chain) > INLINE_COST:
+        rolled()
+    elif columns is None or v.lanes == 16:
+        unrolled(_masks(v, nv, columns))
+    else:
+        with b.if_else(b.icmp_signed(">=", columns, I64(nv * v.lanes))) as (whole, partial):
+            with whole:
+                unrolled([None] * nv)
+            with partial:
+                rolled()
+
+
+def _masks(v: Vector, nv: int, columns: Any) -> list[Any]:
+    if columns is None:
+        return [None] * nv
+    return [v.mask(v.b.sub(columns, I64(n * v.lanes))) for n in range(nv)]
+
+
+def _extra(v: Vector, kind: str, args: Any, slot: int, image: Any, row: Any, column: Any, n: int,
+           columns: Any) -> Any:
+    """Vector n of an extra operand at (image, row, column)."""
+    b = v.b
+    record = b.inttoptr(args, I64.as_pointer())
+    address, per_image, per_row = (b.load(b.gep(record, [I64(slot + i)])) for i in range(3))
+    start = v.pointer(address)
+    if kind == "scalar":
+        return v.broadcast(start)
+    index = b.add(b.mul(image, per_image), column)
+    if kind == "full":
+        index = b.add(index, b.mul(row, per_row))
+    return v.load(v.at(v.at(start, index), n * v.lanes), _masks(v, n + 1, columns)[n])
+
+
+def _f32(b: Any, start: Any, offset: Any) -> Any:
+    """The f32 at byte pointer start + offset."""
+    return b.bitcast(b.gep(start, [offset]), F32.as_pointer())
+
+
+def _times(b: Any, x: Any, n: Any) -> Any:
+    return b.mul(x, I64(n) if isinstance(n, int) else n)
+
+
+def _sum(b: Any, x: Any, y: Any) -> Any:
+    return b.add(x, y)
