@@ -70,13 +70,15 @@ def define(
     assert name not in OPS, f"operator {name} is defined twice"
 
     def typed(node: Node, types: list[Any]) -> list[TensorType]:
-        results = _per_output(node, infer(node, _filled(node, types, inputs)))
+        results = _per_output(node, infer(node, _filled(node, types[: _own(node, types)], inputs)))
         for result in results:
             _check_size(node, result)
         return results
 
     def computed(node: Node, arrays: list[Any]) -> list[Any]:
-        return _per_output(node, reference(node, _filled(node, arrays, inputs)))
+        own = _own(node, arrays)
+        results = _per_output(node, reference(node, _filled(node, arrays[:own], inputs)))
+        return _chained(node, [*results, *arrays[own:]]) if "chain" in node.attrs and node.op != "fused" else results
 
     OPS[name] = Op(name, typed, computed, pure, attrs or {})
 
@@ -94,6 +96,17 @@ def attr(node: Node, name: str) -> Any:
     if value is REQUIRED:
         raise ModelError(f"{node.op}: attribute {name} is missing")
     return value
+
+
+def _own(node: Node, items: list[Any]) -> int:
+    """How many of the inputs are the operator's own and not its chain's."""
+    return EXTRAS_AT[node.op] if "chain" in node.attrs and node.op != "fused" else len(items)
+
+
+def _chained(node: Node, values: list[Any]) -> list[Any]:
+    from ..kernels.chain import eval_chain
+
+    return [eval_chain(node.attrs["chain"], values)]
 
 
 def _filled(node: Node, items: list[Any], inputs: tuple[int, int | None]) -> list[Any]:
