@@ -108,7 +108,7 @@ def _exp_parts(v: Vector, x: Any, bias: int) -> tuple[Any, Any]:
 
 
 def exp(v: Vector, x: Any) -> Any:
-    """e**x; 0 below -87.3, inf above 88.73."""
+    """e**x; 0 below -86.98, inf above 88.72."""
     # The scale is half of 2**n: 2**128 is no f32, and at the lower clamp its exponent field is 0, so it is 0.
     less1, half = _exp_parts(v, clamp(v, x, -126 * math.log(2), 88.73), bias=126)
     y = v.fma(less1, half, half)
@@ -156,28 +156,36 @@ def log1p_unit(v: Vector, u: Any) -> Any:
     return v.b.fmul(u, polynomial(v, u, _LOG1P))
 
 
-_TANH_P = (1.0, 0.13379716542, 0.0034940329377, 2.0583456086e-05, 1.3319039835e-08)
-_TANH_Q = (1.0, 0.46713031780, 0.0258710669289, 0.00032830902525, 7.7620057167e-07)
-
-
 def tanh(v: Vector, x: Any) -> Any:
-    """The hyperbolic tangent as x * P(x**2) / Q(x**2); 1 from 9.02 on."""
-    return _odd_ratio(v, clamp(v, x, -9.02, 9.02), _TANH_P, _TANH_Q)
+    """The hyperbolic tangent: e / (e + 2) with e = exp(2 * |x|) - 1, and x's sign."""
+    a = v.call("fabs", x)
+    less1, scale = _exp_parts(v, minimum(v, v.const(20), v.b.fadd(a, a)), bias=127)
+    e = v.fma(less1, scale, v.b.fsub(scale, v.const(1)))
+    return v.call("copysign", v.b.fdiv(e, v.b.fadd(e, v.const(2))), x)
 
 
-_ERF_P = (1.1283791516, 0.187560484589, 0.0524446428624, 0.00366180544054, 0.000285826176817, 2.11674251079e-06)
-_ERF_Q = (1.0, 0.499554042855, 0.112998190346, 0.0147606097580, 0.00114332527621, 3.88266489603e-05)
+_ERFC = (1.12837917, 0.636619629, 0.102773906, -0.0191303828, -0.000223277873, 0.00176139081, -0.000713293415,
+         0.000156412659, -1.90454504e-05, 1.00201392e-06)
+"""-log(erfc(a)) / a for a in [0, 4.2]."""
+
+
+def _log_erfc(v: Vector, a: Any) -> Any:
+    """log(1 - erf(a)) for a >= 0; beyond 4.2 it stays steep enough to be lost in 1 - erf."""
+    q = polynomial(v, minimum(v, v.const(4.2), a), _ERFC)
+    return v.b.fneg(v.b.fmul(a, q))
 
 
 def erf(v: Vector, x: Any) -> Any:
-    """The error function as x * P(x**2) / Q(x**2); 1 from 3.84 on."""
-    return _odd_ratio(v, clamp(v, x, -3.84, 3.84), _ERF_P, _ERF_Q)
+    """The error function: 1 - exp(log(erfc(|x|))) without cancellation, and x's sign."""
+    e = expm1_negative(v, _log_erfc(v, v.call("fabs", x)))
+    return v.call("copysign", e, x)
 
 
-def _odd_ratio(v: Vector, x: Any, above: Sequence[float], below: Sequence[float]) -> Any:
-    t = v.b.fmul(x, x)
-    y = v.b.fdiv(v.b.fmul(x, polynomial(v, t, above)), polynomial(v, t, below))
-    return clamp(v, y, -1, 1)
+def normal_cdf(v: Vector, x: Any) -> Any:
+    """(1 + erf(x / sqrt(2))) / 2, accurate in both tails."""
+    a = v.b.fmul(v.call("fabs", x), v.const(math.sqrt(0.5)))
+    tail = v.b.fmul(v.const(0.5), exp(v, _log_erfc(v, a)))
+    return v.b.select(v.b.fcmp_ordered("<", x, v.const(0)), tail, v.b.fsub(v.const(1), tail))
 
 
 def sigmoid(v: Vector, x: Any) -> Any:
@@ -212,3 +220,60 @@ def _sine(v: Vector, x: Any, quarter: float) -> Any:
     y = v.fma(v.b.fmul(t, r), polynomial(v, t, _SIN), r)
     odd = v.b.shl(bits(v, shifted), v.iconst(31))
     return floats(v, v.b.xor(bits(v, y), odd))
+
+
+_EXP2 = (1.0, 0.693147207, 0.240226513, 0.0555032708, 0.00961800441, 0.00134005505, 0.000154761913)
+"""2**r for |r| <= 1/2."""
+_ATANH = (1.0, 0.33333332818549077, 0.20000168626491274, 0.14268583931993128, 0.11792494629486457)
+"""log(m) / (2 * s) in powers of s**2, with s = (m - 1) / (m + 1) and m in [sqrt(1/2), sqrt(2)]."""
+
+
+def _wide(v: Vector, x: float) -> Any:
+    """An f64 constant in as many lanes as v has."""
+    from llvmlite import ir
+
+    return ir.Constant(ir.VectorType(ir.DoubleType(), v.lanes), [x] * v.lanes)
+
+
+def _log2_wide(v: Vector, x: Any) -> Any:
+    """log2(x) of positive f32 as f64; -inf at 0, inf at inf."""
+    wide = _wide(v, 0).type
+    f, e = _split(v, x)
+    f = v.b.fpext(f, wide)
+    s = v.b.fdiv(f, v.b.fadd(f, _wide(v, 2)))
+    t = v.b.fmul(s, s)
+    q = _wide(v, _ATANH[-1])
+    for c in _ATANH[-2::-1]:
+        q = v.b.fadd(v.b.fmul(q, t), _wide(v, c))
+    y = v.b.fadd(v.b.fmul(v.b.fmul(s, q), _wide(v, 2 / math.log(2))), v.b.fpext(e, wide))
+    y = v.b.select(v.b.fcmp_ordered("<", x, v.const(math.inf)), y, v.b.fpext(x, wide))
+    return v.b.select(v.b.fcmp_ordered("<", x, v.const(_TINY)), _wide(v, -math.inf), y)
+
+
+def power(v: Vector, x: Any, y: Any) -> Any:
+    """x**y as C's pow: a negative x needs a whole y; x**0 and 1**y are 1 even for NaN. The logarithm is taken in f64."""
+    wide = _wide(v, 0).type
+    size = v.call("fabs", x)
+    t = v.b.fmul(_log2_wide(v, size), v.b.fpext(y, wide))
+    one = v.b.or_(v.b.fcmp_ordered("==", size, v.const(1)), v.b.fcmp_ordered("==", y, v.const(0)))
+    t = v.b.select(one, _wide(v, 0), t)
+    for relation, bound in (("<", -126.0), (">", 128.5)):
+        t = v.b.select(v.b.fcmp_ordered(relation, t, _wide(v, bound)), _wide(v, bound), t)
+    shift = _wide(v, 1.5 * 2.0**52)
+    n = v.b.fsub(v.b.fadd(t, shift), shift)
+    p = polynomial(v, v.b.fptrunc(v.b.fsub(t, n), v.type), _EXP2)
+    # As in exp, the scale is half of 2**n.
+    shifted = v.b.fadd(v.b.fptrunc(n, v.type), v.const(_SHIFT + 126))
+    z = v.b.fmul(p, floats(v, v.b.shl(bits(v, shifted), v.iconst(23))))
+    return _signed_power(v, x, y, v.b.fadd(z, z))
+
+
+def _signed_power(v: Vector, x: Any, y: Any, z: Any) -> Any:
+    """|x|**y given the sign, or the NaN, that a negative x makes of it."""
+    half = v.b.fmul(y, v.const(0.5))
+    whole = v.b.fcmp_ordered("==", round_even(v, y), y)
+    odd = v.b.and_(whole, v.b.fcmp_unordered("une", round_even(v, half), half))
+    z = v.b.select(odd, v.call("copysign", z, x), z)
+    finite = v.b.fcmp_ordered(">", x, v.const(-math.inf))
+    outside = v.b.and_(v.b.and_(finite, v.b.fcmp_ordered("<", x, v.const(0))), v.b.not_(whole))
+    return v.b.select(outside, v.const(math.nan), z)

@@ -69,6 +69,20 @@ def _finite_sign(v: Vector, x: Any) -> Any:
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
+def _pow(v: Vector, x: Any, y: Any) -> Any:
+    n = y.constant[0] if hasattr(y, "constant") else None
+    if n in (0.5, -0.5):
+        root = v.call("sqrt", x)
+        return root if n == 0.5 else v.b.fdiv(v.const(1), root)
+    if n not in (-2, -1, 1, 2, 3, 4):
+        return f.power(v, x, y)
+    square = v.b.fmul(x, x)
+    whole = {1: lambda: x, 2: lambda: square, 3: lambda: v.b.fmul(square, x), 4: lambda: v.b.fmul(square, square)}
+    y = whole[abs(int(n))]()
+    return v.b.fdiv(v.const(1), y) if n < 0 else y
+
+
+_op("pow", 2, 80, np.power, _pow)
 _op("exp", 1, 16, np.exp, f.exp)
 _op("log", 1, 24, np.log, f.log)
 _op("tanh", 1, 18, np.tanh, f.tanh)
@@ -131,11 +145,6 @@ def _swish(v: Vector, x: Any, alpha: Any) -> Any:
     return v.b.fdiv(x, v.b.fadd(v.const(1), f.exp(v, v.b.fneg(v.b.fmul(alpha, x)))))
 
 
-def _gelu(v: Vector, x: Any) -> Any:
-    half = v.b.fmul(x, v.const(0.5))
-    return v.fma(half, f.erf(v, v.b.fmul(x, v.const(math.sqrt(0.5)))), half)
-
-
 def _gelu_tanh(v: Vector, x: Any) -> Any:
     # 0.5 * (1 + tanh(u)) = sigmoid(2 * u)
     u = v.b.fmul(x, v.fma(v.b.fmul(x, x), v.const(2 * _GELU * 0.044715), v.const(2 * _GELU)))
@@ -150,10 +159,10 @@ _GELU = math.sqrt(2 / math.pi)
 
 
 def _mish(v: Vector, x: Any) -> Any:
-    # tanh(log(1 + e)) = n / (n + 2) with n = e * (e + 2); 1 in f32 from x = 20 on
+    # tanh(log(1 + e)) = n / (n + 2) with n = e * (e + 2); 1 in f32 from x = 20 on.
     e = f.exp(v, f.minimum(v, x, v.const(20)))
     n = v.b.fmul(e, v.b.fadd(e, v.const(2)))
-    return v.b.fdiv(v.b.fmul(x, n), v.b.fadd(n, v.const(2)))
+    return v.b.fmul(x, v.b.fdiv(n, v.b.fadd(n, v.const(2))))
 
 
 def _softplus(v: Vector, x: Any) -> Any:
@@ -200,7 +209,7 @@ _op("prelu", 2, 3, lambda x, slope: np.where(x < 0, x * slope, x), _leaky)
 _op("elu", 2, 19, _np_elu, _elu)
 _op("selu", 3, 20, lambda x, alpha, gamma: gamma * _np_elu(x, alpha), _selu)
 _op("celu", 2, 24, _np_celu, _celu)
-_op("thresholded_relu", 2, 2, lambda x, alpha: np.where(x > alpha, x, x * 0),
+_op("thresholded_relu", 2, 2, lambda x, alpha: np.where(x > alpha, x, 0 * alpha),
     lambda v, x, alpha: v.b.select(v.b.fcmp_ordered(">", x, alpha), x, v.const(0)))
 _op("hard_sigmoid", 3, 3, lambda x, alpha, beta: np.clip(x * alpha + beta, 0, 1), _hard_sigmoid)
 _op("hard_swish", 1, 4, lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
@@ -209,5 +218,6 @@ _op("mish", 1, 25, lambda x: x * np.tanh(_np_softplus(x)), _mish)
 _op("softplus", 1, 30, _np_softplus, _softplus)
 _op("softsign", 1, 6, lambda x: x / (1 + np.abs(x)),
     lambda v, x: v.b.fdiv(x, v.b.fadd(v.const(1), v.call("fabs", x))))
-_op("gelu", 1, 23, lambda x: 0.5 * x * (1 + OPS["erf"].meaning(x * math.sqrt(0.5))), _gelu)
+_op("gelu", 1, 23, lambda x: 0.5 * x * (1 + OPS["erf"].meaning(x * math.sqrt(0.5))),
+    lambda v, x: v.b.fmul(x, f.normal_cdf(v, x)))
 _op("gelu_tanh", 1, 24, lambda x: 0.5 * x * (1 + np.tanh(_GELU * (x + 0.044715 * x * x * x))), _gelu_tanh)
