@@ -1,0 +1,76 @@
+"""Check a memory plan. Shares no code with the planner, so that no fault is made twice."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class PlanError(Exception):
+    """A memory plan that would corrupt data. The message names the buffers, their bytes and steps."""
+
+
+class Placed(Protocol):
+    """What `verify` reads of a buffer: alive in steps `first`..`last` inclusive; `size`, `align` in bytes."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def align(self) -> int: ...
+
+
+def verify(buffers: Sequence[Placed], offsets: Sequence[int], size: int) -> None:
+    """Return None when `offsets` (bytes, in the order of `buffers`) is a safe plan of `size` bytes.
+
+    Raises PlanError when the counts differ, an offset is negative or misaligned, a buffer ends beyond
+    `size`, or two buffers alive in the same step share a byte.
+
+    Method: sweep over the steps with the live byte ranges kept sorted; they are disjoint so far, hence a
+    new range can only touch its two neighbours.
+    """
+    if len(buffers) != len(offsets):
+        raise PlanError(f"{len(buffers)} buffers but {len(offsets)} offsets; give one offset per buffer")
+    for buffer, offset in zip(buffers, offsets, strict=True):
+        _check_range(buffer, offset, size)
+    events = [(b.first, 1, i) for i, b in enumerate(buffers) if b.size]
+    events += [(b.last + 1, 0, i) for i, b in enumerate(buffers) if b.size]
+    live: list[tuple[int, int]] = []
+    for _, starts, i in sorted(events):
+        entry = (offsets[i], i)
+        if not starts:
+            del live[bisect_left(live, entry)]
+            continue
+        at = bisect_left(live, entry)
+        for _, other in live[max(at - 1, 0) : at + 1]:
+            _check_apart(buffers, offsets, i, other)
+        insort(live, entry)
+
+
+def _check_range(buffer: Placed, offset: int, size: int) -> None:
+    where = f"{_describe(buffer, offset)} in an arena of {size} bytes"
+    if offset < 0:
+        raise PlanError(f"negative offset: {where}")
+    if offset % buffer.align:
+        raise PlanError(f"misaligned: {where} needs a multiple of {buffer.align}")
+    if offset + buffer.size > size:
+        raise PlanError(f"ends beyond the arena: {where}")
+
+
+def _check_apart(buffers: Sequence[Placed], offsets: Sequence[int], i: int, j: int) -> None:
+    if offsets[i] < offsets[j] + buffers[j].size and offsets[j] < offsets[i] + buffers[i].size:
+        one, two = (_describe(buffers[k], offsets[k]) for k in sorted((i, j)))
+        raise PlanError(f"overlap: {one} and {two} are alive in the same step")
+
+
+def _describe(buffer: Placed, offset: int) -> str:
+    return (
+        f"{buffer.name!r} (bytes {offset}..{offset + buffer.size}, "
+        f"steps {buffer.first}..{buffer.last}, align {buffer.align})"
+    )
