@@ -1,0 +1,99 @@
+"""Rows from computed places: along an axis with indices from memory, or with constant offset tables for every axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from numba import njit
+
+from .isa.tiers import Tier
+from .isa.vector import arg
+from .runs import loader, mover, putter, run_copier, run_filler, share
+
+
+def gather(tier: Tier, itemsize: int, index_size: int) -> Callable:
+    """The kernel of y[o, i, :] = x[o, index[i], :]; negative indices count from the end of the axis.
+
+    An index that is still out of range reads the nearest place of the axis instead and sets the int64 at `error` to 1
+    (nobody sets it to 0 here). `itemsize` is the run's bytes when those are 1, 2, 4 or 8, else 0: then `run` counts.
+    """
+    move, index, put = _row(tier, itemsize), loader(index_size), putter(8)
+
+    def kernel(args, thread, threads):
+        dst, src, indices, error = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3)
+        count, axis, run, s, d = arg(args, 4), arg(args, 5), arg(args, 6), arg(args, 7), arg(args, 8)
+        outer, outer_s, outer_d = arg(args, 9), arg(args, 10), arg(args, 11)
+        begin, end = share(outer * count, thread, threads)
+        bad = 0
+        while begin < end:
+            o = begin // count
+            i = begin - o * count
+            stop = min(count, i + end - begin)
+            begin += stop - i
+            to, at = dst + o * outer_d, src + o * outer_s
+            while i < stop:
+                place = index(indices + i * index_size)
+                place += axis if place < 0 else 0
+                inside = max(0, min(place, axis - 1))
+                bad |= inside ^ place
+                if axis > 0:
+                    move(to + i * d, at + inside * s, run)
+                i += 1
+        if bad != 0:
+            put(error, 1)
+
+    return kernel
+
+
+def take(tier: Tier, itemsize: int) -> Callable:
+    """The kernel of y[i, j, ..., :] = x[t0[i] + t1[j] + ..., :]: int64 byte offsets from one table per axis.
+
+    Where the offsets' sum is negative the run is filled with `fill` (an element repeated to 8 bytes) instead.
+    `itemsize` is the run's bytes when those are 1, 2, 4 or 8, else 0: then `run` counts.
+    """
+    move, offset = _row(tier, itemsize), loader(8)
+    fill_run = run_filler(tier)
+    put = putter(itemsize or 1)
+
+    def kernel(args, thread, threads):
+        dst, src, bits, run = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3)
+        rows, table, d, rank = arg(args, 4), arg(args, 5), arg(args, 6), arg(args, 7)
+        total = rows
+        for k in range(rank):
+            total *= arg(args, 8 + 3 * k)
+        begin, end = share(total, thread, threads)
+        while begin < end:
+            rest = begin // rows
+            i = begin - rest * rows
+            stop = min(rows, i + end - begin)
+            begin += stop - i
+            to, base = dst, 0
+            for k in range(rank):
+                n = arg(args, 8 + 3 * k)
+                j = rest - rest // n * n
+                rest = rest // n
+                base += offset(arg(args, 9 + 3 * k) + 8 * j)
+                to += j * arg(args, 10 + 3 * k)
+            while i < stop:
+                at = base + offset(table + 8 * i)
+                if at >= 0:
+                    move(to + i * d, src + at, run)
+                elif itemsize:
+                    put(to + i * d, bits)
+                else:
+                    fill_run(to + i * d, bits, run)
+                i += 1
+
+    return kernel
+
+
+def _row(tier: Tier, itemsize: int) -> Callable:
+    if itemsize == 0:
+        return run_copier(tier)
+    element = mover(itemsize)
+
+    @njit(inline="always")
+    def move(dst, src, run):
+        element(dst, src)
+
+    return move

@@ -1,0 +1,37 @@
+"""Rows of the table for the data-movement kernels. Strides, offsets and runs are bytes; counts are elements.
+
+kernels/moves.py and kernels/taps.py fill these records.
+"""
+
+from __future__ import annotations
+
+from .moves import outer_slots
+from .table import Row
+
+_LOOPS = outer_slots("n", "s", "d")
+
+ROWS = (
+    Row("copy", "copy", "copy", ("mode", "itemsize"), ("dst", "src", "count", "s0", "d0", "rows", "s1", "d1", *_LOOPS)),
+    Row(
+        "transpose",
+        "transpose",
+        "transpose",
+        ("itemsize", "narrow"),
+        ("dst", "src", "rows", "d1", "cols", "s1", "high", "wide", *_LOOPS),
+    ),
+    Row("pad", "pad", "pad", (), ("dst", "src", "fill", "left", "run", "right", *outer_slots("n", "low", "in", "s", "d"))),
+    Row(
+        "gather",
+        "gather",
+        "gather",
+        ("itemsize", "index_size"),
+        ("dst", "src", "index", "error", "count", "axis", "run", "s", "d", "outer", "outer_s", "outer_d"),
+    ),
+    Row(
+        "take",
+        "gather",
+        "take",
+        ("itemsize",),
+        ("dst", "src", "fill", "run", "rows", "t", "d", *outer_slots("n", "t", "d")),
+    ),
+)
