@@ -1,0 +1,37 @@
+"""Copies into a convolution's scratch: whole vectors, in ascending order, so that each may run into the next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .isa.tiers import Tier
+from .isa.vector import I64, Vector, emits
+from .tile import repeat
+
+
+def make_copy(tier: Tier) -> Any:
+    """An intrinsic copy(to, source, count): count >= 0 f32, rounded up to whole vectors on both sides."""
+    return _filler(tier, True)
+
+
+def make_clear(tier: Tier) -> Any:
+    """An intrinsic clear(to, to, count): zeros instead."""
+    return _filler(tier, False)
+
+
+def _filler(tier: Tier, loads: bool) -> Any:
+    @emits
+    def fill(b: Any, to: Any, source: Any, count: Any) -> None:
+        v = Vector(b, tier)
+
+        def body(_: Any, state: list[Any]) -> list[Any]:
+            target, start = state
+            v.store(v.load(v.pointer(start)) if loads else v.const(0), v.pointer(target))
+            step = I64(v.lanes * 4)
+            return [b.add(target, step), b.add(start, step)]
+
+        vectors = b.ashr(b.add(count, I64(v.lanes - 1)), I64(v.lanes.bit_length() - 1))
+        with b.if_then(b.icmp_signed(">", vectors, I64(0))):
+            repeat(b, vectors, [to, source], body)
+
+    return fill
