@@ -1,0 +1,212 @@
+"""Compiled kernels, kept between processes by content.
+
+An entry's name tells all that its bytes depend on: one directory per toolchain (the sources of `fastgraph.kernels`, the
+versions of numba, llvmlite and Python, the platform), one file per kernel and ISA tier. An entry carries a checksum
+of itself, so that one which is cut short or damaged is built again. Writers replace whole files; they may race.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import stat
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib import util
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from ..kernels import kernel as _kernel
+from ..kernels.isa.tiers import Tier
+from ..kernels.kernel import Kernel
+from .link import check
+from .progress import Progress, terminal
+
+_MAGIC = b"fastgraph object 1\0"
+_KEPT_TOOLCHAINS = 16
+
+_lock = threading.Lock()
+_unsaved: dict[Path, bytes] = {}
+
+
+def directory() -> Path:
+    """Where objects are kept: $FASTGRAPH_CACHE_DIR, or `fastgraph` in the platform's user cache directory."""
+    if chosen := os.environ.get("FASTGRAPH_CACHE_DIR"):
+        return Path(chosen).absolute()
+    home = Path(os.path.expanduser("~"))
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or home / ".cache"
+    return Path(base, "fastgraph").absolute()
+
+
+def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal) -> list[bytes]:
+    """The object file of each kernel for a tier, in order; what is missing is compiled and kept.
+
+    numba is imported only when something is missing. Raises what a kernel's generator or the compiler raises.
+    """
+    place = _toolchain_directory()
+    safe = _trusted(place)
+    found = [_read(_entry(place, kernel, tier), safe) for kernel in kernels]
+    if None not in found:
+        return [obj for obj in found if obj is not None]
+    with _lock:
+        built = _build_missing(place, list(kernels), tier, progress)
+    return [obj or built[kernel] for kernel, obj in zip(kernels, found, strict=True)]
+
+
+def _build_missing(place: Path, kernels: list[Kernel], tier: Tier, progress: Progress) -> dict[Kernel, bytes]:
+    """All of `kernels`: another thread or process may have built some since we looked."""
+    safe = _trusted(place)
+    built = {kernel: _read(_entry(place, kernel, tier), safe) for kernel in kernels}
+    missing = [kernel for kernel, obj in built.items() if obj is None]
+    try:
+        for done, kernel in enumerate(missing):
+            progress(done, len(missing), str(kernel))
+            obj = _compile(kernel, tier)
+            built[kernel] = obj
+            _write(_entry(place, kernel, tier), obj)
+    finally:
+        progress(len(missing), len(missing), "")
+    _prune(place)
+    return {kernel: obj for kernel, obj in built.items() if obj is not None}
+
+
+def _compile(kernel: Kernel, tier: Tier) -> bytes:
+    from ..kernels.build import build
+    from ..kernels.table import row
+
+    obj = build(row(kernel.name).make()(tier, **dict(kernel.params)), kernel.symbol, tier)
+    check(obj, kernel)
+    return obj
+
+
+# -- names
+
+
+@cache
+def toolchain() -> str:
+    """A name for everything but kernel and tier that an object's bytes depend on."""
+    digest = sha256(_MAGIC)
+    for text in (platform.machine(), sys.platform, str(sys.version_info[:2])):
+        digest.update(text.encode() + b"\0")
+    for package in ("numba", "llvmlite"):
+        digest.update(_version(package) + b"\0")
+    root = str(Path(_kernel.__file__).parent)
+    for path in _sources(root):
+        with open(path, "rb") as file:
+            text = path[len(root) :].replace(os.sep, "/")
+            digest.update(text.encode() + b"\0" + sha256(file.read()).digest())
+    return digest.hexdigest()[:32]
+
+
+def _sources(folder: str) -> list[str]:
+    """The Python files in and under a folder, in order."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                found.append(entry.path)
+            elif entry.is_dir() and entry.name != "__pycache__":
+                found += _sources(entry.path)
+    return sorted(found)
+
+
+def _version(package: str) -> bytes:
+    """What tells a package's version, without importing it: the text of its `_version.py`."""
+    spec = PathFinder.find_spec(package) or (None if package in sys.modules else util.find_spec(package))
+    if spec is None or not spec.origin:
+        return b""
+    try:
+        return Path(spec.origin).with_name("_version.py").read_bytes()
+    except OSError:
+        from importlib.metadata import version
+
+        return version(package).encode()
+
+
+def _toolchain_directory() -> Path:
+    return directory() / "objects" / toolchain()
+
+
+def _entry(place: Path, kernel: Kernel, tier: Tier) -> Path:
+    wants = sha256(f"{kernel.symbol} {tier.name} {tier.features} {tier.cpu} {kernel}".encode()).hexdigest()
+    return place / f"{kernel.name}-{tier.name}-{wants[:32]}.o"
+
+
+# -- files
+
+
+def _trusted(place: Path) -> bool:
+    """Whether only this user (or the system's owner) can have written there: objects are code that we run."""
+    try:
+        info = os.stat(place)
+    except OSError:
+        return False
+    if not hasattr(os, "geteuid"):
+        return True
+    return info.st_uid in (os.geteuid(), 0) and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _checksum(path: Path, obj: bytes) -> bytes:
+    return sha256(path.name.encode() + obj).digest()
+
+
+def _read(path: Path, safe: bool) -> bytes | None:
+    """The object kept at `path`, or None when there is none or it isn't what was written."""
+    if path in _unsaved:
+        return _unsaved[path]
+    if not safe:
+        return None
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return None
+    obj = data[len(_MAGIC) + 32 :]
+    return obj if data[: len(_MAGIC) + 32] == _MAGIC + _checksum(path, obj) else None
+
+
+def _write(path: Path, obj: bytes) -> None:
+    """Keep an object: in its place, or in this process only when that can't be written."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _trusted(path.parent):
+            raise PermissionError(f"{path.parent} belongs to, or can be written by, other users")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_MAGIC + _checksum(path, obj) + obj)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        if not _unsaved:
+            warnings.warn(
+                f"compiled kernels can't be kept, so each process compiles them again: {error}; set FASTGRAPH_CACHE_DIR"
+                " to a directory of your own",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        _unsaved[path] = obj
+
+
+def _prune(place: Path) -> None:
+    """Keep the objects of the toolchains used last; what others still use, they build again."""
+    try:
+        os.utime(place)
+        old = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)[_KEPT_TOOLCHAINS:]
+    except OSError:
+        return
+    for path in old:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,247 @@
+"""A program bound to memory: addresses in place of references, ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import FastgraphError
+from ..ir import Graph, Node, TensorType, Value, check, copy, read_by, subgraphs
+from ..kernels.isa.tiers import Tier
+from ..kernels.kernel import Kernel
+from ..kernels.record import STEP_SLOTS
+from ..ops import OPS
+from ..ops.evaluate import evaluate, operands
+from ..passes.dynamic import cut_dynamic
+from ..passes.pipeline import optimise
+from ..passes.specialise import specialise, where
+from ..plan.build import build
+from ..plan.program import HostStep, Program, Ref, Step
+from .cache import objects
+from .link import link
+from .memory import allocate
+from .pool import Runner
+
+
+def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
+    """Everything from a graph and its input shapes to an executable: specialise, passes, plan, kernels, memory."""
+    lowered = copy(graph)
+    specialise(lowered, shapes)
+    check(lowered, "specialise")
+    tail = cut_dynamic(lowered)
+    wanted = list(lowered.outputs)
+    optimise(lowered)
+    program = build(lowered, tier, threads)
+    made = dict(zip(wanted, lowered.outputs, strict=True))
+    return Executable(lowered, program, made, tail, [v.name for v in graph.outputs], tier, threads)
+
+
+class Executable:
+    """The memory and the calls of one program.
+
+    `made` maps the values that are wanted, as they are called before the passes, to what holds them after. `tail` is
+    the part of the graph whose shapes hang on data: NumPy computes it after the rest.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        program: Program,
+        made: Mapping[Value, Value],
+        tail: Graph | None,
+        names: Sequence[str],
+        tier: Tier,
+        threads: int,
+    ) -> None:
+        self.graph = graph
+        self.program = program
+        self.tier = tier
+        self.tail = tail
+        assert program.arena is not None
+        self.arena_bytes = program.arena.size
+        self._memory, self._base = allocate(max(self.arena_bytes, 64))
+        self._constants = _Constants(program.constants)
+        self._env: dict[Value, Any] = {}
+        self._views: dict[Value, np.ndarray] = {}
+        self._made = made
+        results = tail.outputs if tail is not None else list(made)
+        self._results = list(zip(names, results, strict=True))
+        self._records: list[np.ndarray] = []
+        self._error = np.zeros(1, np.int64)
+        self.segments: list[tuple[list[Step], Runner]] = []
+        self.execute: Callable[[], None] = self._bind(threads)
+        self._feeds = [(v.name, v.type.dims, v.type.dtype, self.array(v)) for v in graph.inputs]
+        if tail is None:
+            self._copies = [(name, self._holder(value)) for name, value in self._results]
+
+    # -- feeding and fetching
+
+    def feed(self, feeds: Mapping[str, Any]) -> bool:
+        """Copy the feeds in if they are just what the plan takes; False (nothing is said) when they are not."""
+        if type(feeds) is not dict or len(feeds) != len(self._feeds):
+            return False
+        for name, dims, dtype, _ in self._feeds:
+            array = feeds.get(name)
+            if type(array) is not np.ndarray or array.shape != dims or array.dtype != dtype:
+                return False
+        for name, _, _, view in self._feeds:
+            view[...] = feeds[name]
+        return True
+
+    def fill(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Copy checked arrays in."""
+        for name, _, _, view in self._feeds:
+            view[...] = arrays[name]
+
+    def results(self) -> dict[str, np.ndarray]:
+        """Copies of the outputs, by name."""
+        if self.tail is None:
+            return {name: view.copy() for name, view in self._copies}
+        feeds = {v: np.array(self._holder(self._made[v])) for v in self.tail.inputs}
+        found = evaluate(self.tail, {v.name: a for v, a in feeds.items()})
+        ready = dict(zip(self.tail.outputs, found, strict=True))
+        return {name: ready[value] for name, value in self._results}
+
+    def view(self, name: str, inputs: bool) -> np.ndarray:
+        """The plan's memory of an input or an output. KeyError with the names there are; FastgraphError if dynamic."""
+        if inputs:
+            found = {feed: view for feed, _, _, view in self._feeds}
+        elif self.tail is not None:
+            raise FastgraphError(f"output {name!r} has a shape that hangs on data: use run")
+        else:
+            found = dict(self._copies)
+        if name not in found:
+            raise KeyError(f"{name!r}: the {'inputs' if inputs else 'outputs'} are {', '.join(found) or 'none'}")
+        return found[name]
+
+    def output_types(self) -> list[TensorType]:
+        """Types of the results, in order; not concrete where they hang on data."""
+        return [self._made[v].type if v in self._made else v.type for _, v in self._results]
+
+    def kernels(self) -> list[Kernel]:
+        """The kernels it calls."""
+        return self.program.kernels()
+
+    def __str__(self) -> str:
+        from ..tools.report import plan_text
+
+        return plan_text(self)
+
+    # -- memory
+
+    def array(self, value: Value) -> np.ndarray:
+        """A NumPy view of a value's place in the arena."""
+        if value not in self._views:
+            at = self.program.storage[value]
+            dims, dtype = value.type.dims, value.type.dtype
+            assert dtype is not None
+            strides = _strides(dims, dtype.itemsize, at.stride)
+            offset = self.program.offsets[at.root] + at.offset
+            self._views[value] = np.ndarray(dims, dtype, self._memory, offset, strides)
+        return self._views[value]
+
+    def _holder(self, value: Value) -> Any:
+        if value.data is not None:
+            return value.data
+        return self.array(value) if value in self.program.storage else self._env[value]
+
+    def _address(self, arg: int | Ref) -> int:
+        if isinstance(arg, int):
+            return arg
+        if isinstance(arg.base, int):
+            return self._constants.addresses[arg.base] + arg.offset
+        return self._base + self.program.offsets[arg.base] + arg.offset
+
+    # -- running
+
+    def _bind(self, threads: int) -> Callable[[], None]:
+        """One native call when all steps are native; else the segments and host steps in turn."""
+        addresses = self._link()
+        parts: list[Callable[[], None]] = []
+        segment: list[Step] = []
+        for step in self.program.steps:
+            if isinstance(step, Step):
+                segment.append(step)
+                continue
+            if segment:
+                parts.append(self._segment(segment, addresses, threads))
+                segment = []
+            parts.append(self._host(step))
+        if segment or not parts:
+            parts.append(self._segment(segment, addresses, threads))
+        if len(parts) == 1:
+            return parts[0]
+
+        def execute() -> None:
+            for part in parts:
+                part()
+
+        return execute
+
+    def _link(self) -> dict[Kernel, int]:
+        kernels = self.program.kernels()
+        compiled = objects(kernels, self.tier)
+        found = link({kernel.symbol: obj for kernel, obj in zip(kernels, compiled, strict=True)})
+        return {kernel: found[kernel.symbol] for kernel in kernels}
+
+    def _segment(self, steps: Sequence[Step], addresses: Mapping[Kernel, int], threads: int) -> Callable[[], None]:
+        """Argument records and the table of a run of native steps, bound to the executor."""
+        starts = np.cumsum([0, *(len(s.args) for s in steps)])
+        records = np.array([self._address(a) for s in steps for a in s.args] or [0], np.int64)
+        base = records.ctypes.data
+        table = np.array([[addresses[s.kernel], base + 8 * at, 1] for s, at in zip(steps, starts, strict=False)], np.int64)
+        runner = Runner(table, threads, self._error.ctypes.data)
+        self.segments.append((list(steps), runner))
+        self._records.append(records)
+        return runner.run
+
+    def _host(self, step: HostStep) -> Callable[[], None]:
+        node, graph = step.node, self.graph
+        reference = OPS[node.op].reference
+
+        def run() -> None:
+            try:
+                with np.errstate(all="ignore"):
+                    found = reference(node, self._operands(node))
+            except FastgraphError as error:
+                raise type(error)(f"{where(graph, node)}: {error}") from None
+            for value, data in zip(node.outputs, found, strict=False):
+                if value in self.program.storage:
+                    self.array(value)[...] = data
+                else:
+                    self._env[value] = data
+
+        return run
+
+    def _operands(self, node: Node) -> list[Any]:
+        if any(subgraphs(node)):
+            return operands(node, {v: self._holder(v) for v in read_by(node)})
+        return [None if v is None else self._holder(v) for v in node.inputs]
+
+
+def _strides(dims: Sequence[int], itemsize: int, row: int) -> tuple[int, ...]:
+    """Byte strides of an array whose rows are `row` elements apart."""
+    strides = [itemsize] if dims else []
+    step = row * itemsize
+    for extent in reversed(dims[1:-1]):
+        strides.append(step)
+        step *= extent
+    if len(dims) > 1:
+        strides.append(step)
+    return tuple(reversed(strides))
+
+
+class _Constants:
+    """The constants of a program in one aligned block."""
+
+    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+        starts, size = [], 0
+        for array in arrays:
+            starts.append(size)
+            size += -(-array.nbytes // 64) * 64
+        self.block, base = allocate(max(size, 64))
+        self.addresses = [base + start for start in starts]
+        for array, start in zip(arrays, starts, strict=True):
+            self.block[start : start + array.nbytes] = array.reshape(-1).view(np.uint8)

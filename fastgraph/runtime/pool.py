@@ -1,0 +1,242 @@
+"""Run a table of kernels on one thread, or on this process's pool of them, in one native call.
+
+Pool threads are daemon threads that enter native code once and stay there: blocked on a semaphore between runs, so that
+they use no CPU, and spinning only within a run. One run at a time has the pool; runs on one thread don't need it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import math
+import os
+import threading
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from ..kernels import record as slots
+from ..kernels.isa.tiers import TIERS
+from ..kernels.kernel import Kernel
+from .link import link
+from .memory import allocate
+from .semaphore import system
+
+KERNELS = (Kernel("execute"), Kernel("team"))
+"""The kernels that run the others; for `TIER` whatever tier those are made for."""
+TIER = TIERS[0]
+
+MAX_THREADS = 256
+"""The largest team."""
+
+_Native = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+# -- how many threads
+
+
+@cache
+def default_threads() -> int:
+    """The CPUs that this process may use: its affinity, and its control group's share of CPU time."""
+    try:
+        cpus = len(os.sched_getaffinity(0))
+    except AttributeError:
+        cpus = os.cpu_count() or 1
+    return max(1, min(cpus, math.ceil(_cgroup_limit(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")))))
+
+
+def _cgroup_limit(root: Path, membership: Path) -> float:
+    """CPUs that Linux control groups (version 1 or 2) allow; a large number when they set no limit."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return 1e9
+    limit = 1e9
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        base = root / controllers if controllers else root
+        own = base / path.lstrip("/")
+        for group in (own, *own.parents):
+            if group == root.parent:
+                break
+            limit = min(limit, _quota(group))
+    return limit
+
+
+def _quota(group: Path) -> float:
+    """CPUs that one control group allows."""
+    try:
+        if (group / "cpu.max").exists():
+            quota, period = (group / "cpu.max").read_text().split()
+        else:
+            quota, period = ((group / f"cpu.cfs_{part}_us").read_text() for part in ("quota", "period"))
+        return int(quota) / int(period) if quota != "max" and int(quota) > 0 else 1e9
+    except (OSError, ValueError):
+        return 1e9
+
+
+# -- native entry points
+
+
+_entry: dict[str, int] = {}
+_entry_lock = threading.Lock()
+
+
+def start(objects: Mapping[str, bytes] | None = None) -> None:
+    """Make sure that `KERNELS` are linked: from `objects` ({symbol: object file}), or else from the cache.
+
+    The first call decides. Running a saved model takes the objects saved with it, and so needs no compiler.
+    """
+    with _entry_lock:
+        if _entry:
+            return
+        if objects is None:
+            from .cache import objects as cached
+
+            symbols = [kernel.symbol for kernel in KERNELS]
+            objects = dict(zip(symbols, cached(KERNELS, TIER), strict=True))
+        addresses = link({kernel.symbol: objects[kernel.symbol] for kernel in KERNELS})
+        _entry.update({kernel.name: addresses[kernel.symbol] for kernel in KERNELS})
+
+
+# -- the pool
+
+
+class _Pool:
+    """The process's threads. `lock` is held while several of them run, and while the pool changes."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.threads = 1
+        self.address = 0
+        self._workers: list[threading.Thread] = []
+
+    def grow(self, threads: int) -> int:
+        """Have `threads` threads, the caller's among them, or as many as can be had; how many those are."""
+        if not self.address:
+            self._prepare()
+        here = system()
+        while self.threads < threads and here is not None:
+            worker = self.threads
+            try:
+                self._semaphores[worker] = here.create(self._memory + 64 * worker)
+                args = (self.address, worker, 0)
+                thread = threading.Thread(target=_Native(_entry["team"]), args=args, name="fastgraph", daemon=True)
+                thread.start()
+            except (OSError, RuntimeError):
+                break
+            self._workers.append(thread)
+            self.threads += 1
+        return min(threads, self.threads)
+
+    def _prepare(self) -> None:
+        block, address = allocate(8 * len(slots.TEAM), 64)
+        semaphores, place = allocate(8 * MAX_THREADS, 64)
+        self._owners = allocate(64 * MAX_THREADS, 64)
+        self._memory = self._owners[1]
+        self._semaphores = semaphores.view(np.int64)
+        self._record = block.view(np.int64)
+        self._record[slots.EXECUTE] = _entry["execute"]
+        self._record[slots.SEMAPHORES] = place
+        if here := system():
+            self._record[slots.WAIT], self._record[slots.POST] = here.wait, here.post
+        self.address = address
+
+    def stop(self) -> None:
+        """Let all workers return, unless they are at work. The pool can't be used after this."""
+        here = system()
+        if here is None or not self._workers or not self.lock.acquire(timeout=1):
+            return
+        post = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(here.post)
+        self._record[slots.JOB] = 0
+        for worker, thread in enumerate(self._workers, 1):
+            post(int(self._semaphores[worker]), 1, 0)
+            thread.join(1)
+
+
+_pool = _Pool()
+
+
+def _forget() -> None:
+    """A forked child has none of the threads, and perhaps a lock that nobody will release."""
+    global _pool, _entry_lock
+    _pool, _entry_lock = _Pool(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+atexit.register(lambda: _pool.stop())
+
+
+# -- runs
+
+
+class Runner:
+    """A table of steps, ready to run: `runner.run()` is one native call.
+
+    `steps` is int64 [n, 3]: the kernel's address, its argument record's address, and whether all threads meet after it
+    (they always do after the last). Whoever makes it keeps what it points to alive. `error` is the address of an int64
+    cell that kernels write a code into when they can't go on; they finish all the same, and so does the run.
+    The memory that the steps use is shared: run one table, or tables with memory in common, from one thread at a time.
+    """
+
+    def __init__(self, steps: np.ndarray, threads: int = 1, error: int = 0) -> None:
+        start()
+        self._steps = np.ascontiguousarray(steps, np.int64).reshape(-1, slots.STEP_SLOTS)
+        self.threads = max(1, min(threads, MAX_THREADS)) if len(self._steps) else 1
+        block, self._address = allocate(8 * slots.PROGRAM_SLOTS, 64)
+        self._record = block.view(np.int64)
+        self._record[slots.TABLE] = self._steps.ctypes.data
+        self._record[slots.STEPS] = len(self._steps)
+        self._record[slots.THREADS] = self.threads
+        if here := system():
+            self._record[slots.YIELD] = here.give_way
+        self._error = ctypes.c_int64.from_address(error) if error else ctypes.c_int64()
+        self._execute = _Native(_entry["execute"])
+        self._team = _Native(_entry["team"])
+
+    def run(self) -> int:
+        """Run all steps; the error code that a kernel left (the cell is cleared), or 0."""
+        if self.threads == 1:
+            self._execute(self._address, 0, 1)
+        else:
+            pool = _pool
+            with pool.lock:
+                if pool.threads < self.threads or not pool.address:
+                    self.threads = pool.grow(self.threads)
+                    self._record[slots.THREADS] = self.threads
+                self._team(pool.address, 0, self._address)
+        code = self._error.value
+        if code:
+            self._error.value = 0
+        return code
+
+    def profile(self) -> np.ndarray:
+        """Run once; the seconds that thread 0 spent in each step, waiting for the others included."""
+        ticks = np.zeros(len(self._steps) + 1, np.int64)
+        self._record[slots.TICKS] = ticks.ctypes.data
+        try:
+            self.run()
+        finally:
+            self._record[slots.TICKS] = 0
+        return np.diff(ticks) / _ticks_per_second()
+
+
+@cache
+def _ticks_per_second() -> float:
+    """The rate of the executor's clock, against the system's."""
+    runner = Runner(np.zeros((0, slots.STEP_SLOTS), np.int64))
+    ticks = np.zeros((2, 1), np.int64)
+    seconds = []
+    for cell in ticks:
+        runner._record[slots.TICKS] = cell.ctypes.data
+        before = time.perf_counter()
+        runner.run()
+        seconds.append((before + time.perf_counter()) / 2)
+        time.sleep(0.01)
+    return float((ticks[1, 0] - ticks[0, 0]) / (seconds[1] - seconds[0]))
