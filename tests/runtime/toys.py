@@ -1,0 +1,74 @@
+"""Small kernels to run: each reads what other threads wrote, so that a missing barrier shows."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from fastgraph.kernels.build import build
+from fastgraph.kernels.execute import put
+from fastgraph.kernels.isa.tiers import BY_NAME
+from fastgraph.kernels.isa.vector import F32, I32, I64, arg, emits
+from fastgraph.runtime.link import link
+
+ROTATE = ("source", "target", "n", "shift")
+DENORMAL = ("cells",)
+FAIL = ("error", "code")
+
+
+@emits(returns=types.int64)
+def halved(builder: Any, address: Any) -> Any:
+    """The bits of the f32 at `address`, times one half."""
+    value = builder.load(builder.inttoptr(address, F32.as_pointer()))
+    return builder.zext(builder.bitcast(builder.fmul(value, ir.Constant(F32, 0.5)), I32), I64)
+
+
+def rotate(args, thread, threads):
+    """target[i] = 3 * source[(i + shift) % n] + 1, each thread a part of i."""
+    n = arg(args, 2)
+    for i in range(n * thread // threads, n * (thread + 1) // threads):
+        put(arg(args, 1), i, 3 * arg(arg(args, 0), (i + arg(args, 3)) % n) + 1)
+
+
+def denormal(args, thread, threads):
+    """cells[1 + thread] = the bits of half of the f32 in cells[0]."""
+    put(arg(args, 0), 1 + thread, halved(arg(args, 0)))
+
+
+def fail(args, thread, threads):
+    """Report an error from the last thread."""
+    if thread == threads - 1:
+        put(arg(args, 0), 0, arg(args, 1))
+
+
+@cache
+def toys() -> dict[str, int]:
+    """The kernels' addresses."""
+    made = {f"toy_{f.__name__}": build(f, f"toy_{f.__name__}", BY_NAME["generic"]) for f in (rotate, denormal, fail)}
+    return {symbol.removeprefix("toy_"): address for symbol, address in link(made).items()}
+
+
+class Ring:
+    """A chain of rotations between two buffers, as a table of steps, and what must come out."""
+
+    def __init__(self, steps: int, n: int, shift: int = 13) -> None:
+        self.buffers = np.zeros((2, n), np.int64)
+        ends = [row.ctypes.data for row in self.buffers]
+        self.args = np.array([[ends[i % 2], ends[(i + 1) % 2], n, shift] for i in range(steps)], np.int64)
+        self.table = np.array([[toys()["rotate"], row.ctypes.data, 1] for row in self.args], np.int64)
+        expected = np.arange(n, dtype=np.int64)
+        for _ in range(steps):
+            expected = 3 * np.roll(expected, -shift) + 1
+        self.expected = expected
+
+    def start(self) -> None:
+        self.buffers[0] = np.arange(self.buffers.shape[1])
+        self.buffers[1] = -1
+
+    @property
+    def result(self) -> np.ndarray:
+        return self.buffers[len(self.table) % 2]
