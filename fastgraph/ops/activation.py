@@ -1,0 +1,133 @@
+"""Activation functions: of each element, and softmax and its kin along an axis. Semantics: ONNX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from .common import Types, axis_of, fail, in_float32, same_type
+from .elementwise import _erf, infer_broadcast
+from .registry import attr, define
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x: np.ndarray) -> np.ndarray:
+    return np.logaddexp(x, x.dtype.type(0))
+
+
+def gelu(x: np.ndarray, approximate: str) -> np.ndarray:
+    """x * Phi(x), with the normal distribution by erf ("none") or by tanh of a cubic ("tanh")."""
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1 + _erf(x * math.sqrt(0.5)).astype(x.dtype))
+
+
+def _shrink(x: np.ndarray, lambd: float, bias: float) -> np.ndarray:
+    return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0))
+
+
+def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
+    return np.where(x < 0, alpha * np.expm1(x), x)
+
+
+def _celu(x: np.ndarray, alpha: float) -> np.ndarray:
+    return np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0)
+
+
+def _selu(x: np.ndarray, alpha: float, gamma: float) -> np.ndarray:
+    return gamma * np.where(x <= 0, alpha * np.expm1(x), x)
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "relu": (lambda x: np.maximum(x, 0), {}),
+    "sigmoid": (sigmoid, {}),
+    "softplus": (softplus, {}),
+    "softsign": (lambda x: x / (1 + np.abs(x)), {}),
+    "mish": (lambda x: x * np.tanh(softplus(x)), {}),
+    "hard_swish": (lambda x: x * np.clip(x / 6 + 0.5, 0, 1), {}),
+    "swish": (lambda x, alpha: x * sigmoid(alpha * x), {"alpha": 1.0}),
+    "leaky_relu": (lambda x, alpha: np.where(x < 0, alpha * x, x), {"alpha": 0.01}),
+    "thresholded_relu": (lambda x, alpha: np.where(x > alpha, x, 0), {"alpha": 1.0}),
+    "hard_sigmoid": (lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1), {"alpha": 0.2, "beta": 0.5}),
+    "elu": (_elu, {"alpha": 1.0}),
+    "celu": (_celu, {"alpha": 1.0}),
+    "selu": (_selu, {"alpha": 1.6732631921768188, "gamma": 1.0507010221481323}),
+    "gelu": (gelu, {"approximate": "none"}),
+    "shrink": (_shrink, {"lambd": 0.5, "bias": 0.0}),
+}
+"""Name -> (function of the array and the attributes, attribute defaults)."""
+
+
+def _pointwise(
+    function: Callable[..., Any], names: tuple[str, ...]
+) -> Callable[[Node, list[Any]], list[Any]]:
+    def reference(node: Node, inputs: list[Any]) -> list[Any]:
+        values = {name: attr(node, name) for name in names}
+        with np.errstate(all="ignore"):
+            return [in_float32(lambda x: function(x, **values), inputs[0])]
+
+    return reference
+
+
+def _swiglu(node: Node, inputs: list[Any]) -> list[Any]:
+    alpha = attr(node, "alpha")
+    with np.errstate(all="ignore"):
+        return [in_float32(lambda a, b: a * sigmoid(alpha * a) * b, *inputs)]
+
+
+def infer_along(node: Node, types: Types) -> list[TensorType]:
+    """Type and shape stay; `axis` must exist."""
+    if types[0].shape is not None and not (types[0].shape == () and attr(node, "axis") in (0, -1)):
+        axis_of(node, attr(node, "axis"), len(types[0].shape))
+    return same_type(node, types)
+
+
+def softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    """exp(x) over its sum along the axis. Where all are -inf: NaN."""
+    e = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    shifted = x - x.max(axis=axis, keepdims=True, initial=-np.inf)
+    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+
+
+def _hardmax(x: np.ndarray, axis: int) -> np.ndarray:
+    """1 at the first greatest element along the axis, 0 elsewhere."""
+    first = np.expand_dims(x.argmax(axis=axis), axis)
+    places = np.arange(x.shape[axis]).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+    return (places == first).astype(x.dtype)
+
+
+def _along(function: Callable[..., Any]) -> Callable[[Node, list[Any]], list[Any]]:
+    def reference(node: Node, inputs: list[Any]) -> list[Any]:
+        x = inputs[0]
+        if x.size == 0:
+            return [x]
+        with np.errstate(all="ignore"):
+            flat = np.atleast_1d(x)
+            return [in_float32(lambda v: function(v, attr(node, "axis")), flat).reshape(x.shape)]
+
+    return reference
+
+
+def _infer_gelu(node: Node, types: Types) -> list[TensorType]:
+    if attr(node, "approximate") not in ("none", "tanh"):
+        fail(node, f"approximate must be none or tanh, found {attr(node, 'approximate')}")
+    return same_type(node, types)
+
+
+for _name, (_function, _attrs) in FUNCTIONS.items():
+    _infer = _infer_gelu if _name == "gelu" else same_type
+    define(_name, _infer, _pointwise(_function, tuple(_attrs)), inputs=(1, 1), attrs=_attrs)
+for _name, _function in {"softmax": softmax, "log_softmax": log_softmax, "hardmax": _hardmax}.items():
+    define(_name, infer_along, _along(_function), inputs=(1, 1), attrs={"axis": -1})
+define("swiglu", infer_broadcast, _swiglu, inputs=(2, 2), attrs={"alpha": 1.0})

@@ -1,0 +1,62 @@
+"""Changes of element type. Frontends hold bfloat16, float8 and 4-bit types widened: here they are the wider type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from .common import STRING, Types, fail
+from .registry import REQUIRED, attr, define
+
+
+def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """x in another type: floats to integers truncate, strings parse, numbers to strings print shortest."""
+    if dtype == STRING:
+        return np.frompyfunc(_text, 1, 1)(x).astype(object) if x.size else x.astype(object)
+    if x.dtype == STRING:
+        wide = x.astype(np.float64 if dtype.kind == "f" else np.int64)
+        return wide.astype(dtype)
+    with np.errstate(all="ignore"):
+        return x.astype(dtype)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value.item() if isinstance(value, np.bool_ | np.integer) else value)
+
+
+def _target(node: Node) -> np.dtype:
+    return np.dtype(attr(node, "to"))
+
+
+def _infer_cast(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(_target(node), types[0].shape)]
+
+
+def _infer_cast_like(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(types[1].dtype, types[0].shape)]
+
+
+def _infer_bit_cast(node: Node, types: Types) -> list[TensorType]:
+    x, to = types[0], _target(node)
+    if x.dtype is not None and x.dtype.itemsize != to.itemsize:
+        fail(node, f"needs types of one width, found {x.dtype} and {to}")
+    return [TensorType(to, x.shape)]
+
+
+_CAST = {"saturate": 1, "round_mode": "up"}
+define(
+    "cast", _infer_cast, lambda node, inputs: [converted(inputs[0], _target(node))],
+    inputs=(1, 1), attrs={"to": REQUIRED, **_CAST},
+)  # fmt: skip
+define(
+    "cast_like", _infer_cast_like, lambda node, inputs: [converted(inputs[0], inputs[1].dtype)],
+    inputs=(2, 2), attrs=_CAST,
+)  # fmt: skip
+define(
+    "bit_cast", _infer_bit_cast, lambda node, inputs: [inputs[0].view(_target(node))],
+    inputs=(1, 1), attrs={"to": REQUIRED},
+)  # fmt: skip

@@ -1,0 +1,179 @@
+"""Elementwise arithmetic, comparison and logic with NumPy broadcasting. Semantics: the ONNX operators of these names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from .common import BOOL, Types, broadcast, fail, in_float32, one_dtype, same_type
+from .registry import REQUIRED, attr, define
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+def _reciprocal(x: np.ndarray) -> np.ndarray:
+    return x.dtype.type(1) / x
+
+
+UNARY: dict[str, Callable[..., Any]] = {
+    "abs": np.abs, "neg": np.negative, "ceil": np.ceil, "floor": np.floor, "round": np.rint, "sign": np.sign,
+    "sqrt": np.sqrt, "reciprocal": _reciprocal, "exp": np.exp, "log": np.log, "erf": lambda x: _erf(x),
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "not": np.logical_not, "bitwise_not": np.invert, "identity": lambda x: x,
+}  # fmt: skip
+
+
+def unary(function: Callable[..., Any]) -> Callable[[Node, list[Any]], list[Any]]:
+    """The reference of a function of one tensor that keeps its type."""
+
+    def reference(node: Node, inputs: list[Any]) -> list[Any]:
+        x = inputs[0]
+        if not isinstance(x, np.ndarray):
+            return [x]
+        with np.errstate(all="ignore"):
+            return [np.asarray(function(x)).astype(x.dtype, copy=False)]
+
+    return reference
+
+
+def divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x / y; integers truncate towards zero, and give 0 when divided by zero."""
+    if x.dtype.kind not in "iu":
+        return x / y
+    q = x // y
+    if x.dtype.kind == "i":
+        q = q + ((q * y != x) & ((x < 0) != (y < 0)) & (y != 0))
+    return q.astype(x.dtype)
+
+
+def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x ** y in the type of x."""
+    if x.dtype.kind in "iu" and (y.dtype.kind == "f" or (y.dtype.kind == "i" and (y < 0).any())):
+        return np.power(x.astype(np.float64), y).astype(x.dtype)
+    return np.power(x, y).astype(x.dtype)
+
+
+def _mod(node: Node, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.fmod(x, y) if attr(node, "fmod") or x.dtype.kind == "f" else np.mod(x, y)
+
+
+def _shift(node: Node, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Shifts by as many bits as there are, or more, give 0 (or the sign)."""
+    bits = x.dtype.itemsize * 8
+    step, far = np.minimum(y, bits - 1).astype(x.dtype), y >= bits
+    if attr(node, "direction") == "LEFT":
+        return np.where(far, x.dtype.type(0), np.left_shift(x, step))
+    return np.where(far & (x >= 0), x.dtype.type(0), np.right_shift(x, step))
+
+
+def _prelu(node: Node, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    return np.where(x < 0, x * slope, x).astype(x.dtype, copy=False)
+
+
+BINARY: dict[str, Callable[..., Any]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": divide}
+BITWISE = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
+COMPARE: dict[str, Callable[..., Any]] = {
+    "equal": np.equal, "less": np.less, "less_or_equal": np.less_equal, "greater": np.greater,
+    "greater_or_equal": np.greater_equal, "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
+}  # fmt: skip
+VARIADIC: dict[str, Callable[..., Any]] = {"max": np.maximum, "min": np.minimum, "sum": np.add}
+
+
+def infer_broadcast(node: Node, types: Types) -> list[TensorType]:
+    """Inputs of one element type, broadcast."""
+    return [TensorType(one_dtype(node, types), broadcast(node, [t.shape for t in types]))]
+
+
+def infer_compare(node: Node, types: Types) -> list[TensorType]:
+    one_dtype(node, types)
+    return [TensorType(BOOL, broadcast(node, [t.shape for t in types]))]
+
+
+def _infer_first_dtype(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(types[0].dtype, broadcast(node, [t.shape for t in types]))]
+
+
+def _infer_prelu(node: Node, types: Types) -> list[TensorType]:
+    shape = broadcast(node, [t.shape for t in types])
+    x = types[0].shape
+    if x is not None and shape is not None and len(shape) != len(x):
+        fail(node, f"slope must broadcast to the input of rank {len(x)}, found rank {len(shape)}")
+    return [TensorType(one_dtype(node, types), x)]
+
+
+def binary(function: Callable[..., Any], takes_node: bool = False) -> Callable[[Node, list[Any]], list[Any]]:
+    def reference(node: Node, inputs: list[Any]) -> list[Any]:
+        with np.errstate(all="ignore"):
+            return [np.asarray(function(node, *inputs) if takes_node else function(*inputs))]
+
+    return reference
+
+
+def _variadic(function: Callable[..., Any]) -> Callable[[Node, list[Any]], list[Any]]:
+    return lambda node, inputs: [np.asarray(reduce(function, inputs))]
+
+
+def _mean(node: Node, inputs: list[Any]) -> list[Any]:
+    return [in_float32(lambda *arrays: reduce(np.add, arrays) / len(arrays), *inputs)]
+
+
+def _infer_clip(node: Node, types: Types) -> list[TensorType]:
+    one_dtype(node, types)
+    return same_type(node, types)
+
+
+def clip(node: Node, inputs: list[Any]) -> list[Any]:
+    """The greater of x and min, then the lesser of that and max (so max wins over a greater min)."""
+    y, least, most = inputs
+    y = y if least is None else np.maximum(y, least)
+    return [np.asarray(y if most is None else np.minimum(y, most))]
+
+
+def _infer_where(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(one_dtype(node, types[1:]), broadcast(node, [t.shape for t in types]))]
+
+
+def where(node: Node, inputs: list[Any]) -> list[Any]:
+    condition, x, y = inputs
+    return [np.where(condition.astype(bool), x, y)]
+
+
+def _infer_bool(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(BOOL, types[0].shape)]
+
+
+def _is_inf(node: Node, inputs: list[Any]) -> list[Any]:
+    x = inputs[0]
+    found = np.isposinf(x) & bool(attr(node, "detect_positive"))
+    return [found | (np.isneginf(x) & bool(attr(node, "detect_negative")))]
+
+
+for _name, _function in UNARY.items():
+    define(_name, same_type, unary(_function), inputs=(1, 1))
+for _name, _function in (BINARY | BITWISE).items():
+    define(_name, infer_broadcast, binary(_function), inputs=(2, 2))
+for _name, _function in COMPARE.items():
+    define(_name, infer_compare, binary(_function), inputs=(2, 2))
+for _name, _function in VARIADIC.items():
+    define(_name, infer_broadcast, _variadic(_function), inputs=(1, None))
+define("mean", infer_broadcast, _mean, inputs=(1, None))
+define("pow", _infer_first_dtype, binary(power), inputs=(2, 2))
+define("mod", infer_broadcast, binary(_mod, takes_node=True), inputs=(2, 2), attrs={"fmod": 0})
+define(
+    "bit_shift",
+    infer_broadcast,
+    binary(_shift, takes_node=True),
+    inputs=(2, 2),
+    attrs={"direction": REQUIRED},
+)
+define("prelu", _infer_prelu, binary(_prelu, takes_node=True), inputs=(2, 2))
+define("clip", _infer_clip, clip, inputs=(1, 3))
+define("where", _infer_where, where, inputs=(3, 3))
+define("is_nan", _infer_bool, lambda node, inputs: [np.isnan(inputs[0])], inputs=(1, 1))
+define("is_inf", _infer_bool, _is_inf, inputs=(1, 1), attrs={"detect_negative": 1, "detect_positive": 1})

@@ -1,0 +1,99 @@
+"""Runs graphs by the operators' references, and infers the types of a node's or graph's values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError, UnsupportedError
+from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
+from .registry import OPS, Op
+
+_MISFIT = (ValueError, IndexError, TypeError, KeyError, AttributeError, OverflowError, np.linalg.LinAlgError)
+
+
+def op_of(node: Node) -> Op:
+    """The operator of a node; UnsupportedError when there is none of that name."""
+    op = OPS.get(node.op)
+    if op is None:
+        raise UnsupportedError(f"{_where(node)}there is no operator {node.op}")
+    return op
+
+
+def operands(node: Node) -> list[Value | None]:
+    """What a reference gets arrays for: the inputs, then the values that sub-graphs capture, in order."""
+    return [*node.inputs, *(v for inner in subgraphs(node) for v in captured(inner))]
+
+
+def infer_node(node: Node) -> None:
+    """Set the types of a node's outputs from those of its inputs. ModelError names the node."""
+    types = [None if v is None else v.type for v in node.inputs]
+    try:
+        results = op_of(node).infer(node, types)
+    except ModelError as error:
+        raise ModelError(f"{_where(node)}{error}") from error
+    except _MISFIT as error:
+        raise ModelError(f"{_where(node)}{node.op}: attributes or input types do not fit: {error}") from error
+    for value, result in zip(node.outputs, results, strict=True):
+        value.type = TensorType(result.dtype, result.shape, value.type.quant)
+
+
+def infer_graph(graph: Graph) -> None:
+    """Set the types of all values that a graph's nodes make, from its inputs' and constants' types."""
+    for node in graph.nodes:
+        infer_node(node)
+
+
+def run_node(node: Node, inputs: list[Any]) -> list[Any]:
+    """The node's outputs by its reference, for the arrays of `operands(node)`. ModelError when they do not fit."""
+    try:
+        return op_of(node).reference(node, inputs)
+    except ModelError as error:
+        raise ModelError(f"{_where(node)}{error}") from error
+    except _MISFIT as error:
+        raise ModelError(f"{_where(node)}{node.op}: inputs do not fit: {error}") from error
+
+
+def evaluate(graph: Graph, feeds: Mapping[str, Any], outer: Mapping[Value, Any] | None = None) -> list[Any]:
+    """The graph's outputs, node by node. `feeds`: array by input name; `outer`: arrays of captured values."""
+    arrays: dict[Value, Any] = dict(outer or {})
+    for value in graph.inputs:
+        if value.name not in feeds:
+            raise ModelError(f"{graph.source or graph.name}: input {value.name} is not fed")
+        arrays[value] = feeds[value.name]
+
+    def array(value: Value | None) -> Any:
+        if value is None:
+            return None
+        return value.data if value.data is not None else arrays[value]
+
+    for node in graph.nodes:
+        arrays.update(zip(node.outputs, run_node(node, [array(v) for v in operands(node)]), strict=True))
+    return [array(value) for value in graph.outputs]
+
+
+def fold(node: Node, limit: int = 1 << 24) -> list[np.ndarray] | None:
+    """The node's outputs when they are known before the run, else None.
+
+    They are when the operator is pure and its inputs are constants, or it asks only for a shape that is known.
+    Results of more than `limit` elements, and values that are not tensors, are not folded.
+    """
+    if not op_of(node).pure:
+        return None
+    first = node.inputs[0] if node.inputs else None
+    if node.op in ("shape", "size") and first is not None and first.data is None and first.type.concrete:
+        stand_in = np.broadcast_to(np.zeros((), np.int8), first.type.dims)
+        return run_node(node, [stand_in])
+    values = operands(node)
+    if any(v is not None and v.data is None for v in values):
+        return None
+    if any(not v.type.concrete or v.type.size > limit for v in node.outputs):
+        return None
+    results = run_node(node, [None if v is None else v.data for v in values])
+    return results if all(isinstance(r, np.ndarray) for r in results) else None
+
+
+def _where(node: Node) -> str:
+    return f"node {node.name}: " if node.name else ""

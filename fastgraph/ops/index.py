@@ -1,0 +1,244 @@
+"""Taking tensors apart and putting them together: slice, pad, concat, split, gather, topk ... Semantics: ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import Dim, Node, Shape, TensorType
+from .common import INT64, Types, axes_of, axis_of, fail, ints, join, length, need_rank, one_dtype, shown
+from .registry import REQUIRED, attr, define
+
+
+def _slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any) -> dict[int, slice]:
+    """Axis -> Python slice, whose clamping is ONNX's. An axis may be cut only once."""
+    first, last = ints(starts), ints(ends)
+    where = axes_of(node, range(len(first)) if axes is None else ints(axes), rank)
+    by = [1] * len(first) if steps is None else ints(steps)
+    if not len(first) == len(last) == len(where) == len(by):
+        fail(
+            node,
+            f"starts, ends, axes and steps differ in length: {len(first)}, {len(last)}, {len(where)}, {len(by)}",
+        )
+    if 0 in by:
+        fail(node, "steps must not be 0")
+    return {a: slice(s, e, b) for a, s, e, b in zip(where, first, last, by, strict=True)}
+
+
+def _infer_slice(node: Node, types: Types) -> list[TensorType]:
+    x = types[0]
+    if x.shape is None:
+        return [TensorType(x.dtype, None)]
+    given = [node.const(i) for i in range(1, 5)]
+    if any(t is not None and c is None for t, c in zip(types[1:], given, strict=True)):
+        return [TensorType(x.dtype, _partly(node, x.shape, types[1], types[3], given[2]))]
+    out: list[Dim] = list(x.shape)
+    for axis, cut in _slices(node, len(x.shape), *given).items():
+        extent = out[axis]
+        if isinstance(extent, int):
+            out[axis] = len(range(*cut.indices(extent)))
+        elif not (cut.start == 0 and cut.stop >= 2**31 - 1 and cut.step == 1):
+            out[axis] = None
+    return [TensorType(x.dtype, tuple(out))]
+
+
+def _partly(node: Node, shape: Shape, starts: TensorType, axes_type: Any, axes: Any) -> Shape:
+    """The shape of a slice at unknown places: extents of axes that are surely not cut stay."""
+    cut = axes_of(node, ints(axes), len(shape)) if axes is not None else None
+    if cut is None and axes_type is None:
+        n = length(starts)
+        cut = None if n is None else tuple(range(n))
+    return tuple(d if cut is not None and i not in cut else None for i, d in enumerate(shape))
+
+
+def _slice(node: Node, inputs: list[Any]) -> list[Any]:
+    x = inputs[0]
+    cuts = _slices(node, x.ndim, *inputs[1:])
+    return [x[tuple(cuts.get(i, slice(None)) for i in range(x.ndim))]]
+
+
+PAD_MODES = ("constant", "reflect", "edge", "wrap")
+
+
+def pad_amounts(node: Node, rank: int, pads: Any, axes: Any) -> list[tuple[int, int]]:
+    """(before, after) of every axis; negative numbers crop."""
+    where = tuple(range(rank)) if axes is None else axes_of(node, ints(axes), rank)
+    amounts = ints(pads)
+    if len(amounts) != 2 * len(where):
+        fail(node, f"pads must have {2 * len(where)} numbers (befores, then afters), found {amounts}")
+    found = [(0, 0)] * rank
+    for i, axis in enumerate(where):
+        found[axis] = (amounts[i], amounts[len(where) + i])
+    return found
+
+
+def _infer_pad(node: Node, types: Types) -> list[TensorType]:
+    x, mode = types[0], attr(node, "mode")
+    if mode not in PAD_MODES:
+        fail(node, f"mode must be one of {', '.join(PAD_MODES)}, found {mode}")
+    pads, axes = node.const(1), node.const(3)
+    if x.shape is None:
+        return [TensorType(x.dtype, None)]
+    if pads is None or (types[3] is not None and axes is None):
+        return [TensorType(x.dtype, (None,) * len(x.shape))]
+    amounts = pad_amounts(node, len(x.shape), pads, axes)
+    pairs = zip(x.shape, amounts, strict=True)
+    out = tuple(d if p == (0, 0) else d + sum(p) if isinstance(d, int) else None for d, p in pairs)
+    return [TensorType(x.dtype, out)]
+
+
+def _pad(node: Node, inputs: list[Any]) -> list[Any]:
+    x, pads, value, axes = inputs
+    amounts = pad_amounts(node, x.ndim, pads, axes)
+    crop = tuple(slice(max(-b, 0), n - max(-e, 0)) for n, (b, e) in zip(x.shape, amounts, strict=True))
+    grow = [(max(b, 0), max(e, 0)) for b, e in amounts]
+    mode = attr(node, "mode")
+    if mode != "constant":
+        return [np.pad(x[crop], grow, mode=mode)]
+    fill = x.dtype.type(0) if value is None else np.asarray(value).reshape(-1)[0]
+    return [np.pad(x[crop], grow, constant_values=fill)]
+
+
+def _infer_concat(node: Node, types: Types) -> list[TensorType]:
+    dtype = one_dtype(node, types)
+    shapes = [t.shape for t in types if t.shape is not None]
+    if not shapes:
+        return [TensorType(dtype, None)]
+    rank = len(shapes[0])
+    axis = axis_of(node, attr(node, "axis"), rank)
+    out: list[Dim] = list(shapes[0])
+    for shape in shapes[1:]:
+        if len(shape) != rank:
+            fail(node, f"inputs must have one rank, found {shown(shapes[0])} and {shown(shape)}")
+        out = [d if i == axis else join(node, d, e) for i, (d, e) in enumerate(zip(out, shape, strict=True))]
+    along = [s[axis] for s in shapes]
+    whole = len(shapes) == len(types) and all(isinstance(d, int) for d in along)
+    out[axis] = (
+        sum(d for d in along if isinstance(d, int)) if whole else along[0] if len(types) == 1 else None
+    )
+    return [TensorType(dtype, tuple(out))]
+
+
+def _concat(node: Node, inputs: list[Any]) -> list[Any]:
+    return [np.concatenate(inputs, attr(node, "axis"))]
+
+
+def split_sizes(node: Node, extent: Dim, sizes: Any, count: int) -> list[Dim]:
+    """The extents of the parts: as given, or `count` equal ones of which the last may be smaller."""
+    if sizes is not None:
+        parts = ints(sizes)
+        if (
+            len(parts) != count
+            or min(parts, default=0) < 0
+            or (isinstance(extent, int) and sum(parts) != extent)
+        ):
+            fail(node, f"split {parts} must be {count} numbers that add up to the extent {extent}")
+        return list(parts)
+    if not isinstance(extent, int):
+        return [None] * count
+    if attr(node, "num_outputs") not in (None, count):
+        fail(node, f"num_outputs {attr(node, 'num_outputs')} but {count} outputs")
+    part = -(-extent // count)
+    return [max(min(part, extent - i * part), 0) for i in range(count)]
+
+
+def _infer_split(node: Node, types: Types) -> list[TensorType]:
+    x, count = types[0], len(node.outputs)
+    if x.shape is None:
+        return [TensorType(x.dtype, None)] * count
+    axis = axis_of(node, attr(node, "axis"), len(x.shape))
+    unknown = types[1] is not None and node.const(1) is None
+    parts: list[Dim] = [None] * count if unknown else split_sizes(node, x.shape[axis], node.const(1), count)
+    return [TensorType(x.dtype, (*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in parts]
+
+
+def _split(node: Node, inputs: list[Any]) -> list[Any]:
+    x, axis = inputs[0], attr(node, "axis")
+    sizes = split_sizes(node, x.shape[axis], inputs[1], len(node.outputs))
+    return np.split(x, np.cumsum(np.asarray(sizes, np.int64))[:-1], axis)
+
+
+def _infer_gather(node: Node, types: Types) -> list[TensorType]:
+    x, indices = types[0].shape, types[1].shape
+    if x is None:
+        return [TensorType(types[0].dtype, None)]
+    axis = axis_of(node, attr(node, "axis"), len(x))
+    _check_indices(node, x[axis], node.const(1))
+    return [TensorType(types[0].dtype, None if indices is None else (*x[:axis], *indices, *x[axis + 1 :]))]
+
+
+def _check_indices(node: Node, extent: Dim, indices: Any) -> None:
+    if indices is None or indices.size == 0 or not isinstance(extent, int):
+        return
+    if indices.min() < -extent or indices.max() >= extent:
+        fail(
+            node,
+            f"index {indices.min() if indices.min() < -extent else indices.max()} is outside extent {extent}",
+        )
+
+
+def _gather(node: Node, inputs: list[Any]) -> list[Any]:
+    return [np.take(inputs[0], inputs[1], attr(node, "axis"))]
+
+
+def _infer_topk(node: Node, types: Types) -> list[TensorType]:
+    x, k = types[0], node.const(1)
+    if x.shape is None:
+        return [TensorType(x.dtype, None), TensorType(INT64, None)]
+    axis = axis_of(node, attr(node, "axis"), len(x.shape))
+    count = None if k is None else ints(k)[0]
+    extent = x.shape[axis]
+    if count is not None and (count < 0 or (isinstance(extent, int) and count > extent)):
+        fail(node, f"k {count} must be from 0 to the extent {extent}")
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    return [TensorType(x.dtype, shape), TensorType(INT64, shape)]
+
+
+def _topk(node: Node, inputs: list[Any]) -> list[Any]:
+    """The k greatest (or least), sorted; of equal ones the lower index first."""
+    x, axis, k = inputs[0], attr(node, "axis"), ints(inputs[1])[0]
+    if attr(node, "largest"):
+        back = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+        order = x.shape[axis] - 1 - np.flip(back, axis)
+    else:
+        order = np.argsort(x, axis=axis, kind="stable")
+    best = np.take(order, range(k), axis)
+    return [np.take_along_axis(x, best, axis), best.astype(np.int64)]
+
+
+def _infer_range(node: Node, types: Types) -> list[TensorType]:
+    need_rank(node, types[0], 0, 1, "start")
+    dtype = one_dtype(node, types)
+    parts = [node.const(i) for i in range(3)]
+    if any(p is None for p in parts):
+        return [TensorType(dtype, (None,))]
+    return [TensorType(dtype, (range_length(node, *parts),))]
+
+
+def range_length(node: Node, start: Any, limit: Any, delta: Any) -> int:
+    """How many numbers from start, by delta, come before limit."""
+    first, end, step = (np.asarray(v).reshape(-1)[0] for v in (start, limit, delta))
+    if step == 0:
+        fail(node, "delta must not be 0")
+    if np.asarray(start).dtype.kind in "iu":
+        return max(-((int(first) - int(end)) // int(step)), 0)
+    return max(int(np.ceil((float(end) - float(first)) / float(step))), 0)
+
+
+def _range(node: Node, inputs: list[Any]) -> list[Any]:
+    start, _, delta = (np.asarray(v).reshape(-1)[0] for v in inputs)
+    steps = np.arange(range_length(node, *inputs))
+    if start.dtype.kind in "iu":
+        return [(start + steps * delta).astype(start.dtype)]
+    wide = np.float64 if start.dtype == np.float64 else np.float32
+    return [(start.astype(wide) + steps.astype(wide) * delta.astype(wide)).astype(start.dtype)]
+
+
+define("slice", _infer_slice, _slice, inputs=(3, 5))
+define("pad", _infer_pad, _pad, inputs=(2, 4), attrs={"mode": "constant"})
+define("concat", _infer_concat, _concat, inputs=(1, None), attrs={"axis": REQUIRED})
+define("split", _infer_split, _split, inputs=(1, 2), attrs={"axis": 0, "num_outputs": None})
+define("gather", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": 0})
+define("topk", _infer_topk, _topk, inputs=(2, 2), attrs={"axis": -1, "largest": 1, "sorted": 1})
+define("range", _infer_range, _range, inputs=(3, 3), attrs={"stash_type": 1})

@@ -1,0 +1,158 @@
+"""Matrix products and friends: matmul, gemm, einsum, det. Semantics: ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import Dim, Node, Shape, TensorType
+from .common import INT32, Types, broadcast, fail, in_float32, join, need_rank, one_dtype, shown
+from .conv import minus
+from .registry import REQUIRED, attr, define
+
+
+def matmul_shape(node: Node, a: Shape | None, b: Shape | None) -> Shape | None:
+    """The shape of a @ b with NumPy's rules for vectors and stacks of matrices."""
+    for shape in (a, b):
+        if shape == ():
+            fail(node, "inputs must have at least rank 1, found a scalar")
+    if a is None or b is None:
+        return None
+    left = a if len(a) > 1 else (1, *a)
+    right = b if len(b) > 1 else (*b, 1)
+    inner = (left[-1], right[-2])
+    if all(isinstance(d, int) for d in inner) and inner[0] != inner[1]:
+        fail(node, f"cannot multiply {shown(a)} by {shown(b)}: {inner[0]} columns, {inner[1]} rows")
+    batch = broadcast(node, [left[:-2], right[:-2]])
+    assert batch is not None
+    rows = () if len(a) == 1 else (left[-2],)
+    columns = () if len(b) == 1 else (right[-1],)
+    return (*batch, *rows, *columns)
+
+
+def _infer_matmul(node: Node, types: Types) -> list[TensorType]:
+    a, b = types
+    return [TensorType(one_dtype(node, types), matmul_shape(node, a.shape, b.shape))]
+
+
+def _infer_matmul_integer(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(INT32, matmul_shape(node, types[0].shape, types[1].shape))]
+
+
+def _matmul(node: Node, inputs: list[Any]) -> list[Any]:
+    return [in_float32(np.matmul, *inputs)]
+
+
+def _matmul_integer(node: Node, inputs: list[Any]) -> list[Any]:
+    a, b, a_zero, b_zero = inputs
+    return [np.asarray(minus_rows(a, a_zero) @ minus_columns(b, b_zero))]
+
+
+def minus_rows(a: np.ndarray, zero: np.ndarray | None) -> np.ndarray:
+    """a as int32 minus its zero point: a scalar, one per row, or broadcastable."""
+    return minus(a, zero, axis=-2) if zero is None or zero.ndim <= 1 else a.astype(np.int32) - zero
+
+
+def minus_columns(b: np.ndarray, zero: np.ndarray | None) -> np.ndarray:
+    """b as int32 minus its zero point: a scalar, one per column, or broadcastable."""
+    return minus(b, zero, axis=-1) if zero is None or zero.ndim <= 1 else b.astype(np.int32) - zero
+
+
+GEMM = {"alpha": 1.0, "beta": 1.0, "trans_a": 0, "trans_b": 0}
+
+
+def _infer_gemm(node: Node, types: Types) -> list[TensorType]:
+    a, b, c = types
+    dtype = one_dtype(node, types)
+    need_rank(node, a, 2, 2, "A")
+    need_rank(node, b, 2, 2, "B")
+    sa: Shape = a.shape or (None, None)
+    sb: Shape = b.shape or (None, None)
+    m, k = sa[::-1] if attr(node, "trans_a") else sa
+    k2, n = sb[::-1] if attr(node, "trans_b") else sb
+    if isinstance(k, int) and isinstance(k2, int) and k != k2:
+        fail(node, f"inner extents disagree: A {shown(sa)}, B {shown(sb)}: {k} and {k2}")
+    if c is not None and c.shape is not None:
+        _check_onto(node, c.shape, (m, n))
+    return [TensorType(dtype, (m, n))]
+
+
+def _check_onto(node: Node, c: Shape, out: tuple[Dim, Dim]) -> None:
+    if len(c) > 2:
+        fail(node, f"C must have rank at most 2, found {shown(c)}")
+    for have, want in zip(reversed(c), reversed(out), strict=False):
+        if isinstance(have, int) and isinstance(want, int) and have not in (1, want):
+            fail(node, f"C {shown(c)} does not broadcast to {shown(out)}")
+
+
+def _gemm(node: Node, inputs: list[Any]) -> list[Any]:
+    def work(a: np.ndarray, b: np.ndarray, *c: np.ndarray) -> np.ndarray:
+        y = (a.T if attr(node, "trans_a") else a) @ (b.T if attr(node, "trans_b") else b)
+        y = y if attr(node, "alpha") == 1 else attr(node, "alpha") * y
+        for term in c:
+            y = y + (term if attr(node, "beta") == 1 else attr(node, "beta") * term)
+        return y
+
+    return [in_float32(work, *(v for v in inputs if v is not None))]
+
+
+def _terms(node: Node, count: int) -> tuple[list[str], str]:
+    """The subscripts of each operand and of the result."""
+    equation = attr(node, "equation").replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != count:
+        fail(node, f"equation {equation!r} has {len(terms)} operands, found {count} inputs")
+    if not arrow:
+        once = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)
+        right = ("..." if "..." in left else "") + "".join(once)
+    return terms, right
+
+
+def _infer_einsum(node: Node, types: Types) -> list[TensorType]:
+    terms, result = _terms(node, len(types))
+    extents: dict[str, Dim] = {}
+    stacks: list[Shape | None] = []
+    for term, t in zip(terms, types, strict=True):
+        if t.shape is None:
+            stacks.append(None if "..." in term else ())
+            continue
+        head, dots, tail = term.partition("...")
+        extra = len(t.shape) - len(head) - len(tail)
+        if extra < 0 or (extra and not dots):
+            fail(node, f"subscripts {term!r} do not fit shape {shown(t.shape)}")
+        ends = t.shape[len(t.shape) - len(tail) :]
+        for letter, dim in [*zip(head, t.shape, strict=False), *zip(tail, ends, strict=True)]:
+            old = extents.get(letter)
+            extents[letter] = (
+                dim if old == 1 or letter not in extents else old if dim == 1 else join(node, old, dim)
+            )
+        stacks.append(t.shape[len(head) : len(head) + extra])
+    dtype = one_dtype(node, types)
+    head, dots, tail = result.partition("...")
+    stack = broadcast(node, stacks) if dots else ()
+    if stack is None:
+        return [TensorType(dtype, None)]
+    shape = (*(extents.get(c) for c in head), *stack, *(extents.get(c) for c in tail))
+    return [TensorType(dtype, shape)]
+
+
+def _einsum(node: Node, inputs: list[Any]) -> list[Any]:
+    equation = attr(node, "equation").replace(" ", "")
+    return [in_float32(lambda *arrays: np.einsum(equation, *arrays, optimize=len(arrays) > 2), *inputs)]
+
+
+def _infer_det(node: Node, types: Types) -> list[TensorType]:
+    need_rank(node, types[0], 2)
+    shape = types[0].shape
+    if shape is not None:
+        join(node, shape[-1], shape[-2])
+    return [TensorType(types[0].dtype, None if shape is None else shape[:-2])]
+
+
+define("matmul", _infer_matmul, _matmul, inputs=(2, 2))
+define("matmul_integer", _infer_matmul_integer, _matmul_integer, inputs=(2, 4))
+define("gemm", _infer_gemm, _gemm, inputs=(2, 3), attrs=GEMM)
+define("einsum", _infer_einsum, _einsum, inputs=(1, None), attrs={"equation": REQUIRED})
+define("det", _infer_det, lambda node, inputs: [in_float32(np.linalg.det, inputs[0])], inputs=(1, 1))

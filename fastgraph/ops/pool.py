@@ -1,0 +1,116 @@
+"""Pools over sliding windows, channels last: x [N, spatial..., C]. Semantics: ONNX MaxPool, AveragePool, LpPool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from .common import INT64, Types, fail, need_rank, shown
+from .registry import REQUIRED, attr, define
+from .window import output_size, padded, reach, resolve_pads, tap, window_attrs
+
+POOL = {
+    "kernel_shape": REQUIRED,
+    "strides": None,
+    "dilations": None,
+    "pads": None,
+    "ceil_mode": 0,
+    "auto_pad": "NOTSET",
+}
+
+
+def _window(node: Node, spatial: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """(begin, end, output extents, window attributes) over the given spatial extents."""
+    kernel = tuple(attr(node, "kernel_shape"))
+    a = window_attrs(node, len(spatial), kernel)
+    a["kernel"] = kernel
+    begin, end = resolve_pads(spatial, kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
+    ceil_mode = attr(node, "ceil_mode") if a["auto_pad"] == "NOTSET" else 0
+    return begin, end, output_size(spatial, kernel, a["strides"], a["dilations"], begin, end, ceil_mode), a
+
+
+def infer_pool(node: Node, types: Types) -> list[TensorType]:
+    x = types[0]
+    rank = len(attr(node, "kernel_shape"))
+    need_rank(node, x, rank + 2, rank + 2)
+    shape = x.shape if x.shape is not None else (None,) * (rank + 2)
+    _, _, out, a = _window(node, shape[1:-1])
+    if any(n is not None and n < 1 for n in out) and 0 not in shape[1:-1]:
+        fail(
+            node,
+            f"window {a['kernel']} with dilations {a['dilations']} exceeds the padded input {shown(shape)}",
+        )
+    y = (shape[0], *out, shape[-1])
+    return [TensorType(x.dtype, y), TensorType(INT64, y)]
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def max_pool(node: Node, inputs: list[Any]) -> list[Any]:
+    """[y] or [y, indices]; the first of equal elements wins. Windows wholly in the padding give the lowest number."""
+    x = inputs[0]
+    begin, _, out, a = _window(node, x.shape[1:-1])
+    extents = reach(out, a["kernel"], a["strides"], a["dilations"])
+    wide = padded(x, begin, extents, _lowest(x.dtype))
+    y = np.full((x.shape[0], *out, x.shape[-1]), _lowest(x.dtype), x.dtype)
+    if len(node.outputs) == 1:
+        for index in np.ndindex(*a["kernel"]):
+            np.maximum(y, wide[tap(index, out, a["strides"], a["dilations"])], out=y)
+        return [y]
+    where = padded(_flat_indices(x.shape, attr(node, "storage_order")), begin, extents, -1)
+    best = np.full(y.shape, -1, np.int64)
+    for index in np.ndindex(*a["kernel"]):
+        span = tap(index, out, a["strides"], a["dilations"])
+        better = (where[span] >= 0) & ((best < 0) | (wide[span] > y))
+        y = np.where(better, wide[span], y)
+        best = np.where(better, where[span], best)
+    return [y, best]
+
+
+def _flat_indices(shape: tuple[int, ...], column_major: int) -> np.ndarray:
+    """For every element of x [N, spatial..., C], its place in the flat N, C, spatial tensor (ONNX's indices)."""
+    n, *spatial, c = shape
+    area = int(np.prod(spatial))
+    pixels = np.arange(area).reshape(spatial, order="F" if column_major else "C")
+    planes = np.arange(n * c).reshape(n, *[1] * len(spatial), c)
+    return planes * area + pixels[None, ..., None]
+
+
+def average_pool(node: Node, inputs: list[Any]) -> list[Any]:
+    x = inputs[0]
+    begin, end, out, a = _window(node, x.shape[1:-1])
+    extents = reach(out, a["kernel"], a["strides"], a["dilations"])
+    dtype = np.float32 if x.dtype == np.float16 else x.dtype
+    if attr(node, "count_include_pad"):
+        inside = [b + size + e for b, size, e in zip(begin, x.shape[1:-1], end, strict=True)]
+        counted, offset = np.ones((1, *inside, 1), dtype), (0,) * len(inside)
+    else:
+        counted, offset = np.ones((1, *x.shape[1:-1], 1), dtype), begin
+    total = _summed(padded(x.astype(dtype, copy=False), begin, extents, 0), out, a)
+    count = _summed(padded(counted, offset, extents, 0), out, a)
+    with np.errstate(all="ignore"):
+        return [(total / count).astype(x.dtype, copy=False)]
+
+
+def lp_pool(node: Node, inputs: list[Any]) -> list[Any]:
+    x, p = inputs[0], attr(node, "p")
+    begin, _, out, a = _window(node, x.shape[1:-1])
+    powers = np.abs(x) ** p
+    total = _summed(padded(powers, begin, reach(out, a["kernel"], a["strides"], a["dilations"]), 0), out, a)
+    return [(total ** (1.0 / p)).astype(x.dtype, copy=False)]
+
+
+def _summed(wide: np.ndarray, out: Any, a: dict[str, Any]) -> np.ndarray:
+    total = np.zeros((wide.shape[0], *out, wide.shape[-1]), wide.dtype)
+    for index in np.ndindex(*a["kernel"]):
+        total += wide[tap(index, out, a["strides"], a["dilations"])]
+    return total
+
+
+define("max_pool", infer_pool, max_pool, inputs=(1, 1), attrs={**POOL, "storage_order": 0})
+define("average_pool", infer_pool, average_pool, inputs=(1, 1), attrs={**POOL, "count_include_pad": 0})
+define("lp_pool", infer_pool, lp_pool, inputs=(1, 1), attrs={**POOL, "p": 2})
