@@ -8,7 +8,7 @@ from numba import njit
 
 from .isa.tiers import Tier
 from .isa.vector import arg
-from .runs import mover, place, places, repeater, run_copier, run_filler, share
+from .runs import divided, mover, pieces, place, places, repeater, run_copier, run_filler, share, smaller
 
 
 def copy(tier: Tier, mode: str, itemsize: int) -> Callable:
@@ -23,17 +23,16 @@ def copy(tier: Tier, mode: str, itemsize: int) -> Callable:
         dst, src = arg(args, 0), arg(args, 1)
         count, s0, d0 = arg(args, 2), arg(args, 3), arg(args, 4)
         rows, s1, d1 = arg(args, 5), arg(args, 6), arg(args, 7)
-        total = places(args, 8) * rows
+        total = places(args, 8, 3) * rows
         begin, end, first, last = 0, total, 0, count
         if total >= 8 * threads:
             begin, end = share(total, thread, threads)
         else:
-            first, last = share((count + 63) // 64, thread, threads)
-            first, last = 64 * first, min(64 * last, count)
+            first, last = share(pieces(count, 64), thread, threads)
+            first, last = 64 * first, smaller(64 * last, count)
         while begin < end:
-            outer = begin // rows
-            r = begin - outer * rows
-            stop = min(rows, r + end - begin)
+            outer, r = divided(begin, rows)
+            stop = smaller(rows, r + end - begin)
             begin += stop - r
             to, at = place(args, 8, outer, dst + first * d0, src + first * s0)
             while r < stop:

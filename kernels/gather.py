@@ -8,7 +8,7 @@ from numba import njit
 
 from .isa.tiers import Tier
 from .isa.vector import arg
-from .runs import loader, mover, putter, run_copier, run_filler, share
+from .runs import divided, larger, loader, mover, places, putter, run_copier, run_filler, share, smaller
 
 
 def gather(tier: Tier, itemsize: int, index_size: int) -> Callable:
@@ -26,15 +26,14 @@ def gather(tier: Tier, itemsize: int, index_size: int) -> Callable:
         begin, end = share(outer * count, thread, threads)
         bad = 0
         while begin < end:
-            o = begin // count
-            i = begin - o * count
-            stop = min(count, i + end - begin)
+            o, i = divided(begin, count)
+            stop = smaller(count, i + end - begin)
             begin += stop - i
             to, at = dst + o * outer_d, src + o * outer_s
             while i < stop:
                 place = index(indices + i * index_size)
                 place += axis if place < 0 else 0
-                inside = max(0, min(place, axis - 1))
+                inside = larger(0, smaller(place, axis - 1))
                 bad |= inside ^ place
                 if axis > 0:
                     move(to + i * d, at + inside * s, run)
@@ -58,20 +57,14 @@ def take(tier: Tier, itemsize: int) -> Callable:
     def kernel(args, thread, threads):
         dst, src, bits, run = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3)
         rows, table, d, rank = arg(args, 4), arg(args, 5), arg(args, 6), arg(args, 7)
-        total = rows
-        for k in range(rank):
-            total *= arg(args, 8 + 3 * k)
-        begin, end = share(total, thread, threads)
+        begin, end = share(rows * places(args, 7, 3), thread, threads)
         while begin < end:
-            rest = begin // rows
-            i = begin - rest * rows
-            stop = min(rows, i + end - begin)
+            rest, i = divided(begin, rows)
+            stop = smaller(rows, i + end - begin)
             begin += stop - i
             to, base = dst, 0
             for k in range(rank):
-                n = arg(args, 8 + 3 * k)
-                j = rest - rest // n * n
-                rest = rest // n
+                rest, j = divided(rest, arg(args, 8 + 3 * k))
                 base += offset(arg(args, 9 + 3 * k) + 8 * j)
                 to += j * arg(args, 10 + 3 * k)
             while i < stop:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from .isa.tiers import Tier
 from .isa.vector import arg
-from .runs import run_copier, run_filler, share
+from .runs import divided, places, run_copier, run_filler, share
 
 _RANK = 6
 
@@ -22,18 +22,13 @@ def pad(tier: Tier) -> Callable:
     def kernel(args, thread, threads):
         dst, src, bits = arg(args, 0), arg(args, 1), arg(args, 2)
         left, run, right, rank = arg(args, 3), arg(args, 4), arg(args, 5), arg(args, _RANK)
-        total = 1
-        for k in range(rank):
-            total *= arg(args, _RANK + 1 + 5 * k)
-        begin, end = share(total, thread, threads)
+        begin, end = share(places(args, _RANK, 5), thread, threads)
         while begin < end:
             rest, to, at, inside = begin, dst, src, True
             begin += 1
             for k in range(rank):
                 slot = _RANK + 1 + 5 * k
-                n = arg(args, slot)
-                i = rest - rest // n * n
-                rest = rest // n
+                rest, i = divided(rest, arg(args, slot))
                 to += i * arg(args, slot + 4)
                 i -= arg(args, slot + 1)
                 at += i * arg(args, slot + 3)

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from .isa.tiers import Tier
 from .isa.vector import I1, I32, I64, arg, emits
-from .runs import place, places, share
+from .runs import divided, pieces, place, places, read, share, smaller, write
 
 
 def tile_lanes(tier: Tier, itemsize: int) -> int:
@@ -36,19 +36,19 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
         rows, d1 = arg(args, 2), arg(args, 3)
         cols, s1 = arg(args, 4), arg(args, 5)
         high, wide = arg(args, 6), arg(args, 7)
-        down, across = (rows + high - 1) // high, (cols + wide - 1) // wide
-        begin, end = share(places(args, 8) * down * across, thread, threads)
+        down, across = pieces(rows, high), pieces(cols, wide)
+        begin, end = share(places(args, 8, 3) * down * across, thread, threads)
         whole = rows >= lanes and cols >= lanes
         while begin < end:
-            line = begin // across
-            outer = line // down
-            r0, c0 = (line - outer * down) * high, (begin - line * across) * wide
+            line, right = divided(begin, across)
+            outer, below = divided(line, down)
+            r0, c0 = below * high, right * wide
             begin += 1
             to, at = place(args, 8, outer, dst, src)
-            for i in range(r0, min(rows, r0 + high), lanes):
-                for j in range(c0, min(cols, c0 + wide), lanes):
+            for i in range(r0, smaller(rows, r0 + high), lanes):
+                for j in range(c0, smaller(cols, c0 + wide), lanes):
                     if whole:
-                        r, c = min(i, rows - lanes), min(j, cols - lanes)
+                        r, c = smaller(i, rows - lanes), smaller(j, cols - lanes)
                         tile(to + r * d1 + c * itemsize, at + c * s1 + r * itemsize, d1, s1)
                     else:
                         edge(to + i * d1 + j * itemsize, at + j * s1 + i * itemsize, d1, s1, rows - i, cols - j)
@@ -62,21 +62,21 @@ def _narrow(tier: Tier, itemsize: int, narrow: int) -> Callable:
     strip = _strip(tier, itemsize, lanes, narrow)
     dense, lined = itemsize * k, itemsize
     step_to, step_at = (dense, lined) if narrow > 0 else (lined, dense)
-    count, stride = (2, 5) if narrow > 0 else (4, 3)
+    long, stride = (2, 5) if narrow > 0 else (4, 3)
 
     def kernel(args, thread, threads):
         dst, src = arg(args, 0), arg(args, 1)
-        n, line = arg(args, count), arg(args, stride)
+        n, line = arg(args, long), arg(args, stride)
         piece = arg(args, 6)
-        pieces = (n + piece - 1) // piece
-        begin, end = share(places(args, 8) * pieces, thread, threads)
+        count = pieces(n, piece)
+        begin, end = share(places(args, 8, 3) * count, thread, threads)
         while begin < end:
-            outer = begin // pieces
-            first = (begin - outer * pieces) * piece
+            outer, at_piece = divided(begin, count)
+            first = at_piece * piece
             begin += 1
             to, at = place(args, 8, outer, dst, src)
-            for i in range(first, min(n, first + piece), lanes):
-                j = min(i, n - lanes)
+            for i in range(first, smaller(n, first + piece), lanes):
+                j = smaller(i, n - lanes)
                 strip(to + j * step_to, at + j * step_at, line)
 
     return kernel
@@ -161,23 +161,15 @@ def _vector(itemsize: int, lanes: int) -> Any:
     return ir.VectorType(ir.IntType(8 * itemsize), lanes)
 
 
-def _load(b: Any, address: Any, kind: Any) -> Any:
-    return b.load(b.inttoptr(address, kind.as_pointer()), align=1)
-
-
-def _store(b: Any, value: Any, address: Any) -> None:
-    b.store(value, b.inttoptr(address, value.type.as_pointer()), align=1)
-
-
 def _tile(tier: Tier, itemsize: int, lanes: int) -> Callable:
     """`tile(dst, src, d1, s1)`: one whole square."""
     kind = _vector(itemsize, lanes)
 
     @emits
     def tile(b, dst, src, d1, s1):
-        vectors = [_load(b, b.add(src, b.mul(s1, I64(i))), kind) for i in range(lanes)]
+        vectors = [read(b, b.add(src, b.mul(s1, I64(i))), kind) for i in range(lanes)]
         for i, vector in enumerate(_square(b, vectors, itemsize)):
-            _store(b, vector, b.add(dst, b.mul(d1, I64(i))))
+            write(b, vector, b.add(dst, b.mul(d1, I64(i))))
 
     return tile
 
@@ -195,7 +187,7 @@ def _edge(tier: Tier, itemsize: int, lanes: int) -> Callable:
         loads = []
         for i in range(lanes):
             inside = b.icmp_signed("<", I64(i), cols)
-            loads.append(_load(b, b.add(src, b.mul(s1, b.select(inside, I64(i), last))), kind))
+            loads.append(read(b, b.add(src, b.mul(s1, b.select(inside, I64(i), last))), kind))
         mask = _first(b, cols, lanes)
         for i, vector in enumerate(_square(b, loads, itemsize)):
             with b.if_then(b.icmp_signed("<", I64(i), rows)):
@@ -214,9 +206,9 @@ def _strip(tier: Tier, itemsize: int, lanes: int, narrow: int) -> Callable:
         lines = [b.mul(line, I64(i)) for i in range(k)]
         dense = [I64(i * lanes * itemsize) for i in range(k)]
         reads, writes = (lines, dense) if narrow > 0 else (dense, lines)
-        loads = [_load(b, b.add(src, offset), kind) for offset in reads]
+        loads = [read(b, b.add(src, offset), kind) for offset in reads]
         for offset, vector in zip(writes, _mix(b, loads, split=narrow < 0), strict=True):
-            _store(b, vector, b.add(dst, offset))
+            write(b, vector, b.add(dst, offset))
 
     return strip
 
