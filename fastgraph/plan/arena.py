@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import random
+import string
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,8 +35,10 @@ ROUNDS = 24
 SECONDS = 10.0
 """Safety cap on the search; the machine's speed shows in the plan only when it is hit."""
 
-WORK_PER_ROUND = 200_000
-NODES_PER_BUFFER = 6
+WORK_PER_ROUND = 400_000
+NODES_PER_BUFFER = 4
+
+_LETTERS = string.ascii_letters + string.digits
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -109,10 +112,36 @@ def plan(
     return Plan(tuple(offsets), size, lower_bound(buffers), heuristic)
 
 
+def draw(buffers: Sequence[Buffer], plan: Plan, width: int = 64, rows: int = 100) -> str:
+    """Return a picture of `plan`: a row per step (at most `rows`), a column per slice of memory.
+
+    Letters are the buffers of the legend, dots are free bytes; of several in a column the last shows.
+    """
+    slice_size = max(1, -(-plan.size // width))
+    letters = [_LETTERS[i % len(_LETTERS)] for i in range(len(buffers))]
+    ratio = f" ({plan.size / plan.bound:.3f} x)" if plan.bound else ""
+    lines = [f"arena {plan.size} bytes, bound {plan.bound}{ratio}, {plan.heuristic}"]
+    lines.append(f"one column = {slice_size} bytes")
+    steps = sorted({b.first for b in buffers} | {b.last for b in buffers})
+    shown = steps[:: max(1, -(-len(steps) // rows))]
+    margin = max((len(str(step)) for step in shown), default=0) + 2
+    for step in shown:
+        row = ["."] * width
+        for letter, b, offset in zip(letters, buffers, plan.offsets, strict=True):
+            if b.size and b.first <= step <= b.last:
+                left, right = offset // slice_size, -(-(offset + b.size) // slice_size)
+                row[left:right] = letter * (right - left)
+        lines.append(f"{step:{margin}} |{''.join(row)}|")
+    for letter, b, offset in zip(letters, buffers, plan.offsets, strict=True):
+        lines.append(f"  {letter} {b.name}: bytes {offset}..{offset + b.size}, steps {b.first}..{b.last}")
+    return "\n".join(lines)
+
+
 class _Problem:
     """Buffers as arrays. Sizes are padded to the alignment common to all; time is cut to its sections.
 
     A section is a maximal set of buffers alive at once: buffers overlap in time exactly when they share one.
+    The culprits of a section are the buffers that overlap one alive in it: they can push its buffers up.
     """
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
@@ -125,10 +154,15 @@ class _Problem:
         self.live = _sections(buffers)
         self.load: Ints = self.sizes @ self.live
         self.bound = int(self.load.max())
-        self.overlap: Bools = (self.live.astype(np.float32) @ self.live.T.astype(np.float32)) > 0
-        np.fill_diagonal(self.overlap, False)
-        self.conflicts: list[list[int]] = [np.flatnonzero(row).tolist() for row in self.overlap]
+        first = self.live.argmax(axis=1)
         self.life: Ints = self.live.sum(axis=1)
+        last = first + self.life - 1
+        self.overlap: Bools = (first[:, None] <= last) & (first <= last[:, None])
+        np.fill_diagonal(self.overlap, False)
+        reach_first = np.where(self.live, first[:, None], len(self.load)).min(axis=0)
+        reach_last = np.where(self.live, last[:, None], -1).max(axis=0)
+        self.culprits: Bools = (first[:, None] <= reach_last) & (last[:, None] >= reach_first)
+        self.conflicts: list[list[int]] = [np.flatnonzero(row).tolist() for row in self.overlap]
         self.peak: Ints = np.where(self.live, self.load, 0).max(axis=1)
 
     def top(self, offsets: Sequence[int]) -> int:
@@ -233,7 +267,7 @@ class _Repair:
         return _order(p.sizes.astype(float) * p.life * _noise(self.rng, p.count, 0.3 if self.stale else 0.0))
 
     def round(self, deadline: float) -> None:
-        """Move buffers until WORK_PER_ROUND conflicts have been looked at; each success lowers the ceiling."""
+        """Move buffers until WORK_PER_ROUND conflicts were looked at; each success lowers the ceiling."""
         p, top = self.best.problem, self.best.top
         if self.stale >= self.RESTART:
             self.order, self.stale = self._start(), 1
@@ -269,11 +303,11 @@ def _skyline_round(
     """Search once below a ceiling; add the sections that failed to `weight`. Return True on a proof."""
     p = best.problem
     blocked = np.where(p.live, weight / max(weight.max(), 1e-9), 0).max(axis=1)
-    boost = 1 + rng.choice((0, 3, 50)) * blocked
+    boost = 1 + rng.choice((3, 50)) * blocked
     shape = p.sizes ** rng.choice((0.0, 0.5, 1.0, 1.5)) * p.life ** rng.choice((0.3, 0.6, 1.0, 1.5))
     crowd = (p.peak / p.bound) ** rng.choice((0, 2, 8, 50))
     key = shape * crowd * boost * _noise(rng, p.count, rng.choice((0.0, 0.1, 0.3)))
-    ceiling = best.ceiling((0.0, 0.4, 0.7, 1.0)[turn % 4])
+    ceiling = best.ceiling((0.0, 0.4, 0.8)[turn % 3])
     search = _Skyline(p, _order(key), ceiling, jump=rng.random() < 0.8)
     offsets = search.run(NODES_PER_BUFFER * p.count, deadline)
     if offsets:
@@ -302,15 +336,13 @@ class _Skyline:
         self.align: Ints = np.array(p.align, np.int64)[order]
         live = p.live[order]
         self.demand: Ints = self.size[:, None] * live
-        overlap = p.overlap[order][:, order]
-        self.conflicts = [np.flatnonzero(row) for row in overlap]
-        reach = overlap.astype(np.float32) @ live.astype(np.float32)
-        self.culprits: Bools = ((reach > 0) | live).T
+        self.conflicts = [np.flatnonzero(row) for row in p.overlap[order][:, order]]
+        self.culprits: Bools = p.culprits[order].T
         self.failures = np.zeros(live.shape[1])
         self.exhausted = False
 
     def run(self, budget: int, deadline: float) -> list[int] | None:
-        """Return the offsets found within `budget` nodes, or None; `exhausted` tells if all have been tried."""
+        """Return the offsets found within `budget` nodes, or None; `exhausted` tells if all were tried."""
         count = self.p.count
         placed: list[tuple[int, int]] = []
         is_placed = np.zeros(count, np.bool_)
