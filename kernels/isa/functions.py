@@ -23,7 +23,14 @@ _TINY = 1.1754943508222875e-38
 
 
 def polynomial(v: Vector, x: Any, coefficients: Sequence[float]) -> Any:
-    """coefficients[0] + coefficients[1] * x + ... by Horner's rule."""
+    """coefficients[0] + coefficients[1] * x + ...; a long one as two interleaved ones in x**2, to shorten the wait."""
+    if len(coefficients) > 6:
+        square = v.b.fmul(x, x)
+        return v.fma(x, _horner(v, square, coefficients[1::2]), _horner(v, square, coefficients[::2]))
+    return _horner(v, x, coefficients)
+
+
+def _horner(v: Vector, x: Any, coefficients: Sequence[float]) -> Any:
     *rest, last = coefficients
     y = v.const(last)
     for c in reversed(rest):

@@ -1,0 +1,89 @@
+"""The elementwise kernel: a chain over tensors that are broadcast against each other.
+
+Record: y, cols, rows, d2, d1, d0, then y's element strides of rows, d2, d1, d0, then for each input its address and
+its four strides. `elementwise_shape.loops` makes it from shapes. y may be the same memory as an input that it walks
+in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .chain import Chain, emit_chain
+from .isa.loops import divide, loop, remainder, smaller, whole
+from .isa.tiers import Tier
+from .isa.vector import I64, Vector, arg, emits
+
+_Y, _X = 6, 10
+"""Where in the record the strides of y and the inputs begin."""
+_UNROLL = 4
+_SLICE = 64
+"""Threads that share columns split them at multiples of this many elements."""
+
+
+def make(tier: Tier, chain: Chain, kinds: tuple[str, ...]) -> Callable[..., None]:
+    """The kernel for a chain over inputs that are a "vector" or a "scalar" along columns."""
+    block = _block(tier, chain, kinds)
+
+    def elementwise(args: int, thread: int, threads: int) -> None:
+        cols, rows, d2, d1, d0 = arg(args, 1), arg(args, 2), arg(args, 3), arg(args, 4), arg(args, 5)
+        total = rows * d2 * d1 * d0
+        first, last, left, right = 0, total, 0, cols
+        if total >= 4 * threads:
+            first, last = divide(total * thread, threads), divide(total * (thread + 1), threads)
+        else:
+            width = divide(cols + threads * _SLICE - 1, threads * _SLICE) * _SLICE
+            left, right = thread * width, smaller((thread + 1) * width, cols)
+        while first < last and left < right:
+            outer, row = divide(first, rows), remainder(first, rows)
+            count = smaller(rows - row, last - first)
+            plane, i2 = divide(outer, d2), remainder(outer, d2)
+            block(args, divide(plane, d1), remainder(plane, d1), i2, row, count, left, right)
+            first += count
+
+    return elementwise
+
+
+def _block(tier: Tier, chain: Chain, kinds: tuple[str, ...]) -> Any:
+    """An intrinsic that runs `count` rows from `row` on, at one place of the outer dimensions."""
+
+    @emits
+    def block(b: Any, args: Any, i0: Any, i1: Any, i2: Any, row: Any, count: Any, left: Any, right: Any) -> None:
+        v = Vector(b, tier)
+        record = v.pointer(args, I64)
+
+        def word(i: int) -> Any:
+            return b.load(v.at(record, i))
+
+        def start(address: int, strides: int) -> Any:
+            offset = b.add(b.mul(row, word(strides)), b.mul(i2, word(strides + 1)))
+            offset = b.add(offset, b.add(b.mul(i1, word(strides + 2)), b.mul(i0, word(strides + 3))))
+            return v.at(v.pointer(word(address)), offset)
+
+        y, y_row = start(0, _Y), word(_Y)
+        xs = [start(_X + 5 * i, _X + 5 * i + 1) for i in range(len(kinds))]
+        x_rows = [word(_X + 5 * i + 1) for i in range(len(kinds))]
+        with loop(b, 0, count, 1) as r:
+            at = [v.at(x, b.mul(r, step)) for x, step in zip(xs, x_rows, strict=True)]
+            _row(v, chain, kinds, at, v.at(y, b.mul(r, y_row)), left, right)
+
+    return block
+
+
+def _row(v: Vector, chain: Chain, kinds: tuple[str, ...], xs: list[Any], y: Any, left: Any, right: Any) -> None:
+    """Columns left..right of one row: _UNROLL vectors at a time, then single masked ones."""
+    # LLVM splits an instruction on a wide vector into one per register: so the unrolled chains are interleaved.
+    wide = Vector(v.b, v.tier, _UNROLL * v.lanes)
+    scalars = [None if kind == "vector" else v.b.load(x) for x, kind in zip(xs, kinds, strict=True)]
+
+    def result(w: Vector, i: Any, mask: Any = None) -> Any:
+        values = [w.load(w.at(x, i), mask) if s is None else w.splat(s) for x, s in zip(xs, scalars, strict=True)]
+        return emit_chain(w, chain, values)
+
+    main = v.b.add(left, whole(v.b, v.b.sub(right, left), wide.lanes))
+    with loop(v.b, left, main, wide.lanes) as i:
+        wide.store(result(wide, i), v.at(y, i))
+    with loop(v.b, main, right, v.lanes) as i:
+        mask = v.mask(v.b.sub(right, i))
+        v.store(result(v, i, mask), v.at(y, i), mask)

@@ -1,0 +1,86 @@
+"""How tensors of any rank become the loops of the elementwise kernel. Imports nothing that compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+RANK = 5
+"""Loop dimensions of the kernel, after merging: three outer ones, rows, columns."""
+
+Strides = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Loops:
+    """`dims` are RANK extents, outermost first; `y` and each of `xs` their element strides (0: broadcast).
+
+    The last stride of y is 1; that of an input is 1 (kind "vector") or 0 (kind "scalar").
+    """
+
+    dims: tuple[int, ...]
+    y: Strides
+    xs: tuple[Strides, ...]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kernel's compile-time parameter."""
+        return tuple("vector" if x[-1] else "scalar" for x in self.xs)
+
+    def record(self, y: int, xs: Sequence[int]) -> list[int]:
+        """The kernel's argument record for these addresses."""
+        out = [y, *reversed(self.dims), *reversed(self.y[:-1])]
+        for address, strides in zip(xs, self.xs, strict=True):
+            out += [address, *reversed(strides[:-1])]
+        return out
+
+
+def strides_of(shape: Sequence[int], row: int | None = None) -> Strides:
+    """Element strides of a tensor with contiguous last dimension, whose rows are `row` elements apart (dense: None)."""
+    strides: list[int] = []
+    step = 1
+    for i, d in enumerate(reversed(shape)):
+        strides.insert(0, step)
+        step *= d if i or row is None else row
+    return tuple(strides)
+
+
+def broadcast(shape: Sequence[int], strides: Sequence[int], out: Sequence[int]) -> Strides:
+    """Strides of a tensor as seen from the `out` shape that it is broadcast to, NumPy's way."""
+    missing = len(out) - len(shape)
+    kept = tuple(0 if d == 1 else s for d, s in zip(shape, strides, strict=True))
+    return (0,) * missing + kept
+
+
+def collapse(shape: Sequence[int], operands: Sequence[Strides]) -> tuple[tuple[int, ...], list[Strides]]:
+    """Drop extents of 1 and merge neighbours that every operand walks as one: (dims, strides per operand)."""
+    dims: list[int] = []
+    steps: list[tuple[int, ...]] = []
+    for d, here in zip(shape, zip(*operands, strict=True), strict=True):
+        if d == 1:
+            continue
+        if dims and all(before == d * now for before, now in zip(steps[-1], here, strict=True)):
+            dims[-1] *= d
+            steps[-1] = here
+        else:
+            dims.append(d)
+            steps.append(here)
+    if not dims:
+        return (), [() for _ in operands]
+    return tuple(dims), list(zip(*steps, strict=True))
+
+
+def loops(shape: Sequence[int], y: Strides, xs: Sequence[Strides]) -> Loops | None:
+    """The kernel's loops for an output of `shape` with strides `y` and broadcast inputs `xs`.
+
+    None when more than RANK dimensions remain after merging.
+    """
+    dims, (y, *inputs) = collapse(shape, [y, *xs])
+    if not dims or y[-1] != 1 or any(x[-1] not in (0, 1) for x in inputs):
+        dims = (*dims, 1)
+        y, inputs = (*y, 1), [(*x, 0) for x in inputs]
+    pad = RANK - len(dims)
+    if pad < 0:
+        return None
+    zeros = (0,) * pad
+    return Loops((1,) * pad + dims, zeros + y, tuple(zeros + x for x in inputs))
