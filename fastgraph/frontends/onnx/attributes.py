@@ -1,0 +1,93 @@
+"""AttributeProto to Python values: int, float, str, tuples of these, arrays, and types. Graphs are the reader's work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ModelError
+from ...ir import UNKNOWN, Shape, TensorType
+from .elements import ELEMENTS
+from .tensors import densify, element_of, to_array
+from .wire import Message
+
+GRAPH, GRAPHS = 5, 10
+
+_FIELDS = ("", "f", "i", "s", "t", "g", "floats", "ints", "strings", "tensors", "graphs",
+           "sparse_tensor", "sparse_tensors", "tp", "type_protos")  # fmt: skip
+"""The content field of every AttributeType, by its number."""
+
+
+def kind_of(attr: Message) -> int:
+    """The AttributeType. Where the oldest files leave it out, the field that is present tells."""
+    if attr.type:
+        return attr.type
+    present = {field.name for field, _ in attr.ListFields()}
+    return next((i for i, name in enumerate(_FIELDS) if name in present), 0)
+
+
+def decode(attr: Message, folder: str | None, where: str) -> tuple[Any, str]:
+    """The attribute's value, and for a tensor the name of its element type when numpy lacks it.
+
+    Raises ModelError for what is not one of ONNX's kinds.
+    """
+    where = f"{where}: attribute {attr.name!r}"
+    kind = kind_of(attr)
+    if not 0 < kind < len(_FIELDS) or kind in (GRAPH, GRAPHS):
+        raise ModelError(f"{where}: expected a value of one of ONNX's attribute types, found type {kind}")
+    content = getattr(attr, _FIELDS[kind])
+    if kind in (1, 2):
+        return content, ""
+    if kind in (6, 7):
+        return tuple(content), ""
+    if kind in (3, 8):
+        try:
+            return (content.decode() if kind == 3 else tuple(s.decode() for s in content)), ""
+        except UnicodeDecodeError as error:
+            raise ModelError(f"{where}: expected UTF-8 text, found {error.object[:40]!r}") from error
+    if kind == 4:
+        array = to_array(content, folder, where)
+        return array, ELEMENTS[content.data_type].format
+    if kind == 9:
+        return tuple(to_array(t, folder, where) for t in content), ""
+    if kind == 11:
+        return densify(content, folder, where), ""
+    if kind == 12:
+        return tuple(densify(t, folder, where) for t in content), ""
+    return (type_of(content, where) if kind == 13 else tuple(type_of(t, where) for t in content)), ""
+
+
+def type_of(proto: Message, where: str) -> TensorType:
+    """Element type and shape. Sequences, optionals and maps have dtype None; unknown extents are None."""
+    kind = proto.WhichOneof("value")
+    if kind not in ("tensor_type", "sparse_tensor_type"):
+        return UNKNOWN
+    tensor = getattr(proto, kind)
+    if tensor.elem_type == 0:
+        return UNKNOWN
+    dtype = element_of(tensor.elem_type, where).dtype
+    return TensorType(dtype, _shape(tensor.shape, dtype, where) if tensor.HasField("shape") else None)
+
+
+def _shape(proto: Message, dtype: np.dtype, where: str) -> Shape:
+    shape: list[int | str | None] = []
+    total = dtype.itemsize or 1
+    for dim in proto.dim:
+        value: int | str | None = dim.dim_param or None
+        if dim.HasField("dim_value"):
+            value = None if dim.dim_value == -1 else dim.dim_value  # -1: how some exporters spell "unknown"
+        if type(value) is int:
+            if value < 0:
+                raise ModelError(f"{where}: expected extents of 0 and more, found {value}")
+            total *= value or 1
+        shape.append(value)
+    if total >= 1 << 62 or len(shape) > 32:
+        raise ModelError(f"{where}: its declared shape {str(shape)[:200]} is larger than any memory")
+    return tuple(shape)
+
+
+def format_of(proto: Message) -> str:
+    """The name of a tensor type's elements when numpy lacks them, else ""."""
+    element = ELEMENTS.get(proto.tensor_type.elem_type) if proto.HasField("tensor_type") else None
+    return element.format if element else ""

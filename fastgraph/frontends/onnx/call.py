@@ -1,0 +1,178 @@
+"""One node on its way into the graph: what it says, and the means to write canonical nodes in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...errors import ModelError, UnsupportedError
+from ...ir import Graph, Node, TensorType, Value
+from .elements import ELEMENTS
+from .signatures import REQUIRED, signature
+
+SAME_RANK = frozenset(
+    "abs acos acosh asin asinh atan atanh batch_normalization ceil celu clip conv conv_transpose cos cosh depth_to_space "
+    "elu erf exp floor gelu hard_sigmoid hard_swish identity instance_normalization leaky_relu log lrn max_pool "
+    "average_pool lp_pool mish neg not pad prelu reciprocal relu resize round selu sigmoid sign sin sinh softmax softplus "
+    "softsign space_to_depth sqrt swish tan tanh thresholded_relu transpose cast quantize_linear dequantize_linear concat".split()
+)
+BROADCAST = frozenset("add sub mul div pow min max mean sum where".split())
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "int": lambda x: type(x) is int,
+    "float": lambda x: type(x) is float,
+    "str": lambda x: type(x) is str,
+    "dtype": lambda x: type(x) is int,
+    "tensor": lambda x: isinstance(x, np.ndarray),
+    "graph": lambda x: isinstance(x, Graph),
+    "type": lambda x: isinstance(x, TensorType),
+    "ints": lambda x: type(x) is tuple and all(type(i) is int for i in x),
+    "floats": lambda x: type(x) is tuple and all(type(i) is float for i in x),
+    "strs": lambda x: type(x) is tuple and all(type(i) is str for i in x),
+}
+
+
+@dataclass
+class Facts:
+    """What the import knows of values beyond the graph itself.
+
+    `ranks` holds numbers of dimensions that can be relied on (of constants, of the model's inputs, and what follows
+    from them), `formats` the names of element types that numpy lacks.
+    """
+
+    ranks: dict[Value, int] = field(default_factory=dict)
+    formats: dict[Value, str] = field(default_factory=dict)
+
+
+@dataclass
+class Call:
+    """A node being translated. Rules change `inputs`, `attrs` and `outputs` (names), then write nodes with `emit`."""
+
+    op: str
+    version: int
+    inputs: list[Value | None]
+    attrs: dict[str, Any]
+    outputs: list[str]
+    where: str
+    facts: Facts
+    nodes: list[Node]
+    name: str = ""
+    formats: dict[str, str] = field(default_factory=dict)
+    made: list[Value] = field(default_factory=list)
+
+    def error(self, what: str) -> ModelError:
+        """What is wrong with this node, ready to be raised."""
+        return ModelError(f"{self.where}: {what}")
+
+    def unsupported(self, what: str) -> UnsupportedError:
+        return UnsupportedError(f"{self.op} {what}")
+
+    def input(self, index: int) -> Value | None:
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def x(self, index: int = 0) -> Value:
+        """Input `index`, which the signature requires."""
+        value = self.input(index)
+        if value is None:
+            raise self.error(f"input {index} is missing; the file was not written correctly")
+        return value
+
+    def set_input(self, index: int, value: Value | None) -> None:
+        self.inputs += [None] * (index + 1 - len(self.inputs))
+        self.inputs[index] = value
+
+    def const(self, data: Any, dtype: Any = np.int64) -> Value:
+        """A new constant (int64 unless told)."""
+        value = Value.constant(self._fresh(), np.asarray(data, dtype))
+        self.facts.ranks[value] = value.data.ndim  # type: ignore[union-attr]
+        return value
+
+    def emit(self, op: str, *inputs: Value | None, **attrs: Any) -> Value:
+        """Write a node with one output."""
+        return self.emit_many(op, inputs, attrs, 1)[0]
+
+    def emit_many(
+        self, op: str, inputs: Sequence[Value | None], attrs: dict[str, Any], count: int
+    ) -> list[Value]:
+        """Write a node with `count` outputs."""
+        outputs = [Value(self._fresh()) for _ in range(count)]
+        self.made += outputs
+        self.nodes.append(Node(op, list(inputs), outputs, attrs, self.name))
+        if op in SAME_RANK or op in BROADCAST:
+            known = [self.rank(v) for v in (inputs if op in BROADCAST else inputs[:1]) if v is not None]
+            if known and None not in known:
+                self.facts.ranks[outputs[0]] = max(r for r in known if r is not None)
+        return outputs
+
+    def rank(self, value: Value | None) -> int | None:
+        """The number of dimensions, when it is certain."""
+        return None if value is None else self.facts.ranks.get(value)
+
+    def _fresh(self) -> str:
+        first = next((name for name in self.outputs if name), self.name)
+        return f"{first}:{len(self.made)}"
+
+    def complete(self) -> dict[str, Any]:
+        """Check inputs, outputs and attributes against the newest signature; the attributes with all defaults.
+
+        Raises ModelError naming what is missing, too much or of the wrong type.
+        """
+        known = signature(self.op)
+        assert known is not None
+        while self.inputs and self.inputs[-1] is None:
+            self.inputs.pop()
+        while self.outputs and not self.outputs[-1] and known.count("outputs")[1] < float("inf"):
+            self.outputs.pop()
+        self._check_count("inputs", self.inputs, known.inputs, known.count("inputs"))
+        self._check_count("outputs", self.outputs, known.outputs, known.count("outputs"))
+        for value, name in zip(self.inputs, known.inputs, strict=False):
+            if value is None and name[-1] not in "?*":
+                raise self.error(
+                    f"its input {name!r} is required and absent; the file was not written correctly"
+                )
+        extra = sorted(self.attrs.keys() - known.attrs.keys())
+        if extra:
+            raise self.error(
+                f"expected attributes {sorted(known.attrs)}, found {extra[0]!r} in operator set {self.version}"
+            )
+        return {name: self._attr(name, *spec) for name, spec in known.attrs.items()}
+
+    def _check_count(
+        self, kind: str, found: Sequence[Any], names: tuple[str, ...], bounds: tuple[int, float]
+    ) -> None:
+        if not bounds[0] <= len(found) <= bounds[1]:
+            raise self.error(f"expected {kind} ({' '.join(names)}), found {len(found)} of them")
+
+    def _attr(self, name: str, kind: str, default: Any) -> Any:
+        value = self.attrs.get(name, default)
+        if value is REQUIRED:
+            raise self.error(f"its attribute {name!r} ({kind}) is required and absent")
+        if value is None and default is None:
+            return None
+        if not _KINDS[kind](value):
+            raise self.error(f"expected its attribute {name!r} as {kind}, found {str(value)[:80]}")
+        return self._dtype(name, value, default) if kind == "dtype" else value
+
+    def _dtype(self, name: str, code: int, default: Any) -> np.dtype | None:
+        if code == 0 and default == 0:
+            return None
+        if code not in ELEMENTS:
+            raise self.error(
+                f"expected its attribute {name!r} to be an element type (1 to {max(ELEMENTS)}), found {code}"
+            )
+        self.formats[name] = ELEMENTS[code].format
+        return ELEMENTS[code].dtype
+
+
+def shape_of(call: Call, x: Value) -> Value:
+    """The shape of a value as an int64 vector; a constant once shapes are known."""
+    return call.emit("shape", x, start=0, end=None)
+
+
+def rank_of(call: Call, x: Value) -> Value:
+    """The number of dimensions as an int64 vector of one element."""
+    rank = call.rank(x)
+    return call.const([rank]) if rank is not None else shape_of(call, shape_of(call, x))

@@ -1,0 +1,72 @@
+"""Tensors that a model keeps in other files beside it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path, PureWindowsPath
+
+import numpy as np
+
+from ...errors import ModelError
+from .wire import Message
+
+
+def read_external(tensor: Message, size: int, folder: str | None, where: str) -> np.ndarray:
+    """The `size` bytes of an external tensor, as uint8. ModelError when they can't or may not be read.
+
+    Only regular files within the model's folder are opened: a model must not be able to read, say, /etc/passwd.
+    """
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    if folder is None:
+        raise ModelError(
+            f"{where}: its data is in another file ({location!r}), which a model given as bytes can't refer to; "
+            "load the model by its path"
+        )
+    path = _resolve(location, folder, where)
+    offset = _number(entries, "offset", 0, where)
+    length = _number(entries, "length", size, where)
+    if length != size:
+        raise ModelError(
+            f"{where}: expected {size} bytes for its type and shape, found length {length} in {location!r}"
+        )
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ModelError(f"{where}: {location!r} is not a regular file")
+            if offset + size > status.st_size:
+                raise ModelError(
+                    f"{where}: expected {size} bytes at offset {offset} of {location!r}, which has only "
+                    f"{status.st_size}; copy it again together with the model"
+                )
+            return np.fromfile(file, np.uint8, size, offset=offset)
+    except OSError as error:
+        raise ModelError(
+            f"{where}: can't read its data from {location!r} ({error.strerror or error}); "
+            "put the file beside the model"
+        ) from error
+
+
+def _resolve(location: str, folder: str, where: str) -> Path:
+    parts = PureWindowsPath(location)  # knows both separators, drives and shares
+    if not location or "\0" in location or parts.anchor or ".." in parts.parts:
+        raise ModelError(f"{where}: external data must be in the model's folder, found location {location!r}")
+    path = Path(os.path.realpath(os.path.join(folder, *parts.parts)))
+    if not path.is_relative_to(os.path.realpath(folder)):
+        raise ModelError(
+            f"{where}: external data {location!r} leads out of the model's folder; copy the file there"
+        )
+    return path
+
+
+def _number(entries: dict[str, str], key: str, default: int, where: str) -> int:
+    text = entries.get(key, "").strip()
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise ModelError(
+            f"{where}: expected a count of bytes as {key} of its external data, found {text[:40]!r}"
+        )
+    return int(text)

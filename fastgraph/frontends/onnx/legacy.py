@@ -1,0 +1,308 @@
+"""What older operator sets say, brought into the newest form.
+
+An upgrade changes a call in place and does nothing when the call is of a newer operator set. UPGRADES names the ones
+of each operator, in the order in which they apply. Sources: onnx/docs/Changelog.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir import Value
+from .call import Call, rank_of, shape_of
+from .elements import ELEMENTS
+
+Upgrade = Callable[[Call], None]
+
+
+def to_inputs(before: int, dtype: Any = np.int64, **places: int) -> Upgrade:
+    """Attributes that became constant inputs with operator set `before`, by name and place."""
+
+    def upgrade(call: Call) -> None:
+        for name, index in places.items():
+            if call.version < before and name in call.attrs:
+                call.set_input(index, call.const(call.attrs.pop(name), dtype))
+
+    return upgrade
+
+
+def defaults(before: int, **values: Any) -> Upgrade:
+    """Defaults that operator sets below `before` had, where the newest has another or none."""
+
+    def upgrade(call: Call) -> None:
+        if call.version < before:
+            call.attrs = {**values, **call.attrs}
+
+    return upgrade
+
+
+def drop(before: int, *names: str) -> Upgrade:
+    """Attributes that operator sets below `before` had and that do not matter for inference."""
+
+    def upgrade(call: Call) -> None:
+        if call.version < before:
+            for name in names:
+                call.attrs.pop(name, None)
+
+    return upgrade
+
+
+def rename(before: int, **names: str) -> Upgrade:
+    """Attributes that had another name below operator set `before`."""
+
+    def upgrade(call: Call) -> None:
+        for old, new in names.items():
+            if call.version < before and old in call.attrs:
+                call.attrs[new] = call.attrs.pop(old)
+
+    return upgrade
+
+
+def spell(before: int, name: str, words: Mapping[str, str]) -> Upgrade:
+    """A string attribute whose words changed with operator set `before`."""
+
+    def upgrade(call: Call) -> None:
+        if call.version < before and name in call.attrs:
+            call.attrs[name] = words.get(call.attrs[name], call.attrs[name])
+
+    return upgrade
+
+
+def now(name: str, before: int = 1 << 30) -> Upgrade:
+    """The operator is called otherwise now."""
+
+    def upgrade(call: Call) -> None:
+        if call.version < before:
+            call.op = name
+
+    return upgrade
+
+
+def broadcast(before: int = 7) -> Upgrade:
+    """Below operator set 7, `broadcast` and `axis` aligned B with A's dimensions from `axis` on."""
+
+    def upgrade(call: Call) -> None:
+        if call.version < before:
+            axis = call.attrs.pop("axis", None)
+            if call.attrs.pop("broadcast", 0) and axis is not None:
+                call.set_input(1, aligned(call, call.x(0), call.x(1), axis))
+
+    return upgrade
+
+
+def aligned(call: Call, a: Value, b: Value, axis: int) -> Value:
+    """`b` with ones appended to its shape, so that its first dimension meets dimension `axis` of `a`."""
+    ranks = call.rank(a), call.rank(b)
+    if axis < 0 and ranks[0] is None:
+        raise call.unsupported("with a negative broadcast axis and an input of unknown rank")
+    if ranks[0] is not None and ranks[1] is not None:
+        extra = ranks[0] - (axis + ranks[0] if axis < 0 else axis) - ranks[1]
+        if extra < 0:
+            raise call.error(f"expected broadcast axis {axis} to fit ranks {ranks[0]} and {ranks[1]}")
+        if b.data is not None:
+            return call.const(b.data.reshape(b.data.shape + (1,) * extra), b.data.dtype)
+        return call.emit("unsqueeze", b, call.const(range(-extra, 0))) if extra else b
+    extra_ones = call.emit("sub", call.emit("sub", rank_of(call, a), call.const([axis])), rank_of(call, b))
+    ones = call.emit("constant_of_shape", extra_ones, value=np.ones(1, np.int64))
+    return call.emit("reshape", b, call.emit("concat", shape_of(call, b), ones, axis=0), allowzero=0)
+
+
+def _cast_names(call: Call) -> None:
+    if call.version < 6 and isinstance(call.attrs.get("to"), str):
+        codes = {element.name: code for code, element in ELEMENTS.items()}
+        name = call.attrs["to"].upper()
+        if name not in codes:
+            raise call.error(f"expected its attribute 'to' to name an element type, found {name[:40]!r}")
+        call.attrs["to"] = codes[name]
+
+
+def _clip(call: Call) -> None:
+    if call.version >= 11:
+        return
+    largest = float(np.finfo(np.float32).max)
+    dtype = call.x(0).type.dtype
+    dtype = dtype if dtype is not None and dtype.kind == "f" else np.dtype(np.float32)
+    for index, name, missing in ((1, "min", -largest), (2, "max", largest)):
+        bound = call.attrs.pop(name, missing if call.version >= 6 else None)
+        if bound is not None and not isinstance(bound, float):
+            raise call.error(f"expected its attribute {name!r} as float, found {str(bound)[:80]}")
+        limit = float(np.finfo(dtype).max)
+        call.set_input(index, None if bound is None else call.const(np.clip(bound, -limit, limit), dtype))
+
+
+def _whole_p(call: Call) -> None:
+    if call.version < 2 and isinstance(call.attrs.get("p"), float):
+        if not call.attrs["p"].is_integer():
+            raise call.unsupported(f"with p = {call.attrs['p']}, which is no whole number")
+        call.attrs["p"] = int(call.attrs["p"])
+
+
+def _prelu(call: Call) -> None:
+    slope = call.input(1)
+    if call.version < 7 and not (slope is not None and slope.data is not None and slope.data.size == 1):
+        call.set_input(1, aligned(call, call.x(0), call.x(1), 1))
+
+
+def _split(call: Call) -> None:
+    if call.input(1) is None and call.attrs.get("num_outputs") is None:
+        call.attrs["num_outputs"] = len(call.outputs)
+
+
+def _tile(call: Call) -> None:
+    """Below operator set 6: how often, and along which one axis."""
+    if call.version >= 6:
+        return
+    one = call.const([1])
+    ones = call.emit("constant_of_shape", rank_of(call, call.x(0)), value=np.ones(1, np.int64))
+    times, axis = (
+        call.emit("reshape", call.emit("cast", v, to=np.dtype(np.int64), saturate=1, round_mode="up", format=""),
+                  one, allowzero=0)
+        for v in (call.x(1), call.x(2))
+    )  # fmt: skip
+    call.inputs = [call.x(0), call.emit("scatter_elements", ones, axis, times, axis=0, reduction="none")]
+
+
+def _upsample(call: Call) -> None:
+    if call.version < 7:
+        scale = [1.0, 1.0, call.attrs.pop("height_scale", 0.0), call.attrs.pop("width_scale", 0.0)]
+        call.attrs["scales"] = tuple(scale)
+        if min(scale) < 1:
+            raise call.error("expected height_scale and width_scale of 1 and more")
+    if call.version < 9:
+        to_inputs(9, np.float32, scales=1)(call)
+    spell(1 << 30, "mode", {"bilinear": "linear"})(call)
+    call.version = 10
+
+
+def _resize(call: Call) -> None:
+    if call.version < 11:
+        call.inputs = [call.x(0), None, call.x(1)]
+        call.attrs["coordinate_transformation_mode"] = "asymmetric"
+        scales = call.x(2).data
+        shrinks = scales is not None and bool((scales < 1).any())
+        if shrinks and bool((scales > 1).any()) and call.attrs.get("mode", "nearest") == "nearest":
+            raise call.unsupported("of operator set 10 that shrinks one dimension and grows another")
+        # operator set 10 rounds up when it shrinks: its own test cases and onnxruntime agree on that
+        call.attrs["nearest_mode"] = "ceil" if shrinks else "floor"
+    for index in (1, 2, 3):
+        value = call.input(index)
+        if value is not None and value.data is not None and value.data.size == 0:
+            call.set_input(index, None)
+
+
+def _dft(call: Call) -> None:
+    if call.version < 20:
+        call.set_input(2, call.const(call.attrs.pop("axis", 1)))
+
+
+def _group_normalization(call: Call) -> None:
+    """Below operator set 21, scale and bias were per group."""
+    groups = call.attrs.get("num_groups")
+    if call.version >= 21 or not isinstance(groups, int):
+        return
+    channels = call.emit("shape", call.x(0), start=1, end=2)
+    shape = call.emit(
+        "concat", call.const([groups]), call.emit("div", channels, call.const([groups])), axis=0
+    )
+    for index in (1, 2):
+        wide = call.emit("expand", call.emit("unsqueeze", call.x(index), call.const([1])), shape)
+        call.set_input(index, call.emit("reshape", wide, call.const([-1]), allowzero=0))
+
+
+def _pad(call: Call) -> None:
+    if call.version < 11:
+        rename(2, paddings="pads")(call)
+        value = call.attrs.pop("value", 0.0)
+        if "pads" not in call.attrs:
+            raise call.error("its attribute 'pads' is required and absent")
+        dtype = call.x(0).type.dtype
+        call.inputs = [call.x(0), call.const(call.attrs.pop("pads")), call.const(value, dtype or np.float32)]
+
+
+def _top_k(call: Call) -> None:
+    if call.version < 10 and "k" in call.attrs:
+        call.set_input(1, call.const([call.attrs.pop("k")]))
+
+
+def _softmax(call: Call) -> None:
+    """Below operator set 13, everything from `axis` on was one dimension."""
+    if call.version >= 13:
+        return
+    axis, x = call.attrs.pop("axis", 1), call.x(0)
+    rank = call.rank(x)
+    call.attrs["axis"] = -1
+    if axis == -1 or rank is not None and axis == rank - 1:
+        return
+    name = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Hardmax": "hardmax"}[call.op]
+    y = call.emit(name, call.emit("flatten", x, axis=axis), axis=-1)
+    call.op, call.inputs, call.attrs = "Reshape", [y, shape_of(call, x)], {}
+
+
+def _batch_normalization(call: Call) -> None:
+    drop(7, "is_test")(call)
+    if call.version < 14 and any(call.outputs[1:]):
+        raise call.unsupported("in the training form of operator sets below 14")
+    if call.version >= 9 or call.attrs.pop("spatial", 1):
+        return
+    x, scale, bias, mean, var = (call.x(i) for i in range(5))
+    epsilon = call.const(call.attrs.get("epsilon", 1e-5), np.float32)
+    deviation = call.emit("sqrt", call.emit("add", var, epsilon))
+    y = call.emit("mul", call.emit("div", call.emit("sub", x, mean), deviation), scale)
+    call.op, call.inputs, call.attrs = "Add", [y, bias], {}
+
+
+def _scan(call: Call) -> None:
+    if call.version < 9:
+        rename(9, directions="scan_input_directions")(call)
+        if call.inputs and call.inputs.pop(0) is not None:
+            raise call.unsupported("of operator set 8 with sequence_lens")
+
+
+def _dropout(call: Call) -> None:
+    drop(7, "is_test")(call)
+    to_inputs(12, np.float32, ratio=1)(call)
+
+
+_LOGIC = (broadcast(),)
+_AXES_18: Sequence[Upgrade] = (to_inputs(18, axes=1),)
+_RNN = (drop(7, "output_sequence"),)
+
+UPGRADES: dict[str, Sequence[Upgrade]] = {
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"), _LOGIC),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+                     "ReduceMin", "ReduceProd", "ReduceSumSquare"), _AXES_18),
+    **dict.fromkeys(("RNN", "LSTM", "GRU"), _RNN),
+    "ReduceSum": (to_inputs(13, axes=1),),
+    "Squeeze": (to_inputs(13, axes=1),),
+    "Unsqueeze": (to_inputs(13, axes=1),),
+    "Softmax": (_softmax,),
+    "LogSoftmax": (_softmax,),
+    "Hardmax": (_softmax,),
+    "BatchNormalization": (_batch_normalization,),
+    "Cast": (_cast_names,),
+    "Clip": (_clip,),
+    "Concat": (defaults(4, axis=1),),
+    "DFT": (_dft,),
+    "Dropout": (_dropout,),
+    "Gemm": (drop(7, "broadcast"),),
+    "GlobalLpPool": (_whole_p,),
+    "GridSample": (spell(20, "mode", {"bilinear": "linear", "bicubic": "cubic"}),),
+    "GroupNormalization": (_group_normalization,),
+    "LpPool": (_whole_p,),
+    "PRelu": (_prelu,),
+    "Pad": (_pad,),
+    "Reshape": (to_inputs(5, shape=1),),
+    "RoiAlign": (defaults(16, coordinate_transformation_mode="output_half_pixel"),),
+    "Scatter": (now("ScatterElements"),),
+    "Scan": (_scan,),
+    "Selu": (defaults(6, alpha=float(np.float32(1.6732)), gamma=float(np.float32(1.0507))),),
+    "Slice": (to_inputs(10, starts=1, ends=2, axes=3),),
+    "Split": (to_inputs(13, split=1), _split),
+    "Tile": (_tile,),
+    "TopK": (_top_k,),
+    "Upsample": (_upsample, now("Resize"), _resize),
+    "Resize": (_resize,),
+}  # fmt: skip

@@ -1,0 +1,33 @@
+"""From a path or bytes to a Graph: what may go wrong on the way ends here as a ModelError."""
+
+from __future__ import annotations
+
+import os
+
+from ...errors import ModelError
+from ...ir import Graph
+from .reader import read_model
+from .wire import looks_like, parse
+
+
+def load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
+    """See `fastgraph.frontends.onnx.read`."""
+    folder = None
+    if isinstance(source, bytes | bytearray | memoryview):
+        data, where = bytes(source), name or "<bytes>"
+    else:
+        path = os.fspath(source)
+        where = name or path
+        folder = os.path.dirname(os.path.abspath(path))
+        with open(path, "rb") as file:
+            data = file.read()
+    try:
+        return read_model(parse(data, where), where, folder)
+    except UnicodeDecodeError as error:
+        raise ModelError(
+            f"{where}: expected names in UTF-8, found {error.object[:40]!r}{looks_like(data[:64])}"
+        ) from error
+    except RecursionError as error:
+        raise ModelError(f"{where}: graphs or functions lie too deep in one another") from error
+    except MemoryError as error:
+        raise ModelError(f"{where}: a tensor is too large for this machine's memory") from error

@@ -1,0 +1,77 @@
+"""Nodes in an order in which they can run."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from ...errors import ModelError
+from .wire import Message
+
+
+def graphs_of(node: Message) -> Iterable[Message]:
+    """The graphs in a node's attributes."""
+    for attr in node.attribute:
+        if attr.HasField("g"):
+            yield attr.g
+        yield from attr.graphs
+
+
+def reads_of(node: Message) -> list[str]:
+    """Names that a node reads: its inputs, and what its sub-graphs take from around them."""
+    reads = [name for name in node.input if name]
+    for graph in graphs_of(node):
+        reads += free_names(graph)
+    return reads
+
+
+def free_names(graph: Message) -> list[str]:
+    """Names that a graph reads and doesn't define."""
+    own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+    own.update(t.values.name for t in graph.sparse_initializer)
+    own.update(name for node in graph.node for name in node.output)
+    reads = [name for node in graph.node for name in reads_of(node)] + [v.name for v in graph.output]
+    return [name for name in dict.fromkeys(reads) if name not in own]
+
+
+def in_order(nodes: list[Message], where: str) -> list[tuple[int, Message]]:
+    """(position in the file, node): as in the file where that can run, else sorted with the least change.
+
+    ModelError for a cycle, with the names on it.
+    """
+    maker = {name: i for i, node in enumerate(nodes) for name in node.output if name}
+    needs = [{maker[name] for name in reads_of(node) if name in maker} for node in nodes]
+    if all(max(need, default=-1) < i for i, need in enumerate(needs)):
+        return list(enumerate(nodes))
+    users: list[list[int]] = [[] for _ in nodes]
+    for i, need in enumerate(needs):
+        for j in need:
+            users[j].append(i)
+    missing = [len(need) for need in needs]
+    ready = [i for i, count in enumerate(missing) if count == 0]
+    result = []
+    while ready:
+        i = heapq.heappop(ready)
+        result.append((i, nodes[i]))
+        for j in users[i]:
+            missing[j] -= 1
+            if missing[j] == 0:
+                heapq.heappush(ready, j)
+    if len(result) < len(nodes):
+        raise ModelError(
+            f"{where}: its nodes form a cycle: {_cycle(nodes, needs, missing)}; no order can run them"
+        )
+    return result
+
+
+def _cycle(nodes: list[Message], needs: list[set[int]], missing: list[int]) -> str:
+    at = next(i for i, count in enumerate(missing) if count)
+    path: list[int] = []
+    while at not in path:
+        path.append(at)
+        at = next(j for j in needs[at] if missing[j])
+    loop = [*path[path.index(at) :], at][::-1]
+    labels = [f"{nodes[i].name or nodes[i].op_type + '#' + str(i)!r}" for i in loop]
+    if len(labels) > 12:
+        labels = [*labels[:6], "...", *labels[-5:]]
+    return " -> ".join(labels)

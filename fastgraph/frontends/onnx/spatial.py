@@ -1,0 +1,249 @@
+"""Operators over images and other grids: ONNX puts the channels first, the graph last.
+
+Activations are wrapped in transposes ("to_last", "to_first") that the layout pass cancels; constant weights are
+transposed here, as views. Attributes of windows become full tuples of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir import Value
+from .call import Call, shape_of
+
+Attrs = dict[str, Any]
+Rule = Callable[[Call, Attrs], Value | list[Value]]
+
+_AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+_MOST = 1 << 31
+
+
+def to_last(call: Call, x: Value) -> Value:
+    return call.emit("transpose", x, perm="to_last")
+
+
+def to_first(call: Call, x: Value) -> Value:
+    return call.emit("transpose", x, perm="to_first")
+
+
+def _windows(call: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | None]:
+    """strides, dilations, pads and auto_pad as the graph has them, and the number of spatial dimensions if known.
+
+    `rank`: what the operands say about that number. ModelError when the attributes disagree with it or each other.
+    """
+    found = {"operands": rank} if rank is not None else {}
+    found |= {n: len(attrs[n]) for n in ("kernel_shape", "strides", "dilations") if attrs.get(n)}
+    if attrs.get("pads"):
+        found["pads"] = len(attrs["pads"]) / 2
+    if len(set(found.values())) > 1:
+        raise call.error(f"expected windows of one number of spatial dimensions, found {found}")
+    n = next(iter(found.values()), None)
+    if n is not None and not 1 <= n <= 30:
+        raise call.error(
+            f"expected an input of batch, channels and spatial dimensions, found {n} of the last kind"
+        )
+    auto_pad = attrs["auto_pad"]
+    if auto_pad not in _AUTO_PADS:
+        raise call.error(f"expected auto_pad as one of {_AUTO_PADS}, found {auto_pad!r}")
+    count = int(n or 0)
+    window = {
+        "strides": attrs.get("strides") or (1,) * count,
+        "dilations": attrs.get("dilations") or (1,) * count,
+        "pads": (attrs.get("pads") if auto_pad == "NOTSET" else None) or (0,) * (2 * count),
+        "auto_pad": auto_pad,
+    }
+    for name, low in (("strides", 1), ("dilations", 1), ("pads", 0)):
+        if not all(low <= value < _MOST for value in window[name]):
+            raise call.error(f"expected {name} from {low} on, found {window[name]}")
+    return window, int(n) if n is not None else None
+
+
+def _spatial(call: Call, *values: tuple[Value, int]) -> int | None:
+    """Spatial dimensions by the ranks of (value, its other dimensions)."""
+    ranks = [rank - other for v, other in values if (rank := call.rank(v)) is not None]
+    if ranks and min(ranks) != max(ranks):
+        raise call.error(f"its input and its weights have {ranks[0]} and {ranks[1]} spatial dimensions")
+    return ranks[0] if ranks else None
+
+
+def _weights(call: Call, attrs: Attrs, w: Value) -> Value:
+    """[O, C/g, k...] to [O, k..., C/g]."""
+    kernel = attrs["kernel_shape"]
+    if w.data is None:
+        return to_last(call, w)
+    if w.data.ndim < 3 or (kernel and kernel != w.data.shape[2:]):
+        raise call.error(
+            f"expected weights [out, in, *{list(kernel or '?')}], found shape {list(w.data.shape)}"
+        )
+    return call.const(np.moveaxis(w.data, 1, -1), w.data.dtype)
+
+
+def _groups(call: Call, attrs: Attrs) -> int:
+    if not 1 <= attrs["group"] < _MOST:
+        raise call.error(f"expected a group count from 1 on, found {attrs['group']}")
+    return attrs["group"]
+
+
+def _convolution(op: str, weights_at: int) -> Rule:
+    def rule(call: Call, attrs: Attrs) -> Value:
+        w = call.x(weights_at)
+        window, n = _windows(call, attrs, _spatial(call, (call.x(0), 2), (w, 2)))
+        inputs = list(call.inputs)
+        inputs[0] = to_last(call, call.x(0))
+        inputs[weights_at] = _weights(call, attrs, w)
+        y = call.emit(op, *inputs, groups=_groups(call, attrs), **window)
+        if n is not None:
+            call.facts.ranks[y] = n + 2
+        return to_first(call, y)
+
+    return rule
+
+
+def _conv_transpose(call: Call, attrs: Attrs) -> Value:
+    w = call.x(1)
+    window, n = _windows(call, attrs, _spatial(call, (call.x(0), 2), (w, 2)))
+    groups = _groups(call, attrs)
+    kernel = attrs["kernel_shape"]
+    if w.data is None:
+        weights = _flipped_nodes(call, w, groups, n)
+    else:
+        if w.data.ndim < 3 or w.data.shape[0] % groups or (kernel and kernel != w.data.shape[2:]):
+            raise call.error(
+                f"expected weights [in, out/{groups}, *{list(kernel or '?')}], found {list(w.data.shape)}"
+            )
+        weights = call.const(_flipped(w.data, groups), w.data.dtype)
+    output_shape = attrs["output_shape"]
+    if output_shape and n is not None and len(output_shape) == n + 2:
+        output_shape = output_shape[2:]
+    window["output_padding"] = attrs["output_padding"] or (0,) * (n or 0)
+    window["output_shape"] = output_shape or None
+    y = call.emit(
+        "conv_transpose", to_last(call, call.x(0)), weights, *call.inputs[2:], groups=groups, **window
+    )
+    if n is not None:
+        call.facts.ranks[y] = n + 2
+    return to_first(call, y)
+
+
+def _flipped(w: np.ndarray, groups: int) -> np.ndarray:
+    """[C, O/g, k...] to [O, k..., C/g]."""
+    split = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
+    moved = np.moveaxis(split, 1, -1)
+    return moved.reshape(moved.shape[0] * moved.shape[1], *moved.shape[2:])
+
+
+def _flipped_nodes(call: Call, w: Value, groups: int, n: int | None) -> Value:
+    """The same for weights that are not constant."""
+    if n is None:
+        raise call.unsupported("with computed weights of unknown rank")
+    shape = shape_of(call, w)
+    tail = call.emit("slice", shape, call.const([1]), call.const([_MOST]), call.const([0]), None)
+    split = call.emit("reshape", w, call.emit("concat", call.const([groups, -1]), tail, axis=0), allowzero=0)
+    moved = call.emit("transpose", split, perm=(0, 2, *range(3, n + 3), 1))
+    rest = call.emit(
+        "slice", shape_of(call, moved), call.const([2]), call.const([_MOST]), call.const([0]), None
+    )
+    return call.emit("reshape", moved, call.emit("concat", call.const([-1]), rest, axis=0), allowzero=0)
+
+
+def _pool(op: str, *extra: str) -> Rule:
+    def rule(call: Call, attrs: Attrs) -> list[Value]:
+        window, n = _windows(call, attrs, _spatial(call, (call.x(0), 2)))
+        kernel = attrs["kernel_shape"]
+        if not kernel or not all(1 <= k < _MOST for k in kernel):
+            raise call.error(f"expected kernel_shape from 1 on, found {kernel}")
+        window |= {name: attrs[name] for name in ("kernel_shape", "ceil_mode", *extra)}
+        outputs = call.emit_many(op, [to_last(call, call.x(0))], window, len(call.outputs))
+        for y in outputs:
+            call.facts.ranks[y] = len(kernel) + 2
+        return [to_first(call, y) for y in outputs]
+
+    return rule
+
+
+def _global(op: str) -> Rule:
+    def rule(call: Call, attrs: Attrs) -> Value:
+        x = to_last(call, call.x(0))
+        name = op
+        if "p" in attrs:
+            name = {1: "reduce_l1", 2: "reduce_l2"}.get(attrs["p"], "global_lp_pool")
+        if name == "global_lp_pool":
+            return to_first(call, call.emit(name, x, p=attrs["p"]))
+        rank = call.rank(call.x(0))
+        if rank is not None:
+            axes = call.const(range(1, rank - 1))
+        else:
+            last = call.emit("sub", call.emit("size", shape_of(call, call.x(0))), call.const(1))
+            axes = call.emit("range", call.const(1), last, call.const(1), stash_type=np.dtype(np.float32))
+        if rank is not None and rank < 3:
+            return call.emit("identity", call.x(0))
+        y = call.emit(name, x, axes, keepdims=1, noop_with_empty_axes=0)
+        if rank is not None:
+            call.facts.ranks[y] = rank
+        return to_first(call, y)
+
+    return rule
+
+
+def _channelwise(op: str) -> Rule:
+    """Operators of one output that are the same but for where the channels are."""
+
+    def rule(call: Call, attrs: Attrs) -> Value:
+        return to_first(call, call.emit(op, to_last(call, call.x(0)), *call.inputs[1:], **attrs))
+
+    return rule
+
+
+def _batch_normalization(call: Call, attrs: Attrs) -> list[Value]:
+    x, (scale, bias, mean, var) = to_last(call, call.x(0)), call.inputs[1:5]
+    epsilon = attrs["epsilon"]
+    if not attrs["training_mode"]:
+        if len(call.outputs) > 1:
+            raise call.error("expected one output unless training_mode is set, found more")
+        return [to_first(call, call.emit("batch_normalization", x, scale, bias, mean, var, epsilon=epsilon))]
+    channels = call.emit("shape", call.x(0), start=1, end=2)
+    rows = call.emit("reshape", x, call.emit("concat", call.const([-1]), channels, axis=0), allowzero=0)
+    kept = {"keepdims": 0, "noop_with_empty_axes": 0}
+    now_mean = call.emit("reduce_mean", rows, call.const([0]), **kept)
+    distance = call.emit("sub", rows, now_mean)
+    now_var = call.emit("reduce_mean", call.emit("mul", distance, distance), call.const([0]), **kept)
+    y = to_first(call, call.emit("batch_normalization", x, scale, bias, now_mean, now_var, epsilon=epsilon))
+    results = [y]
+    for old, new in ((mean, now_mean), (var, now_var)):
+        if len(results) < len(call.outputs):
+            like = [call.emit("cast_like", call.const(f, np.float32), old, saturate=1, round_mode="up", format="")
+                    for f in (attrs["momentum"], 1 - attrs["momentum"])]  # fmt: skip
+            results.append(call.emit("add", call.emit("mul", old, like[0]), call.emit("mul", new, like[1])))
+    return results
+
+
+def _deform_conv(call: Call, attrs: Attrs) -> Value:
+    window, _ = _windows(
+        call, {**attrs, "auto_pad": "NOTSET"}, _spatial(call, (call.x(0), 2), (call.x(1), 2))
+    )
+    del window["auto_pad"]
+    groups, offset_group = _groups(call, attrs), attrs["offset_group"]
+    return call.emit("deform_conv", *call.inputs, groups=groups, offset_group=offset_group, **window)
+
+
+SPATIAL: dict[str, Rule] = {
+    "Conv": _convolution("conv", 1),
+    "ConvInteger": _convolution("conv_integer", 1),
+    "QLinearConv": _convolution("qlinear_conv", 3),
+    "ConvTranspose": _conv_transpose,
+    "DeformConv": _deform_conv,
+    "MaxPool": _pool("max_pool", "storage_order"),
+    "AveragePool": _pool("average_pool", "count_include_pad"),
+    "LpPool": _pool("lp_pool", "p"),
+    "GlobalAveragePool": _global("reduce_mean"),
+    "GlobalMaxPool": _global("reduce_max"),
+    "GlobalLpPool": _global("reduce_l2"),
+    "BatchNormalization": _batch_normalization,
+    "InstanceNormalization": _channelwise("instance_normalization"),
+    "LRN": _channelwise("lrn"),
+    "DepthToSpace": _channelwise("depth_to_space"),
+    "SpaceToDepth": _channelwise("space_to_depth"),
+}

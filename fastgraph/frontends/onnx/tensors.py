@@ -1,0 +1,144 @@
+"""TensorProto and SparseTensorProto to numpy arrays. Sizes are checked against the bytes present before allocating."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ...errors import ModelError
+from .elements import ELEMENTS, Element, unpack, widen
+from .wire import Message
+
+DENSE_LIMIT = 1 << 30
+"""Most bytes that a sparse tensor may have when made dense."""
+
+_FIELD_TYPES = {
+    "float_data": np.float32,
+    "int32_data": np.int32,
+    "int64_data": np.int64,
+    "double_data": np.float64,
+    "uint64_data": np.uint64,
+}
+
+
+def element_of(code: int, where: str) -> Element:
+    """The element type numbered `code`; ModelError when there is none."""
+    if code not in ELEMENTS:
+        known = f"1 to {max(ELEMENTS)}"
+        raise ModelError(f"{where}: expected an element type of ONNX ({known}), found {code}")
+    return ELEMENTS[code]
+
+
+def to_array(tensor: Message, folder: str | None, where: str, raw: np.ndarray | None = None) -> np.ndarray:
+    """The tensor's values. `raw`: bytes already at hand in place of raw_data. Read-only where it is a view.
+
+    Strings come as an object array of str; types that numpy lacks in the wider types that `elements` names.
+    """
+    element = element_of(tensor.data_type, where)
+    shape = _shape(tensor.dims, max(element.dtype.itemsize, 1), where)
+    count = prod(shape)
+    if tensor.HasField("segment"):
+        raise ModelError(
+            f"{where}: it is split into segments, which no ONNX operator set defines; save it whole"
+        )
+    size = -(-count * element.bits // 8)
+    if element.name == "STRING":
+        return _strings(tensor, count, where).reshape(shape)
+    if tensor.data_location == 1:
+        from .external import read_external
+
+        raw = read_external(tensor, size, folder, where)
+    elif raw is None and tensor.HasField("raw_data"):
+        raw = np.frombuffer(tensor.raw_data, np.uint8)
+    if raw is None:
+        return _from_field(tensor, element, count, where).reshape(shape)
+    if raw.size != size:
+        raise ModelError(f"{where}: expected {size} bytes for {element.name}{list(shape)}, found {raw.size}")
+    return _from_bytes(raw, element, count).reshape(shape)
+
+
+def _shape(dims: Message, itemsize: int, where: str) -> tuple[int, ...]:
+    shape = tuple(dims)
+    if any(d < 0 for d in shape):
+        raise ModelError(f"{where}: expected extents of 0 and more, found shape {list(shape)}")
+    if len(shape) > 32 or prod(d for d in shape if d) * itemsize >= 1 << 62:
+        raise ModelError(f"{where}: its shape {str(list(shape))[:200]} is larger than any memory")
+    return shape
+
+
+def _from_bytes(raw: np.ndarray, element: Element, count: int) -> np.ndarray:
+    if element.bits < 8:
+        return widen(element, unpack(raw, element.bits, count))
+    if element.name == "BOOL":
+        return raw != 0
+    values = raw.view(element.stored)
+    if element.format:
+        return widen(element, values)
+    return values.astype(element.dtype, copy=False)
+
+
+def _from_field(tensor: Message, element: Element, count: int, where: str) -> np.ndarray:
+    stored = getattr(tensor, element.field)
+    per_item = {4: 2, 2: 4}.get(element.bits, 1)
+    parts = 2 if element.dtype.kind == "c" else 1
+    expected = -(-count * parts // per_item)
+    if len(stored) != expected:
+        raise ModelError(
+            f"{where}: expected {expected} items of {element.field} for {count} elements of {element.name}, "
+            f"found {len(stored)}"
+        )
+    items = np.fromiter(stored, _FIELD_TYPES[element.field], expected)
+    if element.field == "int32_data" and element.dtype.kind != "i" or element.format:
+        bits = items.view(np.uint32)
+        if element.name == "BOOL":
+            return bits != 0
+        codes = bits.astype(np.uint16 if element.bits == 16 else np.uint8)
+        if element.bits in (2, 4):
+            codes = unpack(codes, element.bits, count)
+        elif element.bits == 6:
+            codes &= 63
+        return widen(element, codes) if element.format else codes.view(element.dtype)
+    return items.view(element.dtype) if parts == 2 else items.astype(element.dtype, copy=False)
+
+
+def _strings(tensor: Message, count: int, where: str) -> np.ndarray:
+    if len(tensor.string_data) != count:
+        raise ModelError(f"{where}: expected {count} strings, found {len(tensor.string_data)}")
+    result = np.empty(count, object)
+    try:
+        result[:] = [item.decode() for item in tensor.string_data]
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{where}: expected UTF-8 in its strings, found {error.object[:40]!r}") from error
+    return result
+
+
+def densify(sparse: Message, folder: str | None, where: str) -> np.ndarray:
+    """A sparse tensor with its zeros written out."""
+    values = to_array(sparse.values, folder, f"{where}: values")
+    indices = to_array(sparse.indices, folder, f"{where}: indices")
+    shape = _shape(sparse.dims, max(values.dtype.itemsize, 1), where)
+    total = prod(shape)
+    if total * values.dtype.itemsize > DENSE_LIMIT:
+        raise ModelError(
+            f"{where}: dense, it would take {total * values.dtype.itemsize} bytes; limit {DENSE_LIMIT}"
+        )
+    rank = len(shape)
+    if (
+        indices.dtype != np.int64
+        or indices.shape not in ((values.size,), (values.size, rank))
+        or values.ndim != 1
+    ):
+        raise ModelError(
+            f"{where}: expected int64 indices of shape [{values.size}] or [{values.size}, {rank}] for its values, "
+            f"found {indices.dtype}{list(indices.shape)}"
+        )
+    if indices.ndim == 2:
+        if (indices < 0).any() or (indices >= np.array(shape, np.int64)).any():
+            raise ModelError(f"{where}: an index lies outside of shape {list(shape)}")
+        indices = np.ravel_multi_index(tuple(indices.T), shape) if values.size else indices[:, 0]
+    if ((indices < 0) | (indices >= total)).any():
+        raise ModelError(f"{where}: an index lies outside of shape {list(shape)}")
+    dense = np.full(total, "", object) if values.dtype == object else np.zeros(total, values.dtype)
+    dense[indices] = values
+    return dense.reshape(shape)

@@ -1,0 +1,91 @@
+"""ONNX files as protobuf messages, without generated code.
+
+The message classes are made at run time from `schemas/onnx.desc` in a descriptor pool of our own: they neither depend
+on the version of the protobuf compiler nor meet the classes of the `onnx` package in protobuf's global registry.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+from ...errors import ModelError
+
+Message = Any
+"""A message of schemas/onnx.proto."""
+
+_FOREIGN = (
+    (0, b"PK\x03\x04", "a zip archive (a PyTorch checkpoint, an .mlpackage or an .npz?)"),
+    (4, b"TFL3", "a TensorFlow Lite model (.tflite)"),
+    (4, b"CIR0", "a Circle model (.circle)"),
+    (0, b"\x1f\x8b", "a gzip archive"),
+    (0, b"\x89HDF", "an HDF5 file (a Keras model?)"),
+    (0, b"\x93NUMPY", "a NumPy array (.npy)"),
+    (0, b"version https://git-lfs", "a Git LFS pointer: the file itself was not downloaded"),
+    (0, b"<", "HTML or XML, perhaps the page of a failed download"),
+    (0, b"{", "JSON"),
+    (0, b"ORTM", "an ONNX Runtime model"),
+    (4, b"ORTM", "an ONNX Runtime model (.ort)"),
+)
+
+
+@cache
+def message(name: str) -> Message:
+    """The class of message `onnx.<name>`."""
+    from google.protobuf import message_factory
+
+    return message_factory.GetMessageClass(_pool().FindMessageTypeByName("onnx." + name))
+
+
+@cache
+def _pool() -> Any:
+    from google.protobuf import descriptor_pool
+
+    from ... import schemas
+
+    with open(os.path.join(schemas.__path__[0], "onnx.desc"), "rb") as file:
+        descriptors = file.read()
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(_only_file(descriptors))
+    return pool
+
+
+def _only_file(descriptors: bytes) -> bytes:
+    """The one file of a FileDescriptorSet: a tag byte, the length as a varint, the file."""
+    length, shift, at = 0, 0, 1
+    while True:
+        byte = descriptors[at]
+        at += 1
+        length |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            break
+    assert descriptors[0] == 0x0A and at + length == len(descriptors), "onnx.desc holds exactly one file"
+    return descriptors[at:]
+
+
+def parse(data: bytes, source: str, head: bytes = b"") -> Message:
+    """The ModelProto in `data`; ModelError when it is none. `head`: the file's first bytes, to say what it may be."""
+    from google.protobuf.message import DecodeError
+
+    head = head or data[:64]
+    if not data:
+        raise ModelError(
+            f"{source}: expected an ONNX model, found an empty file; export or download it again"
+        )
+    try:
+        model = message("ModelProto").FromString(data)
+    except DecodeError as error:
+        raise ModelError(f"{source}: not an ONNX model, or cut short ({error}){looks_like(head)}") from error
+    if not model.HasField("graph"):
+        raise ModelError(f"{source}: expected an ONNX model, found no graph in it{looks_like(head)}")
+    return model
+
+
+def looks_like(head: bytes) -> str:
+    """The tail of a message: what a file that begins so is, as far as known, and what to do."""
+    for at, magic, what in _FOREIGN:
+        if head[at : at + len(magic)] == magic:
+            return f"; it looks like {what}"
+    return "; check that the file was written and copied completely"
