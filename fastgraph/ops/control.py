@@ -1,0 +1,198 @@
+"""Control flow: operators that run sub-graphs. Semantics: ONNX If, Loop, Scan, SequenceMap.
+
+References get the arrays of `evaluate.operands(node)`: the inputs, then what the sub-graphs capture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir import UNKNOWN, Dim, Graph, Node, TensorType, Value
+from .common import BOOL, INT64, Types, axis_of, fail
+from .evaluate import evaluate, infer_graph, operands
+from .registry import REQUIRED, attr, define
+
+ROUNDS = 12
+"""Enough rounds of widening for carried types to settle: each round loses an extent or a rank, or is the last."""
+
+
+def merged(a: TensorType, b: TensorType) -> TensorType:
+    """What is known of a value that is one or the other."""
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return TensorType(a.dtype if a.dtype == b.dtype else None, None)
+    shape = tuple(d if d == e else None for d, e in zip(a.shape, b.shape, strict=True))
+    return TensorType(a.dtype if a.dtype == b.dtype else None, shape)
+
+
+def _outer(node: Node, arrays: Sequence[Any]) -> dict[Value, Any]:
+    """The captured values' arrays."""
+    n = len(node.inputs)
+    return {v: a for v, a in zip(operands(node)[n:], arrays[n:], strict=True) if v is not None}
+
+
+def _call(graph: Graph, arguments: Sequence[Any], outer: dict[Value, Any]) -> list[Any]:
+    return evaluate(graph, {v.name: a for v, a in zip(graph.inputs, arguments, strict=True)}, outer)
+
+
+def _check_body(node: Node, body: Graph, inputs: int, outputs: int) -> None:
+    if len(body.inputs) != inputs:
+        fail(node, f"the body must take {inputs} inputs, found {len(body.inputs)}")
+    if len(body.outputs) < outputs:
+        fail(node, f"the body must give at least {outputs} outputs, found {len(body.outputs)}")
+
+
+def _infer_if(node: Node, types: Types) -> list[TensorType]:
+    branches = [attr(node, "then_branch"), attr(node, "else_branch")]
+    for branch in branches:
+        infer_graph(branch)
+        if len(branch.outputs) != len(node.outputs):
+            fail(node, f"branches must give {len(node.outputs)} outputs, found {len(branch.outputs)}")
+    chosen = node.const(0)
+    if chosen is not None:
+        return [v.type for v in branches[0 if chosen.reshape(-1)[0] else 1].outputs]
+    return [merged(a.type, b.type) for a, b in zip(branches[0].outputs, branches[1].outputs, strict=True)]
+
+
+def _if(node: Node, inputs: list[Any]) -> list[Any]:
+    branch = attr(node, "then_branch" if np.asarray(inputs[0]).reshape(-1)[0] else "else_branch")
+    return _call(branch, [], _outer(node, inputs))
+
+
+def _settle(
+    body: Graph, fixed: Sequence[TensorType], carried: list[TensorType], skip: int
+) -> list[TensorType]:
+    """Types of carried values that hold before and after every round; sets the types of the body's values.
+
+    The body's inputs are `skip` of `fixed`, the carried ones, and the rest of `fixed`; its outputs are the carried
+    ones after as many others as the caller cuts off by `skip` > 0 (a loop's condition).
+    """
+    lead = min(skip, 1)
+    for _ in range(ROUNDS):
+        for value, t in zip(body.inputs, [*fixed[:skip], *carried, *fixed[skip:]], strict=True):
+            value.type = TensorType(t.dtype, t.shape)
+        infer_graph(body)
+        after = [v.type for v in body.outputs[lead : lead + len(carried)]]
+        wider = [merged(a, b) for a, b in zip(carried, after, strict=True)]
+        if wider == [TensorType(t.dtype, t.shape) for t in carried]:
+            return carried
+        carried = wider
+    return carried
+
+
+def _infer_loop(node: Node, types: Types) -> list[TensorType]:
+    body, carried = attr(node, "body"), list(types[2:])
+    _check_body(node, body, 2 + len(carried), 1 + len(carried))
+    carried = _settle(body, [TensorType(INT64, ()), TensorType(BOOL, ())], carried, skip=2)
+    return [*carried, *(stacked(v.type, None, 0) for v in body.outputs[1 + len(carried) :])]
+
+
+def stacked(t: TensorType, count: Dim, axis: int) -> TensorType:
+    """The type of `count` values of one type put together along a new axis."""
+    if t.shape is None:
+        return TensorType(t.dtype, None)
+    axis = axis % (len(t.shape) + 1)
+    return TensorType(t.dtype, (*t.shape[:axis], count, *t.shape[axis:]))
+
+
+def _loop(node: Node, inputs: list[Any]) -> list[Any]:
+    body, outer = attr(node, "body"), _outer(node, inputs)
+    most, condition, *carried = inputs[: len(node.inputs)]
+    limit = None if most is None else int(np.asarray(most).reshape(-1)[0])
+    go = True if condition is None else bool(np.asarray(condition).reshape(-1)[0])
+    scans: list[list[Any]] = [[] for _ in body.outputs[1 + len(carried) :]]
+    turn = 0
+    while go and (limit is None or turn < limit):
+        result = _call(body, [np.array(turn, np.int64), np.array(go), *carried], outer)
+        go, carried = bool(np.asarray(result[0]).reshape(-1)[0]), result[1 : 1 + len(carried)]
+        for parts, part in zip(scans, result[1 + len(carried) :], strict=True):
+            parts.append(part)
+        turn += 1
+    finals = body.outputs[1 + len(carried) :]
+    return [*carried, *(_stack(parts, v.type, 0) for parts, v in zip(scans, finals, strict=True))]
+
+
+def _stack(parts: list[Any], t: TensorType, axis: int) -> np.ndarray:
+    if parts:
+        return np.stack(parts, axis)
+    shape = [d if isinstance(d, int) else 0 for d in t.shape or ()]
+    shape.insert(axis % (len(shape) + 1), 0)
+    return np.zeros(shape, t.dtype or np.float32)
+
+
+def _scan_axes(node: Node, name: str, count: int) -> list[int]:
+    found = list(attr(node, name) or (0,) * count)
+    if len(found) != count:
+        fail(node, f"{name} must have {count} numbers, found {found}")
+    return found
+
+
+def _infer_scan(node: Node, types: Types) -> list[TensorType]:
+    body, m = attr(node, "body"), attr(node, "num_scan_inputs")
+    n = len(types) - m
+    if n < 0 or m < 1:
+        fail(node, f"num_scan_inputs {m} does not fit {len(types)} inputs")
+    _check_body(node, body, len(types), n)
+    steps: Dim = None
+    slices = []
+    for t, axis in zip(types[n:], _scan_axes(node, "scan_input_axes", m), strict=True):
+        if t.shape is None:
+            slices.append(TensorType(t.dtype, None))
+            continue
+        at = axis_of(node, axis, len(t.shape), "scan_input_axes")
+        steps = t.shape[at] if steps is None else steps
+        slices.append(TensorType(t.dtype, (*t.shape[:at], *t.shape[at + 1 :])))
+    carried = _settle(body, slices, list(types[:n]), skip=0)
+    axes = _scan_axes(node, "scan_output_axes", len(body.outputs) - n)
+    return [*carried, *(stacked(v.type, steps, a) for v, a in zip(body.outputs[n:], axes, strict=True))]
+
+
+def _scan(node: Node, inputs: list[Any]) -> list[Any]:
+    body, m, outer = attr(node, "body"), attr(node, "num_scan_inputs"), _outer(node, inputs)
+    own = inputs[: len(node.inputs)]
+    n, k = len(own) - m, len(body.outputs) - (len(own) - m)
+    carried, backwards = own[:n], _scan_axes(node, "scan_input_directions", m)
+    sources = [
+        np.moveaxis(x, axis, 0)
+        for x, axis in zip(own[n:], _scan_axes(node, "scan_input_axes", m), strict=True)
+    ]
+    sources = [s[::-1] if back else s for s, back in zip(sources, backwards, strict=True)]
+    if len({len(s) for s in sources}) > 1:
+        fail(node, f"scan inputs must have one length, found {[len(s) for s in sources]}")
+    scans: list[list[Any]] = [[] for _ in range(k)]
+    for step in zip(*sources, strict=True):
+        result = _call(body, [*carried, *map(np.asarray, step)], outer)
+        carried = result[:n]
+        for parts, part in zip(scans, result[n:], strict=True):
+            parts.append(part)
+    finals, axes = body.outputs[n:], _scan_axes(node, "scan_output_axes", k)
+    reverse = _scan_axes(node, "scan_output_directions", k)
+    return [*carried, *(_stack(parts[::-1] if back else parts, v.type, axis)
+                        for parts, v, axis, back in zip(scans, finals, axes, reverse, strict=True))]  # fmt: skip
+
+
+def _sequence_map(node: Node, inputs: list[Any]) -> list[Any]:
+    """The body on every element of the first sequence, with the others' elements or whole tensors beside it."""
+    body, outer = attr(node, "body"), _outer(node, inputs)
+    own = inputs[: len(node.inputs)]
+    results = [
+        _call(body, [v[i] if isinstance(v, list) else v for v in own], outer) for i in range(len(own[0]))
+    ]
+    return [[result[k] for result in results] for k in range(len(node.outputs))]
+
+
+define("if", _infer_if, _if, inputs=(1, None), attrs={"then_branch": REQUIRED, "else_branch": REQUIRED})
+define("loop", _infer_loop, _loop, inputs=(0, None), attrs={"body": REQUIRED})
+define(
+    "scan", _infer_scan, _scan, inputs=(1, None),
+    attrs={
+        "body": REQUIRED, "num_scan_inputs": REQUIRED, "scan_input_axes": None, "scan_input_directions": None,
+        "scan_output_axes": None, "scan_output_directions": None,
+    },
+)  # fmt: skip
+define(
+    "sequence_map", lambda node, types: [UNKNOWN] * len(node.outputs), _sequence_map, inputs=(1, None),
+    attrs={"body": REQUIRED},
+)  # fmt: skip

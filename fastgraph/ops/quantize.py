@@ -1,0 +1,128 @@
+"""Quantised arithmetic: real = (stored - zero point) * scale. Semantics: ONNX.
+
+Rounding is half to even, results saturate. qlinear_conv is channels last, like conv.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from .common import FLOAT32, Types, axis_of, fail
+from .conv import WINDOW, conv_shape, convolve, minus
+from .matmul import matmul_shape, minus_columns, minus_rows
+from .registry import attr, define
+
+UINT8 = np.dtype(np.uint8)
+
+
+def saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """x rounded half to even and held within an integer type (float types: just converted)."""
+    if dtype.kind == "f":
+        return x.astype(dtype)
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(x), limits.min, limits.max).astype(dtype)
+
+
+def spread(node: Node, parameter: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A scale or zero point as an array that broadcasts against x: per tensor, per axis, or per block."""
+    if parameter.size == 1 and not attr(node, "block_size"):
+        return parameter.reshape(())
+    axis = axis_of(node, attr(node, "axis"), x.ndim)
+    if attr(node, "block_size"):
+        return np.take(np.repeat(parameter, attr(node, "block_size"), axis), range(x.shape[axis]), axis)
+    return parameter.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+
+
+def _stored_dtype(node: Node, zero: TensorType | None) -> np.dtype | None:
+    if zero is not None:
+        return zero.dtype
+    return np.dtype(attr(node, "output_dtype") or UINT8)
+
+
+def _infer_quantize(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(_stored_dtype(node, types[2]), types[0].shape)]
+
+
+def _quantize(node: Node, inputs: list[Any]) -> list[Any]:
+    x, scale, zero = inputs
+    dtype = _stored_dtype(node, None if zero is None else TensorType.of(zero))
+    assert dtype is not None
+    wide = np.float64 if x.dtype == np.int32 else np.promote_types(x.dtype, np.float32)
+    y = np.rint(x.astype(wide) / spread(node, scale, x).astype(wide))
+    return [saturated(y if zero is None else y + spread(node, zero, x).astype(wide), dtype)]
+
+
+def _infer_dequantize(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(attr(node, "output_dtype") or types[1].dtype, types[0].shape)]
+
+
+def _dequantize(node: Node, inputs: list[Any]) -> list[Any]:
+    x, scale, zero = inputs
+    dtype = np.dtype(attr(node, "output_dtype") or scale.dtype)
+    wide = x.astype(np.float32 if x.dtype.kind == "f" else np.int64)
+    wide = wide if zero is None else wide - spread(node, zero, x).astype(wide.dtype)
+    factor = spread(node, scale, x)
+    return [(wide.astype(np.promote_types(factor.dtype, np.float32)) * factor).astype(dtype)]
+
+
+def _infer_dynamic(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(UINT8, types[0].shape), TensorType(FLOAT32, ()), TensorType(UINT8, ())]
+
+
+def _dynamic(node: Node, inputs: list[Any]) -> list[Any]:
+    """x as uint8 over the range of its values, which is stretched to hold 0: [y, scale, zero point]."""
+    x = inputs[0]
+    low, high = np.float32(min(x.min(initial=0), 0)), np.float32(max(x.max(initial=0), 0))
+    scale = np.float32((high - low) / np.float32(255)) or np.float32(1)
+    zero = saturated(np.asarray(-low / scale), UINT8)
+    return [saturated(np.rint(x / scale) + zero, UINT8), np.asarray(scale), zero]
+
+
+def requantized(acc: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    """round(acc * scale) + zero point, saturated to the zero point's type."""
+    return saturated(np.rint(acc * scale) + zero.astype(np.float32), zero.dtype)
+
+
+def _infer_qlinear_conv(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(types[7].dtype, conv_shape(node, types[0], types[3], types[8]))]
+
+
+def _qlinear_conv(node: Node, inputs: list[Any]) -> list[Any]:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = inputs
+    acc = convolve(node, minus(x, x_zero), minus(w, w_zero, axis=0))
+    acc = acc if b is None else acc + b
+    return [
+        requantized(acc, x_scale.reshape(()) * w_scale.reshape(-1) / y_scale.reshape(()), y_zero.reshape(()))
+    ]
+
+
+def _infer_qlinear_matmul(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(types[7].dtype, matmul_shape(node, types[0].shape, types[3].shape))]
+
+
+def _qlinear_matmul(node: Node, inputs: list[Any]) -> list[Any]:
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs
+    acc = np.asarray(minus_rows(a, a_zero) @ minus_columns(b, b_zero))
+    rows = a_scale.reshape(-1, 1) if a_scale.ndim == 1 and a_scale.size > 1 else a_scale
+    scale = rows.astype(np.float32) * b_scale.astype(np.float32) / y_scale.astype(np.float32)
+    return [requantized(acc, scale, y_zero)]
+
+
+def _check_block(node: Node, types: Types) -> list[TensorType]:
+    if attr(node, "block_size") < 0:
+        fail(node, f"block_size must not be negative, found {attr(node, 'block_size')}")
+    return (_infer_quantize if node.op == "quantize_linear" else _infer_dequantize)(node, types)
+
+
+_LINEAR = {"axis": 1, "block_size": 0, "output_dtype": None}
+define(
+    "quantize_linear", _check_block, _quantize, inputs=(2, 3),
+    attrs={**_LINEAR, "saturate": 1, "precision": None},
+)  # fmt: skip
+define("dequantize_linear", _check_block, _dequantize, inputs=(2, 3), attrs=_LINEAR)
+define("dynamic_quantize_linear", _infer_dynamic, _dynamic, inputs=(1, 1))
+define("qlinear_conv", _infer_qlinear_conv, _qlinear_conv, inputs=(8, 9), attrs=WINDOW)
+define("qlinear_matmul", _infer_qlinear_matmul, _qlinear_matmul, inputs=(8, 8))

@@ -1,0 +1,183 @@
+"""Recurrent layers over time. Semantics: ONNX RNN, GRU and LSTM.
+
+x [T, B, I], w [D, gates * H, I], r [D, gates * H, H], b [D, 2 * gates * H] (of w, then of r), states [D, B, H],
+y [T, D, B, H]; D is the number of directions. With layout 1, B comes first everywhere but in the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from .activation import FUNCTIONS, sigmoid
+from .common import Types, fail, need_rank, one_dtype
+from .registry import attr, define
+
+GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+DEFAULT = {"rnn": ("Tanh",), "gru": ("Sigmoid", "Tanh"), "lstm": ("Sigmoid", "Tanh", "Tanh")}
+DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
+
+ACTIVATIONS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
+    "tanh": (np.tanh, ()),
+    "sigmoid": (sigmoid, ()),
+    "relu": (lambda x: np.maximum(x, 0), ()),
+    "softsign": (FUNCTIONS["softsign"][0], ()),
+    "softplus": (FUNCTIONS["softplus"][0], ()),
+    "leakyrelu": (FUNCTIONS["leaky_relu"][0], (0.01,)),
+    "thresholdedrelu": (FUNCTIONS["thresholded_relu"][0], (1.0,)),
+    "elu": (FUNCTIONS["elu"][0], (1.0,)),
+    "hardsigmoid": (FUNCTIONS["hard_sigmoid"][0], (0.2, 0.5)),
+    "scaledtanh": (lambda x, alpha, beta: alpha * np.tanh(beta * x), (1.0, 1.0)),
+    "affine": (lambda x, alpha, beta: alpha * x + beta, (1.0, 0.0)),
+}
+"""Lower-case name -> (function, default alpha and beta)."""
+
+
+def _activations(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
+    """One function per place and direction. Given alphas and betas go, in order, to the functions that take them."""
+    count = len(DEFAULT[node.op]) * DIRECTIONS[attr(node, "direction")]
+    names = attr(node, "activations") or DEFAULT[node.op] * 2
+    given = [list(attr(node, "activation_alpha") or ()), list(attr(node, "activation_beta") or ())]
+    found = []
+    for name in names[:count]:
+        if name.lower() not in ACTIVATIONS:
+            fail(node, f"unknown activation {name}")
+        function, defaults = ACTIVATIONS[name.lower()]
+        values = tuple(g.pop(0) if g else d for g, d in zip(given, defaults, strict=False))
+        found.append(lambda x, function=function, values=values: function(x, *values))
+    if len(found) < count:
+        fail(node, f"needs {count} activations, found {len(found)}")
+    return found
+
+
+def _infer(node: Node, types: Types) -> list[TensorType]:
+    x, w, r = types[:3]
+    for t, what in ((x, "X"), (w, "W"), (r, "R")):
+        need_rank(node, t, 3, 3, what)
+    if attr(node, "direction") not in DIRECTIONS:
+        fail(node, f"direction must be one of {', '.join(DIRECTIONS)}, found {attr(node, 'direction')}")
+    _activations(node)
+    dtype = one_dtype(node, [x, w, r, types[3]])
+    directions, first = DIRECTIONS[attr(node, "direction")], attr(node, "layout")
+    hidden = r.shape[2] if r.shape else attr(node, "hidden_size")
+    if w.shape and w.shape[0] not in (directions, None) and isinstance(w.shape[0], int):
+        fail(node, f"{attr(node, 'direction')} needs weights of {directions} directions, found {w.shape[0]}")
+    if (
+        w.shape
+        and isinstance(w.shape[1], int)
+        and isinstance(hidden, int)
+        and w.shape[1] != GATES[node.op] * hidden
+    ):
+        fail(node, f"W must have {GATES[node.op]} * {hidden} rows, found {w.shape[1]}")
+    steps, batch = (x.shape[:2][::-1] if first else x.shape[:2]) if x.shape else (None, None)
+    y = (batch, steps, directions, hidden) if first else (steps, directions, batch, hidden)
+    state = TensorType(dtype, (batch, directions, hidden) if first else (directions, batch, hidden))
+    return [TensorType(dtype, y), state, *([state] if node.op == "lstm" else [])]
+
+
+def _recurrent(node: Node, inputs: list[Any]) -> list[Any]:
+    x, w, r, b, lengths, *initial = inputs
+    first, op = attr(node, "layout"), node.op
+    wide = np.promote_types(x.dtype, np.float32)
+    x = (x.swapaxes(0, 1) if first else x).astype(wide, copy=False)
+    steps, batch = x.shape[:2]
+    hidden, directions = r.shape[2], DIRECTIONS[attr(node, "direction")]
+    peepholes = initial.pop() if op == "lstm" else None
+    states = [s if s is None or not first else s.swapaxes(0, 1) for s in initial]
+    lengths = np.full(batch, steps) if lengths is None else lengths
+    functions = _activations(node)
+    each = len(functions) // directions
+    outputs, finals = [], []
+    for d in range(directions):
+        bias = np.zeros(2 * GATES[op] * hidden, wide) if b is None else b[d]
+        zero = np.zeros((batch, hidden), wide)
+        state = [zero if s is None else s[d].astype(wide, copy=False) for s in states]
+        step = STEPS[op](node, r[d], bias, functions[d * each : (d + 1) * each],
+                         None if peepholes is None else peepholes[d])  # fmt: skip
+        order = _reversed(lengths, steps) if d == 1 or attr(node, "direction") == "reverse" else None
+        y, state = _scan(step, _ordered(x, order) @ w[d].T, state, lengths)
+        outputs.append(_ordered(y, order))
+        finals.append(state)
+    y = np.stack(outputs, 1)
+    last = [np.stack(parts, 0) for parts in zip(*finals, strict=True)]
+    results = [y.transpose(2, 0, 1, 3), *(s.swapaxes(0, 1) for s in last)] if first else [y, *last]
+    return [v.astype(inputs[0].dtype, copy=False) for v in results]
+
+
+def _reversed(lengths: np.ndarray, steps: int) -> np.ndarray:
+    """[T, B]: the time to read at each step when every sequence runs backwards within its length."""
+    t = np.arange(steps)[:, None]
+    return np.where(t < lengths, lengths - 1 - t, t)
+
+
+def _ordered(x: np.ndarray, order: np.ndarray | None) -> np.ndarray:
+    return x if order is None else x[order, np.arange(x.shape[1])]
+
+
+def _scan(step: Any, projected: np.ndarray, state: list[np.ndarray], lengths: np.ndarray) -> Any:
+    """(y [T, B, H], final state). A sequence that has ended keeps its state and gives zeros."""
+    out = np.zeros((*projected.shape[:2], state[0].shape[-1]), projected.dtype)
+    with np.errstate(over="ignore"):
+        for t, x in enumerate(projected):
+            alive = (t < lengths)[:, None]
+            new = step(x, *state)
+            state = [np.where(alive, n, s) for n, s in zip(new, state, strict=True)]
+            out[t] = np.where(alive, new[0], 0)
+    return out, state
+
+
+def _clipped(node: Node) -> Callable[[np.ndarray], np.ndarray]:
+    clip = attr(node, "clip")
+    return (lambda x: np.clip(x, -clip, clip)) if clip else (lambda x: x)
+
+
+def _rnn_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, _: Any) -> Any:
+    clip, total = _clipped(node), bias[: len(r)] + bias[len(r) :]
+    return lambda x, h: [functions[0](clip(x + h @ r.T + total))]
+
+
+def _gru_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, _: Any) -> Any:
+    """Gates in the order update z, reset, hidden."""
+    f, g = functions
+    clip, n = _clipped(node), r.shape[1]
+    w_bias, r_bias = bias[: 3 * n], bias[3 * n :]
+
+    def step(x: np.ndarray, h: np.ndarray) -> list[np.ndarray]:
+        gates = f(clip(x[:, : 2 * n] + h @ r[: 2 * n].T + w_bias[: 2 * n] + r_bias[: 2 * n]))
+        z, reset = gates[:, :n], gates[:, n:]
+        if attr(node, "linear_before_reset"):
+            inner = reset * (h @ r[2 * n :].T + r_bias[2 * n :])
+        else:
+            inner = (reset * h) @ r[2 * n :].T + r_bias[2 * n :]
+        return [(1 - z) * g(clip(x[:, 2 * n :] + inner + w_bias[2 * n :])) + z * h]
+
+    return step
+
+
+def _lstm_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, peepholes: Any) -> Any:
+    """Gates in the order input, output, forget, cell; peepholes in the order input, output, forget."""
+    f, g, last = functions
+    clip, total, n = _clipped(node), bias[: len(r)] + bias[len(r) :], r.shape[1]
+    peep = np.zeros((3, n), r.dtype) if peepholes is None else peepholes.reshape(3, n)
+
+    def step(x: np.ndarray, h: np.ndarray, c: np.ndarray) -> list[np.ndarray]:
+        i, o, forget, cell = np.split(x + h @ r.T + total, 4, axis=1)
+        i = f(clip(i + peep[0] * c))
+        forget = 1 - i if attr(node, "input_forget") else f(clip(forget + peep[2] * c))
+        c = forget * c + i * g(clip(cell))
+        return [f(clip(o + peep[1] * c)) * last(c), c]
+
+    return step
+
+
+STEPS: dict[str, Any] = {"rnn": _rnn_step, "gru": _gru_step, "lstm": _lstm_step}
+_ATTRS = {
+    "activations": None, "activation_alpha": None, "activation_beta": None, "clip": None, "direction": "forward",
+    "hidden_size": None, "layout": 0,
+}  # fmt: skip
+define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS)
+define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0})
+define("lstm", _infer, _recurrent, inputs=(3, 8), attrs={**_ATTRS, "input_forget": 0})
