@@ -35,8 +35,8 @@ ROUNDS = 24
 SECONDS = 10.0
 """Safety cap on the search; the machine's speed shows in the plan only when it is hit."""
 
-WORK_PER_ROUND = 400_000
-NODES_PER_BUFFER = 4
+WORK_PER_ROUND = 200_000
+NODES_PER_BUFFER = 3
 
 _LETTERS = string.ascii_letters + string.digits
 
@@ -300,21 +300,30 @@ class _Repair:
 def _skyline_round(
     best: _Best, turn: int, rng: random.Random, weight: NDArray[np.float64], deadline: float
 ) -> bool:
-    """Search once below a ceiling; add the sections that failed to `weight`. Return True on a proof."""
+    """Search once below a ceiling; add the sections that failed to `weight`. Return True on a proof.
+
+    The first round may prove that the best is optimal, the second wants the bound; both place by area.
+    """
     p = best.problem
-    blocked = np.where(p.live, weight / max(weight.max(), 1e-9), 0).max(axis=1)
-    boost = 1 + rng.choice((3, 50)) * blocked
-    shape = p.sizes ** rng.choice((0.0, 0.5, 1.0, 1.5)) * p.life ** rng.choice((0.3, 0.6, 1.0, 1.5))
-    crowd = (p.peak / p.bound) ** rng.choice((0, 2, 8, 50))
-    key = shape * crowd * boost * _noise(rng, p.count, rng.choice((0.0, 0.1, 0.3)))
-    ceiling = best.ceiling((0.0, 0.4, 0.8)[turn % 3])
-    search = _Skyline(p, _order(key), ceiling, jump=rng.random() < 0.8)
-    offsets = search.run(NODES_PER_BUFFER * p.count, deadline)
+    key, fraction = _skyline_key(p, rng, weight), (0.25, 0.5, 0.75)[turn % 3]
+    if turn < 2:
+        key, fraction = (p.sizes * p.life).astype(np.float64), (1.0, 0.0)[turn]
+    search = _Skyline(p, _order(key), best.ceiling(fraction), jump=turn > 0)
+    offsets = search.run((NODES_PER_BUFFER if turn > 1 else 4 * NODES_PER_BUFFER) * p.count, deadline)
     if offsets:
         best.offer(offsets, "skyline")
-    weight *= 0.8
+    weight *= 0.95
     weight += search.failures / max(search.failures.sum(), 1)
-    return search.exhausted and not search.jump and ceiling >= best.ceiling(1.0)
+    return search.exhausted and not search.jump
+
+
+def _skyline_key(p: _Problem, rng: random.Random, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a random blend of size, lifetime, crowding and past failures: what to place first."""
+    shape = p.sizes ** rng.choice((0.0, 0.5, 1.0, 1.5)) * p.life ** rng.choice((0.3, 0.6, 1.0, 1.5))
+    crowd = (p.peak / p.bound) ** rng.choice((0, 2, 8, 50))
+    failed = np.where(p.live, weight / max(weight.max(), 1e-9), 0).max(axis=1)
+    blend: NDArray[np.float64] = shape * crowd * (1 + rng.choice((3, 50)) * failed)
+    return blend * _noise(rng, p.count, rng.choice((0.0, 0.1, 0.3)))
 
 
 @dataclass(slots=True)
@@ -338,6 +347,9 @@ class _Skyline:
         self.demand: Ints = self.size[:, None] * live
         self.conflicts = [np.flatnonzero(row) for row in p.overlap[order][:, order]]
         self.culprits: Bools = p.culprits[order].T
+        near = p.culprits[order]
+        self.affected = [slice(int(row.argmax()), len(row) - int(row[::-1].argmax())) for row in near]
+        self.touched: list[Bools] = [live[:, span].any(axis=1) for span in self.affected]
         self.failures = np.zeros(live.shape[1])
         self.exhausted = False
 
@@ -360,7 +372,7 @@ class _Skyline:
             if not len(unplaced):
                 return self._offsets([*placed, (i, offset)])
             lowest = self._raise(node.lowest, i, offset + int(self.size[i]))
-            section = self._overfull(np.maximum(lowest[unplaced], offset), unplaced)
+            section = self._overfull(lowest, unplaced, i, offset)
             if section >= 0:
                 node.blame |= self.culprits[section] & is_placed
                 self.failures[section] += 1
@@ -389,15 +401,19 @@ class _Skyline:
         raised[over] = np.maximum(raised[over], floor)
         return raised
 
-    def _overfull(self, low: Ints, unplaced: Ints) -> int:
-        """Return a section that cannot end below the ceiling, or -1.
+    def _overfull(self, lowest: Ints, unplaced: Ints, i: int, offset: int) -> int:
+        """Return a section that cannot end below the ceiling now that `i` is at `offset`, or -1.
 
         Whatever starts at or above a level adds up from it (the one-machine bound with release dates).
         """
+        span, rows = self.affected[i], unplaced[self.touched[i][unplaced]]
+        if not len(rows):
+            return -1
+        low = np.maximum(lowest[rows], offset)
         order = np.argsort(-low, kind="stable")
-        height = (self.demand[unplaced[order]].cumsum(axis=0) + low[order, None]).max(axis=0)
+        height = (self.demand[rows[order], span].cumsum(axis=0) + low[order, None]).max(axis=0)
         section = int(height.argmax())
-        return section if height[section] > self.ceiling else -1
+        return span.start + section if height[section] > self.ceiling else -1
 
     def _back(self, stack: list[_Node], placed: list[tuple[int, int]], is_placed: Bools) -> None:
         """Drop the last placement; with `jump`, all back to one that had a part in the failure."""
