@@ -34,4 +34,19 @@ ROWS = (
         ("itemsize",),
         ("dst", "src", "fill", "run", "rows", "t", "d", *outer_slots("n", "t", "d")),
     ),
+    Row(
+        "resize",
+        "resize",
+        "resize",
+        ("taps", "scalar"),
+        ("dst", "src", "offset", "weight", "bias", "taps", "outer", "outer_s", "outer_d", "n", "d", "run"),
+    ),
+    Row(
+        "bilinear",
+        "resize",
+        "bilinear",
+        (),
+        ("dst", "src", "offset_y", "weight_y", "offset_x", "weight_x", "outer", "outer_s", "outer_d", "height", "dy",
+         "width", "dx", "run"),
+    ),
 )

@@ -1,0 +1,135 @@
+"""Weighted sums of neighbours along an axis (any number of taps), and bilinear over two axes at once. f32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .isa.loops import loop, variable, whole
+from .isa.tiers import Tier
+from .isa.vector import I64, Vector, arg, emits
+from .runs import divided, share, smaller
+
+_UNROLL = 4
+
+
+def resize(tier: Tier, taps: int, scalar: bool) -> Callable:
+    """The kernel of y[o, i, :] = bias[i] + sum over t of weight[i, t] * x[o, offset[i, t] + :].
+
+    `taps` is their number, 0 when the record tells; `scalar` when a run has a single element.
+    """
+    combine = _combine(tier, taps, scalar)
+
+    def kernel(args, thread, threads):
+        dst, src = arg(args, 0), arg(args, 1)
+        offset, weight, bias, count = arg(args, 2), arg(args, 3), arg(args, 4), arg(args, 5)
+        outer_s, outer_d, n, d, run = arg(args, 7), arg(args, 8), arg(args, 9), arg(args, 10), arg(args, 11)
+        begin, end = share(arg(args, 6) * n, thread, threads)
+        while begin < end:
+            o, i = divided(begin, n)
+            stop = smaller(n, i + end - begin)
+            begin += stop - i
+            to, at = dst + o * outer_d, src + o * outer_s
+            while i < stop:
+                combine(to + i * d, at, offset + i * count * 8, weight + i * count * 4, bias + i * 4, count, run)
+                i += 1
+
+    return kernel
+
+
+def bilinear(tier: Tier) -> Callable:
+    """The kernel of y[o, i, j, :] = the 2 x 2 weighted sum of x[o, offset_y[i, :] + offset_x[j, :] + :]."""
+    row = _bilinear_row(tier)
+
+    def kernel(args, thread, threads):
+        dst, src = arg(args, 0), arg(args, 1)
+        outer_s, outer_d, height, dy = arg(args, 7), arg(args, 8), arg(args, 9), arg(args, 10)
+        begin, end = share(arg(args, 6) * height, thread, threads)
+        while begin < end:
+            o, i = divided(begin, height)
+            begin += 1
+            row(args, dst + o * outer_d + i * dy, src + o * outer_s, i)
+
+    return kernel
+
+
+def _runs(v: Vector, count: Any, part: Callable[[Any, int, Any], None], unroll: int = 1) -> None:
+    """Cover `count` elements: part(first, vectors, mask) for blocks of `unroll` vectors, then of one, then masked."""
+    b = v.b
+    ends = [I64(0)]
+    for vectors in dict.fromkeys((unroll, 1)):
+        ends.append(whole(b, count, vectors * v.lanes))
+        with loop(b, ends[-2], ends[-1], vectors * v.lanes) as i:
+            part(i, vectors, None)
+    if v.lanes > 1:
+        rest = b.sub(count, ends[-1])
+        with b.if_then(b.icmp_signed(">", rest, I64(0))):
+            part(ends[-1], 1, v.mask(rest))
+
+
+def _combine(tier: Tier, taps: int, scalar: bool) -> Callable:
+    """`combine(dst, src, offset, weight, bias, count, run)`: one output run. Reads whole vectors at its end."""
+
+    @emits
+    def combine(b, dst, src, offset, weight, bias, count, run):
+        v = Vector(b, tier, 1 if scalar else None)
+        to, offsets, weights = v.pointer(dst), v.pointer(offset, I64), v.pointer(weight)
+        start = v.broadcast(v.pointer(bias))
+
+        def tap(t: Any) -> tuple[Any, Any]:
+            return v.broadcast(v.at(weights, t)), v.pointer(b.add(src, b.load(v.at(offsets, t))))
+
+        fixed = [tap(t) for t in range(taps)]
+
+        def part(i: Any, vectors: int, mask: Any) -> None:
+            sums = [start] * vectors
+            for w, x in fixed:
+                sums = [v.fma(w, v.load(v.at(v.at(x, i), k * v.lanes)), s) for k, s in enumerate(sums)]
+            if not taps:
+                slots = [variable(b, start) for _ in sums]
+                with loop(b, 0, count, 1) as t:
+                    w, x = tap(t)
+                    for k, slot in enumerate(slots):
+                        b.store(v.fma(w, v.load(v.at(v.at(x, i), k * v.lanes)), b.load(slot)), slot)
+                sums = [b.load(slot) for slot in slots]
+            for k, s in enumerate(sums):
+                v.store(s, v.at(v.at(to, i), k * v.lanes), mask)
+
+        _runs(v, run, part, 1 if scalar or taps else _UNROLL)
+
+    return combine
+
+
+def _bilinear_row(tier: Tier) -> Callable:
+    """`row(args, dst, src, i)`: output row i of an image."""
+
+    @emits
+    def row(b, args, dst, src, i):
+        v = Vector(b, tier)
+        record = v.pointer(args, I64)
+        offset_y, weight_y, offset_x, weight_x = (b.load(v.at(record, k)) for k in range(2, 6))
+        width, dx, run = (b.load(v.at(record, k)) for k in range(11, 14))
+
+        def pair(offset: Any, weight: Any, at: Any) -> list[tuple[Any, Any]]:
+            first = b.mul(at, I64(2))
+            offsets, weights = v.at(v.pointer(offset, I64), first), v.at(v.pointer(weight), first)
+            return [(b.load(v.at(offsets, t)), v.broadcast(v.at(weights, t))) for t in range(2)]
+
+        lines = pair(offset_y, weight_y, i)
+        with loop(b, 0, width, 1) as j:
+            to = v.pointer(b.add(dst, b.mul(j, dx)))
+            columns = pair(offset_x, weight_x, j)
+            corners = [
+                (b.fmul(wy, wx), v.pointer(b.add(src, b.add(y, x)))) for y, wy in lines for x, wx in columns
+            ]
+
+            def part(k: Any, vectors: int, mask: Any, to: Any = to, corners: Any = corners) -> None:
+                total = None
+                for w, x in corners:
+                    value = v.load(v.at(x, k))
+                    total = b.fmul(w, value) if total is None else v.fma(w, value, total)
+                v.store(total, v.at(to, k), mask)
+
+            _runs(v, run, part)
+
+    return row

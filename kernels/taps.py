@@ -1,0 +1,217 @@
+"""Tables of ONNX Resize: which places of an axis make each output place, and with which weights.
+
+Coordinates are computed in f32, as onnxruntime does, so that ties between two places fall to the same side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from .moves import Move, dense
+
+F = np.float32
+
+
+@dataclass(frozen=True)
+class Taps:
+    """y[i] = sum over t of weight[i, t] * x[index[i, t]]; where `outside`, y[i] is the extrapolation value.
+
+    index int64 [n_out, T] in range, weight f32 [n_out, T] (zeros where outside), outside bool [n_out].
+    """
+
+    index: np.ndarray
+    weight: np.ndarray
+    outside: np.ndarray
+
+
+def coordinates(
+    mode: str, n_in: int, n_out: int, scale: float | None = None, roi: tuple[float, float] = (0.0, 1.0)
+) -> np.ndarray:
+    """The f32 place along the input of each output place, by ONNX's coordinate_transformation_mode.
+
+    An axis that keeps its size keeps its places. `scale` is n_out / n_in when None; `roi` (start, end) matters to tf_crop_and_resize only.
+    """
+    x = np.arange(n_out, dtype=F)
+    s = F(n_out) / F(max(n_in, 1)) if scale is None else F(scale)
+    if s == 1 and n_in == n_out and mode != "tf_crop_and_resize":
+        return x
+    start, end = F(roi[0]), F(roi[1])
+    if mode == "half_pixel":
+        return (x + F(0.5)) / s - F(0.5)
+    if mode == "half_pixel_symmetric":
+        adjustment = F(n_out) / (s * F(n_in))
+        return F(n_in) / F(2) * (F(1) - adjustment) + (x + F(0.5)) / s - F(0.5)
+    if mode == "pytorch_half_pixel":
+        return (x + F(0.5)) / s - F(0.5) if n_out > 1 else F(0) * x
+    if mode == "align_corners":
+        return x * F(n_in - 1) / F(n_out - 1) if n_out > 1 else F(0) * x
+    if mode == "asymmetric":
+        return x / s
+    if mode == "tf_half_pixel_for_nn":
+        return (x + F(0.5)) / s
+    if mode == "tf_crop_and_resize":
+        if n_out > 1:
+            return start * F(n_in - 1) + x * (end - start) * F(n_in - 1) / F(n_out - 1)
+        return F(0) * x + F(0.5) * (start + end) * F(n_in - 1)
+    raise ValueError(f"coordinate_transformation_mode {mode!r} is not one of ONNX's")
+
+
+def _outside(mode: str, x: np.ndarray, n_in: int) -> np.ndarray:
+    return ((x < 0) | (x > n_in - 1)) if mode == "tf_crop_and_resize" else np.zeros(len(x), bool)
+
+
+def nearest_places(
+    n_in: int, n_out: int, coordinate_mode: str, nearest_mode: str,
+    scale: float | None = None, roi: tuple[float, float] = (0.0, 1.0),
+) -> np.ndarray:
+    """The int64 place that each output place copies, -1 for the extrapolation value: an entry of `moves.taken`."""
+    x = coordinates(coordinate_mode, n_in, n_out, scale, roi)
+    if nearest_mode == "round_prefer_floor":
+        near = np.ceil(x - F(0.5))
+    elif nearest_mode == "round_prefer_ceil":
+        near = np.floor(x + F(0.5))
+    elif nearest_mode in ("floor", "ceil"):
+        near = np.floor(x) if nearest_mode == "floor" else np.ceil(x)
+    else:
+        raise ValueError(f"nearest_mode {nearest_mode!r} is not one of ONNX's")
+    places = np.clip(near.astype(np.int64), 0, n_in - 1)
+    return np.where(_outside(coordinate_mode, x, n_in), -1, places)
+
+
+def axis_taps(
+    n_in: int, n_out: int, mode: str, coordinate_mode: str, scale: float | None = None, cubic_coeff_a: float = -0.75,
+    exclude_outside: bool = False, antialias: bool = False, roi: tuple[float, float] = (0.0, 1.0),
+) -> Taps:
+    """The taps of `mode` linear or cubic along one axis, with the meanings of ONNX Resize's attributes."""
+    if mode not in ("linear", "cubic"):
+        raise ValueError(f"resize mode {mode!r} has no taps: use linear or cubic, or nearest_places")
+    x = coordinates(coordinate_mode, n_in, n_out, scale, roi)
+    outside = _outside(coordinate_mode, x, n_in)
+    if mode == "linear" and not antialias:
+        x = np.clip(x, F(0), F(n_in - 1))
+    reach = 1 if mode == "linear" else 2
+    shrink = float(min(F(n_out) / F(n_in) if scale is None else F(scale), F(1))) if antialias else 1.0
+    first = int(np.floor(-reach / shrink)) + 1
+    low = np.floor(x)
+    distance = np.arange(first, 2 - first)[None, :] - (x - low).astype(np.float64)[:, None]
+    places = low.astype(np.int64)[:, None] + np.arange(first, 2 - first)[None, :]
+    weight = _triangle(distance * shrink) if mode == "linear" else _keys(distance * shrink, cubic_coeff_a)
+    if exclude_outside:
+        weight = np.where((places < 0) | (places >= n_in), 0.0, weight)
+    if exclude_outside or antialias:
+        total = weight.sum(axis=1, keepdims=True)
+        weight = weight / np.where(total == 0, 1.0, total)
+    weight = np.where(outside[:, None], 0.0, weight).astype(F)
+    return _fold(np.clip(places, 0, n_in - 1), weight, outside)
+
+
+def _triangle(d: np.ndarray) -> np.ndarray:
+    return np.clip(1.0 - np.abs(d), 0.0, 1.0)
+
+
+def _keys(d: np.ndarray, a: float) -> np.ndarray:
+    """Keys' cubic convolution kernel."""
+    d = np.abs(d)
+    near = ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
+    far = ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
+    return np.where(d <= 1.0, near, np.where(d < 2.0, far, 0.0))
+
+
+def _fold(index: np.ndarray, weight: np.ndarray, outside: np.ndarray) -> Taps:
+    """Drop taps that are zero for every output place (a kernel has its own body for 2 and for 4)."""
+    used = (weight != 0).any(axis=0)
+    keep = np.flatnonzero(used)
+    if len(keep) <= 2:
+        keep = np.arange(len(used))[:2] if len(keep) < 2 else keep
+    return Taps(np.ascontiguousarray(index[:, keep]), np.ascontiguousarray(weight[:, keep]), outside)
+
+
+# -- kernel calls
+
+
+def resized(
+    shape: Sequence[int], axes: Mapping[int, Taps], extrapolation: float = 0.0
+) -> list[tuple[Move, tuple[int, ...]]]:
+    """The passes that resize these axes of a dense f32 tensor: (kernel call, shape of its dense result) in order.
+
+    The caller gives the passes but the last one scratch to write to. No axes: no passes.
+    """
+    steps = []
+    at = list(shape)
+    left = dict(axes)
+    while left:
+        pair = _pair(at, left)
+        if len(left) == 2 and pair is not None:
+            steps.append(_bilinear(at, pair, left[pair], left[pair + 1]))
+            left.clear()
+        else:
+            axis = min(left, key=lambda a: _order(at, a, left[a]))
+            steps.append(_pass(at, axis, left.pop(axis), extrapolation))
+        at = list(steps[-1][1])
+    return steps
+
+
+def _order(shape: Sequence[int], axis: int, taps: Taps) -> tuple[float, int]:
+    """What shrinks most goes first; among equals the one whose work is then least, which is slow in short runs."""
+    growth = len(taps.index) / max(shape[axis], 1)
+    run = prod(shape[axis + 1 :])
+    return growth, run if growth >= 1 else -run
+
+
+def _pair(shape: Sequence[int], axes: Mapping[int, Taps]) -> int | None:
+    """The first of two adjacent axes that the bilinear kernel can do at once, over channels."""
+    first = min(axes)
+    if first + 1 not in axes or prod(shape[first + 2 :]) == 1:
+        return None
+    fits = all(axes[a].index.shape[1] == 2 and not axes[a].outside.any() for a in (first, first + 1))
+    return first if fits else None
+
+
+def _pass(shape: Sequence[int], axis: int, taps: Taps, extrapolation: float) -> tuple[Move, tuple[int, ...]]:
+    out = [*shape[:axis], len(taps.index), *shape[axis + 1 :]]
+    src, dst = dense(shape, 4), dense(out, 4)
+    run, count = prod(shape[axis + 1 :]), taps.index.shape[1]
+    args: dict[str, int | np.ndarray] = {
+        "offset": taps.index * src[axis],
+        "weight": taps.weight,
+        "bias": np.where(taps.outside, F(extrapolation), F(0)),
+        "taps": count,
+        "outer": prod(shape[:axis]),
+        "outer_s": shape[axis] * src[axis],
+        "outer_d": out[axis] * dst[axis],
+        "n": out[axis],
+        "d": dst[axis],
+        "run": run,
+    }
+    return Move("resize", {"taps": count if count in (2, 4) else 0, "scalar": run == 1}, args), tuple(out)
+
+
+def _bilinear(shape: Sequence[int], axis: int, y: Taps, x: Taps) -> tuple[Move, tuple[int, ...]]:
+    out = [*shape[:axis], len(y.index), len(x.index), *shape[axis + 2 :]]
+    src, dst = dense(shape, 4), dense(out, 4)
+    args: dict[str, int | np.ndarray] = {
+        "offset_y": y.index * src[axis],
+        "weight_y": y.weight,
+        "offset_x": x.index * src[axis + 1],
+        "weight_x": x.weight,
+        "outer": prod(shape[:axis]),
+        "outer_s": shape[axis] * src[axis],
+        "outer_d": out[axis] * dst[axis],
+        "height": out[axis],
+        "dy": dst[axis],
+        "width": out[axis + 1],
+        "dx": dst[axis + 1],
+        "run": prod(shape[axis + 2 :]),
+    }
+    return Move("bilinear", {}, args), tuple(out)
+
+
+def apply_taps(x: np.ndarray, axis: int, taps: Taps, extrapolation: float = 0.0) -> np.ndarray:
+    """What the resize pass along `axis` computes, in NumPy: the reference."""
+    moved = np.moveaxis(x, axis, -1)
+    y = (moved[..., taps.index] * taps.weight).sum(axis=-1, dtype=np.float64)
+    return np.moveaxis(np.where(taps.outside, extrapolation, y), -1, axis).astype(x.dtype)
