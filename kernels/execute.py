@@ -1,8 +1,8 @@
 """Run a table of kernels: all threads walk the whole table and meet where a step needs what others wrote.
 
-`execute` is the walk, `team` the life of a pool thread around it. Denormals count as zero within a walk (on x86) and
-the caller's floating-point mode is put back after it. Memory is ordered by the barrier's counter between steps and by
-the semaphores around a walk.
+`execute` is the walk, `team` the life of a pool thread around it. Denormals count as zero within a walk (on
+x86) and the caller's floating-point mode is put back after it. Memory is ordered by the barrier's counter
+between steps and by the semaphores around a walk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from .isa.vector import I8, I32, I64, arg, emits
 
 _X86 = platform.machine().lower() in ("x86_64", "amd64")
 _FLUSH_DENORMALS = 0x8040
-_SPINS = 2000
+_SPINS = 400
+_LINGER = 200
 
 
 def _declare(builder: Any, name: str, returns: Any, args: list[Any]) -> Any:
@@ -102,9 +103,9 @@ def clock(builder: Any) -> Any:
 
 
 @emits(returns=types.int64)
-def wait(builder: Any, function: Any, semaphore: Any) -> Any:
-    """Block until the semaphore is posted; not 0 when woken by something else. See `runtime/semaphore.py`."""
-    return builder.sext(_indirect(builder, function, I32, [semaphore, I64(-1)]), I64)
+def take(builder: Any, function: Any, semaphore: Any, timeout: Any) -> Any:
+    """Take one post from the semaphore; not 0 when there was none in time. See `runtime/semaphore.py`."""
+    return builder.sext(_indirect(builder, function, I32, [semaphore, timeout]), I64)
 
 
 @emits
@@ -114,7 +115,7 @@ def post(builder: Any, function: Any, semaphore: Any) -> None:
 
 
 def execute(tier: Tier) -> Callable[..., Any]:
-    """Walk a PROGRAM record's table. `arrived` is 0 when a run starts; thread 0 returns after all have finished."""
+    """Walk a PROGRAM record's table. `arrived` is 0 at the start; thread 0 returns when all have finished."""
     row = slots.STEP_SLOTS
     TABLE, STEPS, TICKS, YIELD = slots.TABLE, slots.STEPS, slots.TICKS, slots.YIELD
     ARRIVED, spins = slots.ARRIVED, _SPINS
@@ -156,23 +157,31 @@ def execute(tier: Tier) -> Callable[..., Any]:
 def team(tier: Tier) -> Callable[..., Any]:
     """One thread of a pool: `kernel(TEAM record, thread, PROGRAM record)`.
 
-    Thread 0 is the caller: it starts the others, takes part and returns when all have finished. The others ignore the
-    third argument, wait on their semaphore for the job that thread 0 left, and return when the job is 0. Each wakes two
-    more, so that a large team starts in logarithmic time.
+    Thread 0 is the caller: it starts the others, takes part and returns when all have finished. The others
+    ignore the third argument, wait on their semaphore for the job that thread 0 left, and return when the job
+    is 0. After a run they linger for some ten microseconds, as the next may follow at once, before they
+    sleep. Each wakes two more, so that a large team starts in logarithmic time.
     """
-    JOB, EXECUTE, WAIT, POST, SEMAPHORES = slots.JOB, slots.EXECUTE, slots.WAIT, slots.POST, slots.SEMAPHORES
+    JOB, EXECUTE, SEMAPHORES = slots.JOB, slots.EXECUTE, slots.SEMAPHORES
+    WAIT, POLL, POST, linger = slots.WAIT, slots.POLL, slots.POST, _LINGER
     THREADS, ARRIVED = slots.THREADS, slots.ARRIVED
 
     def kernel(pool: int, thread: int, record: int) -> None:
         semaphores = arg(pool, SEMAPHORES)
         waiting = arg(pool, WAIT)
+        polling = arg(pool, POLL)
         posting = arg(pool, POST)
         if thread == 0:
             put(record, ARRIVED, 0)
             put(pool, JOB, record)
         while True:
             if thread > 0:
-                while wait(waiting, arg(semaphores, thread)) != 0:
+                semaphore = arg(semaphores, thread)
+                idle = 0
+                while idle < linger and take(polling, semaphore, 0) != 0:
+                    pause()
+                    idle += 1
+                while idle == linger and take(waiting, semaphore, -1) != 0:
                     pass
                 record = arg(pool, JOB)
                 if record == 0:

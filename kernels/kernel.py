@@ -8,20 +8,21 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """The one spelling of a parameter: None, bool, int, float, str, and tuples of these. TypeError otherwise."""
+    """The one spelling of a parameter: None, bool, int, float, str or tuples of these; else TypeError."""
     if type(value) is tuple:
         return f"({','.join(map(canonical, value))})"
     if value is None or type(value) in (bool, int, float, str):
         return repr(value)
-    raise TypeError(f"kernel parameter {value!r} is a {type(value).__name__}: use None, bool, int, float, str or tuple")
+    kind = type(value).__name__
+    raise TypeError(f"kernel parameter {value!r} is a {kind}: use None, bool, int, float, str or tuple")
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """One kernel to compile: `name` is a row of the table, `params` its compile-time parameters as (name, value).
+    """One kernel to compile: `name` is a row of the table, `params` its compile-time (name, value) pairs.
 
-    Two kernels are equal when they are spelled the same. Python's own equality won't do: it holds 1 == 1.0 == True,
-    and in a chain an int names a value where a float is a constant.
+    Two kernels are equal when they are spelled the same. Python's own equality won't do: it holds 1 == 1.0 ==
+    True, and in a chain an int names a value where a float is a constant.
     """
 
     name: str

@@ -37,7 +37,8 @@ def rows() -> dict[str, Row]:
         if module.name.startswith("rows_"):
             for row in import_module(f".{module.name}", __package__).ROWS:
                 if row.name in found:
-                    raise ValueError(f"two kernels are called {row.name!r}: in {row.module} and {found[row.name].module}")
+                    other = found[row.name].module
+                    raise ValueError(f"two kernels are called {row.name!r}: in {other} and {row.module}")
                 found[row.name] = row
     return found
 

@@ -1,8 +1,9 @@
 """Compiled kernels, kept between processes by content.
 
-An entry's name tells all that its bytes depend on: one directory per toolchain (the sources of `fastgraph.kernels`, the
-versions of numba, llvmlite and Python, the platform), one file per kernel and ISA tier. An entry carries a checksum
-of itself, so that one which is cut short or damaged is built again. Writers replace whole files; they may race.
+An entry's name tells all that its bytes depend on: one directory per toolchain (the sources of
+`fastgraph.kernels`, the versions of numba, llvmlite and Python, the platform), one file per kernel and ISA
+tier. An entry carries a checksum of itself, so that one which is cut short or damaged is built again. Writers
+replace whole files; they may race.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _compile(kernel: Kernel, tier: Tier) -> bytes:
     from ..kernels.table import row
 
     obj = build(row(kernel.name).make()(tier, **dict(kernel.params)), kernel.symbol, tier)
-    check(obj, kernel)
+    check(obj, f"kernel {kernel}")
     return obj
 
 
@@ -193,8 +194,8 @@ def _write(path: Path, obj: bytes) -> None:
     except OSError as error:
         if not _unsaved:
             warnings.warn(
-                f"compiled kernels can't be kept, so each process compiles them again: {error}; set FASTGRAPH_CACHE_DIR"
-                " to a directory of your own",
+                f"compiled kernels can't be kept, so each process compiles them again: {error};"
+                " set FASTGRAPH_CACHE_DIR to a directory of your own",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -202,11 +203,10 @@ def _write(path: Path, obj: bytes) -> None:
 
 
 def _prune(place: Path) -> None:
-    """Keep the objects of the toolchains used last; what others still use, they build again."""
+    """Keep the objects of the toolchains built last; who still uses another builds it again."""
     try:
-        os.utime(place)
-        old = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)[_KEPT_TOOLCHAINS:]
+        newest = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
     except OSError:
         return
-    for path in old:
+    for path in newest[_KEPT_TOOLCHAINS:]:
         shutil.rmtree(path, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 import threading
 from collections.abc import Mapping
 from functools import cache
@@ -10,9 +11,9 @@ from hashlib import sha256
 from typing import Any
 
 _FLOAT_FUNCTIONS = (
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs fdim floor"
-    " fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 modf nearbyint nextafter pow remainder rint round"
-    " roundeven sin sincos sinh sqrt tan tanh tgamma trunc"
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs"
+    " fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 modf nearbyint nextafter"
+    " pow remainder rint round roundeven sin sincos sinh sqrt tan tanh tgamma trunc"
 ).split()
 ALLOWED = frozenset(
     ["memcpy", "memmove", "memset", "memcmp", "bzero", "_GLOBAL_OFFSET_TABLE_"]
@@ -20,14 +21,15 @@ ALLOWED = frozenset(
 )
 """What an object may leave undefined: the C library's memory and mathematics, which every process has."""
 
+_ELF64 = b"\x7fELF\x02\x01"
 _lock = threading.Lock()
 _linked: dict[tuple[str, bytes], int] = {}
 _engines: list[Any] = []
 
 
 def undefined(obj: bytes) -> frozenset[str]:
-    """The symbols that an ELF64 object needs from others; empty for other object formats, which aren't examined."""
-    if obj[:6] != b"\x7fELF\x02\x01":
+    """The symbols that an ELF64 object needs from others; other object formats aren't examined: empty."""
+    if not obj.startswith(_ELF64):
         return frozenset()
     table, size, count = struct.unpack_from("<Q", obj, 40)[0], *struct.unpack_from("<HH", obj, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", obj, table + size * i) for i in range(count)]
@@ -44,16 +46,26 @@ def undefined(obj: bytes) -> frozenset[str]:
 
 
 def check(obj: bytes, what: object) -> None:
-    """RuntimeError when linking `obj` would take more than ALLOWED: it would be left to luck, or crash the process."""
-    if extra := undefined(obj) - ALLOWED:
-        raise RuntimeError(f"kernel {what} needs {', '.join(sorted(extra))}, which no process is sure to have")
+    """RuntimeError when `obj` is no whole object of this platform, or needs more than ALLOWED.
+
+    Linking such a one would crash the process, or take luck. Whether its bytes are those once written, only a
+    checksum can tell.
+    """
+    if sys.platform == "linux" and not obj.startswith(_ELF64):
+        raise RuntimeError(f"{what} is not an object file of this platform")
+    try:
+        extra = undefined(obj) - ALLOWED
+    except (struct.error, IndexError, ValueError):
+        raise RuntimeError(f"{what} is not a whole object file") from None
+    if extra:
+        raise RuntimeError(f"{what} needs {', '.join(sorted(extra))}, which not every process has")
 
 
 def link(objects: Mapping[str, bytes]) -> dict[str, int]:
     """{symbol: address in this process} for {symbol: object file}.
 
-    What was linked before keeps its address. Linked code is never unloaded. RuntimeError when an object can't be read
-    or does not define its symbol.
+    What was linked before keeps its address. Linked code is never unloaded. RuntimeError when an object can't
+    be read or does not define its symbol.
     """
     keys = {symbol: (symbol, sha256(obj).digest()) for symbol, obj in objects.items()}
     with _lock:
@@ -78,7 +90,8 @@ def _load(objects: Mapping[str, bytes]) -> dict[str, int]:
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     empty = llvm.parse_assembly(f'target triple = "{llvm.get_process_triple()}"')
     engine = llvm.create_mcjit_compiler(empty, machine)
-    for obj in objects.values():
+    for symbol, obj in objects.items():
+        check(obj, symbol)
         engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
     engine.finalize_object()
     addresses = {symbol: engine.get_function_address(symbol) for symbol in objects}

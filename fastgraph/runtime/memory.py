@@ -17,8 +17,8 @@ _MADV_HUGEPAGE = 14
 def allocate(nbytes: int, align: int = 4096) -> tuple[np.ndarray, int]:
     """A zeroed block: (its uint8 array, the address of its first byte).
 
-    The address is a multiple of `align` (a power of two). The memory lives as long as the array or a view of it; at
-    least SLACK bytes after it may be read. Large blocks ask Linux for huge pages.
+    The address is a multiple of `align` (a power of two). The memory lives as long as the array or a view of
+    it; at least SLACK bytes after it may be read. Large blocks ask Linux for huge pages.
     """
     if align < 1 or align & (align - 1):
         raise ValueError(f"align={align} is not a power of two")

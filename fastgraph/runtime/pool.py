@@ -1,7 +1,8 @@
 """Run a table of kernels on one thread, or on this process's pool of them, in one native call.
 
-Pool threads are daemon threads that enter native code once and stay there: blocked on a semaphore between runs, so that
-they use no CPU, and spinning only within a run. One run at a time has the pool; runs on one thread don't need it.
+Pool threads are daemon threads that enter native code once and stay there: blocked on a semaphore between
+runs, so that they use no CPU, and spinning only within a run. One run at a time has the pool; runs on one
+thread don't need it.
 """
 
 from __future__ import annotations
@@ -125,8 +126,8 @@ class _Pool:
             worker = self.threads
             try:
                 self._semaphores[worker] = here.create(self._memory + 64 * worker)
-                args = (self.address, worker, 0)
-                thread = threading.Thread(target=_Native(_entry["team"]), args=args, name="fastgraph", daemon=True)
+                enter, args = _Native(_entry["team"]), (self.address, worker, 0)
+                thread = threading.Thread(target=enter, args=args, name="fastgraph", daemon=True)
                 thread.start()
             except (OSError, RuntimeError):
                 break
@@ -144,7 +145,7 @@ class _Pool:
         self._record[slots.EXECUTE] = _entry["execute"]
         self._record[slots.SEMAPHORES] = place
         if here := system():
-            self._record[slots.WAIT], self._record[slots.POST] = here.wait, here.post
+            self._record[[slots.WAIT, slots.POLL, slots.POST]] = here.wait, here.poll, here.post
         self.address = address
 
     def stop(self) -> None:
@@ -179,10 +180,11 @@ atexit.register(lambda: _pool.stop())
 class Runner:
     """A table of steps, ready to run: `runner.run()` is one native call.
 
-    `steps` is int64 [n, 3]: the kernel's address, its argument record's address, and whether all threads meet after it
-    (they always do after the last). Whoever makes it keeps what it points to alive. `error` is the address of an int64
-    cell that kernels write a code into when they can't go on; they finish all the same, and so does the run.
-    The memory that the steps use is shared: run one table, or tables with memory in common, from one thread at a time.
+    `steps` is int64 [n, 3]: the kernel's address, its argument record's address, and whether all threads meet
+    after it (they always do after the last). Whoever makes it keeps what it points to alive. `error` is the
+    address of an int64 cell that kernels write a code into when they can't go on; they finish all the same,
+    and so does the run. The memory that the steps use is shared: run one table, or tables with memory in
+    common, from one thread at a time.
     """
 
     def __init__(self, steps: np.ndarray, threads: int = 1, error: int = 0) -> None:

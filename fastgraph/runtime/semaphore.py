@@ -14,12 +14,14 @@ from typing import Any
 class System:
     """Addresses of C functions, and how to make a semaphore with count 0.
 
-    Native code calls `wait(semaphore, -1)` until it returns 0, `post(semaphore, 1, 0)` and `give_way()`. A function
-    that takes fewer arguments ignores the rest, as every supported calling convention passes them in registers.
-    `create(memory)` returns the semaphore; it may use the 64 bytes at `memory`, which outlive it.
+    Native code calls `wait(semaphore, -1)` until it returns 0, `poll(semaphore, 0)` which returns 0 when it
+    took a post, `post(semaphore, 1, 0)` and `give_way()`. A function that takes fewer arguments ignores the
+    rest, as every supported calling convention passes them in registers. `create(memory)` returns the
+    semaphore; it may use the 64 bytes at `memory`, which outlive it.
     """
 
     wait: int
+    poll: int
     post: int
     give_way: int
     create: Callable[[int], int]
@@ -50,7 +52,8 @@ def _posix() -> System:
             raise OSError("sem_init failed")
         return memory
 
-    return System(_address(libc.sem_wait), _address(libc.sem_post), _address(libc.sched_yield), create)
+    calls = map(_address, (libc.sem_wait, libc.sem_trywait, libc.sem_post, libc.sched_yield))
+    return System(*calls, create)
 
 
 def _darwin() -> System:
@@ -65,8 +68,8 @@ def _darwin() -> System:
             raise OSError("dispatch_semaphore_create failed")
         return int(semaphore)
 
-    wait, post = libc.dispatch_semaphore_wait, libc.dispatch_semaphore_signal
-    return System(_address(wait), _address(post), _address(libc.sched_yield), create)
+    wait = _address(libc.dispatch_semaphore_wait)
+    return System(wait, wait, _address(libc.dispatch_semaphore_signal), _address(libc.sched_yield), create)
 
 
 def _windows() -> System:
@@ -81,5 +84,5 @@ def _windows() -> System:
             raise OSError("CreateSemaphoreW failed")
         return int(semaphore)
 
-    wait, post = kernel32.WaitForSingleObject, kernel32.ReleaseSemaphore
-    return System(_address(wait), _address(post), _address(kernel32.SwitchToThread), create)
+    wait = _address(kernel32.WaitForSingleObject)
+    return System(wait, wait, _address(kernel32.ReleaseSemaphore), _address(kernel32.SwitchToThread), create)

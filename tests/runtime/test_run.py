@@ -1,4 +1,4 @@
-"""The executor and the pool: same bits on any number of threads, nothing used between runs, forks and exits survived."""
+"""The executor and the pool: same bits on any number of threads, no CPU between runs, forks survived."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from toys import Ring, toys
 
 from fastgraph.runtime import pool
 from fastgraph.runtime.pool import Runner
-
-from toys import Ring, toys
 
 HERE = Path(__file__).parents[2]
 

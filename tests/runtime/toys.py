@@ -6,13 +6,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-
 from fastgraph.kernels.build import build
 from fastgraph.kernels.execute import put
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.kernels.isa.vector import F32, I32, I64, arg, emits
+from llvmlite import ir
+from numba import types
+
 from fastgraph.runtime.link import link
 
 ROTATE = ("source", "target", "n", "shift")
@@ -48,7 +48,8 @@ def fail(args, thread, threads):
 @cache
 def toys() -> dict[str, int]:
     """The kernels' addresses."""
-    made = {f"toy_{f.__name__}": build(f, f"toy_{f.__name__}", BY_NAME["generic"]) for f in (rotate, denormal, fail)}
+    tier = BY_NAME["generic"]
+    made = {f"toy_{f.__name__}": build(f, f"toy_{f.__name__}", tier) for f in (rotate, denormal, fail)}
     return {symbol.removeprefix("toy_"): address for symbol, address in link(made).items()}
 
 
