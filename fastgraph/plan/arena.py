@@ -236,12 +236,13 @@ def _first_fit(p: _Problem, order: Sequence[int], start: int, offsets: list[int]
 
 
 def _improve(best: _Best, rounds: int, deadline: float) -> None:
-    """Alternate repair and skyline search until the goal, the end of the rounds, or a proof of optimality."""
+    """Run repair, rarer once it stalls, and skyline search until the goal, a proof, or the last round."""
     rng = random.Random(0)
     repair = _Repair(best, rng)
     weight = np.zeros(best.problem.live.shape[1])
     for turn in range(rounds):
-        repair.round(deadline)
+        if repair.stale < 2 or turn % 5 == 0:
+            repair.round(deadline)
         if best.done or time.monotonic() > deadline:
             return
         proved = _skyline_round(best, turn, rng, weight, deadline)
@@ -252,7 +253,7 @@ def _improve(best: _Best, rounds: int, deadline: float) -> None:
 class _Repair:
     """First fit whose order is repaired where it fails; it keeps its order from round to round."""
 
-    RESTART = 12
+    RESTART = 8
 
     def __init__(self, best: _Best, rng: random.Random) -> None:
         self.best, self.rng = best, rng
@@ -349,7 +350,7 @@ class _Skyline:
         self.culprits: Bools = p.culprits[order].T
         near = p.culprits[order]
         self.affected = [slice(int(row.argmax()), len(row) - int(row[::-1].argmax())) for row in near]
-        self.touched: list[Bools] = [live[:, span].any(axis=1) for span in self.affected]
+        self.touched: list[Bools] = [np.logical_or.reduce(live[:, span], axis=1) for span in self.affected]
         self.failures = np.zeros(live.shape[1])
         self.exhausted = False
 
