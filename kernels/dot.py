@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from .chain import Chain
 from .isa.tiers import Tier
-from .isa.vector import arg, emits
 from .rows_dot import DOT_ARGS
-from .tile import make_tile
-
-
-@emits
-def nothing(builder: Any, args: Any, a: Any, rs: Any, gs: Any, table: Any, segments: Any, length: Any, panel: Any,
-            ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any) -> None:
-    """The tail of a kernel that has none."""
+from .tile import make_fields, make_tile
 
 
 def make_dot(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain = (),
@@ -24,17 +16,12 @@ def make_dot(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain
 
     Its record is `rows_dot.DOT_ARGS`, then (address, stride per batch, stride per row) for each extra.
     """
-    def part(rows: int) -> Any:
-        return make_tile(tier, 1, rows, nv, False, ragged, chain, extras, len(DOT_ARGS))
-
-    whole, rest = part(mr), part(tail) if tail else nothing
+    fields = make_fields(len(DOT_ARGS))
+    tile = make_tile(tier, (1, mr), (min(tail, 1), tail), nv, False, ragged, chain, extras, len(DOT_ARGS))
     width = nv * tier.lanes
 
     def dot(args: int, thread: int, threads: int) -> None:
-        a, lda, b, c, ldc = arg(args, 0), arg(args, 1) * 4, arg(args, 2), arg(args, 3), arg(args, 4) * 4
-        m, n, k, batch = arg(args, 5), arg(args, 6), arg(args, 7), arg(args, 8)
-        sa, sb, sc = arg(args, 9) * 4, arg(args, 10) * 4, arg(args, 11) * 4
-        block, by_columns = arg(args, 12), arg(args, 13)
+        a, lda, b, c, ldc, m, n, n0, k, batch, sa, sb, sc, block, by_columns = fields(args)
         tiles = (m + mr - 1) // mr
         panels = (n + width - 1) // width
         step = (k + 1) * width * 4
@@ -49,15 +36,13 @@ def make_dot(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain
             for start in range(t0, t1, block):
                 stop = start + block if start + block < t1 else t1
                 for p in range(p0, p1):
+                    column = n0 + p * width
                     for t in range(start, stop):
-                        ahead = step + (t - start) * 64 if t - start < nv else 0
                         row = t * mr
-                        if row + mr <= m:
-                            whole(args, a + i * sa + row * lda, lda, 0, 0, 1, k, b + i * sb + p * step, ahead,
-                                  c + i * sc + row * ldc + p * width * 4, ldc, n - p * width, i, row, p * width)
-                        else:
-                            rest(args, a + i * sa + row * lda, lda, 0, 0, 1, k, b + i * sb + p * step, ahead,
-                                 c + i * sc + row * ldc + p * width * 4, ldc, n - p * width, i, row, p * width)
+                        ahead = step + (t - start) * 64 if t - start < nv else 0
+                        tile(row + mr > m, args, a + (i * sa + row * lda) * 4, lda * 4, 0, 0, 1, k,
+                             b + i * sb * 4 + p * step, ahead, c + (i * sc + row * ldc + column) * 4, ldc * 4,
+                             n - p * width, i, row, column)
             unit += hi - lo
 
     return dot

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from .table import Row
 
-DOT_ARGS = ("a", "lda", "b", "c", "ldc", "m", "n", "k", "batch", "a_stride", "b_stride", "c_stride", "block",
+DOT_ARGS = ("a", "lda", "b", "c", "ldc", "m", "n", "n0", "k", "batch", "a_stride", "b_stride", "c_stride", "block",
             "by_columns")
-"""a [batch, m, k] with rows of lda, b packed panels, c [batch, m, n] with rows of ldc. Strides in f32 elements.
+"""a [batch, m, k] with rows of lda, b packed panels of n columns, c [batch, m, n0 + n or more] with rows of ldc: columns
+n0.. are written. Strides in f32. An extra operand's columns start at n0 as well.
 
 block: row tiles computed before the next panel; by_columns: threads split the panels (1) or the row tiles (0).
 """
 
 CONV_ARGS = (
-    "x", "w", "y", "ldy", "scratch", "scratch_bytes", "images", "sets", "c", "n", "band", "direct", "by_columns",
-    "x_image", "x_z", "x_y", "x_x", "d", "h", "w_in", "out_d", "out_h", "out_w", "k_d", "k_h", "k_w",
-    "stride_z", "stride_y", "stride_x", "dilation_z", "dilation_y", "dilation_x", "pad_z", "pad_y", "pad_x", "pixel",
+    "x", "w", "y", "table", "scratch", "scratch_bytes", "images", "sets", "out_d", "out_h", "out_w", "n", "n0",
+    "n_set", "k", "ldy", "x_image", "x_set", "x_z", "x_y", "x_first", "d", "h", "k_d", "stride_z", "dilation_z", "pad_z", "stride_y", "pad_y",
+    "band", "reach", "step_y", "move_y", "left", "pixels", "run", "x_step", "pixel_step", "right",
+    "band_z", "band_y", "rs", "gs", "segments", "length", "direct", "by_columns",
 )
-"""x [images, d, h, w_in, sets * c] with the f32 strides x_*; w packed panels [sets, ...]; y rows of ldy.
+"""What pick_conv.conv_record works out from a convolution's geometry. Strides are in bytes, but ldy (a row of y) in f32.
 
-sets: the convolution's groups; c, n: input and output channels of each. scratch: scratch_bytes for each thread,
-64-byte aligned. band: output rows per band, a multiple of the tile's groups (or >= out_h); direct: x is read in
-place (no padding is needed); pixel: f32 per pixel of the band, c or more; by_columns as for dot.
+w: packed panels [sets, ...]; table: [segments] int64 byte offsets; scratch: scratch_bytes for each thread, 64-byte
+aligned; sets: groups, of n_set output channels each, n from n0 on computed here; k: products per sum. A band holds `band` output rows: an input row
+for every step_y-th, move_y of them per output row and reach for one; each is `left` zeros, `pixels` runs of `run`
+f32, `right` zeros. rs, gs: from pixel to pixel and from output row to output row in a band, or in x when `direct`.
 """
 
 ROWS = (

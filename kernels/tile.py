@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
 
 from .chain import Chain, chain_cost, emit_chain
@@ -16,53 +18,76 @@ INLINE_COST = 8
 """Chains up to this cost are unrolled over the registers of a tile; dearer ones loop over its rows."""
 
 
-def make_tile(tier: Tier, groups: int, rows: int, nv: int, segmented: bool, ragged: bool, chain: Chain,
+Shape = tuple[int, int]
+"""Of a tile: groups of rows, rows in a group."""
+
+
+def make_tile(tier: Tier, whole: Shape, rest: Shape, nv: int, segmented: bool, ragged: bool, chain: Chain,
               extras: Sequence[str], first_extra: int) -> Any:
     """An intrinsic that computes groups * rows output rows of one weight panel (nv vectors of columns).
 
-    tile(args, a, rs, gs, table, segments, length, panel, ahead, c, ldc, columns, image, row, column): all int64.
-    Row r of group g of A starts at byte address a + g * gs + r * rs; each of its `segments` runs of `length` f32
-    starts table[s] bytes further (without `segmented`: one run at 0). The panel is packed as in kernels/pack.py: bias
-    first, then one line of nv vectors per k; the line `ahead` bytes further is prefetched. The results, after `chain`,
-    go to rows of `ldc` bytes at `c`; with `ragged` only `columns` of them. Extra i has (address, stride per image,
-    stride per row) in f32 elements at args[first_extra + 3 * i] and is read at (image, row, column).
+    tile(short, args, a, rs, gs, table, segments, length, panel, ahead, c, ldc, columns, image, row, column): int64s.
+    The tile has the shape `rest` where `short` isn't 0, else `whole`. Row r of group g of A starts at byte address
+    a + g * gs + r * rs; each of its `segments` runs of `length` f32 starts table[s] bytes further (without
+    `segmented`: one run at 0). The panel is packed as in kernels/pack.py: bias first, then one line of nv vectors per
+    k; the line `ahead` bytes further is prefetched. The results, after `chain`, go to rows of `ldc` bytes at `c`; with
+    `ragged` only `columns` of them. Extra i has (address, stride per image, stride per row) in f32 elements at
+    args[first_extra + 3 * i] and is read at (image, row, column).
     """
-    mr = groups * rows
     width = nv * tier.lanes * 4
 
     @emits
-    def tile(b: Any, args: Any, a: Any, rs: Any, gs: Any, table: Any, segments: Any, length: Any, panel: Any,
-             ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any) -> None:
+    def tile(b: Any, short: Any, args: Any, a: Any, rs: Any, gs: Any, table: Any, segments: Any, length: Any,
+             panel: Any, ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any) -> None:
         v = Vector(b, tier)
-        bytes_ = I8.as_pointer()
-        offsets = [_sum(b, _times(b, gs, g), _times(b, rs, r)) for g in range(groups) for r in range(rows)]
-        prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [bytes_, I32, I32, I32])
+        limit = columns if ragged else None
 
-        def step(_: Any, state: list[Any]) -> list[Any]:
-            pa, pb, *sums = state
-            weights = [v.load(_f32(b, pb, I64(n * tier.lanes * 4))) for n in range(nv)]
-            b.call(prefetch, [b.gep(pb, [ahead]), I32(0), I32(2), I32(1)])
-            out = []
-            for r, offset in enumerate(offsets):
-                x = v.broadcast(_f32(b, pa, offset))
-                out += [v.fma(x, w, s) for w, s in zip(weights, sums[r * nv:(r + 1) * nv], strict=True)]
-            return [b.gep(pa, [I64(4)]), b.gep(pb, [I64(width)]), *out]
+        def emit(groups: int, rows: int) -> None:
+            mr = groups * rows
+            offsets = [b.add(b.mul(gs, I64(g)), b.mul(rs, I64(r))) for g in range(groups) for r in range(rows)]
 
-        def segment(s: Any, state: list[Any]) -> list[Any]:
-            start = b.inttoptr(a, bytes_)
-            if segmented:
-                start = b.gep(start, [b.load(b.gep(b.inttoptr(table, I64.as_pointer()), [s]))])
-            return repeat(b, length, [start, *state], step)[1:]
+            def segment(s: Any, state: list[Any]) -> list[Any]:
+                start = b.inttoptr(a, I8.as_pointer())
+                if segmented:
+                    start = b.gep(start, [b.load(b.gep(b.inttoptr(table, I64.as_pointer()), [s]))])
+                return repeat(b, length, [start, *state], partial(_step, v, nv, offsets, ahead))[1:]
 
-        first = b.inttoptr(panel, bytes_)
-        bias = [v.load(_f32(b, first, I64(n * tier.lanes * 4))) for n in range(nv)]
-        state = [b.gep(first, [I64(width)]), *bias * mr]
-        sums = (repeat(b, segments, state, segment) if segmented else segment(None, state))[1:]
-        _finish(v, chain, mr, nv, sums, c, ldc, columns if ragged else None,
-                lambda r, n: [_extra(v, kind, args, first_extra + 3 * i, image, _sum(b, row, r), column, n, columns
-                                     if ragged else None) for i, kind in enumerate(extras)])
+            first = b.inttoptr(panel, I8.as_pointer())
+            bias = [v.load(_f32(b, first, I64(n * tier.lanes * 4))) for n in range(nv)]
+            state = [b.gep(first, [I64(width)]), *bias * mr]
+            sums = (repeat(b, segments, state, segment) if segmented else segment(None, state))[1:]
+
+            def operands(r: Any, n: int) -> list[Any]:
+                slots = range(first_extra, first_extra + 3 * len(extras), 3)
+                return [_extra(v, kind, args, slot, image, b.add(row, r), column, n, limit)
+                        for kind, slot in zip(extras, slots, strict=True)]
+
+            _finish(v, chain, mr, nv, sums, c, ldc, limit, operands)
+
+        if not rest[0]:
+            emit(*whole)
+            return
+        with b.if_else(b.icmp_signed("!=", short, I64(0))) as (then, otherwise):
+            with then:
+                emit(*rest)
+            with otherwise:
+                emit(*whole)
 
     return tile
+
+
+def _step(v: Vector, nv: int, offsets: Sequence[Any], ahead: Any, _: Any, state: list[Any]) -> list[Any]:
+    """One k: state is (A, panel, sums row by row)."""
+    b = v.b
+    a, panel, *sums = state
+    weights = [v.load(_f32(b, panel, I64(n * v.lanes * 4))) for n in range(nv)]
+    prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
+    b.call(prefetch, [b.gep(panel, [ahead]), I32(0), I32(2), I32(1)])
+    out = []
+    for r, offset in enumerate(offsets):
+        x = v.broadcast(_f32(b, a, offset))
+        out += [v.fma(x, w, s) for w, s in zip(weights, sums[r * nv:(r + 1) * nv], strict=True)]
+    return [b.gep(a, [I64(4)]), b.gep(panel, [I64(nv * v.lanes * 4)]), *out]
 
 
 def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
@@ -93,7 +118,7 @@ def _finish(v: Vector, chain: Chain, mr: int, nv: int, sums: list[Any], c: Any, 
     address = b.inttoptr(c, I8.as_pointer())
 
     def put(r: Any, values: Sequence[Any], masks: Sequence[Any]) -> None:
-        start = b.gep(address, [_times(b, ldc, r)])
+        start = b.gep(address, [b.mul(ldc, r)])
         for n, value in enumerate(values):
             result = emit_chain(v, chain, [value, *extras(r, n)])
             v.store(result, _f32(b, start, I64(n * v.lanes * 4)), masks[n])
@@ -153,9 +178,11 @@ def _f32(b: Any, start: Any, offset: Any) -> Any:
     return b.bitcast(b.gep(start, [offset]), F32.as_pointer())
 
 
-def _times(b: Any, x: Any, n: Any) -> Any:
-    return b.mul(x, I64(n) if isinstance(n, int) else n)
+def make_fields(count: int) -> Any:
+    """An intrinsic fields(args): the first `count` int64 of a record, as a tuple."""
+    @emits(returns=types.UniTuple(types.int64, count))
+    def fields(b: Any, args: Any) -> Any:
+        record = b.inttoptr(args, I64.as_pointer())
+        return cgutils.pack_array(b, [b.load(b.gep(record, [I64(i)])) for i in range(count)])
 
-
-def _sum(b: Any, x: Any, y: Any) -> Any:
-    return b.add(x, y)
+    return fields

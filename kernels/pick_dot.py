@@ -1,0 +1,128 @@
+"""Shapes -> tile sizes, blocking and the records of the dot kernel. Pure arithmetic, the same on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from .chain import Chain
+from .isa.tiers import Tier
+
+L2 = 1 << 20
+"""Bytes of second-level cache that blocking assumes when it isn't told."""
+STANDARD = 0.98
+"""What a cost is multiplied by for a tile that most layers use: fewer kernels to compile."""
+SPLIT_GAIN = 0.93
+"""Two kernels share one layer's columns only when they cost less than this part of one."""
+
+
+@dataclass(frozen=True)
+class DotPiece:
+    """One dot call: `columns` columns from `start` on, packed with `nv`; `params` makes the kernel."""
+
+    start: int
+    columns: int
+    nv: int
+    params: dict[str, Any]
+    block: int
+    by_columns: bool
+
+
+def pick_dot(tier: Tier, m: int, n: int, k: int, batch: int = 1, threads: int = 1, chain: Chain = (),
+             extras: Sequence[str] = (), lda: int = 0, l2: int = L2) -> tuple[DotPiece, ...]:
+    """The dot calls for C [batch, m, n] = A [batch, m, k] x B: one, or two that share the columns.
+
+    lda: A's row stride in f32 (k when 0), of interest only because rows 4 KiB apart collide in the cache.
+    """
+    colliding = (lda or k) * 4 % 4096 == 0
+
+    def cost(mr: int, nv: int) -> float:
+        whole, tail = divmod(m, mr)
+        total = whole * tile_cost(tier, mr, nv, k) + (tile_cost(tier, tail, nv, k) if tail else 0)
+        return total * (1.05 if colliding and mr > 12 else 1.0)
+
+    def best(nv: int) -> tuple[float, int]:
+        largest = max_rows(tier, nv)
+        return min((cost(mr, nv) * (STANDARD if mr == largest else 1.0), mr) for mr in row_choices(m, largest))
+
+    pieces = []
+    for start, columns, nv in split_columns(tier, n, {nv: best(nv)[0] for nv in widths(tier)}):
+        mr = best(nv)[1]
+        params = {"mr": mr, "nv": nv, "tail": m % mr, "ragged": columns % (nv * tier.lanes) != 0,
+                  "chain": chain, "extras": tuple(extras)}
+        panels = -(-columns // (nv * tier.lanes))
+        by_columns = columns_first(batch * -(-m // mr), batch * panels, m, columns, threads)
+        block = max(1, l2 * 3 // 8 // (4 * k * mr))
+        pieces.append(DotPiece(start, columns, nv, params, block, by_columns))
+    return tuple(pieces)
+
+
+def dot_record(piece: DotPiece, *, a: Any, lda: int, b: Any, c: Any, ldc: int, m: int, k: int, batch: int = 1,
+               a_stride: int = 0, b_stride: int = 0, c_stride: int = 0,
+               extras: Sequence[tuple[Any, int, int]] = ()) -> list[Any]:
+    """The dot kernel's record; a, b, c and extras' first elements are addresses or whatever stands for them.
+
+    b: this piece's columns packed; c and the extras: whole, the kernel starts at the piece's first column. Strides in
+    f32; an extra is (address, stride per batch, stride per row).
+    """
+    record = [a, lda, b, c, ldc, m, piece.columns, piece.start, k, batch, a_stride, b_stride, c_stride, piece.block,
+              int(piece.by_columns)]
+    return record + [field for extra in extras for field in extra]
+
+
+def widths(tier: Tier) -> range:
+    """The panel widths in vectors that a tile can have."""
+    return range(1, 9 if tier.registers == 32 else 5)
+
+
+def max_rows(tier: Tier, nv: int) -> int:
+    """The most rows whose sums fit the registers beside nv weights and the broadcast operand; at most 14."""
+    spare = 1 if tier.fma else 2
+    return max(1, min(14, (tier.registers - nv - spare) // nv))
+
+
+def row_choices(m: int, largest: int) -> set[int]:
+    """Rows of a tile worth trying for m rows: the largest, and a nearly even split."""
+    tiles = -(-m // largest)
+    return {min(largest, m), -(-m // tiles)}
+
+
+def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
+    """Cycles of one tile on a core with two FMAs and two loads a cycle, four cycles of latency, weights in its L2."""
+    arithmetic = rows * nv / 2 * (1 if tier.fma else 2)
+    weights = nv * tier.lanes * 4
+    step = max(arithmetic, (rows + nv) / 2, 4 if tier.fma else 7, weights / 40)
+    return (step + weights / 400 + 0.2) * k + rows * nv + 20
+
+
+def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int, int, int]]:
+    """(start, columns, nv) of the one or two parts with the least cost; cost[nv] is that of one panel."""
+    vectors = -(-n // tier.lanes)
+    single = min((-(-vectors // nv) * each, -nv) for nv, each in cost.items())
+    pair = min(_pairs(vectors, cost), default=(float("inf"), 0, 0, 0))
+    if pair[0] >= single[0] * SPLIT_GAIN:
+        return [(0, n, -single[1])]
+    first = pair[1] * pair[2] * tier.lanes
+    return [(0, first, pair[1]), (first, n - first, pair[3])]
+
+
+def _pairs(vectors: int, cost: dict[int, float]) -> Iterator[tuple[float, int, int, int]]:
+    """(cost, nv, its panels, other nv) for every exact cover by two widths; the 300 cycles are a second call's."""
+    for wide, narrow in combinations(sorted(cost, reverse=True), 2):
+        for panels in range(1, vectors // wide + 1):
+            rest = vectors - panels * wide
+            if 0 < rest <= 2 * wide and rest % narrow == 0:
+                yield panels * cost[wide] + rest // narrow * cost[narrow] + 300, wide, panels, narrow
+
+
+def columns_first(row_units: int, column_units: int, row_size: int, column_size: int, threads: int) -> bool:
+    """Whether threads share a layer's panels (else its rows): what is balanced better, then what is read less."""
+    def idle(units: int) -> float:
+        return -(-units // threads) * threads / units
+
+    rows, columns = idle(row_units), idle(column_units)
+    if abs(rows - columns) > 0.06:
+        return columns < rows
+    return column_size > row_size

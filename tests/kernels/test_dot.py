@@ -1,0 +1,141 @@
+"""dot against float64 NumPy: every tier, any shape and stride, guarded memory, every kind of extra operand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastgraph.kernels.chain import eval_chain
+from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.pack import merge_groups, pack_weights
+from fastgraph.kernels.pick_dot import DotPiece, dot_record, max_rows, pick_dot, split_columns, widths
+from fastgraph.kernels.rows_dot import ROWS
+
+from harness import each_tier, run
+
+DOT = next(row for row in ROWS if row.name == "dot")
+CHAINS: dict[tuple[str, ...], Any] = {
+    (): (),
+    ("full",): (("add", 0, 1), ("clip", 2, 0.0, 6.0)),
+    ("channel", "scalar"): (("mul", 0, 1), ("add", 3, 2)),
+    ("full", "image"): (("sigmoid", 0), ("mul", 3, 2), ("add", 4, 1)),
+}
+TILES = [(3, 2, 0), (3, 2, 2), (2, 3, 1), (1, 4, 0)]
+
+
+def noise(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape, np.float32)
+
+
+def product(tier: Any, pieces: list[DotPiece], a: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, ldc: int,
+            threads: int) -> None:
+    """Run the pieces on A [batch, m, k] and check C [batch, m, n] in rows of ldc against float64."""
+    batch, m, k = a.shape
+    n = weights.shape[1]
+    chain, kinds = pieces[0].params["chain"], pieces[0].params["extras"]
+    shapes = {"full": (batch, m, n), "channel": (n,), "scalar": (1,), "image": (batch, n)}
+    strides = {"full": (m * n, n), "channel": (0, 0), "scalar": (0, 0), "image": (n, 0)}
+    operands = [noise(*shapes[kind]) for kind in kinds]
+    c = np.full((batch, m, ldc), 7, np.float32)
+    for piece in pieces:
+        part = slice(piece.start, piece.start + piece.columns)
+        b = pack_weights(weights[:, part], None if bias is None else bias[:, part], piece.nv, tier.lanes)
+        record = dot_record(piece, a=a, lda=k, b=b, c=c, ldc=ldc, m=m, k=k, batch=batch, a_stride=m * k,
+                            b_stride=b[0].size, c_stride=m * ldc,
+                            extras=[(o, *strides[kind]) for o, kind in zip(operands, kinds, strict=True)])
+        c = run(DOT, piece.params, record, tier, threads)[2]
+    views = [o.astype(np.float64)[:, None] if kind == "image" else o.astype(np.float64)
+             for o, kind in zip(operands, kinds, strict=True)]
+    sums = np.einsum("bmk,bnk->bmn", a.astype(np.float64), weights.astype(np.float64))
+    expected = eval_chain(chain, [sums + (0 if bias is None else bias[:, None]), *views])
+    np.testing.assert_allclose(c[:, :, :n], expected, rtol=2e-5, atol=2e-5 * k ** 0.5)
+    assert (c[:, :, n:] == 7).all()
+
+
+@each_tier
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_shape(tier: Any, data: Any) -> None:
+    mr, nv, tail = data.draw(st.sampled_from(TILES))
+    kinds = data.draw(st.sampled_from(sorted(CHAINS))) if tail == 2 else ()
+    width = nv * tier.lanes
+    m = mr * data.draw(st.integers(0 if tail else 1, 4)) + tail
+    n, k = data.draw(st.integers(1, 2 * width + 1)), data.draw(st.integers(1, 40))
+    batch, threads = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    params = {"mr": mr, "nv": nv, "tail": tail, "ragged": True, "chain": CHAINS[kinds], "extras": kinds}
+    piece = DotPiece(0, n, nv, params, data.draw(st.integers(1, 3)), data.draw(st.booleans()))
+    bias = noise(batch, n) if data.draw(st.booleans()) else None
+    product(tier, [piece], noise(batch, m, k), noise(batch, n, k), bias, n + data.draw(st.integers(0, 3)), threads)
+
+
+@each_tier
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 100, 70), (7, 80, 33), (49, 58, 20)])
+def test_picked(tier: Any, m: int, n: int, k: int) -> None:
+    product(tier, list(pick_dot(tier, m, n, k, threads=2)), noise(1, m, k), noise(1, n, k), noise(1, n), n, 2)
+
+
+@each_tier
+def test_same_bits_for_any_threads(tier: Any) -> None:
+    a, weights = noise(1, 23, 37), noise(1, 50, 37)
+    results = []
+    for threads, by_columns in [(1, False), (2, False), (3, True)]:
+        params = {"mr": 3, "nv": 2, "tail": 2, "ragged": True, "chain": (), "extras": ()}
+        piece = DotPiece(0, 50, 2, params, 2, by_columns)
+        c = np.zeros((23, 50), np.float32)
+        record = dot_record(piece, a=a, lda=37, b=pack_weights(weights, None, 2, tier.lanes), c=c, ldc=50, m=23, k=37)
+        results.append(run(DOT, params, record, tier, threads)[2].tobytes())
+    assert len(set(results)) == 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(tier=st.sampled_from(tiers.TIERS), m=st.integers(1, 3000), n=st.integers(1, 1500), k=st.integers(1, 3000),
+       threads=st.integers(1, 4))
+def test_choices_cover_every_column_and_fit_the_registers(tier: Any, m: int, n: int, k: int, threads: int) -> None:
+    pieces = pick_dot(tier, m, n, k, threads=threads)
+    assert [p.start for p in pieces] == [0, *(p.start + p.columns for p in pieces)][:-1]
+    assert sum(p.columns for p in pieces) == n
+    for p in pieces:
+        mr, nv = p.params["mr"], p.nv
+        assert 1 <= mr <= m and p.params["tail"] == m % mr and p.block >= 1
+        assert mr * nv + nv < tier.registers
+        assert p.params["ragged"] == (p.columns % (nv * tier.lanes) != 0)
+
+
+def test_standard_tiles() -> None:
+    """Layers of ordinary networks share a few kernels."""
+    wide = tiers.BY_NAME["avx512"]
+    assert [max_rows(wide, nv) for nv in (1, 2, 3, 4)] == [14, 14, 9, 6]
+    assert [max_rows(tiers.BY_NAME["avx2"], nv) for nv in (2, 3)] == [6, 4]
+    for m, n, k in [(12544, 96, 16), (3136, 64, 256), (784, 128, 128), (196, 96, 576), (49, 160, 960)]:
+        (piece,) = pick_dot(wide, m, n, k)
+        assert (piece.params["mr"], piece.nv) == (14, 2)
+    (piece,) = pick_dot(wide, 1, 1000, 1280)
+    assert piece.params["mr"] == 1 and piece.nv >= 6
+
+
+def test_columns_are_split_where_one_width_wastes_vectors() -> None:
+    tier = tiers.BY_NAME["avx512"]
+    cost = {nv: 14.0 * 300 * nv for nv in widths(tier) if nv in (2, 3)}
+    assert split_columns(tier, 112, cost) == [(0, 48, 3), (48, 64, 2)]
+    assert split_columns(tier, 128, cost) == [(0, 128, 2)]
+
+
+def test_packed_weights_hold_bias_then_lines() -> None:
+    w, bias = noise(5, 3), noise(5)
+    packed = pack_weights(w, bias, 1, 4)
+    assert packed.shape == (1, 2, 4, 4)
+    np.testing.assert_array_equal(packed[0, 0, 0], bias[:4])
+    np.testing.assert_array_equal(packed[0, 1, 1:, 0], w[4])
+    assert not packed[0, 1, :, 1:].any()
+
+
+def test_merged_groups_compute_the_same() -> None:
+    groups, factor = 6, 3
+    w, x = noise(12, 5, 4), noise(5, 24)
+    separate = np.einsum("gokc,kgc->go", w.reshape(groups, 2, 5, 4), x.reshape(5, groups, 4)).ravel()
+    merged = merge_groups(w, groups, factor).reshape(2, 6, 5, 12)
+    np.testing.assert_allclose(np.einsum("gokc,kgc->go", merged, x.reshape(5, 2, 12)).ravel(), separate, rtol=1e-4)
