@@ -1,0 +1,34 @@
+"""fastgraph runs neural-network files as one block of machine work.
+
+    import fastgraph as fg
+    model = fg.load("net.onnx")
+    outputs = model.run({"input": array})
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import FastgraphError, GraphError, InputError, ModelError, PlanError, UnsupportedError
+
+if TYPE_CHECKING:
+    from .load import load
+    from .runtime.model import Model, TensorSpec
+
+__version__ = "0.1.0"
+__all__ = [
+    "FastgraphError", "GraphError", "InputError", "Model", "ModelError", "PlanError", "TensorSpec", "UnsupportedError",
+    "load",
+]  # fmt: skip
+
+_LAZY = {"load": ".load", "Model": ".runtime.model", "TensorSpec": ".runtime.model"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'fastgraph' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(_LAZY[name], __name__), name)
+    globals()[name] = found
+    return found

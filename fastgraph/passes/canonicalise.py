@@ -6,6 +6,7 @@ import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.window import resolve_pads
+from .fuse import ELEMENTWISE
 from .rewrite import Sweep, constant, sweep
 
 RESHAPES = frozenset({"reshape", "flatten", "squeeze", "unsqueeze"})
@@ -14,7 +15,7 @@ SPATIAL = frozenset({"conv", "conv_transpose", "max_pool", "average_pool", "lp_p
 
 def canonicalise(graph: Graph) -> None:
     """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below."""
-    sweep(graph, identity, one_input, variadic, transpose, reshape, gemm, matmul, batch_norm, explicit_pads)
+    sweep(graph, identity, one_input, variadic, transpose, reshape, after_reshape, gemm, matmul, batch_norm, explicit_pads)
 
 
 def identity(state: Sweep, node: Node) -> bool:
@@ -96,41 +97,72 @@ def transpose(state: Sweep, node: Node) -> bool:
     """Compose transposes; one that moves no data is a reshape, or nothing."""
     if node.op != "transpose" or not node.x.type.concrete:
         return False
-    x, perm = node.x, permutation(node)
+    state.replace(node.out, turn(state, node, node.x, permutation(node)))
+    return True
+
+
+def turn(state: Sweep, like: Node, x: Value, perm: tuple[int, ...]) -> Value:
+    """transpose(x, perm) in its simplest form, written for the node `like`."""
     before = state.maker.get(x)
     if before is not None and before.op == "transpose":
         first = permutation(before)
         perm, x = tuple(first[p] for p in perm), before.x
+    dims = x.type.dims
+    turned = tuple(dims[p] for p in perm)
     if x.data is not None:
-        state.replace(node.out, constant(node.out, np.ascontiguousarray(x.data.transpose(perm))))
-    elif perm == tuple(range(len(perm))):
-        state.replace(node.out, x)
-    elif only_moves_ones(x.type.dims, perm):
-        _as_reshape(state, node, x)
-    else:
-        state.replace(node.out, state.add("transpose", [x], node.out.type, node, perm=perm))
-    return True
+        return constant(x, np.ascontiguousarray(x.data.transpose(perm)), "turned")
+    if perm == tuple(range(len(perm))):
+        return x
+    if only_moves_ones(dims, perm):
+        return shaped(state, like, x, turned)
+    return state.add("transpose", [x], x.type.with_shape(turned), like, perm=perm)
 
 
 def reshape(state: Sweep, node: Node) -> bool:
     """Every reshape has a constant shape and no reshape before it; one that changes nothing is dropped."""
     if node.op not in RESHAPES or not node.x.type.concrete or not node.out.type.concrete:
         return False
-    _as_reshape(state, node, node.x)
+    state.replace(node.out, shaped(state, node, node.x, node.out.type.dims))
     return True
 
 
-def _as_reshape(state: Sweep, node: Node, x: Value) -> None:
+def shaped(state: Sweep, like: Node, x: Value, dims: tuple[int, ...]) -> Value:
+    """reshape(x, dims) in its simplest form, written for the node `like`."""
     before = state.maker.get(x)
     if before is not None and before.op == "reshape":
         x = before.x
     if x.data is not None:
-        state.replace(node.out, constant(node.out, x.data.reshape(node.out.type.dims)))
-    elif x.type.shape == node.out.type.shape:
-        state.replace(node.out, x)
-    else:
-        shape = constant(node.out, np.array(node.out.type.dims, np.int64), "shape")
-        state.replace(node.out, state.add("reshape", [x, shape], node.out.type, node, allowzero=1))
+        return constant(x, x.data.reshape(dims), "reshaped")
+    if x.type.shape == dims:
+        return x
+    shape = constant(like.out, np.array(dims, np.int64), "shape")
+    return state.add("reshape", [x, shape], x.type.with_shape(dims), like, allowzero=1)
+
+
+def after_reshape(state: Sweep, node: Node) -> bool:
+    """f(reshape(u), reshape(v), number) is reshape(f(u, v, number)) for an elementwise f and u, v of one shape: so f
+    can join what makes them.
+    """
+    if node.op not in ELEMENTWISE or not node.out.type.concrete:
+        return False
+    inputs: list[Value | None] = []
+    found: Node | None = None
+    for value in node.inputs:
+        if value is None or (value.data is not None and value.data.size == 1):
+            inputs.append(None if value is None else constant(value, value.data.reshape(())))  # type: ignore[union-attr]
+            continue
+        before = state.maker.get(value)
+        if before is None or before.op != "reshape" or value.type.shape != node.out.type.shape:
+            return False
+        if found is not None and before.x.type.shape != found.x.type.shape:
+            return False
+        inputs.append(before.x)
+        found = before
+    if found is None:
+        return False
+    out = state.add(node.op, inputs, TensorType(node.out.type.dtype, found.x.type.shape), node, **node.attrs)
+    state.replace(node.out, shaped(state, node, out, node.out.type.dims))
+    return True
 
 
 def gemm(state: Sweep, node: Node) -> bool:
@@ -140,8 +172,8 @@ def gemm(state: Sweep, node: Node) -> bool:
     a, b, c = (node.inputs + [None])[:3]
     assert a is not None and b is not None
     alpha, beta = node.attrs.get("alpha", 1.0), node.attrs.get("beta", 1.0)
-    a = _turned(state, node, a) if node.attrs.get("trans_a") else a
-    b = _turned(state, node, b) if node.attrs.get("trans_b") else b
+    a = turn(state, node, a, (1, 0)) if node.attrs.get("trans_a") else a
+    b = turn(state, node, b, (1, 0)) if node.attrs.get("trans_b") else b
     if b.data is not None and alpha != 1.0:
         b, alpha = constant(b, (b.data * np.asarray(alpha, b.data.dtype))), 1.0
     product = Node("matmul", [a, b], [Value(f"{node.out.name}.matmul", node.out.type)], {}, node.name)
@@ -153,13 +185,6 @@ def gemm(state: Sweep, node: Node) -> bool:
         out = state.add("add", [out, _scaled(state, node, c, beta)], node.out.type, node)
     state.replace(node.out, out)
     return True
-
-
-def _turned(state: Sweep, node: Node, value: Value) -> Value:
-    if value.data is not None:
-        return constant(value, np.ascontiguousarray(value.data.T), "turned")
-    rows, columns = value.type.dims
-    return state.add("transpose", [value], value.type.with_shape((columns, rows)), node, perm=(1, 0))
 
 
 def _scaled(state: Sweep, node: Node, value: Value, factor: float) -> Value:

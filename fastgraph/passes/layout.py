@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Graph, Node, TensorType, Value
-from .canonicalise import canonicalise, only_moves_ones, permutation
+from ..ir import Graph, Node, Value
+from .canonicalise import canonicalise, only_moves_ones, permutation, reshape, shaped, transpose, turn
 from .fuse import ELEMENTWISE
 from .rewrite import Sweep, constant, sweep
 
@@ -20,9 +20,9 @@ Perm = tuple[int, ...]
 
 
 def layout(graph: Graph) -> None:
-    """Sink transposes, then let canonicalise cancel them; twice, as one cancelled pair can free another."""
+    """Sink transposes and let them cancel; then again, as reshapes that are gone can free another pair."""
     for _ in range(2):
-        sweep(graph, sink)
+        sweep(graph, transpose, sink, reshape)
         canonicalise(graph)
         share(graph)
 
@@ -78,7 +78,7 @@ def _finish(state: Sweep, node: Node, inputs: list[Value | None], perm: Perm, at
         outs.append(Value(f"{out.name}.sunk", out.type.with_shape(dims)))
     state.write(Node(node.op, inputs, outs, attrs, node.name))
     for out, new in zip(node.outputs, outs, strict=True):
-        state.replace(out, state.add("transpose", [new], out.type, node, perm=perm))
+        state.replace(out, turn(state, node, new, perm))
     return True
 
 
@@ -120,8 +120,7 @@ def _without(
         return lambda: constant(value, np.ascontiguousarray(data), "turned")
     if len(value.type.dims) < len(perm):
         return None
-    type_ = value.type.with_shape(tuple(dims[i] for i in back))
-    return lambda: state.add("transpose", [value], type_, node, perm=back)
+    return lambda: turn(state, node, value, back)
 
 
 # -- one operator, one rule: (state, node, u, perm) with node.x = transpose(u, perm)
@@ -205,19 +204,22 @@ def _gather(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
 
 
 def _reshape(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
-    groups = matched_groups(node.x.type.dims, node.out.type.dims)
+    """A reshape splits and merges axes in groups. Where the axes of each group lie side by side in u, it can be done
+    there: after a transpose within the groups, if they are in another order (a channel shuffle is one).
+    """
+    old = node.x.type.dims
     keyed = []
-    for ys, zs in groups:
-        axes = [perm[a] for a in ys if node.x.type.dims[a] != 1]
+    for ys, zs in matched_groups(old, node.out.type.dims):
+        axes = sorted(perm[a] for a in ys if old[a] != 1)
         if axes and axes != list(range(axes[0], axes[0] + len(axes))):
             return False
-        keyed.append((axes[0] if axes else -1, zs))
-    order = [z for _, zs in sorted(keyed, key=lambda item: item[0]) for z in zs]
-    dims = tuple(node.out.type.dims[z] for z in order)
-    shape = constant(node.out, np.array(dims, np.int64), "shape")
-    out = state.add("reshape", [u, shape], TensorType(node.out.type.dtype, dims), node, allowzero=1)
-    back = state.add("transpose", [out], node.out.type, node, perm=inverse(order))
-    state.replace(node.out, back)
+        key = min(axes or [perm[a] for a in ys], default=len(perm))
+        keyed.append((key, [perm[a] for a in ys], zs))
+    keyed.sort(key=lambda item: item[0])
+    inner = turn(state, node, u, tuple(axis for _, axes, _ in keyed for axis in axes))
+    order = [z for _, _, zs in keyed for z in zs]
+    out = shaped(state, node, inner, tuple(node.out.type.dims[z] for z in order))
+    state.replace(node.out, turn(state, node, out, inverse(order)))
     return True
 
 

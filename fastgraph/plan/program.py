@@ -28,6 +28,9 @@ class Ref:
     offset: int = 0
 
 
+ERROR = Ref(-1)
+"""The cell that a kernel writes a code into when what it reads at run time is out of range."""
+
 Arg = int | Ref
 
 

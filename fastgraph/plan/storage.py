@@ -5,7 +5,7 @@ A tensor's rows are the vectors along its last axis. Its storage is dense, or st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -208,4 +208,13 @@ def row_count(value: Value) -> int:
     return value.type.size // max(last(value), 1)
 
 
-Storages = Mapping[Value, Storage]
+def byte_strides(dims: Sequence[int], itemsize: int, row: int) -> tuple[int, ...]:
+    """Byte strides of an array whose rows are `row` elements apart."""
+    strides = [itemsize] if dims else []
+    step = row * itemsize
+    for extent in reversed(dims[1:-1]):
+        strides.append(step)
+        step *= extent
+    if len(dims) > 1:
+        strides.append(step)
+    return tuple(reversed(strides))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FastgraphError
+from ..errors import FastgraphError, InputError
 from ..ir import Graph, Node, TensorType, Value, check, copy, read_by, subgraphs
 from ..kernels.isa.tiers import Tier
 from ..kernels.kernel import Kernel
@@ -18,7 +18,8 @@ from ..passes.dynamic import cut_dynamic
 from ..passes.pipeline import optimise
 from ..passes.specialise import specialise, where
 from ..plan.build import build
-from ..plan.program import HostStep, Program, Ref, Step
+from ..plan.program import ERROR, HostStep, Program, Ref, Step
+from ..plan.storage import byte_strides
 from .cache import objects
 from .link import link
 from .memory import allocate
@@ -58,6 +59,7 @@ class Executable:
         self.graph = graph
         self.program = program
         self.tier = tier
+        self.threads = threads
         self.tail = tail
         assert program.arena is not None
         self.arena_bytes = program.arena.size
@@ -120,6 +122,10 @@ class Executable:
         """Types of the results, in order; not concrete where they hang on data."""
         return [self._made[v].type if v in self._made else v.type for _, v in self._results]
 
+    def signature(self) -> list[tuple[str, TensorType]]:
+        """The outputs' names and types."""
+        return [(name, type_) for (name, _), type_ in zip(self._results, self.output_types(), strict=True)]
+
     def kernels(self) -> list[Kernel]:
         """The kernels it calls."""
         return self.program.kernels()
@@ -137,7 +143,7 @@ class Executable:
             at = self.program.storage[value]
             dims, dtype = value.type.dims, value.type.dtype
             assert dtype is not None
-            strides = _strides(dims, dtype.itemsize, at.stride)
+            strides = byte_strides(dims, dtype.itemsize, at.stride)
             offset = self.program.offsets[at.root] + at.offset
             self._views[value] = np.ndarray(dims, dtype, self._memory, offset, strides)
         return self._views[value]
@@ -150,6 +156,8 @@ class Executable:
     def _address(self, arg: int | Ref) -> int:
         if isinstance(arg, int):
             return arg
+        if arg is ERROR:
+            return self._error.ctypes.data
         if isinstance(arg.base, int):
             return self._constants.addresses[arg.base] + arg.offset
         return self._base + self.program.offsets[arg.base] + arg.offset
@@ -195,7 +203,17 @@ class Executable:
         runner = Runner(table, threads, self._error.ctypes.data)
         self.segments.append((list(steps), runner))
         self._records.append(records)
-        return runner.run
+        return self._checked(runner) if any(ERROR in s.args for s in steps) else runner.run
+
+    def _checked(self, runner: Runner) -> Callable[[], None]:
+        def run() -> None:
+            if runner.run():
+                raise InputError(
+                    f"{self.graph.source or self.graph.name}: an index read at run time (gather) is out of range: "
+                    "check the integer inputs"
+                )
+
+        return run
 
     def _host(self, step: HostStep) -> Callable[[], None]:
         node, graph = step.node, self.graph
@@ -219,18 +237,6 @@ class Executable:
         if any(subgraphs(node)):
             return operands(node, {v: self._holder(v) for v in read_by(node)})
         return [None if v is None else self._holder(v) for v in node.inputs]
-
-
-def _strides(dims: Sequence[int], itemsize: int, row: int) -> tuple[int, ...]:
-    """Byte strides of an array whose rows are `row` elements apart."""
-    strides = [itemsize] if dims else []
-    step = row * itemsize
-    for extent in reversed(dims[1:-1]):
-        strides.append(step)
-        step *= extent
-    if len(dims) > 1:
-        strides.append(step)
-    return tuple(reversed(strides))
 
 
 class _Constants:

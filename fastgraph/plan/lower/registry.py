@@ -5,7 +5,7 @@ An operator without one, or whose `accepts` refuses the node at hand, runs its N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from ...kernels.isa.tiers import Tier
 from ...kernels.kernel import Kernel
 from ...kernels.table import row
 from ..program import Arg, HostStep, Program, Ref, Scratch, Step
-from ..storage import Abilities, Storage, Views, last, row_count
+from ..storage import Abilities, Storage, Views, byte_strides, last, row_count
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,11 @@ class Emit:
         """Elements from one row of the value to the next."""
         return last(value) if value.data is not None else self.storage(value).stride
 
+    def strides(self, value: Value) -> tuple[int, ...]:
+        """Byte strides of the value's axes where it lies."""
+        assert value.type.dtype is not None
+        return byte_strides(value.type.dims, value.type.dtype.itemsize, self.stride(value))
+
     def dense(self, value: Value) -> bool:
         return value.data is not None or self.views.dense(value)
 
@@ -113,14 +118,18 @@ class Emit:
         assert self.node is not None
         return Ref(Scratch(f"{self.node.out.name}.scratch", max(nbytes, 64)))
 
-    def kernel(self, name: str, params: Mapping[str, Any], args: Mapping[str, Arg]) -> None:
-        """Call a kernel: compile-time parameters and the slots of its record, by name."""
-        assert self.node is not None
+    def kernel(self, name: str, params: Mapping[str, Any], args: Mapping[str, Arg], more: Sequence[Arg] = ()) -> None:
+        """Call a kernel: compile-time parameters and the slots of its record by name, `more` slots after those."""
         table = row(name)
         missing = set(table.args).symmetric_difference(args) | set(table.params).symmetric_difference(params)
         assert not missing, f"{name}: record or parameters differ from the kernel's row in {sorted(missing)}"
-        ordered = tuple(args[slot] if isinstance(args[slot], Ref) else int(args[slot]) for slot in table.args)  # type: ignore[call-overload,arg-type]
-        self.program.steps.append(Step(Kernel(name, tuple((p, params[p]) for p in table.params)), ordered, self.node))
+        self.call(name, params, [*(args[slot] for slot in table.args), *more])
+
+    def call(self, name: str, params: Mapping[str, Any], record: Sequence[Arg]) -> None:
+        """Call a kernel with its whole record in order."""
+        assert self.node is not None
+        slots = tuple(slot if isinstance(slot, Ref) else int(slot) for slot in record)
+        self.program.steps.append(Step(Kernel(name, tuple(params.items())), slots, self.node))
 
     def host(self) -> None:
         """Let NumPy compute this node."""

@@ -1,0 +1,41 @@
+"""From a file to a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from .errors import ModelError, UnsupportedError
+from .frontends import read
+from .kernels.isa.tiers import choose
+from .runtime.model import Model, declared
+from .runtime.pool import default_threads
+
+
+def load(
+    source: str | os.PathLike[str] | bytes,
+    *,
+    threads: int | None = None,
+    isa: str | None = None,
+    precision: str = "float32",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Model:
+    """A model from an ONNX file, or its bytes.
+
+    `threads`: how many to run on (default: the CPUs that this process may use); results don't depend on it. `isa`:
+    "generic", "avx2" or "avx512" instead of the widest this CPU has. `shapes`: sizes for inputs whose shapes the file
+    leaves open, by name; without them a plan is made at the first run with a shape, and kept.
+
+    Raises ModelError for a broken file, UnsupportedError for one that uses what fastgraph does not have, InputError
+    for arguments that don't fit the model.
+    """
+    if precision != "float32":
+        raise UnsupportedError(f"precision={precision!r}: this version computes in float32 only")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads={threads}: at least 1")
+    try:
+        graph = read(source)
+    except (RecursionError, MemoryError) as error:
+        raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None
+    declared(graph, shapes)
+    return Model(graph, choose(isa), threads or default_threads())

@@ -1,0 +1,187 @@
+"""Data movement: what views leave to do for reshape, concat, split and slice; transpose, expand, tile, pad, gather."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...kernels import moves
+from ..program import ERROR, Ref
+from .registry import Emit, lowers
+
+SIZES = (1, 2, 4, 8, 16)
+PAD_MODES = frozenset({"constant", "reflect", "edge", "wrap"})
+
+
+def movable(node: Node) -> bool:
+    """Whether the node moves elements of a plain type between concrete shapes."""
+    values = [node.x, *node.outputs]
+    return all(
+        v.type.concrete and v.type.dtype is not None and v.type.dtype.kind in "biufc" and v.type.dtype.itemsize in SIZES
+        for v in values
+    )
+
+
+def emit_move(e: Emit, move: moves.Move, src: Ref, dst: Ref, **more: Ref) -> None:
+    """Write a planned move from `src` to `dst`."""
+    args = {k: e.constant(a) if isinstance(a, np.ndarray) else a for k, a in move.args.items()}
+    ends = {"src": Ref(src.base, src.offset + move.src_offset), "dst": Ref(dst.base, dst.offset + move.dst_offset)}
+    e.kernel(move.kernel, move.params, {**args, **ends, **more})
+
+
+def copy_part(e: Emit, shape: Sequence[int], src: tuple[Ref, Sequence[int]], dst: tuple[Ref, Sequence[int]], size: int) -> None:
+    """Copy elements of `shape` from (address, byte strides) to (address, byte strides)."""
+    if 0 not in shape:
+        emit_move(e, moves.move(shape, src[1], dst[1], size), src[0], dst[0])
+
+
+def itemsize(value: Value) -> int:
+    assert value.type.dtype is not None
+    return value.type.dtype.itemsize
+
+
+@lowers("reshape", accepts=movable, strided_in=True, strided_out=True)
+def reshape(e: Emit, node: Node) -> None:
+    """Nothing when the result is a view; else a copy, row by row of the shape whose side is strided."""
+    x, out = node.x, node.out
+    if e.address(x) == e.address(out):
+        return
+    shape = x.type.dims if not e.dense(x) else out.type.dims
+    size = itemsize(x)
+    dense = moves.dense(shape, size)
+    src = dense if e.dense(x) else e.strides(x)
+    dst = dense if e.dense(out) else e.strides(out)
+    copy_part(e, shape, (e.address(x), src), (e.address(out), dst), size)
+
+
+@lowers("concat", accepts=lambda node: all(v is not None for v in node.inputs) and movable(node), strided_in=True, strided_out=True)
+def concat(e: Emit, node: Node) -> None:
+    """Copies the inputs that were not made in their place."""
+    out = node.out
+    axis = node.attrs["axis"] % len(out.type.dims)
+    strides, at = e.strides(out), 0
+    for value in node.inputs:
+        assert value is not None
+        place = e.address(out, at * strides[axis])
+        at += value.type.dims[axis]
+        if value.data is None and e.address(value) == place:
+            continue
+        copy_part(e, value.type.dims, (e.address(value), e.strides(value)), (place, strides), itemsize(out))
+
+
+@lowers("split", accepts=movable, strided_in=True, strided_out=True)
+def split(e: Emit, node: Node) -> None:
+    """Copies the parts that are not views."""
+    x = node.x
+    axis = node.attrs["axis"] % len(x.type.dims)
+    strides, at = e.strides(x), 0
+    for value in node.outputs:
+        place = e.address(x, at * strides[axis])
+        at += value.type.dims[axis]
+        if e.address(value) != place:
+            copy_part(e, value.type.dims, (place, strides), (e.address(value), e.strides(value)), itemsize(x))
+
+
+def _constant_parameters(node: Node) -> bool:
+    return movable(node) and all(v is None or v.data is not None for v in node.inputs[1:])
+
+
+@lowers("slice", accepts=_constant_parameters, strided_in=True, strided_out=True)
+def slice_(e: Emit, node: Node) -> None:
+    """A copy, unless the result is a view."""
+    x, out = node.x, node.out
+    starts, steps = bounds(node)
+    size = itemsize(x)
+    move = moves.sliced(x.type.dims, starts, steps, out.type.dims, size, e.strides(x), e.strides(out))
+    if out.type.size and e.address(x, move.src_offset) != e.address(out):
+        emit_move(e, move, e.address(x), e.address(out))
+
+
+def bounds(node: Node) -> tuple[list[int], list[int]]:
+    """Start and step of a slice with constant parameters, per axis of its input, by NumPy's rules."""
+    dims = node.x.type.dims
+    starts, ends, axes, steps = (node.const(i) for i in range(1, 5))
+    assert starts is not None and ends is not None
+    first, step = [0] * len(dims), [1] * len(dims)
+    for i in range(len(starts)):
+        axis = int(axes[i]) % len(dims) if axes is not None else i
+        step[axis] = int(steps[i]) if steps is not None else 1
+        first[axis] = slice(int(starts[i]), None, step[axis]).indices(dims[axis])[0]
+    return first, step
+
+
+@lowers("transpose", accepts=movable, strided_in=True, strided_out=True)
+def transpose(e: Emit, node: Node) -> None:
+    """A copy in another order."""
+    from ...passes.canonicalise import permutation
+
+    x, out = node.x, node.out
+    if out.type.size:
+        move = moves.transposed(x.type.dims, permutation(node), itemsize(x), e.strides(x), e.strides(out))
+        emit_move(e, move, e.address(x), e.address(out))
+
+
+@lowers("expand", accepts=_constant_parameters, strided_in=True, strided_out=True)
+def expand(e: Emit, node: Node) -> None:
+    x, out = node.x, node.out
+    if out.type.size:
+        move = moves.expanded(x.type.dims, out.type.dims, itemsize(x), e.strides(x), e.strides(out))
+        emit_move(e, move, e.address(x), e.address(out))
+
+
+def _tiles(node: Node) -> bool:
+    return _constant_parameters(node) and len(node.x.type.dims) <= 4 and node.out.type.size > 0
+
+
+@lowers("tile", accepts=_tiles)
+def tile(e: Emit, node: Node) -> None:
+    repeats = node.const(1)
+    assert repeats is not None
+    move = moves.tiled(node.x.type.dims, [int(r) for r in repeats], itemsize(node.x))
+    emit_move(e, move, e.address(node.x), e.address(node.out))
+
+
+def _pads(node: Node) -> bool:
+    return _constant_parameters(node) and itemsize(node.x) <= 8 and node.attrs.get("mode", "constant") in PAD_MODES
+
+
+@lowers("pad", accepts=_pads, strided_in=True, strided_out=True)
+def pad(e: Emit, node: Node) -> None:
+    x, out = node.x, node.out
+    pads, value, axes = node.const(1), node.const(2), node.const(3)
+    assert pads is not None
+    rank, size = len(x.type.dims), itemsize(x)
+    before, after = [0] * rank, [0] * rank
+    chosen = range(rank) if axes is None else [int(a) % rank for a in axes]
+    for i, axis in enumerate(chosen):
+        before[axis], after[axis] = int(pads[i]), int(pads[i + len(pads) // 2])
+    fill = np.zeros(1, x.type.dtype) if value is None else value.reshape(-1)[:1].astype(x.type.dtype)
+    bits = int(fill.view(f"u{size}")[0])
+    mode = node.attrs.get("mode", "constant")
+    if out.type.size:
+        move = moves.padded(x.type.dims, before, after, size, mode, bits, e.strides(x), e.strides(out))
+        emit_move(e, move, e.address(x), e.address(out))
+
+
+def _gathers(node: Node) -> bool:
+    indices = node.inputs[1]
+    assert indices is not None
+    return movable(node) and itemsize(node.x) <= 8 and indices.type.concrete and node.out.type.size > 0
+
+
+@lowers("gather", accepts=_gathers)
+def gather(e: Emit, node: Node) -> None:
+    """Constant indices become a table of offsets; others are read and checked at run time."""
+    x, indices = node.x, node.inputs[1]
+    assert indices is not None and indices.type.dtype is not None
+    dims = x.type.dims
+    axis, size = node.attrs.get("axis", 0) % len(dims), itemsize(x)
+    if indices.data is not None and (np.all(indices.data >= -dims[axis]) and np.all(indices.data < dims[axis])):
+        places: list[np.ndarray | None] = [None] * len(dims)
+        places[axis] = indices.data.astype(np.int64).ravel() % dims[axis]
+        emit_move(e, moves.taken(dims, places, size), e.address(x), e.address(node.out))
+        return
+    move = moves.gathered(dims, axis, indices.type.size, size, itemsize(indices))
+    emit_move(e, move, e.address(x), e.address(node.out), index=e.address(indices), error=ERROR)
