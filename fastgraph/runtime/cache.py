@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import stat
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Sequence
@@ -179,6 +177,8 @@ def _read(path: Path, safe: bool) -> bytes | None:
 
 def _write(path: Path, obj: bytes) -> None:
     """Keep an object: in its place, or in this process only when that can't be written."""
+    import tempfile
+
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _trusted(path.parent):
@@ -204,6 +204,8 @@ def _write(path: Path, obj: bytes) -> None:
 
 def _prune(place: Path) -> None:
     """Keep the objects of the toolchains built last; who still uses another builds it again."""
+    import shutil
+
     try:
         newest = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
     except OSError:

@@ -52,8 +52,8 @@ def _posix() -> System:
             raise OSError("sem_init failed")
         return memory
 
-    calls = map(_address, (libc.sem_wait, libc.sem_trywait, libc.sem_post, libc.sched_yield))
-    return System(*calls, create)
+    wait, poll, post = _address(libc.sem_wait), _address(libc.sem_trywait), _address(libc.sem_post)
+    return System(wait, poll, post, _address(libc.sched_yield), create)
 
 
 def _darwin() -> System:
