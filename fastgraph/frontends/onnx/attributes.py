@@ -1,4 +1,4 @@
-"""AttributeProto to Python values: int, float, str, tuples of these, arrays, and types. Graphs are the reader's work."""
+"""AttributeProto to Python values: int, float, str, tuples, arrays, types. Graphs are the reader's work."""
 
 from __future__ import annotations
 

@@ -14,10 +14,13 @@ from .elements import ELEMENTS
 from .signatures import REQUIRED, signature
 
 SAME_RANK = frozenset(
-    "abs acos acosh asin asinh atan atanh batch_normalization ceil celu clip conv conv_transpose cos cosh depth_to_space "
-    "elu erf exp floor gelu hard_sigmoid hard_swish identity instance_normalization leaky_relu log lrn max_pool "
-    "average_pool lp_pool mish neg not pad prelu reciprocal relu resize round selu sigmoid sign sin sinh softmax softplus "
-    "softsign space_to_depth sqrt swish tan tanh thresholded_relu transpose cast quantize_linear dequantize_linear concat".split()
+    """
+    abs acos acosh asin asinh atan atanh batch_normalization ceil celu clip conv conv_transpose cos cosh
+    depth_to_space elu erf exp floor gelu hard_sigmoid hard_swish identity instance_normalization
+    leaky_relu log lrn max_pool average_pool lp_pool mish neg not pad prelu reciprocal relu resize round
+    selu sigmoid sign sin sinh softmax softplus softsign space_to_depth sqrt swish tan tanh
+    thresholded_relu transpose cast quantize_linear dequantize_linear concat
+    """.split()
 )
 BROADCAST = frozenset("add sub mul div pow min max mean sum where".split())
 
@@ -39,8 +42,8 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 class Facts:
     """What the import knows of values beyond the graph itself.
 
-    `ranks` holds numbers of dimensions that can be relied on (of constants, of the model's inputs, and what follows
-    from them), `formats` the names of element types that numpy lacks.
+    `ranks` holds numbers of dimensions that can be relied on (of constants, of the model's inputs, and what
+    follows from them), `formats` the names of element types that numpy lacks.
     """
 
     ranks: dict[Value, int] = field(default_factory=dict)
@@ -49,7 +52,7 @@ class Facts:
 
 @dataclass
 class Call:
-    """A node being translated. Rules change `inputs`, `attrs` and `outputs` (names), then write nodes with `emit`."""
+    """A node being translated. Rules change `inputs`, `attrs` and `outputs` (names), and `emit` nodes."""
 
     op: str
     version: int
@@ -116,7 +119,7 @@ class Call:
         return f"{first}:{len(self.made)}"
 
     def complete(self) -> dict[str, Any]:
-        """Check inputs, outputs and attributes against the newest signature; the attributes with all defaults.
+        """Check inputs, outputs and attributes by the newest signature; the attributes with all defaults.
 
         Raises ModelError naming what is missing, too much or of the wrong type.
         """
@@ -136,7 +139,7 @@ class Call:
         extra = sorted(self.attrs.keys() - known.attrs.keys())
         if extra:
             raise self.error(
-                f"expected attributes {sorted(known.attrs)}, found {extra[0]!r} in operator set {self.version}"
+                f"expected attributes {sorted(known.attrs)}, found {extra[0]!r} (operator set {self.version})"
             )
         return {name: self._attr(name, *spec) for name, spec in known.attrs.items()}
 

@@ -1,8 +1,8 @@
 """ONNX's element types, and how their elements become numpy arrays.
 
-Types that numpy lacks are held in wider ones that represent every value exactly: bfloat16, float8*, float6* and
-float4 in float32, (u)int4 and (u)int2 in (u)int8. Layouts: ONNX's IR description of TensorProto.DataType, the OCP
-formats, and for the "fnuz" kinds the papers that ONNX cites.
+Types that numpy lacks are held in wider ones that represent every value exactly: bfloat16, float8*, float6*
+and float4 in float32, (u)int4 and (u)int2 in (u)int8. Layouts: ONNX's IR description of
+TensorProto.DataType, the OCP formats, and for the "fnuz" kinds the papers that ONNX cites.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Element:
-    """`dtype` holds the values in a graph; `bits` is the size in a file; `format` names a type that numpy lacks."""
+    """`dtype` holds the values in a graph, `bits` is the size in a file, `format` names what numpy lacks."""
 
     name: str
     dtype: np.dtype

@@ -15,13 +15,13 @@ from .wire import Message
 def read_external(tensor: Message, size: int, folder: str | None, where: str) -> np.ndarray:
     """The `size` bytes of an external tensor, as uint8. ModelError when they can't or may not be read.
 
-    Only regular files within the model's folder are opened: a model must not be able to read, say, /etc/passwd.
+    Only regular files within the model's folder are opened: a model must not be able to read any others.
     """
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
         raise ModelError(
-            f"{where}: its data is in another file ({location!r}), which a model given as bytes can't refer to; "
+            f"{where}: its data is in another file ({location!r}), out of reach for a model given as bytes; "
             "load the model by its path"
         )
     path = _resolve(location, folder, where)

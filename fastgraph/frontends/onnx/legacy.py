@@ -1,7 +1,7 @@
 """What older operator sets say, brought into the newest form.
 
-An upgrade changes a call in place and does nothing when the call is of a newer operator set. UPGRADES names the ones
-of each operator, in the order in which they apply. Sources: onnx/docs/Changelog.md.
+An upgrade changes a call in place and does nothing when the call is of a newer operator set. UPGRADES names
+the ones of each operator, in the order in which they apply. Sources: onnx/docs/Changelog.md.
 """
 
 from __future__ import annotations
@@ -157,11 +157,10 @@ def _tile(call: Call) -> None:
         return
     one = call.const([1])
     ones = call.emit("constant_of_shape", rank_of(call, call.x(0)), value=np.ones(1, np.int64))
+    whole = {"to": np.dtype(np.int64), "saturate": 1, "round_mode": "up", "format": ""}
     times, axis = (
-        call.emit("reshape", call.emit("cast", v, to=np.dtype(np.int64), saturate=1, round_mode="up", format=""),
-                  one, allowzero=0)
-        for v in (call.x(1), call.x(2))
-    )  # fmt: skip
+        call.emit("reshape", call.emit("cast", call.x(i), **whole), one, allowzero=0) for i in (1, 2)
+    )
     call.inputs = [call.x(0), call.emit("scatter_elements", ones, axis, times, axis=0, reduction="none")]
 
 
@@ -182,8 +181,13 @@ def _resize(call: Call) -> None:
         call.inputs = [call.x(0), None, call.x(1)]
         call.attrs["coordinate_transformation_mode"] = "asymmetric"
         scales = call.x(2).data
-        shrinks = scales is not None and bool((scales < 1).any())
-        if shrinks and bool((scales > 1).any()) and call.attrs.get("mode", "nearest") == "nearest":
+        shrinks = scales is not None and bool(np.any(scales < 1))
+        if (
+            scales is not None
+            and shrinks
+            and bool(np.any(scales > 1))
+            and call.attrs.get("mode", "nearest") == "nearest"
+        ):
             raise call.unsupported("of operator set 10 that shrinks one dimension and grows another")
         # operator set 10 rounds up when it shrinks: its own test cases and onnxruntime agree on that
         call.attrs["nearest_mode"] = "ceil" if shrinks else "floor"
@@ -266,12 +270,13 @@ def _dropout(call: Call) -> None:
     to_inputs(12, np.float32, ratio=1)(call)
 
 
-_LOGIC = (broadcast(),)
+_ALIGNED = (broadcast(),)
 _AXES_18: Sequence[Upgrade] = (to_inputs(18, axes=1),)
 _RNN = (drop(7, "output_sequence"),)
 
 UPGRADES: dict[str, Sequence[Upgrade]] = {
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"), _LOGIC),
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor"), _ALIGNED),
+    **dict.fromkeys(("Equal", "Greater", "Less"), _ALIGNED),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
                      "ReduceMin", "ReduceProd", "ReduceSumSquare"), _AXES_18),
     **dict.fromkeys(("RNN", "LSTM", "GRU"), _RNN),

@@ -7,6 +7,7 @@ import os
 from ...errors import ModelError
 from ...ir import Graph
 from .reader import read_model
+from .split import hold_back
 from .wire import looks_like, parse
 
 
@@ -22,7 +23,8 @@ def load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
         with open(path, "rb") as file:
             data = file.read()
     try:
-        return read_model(parse(data, where), where, folder)
+        slim, held = hold_back(data)
+        return read_model(parse(slim, where), where, folder, held)
     except UnicodeDecodeError as error:
         raise ModelError(
             f"{where}: expected names in UTF-8, found {error.object[:40]!r}{looks_like(data[:64])}"

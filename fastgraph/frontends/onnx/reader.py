@@ -1,4 +1,4 @@
-"""ModelProto to Graph: names to values, nodes to canonical nodes, functions and sub-graphs in their scopes."""
+"""ModelProto to Graph: names to values, nodes to canonical nodes, functions and sub-graphs in scopes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from ...ir import Graph, Node, Value
 from .attributes import GRAPH, GRAPHS, decode, format_of, kind_of, type_of
 from .call import Call, Facts
 from .order import in_order
-from .rules import DOMAINS, translate
-from .signatures import NEWEST, signature
+from .rules import MICROSOFT, translate
+from .signatures import NEWEST
+from .split import Held
 from .tensors import densify, to_array
 from .wire import Message
 
@@ -26,8 +27,8 @@ NODE_LIMIT = 1_000_000
 class Scope:
     """A graph or function body being read. Names not found here are looked up in `outer`.
 
-    `refs` holds the attributes that the body's `ref_attr_name`s take, each with the scope in which it was written;
-    None outside of functions.
+    `refs` holds the attributes that the body's `ref_attr_name`s take, each with the scope in which it was
+    written; None outside of functions.
     """
 
     where: str
@@ -61,10 +62,8 @@ class Reader:
     count: int = 0
 
 
-def read_model(
-    model: Message, source: str, folder: str | None, raw: dict[int, object] | None = None
-) -> Graph:
-    """The graph of a parsed file. `raw` holds bytes that were kept out of initialisers, by position.
+def read_model(model: Message, source: str, folder: str | None, held: Held | None = None) -> Graph:
+    """The graph of a parsed file. `held` comes from `split.hold_back`.
 
     Raises ModelError for a broken file and one UnsupportedError that names everything that is not supported.
     """
@@ -74,7 +73,7 @@ def read_model(
     if not opsets and model.ir_version < 3:
         opsets = {"": 1}
     scope = Scope(f"{source}: graph {model.graph.name!r}", opsets)
-    graph = _graph(reader, scope, model.graph, raw)
+    graph = _graph(reader, scope, model.graph, held)
     graph.source = source
     if reader.unsupported:
         raise UnsupportedError(_refusal(reader, opsets))
@@ -113,7 +112,7 @@ def _opsets(imports: Message, where: str) -> dict[str, int]:
     return found
 
 
-def _graph(reader: Reader, scope: Scope, proto: Message, raw: dict[int, object] | None = None) -> Graph:
+def _graph(reader: Reader, scope: Scope, proto: Message, held: Held | None = None) -> Graph:
     if scope.depth > DEPTH_LIMIT:
         raise ModelError(
             f"{scope.where}: graphs and functions lie more than {DEPTH_LIMIT} deep in one another"
@@ -123,7 +122,7 @@ def _graph(reader: Reader, scope: Scope, proto: Message, raw: dict[int, object] 
     for i, tensor in enumerate(proto.initializer):
         if top or tensor.name not in formal:
             where = f"{reader.source}: initializer {tensor.name!r}"
-            array = to_array(tensor, reader.folder, where, (raw or {}).get(i))
+            array = to_array(tensor, reader.folder, where, (held or {}).get(i))
             _define(scope, Value.constant(tensor.name, array), where)
             value = scope.values[tensor.name]
             assert value is not None
@@ -225,19 +224,15 @@ def _node(reader: Reader, scope: Scope, node: Message, where: str, name: str) ->
         _inline(reader, scope, node, function, inputs, where)
         return
     version = scope.opsets.get(domain)
-    if version is None and domain not in DOMAINS:
+    if version is None and domain:
         version = 1
     if version is None:
-        raise ModelError(f"{where}: expected its domain {domain or 'ai.onnx'!r} among the imported operator sets, found "
-                         f"{sorted(scope.opsets)}; the file was not written correctly")  # fmt: skip
-    call = Call(node.op_type, version, inputs, {}, list(node.output), where, reader.facts, scope.nodes, name)
-    supported = domain in DOMAINS and (
-        node.op_type in DOMAINS[domain] or not domain and signature(node.op_type)
-    )
+        raise ModelError(f"{where}: expected its domain {domain or 'ai.onnx'!r} in opset_import, "
+                         f"found {sorted(scope.opsets)}; the file was not written correctly")  # fmt: skip
+    op = node.op_type if domain in ("", MICROSOFT) else f"{domain}.{node.op_type}"
+    call = Call(op, version, inputs, {}, list(node.output), where, reader.facts, scope.nodes, name)
     try:
         _attributes(reader, scope, node, call)
-        if not supported:
-            raise UnsupportedError(f"{domain or 'ai.onnx'}.{node.op_type}")
         results = translate(domain, call)
     except UnsupportedError as error:
         reader.unsupported[str(error)] += 1
@@ -252,7 +247,7 @@ def _read(scope: Scope, name: str, where: str) -> Value | None:
         return scope.find(name)
     except KeyError:
         raise ModelError(
-            f"{where}: it reads {name!r}, which no node, input or initializer defines; the file was not written correctly"
+            f"{where}: it reads {name!r}, which nothing defines; the file was not written correctly"
         ) from None
 
 
@@ -314,8 +309,8 @@ def _inline(
         raise ModelError(f"{where}: graphs and functions lie more than {DEPTH_LIMIT} deep in one another")
     if len(inputs) > len(function.input) or len(node.output) > len(function.output):
         raise ModelError(
-            f"{where}: expected at most {len(function.input)} inputs and {len(function.output)} outputs, found "
-            f"{len(inputs)} and {len(node.output)}"
+            f"{where}: expected at most {len(function.input)} inputs and {len(function.output)} outputs, "
+            f"found {len(inputs)} and {len(node.output)}"
         )
     opsets = {**scope.opsets, **_opsets(function.opset_import, where)}
     refs: dict[str, tuple[Message, Scope]] = {}

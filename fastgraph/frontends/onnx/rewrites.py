@@ -148,8 +148,9 @@ def _scan(call: Call, attrs: Attrs) -> list[Value]:
     results = [Value(f"{call.name}:out{i}") for i in range(len(body.outputs))]
     whole = Graph(call.name, slices, results, [Node("scan", list(slices), results, attrs, call.name)])
     ins, outs = (0,) * len(slices), (0,) * len(results)
-    outer = {"body": whole, "num_scan_inputs": len(slices), "scan_input_axes": ins, "scan_input_directions": ins,
-             "scan_output_axes": outs, "scan_output_directions": outs}  # fmt: skip
+    outer = {"body": whole, "num_scan_inputs": len(slices)}
+    outer |= {"scan_input_axes": ins, "scan_input_directions": ins}
+    outer |= {"scan_output_axes": outs, "scan_output_directions": outs}
     return call.emit_many("scan", call.inputs, outer, len(results))
 
 
@@ -199,7 +200,7 @@ def _as_onnx(call: Call) -> None:
     """The same operator as in ai.onnx."""
 
 
-MICROSOFT: dict[str, Callable[[Call], None]] = {
+FROM_MICROSOFT: dict[str, Callable[[Call], None]] = {
     "Gelu": _microsoft_gelu,
     "FastGelu": _microsoft_fast_gelu,
     "QuickGelu": _microsoft_quick_gelu,

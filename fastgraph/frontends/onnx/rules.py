@@ -1,29 +1,31 @@
 """From a node of an ONNX file to canonical nodes.
 
-A node first becomes the newest form of its operator (`legacy`), then is checked and completed, then written: most as
-one canonical node of the same name in snake_case, the others by a rule of `spatial` or `rewrites`.
+A node first becomes the newest form of its operator (`legacy`), then is checked and completed, then
+written: most as one canonical node of the same name in snake_case, the others by a rule of `spatial` or
+`rewrites`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from functools import cache
 
+from ...errors import UnsupportedError
 from ...ir import Value
+from ...ops import OPS
 from .call import Call
 from .legacy import UPGRADES
-from .rewrites import MICROSOFT, REWRITES
+from .rewrites import FROM_MICROSOFT, REWRITES
+from .signatures import NEWEST, signature
 from .spatial import SPATIAL
 
-DOMAINS: dict[str, Container[str]] = {"": {**REWRITES, **UPGRADES}, "com.microsoft": MICROSOFT}
-"""Operators that have a rule, by domain. Others of ai.onnx only need a signature."""
+MICROSOFT = "com.microsoft"
 
 _SPELLED = {
     "MatMul": "matmul", "MatMulInteger": "matmul_integer", "QLinearConv": "qlinear_conv",
     "QLinearMatMul": "qlinear_matmul", "PRelu": "prelu", "IsNaN": "is_nan", "GatherND": "gather_nd",
     "ScatterND": "scatter_nd", "SwiGLU": "swiglu", "ReduceL1": "reduce_l1", "ReduceL2": "reduce_l2",
-    "Col2Im": "col2im", "RMSNormalization": "rms_normalization",
+    "Col2Im": "col2im", "TopK": "topk", "RMSNormalization": "rms_normalization",
 }  # fmt: skip
 
 _RULES = {**SPATIAL, **REWRITES}
@@ -40,16 +42,21 @@ def canonical(name: str) -> str:
 
 
 def translate(domain: str, call: Call) -> list[Value]:
-    """Write the call's canonical nodes; the values of its outputs in order. ModelError or UnsupportedError."""
-    if domain == "com.microsoft":
-        call.version = 1 << 20
-        MICROSOFT[call.op](call)
+    """Write the call's canonical nodes; its outputs' values in order. ModelError or UnsupportedError."""
+    if domain == MICROSOFT:
+        if call.op not in FROM_MICROSOFT:
+            raise UnsupportedError(f"{domain}.{call.op}")
+        call.version = NEWEST
+        FROM_MICROSOFT[call.op](call)
     call.attrs.pop("consumed_inputs", None)
     for upgrade in UPGRADES.get(call.op, ()):
         upgrade(call)
-    attrs = call.complete()
     rule = _RULES.get(call.op)
+    name = canonical(call.op.rpartition(".")[2])
+    if signature(call.op) is None or rule is None and name not in OPS:
+        raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
+    attrs = call.complete()
     if rule is None:
-        return call.emit_many(canonical(call.op), call.inputs, attrs, len(call.outputs))
+        return call.emit_many(name, call.inputs, attrs, len(call.outputs))
     result = rule(call, attrs)
     return [result] if isinstance(result, Value) else result

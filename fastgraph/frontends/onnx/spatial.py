@@ -19,6 +19,7 @@ Rule = Callable[[Call, Attrs], Value | list[Value]]
 
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 _MOST = 1 << 31
+_CAST = {"saturate": 1, "round_mode": "up", "format": ""}
 
 
 def to_last(call: Call, x: Value) -> Value:
@@ -30,11 +31,12 @@ def to_first(call: Call, x: Value) -> Value:
 
 
 def _windows(call: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | None]:
-    """strides, dilations, pads and auto_pad as the graph has them, and the number of spatial dimensions if known.
+    """strides, dilations, pads and auto_pad as in the graph, and the number of spatial dimensions if known.
 
-    `rank`: what the operands say about that number. ModelError when the attributes disagree with it or each other.
+    `rank`: what the operands say about that number. ModelError when the attributes disagree with it or each
+    other.
     """
-    found = {"operands": rank} if rank is not None else {}
+    found: dict[str, float] = {"operands": rank} if rank is not None else {}
     found |= {n: len(attrs[n]) for n in ("kernel_shape", "strides", "dilations") if attrs.get(n)}
     if attrs.get("pads"):
         found["pads"] = len(attrs["pads"]) / 2
@@ -166,24 +168,11 @@ def _pool(op: str, *extra: str) -> Rule:
 
 def _global(op: str) -> Rule:
     def rule(call: Call, attrs: Attrs) -> Value:
+        name = {1: "reduce_l1", 2: "reduce_l2"}.get(attrs["p"]) if "p" in attrs else op
+        if name is None:
+            return call.emit("global_lp_pool", call.x(0), p=attrs["p"])
         x = to_last(call, call.x(0))
-        name = op
-        if "p" in attrs:
-            name = {1: "reduce_l1", 2: "reduce_l2"}.get(attrs["p"], "global_lp_pool")
-        if name == "global_lp_pool":
-            return to_first(call, call.emit(name, x, p=attrs["p"]))
-        rank = call.rank(call.x(0))
-        if rank is not None:
-            axes = call.const(range(1, rank - 1))
-        else:
-            last = call.emit("sub", call.emit("size", shape_of(call, call.x(0))), call.const(1))
-            axes = call.emit("range", call.const(1), last, call.const(1), stash_type=np.dtype(np.float32))
-        if rank is not None and rank < 3:
-            return call.emit("identity", call.x(0))
-        y = call.emit(name, x, axes, keepdims=1, noop_with_empty_axes=0)
-        if rank is not None:
-            call.facts.ranks[y] = rank
-        return to_first(call, y)
+        return to_first(call, call.emit(name, x, axes="spatial", keepdims=1, noop_with_empty_axes=0))
 
     return rule
 
@@ -214,8 +203,8 @@ def _batch_normalization(call: Call, attrs: Attrs) -> list[Value]:
     results = [y]
     for old, new in ((mean, now_mean), (var, now_var)):
         if len(results) < len(call.outputs):
-            like = [call.emit("cast_like", call.const(f, np.float32), old, saturate=1, round_mode="up", format="")
-                    for f in (attrs["momentum"], 1 - attrs["momentum"])]  # fmt: skip
+            shares = (attrs["momentum"], 1 - attrs["momentum"])
+            like = [call.emit("cast_like", call.const(f, np.float32), old, **_CAST) for f in shares]
             results.append(call.emit("add", call.emit("mul", old, like[0]), call.emit("mul", new, like[1])))
     return results
 

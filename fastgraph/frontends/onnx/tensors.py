@@ -1,7 +1,8 @@
-"""TensorProto and SparseTensorProto to numpy arrays. Sizes are checked against the bytes present before allocating."""
+"""TensorProto and SparseTensorProto to numpy arrays. Sizes are checked against the bytes present first."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -30,8 +31,12 @@ def element_of(code: int, where: str) -> Element:
     return ELEMENTS[code]
 
 
-def to_array(tensor: Message, folder: str | None, where: str, raw: np.ndarray | None = None) -> np.ndarray:
-    """The tensor's values. `raw`: bytes already at hand in place of raw_data. Read-only where it is a view.
+def to_array(
+    tensor: Message, folder: str | None, where: str, held: Mapping[str, np.ndarray] | None = None
+) -> np.ndarray:
+    """The tensor's values; read-only and perhaps unaligned where they are a view of the file.
+
+    `held` maps raw_data, float_data or double_data to bytes that were kept out of the message (see `split`).
 
     Strings come as an object array of str; types that numpy lacks in the wider types that `elements` names.
     """
@@ -45,6 +50,8 @@ def to_array(tensor: Message, folder: str | None, where: str, raw: np.ndarray | 
     size = -(-count * element.bits // 8)
     if element.name == "STRING":
         return _strings(tensor, count, where).reshape(shape)
+    held = held or {}
+    raw = held.get("raw_data", held.get(element.field))
     if tensor.data_location == 1:
         from .external import read_external
 
@@ -97,7 +104,7 @@ def _from_field(tensor: Message, element: Element, count: int, where: str) -> np
         if element.bits in (2, 4):
             codes = unpack(codes, element.bits, count)
         elif element.bits == 6:
-            codes &= 63
+            codes = np.bitwise_and(codes, 63)
         return widen(element, codes) if element.format else codes.view(element.dtype)
     return items.view(element.dtype) if parts == 2 else items.astype(element.dtype, copy=False)
 
@@ -130,7 +137,7 @@ def densify(sparse: Message, folder: str | None, where: str) -> np.ndarray:
         or values.ndim != 1
     ):
         raise ModelError(
-            f"{where}: expected int64 indices of shape [{values.size}] or [{values.size}, {rank}] for its values, "
+            f"{where}: expected int64 indices of shape [{values.size}] or [{values.size}, {rank}], "
             f"found {indices.dtype}{list(indices.shape)}"
         )
     if indices.ndim == 2:

@@ -1,7 +1,8 @@
 """ONNX files as protobuf messages, without generated code.
 
-The message classes are made at run time from `schemas/onnx.desc` in a descriptor pool of our own: they neither depend
-on the version of the protobuf compiler nor meet the classes of the `onnx` package in protobuf's global registry.
+The message classes are made at run time from `schemas/onnx.desc` in a descriptor pool of our own: they
+neither depend on the version of the protobuf compiler nor meet the classes of the `onnx` package in
+protobuf's global registry.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ def _only_file(descriptors: bytes) -> bytes:
     return descriptors[at:]
 
 
-def parse(data: bytes, source: str, head: bytes = b"") -> Message:
-    """The ModelProto in `data`; ModelError when it is none. `head`: the file's first bytes, to say what it may be."""
+def parse(data: bytes, source: str) -> Message:
+    """The ModelProto in `data`; ModelError when it is none."""
     from google.protobuf.message import DecodeError
 
-    head = head or data[:64]
+    head = data[:64]
     if not data:
         raise ModelError(
             f"{source}: expected an ONNX model, found an empty file; export or download it again"

@@ -1,0 +1,108 @@
+"""Large tensor data kept out of the protobuf parser, which would copy it twice.
+
+Only the few nested messages on the way to initialisers are walked. Whatever looks odd is left for the
+parser to judge.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+LARGE = 4096
+"""Bytes of tensor data from which it is worth the walk."""
+
+Held = dict[int, dict[str, np.ndarray]]
+"""For an initialiser's position, the bytes of one of its fields, as a view of the file."""
+
+_GRAPH, _INITIALIZER = 7, 5
+_DATA = {4: "float_data", 9: "raw_data", 10: "double_data"}
+
+
+class _Odd(Exception):
+    """Not how a sound file is laid out."""
+
+
+def hold_back(data: bytes) -> tuple[bytes, Held]:
+    """The file without the data of its large initialisers, and that data by the initialiser's position."""
+    if len(data) < LARGE:
+        return data, {}
+    try:
+        graphs = [field for field in _fields(data, 0, len(data)) if field[0] == _GRAPH]
+        if len(graphs) != 1:
+            return data, {}
+        _, start, first, end = graphs[0]
+        graph, held = _graph(data, first, end)
+    except _Odd:
+        return data, {}
+    if not held:
+        return data, {}
+    return b"".join((data[:start], _prefix(_GRAPH, len(graph)), graph, data[end:])), held
+
+
+def _graph(data: bytes, first: int, end: int) -> tuple[bytes, Held]:
+    parts: list[bytes] = []
+    held: Held = {}
+    position, done = -1, first
+    for number, start, inside, after in _fields(data, first, end):
+        if number != _INITIALIZER:
+            continue
+        position += 1
+        if after - inside < LARGE:
+            continue
+        large = [f for f in _fields(data, inside, after) if f[0] in _DATA]
+        if len(large) != 1 or large[0][3] - large[0][2] < LARGE:
+            continue
+        number, cut, begin, stop = large[0]
+        held[position] = {_DATA[number]: np.frombuffer(data, np.uint8, stop - begin, begin)}
+        rest = data[inside:cut] + data[stop:after]
+        parts += (data[done:start], _prefix(_INITIALIZER, len(rest)), rest)
+        done = after
+    return b"".join((*parts, data[done:end])), held
+
+
+def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int, int]]:
+    """(number, start of its tag, start and end of its content) of every field of a message."""
+    found = []
+    while at < end:
+        start = at
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        if kind == 2:
+            size, at = _varint(data, at)
+            found.append((tag >> 3, start, at, at + size))
+            at += size
+        elif kind == 0:
+            inside = at
+            _, at = _varint(data, at)
+            found.append((-1, start, inside, at))
+        elif kind in (1, 5):
+            # an unpacked float or double: counted, so that a tensor that mixes both spellings is left alone
+            found += [(tag >> 3, start, at, at + (8 if kind == 1 else 4))]
+            at += 8 if kind == 1 else 4
+        else:
+            raise _Odd
+        if at > end:
+            raise _Odd
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise _Odd
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def _prefix(number: int, size: int) -> bytes:
+    """The tag of a length-delimited field and its length."""
+    result = bytearray([number << 3 | 2])
+    while size > 127:
+        result.append(size & 127 | 128)
+        size >>= 7
+    return bytes([*result, size])
