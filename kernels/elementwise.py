@@ -11,15 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .chain import Chain, emit_chain
-from .isa.loops import divide, loop, remainder, smaller, whole
+from .isa.loops import divide, loop, remainder, share, slice_share, smaller
 from .isa.tiers import Tier
 from .isa.vector import I64, Vector, arg, emits
+from .isa.walk import each
 
 _Y, _X = 6, 10
 """Where in the record the strides of y and the inputs begin."""
-_UNROLL = 4
-_SLICE = 64
-"""Threads that share columns split them at multiples of this many elements."""
 
 
 def make(tier: Tier, chain: Chain, kinds: tuple[str, ...]) -> Callable[..., None]:
@@ -31,10 +29,9 @@ def make(tier: Tier, chain: Chain, kinds: tuple[str, ...]) -> Callable[..., None
         total = rows * d2 * d1 * d0
         first, last, left, right = 0, total, 0, cols
         if total >= 4 * threads:
-            first, last = divide(total * thread, threads), divide(total * (thread + 1), threads)
+            first, last = share(total, thread, threads), share(total, thread + 1, threads)
         else:
-            width = divide(cols + threads * _SLICE - 1, threads * _SLICE) * _SLICE
-            left, right = thread * width, smaller((thread + 1) * width, cols)
+            left, right = slice_share(cols, thread, threads), slice_share(cols, thread + 1, threads)
         while first < last and left < right:
             outer, row = divide(first, rows), remainder(first, rows)
             count = smaller(rows - row, last - first)
@@ -72,18 +69,11 @@ def _block(tier: Tier, chain: Chain, kinds: tuple[str, ...]) -> Any:
 
 
 def _row(v: Vector, chain: Chain, kinds: tuple[str, ...], xs: list[Any], y: Any, left: Any, right: Any) -> None:
-    """Columns left..right of one row: _UNROLL vectors at a time, then single masked ones."""
-    # LLVM splits an instruction on a wide vector into one per register: so the unrolled chains are interleaved.
-    wide = Vector(v.b, v.tier, _UNROLL * v.lanes)
+    """Columns left..right of one row."""
     scalars = [None if kind == "vector" else v.b.load(x) for x, kind in zip(xs, kinds, strict=True)]
 
-    def result(w: Vector, i: Any, mask: Any = None) -> Any:
+    def apply(w: Vector, i: Any, mask: Any) -> None:
         values = [w.load(w.at(x, i), mask) if s is None else w.splat(s) for x, s in zip(xs, scalars, strict=True)]
-        return emit_chain(w, chain, values)
+        w.store(emit_chain(w, chain, values), w.at(y, i), mask)
 
-    main = v.b.add(left, whole(v.b, v.b.sub(right, left), wide.lanes))
-    with loop(v.b, left, main, wide.lanes) as i:
-        wide.store(result(wide, i), v.at(y, i))
-    with loop(v.b, main, right, v.lanes) as i:
-        mask = v.mask(v.b.sub(right, i))
-        v.store(result(v, i, mask), v.at(y, i), mask)
+    each(v, left, right, apply)

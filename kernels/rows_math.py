@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from .table import Row
 
+# The record of elementwise goes on with (x, x_row, x_d2, x_d1, x_d0) for each input.
 ROWS: tuple[Row, ...] = (
     Row(
         "elementwise", "elementwise", "make",
         params=("chain", "kinds"),
-        args=("y", "cols", "rows", "d2", "d1", "d0", "y_row", "y_d2", "y_d1", "y_d0",
-              "per input: x, x_row, x_d2, x_d1, x_d0"),
+        args=("y", "cols", "rows", "d2", "d1", "d0", "y_row", "y_d2", "y_d1", "y_d0"),
+    ),
+    Row(
+        "softmax", "softmax", "make",
+        params=("log", "last"),
+        args=("y", "x", "outer", "n", "inner", "y_outer", "y_axis", "x_outer", "x_axis"),
+    ),
+    Row(
+        "reduce", "reduce", "make",
+        params=("op", "last", "chain"),
+        args=("y", "x", "outer", "n", "inner", "y_outer", "x_outer", "x_axis"),
     ),
 )

@@ -58,3 +58,17 @@ def remainder(b: Any, x: Any, y: Any) -> Any:
 def smaller(b: Any, x: Any, y: Any) -> Any:
     """The smaller of two numbers: numba can't lower min() in an object file."""
     return b.select(b.icmp_signed("<", x, y), x, y)
+
+
+@emits(returns=types.int64)
+def share(b: Any, total: Any, thread: Any, threads: Any) -> Any:
+    """Where the thread's part of range(total) begins; the next thread's beginning is its end."""
+    return b.udiv(b.mul(total, thread), threads)
+
+
+@emits(returns=types.int64)
+def slice_share(b: Any, total: Any, thread: Any, threads: Any) -> Any:
+    """As `share`, in multiples of 64."""
+    slices = b.udiv(b.add(total, I64(63)), I64(64))
+    start = b.mul(b.udiv(b.mul(slices, thread), threads), I64(64))
+    return b.select(b.icmp_signed("<", start, total), start, total)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache
 from itertools import count
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from fastgraph.kernels.build import build
 from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.kernel import canonical
 from fastgraph.kernels.table import Row
 
 GUARD = 256
@@ -24,14 +24,15 @@ each_tier = pytest.mark.parametrize("tier", tiers.usable(), ids=lambda tier: tie
 
 _numbers = count()
 _engines: list[Any] = []
+_compiled: dict[Any, Callable[[int, int, int], None]] = {}
 
 
 def run(kernel: Row | Callable, params: dict[str, Any], args: Sequence[Any], tier: Any, threads: int = 1,
         offset: int = 4) -> list[np.ndarray]:
     """Call `kernel(tier, **params)` once per thread, in turn; the arrays of `args` after it, in their order.
 
-    `args` is the argument record: ints, and arrays that become addresses of guarded copies which start `offset` bytes
-    past a 64-byte boundary (one array object given twice is one copy). Fails when a guard was written.
+    `args` is the argument record: ints, and arrays that become addresses of guarded copies which start `offset`
+    bytes past a 64-byte boundary (one array object given twice is one copy). Fails when a guard was written.
     """
     make = kernel.make() if isinstance(kernel, Row) else kernel
     call = compiled(make, tuple(sorted(params.items())), tier)
@@ -62,9 +63,16 @@ def guarded(array: np.ndarray, offset: int = 4) -> tuple[np.ndarray, np.ndarray]
     return memory, view
 
 
-@cache
 def compiled(make: Callable, params: tuple[tuple[str, Any], ...], tier: Any) -> Callable[[int, int, int], None]:
     """The native function of a kernel: (args address, thread, threads); kept for the session."""
+    # Not by the parameters themselves: Python holds 1 == 1.0, which in a chain are a value and a constant.
+    key = make, canonical(params), tier
+    if key not in _compiled:
+        _compiled[key] = _compile(make, params, tier)
+    return _compiled[key]
+
+
+def _compile(make: Callable, params: tuple[tuple[str, Any], ...], tier: Any) -> Callable[[int, int, int], None]:
     symbol = f"kernel_{next(_numbers)}"
     code = build(make(tier, **dict(params)), symbol, tier)
     if not _engines:
