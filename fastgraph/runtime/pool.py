@@ -149,7 +149,7 @@ class _Pool:
         self.address = address
 
     def stop(self) -> None:
-        """Let all workers return, unless they are at work. The pool can't be used after this."""
+        """Let all workers return, unless they are at work. A later run starts new ones."""
         here = system()
         if here is None or not self._workers or not self.lock.acquire(timeout=1):
             return
@@ -157,7 +157,9 @@ class _Pool:
         self._record[slots.JOB] = 0
         for worker, thread in enumerate(self._workers, 1):
             post(int(self._semaphores[worker]), 1, 0)
-            thread.join(1)
+            thread.join()
+        self._workers, self.threads = [], 1
+        self.lock.release()
 
 
 _pool = _Pool()

@@ -214,6 +214,39 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     assert run_script(FORK) == "done\n"
 
 
+EXIT = """
+import atexit, sys
+sys.path.insert(0, "tests/runtime")
+def late():
+    ring.start(); runner.run()
+    assert (ring.result == ring.expected).all()
+    print("late", flush=True)
+atexit.register(late)
+from toys import Ring
+from fastgraph.runtime.pool import Runner
+ring = Ring(steps=5, n=64)
+runner = Runner(ring.table, 3)
+runner.run()
+"""
+
+
+def test_a_run_after_the_pool_has_stopped_at_exit() -> None:
+    assert run_script(EXIT) == "late\n"
+
+
+def test_a_stopped_pool_starts_again() -> None:
+    ring = Ring(steps=5, n=64)
+    runner = Runner(ring.table, 3)
+    for _ in range(3):
+        ring.start()
+        runner.run()
+        np.testing.assert_array_equal(ring.result, ring.expected)
+        workers = pool._pool._workers
+        assert len(workers) >= 2
+        pool._pool.stop()
+        assert not any(worker.is_alive() for worker in workers)
+
+
 def test_the_default_is_what_this_process_may_use(tmp_path: Path) -> None:
     assert 1 <= pool.default_threads() <= (os.cpu_count() or 1)
     group = tmp_path / "fs" / "a" / "b"
