@@ -1,0 +1,130 @@
+"""Every vector operation against its NumPy meaning in f64, on every tier."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+from harness import each_tier, run
+
+from fastgraph.kernels.chain import emit_chain, eval_chain
+from fastgraph.kernels.isa.math import OPS
+from fastgraph.kernels.isa.vector import I64, Vector, arg, emits
+
+TINY = float(np.finfo(np.float32).tiny)
+SPECIAL = np.float32([0, -0.0, 1, -1, 0.5, -0.5, 2.5, -2.5, 3e38, -3e38, 1e30, 88.8, -87.5, 200, -200,
+                      np.inf, -np.inf, np.nan])
+
+# Largest error: so many ulps of the result, or else absolute. All other operations are exact, or rounded once.
+SPAN = np.float32(np.linspace(-20, 20, 40001))
+ERRORS = {
+    "exp": (1.5, 1e-37), "log": (1, 0), "tanh": (2.5, 0), "erf": (3, 0), "sigmoid": (2.5, 1e-37), "sin": (1, 1.2e-7),
+    "cos": (1, 1.2e-7), "rsqrt": (1.5, 0), "swish": (3, 1e-36), "gelu": (4, 4e-7), "gelu_tanh": (4, 1e-6),
+    "mish": (4, 1e-36), "softplus": (4, 1e-37), "elu": (2.5, 0), "selu": (4, 0), "celu": (3, 0), "softsign": (2, 0),
+    "hard_sigmoid": (1.5, 1e-7), "hard_swish": (2, 5e-7), "leaky_relu": (1.5, 0), "prelu": (1.5, 0), "pow": (2.5, 1e-37),
+}
+PARAMETERS = {
+    "clip": (-1.5, 6.0), "leaky_relu": (0.01,), "prelu": (0.25,), "elu": (1.5,), "selu": (1.6732632, 1.050701),
+    "celu": (0.7,), "swish": (1.0,), "thresholded_relu": (0.5,), "hard_sigmoid": (0.2, 0.5), "where": (2.0, 3.0),
+}
+
+
+def make(tier: object, chains: tuple, inputs: int) -> Callable:
+    """A kernel that applies many chains to the same vectors; its record: y [chains, n], n, then the inputs."""
+
+    @emits
+    def chains_at(b, args, i, n):
+        v = Vector(b, tier)
+        record = v.pointer(args, I64)
+        y, *xs = (v.pointer(b.load(v.at(record, slot))) for slot in (0, *range(2, 2 + inputs)))
+        values = [v.load(v.at(x, i)) for x in xs]
+        for k, chain in enumerate(chains):
+            v.store(emit_chain(v, chain, values), v.at(v.at(y, i), b.mul(n, I64(k))))
+
+    lanes = tier.lanes
+
+    def kernel(args, thread, threads):
+        n = arg(args, 1)
+        for i in range(0, n, lanes):
+            chains_at(args, i, n)
+
+    return kernel
+
+
+def apply(chains: tuple, xs: list[np.ndarray], tier: object) -> np.ndarray:
+    """The results of all chains: [chains, n]."""
+    n = len(xs[0])
+    padded = [np.resize(x, -(-n // 16) * 16) for x in xs]
+    y = np.zeros((len(chains), len(padded[0])), np.float32)
+    return run(make, {"chains": chains, "inputs": len(xs)}, [y, len(padded[0]), *padded], tier, offset=0)[0][:, :n]
+
+
+def agree(got: np.ndarray, want: np.ndarray, ulps: float = 0.501, absolute: float = 0.0) -> np.ndarray:
+    """Which results are right: NaN for NaN, else within so many ulps, or so near in absolute terms."""
+    with np.errstate(all="ignore"):
+        rounded = want.astype(np.float32)
+        ulp = np.spacing(np.maximum(np.abs(rounded), np.float32(TINY))).astype(float)
+        error = np.abs(got.astype(float) - want)
+        same = (got == rounded) | (np.isnan(got) & np.isnan(want))
+        return same | (error <= ulps * ulp) | (error <= absolute)
+
+
+def chain_of(name: str) -> tuple:
+    return ((name, 0, *PARAMETERS.get(name, (1.5,) * (OPS[name].arity - 1))),)
+
+
+def check(chains: tuple, xs: list[np.ndarray], tier: object, looser: float = 0, least: float = 0) -> None:
+    """All chains (of one step each) give what they mean, within the error of their operation."""
+    wrong = {}
+    for chain, got in zip(chains, apply(chains, xs, tier), strict=True):
+        want = eval_chain(chain, [x.astype(float) for x in xs])
+        ulps, absolute = ERRORS.get(chain[0][0], (0.501, 0))
+        right = agree(got, want, ulps + looser, max(absolute, least))
+        if not right.all():
+            wrong[chain] = [(*(x[k] for x in xs), got[k], want[k]) for k in np.flatnonzero(~right)[:3]]
+    assert not wrong
+
+
+@each_tier
+def test_means_what_numpy_says(tier):
+    small = np.geomspace(1e-20, 1, 2000).astype(np.float32)
+    check(tuple(chain_of(name) for name in OPS), [np.concatenate([SPAN, small, -small])], tier)
+
+
+@each_tier
+def test_special_values(tier):
+    check(tuple(chain_of(name) for name in OPS if name not in ("sin", "cos")), [SPECIAL], tier, 2, 1e-37)
+    pairs = tuple(((name, 0, 1),) for name, op in OPS.items() if op.arity == 2 and name not in PARAMETERS)
+    check(pairs, [SPECIAL.repeat(len(SPECIAL)), np.tile(SPECIAL, len(SPECIAL))], tier, 0, 1e-37)
+
+
+@each_tier
+def test_sin_and_cos_far_out(tier):
+    x = np.linspace(-1e4, 1e4, 50001, dtype=np.float32)
+    check((chain_of("sin"), chain_of("cos")), [x], tier)
+    assert np.isnan(apply((chain_of("sin"), chain_of("cos")), [np.float32([np.inf, -np.inf, np.nan])], tier)).all()
+
+
+@each_tier
+def test_powers_by_a_constant(tier):
+    exponents = (0.5, -0.5, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 7.0, -3.25)
+    x = np.geomspace(1e-8, 1e8, 1001).astype(np.float32)
+    check(tuple((("pow", 0, e),) for e in exponents), [x], tier, 2)
+
+
+@each_tier
+def test_results_stay_in_their_range(tier):
+    x = np.linspace(-100, 100, 100001, dtype=np.float32)
+    tanh, erf, sigmoid = apply((chain_of("tanh"), chain_of("erf"), chain_of("sigmoid")), [x], tier)
+    for y, low in ((tanh, -1), (erf, -1), (sigmoid, 0)):
+        assert y[0] == low and y.min() == low and y[-1] == 1 and y.max() == 1
+
+
+def test_reading_the_table_loads_no_compiler():
+    code = (
+        "import sys, fastgraph.kernels.chain, fastgraph.kernels.elementwise_shape, fastgraph.kernels.rows_math\n"
+        "sys.exit(any(m in sys.modules for m in ('numba', 'llvmlite')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
