@@ -26,7 +26,11 @@ for every step_y-th, move_y of them per output row and reach for one; each is `l
 f32, `right` zeros. rs, gs: from pixel to pixel and from output row to output row in a band, or in x when `direct`.
 """
 
+PACK_ARGS = ("b", "ldb", "packed", "n", "k", "batch", "b_stride")
+"""b [batch, k, n], or [batch, n, k] when transposed, in rows of ldb f32; packed: [batch, panels, 1 + k, nv * lanes]."""
+
 ROWS = (
+    Row("pack_b", "pack_kernel", "make_pack", ("nv", "transposed"), PACK_ARGS),
     Row("conv", "conv", "make_conv", ("groups", "rows", "nv", "tail", "ragged", "chain", "extras"), CONV_ARGS),
     Row("dot", "dot", "make_dot", ("mr", "nv", "tail", "ragged", "chain", "extras"), DOT_ARGS),
 )

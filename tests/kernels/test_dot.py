@@ -17,7 +17,7 @@ from fastgraph.kernels.rows_dot import ROWS
 
 from harness import each_tier, run
 
-DOT = next(row for row in ROWS if row.name == "dot")
+DOT, PACK = (next(row for row in ROWS if row.name == name) for name in ("dot", "pack_b"))
 CHAINS: dict[tuple[str, ...], Any] = {
     (): (),
     ("full",): (("add", 0, 1), ("clip", 2, 0.0, 6.0)),
@@ -89,6 +89,25 @@ def test_same_bits_for_any_threads(tier: Any) -> None:
         record = dot_record(piece, a=a, lda=37, b=pack_weights(weights, None, 2, tier.lanes), c=c, ldc=50, m=23, k=37)
         results.append(run(DOT, params, record, tier, threads)[2].tobytes())
     assert len(set(results)) == 1
+
+
+@each_tier
+@pytest.mark.parametrize("transposed", [False, True])
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_matrix_packed_at_run_time(tier: Any, transposed: bool, data: Any) -> None:
+    n, k = data.draw(st.integers(1, 5 * tier.lanes)), data.draw(st.integers(1, 2 * tier.lanes + 1))
+    batch, threads = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    w = noise(batch, n, k)
+    rows = w if transposed else w.transpose(0, 2, 1)
+    ldb = rows.shape[2] + data.draw(st.integers(0, 3))
+    b = np.zeros((batch, rows.shape[1], ldb), np.float32)
+    b[:, :, :rows.shape[2]] = rows
+    expected = pack_weights(w, None, 2, tier.lanes)
+    record = [b, ldb, np.full_like(expected, 7), n, k, batch, b[0].size]
+    packed = run(PACK, {"nv": 2, "transposed": transposed}, record, tier, threads)[1]
+    unpacked, wanted = (np.moveaxis(p, 2, 0).reshape(1 + k, batch, -1)[..., :n] for p in (packed, expected))
+    np.testing.assert_array_equal(unpacked, wanted)
 
 
 @settings(max_examples=300, deadline=None)
