@@ -3,13 +3,16 @@
 # ruff: noqa: F401
 from . import (
     activation,
+    attention,
     cast,
     control,
     conv,
+    detection,
     elementwise,
     fused,
     gather,
     index,
+    loss,
     matmul,
     normalization,
     pool,
@@ -18,8 +21,11 @@ from . import (
     recurrent,
     reduce,
     resize,
+    sample,
     sequence,
     shape,
+    signal,
+    text,
 )
 from .registry import OPS, Op
 

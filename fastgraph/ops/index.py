@@ -1,4 +1,4 @@
-"""Taking tensors apart and putting them together: slice, pad, concat, split, gather, topk ... Semantics: ONNX."""
+"""Taking tensors apart and putting them together: slice, pad, concat, split, gather, top_k ... Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _gather(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.take(inputs[0], inputs[1], attr(node, "axis"))]
 
 
-def _infer_topk(node: Node, types: Types) -> list[TensorType]:
+def _infer_top_k(node: Node, types: Types) -> list[TensorType]:
     x, k = types[0], node.const(1)
     if x.shape is None:
         return [TensorType(x.dtype, None), TensorType(INT64, None)]
@@ -195,7 +195,7 @@ def _infer_topk(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, shape), TensorType(INT64, shape)]
 
 
-def _topk(node: Node, inputs: list[Any]) -> list[Any]:
+def _top_k(node: Node, inputs: list[Any]) -> list[Any]:
     """The k greatest (or least), sorted; of equal ones the lower index first."""
     x, axis, k = inputs[0], attr(node, "axis"), ints(inputs[1])[0]
     if attr(node, "largest"):
@@ -240,5 +240,5 @@ define("pad", _infer_pad, _pad, inputs=(2, 4), attrs={"mode": "constant"})
 define("concat", _infer_concat, _concat, inputs=(1, None), attrs={"axis": REQUIRED})
 define("split", _infer_split, _split, inputs=(1, 2), attrs={"axis": 0, "num_outputs": None})
 define("gather", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": 0})
-define("topk", _infer_topk, _topk, inputs=(2, 2), attrs={"axis": -1, "largest": 1, "sorted": 1})
+define("top_k", _infer_top_k, _top_k, inputs=(2, 2), attrs={"axis": -1, "largest": 1, "sorted": 1})
 define("range", _infer_range, _range, inputs=(3, 3), attrs={"stash_type": 1})

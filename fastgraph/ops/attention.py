@@ -1,0 +1,231 @@
+"""Attention and what goes with it. Semantics: ONNX Attention, RotaryEmbedding, LinearAttention,
+CausalConvWithState."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..ir import Dim, Node, TensorType
+from .activation import sigmoid
+from .common import Types, fail, need_rank, same_type
+from .registry import REQUIRED, attr, define
+
+
+def heads(node: Node, x: np.ndarray, count: int | None) -> np.ndarray:
+    """[B, S, H * D] as [B, H, S, D]; 4-d stays."""
+    if x.ndim == 4:
+        return x
+    if not count:
+        fail(node, "3-d inputs need q_num_heads and kv_num_heads")
+    return x.reshape(*x.shape[:2], count, -1).transpose(0, 2, 1, 3)
+
+
+def _head_dims(node: Node, t: TensorType, count: int | None) -> tuple[Dim, Dim, Dim, Dim]:
+    """(B, H, S, D) as far as known."""
+    need_rank(node, t, 3, 4)
+    if t.shape is None:
+        return (None, count, None, None)
+    if len(t.shape) == 4:
+        return t.shape  # type: ignore[return-value]
+    if not count:
+        fail(node, "3-d inputs need q_num_heads and kv_num_heads")
+    b, s, width = t.shape
+    if isinstance(width, int) and width % count:
+        fail(node, f"the width {width} does not divide into {count} heads")
+    return (b, count, s, width // count if isinstance(width, int) else None)
+
+
+def _infer_attention(node: Node, types: Types) -> list[TensorType]:
+    q, k, v, _, past, past_value, _ = types
+    b, h, s, _ = _head_dims(node, q, attr(node, "q_num_heads"))
+    _, kv, t, d = _head_dims(node, k, attr(node, "kv_num_heads"))
+    _, _, _, e = _head_dims(node, v, attr(node, "kv_num_heads"))
+    if isinstance(h, int) and isinstance(kv, int) and (kv < 1 or h % kv):
+        fail(node, f"{h} query heads do not share {kv} key heads evenly")
+    if past is not None:
+        before = past.shape[2] if past.shape and len(past.shape) == 4 else None
+        t = t + before if isinstance(t, int) and isinstance(before, int) else None
+    if q.shape is None:
+        y = None
+    elif len(q.shape) == 4:
+        y = (b, h, s, e)
+    else:
+        y = (b, s, h * e if isinstance(h, int) and isinstance(e, int) else None)
+    return [
+        TensorType(q.dtype, y),
+        TensorType(k.dtype, (b, kv, t, d)),
+        TensorType(v.dtype, (b, kv, t, e)),
+        TensorType(q.dtype, (b, h, s, t)),
+    ]
+
+
+def _allowed(node: Node, b: int, s: int, t: int, past: int, valid: np.ndarray | None) -> np.ndarray:
+    """[B or 1, 1, S, T]: which keys each query may see by causality, window and padding."""
+    offset = np.full(1, past) if valid is None or past else valid - s
+    place = offset[:, None] + np.arange(s)
+    keys = np.arange(t)
+    ok = np.ones((len(offset), s, t), bool)
+    if attr(node, "is_causal"):
+        ok &= keys <= place[..., None]
+    if attr(node, "left_window_size") >= 0:
+        ok &= keys >= place[..., None] - attr(node, "left_window_size")
+    if attr(node, "right_window_size") >= 0:
+        ok &= keys <= place[..., None] + attr(node, "right_window_size")
+    if valid is not None:
+        ok = ok & (keys < valid[:, None, None])
+    return ok[:, None]
+
+
+def _bias(mask: np.ndarray | None, allowed: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """What is added to the scores: 0 where allowed, -inf where not, plus a float mask."""
+    bias = np.where(allowed, dtype.type(0), dtype.type(-np.inf))
+    if mask is None:
+        return bias
+    if mask.dtype == bool:
+        mask = np.where(mask, dtype.type(0), dtype.type(-np.inf))
+    missing = allowed.shape[-1] - mask.shape[-1]
+    if missing > 0 and mask.shape[-1] != 1:
+        mask = np.pad(mask, [(0, 0)] * (mask.ndim - 1) + [(0, missing)], constant_values=-np.inf)
+    return bias + mask.astype(dtype)
+
+
+def guarded_softmax(x: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis; rows that are -inf throughout give zeros."""
+    top = x.max(axis=-1, keepdims=True, initial=-np.inf)
+    e = np.exp(x - np.where(np.isfinite(top), top, 0))
+    total = e.sum(axis=-1, keepdims=True)
+    return e / np.where(total == 0, 1, total)
+
+
+def _attention(node: Node, inputs: list[Any]) -> list[Any]:
+    """[y, present key, present value, scores at the stage that qk_matmul_output_mode names]."""
+    q, k, v, mask, past_key, past_value, valid = inputs
+    flat, kind = q.ndim == 3, q.dtype
+    q = heads(node, q, attr(node, "q_num_heads"))
+    k, v = (heads(node, x, attr(node, "kv_num_heads")) for x in (k, v))
+    past = 0 if past_key is None else past_key.shape[2]
+    if past_key is not None:
+        k, v = np.concatenate([past_key, k], 2), np.concatenate([past_value, v], 2)
+    (b, h, s, d), t = q.shape, k.shape[2]
+    root = math.sqrt(1 / math.sqrt(d) if attr(node, "scale") is None else attr(node, "scale"))
+    wide = np.promote_types(kind, np.float32)
+    share = h // k.shape[1]
+    keys, values = (np.repeat(x, share, 1).astype(wide, copy=False) for x in (k, v))
+    stages = [(q.astype(wide, copy=False) * wide.type(root)) @ (keys.swapaxes(2, 3) * wide.type(root))]
+    cap = attr(node, "softcap")
+    stages.append(cap * np.tanh(stages[0] / cap) if cap else stages[0])
+    stages.append(stages[1] + _bias(mask, _allowed(node, b, s, t, past, valid), wide))
+    precision = attr(node, "softmax_precision")
+    scores = stages[2] if precision is None else stages[2].astype(precision)
+    stages.append(guarded_softmax(scores).astype(wide, copy=False))
+    y = stages[3] @ values
+    y = y.transpose(0, 2, 1, 3).reshape(b, s, -1) if flat else y
+    return [y.astype(kind), k, v, stages[attr(node, "qk_matmul_output_mode")].astype(kind)]
+
+
+def _rotary(node: Node, inputs: list[Any]) -> list[Any]:
+    """Pairs of features turned by the angles of their position: the halves of each head, or every two neighbours."""
+    x, cos, sin, positions = inputs
+    y = x.transpose(0, 2, 1, 3) if x.ndim == 4 else x.reshape(*x.shape[:2], attr(node, "num_heads") or 1, -1)
+    turned = attr(node, "rotary_embedding_dim") or y.shape[-1]
+    if positions is not None:
+        cos, sin = cos[positions], sin[positions]
+    cos, sin = cos[:, :, None], sin[:, :, None]
+    if cos.shape[-1] != turned // 2 or sin.shape[-1] != turned // 2:
+        fail(node, f"caches must have {turned // 2} angles, found {cos.shape[-1]} and {sin.shape[-1]}")
+    part = y[..., :turned]
+    pairs = (part[..., 0::2], part[..., 1::2]) if attr(node, "interleaved") else np.split(part, 2, -1)
+    real = cos * pairs[0] - sin * pairs[1]
+    imaginary = sin * pairs[0] + cos * pairs[1]
+    if attr(node, "interleaved"):
+        part = np.stack([real, imaginary], -1).reshape(part.shape)
+    else:
+        part = np.concatenate([real, imaginary], -1)
+    y = np.concatenate([part, y[..., turned:]], -1)
+    return [(y.transpose(0, 2, 1, 3) if x.ndim == 4 else y.reshape(x.shape)).astype(x.dtype, copy=False)]
+
+
+def _infer_linear_attention(node: Node, types: Types) -> list[TensorType]:
+    q, k, v, past = types[:4]
+    for t, what in ((q, "query"), (k, "key"), (v, "value")):
+        need_rank(node, t, 3, 3, what)
+    hq, hkv = attr(node, "q_num_heads"), attr(node, "kv_num_heads")
+    if hkv < 1 or hq < 1 or hq % hkv:
+        fail(node, f"{hq} query heads do not share {hkv} key heads evenly")
+    b, t, _ = q.shape or (None, None, None)
+    _, _, _, dk = _head_dims(node, k, hkv)
+    _, _, _, dv = _head_dims(node, v, hkv)
+    state = TensorType(q.dtype if past is None else past.dtype, (b, hkv, dk, dv))
+    return [TensorType(q.dtype, (b, t, hq * dv if isinstance(dv, int) else None)), state]
+
+
+def _linear_attention(node: Node, inputs: list[Any]) -> list[Any]:
+    """The recurrence over time, one token after the other: [output, last state [B, H, Dk, Dv]]."""
+    query, key, value, past, decay, beta = inputs
+    hq, hkv = attr(node, "q_num_heads"), attr(node, "kv_num_heads")
+    rule = attr(node, "update_rule")
+    wide = np.promote_types(query.dtype, np.float32)
+    q, k, v = (heads(node, x.astype(wide), n) for x, n in ((query, hq), (key, hkv), (value, hkv)))
+    scale = attr(node, "scale") or 1 / math.sqrt(q.shape[-1])
+    state = np.zeros((*k.shape[:2], k.shape[3], v.shape[3]), wide) if past is None else past.astype(wide)
+    fade = np.exp(heads(node, decay.astype(wide), hkv)) if "gated" in rule else None
+    rate = np.broadcast_to(beta.astype(wide), (*beta.shape[:2], hkv)) if "delta" in rule else None
+    out = np.zeros((*q.shape[:3], v.shape[3]), wide)
+    for t in range(q.shape[2]):
+        if fade is not None:
+            state = fade[:, :, t, :, None] * state
+        add = v[:, :, t]
+        if rate is not None:
+            add = rate[:, t, :, None] * (add - np.einsum("bhkv,bhk->bhv", state, k[:, :, t]))
+        state = state + k[:, :, t, :, None] * add[:, :, None, :]
+        out[:, :, t] = scale * np.einsum("bhkv,bhk->bhv", np.repeat(state, hq // hkv, 1), q[:, :, t])
+    y = out.transpose(0, 2, 1, 3).reshape(*query.shape[:2], -1)
+    return [y.astype(query.dtype), state.astype(query.dtype if past is None else past.dtype)]
+
+
+def _infer_causal_conv(node: Node, types: Types) -> list[TensorType]:
+    x, w = types[0], types[1]
+    need_rank(node, x, 3, 3)
+    need_rank(node, w, 3, 3, "weight")
+    if attr(node, "activation") not in ("none", "silu", "swish"):
+        fail(node, f"activation must be none, silu or swish, found {attr(node, 'activation')}")
+    b, c, _ = x.shape or (None, None, None)
+    k = w.shape[2] if w.shape else None
+    return [*same_type(node, types), TensorType(x.dtype, (b, c, k - 1 if isinstance(k, int) else None))]
+
+
+def _causal_conv(node: Node, inputs: list[Any]) -> list[Any]:
+    """Depthwise convolution over the past: [y [B, C, T], the last k - 1 positions for the next call]."""
+    x, w, b, past = inputs
+    k, wide = w.shape[2], np.promote_types(x.dtype, np.float32)
+    before = np.zeros((*x.shape[:2], k - 1), x.dtype) if past is None else past
+    full = np.concatenate([before, x], 2)
+    y = sum(full[:, :, i : i + x.shape[2]].astype(wide) * w[:, 0, i, None] for i in range(k))
+    y = y if b is None else y + b[:, None]
+    y = y if attr(node, "activation") == "none" else y * sigmoid(y)
+    return [y.astype(x.dtype), full[:, :, full.shape[2] - (k - 1) :]]
+
+
+define(
+    "attention", _infer_attention, _attention, inputs=(3, 7),
+    attrs={
+        "is_causal": 0, "kv_num_heads": None, "left_window_size": -1, "q_num_heads": None,
+        "qk_matmul_output_mode": 0, "right_window_size": -1, "scale": None, "softcap": 0.0,
+        "softmax_precision": None,
+    },
+)  # fmt: skip
+define(
+    "rotary_embedding", same_type, _rotary, inputs=(3, 4),
+    attrs={"interleaved": 0, "num_heads": None, "rotary_embedding_dim": 0},
+)  # fmt: skip
+define(
+    "linear_attention", _infer_linear_attention, _linear_attention, inputs=(3, 6),
+    attrs={
+        "chunk_size": 64, "kv_num_heads": REQUIRED, "q_num_heads": REQUIRED, "scale": 0.0,
+        "update_rule": "gated_delta",
+    },
+)  # fmt: skip
+define("causal_conv_with_state", _infer_causal_conv, _causal_conv, inputs=(2, 4), attrs={"activation": "none"})

@@ -1,0 +1,177 @@
+"""Detection heads and the inverses of windows: non_max_suppression, max_roi_pool, max_unpool, col2im. Semantics: ONNX."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from .common import INT64, Types, fail, ints, need_rank
+from .registry import REQUIRED, attr, define
+from .window import reach, tap, window_attrs
+
+
+def _infer_nms(node: Node, types: Types) -> list[TensorType]:
+    need_rank(node, types[0], 3, 3, "boxes")
+    need_rank(node, types[1], 3, 3, "scores")
+    return [TensorType(INT64, (None, 3))]
+
+
+def _corners(boxes: np.ndarray, centred: int) -> np.ndarray:
+    """[N, 4] as (low, low, high, high)."""
+    if centred:
+        middle, half = boxes[:, [1, 0]], boxes[:, [3, 2]] / 2
+        return np.concatenate([middle - half, middle + half], 1)
+    a, b = boxes[:, :2], boxes[:, 2:]
+    return np.concatenate([np.minimum(a, b), np.maximum(a, b)], 1)
+
+
+def _overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Intersection over union of one box with others."""
+    inner = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
+    shared = np.maximum(inner, 0).prod(axis=1)
+    union = (box[2:] - box[:2]).prod() + (others[:, 2:] - others[:, :2]).prod(axis=1) - shared
+    return np.where(union > 0, shared / np.where(union > 0, union, 1), 0)
+
+
+def _kept(boxes: np.ndarray, scores: np.ndarray, most: int, overlap: float, least: float | None) -> list[int]:
+    """Boxes of one class by descending score, each without those it covers."""
+    order = np.argsort(-scores, kind="stable")
+    order = order if least is None else order[scores[order] > least]
+    kept: list[int] = []
+    while order.size and len(kept) < most:
+        best = int(order[0])
+        kept.append(best)
+        order = order[1:]
+        order = order[_overlap(boxes[best], boxes[order]) <= overlap]
+    return kept
+
+
+def _nms(node: Node, inputs: list[Any]) -> list[Any]:
+    """[selected, 3]: batch, class, box."""
+    boxes, scores, most, overlap, least = inputs
+    count = 0 if most is None else ints(most)[0]
+    share = 0.0 if overlap is None else float(np.reshape(overlap, -1)[0])
+    floor = None if least is None else float(np.reshape(least, -1)[0])
+    found = []
+    for b in range(len(boxes)):
+        corners = _corners(boxes[b], attr(node, "center_point_box"))
+        for c in range(scores.shape[1]):
+            found += [(b, c, i) for i in _kept(corners, scores[b, c], count, share, floor)]
+    return [np.array(found, np.int64).reshape(-1, 3)]
+
+
+def _infer_max_roi_pool(node: Node, types: Types) -> list[TensorType]:
+    x, rois = types
+    need_rank(node, x, 4, 4)
+    need_rank(node, rois, 2, 2, "rois")
+    count, channels = rois.shape[0] if rois.shape else None, x.shape[1] if x.shape else None
+    return [TensorType(x.dtype, (count, channels, *attr(node, "pooled_shape")))]
+
+
+def _max_roi_pool(node: Node, inputs: list[Any]) -> list[Any]:
+    """The greatest element of each bin of each region (batch, x1, y1, x2, y2); 0 for empty bins."""
+    x, rois = inputs
+    bins = attr(node, "pooled_shape")
+    y = np.zeros((len(rois), x.shape[1], *bins), x.dtype)
+    for i, roi in enumerate(rois):
+        x1, y1, x2, y2 = (int(math.floor(v * attr(node, "spatial_scale") + 0.5)) for v in roi[1:])
+        rows = _bins(y1, y2, bins[0], x.shape[2])
+        columns = _bins(x1, x2, bins[1], x.shape[3])
+        for r, (top, bottom) in enumerate(rows):
+            for c, (left, right) in enumerate(columns):
+                if bottom > top and right > left:
+                    y[i, :, r, c] = x[int(roi[0]), :, top:bottom, left:right].max(axis=(1, 2))
+    return [y]
+
+
+def _bins(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]:
+    step = max(last - first + 1, 1) / count
+    edges = ((math.floor(i * step) + first, math.ceil((i + 1) * step) + first) for i in range(count))
+    return [(min(max(a, 0), size), min(max(b, 0), size)) for a, b in edges]
+
+
+def _unpooled(node: Node, shape: Any) -> list[int | None]:
+    """The extents before pooling, from those after it."""
+    kernel = attr(node, "kernel_shape")
+    rank = len(kernel)
+    need_rank(node, TensorType(None, tuple(shape)), rank + 2, rank + 2)
+    a = window_attrs(node, rank, kernel)
+    out: list[int | None] = []
+    for i, n in enumerate(shape[2:]):
+        padding = a["pads"][i] + a["pads"][rank + i]
+        out.append((n - 1) * a["strides"][i] + kernel[i] - padding if isinstance(n, int) else None)
+    return [*shape[:2], *out]
+
+
+def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
+    x, target = types[0], node.const(2)
+    if types[2] is not None:
+        known = None if target is None else tuple(ints(target))
+        return [TensorType(x.dtype, known or (None if x.shape is None else (None,) * len(x.shape)))]
+    return [TensorType(x.dtype, None if x.shape is None else tuple(_unpooled(node, x.shape)))]
+
+
+def _max_unpool(node: Node, inputs: list[Any]) -> list[Any]:
+    """Zeros with x at the flat indices that max_pool gave; a given output shape may be larger than what was pooled."""
+    x, indices, target = inputs
+    shape: Any = _unpooled(node, x.shape)
+    y = np.zeros(math.prod(shape), x.dtype)
+    y[indices.reshape(-1)] = x.reshape(-1)
+    y = y.reshape(shape)
+    if target is None or ints(target) == shape:
+        return [y]
+    whole = np.zeros(ints(target), x.dtype)
+    whole[tuple(slice(0, n) for n in shape)] = y
+    return [whole]
+
+
+def _infer_col2im(node: Node, types: Types) -> list[TensorType]:
+    x, image, block = types[0], node.const(1), node.const(2)
+    need_rank(node, x, 3, 3)
+    if image is None or block is None:
+        return [TensorType(x.dtype, None)]
+    channels = x.shape[1] if x.shape else None
+    area = math.prod(ints(block))
+    if isinstance(channels, int) and (area < 1 or channels % area):
+        fail(node, f"{channels} rows do not divide into blocks of {area}")
+    depth = channels // area if isinstance(channels, int) else None
+    return [TensorType(x.dtype, (x.shape[0] if x.shape else None, depth, *ints(image)))]
+
+
+def _col2im(node: Node, inputs: list[Any]) -> list[Any]:
+    """Columns [N, C * block, L] added up where their blocks lie in the image [N, C, spatial...]."""
+    x, image, block = inputs
+    spatial, kernel = ints(image), ints(block)
+    rank = len(spatial)
+    a = window_attrs(node, rank, kernel)
+    begin, end = a["pads"][:rank], a["pads"][rank:]
+    spans = zip(spatial, kernel, a["strides"], a["dilations"], begin, end, strict=True)
+    out = [(n + b + e - ((k - 1) * d + 1)) // s + 1 for n, k, s, d, b, e in spans]
+    columns = x.reshape(x.shape[0], -1, *kernel, *out)
+    # Channels last while adding, since `tap` gives the slices of N and the spatial axes.
+    extents = [max(r, b + n) for r, b, n in zip(reach(out, kernel, a["strides"], a["dilations"]), begin, spatial,
+                                               strict=True)]  # fmt: skip
+    y = np.zeros((x.shape[0], *extents, columns.shape[1]), x.dtype)
+    for index in np.ndindex(*kernel):
+        y[tap(index, out, a["strides"], a["dilations"])] += np.moveaxis(
+            columns[(slice(None), slice(None), *index)], 1, -1
+        )
+    inside = tuple(slice(b, b + n) for b, n in zip(begin, spatial, strict=True))
+    return [np.moveaxis(y[(slice(None), *inside)], -1, 1)]
+
+
+define("non_max_suppression", _infer_nms, _nms, inputs=(2, 5), attrs={"center_point_box": 0})
+define(
+    "max_roi_pool", _infer_max_roi_pool, _max_roi_pool, inputs=(2, 2),
+    attrs={"pooled_shape": REQUIRED, "spatial_scale": 1.0},
+)  # fmt: skip
+define(
+    "max_unpool", _infer_max_unpool, _max_unpool, inputs=(2, 3),
+    attrs={"kernel_shape": REQUIRED, "pads": None, "strides": None},
+)  # fmt: skip
+define(
+    "col2im", _infer_col2im, _col2im, inputs=(3, 3), attrs={"dilations": None, "pads": None, "strides": None}
+)  # fmt: skip

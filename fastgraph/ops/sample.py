@@ -1,0 +1,218 @@
+"""Sampling at given places: grid_sample, affine_grid, deform_conv, roi_align. Channels first. Semantics: ONNX."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from .common import Types, fail, ints, need_rank, shown
+from .registry import attr, define
+from .resize import _cubic, converted
+from .window import output_size, window_attrs
+
+CUBIC = -0.75
+
+
+def reflected(x: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Coordinates folded back into [low, high] as often as it takes."""
+    span = high - low
+    if span <= 0:
+        return np.full_like(x, low)
+    t = np.mod(x - low, 2 * span)
+    return low + np.where(t > span, 2 * span - t, t)
+
+
+def sampled(x: np.ndarray, where: np.ndarray, mode: str, outside: str, corners: bool = True) -> np.ndarray:
+    """x [N, C, spatial...] at pixel coordinates `where` [N, P, spatial rank]: [N, C, P].
+
+    mode: nearest, linear or cubic; outside: zeros, border or reflection (at the centres of the corner pixels, or
+    at their outer edges).
+    """
+    n, _, *spatial = x.shape
+    taps = [_taps(where[..., i], size, mode, outside, corners) for i, size in enumerate(spatial)]
+    y: Any = 0
+    batch = np.arange(n)[:, None]
+    for choice in itertools.product(*(range(len(t)) for t in taps)):
+        index, weight = zip(*(t[c] for t, c in zip(taps, choice, strict=True)), strict=True)
+        picked = x[(batch, slice(None), *index)]
+        y = y + picked * np.prod(np.broadcast_arrays(*weight), axis=0)[..., None]
+    return np.moveaxis(np.asarray(y), 2, 1)
+
+
+def _taps(where: np.ndarray, size: int, mode: str, outside: str, corners: bool) -> list[tuple[Any, Any]]:
+    """(indices, weights) of each neighbour along one axis."""
+    if mode == "nearest":
+        places, weights = [np.rint(where)], [np.ones_like(where)]
+    else:
+        near = np.floor(where)
+        reach = range(-1, 3) if mode == "cubic" else range(2)
+        places = [near + i for i in reach]
+        weights = [_cubic(p - where, CUBIC) if mode == "cubic" else 1 - np.abs(p - where) for p in places]
+    found = []
+    for place, weight in zip(places, weights, strict=True):
+        if outside == "zeros":
+            weight = np.where((place < 0) | (place > size - 1), 0, weight)
+        elif outside == "reflection":
+            place = reflected(place, 0 if corners else -0.5, size - 1 if corners else size - 0.5)
+        found.append((np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64), weight))
+    return found
+
+
+def _infer_grid_sample(node: Node, types: Types) -> list[TensorType]:
+    x, grid = types
+    need_rank(node, x, 3)
+    if attr(node, "mode") not in ("nearest", "linear", "cubic"):
+        fail(node, f"mode must be nearest, linear or cubic, found {attr(node, 'mode')}")
+    if attr(node, "padding_mode") not in ("zeros", "border", "reflection"):
+        fail(node, f"padding_mode must be zeros, border or reflection, found {attr(node, 'padding_mode')}")
+    if x.shape is None or grid.shape is None:
+        return [TensorType(x.dtype, None)]
+    if len(grid.shape) != len(x.shape):
+        fail(node, f"grid {shown(grid.shape)} must have the rank of the input {shown(x.shape)}")
+    return [TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1]))]
+
+
+def _grid_sample(node: Node, inputs: list[Any]) -> list[Any]:
+    x, grid = inputs
+    sizes = np.array(x.shape[2:], np.float64)
+    unit = grid.reshape(grid.shape[0], -1, grid.shape[-1])[..., ::-1].astype(np.float64)
+    corners = bool(attr(node, "align_corners"))
+    where = (unit + 1) / 2 * (sizes - 1) if corners else ((unit + 1) * sizes - 1) / 2
+    y = sampled(x, where, attr(node, "mode"), attr(node, "padding_mode"), corners)
+    return [converted(y.reshape(*x.shape[:2], *grid.shape[1:-1]), x.dtype)]
+
+
+def _infer_affine_grid(node: Node, types: Types) -> list[TensorType]:
+    theta, size = types[0], node.const(1)
+    need_rank(node, theta, 3, 3, "theta")
+    if size is None:
+        return [TensorType(theta.dtype, None)]
+    shape = ints(size)
+    if len(shape) not in (4, 5):
+        fail(node, f"size must have 4 or 5 numbers, found {shape}")
+    return [TensorType(theta.dtype, (shape[0], *shape[2:], len(shape) - 2))]
+
+
+def _affine_grid(node: Node, inputs: list[Any]) -> list[Any]:
+    """theta applied to the places of an output of the given size, in units of -1 .. 1: [N, spatial..., rank]."""
+    theta, size = inputs
+    n, _, *spatial = ints(size)
+
+    def axis(count: int) -> np.ndarray:
+        if attr(node, "align_corners"):
+            return np.linspace(-1, 1, count) if count > 1 else np.zeros(1)
+        return (np.arange(count) * 2 + 1) / count - 1
+
+    places = np.meshgrid(*(axis(s) for s in spatial), indexing="ij")
+    homogeneous = np.stack([*(p.ravel() for p in reversed(places)), np.ones(math.prod(spatial))], -1)
+    y = homogeneous.astype(theta.dtype) @ theta.swapaxes(1, 2)
+    return [y.reshape(n, *spatial, len(spatial)).astype(theta.dtype, copy=False)]
+
+
+def _deform_window(node: Node, x: Any, w: Any) -> tuple[tuple[int | None, ...], dict[str, Any]]:
+    rank = len(w) - 2
+    a = window_attrs(node, rank, w[2:])
+    begin, end = a["pads"][:rank], a["pads"][rank:]
+    return output_size(x[2:], w[2:], a["strides"], a["dilations"], begin, end), a
+
+
+def _infer_deform_conv(node: Node, types: Types) -> list[TensorType]:
+    x, w = types[0], types[1]
+    need_rank(node, x, 3)
+    need_rank(node, w, 3, what="weight")
+    if x.shape is None or w.shape is None:
+        return [TensorType(x.dtype, None)]
+    if len(x.shape) != len(w.shape):
+        fail(node, f"input {shown(x.shape)} and weight {shown(w.shape)} must have the same rank")
+    return [TensorType(x.dtype, (x.shape[0], w.shape[0], *_deform_window(node, x.shape, w.shape)[0]))]
+
+
+def _deform_conv(node: Node, inputs: list[Any]) -> list[Any]:
+    """Convolution whose every tap is read, by linear sampling, at its own offset and weighted by the mask."""
+    x, w, offset, b, mask = inputs
+    out, a = _deform_window(node, x.shape, w.shape)
+    kernel, rank, n = w.shape[2:], w.ndim - 2, x.shape[0]
+    groups, parts, taps = attr(node, "groups"), attr(node, "offset_group"), math.prod(kernel)
+    points = math.prod(out)  # type: ignore[arg-type]
+    offset = offset.reshape(n, parts, taps, rank, points)
+    factor = np.ones((n, parts, taps, points), x.dtype) if mask is None else mask.reshape(n, parts, taps, points)
+    starts = np.stack(np.meshgrid(*(np.arange(m) * s for m, s in zip(out, a["strides"], strict=True)),
+                                  indexing="ij"), -1).reshape(points, rank)  # fmt: skip
+    y = np.zeros((n, groups, w.shape[0] // groups, points), np.promote_types(x.dtype, np.float32))
+    weights = w.reshape(groups, -1, w.shape[1], taps)
+    share = x.shape[1] // parts
+    for tap, index in enumerate(np.ndindex(*kernel)):
+        base = starts + np.array(index) * a["dilations"] - a["pads"][:rank]
+        columns = [
+            sampled(x[:, p * share : (p + 1) * share], base + offset[:, p, tap].swapaxes(1, 2), "linear", "zeros")
+            * factor[:, p, tap, None]
+            for p in range(parts)
+        ]
+        column = np.concatenate(columns, 1).reshape(n, groups, -1, points)
+        y += np.einsum("ngcp,goc->ngop", column, weights[..., tap])
+    y = y.reshape(n, w.shape[0], *out)  # type: ignore[misc]
+    y = y if b is None else y + b.reshape(-1, *(1,) * rank)
+    return [y.astype(x.dtype)]
+
+
+def _infer_roi_align(node: Node, types: Types) -> list[TensorType]:
+    x, rois = types[0], types[1]
+    need_rank(node, x, 4, 4)
+    need_rank(node, rois, 2, 2, "rois")
+    size = (attr(node, "output_height"), attr(node, "output_width"))
+    count, channels = rois.shape[0] if rois.shape else None, x.shape[1] if x.shape else None
+    return [TensorType(x.dtype, (count, channels, *size))]
+
+
+def _roi_axis(start: float, extent: float, bins: int, samples: int, size: int) -> tuple[np.ndarray, ...]:
+    """(lower index, upper index, lower weight, upper weight) of all sample places along one axis of a region."""
+    where = start + (np.arange(bins * samples) + 0.5) * (extent / bins / samples)
+    valid = (where >= -1) & (where <= size)
+    where = np.clip(where, 0, size - 1)
+    low = np.minimum(where.astype(np.int64), size - 1)
+    fraction = where - low
+    return low, np.minimum(low + 1, size - 1), (1 - fraction) * valid, fraction * valid
+
+
+def _roi_align(node: Node, inputs: list[Any]) -> list[Any]:
+    x, rois, batch = inputs
+    bins, scale = (attr(node, "output_height"), attr(node, "output_width")), attr(node, "spatial_scale")
+    half = attr(node, "coordinate_transformation_mode") == "half_pixel"
+    y = np.zeros((len(rois), x.shape[1], *bins), x.dtype)
+    for i, (image, roi) in enumerate(zip(batch, rois, strict=True)):
+        x1, y1, x2, y2 = roi.astype(np.float64) * scale - (0.5 if half else 0)
+        extents = [y2 - y1, x2 - x1] if half else [max(y2 - y1, 1.0), max(x2 - x1, 1.0)]
+        ratio = attr(node, "sampling_ratio")
+        samples = [ratio or max(math.ceil(e / n), 1) for e, n in zip(extents, bins, strict=True)]
+        rows, columns = (_roi_axis(*v) for v in zip((y1, x1), extents, bins, samples, x.shape[2:], strict=True))
+        corners = [
+            x[image][:, rows[r][:, None], columns[c]] * (rows[r + 2][:, None] * columns[c + 2])
+            for r in (0, 1)
+            for c in (0, 1)
+        ]
+        total = sum(corners) if attr(node, "mode") == "avg" else np.maximum.reduce(corners)
+        cells = np.asarray(total).reshape(-1, bins[0], samples[0], bins[1], samples[1])
+        y[i] = cells.mean(axis=(2, 4)) if attr(node, "mode") == "avg" else cells.max(axis=(2, 4))
+    return [y]
+
+
+define(
+    "grid_sample", _infer_grid_sample, _grid_sample, inputs=(2, 2),
+    attrs={"align_corners": 0, "mode": "linear", "padding_mode": "zeros"},
+)  # fmt: skip
+define("affine_grid", _infer_affine_grid, _affine_grid, inputs=(2, 2), attrs={"align_corners": 0})
+define(
+    "deform_conv", _infer_deform_conv, _deform_conv, inputs=(3, 5),
+    attrs={"groups": 1, "offset_group": 1, "strides": None, "dilations": None, "pads": None},
+)  # fmt: skip
+define(
+    "roi_align", _infer_roi_align, _roi_align, inputs=(3, 3),
+    attrs={
+        "coordinate_transformation_mode": "half_pixel", "mode": "avg", "output_height": 1, "output_width": 1,
+        "sampling_ratio": 0, "spatial_scale": 1.0,
+    },
+)  # fmt: skip

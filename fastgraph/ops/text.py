@@ -1,0 +1,129 @@
+"""Operators on strings (object arrays of str). Semantics: ONNX."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from .common import BOOL, FLOAT32, INT64, STRING, Types, broadcast, fail, need_rank
+from .registry import REQUIRED, attr, define
+
+
+def _strings(node: Node, items: list[Any], shape: Any) -> np.ndarray:
+    out = np.empty(len(items), object)
+    out[:] = items
+    return out.reshape(shape)
+
+
+def _infer_concat(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(STRING, broadcast(node, [t.shape for t in types]))]
+
+
+def _concat(node: Node, inputs: list[Any]) -> list[Any]:
+    a, b = np.broadcast_arrays(*(np.asarray(v, object) for v in inputs))
+    return [_strings(node, [str(x) + str(y) for x, y in zip(a.flat, b.flat, strict=True)], a.shape)]
+
+
+def _infer_split(node: Node, types: Types) -> list[TensorType]:
+    shape = types[0].shape
+    return [TensorType(STRING, None if shape is None else (*shape, None)), TensorType(INT64, shape)]
+
+
+def _split(node: Node, inputs: list[Any]) -> list[Any]:
+    """[parts, filled up with "", along a new last axis; number of parts]."""
+    x = np.asarray(inputs[0], object)
+    most = attr(node, "maxsplit")
+    parts = [str(s).split(attr(node, "delimiter") or None, -1 if most is None else most) for s in x.flat]
+    width = max(map(len, parts), default=0)
+    items = [item for p in parts for item in p + [""] * (width - len(p))]
+    counts = np.array([len(p) for p in parts], np.int64).reshape(x.shape)
+    return [_strings(node, items, (*x.shape, width)), counts]
+
+
+def _infer_match(node: Node, types: Types) -> list[TensorType]:
+    try:
+        re.compile(attr(node, "pattern") or "")
+    except re.error as error:
+        fail(node, f"pattern {attr(node, 'pattern')!r} is not a regular expression: {error}")
+    return [TensorType(BOOL, types[0].shape)]
+
+
+def _match(node: Node, inputs: list[Any]) -> list[Any]:
+    pattern, x = re.compile(attr(node, "pattern") or ""), np.asarray(inputs[0], object)
+    return [np.array([pattern.fullmatch(str(s)) is not None for s in x.flat], bool).reshape(x.shape)]
+
+
+def _infer_normalize(node: Node, types: Types) -> list[TensorType]:
+    need_rank(node, types[0], 1, 2)
+    shape = types[0].shape
+    keeps = not attr(node, "stopwords")
+    return [TensorType(STRING, shape if shape is None or keeps else (*shape[:-1], None))]
+
+
+def _normalize(node: Node, inputs: list[Any]) -> list[Any]:
+    """Strings without the stop words, in upper or lower case; one "" when none is left."""
+    x = np.asarray(inputs[0], object)
+    exact = attr(node, "is_case_sensitive")
+    stop = {w if exact else w.lower() for w in attr(node, "stopwords") or ()}
+    kept = [str(s) for s in x.flat if (str(s) if exact else str(s).lower()) not in stop]
+    change = {"LOWER": str.lower, "UPPER": str.upper}.get(attr(node, "case_change_action"), str)
+    items = [change(s) for s in kept] or [""]
+    return [_strings(node, items, (*x.shape[:-1], len(items)))]
+
+
+def _infer_tf_idf(node: Node, types: Types) -> list[TensorType]:
+    need_rank(node, types[0], 1, 2)
+    shape = types[0].shape
+    width = max(attr(node, "ngram_indexes"), default=-1) + 1
+    return [TensorType(FLOAT32, None if shape is None else (*shape[:-1], width))]
+
+
+def _grams(node: Node) -> dict[tuple[Any, ...], int]:
+    """n-gram -> its number in the pool."""
+    pool = attr(node, "pool_strings") or attr(node, "pool_int64s") or ()
+    starts = [*attr(node, "ngram_counts"), len(pool)]
+    found: dict[tuple[Any, ...], int] = {}
+    for size, (start, end) in enumerate(zip(starts[:-1], starts[1:], strict=True), 1):
+        for at in range(start, end, size):
+            found[tuple(pool[at : at + size])] = len(found)
+    return found
+
+
+def _tf_idf(node: Node, inputs: list[Any]) -> list[Any]:
+    """Counts of the pool's n-grams per row, whose words may lie up to max_skip_count + 1 apart, equally spaced."""
+    x = inputs[0]
+    grams, places = _grams(node), attr(node, "ngram_indexes")
+    counts = np.zeros((x.size // max(x.shape[-1], 1) if x.ndim == 2 else 1, max(places) + 1), np.float32)
+    for row, words in enumerate(x.reshape(len(counts), -1).tolist()):
+        for size in range(attr(node, "min_gram_length"), attr(node, "max_gram_length") + 1):
+            for step in range(1, 2 if size == 1 else attr(node, "max_skip_count") + 2):
+                for at in range(len(words) - (size - 1) * step):
+                    gram = grams.get(tuple(words[at : at + (size - 1) * step + 1 : step]))
+                    if gram is not None:
+                        counts[row, places[gram]] += 1
+    weights = np.ones(counts.shape[1], np.float32)
+    if attr(node, "weights"):
+        weights[list(places)] = attr(node, "weights")
+    if attr(node, "mode") != "TF":
+        counts = (counts > 0 if attr(node, "mode") == "IDF" else counts) * weights
+    return [counts.astype(np.float32).reshape(*x.shape[:-1], -1)]
+
+
+define("string_concat", _infer_concat, _concat, inputs=(2, 2))
+define("string_split", _infer_split, _split, inputs=(1, 1), attrs={"delimiter": None, "maxsplit": None})
+define("regex_full_match", _infer_match, _match, inputs=(1, 1), attrs={"pattern": None})
+define(
+    "string_normalizer", _infer_normalize, _normalize, inputs=(1, 1),
+    attrs={"case_change_action": "NONE", "is_case_sensitive": 0, "locale": None, "stopwords": None},
+)  # fmt: skip
+define(
+    "tf_idf_vectorizer", _infer_tf_idf, _tf_idf, inputs=(1, 1),
+    attrs={
+        "max_gram_length": REQUIRED, "max_skip_count": REQUIRED, "min_gram_length": REQUIRED, "mode": REQUIRED,
+        "ngram_counts": REQUIRED, "ngram_indexes": REQUIRED, "pool_int64s": None, "pool_strings": None,
+        "weights": None,
+    },
+)  # fmt: skip
