@@ -278,11 +278,12 @@ def test_interrupted_waits_go_on_waiting() -> None:
     runner.run()
     workers = [t for t in threading.enumerate() if t.name == "fastgraph"]
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    ring.start()
     try:
         for worker in workers:
             signal.pthread_kill(worker.ident or 0, signal.SIGUSR1)
-        time.sleep(0.01)
-        ring.start()
+        time.sleep(0.05)
+        assert (ring.buffers[1] == -1).all(), "a worker ran without a job"
         runner.run()
     finally:
         signal.signal(signal.SIGUSR1, before)
