@@ -91,9 +91,11 @@ def _columns(tier: Tier, log: bool) -> Any:
     def columns(b: Any, y: Any, x: Any, n: Any, y_axis: Any, x_axis: Any, left: Any, right: Any) -> None:
         v = Vector(b, tier)
         x, y = v.pointer(x), v.pointer(y)
-        with loop(b, left, right, v.lanes) as column:
-            mask = v.mask(b.sub(right, column))
-            _column(v, v.at(y, column), v.at(x, column), n, y_axis, x_axis, mask, log)
+
+        def column(w: Vector, i: Any, mask: Any) -> None:
+            _column(w, w.at(y, i), w.at(x, i), n, y_axis, x_axis, mask, log)
+
+        each(v, left, right, column, unroll=1)
 
     return columns
 

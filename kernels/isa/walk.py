@@ -16,10 +16,15 @@ UNROLL = 4
 Combine = Callable[[Vector, Any, Any], Any]
 
 
-def each(v: Vector, left: Any, right: Any, body: Callable[[Vector, Any, Any], None]) -> None:
-    """`body(w, i, mask)` for the elements from i on that w spans, until `right`; mask is None for a whole block."""
-    # LLVM splits an instruction on a block into one per register: so the chains of its vectors are interleaved.
-    block = Vector(v.b, v.tier, UNROLL * v.lanes)
+def each(
+    v: Vector, left: Any, right: Any, body: Callable[[Vector, Any, Any], None], unroll: int = UNROLL
+) -> None:
+    """`body(w, i, mask)` for the elements from i on that w spans, until `right`; mask is None for a whole block.
+
+    A block is `unroll` vectors (a power of two).
+    """
+    # LLVM splits an instruction on a block into one per register: so the vectors' chains are interleaved.
+    block = Vector(v.b, v.tier, unroll * v.lanes)
     main = v.b.add(left, whole(v.b, v.b.sub(right, left), block.lanes))
     with loop(v.b, left, main, block.lanes) as i:
         body(block, i, None)
