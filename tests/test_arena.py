@@ -166,6 +166,6 @@ def test_drawing() -> None:
 @pytest.mark.parametrize("name", "ABCDEF")
 def test_planner_instance(name: str) -> None:
     buffers = read_instance(name)
-    result = plan(buffers, target=CAPACITY * 1.05 / lower_bound(buffers), rounds=400, seconds=60)
+    result = plan(buffers, target=1.05 * CAPACITY / lower_bound(buffers), rounds=2000, seconds=120)
     verify(buffers, result.offsets, result.size)
     assert result.size <= 1.05 * CAPACITY

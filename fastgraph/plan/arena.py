@@ -190,9 +190,10 @@ class _Best:
             self.offsets, self.top, self.heuristic = offsets, top, heuristic
 
     def ceiling(self, fraction: float) -> int:
-        """Return a smaller arena to try: 0 is the bound, 1 just below the best so far."""
+        """Return a size to try: at 0 the bound; up to 1, just below the best, but never less than the goal."""
         bound, unit = self.problem.bound, self.problem.unit
-        return bound + int((self.top - unit - bound) * fraction) // unit * unit
+        between = bound + int((self.top - unit - bound) * fraction) // unit * unit
+        return max(between, self.goal // unit * unit) if fraction else bound
 
 
 def _greedy(best: _Best) -> None:
