@@ -29,7 +29,18 @@ f32, `right` zeros. rs, gs: from pixel to pixel and from output row to output ro
 PACK_ARGS = ("b", "ldb", "packed", "n", "k", "batch", "b_stride")
 """b [batch, k, n], or [batch, n, k] when transposed, in rows of ldb f32; packed: [batch, panels, 1 + k, nv * lanes]."""
 
+FOLD_ARGS = (
+    "t", "y", "ldy", "bias", "scratch", "scratch_bytes", "images", "sets", "n", "d", "h", "w", "out_d", "out_h",
+    "out_w", "k_d", "k_h", "k_w", "stride_z", "stride_y", "stride_x", "dilation_z", "dilation_y", "dilation_x",
+    "pad_z", "pad_y", "pad_x",
+)
+"""t [sets, images, d, h, w, taps, n] (dot's products), bias [sets * n], y [images, out..., sets * n] in rows of ldy.
+
+scratch: scratch_bytes for each thread, 4 * out_w * n or more. Sizes and strides in elements, pads those before.
+"""
+
 ROWS = (
+    Row("fold", "conv_transpose", "make_fold", ("chain", "extras"), FOLD_ARGS),
     Row("pack_b", "pack_kernel", "make_pack", ("nv", "transposed"), PACK_ARGS),
     Row("conv", "conv", "make_conv", ("groups", "rows", "nv", "tail", "ragged", "chain", "extras"), CONV_ARGS),
     Row("dot", "dot", "make_dot", ("mr", "nv", "tail", "ragged", "chain", "extras"), DOT_ARGS),

@@ -59,7 +59,9 @@ def make_tile(tier: Tier, whole: Shape, rest: Shape, nv: int, segmented: bool, r
 
             def operands(r: Any, n: int) -> list[Any]:
                 slots = range(first_extra, first_extra + 3 * len(extras), 3)
-                return [_extra(v, kind, args, slot, image, b.add(row, r), column, n, limit)
+                at = b.add(column, I64(n * tier.lanes))
+                mask = _masks(v, n + 1, limit)[n]
+                return [load_extra(v, kind, args, slot, image, b.add(row, r), at, mask)
                         for kind, slot in zip(extras, slots, strict=True)]
 
             _finish(v, chain, mr, nv, sums, c, ldc, limit, operands)
@@ -158,9 +160,11 @@ def _masks(v: Vector, nv: int, columns: Any) -> list[Any]:
     return [v.mask(v.b.sub(columns, I64(n * v.lanes))) for n in range(nv)]
 
 
-def _extra(v: Vector, kind: str, args: Any, slot: int, image: Any, row: Any, column: Any, n: int,
-           columns: Any) -> Any:
-    """Vector n of an extra operand at (image, row, column)."""
+def load_extra(v: Vector, kind: str, args: Any, slot: int, image: Any, row: Any, column: Any, mask: Any) -> Any:
+    """The vector of an extra operand at (image, row, column); its record starts at args[slot].
+
+    kind: "full" has rows, "channel" and "image" are the same for all rows, "scalar" is one f32.
+    """
     b = v.b
     record = b.inttoptr(args, I64.as_pointer())
     address, per_image, per_row = (b.load(b.gep(record, [I64(slot + i)])) for i in range(3))
@@ -170,7 +174,7 @@ def _extra(v: Vector, kind: str, args: Any, slot: int, image: Any, row: Any, col
     index = b.add(b.mul(image, per_image), column)
     if kind == "full":
         index = b.add(index, b.mul(row, per_row))
-    return v.load(v.at(v.at(start, index), n * v.lanes), _masks(v, n + 1, columns)[n])
+    return v.load(v.at(start, index), mask)
 
 
 def _f32(b: Any, start: Any, offset: Any) -> Any:
