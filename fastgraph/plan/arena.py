@@ -190,7 +190,7 @@ class _Best:
             self.offsets, self.top, self.heuristic = offsets, top, heuristic
 
     def ceiling(self, fraction: float) -> int:
-        """Return a size to try: at 0 the bound; up to 1, just below the best, but never less than the goal."""
+        """Return a size to try: at 0 the bound, at 1 just below the best; else no less than the goal."""
         bound, unit = self.problem.bound, self.problem.unit
         between = bound + int((self.top - unit - bound) * fraction) // unit * unit
         return max(between, self.goal // unit * unit) if fraction else bound
