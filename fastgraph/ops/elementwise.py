@@ -25,7 +25,7 @@ UNARY: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt, "reciprocal": _reciprocal, "exp": np.exp, "log": np.log, "erf": lambda x: _erf(x),
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "not": np.logical_not, "bitwise_not": np.invert, "identity": lambda x: x,
+    "not": np.logical_not, "bitwise_not": np.invert,
 }  # fmt: skip
 
 
@@ -34,8 +34,6 @@ def unary(function: Callable[..., Any]) -> Callable[[Node, list[Any]], list[Any]
 
     def reference(node: Node, inputs: list[Any]) -> list[Any]:
         x = inputs[0]
-        if not isinstance(x, np.ndarray):
-            return [x]
         with np.errstate(all="ignore"):
             return [np.asarray(function(x)).astype(x.dtype, copy=False)]
 
@@ -60,7 +58,7 @@ def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _mod(node: Node, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.fmod(x, y) if attr(node, "fmod") or x.dtype.kind == "f" else np.mod(x, y)
+    return np.fmod(x, y) if attr(node, "fmod") else np.mod(x, y)
 
 
 def _shift(node: Node, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -162,6 +160,7 @@ for _name, _function in COMPARE.items():
     define(_name, infer_compare, binary(_function), inputs=(2, 2))
 for _name, _function in VARIADIC.items():
     define(_name, infer_broadcast, _variadic(_function), inputs=(1, None))
+define("identity", same_type, lambda node, inputs: [inputs[0]], inputs=(1, 1))
 define("mean", infer_broadcast, _mean, inputs=(1, None))
 define("pow", _infer_first_dtype, binary(power), inputs=(2, 2))
 define("mod", infer_broadcast, binary(_mod, takes_node=True), inputs=(2, 2), attrs={"fmod": 0})

@@ -124,7 +124,8 @@ def _filled(node: Node, items: list[Any], inputs: tuple[int, int | None]) -> lis
 def _per_output(node: Node, results: list[Any]) -> list[Any]:
     if len(results) < len(node.outputs):
         raise ModelError(f"{node.op}: gives {len(results)} outputs, but the node names {len(node.outputs)}")
-    return list(results[: len(node.outputs)])
+    # NumPy turns arrays of rank 0 into scalars on the way; references see and give arrays only.
+    return [np.asarray(r) if isinstance(r, np.generic) else r for r in results[: len(node.outputs)]]
 
 
 def _check_size(node: Node, result: TensorType) -> None:
