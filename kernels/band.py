@@ -1,4 +1,4 @@
-"""Copies into a convolution's scratch: whole vectors, in ascending order, so that each may run into the next."""
+"""Copies into a convolution's scratch: whole vectors in ascending order, each may run into the next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tile import repeat
 
 
 def make_copy(tier: Tier) -> Any:
-    """An intrinsic copy(to, source, count) of count f32, rounded up to whole vectors on both sides; to + 4 * count."""
+    """An intrinsic copy(to, source, count) -> to + 4 * count: f32s, rounded up to whole vectors."""
     return _filler(tier, True)
 
 

@@ -1,7 +1,7 @@
 """conv: convolution over a channels-last map, 1 to 3 spatial dimensions, as dot over a band of rows.
 
-A band is the input that some output rows need, copied once into scratch with its zero padding. There a pixel's taps
-lie at fixed distances, so the micro-kernel reads them in place: nothing is expanded per tap.
+A band is the input that some output rows need, copied once into scratch with its zero padding. There a
+pixel's taps lie at fixed distances, so the micro-kernel reads them in place: nothing is expanded per tap.
 """
 
 from __future__ import annotations
@@ -15,13 +15,22 @@ from .rows_dot import CONV_ARGS
 from .tile import Shape, make_fields, make_tile
 
 
-def make_conv(tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, chain: Chain = (),
-              extras: Sequence[str] = ()) -> Callable[..., None]:
+def make_conv(
+    tier: Tier,
+    groups: int,
+    rows: int,
+    nv: int,
+    tail: Shape,
+    ragged: bool,
+    chain: Chain = (),
+    extras: Sequence[str] = (),
+) -> Callable[..., None]:
     """The kernel for tiles of `groups` output rows x `rows` pixels x nv vectors.
 
-    Either groups is 1 and `tail` (1, out_w % rows), or rows is out_w and `tail` (out_h % groups, rows); (0, 0) when
-    nothing is left over. Its record is `rows_dot.CONV_ARGS`, then (address, stride per image, stride per pixel) for
-    each extra; an extra's columns run over all channels of the output, its rows over the pixels of an image.
+    Either groups is 1 and `tail` (1, out_w % rows), or rows is out_w and `tail` (out_h % groups, rows);
+    (0, 0) when nothing is left over. Its record is `rows_dot.CONV_ARGS`, then (address, stride per
+    image, stride per pixel) for each extra; an extra's columns run over all channels of the output, its
+    rows over the pixels of an image.
     """
     fields = make_fields(len(CONV_ARGS))
     tile = make_tile(tier, (groups, rows), tail, nv, True, ragged, chain, extras, len(CONV_ARGS))
@@ -29,9 +38,55 @@ def make_conv(tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: 
     width = nv * tier.lanes
 
     def conv(args: int, thread: int, threads: int) -> None:
-        (x, w, y, table, scratch, scratch_bytes, images, sets, out_d, out_h, out_w, n, n0, n_set, k, ldy, x_image,
-         x_set, x_z, x_y, x_first, d, h, k_d, stride_z, dilation_z, pad_z, stride_y, pad_y, band, reach, step_y, move_y, left, pixels, run,
-         x_step, pixel_step, right, band_z, band_y, rs, gs, segments, length, direct, by_columns) = fields(args)
+        (
+            x,
+            w,
+            y,
+            table,
+            scratch,
+            scratch_bytes,
+            images,
+            sets,
+            out_d,
+            out_h,
+            out_w,
+            n,
+            n0,
+            n_set,
+            k,
+            ldy,
+            x_image,
+            x_set,
+            x_z,
+            x_y,
+            x_first,
+            d,
+            h,
+            k_d,
+            stride_z,
+            dilation_z,
+            pad_z,
+            stride_y,
+            pad_y,
+            band,
+            reach,
+            step_y,
+            move_y,
+            left,
+            pixels,
+            run,
+            x_step,
+            pixel_step,
+            right,
+            band_z,
+            band_y,
+            rs,
+            gs,
+            segments,
+            length,
+            direct,
+            by_columns,
+        ) = fields(args)
         scratch += thread * scratch_bytes
         bands = (out_h + band - 1) // band
         panels = (n + width - 1) // width
@@ -76,8 +131,23 @@ def make_conv(tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: 
                 for i in range(0, count, groups):
                     for j in range(0, out_w, rows):
                         pixel = pixel0 + i * out_w + j
-                        tile(i + groups > count or j + rows > out_w, args, a + i * gs + j * rs, rs, gs, table,
-                             segments, length, panel, step, y + ((row0 + pixel) * ldy + column) * 4, ldy * 4,
-                             n - p * width, image, pixel, column)
+                        tile(
+                            i + groups > count or j + rows > out_w,
+                            args,
+                            a + i * gs + j * rs,
+                            rs,
+                            gs,
+                            table,
+                            segments,
+                            length,
+                            panel,
+                            step,
+                            y + ((row0 + pixel) * ldy + column) * 4,
+                            ldy * 4,
+                            n - p * width,
+                            image,
+                            pixel,
+                            column,
+                        )
 
     return conv

@@ -1,7 +1,8 @@
 """fold: the second half of a transposed convolution, which sums the products of dot where they overlap.
 
-Transposed convolution is dot (every input pixel times every tap's weights) and then fold: y[i * stride + k * dilation
-- pad] += products[i, k]. A row of y is summed in scratch, tap by tap in one fixed order, and stored with its chain.
+Transposed convolution is dot (every input pixel times every tap's weights) and then fold: y[i * stride + k
+* dilation - pad] += products[i, k]. A row of y is summed in scratch, tap by tap in one fixed order, and
+stored with its chain.
 """
 
 from __future__ import annotations
@@ -17,14 +18,41 @@ from .tile import load_extra, make_fields, repeat
 
 
 def make_fold(tier: Tier, chain: Chain = (), extras: Sequence[str] = ()) -> Callable[..., None]:
-    """The kernel; its record is `rows_dot.FOLD_ARGS`, then (address, stride per image, stride per pixel) per extra."""
+    """The kernel; record: `rows_dot.FOLD_ARGS`, then (address, stride per image, per pixel) per extra."""
     fields = make_fields(len(FOLD_ARGS))
     fill, add = _fill(tier), _add(tier)
     finish = _finish(tier, chain, extras)
 
     def fold(args: int, thread: int, threads: int) -> None:
-        (t, y, ldy, bias, scratch, scratch_bytes, images, sets, n, d, h, w, out_d, out_h, out_w, k_d, k_h, k_w,
-         stride_z, stride_y, stride_x, dil_z, dil_y, dil_x, pad_z, pad_y, pad_x) = fields(args)
+        (
+            t,
+            y,
+            ldy,
+            bias,
+            scratch,
+            scratch_bytes,
+            images,
+            sets,
+            n,
+            d,
+            h,
+            w,
+            out_d,
+            out_h,
+            out_w,
+            k_d,
+            k_h,
+            k_w,
+            stride_z,
+            stride_y,
+            stride_x,
+            dil_z,
+            dil_y,
+            dil_x,
+            pad_z,
+            pad_y,
+            pad_x,
+        ) = fields(args)
         row = scratch + thread * scratch_bytes
         pixel = n * 4
         step = k_d * k_h * k_w * pixel
@@ -56,8 +84,14 @@ def make_fold(tier: Tier, chain: Chain = (), extras: Sequence[str] = ()) -> Call
                         end = end if end < w else w
                         if ix < end:
                             tap = (kz * k_h + ky) * k_w + kx
-                            add(row + (first + ix * stride_x) * pixel, stride_x * pixel,
-                                products + ((iz * h + iy) * w + ix) * step + tap * pixel, step, n, end - ix)
+                            add(
+                                row + (first + ix * stride_x) * pixel,
+                                stride_x * pixel,
+                                products + ((iz * h + iy) * w + ix) * step + tap * pixel,
+                                step,
+                                n,
+                                end - ix,
+                            )
             first_pixel = (oz * out_h + oy) * out_w
             to = y + ((image * out_d * out_h * out_w + first_pixel) * ldy + group * n) * 4
             finish(args, row, to, ldy * 4, n, out_w, image, first_pixel, group * n)
@@ -83,6 +117,7 @@ def _each_vector(v: Vector, n: Any, body: Callable[[Any, Any], None]) -> None:
 
 def _fill(tier: Tier) -> Any:
     """fill(row, bias, n, pixels): the bias at every pixel."""
+
     @emits
     def fill(b: Any, row: Any, bias: Any, n: Any, pixels: Any) -> None:
         v = Vector(b, tier)
@@ -100,6 +135,7 @@ def _fill(tier: Tier) -> Any:
 
 def _add(tier: Tier) -> Any:
     """add(to, to_step, source, source_step, n, count): count runs of n f32 added to others."""
+
     @emits
     def add(b: Any, to: Any, to_step: Any, source: Any, source_step: Any, n: Any, count: Any) -> None:
         v = Vector(b, tier)
@@ -121,18 +157,42 @@ def _add(tier: Tier) -> Any:
 
 def _finish(tier: Tier, chain: Chain, extras: Sequence[str]) -> Any:
     """finish(args, row, to, to_step, n, pixels, image, pixel, column): chain(row, extras) stored to y."""
+
     @emits
-    def finish(b: Any, args: Any, row: Any, to: Any, to_step: Any, n: Any, pixels: Any, image: Any, pixel: Any,
-               column: Any) -> None:
+    def finish(
+        b: Any,
+        args: Any,
+        row: Any,
+        to: Any,
+        to_step: Any,
+        n: Any,
+        pixels: Any,
+        image: Any,
+        pixel: Any,
+        column: Any,
+    ) -> None:
         v = Vector(b, tier)
 
         def run(p: Any, state: list[Any]) -> list[Any]:
             source, target = (v.pointer(address) for address in state)
 
             def one(i: Any, mask: Any) -> None:
-                operands = [load_extra(v, kind, args, len(FOLD_ARGS) + 3 * slot, image, b.add(pixel, p),
-                                       b.add(column, i), mask) for slot, kind in enumerate(extras)]
-                v.store(emit_chain(v, chain, [v.load(v.at(source, i), mask), *operands]), v.at(target, i), mask)
+                operands = [
+                    load_extra(
+                        v,
+                        kind,
+                        args,
+                        len(FOLD_ARGS) + 3 * slot,
+                        image,
+                        b.add(pixel, p),
+                        b.add(column, i),
+                        mask,
+                    )
+                    for slot, kind in enumerate(extras)
+                ]
+                v.store(
+                    emit_chain(v, chain, [v.load(v.at(source, i), mask), *operands]), v.at(target, i), mask
+                )
 
             _each_vector(v, n, one)
             return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]

@@ -10,8 +10,9 @@ from .rows_dot import DOT_ARGS
 from .tile import make_fields, make_tile
 
 
-def make_dot(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain = (),
-             extras: Sequence[str] = ()) -> Callable[..., None]:
+def make_dot(
+    tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain = (), extras: Sequence[str] = ()
+) -> Callable[..., None]:
     """The kernel for tiles of mr rows x nv vectors; tail = m % mr; ragged when n isn't whole panels.
 
     Its record is `rows_dot.DOT_ARGS`, then (address, stride per batch, stride per row) for each extra.
@@ -40,9 +41,24 @@ def make_dot(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain
                     for t in range(start, stop):
                         row = t * mr
                         ahead = step + (t - start) * 64 if t - start < nv else 0
-                        tile(row + mr > m, args, a + (i * sa + row * lda) * 4, lda * 4, 0, 0, 1, k,
-                             b + i * sb * 4 + p * step, ahead, c + (i * sc + row * ldc + column) * 4, ldc * 4,
-                             n - p * width, i, row, column)
+                        tile(
+                            row + mr > m,
+                            args,
+                            a + (i * sa + row * lda) * 4,
+                            lda * 4,
+                            0,
+                            0,
+                            1,
+                            k,
+                            b + i * sb * 4 + p * step,
+                            ahead,
+                            c + (i * sc + row * ldc + column) * 4,
+                            ldc * 4,
+                            n - p * width,
+                            i,
+                            row,
+                            column,
+                        )
             unit += hi - lo
 
     return dot

@@ -6,9 +6,11 @@ import numpy as np
 
 
 def pack_weights(weights: np.ndarray, bias: np.ndarray | None, nv: int, lanes: int) -> np.ndarray:
-    """f32 [batch, panels, 1 + K, nv * lanes] from weights [batch, N, K] (or [N, K]) and bias [batch, N] (or [N]).
+    """f32 [batch, panels, 1 + K, nv * lanes] from weights [batch, N, K] (or [N, K]) and bias [batch, N]
+    (or [N]).
 
-    A panel holds nv * lanes columns: their bias (0 without one) and then one line per k; columns past N are 0.
+    A panel holds nv * lanes columns: their bias (0 without one) and then one line per k; columns past N
+    are 0.
     """
     w = weights.astype(np.float32, copy=False)
     w = w[None] if w.ndim == 2 else w
@@ -23,7 +25,8 @@ def pack_weights(weights: np.ndarray, bias: np.ndarray | None, nv: int, lanes: i
 
 
 def merge_groups(weights: np.ndarray, groups: int, factor: int) -> np.ndarray:
-    """[O, k..., C * factor] weights for groups / factor groups that compute what [O, k..., C] does for `groups`.
+    """[O, k..., C * factor] weights for groups / factor groups that compute what [O, k..., C] does for
+    `groups`.
 
     Each new group is block diagonal: zeros where an output channel doesn't see an input channel.
     """

@@ -13,7 +13,8 @@ from .transpose import _square
 
 
 def make_pack(tier: Tier, nv: int, transposed: bool) -> Callable[..., None]:
-    """The kernel for panels of nv vectors; `transposed`: B's rows are columns, [n, k]. No bias: that line is 0.
+    """The kernel for panels of nv vectors; `transposed`: B's rows are columns, [n, k]. No bias: that
+    line is 0.
 
     Its record is `rows_dot.PACK_ARGS`.
     """
@@ -63,7 +64,7 @@ def _copy_lines(tier: Tier, nv: int) -> Any:
 
 
 def _turn_lines(tier: Tier, nv: int) -> Any:
-    """lines(panel, start, stride, k, columns) from rows of B that are columns here; those past the last repeat it."""
+    """lines(panel, start, stride, k, columns) from rows of B, columns here; past the last it repeats."""
     width, lanes = nv * tier.lanes * 4, tier.lanes
 
     @emits
@@ -75,7 +76,9 @@ def _turn_lines(tier: Tier, nv: int) -> Any:
         def group(g: Any, state: list[Any]) -> list[Any]:
             column = b.mul(g, I64(lanes))
             index = [b.add(column, I64(i)) for i in range(lanes)]
-            rows = [b.add(start, b.mul(b.select(b.icmp_signed("<", i, last), i, last), stride)) for i in index]
+            rows = [
+                b.add(start, b.mul(b.select(b.icmp_signed("<", i, last), i, last), stride)) for i in index
+            ]
             to = b.add(b.add(panel, I64(width)), b.mul(column, I64(4)))
 
             def block(step: Any, _: list[Any]) -> list[Any]:

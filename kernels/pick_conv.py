@@ -19,8 +19,8 @@ Triple = tuple[int, int, int]
 class Geometry:
     """A convolution over x [images, d, h, w, groups * c] with n output channels for each group.
 
-    All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads: those before.
-    x_strides: f32 from image to image, slice, row and pixel.
+    All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads:
+    those before. x_strides: f32 from image to image, slice, row and pixel.
     """
 
     images: int
@@ -43,13 +43,18 @@ class Geometry:
     @property
     def padded(self) -> bool:
         """Whether any tap may lie outside of x."""
-        return any(pad or (o - 1) * s + (k - 1) * d >= size for pad, o, s, k, d, size in zip(
-            self.pads, self.out, self.strides, self.kernel, self.dilations, self.size, strict=True))
+        return any(
+            pad or (o - 1) * s + (k - 1) * d >= size
+            for pad, o, s, k, d, size in zip(
+                self.pads, self.out, self.strides, self.kernel, self.dilations, self.size, strict=True
+            )
+        )
 
 
 @dataclass(frozen=True)
 class ConvPiece:
-    """One conv call: `columns` channels of each group from `start` on, packed with `nv`; `params` makes the kernel.
+    """One conv call: `columns` channels of each group from `start` on, packed with `nv`; `params` makes
+    the kernel.
 
     table: the int64 byte offsets that its record points to; scratch: bytes for each thread, 64-byte aligned.
     """
@@ -69,12 +74,24 @@ def planar(g: Geometry) -> Geometry:
     Its weights are [n, c, k_h, k_w] instead of [n, k_h, k_w, c]: a plane counts as a slice of the depth.
     """
     _, h, w = g.size
-    return Geometry(g.images, 1, 1, g.n, (g.c, h, w), (g.c, *g.kernel[1:]), g.out, (g.c * h * w, h * w, w, 1),
-                    g.strides, g.dilations, g.pads)
+    return Geometry(
+        g.images,
+        1,
+        1,
+        g.n,
+        (g.c, h, w),
+        (g.c, *g.kernel[1:]),
+        g.out,
+        (g.c * h * w, h * w, w, 1),
+        g.strides,
+        g.dilations,
+        g.pads,
+    )
 
 
-def pick_conv(tier: Tier, g: Geometry, threads: int = 1, chain: Chain = (), extras: Sequence[str] = (),
-              l2: int = L2) -> tuple[ConvPiece, ...]:
+def pick_conv(
+    tier: Tier, g: Geometry, threads: int = 1, chain: Chain = (), extras: Sequence[str] = (), l2: int = L2
+) -> tuple[ConvPiece, ...]:
     """The conv calls for a geometry: one, or two that share the channels."""
     _, out_h, out_w = g.out
 
@@ -99,29 +116,60 @@ def pick_conv(tier: Tier, g: Geometry, threads: int = 1, chain: Chain = (), extr
             tail = (out_h % count, rows)
         elif count == 1 and out_w % rows:
             tail = (1, out_w % rows)
-        params = {"groups": count, "rows": rows, "nv": nv, "tail": tail,
-                  "ragged": columns % (nv * tier.lanes) != 0, "chain": chain, "extras": tuple(extras)}
+        params = {
+            "groups": count,
+            "rows": rows,
+            "nv": nv,
+            "tail": tail,
+            "ragged": columns % (nv * tier.lanes) != 0,
+            "chain": chain,
+            "extras": tuple(extras),
+        }
         table, scratch, fields = layout(g, count, columns, nv * tier.lanes, threads, l2)
         pieces.append(ConvPiece(start, columns, nv, params, table, scratch, fields))
     return tuple(pieces)
 
 
-def conv_record(piece: ConvPiece, g: Geometry, *, x: Any, w: Any, y: Any, ldy: int, table: Any, scratch: Any,
-                extras: Sequence[tuple[Any, int, int]] = ()) -> list[Any]:
-    """The conv kernel's record; x, w, y, table, scratch and extras' first elements are addresses or stand for them.
+def conv_record(
+    piece: ConvPiece,
+    g: Geometry,
+    *,
+    x: Any,
+    w: Any,
+    y: Any,
+    ldy: int,
+    table: Any,
+    scratch: Any,
+    extras: Sequence[tuple[Any, int, int]] = (),
+) -> list[Any]:
+    """The conv kernel's record; x, w, y, table, scratch and extras' first elements are addresses or
+    stand for them.
 
-    w: this piece's channels packed for each group; y and the extras: whole. ldy: f32 per pixel of y; an extra is
-    (address, stride per image, stride per pixel) in f32, its channels those of y.
+    w: this piece's channels packed for each group; y and the extras: whole. ldy: f32 per pixel of y; an
+    extra is (address, stride per image, stride per pixel) in f32, its channels those of y.
     """
     from .rows_dot import CONV_ARGS
 
-    values = {**piece.fields, "x": x, "w": w, "y": y, "ldy": ldy, "table": table, "scratch": scratch,
-              "scratch_bytes": piece.scratch, "n": piece.columns, "n0": piece.start, "n_set": g.n, "k": g.k}
+    values = {
+        **piece.fields,
+        "x": x,
+        "w": w,
+        "y": y,
+        "ldy": ldy,
+        "table": table,
+        "scratch": scratch,
+        "scratch_bytes": piece.scratch,
+        "n": piece.columns,
+        "n0": piece.start,
+        "n_set": g.n,
+        "k": g.k,
+    }
     return [values[name] for name in CONV_ARGS] + [field for extra in extras for field in extra]
 
 
-def layout(g: Geometry, group: int, columns: int, width: int, threads: int,
-            l2: int) -> tuple[np.ndarray, int, dict[str, int]]:
+def layout(
+    g: Geometry, group: int, columns: int, width: int, threads: int, l2: int
+) -> tuple[np.ndarray, int, dict[str, int]]:
     """Band sizes, offsets of the taps, and the scratch they take."""
     (k_d, k_h, k_w), (stride_z, stride_y, stride_x) = g.kernel, g.strides
     dil_z, dil_y, dil_x = g.dilations
@@ -143,7 +191,9 @@ def layout(g: Geometry, group: int, columns: int, width: int, threads: int,
     band = min(max(fits, 1), out_h)
     panels = -(-columns // width)
     images = g.images * g.groups * out_d
-    by_columns = columns_first(images * -(-out_h // band), panels, g.c * g.size[1] * g.size[2], columns * g.k, threads)
+    by_columns = columns_first(
+        images * -(-out_h // band), panels, g.c * g.size[1] * g.size[2], columns * g.k, threads
+    )
     bands = -(-out_h // band)
     if not by_columns and images % threads:
         bands = min(-(-bands // threads) * threads, out_h)
@@ -155,32 +205,61 @@ def layout(g: Geometry, group: int, columns: int, width: int, threads: int,
     merged = x_x * step_x == pixel == g.c * 4
     z, y, x = (dil_z * x_z, x_y, x_x) if direct else (band_z, band_y, pixel)
     whole = dil_x == 1 and x == g.c * 4
-    taps = [i * z + j * dil_y * y + k * dil_x * x for i in range(k_d) for j in range(k_h)
-            for k in range(1 if whole else k_w)]
+    taps = [
+        i * z + j * dil_y * y + k * dil_x * x
+        for i in range(k_d)
+        for j in range(k_h)
+        for k in range(1 if whole else k_w)
+    ]
     fields = {
-        "images": g.images, "sets": g.groups, "out_d": out_d, "out_h": out_h, "out_w": out_w,
-        "x_image": x_image, "x_set": g.c * 4, "x_z": x_z, "x_y": x_y,
-        "x_first": (left * step_x - g.pads[2]) * x_x, "d": g.size[0], "h": g.size[1],
-        "k_d": k_d, "stride_z": stride_z, "dilation_z": dil_z, "pad_z": g.pads[0],
-        "stride_y": stride_y, "pad_y": g.pads[1], "band": band, "reach": reach, "step_y": step_y, "move_y": move_y,
-        "left": left * pixel // 4, "pixels": 1 if merged else inside, "run": inside * g.c if merged else g.c,
-        "x_step": x_x * step_x, "pixel_step": inside * pixel if merged else pixel,
-        "right": (band_w - left - inside) * pixel // 4, "band_z": band_z, "band_y": band_y,
-        "rs": stride_x * x_x if direct else move_x * pixel, "gs": stride_y * x_y if direct else move_y * band_y,
-        "segments": len(taps), "length": g.c * (k_w if whole else 1),
-        "direct": int(direct), "by_columns": int(by_columns),
+        "images": g.images,
+        "sets": g.groups,
+        "out_d": out_d,
+        "out_h": out_h,
+        "out_w": out_w,
+        "x_image": x_image,
+        "x_set": g.c * 4,
+        "x_z": x_z,
+        "x_y": x_y,
+        "x_first": (left * step_x - g.pads[2]) * x_x,
+        "d": g.size[0],
+        "h": g.size[1],
+        "k_d": k_d,
+        "stride_z": stride_z,
+        "dilation_z": dil_z,
+        "pad_z": g.pads[0],
+        "stride_y": stride_y,
+        "pad_y": g.pads[1],
+        "band": band,
+        "reach": reach,
+        "step_y": step_y,
+        "move_y": move_y,
+        "left": left * pixel // 4,
+        "pixels": 1 if merged else inside,
+        "run": inside * g.c if merged else g.c,
+        "x_step": x_x * step_x,
+        "pixel_step": inside * pixel if merged else pixel,
+        "right": (band_w - left - inside) * pixel // 4,
+        "band_z": band_z,
+        "band_y": band_y,
+        "rs": stride_x * x_x if direct else move_x * pixel,
+        "gs": stride_y * x_y if direct else move_y * band_y,
+        "segments": len(taps),
+        "length": g.c * (k_w if whole else 1),
+        "direct": int(direct),
+        "by_columns": int(by_columns),
     }
     scratch = 0 if direct else -(-(k_d * band_z + 128) // 64) * 64
     return np.array(taps, np.int64), scratch, fields
 
 
 def _cover(start: int, step: int, size: int, count: int) -> tuple[int, int]:
-    """(before, inside): of start, start + step, ... (count of them) how many are < 0, and how many in [0, size)."""
+    """(before, inside): how many of start, start + step, ... (count of them) are < 0 and in [0, size)."""
     before = min(max(-(start // step), 0), count)
     inside = min(max(-((start - size) // step), 0), count) - before
     return before, inside
 
 
 def merge_factor(tier: Tier, groups: int, n: int) -> int:
-    """How many groups of n output channels to compute as one (pack.merge_groups), so that they fill a vector."""
+    """How many groups of n channels to compute as one (pack.merge_groups) to fill a vector."""
     return max(f for f in range(1, groups + 1) if groups % f == 0 and (f == 1 or f * n <= tier.lanes))

@@ -17,9 +17,11 @@ Triple = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Transposed:
-    """y[i * stride + k * dilation - pad] += x[i] * w[k], x [images, *size, groups * c], n output channels a group.
+    """y[i * stride + k * dilation - pad] += x[i] * w[k], x [images, *size, groups * c], n output
+    channels a group.
 
-    Triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads: those before.
+    Triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads: those
+    before.
     """
 
     images: int
@@ -72,12 +74,36 @@ def fold_params(chain: Chain = (), extras: Sequence[str] = ()) -> dict[str, Any]
     return {"chain": chain, "extras": tuple(extras)}
 
 
-def fold_record(g: Transposed, *, t: Any, y: Any, ldy: int, bias: Any, scratch: Any,
-                extras: Sequence[tuple[Any, int, int]] = ()) -> list[Any]:
-    """The fold kernel's record; addresses may be whatever stands for them. bias: [groups * n], zeros for none.
+def fold_record(
+    g: Transposed,
+    *,
+    t: Any,
+    y: Any,
+    ldy: int,
+    bias: Any,
+    scratch: Any,
+    extras: Sequence[tuple[Any, int, int]] = (),
+) -> list[Any]:
+    """The fold kernel's record; addresses may be whatever stands for them. bias: [groups * n], zeros
+    for none.
 
     An extra is (address, stride per image, stride per pixel) in f32.
     """
-    record = [t, y, ldy, bias, scratch, g.scratch, g.images, g.groups, g.n, *g.size, *g.out, *g.kernel, *g.strides,
-              *g.dilations, *g.pads]
+    record = [
+        t,
+        y,
+        ldy,
+        bias,
+        scratch,
+        g.scratch,
+        g.images,
+        g.groups,
+        g.n,
+        *g.size,
+        *g.out,
+        *g.kernel,
+        *g.strides,
+        *g.dilations,
+        *g.pads,
+    ]
     return record + [field for extra in extras for field in extra]

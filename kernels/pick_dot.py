@@ -1,4 +1,4 @@
-"""Shapes -> tile sizes, blocking and the records of the dot kernel. Pure arithmetic, the same on every machine."""
+"""Shapes -> tile sizes, blocking and the records of the dot kernel. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -30,8 +30,18 @@ class DotPiece:
     by_columns: bool
 
 
-def pick_dot(tier: Tier, m: int, n: int, k: int, batch: int = 1, threads: int = 1, chain: Chain = (),
-             extras: Sequence[str] = (), lda: int = 0, l2: int = L2) -> tuple[DotPiece, ...]:
+def pick_dot(
+    tier: Tier,
+    m: int,
+    n: int,
+    k: int,
+    batch: int = 1,
+    threads: int = 1,
+    chain: Chain = (),
+    extras: Sequence[str] = (),
+    lda: int = 0,
+    l2: int = L2,
+) -> tuple[DotPiece, ...]:
     """The dot calls for C [batch, m, n] = A [batch, m, k] x B: one, or two that share the columns.
 
     lda: A's row stride in f32 (k when 0), of interest only because rows 4 KiB apart collide in the cache.
@@ -45,13 +55,21 @@ def pick_dot(tier: Tier, m: int, n: int, k: int, batch: int = 1, threads: int = 
 
     def best(nv: int) -> tuple[float, int]:
         largest = max_rows(tier, nv)
-        return min((cost(mr, nv) * (STANDARD if mr == largest else 1.0), mr) for mr in row_choices(m, largest))
+        return min(
+            (cost(mr, nv) * (STANDARD if mr == largest else 1.0), mr) for mr in row_choices(m, largest)
+        )
 
     pieces = []
     for start, columns, nv in split_columns(tier, n, {nv: best(nv)[0] for nv in widths(tier)}):
         mr = best(nv)[1]
-        params = {"mr": mr, "nv": nv, "tail": m % mr, "ragged": columns % (nv * tier.lanes) != 0,
-                  "chain": chain, "extras": tuple(extras)}
+        params = {
+            "mr": mr,
+            "nv": nv,
+            "tail": m % mr,
+            "ragged": columns % (nv * tier.lanes) != 0,
+            "chain": chain,
+            "extras": tuple(extras),
+        }
         panels = -(-columns // (nv * tier.lanes))
         by_columns = columns_first(batch * -(-m // mr), batch * panels, m, columns, threads)
         block = max(1, l2 * 3 // 8 // (4 * k * mr))
@@ -59,16 +77,44 @@ def pick_dot(tier: Tier, m: int, n: int, k: int, batch: int = 1, threads: int = 
     return tuple(pieces)
 
 
-def dot_record(piece: DotPiece, *, a: Any, lda: int, b: Any, c: Any, ldc: int, m: int, k: int, batch: int = 1,
-               a_stride: int = 0, b_stride: int = 0, c_stride: int = 0,
-               extras: Sequence[tuple[Any, int, int]] = ()) -> list[Any]:
+def dot_record(
+    piece: DotPiece,
+    *,
+    a: Any,
+    lda: int,
+    b: Any,
+    c: Any,
+    ldc: int,
+    m: int,
+    k: int,
+    batch: int = 1,
+    a_stride: int = 0,
+    b_stride: int = 0,
+    c_stride: int = 0,
+    extras: Sequence[tuple[Any, int, int]] = (),
+) -> list[Any]:
     """The dot kernel's record; a, b, c and extras' first elements are addresses or whatever stands for them.
 
-    b: this piece's columns packed; c and the extras: whole, the kernel starts at the piece's first column. Strides in
-    f32; an extra is (address, stride per batch, stride per row).
+    b: this piece's columns packed; c and the extras: whole, the kernel starts at the piece's first
+    column. Strides in f32; an extra is (address, stride per batch, stride per row).
     """
-    record = [a, lda, b, c, ldc, m, piece.columns, piece.start, k, batch, a_stride, b_stride, c_stride, piece.block,
-              int(piece.by_columns)]
+    record = [
+        a,
+        lda,
+        b,
+        c,
+        ldc,
+        m,
+        piece.columns,
+        piece.start,
+        k,
+        batch,
+        a_stride,
+        b_stride,
+        c_stride,
+        piece.block,
+        int(piece.by_columns),
+    ]
     return record + [field for extra in extras for field in extra]
 
 
@@ -90,7 +136,7 @@ def row_choices(m: int, largest: int) -> set[int]:
 
 
 def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
-    """Cycles of one tile on a core with two FMAs and two loads a cycle, four cycles of latency, weights in its L2."""
+    """Cycles of one tile: two FMAs and two loads a cycle, latency of four cycles, weights in L2."""
     arithmetic = rows * nv / 2 * (1 if tier.fma else 2)
     weights = nv * tier.lanes * 4
     step = max(arithmetic, (rows + nv) / 2, 4 if tier.fma else 7, weights / 40)
@@ -109,7 +155,7 @@ def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int,
 
 
 def _pairs(vectors: int, cost: dict[int, float]) -> Iterator[tuple[float, int, int, int]]:
-    """(cost, nv, its panels, other nv) for every exact cover by two widths; the 300 cycles are a second call's."""
+    """(cost, nv, its panels, other nv) of each exact cover by two widths; 300 cycles are a second call's."""
     for wide, narrow in combinations(sorted(cost, reverse=True), 2):
         for panels in range(1, vectors // wide + 1):
             rest = vectors - panels * wide
@@ -118,7 +164,8 @@ def _pairs(vectors: int, cost: dict[int, float]) -> Iterator[tuple[float, int, i
 
 
 def columns_first(row_units: int, column_units: int, row_size: int, column_size: int, threads: int) -> bool:
-    """Whether threads share a layer's panels (else its rows): what is balanced better, then what is read less."""
+    """Whether threads share panels, else rows: what is balanced better, then what is read less."""
+
     def idle(units: int) -> float:
         return -(-units // threads) * threads / units
 

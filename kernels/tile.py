@@ -1,4 +1,4 @@
-"""The micro-kernel of dot and convolution: a tile of rows x vectors of sums, held in registers from bias to store."""
+"""The micro-kernel of dot and convolution: rows x vectors of sums, in registers from bias to store."""
 
 from __future__ import annotations
 
@@ -22,29 +22,58 @@ Shape = tuple[int, int]
 """Of a tile: groups of rows, rows in a group."""
 
 
-def make_tile(tier: Tier, whole: Shape, rest: Shape, nv: int, segmented: bool, ragged: bool, chain: Chain,
-              extras: Sequence[str], first_extra: int) -> Any:
+def make_tile(
+    tier: Tier,
+    whole: Shape,
+    rest: Shape,
+    nv: int,
+    segmented: bool,
+    ragged: bool,
+    chain: Chain,
+    extras: Sequence[str],
+    first_extra: int,
+) -> Any:
     """An intrinsic that computes groups * rows output rows of one weight panel (nv vectors of columns).
 
-    tile(short, args, a, rs, gs, table, segments, length, panel, ahead, c, ldc, columns, image, row, column): int64s.
-    The tile has the shape `rest` where `short` isn't 0, else `whole`. Row r of group g of A starts at byte address
-    a + g * gs + r * rs; each of its `segments` runs of `length` f32 starts table[s] bytes further (without
-    `segmented`: one run at 0). The panel is packed as in kernels/pack.py: bias first, then one line of nv vectors per
-    k; the line `ahead` bytes further is prefetched. The results, after `chain`, go to rows of `ldc` bytes at `c`; with
-    `ragged` only `columns` of them. Extra i has (address, stride per image, stride per row) in f32 elements at
+    tile(short, args, a, rs, gs, table, segments, length, panel, ahead, c, ldc, columns, image, row,
+    column): int64s. The tile has the shape `rest` where `short` isn't 0, else `whole`. Row r of group g
+    of A starts at byte address a + g * gs + r * rs; each of its `segments` runs of `length` f32 starts
+    table[s] bytes further (without `segmented`: one run at 0). The panel is packed as in
+    kernels/pack.py: bias first, then one line of nv vectors per k; the line `ahead` bytes further is
+    prefetched. The results, after `chain`, go to rows of `ldc` bytes at `c`; with `ragged` only
+    `columns` of them. Extra i has (address, stride per image, stride per row) in f32 elements at
     args[first_extra + 3 * i] and is read at (image, row, column).
     """
     width = nv * tier.lanes * 4
 
     @emits
-    def tile(b: Any, short: Any, args: Any, a: Any, rs: Any, gs: Any, table: Any, segments: Any, length: Any,
-             panel: Any, ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any) -> None:
+    def tile(
+        b: Any,
+        short: Any,
+        args: Any,
+        a: Any,
+        rs: Any,
+        gs: Any,
+        table: Any,
+        segments: Any,
+        length: Any,
+        panel: Any,
+        ahead: Any,
+        c: Any,
+        ldc: Any,
+        columns: Any,
+        image: Any,
+        row: Any,
+        column: Any,
+    ) -> None:
         v = Vector(b, tier)
         limit = columns if ragged else None
 
         def emit(groups: int, rows: int) -> None:
             mr = groups * rows
-            offsets = [b.add(b.mul(gs, I64(g)), b.mul(rs, I64(r))) for g in range(groups) for r in range(rows)]
+            offsets = [
+                b.add(b.mul(gs, I64(g)), b.mul(rs, I64(r))) for g in range(groups) for r in range(rows)
+            ]
 
             def segment(s: Any, state: list[Any]) -> list[Any]:
                 start = b.inttoptr(a, I8.as_pointer())
@@ -61,8 +90,10 @@ def make_tile(tier: Tier, whole: Shape, rest: Shape, nv: int, segmented: bool, r
                 slots = range(first_extra, first_extra + 3 * len(extras), 3)
                 at = b.add(column, I64(n * tier.lanes))
                 mask = _masks(v, n + 1, limit)[n]
-                return [load_extra(v, kind, args, slot, image, b.add(row, r), at, mask)
-                        for kind, slot in zip(extras, slots, strict=True)]
+                return [
+                    load_extra(v, kind, args, slot, image, b.add(row, r), at, mask)
+                    for kind, slot in zip(extras, slots, strict=True)
+                ]
 
             _finish(v, chain, mr, nv, sums, c, ldc, limit, operands)
 
@@ -88,11 +119,13 @@ def _step(v: Vector, nv: int, offsets: Sequence[Any], ahead: Any, _: Any, state:
     out = []
     for r, offset in enumerate(offsets):
         x = v.broadcast(_f32(b, a, offset))
-        out += [v.fma(x, w, s) for w, s in zip(weights, sums[r * nv:(r + 1) * nv], strict=True)]
+        out += [v.fma(x, w, s) for w, s in zip(weights, sums[r * nv : (r + 1) * nv], strict=True)]
     return [b.gep(a, [I64(4)]), b.gep(panel, [I64(nv * v.lanes * 4)]), *out]
 
 
-def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
+def repeat(
+    b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]
+) -> list[Any]:
     """Emit a loop that runs `state = body(index, state)` count times, at least once; the last state."""
     before = b.block
     inside = b.append_basic_block("loop")
@@ -113,8 +146,17 @@ def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[A
     return out
 
 
-def _finish(v: Vector, chain: Chain, mr: int, nv: int, sums: list[Any], c: Any, ldc: Any, columns: Any,
-            extras: Callable[[Any, int], list[Any]]) -> None:
+def _finish(
+    v: Vector,
+    chain: Chain,
+    mr: int,
+    nv: int,
+    sums: list[Any],
+    c: Any,
+    ldc: Any,
+    columns: Any,
+    extras: Callable[[Any, int], list[Any]],
+) -> None:
     """Store chain(sums, extras) to the rows of C, the columns from `columns` on left alone."""
     b = v.b
     address = b.inttoptr(c, I8.as_pointer())
@@ -127,7 +169,7 @@ def _finish(v: Vector, chain: Chain, mr: int, nv: int, sums: list[Any], c: Any, 
 
     def unrolled(masks: Sequence[Any]) -> None:
         for r in range(mr):
-            put(I64(r), sums[r * nv:(r + 1) * nv], masks)
+            put(I64(r), sums[r * nv : (r + 1) * nv], masks)
 
     def rolled() -> None:
         size = ir.ArrayType(v.type, mr * nv)
@@ -137,7 +179,9 @@ def _finish(v: Vector, chain: Chain, mr: int, nv: int, sums: list[Any], c: Any, 
 
         def body(r: Any, state: list[Any]) -> list[Any]:
             start = b.mul(r, I64(nv * v.lanes))
-            put(r, [v.load(v.at(v.at(buffer, start), n * v.lanes)) for n in range(nv)], _masks(v, nv, columns))
+            put(
+                r, [v.load(v.at(v.at(buffer, start), n * v.lanes)) for n in range(nv)], _masks(v, nv, columns)
+            )
             return []
 
         repeat(b, I64(mr), [], body)
@@ -160,7 +204,9 @@ def _masks(v: Vector, nv: int, columns: Any) -> list[Any]:
     return [v.mask(v.b.sub(columns, I64(n * v.lanes))) for n in range(nv)]
 
 
-def load_extra(v: Vector, kind: str, args: Any, slot: int, image: Any, row: Any, column: Any, mask: Any) -> Any:
+def load_extra(
+    v: Vector, kind: str, args: Any, slot: int, image: Any, row: Any, column: Any, mask: Any
+) -> Any:
     """The vector of an extra operand at (image, row, column); its record starts at args[slot].
 
     kind: "full" has rows, "channel" and "image" are the same for all rows, "scalar" is one f32.
@@ -184,6 +230,7 @@ def _f32(b: Any, start: Any, offset: Any) -> Any:
 
 def make_fields(count: int) -> Any:
     """An intrinsic fields(args): the first `count` int64 of a record, as a tuple."""
+
     @emits(returns=types.UniTuple(types.int64, count))
     def fields(b: Any, args: Any) -> Any:
         record = b.inttoptr(args, I64.as_pointer())

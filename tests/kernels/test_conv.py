@@ -7,15 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_tier, run
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from fastgraph.kernels.chain import eval_chain
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pack import merge_groups, pack_weights
-from fastgraph.kernels.pick_conv import ConvPiece, Geometry, conv_record, layout, merge_factor, pick_conv, planar
+from fastgraph.kernels.pick_conv import (
+    ConvPiece,
+    Geometry,
+    conv_record,
+    layout,
+    merge_factor,
+    pick_conv,
+    planar,
+)
 from fastgraph.kernels.rows_dot import ROWS
+from harness import each_tier, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 CONV = next(row for row in ROWS if row.name == "conv")
 CHAINS: dict[tuple[str, ...], Any] = {
@@ -31,20 +38,26 @@ def noise(*shape: int) -> np.ndarray:
 
 def reference(x: np.ndarray, w: np.ndarray, g: Geometry) -> np.ndarray:
     """[images, *out, groups * n] in f64 from x [images, d, h, w, groups * c] and w [groups * n, k..., c]."""
-    span = [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(g.out, g.strides, g.kernel, g.dilations, strict=True)]
+    span = [
+        (o - 1) * s + (k - 1) * d + 1
+        for o, s, k, d in zip(g.out, g.strides, g.kernel, g.dilations, strict=True)
+    ]
     after = [max(n - p - size, 0) for n, p, size in zip(span, g.pads, g.size, strict=True)]
     padded = np.pad(x.astype(np.float64), [(0, 0), *zip(g.pads, after, strict=True), (0, 0)])
     y = np.zeros((g.images, *g.out, g.groups, g.n))
     for tap in product(*map(range, g.kernel)):
-        place = tuple(slice(t * d, t * d + (o - 1) * s + 1, s)
-                      for t, d, o, s in zip(tap, g.dilations, g.out, g.strides, strict=True))
+        place = tuple(
+            slice(t * d, t * d + (o - 1) * s + 1, s)
+            for t, d, o, s in zip(tap, g.dilations, g.out, g.strides, strict=True)
+        )
         seen = padded[(slice(None), *place)].reshape(*y.shape[:4], g.groups, g.c)
         y += np.einsum("...gc,gnc->...gn", seen, w.reshape(g.groups, g.n, *g.kernel, g.c)[:, :, *tap])
     return y.reshape(*y.shape[:4], -1)
 
 
-def check(tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, slack: int = 0,
-          planes: bool = False) -> list[np.ndarray]:
+def check(
+    tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, slack: int = 0, planes: bool = False
+) -> list[np.ndarray]:
     """Run the pieces on random data in rows `slack` longer than dense, compare, return y."""
     channels, outputs, dims = g.groups * g.c, g.groups * g.n, (g.images, *g.size)
     pixel = g.x_strides[3]
@@ -62,17 +75,31 @@ def check(tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, s
         source, geometry = x, g
         if planes:
             weights, source, geometry = np.moveaxis(weights, -1, 2), np.moveaxis(x, -1, 1).copy(), planar(g)
-        packed = pack_weights(weights.reshape(g.groups, piece.columns, -1), bias.reshape(g.groups, -1)[:, part],
-                              piece.nv, tier.lanes)
+        packed = pack_weights(
+            weights.reshape(g.groups, piece.columns, -1),
+            bias.reshape(g.groups, -1)[:, part],
+            piece.nv,
+            tier.lanes,
+        )
         scratch = np.full(max(piece.scratch * threads // 4, 1), np.nan, np.float32)
-        record = conv_record(piece, geometry, x=source, w=packed, y=y, ldy=outputs + slack, table=piece.table,
-                             scratch=scratch,
-                             extras=[(o, *strides[kind]) for o, kind in zip(operands, kinds, strict=True)])
+        record = conv_record(
+            piece,
+            geometry,
+            x=source,
+            w=packed,
+            y=y,
+            ldy=outputs + slack,
+            table=piece.table,
+            scratch=scratch,
+            extras=[(o, *strides[kind]) for o, kind in zip(operands, kinds, strict=True)],
+        )
         y = run(CONV, piece.params, record, tier, threads)[2]
-    views = [o.astype(np.float64).reshape(g.images, 1, 1, 1, -1) if kind == "image" else o.astype(np.float64)
-             for o, kind in zip(operands, kinds, strict=True)]
+    views = [
+        o.astype(np.float64).reshape(g.images, 1, 1, 1, -1) if kind == "image" else o.astype(np.float64)
+        for o, kind in zip(operands, kinds, strict=True)
+    ]
     expected = eval_chain(chain, [reference(x[..., :channels], w, g) + bias, *views])
-    np.testing.assert_allclose(y[..., :outputs], expected, rtol=2e-5, atol=3e-5 * g.k ** 0.5)
+    np.testing.assert_allclose(y[..., :outputs], expected, rtol=2e-5, atol=3e-5 * g.k**0.5)
     assert (y[..., outputs:] == 7).all()
     return y
 
@@ -82,7 +109,9 @@ def geometries(draw: Any, out_h: int, out_w: int, slack: int = 3) -> Geometry:
     small = st.integers(1, 3)
     c, groups, depth = draw(st.integers(1, 9)), draw(small), draw(st.integers(1, 2))
     out = (depth, out_h, out_w)
-    kernel, strides, dilations = ((draw(small) if depth > 1 else 1, draw(small), draw(small)) for _ in range(3))
+    kernel, strides, dilations = (
+        (draw(small) if depth > 1 else 1, draw(small), draw(small)) for _ in range(3)
+    )
     size, pads = [], []
     for o, k, s, d in zip(out, kernel, strides, dilations, strict=True):
         span = (o - 1) * s + (k - 1) * d + 1
@@ -90,15 +119,41 @@ def geometries(draw: Any, out_h: int, out_w: int, slack: int = 3) -> Geometry:
         pads.append(draw(st.integers(0, max(0, span - size[-1]))))
     pixel = groups * c + draw(st.integers(0, slack))
     rows = (size[2] * pixel, pixel)
-    return Geometry(draw(st.integers(1, 2)), groups, c, draw(st.integers(1, 11)), tuple(size), kernel, out,
-                    (size[0] * size[1] * rows[0], size[1] * rows[0], *rows), strides, dilations, tuple(pads))
+    return Geometry(
+        draw(st.integers(1, 2)),
+        groups,
+        c,
+        draw(st.integers(1, 11)),
+        tuple(size),
+        kernel,
+        out,
+        (size[0] * size[1] * rows[0], size[1] * rows[0], *rows),
+        strides,
+        dilations,
+        tuple(pads),
+    )
 
 
-def forced(tier: Any, g: Geometry, tile: tuple[int, int], nv: int, tail: tuple[int, int], threads: int, l2: int,
-           kinds: tuple[str, ...] = ()) -> tuple[ConvPiece, ...]:
+def forced(
+    tier: Any,
+    g: Geometry,
+    tile: tuple[int, int],
+    nv: int,
+    tail: tuple[int, int],
+    threads: int,
+    l2: int,
+    kinds: tuple[str, ...] = (),
+) -> tuple[ConvPiece, ...]:
     table, scratch, fields = layout(g, tile[0], g.n, nv * tier.lanes, threads, l2)
-    params = {"groups": tile[0], "rows": tile[1], "nv": nv, "tail": tail, "ragged": True, "chain": CHAINS[kinds],
-              "extras": kinds}
+    params = {
+        "groups": tile[0],
+        "rows": tile[1],
+        "nv": nv,
+        "tail": tail,
+        "ragged": True,
+        "chain": CHAINS[kinds],
+        "extras": kinds,
+    }
     return (ConvPiece(0, g.n, nv, params, table, scratch, fields),)
 
 
@@ -106,9 +161,16 @@ def forced(tier: Any, g: Geometry, tile: tuple[int, int], nv: int, tail: tuple[i
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_any_geometry(tier: Any, data: Any) -> None:
-    tile, tail, kinds = data.draw(st.sampled_from([((1, 3), (1, 2), ()), ((2, 2), (1, 2), ()),
-                                                   ((1, 3), (1, 2), ("full",)),
-                                                   ((2, 2), (1, 2), ("channel", "image"))]))
+    tile, tail, kinds = data.draw(
+        st.sampled_from(
+            [
+                ((1, 3), (1, 2), ()),
+                ((2, 2), (1, 2), ()),
+                ((1, 3), (1, 2), ("full",)),
+                ((2, 2), (1, 2), ("channel", "image")),
+            ]
+        )
+    )
     times = data.draw(st.integers(0, 2))
     out = (data.draw(st.integers(1, 4)), 3 * times + 2) if tile[0] == 1 else (2 * times + 1, 2)
     g = data.draw(geometries(*out))
@@ -119,14 +181,27 @@ def test_any_geometry(tier: Any, data: Any) -> None:
 def square(c: int, n: int, size: int, k: int, stride: int = 1, pad: int = 0, groups: int = 1) -> Geometry:
     out = (size + 2 * pad - k) // stride + 1
     channels = groups * c
-    return Geometry(1, groups, c, n, (1, size, size), (1, k, k), (1, out, out),
-                    (size * size * channels, size * size * channels, size * channels, channels), (1, stride, stride),
-                    (1, 1, 1), (0, pad, pad))
+    return Geometry(
+        1,
+        groups,
+        c,
+        n,
+        (1, size, size),
+        (1, k, k),
+        (1, out, out),
+        (size * size * channels, size * size * channels, size * channels, channels),
+        (1, stride, stride),
+        (1, 1, 1),
+        (0, pad, pad),
+    )
 
 
 @each_tier
-@pytest.mark.parametrize("g", [square(5, 40, 9, 3, 1, 1), square(1024, 8, 4, 1, 2), square(3, 24, 11, 5, 2, 7)],
-                         ids=["3x3", "collides", "mostly padding"])
+@pytest.mark.parametrize(
+    "g",
+    [square(5, 40, 9, 3, 1, 1), square(1024, 8, 4, 1, 2), square(3, 24, 11, 5, 2, 7)],
+    ids=["3x3", "collides", "mostly padding"],
+)
 def test_picked(tier: Any, g: Geometry) -> None:
     check(tier, g, pick_conv(tier, g, 2, CHAINS[()]), 2)
 
@@ -141,14 +216,19 @@ def test_planes(tier: Any) -> None:
 @each_tier
 def test_same_bits_for_any_threads(tier: Any) -> None:
     g = square(6, 40, 8, 3, 1, 1)
-    results = {check(tier, g, forced(tier, g, (1, 3), 1, (1, 2), threads, 4000), threads).tobytes()
-               for threads in (1, 2, 3)}
+    results = {
+        check(tier, g, forced(tier, g, (1, 3), 1, (1, 2), threads, 4000), threads).tobytes()
+        for threads in (1, 2, 3)
+    }
     assert len(results) == 1
 
 
 @settings(max_examples=200, deadline=None)
-@given(tier=st.sampled_from(tiers.TIERS), g=st.integers(1, 40).flatmap(lambda h: geometries(h, 60 - h)),
-       threads=st.integers(1, 4))
+@given(
+    tier=st.sampled_from(tiers.TIERS),
+    g=st.integers(1, 40).flatmap(lambda h: geometries(h, 60 - h)),
+    threads=st.integers(1, 4),
+)
 def test_choices_cover_every_channel_and_pixel(tier: Any, g: Geometry, threads: int) -> None:
     pieces = pick_conv(tier, g, threads)
     assert sum(p.columns for p in pieces) == g.n and pieces[-1].start + pieces[-1].columns == g.n
@@ -172,4 +252,6 @@ def test_narrow_groups_are_merged_into_one_vector() -> None:
     g, factor = square(4, 4, 6, 3, 1, 1, groups=6), 3
     x, w = noise(1, 1, 6, 6, 24), noise(24, 1, 3, 3, 4)
     merged = square(12, 12, 6, 3, 1, 1, groups=2)
-    np.testing.assert_allclose(reference(x, merge_groups(w, 6, factor), merged), reference(x, w, g), rtol=1e-9)
+    np.testing.assert_allclose(
+        reference(x, merge_groups(w, 6, factor), merged), reference(x, w, g), rtol=1e-9
+    )

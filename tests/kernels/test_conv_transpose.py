@@ -1,4 +1,4 @@
-"""Transposed convolution (dot and fold) against float64 NumPy: any geometry, groups, every tier, guarded memory."""
+"""Transposed convolution (dot and fold) against float64 NumPy: any geometry, groups, every tier."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from fastgraph.kernels.chain import eval_chain
+from fastgraph.kernels.pack import pack_weights
+from fastgraph.kernels.pick_conv_transpose import (
+    Transposed,
+    fold_params,
+    fold_record,
+    pick_products,
+    tap_weights,
+)
+from fastgraph.kernels.pick_dot import dot_record
+from fastgraph.kernels.rows_dot import ROWS
 from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.chain import eval_chain
-from fastgraph.kernels.pack import pack_weights
-from fastgraph.kernels.pick_conv_transpose import Transposed, fold_params, fold_record, pick_products, tap_weights
-from fastgraph.kernels.pick_dot import dot_record
-from fastgraph.kernels.rows_dot import ROWS
-
 DOT, FOLD = (next(row for row in ROWS if row.name == name) for name in ("dot", "fold"))
-CHAINS: dict[tuple[str, ...], Any] = {(): (("max", 0, 0.0),), ("full", "channel"): (("mul", 0, 2), ("add", 3, 1))}
+CHAINS: dict[tuple[str, ...], Any] = {
+    (): (("max", 0, 0.0),),
+    ("full", "channel"): (("mul", 0, 2), ("add", 3, 1)),
+}
 
 
 def noise(*shape: int) -> np.ndarray:
@@ -46,30 +54,53 @@ def folded(t: np.ndarray, g: Transposed) -> np.ndarray:
 def geometries(draw: Any) -> Transposed:
     small = st.integers(1, 3)
     depth = draw(st.booleans())
-    size, kernel, strides, dilations = ((draw(small) if depth else 1, draw(small), draw(small)) for _ in range(4))
+    size, kernel, strides, dilations = (
+        (draw(small) if depth else 1, draw(small), draw(small)) for _ in range(4)
+    )
     pads, out = [], []
     for i, k, s, d in zip(size, kernel, strides, dilations, strict=True):
         full = (i - 1) * s + (k - 1) * d + 1
         pads.append(draw(st.integers(0, min(2, full - 1))))
         out.append(draw(st.integers(max(1, full - pads[-1] - 2), full - pads[-1] + s - 1)))
-    return Transposed(draw(st.integers(1, 2)), draw(small), draw(st.integers(1, 5)), draw(st.integers(1, 20)), size,
-                      kernel, (out[0], out[1], out[2]), strides, dilations, (pads[0], pads[1], pads[2]))
+    return Transposed(
+        draw(st.integers(1, 2)),
+        draw(small),
+        draw(st.integers(1, 5)),
+        draw(st.integers(1, 20)),
+        size,
+        kernel,
+        (out[0], out[1], out[2]),
+        strides,
+        dilations,
+        (pads[0], pads[1], pads[2]),
+    )
 
 
 @each_tier
 @settings(max_examples=40, deadline=None)
-@given(g=geometries(), kinds=st.sampled_from(sorted(CHAINS)), threads=st.integers(1, 3), slack=st.integers(0, 2))
+@given(
+    g=geometries(), kinds=st.sampled_from(sorted(CHAINS)), threads=st.integers(1, 3), slack=st.integers(0, 2)
+)
 def test_fold(tier: Any, g: Transposed, kinds: tuple[str, ...], threads: int, slack: int) -> None:
     channels, pixels = g.groups * g.n, g.out[0] * g.out[1] * g.out[2]
     x, w, bias = noise(g.images, *g.size, g.groups * g.c), noise(channels, *g.kernel, g.c), noise(channels)
     t = products(x, w, g)
     full, channel = noise(g.images, *g.out, channels), noise(channels)
-    extras = [(full, pixels * channels, channels), (channel, 0, 0)][:len(kinds)]
+    extras = [(full, pixels * channels, channels), (channel, 0, 0)][: len(kinds)]
     y = np.full((g.images, *g.out, channels + slack), 7, np.float32)
-    record = fold_record(g, t=t.astype(np.float32), y=y, ldy=channels + slack, bias=bias,
-                         scratch=np.zeros(g.scratch * threads // 4, np.float32), extras=extras)
+    record = fold_record(
+        g,
+        t=t.astype(np.float32),
+        y=y,
+        ldy=channels + slack,
+        bias=bias,
+        scratch=np.zeros(g.scratch * threads // 4, np.float32),
+        extras=extras,
+    )
     y = run(FOLD, fold_params(CHAINS[kinds], kinds), record, tier, threads)[1]
-    expected = eval_chain(CHAINS[kinds], [folded(t, g).reshape(full.shape) + bias, full, channel][:len(kinds) + 1])
+    expected = eval_chain(
+        CHAINS[kinds], [folded(t, g).reshape(full.shape) + bias, full, channel][: len(kinds) + 1]
+    )
     np.testing.assert_allclose(y[..., :channels], expected, rtol=1e-5, atol=1e-4)
     assert (y[..., channels:] == 7).all()
 
@@ -80,13 +111,27 @@ def test_whole(tier: Any) -> None:
     x, w, bias = noise(1, 1, 4, 5, 10), noise(12, 1, 4, 4, 5), np.zeros(12, np.float32)
     t = np.zeros((g.groups, g.pixels, g.columns), np.float32)
     for piece in pick_products(tier, g):
-        part = tap_weights(w, g)[:, piece.start:piece.start + piece.columns]
+        part = tap_weights(w, g)[:, piece.start : piece.start + piece.columns]
         packed = pack_weights(part, None, piece.nv, tier.lanes)
-        record = dot_record(piece, a=x, lda=10, b=packed, c=t, ldc=g.columns, m=g.pixels, k=g.c, batch=g.groups,
-                            a_stride=g.c, b_stride=packed[0].size, c_stride=g.pixels * g.columns)
+        record = dot_record(
+            piece,
+            a=x,
+            lda=10,
+            b=packed,
+            c=t,
+            ldc=g.columns,
+            m=g.pixels,
+            k=g.c,
+            batch=g.groups,
+            a_stride=g.c,
+            b_stride=packed[0].size,
+            c_stride=g.pixels * g.columns,
+        )
         t = run(DOT, piece.params, record, tier)[2]
     assert t.nbytes == g.products
     y = np.zeros((1, 8, 10, 12), np.float32)
     record = fold_record(g, t=t, y=y, ldy=12, bias=bias, scratch=np.zeros(g.scratch // 4, np.float32))
     y = run(FOLD, fold_params(), record, tier)[1]
-    np.testing.assert_allclose(y[:, None], folded(products(x, w, g), g).reshape(1, 1, 8, 10, 12), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        y[:, None], folded(products(x, w, g), g).reshape(1, 1, 8, 10, 12), rtol=1e-4, atol=1e-4
+    )

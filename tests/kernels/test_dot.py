@@ -1,4 +1,4 @@
-"""dot against float64 NumPy: every tier, any shape and stride, guarded memory, every kind of extra operand."""
+"""dot against float64 NumPy: every tier, any shape and stride, guarded memory, all kinds of extras."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from fastgraph.kernels.chain import eval_chain
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pack import merge_groups, pack_weights
 from fastgraph.kernels.pick_dot import DotPiece, dot_record, max_rows, pick_dot, split_columns, widths
 from fastgraph.kernels.rows_dot import ROWS
-
 from harness import each_tier, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 DOT, PACK = (next(row for row in ROWS if row.name == name) for name in ("dot", "pack_b"))
 CHAINS: dict[tuple[str, ...], Any] = {
@@ -31,8 +29,15 @@ def noise(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape, np.float32)
 
 
-def product(tier: Any, pieces: list[DotPiece], a: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, ldc: int,
-            threads: int) -> None:
+def product(
+    tier: Any,
+    pieces: list[DotPiece],
+    a: np.ndarray,
+    weights: np.ndarray,
+    bias: np.ndarray | None,
+    ldc: int,
+    threads: int,
+) -> None:
     """Run the pieces on A [batch, m, k] and check C [batch, m, n] in rows of ldc against float64."""
     batch, m, k = a.shape
     n = weights.shape[1]
@@ -44,15 +49,29 @@ def product(tier: Any, pieces: list[DotPiece], a: np.ndarray, weights: np.ndarra
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         b = pack_weights(weights[:, part], None if bias is None else bias[:, part], piece.nv, tier.lanes)
-        record = dot_record(piece, a=a, lda=k, b=b, c=c, ldc=ldc, m=m, k=k, batch=batch, a_stride=m * k,
-                            b_stride=b[0].size, c_stride=m * ldc,
-                            extras=[(o, *strides[kind]) for o, kind in zip(operands, kinds, strict=True)])
+        record = dot_record(
+            piece,
+            a=a,
+            lda=k,
+            b=b,
+            c=c,
+            ldc=ldc,
+            m=m,
+            k=k,
+            batch=batch,
+            a_stride=m * k,
+            b_stride=b[0].size,
+            c_stride=m * ldc,
+            extras=[(o, *strides[kind]) for o, kind in zip(operands, kinds, strict=True)],
+        )
         c = run(DOT, piece.params, record, tier, threads)[2]
-    views = [o.astype(np.float64)[:, None] if kind == "image" else o.astype(np.float64)
-             for o, kind in zip(operands, kinds, strict=True)]
+    views = [
+        o.astype(np.float64)[:, None] if kind == "image" else o.astype(np.float64)
+        for o, kind in zip(operands, kinds, strict=True)
+    ]
     sums = np.einsum("bmk,bnk->bmn", a.astype(np.float64), weights.astype(np.float64))
     expected = eval_chain(chain, [sums + (0 if bias is None else bias[:, None]), *views])
-    np.testing.assert_allclose(c[:, :, :n], expected, rtol=2e-5, atol=2e-5 * k ** 0.5)
+    np.testing.assert_allclose(c[:, :, :n], expected, rtol=2e-5, atol=2e-5 * k**0.5)
     assert (c[:, :, n:] == 7).all()
 
 
@@ -69,7 +88,9 @@ def test_any_shape(tier: Any, data: Any) -> None:
     params = {"mr": mr, "nv": nv, "tail": tail, "ragged": True, "chain": CHAINS[kinds], "extras": kinds}
     piece = DotPiece(0, n, nv, params, data.draw(st.integers(1, 3)), data.draw(st.booleans()))
     bias = noise(batch, n) if data.draw(st.booleans()) else None
-    product(tier, [piece], noise(batch, m, k), noise(batch, n, k), bias, n + data.draw(st.integers(0, 3)), threads)
+    product(
+        tier, [piece], noise(batch, m, k), noise(batch, n, k), bias, n + data.draw(st.integers(0, 3)), threads
+    )
 
 
 @each_tier
@@ -86,7 +107,9 @@ def test_same_bits_for_any_threads(tier: Any) -> None:
         params = {"mr": 3, "nv": 2, "tail": 2, "ragged": True, "chain": (), "extras": ()}
         piece = DotPiece(0, 50, 2, params, 2, by_columns)
         c = np.zeros((23, 50), np.float32)
-        record = dot_record(piece, a=a, lda=37, b=pack_weights(weights, None, 2, tier.lanes), c=c, ldc=50, m=23, k=37)
+        record = dot_record(
+            piece, a=a, lda=37, b=pack_weights(weights, None, 2, tier.lanes), c=c, ldc=50, m=23, k=37
+        )
         results.append(run(DOT, params, record, tier, threads)[2].tobytes())
     assert len(set(results)) == 1
 
@@ -102,7 +125,7 @@ def test_matrix_packed_at_run_time(tier: Any, transposed: bool, data: Any) -> No
     rows = w if transposed else w.transpose(0, 2, 1)
     ldb = rows.shape[2] + data.draw(st.integers(0, 3))
     b = np.zeros((batch, rows.shape[1], ldb), np.float32)
-    b[:, :, :rows.shape[2]] = rows
+    b[:, :, : rows.shape[2]] = rows
     expected = pack_weights(w, None, 2, tier.lanes)
     record = [b, ldb, np.full_like(expected, 7), n, k, batch, b[0].size]
     packed = run(PACK, {"nv": 2, "transposed": transposed}, record, tier, threads)[1]
@@ -111,9 +134,16 @@ def test_matrix_packed_at_run_time(tier: Any, transposed: bool, data: Any) -> No
 
 
 @settings(max_examples=300, deadline=None)
-@given(tier=st.sampled_from(tiers.TIERS), m=st.integers(1, 3000), n=st.integers(1, 1500), k=st.integers(1, 3000),
-       threads=st.integers(1, 4))
-def test_choices_cover_every_column_and_fit_the_registers(tier: Any, m: int, n: int, k: int, threads: int) -> None:
+@given(
+    tier=st.sampled_from(tiers.TIERS),
+    m=st.integers(1, 3000),
+    n=st.integers(1, 1500),
+    k=st.integers(1, 3000),
+    threads=st.integers(1, 4),
+)
+def test_choices_cover_every_column_and_fit_the_registers(
+    tier: Any, m: int, n: int, k: int, threads: int
+) -> None:
     pieces = pick_dot(tier, m, n, k, threads=threads)
     assert [p.start for p in pieces] == [0, *(p.start + p.columns for p in pieces)][:-1]
     assert sum(p.columns for p in pieces) == n
@@ -157,4 +187,6 @@ def test_merged_groups_compute_the_same() -> None:
     w, x = noise(12, 5, 4), noise(5, 24)
     separate = np.einsum("gokc,kgc->go", w.reshape(groups, 2, 5, 4), x.reshape(5, groups, 4)).ravel()
     merged = merge_groups(w, groups, factor).reshape(2, 6, 5, 12)
-    np.testing.assert_allclose(np.einsum("gokc,kgc->go", merged, x.reshape(5, 2, 12)).ravel(), separate, rtol=1e-4)
+    np.testing.assert_allclose(
+        np.einsum("gokc,kgc->go", merged, x.reshape(5, 2, 12)).ravel(), separate, rtol=1e-4
+    )
