@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from .common import STRING, Types, fail
+from .narrow import is_narrow, rounded
 from .registry import REQUIRED, attr, define
 
 
@@ -26,6 +27,15 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return str(value.item() if isinstance(value, np.bool_ | np.integer) else value)
+
+
+def _cast(node: Node, x: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
+    kind = attr(node, "format")
+    if not is_narrow(kind):
+        return [converted(x, dtype)]
+    x = converted(x, np.dtype(np.float32)) if x.dtype == STRING else x
+    with np.errstate(all="ignore"):
+        return [rounded(x, dtype, kind, bool(attr(node, "saturate")), attr(node, "round_mode"))]
 
 
 def _target(node: Node) -> np.dtype:
@@ -47,13 +57,13 @@ def _infer_bit_cast(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(to, x.shape)]
 
 
-_CAST = {"saturate": 1, "round_mode": "up"}
+_CAST = {"saturate": 1, "round_mode": "up", "format": ""}
 define(
-    "cast", _infer_cast, lambda node, inputs: [converted(inputs[0], _target(node))],
+    "cast", _infer_cast, lambda node, inputs: _cast(node, inputs[0], _target(node)),
     inputs=(1, 1), attrs={"to": REQUIRED, **_CAST},
 )  # fmt: skip
 define(
-    "cast_like", _infer_cast_like, lambda node, inputs: [converted(inputs[0], inputs[1].dtype)],
+    "cast_like", _infer_cast_like, lambda node, inputs: _cast(node, inputs[0], inputs[1].dtype),
     inputs=(2, 2), attrs=_CAST,
 )  # fmt: skip
 define(

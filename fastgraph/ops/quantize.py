@@ -13,6 +13,7 @@ from ..ir import Node, TensorType
 from .common import FLOAT32, Types, axis_of, fail
 from .conv import WINDOW, conv_shape, convolve, minus
 from .matmul import matmul_shape, minus_columns, minus_rows
+from .narrow import is_narrow, rounded, saturated_to
 from .registry import attr, define
 
 UINT8 = np.dtype(np.uint8)
@@ -50,9 +51,13 @@ def _quantize(node: Node, inputs: list[Any]) -> list[Any]:
     x, scale, zero = inputs
     dtype = _stored_dtype(node, None if zero is None else TensorType.of(zero))
     assert dtype is not None
-    wide = np.float64 if x.dtype == np.int32 else np.promote_types(x.dtype, np.float32)
-    y = np.rint(x.astype(wide) / spread(node, scale, x).astype(wide))
-    return [saturated(y if zero is None else y + spread(node, zero, x).astype(wide), dtype)]
+    wide = np.promote_types(attr(node, "precision") or scale.dtype, np.float32)
+    y = x.astype(wide) / spread(node, scale, x).astype(wide)
+    kind = attr(node, "format")
+    if dtype.kind == "f":
+        return [rounded(y, dtype, kind, bool(attr(node, "saturate"))) if is_narrow(kind) else y.astype(dtype)]
+    y = np.rint(y) if zero is None else np.rint(y) + spread(node, zero, x).astype(wide)
+    return [saturated(saturated_to(y, kind) if is_narrow(kind) else y, dtype)]
 
 
 def _infer_dequantize(node: Node, types: Types) -> list[TensorType]:
@@ -120,7 +125,7 @@ def _check_block(node: Node, types: Types) -> list[TensorType]:
 _LINEAR = {"axis": 1, "block_size": 0, "output_dtype": None}
 define(
     "quantize_linear", _check_block, _quantize, inputs=(2, 3),
-    attrs={**_LINEAR, "saturate": 1, "precision": None},
+    attrs={**_LINEAR, "saturate": 1, "precision": None, "format": ""},
 )  # fmt: skip
 define("dequantize_linear", _check_block, _dequantize, inputs=(2, 3), attrs=_LINEAR)
 define("dynamic_quantize_linear", _infer_dynamic, _dynamic, inputs=(1, 1))
