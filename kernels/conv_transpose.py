@@ -25,33 +25,8 @@ def make_fold(tier: Tier, chain: Chain = (), extras: Sequence[str] = ()) -> Call
 
     def fold(args: int, thread: int, threads: int) -> None:
         (
-            t,
-            y,
-            ldy,
-            bias,
-            scratch,
-            scratch_bytes,
-            images,
-            sets,
-            n,
-            d,
-            h,
-            w,
-            out_d,
-            out_h,
-            out_w,
-            k_d,
-            k_h,
-            k_w,
-            stride_z,
-            stride_y,
-            stride_x,
-            dil_z,
-            dil_y,
-            dil_x,
-            pad_z,
-            pad_y,
-            pad_x,
+            t, y, ldy, bias, scratch, scratch_bytes, images, sets, n, d, h, w, out_d, out_h, out_w,
+            k_d, k_h, k_w, stride_z, stride_y, stride_x, dil_z, dil_y, dil_x, pad_z, pad_y, pad_x,
         ) = fields(args)
         row = scratch + thread * scratch_bytes
         pixel = n * 4
