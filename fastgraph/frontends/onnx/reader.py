@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from ...errors import ModelError, UnsupportedError
@@ -191,14 +192,23 @@ def _output(scope: Scope, info: Message) -> Value:
 def _define(scope: Scope, value: Value, where: str) -> None:
     if not value.name:
         raise ModelError(f"{where}: it has no name; the file was not written correctly")
-    if value.name in scope.values:
-        raise ModelError(
-            f"{where}: the name {value.name!r} is defined twice; every value needs a name of its own"
-        )
+    _fresh_name(scope.values, value.name, where)
     scope.values[value.name] = value
 
 
+def _fresh_name(taken: Container[str], name: str | bytes, where: str) -> None:
+    if isinstance(name, bytes):  # how protobuf gives text that is not UTF-8
+        raise ModelError(f"{where}: expected names in UTF-8, found {name[:40]!r}")
+    if name in taken:
+        raise ModelError(f"{where}: it defines {name!r} a second time; every value needs a name of its own")
+
+
 def _body(reader: Reader, scope: Scope, nodes: Message) -> None:
+    given = set(scope.values)
+    for node in nodes:
+        for name in filter(None, node.output):
+            _fresh_name(given, name, f"{scope.where}: node {node.name or node.op_type!r}")
+            given.add(name)
     for index, node in in_order(list(nodes), scope.where):
         reader.count += 1
         if reader.count > NODE_LIMIT:
@@ -287,8 +297,6 @@ def _bind(scope: Scope, call: Call, names: list[str], results: list[Value]) -> N
     for name, value in zip(names, results, strict=False):
         if not name:
             continue
-        if name in scope.values:
-            raise call.error(f"it defines {name!r} a second time; every value needs a name of its own")
         if value.name != name and (value in call.made):
             call.made.remove(value)
             value.name = name
@@ -329,10 +337,6 @@ def _inline(
     for name, formal in zip(node.output, function.output, strict=False):
         if not name:
             continue
-        if name in scope.values:
-            raise ModelError(
-                f"{where}: it defines {name!r} a second time; every value needs a name of its own"
-            )
         value = body.values.get(formal)
         if value is None:
             raise ModelError(f"{where}: nothing in function {function.name!r} gives its output {formal!r}")

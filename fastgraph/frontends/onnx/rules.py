@@ -25,7 +25,7 @@ _SPELLED = {
     "MatMul": "matmul", "MatMulInteger": "matmul_integer", "QLinearConv": "qlinear_conv",
     "QLinearMatMul": "qlinear_matmul", "PRelu": "prelu", "IsNaN": "is_nan", "GatherND": "gather_nd",
     "ScatterND": "scatter_nd", "SwiGLU": "swiglu", "ReduceL1": "reduce_l1", "ReduceL2": "reduce_l2",
-    "Col2Im": "col2im", "TopK": "topk", "RMSNormalization": "rms_normalization",
+    "Col2Im": "col2im", "RMSNormalization": "rms_normalization",
 }  # fmt: skip
 
 _RULES = {**SPATIAL, **REWRITES}

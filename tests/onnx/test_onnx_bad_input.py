@@ -1,0 +1,366 @@
+"""Bad files give a ModelError that says what and where, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+from onnx_models import graph_of, info, load, model_of, one
+
+from fastgraph.errors import FastgraphError, ModelError, UnsupportedError
+from fastgraph.frontends.onnx import read
+from fastgraph.ir import Graph
+
+
+def refused(model: onnx.ModelProto, match: str) -> None:
+    with pytest.raises(ModelError, match=match) as caught:
+        load(model)
+    assert str(caught.value).startswith("test.onnx")
+
+
+def identity(constant: TensorProto) -> onnx.ModelProto:
+    model = model_of([helper.make_node("Abs", ["c"], ["y"])], [], ["y"])
+    constant.name = "c"
+    model.graph.initializer.append(constant)
+    return model
+
+
+@pytest.mark.parametrize(
+    "data, says",
+    [
+        (b"", "empty file"),
+        (b"PK\x03\x04" + bytes(60), "zip archive"),
+        (b"\x1c\0\0\0TFL3" + bytes(60), "TensorFlow Lite"),
+        (b"\x18\0\0\0CIR0" + bytes(60), "Circle"),
+        (b"<!DOCTYPE html><html></html>", "HTML"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(60), "HDF5"),
+        (bytes(100), "not an ONNX model"),
+        (b"\xff" * 100, "not an ONNX model"),
+        (b"\x08\x03", "no graph"),
+    ],
+)
+def test_not_an_onnx_file(data, says):
+    with pytest.raises(ModelError, match=says):
+        read(data, "x.onnx")
+
+
+def test_zip_given_as_onnx(tmp_path):
+    path = tmp_path / "m.onnx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data.pkl", b"x" * 100)
+    with pytest.raises(ModelError, match="zip archive"):
+        read(path)
+
+
+def test_missing_file_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "none.onnx")
+
+
+def test_truncated_anywhere():
+    data = big_model().SerializeToString()
+    for end in range(0, len(data), max(1, len(data) // 200)):
+        with pytest.raises(ModelError):
+            read(data[:end], "x.onnx")
+
+
+def test_cycle_names_its_nodes():
+    nodes = [
+        helper.make_node("Add", ["x", "c"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="second"),
+        helper.make_node("Neg", ["b"], ["c"], name="third"),
+    ]
+    refused(model_of(nodes, ["x"], ["c"]), "cycle.*first.*second.*third")
+
+
+def test_node_that_reads_itself():
+    refused(model_of([helper.make_node("Relu", ["y"], ["y"], name="n")], [], ["y"]), "cycle: 'n' -> 'n'")
+
+
+def test_undefined_input():
+    model = model_of([helper.make_node("Relu", ["lost"], ["y"], name="n")], ["x"], ["y"])
+    refused(model, "node 'n' \\(Relu\\): it reads 'lost'")
+
+
+def test_undefined_output():
+    refused(model_of([helper.make_node("Relu", ["x"], ["y"])], ["x"], ["z"]), "output 'z'.*gives it")
+
+
+@pytest.mark.parametrize("second", ["x", "y"])
+def test_value_defined_twice(second):
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["x"], [second])]
+    refused(model_of(nodes, ["x"], ["y"]), f"defines {second!r} a second time")
+
+
+def test_initializer_given_twice():
+    model = identity(numpy_helper.from_array(np.zeros(1, np.float32)))
+    model.graph.initializer.append(model.graph.initializer[0])
+    refused(model, "defines 'c' a second time")
+
+
+@pytest.mark.parametrize("dims", [[-1], [2, -3], [10**18], [2**62, 2**62], [2**31, 2**31, 0], [1] * 100])
+@pytest.mark.parametrize("raw", [True, False])
+def test_absurd_dims(dims, raw):
+    tensor = TensorProto(data_type=1, dims=dims)
+    if raw:
+        tensor.raw_data = bytes(8)
+    else:
+        tensor.float_data.extend([1.0, 2.0])
+    refused(identity(tensor), "initializer 'c'")
+
+
+@pytest.mark.parametrize("size", [0, 11, 13, 24])
+def test_raw_data_of_the_wrong_length(size):
+    refused(identity(TensorProto(data_type=1, dims=[3], raw_data=bytes(size))), f"expected 12 bytes.*found {size}")
+
+
+def test_large_raw_data_of_the_wrong_length():
+    refused(identity(TensorProto(data_type=1, dims=[3000], raw_data=bytes(9000))), "expected 12000 bytes.*found 9000")
+
+
+@pytest.mark.parametrize("code", [0, 29, 1000, -1])
+def test_unknown_element_type(code):
+    refused(identity(TensorProto(data_type=code, dims=[1], raw_data=bytes(4))), "element type")
+
+
+def test_segments():
+    tensor = TensorProto(data_type=1, dims=[1], raw_data=bytes(4))
+    tensor.segment.begin, tensor.segment.end = 0, 1
+    refused(identity(tensor), "segments")
+
+
+def test_strings_that_are_not_utf8():
+    refused(identity(TensorProto(data_type=8, dims=[1], string_data=[b"\xff\xfe"])), "UTF-8")
+
+
+def test_name_that_is_not_utf8():
+    data = model_of([helper.make_node("Relu", ["x"], ["QQQQ"])], ["x"], ["QQQQ"]).SerializeToString()
+    with pytest.raises(ModelError, match="UTF-8"):
+        read(data.replace(b"QQQQ", b"\xff\xfe\xfd\xfc"), "x.onnx")
+
+
+def test_documentation_that_is_not_utf8_does_no_harm():
+    model = model_of([helper.make_node("Relu", ["x"], ["y"], doc_string="QQQQ")], ["x"], ["y"])
+    assert len(read(model.SerializeToString().replace(b"QQQQ", b"\xff\xfe\xfd\xfc")).nodes) == 1
+
+
+@pytest.mark.parametrize("shape", [[-5], [2**40, 2**40]])
+def test_absurd_input_shape(shape):
+    refused(model_of([helper.make_node("Relu", ["x"], ["y"])], [info("x", shape)], ["y"]), "input 'x'")
+
+
+def test_input_without_a_type():
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], ["x"], ["y"])
+    model.graph.input[0].ClearField("type")
+    refused(model, "no type")
+
+
+def test_missing_opset_import():
+    model = one("Relu", ["x"], 13)
+    del model.opset_import[:]
+    refused(model, "opset_import")
+
+
+def test_newer_opset_with_known_operators_and_with_unknown_ones():
+    assert [n.op for n in load(one("Relu", ["x"], 99)).nodes] == ["relu"]
+    with pytest.raises(UnsupportedError, match="operator set 99 is newer"):
+        load(one("Frobnicate", ["x"], 99))
+
+
+def test_all_unsupported_operators_are_named_at_once():
+    nodes = [
+        helper.make_node("Frob", ["x"], ["a"]),
+        helper.make_node("Frob", ["a"], ["b"]),
+        helper.make_node("Nicate", ["b"], ["c"], domain="my.domain"),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    with pytest.raises(UnsupportedError) as caught:
+        load(model_of(nodes, ["x"], ["y"], domains=["my.domain"]))
+    text = str(caught.value)
+    assert "ai.onnx.Frob (2 nodes)" in text and "my.domain.Nicate" in text and "Relu" not in text
+
+
+@pytest.mark.parametrize(
+    "model, says",
+    [
+        (one("Relu", ["x", "z"], 13), "expected inputs"),
+        (one("Add", ["x"], 13), "expected inputs"),
+        (one("Add", ["", "x"], 13), "'A' is required"),
+        (one("Relu", ["x"], 13, wrong=1), "'wrong'"),
+        (one("Concat", ["x"], 13), "'axis' .* required"),
+        (one("Concat", ["x"], 13, axis="a"), "'axis' as int"),
+        (one("LeakyRelu", ["x"], 13, alpha=1), "'alpha' as float"),
+        (one("Cast", ["x"], 13, to=77), "element type"),
+        (one("Relu", ["x"], 13, outputs=2), "expected outputs"),
+        (one("Conv", ["x", "w"], 13, strides=[1, 0]), "strides"),
+        (one("Conv", ["x", "w"], 13, strides=[1, 1], dilations=[1]), "number of spatial"),
+        (one("Conv", ["x"], 13, {"w": np.zeros((4, 3, 3, 3), np.float32)}, kernel_shape=[2, 2]), "weights"),
+        (one("Conv", ["x"], 13, {"w": np.zeros((4, 3, 3, 3), np.float32)}, auto_pad="ALL"), "auto_pad"),
+        (one("MaxPool", ["x"], 13, kernel_shape=[2], pads=[1, 1, 1]), "number of spatial"),
+        (one("LSTM", ["x", "w", "r"], 13, direction="up"), "direction"),
+        (one("ReduceSum", ["x"], 11, axes="all"), "ReduceSum"),
+    ],
+)
+def test_node_that_breaks_its_signature(model, says):
+    refused(model, says)
+
+
+def test_attribute_given_twice():
+    model = one("LeakyRelu", ["x"], 13, alpha=0.5)
+    model.graph.node[0].attribute.append(model.graph.node[0].attribute[0])
+    refused(model, "'alpha' is given twice")
+
+
+def external(tmp_path, location="w.bin", data=bytes(range(24)), **entries):
+    (tmp_path / "w.bin").write_bytes(data)
+    tensor = TensorProto(name="c", data_type=1, dims=[3], data_location=TensorProto.EXTERNAL)
+    for key, value in {"location": location, **entries}.items():
+        tensor.external_data.add(key=key, value=str(value))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(identity(tensor).SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("entries", [{}, {"offset": 0, "length": 12}, {"offset": 12}, {"offset": 4, "checksum": "x"}])
+def test_external_data(tmp_path, entries):
+    graph = read(external(tmp_path, **entries))
+    expected = np.frombuffer(bytes(range(24)), np.float32, 3, entries.get("offset", 0))
+    assert graph.nodes[0].const(0).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    "location, entries, says",
+    [
+        ("/etc/hostname", {}, "model's folder"),
+        ("../w.bin", {}, "model's folder"),
+        ("a/../../w.bin", {}, "model's folder"),
+        ("C:\\w.bin", {}, "model's folder"),
+        ("..\\w.bin", {}, "model's folder"),
+        ("", {}, "model's folder"),
+        ("w\0.bin", {}, "model's folder"),
+        ("none.bin", {}, "can't read"),
+        (".", {}, "w|regular|can't read"),
+        ("link.bin", {}, "leads out"),
+        ("w.bin", {"offset": 16}, "has only 24"),
+        ("w.bin", {"offset": 10**17}, "has only 24"),
+        ("w.bin", {"offset": -4}, "count of bytes"),
+        ("w.bin", {"offset": "x"}, "count of bytes"),
+        ("w.bin", {"length": 8}, "expected 12 bytes"),
+    ],
+)
+def test_external_data_that_is_refused(tmp_path, location, entries, says):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "w.bin").write_bytes(bytes(24))
+    os.symlink(tmp_path / "w.bin", folder / "link.bin")
+    with pytest.raises(ModelError, match=says):
+        read(external(folder, location, **entries))
+
+
+def test_external_data_of_a_model_given_as_bytes(tmp_path):
+    with pytest.raises(ModelError, match="by its path"):
+        read(external(tmp_path).read_bytes())
+
+
+def test_external_data_in_a_subfolder_and_behind_a_link_within(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "v.bin").write_bytes(bytes(12))
+    os.symlink(tmp_path / "data" / "v.bin", tmp_path / "link.bin")
+    for location in ("data/v.bin", "link.bin"):
+        assert read(external(tmp_path, location)).nodes[0].const(0).tolist() == [0, 0, 0]
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A length-delimited field of a protobuf message."""
+    size, prefix = len(content), bytearray([number << 3 | 2])
+    while size > 127:
+        prefix.append(size & 127 | 128)
+        size >>= 7
+    return bytes(prefix) + bytes([size]) + content
+
+
+@pytest.mark.parametrize("depth", [20, 40, 400, 5000])
+def test_graphs_deep_in_one_another(depth):
+    graph = graph_of([helper.make_node("Relu", ["x"], ["o"])], [], ["o"]).SerializeToString()
+    output = field(12, info("o").SerializeToString())
+    for _ in range(depth):
+        branch = field(5, field(1, b"then_branch") + field(6, graph) + b"\xa0\x01\x05")
+        graph = field(1, field(1, b"c") + field(2, b"o") + field(4, b"If") + branch) + output
+    inputs = b"".join(field(11, i.SerializeToString()) for i in (info("x"), info("c", [], 9)))
+    model = one("Relu", ["x"], 13)
+    model.ClearField("graph")
+    with pytest.raises(ModelError, match="'else_branch'" if depth < 30 else "not an ONNX model"):
+        read(model.SerializeToString() + field(7, graph + inputs), "x.onnx")
+
+
+def big_model() -> onnx.ModelProto:
+    """Small, but with a bit of everything."""
+    rng = np.random.default_rng(0)
+    then = graph_of([helper.make_node("Relu", ["p"], ["t"])], [], ["t"])
+    other = graph_of([helper.make_node("Scale", ["p"], ["e"], domain="f", k=2.0)], [], ["e"])
+    function = helper.make_function(
+        "f", "Scale", ["v"], ["r"],
+        [helper.make_node("LeakyRelu", ["v"], ["r"])], [helper.make_opsetid("", 17)], ["k"],
+    )  # fmt: skip
+    reference = function.node[0].attribute.add(name="alpha", ref_attr_name="k", type=onnx.AttributeProto.FLOAT)
+    assert reference.ref_attr_name == "k"
+    nodes = [
+        helper.make_node("Conv", ["x", "w", ""], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("BatchNormalization", ["a", "s", "s", "s", "s"], ["b"]),
+        helper.make_node("MaxPool", ["b"], ["p"], kernel_shape=[2, 2]),
+        helper.make_node("If", ["c"], ["q"], then_branch=then, else_branch=other),
+        helper.make_node("Softmax", ["q"], ["r"], axis=1),
+        helper.make_node("Reshape", ["r", "n"], ["y"]),
+    ]
+    constants = {"w": rng.normal(size=(4, 3, 3, 3)).astype(np.float32), "s": np.ones(4, np.float32)}
+    constants |= {"n": np.array([1, -1])}
+    inputs = [info("x", [1, 3, 8, "w"]), info("c", [], TensorProto.BOOL)]
+    return model_of(nodes, inputs, ["y"], constants, 12, [function], ["f"])
+
+
+DATA = big_model().SerializeToString()
+
+
+def never_anything_else(data: bytes) -> None:
+    try:
+        assert isinstance(read(data, "x.onnx"), Graph)
+    except (ModelError, UnsupportedError):
+        pass
+
+
+def test_the_model_that_is_damaged_below_is_sound():
+    assert load(big_model()).inputs[0].type.shape == (1, 3, 8, "w")
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(st.integers(0, len(DATA) - 1), st.integers(0, 255)), min_size=1, max_size=6))
+def test_flipped_bytes(changes):
+    data = bytearray(DATA)
+    for at, byte in changes:
+        data[at] = byte
+    never_anything_else(bytes(data))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=200))
+def test_random_bytes(data):
+    never_anything_else(data)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, len(DATA)), st.integers(0, len(DATA)), st.binary(max_size=20))
+def test_pieces_cut_out_and_put_in(start, end, new):
+    never_anything_else(DATA[:start] + new + DATA[end:])
+
+
+def test_every_single_byte_changed():
+    for at in range(len(DATA)):
+        for byte in (0, 0xFF, DATA[at] ^ 1, DATA[at] ^ 0x80):
+            never_anything_else(DATA[:at] + bytes([byte]) + DATA[at + 1 :])
