@@ -14,8 +14,8 @@ from .runs import divided, mover, pieces, place, places, repeater, run_copier, r
 def copy(tier: Tier, mode: str, itemsize: int) -> Callable:
     """The kernel that copies rows of elements. Source and destination must not overlap.
 
-    `mode` says how a row is laid out: "run", contiguous on both sides (then everything counts in bytes and itemsize
-    is 1); "fill", one source element repeated; "step", any strides.
+    `mode` says how a row is laid out: "run", contiguous on both sides (then everything counts in bytes and
+    itemsize is 1); "fill", one source element repeated; "step", any strides.
     """
     row = _row(tier, mode, itemsize)
 

@@ -1,4 +1,4 @@
-"""Rows from computed places: along an axis with indices from memory, or with constant offset tables for every axis."""
+"""Rows from computed places: indices from memory along one axis, or constant offset tables for every axis."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .runs import divided, larger, loader, mover, places, putter, run_copier, ru
 def gather(tier: Tier, itemsize: int, index_size: int) -> Callable:
     """The kernel of y[o, i, :] = x[o, index[i], :]; negative indices count from the end of the axis.
 
-    An index that is still out of range reads the nearest place of the axis instead and sets the int64 at `error` to 1
-    (nobody sets it to 0 here). `itemsize` is the run's bytes when those are 1, 2, 4 or 8, else 0: then `run` counts.
+    An index that is still out of range reads the nearest place of the axis instead and sets the int64 at
+    `error` to 1 (nobody sets it to 0 here). `itemsize` is the run's bytes when those are 1, 2, 4 or 8, else
+    0: then `run` counts.
     """
     move, index, put = _row(tier, itemsize), loader(index_size), putter(8)
 
@@ -33,7 +34,7 @@ def gather(tier: Tier, itemsize: int, index_size: int) -> Callable:
             while i < stop:
                 place = index(indices + i * index_size)
                 place += axis if place < 0 else 0
-                inside = larger(0, smaller(place, axis - 1))
+                inside = smaller(axis - 1, larger(0, place))
                 bad |= inside ^ place
                 if axis > 0:
                     move(to + i * d, at + inside * s, run)

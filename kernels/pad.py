@@ -14,8 +14,8 @@ _RANK = 6
 def pad(tier: Tier) -> Callable:
     """The kernel that writes rows of fill, run, fill; rows outside of the source are all fill.
 
-    The outer loops, innermost first, are (n, low, inside, src stride, dst stride): of n places in the destination,
-    `inside` from `low` on exist in the source.
+    The outer loops, innermost first, are (n, low, inside, src stride, dst stride): of n places in the
+    destination, `inside` from `low` on exist in the source.
     """
     copy_run, fill_run = run_copier(tier), run_filler(tier)
 

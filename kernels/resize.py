@@ -1,4 +1,4 @@
-"""Weighted sums of neighbours along an axis (any number of taps), and bilinear over two axes at once. f32."""
+"""Weighted sums of places along an axis, the passes of linear and cubic resize. f32."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ from .runs import divided, share, smaller
 _UNROLL = 4
 
 
-def resize(tier: Tier, taps: int, scalar: bool) -> Callable:
+def resize(tier: Tier, taps: int, run: int) -> Callable:
     """The kernel of y[o, i, :] = bias[i] + sum over t of weight[i, t] * x[o, offset[i, t] + :].
 
-    `taps` is their number, 0 when the record tells; `scalar` when a run has a single element.
+    `taps` is their number and `run` that of the elements in [:]; 0 leaves either to the record.
     """
-    combine = _combine(tier, taps, scalar)
+    combine = _combine(tier, taps, run)
 
     def kernel(args, thread, threads):
         dst, src = arg(args, 0), arg(args, 1)
         offset, weight, bias, count = arg(args, 2), arg(args, 3), arg(args, 4), arg(args, 5)
-        outer_s, outer_d, n, d, run = arg(args, 7), arg(args, 8), arg(args, 9), arg(args, 10), arg(args, 11)
+        outer_s, outer_d, n, d, length = (
+            arg(args, 7),
+            arg(args, 8),
+            arg(args, 9),
+            arg(args, 10),
+            arg(args, 11),
+        )
         begin, end = share(arg(args, 6) * n, thread, threads)
         while begin < end:
             o, i = divided(begin, n)
@@ -31,14 +37,26 @@ def resize(tier: Tier, taps: int, scalar: bool) -> Callable:
             begin += stop - i
             to, at = dst + o * outer_d, src + o * outer_s
             while i < stop:
-                combine(to + i * d, at, offset + i * count * 8, weight + i * count * 4, bias + i * 4, count, run)
+                combine(
+                    to + i * d,
+                    at,
+                    offset + i * count * 8,
+                    weight + i * count * 4,
+                    bias + i * 4,
+                    count,
+                    length,
+                )
                 i += 1
 
     return kernel
 
 
 def bilinear(tier: Tier) -> Callable:
-    """The kernel of y[o, i, j, :] = the 2 x 2 weighted sum of x[o, offset_y[i, :] + offset_x[j, :] + :]."""
+    """The kernel of y[o, i, j, :] = the sum of weight_y[i, s] * weight_x[j, t] * x[o, offset_y[i, s] +
+    offset_x[j, t] + :].
+
+    Two taps per axis. Reads whole vectors at the end of a run.
+    """
     row = _bilinear_row(tier)
 
     def kernel(args, thread, threads):
@@ -53,26 +71,31 @@ def bilinear(tier: Tier) -> Callable:
     return kernel
 
 
-def _runs(v: Vector, count: Any, part: Callable[[Any, int, Any], None], unroll: int = 1) -> None:
-    """Cover `count` elements: part(first, vectors, mask) for blocks of `unroll` vectors, then of one, then masked."""
+def _runs(v: Vector, count: Any, part: Callable[[Any, int, Any], None], unroll: int) -> None:
+    """Cover `count` elements: part(first, vectors, mask) for blocks of `unroll` vectors, then of one, then
+    masked.
+    """
     b = v.b
     ends = [I64(0)]
     for vectors in dict.fromkeys((unroll, 1)):
         ends.append(whole(b, count, vectors * v.lanes))
         with loop(b, ends[-2], ends[-1], vectors * v.lanes) as i:
             part(i, vectors, None)
-    if v.lanes > 1:
-        rest = b.sub(count, ends[-1])
-        with b.if_then(b.icmp_signed(">", rest, I64(0))):
-            part(ends[-1], 1, v.mask(rest))
+    rest = b.sub(count, ends[-1])
+    with b.if_then(b.icmp_signed(">", rest, I64(0))):
+        part(ends[-1], 1, v.mask(rest))
 
 
-def _combine(tier: Tier, taps: int, scalar: bool) -> Callable:
-    """`combine(dst, src, offset, weight, bias, count, run)`: one output run. Reads whole vectors at its end."""
+def _combine(tier: Tier, taps: int, run: int) -> Callable:
+    """`combine(dst, src, offset, weight, bias, count, length)`: one output run; unless `run` is fixed it
+    reads whole vectors.
+    """
 
     @emits
-    def combine(b, dst, src, offset, weight, bias, count, run):
-        v = Vector(b, tier, 1 if scalar else None)
+    def combine(
+        b: Any, dst: Any, src: Any, offset: Any, weight: Any, bias: Any, count: Any, length: Any
+    ) -> None:
+        v = Vector(b, tier, run or None)
         to, offsets, weights = v.pointer(dst), v.pointer(offset, I64), v.pointer(weight)
         start = v.broadcast(v.pointer(bias))
 
@@ -95,7 +118,10 @@ def _combine(tier: Tier, taps: int, scalar: bool) -> Callable:
             for k, s in enumerate(sums):
                 v.store(s, v.at(v.at(to, i), k * v.lanes), mask)
 
-        _runs(v, run, part, 1 if scalar or taps else _UNROLL)
+        if run:
+            part(I64(0), 1, None)
+        else:
+            _runs(v, length, part, 1 if taps else _UNROLL)
 
     return combine
 
@@ -104,7 +130,7 @@ def _bilinear_row(tier: Tier) -> Callable:
     """`row(args, dst, src, i)`: output row i of an image."""
 
     @emits
-    def row(b, args, dst, src, i):
+    def row(b: Any, args: Any, dst: Any, src: Any, i: Any) -> None:
         v = Vector(b, tier)
         record = v.pointer(args, I64)
         offset_y, weight_y, offset_x, weight_x = (b.load(v.at(record, k)) for k in range(2, 6))
@@ -120,16 +146,15 @@ def _bilinear_row(tier: Tier) -> Callable:
             to = v.pointer(b.add(dst, b.mul(j, dx)))
             columns = pair(offset_x, weight_x, j)
             corners = [
-                (b.fmul(wy, wx), v.pointer(b.add(src, b.add(y, x)))) for y, wy in lines for x, wx in columns
+                (b.fmul(p, q), v.pointer(b.add(src, b.add(y, x)))) for y, p in lines for x, q in columns
             ]
 
             def part(k: Any, vectors: int, mask: Any, to: Any = to, corners: Any = corners) -> None:
-                total = None
-                for w, x in corners:
-                    value = v.load(v.at(x, k))
-                    total = b.fmul(w, value) if total is None else v.fma(w, value, total)
+                total = v.const(0.0)
+                for weight, x in corners:
+                    total = v.fma(weight, v.load(v.at(x, k)), total)
                 v.store(total, v.at(to, k), mask)
 
-            _runs(v, run, part)
+            _runs(v, run, part, 1)
 
     return row

@@ -43,7 +43,7 @@ def mover(size: int) -> Callable:
     """`move(dst, src)`: copies `size` bytes (a power of two up to 64)."""
 
     @emits
-    def move(b, dst, src):
+    def move(b: Any, dst: Any, src: Any) -> None:
         write(b, read(b, src, word(size)), dst)
 
     return move
@@ -54,7 +54,7 @@ def putter(size: int) -> Callable:
     """`put(dst, bits)`: stores the low `size` bytes (1, 2, 4 or 8) of `bits`."""
 
     @emits
-    def put(b, dst, bits):
+    def put(b: Any, dst: Any, bits: Any) -> None:
         write(b, bits if size == 8 else b.trunc(bits, word(size)), dst)
 
     return put
@@ -65,7 +65,7 @@ def loader(size: int) -> Callable:
     """`load(src)`: the signed integer of `size` bytes (1, 2, 4 or 8) at `src`."""
 
     @emits(returns=types.int64)
-    def load(b, src):
+    def load(b: Any, src: Any) -> Any:
         value = read(b, src, word(size))
         return value if size == 8 else b.sext(value, I64)
 
@@ -77,7 +77,7 @@ def repeater(size: int) -> Callable:
     """`repeat(src)`: the element of `size` bytes at `src`, repeated to 8 bytes."""
 
     @emits(returns=types.int64)
-    def repeat(b, src):
+    def repeat(b: Any, src: Any) -> Any:
         value = read(b, src, word(size))
         if size == 8:
             return value
@@ -114,10 +114,10 @@ def _cover(b: Any, n: Any, width: int, put: Callable[[Any, int], None]) -> None:
 
 @cache
 def run_copier(tier: Tier) -> Callable:
-    """`copy(dst, src, n)`: copies n >= 0 bytes; the two runs must not overlap. Touches nothing outside them."""
+    """`copy(dst, src, n)`: copies n >= 0 bytes between runs that don't overlap; touches nothing else."""
 
     @emits
-    def copy(b, dst, src, n):
+    def copy(b: Any, dst: Any, src: Any, n: Any) -> None:
         def put(offset: Any, size: int) -> None:
             write(b, read(b, b.add(src, offset), word(size)), b.add(dst, offset))
 
@@ -130,11 +130,12 @@ def run_copier(tier: Tier) -> Callable:
 def run_filler(tier: Tier) -> Callable:
     """`fill(dst, bits, n)`: repeats an element over n >= 0 bytes.
 
-    `bits` is the element repeated to 8 bytes, and n a multiple of its size: the overlapping last store needs both.
+    `bits` is the element repeated to 8 bytes, and n a multiple of its size: the overlapping last store needs
+    both.
     """
 
     @emits
-    def fill(b, dst, bits, n):
+    def fill(b: Any, dst: Any, bits: Any, n: Any) -> None:
         kind = ir.VectorType(I64, tier.lanes // 2)
         undef = ir.Constant(kind, ir.Undefined)
         zeros = ir.Constant(ir.VectorType(I32, kind.count), [0] * kind.count)
@@ -142,7 +143,9 @@ def run_filler(tier: Tier) -> Callable:
 
         def put(offset: Any, size: int) -> None:
             if size > 8:
-                value = b.shuffle_vector(wide, undef, ir.Constant(ir.VectorType(I32, size // 8), [0] * (size // 8)))
+                value = b.shuffle_vector(
+                    wide, undef, ir.Constant(ir.VectorType(I32, size // 8), [0] * (size // 8))
+                )
             else:
                 value = bits if size == 8 else b.trunc(bits, word(size))
             write(b, value, b.add(dst, offset))
@@ -156,32 +159,32 @@ def run_filler(tier: Tier) -> Callable:
 
 
 @emits(returns=types.int64)
-def smaller(b, x, y):
+def smaller(b: Any, x: Any, y: Any) -> Any:
     """min(x, y), which numba has only as a library function."""
     return b.select(b.icmp_signed("<", x, y), x, y)
 
 
 @emits(returns=types.int64)
-def larger(b, x, y):
+def larger(b: Any, x: Any, y: Any) -> Any:
     """max(x, y), which numba has only as a library function."""
     return b.select(b.icmp_signed(">", x, y), x, y)
 
 
 @emits(returns=types.int64)
-def pieces(b, n, size):
+def pieces(b: Any, n: Any, size: Any) -> Any:
     """How many pieces of up to `size` make n."""
     return b.udiv(b.add(n, b.sub(size, I64(1))), size)
 
 
 @emits(returns=PAIR)
-def divided(b, n, by):
+def divided(b: Any, n: Any, by: Any) -> Any:
     """Quotient and remainder of n >= 0 by a positive number."""
     quotient = b.udiv(n, by)
     return cgutils.pack_array(b, [quotient, b.sub(n, b.mul(quotient, by))])
 
 
 @emits(returns=PAIR)
-def share(b, total, thread, threads):
+def share(b: Any, total: Any, thread: Any, threads: Any) -> Any:
     """This thread's part [start, stop) of `total` equal pieces of work."""
     bounds = [b.udiv(b.mul(total, t), threads) for t in (thread, b.add(thread, I64(1)))]
     return cgutils.pack_array(b, bounds)
@@ -199,18 +202,24 @@ def _rank(b: Any, args: Any, slot: Any) -> Any:
 
 
 @emits(returns=types.int64)
-def places(b, args, slot, width):
-    """The product of the outer loops' n: rank at `slot`, then `width` (a constant) slots per loop with n first."""
+def places(b: Any, args: Any, slot: Any, width: Any) -> Any:
+    """The product of the outer loops' n: rank at `slot`, then `width` (a constant) slots per loop with n
+    first.
+    """
     total = cgutils.alloca_once_value(b, I64(1))
     with cgutils.for_range(b, _rank(b, args, slot)) as loop:
-        n = b.load(b.gep(b.inttoptr(args, I64.as_pointer()), [b.add(b.add(slot, I64(1)), b.mul(loop.index, width))]))
+        n = b.load(
+            b.gep(b.inttoptr(args, I64.as_pointer()), [b.add(b.add(slot, I64(1)), b.mul(loop.index, width))])
+        )
         b.store(b.mul(b.load(total), n), total)
     return b.load(total)
 
 
 @emits(returns=PAIR)
-def place(b, args, slot, index, dst, src):
-    """The (dst, src) addresses of the index-th place of outer loops (n, src stride, dst stride), innermost first."""
+def place(b: Any, args: Any, slot: Any, index: Any, dst: Any, src: Any) -> Any:
+    """The (dst, src) addresses of the index-th place of outer loops (n, src stride, dst stride), innermost
+    first.
+    """
     rest, to, at = (cgutils.alloca_once_value(b, v) for v in (index, dst, src))
     with cgutils.for_range(b, _rank(b, args, slot)) as loop:
         n, s, d = _slots(b, args, slot, loop.index, 3)

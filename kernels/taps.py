@@ -33,7 +33,8 @@ def coordinates(
 ) -> np.ndarray:
     """The f32 place along the input of each output place, by ONNX's coordinate_transformation_mode.
 
-    An axis that keeps its size keeps its places. `scale` is n_out / n_in when None; `roi` (start, end) matters to tf_crop_and_resize only.
+    An axis that keeps its size keeps its places. `scale` is n_out / n_in when None; `roi` (start, end)
+    matters to tf_crop_and_resize only.
     """
     x = np.arange(n_out, dtype=F)
     s = F(n_out) / F(max(n_in, 1)) if scale is None else F(scale)
@@ -65,10 +66,16 @@ def _outside(mode: str, x: np.ndarray, n_in: int) -> np.ndarray:
 
 
 def nearest_places(
-    n_in: int, n_out: int, coordinate_mode: str, nearest_mode: str,
-    scale: float | None = None, roi: tuple[float, float] = (0.0, 1.0),
+    n_in: int,
+    n_out: int,
+    coordinate_mode: str,
+    nearest_mode: str,
+    scale: float | None = None,
+    roi: tuple[float, float] = (0.0, 1.0),
 ) -> np.ndarray:
-    """The int64 place that each output place copies, -1 for the extrapolation value: an entry of `moves.taken`."""
+    """The int64 place that each output place copies, -1 for the extrapolation value: an entry of
+    `places.taken`.
+    """
     x = coordinates(coordinate_mode, n_in, n_out, scale, roi)
     if nearest_mode == "round_prefer_floor":
         near = np.ceil(x - F(0.5))
@@ -83,8 +90,15 @@ def nearest_places(
 
 
 def axis_taps(
-    n_in: int, n_out: int, mode: str, coordinate_mode: str, scale: float | None = None, cubic_coeff_a: float = -0.75,
-    exclude_outside: bool = False, antialias: bool = False, roi: tuple[float, float] = (0.0, 1.0),
+    n_in: int,
+    n_out: int,
+    mode: str,
+    coordinate_mode: str,
+    scale: float | None = None,
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: bool = False,
+    antialias: bool = False,
+    roi: tuple[float, float] = (0.0, 1.0),
 ) -> Taps:
     """The taps of `mode` linear or cubic along one axis, with the meanings of ONNX Resize's attributes."""
     if mode not in ("linear", "cubic"):
@@ -136,7 +150,8 @@ def _fold(index: np.ndarray, weight: np.ndarray, outside: np.ndarray) -> Taps:
 def resized(
     shape: Sequence[int], axes: Mapping[int, Taps], extrapolation: float = 0.0
 ) -> list[tuple[Move, tuple[int, ...]]]:
-    """The passes that resize these axes of a dense f32 tensor: (kernel call, shape of its dense result) in order.
+    """The passes that resize these axes of a dense f32 tensor: (kernel call, shape of its dense result) in
+    order.
 
     The caller gives the passes but the last one scratch to write to. No axes: no passes.
     """
@@ -145,30 +160,34 @@ def resized(
     left = dict(axes)
     while left:
         pair = _pair(at, left)
-        if len(left) == 2 and pair is not None:
-            steps.append(_bilinear(at, pair, left[pair], left[pair + 1]))
-            left.clear()
-        else:
+        if pair is None:
             axis = min(left, key=lambda a: _order(at, a, left[a]))
             steps.append(_pass(at, axis, left.pop(axis), extrapolation))
+        else:
+            steps.append(_bilinear(at, pair, left.pop(pair), left.pop(pair + 1)))
         at = list(steps[-1][1])
     return steps
 
 
 def _order(shape: Sequence[int], axis: int, taps: Taps) -> tuple[float, int]:
-    """What shrinks most goes first; among equals the one whose work is then least, which is slow in short runs."""
+    """What shrinks most goes first; among equals the one whose work is then least, which is slow in short
+    runs.
+    """
     growth = len(taps.index) / max(shape[axis], 1)
     run = prod(shape[axis + 1 :])
     return growth, run if growth >= 1 else -run
 
 
 def _pair(shape: Sequence[int], axes: Mapping[int, Taps]) -> int | None:
-    """The first of two adjacent axes that the bilinear kernel can do at once, over channels."""
+    """The first of the two last axes, when one bilinear call beats two passes: many channels."""
     first = min(axes)
-    if first + 1 not in axes or prod(shape[first + 2 :]) == 1:
+    if sorted(axes) != [first, first + 1]:
         return None
-    fits = all(axes[a].index.shape[1] == 2 and not axes[a].outside.any() for a in (first, first + 1))
-    return first if fits else None
+    both = axes[first], axes[first + 1]
+    if any(taps.index.shape[1] != 2 or taps.outside.any() for taps in both):
+        return None
+    grows = prod(len(taps.index) for taps in both) > shape[first] * shape[first + 1]
+    return first if prod(shape[first + 2 :]) >= (32 if grows else 16) else None
 
 
 def _pass(shape: Sequence[int], axis: int, taps: Taps, extrapolation: float) -> tuple[Move, tuple[int, ...]]:
@@ -179,15 +198,17 @@ def _pass(shape: Sequence[int], axis: int, taps: Taps, extrapolation: float) -> 
         "offset": taps.index * src[axis],
         "weight": taps.weight,
         "bias": np.where(taps.outside, F(extrapolation), F(0)),
-        "taps": count,
+        "count": count,
         "outer": prod(shape[:axis]),
         "outer_s": shape[axis] * src[axis],
         "outer_d": out[axis] * dst[axis],
         "n": out[axis],
         "d": dst[axis],
-        "run": run,
+        "length": run,
     }
-    return Move("resize", {"taps": count if count in (2, 4) else 0, "scalar": run == 1}, args), tuple(out)
+    return Move(
+        "resize", {"taps": count if count in (2, 4) else 0, "run": run if run <= 4 else 0}, args
+    ), tuple(out)
 
 
 def _bilinear(shape: Sequence[int], axis: int, y: Taps, x: Taps) -> tuple[Move, tuple[int, ...]]:

@@ -1,6 +1,7 @@
 """Batched 2-D transposes in registers, the core of every permutation that moves the innermost axis.
 
-A source of `cols` rows with `rows` contiguous elements each becomes `rows` rows with `cols` contiguous elements.
+A source of `cols` rows with `rows` contiguous elements each becomes `rows` rows with `cols` contiguous
+elements.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ def tile_lanes(tier: Tier, itemsize: int) -> int:
 def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
     """The kernel that transposes a batch of matrices of `itemsize`-byte elements.
 
-    `narrow` = 0 takes any shape, in square tiles. k > 0: cols = k and destination rows are dense (interleave);
-    k < 0: rows = -k and source rows are dense (deinterleave); both need at least `tile_lanes` on the other side.
+    `narrow` = 0 takes any shape, in square tiles. k > 0: cols = k and destination rows are dense
+    (interleave); k < 0: rows = -k and source rows are dense (deinterleave); both need at least `tile_lanes`
+    on the other side.
     """
     if narrow:
         return _narrow(tier, itemsize, narrow)
@@ -51,7 +53,9 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
                         r, c = smaller(i, rows - lanes), smaller(j, cols - lanes)
                         tile(to + r * d1 + c * itemsize, at + c * s1 + r * itemsize, d1, s1)
                     else:
-                        edge(to + i * d1 + j * itemsize, at + j * s1 + i * itemsize, d1, s1, rows - i, cols - j)
+                        edge(
+                            to + i * d1 + j * itemsize, at + j * s1 + i * itemsize, d1, s1, rows - i, cols - j
+                        )
 
     return kernel
 
@@ -102,7 +106,8 @@ def _unzip(b: Any, x: Any, y: Any, block: int) -> list[Any]:
     """The even and the odd blocks of lanes of x then y."""
     n = x.type.count
     return [
-        _shuffle(b, x, y, [q + i for q in range(odd, 2 * n, 2 * block) for i in range(block)]) for odd in (0, block)
+        _shuffle(b, x, y, [q + i for q in range(odd, 2 * n, 2 * block) for i in range(block)])
+        for odd in (0, block)
     ]
 
 
@@ -166,7 +171,7 @@ def _tile(tier: Tier, itemsize: int, lanes: int) -> Callable:
     kind = _vector(itemsize, lanes)
 
     @emits
-    def tile(b, dst, src, d1, s1):
+    def tile(b: Any, dst: Any, src: Any, d1: Any, s1: Any) -> None:
         vectors = [read(b, b.add(src, b.mul(s1, I64(i))), kind) for i in range(lanes)]
         for i, vector in enumerate(_square(b, vectors, itemsize)):
             write(b, vector, b.add(dst, b.mul(d1, I64(i))))
@@ -182,7 +187,7 @@ def _edge(tier: Tier, itemsize: int, lanes: int) -> Callable:
     kind = _vector(itemsize, lanes)
 
     @emits
-    def edge(b, dst, src, d1, s1, rows, cols):
+    def edge(b: Any, dst: Any, src: Any, d1: Any, s1: Any, rows: Any, cols: Any) -> None:
         last = b.sub(cols, I64(1))
         loads = []
         for i in range(lanes):
@@ -197,12 +202,12 @@ def _edge(tier: Tier, itemsize: int, lanes: int) -> Callable:
 
 
 def _strip(tier: Tier, itemsize: int, lanes: int, narrow: int) -> Callable:
-    """`strip(dst, src, line)`: `lanes` places of an (inter- or deinter-) leave; `line` is the stride of the k lines."""
+    """`strip(dst, src, line)`: `lanes` places of each of the k lines, `line` bytes apart."""
     k = abs(narrow)
     kind = _vector(itemsize, lanes)
 
     @emits
-    def strip(b, dst, src, line):
+    def strip(b: Any, dst: Any, src: Any, line: Any) -> None:
         lines = [b.mul(line, I64(i)) for i in range(k)]
         dense = [I64(i * lanes * itemsize) for i in range(k)]
         reads, writes = (lines, dense) if narrow > 0 else (dense, lines)

@@ -5,26 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from fastgraph.kernels.moves import Move
 from fastgraph.kernels.table import row
-
-from .harness import compiled, guarded
+from harness import compiled, guarded
 
 
 def perform(
-    move: Move, x: np.ndarray, out: tuple[int, ...], tier: Any, threads: int = 1, offset: int = 0, **pointers: np.ndarray
+    move: Move,
+    x: np.ndarray,
+    out: tuple[int, ...],
+    tier: Any,
+    threads: int = 1,
+    offset: int = 0,
+    **pointers: np.ndarray,
 ) -> np.ndarray:
-    """The array of shape `out` that the move writes, reading x; `pointers` are arrays for the record's other pointers.
+    """The array of shape `out` that the move writes, reading x; `pointers` are arrays for the record's other
+    pointers.
 
-    Fails when a byte outside of the result was written. Pointer arrays are passed as they are, so the kernel's writes
-    to them are seen.
+    Fails when a byte outside of the result was written. Pointer arrays are passed as they are, so the
+    kernel's writes to them are seen.
     """
     table = row(move.kernel)
     memory, y = guarded(np.zeros(out, x.dtype), offset)
     before = memory.copy()
     _, source = guarded(x, offset)
-    keep = {name: np.ascontiguousarray(value) for name, value in move.args.items() if isinstance(value, np.ndarray)}
+    keep = {
+        name: np.ascontiguousarray(value)
+        for name, value in move.args.items()
+        if isinstance(value, np.ndarray)
+    }
     keep |= pointers
     values = move.args | {name: array.ctypes.data for name, array in keep.items()}
     values |= {"dst": y.ctypes.data + move.dst_offset, "src": source.ctypes.data + move.src_offset}
@@ -44,4 +53,8 @@ def numbered(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     count = int(np.prod(shape))
     if np.dtype(dtype).kind == "c":
         return (np.arange(count) + 1j).astype(dtype).reshape(shape)
-    return (np.arange(1, count + 1) % 251 if np.dtype(dtype).itemsize == 1 else np.arange(1, count + 1)).astype(dtype).reshape(shape)
+    return (
+        (np.arange(1, count + 1) % 251 if np.dtype(dtype).itemsize == 1 else np.arange(1, count + 1))
+        .astype(dtype)
+        .reshape(shape)
+    )

@@ -1,0 +1,199 @@
+"""Plan moves from computed places: offset tables (nearest resize, pads that repeat), constant pads, gathers.
+
+Like moves.py: plain Python and NumPy, strides and offsets in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from .moves import OUTER, Dim, Move, collapse, dense, move
+
+OUTSIDE = -(1 << 60)
+"""In an offset table: this place lies outside of the source and takes the fill value."""
+
+
+@dataclass
+class _Axis:
+    """An axis of a `take`: places along a source axis (-1: outside), or all of it in order when None."""
+
+    n: int
+    s: int
+    d: int
+    at: np.ndarray | None = None
+
+
+def taken(
+    shape: Sequence[int],
+    places: Sequence[np.ndarray | None],
+    itemsize: int,
+    fill: int = 0,
+    src_strides: Sequence[int] | None = None,
+    dst_strides: Sequence[int] | None = None,
+) -> Move:
+    """y[i, j, ...] = x[places[0][i], places[1][j], ...]: a gather with constants.
+
+    One entry of `places` per axis: None takes all of the axis, -1 in an array takes `fill` (an element's bits).
+    Nearest resize and the pads that repeat the source are such moves.
+    """
+    src = src_strides or dense(shape, itemsize)
+    out = [n if at is None else len(at) for n, at in zip(shape, places, strict=True)]
+    dst = dst_strides or dense(out, itemsize)
+    if places and places[-1] is not None and src[-1] == itemsize:
+        repeats = [_repeats(n, at) for n, at in zip(shape, places, strict=True)]
+        if all(repeats):
+            return _repeated_places(shape, repeats, src, dst, itemsize)
+    axes: list[_Axis] = []
+    for n, s, d, at in zip(out, src, dst, places, strict=True):
+        if axes and at is None and axes[-1].at is None and axes[-1].s == n * s and axes[-1].d == n * d:
+            n *= axes.pop().n
+        axes.append(_Axis(n, s, d, at))
+    run = itemsize
+    if axes and axes[-1].at is None and axes[-1].s == axes[-1].d == itemsize:
+        run = axes.pop().n * itemsize
+    size = run if run in (1, 2, 4, 8) else 0
+    rows, *outer = list(reversed(axes)) or [_Axis(1, 0, 0)]
+    if len(outer) > OUTER:
+        raise ValueError(f"a take with {len(outer) + 2} loops; the kernel has {OUTER + 2}")
+    args: dict[str, int | np.ndarray] = {"fill": repeated(fill, itemsize), "run": run}
+    args |= {"rows": rows.n, "t": _offsets(rows), "d": rows.d, "rank": len(outer)}
+    for k in range(OUTER):
+        axis = outer[k] if k < len(outer) else None
+        args |= {
+            f"n{k}_": axis.n if axis else 1,
+            f"t{k}_": _offsets(axis) if axis else 0,
+            f"d{k}_": axis.d if axis else 0,
+        }
+    return Move("take", {"itemsize": size}, args)
+
+
+def _repeats(n: int, at: np.ndarray | None) -> int:
+    """k when the places are each of 0..n-1 k times in order, else 0."""
+    if at is None or n == 0:
+        return int(at is None)
+    k = len(at) // n
+    return k if len(at) == n * k and (at == np.repeat(np.arange(n), k)).all() else 0
+
+
+def _repeated_places(
+    shape: Sequence[int], repeats: Sequence[int], src: Sequence[int], dst: Sequence[int], itemsize: int
+) -> Move:
+    loops = [
+        loop
+        for n, k, s, d in zip(shape, repeats, src, dst, strict=True)
+        for loop in ((n, s, k * d), (k, 0, d))
+    ]
+    n, s, d = zip(*loops, strict=True)
+    return move(n, s, d, itemsize)
+
+
+def _offsets(axis: _Axis) -> np.ndarray:
+    at = np.arange(axis.n, dtype=np.int64) if axis.at is None else np.asarray(axis.at, np.int64)
+    return np.where(at < 0, OUTSIDE, at * axis.s)
+
+
+def repeated(bits: int, itemsize: int) -> int:
+    """An element's bits, repeated to fill a signed int64. ValueError for over 8 bytes that aren't all zero."""
+    if itemsize > 8:
+        if bits:
+            raise ValueError(f"the kernels fill with elements of up to 8 bytes, not of {itemsize}")
+        return 0
+    element = (bits & ((1 << 8 * itemsize) - 1)).to_bytes(itemsize, "little")
+    return int.from_bytes(element * (8 // itemsize), "little", signed=True)
+
+
+def pad_places(n: int, before: int, after: int, mode: str) -> np.ndarray | None:
+    """The places along an axis of n that ONNX Pad reads (-1: the constant); None when it reads all in order.
+
+    Negative `before` and `after` crop. `mode` is constant, reflect, edge or wrap.
+    """
+    if before == after == 0:
+        return None
+    grow = (max(before, 0), max(after, 0))
+    if mode == "constant":
+        at = np.pad(np.arange(n), grow, constant_values=-1)
+    else:
+        at = np.pad(np.arange(n), grow, mode=mode)  # type: ignore[call-overload]
+    return at[max(-before, 0) : len(at) - max(-after, 0)]
+
+
+def padded(
+    shape: Sequence[int],
+    before: Sequence[int],
+    after: Sequence[int],
+    itemsize: int,
+    mode: str = "constant",
+    fill: int = 0,
+    src_strides: Sequence[int] | None = None,
+    dst_strides: Sequence[int] | None = None,
+) -> Move:
+    """ONNX Pad with one entry of before and after per axis (negative ones crop); `fill` is the constant's bits."""
+    if mode != "constant" or 0 in shape:
+        at = [pad_places(n, b, a, mode) for n, b, a in zip(shape, before, after, strict=True)]
+        return taken(shape, at, itemsize, fill, src_strides, dst_strides)
+    src = src_strides or dense(shape, itemsize)
+    out = [n + b + a for n, b, a in zip(shape, before, after, strict=True)]
+    dst = dst_strides or dense(out, itemsize)
+    offset = sum(s * max(-b, 0) for s, b in zip(src, before, strict=True))
+    axes: list[tuple[int, int, int, int, int]] = []
+    for n, b, a, s, d in zip(shape, before, after, src, dst, strict=True):
+        inside = n + min(b, 0) + min(a, 0)
+        low, whole = max(b, 0), n + b + a
+        if axes and inside == whole and axes[-1][3] == n * s and axes[-1][4] == n * d and n == whole:
+            above = axes.pop()
+            low, inside, whole = above[0] * n, above[1] * n, above[2] * n
+        axes.append((low, inside, whole, s, d))
+    if not axes or axes[-1][3] != itemsize or axes[-1][4] != itemsize:
+        axes.append((0, 1, 1, itemsize, itemsize))
+    low, inside, whole, _, _ = axes.pop()
+    inside = max(inside, 0)
+    args: dict[str, int | np.ndarray] = {
+        "fill": repeated(fill, itemsize),
+        "left": low * itemsize,
+        "run": inside * itemsize,
+    }
+    args |= {"right": (whole - low - inside) * itemsize, "rank": len(axes)}
+    if len(axes) > OUTER:
+        raise ValueError(f"a pad with {len(axes) + 1} loops; the kernel has {OUTER + 1}")
+    for k in range(OUTER):
+        low, inside, whole, s, d = axes[-1 - k] if k < len(axes) else (0, 1, 1, 0, 0)
+        args |= {f"n{k}_": whole, f"low{k}_": low, f"in{k}_": inside, f"s{k}_": s, f"d{k}_": d}
+    return Move("pad", {}, args, src_offset=offset)
+
+
+def gathered(
+    shape: Sequence[int],
+    axis: int,
+    count: int,
+    itemsize: int,
+    index_size: int,
+    src_strides: Sequence[int] | None = None,
+    dst_strides: Sequence[int] | None = None,
+) -> Move:
+    """y[o, i, ...] = x[o, index[i], ...] with `count` indices of index_size (4 or 8) bytes read at run time.
+
+    The axes before and those after `axis` must each be dense among themselves; `dst_strides` are of the
+    result with `count` in the place of the axis. The caller adds the pointers `dst`, `src`, `index` and
+    `error`.
+    """
+    out = [*shape[:axis], count, *shape[axis + 1 :]]
+    src, dst = src_strides or dense(shape, itemsize), dst_strides or dense(out, itemsize)
+    run = prod(shape[axis + 1 :]) * itemsize
+    outer = collapse(shape[:axis], src[:axis], dst[:axis])
+    inner = collapse(shape[axis + 1 :], src[axis + 1 :], dst[axis + 1 :])
+    if len(outer) > 1 or len(inner) > 1 or any(dim.s != itemsize or dim.d != itemsize for dim in inner):
+        raise ValueError("gather: the axes before and after the gathered one must be dense")
+    first = outer[0] if outer else Dim(prod(shape[:axis]), 0, 0)
+    args: dict[str, int | np.ndarray] = {
+        "count": count,
+        "axis": shape[axis],
+        "run": run,
+        "s": src[axis],
+        "d": dst[axis],
+    }
+    args |= {"outer": first.n, "outer_s": first.s, "outer_d": first.d}
+    return Move("gather", {"itemsize": run if run in (1, 2, 4, 8) else 0, "index_size": index_size}, args)
