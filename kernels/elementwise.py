@@ -1,8 +1,8 @@
 """The elementwise kernel: a chain over tensors that are broadcast against each other.
 
-Record: y, cols, rows, d2, d1, d0, then y's element strides of rows, d2, d1, d0, then for each input its address and
-its four strides. `elementwise_shape.loops` makes it from shapes. y may be the same memory as an input that it walks
-in the same way.
+Record: y, cols, rows, d2, d1, d0, then y's element strides of rows, d2, d1, d0, then for each input its
+address and its four strides. `elementwise_shape.loops` makes it from shapes. y may be the same memory as an
+input that it walks in the same way.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def _block(tier: Tier, chain: Chain, kinds: tuple[str, ...]) -> Any:
     """An intrinsic that runs `count` rows from `row` on, at one place of the outer dimensions."""
 
     @emits
-    def block(b: Any, args: Any, i0: Any, i1: Any, i2: Any, row: Any, count: Any, left: Any, right: Any) -> None:
+    def block(
+        b: Any, args: Any, i0: Any, i1: Any, i2: Any, row: Any, count: Any, left: Any, right: Any
+    ) -> None:
         v = Vector(b, tier)
         record = v.pointer(args, I64)
 
@@ -68,12 +70,14 @@ def _block(tier: Tier, chain: Chain, kinds: tuple[str, ...]) -> Any:
     return block
 
 
-def _row(v: Vector, chain: Chain, kinds: tuple[str, ...], xs: list[Any], y: Any, left: Any, right: Any) -> None:
+def _row(
+    v: Vector, chain: Chain, kinds: tuple[str, ...], xs: list[Any], y: Any, left: Any, right: Any
+) -> None:
     """Columns left..right of one row."""
-    scalars = [None if kind == "vector" else v.b.load(x) for x, kind in zip(xs, kinds, strict=True)]
+    sources = [(x, None if kind == "vector" else v.b.load(x)) for x, kind in zip(xs, kinds, strict=True)]
 
     def apply(w: Vector, i: Any, mask: Any) -> None:
-        values = [w.load(w.at(x, i), mask) if s is None else w.splat(s) for x, s in zip(xs, scalars, strict=True)]
+        values = [w.load(w.at(x, i), mask) if s is None else w.splat(s) for x, s in sources]
         w.store(emit_chain(w, chain, values), w.at(y, i), mask)
 
     each(v, left, right, apply)

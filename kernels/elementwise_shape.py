@@ -36,7 +36,7 @@ class Loops:
 
 
 def strides_of(shape: Sequence[int], row: int | None = None) -> Strides:
-    """Element strides of a tensor with contiguous last dimension, whose rows are `row` elements apart (dense: None)."""
+    """Element strides of a tensor whose rows are contiguous and `row` elements apart (dense: None)."""
     strides: list[int] = []
     step = 1
     for i, d in enumerate(reversed(shape)):

@@ -1,8 +1,9 @@
 """Reductions of [outer, n, inner] over n.
 
-Record: y, x, outer, n, inner, then element strides y_outer, x_outer, x_axis. With `last`, inner is 1 and the axis
-contiguous; else inner is contiguous in x and y (global average pooling of a channels-last image: n its pixels, inner
-its channels). A NaN makes its result NaN. Over nothing (n = 0) sums give 0, prod 1, min inf, max -inf, mean NaN.
+Record: y, x, outer, n, inner, then element strides y_outer, x_outer, x_axis. With `last`, inner is 1 and
+the axis contiguous; else inner is contiguous in x and y (global average pooling of a channels-last image: n
+its pixels, inner its channels). A NaN makes its result NaN. Over nothing (n = 0) sums give 0, prod 1, min
+inf, max -inf, mean NaN.
 """
 
 from __future__ import annotations
@@ -115,10 +116,11 @@ def _columns(tier: Tier, op: str, chain: Chain) -> Any:
         x, y = (Vector(b, tier).pointer(p) for p in (x, y))
 
         def column(w: Vector, i: Any, mask: Any) -> None:
-            at = w.at(x, i)
+            def element(r: Any) -> Any:
+                return w.load(w.at(x, b.add(i, b.mul(r, step))), mask)
 
             def run(start: float, combine: Any, before: Any) -> Any:
-                return _down(w, n, start, combine, lambda r: before(w, w.load(w.at(at, b.mul(r, step)), mask)))
+                return _down(w, n, start, combine, lambda r: before(w, element(r)))
 
             w.store(emit_chain(w, chain, [_reduced(w, op, n, run)]), w.at(y, i), mask)
 

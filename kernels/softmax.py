@@ -1,7 +1,8 @@
 """softmax and log_softmax along one axis of [outer, n, inner].
 
-Record: y, x, outer, n, inner, then element strides y_outer, y_axis, x_outer, x_axis. With `last`, inner is 1 and the
-axis contiguous; else inner is contiguous. y may be x. As in NumPy, a NaN or a +inf makes all along its axis NaN.
+Record: y, x, outer, n, inner, then element strides y_outer, y_axis, x_outer, x_axis. With `last`, inner is
+1 and the axis contiguous; else inner is contiguous. y may be x. As in NumPy, a NaN or a +inf makes all
+along its axis NaN.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Elementary functions on f32 vectors, as polynomials in generic LLVM IR: `function(v, x) -> value`.
 
-Coefficients are minimax fits of our own (Lawson's method). The error of each is in tests/kernels/test_math.py.
+Coefficients are minimax fits of our own (Lawson's method). tests/kernels/test_math.py has the error of each.
 Subnormal numbers count as zero, as they do in a run.
 """
 
@@ -23,7 +23,7 @@ _TINY = 1.1754943508222875e-38
 
 
 def polynomial(v: Vector, x: Any, coefficients: Sequence[float]) -> Any:
-    """coefficients[0] + coefficients[1] * x + ...; a long one as two interleaved ones in x**2, to shorten the wait."""
+    """coefficients[0] + coefficients[1] * x + ...; a long one as two in x**2, to wait less."""
     if len(coefficients) > 6:
         square = v.b.fmul(x, x)
         return v.fma(x, _horner(v, square, coefficients[1::2]), _horner(v, square, coefficients[::2]))
@@ -129,7 +129,8 @@ def expm1_negative(v: Vector, x: Any) -> Any:
     return v.fma(less1, scale, v.b.fsub(scale, v.const(1)))
 
 
-_LOG = (0.333333317, -0.250008211, 0.200012267, -0.166233565, 0.142017625, -0.131601951, 0.127615504, -0.0763442991)
+_LOG = (0.333333317, -0.250008211, 0.200012267, -0.166233565, 0.142017625, -0.131601951, 0.127615504,
+        -0.0763442991)
 """(log(1 + f) - f + f**2 / 2) / f**3 for 1 + f in [sqrt(1/2), sqrt(2)]."""
 
 
@@ -258,7 +259,10 @@ def _log2_wide(v: Vector, x: Any) -> Any:
 
 
 def power(v: Vector, x: Any, y: Any) -> Any:
-    """x**y as C's pow: a negative x needs a whole y; x**0 and 1**y are 1 even for NaN. The logarithm is taken in f64."""
+    """x**y as C's pow: a negative x needs a whole y; x**0 and 1**y are 1 even for NaN.
+
+    The logarithm is taken in f64.
+    """
     wide = _wide(v, 0).type
     size = v.call("fabs", x)
     t = v.b.fmul(_log2_wide(v, size), v.b.fpext(y, wide))

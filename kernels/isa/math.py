@@ -1,8 +1,8 @@
 """Vector operations: how each is emitted and what it means in NumPy.
 
-`OPS[name].emit(v, *values)` takes one value per operand (parameters such as clip's bounds are operands too, usually
-constants); `OPS[name].meaning(*arrays)` is the same in NumPy and keeps the element type, so that f64 arrays give an
-oracle. Reading this module imports neither numba nor llvmlite.
+`OPS[name].emit(v, *values)` takes one value per operand (parameters such as clip's bounds are operands too,
+usually constants); `OPS[name].meaning(*arrays)` is the same in NumPy and keeps the element type, so that
+f64 arrays give an oracle. Reading this module imports neither numba nor llvmlite.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ def _pow(v: Vector, x: Any, y: Any) -> Any:
     if n not in (-2, -1, 1, 2, 3, 4):
         return f.power(v, x, y)
     square = v.b.fmul(x, x)
-    whole = {1: lambda: x, 2: lambda: square, 3: lambda: v.b.fmul(square, x), 4: lambda: v.b.fmul(square, square)}
-    y = whole[abs(int(n))]()
+    y = {1: x, 2: square, 3: v.b.fmul(square, x), 4: v.b.fmul(square, square)}[abs(int(n))]
     return v.b.fdiv(v.const(1), y) if n < 0 else y
 
 
@@ -113,7 +112,8 @@ _compare("greater", ">", np.greater)
 _compare("greater_or_equal", ">=", np.greater_equal)
 _op("not_equal", 2, 2, lambda a, b: np.not_equal(a, b).astype(np.result_type(a, b)),
     lambda v, a, b: _truth(v, v.b.fcmp_unordered("une", a, b)))
-_op("is_nan", 1, 2, lambda x: np.isnan(x).astype(x.dtype), lambda v, x: _truth(v, v.b.fcmp_unordered("uno", x, x)))
+_op("is_nan", 1, 2, lambda x: np.isnan(x).astype(x.dtype),
+    lambda v, x: _truth(v, v.b.fcmp_unordered("uno", x, x)))
 _op("is_inf", 1, 3, lambda x: np.isinf(x).astype(x.dtype),
     lambda v, x: _truth(v, v.b.fcmp_ordered("==", v.call("fabs", x), v.const(math.inf))))
 _op("not", 1, 2, lambda x: (x == 0).astype(x.dtype), lambda v, x: _truth(v, v.b.not_(_true(v, x))))

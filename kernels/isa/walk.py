@@ -1,4 +1,4 @@
-"""Walks along contiguous elements, and horizontal reductions: whole blocks of vectors, then masked single vectors."""
+"""Walks along contiguous elements, and horizontal reductions: blocks of vectors, then masked single ones."""
 
 from __future__ import annotations
 
@@ -19,21 +19,28 @@ Combine = Callable[[Vector, Any, Any], Any]
 def each(
     v: Vector, left: Any, right: Any, body: Callable[[Vector, Any, Any], None], unroll: int = UNROLL
 ) -> None:
-    """`body(w, i, mask)` for the elements from i on that w spans, until `right`; mask is None for a whole block.
+    """`body(w, i, mask)` for the elements that w spans from i on; mask is None when all are before `right`.
 
-    A block is `unroll` vectors (a power of two).
+    w is as wide as `unroll` vectors (a power of two) or as v.
     """
     # LLVM splits an instruction on a block into one per register: so the vectors' chains are interleaved.
-    block = Vector(v.b, v.tier, unroll * v.lanes)
-    main = v.b.add(left, whole(v.b, v.b.sub(right, left), block.lanes))
-    with loop(v.b, left, main, block.lanes) as i:
-        body(block, i, None)
-    with loop(v.b, main, right, v.lanes) as i:
+    # Without masks in hardware a masked vector is a branch per lane: only the very last may be one.
+    sizes = [unroll, 1] if not v.tier.fma and unroll > 1 else [unroll]
+    for size in sizes:
+        w = Vector(v.b, v.tier, size * v.lanes)
+        end = v.b.add(left, whole(v.b, v.b.sub(right, left), w.lanes))
+        with loop(v.b, left, end, w.lanes) as i:
+            body(w, i, None)
+        left = end
+    with loop(v.b, left, right, v.lanes) as i:
         body(v, i, v.mask(v.b.sub(right, i)))
 
 
 def total(v: Vector, n: Any, start: float, combine: Combine, body: Callable[[Vector, Any, Any], Any]) -> Any:
-    """The scalar that `combine` makes of all `body(w, i, mask)` for i in range(n), in an order that hangs on n only."""
+    """The scalar that `combine` makes of all `body(w, i, mask)` for i in range(n).
+
+    The order hangs on n only.
+    """
     block = Vector(v.b, v.tier, UNROLL * v.lanes)
     blocks, tail = variable(v.b, block.const(start)), variable(v.b, v.const(start))
 
@@ -41,7 +48,7 @@ def total(v: Vector, n: Any, start: float, combine: Combine, body: Callable[[Vec
         value = body(w, i, mask)
         if mask is not None:
             value = w.b.select(mask, value, w.const(start))
-        sums = blocks if mask is None else tail
+        sums = blocks if w.lanes == block.lanes else tail
         w.b.store(combine(w, w.b.load(sums), value), sums)
 
     each(v, I64(0), n, add)

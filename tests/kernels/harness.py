@@ -10,7 +10,6 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-
 from fastgraph.kernels.build import build
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.kernel import canonical
@@ -22,17 +21,21 @@ GUARD = 256
 each_tier = pytest.mark.parametrize("tier", tiers.usable(), ids=lambda tier: tier.name)
 """Runs a test once for every tier of this CPU."""
 
+Params = tuple[tuple[str, Any], ...]
+Native = Callable[[int, int, int], None]
+
 _numbers = count()
 _engines: list[Any] = []
-_compiled: dict[Any, Callable[[int, int, int], None]] = {}
+_compiled: dict[Any, Native] = {}
 
 
 def run(kernel: Row | Callable, params: dict[str, Any], args: Sequence[Any], tier: Any, threads: int = 1,
         offset: int = 4) -> list[np.ndarray]:
     """Call `kernel(tier, **params)` once per thread, in turn; the arrays of `args` after it, in their order.
 
-    `args` is the argument record: ints, and arrays that become addresses of guarded copies which start `offset`
-    bytes past a 64-byte boundary (one array object given twice is one copy). Fails when a guard was written.
+    `args` is the argument record: ints, and arrays that become addresses of guarded copies. These start
+    `offset` bytes past a 64-byte boundary (one array object given twice is one copy). Fails when a guard
+    was written.
     """
     make = kernel.make() if isinstance(kernel, Row) else kernel
     call = compiled(make, tuple(sorted(params.items())), tier)
@@ -63,7 +66,7 @@ def guarded(array: np.ndarray, offset: int = 4) -> tuple[np.ndarray, np.ndarray]
     return memory, view
 
 
-def compiled(make: Callable, params: tuple[tuple[str, Any], ...], tier: Any) -> Callable[[int, int, int], None]:
+def compiled(make: Callable, params: Params, tier: Any) -> Native:
     """The native function of a kernel: (args address, thread, threads); kept for the session."""
     # Not by the parameters themselves: Python holds 1 == 1.0, which in a chain are a value and a constant.
     key = make, canonical(params), tier
@@ -72,7 +75,7 @@ def compiled(make: Callable, params: tuple[tuple[str, Any], ...], tier: Any) -> 
     return _compiled[key]
 
 
-def _compile(make: Callable, params: tuple[tuple[str, Any], ...], tier: Any) -> Callable[[int, int, int], None]:
+def _compile(make: Callable, params: Params, tier: Any) -> Native:
     symbol = f"kernel_{next(_numbers)}"
     code = build(make(tier, **dict(params)), symbol, tier)
     if not _engines:

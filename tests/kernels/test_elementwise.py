@@ -1,4 +1,4 @@
-"""The elementwise kernel against NumPy: broadcasting, strided rows, edges, in place, any number of threads."""
+"""The elementwise kernel against NumPy: broadcasting, strided rows, edges, in place, numbers of threads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def apply(chain: tuple, xs: list[np.ndarray], tier: object, threads: int = 1, of
 
 @each_tier
 @pytest.mark.parametrize("shapes", [
-    [(1,), (1,)], [(3, 5, 7), (7,)], [(3, 5, 7), (5, 1)], [(2, 3, 4, 5), (3, 1, 5)], [(300,), (1,)], [(4, 1, 6), (1, 5, 1)],
+    [(1,), (1,)], [(3, 5, 7), (7,)], [(3, 5, 7), (5, 1)], [(2, 3, 4, 5), (3, 1, 5)], [(300,), (1,)],
+    [(4, 1, 6), (1, 5, 1)],
     [(2, 1, 3, 1, 5), (1, 4, 1, 7, 1)], [(2, 9, 70), (2, 1, 70)], [(0, 3), (3,)], [(), (4, 130)],
 ], ids=str)
 def test_broadcasting_is_numpys(shapes, tier):
@@ -68,7 +69,8 @@ def test_any_size_at_any_address(tier, rows, cols, offset, threads, extra):
 def test_in_place_and_the_same_bits_with_any_number_of_threads(tier):
     x = values(1, 1000)
     plan = loops(x.shape, strides_of(x.shape), [strides_of(x.shape)])
-    results = [run(ROW, {"chain": SWISH, "kinds": plan.kinds}, record(plan, x, [x]), tier, n)[0] for n in (1, 2, 3, 5)]
+    params = {"chain": SWISH, "kinds": plan.kinds}
+    results = [run(ROW, params, record(plan, x, [x]), tier, threads)[0] for threads in (1, 2, 3, 5)]
     assert np.allclose(results[0], eval_chain(SWISH, [x.astype(float)]), rtol=1e-6)
     assert all(np.array_equal(results[0], other) for other in results[1:])
 

@@ -7,32 +7,33 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from harness import each_tier, run
-
 from fastgraph.kernels.chain import emit_chain, eval_chain
 from fastgraph.kernels.isa.math import OPS
 from fastgraph.kernels.isa.vector import I64, Vector, arg, emits
+from harness import each_tier, run
 
 TINY = float(np.finfo(np.float32).tiny)
 SPECIAL = np.float32([0, -0.0, 1, -1, 0.5, -0.5, 2.5, -2.5, 3e38, -3e38, 1e30, 88.8, -87.5, 200, -200,
                       np.inf, -np.inf, np.nan])
 
-# Largest error: so many ulps of the result, or else absolute. All other operations are exact, or rounded once.
+# Largest error: so many ulps of the result, or else absolute. All others are exact, or rounded once.
 SPAN = np.float32(np.linspace(-20, 20, 40001))
 ERRORS = {
-    "exp": (1.5, 1e-37), "log": (1, 0), "tanh": (2.5, 0), "erf": (3, 0), "sigmoid": (2.5, 1e-37), "sin": (1, 1.2e-7),
-    "cos": (1, 1.2e-7), "rsqrt": (1.5, 0), "swish": (3, 1e-36), "gelu": (4, 4e-7), "gelu_tanh": (4, 1e-6),
-    "mish": (4, 1e-36), "softplus": (4, 1e-37), "elu": (2.5, 0), "selu": (4, 0), "celu": (3, 0), "softsign": (2, 0),
-    "hard_sigmoid": (1.5, 1e-7), "hard_swish": (2, 5e-7), "leaky_relu": (1.5, 0), "prelu": (1.5, 0), "pow": (2.5, 1e-37),
-}
+    "exp": (1.5, 1e-37), "log": (1, 0), "tanh": (2.5, 0), "erf": (3, 0), "sigmoid": (2.5, 1e-37),
+    "sin": (1, 1.2e-7), "cos": (1, 1.2e-7), "rsqrt": (1.5, 0), "swish": (3, 1e-36), "gelu": (4, 4e-7),
+    "gelu_tanh": (4, 1e-6), "mish": (4, 1e-36), "softplus": (4, 1e-37), "elu": (2.5, 0), "selu": (4, 0),
+    "celu": (3, 0), "softsign": (2, 0), "hard_sigmoid": (1.5, 1e-7), "hard_swish": (2, 5e-7),
+    "leaky_relu": (1.5, 0), "prelu": (1.5, 0), "pow": (2.5, 1e-37),
+}  # fmt: skip
 PARAMETERS = {
-    "clip": (-1.5, 6.0), "leaky_relu": (0.01,), "prelu": (0.25,), "elu": (1.5,), "selu": (1.6732632, 1.050701),
-    "celu": (0.7,), "swish": (1.0,), "thresholded_relu": (0.5,), "hard_sigmoid": (0.2, 0.5), "where": (2.0, 3.0),
-}
+    "clip": (-1.5, 6.0), "leaky_relu": (0.01,), "prelu": (0.25,), "elu": (1.5,),
+    "selu": (1.6732632, 1.050701), "celu": (0.7,), "swish": (1.0,), "thresholded_relu": (0.5,),
+    "hard_sigmoid": (0.2, 0.5), "where": (2.0, 3.0),
+}  # fmt: skip
 
 
 def make(tier: object, chains: tuple, inputs: int) -> Callable:
-    """A kernel that applies many chains to the same vectors; its record: y [chains, n], n, then the inputs."""
+    """A kernel that applies chains to the same vectors; its record: y [chains, n], n, then the inputs."""
 
     @emits
     def chains_at(b, args, i, n):
@@ -58,7 +59,8 @@ def apply(chains: tuple, xs: list[np.ndarray], tier: object) -> np.ndarray:
     n = len(xs[0])
     padded = [np.resize(x, -(-n // 16) * 16) for x in xs]
     y = np.zeros((len(chains), len(padded[0])), np.float32)
-    return run(make, {"chains": chains, "inputs": len(xs)}, [y, len(padded[0]), *padded], tier, offset=0)[0][:, :n]
+    params = {"chains": chains, "inputs": len(xs)}
+    return run(make, params, [y, len(padded[0]), *padded], tier, offset=0)[0][:, :n]
 
 
 def agree(got: np.ndarray, want: np.ndarray, ulps: float = 0.501, absolute: float = 0.0) -> np.ndarray:
@@ -103,8 +105,9 @@ def test_special_values(tier):
 @each_tier
 def test_sin_and_cos_far_out(tier):
     x = np.linspace(-1e4, 1e4, 50001, dtype=np.float32)
-    check((chain_of("sin"), chain_of("cos")), [x], tier)
-    assert np.isnan(apply((chain_of("sin"), chain_of("cos")), [np.float32([np.inf, -np.inf, np.nan])], tier)).all()
+    both = (chain_of("sin"), chain_of("cos"))
+    check(both, [x], tier)
+    assert np.isnan(apply(both, [np.float32([np.inf, -np.inf, np.nan])], tier)).all()
 
 
 @each_tier
@@ -124,7 +127,8 @@ def test_results_stay_in_their_range(tier):
 
 def test_reading_the_table_loads_no_compiler():
     code = (
-        "import sys, fastgraph.kernels.chain, fastgraph.kernels.elementwise_shape, fastgraph.kernels.rows_math\n"
+        "import sys, fastgraph.kernels.chain, fastgraph.kernels.elementwise_shape\n"
+        "import fastgraph.kernels.rows_math\n"
         "sys.exit(any(m in sys.modules for m in ('numba', 'llvmlite')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

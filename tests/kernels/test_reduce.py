@@ -29,7 +29,9 @@ MEANING = {
 each_op = pytest.mark.parametrize("op", MEANING)
 
 
-def rows_of(x: np.ndarray, op: str, tier: object, pad: int = 0, threads: int = 1, chain: tuple = ()) -> np.ndarray:
+def rows_of(
+    x: np.ndarray, op: str, tier: object, pad: int = 0, threads: int = 1, chain: tuple = ()
+) -> np.ndarray:
     """The kernel over the last axis of [outer, n], with `pad` elements after each result."""
     outer, n = x.shape
     y = np.full((outer, 1 + pad), 7, np.float32)
@@ -39,7 +41,9 @@ def rows_of(x: np.ndarray, op: str, tier: object, pad: int = 0, threads: int = 1
     return y[:, 0]
 
 
-def columns_of(x: np.ndarray, op: str, tier: object, pad: int = 0, threads: int = 1, chain: tuple = ()) -> np.ndarray:
+def columns_of(
+    x: np.ndarray, op: str, tier: object, pad: int = 0, threads: int = 1, chain: tuple = ()
+) -> np.ndarray:
     """The kernel over the middle axis of [outer, n, inner], with `pad` elements after each row of y."""
     outer, n, inner = x.shape
     y = np.full((outer, inner + pad), 7, np.float32)

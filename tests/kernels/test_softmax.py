@@ -21,7 +21,9 @@ def meaning(x: np.ndarray, axis: int, log: bool) -> np.ndarray:
         return x - np.log(total) if log else e / total
 
 
-def rows_of(x: np.ndarray, log: bool, tier: object, pad: int = 0, threads: int = 1, offset: int = 4) -> np.ndarray:
+def rows_of(
+    x: np.ndarray, log: bool, tier: object, pad: int = 0, threads: int = 1, offset: int = 4
+) -> np.ndarray:
     """The kernel over the last axis of [outer, n], with `pad` elements after each row of y."""
     outer, n = x.shape
     y = np.full((outer, n + pad), 7, np.float32)
