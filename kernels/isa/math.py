@@ -56,14 +56,7 @@ _op("rsqrt", 1, 9, lambda x: 1 / np.sqrt(x), lambda v, x: v.b.fdiv(v.const(1), v
 _op("reciprocal", 1, 4, lambda x: 1 / x, lambda v, x: v.b.fdiv(v.const(1), x))
 _op("square", 1, 1, lambda x: x * x, lambda v, x: v.b.fmul(x, x))
 _op("sign", 1, 3, np.sign, lambda v, x: v.b.select(
-    v.b.fcmp_unordered("une", x, v.const(0)), _finite_sign(v, x), x))
-
-
-def _finite_sign(v: Vector, x: Any) -> Any:
-    """1 with x's sign; NaN stays."""
-    one = v.call("copysign", v.const(1), x)
-    return v.b.select(v.b.fcmp_unordered("uno", x, x), x, one)
-
+    v.b.fcmp_ordered("one", x, v.const(0)), v.call("copysign", v.const(1), x), x))
 
 # -- elementary functions
 
@@ -82,10 +75,10 @@ def _pow(v: Vector, x: Any, y: Any) -> Any:
 
 
 _op("pow", 2, 80, np.power, _pow)
-_op("exp", 1, 16, np.exp, f.exp)
-_op("log", 1, 24, np.log, f.log)
-_op("tanh", 1, 18, np.tanh, f.tanh)
-_op("erf", 1, 20, lambda x: _erf(x).astype(np.asarray(x).dtype), f.erf)
+_op("exp", 1, 15, np.exp, f.exp)
+_op("log", 1, 25, np.log, f.log)
+_op("tanh", 1, 21, np.tanh, f.tanh)
+_op("erf", 1, 29, lambda x: _erf(x).astype(np.asarray(x).dtype), f.erf)
 _op("sin", 1, 13, np.sin, f.sin)
 _op("cos", 1, 14, np.cos, f.cos)
 
@@ -141,18 +134,15 @@ def _hard_sigmoid(v: Vector, x: Any, alpha: Any, beta: Any) -> Any:
     return f.clamp(v, v.fma(x, alpha, beta), 0, 1)
 
 
-def _swish(v: Vector, x: Any, alpha: Any) -> Any:
-    return v.b.fdiv(x, v.b.fadd(v.const(1), f.exp(v, v.b.fneg(v.b.fmul(alpha, x)))))
+def _gated(v: Vector, x: Any, u: Any) -> Any:
+    """x * sigmoid(u)."""
+    return v.b.fdiv(x, v.b.fadd(v.const(1), f.exp(v, v.b.fneg(u))))
 
 
 def _gelu_tanh(v: Vector, x: Any) -> Any:
     # 0.5 * (1 + tanh(u)) = sigmoid(2 * u)
     u = v.b.fmul(x, v.fma(v.b.fmul(x, x), v.const(2 * _GELU * 0.044715), v.const(2 * _GELU)))
-    return _swish_of(v, x, u)
-
-
-def _swish_of(v: Vector, x: Any, u: Any) -> Any:
-    return v.b.fdiv(x, v.b.fadd(v.const(1), f.exp(v, v.b.fneg(u))))
+    return _gated(v, x, u)
 
 
 _GELU = math.sqrt(2 / math.pi)
@@ -199,8 +189,9 @@ def _np_sigmoid(x: Any) -> Any:
     return np.where(x < 0, e, np.ones_like(e)) / (1 + e)
 
 
-_op("sigmoid", 1, 21, _np_sigmoid, f.sigmoid)
-_op("swish", 2, 22, lambda x, alpha: x * _np_sigmoid(alpha * x), _swish)
+_op("sigmoid", 1, 20, _np_sigmoid, f.sigmoid)
+_op("swish", 2, 21, lambda x, alpha: x * _np_sigmoid(alpha * x),
+    lambda v, x, alpha: _gated(v, x, v.b.fmul(alpha, x)))
 _op("relu", 1, 1, lambda x: np.maximum(x, 0), lambda v, x: f.maximum(v, x, v.const(0)))
 _op("clip", 3, 2, lambda x, low, high: np.minimum(np.maximum(x, low), high),
     lambda v, x, low, high: f.minimum(v, f.maximum(v, x, low), high))
@@ -214,10 +205,10 @@ _op("thresholded_relu", 2, 2, lambda x, alpha: np.where(x > alpha, x, 0 * alpha)
 _op("hard_sigmoid", 3, 3, lambda x, alpha, beta: np.clip(x * alpha + beta, 0, 1), _hard_sigmoid)
 _op("hard_swish", 1, 4, lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
     lambda v, x: v.b.fmul(x, _hard_sigmoid(v, x, v.const(1 / 6), v.const(0.5))))
-_op("mish", 1, 25, lambda x: x * np.tanh(_np_softplus(x)), _mish)
+_op("mish", 1, 24, lambda x: x * np.tanh(_np_softplus(x)), _mish)
 _op("softplus", 1, 30, _np_softplus, _softplus)
 _op("softsign", 1, 6, lambda x: x / (1 + np.abs(x)),
     lambda v, x: v.b.fdiv(x, v.b.fadd(v.const(1), v.call("fabs", x))))
-_op("gelu", 1, 23, lambda x: 0.5 * x * (1 + OPS["erf"].meaning(x * math.sqrt(0.5))),
+_op("gelu", 1, 32, lambda x: 0.5 * x * (1 + OPS["erf"].meaning(x * math.sqrt(0.5))),
     lambda v, x: v.b.fmul(x, f.normal_cdf(v, x)))
 _op("gelu_tanh", 1, 24, lambda x: 0.5 * x * (1 + np.tanh(_GELU * (x + 0.044715 * x * x * x))), _gelu_tanh)
