@@ -26,7 +26,7 @@ def gelu(x: np.ndarray, approximate: str) -> np.ndarray:
     """x * Phi(x), with the normal distribution by erf ("none") or by tanh of a cubic ("tanh")."""
     if approximate == "tanh":
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
-    return 0.5 * x * (1 + _erf(x * math.sqrt(0.5)).astype(x.dtype))
+    return 0.5 * x * (1 + _erf(x * math.sqrt(0.5)).astype(x.dtype))  # type: ignore[union-attr]
 
 
 def _shrink(x: np.ndarray, lambd: float, bias: float) -> np.ndarray:

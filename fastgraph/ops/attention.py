@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Dim, Node, TensorType
+from ..ir import Dim, Node, Shape, TensorType
 from .activation import sigmoid
 from .common import Types, fail, need_rank, same_type
 from .registry import REQUIRED, attr, define
@@ -48,12 +48,8 @@ def _infer_attention(node: Node, types: Types) -> list[TensorType]:
     if past is not None:
         before = past.shape[2] if past.shape and len(past.shape) == 4 else None
         t = t + before if isinstance(t, int) and isinstance(before, int) else None
-    if q.shape is None:
-        y = None
-    elif len(q.shape) == 4:
-        y = (b, h, s, e)
-    else:
-        y = (b, s, h * e if isinstance(h, int) and isinstance(e, int) else None)
+    width = h * e if isinstance(h, int) and isinstance(e, int) else None
+    y: Shape | None = None if q.shape is None else (b, h, s, e) if len(q.shape) == 4 else (b, s, width)
     return [
         TensorType(q.dtype, y),
         TensorType(k.dtype, (b, kv, t, d)),
@@ -127,7 +123,7 @@ def _attention(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _rotary(node: Node, inputs: list[Any]) -> list[Any]:
-    """Pairs of features turned by the angles of their position: the halves of each head, or every two neighbours."""
+    """Pairs of features, from the halves of each head or neighbours, turned by their position's angles."""
     x, cos, sin, positions = inputs
     y = x.transpose(0, 2, 1, 3) if x.ndim == 4 else x.reshape(*x.shape[:2], attr(node, "num_heads") or 1, -1)
     turned = attr(node, "rotary_embedding_dim") or y.shape[-1]
@@ -228,4 +224,6 @@ define(
         "update_rule": "gated_delta",
     },
 )  # fmt: skip
-define("causal_conv_with_state", _infer_causal_conv, _causal_conv, inputs=(2, 4), attrs={"activation": "none"})
+define(
+    "causal_conv_with_state", _infer_causal_conv, _causal_conv, inputs=(2, 4), attrs={"activation": "none"}
+)

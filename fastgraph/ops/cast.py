@@ -1,4 +1,4 @@
-"""Changes of element type. Frontends hold bfloat16, float8 and 4-bit types widened: here they are the wider type."""
+"""Changes of element type. Attribute `format` names a type that NumPy lacks, held widened."""
 
 from __future__ import annotations
 

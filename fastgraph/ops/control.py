@@ -16,7 +16,7 @@ from .evaluate import evaluate, infer_graph, operands
 from .registry import REQUIRED, attr, define
 
 ROUNDS = 12
-"""Enough rounds of widening for carried types to settle: each round loses an extent or a rank, or is the last."""
+"""Enough rounds for carried types to settle: each round loses an extent or a rank, or is the last."""
 
 
 def merged(a: TensorType, b: TensorType) -> TensorType:
@@ -66,8 +66,8 @@ def _settle(
 ) -> list[TensorType]:
     """Types of carried values that hold before and after every round; sets the types of the body's values.
 
-    The body's inputs are `skip` of `fixed`, the carried ones, and the rest of `fixed`; its outputs are the carried
-    ones after as many others as the caller cuts off by `skip` > 0 (a loop's condition).
+    The body takes the first `skip` of `fixed`, the carried values, the rest of `fixed`. It gives a condition (if
+    `skip` is not 0), the carried values, and others.
     """
     lead = min(skip, 1)
     for _ in range(ROUNDS):
@@ -169,12 +169,12 @@ def _scan(node: Node, inputs: list[Any]) -> list[Any]:
             parts.append(part)
     finals, axes = body.outputs[n:], _scan_axes(node, "scan_output_axes", k)
     reverse = _scan_axes(node, "scan_output_directions", k)
-    return [*carried, *(_stack(parts[::-1] if back else parts, v.type, axis)
-                        for parts, v, axis, back in zip(scans, finals, axes, reverse, strict=True))]  # fmt: skip
+    ordered = [parts[::-1] if back else parts for parts, back in zip(scans, reverse, strict=True)]
+    return [*carried, *(_stack(parts, v.type, a) for parts, v, a in zip(ordered, finals, axes, strict=True))]
 
 
 def _sequence_map(node: Node, inputs: list[Any]) -> list[Any]:
-    """The body on every element of the first sequence, with the others' elements or whole tensors beside it."""
+    """The body on every element of the first sequence, beside the others' elements or whole tensors."""
     body, outer = attr(node, "body"), _outer(node, inputs)
     own = inputs[: len(node.inputs)]
     results = [

@@ -1,5 +1,7 @@
-"""Convolutions, channels last: x [N, spatial..., C], w [O, kernel..., C / groups], b [O]. Semantics: ONNX Conv,
-ConvTranspose and ConvInteger."""
+"""Convolutions, channels last: x [N, spatial..., C], w [O, kernel..., C / groups], b [O].
+
+Semantics: ONNX Conv, ConvTranspose and ConvInteger.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def _check_channels(node: Node, channels: Dim, w: Any, b: TensorType | None) -> 
     if isinstance(channels, int) and isinstance(w[-1], int) and channels != w[-1] * groups:
         fail(
             node,
-            f"the input has {channels} channels, weight {shown(w)} with groups {groups} needs {w[-1] * groups}",
+            f"weight {shown(w)} with groups {groups} needs {w[-1] * groups} channels, found {channels}",
         )
     if b is not None and b.shape is not None:
         if len(b.shape) != 1 or (
@@ -132,7 +134,7 @@ def infer_conv_integer(node: Node, types: Types) -> list[TensorType]:
 
 
 def transposed_window(node: Node, spatial: Any, kernel: Any) -> tuple[list[Any], list[Any], dict[str, Any]]:
-    """(begin padding, output extents, window attributes) of a transposed convolution; None where not known."""
+    """(begin padding, output extents, window attributes) of a transposed convolution; None: not known."""
     rank = len(kernel)
     a = window_attrs(node, rank, kernel)
     extra = attr(node, "output_padding") or (0,) * rank

@@ -1,4 +1,4 @@
-"""Detection heads and the inverses of windows: non_max_suppression, max_roi_pool, max_unpool, col2im. Semantics: ONNX."""
+"""Detection (non_max_suppression, max_roi_pool), windows undone (max_unpool, col2im). Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
 
 
 def _max_unpool(node: Node, inputs: list[Any]) -> list[Any]:
-    """Zeros with x at the flat indices that max_pool gave; a given output shape may be larger than what was pooled."""
+    """Zeros with x at the flat indices that max_pool gave; a given shape may exceed what was pooled."""
     x, indices, target = inputs
     shape: Any = _unpooled(node, x.shape)
     y = np.zeros(math.prod(shape), x.dtype)
@@ -152,8 +152,8 @@ def _col2im(node: Node, inputs: list[Any]) -> list[Any]:
     out = [(n + b + e - ((k - 1) * d + 1)) // s + 1 for n, k, s, d, b, e in spans]
     columns = x.reshape(x.shape[0], -1, *kernel, *out)
     # Channels last while adding, since `tap` gives the slices of N and the spatial axes.
-    extents = [max(r, b + n) for r, b, n in zip(reach(out, kernel, a["strides"], a["dilations"]), begin, spatial,
-                                               strict=True)]  # fmt: skip
+    covered = reach(out, kernel, a["strides"], a["dilations"])
+    extents = [max(r, b + n) for r, b, n in zip(covered, begin, spatial, strict=True)]
     y = np.zeros((x.shape[0], *extents, columns.shape[1]), x.dtype)
     for index in np.ndindex(*kernel):
         y[tap(index, out, a["strides"], a["dilations"])] += np.moveaxis(

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic, comparison and logic with NumPy broadcasting. Semantics: the ONNX operators of these names."""
+"""Elementwise arithmetic, comparison and logic with broadcasting. Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ UNARY: dict[str, Callable[..., Any]] = {
     "abs": np.abs, "neg": np.negative, "ceil": np.ceil, "floor": np.floor, "round": np.rint, "sign": np.sign,
     "sqrt": np.sqrt, "reciprocal": _reciprocal, "exp": np.exp, "log": np.log, "erf": lambda x: _erf(x),
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "not": np.logical_not, "bitwise_not": np.invert,
 }  # fmt: skip
 

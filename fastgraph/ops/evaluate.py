@@ -47,7 +47,7 @@ def infer_graph(graph: Graph) -> None:
 
 
 def run_node(node: Node, inputs: list[Any]) -> list[Any]:
-    """The node's outputs by its reference, for the arrays of `operands(node)`. ModelError when they do not fit."""
+    """The node's outputs by its reference, for the arrays of `operands(node)`. ModelError on a misfit."""
     try:
         return op_of(node).reference(node, inputs)
     except ModelError as error:
@@ -77,7 +77,7 @@ def evaluate(graph: Graph, feeds: Mapping[str, Any], outer: Mapping[Value, Any] 
 def fold(node: Node, limit: int = 1 << 24) -> list[np.ndarray] | None:
     """The node's outputs when they are known before the run, else None.
 
-    They are when the operator is pure and its inputs are constants, or it asks only for a shape that is known.
+    They are when the operator is pure and its inputs are constants, or it asks only for a known shape.
     Results of more than `limit` elements, and values that are not tensors, are not folded.
     """
     if not op_of(node).pure:

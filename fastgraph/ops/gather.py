@@ -1,4 +1,4 @@
-"""Reading and writing at indices: gather_elements, gather_nd, scatter_*, tensor_scatter, one_hot ... Semantics: ONNX."""
+"""Reading and writing at indices: gather_elements, gather_nd, scatter_*, one_hot, unique. Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _infer_gather_elements(node: Node, types: Types) -> list[TensorType]:
 
 
 def grid(indices: np.ndarray, axis: int) -> tuple[Any, ...]:
-    """An index tuple that meets, for each element of `indices`, its own place with `axis` replaced by the element."""
+    """Indices that meet, for each element of `indices`, its own place with `axis` replaced by the element."""
     places: list[Any] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     places[axis] = indices
     return tuple(places)
@@ -151,7 +151,7 @@ def _infer_unique(node: Node, types: Types) -> list[TensorType]:
 
 
 def _unique(node: Node, inputs: list[Any]) -> list[Any]:
-    """[values, first index of each, inverse, counts]; in order of value, or (sorted=0) of first appearance."""
+    """[values, first index of each, inverse, counts]; by value, or (sorted=0) by first appearance."""
     x, axis = inputs[0], attr(node, "axis")
     x = x.reshape(-1) if axis is None else x
     axis = 0 if axis is None else axis
@@ -182,7 +182,7 @@ def _infer_eye_like(node: Node, types: Types) -> list[TensorType]:
 
 def _eye_like(node: Node, inputs: list[Any]) -> list[Any]:
     x = inputs[0]
-    return [np.eye(*x.shape, k=attr(node, "k"), dtype=attr(node, "dtype") or x.dtype)]
+    return [np.eye(x.shape[0], x.shape[1], attr(node, "k"), attr(node, "dtype") or x.dtype)]
 
 
 def _infer_reverse_sequence(node: Node, types: Types) -> list[TensorType]:

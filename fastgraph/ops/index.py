@@ -1,4 +1,4 @@
-"""Taking tensors apart and putting them together: slice, pad, concat, split, gather, top_k ... Semantics: ONNX."""
+"""Taking tensors apart and joining them: slice, pad, concat, split, gather, top_k, range. Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any
     if not len(first) == len(last) == len(where) == len(by):
         fail(
             node,
-            f"starts, ends, axes and steps differ in length: {len(first)}, {len(last)}, {len(where)}, {len(by)}",
+            f"starts, ends, axes, steps differ in length: {[*map(len, (first, last, where, by))]}",
         )
     if 0 in by:
         fail(node, "steps must not be 0")

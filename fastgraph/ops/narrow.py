@@ -16,13 +16,17 @@ FLOATS: dict[str, tuple[int, int, float, str]] = {
     "float6e3m2": (-2, 2, 28.0, "none"),
     "float4e2m1": (0, 1, 6.0, "none"),
 }
-"""Least normal exponent, mantissa bits, greatest number, and what lies beyond it when not saturating: "overflow"
-never saturates and gives an infinity, "none" always saturates."""
+"""Least normal exponent, mantissa bits, greatest number, and what lies beyond it when not saturating.
+
+"overflow" never saturates and gives an infinity, "none" always saturates and has no NaN either: -0 stands in.
+"""
 
 INTEGERS = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
 
 
-def rounded(x: np.ndarray, dtype: np.dtype, kind: str, saturate: bool = True, round_mode: str = "up") -> np.ndarray:
+def rounded(
+    x: np.ndarray, dtype: np.dtype, kind: str, saturate: bool = True, round_mode: str = "up"
+) -> np.ndarray:
     """x as values of the format `kind`, held in `dtype`. Integers keep their low bits, as a cast does."""
     if kind == "float8e8m0":
         return _power_of_two(x.astype(np.float64), saturate, round_mode).astype(dtype)
@@ -40,6 +44,8 @@ def rounded(x: np.ndarray, dtype: np.dtype, kind: str, saturate: bool = True, ro
         y = np.where(over, np.copysign(greatest, y), y)
     else:
         y = np.where(over, np.nan if beyond == "nan" else np.copysign(np.inf, y), y)
+    if beyond == "none":
+        y = np.where(np.isnan(y), -0.0, y)
     y = y + 0.0 if kind.endswith("fnuz") else y
     return y.astype(dtype)
 

@@ -35,7 +35,7 @@ def _infer_batch(node: Node, types: Types) -> list[TensorType]:
 
 
 def _batch(node: Node, inputs: list[Any]) -> list[Any]:
-    """(x - mean) / sqrt(var + epsilon) * scale + b; training uses the batch's moments and gives running ones too."""
+    """(x - mean) / sqrt(var + epsilon) * scale + b; training takes the batch's moments."""
     x, scale, b, mean, var = (v.astype(np.float32) if v.dtype == np.float16 else v for v in inputs)
     running = [mean, var]
     if attr(node, "training_mode"):
@@ -54,7 +54,7 @@ def _batch(node: Node, inputs: list[Any]) -> list[Any]:
 def standardized(
     x: np.ndarray, axes: tuple[int, ...], epsilon: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(x with mean 0 and variance 1 over the axes, the mean, 1 / the deviation), worked in float32 at least."""
+    """(x with mean 0 and variance 1 over the axes, the mean, 1 / the deviation), in float32 or wider."""
     wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
     mean = wide.mean(axis=axes, keepdims=True)
     centred = wide - mean

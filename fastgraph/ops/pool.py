@@ -1,4 +1,4 @@
-"""Pools over sliding windows, channels last: x [N, spatial..., C]. Semantics: ONNX MaxPool, AveragePool, LpPool."""
+"""Pools over sliding windows, channels last: x [N, spatial..., C]. Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _lowest(dtype: np.dtype) -> Any:
 
 
 def max_pool(node: Node, inputs: list[Any]) -> list[Any]:
-    """[y] or [y, indices]; the first of equal elements wins. Windows wholly in the padding give the lowest number."""
+    """[y] or [y, indices]; the first of equal elements wins. Padding counts as the lowest number."""
     x = inputs[0]
     begin, _, out, a = _window(node, x.shape[1:-1])
     extents = reach(out, a["kernel"], a["strides"], a["dilations"])
@@ -72,7 +72,7 @@ def max_pool(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _flat_indices(shape: tuple[int, ...], column_major: int) -> np.ndarray:
-    """For every element of x [N, spatial..., C], its place in the flat N, C, spatial tensor (ONNX's indices)."""
+    """For every element of x [N, spatial..., C], its place in the flat [N, C, spatial...]: ONNX's indices."""
     n, *spatial, c = shape
     area = int(np.prod(spatial))
     pixels = np.arange(area).reshape(spatial, order="F" if column_major else "C")

@@ -1,7 +1,8 @@
 """Recurrent layers over time. Semantics: ONNX RNN, GRU and LSTM.
 
-x [T, B, I], w [D, gates * H, I], r [D, gates * H, H], b [D, 2 * gates * H] (of w, then of r), states [D, B, H],
-y [T, D, B, H]; D is the number of directions. With layout 1, B comes first everywhere but in the weights.
+x [T, B, I], w [D, gates * H, I], r [D, gates * H, H], b [D, 2 * gates * H] (of w, then of r),
+states [D, B, H], y [T, D, B, H]; D is the number of directions. With layout 1, B comes first everywhere but
+in the weights.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
 
 
 def _activations(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
-    """One function per place and direction. Given alphas and betas go, in order, to the functions that take them."""
+    """One function per place and direction. Alphas and betas go in order to those that take them."""
     count = len(DEFAULT[node.op]) * DIRECTIONS[attr(node, "direction")]
     names = attr(node, "activations") or DEFAULT[node.op] * 2
     given = [list(attr(node, "activation_alpha") or ()), list(attr(node, "activation_beta") or ())]
-    found = []
+    found: list[Any] = []
     for name in names[:count]:
         if name.lower() not in ACTIVATIONS:
             fail(node, f"unknown activation {name}")
@@ -175,8 +176,8 @@ def _lstm_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, peep
 
 STEPS: dict[str, Any] = {"rnn": _rnn_step, "gru": _gru_step, "lstm": _lstm_step}
 _ATTRS = {
-    "activations": None, "activation_alpha": None, "activation_beta": None, "clip": None, "direction": "forward",
-    "hidden_size": None, "layout": 0,
+    "activations": None, "activation_alpha": None, "activation_beta": None, "clip": None,
+    "direction": "forward", "hidden_size": None, "layout": 0,
 }  # fmt: skip
 define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS)
 define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0})

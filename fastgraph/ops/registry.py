@@ -1,7 +1,7 @@
 """The operators of the graph: what each computes, and the type of what it gives.
 
-How it becomes machine work is said in `fastgraph.plan.lower`, by operator name; an operator that is not there runs
-its NumPy reference as a host step.
+How it becomes machine work is said in `fastgraph.plan.lower`, by operator name; an operator that is not there
+runs its NumPy reference as a host step.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ MAX_ELEMENTS = 2**48
 class Op:
     """One operator.
 
-    `infer(node, input types) -> output types`: an output whose shape hangs on data gets shape None (rank unknown) or
-    None extents. ModelError when the node makes no sense.
-    `reference(node, input arrays) -> output arrays`: NumPy, the meaning of the operator, used to fold constants, to
-    run what has no kernel, and as the oracle of tests. Control flow gets the arrays of `evaluate.operands(node)`.
+    `infer(node, input types) -> output types`: an output whose shape hangs on data gets shape None (no
+    rank) or None extents. ModelError when the node makes no sense.
+    `reference(node, input arrays) -> output arrays`: NumPy, the meaning of the operator, used to fold
+    constants, to run what has no kernel, and as the oracle of tests. Control flow gets the arrays of
+    `evaluate.operands(node)`.
     Both take absent inputs as None, or left off at the end, and give one result per output of the node.
     `attrs` are the defaults of the attributes. `pure` is False for what must not be folded (random numbers).
     """
@@ -46,11 +47,13 @@ class Op:
 OPS: dict[str, Op] = {}
 
 EXTRAS_AT = {
-    "conv": 3, "conv_transpose": 3, "dense": 3, "max_pool": 1, "average_pool": 1, "reduce_mean": 2, "reduce_max": 2,
+    "conv": 3, "conv_transpose": 3, "dense": 3, "max_pool": 1, "average_pool": 1,
+    "reduce_mean": 2, "reduce_max": 2,
     "matmul": 2, "fused": 0,
 }  # fmt: skip
-"""Operators that can end in a chain of elementwise steps (attribute `chain`, in the form of kernels/chain.py), and
-where the chain's further inputs begin. Value 0 of the chain is the operator's own result; of `fused`, the first input.
+"""Operators that can end in a chain of elementwise steps (attribute `chain`, as in kernels/chain.py), and
+where the chain's further inputs begin. Value 0 of the chain is the operator's own result; of `fused`, the
+first input.
 """
 
 
@@ -64,8 +67,8 @@ def define(
 ) -> None:
     """Add an operator; a second definition of a name is a defect.
 
-    `inputs` is the least and the greatest number of inputs (None: any); the functions see their lists filled up with
-    None to the greatest, and the first `inputs[0]` present.
+    `inputs` is the least and the greatest number of inputs (None: any); the functions see their lists
+    filled up with None to the greatest, and the first `inputs[0]` present.
     """
     assert name not in OPS, f"operator {name} is defined twice"
 
@@ -78,7 +81,11 @@ def define(
     def computed(node: Node, arrays: list[Any]) -> list[Any]:
         own = _own(node, arrays)
         results = _per_output(node, reference(node, _filled(node, arrays[:own], inputs)))
-        return _chained(node, [*results, *arrays[own:]]) if "chain" in node.attrs and node.op != "fused" else results
+        return (
+            _chained(node, [*results, *arrays[own:]])
+            if "chain" in node.attrs and node.op != "fused"
+            else results
+        )
 
     OPS[name] = Op(name, typed, computed, pure, attrs or {})
 
@@ -113,7 +120,9 @@ def _filled(node: Node, items: list[Any], inputs: tuple[int, int | None]) -> lis
     least, most = inputs
     found = len(items)
     if found < least or (most is not None and found > most):
-        wanted = str(least) if least == most else f"{least} to {most}" if most is not None else f"at least {least}"
+        wanted = (
+            str(least) if least == most else f"{least} to {most}" if most is not None else f"at least {least}"
+        )
         raise ModelError(f"{node.op}: expected {wanted} inputs, found {found}")
     for index in range(least):
         if index >= len(node.inputs) or node.inputs[index] is None:

@@ -12,7 +12,8 @@ from .common import Types, axes_of, fail
 from .registry import attr, define
 
 COORDINATES = (
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+    "tf_crop_and_resize",
 )  # fmt: skip
 MODES = ("nearest", "linear", "cubic")
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
@@ -39,7 +40,7 @@ def resized(node: Node, shape: Any, scales: Any, sizes: Any) -> tuple[list[Dim],
     if given.size != len(axes):
         fail(
             node,
-            f"{'scales' if given is scales else 'sizes'} must have {len(axes)} numbers, found {given.tolist()}",
+            f"scales or sizes must have {len(axes)} numbers, found {given.tolist()}",
         )
     if (given < 0).any() or (given is scales and not (np.isfinite(given).all() and (given > 0).all())):
         fail(node, f"scales and sizes must be positive, found {given.tolist()}")
@@ -113,13 +114,13 @@ def coordinates(
 
 def nearest_index(where: np.ndarray, mode: str, n_in: int) -> np.ndarray:
     """The input element for each coordinate."""
-    rounded = {
+    rounds: dict[str, Any] = {
         "round_prefer_floor": lambda c: np.ceil(c - 0.5),
         "round_prefer_ceil": lambda c: np.floor(c + 0.5),
         "floor": np.floor,
         "ceil": np.ceil,
-    }[mode](where)
-    return np.clip(rounded, 0, n_in - 1).astype(np.int64)
+    }
+    return np.clip(rounds[mode](where), 0, n_in - 1).astype(np.int64)
 
 
 def _cubic(t: np.ndarray, a: float) -> np.ndarray:
@@ -196,8 +197,9 @@ define(
     _resize,
     inputs=(1, 4),
     attrs={
-        "mode": "nearest", "coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_floor",
-        "cubic_coeff_a": -0.75, "exclude_outside": 0, "extrapolation_value": 0.0, "antialias": 0, "axes": None,
+        "mode": "nearest", "coordinate_transformation_mode": "half_pixel",
+        "nearest_mode": "round_prefer_floor", "cubic_coeff_a": -0.75, "exclude_outside": 0,
+        "extrapolation_value": 0.0, "antialias": 0, "axes": None,
         "keep_aspect_ratio_policy": "stretch",
     },
 )  # fmt: skip

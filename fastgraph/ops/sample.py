@@ -1,4 +1,4 @@
-"""Sampling at given places: grid_sample, affine_grid, deform_conv, roi_align. Channels first. Semantics: ONNX."""
+"""Sampling at places, channels first: grid_sample, affine_grid, deform_conv, roi_align. Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def reflected(x: np.ndarray, low: float, high: float) -> np.ndarray:
 def sampled(x: np.ndarray, where: np.ndarray, mode: str, outside: str, corners: bool = True) -> np.ndarray:
     """x [N, C, spatial...] at pixel coordinates `where` [N, P, spatial rank]: [N, C, P].
 
-    mode: nearest, linear or cubic; outside: zeros, border or reflection (at the centres of the corner pixels, or
-    at their outer edges).
+    mode: nearest, linear or cubic; outside: zeros, border or reflection (at the centres of the corner pixels,
+    or at their outer edges).
     """
     n, _, *spatial = x.shape
     taps = [_taps(where[..., i], size, mode, outside, corners) for i, size in enumerate(spatial)]
@@ -98,7 +98,7 @@ def _infer_affine_grid(node: Node, types: Types) -> list[TensorType]:
 
 
 def _affine_grid(node: Node, inputs: list[Any]) -> list[Any]:
-    """theta applied to the places of an output of the given size, in units of -1 .. 1: [N, spatial..., rank]."""
+    """theta applied to the places of an output of that size, in units of -1 .. 1: [N, spatial..., rank]."""
     theta, size = inputs
     n, _, *spatial = ints(size)
 
@@ -107,7 +107,7 @@ def _affine_grid(node: Node, inputs: list[Any]) -> list[Any]:
             return np.linspace(-1, 1, count) if count > 1 else np.zeros(1)
         return (np.arange(count) * 2 + 1) / count - 1
 
-    places = np.meshgrid(*(axis(s) for s in spatial), indexing="ij")
+    places = np.meshgrid(*map(axis, spatial), indexing="ij")
     homogeneous = np.stack([*(p.ravel() for p in reversed(places)), np.ones(math.prod(spatial))], -1)
     y = homogeneous.astype(theta.dtype) @ theta.swapaxes(1, 2)
     return [y.reshape(n, *spatial, len(spatial)).astype(theta.dtype, copy=False)]
@@ -139,16 +139,19 @@ def _deform_conv(node: Node, inputs: list[Any]) -> list[Any]:
     groups, parts, taps = attr(node, "groups"), attr(node, "offset_group"), math.prod(kernel)
     points = math.prod(out)  # type: ignore[arg-type]
     offset = offset.reshape(n, parts, taps, rank, points)
-    factor = np.ones((n, parts, taps, points), x.dtype) if mask is None else mask.reshape(n, parts, taps, points)
-    starts = np.stack(np.meshgrid(*(np.arange(m) * s for m, s in zip(out, a["strides"], strict=True)),
-                                  indexing="ij"), -1).reshape(points, rank)  # fmt: skip
+    factor = (
+        np.ones((n, parts, taps, points), x.dtype) if mask is None else mask.reshape(n, parts, taps, points)
+    )
+    starts = np.indices(out).reshape(rank, points).T * a["strides"]  # type: ignore[arg-type]
     y = np.zeros((n, groups, w.shape[0] // groups, points), np.promote_types(x.dtype, np.float32))
     weights = w.reshape(groups, -1, w.shape[1], taps)
     share = x.shape[1] // parts
     for tap, index in enumerate(np.ndindex(*kernel)):
         base = starts + np.array(index) * a["dilations"] - a["pads"][:rank]
         columns = [
-            sampled(x[:, p * share : (p + 1) * share], base + offset[:, p, tap].swapaxes(1, 2), "linear", "zeros")
+            sampled(
+                x[:, p * share : (p + 1) * share], base + offset[:, p, tap].swapaxes(1, 2), "linear", "zeros"
+            )
             * factor[:, p, tap, None]
             for p in range(parts)
         ]
@@ -169,7 +172,7 @@ def _infer_roi_align(node: Node, types: Types) -> list[TensorType]:
 
 
 def _roi_axis(start: float, extent: float, bins: int, samples: int, size: int) -> tuple[np.ndarray, ...]:
-    """(lower index, upper index, lower weight, upper weight) of all sample places along one axis of a region."""
+    """(lower index, upper index, lower weight, upper weight) of all samples along one axis of a region."""
     where = start + (np.arange(bins * samples) + 0.5) * (extent / bins / samples)
     valid = (where >= -1) & (where <= size)
     where = np.clip(where, 0, size - 1)
@@ -188,7 +191,9 @@ def _roi_align(node: Node, inputs: list[Any]) -> list[Any]:
         extents = [y2 - y1, x2 - x1] if half else [max(y2 - y1, 1.0), max(x2 - x1, 1.0)]
         ratio = attr(node, "sampling_ratio")
         samples = [ratio or max(math.ceil(e / n), 1) for e, n in zip(extents, bins, strict=True)]
-        rows, columns = (_roi_axis(*v) for v in zip((y1, x1), extents, bins, samples, x.shape[2:], strict=True))
+        rows, columns = (
+            _roi_axis(*v) for v in zip((y1, x1), extents, bins, samples, x.shape[2:], strict=True)
+        )
         corners = [
             x[image][:, rows[r][:, None], columns[c]] * (rows[r + 2][:, None] * columns[c + 2])
             for r in (0, 1)

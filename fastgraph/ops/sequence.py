@@ -1,4 +1,4 @@
-"""Sequences (Python lists) and optionals (the value, or None): values that live on the host. Semantics: ONNX."""
+"""Sequences (Python lists) and optionals (the value, or None): they live on the host. Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _concat(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _split(node: Node, inputs: list[Any]) -> list[Any]:
-    """Parts along the axis: of given sizes, of one size (the last may be smaller), or of 1 (keepdims or not)."""
+    """Parts along the axis: of given sizes, of one size (the last may be smaller), or of 1."""
     x, sizes = inputs
     axis = attr(node, "axis")
     extent = x.shape[axis]

@@ -1,4 +1,4 @@
-"""Operators that ask for, or change, shapes: reshape, transpose, squeeze, expand, tile, shape ... Semantics: ONNX."""
+"""Operators that ask for, or change, shapes: reshape, transpose, squeeze, expand ... Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .registry import REQUIRED, attr, define
 
 
 def permutation(node: Node, rank: int) -> tuple[int, ...]:
-    """A transpose's `perm` as numbers: None reverses, "to_last" / "to_first" move axis 1 to the end / back."""
+    """A transpose's `perm` as numbers: None reverses, "to_last" moves axis 1 to the end, "to_first" back."""
     perm = attr(node, "perm")
     if perm is None:
         return tuple(reversed(range(rank)))

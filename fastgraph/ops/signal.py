@@ -123,7 +123,7 @@ def _infer_mel(node: Node, types: Types) -> list[TensorType]:
 
 
 def _mel(node: Node, inputs: list[Any]) -> list[Any]:
-    """Triangles over the bins of a spectrum, their corners equally spaced in mel, then cut down to whole bins."""
+    """Triangles over a spectrum's bins, their corners equally spaced in mel, then cut down to whole bins."""
     bands, n, rate = (ints(v)[0] for v in inputs[:3])
     low, high = (2595 * math.log10(1 + float(np.reshape(v, -1)[0]) / 700) for v in inputs[3:])
     mels = low + np.arange(bands + 2) * ((high - low) / (bands + 2))

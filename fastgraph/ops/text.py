@@ -93,7 +93,7 @@ def _grams(node: Node) -> dict[tuple[Any, ...], int]:
 
 
 def _tf_idf(node: Node, inputs: list[Any]) -> list[Any]:
-    """Counts of the pool's n-grams per row, whose words may lie up to max_skip_count + 1 apart, equally spaced."""
+    """Counts of the pool's n-grams per row; their words lie evenly, up to max_skip_count + 1 apart."""
     x = inputs[0]
     grams, places = _grams(node), attr(node, "ngram_indexes")
     counts = np.zeros((x.size // max(x.shape[-1], 1) if x.ndim == 2 else 1, max(places) + 1), np.float32)
@@ -122,7 +122,8 @@ define(
 define(
     "tf_idf_vectorizer", _infer_tf_idf, _tf_idf, inputs=(1, 1),
     attrs={
-        "max_gram_length": REQUIRED, "max_skip_count": REQUIRED, "min_gram_length": REQUIRED, "mode": REQUIRED,
+        "max_gram_length": REQUIRED, "max_skip_count": REQUIRED, "min_gram_length": REQUIRED,
+        "mode": REQUIRED,
         "ngram_counts": REQUIRED, "ngram_indexes": REQUIRED, "pool_int64s": None, "pool_strings": None,
         "weights": None,
     },

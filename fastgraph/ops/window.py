@@ -1,4 +1,4 @@
-"""Sliding windows of convolutions and pools: padding, output extents, and views. Spatial axes only, channels last."""
+"""Sliding windows of convolutions and pools, channels last: padding, output extents, taps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 def window_attrs(node: Node, rank: int, kernel: Sequence[int]) -> dict[str, Any]:
     """strides, dilations and pads of a node as full tuples, checked against the number of spatial axes."""
     a = node.attrs
-    found = {"strides": _filled(a.get("strides"), rank, 1), "dilations": _filled(a.get("dilations"), rank, 1)}
+    found: dict[str, Any] = {
+        "strides": _filled(a.get("strides"), rank, 1),
+        "dilations": _filled(a.get("dilations"), rank, 1),
+    }
     found["pads"] = _filled(a.get("pads"), 2 * rank, 0)
     found["auto_pad"] = a.get("auto_pad") or "NOTSET"
     if found["auto_pad"] not in AUTO_PADS:
@@ -47,7 +50,8 @@ def resolve_pads(
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Padding before and after each spatial axis; None where auto_pad needs an extent that is not known.
 
-    SAME pads so that the output has ceil(in / stride) positions; the odd element goes after (UPPER) or before (LOWER).
+    SAME pads so that the output has ceil(in / stride) positions; an odd element goes after (UPPER) or before
+    (LOWER).
     """
     rank = len(strides)
     if auto_pad == "VALID":
@@ -100,7 +104,7 @@ def output_size(
 
 
 def padded(x: np.ndarray, begin: Sequence[int], extents: Sequence[int], fill: Any) -> np.ndarray:
-    """x [N, spatial..., C] placed at offset `begin` in an array with the given spatial extents (cropped to them).
+    """x [N, spatial..., C] placed at offset `begin` in an array of the given extents, cropped to them.
 
     Negative offsets crop.
     """
