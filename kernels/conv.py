@@ -36,6 +36,7 @@ def make_conv(
     tile = make_tile(tier, (groups, rows), tail, nv, True, ragged, chain, extras, len(CONV_ARGS))
     copy, clear = make_copy(tier), make_clear(tier)
     width = nv * tier.lanes
+    line_bytes = tier.lanes * 4
 
     def conv(args: int, thread: int, threads: int) -> None:
         (
@@ -48,6 +49,7 @@ def make_conv(
         bands = (out_h + band - 1) // band
         panels = (n + width - 1) // width
         step = (k + 1) * width * 4
+        last = step + (nv - 1) * line_bytes
         units = images * sets * out_d * bands
         p0, p1, first, end = 0, panels, units * thread // threads, units * (thread + 1) // threads
         if by_columns:
@@ -85,26 +87,15 @@ def make_conv(
             for p in range(p0, p1):
                 column = group * n_set + n0 + p * width
                 panel = w + (group * panels + p) * step
+                ahead = step
                 for i in range(0, count, groups):
                     for j in range(0, out_w, rows):
                         pixel = pixel0 + i * out_w + j
-                        tile(
-                            i + groups > count or j + rows > out_w,
-                            args,
-                            a + i * gs + j * rs,
-                            rs,
-                            gs,
-                            table,
-                            segments,
-                            length,
-                            panel,
-                            step,
-                            y + ((row0 + pixel) * ldy + column) * 4,
-                            ldy * 4,
-                            n - p * width,
-                            image,
-                            pixel,
-                            column,
-                        )
+                        to = y + ((row0 + pixel) * ldy + column) * 4
+                        # fmt: off
+                        tile(i + groups > count or j + rows > out_w, args, a + i * gs + j * rs, rs, gs, table,
+                             segments, length, panel, ahead, to, ldy * 4, n - p * width, image, pixel, column)
+                        # fmt: on
+                        ahead = ahead + line_bytes if 0 < ahead < last else 0
 
     return conv

@@ -20,12 +20,14 @@ def make_dot(
     fields = make_fields(len(DOT_ARGS))
     tile = make_tile(tier, (1, mr), (min(tail, 1), tail), nv, False, ragged, chain, extras, len(DOT_ARGS))
     width = nv * tier.lanes
+    line = tier.lanes * 4
 
     def dot(args: int, thread: int, threads: int) -> None:
         a, lda, b, c, ldc, m, n, n0, k, batch, sa, sb, sc, block, by_columns = fields(args)
         tiles = (m + mr - 1) // mr
         panels = (n + width - 1) // width
         step = (k + 1) * width * 4
+        last = step + (nv - 1) * line
         units = panels if by_columns else tiles
         unit = batch * units * thread // threads
         end = batch * units * (thread + 1) // threads
@@ -38,27 +40,15 @@ def make_dot(
                 stop = start + block if start + block < t1 else t1
                 for p in range(p0, p1):
                     column = n0 + p * width
+                    ahead = step
                     for t in range(start, stop):
                         row = t * mr
-                        ahead = step + (t - start) * 64 if t - start < nv else 0
-                        tile(
-                            row + mr > m,
-                            args,
-                            a + (i * sa + row * lda) * 4,
-                            lda * 4,
-                            0,
-                            0,
-                            1,
-                            k,
-                            b + i * sb * 4 + p * step,
-                            ahead,
-                            c + (i * sc + row * ldc + column) * 4,
-                            ldc * 4,
-                            n - p * width,
-                            i,
-                            row,
-                            column,
-                        )
+                        # fmt: off
+                        tile(row + mr > m, args, a + (i * sa + row * lda) * 4, lda * 4, 0, 0, 1, k,
+                             b + i * sb * 4 + p * step, ahead, c + (i * sc + row * ldc + column) * 4, ldc * 4,
+                             n - p * width, i, row, column)
+                        # fmt: on
+                        ahead = ahead + line if 0 < ahead < last else 0
             unit += hi - lo
 
     return dot

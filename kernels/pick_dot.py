@@ -136,10 +136,15 @@ def row_choices(m: int, largest: int) -> set[int]:
 
 
 def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
-    """Cycles of one tile: two FMAs and two loads a cycle, latency of four cycles, weights in L2."""
-    arithmetic = rows * nv / 2 * (1 if tier.fma else 2)
+    """Cycles of one tile: two FMAs and two loads a cycle, latency of four cycles, weights in L2.
+
+    Without FMA six instructions a cycle: a broadcast takes two, a product and its sum three.
+    """
     weights = nv * tier.lanes * 4
-    step = max(arithmetic, (rows + nv) / 2, 4 if tier.fma else 7, weights / 40)
+    if tier.fma:
+        step = max(rows * nv / 2, (rows + nv) / 2, 4, weights / 40)
+    else:
+        step = max((nv + 2 * rows + 3 * rows * nv) / 6, 7)
     return (step + weights / 400 + 0.2) * k + rows * nv + 20
 
 
