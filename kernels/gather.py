@@ -46,39 +46,63 @@ def gather(tier: Tier, itemsize: int, index_size: int) -> Callable:
 
 
 def take(tier: Tier, itemsize: int) -> Callable:
-    """The kernel of y[i, j, ..., :] = x[t0[i] + t1[j] + ..., :]: int64 byte offsets from one table per axis.
+    """The kernel of y[i, j, ...] = x[t0[i] + t1[j] + ...]: int64 byte offsets from one table per axis.
 
-    Where the offsets' sum is negative the run is filled with `fill` (an element repeated to 8 bytes) instead.
-    `itemsize` is the run's bytes when those are 1, 2, 4 or 8, else 0: then `run` counts.
+    The innermost axis moves elements of `itemsize` bytes, `d` apart. With itemsize 0 it moves runs instead:
+    its table has (destination offset, source offset, bytes) for each. Where the source offsets' sum is negative
+    comes `fill`, an element repeated to 8 bytes.
     """
-    move, offset = _row(tier, itemsize), loader(8)
-    fill_run = run_filler(tier)
-    put = putter(itemsize or 1)
+    offset, line = loader(8), _runs(tier) if itemsize == 0 else _elements(itemsize)
 
     def kernel(args, thread, threads):
-        dst, src, bits, run = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3)
-        rows, table, d, rank = arg(args, 4), arg(args, 5), arg(args, 6), arg(args, 7)
-        begin, end = share(rows * places(args, 7, 3), thread, threads)
+        dst, src, bits = arg(args, 0), arg(args, 1), arg(args, 2)
+        rows, table, d, rank = arg(args, 3), arg(args, 4), arg(args, 5), arg(args, 6)
+        begin, end = share(rows * places(args, 6, 3), thread, threads)
         while begin < end:
             rest, i = divided(begin, rows)
             stop = smaller(rows, i + end - begin)
             begin += stop - i
             to, base = dst, 0
             for k in range(rank):
-                rest, j = divided(rest, arg(args, 8 + 3 * k))
-                base += offset(arg(args, 9 + 3 * k) + 8 * j)
-                to += j * arg(args, 10 + 3 * k)
-            while i < stop:
-                at = base + offset(table + 8 * i)
-                if at >= 0:
-                    move(to + i * d, src + at, run)
-                elif itemsize:
-                    put(to + i * d, bits)
-                else:
-                    fill_run(to + i * d, bits, run)
-                i += 1
+                rest, j = divided(rest, arg(args, 7 + 3 * k))
+                base += offset(arg(args, 8 + 3 * k) + 8 * j)
+                to += j * arg(args, 9 + 3 * k)
+            line(to, src, base, table, i, stop, d, bits)
 
     return kernel
+
+
+def _elements(itemsize: int) -> Callable:
+    move, put, offset = mover(itemsize), putter(itemsize), loader(8)
+
+    @njit(inline="always")
+    def elements(to, src, base, table, i, stop, d, bits):
+        while i < stop:
+            at = base + offset(table + 8 * i)
+            if at >= 0:
+                move(to + i * d, src + at)
+            else:
+                put(to + i * d, bits)
+            i += 1
+
+    return elements
+
+
+def _runs(tier: Tier) -> Callable:
+    copy_run, fill_run, offset = run_copier(tier), run_filler(tier), loader(8)
+
+    @njit(inline="always")
+    def runs(to, src, base, table, i, stop, d, bits):
+        while i < stop:
+            entry = table + 24 * i
+            at = base + offset(entry + 8)
+            if at >= 0:
+                copy_run(to + offset(entry), src + at, offset(entry + 16))
+            else:
+                fill_run(to + offset(entry), bits, offset(entry + 16))
+            i += 1
+
+    return runs
 
 
 def _row(tier: Tier, itemsize: int) -> Callable:

@@ -49,7 +49,7 @@ def dense(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 def collapse(shape: Sequence[int], src_strides: Sequence[int], dst_strides: Sequence[int]) -> list[Dim]:
-    """The fewest loops that visit the same pairs of places, widest destination stride first; [] for one place."""
+    """The fewest loops that visit the same pairs of places, widest destination stride first."""
     dims = [Dim(n, s, d) for n, s, d in zip(shape, src_strides, dst_strides, strict=True) if n != 1]
     dims.sort(key=lambda dim: (-abs(dim.d), -abs(dim.s)))
     merged: list[Dim] = []
@@ -149,7 +149,7 @@ def transposed(
     src_strides: Sequence[int] | None = None,
     dst_strides: Sequence[int] | None = None,
 ) -> Move:
-    """numpy.transpose(x, perm) for x of `shape`. Strides default to dense ones; `dst_strides` are the result's."""
+    """numpy.transpose(x, perm). Strides default to dense ones; `dst_strides` are the result's."""
     src = src_strides or dense(shape, itemsize)
     out = [shape[p] for p in perm]
     return move(out, [src[p] for p in perm], dst_strides or dense(out, itemsize), itemsize)

@@ -37,7 +37,7 @@ def taken(
 ) -> Move:
     """y[i, j, ...] = x[places[0][i], places[1][j], ...]: a gather with constants.
 
-    One entry of `places` per axis: None takes all of the axis, -1 in an array takes `fill` (an element's bits).
+    One entry of `places` per axis: None takes all of it, -1 in an array takes `fill` (an element's bits).
     Nearest resize and the pads that repeat the source are such moves.
     """
     src = src_strides or dense(shape, itemsize)
@@ -55,12 +55,14 @@ def taken(
     run = itemsize
     if axes and axes[-1].at is None and axes[-1].s == axes[-1].d == itemsize:
         run = axes.pop().n * itemsize
-    size = run if run in (1, 2, 4, 8) else 0
-    rows, *outer = list(reversed(axes)) or [_Axis(1, 0, 0)]
+    inner, *outer = list(reversed(axes)) or [_Axis(1, run, run)]
     if len(outer) > OUTER:
-        raise ValueError(f"a take with {len(outer) + 2} loops; the kernel has {OUTER + 2}")
-    args: dict[str, int | np.ndarray] = {"fill": repeated(fill, itemsize), "run": run}
-    args |= {"rows": rows.n, "t": _offsets(rows), "d": rows.d, "rank": len(outer)}
+        raise ValueError(f"a take with {len(outer) + 1} loops; the kernel has {OUTER + 1}")
+    table, size = _runs(inner, run), 0
+    if run in (1, 2, 4, 8) and 2 * len(table) > inner.n:
+        table, size = _offsets(inner), run
+    args: dict[str, int | np.ndarray] = {"fill": repeated(fill, itemsize), "rows": len(table), "t": table}
+    args |= {"d": inner.d, "rank": len(outer)}
     for k in range(OUTER):
         axis = outer[k] if k < len(outer) else None
         args |= {
@@ -91,13 +93,25 @@ def _repeated_places(
     return move(n, s, d, itemsize)
 
 
+def _runs(axis: _Axis, run: int) -> np.ndarray:
+    """The axis as (destination offset, source offset, bytes) of runs; what lies together is joined."""
+    if axis.n == 0:
+        return np.zeros((0, 3), np.int64)
+    src, dst = _offsets(axis), np.arange(axis.n, dtype=np.int64) * axis.d
+    joined = (np.diff(src) == run) | ((src[1:] == OUTSIDE) & (src[:-1] == OUTSIDE))
+    joined &= axis.d == run
+    starts = np.flatnonzero(np.concatenate([[True], ~joined]))
+    counts = np.diff(np.append(starts, axis.n))
+    return np.stack([dst[starts], src[starts], counts * run], axis=1)
+
+
 def _offsets(axis: _Axis) -> np.ndarray:
     at = np.arange(axis.n, dtype=np.int64) if axis.at is None else np.asarray(axis.at, np.int64)
     return np.where(at < 0, OUTSIDE, at * axis.s)
 
 
 def repeated(bits: int, itemsize: int) -> int:
-    """An element's bits, repeated to fill a signed int64. ValueError for over 8 bytes that aren't all zero."""
+    """An element's bits, repeated to a signed int64. ValueError for over 8 bytes unless all zero."""
     if itemsize > 8:
         if bits:
             raise ValueError(f"the kernels fill with elements of up to 8 bytes, not of {itemsize}")
@@ -131,7 +145,7 @@ def padded(
     src_strides: Sequence[int] | None = None,
     dst_strides: Sequence[int] | None = None,
 ) -> Move:
-    """ONNX Pad with one entry of before and after per axis (negative ones crop); `fill` is the constant's bits."""
+    """ONNX Pad; one `before` and `after` per axis (negative ones crop), `fill` is the constant's bits."""
     if mode != "constant" or 0 in shape:
         at = [pad_places(n, b, a, mode) for n, b, a in zip(shape, before, after, strict=True)]
         return taken(shape, at, itemsize, fill, src_strides, dst_strides)

@@ -44,7 +44,7 @@ ROWS = (
         "gather",
         "take",
         ("itemsize",),
-        ("dst", "src", "fill", "run", "rows", "t", "d", *outer_slots("n", "t", "d")),
+        ("dst", "src", "fill", "rows", "t", "d", *outer_slots("n", "t", "d")),
     ),
     Row(
         "resize",

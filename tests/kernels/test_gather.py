@@ -76,3 +76,13 @@ def test_nearest_upscaling_by_whole_factors(tier, shape, axes):
     for axis in axes:
         expected = np.repeat(expected, 2, axis)
     np.testing.assert_array_equal(perform(taken(shape, places, 4), x, expected.shape, tier, 2), expected)
+
+
+def test_an_empty_table_takes_nothing():
+    plan = taken((3, 4), [np.zeros(0, np.int64), None], 4)
+    assert perform(plan, np.ones((3, 4), np.float32), (1,), tiers.usable()[-1])[0] == 0
+
+
+def test_neighbours_in_a_table_move_together():
+    plan = taken((50,), [np.array([2, 1, *range(50), 48, 47])], 4)
+    assert plan.args["t"].tolist() == [[0, 8, 4], [4, 4, 4], [8, 0, 200], [208, 192, 4], [212, 188, 4]]
