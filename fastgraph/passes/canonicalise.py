@@ -15,7 +15,16 @@ SPATIAL = frozenset({"conv", "conv_transpose", "max_pool", "average_pool", "lp_p
 
 def canonicalise(graph: Graph) -> None:
     """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below."""
-    sweep(graph, identity, one_input, variadic, transpose, reshape, after_reshape, gemm, matmul, batch_norm, explicit_pads)
+    sweep(graph, spatial_axes, identity, one_input, variadic, transpose, reshape, after_reshape, gemm, matmul, batch_norm, explicit_pads)
+
+
+def spatial_axes(state: Sweep, node: Node) -> bool:
+    """The spatial axes of a channels-last value become numbers once its rank is known."""
+    if node.attrs.get("axes") == "spatial" and node.x.type.concrete:
+        axes = np.arange(1, len(node.x.type.dims) - 1, dtype=np.int64)
+        node.inputs = [node.x, constant(node.out, axes, "axes")]
+        node.attrs = {key: value for key, value in node.attrs.items() if key != "axes"}
+    return False
 
 
 def identity(state: Sweep, node: Node) -> bool:

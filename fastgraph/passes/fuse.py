@@ -208,7 +208,9 @@ def _into_maker(state: Sweep, node: Node) -> Node | None:
     for maker in sorted(ready, key=state.position.__getitem__, reverse=True):
         value = maker.out
         others = [v for v in node.inputs if v is not None and v is not value]
-        if value.type != node.out.type or len(maker.outputs) > 1 or not all(_extra_fits(v, value) for v in others):
+        if value.type != node.out.type or len(maker.outputs) > 1 or not all(extra_kind(v, value) for v in others):
+            continue
+        if others and maker.op.startswith("reduce"):
             continue
         state.drop(maker)
         return _end_with(maker, value, node)
@@ -226,11 +228,6 @@ def _end_with(maker: Node, value: Value, node: Node) -> Node:
     places = [result if v is value else 1 + extras.index(v) for v in node.inputs]
     tail = _renumber(node.attrs["chain"], places, 1 + len(extras) + len(head))
     return Node(maker.op, base + extras, node.outputs, {**maker.attrs, "chain": head + tail}, maker.name)
-
-
-def _extra_fits(extra: Value, out: Value) -> bool:
-    """Whether a chain's operand is one that product kernels read: as large as the output, per channel, per image."""
-    return extra_kind(extra, out) is not None
 
 
 def extra_kind(extra: Value, out: Value) -> str | None:

@@ -76,7 +76,7 @@ class Executable:
         self.execute: Callable[[], None] = self._bind(threads)
         self._feeds = [(v.name, v.type.dims, v.type.dtype, self.array(v)) for v in graph.inputs]
         if tail is None:
-            self._copies = [(name, self._holder(value)) for name, value in self._results]
+            self._copies = [(name, self._holder(made[value])) for name, value in self._results]
 
     # -- feeding and fetching
 

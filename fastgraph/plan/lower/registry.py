@@ -142,4 +142,4 @@ def float_bits(x: float) -> int:
     return int(np.float32(x).view(np.int32))
 
 
-__all__ = ["Emit", "Lowering", "abilities_of", "float_bits", "is_f32", "last", "lowering_of", "lowers", "row_count"]
+__all__ = ["Arg", "Emit", "Lowering", "abilities_of", "float_bits", "is_f32", "last", "lowering_of", "lowers", "row_count"]

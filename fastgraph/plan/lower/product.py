@@ -1,0 +1,136 @@
+"""Matrix products: dense layers, 1x1 convolution, convolution, matrix product of two activations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...kernels.pack import merge_groups, pack_weights
+from ...kernels.pick_conv import Geometry, conv_record, merge_factor, pick_conv
+from ...kernels.pick_dot import dot_record, pick_dot
+from ...ops.registry import EXTRAS_AT
+from ...passes.fuse import extra_kind
+from ..program import Ref
+from .registry import Emit, is_f32, last, lowers, row_count
+
+Extra = tuple[Ref, int, int]
+
+
+def extra_values(node: Node) -> list[Value]:
+    """The operands of a node's chain."""
+    return [v for v in node.inputs[EXTRAS_AT[node.op] :] if v is not None]
+
+
+def extra_kinds(node: Node) -> tuple[str, ...]:
+    """How each operand of the chain is spread over the output."""
+    kinds = [extra_kind(v, node.out) for v in extra_values(node)]
+    assert all(kinds)
+    return tuple(str(kind) for kind in kinds)
+
+
+def extra_places(e: Emit, node: Node) -> list[Extra]:
+    """(address, f32 per image, f32 per row) of each operand of the chain."""
+    images = node.out.type.dims[0] if len(node.out.type.dims) > 1 else 1
+    places = []
+    for value, kind in zip(extra_values(node), extra_kinds(node), strict=True):
+        stride = e.stride(value)
+        full = (stride * row_count(node.out) // max(images, 1), stride)
+        per_image, per_row = {"full": full, "image": (stride, 0)}.get(kind, (0, 0))
+        places.append((e.address(value), per_image, per_row))
+    return places
+
+
+def parameters(node: Node) -> tuple[np.ndarray, np.ndarray | None]:
+    """Constant weights and bias."""
+    weights, bias = node.const(1), node.const(2)
+    assert weights is not None
+    return weights, bias
+
+
+def _has_constants(node: Node) -> bool:
+    w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
+    return is_f32(node) and w is not None and w.data is not None and (b is None or b.data is not None) and (
+        node.out.type.size > 0 and node.x.type.size > 0
+    )
+
+
+@lowers("dense", accepts=_has_constants, strided_in=True, strided_out=True)
+def dense(e: Emit, node: Node) -> None:
+    weights, bias = parameters(node)
+    dot(e, node, weights, bias)
+
+
+def dot(e: Emit, node: Node, weights: np.ndarray, bias: np.ndarray | None) -> None:
+    """out [..., N] = x [..., K] times weights [N, K], with bias and chain."""
+    x, out, chain, kinds = node.x, node.out, node.attrs.get("chain", ()), extra_kinds(node)
+    rows, k, n = row_count(out), last(x), last(out)
+    images = out.type.dims[0] if "image" in kinds else 1
+    m, lda, ldc = rows // images, e.stride(x), e.stride(out)
+    places = extra_places(e, node)
+    for piece in pick_dot(e.tier, m, n, k, images, e.threads, chain, kinds, lda):
+        part = slice(piece.start, piece.start + piece.columns)
+        packed = pack_weights(weights[part], None if bias is None else bias[part], piece.nv, e.tier.lanes)
+        record = dot_record(
+            piece, a=e.address(x), lda=lda, b=e.constant(packed), c=e.address(out), ldc=ldc, m=m, k=k,
+            batch=images, a_stride=m * lda, b_stride=0, c_stride=m * ldc, extras=places,
+        )  # fmt: skip
+        e.call("dot", piece.params, record)
+
+
+def is_depthwise(node: Node) -> bool:
+    """Whether each output channel of a convolution sees one input channel."""
+    return node.attrs["groups"] > 1 and node.attrs["groups"] == last(node.x)
+
+
+def is_dense(node: Node) -> bool:
+    """Whether a convolution is a dense layer of every pixel."""
+    a, w = node.attrs, node.inputs[1]
+    assert w is not None
+    ones = all(v == 1 for v in (*w.type.dims[1:-1], *a["strides"], a["groups"]))
+    return ones and not any(a["pads"])
+
+
+def conv(e: Emit, node: Node) -> None:
+    """A convolution that is not depthwise."""
+    weights, bias = parameters(node)
+    if is_dense(node):
+        dot(e, node, weights.reshape(weights.shape[0], -1), bias)
+        return
+    groups = node.attrs["groups"]
+    factor = merge_factor(e.tier, groups, weights.shape[0] // groups) if groups > 1 else 1
+    if factor > 1:
+        weights, groups = merge_groups(weights, groups, factor), groups // factor
+    g = geometry(e, node, weights, groups)
+    chain, kinds, places = node.attrs.get("chain", ()), extra_kinds(node), extra_places(e, node)
+    per_group = weights.reshape(groups, g.n, -1)
+    biases = None if bias is None else bias.reshape(groups, g.n)
+    for piece in pick_conv(e.tier, g, e.threads, chain, kinds):
+        part = slice(piece.start, piece.start + piece.columns)
+        packed = pack_weights(
+            per_group[:, part], None if biases is None else biases[:, part], piece.nv, e.tier.lanes
+        )
+        record = conv_record(
+            piece, g, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
+            table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads), extras=places,
+        )  # fmt: skip
+        e.call("conv", piece.params, record)
+
+
+def geometry(e: Emit, node: Node, weights: np.ndarray, groups: int) -> Geometry:
+    """The convolution in three dimensions, leading ones added."""
+    a, x, out, row = node.attrs, node.x.type.dims, node.out.type.dims, e.stride(node.x)
+    size, kernel = three(x[1:-1]), three(weights.shape[1:-1])
+    return Geometry(
+        images=x[0], groups=groups, c=weights.shape[-1], n=weights.shape[0] // groups, size=size, kernel=kernel,
+        out=three(out[1:-1]), x_strides=(row * size[0] * size[1] * size[2], row * size[1] * size[2], row * size[2], row),
+        strides=three(a["strides"]), dilations=three(a["dilations"]),
+        pads=three(a["pads"][: len(x) - 2], 0),
+    )  # fmt: skip
+
+
+def three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
+    """Three spatial numbers, from up to three."""
+    full = (fill,) * (3 - len(values)) + tuple(int(v) for v in values)
+    return full[0], full[1], full[2]

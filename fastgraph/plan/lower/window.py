@@ -1,0 +1,72 @@
+"""Sliding windows: convolution (its depthwise form here, the rest in product.py) and pooling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir import Node
+from ...kernels.pick_window import Window, plan_depthwise, plan_pool, window_record
+from .product import conv as dense_conv
+from .product import extra_kinds, extra_places, is_depthwise, parameters, three
+from .registry import Emit, is_f32, last, lowers
+
+POOLS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp"}
+
+
+def _convolves(node: Node) -> bool:
+    w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
+    plain = is_f32(node) and w is not None and w.data is not None and (b is None or b.data is not None)
+    return plain and len(node.x.type.dims) <= 5 and node.out.type.size > 0 and node.x.type.size > 0
+
+
+@lowers("conv", accepts=_convolves, strided_in=True, strided_out=True)
+def conv(e: Emit, node: Node) -> None:
+    if is_depthwise(node):
+        depthwise(e, node)
+    else:
+        dense_conv(e, node)
+
+
+def depthwise(e: Emit, node: Node) -> None:
+    """Each output channel sees one input channel."""
+    weights, bias = parameters(node)
+    chain, kinds, multiplier = node.attrs.get("chain", ()), extra_kinds(node), last(node.out) // last(node.x)
+    where = window(node, weights.shape[1:-1])
+    name, params = plan_depthwise(e.tier, where, multiplier, chain, kinds)
+    taps = np.moveaxis(weights[..., 0], 0, -1)
+    shift = np.zeros(last(node.out), np.float32) if bias is None else bias
+    record = window_record(
+        name, where, x=e.address(node.x), ldx=e.stride(node.x), y=e.address(node.out), ldy=e.stride(node.out),
+        weights=e.constant(taps), bias=e.constant(shift), extras=extra_places(e, node), threads=e.threads,
+    )  # fmt: skip
+    e.call(name, params, record)
+
+
+def _pools(node: Node) -> bool:
+    plain = is_f32(node) and len(node.outputs) == 1 and len(node.x.type.dims) <= 5 and node.out.type.size > 0
+    return plain and (node.op != "lp_pool" or node.attrs.get("p", 2) in (1, 2))
+
+
+@lowers("max_pool", "average_pool", "lp_pool", accepts=_pools, strided_in=True, strided_out=True)
+def pool(e: Emit, node: Node) -> None:
+    op = POOLS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
+    where = window(node, node.attrs["kernel_shape"])
+    chain, include = node.attrs.get("chain", ()), bool(node.attrs.get("count_include_pad", 0))
+    kinds, places = (extra_kinds(node), extra_places(e, node)) if chain else ((), [])
+    name, params = plan_pool(e.tier, where, op, include, chain, kinds)
+    record = window_record(
+        name, where, x=e.address(node.x), ldx=e.stride(node.x), y=e.address(node.out), ldy=e.stride(node.out),
+        extras=places, threads=e.threads,
+    )  # fmt: skip
+    e.call(name, params, record)
+
+
+def window(node: Node, kernel: tuple[int, ...]) -> Window:
+    """The node's window in three dimensions, leading ones added."""
+    a, x, out = node.attrs, node.x.type.dims, node.out.type.dims
+    rank = len(x) - 2
+    return Window(
+        images=x[0], channels=out[-1], size=three(x[1:-1]), kernel=three(kernel), out=three(out[1:-1]),
+        strides=three(a["strides"]), dilations=three(a.get("dilations", (1,) * rank)),
+        pads=three(a["pads"][:rank], 0), ends=three(a["pads"][rank:], 0),
+    )  # fmt: skip
