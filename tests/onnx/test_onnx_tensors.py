@@ -51,7 +51,10 @@ def _same(ours: np.ndarray, theirs: np.ndarray) -> None:
     if ours.dtype.kind in "fc":
         kind = f"u{ours.dtype.itemsize // (2 if ours.dtype.kind == 'c' else 1)}"
         real = ours.dtype.type(0).real.dtype
-        a, b = np.ascontiguousarray(ours).reshape(-1).view(real), np.ascontiguousarray(theirs).reshape(-1).view(real)
+        a, b = (
+            np.ascontiguousarray(ours).reshape(-1).view(real),
+            np.ascontiguousarray(theirs).reshape(-1).view(real),
+        )
         assert np.array_equal(np.isnan(a), np.isnan(b))
         assert np.array_equal(a[~np.isnan(a)].view(kind), b[~np.isnan(b)].view(kind))
     else:
@@ -99,7 +102,9 @@ def _typed(kind: str, values: np.ndarray) -> TensorProto:
     return tensor
 
 
-@pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0"])
+@pytest.mark.parametrize(
+    "kind", ["FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0"]
+)
 def test_every_code_of_the_8_bit_floats(kind):
     values = np.arange(256, dtype=np.uint8).view(helper.tensor_dtype_to_np_dtype(KINDS[kind]))
     _same(_const(numpy_helper.from_array(values)), values.astype(np.float32))

@@ -20,7 +20,7 @@ from .wire import Message
 DEPTH_LIMIT = 64
 """How deep graphs and functions may lie in one another."""
 
-NODE_LIMIT = 1_000_000
+NODE_LIMIT = 250_000
 """Most nodes that a model may become once its functions are written out."""
 
 

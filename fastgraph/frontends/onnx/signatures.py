@@ -38,7 +38,7 @@ class Signature:
 
 @cache
 def signature(name: str) -> Signature | None:
-    """The signature of an operator of ai.onnx (`Add`) or another domain (`ai.onnx.ml.Scaler`), None if unknown."""
+    """The signature of an operator of ai.onnx (`Add`) or another domain (`ai.onnx.ml.Scaler`), or None."""
     text = _entries().get(name)
     if text is None:
         return None

@@ -1,7 +1,7 @@
 """Operators over images and other grids: ONNX puts the channels first, the graph last.
 
-Activations are wrapped in transposes ("to_last", "to_first") that the layout pass cancels; constant weights are
-transposed here, as views. Attributes of windows become full tuples of numbers.
+Activations are wrapped in transposes ("to_last", "to_first") that the layout pass cancels; constant weights
+are transposed here, as views. Attributes of windows become full tuples of numbers.
 """
 
 from __future__ import annotations
