@@ -66,8 +66,8 @@ def _settle(
 ) -> list[TensorType]:
     """Types of carried values that hold before and after every round; sets the types of the body's values.
 
-    The body takes the first `skip` of `fixed`, the carried values, the rest of `fixed`. It gives a condition (if
-    `skip` is not 0), the carried values, and others.
+    The body takes the first `skip` of `fixed`, the carried values, the rest of `fixed`. It gives a condition
+    (if `skip` is not 0), the carried values, and others.
     """
     lead = min(skip, 1)
     for _ in range(ROUNDS):

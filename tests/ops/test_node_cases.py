@@ -1,0 +1,146 @@
+"""The onnx package's own node cases, through the frontend and the references, one test per operator."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from fastgraph.errors import UnsupportedError
+from fastgraph.frontends.onnx import read
+from fastgraph.ir import Graph, TensorType
+from fastgraph.ops.evaluate import evaluate, infer_graph
+
+REFUSED = {
+    "FlexAttention": "of ai.onnx.preview",
+    "Adagrad": "of ai.onnx.preview.training",
+    "Adam": "of ai.onnx.preview.training",
+    "Momentum": "of ai.onnx.preview.training",
+    "ArrayFeatureExtractor": "of ai.onnx.ml",
+    "Binarizer": "of ai.onnx.ml",
+    "LabelEncoder": "of ai.onnx.ml",
+    "TreeEnsemble": "of ai.onnx.ml",
+    "ImageDecoder": "needs decoders of image files",
+}
+"""Operators that fastgraph does not have, and why."""
+
+
+COARSE = {"bfloat16": 2**-6, "float16": 2**-8}
+"""rtol where a file's type is rounded to at every node and references work in a wider one."""
+
+
+@functools.cache
+def cases() -> dict[str, list[Any]]:
+    """The cases by the operator that they are about (the first node that is not a constant)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.loader import load_model_tests
+
+        found = defaultdict(list)
+        for case in load_model_tests(kind="node"):
+            nodes = [n for n in case.model.graph.node if n.op_type != "Constant"] or list(
+                case.model.graph.node
+            )
+            name = "expanded " + case.name.split("_")[1] if "_expanded" in case.name else nodes[0].op_type
+            found[name].append(case)
+    return dict(found)
+
+
+def array(value: Any) -> Any:
+    """A case's value with widened element types: what graphs hold."""
+    if isinstance(value, onnx.TensorProto):
+        value = numpy_helper.to_array(value)
+    if isinstance(value, list | tuple):
+        return [array(v) for v in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind in "US":
+        return value.astype(object)
+    if value.dtype.name in ("int4", "int2"):
+        return value.astype(np.int8)
+    if value.dtype.name in ("uint4", "uint2"):
+        return value.astype(np.uint8)
+    small = value.dtype.name.startswith(("bfloat", "float4_", "float6_", "float8_"))
+    return value.astype(np.float32) if small else value
+
+
+def fed(value: Any, declared: TensorType) -> Any:
+    """A case's input in the type that its model declares; some cases hold another one."""
+    if isinstance(value, np.ndarray) and declared.dtype is not None:
+        return value.astype(declared.dtype)
+    return value
+
+
+def agree(got: Any, want: Any, rtol: float, atol: float, values: bool = True) -> None:
+    if isinstance(want, list):
+        assert len(got) == len(want)
+        for g, w in zip(got, want, strict=True):
+            agree(g, w, rtol, atol)
+    elif want is None:
+        assert got is None
+    else:
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        if want.dtype == object:
+            assert got.tolist() == want.tolist()
+        elif values:
+            np.testing.assert_allclose(got, want, rtol, atol)
+
+
+def types_agree(graph: Graph, results: list[Any]) -> None:
+    """Inference says nothing that the results contradict."""
+    infer_graph(graph)
+    for value, result in zip(graph.outputs, results, strict=True):
+        if isinstance(result, np.ndarray) and value.type.dtype is not None:
+            assert value.type.dtype == result.dtype
+            if value.type.shape is not None:
+                assert len(value.type.shape) == result.ndim
+                pairs = zip(value.type.shape, result.shape, strict=True)
+                assert all(d == n for d, n in pairs if isinstance(d, int)), (value.type, result.shape)
+
+
+def tolerance(case: Any) -> float:
+    kinds = {onnx.TensorProto.BFLOAT16: "bfloat16", onnx.TensorProto.FLOAT16: "float16"}
+    used = {
+        kinds.get(v.type.tensor_type.elem_type) for v in (*case.model.graph.input, *case.model.graph.output)
+    }
+    return max([case.rtol, *(COARSE[name] for name in used if name is not None)])
+
+
+def check(case: Any) -> None:
+    graph = read(case.model.SerializeToString(), case.name)
+    for inputs, outputs in case.data_sets:
+        feeds = {v.name: fed(array(x), v.type) for v, x in zip(graph.inputs, inputs, strict=True)}
+        results = evaluate(graph, feeds)
+        for got, want in zip(results, outputs, strict=True):
+            # Bernoulli's values are drawn at random: only types and shapes can agree.
+            agree(got, array(want), tolerance(case), case.atol, values="bernoulli" not in case.name)
+        types_agree(graph, results)
+        for value, feed in zip(graph.inputs, feeds.values(), strict=True):
+            if isinstance(feed, np.ndarray):
+                value.type = TensorType.of(feed)
+        types_agree(graph, results)
+
+
+@pytest.mark.parametrize("name", sorted(cases()))
+def test_node_cases(name: str) -> None:
+    failed = []
+    for case in cases()[name]:
+        if name in REFUSED:
+            with pytest.raises(UnsupportedError):
+                check(case)
+            continue
+        try:
+            check(case)
+        except Exception as error:  # every failing case is told, with its cause
+            failed.append(f"{case.name}: {type(error).__name__}: {error}")
+    assert not failed, "\n".join(failed)
+
+
+def test_refused_operators_are_those_with_cases() -> None:
+    assert set(REFUSED) <= set(cases())
