@@ -49,8 +49,8 @@ def take(tier: Tier, itemsize: int) -> Callable:
     """The kernel of y[i, j, ...] = x[t0[i] + t1[j] + ...]: int64 byte offsets from one table per axis.
 
     The innermost axis moves elements of `itemsize` bytes, `d` apart. With itemsize 0 it moves runs instead:
-    its table has (destination offset, source offset, bytes) for each. Where the source offsets' sum is negative
-    comes `fill`, an element repeated to 8 bytes.
+    its table has (destination offset, source offset, bytes) for each. Where the source offsets' sum is
+    negative comes `fill`, an element repeated to 8 bytes.
     """
     offset, line = loader(8), _runs(tier) if itemsize == 0 else _elements(itemsize)
 

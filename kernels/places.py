@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from .moves import OUTER, Dim, Move, collapse, dense, move
+from .moves import OUTER, Args, Dim, Move, collapse, dense, move
 
 OUTSIDE = -(1 << 60)
 """In an offset table: this place lies outside of the source and takes the fill value."""
@@ -61,7 +61,7 @@ def taken(
     table, size = _runs(inner, run), 0
     if run in (1, 2, 4, 8) and 2 * len(table) > inner.n:
         table, size = _offsets(inner), run
-    args: dict[str, int | np.ndarray] = {"fill": repeated(fill, itemsize), "rows": len(table), "t": table}
+    args: Args = {"fill": repeated(fill, itemsize), "rows": len(table), "t": table}
     args |= {"d": inner.d, "rank": len(outer)}
     for k in range(OUTER):
         axis = outer[k] if k < len(outer) else None
@@ -165,7 +165,7 @@ def padded(
         axes.append((0, 1, 1, itemsize, itemsize))
     low, inside, whole, _, _ = axes.pop()
     inside = max(inside, 0)
-    args: dict[str, int | np.ndarray] = {
+    args: Args = {
         "fill": repeated(fill, itemsize),
         "left": low * itemsize,
         "run": inside * itemsize,
@@ -202,7 +202,7 @@ def gathered(
     if len(outer) > 1 or len(inner) > 1 or any(dim.s != itemsize or dim.d != itemsize for dim in inner):
         raise ValueError("gather: the axes before and after the gathered one must be dense")
     first = outer[0] if outer else Dim(prod(shape[:axis]), 0, 0)
-    args: dict[str, int | np.ndarray] = {
+    args: Args = {
         "count": count,
         "axis": shape[axis],
         "run": run,

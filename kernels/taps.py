@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from .moves import Move, dense
+from .moves import Args, Move, dense, transposed
 
 F = np.float32
 
@@ -120,7 +120,8 @@ def axis_taps(
         total = weight.sum(axis=1, keepdims=True)
         weight = weight / np.where(total == 0, 1.0, total)
     weight = np.where(outside[:, None], 0.0, weight).astype(F)
-    return _fold(np.clip(places, 0, n_in - 1), weight, outside)
+    used = _used(weight)
+    return Taps(np.clip(places[:, used], 0, n_in - 1), np.ascontiguousarray(weight[:, used]), outside)
 
 
 def _triangle(d: np.ndarray) -> np.ndarray:
@@ -135,13 +136,9 @@ def _keys(d: np.ndarray, a: float) -> np.ndarray:
     return np.where(d <= 1.0, near, np.where(d < 2.0, far, 0.0))
 
 
-def _fold(index: np.ndarray, weight: np.ndarray, outside: np.ndarray) -> Taps:
-    """Drop taps that are zero for every output place (a kernel has its own body for 2 and for 4)."""
-    used = (weight != 0).any(axis=0)
-    keep = np.flatnonzero(used)
-    if len(keep) <= 2:
-        keep = np.arange(len(used))[:2] if len(keep) < 2 else keep
-    return Taps(np.ascontiguousarray(index[:, keep]), np.ascontiguousarray(weight[:, keep]), outside)
+def _used(weight: np.ndarray) -> np.ndarray:
+    """The taps that some output place uses; all of up to 4, for which the kernel has bodies of their own."""
+    return np.flatnonzero((weight != 0).any(axis=0) | (weight.shape[1] <= 4))
 
 
 # -- kernel calls
@@ -150,19 +147,18 @@ def _fold(index: np.ndarray, weight: np.ndarray, outside: np.ndarray) -> Taps:
 def resized(
     shape: Sequence[int], axes: Mapping[int, Taps], extrapolation: float = 0.0
 ) -> list[tuple[Move, tuple[int, ...]]]:
-    """The passes that resize these axes of a dense f32 tensor: (kernel call, shape of its dense result) in
-    order.
+    """The calls that resize these axes of a dense f32 tensor, in order, each with its dense result's shape.
 
-    The caller gives the passes but the last one scratch to write to. No axes: no passes.
+    All but the last write to scratch, which the caller provides. No axes: no calls.
     """
-    steps = []
+    steps: list[tuple[Move, tuple[int, ...]]] = []
     at = list(shape)
     left = dict(axes)
     while left:
         pair = _pair(at, left)
         if pair is None:
             axis = min(left, key=lambda a: _order(at, a, left[a]))
-            steps.append(_pass(at, axis, left.pop(axis), extrapolation))
+            steps += _passes(at, axis, left.pop(axis), extrapolation)
         else:
             steps.append(_bilinear(at, pair, left.pop(pair), left.pop(pair + 1)))
         at = list(steps[-1][1])
@@ -170,9 +166,7 @@ def resized(
 
 
 def _order(shape: Sequence[int], axis: int, taps: Taps) -> tuple[float, int]:
-    """What shrinks most goes first; among equals the one whose work is then least, which is slow in short
-    runs.
-    """
+    """What shrinks most goes first; among equals the one in short runs, while there is little of them."""
     growth = len(taps.index) / max(shape[axis], 1)
     run = prod(shape[axis + 1 :])
     return growth, run if growth >= 1 else -run
@@ -190,11 +184,23 @@ def _pair(shape: Sequence[int], axes: Mapping[int, Taps]) -> int | None:
     return first if prod(shape[first + 2 :]) >= (32 if grows else 16) else None
 
 
+def _passes(
+    shape: Sequence[int], axis: int, taps: Taps, extrapolation: float
+) -> list[tuple[Move, tuple[int, ...]]]:
+    """One pass; for the innermost axis of many lines, which has no runs, one between two transposes."""
+    lines, n, count = prod(shape[:axis]), shape[axis], len(taps.index)
+    if prod(shape[axis + 1 :]) > 1 or lines < 32 or min(n, count) < 16:
+        return [_pass(shape, axis, taps, extrapolation)]
+    there, back = transposed((lines, n), (1, 0), 4), transposed((count, lines), (1, 0), 4)
+    out = (*shape[:axis], count, *shape[axis + 1 :])
+    return [(there, (n, lines)), _pass((n, lines), 0, taps, extrapolation), (back, out)]
+
+
 def _pass(shape: Sequence[int], axis: int, taps: Taps, extrapolation: float) -> tuple[Move, tuple[int, ...]]:
     out = [*shape[:axis], len(taps.index), *shape[axis + 1 :]]
     src, dst = dense(shape, 4), dense(out, 4)
     run, count = prod(shape[axis + 1 :]), taps.index.shape[1]
-    args: dict[str, int | np.ndarray] = {
+    args: Args = {
         "offset": taps.index * src[axis],
         "weight": taps.weight,
         "bias": np.where(taps.outside, F(extrapolation), F(0)),
@@ -214,7 +220,7 @@ def _pass(shape: Sequence[int], axis: int, taps: Taps, extrapolation: float) -> 
 def _bilinear(shape: Sequence[int], axis: int, y: Taps, x: Taps) -> tuple[Move, tuple[int, ...]]:
     out = [*shape[:axis], len(y.index), len(x.index), *shape[axis + 2 :]]
     src, dst = dense(shape, 4), dense(out, 4)
-    args: dict[str, int | np.ndarray] = {
+    args: Args = {
         "offset_y": y.index * src[axis],
         "weight_y": y.weight,
         "offset_x": x.index * src[axis + 1],
