@@ -1,8 +1,8 @@
 """What depthwise convolution and pooling share: the loop nest over output tiles, addresses, and the epilogue.
 
-A tile is `tile` neighbouring outputs of a row by `vectors` vectors of channels, held in registers. A tile all of whose
-input columns exist runs without checks; in the others one bit per column says what to skip, so padding costs neither
-arithmetic nor a copy. Rows outside the image are skipped likewise.
+A tile is `tile` neighbouring outputs of a row by `vectors` vectors of channels, held in registers. One
+whose input columns all exist runs without checks; in the others a bit for each column says what to skip, so
+that padding costs neither arithmetic nor a copy. Rows outside the image are skipped likewise.
 
 Loads take whole vectors even where fewer channels are left: what follows a tensor or a constant may be read.
 """
@@ -10,21 +10,42 @@ Loads take whole vectors even where fewer channels are left: what follows a tens
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 from numba.core import cgutils
 
 from .chain import Chain, chain_cost, emit_chain
 from .isa.loops import divide, loop, remainder, smaller
 from .isa.tiers import Tier
-from .isa.vector import F32, I64, Vector, arg, emits
+from .isa.vector import F32, I64, Vector, emits
 from .rows_window import HEAD
+from .tile import make_fields
 
-CHANNELS, OUT_W = HEAD.index("c"), HEAD.index("ow")
 INLINE_COST = 8
 """Dearer chains loop over a tile's outputs instead of being unrolled over them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tile is: LLVM int64 values.
+
+    x, y: addresses of its first input element (that of kernel row 0, perhaps outside the image) and first
+    output. Kernel row p exists when bit p of `rows` is set. Input column j exists when bit j of `columns`
+    is, and `outputs` outputs do; each is None where all do."""
+
+    args: Any
+    x: Any
+    y: Any
+    image: Any
+    channel: Any
+    row: Any = None
+    column: Any = None
+    rows: Any = None
+    columns: Any = None
+    outputs: Any = None
 
 
 def field(b: Any, args: Any, index: int) -> Any:
@@ -38,14 +59,20 @@ def constant(b: Any, load: Any) -> Any:
     return load
 
 
-def bit(b: Any, bits: Any, index: Any) -> Any:
-    """Whether bit `index` (int or int64) of an int64 is set."""
+def existing(b: Any, bits: Any, index: Any) -> Any:
+    """A context whose code runs if bit `index` (int or int64) of `bits` is set; always when `bits` is
+    None."""
+    if bits is None:
+        return nullcontext()
     one = I64(1 << index) if isinstance(index, int) else b.shl(I64(1), index)
-    return b.icmp_unsigned("!=", b.and_(bits, one), I64(0))
+    return b.if_then(b.icmp_unsigned("!=", b.and_(bits, one), I64(0)))
 
 
 def spread(b: Any, pointer: Any, stride: Any, count: int) -> list[Any]:
-    """f32 pointers pointer + j * stride, j < count, as base + odd multiple * 1, 2 or 4: x86 adds these up in a load."""
+    """The f32 pointers pointer + j * stride, j < count.
+
+    Each is a base plus 1, 2 or 4 times one of few odd multiples, which x86 adds up within a load.
+    """
     odd = {m: b.mul(stride, I64(m)) for m in (1, 3, 5, 7) if m < count}
     base, pointers = pointer, []
     for j in range(count):
@@ -59,38 +86,36 @@ def spread(b: Any, pointer: Any, stride: Any, count: int) -> list[Any]:
 
 
 def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence[str], slot: int) -> Callable:
-    """finish(b, args, values, y, image, pixel, channel, channels, outputs) emits the store of chain(values) at y.
+    """finish(b, place, values, pixel, channels) emits the store of chain(values) at place.y.
 
-    values[t * vectors + i] is vector i of output t, all from `channel` on, `channels` of them; only `outputs` outputs
-    exist, or all when it is None. Extra e has (address, stride per image, stride per pixel), in f32, at args[slot + 3 * e].
-    Unlike x and the weights, an extra "full" operand may be y itself.
-    """
+    values[t * vectors + i] is vector i of output t, which is pixel `pixel` + t of the image; `channels`
+    channels exist from place.channel on. Extra e has (address, stride per image, stride per pixel), in f32,
+    at args[slot + 3 * e]; unlike x and the weights, a "full" one may be y itself."""
     dear = chain_cost(chain) > INLINE_COST
 
-    def finish(b: Any, args: Any, values: Sequence[Any], y: Any, image: Any, pixel: Any, channel: Any, channels: Any,
-               outputs: Any = None) -> None:
+    def finish(b: Any, place: Place, values: Sequence[Any], pixel: Any, channels: Any) -> None:
         v = Vector(b, tier)
-        start, ldy = v.pointer(y), field(b, args, HEAD.index("ldy"))
+        start, ldy, outputs = v.pointer(place.y), field(b, place.args, HEAD.index("ldy")), place.outputs
 
         def operand(e: int, t: Any, i: int) -> Any:
-            address, per_image, per_pixel = (field(b, args, slot + 3 * e + k) for k in range(3))
+            address, per_image, per_pixel = (field(b, place.args, slot + 3 * e + k) for k in range(3))
             pointer = v.pointer(address)
             if extras[e] == "scalar":
                 return v.broadcast(pointer)
-            index = b.add(b.mul(image, per_image), channel)
+            index = b.add(b.mul(place.image, per_image), place.channel)
             if extras[e] == "full":
                 index = b.add(index, b.mul(b.add(pixel, t), per_pixel))
             return v.load(v.at(v.at(pointer, index), i * v.lanes))
 
         def put(t: Any, output: Sequence[Any], masks: Sequence[Any]) -> None:
-            place = v.at(start, b.mul(ldy, t))
+            target = v.at(start, b.mul(ldy, t))
             for i, value in enumerate(output):
                 result = emit_chain(v, chain, [value, *(operand(e, t, i) for e in range(len(extras)))])
-                v.store(result, v.at(place, i * v.lanes), masks[i])
+                v.store(result, v.at(target, i * v.lanes), masks[i])
 
         def unrolled() -> None:
             for t in range(tile):
-                with b.if_then(b.icmp_signed("<", I64(t), I64(tile) if outputs is None else outputs)):
+                with nullcontext() if outputs is None else b.if_then(b.icmp_signed("<", I64(t), outputs)):
                     put(I64(t), values[t * vectors : (t + 1) * vectors], [None] * vectors)
 
         def rolled(masks: Sequence[Any]) -> None:
@@ -110,37 +135,66 @@ def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence
     return finish
 
 
-@emits(returns=types.int64)
-def ones(b: Any, count: Any, limit: Any) -> Any:
-    """An int64 whose lowest `count` bits are set, with count brought into [0, limit]; limit < 64."""
-    return low_bits(b, count, limit)
-
-
 def low_bits(b: Any, count: Any, limit: Any) -> Any:
-    """`ones` from inside an `emits` body."""
+    """An int64 whose lowest `count` bits are set, with count brought into [0, limit]; limit < 64."""
     count = b.select(b.icmp_signed("<", count, limit), count, limit)
     count = b.select(b.icmp_signed(">", count, I64(0)), count, I64(0))
     return b.sub(b.shl(I64(1), count), I64(1))
 
 
-def nest(inner: Any, edge: Any, width: int, kernel: tuple[int, int], strides: tuple[int, int], tile: int) -> Callable:
-    """The kernel function that covers the output with tiles of `tile` outputs of a row by `width` channels.
+def nest(
+    emit_tile: Callable[[Any, Place], None],
+    width: int,
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    tile: int,
+) -> Callable:
+    """The kernel function that covers y with what `emit_tile(builder, place)` emits.
 
-    `inner` and `edge` are intrinsics of (args, x, y, image, row, column, channel, rows, columns, outputs): x and y
-    address the tile's first input element (that of kernel row 0, perhaps outside the image) and first output;
-    kernel row p exists when bit p of `rows` is set, input column j when bit j of `columns` is; `outputs` outputs
-    exist. In an `inner` tile all columns and outputs do.
+    A tile is `tile` outputs of a row by `width` channels.
     """
     kh, kw = kernel
     sh, sw = strides
     span = (tile - 1) * sw + kw
+    fields = make_fields(len(HEAD))
+
+    @emits
+    def output_row(b: Any, args: Any, image: Any, row: Any, channel: Any) -> None:
+        x, ldx, y, ldy, _, h, w, _, oh, ow, pad_top, pad_left, _ = (
+            field(b, args, i) for i in range(len(HEAD))
+        )
+        up = b.sub(b.mul(row, I64(sh)), pad_top)
+        rows = b.sub(low_bits(b, b.sub(h, up), I64(kh)), low_bits(b, b.neg(up), I64(kh)))
+        line = b.sub(b.mul(b.add(b.mul(image, h), up), w), pad_left)
+        source = b.add(x, b.shl(b.add(b.mul(line, ldx), channel), I64(2)))
+        line = b.mul(b.add(b.mul(image, oh), row), ow)
+        target = b.add(y, b.shl(b.add(b.mul(line, ldy), channel), I64(2)))
+        with loop(b, 0, ow, tile) as column:
+            left = b.sub(b.mul(column, I64(sw)), pad_left)
+            place = Place(
+                args,
+                b.add(source, b.mul(b.mul(column, I64(sw * 4)), ldx)),
+                b.add(target, b.mul(b.shl(column, I64(2)), ldy)),
+                image,
+                channel,
+                row,
+                column,
+                rows,
+            )
+            room, outputs = b.sub(w, left), b.sub(ow, column)
+            inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed(">=", room, I64(span)))
+            with b.if_else(b.and_(inside, b.icmp_signed(">=", outputs, I64(tile)))) as (inner, edge):
+                with inner:
+                    emit_tile(b, place)
+                with edge:
+                    outputs = b.select(b.icmp_signed("<", outputs, I64(tile)), outputs, I64(tile))
+                    used = low_bits(b, b.add(b.mul(outputs, I64(sw)), I64(kw - sw)), I64(span))
+                    missing = b.or_(low_bits(b, b.neg(left), I64(span)), b.not_(low_bits(b, room, I64(span))))
+                    emit_tile(b, replace(place, columns=b.and_(used, b.not_(missing)), outputs=outputs))
 
     def run(args: int, thread: int, threads: int) -> None:
-        x, ldx, y, ldy = arg(args, 0), arg(args, 1) * 4, arg(args, 2), arg(args, 3) * 4
-        n, h, w, c = arg(args, 4), arg(args, 5), arg(args, 6), arg(args, 7)
-        oh, ow, pad_top, pad_left, band = arg(args, 8), arg(args, 9), arg(args, 10), arg(args, 11), arg(args, 12)
-        inner_end = smaller(w + pad_left - span, (ow - tile) * sw)
-        blocks = divide(c + width - 1, width)
+        _, _, _, _, n, _, _, c, oh, _, _, _, band = fields(args)
+        blocks = divide(c + (width - 1), width)
         bands = divide(oh + band - 1, band)
         units = n * bands * blocks
         start = divide(units * thread, threads)
@@ -149,21 +203,7 @@ def nest(inner: Any, edge: Any, width: int, kernel: tuple[int, int], strides: tu
         image = divide(start, blocks * bands)
         for _ in range(start, divide(units * (thread + 1), threads)):
             for row in range(top, smaller(top + band, oh)):
-                up = row * sh - pad_top
-                rows = ones(h - up, kh) - ones(-up, kh)
-                source = x + ((image * h + up) * w - pad_left) * ldx + channel * 4
-                target = y + (image * oh + row) * ow * ldy + channel * 4
-                for column in range(0, ow, tile):
-                    begin = column * sw
-                    xt, yt = source + begin * ldx, target + column * ldy
-                    if pad_left <= begin <= inner_end:
-                        inner(args, xt, yt, image, row, column, channel, rows, 0, tile)
-                    else:
-                        left = begin - pad_left
-                        outputs = smaller(tile, ow - column)
-                        wanted = ones(smaller(w - left, (outputs - 1) * sw + kw), span)
-                        columns = wanted - (wanted & ones(-left, span))
-                        edge(args, xt, yt, image, row, column, channel, rows, columns, outputs)
+                output_row(args, image, row, channel)
             channel += width
             if channel >= c:
                 channel = 0

@@ -1,0 +1,189 @@
+"""Pooling kernels against NumPy in f64, and against onnxruntime's rules for averages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fastgraph.kernels.chain import eval_chain
+from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.pick_window import Window, pick_pool, plan_pool, window_record
+from fastgraph.kernels.pool import OPS
+from fastgraph.kernels.table import row
+from harness import each_tier, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from windows import Case, cases, draws, outputs, padded_taps, pixels
+
+CHAIN = (("add", 0, 1), ("max", 2, 0.0))
+
+
+def expected(case: Case, op: str, include_pad: bool, x: Any) -> Any:
+    g = case.window
+    found = np.full((g.images, *g.out, g.channels), -np.inf if op == "max" else 0.0)
+    count = np.zeros((1, *g.out, 1))
+    for index, part, inside in padded_taps(case, x):
+        if op == "max":
+            found = np.where(inside, np.maximum(found, part), found)
+            continue
+        term = {"average": part, "lp1": abs(part), "lp2": part * part}[op]
+        found += np.where(inside, term, 0)
+        count += counted(g, index) if include_pad else inside
+    with np.errstate(invalid="ignore"):
+        return {"average": found / np.where(count, count, np.nan), "lp2": np.sqrt(abs(found))}.get(op, found)
+
+
+def counted(g: Window, index: Any) -> Any:
+    """Whether tap `index` of each output is inside of the padded image."""
+    inside = np.ones((1, *g.out, 1), bool)
+    for axis in range(3):
+        at = np.arange(g.out[axis]) * g.strides[axis] + index[axis] * g.dilations[axis]
+        shape = [1] * 5
+        shape[axis + 1] = -1
+        inside = inside & (at < g.pads[axis] + g.size[axis] + g.ends[axis]).reshape(shape)
+    return inside
+
+
+def compute(
+    tier: Any, case: Case, op: str, include_pad: bool, x: Any, extra: Any = None, threads: int = 1
+) -> Any:
+    g = case.window
+    chain, extras = ((), ()) if extra is None else (CHAIN, ("channel",))
+    name, params = plan_pool(tier, g, op, include_pad, chain, extras)
+    if "tile" in params:
+        params["tile"] = min(params["tile"], 3)  # few kernels to compile
+    y = outputs(g, case.gap)
+    record = window_record(
+        name,
+        g,
+        x=pixels(x, case.gap),
+        ldx=g.channels + case.gap,
+        y=y,
+        ldy=y.shape[-1],
+        extras=() if extra is None else [(extra, 0, 0)],
+        threads=threads,
+    )
+    written = run(row(name), params, record, tier, threads)[1]
+    assert (written[..., g.channels :] == 7).all()
+    return written[..., : g.channels]
+
+
+def check(tier: Any, case: Case, op: str, include_pad: bool = False) -> None:
+    _, x = draws(case, case.window.channels)
+    want = expected(case, op, include_pad, x)
+    results = [compute(tier, case, op, include_pad, x, threads=n) for n in (1, 3)]
+    np.testing.assert_allclose(results[0], want, rtol=1e-5, atol=1e-6)
+    assert results[0].tobytes() == results[1].tobytes()
+
+
+@each_tier
+@pytest.mark.parametrize("window", [(3, 3, 2, 2), (2, 2, 2, 2), (1, 5, 1, 1)], ids=str)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_fast_kernels(tier: Any, window: Any, data: Any) -> None:
+    case = data.draw(cases(tier.lanes, kernel=(1, *window[:2]), strides=(1, *window[2:]), ceil=True))
+    op, include_pad = data.draw(st.sampled_from([("max", False), ("average", False), ("average", True)]))
+    check(tier, case, op, include_pad)
+
+
+@each_tier
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_any_window(tier: Any, data: Any) -> None:
+    op = data.draw(st.sampled_from(OPS))
+    check(tier, data.draw(cases(tier.lanes, ceil=True)), op, op == "average" and data.draw(st.booleans()))
+
+
+@each_tier
+@pytest.mark.parametrize("op", ["max", "lp2"])
+def test_epilogue(tier: Any, op: str) -> None:
+    for dilation in (1, 2):
+        size = 7 + dilation
+        g = Window(
+            2,
+            33,
+            (1, size, size),
+            (1, 3, 3),
+            (1, 9 - dilation, 9 - dilation),
+            dilations=(1, dilation, dilation),
+            pads=(0, 1, 1),
+        )
+        rng, x = draws(Case(g, 1, 4), 33)
+        extra = rng.standard_normal(33).astype(np.float32)
+        want = eval_chain(CHAIN, [expected(Case(g, 1, 4), op, False, x), extra.astype(float)])
+        np.testing.assert_allclose(
+            compute(tier, Case(g, 1, 4), op, False, x, extra), want, rtol=1e-5, atol=1e-6
+        )
+
+
+@each_tier
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_nan_and_infinity(tier: Any, dilation: int) -> None:
+    """A window of only NaN gives NaN, NaN never hides a neighbour window's maximum, and -inf is a number."""
+    out = 8 - 2 * dilation
+    g = Window(1, 2, (1, 8, 8), (1, 3, 3), (1, out, out), dilations=(1, dilation, dilation))
+    x = np.arange(128, dtype=np.float32).reshape(1, 1, 8, 8, 2)
+    x[..., 1] = -np.inf
+    x[:, :, :6, :6, 0] = np.nan
+    y = compute(tier, Case(g, 0, 0), "max", False, x)
+    assert (y[..., 1] == -np.inf).all()
+    assert np.isnan(y[0, 0, 0, 0, 0]) and y[0, 0, -1, -1, 0] == 126
+
+
+def test_average_like_onnxruntime() -> None:
+    """ceil_mode with and without count_include_pad: what lies beyond the padded image never counts."""
+    onnx, ort = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    tier = tiers.choose()
+    for size, k, s, pad, include in (
+        (7, 3, 2, 1, 1),
+        (8, 3, 2, 1, 1),
+        (8, 3, 2, 1, 0),
+        (6, 2, 3, 0, 1),
+        (10, 4, 3, 2, 1),
+    ):
+        x = np.random.default_rng(size).standard_normal((1, 3, size, size)).astype(np.float32)
+        node = onnx.helper.make_node(
+            "AveragePool",
+            ["x"],
+            ["y"],
+            kernel_shape=[k, k],
+            strides=[s, s],
+            pads=[pad] * 4,
+            ceil_mode=1,
+            count_include_pad=include,
+        )
+        f32 = onnx.TensorProto.FLOAT
+        graph = onnx.helper.make_graph(
+            [node],
+            "g",
+            [onnx.helper.make_tensor_value_info("x", f32, x.shape)],
+            [onnx.helper.make_tensor_value_info("y", f32, None)],
+        )
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 22)], ir_version=10)
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 1
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        want = session.run(None, {"x": x})[0].transpose(0, 2, 3, 1)
+        g = Window(
+            1,
+            3,
+            (1, size, size),
+            (1, k, k),
+            (1, *want.shape[1:3]),
+            (1, s, s),
+            pads=(0, pad, pad),
+            ends=(0, pad, pad),
+        )
+        got = compute(tier, Case(g, 0, 0), "average", bool(include), x.transpose(0, 2, 3, 1)[:, None])
+        np.testing.assert_allclose(
+            got[:, 0], want, rtol=1e-5, atol=1e-6, err_msg=str((size, k, s, pad, include))
+        )
+
+
+def test_tiles_fit_the_registers() -> None:
+    for tier in tiers.TIERS:
+        for k, s in ((2, 2), (3, 2), (3, 1), (5, 1), (9, 4)):
+            picked = pick_pool(tier, "max", k, k, s, s, 56)
+            assert picked is not None and (picked["tile"] - 1) * s + k <= tier.registers - 2
+    assert pick_pool(tiers.TIERS[0], "max", 15, 15, 1, 1, 56) is None

@@ -1,0 +1,101 @@
+"""Sliding windows for tests: shapes drawn by hypothesis, and every tap of a window as a plain array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from fastgraph.kernels.pick_window import Triple, Window
+from hypothesis import strategies as st
+
+
+@dataclass(frozen=True)
+class Case:
+    """`gap`: f32 between the pixels of x and y; `seed` of the data."""
+
+    window: Window
+    gap: int
+    seed: int
+
+
+@st.composite
+def cases(
+    draw: Any,
+    lanes: int,
+    kernel: Triple | None = None,
+    strides: Triple | None = None,
+    multiplier: int = 1,
+    ceil: bool = False,
+) -> Case:
+    """Windows over small images, with any padding short of the window, and channels up to two vectors and
+    one.
+
+    With `ceil` the last windows may reach beyond the padding.
+    """
+    plain = kernel is not None
+    dilations = (1, 1, 1) if plain else tuple(draw(st.integers(1, 3)) for _ in range(3))
+    kernel = kernel or (draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(1, 5)))
+    strides = strides or (draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+    size, out, pads, ends = [], [], [], []
+    for axis, (k, s, d) in enumerate(zip(kernel, strides, dilations, strict=True)):
+        reach = (k - 1) * d + 1
+        before, after = draw(st.integers(0, k - 1)), draw(st.integers(0, k - 1))
+        least = max(1, reach - before - after)
+        most = 1 if plain and axis == 0 else 30 if plain and axis == 2 else 9
+        n = draw(st.integers(least, max(least, most)))
+        room = n + before + after - reach
+        count = room // s + 1
+        if ceil and room % s and count * s < n + before:
+            count += draw(st.integers(0, 1))
+        size.append(n)
+        out.append(count)
+        pads.append(before)
+        ends.append(after)
+    channels = draw(st.integers(1, 2 * lanes + 1) | st.just(4 * lanes - 3)) * multiplier
+    window = Window(
+        draw(st.integers(1, 2)),
+        channels,
+        tuple(size),
+        kernel,
+        tuple(out),
+        strides,
+        dilations,
+        tuple(pads),
+        tuple(ends),
+    )
+    return Case(window, draw(st.sampled_from([0, 3])), draw(st.integers(0, 99)))
+
+
+def draws(case: Case, channels: int) -> tuple[np.random.Generator, Any]:
+    """A generator of numbers, and x [images, d, h, w, channels]."""
+    rng = np.random.default_rng(case.seed)
+    return rng, rng.standard_normal((case.window.images, *case.window.size, channels)).astype(np.float32)
+
+
+def pixels(x: Any, gap: int) -> Any:
+    """x with `gap` NaN after every pixel's channels."""
+    return np.concatenate([x, np.full((*x.shape[:-1], gap), np.nan, np.float32)], -1)
+
+
+def outputs(g: Window, gap: int) -> Any:
+    """Where y goes: all sevens, `gap` f32 after every pixel."""
+    return np.full((g.images, *g.out, g.channels + gap), 7, np.float32)
+
+
+def padded_taps(case: Case, x: Any) -> Iterator[tuple[Triple, Any, Any]]:
+    """For every tap of the window: (its index, what it reads in f64, whether that is inside of x)."""
+    g = case.window
+    for index in np.ndindex(*g.kernel):
+        places, inside = [], np.ones((1, *g.out, 1), bool)
+        for axis, (n, o, s, d, pad) in enumerate(
+            zip(g.size, g.out, g.strides, g.dilations, g.pads, strict=True)
+        ):
+            at = np.arange(o) * s + index[axis] * d - pad
+            shape = [1] * 5
+            shape[axis + 1] = o
+            inside = inside & ((at >= 0) & (at < n)).reshape(shape)
+            places.append(at.clip(0, n - 1))
+        part = x[:, places[0]][:, :, places[1]][:, :, :, places[2]]
+        yield index, part.astype(float), inside
