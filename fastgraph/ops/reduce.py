@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,11 +29,9 @@ def _highest(x: np.ndarray) -> Any:
 
 
 def _mean(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
-    if x.dtype.kind == "f":
-        return x.mean(axis=axis, keepdims=keepdims)
-    count = int(np.prod([x.shape[a] for a in axis]))
+    count = math.prod(x.shape[a] for a in axis)
     total = x.sum(axis=axis, keepdims=keepdims)
-    return np.trunc(total / max(count, 1))
+    return total / count if x.dtype.kind == "f" else np.trunc(total / max(count, 1))
 
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {

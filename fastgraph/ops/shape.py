@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,11 @@ def reshaped(node: Node, shape: Shape | None, target: list[int]) -> Shape:
             out[i] = None if shape is None else shape[i]
             if left is not None:
                 left.remove(shape[i])  # type: ignore[index]
-    given = product(n for n in target if n != -1 and (n or allow_zero)) or 0
     if -1 in target:
+        given = math.prod(n for n in target if n > 0)
         out[target.index(-1)] = _remainder(node, shape, left, given, target)
-    elif product(left or (None,)) not in (None, given) and left is not None:
+    wanted, found = product(out), None if shape is None else product(shape)
+    if wanted is not None and found is not None and wanted != found:
         fail(node, f"cannot reshape {shown(shape)} to {target}")
     return tuple(out)
 
@@ -63,14 +65,12 @@ def _remainder(node: Node, shape: Shape | None, left: list[Dim] | None, given: i
     """What -1 stands for: the extents that are left, over those given."""
     if left is None:
         return None
-    numbers = product(d for d in left if isinstance(d, int)) or 0
+    numbers = math.prod(d for d in left if isinstance(d, int))
     symbols = [d for d in left if not isinstance(d, int)]
     if len(symbols) == 1 and numbers == given:
         return symbols[0]
     if symbols:
         return None
-    if given == 0:
-        return 0
     if numbers % given:
         fail(node, f"cannot reshape {shown(shape)} to {target}: {numbers} elements do not divide by {given}")
     return numbers // given
