@@ -54,7 +54,14 @@ def _touched(program: Program, step: Step | HostStep) -> Iterator[Value | Scratc
 
 
 def _place(program: Program, graph: Graph) -> None:
-    """Lifetimes from what the steps touch; inputs and outputs live throughout."""
+    buffers = lifetimes(program, graph)
+    program.arena = plan(list(buffers.values()))
+    verify(list(buffers.values()), program.arena.offsets, program.arena.size)
+    program.offsets = dict(zip(buffers, program.arena.offsets, strict=True))
+
+
+def lifetimes(program: Program, graph: Graph) -> dict[Value | Scratch, Buffer]:
+    """Buffers by their owners, alive while steps touch them; inputs and outputs live throughout."""
     end = max(len(program.steps) - 1, 0)
     first: dict[Value | Scratch, int] = {}
     final: dict[Value | Scratch, int] = {}
@@ -70,10 +77,7 @@ def _place(program: Program, graph: Graph) -> None:
             root = program.storage[value].root
             first.setdefault(root, 0)
             final[root] = end
-    buffers = [Buffer(owner.name, first[owner], final[owner], _bytes(owner), ALIGN) for owner in first]
-    program.arena = plan(buffers)
-    verify(buffers, program.arena.offsets, program.arena.size)
-    program.offsets = dict(zip(first, program.arena.offsets, strict=True))
+    return {owner: Buffer(owner.name, first[owner], final[owner], _bytes(owner), ALIGN) for owner in first}
 
 
 def _bytes(owner: Value | Scratch) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..ir import Value
@@ -69,27 +70,36 @@ def plan_text(plan: Executable) -> str:
     kinds = len(plan.kernels())
     lines = [
         f"{plan.graph.name or 'model'}: ({inputs}) -> ({outputs})",
-        f"{plan.tier.name}, {plan.threads} threads; arena {size(arena.size)} (bound {size(arena.bound)}, "
-        f"{arena.heuristic}), constants {size(constants)}; {len(plan.program.steps)} steps, {kinds} kernels",
+        f"{plan.tier.name}, {plan.threads} threads; arena {bytes_text(arena.size)} (bound {bytes_text(arena.bound)}, "
+        f"{arena.heuristic}), constants {bytes_text(constants)}; {len(plan.program.steps)} steps, {kinds} kernels",
     ]
-    table = [("op", "result", "type", "kernel", "offset")]
-    for row in steps(plan):
+    rows = [("", "op", "result", "type", "offset", "kernel")]
+    for n, row in enumerate(steps(plan)):
         offset = "" if row["offset"] is None else str(row["offset"])
-        table.append((row["op"], shorten(row["result"], 44), row["type"], shorten(row["params"] or "numpy", 60), offset))
-    widths = [max(len(line[i]) for line in table) for i in range(5)]
-    for n, line in enumerate(table):
-        label = "" if n == 0 else str(n - 1)
-        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        lines.append(f"{label:>4}  " + "  ".join(cells).rstrip())
+        kernel = shorten(row["params"] or "numpy", 90)
+        rows.append((str(n), row["op"], shorten(row["result"], 40), row["type"], offset, kernel))
+    lines += table(rows, right=(0, 4))
     if plan.tail is not None:
         lines.append(f"and {len(plan.tail.nodes)} nodes whose shapes hang on data, computed with NumPy:")
         lines += [f"      {node.op} -> {', '.join(map(_name, node.outputs))}" for node in plan.tail.nodes]
     return "\n".join(lines)
 
 
-def size(nbytes: int) -> str:
+def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """Lines with the rows' cells in columns, those numbered in `right` flush right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(range(len(row)), row, widths, strict=True)
+        lines.append("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, c, w in cells).rstrip())
+    return lines
+
+
+def bytes_text(nbytes: int) -> str:
     """Bytes for people."""
-    return f"{nbytes} B" if nbytes < 1024 else f"{nbytes / 1024:.1f} KiB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.2f} MiB"
+    if nbytes < 1024:
+        return f"{nbytes} B"
+    return f"{nbytes / 1024:.1f} KiB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.2f} MiB"
 
 
 def shorten(text: str, limit: int) -> str:

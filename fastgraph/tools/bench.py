@@ -1,0 +1,154 @@
+"""Engines against one another: interleaved on one core, same inputs, agreement checked.
+
+In each round every engine has a burst: one call that is not timed, then calls that are. Bursts keep what an engine
+has in the caches its own, as in a program that runs it alone; the order turns from round to round. What drifts on the
+machine drifts for all, so the ratio of two engines is the median of the rounds' ratios.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from .engines import Engine, Feeds, Unavailable, fastgraph, peer
+from .report import table
+
+BURST_SECONDS = 0.02
+MIN_ROUNDS = 5
+TOLERANCE = 1e-3
+"""Largest accepted |difference| of outputs, over the largest |output|: float32 sums in other orders, and no more."""
+
+
+@contextmanager
+def pinned(threads: int) -> Iterator[int | None]:
+    """Keep this thread, and those made inside, on one CPU when `threads` is 1; the CPU, or None."""
+    before: set[int] = set()
+    try:
+        if threads == 1:
+            before = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, {max(before)})
+    except (AttributeError, OSError):
+        before = set()
+    try:
+        yield max(before) if before else None
+    finally:
+        if before:
+            os.sched_setaffinity(0, before)
+
+
+def compare(
+    path: str, feeds: Feeds, against: Sequence[str], *, threads: int = 1, isa: str | None = None,
+    seconds: float = 3.0, rounds: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Measure fastgraph and `against` on a file; what `text` shows, and JSON keeps.
+
+    Keys: model, threads, cpu (None: not pinned), rounds, arena_bytes, arena_bound, and engines, each with name and
+    either `unavailable` (why) or version, calls, p50_ms, p99_ms, and for peers ratio (fastgraph / peer), difference.
+    """
+    with pinned(threads) as cpu:
+        own = fastgraph(path, feeds, threads, isa)
+        engines, missing = [own], []
+        for name in against:
+            try:
+                engines.append(peer(name, path, feeds, threads))
+            except Unavailable as error:
+                missing.append({"name": name, "unavailable": str(error)})
+        differences = [difference(engine.results(), own.results()) for engine in engines[1:]]
+        times = measure(engines, seconds, rounds)
+    medians = [np.array([np.median(burst) for burst in bursts]) for bursts in times]
+    found = []
+    for i, (engine, bursts) in enumerate(zip(engines, times, strict=True)):
+        p50, p99 = np.percentile(np.concatenate(bursts), [50, 99]) * 1e3
+        row: dict[str, Any] = {"name": engine.name, "version": engine.version}
+        row |= {"calls": sum(map(len, bursts)), "p50_ms": float(p50), "p99_ms": float(p99)}
+        if i:
+            row |= {"ratio": float(np.median(medians[0] / medians[i])), "difference": differences[i - 1]}
+        found.append(row)
+    arena = own.model.plan.program.arena
+    return {
+        "model": os.fspath(path), "isa": own.model.tier.name, "threads": threads, "cpu": cpu, "rounds": len(times[0]),
+        "arena_bytes": arena.size, "arena_bound": arena.bound, "engines": found + missing,
+    }  # fmt: skip
+
+
+def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None) -> list[list[np.ndarray]]:
+    """Seconds of each timed call: per engine a list of bursts, one a round."""
+    lengths = []
+    for engine in engines:
+        engine.call()
+        typical = min(_burst(engine, 1)[0] for _ in range(3))
+        lengths.append(int(np.clip(BURST_SECONDS / typical, 1, 1000)))
+    times: list[list[np.ndarray]] = [[] for _ in engines]
+    deadline = perf_counter() + seconds
+    turn = 0
+    while turn < rounds if rounds else turn < MIN_ROUNDS or perf_counter() < deadline:
+        for k in range(len(engines)):
+            i = (k + turn) % len(engines)
+            times[i].append(_burst(engines[i], lengths[i]))
+        turn += 1
+    return times
+
+
+def _burst(engine: Engine, calls: int) -> np.ndarray:
+    call, clock = engine.call, perf_counter
+    call()
+    marks = [clock()]
+    for _ in range(calls):
+        call()
+        marks.append(clock())
+    return np.diff(marks)
+
+
+def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
+    """Largest |found - expected| over the largest |expected|, of all outputs the worst; inf where NaNs differ."""
+    worst = 0.0
+    for a, b in zip(found, expected, strict=True):
+        if a.shape != b.shape:
+            return float("inf")
+        if a.dtype.kind not in "fiubc" or a.size == 0:
+            continue
+        wide = np.complex128 if a.dtype.kind == "c" else np.float64
+        x, y = a.astype(wide), b.astype(wide)
+        same = (x == y) | (np.isnan(x) & np.isnan(y))
+        if same.all():
+            continue
+        with np.errstate(all="ignore"):
+            gap, scale = np.abs(x - y)[~same].max(), np.abs(y[np.isfinite(y)]).max(initial=0)
+        worst = max(worst, float(gap / scale) if np.isfinite(gap) and scale else float("inf"))
+    return worst
+
+
+def agrees(result: dict[str, Any]) -> bool:
+    """Whether every engine that ran gave what fastgraph gives."""
+    return all(row.get("difference", 0.0) <= TOLERANCE for row in result["engines"])
+
+
+def text(result: dict[str, Any]) -> str:
+    """A comparison as a table."""
+    cpu = "" if result["cpu"] is None else f" pinned to CPU {result['cpu']}"
+    threads = f"{result['threads']} thread" + ("s" if result["threads"] > 1 else "")
+    lines = [f"{result['model']}: {result['isa']}, {threads}{cpu}, {result['rounds']} rounds"]
+    rows = [("engine", "version", "calls", "p50 ms", "p99 ms", "ratio", "difference")]
+    notes = []
+    for row in result["engines"]:
+        if "unavailable" in row:
+            notes.append(f"{row['name']}: {row['unavailable']}")
+            continue
+        ratio = f"{row['ratio']:.3f}" if "ratio" in row else ""
+        gap = f"{row['difference']:.1e}" if "difference" in row else ""
+        if row.get("difference", 0.0) > TOLERANCE:
+            gap += " DISAGREES"
+        calls = str(row["calls"])
+        rows.append((row["name"], row["version"], calls, f"{row['p50_ms']:.4f}", f"{row['p99_ms']:.4f}", ratio, gap))
+    return "\n".join([*lines, *table(rows, right=(2, 3, 4, 5, 6)), *notes])
+
+
+def geomean(results: Sequence[dict[str, Any]], name: str) -> float | None:
+    """Geometric mean over the models of fastgraph's ratio to the engine `name`; None when it ran none."""
+    ratios = [row["ratio"] for result in results for row in result["engines"] if row["name"] == name and "ratio" in row]
+    return float(np.exp(np.mean(np.log(ratios)))) if ratios else None
