@@ -8,13 +8,16 @@ machine drifts for all, so the ratio of two engines is the median of the rounds'
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from ..kernels.isa.tiers import usable
 from .engines import Engine, Feeds, Unavailable, fastgraph, peer
 from .report import table
 
@@ -146,6 +149,25 @@ def text(result: dict[str, Any]) -> str:
         calls = str(row["calls"])
         rows.append((row["name"], row["version"], calls, f"{row['p50_ms']:.4f}", f"{row['p99_ms']:.4f}", ratio, gap))
     return "\n".join([*lines, *table(rows, right=(2, 3, 4, 5, 6)), *notes])
+
+
+def machine() -> dict[str, Any]:
+    """The CPU's name and its usable ISA tiers, the number of CPUs, the operating system, Python."""
+    names = [line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")]
+    return {
+        "cpu": names[0] if names else platform.processor(),
+        "tiers": [tier.name for tier in usable()],
+        "cpus": os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def _cpuinfo() -> list[str]:
+    try:
+        return Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return []
 
 
 def geomean(results: Sequence[dict[str, Any]], name: str) -> float | None:

@@ -1,0 +1,8 @@
+"""`python -m fastgraph` is the command `fastgraph`."""
+
+import sys
+
+from .tools.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,245 @@
+"""The command `fastgraph`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import FastgraphError, InputError
+
+DESCRIPTION = """\
+Runs neural-network files (ONNX, float32) as one block of machine work.
+
+  fastgraph digits                          try it: a network that ships with fastgraph
+  fastgraph inspect net.onnx                what is in the file, and what becomes of it
+  fastgraph run net.onnx --random           run it on random inputs
+  fastgraph bench net.onnx --against onnxruntime,openvino
+"""
+
+RUN = """\
+Run a model once for its results, then --repeat times for its latency.
+
+  fastgraph run net.onnx --random
+  fastgraph run net.onnx --input x=x.npy --output out.npz
+  fastgraph run net.onnx --input inputs.npz --threads 2 --repeat 100 --json
+  fastgraph run net.onnx --random --shape x=1,3,224,224     (for inputs whose shape the file leaves open)
+"""
+
+INSPECT = """\
+Show what a model reads and makes, the steps it became, the kernel of each, and the memory it needs.
+A step's offset is its result's place in the arena, in bytes.
+
+  fastgraph inspect net.onnx
+  fastgraph inspect net.onnx --memory       a picture of the arena over time
+  fastgraph inspect net.onnx --stages       the graph as text, as read and after each stage of rewriting
+  fastgraph inspect net.onnx --json
+"""
+
+BENCH = """\
+Measure models, and other engines on the same inputs in the same process, taking turns. Results are compared.
+With one thread, all run on one CPU. ratio = fastgraph's time / the engine's, the median over the rounds: below 1,
+fastgraph is faster. difference = largest difference of outputs / largest output.
+
+  fastgraph bench net.onnx --against onnxruntime,openvino
+  fastgraph bench *.onnx --against onnxruntime --threads 2 --seconds 10 --json results.json
+  fastgraph bench net.onnx --profile        time and multiply-adds of each step
+
+Exit code 1 when results disagree. The other engines come with: pip install 'fastgraph[bench]'
+"""
+
+DIGITS = """\
+Classify the held-out digits of the network that ships with fastgraph, one by one: accuracy, latency, memory, kernels.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code: 0, 1 when engines disagree, 2 for errors (one line on stderr)."""
+    args = parser().parse_args(argv)
+    try:
+        code = args.command(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+    except (FastgraphError, ValueError) as error:
+        what = str(error)
+    except KeyboardInterrupt:
+        return 130
+    print("error: " + " ".join(what.split()), file=sys.stderr)
+    return 2
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser("fastgraph", description=DESCRIPTION, formatter_class=_Raw)
+    top.add_argument("--version", action="version", version=f"fastgraph {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def add(name: str, command: Any, summary: str, description: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=summary, description=description, formatter_class=_Raw)
+        sub.set_defaults(command=command)
+        sub.add_argument("--isa", choices=("generic", "avx2", "avx512"), help="default: the widest this CPU has")
+        return sub
+
+    sub = add("run", _run, "run a model", RUN)
+    _model(sub)
+    _threads(sub, None, "the CPUs that this process may use")
+    sub.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="or FILE.npz; repeatable")
+    sub.add_argument("--random", action="store_true", help="random arrays for the inputs that --input leaves out")
+    sub.add_argument("--output", metavar="FILE.npz", help="where to write the outputs")
+    sub.add_argument("--repeat", type=_positive, default=10, metavar="N", help="timed runs (default 10)")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+
+    sub = add("inspect", _inspect, "show a model's plan", INSPECT)
+    _model(sub)
+    _threads(sub, None, "the CPUs that this process may use")
+    what = sub.add_mutually_exclusive_group()
+    what.add_argument("--graph", action="store_true", help="the graph as text, as the plan has it")
+    what.add_argument("--stages", action="store_true", help="the graph as text after each stage")
+    what.add_argument("--memory", action="store_true", help="a picture of the arena")
+    what.add_argument("--json", action="store_true", help="print JSON")
+
+    sub = add("bench", _bench, "measure models, and other engines beside", BENCH)
+    _model(sub, many=True)
+    _threads(sub, 1, "1")
+    sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
+    length = sub.add_mutually_exclusive_group()
+    length.add_argument("--seconds", type=float, default=3.0, help="how long to measure each model (default 3)")
+    length.add_argument("--runs", type=_positive, metavar="N", help="rounds to measure instead")
+    sub.add_argument("--profile", action="store_true", help="also the time of each of fastgraph's steps")
+    sub.add_argument("--json", metavar="FILE", help="also write the results there; - for stdout, in place of the table")
+
+    sub = add("digits", _digits, "classify handwritten digits: a first try", DIGITS)
+    _threads(sub, 1, "1")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+    return top
+
+
+class _Raw(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=110)
+
+
+def _model(sub: argparse.ArgumentParser, many: bool = False) -> None:
+    sub.add_argument("model", metavar="MODEL", nargs="+" if many else None, help="an .onnx file")
+    shape = "shape of an input that the file leaves open; repeatable"
+    sub.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,224,224", help=shape)
+
+
+def _threads(sub: argparse.ArgumentParser, default: int | None, said: str) -> None:
+    sub.add_argument("--threads", type=_positive, default=default, metavar="N", help=f"default: {said}")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+# -- commands: what each needs is imported only there
+
+
+def _run(args: argparse.Namespace) -> int:
+    import numpy as np
+
+    from ..load import load
+    from . import feeds, run
+
+    shapes = feeds.parse_shapes(args.shape)
+    given = feeds.parse_inputs(args.input)
+    model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes)
+    if args.random:
+        given = feeds.random_feeds(model, shapes | {name: a.shape for name, a in given.items()}) | given
+    elif model.inputs and not given:
+        wanted = " ".join(f"--input {spec.name}=FILE.npy" for spec in model.inputs)
+        raise InputError(f"the model has inputs: feed them with {wanted}, or use --random")
+    outputs, seconds = run.run(model, given, args.repeat)
+    if args.output:
+        arrays = {name: array for name, array in outputs.items() if isinstance(array, np.ndarray)}
+        with open(args.output, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+    result = run.result_json(model, outputs, seconds)
+    print(_json(result) if args.json else run.text(result))
+    return 0
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    from ..load import load
+    from . import feeds, inspect
+
+    shapes = feeds.parse_shapes(args.shape)
+    if args.stages:
+        print(inspect.stages_text(args.model, shapes))
+        return 0
+    model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes)
+    if args.graph:
+        print(model.plan.graph)
+    elif args.memory:
+        print(inspect.memory_text(model))
+    else:
+        facts = inspect.file_facts(args.model)
+        print(_json(inspect.model_json(model, facts)) if args.json else inspect.summary_text(model, facts))
+    return 0
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from ..load import load
+    from . import bench, feeds, profile
+    from .engines import PEERS
+
+    shapes = feeds.parse_shapes(args.shape)
+    against = [name for name in args.against.split(",") if name]
+    for name in against:
+        if name not in PEERS:
+            raise InputError(f"--against {name}: the engines are {', '.join(PEERS)}")
+    results = []
+    for path in args.model:
+        model = load(path, threads=args.threads, isa=args.isa, shapes=shapes)
+        inputs = feeds.random_feeds(model, shapes)
+        result = bench.compare(
+            path, inputs, against, threads=args.threads, isa=args.isa, seconds=args.seconds, rounds=args.runs
+        )
+        results.append(result)
+        if args.profile:
+            model.run(inputs)
+            with bench.pinned(args.threads):
+                result["profile"] = profile.profile(model.plan)
+        if args.json != "-":
+            print(bench.text(result))
+            if args.profile:
+                print(profile.text(result["profile"]))
+            sys.stdout.flush()
+    means = {name: bench.geomean(results, name) for name in against}
+    if len(results) > 1 and args.json != "-":
+        said = ", ".join(f"{mean:.3f} to {name}" for name, mean in means.items() if mean is not None)
+        if said:
+            print(f"geometric mean of the ratios: {said}")
+    if args.json:
+        report = _json({"fastgraph": __version__, "machine": bench.machine(), "models": results, "geomeans": means})
+        if args.json == "-":
+            print(report)
+        else:
+            Path(args.json).write_text(report + "\n", encoding="utf-8")
+    return 0 if all(map(bench.agrees, results)) else 1
+
+
+def _digits(args: argparse.Namespace) -> int:
+    from ..demo import digits
+
+    result = digits.classify(args.threads, args.isa)
+    print(_json(result) if args.json else digits.text(result))
+    return 0
+
+
+def _json(found: Any) -> str:
+    return json.dumps(found, indent=2)

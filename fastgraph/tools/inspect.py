@@ -1,0 +1,114 @@
+"""`fastgraph inspect`: what a file holds, what becomes of it, where its memory lies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..frontends import read
+from ..frontends.onnx.wire import parse
+from ..ir import Graph, check, copy
+from ..passes.dynamic import cut_dynamic
+from ..passes.pipeline import stages
+from ..passes.specialise import missing_dims, specialise
+from ..plan.arena import draw
+from ..plan.build import lifetimes
+from ..runtime.model import Model, declared
+from .report import bytes_text, kernel_counts, plan_text, steps, table
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+def file_facts(path: str) -> dict[str, Any]:
+    """Format, bytes, who wrote it, operator sets, number of nodes."""
+    with open(path, "rb") as file:
+        proto = parse(file.read(), path)
+    opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
+    return {
+        "path": path,
+        "bytes": os.path.getsize(path),
+        "format": "onnx",
+        "ir_version": proto.ir_version,
+        "producer": f"{proto.producer_name} {proto.producer_version}".strip(),
+        "opsets": opsets,
+        "nodes": len(proto.graph.node),
+    }
+
+
+def facts_text(facts: Mapping[str, Any]) -> str:
+    """The facts in one line."""
+    opsets = ", ".join(f"{domain} {version}" for domain, version in facts["opsets"].items())
+    by = f" by {facts['producer']}" if facts["producer"] else ""
+    return f"{facts['path']}: ONNX{by}, {bytes_text(facts['bytes'])}, operator set {opsets}, {facts['nodes']} nodes"
+
+
+def stages_text(path: str, shapes: Shapes) -> str:
+    """The graph as the file has it and after each stage; only the first when input shapes stay open."""
+    graph = read(path)
+    declared(graph, shapes)
+    parts = [("read", str(graph))]
+    if not missing_dims(graph):
+        graph = copy(graph)
+        specialise(graph, {})
+        check(graph, "specialise")
+        parts.append(("specialise", str(graph)))
+        cut_dynamic(graph)
+        parts += [(name, str(after)) for name, after in stages(graph)]
+    return "\n\n".join(f"-- {name}\n{text}" for name, text in parts)
+
+
+def memory_text(model: Model) -> str:
+    """A picture of the arena: a row per step, a column per slice of memory."""
+    plan = model.plan
+    buffers = lifetimes(plan.program, plan.graph)
+    assert plan.program.arena is not None
+    return draw(list(buffers.values()), plan.program.arena)
+
+
+def model_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """All that `inspect` knows; without a plan when input shapes are open."""
+    found: dict[str, Any] = {"file": dict(facts), "isa": model.tier.name, "threads": model.threads}
+    for kind, specs in (("inputs", model.inputs), ("outputs", model.outputs)):
+        found[kind] = [{"name": s.name, "shape": s.shape, "dtype": str(s.dtype)} for s in specs]
+    if _open(model.graph):
+        return found | {"plan": None}
+    plan = model.plan
+    arena = plan.program.arena
+    assert arena is not None
+    buffers = lifetimes(plan.program, plan.graph).values()
+    return found | {
+        "plan": {
+            "arena": {"bytes": arena.size, "bound": arena.bound, "method": arena.heuristic},
+            "buffers": [
+                {"name": b.name, "bytes": b.size, "offset": at, "first": b.first, "last": b.last}
+                for b, at in zip(buffers, arena.offsets, strict=True)
+            ],
+            "constant_bytes": sum(array.nbytes for array in plan.program.constants),
+            "kernels": [str(kernel) for kernel in plan.kernels()],
+            "steps": steps(plan),
+        }
+    }
+
+
+def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
+    """File, inputs and outputs, kernels and the plan's table."""
+    rows = [("input", s.name, _type(s.dtype, s.shape)) for s in model.inputs]
+    rows += [("output", s.name, _type(s.dtype, s.shape)) for s in model.outputs]
+    lines = [facts_text(facts), *table(rows)]
+    if open_inputs := _open(model.graph):
+        flags = " ".join(f"--shape {name}=..." for name in open_inputs)
+        return "\n".join([*lines, f"No plan yet: input shapes are open. Give them with {flags}"])
+    counts = kernel_counts(model.plan)
+    lines.append("kernels  " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    if "numpy" in counts:
+        lines.append("(numpy: steps that NumPy computes between native calls, because no kernel does them)")
+    return "\n".join([*lines, "", plan_text(model.plan)])
+
+
+def _open(graph: Graph) -> list[str]:
+    return list(missing_dims(graph))
+
+
+def _type(dtype: Any, shape: tuple[Any, ...] | None) -> str:
+    return f"{dtype}[{'*' if shape is None else ','.join('?' if d is None else str(d) for d in shape)}]"

@@ -1,0 +1,58 @@
+"""`fastgraph run`: run a model on arrays from files or on random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..runtime.model import Model
+from .report import table
+
+
+def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dict[str, np.ndarray], list[float]]:
+    """The outputs, and the seconds of each of `repeat` runs after a first one that is not timed (plan, kernels)."""
+    outputs = model.run(feeds)
+    seconds = []
+    for _ in range(repeat):
+        start = perf_counter()
+        outputs = model.run(feeds)
+        seconds.append(perf_counter() - start)
+    return outputs, seconds
+
+
+def result_json(model: Model, outputs: Mapping[str, Any], seconds: list[float]) -> dict[str, Any]:
+    """Outputs in figures, latency, arena."""
+    p50, p99 = np.percentile(seconds, [50, 99]) * 1e3
+    return {
+        "isa": model.tier.name, "threads": model.threads, "runs": len(seconds), "p50_ms": float(p50),
+        "p99_ms": float(p99), "arena_bytes": model.arena_bytes,
+        "outputs": {name: figures(array) for name, array in outputs.items()},
+    }  # fmt: skip
+
+
+def figures(array: Any) -> dict[str, Any]:
+    """Shape, type, least, mean and largest value, and where the largest is; less for what has no numbers."""
+    if not isinstance(array, np.ndarray):
+        return {"type": type(array).__name__}
+    found: dict[str, Any] = {"shape": list(array.shape), "dtype": str(array.dtype)}
+    if array.size and array.dtype.kind in "fiub":
+        wide = array.astype(np.float64)
+        found |= {"min": float(wide.min()), "mean": float(wide.mean()), "max": float(wide.max())}
+        found["argmax"] = [int(i) for i in np.unravel_index(int(wide.argmax()), array.shape)]
+    return found
+
+
+def text(result: Mapping[str, Any]) -> str:
+    """What `result_json` holds, for people."""
+    rows = [("output", "type", "min", "mean", "max", "largest at")]
+    for name, of in result["outputs"].items():
+        shape = ",".join(map(str, of.get("shape", ())))
+        numbers = [f"{of[key]:.6g}" if key in of else "" for key in ("min", "mean", "max")]
+        at = str(of["argmax"]) if "argmax" in of else ""
+        rows.append((name, f"{of['dtype']}[{shape}]" if "dtype" in of else of["type"], *numbers, at))
+    threads = f"{result['threads']} thread" + ("s" if result["threads"] > 1 else "")
+    latency = f"p50 {result['p50_ms']:.4f} ms, p99 {result['p99_ms']:.4f} ms"
+    return "\n".join([*table(rows, right=(2, 3, 4)), f"{latency}, {result['runs']} runs; {result['isa']}, {threads}"])
