@@ -19,7 +19,8 @@ from fastgraph.ir import check
 
 MODELS = Path(__file__).parents[3] / "shared" / "models"
 FILES = sorted([*MODELS.glob("onnx/**/*.onnx"), *MODELS.glob("basic_pitch/*.onnx")])
-OUTSIDE = ("ai.onnx.preview.", "ai.onnx.preview.training.")
+OUTSIDE = ("ai.onnx.preview.", "ai.onnx.ml.", "ai.onnx.ImageDecoder")
+"""What may be refused: domains beside ai.onnx, and the one operator that needs image codecs."""
 
 
 def newest() -> dict[str, onnx.defs.OpSchema]:
@@ -81,7 +82,7 @@ def test_every_case_of_every_operator_is_read_or_refused_for_its_domain():
         except UnsupportedError as error:
             refused[str(error).partition("not supported: ")[2].partition(";")[0]] += 1
     print("\n".join(f"{n:4} {what}" for what, n in refused.most_common()))
-    assert count > 1500
+    assert count > 1900
     assert not [what for what in refused if not what.startswith(OUTSIDE)]
 
 

@@ -265,6 +265,11 @@ def _scan(call: Call) -> None:
             raise call.unsupported("of operator set 8 with sequence_lens")
 
 
+def _label_encoder(call: Call) -> None:
+    if call.version < 2:
+        raise call.unsupported("of operator set 1")
+
+
 def _dropout(call: Call) -> None:
     drop(7, "is_test")(call)
     to_inputs(12, np.float32, ratio=1)(call)
@@ -297,6 +302,7 @@ UPGRADES: dict[str, Sequence[Upgrade]] = {
     "GridSample": (spell(20, "mode", {"bilinear": "linear", "bicubic": "cubic"}),),
     "GroupNormalization": (_group_normalization,),
     "LpPool": (_whole_p,),
+    "ai.onnx.ml.LabelEncoder": (_label_encoder,),
     "PRelu": (_prelu,),
     "Pad": (_pad,),
     "Reshape": (to_inputs(5, shape=1),),

@@ -105,6 +105,7 @@ def _domain(name: str) -> str:
 def _opsets(imports: Message, where: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for item in imports:
+        _utf8(f"{where}: operator sets", item.domain)
         if item.version < 1:
             raise ModelError(
                 f"{where}: expected operator set versions from 1 on, found {item.domain!r} {item.version}"
@@ -196,9 +197,14 @@ def _define(scope: Scope, value: Value, where: str) -> None:
     scope.values[value.name] = value
 
 
+def _utf8(where: str, *names: str | bytes) -> None:
+    for name in names:
+        if isinstance(name, bytes):  # how protobuf gives text that is not UTF-8
+            raise ModelError(f"{where}: expected names in UTF-8, found {name[:40]!r}")
+
+
 def _fresh_name(taken: Container[str], name: str | bytes, where: str) -> None:
-    if isinstance(name, bytes):  # how protobuf gives text that is not UTF-8
-        raise ModelError(f"{where}: expected names in UTF-8, found {name[:40]!r}")
+    _utf8(where, name)
     if name in taken:
         raise ModelError(f"{where}: it defines {name!r} a second time; every value needs a name of its own")
 
@@ -227,6 +233,7 @@ def _body(reader: Reader, scope: Scope, nodes: Message) -> None:
 
 
 def _node(reader: Reader, scope: Scope, node: Message, where: str, name: str) -> None:
+    _utf8(where, node.op_type, node.domain, node.overload)
     domain = _domain(node.domain)
     inputs = [_read(scope, n, where) for n in node.input]
     function = reader.functions.get((domain, node.op_type, node.overload))
@@ -264,6 +271,7 @@ def _read(scope: Scope, name: str, where: str) -> Value | None:
 def _attributes(reader: Reader, scope: Scope, node: Message, call: Call) -> None:
     for attr in node.attribute:
         name = attr.name
+        _utf8(call.where, name)
         if name in call.attrs:
             raise call.error(f"its attribute {name!r} is given twice")
         if attr.ref_attr_name:
