@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
-from ..ops.window import resolve_pads
+from ..ops.window import resolve_pads, window_attrs
 from .fuse import ELEMENTWISE
 from .rewrite import Sweep, constant, sweep
 
 RESHAPES = frozenset({"reshape", "flatten", "squeeze", "unsqueeze"})
-SPATIAL = frozenset({"conv", "conv_transpose", "max_pool", "average_pool", "lp_pool"})
+SPATIAL = frozenset({"conv", "max_pool", "average_pool", "lp_pool"})
 
 
 def canonicalise(graph: Graph) -> None:
     """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below."""
-    sweep(graph, spatial_axes, identity, one_input, variadic, transpose, reshape, after_reshape, gemm, matmul, batch_norm, explicit_pads)
+    sweep(graph, spatial_axes, identity, one_input, variadic, transpose, reshape, after_reshape, gemm, matmul, batch_norm, explicit_window)
 
 
 def spatial_axes(state: Sweep, node: Node) -> bool:
@@ -234,20 +234,18 @@ def batch_norm(state: Sweep, node: Node) -> bool:
     return True
 
 
-def explicit_pads(state: Sweep, node: Node) -> bool:
-    """SAME and VALID become numbers once the image's size is known."""
-    if node.op not in SPATIAL or node.op == "conv_transpose" or node.attrs.get("auto_pad", "NOTSET") == "NOTSET":
-        return False
-    if not node.x.type.concrete:
+def explicit_window(state: Sweep, node: Node) -> bool:
+    """Strides, dilations and pads are full tuples of numbers once the image's size is known."""
+    if node.op not in SPATIAL or not node.x.type.concrete:
         return False
     kernel = node.attrs.get("kernel_shape")
     if kernel is None:
         weights = node.inputs[1]
-        assert weights is not None
+        if weights is None or not weights.type.concrete:
+            return False
         kernel = weights.type.dims[1:-1]
     spatial = node.x.type.dims[1:-1]
-    begin, end = resolve_pads(
-        spatial, kernel, node.attrs["strides"], node.attrs["dilations"], node.attrs["auto_pad"], node.attrs["pads"]
-    )
-    node.attrs = {**node.attrs, "auto_pad": "NOTSET", "pads": (*begin, *end)}
+    a = window_attrs(node, len(kernel), kernel)
+    begin, end = resolve_pads(spatial, kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
+    node.attrs = {**node.attrs, **a, "auto_pad": "NOTSET", "pads": (*begin, *end)}
     return False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels import moves
+from ...kernels import moves, places
 from ..program import ERROR, Ref
 from .registry import Emit, lowers
 
@@ -161,7 +161,7 @@ def pad(e: Emit, node: Node) -> None:
     bits = int(fill.view(f"u{size}")[0])
     mode = node.attrs.get("mode", "constant")
     if out.type.size:
-        move = moves.padded(x.type.dims, before, after, size, mode, bits, e.strides(x), e.strides(out))
+        move = places.padded(x.type.dims, before, after, size, mode, bits, e.strides(x), e.strides(out))
         emit_move(e, move, e.address(x), e.address(out))
 
 
@@ -179,9 +179,9 @@ def gather(e: Emit, node: Node) -> None:
     dims = x.type.dims
     axis, size = node.attrs.get("axis", 0) % len(dims), itemsize(x)
     if indices.data is not None and (np.all(indices.data >= -dims[axis]) and np.all(indices.data < dims[axis])):
-        places: list[np.ndarray | None] = [None] * len(dims)
-        places[axis] = indices.data.astype(np.int64).ravel() % dims[axis]
-        emit_move(e, moves.taken(dims, places, size), e.address(x), e.address(node.out))
+        at: list[np.ndarray | None] = [None] * len(dims)
+        at[axis] = indices.data.astype(np.int64).ravel() % dims[axis]
+        emit_move(e, places.taken(dims, at, size), e.address(x), e.address(node.out))
         return
-    move = moves.gathered(dims, axis, indices.type.size, size, itemsize(indices))
+    move = places.gathered(dims, axis, indices.type.size, size, itemsize(indices))
     emit_move(e, move, e.address(x), e.address(node.out), index=e.address(indices), error=ERROR)

@@ -134,3 +134,39 @@ def three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
     """Three spatial numbers, from up to three."""
     full = (fill,) * (3 - len(values)) + tuple(int(v) for v in values)
     return full[0], full[1], full[2]
+
+
+def _multiplies(node: Node) -> bool:
+    """Both operands are matrices or equally many matrices; or the second is one matrix for all rows of the first."""
+    if not is_f32(node) or node.out.type.size == 0 or node.x.type.size == 0:
+        return False
+    a, b = node.x.type.dims, node.inputs[1].type.dims  # type: ignore[union-attr]
+    return len(a) >= 2 and len(b) >= 2 and (a[:-2] == b[:-2] or len(b) == 2)
+
+
+@lowers("matmul", accepts=_multiplies)
+def matmul(e: Emit, node: Node) -> None:
+    """Packs the second operand, at build time when it is constant, then multiplies."""
+    x, y, out = node.x, node.inputs[1], node.out
+    assert y is not None
+    k, n = y.type.dims[-2:]
+    batch = y.type.size // (k * n)
+    m = row_count(x) // batch
+    chain, kinds, lanes = node.attrs.get("chain", ()), extra_kinds(node), e.tier.lanes
+    places = [(address, m * per_row, per_row) if kind == "full" else (address, 0, 0)
+              for (address, _, per_row), kind in zip(extra_places(e, node), kinds, strict=True)]  # fmt: skip
+    for piece in pick_dot(e.tier, m, n, k, batch, e.threads, chain, kinds):
+        panel = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
+        if y.data is not None:
+            weights = y.data.reshape(batch, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]
+            packed = e.constant(pack_weights(weights, None, piece.nv, lanes))
+        else:
+            packed = e.scratch(4 * batch * panel)
+            args = {"b": e.address(y, 4 * piece.start), "ldb": n, "packed": packed, "n": piece.columns, "k": k,
+                    "batch": batch, "b_stride": k * n}  # fmt: skip
+            e.kernel("pack_b", {"nv": piece.nv, "transposed": False}, args)
+        record = dot_record(
+            piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
+            a_stride=m * k, b_stride=panel, c_stride=m * n, extras=places,
+        )  # fmt: skip
+        e.call("dot", piece.params, record)

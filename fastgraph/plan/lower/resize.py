@@ -1,0 +1,76 @@
+"""Resize: nearest as a move by tables of places, linear and cubic as weighted taps, axis by axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir import Node
+from ...kernels import places
+from ...kernels.taps import axis_taps, nearest_places, resized
+from ...ops.registry import attr
+from ...ops.resize import resized as sizes_and_scales
+from ..program import Ref
+from .move import emit_move, itemsize, movable
+from .registry import Emit, is_f32, lowers
+
+
+def _resizes(node: Node) -> bool:
+    """Constant parameters; anything that moves for nearest, f32 for the rest; crops along one axis only."""
+    constant = all(v is None or v.data is not None for v in node.inputs[1:])
+    plain = movable(node) and itemsize(node.x) <= 8 and node.out.type.size > 0 and node.x.type.size > 0
+    if not constant or not plain:
+        return False
+    cropped = attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
+    if attr(node, "mode") == "nearest":
+        return True
+    floats = all(v.type.dtype == np.float32 for v in (node.x, node.out))
+    return floats and not (cropped and len(_scaled(node)) > 1)
+
+
+def _scaled(node: Node) -> list[tuple[int, float, tuple[float, float]]]:
+    """(axis, scale, roi) of each axis that resize changes."""
+    dims = node.x.type.dims
+    out, scales = sizes_and_scales(node, dims, node.const(2), node.const(3))
+    axes = [int(a) % len(dims) for a in attr(node, "axes") or range(len(dims))]
+    roi = node.const(1)
+    bounds = np.array([[0.0] * len(axes), [1.0] * len(axes)]) if roi is None or not roi.size else roi.reshape(2, -1)
+    crops = attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
+    found = []
+    for i, axis in enumerate(axes):
+        if out[axis] != dims[axis] or scales[axis] != 1 or crops:
+            found.append((axis, scales[axis], (float(bounds[0, i]), float(bounds[1, i]))))
+    return found
+
+
+@lowers("resize", accepts=_resizes)
+def resize(e: Emit, node: Node) -> None:
+    if attr(node, "mode") == "nearest":
+        _nearest(e, node)
+        return
+    dims, out = node.x.type.dims, node.out.type.dims
+    taps = {
+        axis: axis_taps(
+            dims[axis], out[axis], attr(node, "mode"), attr(node, "coordinate_transformation_mode"), scale,
+            attr(node, "cubic_coeff_a"), bool(attr(node, "exclude_outside")), bool(attr(node, "antialias")), roi,
+        )
+        for axis, scale, roi in _scaled(node)
+    }  # fmt: skip
+    steps = resized(dims, taps, attr(node, "extrapolation_value"))
+    source = e.address(node.x)
+    for i, (move, shape) in enumerate(steps):
+        last = i == len(steps) - 1
+        target: Ref = e.address(node.out) if last else e.scratch(4 * int(np.prod(shape)))
+        emit_move(e, move, source, target)
+        source = target
+
+
+def _nearest(e: Emit, node: Node) -> None:
+    dims, out, size = node.x.type.dims, node.out.type.dims, itemsize(node.x)
+    at: list[np.ndarray | None] = [None] * len(dims)
+    for axis, scale, roi in _scaled(node):
+        at[axis] = nearest_places(
+            dims[axis], out[axis], attr(node, "coordinate_transformation_mode"), attr(node, "nearest_mode"), scale, roi
+        )
+    fill = np.array([attr(node, "extrapolation_value")], node.x.type.dtype)
+    move = places.taken(dims, at, size, int(fill.view(f"u{size}")[0]))
+    emit_move(e, move, e.address(node.x), e.address(node.out))
