@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container
-from dataclasses import dataclass, field
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Node, Value
 from .attributes import GRAPH, GRAPHS, decode, format_of, kind_of, type_of
-from .call import Call, Facts
+from .call import Call
 from .order import in_order
 from .rules import MICROSOFT, translate
+from .scope import Reader, Scope
 from .signatures import NEWEST
 from .split import Held
 from .tensors import densify, to_array
@@ -22,45 +21,6 @@ DEPTH_LIMIT = 64
 
 NODE_LIMIT = 250_000
 """Most nodes that a model may become once its functions are written out."""
-
-
-@dataclass
-class Scope:
-    """A graph or function body being read. Names not found here are looked up in `outer`.
-
-    `refs` holds the attributes that the body's `ref_attr_name`s take, each with the scope in which it was
-    written; None outside of functions.
-    """
-
-    where: str
-    opsets: dict[str, int]
-    outer: Scope | None = None
-    refs: dict[str, tuple[Message, Scope]] | None = None
-    values: dict[str, Value | None] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
-    depth: int = 0
-    calls: tuple[str, ...] = ()
-
-    def find(self, name: str) -> Value | None:
-        """The value of that name; KeyError when nothing defines it, None for an absent function input."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.values:
-                return scope.values[name]
-            scope = scope.outer
-        raise KeyError(name)
-
-
-@dataclass
-class Reader:
-    """What is shared while one file is read."""
-
-    source: str
-    folder: str | None
-    functions: dict[tuple[str, str, str], Message]
-    facts: Facts = field(default_factory=Facts)
-    unsupported: Counter[str] = field(default_factory=Counter)
-    count: int = 0
 
 
 def read_model(model: Message, source: str, folder: str | None, held: Held | None = None) -> Graph:
