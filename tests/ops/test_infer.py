@@ -1,4 +1,4 @@
-"""Inference against the references: random nodes get one shape from both, and unknown extents nothing wrong."""
+"""Inference against the references: random nodes get one shape from both; unknown extents mislead nobody."""
 
 from __future__ import annotations
 
