@@ -20,7 +20,7 @@ def profile(plan: Executable, runs: int = RUNS) -> list[dict[str, Any]]:
     """
     plan.execute()
     seconds = [np.median([runner.profile() for _ in range(runs)], axis=0) for _, runner in plan.segments]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for (steps, _), times in zip(plan.segments, seconds, strict=True):
         for step, time in zip(steps, times, strict=True):
             count = macs(step)
@@ -37,7 +37,9 @@ def profile(plan: Executable, runs: int = RUNS) -> list[dict[str, Any]]:
     host = len(plan.program.steps) - len(rows)
     if host:
         rest = _whole(plan, runs) - sum(row["us"] for row in rows)
-        rows.append({"result": f"{host} steps", "op": "", "kernel": "numpy", "type": "", "us": max(rest, 0.0), "gmacs": None})
+        rows.append(
+            {"result": f"{host} steps", "op": "", "kernel": "numpy", "type": "", "us": max(rest, 0.0), "gmacs": None}
+        )
     return rows
 
 
