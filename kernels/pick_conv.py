@@ -201,7 +201,7 @@ def layout(
     band = min(-(-band // group) * group, out_h)
     band_z = band_y * ((band - 1) * move_y + reach)
 
-    left, inside = _cover(-g.pads[2], step_x, g.size[2], band_w)
+    left, inside = cover(-g.pads[2], step_x, g.size[2], band_w)
     merged = x_x * step_x == pixel == g.c * 4
     z, y, x = (dil_z * x_z, x_y, x_x) if direct else (band_z, band_y, pixel)
     whole = dil_x == 1 and x == g.c * 4
@@ -253,7 +253,7 @@ def layout(
     return np.array(taps, np.int64), scratch, fields
 
 
-def _cover(start: int, step: int, size: int, count: int) -> tuple[int, int]:
+def cover(start: int, step: int, size: int, count: int) -> tuple[int, int]:
     """(before, inside): how many of start, start + step, ... (count of them) are < 0 and in [0, size)."""
     before = min(max(-(start // step), 0), count)
     inside = min(max(-((start - size) // step), 0), count) - before

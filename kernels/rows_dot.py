@@ -47,7 +47,22 @@ scratch: scratch_bytes for each thread, 4 * out_w * n or more. Sizes and strides
 before.
 """
 
+WINOGRAD_ARGS = (
+    "x", "w", "y", "scratch", "scratch_bytes", "images", "out_h", "out_w", "n", "k", "ldy", "x_image", "x_y",
+    "x_first", "h", "pad_y", "band", "across", "left", "pixels", "run", "x_step", "pixel_step", "right",
+    "band_y", "pixel", "v_start", "v_row", "v_plane", "s_start", "s_plane", "by_columns",
+)
+"""What pick_winograd.winograd_record works out. Strides are in bytes, but ldy (a row of y) in f32.
+
+w: packed panels [places, ...]; band: rows of tiles at a time, `across` tiles in each. A row of the band is
+`left` zeros, `pixels` runs of `run` f32, `right` zeros. Scratch holds the band, from v_start on the transformed
+inputs (v_row per tile, v_plane per place), from s_start on the sums of one panel (s_plane per place).
+"""
+
 ROWS = (
+    Row(
+        "winograd", "winograd", "make_winograd", ("m", "mr", "nv", "ragged", "chain", "extras"), WINOGRAD_ARGS
+    ),
     Row("fold", "conv_transpose", "make_fold", ("chain", "extras"), FOLD_ARGS),
     Row("pack_b", "pack_kernel", "make_pack", ("nv", "transposed"), PACK_ARGS),
     Row(

@@ -1,0 +1,177 @@
+"""winograd: 3x3 convolution of stride 1 with fewer products (Winograd's minimal filtering F(m x m, 3 x 3)).
+
+A tile of m x m outputs comes from (m + 2)^2 inputs: both and the weights are transformed (pack.py), so that the sums
+over channels are one dot for each of the (m + 2)^2 places: 16 instead of 36 products for four outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from .band import make_clear, make_copy
+from .chain import Chain, emit_chain
+from .isa.tiers import Tier
+from .isa.vector import F32, I64, Vector, emits
+from .pack import WINOGRAD
+from .rows_dot import WINOGRAD_ARGS
+from .tile import load_extra, make_fields, make_tile, repeat
+
+Grid = list[list[Any]]
+
+
+def make_winograd(
+    tier: Tier, m: int, mr: int, nv: int, ragged: bool, chain: Chain = (), extras: Sequence[str] = ()
+) -> Callable[..., None]:
+    """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors.
+
+    Its record is `rows_dot.WINOGRAD_ARGS`, then (address, stride per image, stride per pixel) for each extra.
+    """
+    fields = make_fields(len(WINOGRAD_ARGS))
+    tile = make_tile(tier, (1, mr), (0, 0), nv, False, False, (), (), 0)
+    copy, clear = make_copy(tier), make_clear(tier)
+    scatter, gather = _scatter(tier, m), _gather(tier, m, nv, ragged, chain, extras)
+    width = nv * tier.lanes
+    line = tier.lanes * 4
+    places = (m + 2) * (m + 2)
+
+    def winograd(args: int, thread: int, threads: int) -> None:
+        (
+            x, w, y, scratch, scratch_bytes, images, out_h, out_w, n, k, ldy, x_image, x_y, x_first, h,
+            pad_y, band, across, left, pixels, run, x_step, pixel_step, right, band_y, pixel, v_start,
+            v_row, v_plane, s_start, s_plane, by_columns,
+        ) = fields(args)
+        scratch += thread * scratch_bytes
+        v, s = scratch + v_start, scratch + s_start
+        down = (out_h + m - 1) // m
+        bands = (down + band - 1) // band
+        panels = (n + width - 1) // width
+        step = (k + 1) * width * 4
+        units = images * bands
+        p0, p1, first, end = 0, panels, units * thread // threads, units * (thread + 1) // threads
+        if by_columns:
+            p0, p1, first, end = panels * thread // threads, panels * (thread + 1) // threads, 0, units
+        if p0 == p1:
+            end = first
+        for unit in range(first, end):
+            image = unit // bands
+            t0 = (unit - image * bands) * band
+            count = band if t0 + band < down else down - t0
+            source = x + image * x_image + x_first
+            for i in range(count * m + 2):
+                iy = t0 * m - pad_y + i
+                to = scratch + i * band_y
+                if iy < 0 or iy >= h:
+                    clear(to, to, band_y >> 2)
+                else:
+                    at = source + iy * x_y
+                    to = clear(to, to, left)
+                    for _ in range(pixels):
+                        copy(to, at, run)
+                        to += pixel_step
+                        at += x_step
+                    clear(to, to, right)
+            for i in range(count):
+                for j in range(across):
+                    scatter(v + (i * across + j) * v_row, v_plane, scratch + i * m * band_y + j * m * pixel,
+                            band_y, pixel, k)
+            for p in range(p0, p1):
+                for e in range(places):
+                    panel = w + (e * panels + p) * step
+                    ahead = panels * step
+                    last = ahead + (nv - 1) * line
+                    for t in range(0, count * across, mr):
+                        tile(0, args, v + e * v_plane + t * v_row, v_row, 0, 0, 1, k, panel, ahead,
+                             s + e * s_plane + t * width * 4, width * 4, width, 0, 0, 0)
+                        ahead = ahead + line if 0 < ahead < last else 0
+                for i in range(count):
+                    for j in range(across):
+                        oy, ox = (t0 + i) * m, j * m
+                        gather(args, s + (i * across + j) * width * 4, s_plane, y, ldy, out_h, out_w, oy, ox,
+                               n - p * width, image, p * width)
+
+    return winograd
+
+
+def _linear(v: Vector, row: Sequence[float], values: Sequence[Any]) -> Any:
+    """The sum of row[i] * values[i]."""
+    total: Any = None
+    for factor, value in sorted(zip(row, values, strict=True), key=lambda term: -term[0]):
+        if factor == 0:
+            continue
+        if total is None:
+            total = value if factor == 1 else v.b.fmul(v.const(factor), value)
+        elif factor in (1, -1):
+            total = (v.b.fadd if factor == 1 else v.b.fsub)(total, value)
+        else:
+            total = v.fma(v.const(factor), value, total)
+    return total
+
+
+def _both_ways(v: Vector, matrix: Sequence[Sequence[float]], grid: Grid) -> Grid:
+    """matrix x grid x matrix transposed."""
+    columns = [[_linear(v, row, column) for row in matrix] for column in zip(*grid, strict=True)]
+    return [[_linear(v, row, line) for row in matrix] for line in zip(*columns, strict=True)]
+
+
+def _scatter(tier: Tier, m: int) -> Any:
+    """scatter(to, plane, source, y_step, x_step, channels): one tile's transformed input to its places."""
+    @emits
+    def scatter(b: Any, to: Any, plane: Any, source: Any, y_step: Any, x_step: Any, channels: Any) -> None:
+        v = Vector(b, tier)
+        side = range(m + 2)
+
+        def vector(_: Any, state: list[Any]) -> list[Any]:
+            target, start = state
+            rows = [b.add(start, b.mul(y_step, I64(i))) for i in side]
+            grid = [[v.load(v.pointer(b.add(row, b.mul(x_step, I64(j))))) for j in side] for row in rows]
+            for i, line in enumerate(_both_ways(v, WINOGRAD[m].input, grid)):
+                for j, value in enumerate(line):
+                    v.store(value, v.pointer(b.add(target, b.mul(plane, I64(i * (m + 2) + j)))))
+            return [b.add(address, I64(tier.lanes * 4)) for address in state]
+
+        repeat(b, b.sdiv(b.add(channels, I64(tier.lanes - 1)), I64(tier.lanes)), [to, source], vector)
+
+    return scatter
+
+
+def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Sequence[str]) -> Any:
+    """gather(args, sums, plane, y, ldy, out_h, out_w, oy, ox, columns, image, column): one tile's outputs to y."""
+    @emits
+    def gather(b: Any, args: Any, sums: Any, plane: Any, y: Any, ldy: Any, out_h: Any, out_w: Any, oy: Any,
+               ox: Any, columns: Any, image: Any, column: Any) -> None:
+        v = Vector(b, tier)
+        side = range(m + 2)
+        buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(v.type, m * m * nv)), F32.as_pointer())
+        for n in range(nv):
+            start = b.add(sums, I64(n * tier.lanes * 4))
+            grid = [[v.load(v.pointer(b.add(start, b.mul(plane, I64(i * (m + 2) + j))))) for j in side] for i in side]
+            for i, line in enumerate(_both_ways(v, WINOGRAD[m].output, grid)):
+                for j, value in enumerate(line):
+                    v.store(value, v.at(buffer, ((i * m + j) * nv + n) * tier.lanes))
+        masks = [v.mask(b.sub(columns, I64(n * tier.lanes))) if ragged else None for n in range(nv)]
+        target = v.pointer(y)
+        shift = I64(m.bit_length() - 1)
+
+        def output(index: Any, _: list[Any]) -> list[Any]:
+            row, across = b.add(oy, b.ashr(index, shift)), b.add(ox, b.and_(index, I64(m - 1)))
+            inside = b.and_(b.icmp_signed("<", row, out_h), b.icmp_signed("<", across, out_w))
+            with b.if_then(inside):
+                pixel = b.add(b.mul(row, out_w), across)
+                above = b.mul(image, b.mul(out_h, out_w))
+                to = v.at(target, b.add(b.mul(b.add(above, pixel), ldy), column))
+                kept = v.at(buffer, b.mul(index, I64(nv * tier.lanes)))
+                for n in range(nv):
+                    at = b.add(column, I64(n * tier.lanes))
+                    operands = [load_extra(v, kind, args, len(WINOGRAD_ARGS) + 3 * slot, image, pixel, at, masks[n])
+                                for slot, kind in enumerate(extras)]
+                    result = emit_chain(v, chain, [v.load(v.at(kept, n * tier.lanes)), *operands])
+                    v.store(result, v.at(to, n * tier.lanes), masks[n])
+            return []
+
+        repeat(b, I64(m * m), [], output)
+
+    return gather
