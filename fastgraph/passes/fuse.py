@@ -152,7 +152,7 @@ def as_chain(state: Sweep, node: Node) -> bool:
         if before is not None and before.op == "fused" and before.out.type.shape == node.out.type.shape:
             state.drop(before)
             joined = _take_chain(joined, value, before)
-    state.write(_into_maker(state, joined) or joined)
+    state.write(_into_maker(state, joined, node) or joined)
     return True
 
 
@@ -162,11 +162,15 @@ def _is_f32(node: Node) -> bool:
 
 
 def _append(chain: Chain, inputs: list[Value], step: tuple[Any, ...]) -> Chain:
-    """Add a step over Values and numbers; scalar constants become numbers, values get numbered as inputs."""
+    """Add a step over Values and numbers; scalar constants become numbers, values get numbered as inputs.
+
+    A scalar of higher rank than everything beside it stays a value, since it makes the result's rank.
+    """
     operands: list[Any] = []
+    rank = max((len(v.type.dims) for v in step[1:] if isinstance(v, Value) and v.data is None), default=-1)
     for operand in step[1:]:
         if isinstance(operand, Value):
-            if operand.data is not None and operand.data.size == 1:
+            if operand.data is not None and operand.data.size == 1 and operand.data.ndim <= rank:
                 operand = float(operand.data.item())
             else:
                 if operand not in inputs:
@@ -198,12 +202,12 @@ def _renumber(chain: Chain, places: list[int], first: int) -> Chain:
     return tuple((step[0], *map(move, step[1:])) for step in chain)
 
 
-def _into_maker(state: Sweep, node: Node) -> Node | None:
+def _into_maker(state: Sweep, node: Node, at_hand: Node) -> Node | None:
     """The product or pool that makes an input of a fused node, with the node's chain at its end; None if none can.
 
     Of several candidates the one written last is taken, since the others' results must be there before it runs.
     """
-    makers = [state.sole_maker(v) for v in node.inputs]
+    makers = [state.sole_maker(v, own=int(v in at_hand.inputs)) for v in node.inputs]
     ready = [m for m in makers if m is not None and m.op in EXTRAS_AT and m.op != "fused"]
     for maker in sorted(ready, key=state.position.__getitem__, reverse=True):
         value = maker.out

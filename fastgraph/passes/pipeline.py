@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 
 from ..ir import Graph, check
 from .canonicalise import canonicalise
+from .decompose import decompose
 from .fuse import fuse
 from .layout import layout
 
 STAGES: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("canonicalise", canonicalise),
+    ("decompose", decompose),
     ("layout", layout),
     ("fuse", fuse),
 )

@@ -58,9 +58,12 @@ class Sweep:
         self._instead[old] = new
         self.reads[new] += self.reads[old]
 
-    def sole_maker(self, value: Value | None) -> Node | None:
-        """The node that made `value` if nobody but the node at hand reads it, else None."""
-        if value is None or self.reads[value] != 1 or value in self.outputs:
+    def sole_maker(self, value: Value | None, own: int = 1) -> Node | None:
+        """The node that made `value` if nobody but the node at hand reads it, else None.
+
+        `own`: how often the node at hand is among the readers; 0 for a value that it gets from a node it has dropped.
+        """
+        if value is None or self.reads[value] != own or value in self.outputs:
             return None
         return self.maker.get(value)
 

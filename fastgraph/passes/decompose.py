@@ -1,0 +1,71 @@
+"""Operators that are others in disguise: normalisations as reductions and elementwise steps, block moves as transposes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir import Graph, Node, Value
+from ..ops.registry import attr
+from .canonicalise import shaped, turn
+from .rewrite import Sweep, constant, sweep
+
+
+def decompose(graph: Graph) -> None:
+    """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run and fuse."""
+    sweep(graph, normalization, depth_to_space, space_to_depth)
+
+
+def normalization(state: Sweep, node: Node) -> bool:
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, in f32, over the axes of the operator."""
+    if node.op not in ("instance_normalization", "layer_normalization") or len(node.outputs) != 1:
+        return False
+    x, rank = node.x, len(node.x.type.shape or ())
+    if not x.type.concrete or x.type.dtype != np.float32 or not x.type.size:
+        return False
+    first = 1 if node.op == "instance_normalization" else attr(node, "axis") % rank
+    last = rank - 1 if node.op == "instance_normalization" else rank
+    if first == last:
+        return False
+    axes = constant(node.out, np.arange(first, last, dtype=np.int64), "axes")
+    small = x.type.with_shape(tuple(1 if first <= i < last else d for i, d in enumerate(x.type.dims)))
+    mean = state.add("reduce_mean", [x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
+    centred = state.add("sub", [x, mean], x.type, node)
+    square = state.add("mul", [centred, centred], x.type, node)
+    variance = state.add("reduce_mean", [square, axes], small, node, keepdims=1, noop_with_empty_axes=0)
+    epsilon = constant(node.out, np.float32(attr(node, "epsilon")), "epsilon")
+    shifted = state.add("add", [variance, epsilon], small, node)
+    root = state.add("sqrt", [shifted], small, node)
+    y = state.add("div", [centred, root], x.type, node)
+    for op, value in zip(("mul", "add"), node.inputs[1:3], strict=False):
+        if value is not None:
+            y = state.add(op, [y, value], x.type, node)
+    state.replace(node.out, y)
+    return True
+
+
+def depth_to_space(state: Sweep, node: Node) -> bool:
+    """Channels become blocks of pixels: reshape, transpose, reshape."""
+    if node.op != "depth_to_space" or not node.x.type.concrete or not node.x.type.size:
+        return False
+    n, h, w, c = node.x.type.dims
+    b = attr(node, "blocksize")
+    if attr(node, "mode") == "DCR":
+        split, perm = (n, h, w, b, b, c // b // b), (0, 1, 3, 2, 4, 5)
+    else:
+        split, perm = (n, h, w, c // b // b, b, b), (0, 1, 4, 2, 5, 3)
+    return _blocks(state, node, split, perm)
+
+
+def space_to_depth(state: Sweep, node: Node) -> bool:
+    """Blocks of pixels become channels: reshape, transpose, reshape."""
+    if node.op != "space_to_depth" or not node.x.type.concrete or not node.x.type.size:
+        return False
+    n, h, w, c = node.x.type.dims
+    b = attr(node, "blocksize")
+    return _blocks(state, node, (n, h // b, b, w // b, b, c), (0, 1, 3, 2, 4, 5))
+
+
+def _blocks(state: Sweep, node: Node, split: tuple[int, ...], perm: tuple[int, ...]) -> bool:
+    moved: Value = turn(state, node, shaped(state, node, node.x, split), perm)
+    state.replace(node.out, shaped(state, node, moved, node.out.type.dims))
+    return True
