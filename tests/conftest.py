@@ -1,9 +1,18 @@
-"""The summary counts what this CPU could not run."""
+"""Settings of the whole suite; the summary counts what this CPU could not run."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SLOW_TO_DRAW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+settings.register_profile("default", deadline=None, derandomize=True, database=None, suppress_health_check=SLOW_TO_DRAW)
+settings.register_profile("explore", settings.get_profile("default"), derandomize=False, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 TIER = "ISA tier "
 """Tests of a tier that this CPU lacks are skipped with a reason that begins so; the tier's name follows."""
@@ -15,3 +24,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     skipped = Counter(reason.partition(TIER)[2].split()[0] for reason in reasons if TIER in reason)
     said = ", ".join(f"{count} of {tier}" for tier, count in sorted(skipped.items())) or "none"
     terminalreporter.write_line(f"tests skipped because this CPU lacks their ISA tier: {said}")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="rewrite the golden files instead of comparing with them")

@@ -1,0 +1,115 @@
+"""Small ONNX models for tests: a builder, and the three ways to run one (onnxruntime, the references, the plan)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+import fastgraph as fg
+from fastgraph.frontends.onnx import read
+from fastgraph.ir import Graph, check
+from fastgraph.ops.evaluate import evaluate
+from fastgraph.passes.specialise import specialise
+
+F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
+
+
+class Net:
+    """An ONNX model written node by node: `net("Relu", x)` adds a node and gives its output's name."""
+
+    def __init__(self, opset: int = 17, seed: int = 0) -> None:
+        self.opset = opset
+        self.rng = np.random.default_rng(seed)
+        self.nodes: list[onnx.NodeProto] = []
+        self.inputs: list[onnx.ValueInfoProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.outputs: list[onnx.ValueInfoProto] = []
+
+    def input(self, name: str, shape: Sequence[int | str | None] | None, dtype: Any = F32) -> str:
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        self.inputs.append(helper.make_tensor_value_info(name, kind, shape))
+        return name
+
+    def const(self, data: Any, dtype: Any = None) -> str:
+        """A constant of the given numbers."""
+        array = np.asarray(data, dtype)
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(array.astype(F32) if array.dtype == float else array, name))
+        return name
+
+    def weight(self, *shape: int, scale: float | None = None) -> str:
+        """A random f32 constant, such that products with it keep the magnitude."""
+        fan = int(np.prod(shape[1:])) or 1
+        return self.const((self.rng.standard_normal(shape) * (scale or fan**-0.5)).astype(F32))
+
+    def __call__(self, op: str, *inputs: str, outputs: int = 1, domain: str = "", **attrs: Any) -> Any:
+        names = [f"v{len(self.nodes)}" + (f"_{i}" if outputs > 1 else "") for i in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, domain=domain, **attrs))
+        return names[0] if outputs == 1 else names
+
+    def output(self, *names: str, dtype: Any = F32) -> None:
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype)) if dtype is not None else TensorProto.UNDEFINED
+        self.outputs += [helper.make_tensor_value_info(name, kind, None) for name in names]
+
+    def model(self) -> onnx.ModelProto:
+        graph = helper.make_graph(self.nodes, "net", self.inputs, self.outputs, self.constants)
+        imports = [helper.make_opsetid("", self.opset)]
+        return helper.make_model(graph, opset_imports=imports, ir_version=min(10, 8 + (self.opset > 18)))
+
+    def bytes(self) -> bytes:
+        return self.model().SerializeToString()
+
+    def load(self, **options: Any) -> fg.Model:
+        return fg.load(self.bytes(), **{"threads": 1, **options})
+
+
+def graph_of(source: bytes, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
+    """The imported graph, made concrete."""
+    graph = read(source)
+    check(graph)
+    specialise(graph, shapes or {})
+    check(graph, "specialise")
+    return graph
+
+
+def session(source: bytes) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def by_onnxruntime(source: bytes, feeds: Mapping[str, Any]) -> list[np.ndarray]:
+    return session(source).run(None, dict(feeds))
+
+
+def by_reference(graph: Graph, feeds: Mapping[str, Any]) -> list[np.ndarray]:
+    """The graph's outputs by the operators' NumPy references."""
+    with np.errstate(all="ignore"):
+        return [np.asarray(a) for a in evaluate(graph, dict(feeds))]
+
+
+def feeds_for(model: fg.Model, seed: int = 0) -> dict[str, np.ndarray]:
+    """Random feeds for a model whose input shapes are known."""
+    rng = np.random.default_rng(seed)
+    return {s.name: rng.standard_normal(s.shape).astype(s.dtype) for s in model.inputs}
+
+
+def assert_close(actual: Sequence[Any], expected: Sequence[Any], rtol: float = 1e-4, what: str = "") -> None:
+    """Same dtypes and shapes; no element further off than `rtol` times the largest finite one (at least 1)."""
+    assert len(actual) == len(expected), what
+    for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
+        a, e = np.asarray(a), np.asarray(e)
+        assert (a.dtype, a.shape) == (e.dtype, e.shape), f"{what} output {i}: {a.dtype}{a.shape}, not {e.dtype}{e.shape}"
+        if e.dtype.kind != "f":
+            np.testing.assert_array_equal(a, e, f"{what} output {i}")
+            continue
+        finite = np.abs(e[np.isfinite(e)])
+        size = max(1.0, float(finite.max())) if finite.size else 1.0
+        np.testing.assert_allclose(a, e, rtol=0, atol=rtol * size, err_msg=f"{what} output {i}")
