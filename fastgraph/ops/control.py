@@ -61,9 +61,7 @@ def _if(node: Node, inputs: list[Any]) -> list[Any]:
     return _call(branch, [], _outer(node, inputs))
 
 
-def _settle(
-    body: Graph, fixed: Sequence[TensorType], carried: list[TensorType], skip: int
-) -> list[TensorType]:
+def _settle(body: Graph, fixed: Sequence[TensorType], carried: list[TensorType], skip: int) -> list[TensorType]:
     """Types of carried values that hold before and after every round; sets the types of the body's values.
 
     The body takes the first `skip` of `fixed`, the carried values, the rest of `fixed`. It gives a condition
@@ -154,10 +152,7 @@ def _scan(node: Node, inputs: list[Any]) -> list[Any]:
     own = inputs[: len(node.inputs)]
     n, k = len(own) - m, len(body.outputs) - (len(own) - m)
     carried, backwards = own[:n], _scan_axes(node, "scan_input_directions", m)
-    sources = [
-        np.moveaxis(x, axis, 0)
-        for x, axis in zip(own[n:], _scan_axes(node, "scan_input_axes", m), strict=True)
-    ]
+    sources = [np.moveaxis(x, axis, 0) for x, axis in zip(own[n:], _scan_axes(node, "scan_input_axes", m), strict=True)]
     sources = [s[::-1] if back else s for s, back in zip(sources, backwards, strict=True)]
     if len({len(s) for s in sources}) > 1:
         fail(node, f"scan inputs must have one length, found {[len(s) for s in sources]}")
@@ -177,14 +172,12 @@ def _sequence_map(node: Node, inputs: list[Any]) -> list[Any]:
     """The body on every element of the first sequence, beside the others' elements or whole tensors."""
     body, outer = attr(node, "body"), _outer(node, inputs)
     own = inputs[: len(node.inputs)]
-    results = [
-        _call(body, [v[i] if isinstance(v, list) else v for v in own], outer) for i in range(len(own[0]))
-    ]
+    results = [_call(body, [v[i] if isinstance(v, list) else v for v in own], outer) for i in range(len(own[0]))]
     return [[result[k] for result in results] for k in range(len(node.outputs))]
 
 
 define("if", _infer_if, _if, inputs=(1, None), attrs={"then_branch": REQUIRED, "else_branch": REQUIRED})
-define("loop", _infer_loop, _loop, inputs=(0, None), attrs={"body": REQUIRED})
+define("loop", _infer_loop, _loop, pure=False, inputs=(0, None), attrs={"body": REQUIRED})
 define(
     "scan", _infer_scan, _scan, inputs=(1, None),
     attrs={

@@ -11,7 +11,7 @@ from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
 from .registry import OPS, Op
 
-_MISFIT = (ValueError, IndexError, TypeError, KeyError, AttributeError, OverflowError, np.linalg.LinAlgError)
+_MISFIT = (ValueError, IndexError, TypeError, KeyError, AttributeError, ArithmeticError)
 
 
 def op_of(node: Node) -> Op:
@@ -80,7 +80,7 @@ def fold(node: Node, limit: int = 1 << 24) -> list[np.ndarray] | None:
     They are when the operator is pure and its inputs are constants, or it asks only for a known shape.
     Results of more than `limit` elements, and values that are not tensors, are not folded.
     """
-    if not op_of(node).pure:
+    if not _pure(node):
         return None
     first = node.inputs[0] if node.inputs else None
     if node.op in ("shape", "size") and first is not None and first.data is None and first.type.concrete:
@@ -93,6 +93,11 @@ def fold(node: Node, limit: int = 1 << 24) -> list[np.ndarray] | None:
         return None
     results = run_node(node, [None if v is None else v.data for v in values])
     return results if all(isinstance(r, np.ndarray) for r in results) else None
+
+
+def _pure(node: Node) -> bool:
+    """Whether the node, and all nodes of its sub-graphs, always give the same for the same inputs, and end."""
+    return op_of(node).pure and all(_pure(n) for inner in subgraphs(node) for n in inner.nodes)
 
 
 def _where(node: Node) -> str:

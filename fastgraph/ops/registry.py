@@ -34,7 +34,8 @@ class Op:
     constants, to run what has no kernel, and as the oracle of tests. Control flow gets the arrays of
     `evaluate.operands(node)`.
     Both take absent inputs as None, or left off at the end, and give one result per output of the node.
-    `attrs` are the defaults of the attributes. `pure` is False for what must not be folded (random numbers).
+    `attrs` are the defaults of the attributes. `pure` is False for what must not be folded: random
+    numbers, and loops that may never end.
     """
 
     name: str
@@ -81,11 +82,7 @@ def define(
     def computed(node: Node, arrays: list[Any]) -> list[Any]:
         own = _own(node, arrays)
         results = _per_output(node, reference(node, _filled(node, arrays[:own], inputs)))
-        return (
-            _chained(node, [*results, *arrays[own:]])
-            if "chain" in node.attrs and node.op != "fused"
-            else results
-        )
+        return _chained(node, [*results, *arrays[own:]]) if "chain" in node.attrs and node.op != "fused" else results
 
     OPS[name] = Op(name, typed, computed, pure, attrs or {})
 
@@ -120,9 +117,7 @@ def _filled(node: Node, items: list[Any], inputs: tuple[int, int | None]) -> lis
     least, most = inputs
     found = len(items)
     if found < least or (most is not None and found > most):
-        wanted = (
-            str(least) if least == most else f"{least} to {most}" if most is not None else f"at least {least}"
-        )
+        wanted = str(least) if least == most else f"{least} to {most}" if most is not None else f"at least {least}"
         raise ModelError(f"{node.op}: expected {wanted} inputs, found {found}")
     for index in range(least):
         if index >= len(node.inputs) or node.inputs[index] is None:

@@ -33,14 +33,11 @@ def compare(
     gives = [f"y{i}" for i in range(outputs)]
     node = helper.make_node(op, reads, gives, **{k: v for k, v in attrs.items() if v is not None})
     infos = [
-        helper.make_tensor_value_info(n, TensorProto.FLOAT if n == "y0" else TensorProto.INT64, None)
-        for n in gives
+        helper.make_tensor_value_info(n, TensorProto.FLOAT if n == "y0" else TensorProto.INT64, None) for n in gives
     ]
     entry = helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)
     graph = helper.make_graph([node], "g", [entry], infos, tensors)
-    model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9
-    ).SerializeToString()
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9).SerializeToString()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -132,9 +129,7 @@ def test_resize(data: Any, mode: str) -> None:
     attrs = {
         "mode": mode,
         "coordinate_transformation_mode": data.draw(st.sampled_from(coordinates)),
-        "nearest_mode": data.draw(
-            st.sampled_from(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
-        ),
+        "nearest_mode": data.draw(st.sampled_from(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])),
         "exclude_outside": data.draw(st.integers(0, 1)) if mode == "cubic" else 0,
         "cubic_coeff_a": data.draw(st.sampled_from([-0.75, -0.5])),
     }

@@ -25,9 +25,7 @@ def node_of(op: str, arrays: list[Any], outputs: int = 1, given_from: int = 1, *
     return Node(op, values, [Value(f"y{i}") for i in range(outputs)], attrs)
 
 
-def agrees(
-    data: Any, op: str, arrays: list[Any], outputs: int = 1, given_from: int = 1, **attrs: Any
-) -> None:
+def agrees(data: Any, op: str, arrays: list[Any], outputs: int = 1, given_from: int = 1, **attrs: Any) -> None:
     """Either both inference and reference run and agree, or inference refuses the node."""
     node = node_of(op, arrays, outputs, given_from, **attrs)
     try:
@@ -41,18 +39,14 @@ def agrees(
     for value, result in zip(node.outputs, results, strict=True):
         if value.type.shape is not None:
             assert len(value.type.shape) == result.ndim
-            assert all(
-                d in (None, n) for d, n in zip(value.type.shape, result.shape, strict=True) if d != "n"
-            )
+            assert all(d in (None, n) for d, n in zip(value.type.shape, result.shape, strict=True) if d != "n")
 
 
 def hide(data: Any, node: Node) -> None:
     """Make extents of the first input unknown, and some parameters no constants."""
     shape = node.x.type.dims
     unknown = data.draw(st.lists(st.sampled_from([None, "n", 0]), min_size=len(shape), max_size=len(shape)))
-    node.x.type = node.x.type.with_shape(
-        tuple(d if u == 0 else u for d, u in zip(shape, unknown, strict=True))
-    )
+    node.x.type = node.x.type.with_shape(tuple(d if u == 0 else u for d, u in zip(shape, unknown, strict=True)))
     if data.draw(st.integers(0, 4)) == 0:
         node.x.type = node.x.type.with_shape(None)
     for value in node.inputs[1:]:
@@ -124,9 +118,7 @@ def test_resize(data: Any, mode: str) -> None:
     x = floats(*data.draw(st.lists(dims, min_size=1, max_size=3)))
     attrs = {
         "mode": mode,
-        "coordinate_transformation_mode": data.draw(
-            st.sampled_from(["half_pixel", "align_corners", "asymmetric"])
-        ),
+        "coordinate_transformation_mode": data.draw(st.sampled_from(["half_pixel", "align_corners", "asymmetric"])),
         "antialias": data.draw(st.integers(0, 1)),
         "keep_aspect_ratio_policy": data.draw(st.sampled_from(["stretch", "not_larger", "not_smaller"])),
     }
@@ -139,9 +131,7 @@ def test_resize(data: Any, mode: str) -> None:
 
 
 @FEW
-@given(
-    st.data(), st.sampled_from(["reduce_sum", "reduce_max", "reduce_mean", "reduce_log_sum_exp", "reduce_l2"])
-)
+@given(st.data(), st.sampled_from(["reduce_sum", "reduce_max", "reduce_mean", "reduce_log_sum_exp", "reduce_l2"]))
 def test_reduce(data: Any, op: str) -> None:
     x = floats(*data.draw(st.lists(st.integers(0, 3), max_size=4)))
     axes = data.draw(st.lists(st.integers(-4, 3), max_size=3))
@@ -164,9 +154,7 @@ def test_gather_and_concat(data: Any) -> None:
     x = floats(*data.draw(st.lists(dims, min_size=1, max_size=3)))
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
     shape = data.draw(st.lists(st.integers(0, 3), max_size=2))
-    indices = np.array([data.draw(st.integers(-6, 6)) for _ in range(int(np.prod(shape)))], np.int64).reshape(
-        shape
-    )
+    indices = np.array([data.draw(st.integers(-6, 6)) for _ in range(int(np.prod(shape)))], np.int64).reshape(shape)
     agrees(data, "gather", [x, indices], axis=axis)
     agrees(data, "concat", [x, x, x], axis=axis)
 

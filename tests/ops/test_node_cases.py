@@ -44,9 +44,7 @@ def cases() -> dict[str, list[Any]]:
 
         found = defaultdict(list)
         for case in load_model_tests(kind="node"):
-            nodes = [n for n in case.model.graph.node if n.op_type != "Constant"] or list(
-                case.model.graph.node
-            )
+            nodes = [n for n in case.model.graph.node if n.op_type != "Constant"] or list(case.model.graph.node)
             name = "expanded " + case.name.split("_")[1] if "_expanded" in case.name else nodes[0].op_type
             found[name].append(case)
     return dict(found)
@@ -106,9 +104,7 @@ def types_agree(graph: Graph, results: list[Any]) -> None:
 
 def tolerance(case: Any) -> float:
     kinds = {onnx.TensorProto.BFLOAT16: "bfloat16", onnx.TensorProto.FLOAT16: "float16"}
-    used = {
-        kinds.get(v.type.tensor_type.elem_type) for v in (*case.model.graph.input, *case.model.graph.output)
-    }
+    used = {kinds.get(v.type.tensor_type.elem_type) for v in (*case.model.graph.input, *case.model.graph.output)}
     return max([case.rtol, *(COARSE[name] for name in used if name is not None)])
 
 

@@ -1,0 +1,141 @@
+"""Nodes that make no sense are refused by inference, with the operator and what was expected in the message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastgraph.errors import FastgraphError, ModelError, UnsupportedError
+from fastgraph.ir import UNKNOWN, Graph, Node, TensorType, Value
+from fastgraph.ops import OPS
+from fastgraph.ops.evaluate import evaluate, fold, infer_node
+from fastgraph.ops.registry import REQUIRED
+
+F32 = np.dtype(np.float32)
+
+
+def tensor(*shape: Any, dtype: Any = F32) -> Value:
+    return Value("x", TensorType(np.dtype(dtype), shape))
+
+
+def const(*numbers: Any, dtype: Any = np.int64) -> Value:
+    return Value.constant("c", np.array(numbers, dtype))
+
+
+BAD = [
+    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 2)], {}, "channels"),
+    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3)], {}, "same rank"),
+    ("conv", [tensor(1, 2, 2, 3), tensor(4, 3, 3, 3)], {}, "exceeds"),
+    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 3)], {"strides": (0, 1)}, "strides"),
+    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 3)], {"pads": (1, 1)}, "pads"),
+    ("conv", [tensor(1, 8, 8, 4), tensor(5, 3, 3, 2)], {"groups": 2}, "groups"),
+    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 3), tensor(5)], {}, "bias"),
+    ("conv", [tensor(1, 8, 8, 3)], {}, "2 to 3 inputs"),
+    ("conv_transpose", [tensor(1, 2, 3), tensor(4, 3, 3)], {"pads": (9, 9)}, "negative extent"),
+    ("max_pool", [tensor(1, 4, 4, 3)], {}, "kernel_shape is missing"),
+    ("max_pool", [tensor(1, 4, 3)], {"kernel_shape": (2, 2)}, "rank 4"),
+    ("average_pool", [tensor(1, 4, 4, 3)], {"kernel_shape": (2, 2), "auto_pad": "SAME"}, "auto_pad"),
+    ("matmul", [tensor(2, 3), tensor(4, 5)], {}, "3 columns, 4 rows"),
+    ("gemm", [tensor(2, 3), tensor(3, 5), tensor(4)], {}, "does not broadcast"),
+    ("add", [tensor(2, 3), tensor(2, 4)], {}, "do not broadcast"),
+    ("add", [tensor(2), tensor(2, dtype=np.int64)], {}, "one element type"),
+    ("add", [tensor(2), None], {}, "input 1 is required"),
+    ("concat", [tensor(2, 3), tensor(3, 3)], {"axis": 1}, "disagree"),
+    ("concat", [tensor(2, 3)], {"axis": 2}, "axis 2"),
+    ("softmax", [tensor(2, 3)], {"axis": 2}, "axis 2"),
+    ("reshape", [tensor(2, 3), const(4, -1)], {}, "6 elements"),
+    ("reshape", [tensor(2, 3), const(-1, -1)], {}, "at most one -1"),
+    ("reshape", [tensor(2, 3), const(5)], {}, "cannot reshape"),
+    ("transpose", [tensor(2, 3)], {"perm": (0, 0)}, "does not permute"),
+    ("squeeze", [tensor(2, 3), const(0)], {}, "more than one"),
+    ("slice", [tensor(4), const(0), const(1), const(0), const(0)], {}, "steps"),
+    ("split", [tensor(4), const(1, 2)], {}, "add up"),
+    ("pad", [tensor(4), const(1)], {}, "pads must have 2"),
+    ("pad", [tensor(4), const(-5, 0)], {}, "negative extent"),
+    ("gather", [tensor(4), const(4)], {}, "outside extent 4"),
+    ("top_k", [tensor(4), const(5)], {}, "k 5"),
+    ("resize", [tensor(1, 4), None, const(1, dtype=F32)], {}, "2 numbers"),
+    ("resize", [tensor(4), None, const(2, dtype=F32)], {"mode": "area"}, "mode"),
+    ("tile", [tensor(2**20, 2**20), const(2**20, 1)], {}, "elements"),
+    ("expand", [tensor(1), const(2**50)], {}, "elements"),
+    ("constant_of_shape", [const(-1)], {}, "negative extent"),
+    ("batch_normalization", [tensor(1, 4, 3), *[tensor(2)] * 4], {}, "one entry per channel"),
+    ("einsum", [tensor(2, 3), tensor(4, 5)], {"equation": "ij,jk->ik"}, "disagree"),
+    ("range", [const(0), const(5), const(0)], {}, "delta"),
+    ("lstm", [tensor(5, 1, 3), tensor(1, 7, 3), tensor(1, 8, 2)], {}, "4 \\* 2 rows"),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "attrs", "says"), BAD, ids=[f"{b[0]}-{b[3]}" for b in BAD])
+def test_senseless_nodes_are_refused(op: str, inputs: list[Any], attrs: dict[str, Any], says: str) -> None:
+    outputs = [Value("y")] if op != "split" else [Value("a"), Value("b")]
+    with pytest.raises(ModelError, match=rf"^node n: {op}: .*{says}"):
+        infer_node(Node(op, inputs, outputs, attrs, "n"))
+
+
+def test_missing_operator_and_feed() -> None:
+    with pytest.raises(UnsupportedError, match="no_such"):
+        infer_node(Node("no_such", [], [Value("y")]))
+    with pytest.raises(ModelError, match="input x is not fed"):
+        evaluate(Graph("g", [tensor(1)], []), {})
+
+
+def test_arrays_that_do_not_fit_are_told() -> None:
+    x = Value("x")
+    graph = Graph("g", [x], [], [Node("gather", [x, const(9)], [Value("y")], {}, "n")])
+    with pytest.raises(ModelError, match="node n: gather: inputs do not fit"):
+        evaluate(graph, {"x": np.zeros(3)})
+
+
+junk = st.one_of(st.none(), st.integers(-3, 3), st.just("text"), st.tuples(st.integers(-2, 3), st.integers(-2, 3)))
+extent = st.one_of(st.none(), st.just("n"), st.integers(0, 5))
+types = st.one_of(
+    st.just(UNKNOWN),
+    st.builds(
+        lambda shape, kind: TensorType(np.dtype(kind), None if shape is None else tuple(shape)),
+        st.one_of(st.none(), st.lists(extent, max_size=5)),
+        st.sampled_from(["float32", "int64", "object", "bool", "uint8"]),
+    ),
+)
+constants = st.lists(st.integers(-3, 5), max_size=4).map(lambda v: Value.constant("c", np.array(v, np.int64)))
+body = Graph("body", [Value("i")], [Value.constant("o", np.zeros(1))])
+
+
+@pytest.mark.parametrize("op", sorted(set(OPS) - {"dense", "fused"}))
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_inference_raises_nothing_but_model_errors(op: str, data: Any) -> None:
+    inputs = data.draw(st.lists(st.one_of(types.map(lambda t: Value("x", t)), constants, st.none()), max_size=6))
+    attrs = {
+        name: body if name in ("body", "then_branch", "else_branch") else data.draw(junk)
+        for name, default in OPS[op].attrs.items()
+        if default is REQUIRED or data.draw(st.integers(0, 3)) == 0
+    }
+    outputs = [Value(f"y{i}") for i in range(data.draw(st.integers(1, 3)))]
+    try:
+        infer_node(Node(op, inputs, outputs, attrs))
+    except FastgraphError:
+        return
+    for value in outputs:
+        assert value.type.shape is None or all(d is None or isinstance(d, int | str) for d in value.type.shape)
+
+
+def test_what_is_folded() -> None:
+    def node(op: str, *inputs: Value, **attrs: Any) -> Node:
+        made = Node(op, list(inputs), [Value("y")], attrs)
+        infer_node(made)
+        return made
+
+    assert fold(node("add", const(1, 2), const(3, 4)))[0].tolist() == [4, 6]  # type: ignore[index]
+    assert fold(node("shape", tensor(3, 5)))[0].tolist() == [3, 5]  # type: ignore[index]
+    assert fold(node("shape", tensor(3, "n"))) is None
+    assert fold(node("relu", tensor(3))) is None
+    assert fold(node("constant_of_shape", const(9, 9)), limit=80) is None
+    assert fold(node("random_normal_like", const(1.0, dtype=F32))) is None
+    branch = Graph("b", [], [Value("r")])
+    branch.nodes = [Node("random_uniform", [], [branch.outputs[0]], {"shape": (2,)})]
+    assert fold(node("if", const(True, dtype=bool), then_branch=branch, else_branch=branch)) is None
