@@ -89,10 +89,27 @@ def planar(g: Geometry) -> Geometry:
     )
 
 
+def _upright(g: Geometry, l2: int) -> Geometry:
+    """A long row as a column, which bands can cut; other geometries as they are."""
+    flat = g.size[1] == g.kernel[1] == g.out[1] == 1 and g.pads[1] == 0
+    if not flat or g.size[2] * g.c * 4 <= l2 // 8:
+        return g
+
+    def turn(t: Triple) -> Triple:
+        return t[0], t[2], t[1]
+
+    image, z, y, x = g.x_strides
+    return Geometry(
+        g.images, g.groups, g.c, g.n, turn(g.size), turn(g.kernel), turn(g.out), (image, z, x, y),
+        turn(g.strides), turn(g.dilations), turn(g.pads),
+    )  # fmt: skip
+
+
 def pick_conv(
     tier: Tier, g: Geometry, threads: int = 1, chain: Chain = (), extras: Sequence[str] = (), l2: int = L2
 ) -> tuple[ConvPiece, ...]:
     """The conv calls for a geometry: one, or two that share the channels."""
+    g = _upright(g, l2)
     _, out_h, out_w = g.out
 
     def choices(nv: int) -> list[tuple[float, tuple[int, int]]]:
@@ -205,11 +222,14 @@ def layout(
     merged = x_x * step_x == pixel == g.c * 4
     z, y, x = (dil_z * x_z, x_y, x_x) if direct else (band_z, band_y, pixel)
     whole = dil_x == 1 and x == g.c * 4
+    # Taps that follow one another without a gap are one run.
+    run_x = k_w if whole else 1
+    run_y = k_h if whole and dil_y * y == k_w * x else 1
     taps = [
         i * z + j * dil_y * y + k * dil_x * x
         for i in range(k_d)
-        for j in range(k_h)
-        for k in range(1 if whole else k_w)
+        for j in range(0, k_h, run_y)
+        for k in range(0, k_w, run_x)
     ]
     fields = {
         "images": g.images,
@@ -245,7 +265,7 @@ def layout(
         "rs": stride_x * x_x if direct else move_x * pixel,
         "gs": stride_y * x_y if direct else move_y * band_y,
         "segments": len(taps),
-        "length": g.c * (k_w if whole else 1),
+        "length": g.c * run_x * run_y,
         "direct": int(direct),
         "by_columns": int(by_columns),
     }

@@ -207,6 +207,18 @@ def test_picked(tier: Any, g: Geometry) -> None:
 
 
 @each_tier
+@pytest.mark.parametrize("c", [1, 20])
+def test_long_row(tier: Any, c: int) -> None:
+    """One spatial dimension, cut into bands."""
+    g = Geometry(
+        1, 1, c, 9, (1, 1, 301), (1, 1, 5), (1, 1, 150), (301 * c, 301 * c, 301 * c, c), (1, 1, 2), pads=(0, 0, 1)
+    )
+    pieces = pick_conv(tier, g, 2, CHAINS[()], l2=4096)
+    assert pieces[0].fields["band"] < 150
+    check(tier, g, pieces, 2)
+
+
+@each_tier
 def test_planes(tier: Any) -> None:
     """x [images, c, h, w] is read as it is, without a transpose."""
     g = square(3, 16, 15, 3, 2, 1)
