@@ -105,7 +105,7 @@ def coordinates(
             return np.full(1, 0.5 * (start + end) * (n_in - 1))
         return start * (n_in - 1) + x * ((end - start) * (n_in - 1) / (n_out - 1))
     if mode == "pytorch_half_pixel" and n_out == 1:
-        return np.full(1, -0.5)
+        return np.zeros(1)
     half = (x + 0.5) / scale - 0.5
     if mode == "half_pixel_symmetric":
         return half + n_in / 2 * (1 - n_out / length)
