@@ -1,0 +1,112 @@
+"""Single layers on one thread, against the time that the multiply-adds, or moving the data, take at least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from fastgraph.kernels.isa.tiers import choose
+from roofline import bandwidth, peak_macs
+
+from fastgraph.ir import Graph, Node, TensorType, Value
+from fastgraph.plan.program import Step
+from fastgraph.runtime.executable import Executable, compile_graph
+from fastgraph.tools.bench import pinned
+from fastgraph.tools.report import macs
+
+F32 = np.dtype(np.float32)
+
+
+def weights(*shape: int) -> Value:
+    data = np.random.default_rng(0).standard_normal(shape).astype(np.float32) * 0.05
+    return Value.constant("w", data)
+
+
+def conv(channels: int, size: int, out: int, kernel: int, stride: int = 1, groups: int = 1) -> Graph:
+    """A convolution with bias and relu, channels last, padded to keep the size."""
+    x, y, z = image(channels, size), Value("y"), Value("z")
+    w, b = weights(out, kernel, kernel, channels // groups), weights(out)
+    attrs = {
+        "strides": (stride, stride), "dilations": (1, 1), "pads": (kernel // 2,) * 4, "groups": groups,
+        "auto_pad": "NOTSET",
+    }  # fmt: skip
+    nodes = [Node("conv", [x, w, b], [y], attrs), Node("relu", [y], [z])]
+    return Graph("conv", [x], [z], nodes)
+
+
+def pool(op: str, channels: int, size: int, kernel: int, stride: int) -> Graph:
+    x, y = image(channels, size), Value("y")
+    attrs: dict[str, Any] = {
+        "kernel_shape": (kernel, kernel), "strides": (stride, stride), "pads": (kernel // 2,) * 4,
+        "dilations": (1, 1), "ceil_mode": 0, "auto_pad": "NOTSET",
+    }  # fmt: skip
+    attrs |= {"storage_order": 0} if op == "max_pool" else {"count_include_pad": 0}
+    return Graph(op, [x], [y], [Node(op, [x], [y], attrs)])
+
+
+def dense(k: int, n: int) -> Graph:
+    x, y = Value("x", TensorType(F32, (1, k))), Value("y")
+    return Graph("dense", [x], [y], [Node("matmul", [x, weights(k, n)], [y])])
+
+
+def add(channels: int, size: int) -> Graph:
+    x, other, y = image(channels, size), image(channels, size, "other"), Value("y")
+    return Graph("add", [x, other], [y], [Node("add", [x, other], [y])])
+
+
+def mean(channels: int, size: int) -> Graph:
+    x, y = image(channels, size), Value("y")
+    axes = Value.constant("axes", np.array([1, 2]))
+    attrs = {"keepdims": 1, "noop_with_empty_axes": 0}
+    return Graph("mean", [x], [y], [Node("reduce_mean", [x, axes], [y], attrs)])
+
+
+def image(channels: int, size: int, name: str = "x") -> Value:
+    return Value(name, TensorType(F32, (1, size, size, channels)))
+
+
+LAYERS: dict[str, Callable[[], Graph]] = {
+    "conv 7x7/2 3>64 at 224": lambda: conv(3, 224, 64, 7, 2),
+    "conv 3x3 64>64 at 56": lambda: conv(64, 56, 64, 3),
+    "conv 3x3 256>256 at 14": lambda: conv(256, 14, 256, 3),
+    "conv 3x3 512>512 at 7": lambda: conv(512, 7, 512, 3),
+    "conv 1x1 256>64 at 56": lambda: conv(256, 56, 64, 1),
+    "conv 1x1 256>1024 at 14": lambda: conv(256, 14, 1024, 1),
+    "conv 1x1 960>320 at 7": lambda: conv(960, 7, 320, 1),
+    "depthwise 3x3 144 at 56": lambda: conv(144, 56, 144, 3, groups=144),
+    "depthwise 3x3/2 144 at 56": lambda: conv(144, 56, 144, 3, 2, groups=144),
+    "depthwise 5x5 480 at 14": lambda: conv(480, 14, 480, 5, groups=480),
+    "max_pool 3x3/2 64 at 112": lambda: pool("max_pool", 64, 112, 3, 2),
+    "average_pool 3x3 192 at 28": lambda: pool("average_pool", 192, 28, 3, 1),
+    "mean 1280 at 7": lambda: mean(1280, 7),
+    "dense 2048>1000": lambda: dense(2048, 1000),
+    "add 256 at 56": lambda: add(256, 56),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer(benchmark: Any, goal: Any, name: str) -> None:
+    tier = choose()
+    graph = LAYERS[name]()
+    plan = compile_graph(graph, {}, tier, 1)
+    rng = np.random.default_rng(1)
+    plan.fill({v.name: rng.standard_normal(v.type.dims).astype(np.float32) for v in graph.inputs})
+    with pinned(1):
+        least = floor(plan, peak_macs(tier))
+        plan.execute()
+        benchmark(plan.execute)
+    median = benchmark.stats.stats.median if benchmark.stats else float("nan")
+    kernels = ", ".join(dict.fromkeys(kernel.name for kernel in plan.kernels()))
+    benchmark.extra_info.update(kernels=kernels, roofline_us=least * 1e6, share=least / median)
+    assert all(isinstance(step, Step) for step in plan.program.steps)
+    goal(f"{name} ({kernels}): {median * 1e6:.1f} us, of the roofline", least / median, "x")
+
+
+def floor(plan: Executable, peak: float) -> float:
+    """Seconds that no kernel can beat: the multiply-adds at the peak, or inputs, weights and results moved once."""
+    counts = sum(macs(step) for step in plan.program.steps if isinstance(step, Step))
+    values = [*plan.graph.inputs, *plan.graph.outputs]
+    moved = sum(v.type.nbytes for v in values) + sum(array.nbytes for array in plan.program.constants)
+    return max(counts / peak, moved / bandwidth(moved))
