@@ -15,7 +15,8 @@ SPATIAL = frozenset({"conv", "max_pool", "average_pool", "lp_pool"})
 
 def canonicalise(graph: Graph) -> None:
     """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below."""
-    sweep(graph, spatial_axes, identity, one_input, variadic, transpose, reshape, after_reshape, gemm, matmul, batch_norm, explicit_window)
+    sweep(graph, spatial_axes, identity, one_input, variadic, transpose, reshape, after_reshape, gemm, matmul,
+          batch_norm, explicit_window)  # fmt: skip
 
 
 def spatial_axes(state: Sweep, node: Node) -> bool:

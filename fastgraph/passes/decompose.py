@@ -1,4 +1,4 @@
-"""Operators that are others in disguise: normalisations as reductions and elementwise steps, block moves as transposes."""
+"""Operators that are others in disguise: normalisations as reductions and elementwise steps, blocks as transposes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .rewrite import Sweep, constant, sweep
 
 
 def decompose(graph: Graph) -> None:
-    """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run and fuse."""
+    """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
     sweep(graph, normalization, depth_to_space, space_to_depth)
 
 

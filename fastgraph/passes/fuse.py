@@ -7,6 +7,7 @@ values are its inputs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,8 +29,9 @@ def _clip(node: Node) -> tuple[Any, ...] | None:
     low, high = node.const(1), node.const(2)
     if (node.has(1) and low is None) or (node.has(2) and high is None):
         return None
-    bound = [float(-np.inf) if low is None else float(low.item()), float(np.inf) if high is None else float(high.item())]
-    return ("clip", node.x, *bound) if any(map(np.isfinite, bound)) else None
+    least = -math.inf if low is None else float(low.item())
+    most = math.inf if high is None else float(high.item())
+    return ("clip", node.x, least, most)
 
 
 def _pow(node: Node) -> tuple[Any, ...] | None:
@@ -121,7 +123,7 @@ def fold_affine(state: Sweep, node: Node) -> bool:
     else:
         bias = bias + per_channel if node.op == "add" else bias - per_channel
     state.drop(layer)
-    inputs = [layer.x, constant(w, weights), constant(node.out, bias, "bias")]
+    inputs: list[Value | None] = [layer.x, constant(w, weights), constant(node.out, bias, "bias")]
     state.write(Node(layer.op, inputs, node.outputs, layer.attrs, layer.name))
     return True
 
@@ -144,10 +146,10 @@ def as_chain(state: Sweep, node: Node) -> bool:
     step = ELEMENTWISE[node.op](node) if node.op in ELEMENTWISE and _is_f32(node) else None
     if step is None:
         return False
-    inputs: list[Value] = []
+    inputs: list[Value | None] = []
     chain = _append((), inputs, step)
-    joined = Node("fused", list(inputs), node.outputs, {"chain": chain}, node.name)
-    for value in inputs:
+    joined = Node("fused", inputs, node.outputs, {"chain": chain}, node.name)
+    for value in filter(None, inputs):
         before = state.sole_maker(value)
         if before is not None and before.op == "fused" and before.out.type.shape == node.out.type.shape:
             state.drop(before)
@@ -161,7 +163,7 @@ def _is_f32(node: Node) -> bool:
     return all(v.type.dtype == np.float32 and v.type.concrete for v in [*values, *node.outputs])
 
 
-def _append(chain: Chain, inputs: list[Value], step: tuple[Any, ...]) -> Chain:
+def _append(chain: Chain, inputs: list[Value | None], step: tuple[Any, ...]) -> Chain:
     """Add a step over Values and numbers; scalar constants become numbers, values get numbered as inputs.
 
     A scalar of higher rank than everything beside it stays a value, since it makes the result's rank.

@@ -168,7 +168,7 @@ class Views:
 
 
 def part_kind(whole: Value, axis: int) -> str | None:
-    """How a part of `whole` along `axis` lies in it: "run" (one run of bytes), "rows" (a slice of each row), or None."""
+    """How a part of `whole` along `axis` lies in it: "run" of bytes, "rows" (a slice of each), or None."""
     dims = whole.type.dims
     if all(d == 1 for d in dims[:axis]):
         return "run"

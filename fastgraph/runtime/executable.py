@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import FastgraphError, InputError
-from ..ir import Graph, Node, TensorType, Value, check, copy, read_by, subgraphs
+from ..ir import Graph, TensorType, Value, check, copy
 from ..kernels.isa.tiers import Tier
 from ..kernels.kernel import Kernel
-from ..kernels.record import STEP_SLOTS
-from ..ops import OPS
-from ..ops.evaluate import evaluate, operands
+from ..ops.evaluate import evaluate, operands, run_node
 from ..passes.dynamic import cut_dynamic
 from ..passes.pipeline import optimise
-from ..passes.specialise import specialise, where
+from ..passes.specialise import specialise
 from ..plan.build import build
 from ..plan.program import ERROR, HostStep, Program, Ref, Step
 from ..plan.storage import byte_strides
@@ -73,7 +71,7 @@ class Executable:
         self._records: list[np.ndarray] = []
         self._error = np.zeros(1, np.int64)
         self.segments: list[tuple[list[Step], Runner]] = []
-        self.execute: Callable[[], None] = self._bind(threads)
+        self.execute: Callable[[], object] = self._bind(threads)
         self._feeds = [(v.name, v.type.dims, v.type.dtype, self.array(v)) for v in graph.inputs]
         if tail is None:
             self._copies = [(name, self._holder(made[value])) for name, value in self._results]
@@ -164,10 +162,10 @@ class Executable:
 
     # -- running
 
-    def _bind(self, threads: int) -> Callable[[], None]:
+    def _bind(self, threads: int) -> Callable[[], object]:
         """One native call when all steps are native; else the segments and host steps in turn."""
         addresses = self._link()
-        parts: list[Callable[[], None]] = []
+        parts: list[Callable[[], object]] = []
         segment: list[Step] = []
         for step in self.program.steps:
             if isinstance(step, Step):
@@ -194,18 +192,19 @@ class Executable:
         found = link({kernel.symbol: obj for kernel, obj in zip(kernels, compiled, strict=True)})
         return {kernel: found[kernel.symbol] for kernel in kernels}
 
-    def _segment(self, steps: Sequence[Step], addresses: Mapping[Kernel, int], threads: int) -> Callable[[], None]:
+    def _segment(self, steps: Sequence[Step], addresses: Mapping[Kernel, int], threads: int) -> Callable[[], object]:
         """Argument records and the table of a run of native steps, bound to the executor."""
         starts = np.cumsum([0, *(len(s.args) for s in steps)])
         records = np.array([self._address(a) for s in steps for a in s.args] or [0], np.int64)
         base = records.ctypes.data
-        table = np.array([[addresses[s.kernel], base + 8 * at, 1] for s, at in zip(steps, starts, strict=False)], np.int64)
+        rows = [[addresses[s.kernel], base + 8 * at, 1] for s, at in zip(steps, starts, strict=False)]
+        table = np.array(rows, np.int64)
         runner = Runner(table, threads, self._error.ctypes.data)
         self.segments.append((list(steps), runner))
         self._records.append(records)
         return self._checked(runner) if any(ERROR in s.args for s in steps) else runner.run
 
-    def _checked(self, runner: Runner) -> Callable[[], None]:
+    def _checked(self, runner: Runner) -> Callable[[], object]:
         def run() -> None:
             if runner.run():
                 raise InputError(
@@ -215,16 +214,12 @@ class Executable:
 
         return run
 
-    def _host(self, step: HostStep) -> Callable[[], None]:
-        node, graph = step.node, self.graph
-        reference = OPS[node.op].reference
+    def _host(self, step: HostStep) -> Callable[[], object]:
+        node = step.node
 
         def run() -> None:
-            try:
-                with np.errstate(all="ignore"):
-                    found = reference(node, self._operands(node))
-            except FastgraphError as error:
-                raise type(error)(f"{where(graph, node)}: {error}") from None
+            with np.errstate(all="ignore"):
+                found = run_node(node, [None if v is None else self._holder(v) for v in operands(node)])
             for value, data in zip(node.outputs, found, strict=False):
                 if value in self.program.storage:
                     self.array(value)[...] = data
@@ -232,11 +227,6 @@ class Executable:
                     self._env[value] = data
 
         return run
-
-    def _operands(self, node: Node) -> list[Any]:
-        if any(subgraphs(node)):
-            return operands(node, {v: self._holder(v) for v in read_by(node)})
-        return [None if v is None else self._holder(v) for v in node.inputs]
 
 
 class _Constants:

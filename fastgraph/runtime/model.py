@@ -79,7 +79,9 @@ class Model:
         """Plan for these input shapes, so that `input`, `execute` and `output` can be used with them."""
         wanted = []
         for value in self.graph.inputs:
-            shape = tuple(int(d) for d in shapes.get(value.name, value.type.shape if value.type.concrete else ()))
+            if value.name not in shapes and not value.type.concrete:
+                raise InputError(f"resize: no shape for input {value.name!r}, which the model declares {value.type}")
+            shape = tuple(int(d) for d in shapes[value.name]) if value.name in shapes else value.type.dims
             fits(value, shape)
             wanted.append(shape)
         with self._lock:

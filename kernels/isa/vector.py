@@ -38,7 +38,8 @@ def emits(body: Callable | None = None, *, returns: Any = types.void) -> Any:
         return returns(*[types.int64] * len(names)), generate
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    setattr(typer, "__signature__", inspect.Signature([inspect.Parameter(n, kind) for n in ("typingctx", *names)]))
+    parameters = [inspect.Parameter(name, kind) for name in ("typingctx", *names)]
+    typer.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     typer.__name__ = body.__name__
     return intrinsic(typer)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.elementwise_shape import Loops, broadcast, loops, strides_of
-from .registry import Emit, is_f32, last, lowers, row_count
+from .registry import Arg, Emit, is_f32, last, lowers, row_count
 
 
 def _loops(node: Node, strides: list[tuple[int, ...]]) -> Loops | None:
@@ -46,7 +46,7 @@ def _last_dense(node: Node) -> tuple[int, int, int]:
 @lowers("softmax", "log_softmax", accepts=lambda node: is_f32(node) and node.out.type.size > 0)
 def softmax(e: Emit, node: Node) -> None:
     outer, n, inner = _last_dense(node)
-    args = {
+    args: dict[str, Arg] = {
         "y": e.address(node.out), "x": e.address(node.x), "outer": outer, "n": n, "inner": inner,
         "y_outer": n * inner, "y_axis": inner, "x_outer": n * inner, "x_axis": inner,
     }  # fmt: skip
@@ -90,7 +90,7 @@ def reduce(e: Emit, node: Node) -> None:
     assert shape is not None
     outer, n, inner = shape
     op, chain = REDUCTIONS[node.op]
-    args = {
+    args: dict[str, Arg] = {
         "y": e.address(node.out), "x": e.address(node.x), "outer": outer, "n": n, "inner": inner,
         "y_outer": inner, "x_outer": n * inner, "x_axis": inner,
     }  # fmt: skip

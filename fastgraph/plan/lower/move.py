@@ -31,7 +31,10 @@ def emit_move(e: Emit, move: moves.Move, src: Ref, dst: Ref, **more: Ref) -> Non
     e.kernel(move.kernel, move.params, {**args, **ends, **more})
 
 
-def copy_part(e: Emit, shape: Sequence[int], src: tuple[Ref, Sequence[int]], dst: tuple[Ref, Sequence[int]], size: int) -> None:
+Place = tuple[Ref, Sequence[int]]
+
+
+def copy_part(e: Emit, shape: Sequence[int], src: Place, dst: Place, size: int) -> None:
     """Copy elements of `shape` from (address, byte strides) to (address, byte strides)."""
     if 0 not in shape:
         emit_move(e, moves.move(shape, src[1], dst[1], size), src[0], dst[0])
@@ -56,7 +59,7 @@ def reshape(e: Emit, node: Node) -> None:
     copy_part(e, shape, (e.address(x), src), (e.address(out), dst), size)
 
 
-@lowers("concat", accepts=lambda node: all(v is not None for v in node.inputs) and movable(node), strided_in=True, strided_out=True)
+@lowers("concat", accepts=movable, strided_in=True, strided_out=True)
 def concat(e: Emit, node: Node) -> None:
     """Copies the inputs that were not made in their place."""
     out = node.out

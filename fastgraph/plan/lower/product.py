@@ -122,9 +122,10 @@ def geometry(e: Emit, node: Node, weights: np.ndarray, groups: int) -> Geometry:
     """The convolution in three dimensions, leading ones added."""
     a, x, out, row = node.attrs, node.x.type.dims, node.out.type.dims, e.stride(node.x)
     size, kernel = three(x[1:-1]), three(weights.shape[1:-1])
+    plane = row * size[1] * size[2]
     return Geometry(
         images=x[0], groups=groups, c=weights.shape[-1], n=weights.shape[0] // groups, size=size, kernel=kernel,
-        out=three(out[1:-1]), x_strides=(row * size[0] * size[1] * size[2], row * size[1] * size[2], row * size[2], row),
+        out=three(out[1:-1]), x_strides=(plane * size[0], plane, row * size[2], row),
         strides=three(a["strides"]), dilations=three(a["dilations"]),
         pads=three(a["pads"][: len(x) - 2], 0),
     )  # fmt: skip

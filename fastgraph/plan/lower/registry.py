@@ -137,9 +137,4 @@ class Emit:
         self.program.steps.append(HostStep(self.node))
 
 
-def float_bits(x: float) -> int:
-    """An f32 as the int64 of a record slot."""
-    return int(np.float32(x).view(np.int32))
-
-
-__all__ = ["Arg", "Emit", "Lowering", "abilities_of", "float_bits", "is_f32", "last", "lowering_of", "lowers", "row_count"]
+__all__ = ["Arg", "Emit", "Lowering", "abilities_of", "is_f32", "last", "lowering_of", "lowers", "row_count"]

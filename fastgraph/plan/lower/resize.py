@@ -11,7 +11,7 @@ from ...ops.registry import attr
 from ...ops.resize import resized as sizes_and_scales
 from ..program import Ref
 from .move import emit_move, itemsize, movable
-from .registry import Emit, is_f32, lowers
+from .registry import Emit, lowers
 
 
 def _resizes(node: Node) -> bool:

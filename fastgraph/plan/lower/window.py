@@ -36,7 +36,7 @@ def depthwise(e: Emit, node: Node) -> None:
     taps = np.moveaxis(weights[..., 0], 0, -1)
     shift = np.zeros(last(node.out), np.float32) if bias is None else bias
     record = window_record(
-        name, where, x=e.address(node.x), ldx=e.stride(node.x), y=e.address(node.out), ldy=e.stride(node.out),
+        e.tier, name, params, where, x=e.address(node.x), ldx=e.stride(node.x), y=e.address(node.out), ldy=e.stride(node.out),
         weights=e.constant(taps), bias=e.constant(shift), extras=extra_places(e, node), threads=e.threads,
     )  # fmt: skip
     e.call(name, params, record)
@@ -55,7 +55,7 @@ def pool(e: Emit, node: Node) -> None:
     kinds, places = (extra_kinds(node), extra_places(e, node)) if chain else ((), [])
     name, params = plan_pool(e.tier, where, op, include, chain, kinds)
     record = window_record(
-        name, where, x=e.address(node.x), ldx=e.stride(node.x), y=e.address(node.out), ldy=e.stride(node.out),
+        e.tier, name, params, where, x=e.address(node.x), ldx=e.stride(node.x), y=e.address(node.out), ldy=e.stride(node.out),
         extras=places, threads=e.threads,
     )  # fmt: skip
     e.call(name, params, record)
