@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import FastgraphError, GraphError, InputError, ModelError, PlanError, UnsupportedError
 
 if TYPE_CHECKING:
-    from .load import load
+    from .loading import load
     from .runtime.model import Model, TensorSpec
 
 __version__ = "0.1.0"
@@ -21,7 +21,7 @@ __all__ = [
     "load",
 ]  # fmt: skip
 
-_LAZY = {"load": ".load", "Model": ".runtime.model", "TensorSpec": ".runtime.model"}
+_LAZY = {"load": ".loading", "Model": ".runtime.model", "TensorSpec": ".runtime.model"}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..load import load
+from ..loading import load
 from ..tools.report import bytes_text, kernel_counts, table
 from . import MODEL, held_out
 

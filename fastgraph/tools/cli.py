@@ -152,7 +152,7 @@ def _positive(text: str) -> int:
 def _run(args: argparse.Namespace) -> int:
     import numpy as np
 
-    from ..load import load
+    from ..loading import load
     from . import feeds, run
 
     shapes = feeds.parse_shapes(args.shape)
@@ -174,7 +174,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from ..load import load
+    from ..loading import load
     from . import feeds, inspect
 
     shapes = feeds.parse_shapes(args.shape)
@@ -193,7 +193,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
 
 def _bench(args: argparse.Namespace) -> int:
-    from ..load import load
+    from ..loading import load
     from . import bench, feeds, profile
     from .engines import PEERS
 

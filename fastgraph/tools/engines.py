@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FastgraphError
-from ..load import load
+from ..loading import load
 
 Feeds = Mapping[str, np.ndarray]
 
