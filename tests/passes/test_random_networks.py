@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from nets import assert_close, by_onnxruntime, by_reference, graph_of
-from random_nets import Case, magnitude, networks
+from random_nets import Case, examples, magnitude, networks
 
 from fastgraph.ir import copy
 from fastgraph.passes.dynamic import cut_dynamic
 from fastgraph.passes.pipeline import STAGES, stages
 
-@settings(max_examples=300)
+@examples(300)
 @given(networks())
 def test_stages_keep_the_meaning(case: Case) -> None:
     source, feeds = case.source, case.feeds
@@ -32,7 +32,7 @@ def test_stages_keep_the_meaning(case: Case) -> None:
     assert seen == [name for name, _ in STAGES]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(networks())
 def test_a_second_round_changes_nothing_but_form(case: Case) -> None:
     source, feeds = case.source, case.feeds
