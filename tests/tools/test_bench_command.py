@@ -1,0 +1,121 @@
+"""`fastgraph bench`: figures, agreement, peers that are absent."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastgraph as fg
+from fastgraph.demo import MODEL, held_out
+from fastgraph.tools import bench, engines, profile
+from fastgraph.tools.cli import main
+from fastgraph.tools.engines import Engine
+
+DIGITS = str(MODEL)
+
+
+def test_against_onnxruntime(capsys: Any, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    file = tmp_path / "bench.json"
+    code = main(["bench", DIGITS, DIGITS, "--against", "onnxruntime", "--runs", "3", "--json", str(file)])
+    out = capsys.readouterr().out
+    assert code == 0 and "onnxruntime" in out and "geometric mean" in out and "DISAGREES" not in out
+    found = json.loads(file.read_text())
+    assert len(found["models"]) == 2 and found["machine"]["cpus"] == os.cpu_count()
+    own, ort = found["models"][0]["engines"]
+    assert own["name"] == "fastgraph" and ort["difference"] < 1e-5
+    for row in (own, ort):
+        assert row["calls"] >= 3 and 0 < row["p50_ms"] <= row["p99_ms"]
+    assert ort["ratio"] == pytest.approx(own["p50_ms"] / ort["p50_ms"], rel=0.9)
+    assert found["geomeans"]["onnxruntime"] > 0
+
+
+def test_engines_that_cannot_run_are_named(capsys: Any, monkeypatch: Any) -> None:
+    def absent(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(engines, "import_module", absent)
+    assert main(["bench", DIGITS, "--against", "openvino,litert", "--runs", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "openvino: not installed: pip install 'fastgraph[bench]'" in out
+    assert "litert: reads .tflite files only" in out
+
+
+def test_an_engine_that_breaks_is_reported(monkeypatch: Any) -> None:
+    def broken(*_: Any) -> Engine:
+        raise RuntimeError("no such operator\nat some line")
+
+    monkeypatch.setitem(engines.PEERS, "onnxruntime", broken)
+    feeds = {"image": held_out()[0][0]}
+    found = bench.compare(DIGITS, feeds, ["onnxruntime"], rounds=1)
+    assert found["engines"][1]["unavailable"] == "can't run this model: RuntimeError: no such operator"
+
+
+def test_disagreement_is_said_and_fails(capsys: Any, monkeypatch: Any) -> None:
+    wrong = Engine("onnxruntime", "0", lambda: None, lambda: [np.full((1, 10), 0.1, np.float32)])
+    monkeypatch.setitem(engines.PEERS, "onnxruntime", lambda *_: wrong)
+    assert main(["bench", DIGITS, "--against", "onnxruntime", "--runs", "1"]) == 1
+    assert "DISAGREES" in capsys.readouterr().out
+
+
+def test_unknown_engine(capsys: Any) -> None:
+    assert main(["bench", DIGITS, "--against", "other"]) == 2
+    assert "onnxruntime, openvino, litert" in capsys.readouterr().err
+
+
+def test_json_on_stdout_is_only_json(capsys: Any) -> None:
+    assert main(["bench", DIGITS, "--runs", "1", "--json", "-", "--profile"]) == 0
+    model = json.loads(capsys.readouterr().out)["models"][0]
+    assert model["arena_bytes"] == fg.load(DIGITS, threads=1).arena_bytes
+    assert len(model["profile"]) == len(fg.load(DIGITS, threads=1).plan.program.steps)
+
+
+def test_profile_has_a_time_for_each_step(capsys: Any) -> None:
+    model = fg.load(DIGITS, threads=1)
+    rows = profile.profile(model.plan, runs=5)
+    assert len(rows) == len(model.plan.program.steps)
+    assert all(row["us"] >= 0 for row in rows) and sum(row["us"] for row in rows) > 0
+    assert all(row["gmacs"] > 0 for row in rows if row["op"] == "conv" and row["us"] > 0)
+    text = profile.text(rows)
+    assert len(text.splitlines()) == len(rows) + 2 and "us in all" in text
+
+
+@pytest.mark.parametrize(
+    "found, expected, gap",
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0.0),
+        ([1.0, 2.5], [1.0, 2.0], 0.25),
+        ([np.nan, 1.0], [np.nan, 1.0], 0.0),
+        ([np.nan, 1.0], [2.0, 1.0], np.inf),
+        ([np.inf, 1.0], [np.inf, 1.0], 0.0),
+        ([0.5], [0.0], np.inf),
+        ([1.0], [1.0, 1.0], np.inf),
+        ([], [], 0.0),
+    ],
+)
+def test_difference(found: list[float], expected: list[float], gap: float) -> None:
+    assert bench.difference([np.array(found)], [np.array(expected)]) == gap
+
+
+def test_every_engine_has_its_turn_and_the_order_turns() -> None:
+    calls: list[str] = []
+    both = [Engine(n, "", lambda n=n: calls.append(n), lambda: []) for n in "ab"]  # type: ignore[misc]
+    times = bench.measure(both, seconds=0, rounds=2)
+    assert [len(bursts) for bursts in times] == [2, 2]
+    turns = [n for i, n in enumerate(calls) if i == 0 or calls[i - 1] != n]
+    assert "".join(turns) == "aba" + "ba"[1:] or "".join(turns).endswith("aba")
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU affinity on this platform")
+def test_one_thread_is_pinned_and_let_go() -> None:
+    before = os.sched_getaffinity(0)
+    with bench.pinned(1) as cpu:
+        assert os.sched_getaffinity(0) == {cpu}
+    with bench.pinned(2) as none:
+        assert none is None and os.sched_getaffinity(0) == before
+    assert os.sched_getaffinity(0) == before

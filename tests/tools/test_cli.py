@@ -1,0 +1,198 @@
+"""The command line: what it prints, what it writes, how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, save
+
+import fastgraph as fg
+from fastgraph.demo import MODEL, held_out
+from fastgraph.tools.cli import main
+
+DIGITS = str(MODEL)
+
+
+@pytest.fixture(scope="module")
+def open_model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """y = relu(x) for x float32[N,3]."""
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "open",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 3])],
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("models") / "open.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return str(path)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """The stdout of a command that succeeds."""
+    assert main(argv) == 0
+    return capsys.readouterr().out
+
+
+def failure(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """The message of a command that fails: one line, no traceback."""
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("error: ") and err.count("\n") == 1
+    return err
+
+
+# -- run
+
+
+def test_run_reads_inputs_and_writes_outputs(capsys: Any, tmp_path: Path) -> None:
+    image = held_out()[0][0]
+    np.save(tmp_path / "image.npy", image)
+    out = tmp_path / "out.npz"
+    text = printed(
+        capsys, "run", DIGITS, "--input", f"image={tmp_path}/image.npy", "--output", str(out), "--repeat", "1"
+    )
+    expected = fg.load(DIGITS).run({"image": image})["probabilities"]
+    with np.load(out) as written:
+        assert written.files == ["probabilities"]
+        np.testing.assert_array_equal(written["probabilities"], expected)
+    assert "float32[1,10]" in text and f"[0, {expected.argmax()}]" in text and "p50" in text
+
+
+def test_run_reads_an_npz_and_prints_json(capsys: Any, tmp_path: Path, open_model: str) -> None:
+    x = np.array([[-1, 2, 3], [4, -5, 6]], np.float32)
+    np.savez(tmp_path / "inputs.npz", x=x)
+    result = json.loads(printed(capsys, "run", open_model, "--input", f"{tmp_path}/inputs.npz", "--json"))
+    assert result["runs"] == 10 and result["p50_ms"] > 0 and result["arena_bytes"] >= 2 * x.nbytes
+    y = result["outputs"]["y"]
+    assert (y["shape"], y["dtype"], y["argmax"]) == ([2, 3], "float32", [1, 2])
+    assert (y["min"], y["max"], y["mean"]) == (0.0, 6.0, 2.5)
+
+
+def test_run_on_random_inputs_of_a_given_shape(capsys: Any, open_model: str) -> None:
+    assert "float32[5,3]" in printed(capsys, "run", open_model, "--random", "--shape", "x=5,3", "--isa", "generic")
+
+
+# -- inspect
+
+
+def test_inspect_shows_the_plan(capsys: Any) -> None:
+    text = printed(capsys, "inspect", DIGITS)
+    for part in ("pytorch", "ai.onnx 17", "float32[1,1,8,8]", "probabilities", "depthwise", "softmax", "arena", "offset"):
+        assert part in text, part
+    assert "numpy" not in text
+
+
+def test_inspect_json_agrees_with_the_model(capsys: Any) -> None:
+    found = json.loads(printed(capsys, "inspect", DIGITS, "--json", "--threads", "1"))
+    model = fg.load(DIGITS, threads=1)
+    assert found["inputs"] == [{"name": "image", "shape": [1, 1, 8, 8], "dtype": "float32"}]
+    assert found["plan"]["arena"]["bytes"] == model.arena_bytes >= found["plan"]["arena"]["bound"]
+    assert len(found["plan"]["steps"]) == len(model.plan.program.steps)
+    assert found["plan"]["kernels"] == [str(kernel) for kernel in model.plan.kernels()]
+    assert {"image", "probabilities"} <= {buffer["name"] for buffer in found["plan"]["buffers"]}
+    assert all(b["offset"] + b["bytes"] <= model.arena_bytes for b in found["plan"]["buffers"])
+
+
+def test_inspect_counts_multiply_adds(capsys: Any) -> None:
+    steps = json.loads(printed(capsys, "inspect", DIGITS, "--json"))["plan"]["steps"]
+    pixels = {1: 64, 2: 16}
+    convolutions = pixels[1] * 9 * (16 + 16 * 32)
+    blocks = pixels[2] * (9 * 32 + 32 * 32 + 9 * 32 * 48 + 9 * 48 + 48 * 48)
+    assert sum(step["macs"] for step in steps) == convolutions + blocks + 48 * 10
+
+
+def test_inspect_draws_the_arena_and_prints_graphs(capsys: Any) -> None:
+    assert "one column =" in printed(capsys, "inspect", DIGITS, "--memory")
+    assert printed(capsys, "inspect", DIGITS, "--graph").startswith("graph ")
+    stages = printed(capsys, "inspect", DIGITS, "--stages")
+    names = [line.removeprefix("-- ") for line in stages.splitlines() if line.startswith("-- ")]
+    assert names[:2] == ["read", "specialise"] and "fuse" in names
+
+
+def test_inspect_of_open_shapes_says_how_to_close_them(capsys: Any, open_model: str) -> None:
+    assert "--shape x=..." in printed(capsys, "inspect", open_model)
+    assert json.loads(printed(capsys, "inspect", open_model, "--json"))["plan"] is None
+    assert "float32[2,3]" in printed(capsys, "inspect", open_model, "--shape", "x=2,3")
+
+
+# -- failing
+
+
+def test_a_missing_file(capsys: Any) -> None:
+    assert "no/such.onnx" in failure(capsys, "run", "no/such.onnx", "--random")
+
+
+def test_a_file_of_another_kind(capsys: Any, tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(b"<html>not a network</html>")
+    assert "HTML" in failure(capsys, "inspect", str(path))
+
+
+def test_inputs_that_do_not_fit(capsys: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 9), np.float32))
+    assert "image" in failure(capsys, "run", DIGITS, "--input", f"image={tmp_path}/x.npy")
+    assert "--input image=FILE.npy" in failure(capsys, "run", DIGITS)
+    assert "no input is called 'digit'" in failure(capsys, "run", DIGITS, "--input", f"digit={tmp_path}/x.npy")
+    assert "name=file.npy" in failure(capsys, "run", DIGITS, "--input", f"{tmp_path}/x.npy")
+    assert "no NumPy file" in failure(capsys, "run", DIGITS, "--input", f"image={DIGITS}")
+
+
+@pytest.mark.parametrize("shape", ["x", "x=a,b", "=1,2", "x=-1,3"])
+def test_shapes_that_cannot_be_read(capsys: Any, open_model: str, shape: str) -> None:
+    assert "name=1,3,224,224" in failure(capsys, "run", open_model, "--random", "--shape", shape)
+
+
+def test_open_shapes_need_a_size(capsys: Any, open_model: str) -> None:
+    assert "--shape x=" in failure(capsys, "run", open_model, "--random")
+    assert "--shape x=" in failure(capsys, "bench", open_model)
+    assert "load it with shapes" in failure(capsys, "inspect", open_model, "--memory")
+
+
+@pytest.mark.parametrize("argv", [["run"], ["run", "m.onnx", "--threads", "0"], ["bench", "m", "--seconds", "x"], []])
+def test_wrong_usage(capsys: Any, argv: list[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    assert stop.value.code == 2 and "usage: fastgraph" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["", "run", "inspect", "bench", "digits"])
+def test_help_has_examples(capsys: Any, command: str) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([*command.split(), "--help"])
+    out = capsys.readouterr().out
+    assert stop.value.code == 0 and (command == "digits" or out.count("  fastgraph ") >= 3)
+    assert max(map(len, out.splitlines())) <= 120
+
+
+# -- as a process
+
+
+def process(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fastgraph", *argv]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ | env)
+
+
+def test_the_module_runs_as_a_command() -> None:
+    done = process("inspect", DIGITS)
+    assert done.returncode == 0 and "arena" in done.stdout and done.stderr == ""
+    done = process("inspect", "no/such.onnx")
+    assert (done.returncode, done.stdout) == (2, "") and "Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    command = [sys.executable, "-m", "fastgraph", "inspect", DIGITS, "--stages"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout and running.stderr
+        running.stdout.close()
+        assert running.stderr.read() == b""
+
+
+def test_importing_the_command_leaves_the_api_alone() -> None:
+    code = "import fastgraph, fastgraph.tools.engines; assert callable(fastgraph.load)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
