@@ -10,7 +10,7 @@ import numpy as np
 
 from .chain import Chain
 from .isa.tiers import Tier
-from .pick_dot import L2, STANDARD, columns_first, max_rows, row_choices, split_columns, tile_cost, widths
+from .pick_dot import L2, STANDARD, columns_first, idle, max_rows, row_choices, split_columns, tile_cost, widths
 
 Triple = tuple[int, int, int]
 
@@ -122,6 +122,8 @@ def pick_conv(
             if tail:
                 cost += tile_cost(tier, tail * (rows if count > 1 else 1), nv, g.k)
             cost *= 1 if count > 1 else out_h
+            rows_left = idle(g.images * g.groups * g.out[0] * -(-out_h // count), threads)
+            cost *= min(rows_left, idle(-(-g.n // (nv * tier.lanes)), threads))
             found.append((cost * (STANDARD if rows * count == largest else 1.0), (count, rows)))
         return found
 
@@ -209,7 +211,7 @@ def layout(
     panels = -(-columns // width)
     images = g.images * g.groups * out_d
     by_columns = columns_first(
-        images * -(-out_h // band), panels, g.c * g.size[1] * g.size[2], columns * g.k, threads
+        images * -(-out_h // group), panels, g.c * g.size[1] * g.size[2], columns * g.k, threads
     )
     bands = -(-out_h // band)
     if not by_columns and images % threads:

@@ -51,7 +51,9 @@ def pick_dot(
     def cost(mr: int, nv: int) -> float:
         whole, tail = divmod(m, mr)
         total = whole * tile_cost(tier, mr, nv, k) + (tile_cost(tier, tail, nv, k) if tail else 0)
-        return total * (1.05 if colliding and mr > 12 else 1.0)
+        by_rows = idle(batch * -(-m // mr), threads) * -(-m // mr) * mr / m
+        by_columns = idle(batch * -(-n // (nv * tier.lanes)), threads)
+        return total * (min(by_rows, by_columns) if threads > 1 else 1.0) * (1.05 if colliding and mr > 12 else 1.0)
 
     def best(nv: int) -> tuple[float, int]:
         largest = max_rows(tier, nv)
@@ -168,13 +170,16 @@ def _pairs(vectors: int, cost: dict[int, float]) -> Iterator[tuple[float, int, i
                 yield panels * cost[wide] + rest // narrow * cost[narrow] + 300, wide, panels, narrow
 
 
-def columns_first(row_units: int, column_units: int, row_size: int, column_size: int, threads: int) -> bool:
+def idle(units: int, threads: int) -> float:
+    """How much longer than its share a thread works when `units` equal pieces are dealt out; 1 is best."""
+    return -(-units // threads) * threads / units
+
+
+def columns_first(
+    row_units: int, column_units: int, row_size: int, column_size: int, threads: int
+) -> bool:
     """Whether threads share panels, else rows: what is balanced better, then what is read less."""
-
-    def idle(units: int) -> float:
-        return -(-units // threads) * threads / units
-
-    rows, columns = idle(row_units), idle(column_units)
+    rows, columns = idle(row_units, threads), idle(column_units, threads)
     if abs(rows - columns) > 0.06:
         return columns < rows
     return column_size > row_size

@@ -96,12 +96,12 @@ def pick_winograd(
     lanes = tier.lanes
     down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
     band, mr, nv = _blocks(tier, g, m, l2)
-    units = g.images * -(-down // band)
     panels = -(-g.n // (nv * lanes))
-    by_columns = columns_first(units, panels, g.c * g.size[1] * g.size[2], places * g.c * g.n, threads)
-    if not by_columns and units % threads:
-        bands = -(-units // threads) * threads // g.images
-        band = -(-down // min(max(bands, 1), down))
+    size = g.c * g.size[1] * g.size[2]
+    by_columns = columns_first(g.images * down, panels, size, places * g.c * g.n, threads)
+    if not by_columns and g.images % threads:
+        bands = -(-down // band)
+        band = -(-down // min(-(-bands // threads) * threads, down))
     v_row = _v_row(tier, g)
 
     x_image, _, x_y, x_x = (4 * s for s in g.x_strides)
