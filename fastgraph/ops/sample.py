@@ -171,9 +171,11 @@ def _infer_roi_align(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, (count, channels, *size))]
 
 
-def _roi_axis(start: float, extent: float, bins: int, samples: int, size: int) -> tuple[np.ndarray, ...]:
+def _roi_axis(start: Any, extent: Any, bins: int, samples: int, size: int) -> tuple[np.ndarray, ...]:
     """(lower index, upper index, lower weight, upper weight) of all samples along one axis of a region."""
-    where = start + (np.arange(bins * samples) + 0.5) * (extent / bins / samples)
+    cell, place = np.array(np.divmod(np.arange(bins * samples), samples), extent.dtype)
+    step = extent / bins
+    where = start + cell * step + (place + 0.5) * step / samples
     valid = (where >= -1) & (where <= size)
     where = np.clip(where, 0, size - 1)
     low = np.minimum(where.astype(np.int64), size - 1)
@@ -187,8 +189,9 @@ def _roi_align(node: Node, inputs: list[Any]) -> list[Any]:
     half = attr(node, "coordinate_transformation_mode") == "half_pixel"
     y = np.zeros((len(rois), x.shape[1], *bins), x.dtype)
     for i, (image, roi) in enumerate(zip(batch, rois, strict=True)):
-        x1, y1, x2, y2 = roi.astype(np.float64) * scale - (0.5 if half else 0)
-        extents = [y2 - y1, x2 - x1] if half else [max(y2 - y1, 1.0), max(x2 - x1, 1.0)]
+        # In the type of the regions: in a wider one, extents that are whole numbers of bins round up to one more.
+        x1, y1, x2, y2 = roi * roi.dtype.type(scale) - roi.dtype.type(0.5 if half else 0)
+        extents = [y2 - y1, x2 - x1] if half else [np.maximum(y2 - y1, 1), np.maximum(x2 - x1, 1)]
         ratio = attr(node, "sampling_ratio")
         samples = [ratio or max(math.ceil(e / n), 1) for e, n in zip(extents, bins, strict=True)]
         rows, columns = (
