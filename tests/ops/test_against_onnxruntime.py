@@ -32,12 +32,11 @@ def compare(
     reads = [n if n == "x" or constants[n] is not None else "" for n in names]
     gives = [f"y{i}" for i in range(outputs)]
     node = helper.make_node(op, reads, gives, **{k: v for k, v in attrs.items() if v is not None})
-    infos = [
-        helper.make_tensor_value_info(n, TensorProto.FLOAT if n == "y0" else TensorProto.INT64, None) for n in gives
-    ]
+    kinds = [TensorProto.INT64 if op == "MaxPool" and n == "y1" else TensorProto.FLOAT for n in gives]
+    infos = [helper.make_tensor_value_info(n, kind, None) for n, kind in zip(gives, kinds, strict=True)]
     entry = helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)
     graph = helper.make_graph([node], "g", [entry], infos, tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9).SerializeToString()
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9).SerializeToString()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -141,6 +140,44 @@ def test_resize(data: Any, mode: str) -> None:
         # Doublings and halvings: elsewhere float32 and float64 coordinates may round to different neighbours.
         sizes = [1, 2, *(n * data.draw(st.sampled_from([1, 2, 4])) for n in x.shape[2:])]
         compare("Resize", x, {"roi": None, "scales": None, "sizes": np.array(sizes)}, rtol=1e-3, **attrs)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("op", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+@pytest.mark.parametrize("full", [False, True])
+def test_recurrent(op: str, gates: int, direction: str, full: bool) -> None:
+    ways, hidden = 2 if direction == "bidirectional" else 1, 2
+    extras: dict[str, Any] = {"B": values(ways, 2 * gates * hidden), "lengths": np.array([5, 2, 3], np.int32)}
+    extras["h"] = values(ways, 3, hidden)
+    if op == "LSTM":
+        extras.update(c=values(ways, 3, hidden), P=values(ways, 3 * hidden))
+    weights = {"W": values(ways, gates * hidden, 4), "R": values(ways, gates * hidden, hidden)}
+    attrs = {"linear_before_reset": int(full)} if op == "GRU" else {}
+    compare(
+        op, values(5, 3, 4), {**weights, **(extras if full else {})}, 3 if op == "LSTM" else 2,
+        hidden_size=hidden, direction=direction, clip=0.7 if full else None, **attrs,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("align_corners", [0, 1])
+def test_grid_sample(mode: str, padding_mode: str, align_corners: int) -> None:
+    grid = SEED.uniform(-1.6, 1.6, (2, 6, 7, 2)).astype(np.float32)
+    attrs = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
+    compare("GridSample", values(2, 3, 5, 4), {"grid": grid}, rtol=1e-3, **attrs)
+
+
+@pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
+@pytest.mark.parametrize("sampling_ratio", [0, 2])
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_roi_align(coordinates: str, sampling_ratio: int, mode: str) -> None:
+    rois = np.array([[0, 0, 7, 7], [1.5, 2, 9, 5], [-2, -3, 4, 3], [3, 3, 3.2, 3.1]], np.float32)
+    compare(
+        "RoiAlign", values(2, 3, 8, 9), {"rois": rois, "batch": np.array([0, 1, 0, 1])}, rtol=1e-3,
+        coordinate_transformation_mode=coordinates, sampling_ratio=sampling_ratio, mode=mode,
+        output_height=3, output_width=2, spatial_scale=0.8,
+    )  # fmt: skip
 
 
 def test_differences_are_seen() -> None:
