@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import UnsupportedError
 from ..ir import Node, TensorType
 from .common import STRING, Types, fail
 from .narrow import is_narrow, rounded
@@ -50,8 +51,21 @@ def _infer_cast_like(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(types[1].dtype, types[0].shape)]
 
 
+def _refuse_narrow(node: Node) -> None:
+    """Widened values no longer have the bits that a file means."""
+    names = [name for name in (attr(node, "from_format"), attr(node, "format")) if is_narrow(name)]
+    if names:
+        raise UnsupportedError(f"bit_cast: the bits of {names[0]} are not kept; use a type that NumPy has")
+
+
+def _bit_cast(node: Node, inputs: list[Any]) -> list[Any]:
+    _refuse_narrow(node)
+    return [inputs[0].view(_target(node))]
+
+
 def _infer_bit_cast(node: Node, types: Types) -> list[TensorType]:
     x, to = types[0], _target(node)
+    _refuse_narrow(node)
     if x.dtype is not None and x.dtype.itemsize != to.itemsize:
         fail(node, f"needs types of one width, found {x.dtype} and {to}")
     return [TensorType(to, x.shape)]
@@ -67,6 +81,6 @@ define(
     inputs=(2, 2), attrs=_CAST,
 )  # fmt: skip
 define(
-    "bit_cast", _infer_bit_cast, lambda node, inputs: [inputs[0].view(_target(node))],
-    inputs=(1, 1), attrs={"to": REQUIRED},
+    "bit_cast", _infer_bit_cast, _bit_cast, inputs=(1, 1),
+    attrs={"to": REQUIRED, "format": "", "from_format": ""},
 )  # fmt: skip

@@ -84,6 +84,11 @@ def test_missing_operator_and_feed() -> None:
         evaluate(Graph("g", [tensor(1)], []), {})
 
 
+def test_bits_of_widened_types_are_not_cast() -> None:
+    with pytest.raises(UnsupportedError, match="int4"):
+        infer_node(Node("bit_cast", [tensor(2, dtype=np.int8)], [Value("y")], {"to": np.uint8, "from_format": "int4"}))
+
+
 def test_arrays_that_do_not_fit_are_told() -> None:
     x = Value("x")
     graph = Graph("g", [x], [], [Node("gather", [x, const(9)], [Value("y")], {}, "n")])
