@@ -15,14 +15,14 @@ from fastgraph.runtime.link import link
 CHAINS = 12
 """Independent sums: more than the latency of a multiply-add times the number of units."""
 
+WIDE = 8
+"""Vectors moved in each turn of the loop."""
+
 
 @cache
 def peak_macs(tier: Tier) -> float:
     """f32 multiply-adds per second on one core, the best of several tries."""
-    from fastgraph.kernels.build import build
-
-    code = build(_fma_loop(tier), "fma_loop", tier)
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(link({"fma_loop": code})["fma_loop"])
+    call = _native(_fma_loop(tier), "fma_loop", tier)
     rounds = 2_000_000
     record = np.array([rounds, 0, 0], np.int64)
     sums = np.zeros(CHAINS * tier.lanes, np.float32)
@@ -31,17 +31,27 @@ def peak_macs(tier: Tier) -> float:
 
 
 @cache
-def bandwidth(nbytes: int) -> float:
-    """Bytes per second, read and written together, of copying within a working set of `nbytes`."""
-    source = np.ones(max(nbytes // 8, 64), np.float32)
-    target = np.empty_like(source)
-    times = max(1, int(1e7 / source.nbytes))
+def bandwidth(nbytes: int, tier: Tier) -> float:
+    """Bytes per second: the better of reading, and of copying, within a working set of `nbytes`."""
+    vector = 4 * tier.lanes * WIDE
+    size = max(nbytes // vector, 2)
+    memory = np.ones((size + 1) * vector // 4, np.float32)
+    source = -(-memory.ctypes.data // 64) * 64
+    half = size // 2
+    rates = []
+    for copies, count, target in ((0, size, source), (1, half, source + half * vector)):
+        call = _native(_stream(tier, bool(copies)), "stream", tier)
+        times = max(1, int(1e7 / (count * vector)))
+        record = np.array([source, target, count, times], np.int64)
+        best = min(_seconds(lambda call=call, record=record: call(record.ctypes.data, 0, 1)) for _ in range(20))
+        rates.append((1 + copies) * count * vector * times / best)
+    return max(rates)
 
-    def copy() -> None:
-        for _ in range(times):
-            np.copyto(target, source)
 
-    return 2 * source.nbytes * times / min(_seconds(copy) for _ in range(20))
+def _native(kernel: Any, name: str, tier: Tier) -> Any:
+    from fastgraph.kernels.build import build
+
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(link({name: build(kernel, name, tier)})[name])
 
 
 def _seconds(call: Any) -> float:
@@ -79,3 +89,45 @@ def _fma_loop(tier: Tier) -> Any:
         loop(arg(args, 0), arg(args, 1))
 
     return kernel
+
+
+def _stream(tier: Tier, copies: bool) -> Any:
+    """A kernel that reads, or copies, `count` blocks of WIDE vectors, `times` times over."""
+    from fastgraph.kernels.isa.vector import I64, Vector, arg, emits
+
+    block = tier.lanes * WIDE
+
+    @emits
+    def read(b, source, target, count):  # type: ignore[no-untyped-def]
+        v = Vector(b, tier)
+        before, body, after = b.block, b.append_basic_block("body"), b.append_basic_block("after")
+        b.branch(body)
+        b.position_at_end(body)
+        i, sums = b.phi(I64), [b.phi(v.type) for _ in range(WIDE)]
+        place = v.at(v.pointer(source), b.mul(i, I64(block)))
+        new = [b.fadd(total, v.load(v.at(place, n * tier.lanes))) for n, total in enumerate(sums)]
+        more = b.add(i, I64(1))
+        for phi, start, next_ in zip([i, *sums], [I64(0), *[v.const(0)] * WIDE], [more, *new], strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(next_, body)
+        b.cbranch(b.icmp_signed("<", more, count), body, after)
+        b.position_at_end(after)
+        for n, total in enumerate(new):
+            v.store(total, v.at(v.pointer(target), n * tier.lanes))
+
+    @emits
+    def copy(b, source, target):  # type: ignore[no-untyped-def]
+        v = Vector(b, tier)
+        for n in range(WIDE):
+            v.store(v.load(v.at(v.pointer(source), n * tier.lanes)), v.at(v.pointer(target), n * tier.lanes))
+
+    def reads(args, thread, threads):  # type: ignore[no-untyped-def]
+        for _ in range(arg(args, 3)):
+            read(arg(args, 0), arg(args, 1), arg(args, 2))
+
+    def copy_all(args, thread, threads):  # type: ignore[no-untyped-def]
+        for _ in range(arg(args, 3)):
+            for i in range(arg(args, 2)):
+                copy(arg(args, 0) + i * block * 4, arg(args, 1) + i * block * 4)
+
+    return copy_all if copies else reads

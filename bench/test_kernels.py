@@ -109,4 +109,4 @@ def floor(plan: Executable, peak: float) -> float:
     counts = sum(macs(step) for step in plan.program.steps if isinstance(step, Step))
     values = [*plan.graph.inputs, *plan.graph.outputs]
     moved = sum(v.type.nbytes for v in values) + sum(array.nbytes for array in plan.program.constants)
-    return max(counts / peak, moved / bandwidth(moved))
+    return max(counts / peak, moved / bandwidth(moved, plan.tier))
