@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir import Graph, Node, Value
+from ..ir import Graph, Node, Value, read_by
+from ..ops.registry import EXTRAS_AT
 
 
 @dataclass(frozen=True)
@@ -145,11 +146,14 @@ class Views:
                 self.links[value] = Link(node.x, start * step, rows)
 
     def _link_in_place(self) -> None:
-        """An elementwise result overwrites an input that nobody reads any more."""
+        """An elementwise result, or that of a chain, overwrites an operand that nobody reads any more.
+
+        A kernel reads an operand of its chain at the very places that it is about to write.
+        """
         final: dict[Value, int] = {}
         for i, node in enumerate(self._graph.nodes):
-            for value in node.inputs:
-                if value is not None and value.data is None:
+            for value in read_by(node):
+                if value.data is None:
                     final[self.storage(value).root] = i
         for value in (*self._graph.outputs, *self._graph.inputs):
             if value.data is None:
@@ -157,14 +161,27 @@ class Views:
         for i, node in enumerate(self._graph.nodes):
             if not self._abilities[node].in_place or len(node.outputs) != 1 or not self._own(node.out):
                 continue
-            for value in node.inputs:
-                if value is None or value.data is not None or value.type != node.out.type or not self.dense(value):
+            for value in node.inputs[EXTRAS_AT.get(node.op, 0) :]:
+                if value is None or value not in self._makers or not self._replaceable(node, value):
                     continue
                 root = self.storage(value).root
-                if final[root] == i and value in self._makers:
+                if final[root] == i:
                     self.links[node.out] = Link(value, 0, False)
-                    final[root] = max(final[root], final.get(node.out, i))
+                    final[root] = max(i, final.get(node.out, i))
                     break
+
+    def _replaceable(self, node: Node, value: Value) -> bool:
+        """Whether the result has the form of this operand, and no other input lies in the same memory."""
+        if value.type != node.out.type or not self.dense(value):
+            return False
+        at = self.storage(value)
+        operands = node.inputs[EXTRAS_AT.get(node.op, 0) :]
+        for other in node.inputs:
+            if other is None or other.data is not None or self.storage(other).root is not at.root:
+                continue
+            if other not in operands or other.type != value.type or self.storage(other) != at:
+                return False
+        return all(v is not value for v in node.inputs[: EXTRAS_AT.get(node.op, 0)])
 
 
 def part_kind(whole: Value, axis: int) -> str | None:

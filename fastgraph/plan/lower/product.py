@@ -56,7 +56,7 @@ def _has_constants(node: Node) -> bool:
     )
 
 
-@lowers("dense", accepts=_has_constants, strided_in=True, strided_out=True)
+@lowers("dense", accepts=_has_constants, strided_in=True, strided_out=True, in_place=True)
 def dense(e: Emit, node: Node) -> None:
     weights, bias = parameters(node)
     dot(e, node, weights, bias)

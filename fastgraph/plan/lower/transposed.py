@@ -18,7 +18,7 @@ def _transposes(node: Node) -> bool:
     return plain and len(node.x.type.dims) <= 5 and node.out.type.size > 0 and node.x.type.size > 0
 
 
-@lowers("conv_transpose", accepts=_transposes, strided_in=True, strided_out=True)
+@lowers("conv_transpose", accepts=_transposes, strided_in=True, strided_out=True, in_place=True)
 def conv_transpose(e: Emit, node: Node) -> None:
     weights, bias = parameters(node)
     x, out, groups = node.x, node.out, node.attrs["groups"]

@@ -19,7 +19,7 @@ def _convolves(node: Node) -> bool:
     return plain and len(node.x.type.dims) <= 5 and node.out.type.size > 0 and node.x.type.size > 0
 
 
-@lowers("conv", accepts=_convolves, strided_in=True, strided_out=True)
+@lowers("conv", accepts=_convolves, strided_in=True, strided_out=True, in_place=True)
 def conv(e: Emit, node: Node) -> None:
     if is_depthwise(node):
         depthwise(e, node)
@@ -47,7 +47,7 @@ def _pools(node: Node) -> bool:
     return plain and (node.op != "lp_pool" or node.attrs.get("p", 2) in (1, 2))
 
 
-@lowers("max_pool", "average_pool", "lp_pool", accepts=_pools, strided_in=True, strided_out=True)
+@lowers("max_pool", "average_pool", "lp_pool", accepts=_pools, strided_in=True, strided_out=True, in_place=True)
 def pool(e: Emit, node: Node) -> None:
     op = POOLS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
     where = window(node, node.attrs["kernel_shape"])
