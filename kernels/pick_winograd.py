@@ -9,7 +9,7 @@ from typing import Any
 from .chain import Chain
 from .isa.tiers import Tier
 from .pick_conv import Geometry, cover
-from .pick_dot import L2, columns_first, max_rows, tile_cost
+from .pick_dot import L2, STANDARD, columns_first, max_rows, tile_cost
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ def _blocks(tier: Tier, g: Geometry, m: int, l2: int) -> tuple[int, int, int]:
 
     def cost(choice: tuple[int, int]) -> float:
         mr, nv = choice
-        return -(-tiles // mr) * tile_cost(tier, mr, nv, g.c) * -(-g.n // (nv * tier.lanes))
+        standard = STANDARD if mr == max_rows(tier, nv) else 1.0
+        return -(-tiles // mr) * tile_cost(tier, mr, nv, g.c) * -(-g.n // (nv * tier.lanes)) * standard
 
     choices = [(mr, nv) for nv in (1, 2, 3, 4) for mr in range(1, min(max_rows(tier, nv), tiles) + 1)]
     return band, *min(choices, key=cost)

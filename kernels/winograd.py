@@ -146,12 +146,18 @@ def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Seq
         v = Vector(b, tier)
         side = range(m + 2)
         buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(v.type, m * m * nv)), F32.as_pointer())
-        for n in range(nv):
-            start = b.add(sums, I64(n * tier.lanes * 4))
-            grid = [[v.load(v.pointer(b.add(start, b.mul(plane, I64(i * (m + 2) + j))))) for j in side] for i in side]
+
+        def transform(n: Any, _: list[Any]) -> list[Any]:
+            start = b.add(sums, b.mul(n, I64(tier.lanes * 4)))
+            rows = [b.add(start, b.mul(plane, I64(i * (m + 2)))) for i in side]
+            grid = [[v.load(v.pointer(b.add(row, b.mul(plane, I64(j))))) for j in side] for row in rows]
+            kept = v.at(buffer, b.mul(n, I64(tier.lanes)))
             for i, line in enumerate(_both_ways(v, WINOGRAD[m].output, grid)):
                 for j, value in enumerate(line):
-                    v.store(value, v.at(buffer, ((i * m + j) * nv + n) * tier.lanes))
+                    v.store(value, v.at(kept, (i * m + j) * nv * tier.lanes))
+            return []
+
+        repeat(b, I64(nv), [], transform)
         masks = [v.mask(b.sub(columns, I64(n * tier.lanes))) if ragged else None for n in range(nv)]
         target = v.pointer(y)
         shift = I64(m.bit_length() - 1)
