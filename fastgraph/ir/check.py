@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ..errors import GraphError
 from .graph import Graph, Value, captured, subgraphs
+from .types import TensorType
 
 
 def check(graph: Graph, stage: str = "", outer: frozenset[Value] = frozenset()) -> None:
     """GraphError when a value is read before it is made, made twice, or a constant disagrees with its type."""
     known: set[Value] = set(graph.inputs) | outer
-    made: set[Value] = set(graph.inputs)
+    made: set[Value] = set(known)
 
     def fail(where: object, what: str) -> None:
         raise GraphError(f"{graph.source or graph.name}: after {stage or 'import'}: {where}: {what}")
@@ -17,8 +18,8 @@ def check(graph: Graph, stage: str = "", outer: frozenset[Value] = frozenset()) 
     def readable(where: object, value: Value) -> None:
         if value.data is None and value not in known:
             fail(where, f"{value!r} is read before it is made")
-        if value.data is not None and value.type.shape != value.data.shape:
-            fail(where, f"{value!r} is a constant of shape {value.data.shape} but its type says {value.type}")
+        if value.data is not None and (value.type.dtype, value.type.shape) != (value.data.dtype, value.data.shape):
+            fail(where, f"{value!r} is a constant {TensorType.of(value.data)} but its type says {value.type}")
 
     for node in graph.nodes:
         for value in node.inputs:
