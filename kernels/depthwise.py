@@ -1,4 +1,4 @@
-"""f32 depthwise convolution, channels last, for one kernel size and stride."""
+"""f32 depthwise convolution, channels last, for one kernel size, stride and dilation."""
 
 from __future__ import annotations
 
@@ -23,16 +23,20 @@ def make_depthwise(
     sh: int,
     sw: int,
     tile: int,
+    dh: int = 1,
+    dw: int = 1,
     vectors: int = 1,
+    together: int = 1,
     chain: Chain = (),
     extras: Sequence[str] = (),
 ) -> Callable:
-    """y[n, i, j, c] = chain(sum, extras...), sum = bias[c] + x[n, i*sh + p - pad_top, j*sw + q - pad_left,
-    c] * weights[p, q, c] for all (p, q) inside of the image.
+    """y[n, i, j, c] = chain(sum, extras...) where the sum is that of bias[c] and all
+    x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c] * weights[p, q, c] inside of the image.
 
     The sum runs over p, then q, from the bias on, each product fused into it where the tier can.
     """
-    span = (tile - 1) * sw + kw
+    span = (tile - 1) * sw + (kw - 1) * dw + 1
+    users = [[(t, q) for q in range(kw) for t in range(tile) if t * sw + q * dw == j] for j in range(span)]
     lanes = tier.lanes
     finish = finisher(tier, tile, vectors, chain, extras, len(HEAD) + len(DEPTHWISE))
 
@@ -45,17 +49,20 @@ def make_depthwise(
         sums = [variable(b, value) for value in first * tile]
 
         def kernel_row(p: Any) -> None:
-            pixels = spread(b, v.at(v.pointer(place.x), b.mul(b.mul(w, ldx), p)), ldx, span)
-            taps = [v.at(weights, b.mul(c, b.add(b.mul(p, I64(kw)), I64(q)))) for q in range(kw)]
-            taps = [[constant(b, v.load(v.at(tap, i * lanes))) for i in range(vectors)] for tap in taps]
+            pixels = spread(b, v.at(v.pointer(place.x), b.mul(b.mul(w, ldx), b.mul(p, I64(dh)))), ldx, span)
+            taps: list[list[Any]] = []
             for j, pixel in enumerate(pixels):
+                if not users[j]:
+                    continue
+                if j == len(taps) * dw and len(taps) < kw:
+                    tap = v.at(weights, b.mul(c, b.add(b.mul(p, I64(kw)), I64(len(taps)))))
+                    taps.append([constant(b, v.load(v.at(tap, i * lanes))) for i in range(vectors)])
                 with existing(b, place.columns, j):
                     values = [v.load(v.at(pixel, i * lanes)) for i in range(vectors)]
-                    for t in range(tile):
-                        if 0 <= j - t * sw < kw:
-                            for i, value in enumerate(values):
-                                total = sums[t * vectors + i]
-                                b.store(v.fma(value, taps[j - t * sw][i], b.load(total)), total)
+                    for t, q in users[j]:
+                        for i, value in enumerate(values):
+                            total = sums[t * vectors + i]
+                            b.store(v.fma(value, taps[q][i], b.load(total)), total)
 
         if kh <= UNROLL_ROWS:
             for p in range(kh):
@@ -67,4 +74,4 @@ def make_depthwise(
         pixel = b.add(b.mul(place.row, ow), place.column)
         finish(b, place, [b.load(total) for total in sums], pixel, b.sub(c, place.channel))
 
-    return nest(emit_tile, vectors * lanes, (kh, kw), (sh, sw), tile)
+    return nest(emit_tile, vectors * lanes, (kh, kw), (sh, sw), tile, together, (dh, dw))

@@ -17,7 +17,11 @@ STANDARD = 0.97
 """What a cost is multiplied by for the first of the tiles: fewer kernels to compile."""
 OVERHEAD = 6
 """Cycles that a tile takes beyond its arithmetic."""
-WIDEST = 7
+POOL_BLOCK = 64
+"""Channels of a pixel that are pooled before the next pixels: memory is faster in longer runs."""
+BITS = 62
+"""Rows and columns of input that a tile can tell apart."""
+WIDEST = 31
 """The widest depthwise kernel that is unrolled; wider ones are done by the general kernel."""
 
 
@@ -26,7 +30,8 @@ class Window:
     """Windows over x [images, d, h, w, channels] at `out` positions; channels counts y's.
 
     All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads: those
-    before, ends: those after, of interest only to averages that include them."""
+    before, ends: those after, of interest only to averages that include them.
+    """
 
     images: int
     channels: int
@@ -39,26 +44,35 @@ class Window:
     ends: Triple = (0, 0, 0)
 
     @property
-    def plain(self) -> bool:
-        """Whether the kernels for one size can do it: two dimensions, no dilation."""
-        flat = self.size[0] == self.kernel[0] == self.out[0] == 1 and self.pads[0] == self.ends[0] == 0
-        return flat and all(d == 1 or k == 1 for d, k in zip(self.dilations, self.kernel, strict=True))
+    def flat(self) -> bool:
+        """Whether the depth is one throughout."""
+        return self.size[0] == self.kernel[0] == self.out[0] == 1 and self.pads[0] == self.ends[0] == 0
+
+    @property
+    def dilated(self) -> bool:
+        return any(d > 1 and k > 1 for d, k in zip(self.dilations, self.kernel, strict=True))
 
 
-def pick_depthwise(tier: Tier, kh: int, kw: int, sh: int, sw: int, ow: int, c: int) -> dict[str, Any] | None:
+def pick_depthwise(
+    tier: Tier, kh: int, kw: int, sh: int, sw: int, ow: int, c: int, dh: int = 1, dw: int = 1
+) -> dict[str, Any] | None:
     """The depthwise kernel's parameters without chain and extras; None where only "depthwise_any" will do."""
-    if kw > WIDEST or kh > 31 or sw > 7:
-        return None
     vectors = -(-c // tier.lanes)
     # Two vectors of channels halve the work of addressing, where no line of the cache is fetched in vain.
     wide = 2 if tier.registers == 32 and vectors % 2 == 0 and c > 2 * tier.lanes else 1
-    return {"kh": kh, "kw": kw, "sh": sh, "sw": sw, "tile": _tile(ow, kh * kw * wide / 2), "vectors": wide}
+    # Pixels a power of two apart fall into few sets of the cache: use all of their lines at once.
+    together = 128 // (wide * tier.lanes) if c % 128 == 0 else 1
+    tile = _tile(ow, kh * kw * wide / 2)
+    if (tile - 1) * sw + (kw - 1) * dw + 1 > BITS or kh > BITS or kw > WIDEST:
+        return None
+    shape = {"kh": kh, "kw": kw, "sh": sh, "sw": sw, "dh": dh, "dw": dw}
+    return {**shape, "tile": tile, "vectors": wide, "together": together}
 
 
 def pick_pool(tier: Tier, op: str, kh: int, kw: int, sh: int, sw: int, ow: int) -> dict[str, Any] | None:
     """The pool kernel's parameters without chain and extras; None where only "pool_any" will do."""
     room = (tier.registers - 2 - kw) // sw + 1
-    if kw > tier.registers - 2 or kh > 62:
+    if kw > tier.registers - 2 or kh > BITS:
         return None
     tiles = [t for t in (*TILES, 3, 2, 1) if t <= room]
     return {"op": op, "kh": kh, "kw": kw, "sh": sh, "sw": sw, "tile": _tile(ow, (kh + kw) / 2, tiles)}
@@ -67,11 +81,11 @@ def pick_pool(tier: Tier, op: str, kh: int, kw: int, sh: int, sw: int, ow: int) 
 def plan_depthwise(
     tier: Tier, window: Window, multiplier: int = 1, chain: Chain = (), extras: Sequence[str] = ()
 ) -> tuple[str, dict[str, Any]]:
-    """(kernel, its parameters) of a depthwise convolution: output channel o reads input channel o //
-    multiplier."""
+    """(kernel, its parameters) where output channel o reads input channel o // multiplier."""
     params = None
-    if window.plain and multiplier == 1:
-        params = pick_depthwise(tier, *_planar(window), window.out[2], window.channels)
+    if window.flat and multiplier == 1:
+        dilations = window.dilations[1:] if window.dilated else (1, 1)
+        params = pick_depthwise(tier, *_planar(window), window.out[2], window.channels, *dilations)
     name = "depthwise_any" if params is None else "depthwise"
     return name, {**(params or {"multiplier": multiplier}), "chain": chain, "extras": tuple(extras)}
 
@@ -85,19 +99,17 @@ def plan_pool(
     extras: Sequence[str] = (),
 ) -> tuple[str, dict[str, Any]]:
     """(kernel, its parameters) for a pool; op as in kernels.pool.OPS."""
-    params = pick_pool(tier, op, *_planar(window), window.out[2]) if window.plain else None
+    params = pick_pool(tier, op, *_planar(window), window.out[2]) if window.flat and not window.dilated else None
     name = "pool_any" if params is None else "pool"
     include_pad = include_pad and op == "average"
-    return name, {
-        **(params or {"op": op}),
-        "include_pad": include_pad,
-        "chain": chain,
-        "extras": tuple(extras),
-    }
+    epilogue = {"chain": chain, "extras": tuple(extras)}
+    return name, {**(params or {"op": op}), "include_pad": include_pad, **epilogue}
 
 
 def window_record(
+    tier: Tier,
     name: str,
+    params: dict[str, Any],
     window: Window,
     *,
     x: Any,
@@ -110,43 +122,36 @@ def window_record(
     threads: int = 1,
     l2: int = L2,
 ) -> list[Any]:
-    """The record of the planned kernel `name`; x, y, weights, bias and extras' first elements are addresses
+    """The record of a planned kernel; x, y, weights, bias and extras' first elements are addresses
     or whatever stands for them.
 
     ldx, ldy: f32 from pixel to pixel; an extra is (address, stride per image, stride per pixel) in f32.
     """
     g = window
     if name in ("depthwise", "pool"):
-        band = band_rows(g, threads, l2)
+        block = POOL_BLOCK if name == "pool" else params["together"] * params["vectors"] * tier.lanes
+        band = band_rows(g, block, threads, l2)
         record = [x, ldx, y, ldy, g.images, *g.size[1:], g.channels, *g.out[1:], *g.pads[1:], band]
-        own = g.ends[1:]
+        own: tuple[int, ...] = g.ends[1:]
     else:
-        record = [
-            x,
-            ldx,
-            y,
-            ldy,
-            g.images,
-            *g.size,
-            g.channels,
-            *g.out,
-            *g.kernel,
-            *g.strides,
-            *g.dilations,
-            *g.pads,
-        ]
+        record = [x, ldx, y, ldy, g.images, *g.size, g.channels, *g.out]
+        record += [*g.kernel, *g.strides, *g.dilations, *g.pads]
         own = g.ends
     record += [weights, bias] if name.startswith("depthwise") else own
     return record + [field for extra in extras for field in extra]
 
 
-def band_rows(g: Window, threads: int = 1, l2: int = L2) -> int:
-    """Rows of y to compute for a block of channels before the next: their input takes half of the cache."""
+def band_rows(g: Window, block: int, threads: int = 1, l2: int = L2) -> int:
+    """Rows of y to compute for `block` channels before the next: their input takes half of the cache.
+
+    Where blocks don't divide among the threads, there are enough bands for that.
+    """
     row = 4 * g.size[2] * g.channels
     fits = max(4, (l2 // 2 // row - g.kernel[1]) // g.strides[1] + 1)
     bands = max(1, -(-g.out[1] // fits))
-    if threads > 1 and g.images * g.channels < 64 * threads:
-        bands = max(bands, 2 * threads)
+    units = g.images * -(-g.channels // block)
+    if units % threads and units * bands < 8 * threads:
+        bands = -(-bands // threads) * threads
     return max(1, -(-g.out[1] // bands))
 
 

@@ -9,6 +9,7 @@ from .chain import Chain
 from .isa.loops import loop, variable
 from .isa.tiers import Tier
 from .isa.vector import I64, Vector
+from .pick_window import POOL_BLOCK
 from .rows_window import HEAD, POOL
 from .window import Place, existing, field, finisher, low_bits, nest, spread
 
@@ -90,7 +91,7 @@ def make_pool(
             results.append(finished(v, op, result, count))
         finish(b, place, results, b.add(b.mul(place.row, ow), place.column), b.sub(c, place.channel))
 
-    return nest(emit_tile, tier.lanes, (kh, kw), (sh, sw), tile)
+    return nest(emit_tile, tier.lanes, (kh, kw), (sh, sw), tile, POOL_BLOCK // tier.lanes)
 
 
 def _padded(b: Any, args: Any, names: Sequence[str], begin: Any, reach: int) -> Any:

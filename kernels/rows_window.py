@@ -11,30 +11,8 @@ three each, follow a kernel's own. y overlaps nothing else, except that an extra
 """
 
 ANY_HEAD = (
-    "x",
-    "ldx",
-    "y",
-    "ldy",
-    "n",
-    "d",
-    "h",
-    "w",
-    "c",
-    "od",
-    "oh",
-    "ow",
-    "kd",
-    "kh",
-    "kw",
-    "sd",
-    "sh",
-    "sw",
-    "dd",
-    "dh",
-    "dw",
-    "pad_front",
-    "pad_top",
-    "pad_left",
+    *("x", "ldx", "y", "ldy", "n", "d", "h", "w", "c", "od", "oh", "ow", "kd", "kh", "kw", "sd", "sh", "sw"),
+    *("dd", "dh", "dw", "pad_front", "pad_top", "pad_left"),
 )
 """As HEAD with a depth and with kernel, strides and dilations at run time; c counts channels of y."""
 
@@ -48,7 +26,7 @@ ROWS = (
         "depthwise",
         "depthwise",
         "make_depthwise",
-        ("kh", "kw", "sh", "sw", "tile", "vectors", "chain", "extras"),
+        ("kh", "kw", "sh", "sw", "tile", "dh", "dw", "vectors", "together", "chain", "extras"),
         (*HEAD, *DEPTHWISE),
     ),
     Row(

@@ -135,76 +135,37 @@ def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence
     return finish
 
 
-def low_bits(b: Any, count: Any, limit: Any) -> Any:
-    """An int64 whose lowest `count` bits are set, with count brought into [0, limit]; limit < 64."""
-    count = b.select(b.icmp_signed("<", count, limit), count, limit)
-    count = b.select(b.icmp_signed(">", count, I64(0)), count, I64(0))
-    return b.sub(b.shl(I64(1), count), I64(1))
-
-
 def nest(
     emit_tile: Callable[[Any, Place], None],
     width: int,
     kernel: tuple[int, int],
     strides: tuple[int, int],
     tile: int,
+    together: int = 1,
+    dilations: tuple[int, int] = (1, 1),
 ) -> Callable:
     """The kernel function that covers y with what `emit_tile(builder, place)` emits.
 
-    A tile is `tile` outputs of a row by `width` channels.
+    A tile is `tile` outputs of a row by `width` channels. After each come those for the next channels, up to
+    `together` of them, and only then the next pixels.
     """
-    kh, kw = kernel
-    sh, sw = strides
-    span = (tile - 1) * sw + kw
+    block = together * width
     fields = make_fields(len(HEAD))
-
-    @emits
-    def output_row(b: Any, args: Any, image: Any, row: Any, channel: Any) -> None:
-        x, ldx, y, ldy, _, h, w, _, oh, ow, pad_top, pad_left, _ = (
-            field(b, args, i) for i in range(len(HEAD))
-        )
-        up = b.sub(b.mul(row, I64(sh)), pad_top)
-        rows = b.sub(low_bits(b, b.sub(h, up), I64(kh)), low_bits(b, b.neg(up), I64(kh)))
-        line = b.sub(b.mul(b.add(b.mul(image, h), up), w), pad_left)
-        source = b.add(x, b.shl(b.add(b.mul(line, ldx), channel), I64(2)))
-        line = b.mul(b.add(b.mul(image, oh), row), ow)
-        target = b.add(y, b.shl(b.add(b.mul(line, ldy), channel), I64(2)))
-        with loop(b, 0, ow, tile) as column:
-            left = b.sub(b.mul(column, I64(sw)), pad_left)
-            place = Place(
-                args,
-                b.add(source, b.mul(b.mul(column, I64(sw * 4)), ldx)),
-                b.add(target, b.mul(b.shl(column, I64(2)), ldy)),
-                image,
-                channel,
-                row,
-                column,
-                rows,
-            )
-            room, outputs = b.sub(w, left), b.sub(ow, column)
-            inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed(">=", room, I64(span)))
-            with b.if_else(b.and_(inside, b.icmp_signed(">=", outputs, I64(tile)))) as (inner, edge):
-                with inner:
-                    emit_tile(b, place)
-                with edge:
-                    outputs = b.select(b.icmp_signed("<", outputs, I64(tile)), outputs, I64(tile))
-                    used = low_bits(b, b.add(b.mul(outputs, I64(sw)), I64(kw - sw)), I64(span))
-                    missing = b.or_(low_bits(b, b.neg(left), I64(span)), b.not_(low_bits(b, room, I64(span))))
-                    emit_tile(b, replace(place, columns=b.and_(used, b.not_(missing)), outputs=outputs))
+    output_row = _row_of_tiles(emit_tile, width, kernel, strides, dilations, tile, block)
 
     def run(args: int, thread: int, threads: int) -> None:
         _, _, _, _, n, _, _, c, oh, _, _, _, band = fields(args)
-        blocks = divide(c + (width - 1), width)
+        blocks = divide(c + (block - 1), block)
         bands = divide(oh + band - 1, band)
         units = n * bands * blocks
         start = divide(units * thread, threads)
-        channel = remainder(start, blocks) * width
+        channel = remainder(start, blocks) * block
         top = remainder(divide(start, blocks), bands) * band
         image = divide(start, blocks * bands)
         for _ in range(start, divide(units * (thread + 1), threads)):
             for row in range(top, smaller(top + band, oh)):
                 output_row(args, image, row, channel)
-            channel += width
+            channel += block
             if channel >= c:
                 channel = 0
                 top += band
@@ -213,3 +174,66 @@ def nest(
                     image += 1
 
     return run
+
+
+def _row_of_tiles(
+    emit_tile: Callable[[Any, Place], None],
+    width: int,
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilations: tuple[int, int],
+    tile: int,
+    block: int,
+) -> Any:
+    """An intrinsic (args, image, row, channel): one row of outputs, `block` channels from `channel` on."""
+    (kh, kw), (sh, sw), (dh, dw) = kernel, strides, dilations
+    reach = (kw - 1) * dw + 1
+    span = (tile - 1) * sw + reach
+
+    @emits
+    def output_row(b: Any, args: Any, image: Any, row: Any, channel: Any) -> None:
+        record = [field(b, args, i) for i in range(len(HEAD))]
+        x, ldx, y, ldy, _, h, w, c, oh, ow, pad_top, pad_left, _ = record
+        up = b.sub(b.mul(row, I64(sh)), pad_top)
+        below, above = (b.sdiv(b.add(b.sub(end, up), I64(dh - 1)), I64(dh)) for end in (h, I64(0)))
+        rows = b.sub(low_bits(b, below, I64(kh)), low_bits(b, above, I64(kh)))
+        line = b.sub(b.mul(b.add(b.mul(image, h), up), w), pad_left)
+        source = b.add(x, b.shl(b.mul(line, ldx), I64(2)))
+        line = b.mul(b.add(b.mul(image, oh), row), ow)
+        target = b.add(y, b.shl(b.mul(line, ldy), I64(2)))
+        end = _lesser(b, b.add(channel, I64(block)), c)
+
+        def tiles(place: Place) -> None:
+            # A loop that runs once would cost a narrow tile a tenth of its speed.
+            with nullcontext(channel) if block == width else loop(b, channel, end, width) as k:
+                skip = b.shl(k, I64(2))
+                emit_tile(b, replace(place, x=b.add(place.x, skip), y=b.add(place.y, skip), channel=k))
+
+        with loop(b, 0, ow, tile) as column:
+            xt = b.add(source, b.mul(b.mul(column, I64(sw * 4)), ldx))
+            yt = b.add(target, b.mul(b.shl(column, I64(2)), ldy))
+            place = Place(args, xt, yt, image, channel, row, column, rows)
+            left = b.sub(b.mul(column, I64(sw)), pad_left)
+            room, outputs = b.sub(w, left), b.sub(ow, column)
+            inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed(">=", room, I64(span)))
+            with b.if_else(b.and_(inside, b.icmp_signed(">=", outputs, I64(tile)))) as (inner, edge):
+                with inner:
+                    tiles(place)
+                with edge:
+                    outputs = _lesser(b, outputs, I64(tile))
+                    used = low_bits(b, b.add(b.mul(outputs, I64(sw)), I64(reach - sw)), I64(span))
+                    missing = b.or_(low_bits(b, b.neg(left), I64(span)), b.not_(low_bits(b, room, I64(span))))
+                    tiles(replace(place, columns=b.and_(used, b.not_(missing)), outputs=outputs))
+
+    return output_row
+
+
+def low_bits(b: Any, count: Any, limit: Any) -> Any:
+    """An int64 whose lowest `count` bits are set, with count brought into [0, limit]; limit < 64."""
+    count = _lesser(b, count, limit)
+    count = b.select(b.icmp_signed(">", count, I64(0)), count, I64(0))
+    return b.sub(b.shl(I64(1), count), I64(1))
+
+
+def _lesser(b: Any, i: Any, j: Any) -> Any:
+    return b.select(b.icmp_signed("<", i, j), i, j)

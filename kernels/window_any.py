@@ -21,9 +21,7 @@ TILE = 6
 """Neighbouring outputs computed together where no window touches the border."""
 
 
-def make_depthwise_any(
-    tier: Tier, multiplier: int = 1, chain: Chain = (), extras: Sequence[str] = ()
-) -> Callable:
+def make_depthwise_any(tier: Tier, multiplier: int = 1, chain: Chain = (), extras: Sequence[str] = ()) -> Callable:
     """As make_depthwise, for any window. Output channel o reads input channel o // multiplier."""
     slot = len(ANY_HEAD)
 
@@ -32,21 +30,8 @@ def make_depthwise_any(
 
         @emits
         def outputs_of_row(
-            b: Any,
-            args: Any,
-            x: Any,
-            y: Any,
-            image: Any,
-            pixel: Any,
-            channel: Any,
-            channels: Any,
-            z0: Any,
-            z1: Any,
-            p0: Any,
-            p1: Any,
-            q0: Any,
-            q1: Any,
-            count: Any,
+            b: Any, args: Any, x: Any, y: Any, image: Any, pixel: Any, channel: Any, channels: Any,
+            z0: Any, z1: Any, p0: Any, p1: Any, q0: Any, q1: Any, count: Any,
         ) -> None:
             v = Vector(b, tier)
             c, kh, kw = (field(b, args, ANY_HEAD.index(name)) for name in ("c", "kh", "kw"))
@@ -78,21 +63,8 @@ def make_pool_any(
 
         @emits
         def outputs_of_row(
-            b: Any,
-            args: Any,
-            x: Any,
-            y: Any,
-            image: Any,
-            pixel: Any,
-            channel: Any,
-            channels: Any,
-            z0: Any,
-            z1: Any,
-            p0: Any,
-            p1: Any,
-            q0: Any,
-            q1: Any,
-            count: Any,
+            b: Any, args: Any, x: Any, y: Any, image: Any, pixel: Any, channel: Any, channels: Any,
+            z0: Any, z1: Any, p0: Any, p1: Any, q0: Any, q1: Any, count: Any,
         ) -> None:
             v = Vector(b, tier)
             totals = [variable(b, start(v, op)) for _ in range(tile)]
@@ -135,8 +107,7 @@ def _repeated(v: Vector, multiplier: int, place: Any) -> Any:
 
 
 def _nest_any(tier: Tier, inner: Any, edge: Any, multiplier: int, include_pad: bool = False) -> Callable:
-    """The kernel function: `inner` computes TILE outputs whose windows are inside of every row, `edge`
-    one."""
+    """The kernel function: `inner` computes TILE outputs none of whose windows leave a row, `edge` one."""
     lanes, head = tier.lanes, make_fields(len(ANY_HEAD))
     # A block of channels is part of what one input channel makes, or all that several make.
     together = max(1, lanes // multiplier)
@@ -144,32 +115,7 @@ def _nest_any(tier: Tier, inner: Any, edge: Any, multiplier: int, include_pad: b
     width = together * multiplier
 
     def run(args: int, thread: int, threads: int) -> None:
-        (
-            x,
-            ldx,
-            y,
-            ldy,
-            n,
-            d,
-            h,
-            w,
-            c,
-            od,
-            oh,
-            ow,
-            kd,
-            kh,
-            kw,
-            sd,
-            sh,
-            sw,
-            dd,
-            dh,
-            dw,
-            pad_z,
-            pad_y,
-            pad_x,
-        ) = head(args)
+        x, ldx, y, ldy, n, d, h, w, c, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pad_z, pad_y, pad_x = head(args)
         end_z, end_y, end_x = d, h, w
         if include_pad:
             end_z, end_y, end_x = d + arg(args, 24), h + arg(args, 25), w + arg(args, 26)
@@ -198,42 +144,14 @@ def _nest_any(tier: Tier, inner: Any, edge: Any, multiplier: int, include_pad: b
                 left = begin - pad_x
                 xt, yt = source + left * ldx * 4, target + column * ldy * 4
                 if pad_x <= begin < inner_end and column + TILE <= ow:
-                    inner(
-                        args,
-                        xt,
-                        yt,
-                        image,
-                        pixel + column,
-                        channel,
-                        channels,
-                        z0,
-                        z1,
-                        p0,
-                        p1,
-                        0,
-                        kw,
-                        high * kw,
-                    )
+                    inner(args, xt, yt, image, pixel + column, channel, channels,
+                          z0, z1, p0, p1, 0, kw, high * kw)
                     column += TILE
                 else:
                     q0, q1 = steps_to(0, left, dw, kw), steps_to(w, left, dw, kw)
                     wide = steps_to(end_x, left, dw, kw) if include_pad else q1 - q0
-                    edge(
-                        args,
-                        xt,
-                        yt,
-                        image,
-                        pixel + column,
-                        channel,
-                        channels,
-                        z0,
-                        z1,
-                        p0,
-                        p1,
-                        q0,
-                        q1,
-                        high * wide,
-                    )
+                    edge(args, xt, yt, image, pixel + column, channel, channels,
+                         z0, z1, p0, p1, q0, q1, high * wide)
                     column += 1
 
     return run

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 @dataclass(frozen=True)
 class Case:
-    """`gap`: f32 between the pixels of x and y; `seed` of the data."""
+    """`gap`: f32 between the pixels of x and y; `seed` of the data; `general`: for the kernels that do any
+    window."""
 
     window: Window
-    gap: int
-    seed: int
+    gap: int = 0
+    seed: int = 0
+    general: bool = False
 
 
 @st.composite
@@ -26,16 +28,16 @@ def cases(
     lanes: int,
     kernel: Triple | None = None,
     strides: Triple | None = None,
+    dilation: int = 1,
     multiplier: int = 1,
     ceil: bool = False,
 ) -> Case:
-    """Windows over small images, with any padding short of the window, and channels up to two vectors and
-    one.
+    """Windows over small images: any padding short of the window, channels up to two vectors and one.
 
-    With `ceil` the last windows may reach beyond the padding.
-    """
-    plain = kernel is not None
-    dilations = (1, 1, 1) if plain else tuple(draw(st.integers(1, 3)) for _ in range(3))
+    Flat ones of the given kernel, strides and dilation, or of any three. With `ceil` the last windows may
+    reach beyond the padding. """
+    flat = kernel is not None
+    dilations = (1, dilation, dilation) if flat else tuple(draw(st.integers(1, 3)) for _ in range(3))
     kernel = kernel or (draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(1, 5)))
     strides = strides or (draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.integers(1, 3)))
     size, out, pads, ends = [], [], [], []
@@ -43,7 +45,7 @@ def cases(
         reach = (k - 1) * d + 1
         before, after = draw(st.integers(0, k - 1)), draw(st.integers(0, k - 1))
         least = max(1, reach - before - after)
-        most = 1 if plain and axis == 0 else 30 if plain and axis == 2 else 9
+        most = 1 if flat and axis == 0 else 30 if flat and axis == 2 else 9
         n = draw(st.integers(least, max(least, most)))
         room = n + before + after - reach
         count = room // s + 1
@@ -54,18 +56,9 @@ def cases(
         pads.append(before)
         ends.append(after)
     channels = draw(st.integers(1, 2 * lanes + 1) | st.just(4 * lanes - 3)) * multiplier
-    window = Window(
-        draw(st.integers(1, 2)),
-        channels,
-        tuple(size),
-        kernel,
-        tuple(out),
-        strides,
-        dilations,
-        tuple(pads),
-        tuple(ends),
-    )
-    return Case(window, draw(st.sampled_from([0, 3])), draw(st.integers(0, 99)))
+    shape = (tuple(size), kernel, tuple(out), strides, dilations, tuple(pads), tuple(ends))
+    window = Window(draw(st.integers(1, 2)), channels, *shape)
+    return Case(window, draw(st.sampled_from([0, 3])), draw(st.integers(0, 99)), not flat)
 
 
 def draws(case: Case, channels: int) -> tuple[np.random.Generator, Any]:
@@ -89,9 +82,7 @@ def padded_taps(case: Case, x: Any) -> Iterator[tuple[Triple, Any, Any]]:
     g = case.window
     for index in np.ndindex(*g.kernel):
         places, inside = [], np.ones((1, *g.out, 1), bool)
-        for axis, (n, o, s, d, pad) in enumerate(
-            zip(g.size, g.out, g.strides, g.dilations, g.pads, strict=True)
-        ):
+        for axis, (n, o, s, d, pad) in enumerate(zip(g.size, g.out, g.strides, g.dilations, g.pads, strict=True)):
             at = np.arange(o) * s + index[axis] * d - pad
             shape = [1] * 5
             shape[axis + 1] = o
