@@ -158,7 +158,7 @@ def forced(
 
 
 @each_tier
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_any_geometry(tier: Any, data: Any) -> None:
     tile, tail, kinds = data.draw(
@@ -235,7 +235,7 @@ def test_same_bits_for_any_threads(tier: Any) -> None:
     assert len(results) == 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     tier=st.sampled_from(tiers.TIERS),
     g=st.integers(1, 40).flatmap(lambda h: geometries(h, 60 - h)),

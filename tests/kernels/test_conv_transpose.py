@@ -77,7 +77,7 @@ def geometries(draw: Any) -> Transposed:
 
 
 @each_tier
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     g=geometries(), kinds=st.sampled_from(sorted(CHAINS)), threads=st.integers(1, 3), slack=st.integers(0, 2)
 )

@@ -56,7 +56,7 @@ def check(
 
 @st.composite
 def geometries(draw: Any) -> Geometry:
-    c, n, images = draw(st.integers(1, 20)), draw(st.sampled_from([3, 18])), draw(st.integers(1, 2))
+    c, n, images = draw(st.integers(1, 20)), draw(st.just(18)), draw(st.integers(1, 2))
     pads = draw(st.integers(0, 2)), draw(st.integers(0, 2))
     h, w = (draw(st.integers(max(1, 3 - 2 * pad), 11)) for pad in pads)
     out = (1, *(size + pad + draw(st.integers(0, pad)) - 2 for size, pad in ((h, pads[0]), (w, pads[1]))))
@@ -69,7 +69,7 @@ def geometries(draw: Any) -> Geometry:
 
 @each_tier
 @pytest.mark.parametrize("m", [2, 4])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(g=geometries(), threads=st.integers(1, 2), slack=st.integers(0, 2), l2=st.sampled_from([1, 1 << 20]),
        kinds=st.sampled_from(sorted(CHAINS)))
 def test_any_map(tier: Any, m: int, g: Geometry, threads: int, slack: int, l2: int, kinds: tuple[str, ...]) -> None:
