@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
+from ..ops.resize import resized
 from ..ops.window import resolve_pads, window_attrs
 from .fuse import ELEMENTWISE
 from .rewrite import Sweep, constant, sweep
@@ -42,6 +43,8 @@ def identity(state: Sweep, node: Node) -> bool:
         case "pad":
             pads = node.const(1)
             gone = same and pads is not None and not np.any(pads)
+        case "resize":
+            gone = same and _keeps_places(node)
         case "dropout":
             training = node.const(2)
             gone = not node.has(2) or (training is not None and not np.any(training))
@@ -50,6 +53,14 @@ def identity(state: Sweep, node: Node) -> bool:
     if gone:
         state.replace(out, x)
     return gone
+
+
+def _keeps_places(node: Node) -> bool:
+    """Whether every sample of a resize is at its own place."""
+    if (node.has(2) and node.const(2) is None) or (node.has(3) and node.const(3) is None):
+        return False
+    crops = node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return not crops and all(scale == 1 for scale in resized(node, node.x.type.dims, node.const(2), node.const(3))[1])
 
 
 def _forward(node: Node) -> bool:
@@ -107,8 +118,12 @@ def transpose(state: Sweep, node: Node) -> bool:
     """Compose transposes; one that moves no data is a reshape, or nothing."""
     if node.op != "transpose" or not node.x.type.concrete:
         return False
-    state.replace(node.out, turn(state, node, node.x, permutation(node)))
-    return True
+    perm = permutation(node)
+    if state.made_by(node.x, "transpose") or node.x.data is not None or only_moves_ones(node.x.type.dims, perm):
+        state.replace(node.out, turn(state, node, node.x, perm))
+        return True
+    node.attrs = {"perm": perm}
+    return False
 
 
 def turn(state: Sweep, like: Node, x: Value, perm: tuple[int, ...]) -> Value:
@@ -131,6 +146,10 @@ def turn(state: Sweep, like: Node, x: Value, perm: tuple[int, ...]) -> Value:
 def reshape(state: Sweep, node: Node) -> bool:
     """Every reshape has a constant shape and no reshape before it; one that changes nothing is dropped."""
     if node.op not in RESHAPES or not node.x.type.concrete or not node.out.type.concrete:
+        return False
+    x, dims = node.x, node.out.type.dims
+    simple = node.op == "reshape" and node.attrs.get("allowzero") and np.array_equal(node.const(1), dims)
+    if simple and x.data is None and x.type.shape != dims and not state.made_by(x, "reshape"):
         return False
     state.replace(node.out, shaped(state, node, node.x, node.out.type.dims))
     return True

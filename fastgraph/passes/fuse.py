@@ -149,13 +149,20 @@ def as_chain(state: Sweep, node: Node) -> bool:
     inputs: list[Value | None] = []
     chain = _append((), inputs, step)
     joined = Node("fused", inputs, node.outputs, {"chain": chain}, node.name)
-    for value in filter(None, inputs):
-        before = state.sole_maker(value)
-        if before is not None and before.op == "fused" and before.out.type.shape == node.out.type.shape:
-            state.drop(before)
-            joined = _take_chain(joined, value, before)
+    while (before := _chain_before(state, joined, node)) is not None:
+        state.drop(before)
+        joined = _take_chain(joined, before.out, before)
     state.write(_into_maker(state, joined, node) or joined)
     return True
+
+
+def _chain_before(state: Sweep, node: Node, at_hand: Node) -> Node | None:
+    """A chain that makes an input of the fused node, of the same shape and read by nobody else."""
+    for value in node.inputs:
+        before = None if value is None else state.sole_maker(value, own=int(value in at_hand.inputs))
+        if before is not None and before.op == "fused" and before.out.type.shape == node.out.type.shape:
+            return before
+    return None
 
 
 def _is_f32(node: Node) -> bool:

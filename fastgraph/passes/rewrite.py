@@ -58,6 +58,11 @@ class Sweep:
         self._instead[old] = new
         self.reads[new] += self.reads[old]
 
+    def made_by(self, value: Value, op: str) -> bool:
+        """Whether a node of this operator makes the value."""
+        node = self.maker.get(value)
+        return node is not None and node.op == op
+
     def sole_maker(self, value: Value | None, own: int = 1) -> Node | None:
         """The node that made `value` if nobody but the node at hand reads it, else None.
 
