@@ -92,7 +92,9 @@ def _sink_joint(state: Sweep, node: Node) -> bool:
     turned = [_without(state, node, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
     large = [v for v in node.inputs if v is not None and v.data is None and v.type.size * 2 > node.out.type.size]
     bare = [v for v in large if source(state, v) is None]
-    if any(t is None for t in turned) or (node.op != "concat" and len(bare) * 2 > max(len(large), 1)):
+    if any(t is None for t in turned) or len(bare) * 2 > max(len(large), 1):
+        return False
+    if len(bare) * 2 == len(large) and not any(f is not None and f[0] in state.maker for f in found):
         return False
     attrs = dict(node.attrs)
     if node.op == "concat":

@@ -71,12 +71,12 @@ def squeeze_excite(net: Net) -> None:
 
 @block
 def channel_shuffle(net: Net) -> None:
-    x = image(net)
-    left, right = net("Split", x, net.const(np.array([8, 8], I64)), outputs=2, axis=1)
-    joined = net("Concat", left, net("Relu", conv(net, right, 8, 8)), axis=1)
-    split = net("Reshape", joined, net.const(np.array([1, 2, 8, 8, 8], I64)))
+    x = conv(net, image(net, 16, 6), 16, 32, 1)
+    left, right = net("Split", x, net.const(np.array([16, 16], I64)), outputs=2, axis=1)
+    joined = net("Concat", left, net("Relu", conv(net, right, 16, 16)), axis=1)
+    split = net("Reshape", joined, net.const(np.array([1, 2, 16, 6, 6], I64)))
     turned = net("Transpose", split, perm=[0, 2, 1, 3, 4])
-    net.output(conv(net, net("Reshape", turned, net.const(np.array([1, -1, 8, 8], I64))), 16, 16, 1))
+    net.output(conv(net, net("Reshape", turned, net.const(np.array([1, -1, 6, 6], I64))), 32, 16, 1))
 
 
 @block
