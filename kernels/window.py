@@ -158,6 +158,8 @@ def nest(
         blocks = divide(c + (block - 1), block)
         bands = divide(oh + band - 1, band)
         units = n * bands * blocks
+        if units == 0:
+            return
         start = divide(units * thread, threads)
         channel = remainder(start, blocks) * block
         top = remainder(divide(start, blocks), bands) * band

@@ -115,6 +115,16 @@ def test_padding_multiplies_nothing(tier: Any) -> None:
     assert y[0, 0, 0, :, 0].tolist() == [2, 3, 3, 3, 3, 3, 3, 3, 2]
 
 
+@pytest.mark.parametrize("general", [False, True])
+def test_empty_tensors(general: bool) -> None:
+    tier = tiers.choose()
+    for images, height in ((0, 4), (2, 0)):
+        g = Window(images, 5, (1, height, 9), (1, 3, 3), (1, height, 9), pads=(0, 1, 1))
+        x = np.zeros((images, 1, height, 9, 5), np.float32)
+        y = compute(tier, Case(g, 0, 0, general), x, np.ones((1, 3, 3, 5), np.float32), np.ones(5, np.float32))
+        assert y.size == 0
+
+
 def test_tiles_divide_common_maps() -> None:
     tier = tiers.BY_NAME["avx512"]
     for ow, tile in ((112, 7), (7, 7), (8, 8), (80, 8), (10, 5), (1, 7)):
