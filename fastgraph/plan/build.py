@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..ir import Graph, Value, read_by
 from ..kernels.isa.tiers import Tier
 from .arena import Buffer, plan
-from .lower import Emit, abilities_of, lowering_of
+from .lower import Emit, abilities_of, blocks, emit_block, lowering_of
 from .program import HostStep, Program, Ref, Scratch, Step
 from .storage import Views
 from .verify import verify
@@ -22,10 +22,15 @@ def build(graph: Graph, tier: Tier, threads: int) -> Program:
     program = Program()
     views = Views(graph, abilities_of)
     emit = Emit(program, views, tier, threads)
+    banded = list(blocks(graph, views))
+    within = {node: block for block in banded for node in block.nodes()}
     for node in graph.nodes:
         emit.node = node
         lowering = lowering_of(node)
-        if lowering is None:
+        if node in within:
+            if node is within[node].nodes()[-1]:
+                emit_block(emit, within[node])
+        elif lowering is None:
             emit.host()
         else:
             lowering.emit(emit, node)

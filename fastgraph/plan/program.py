@@ -36,11 +36,12 @@ Arg = int | Ref
 
 @dataclass(eq=False)
 class Step:
-    """A call of a kernel with its argument record, made for `node`."""
+    """A call of a kernel with its argument record, which does `share` of the work of `node`."""
 
     kernel: Kernel
     args: tuple[Arg, ...]
     node: Node
+    share: float = 1.0
 
 
 @dataclass(eq=False)

@@ -85,6 +85,10 @@ class Views:
         """Whether the value's bytes are one run."""
         return self.storage(value).stride == last(value) or value.type.size == last(value)
 
+    def alone(self, value: Value) -> bool:
+        """Whether the value has a buffer that no other value lies in."""
+        return value not in self.links and all(link.parent is not value for link in self.links.values())
+
     # -- who may lie in whom
 
     def _own(self, value: Value) -> bool:

@@ -41,8 +41,7 @@ def macs(step: Step) -> int:
     if node.op in ("conv", "dense") and step.kernel.name not in ("copy", "transpose"):
         weights = node.inputs[1]
         assert weights is not None
-        per_row = weights.type.size
-        return row_count(node.out) * per_row
+        return round(row_count(node.out) * weights.type.size * step.share)
     if node.op == "conv_transpose":
         weights = node.inputs[1]
         assert weights is not None

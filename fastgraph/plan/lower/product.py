@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -56,27 +57,55 @@ def _has_constants(node: Node) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class Rows:
+    """`count` rows of a node's result from row `start` on: where they are read and written, and how far apart.
+
+    A convolution's rows are pixels; x is where the first one is read.
+    """
+
+    x: Ref
+    ldx: int
+    y: Ref
+    ldy: int
+    start: int
+    count: int
+
+
+def all_rows(e: Emit, node: Node) -> Rows:
+    """The whole result, in its place."""
+    return Rows(e.address(node.x), e.stride(node.x), e.address(node.out), e.stride(node.out), 0, row_count(node.out))
+
+
 @lowers("dense", accepts=_has_constants, strided_in=True, strided_out=True, in_place=True)
 def dense(e: Emit, node: Node) -> None:
+    dot(e, node, all_rows(e, node))
+
+
+def dot(e: Emit, node: Node, rows: Rows) -> None:
+    """Rows of a dense layer or of a convolution that is one: x times weights, with bias and chain."""
     weights, bias = parameters(node)
-    dot(e, node, weights, bias)
-
-
-def dot(e: Emit, node: Node, weights: np.ndarray, bias: np.ndarray | None) -> None:
-    """out [..., N] = x [..., K] times weights [N, K], with bias and chain."""
-    x, out, chain, kinds = node.x, node.out, node.attrs.get("chain", ()), extra_kinds(node)
-    rows, k, n = row_count(out), last(x), last(out)
-    images = out.type.dims[0] if "image" in kinds else 1
-    m, lda, ldc = rows // images, e.stride(x), e.stride(out)
-    places = extra_places(e, node)
-    for piece in pick_dot(e.tier, m, n, k, images, e.threads, chain, kinds, lda):
+    weights = weights.reshape(weights.shape[0], -1)
+    chain, kinds = node.attrs.get("chain", ()), extra_kinds(node)
+    n, k = weights.shape
+    images = node.out.type.dims[0] if "image" in kinds else 1
+    m = rows.count // images
+    places = [
+        (Ref(at.base, at.offset + 4 * per_row * rows.start), per_image, per_row)
+        for at, per_image, per_row in extra_places(e, node)
+    ]
+    for piece in pick_dot(e.tier, m, n, k, images, e.threads, chain, kinds, rows.ldx):
         part = slice(piece.start, piece.start + piece.columns)
-        packed = pack_weights(weights[part], None if bias is None else bias[part], piece.nv, e.tier.lanes)
+
+        def packed(part: slice = part, nv: int = piece.nv) -> np.ndarray:
+            return pack_weights(weights[part], None if bias is None else bias[part], nv, e.tier.lanes)
+
         record = dot_record(
-            piece, a=e.address(x), lda=lda, b=e.constant(packed), c=e.address(out), ldc=ldc, m=m, k=k,
-            batch=images, a_stride=m * lda, b_stride=0, c_stride=m * ldc, extras=places,
+            piece, a=rows.x, lda=rows.ldx, b=e.packed((node, piece.start, piece.columns, piece.nv), packed),
+            c=rows.y, ldc=rows.ldy, m=m, k=k, batch=images, a_stride=m * rows.ldx, b_stride=0,
+            c_stride=m * rows.ldy, extras=places,
         )  # fmt: skip
-        e.call("dot", piece.params, record)
+        e.call("dot", piece.params, record, rows.count / row_count(node.out))
 
 
 def is_depthwise(node: Node) -> bool:
@@ -96,7 +125,7 @@ def conv(e: Emit, node: Node) -> None:
     """A convolution that is not depthwise."""
     weights, bias = parameters(node)
     if is_dense(node):
-        dot(e, node, weights.reshape(weights.shape[0], -1), bias)
+        dot(e, node, all_rows(e, node))
         return
     groups = node.attrs["groups"]
     factor = merge_factor(e.tier, groups, weights.shape[0] // groups) if groups > 1 else 1

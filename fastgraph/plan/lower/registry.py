@@ -113,6 +113,10 @@ class Emit:
             self._constants[key] = ref
         return ref
 
+    def packed(self, key: Any, make: Callable[[], np.ndarray]) -> Ref:
+        """The address of a constant that is made once for its key."""
+        return self._constants[key] if key in self._constants else self.constant(make(), key)
+
     def scratch(self, nbytes: int) -> Ref:
         """Memory for the steps of this node."""
         assert self.node is not None
@@ -125,11 +129,11 @@ class Emit:
         assert not missing, f"{name}: record or parameters differ from the kernel's row in {sorted(missing)}"
         self.call(name, params, [*(args[slot] for slot in table.args), *more])
 
-    def call(self, name: str, params: Mapping[str, Any], record: Sequence[Arg]) -> None:
-        """Call a kernel with its whole record in order."""
+    def call(self, name: str, params: Mapping[str, Any], record: Sequence[Arg], share: float = 1.0) -> None:
+        """Call a kernel with its whole record in order; `share`: the part of the node's work that this is."""
         assert self.node is not None
         slots = tuple(slot if isinstance(slot, Ref) else int(slot) for slot in record)
-        self.program.steps.append(Step(Kernel(name, tuple(params.items())), slots, self.node))
+        self.program.steps.append(Step(Kernel(name, tuple(params.items())), slots, self.node, share))
 
     def host(self) -> None:
         """Let NumPy compute this node."""

@@ -6,9 +6,10 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.pick_window import Window, plan_depthwise, plan_pool, window_record
+from ..program import Ref
+from .product import Rows, all_rows, extra_kinds, extra_places, is_depthwise, parameters, three
 from .product import conv as dense_conv
-from .product import extra_kinds, extra_places, is_depthwise, parameters, three
-from .registry import Emit, is_f32, last, lowers
+from .registry import Emit, is_f32, last, lowers, row_count
 
 POOLS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp"}
 
@@ -22,24 +23,27 @@ def _convolves(node: Node) -> bool:
 @lowers("conv", accepts=_convolves, strided_in=True, strided_out=True, in_place=True)
 def conv(e: Emit, node: Node) -> None:
     if is_depthwise(node):
-        depthwise(e, node)
+        depthwise(e, node, all_rows(e, node), window(node))
     else:
         dense_conv(e, node)
 
 
-def depthwise(e: Emit, node: Node) -> None:
-    """Each output channel sees one input channel."""
+def depthwise(e: Emit, node: Node, rows: Rows, where: Window) -> None:
+    """Each output channel sees one input channel; `where` is the window over the rows at hand."""
     weights, bias = parameters(node)
     chain, kinds, multiplier = node.attrs.get("chain", ()), extra_kinds(node), last(node.out) // last(node.x)
-    where = window(node, weights.shape[1:-1])
     name, params = plan_depthwise(e.tier, where, multiplier, chain, kinds)
-    taps = np.moveaxis(weights[..., 0], 0, -1)
-    shift = np.zeros(last(node.out), np.float32) if bias is None else bias
+    places = [
+        (Ref(at.base, at.offset + 4 * per_row * rows.start), per_image, per_row)
+        for at, per_image, per_row in extra_places(e, node)
+    ]
     record = window_record(
-        e.tier, name, params, where, x=e.address(node.x), ldx=e.stride(node.x), y=e.address(node.out), ldy=e.stride(node.out),
-        weights=e.constant(taps), bias=e.constant(shift), extras=extra_places(e, node), threads=e.threads,
+        e.tier, name, params, where, x=rows.x, ldx=rows.ldx, y=rows.y, ldy=rows.ldy,
+        weights=e.packed((node, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
+        bias=e.packed((node, "bias"), lambda: np.zeros(last(node.out), np.float32) if bias is None else bias),
+        extras=places, threads=e.threads,
     )  # fmt: skip
-    e.call(name, params, record)
+    e.call(name, params, record, rows.count / row_count(node.out))
 
 
 def _pools(node: Node) -> bool:
@@ -50,7 +54,7 @@ def _pools(node: Node) -> bool:
 @lowers("max_pool", "average_pool", "lp_pool", accepts=_pools, strided_in=True, strided_out=True, in_place=True)
 def pool(e: Emit, node: Node) -> None:
     op = POOLS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
-    where = window(node, node.attrs["kernel_shape"])
+    where = window(node)
     chain, include = node.attrs.get("chain", ()), bool(node.attrs.get("count_include_pad", 0))
     kinds, places = (extra_kinds(node), extra_places(e, node)) if chain else ((), [])
     name, params = plan_pool(e.tier, where, op, include, chain, kinds)
@@ -61,9 +65,10 @@ def pool(e: Emit, node: Node) -> None:
     e.call(name, params, record)
 
 
-def window(node: Node, kernel: tuple[int, ...]) -> Window:
+def window(node: Node) -> Window:
     """The node's window in three dimensions, leading ones added."""
     a, x, out = node.attrs, node.x.type.dims, node.out.type.dims
+    kernel = parameters(node)[0].shape[1:-1] if node.op == "conv" else a["kernel_shape"]
     rank = len(x) - 2
     return Window(
         images=x[0], channels=out[-1], size=three(x[1:-1]), kernel=three(kernel), out=three(out[1:-1]),

@@ -1,0 +1,127 @@
+"""Inverted residual blocks in bands of rows: expand (1x1), depthwise, project (1x1) without their large middle maps.
+
+Done one after the other, each of the three streams a map of many channels through memory. In bands, the rows that a
+band of depthwise outputs needs are made in scratch that stays in the second-level cache; the rows that two bands share
+are kept. The arithmetic of every element stays what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ...ir import Graph, Node, Value
+from ...kernels import moves
+from ...kernels.pick_dot import L2
+from ..program import Ref
+from ..storage import Views
+from .move import copy_part
+from .product import Rows, dot, is_dense, is_depthwise
+from .registry import Emit, last, lowering_of
+from .window import depthwise, window
+
+WORTH = L2 // 2
+"""Middle maps of fewer bytes stay in the cache anyhow."""
+BUDGET = L2 * 5 // 8
+"""Bytes of scratch that a band may take."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Three nodes in a row, or two of them."""
+
+    expand: Node | None
+    middle: Node
+    project: Node | None
+
+    def nodes(self) -> list[Node]:
+        return [node for node in (self.expand, self.middle, self.project) if node is not None]
+
+
+def blocks(graph: Graph, views: Views) -> Iterator[Block]:
+    """The blocks of a graph that are worth doing in bands."""
+    uses, outputs = graph.uses(), set(graph.outputs)
+
+    def private(value: Value) -> bool:
+        return len(uses.get(value, ())) == 1 and value not in outputs and views.alone(value)
+
+    for before, node, after in zip([None, *graph.nodes], graph.nodes, [*graph.nodes[1:], None], strict=False):
+        if not _convolves(node) or not is_depthwise(node) or not _simple(node):
+            continue
+        expand = before if before is not None and before.out is node.x and _dense(before) and private(node.x) else None
+        project = after if after is not None and after.x is node.out and _dense(after) and private(node.out) else None
+        saved = (node.x.type.nbytes if expand else 0) + (node.out.type.nbytes if project else 0)
+        if saved >= WORTH:
+            yield Block(expand, node, project)
+
+
+def _convolves(node: Node) -> bool:
+    return node.op == "conv" and lowering_of(node) is not None
+
+
+def _dense(node: Node) -> bool:
+    return _convolves(node) and is_dense(node)
+
+
+def _simple(node: Node) -> bool:
+    """One image of two dimensions, one output channel per input channel."""
+    return len(node.x.type.dims) == 4 and node.x.type.dims[0] == 1 and last(node.x) == last(node.out)
+
+
+def emit_block(e: Emit, block: Block) -> None:
+    """The steps of a block, band by band."""
+    node = block.middle
+    whole = window(node)
+    (height, width), (out_height, out_width) = node.x.type.dims[1:3], node.out.type.dims[1:3]
+    stride, pad = whole.strides[1], whole.pads[1]
+    reach = (whole.kernel[1] - 1) * whole.dilations[1] + 1
+    line = 4 * width * last(node.x) if block.expand else 0
+    out_line = 4 * out_width * last(node.out) if block.project else 0
+    fits = max((BUDGET - line * (reach - stride)) // (line * stride + out_line), 1)
+    bands = -(-out_height // min(fits, out_height))
+    band = -(-out_height // bands)
+    e.node = node
+    made = e.scratch(line * ((band - 1) * stride + reach)) if block.expand else None
+    kept = e.scratch(out_line * band) if block.project else None
+    below = 0
+    for first in range(0, out_height, band):
+        end = min(first + band, out_height)
+        low, high = max(first * stride - pad, 0), min((end - 1) * stride - pad + reach, height)
+        if made is not None and block.expand is not None:
+            _expand(e, block.expand, made, line, low, high, below, previous=max((first - band) * stride - pad, 0))
+            x, ldx, below = made, last(node.x), high
+        else:
+            x, ldx = _row(e, node.x, low * width), e.stride(node.x)
+        y, ldy = (kept, last(node.out)) if kept else (_row(e, node.out, first * out_width), e.stride(node.out))
+        rows = Rows(x, ldx, y, ldy, first * out_width, (end - first) * out_width)
+        where = replace(
+            whole, size=(1, high - low, width), out=(1, end - first, out_width),
+            pads=(0, low - (first * stride - pad), whole.pads[2]),
+        )  # fmt: skip
+        e.node = node
+        depthwise(e, node, rows, where)
+        if block.project is not None:
+            e.node = project = block.project
+            target = _row(e, project.out, first * out_width)
+            dot(e, project, Rows(y, ldy, target, e.stride(project.out), first * out_width, rows.count))
+
+
+def _expand(e: Emit, node: Node, made: Ref, line: int, low: int, high: int, below: int, previous: int) -> None:
+    """Input rows low..high of a band in `made`: those above `below` are there, from `previous` on; the rest is made."""
+    e.node = node
+    width = node.out.type.dims[2]
+    if below > low > previous:
+        shape = ((below - low) * line // 4,)
+        dense = moves.dense(shape, 4)
+        copy_part(e, shape, (Ref(made.base, (low - previous) * line), dense), (made, dense), 4)
+    start = max(below, low)
+    if start < high:
+        place = Ref(made.base, (start - low) * line)
+        rows = Rows(_row(e, node.x, start * width), e.stride(node.x), place, last(node.out), start * width,
+                    (high - start) * width)  # fmt: skip
+        dot(e, node, rows)
+
+
+def _row(e: Emit, value: Value, row: int) -> Ref:
+    """The address of a row of a value."""
+    return e.address(value, 4 * row * e.stride(value))
