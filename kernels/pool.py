@@ -25,7 +25,8 @@ def joined(v: Vector, op: str, total: Any, x: Any) -> Any:
     """A pool with one more element x.
 
     max of a window with some NaN is NaN or the largest number, depending on where the NaN is, as in
-    onnxruntime; and NaN when there is nothing else."""
+    onnxruntime; and NaN when there is nothing else.
+    """
     if op == "max":
         return v.b.select(v.b.fcmp_ordered(">", total, x), total, x)
     if op == "lp2":
@@ -61,7 +62,8 @@ def make_pool(
     extras...).
 
     An average divides by their number, with `include_pad` by that of the places inside of the padded image.
-    Columns are pooled first, then their results from left to right."""
+    Columns are pooled first, then their results from left to right.
+    """
     span = (tile - 1) * sw + kw
     finish = finisher(tier, tile, 1, chain, extras, len(HEAD) + len(POOL))
 

@@ -34,7 +34,8 @@ class Place:
 
     x, y: addresses of its first input element (that of kernel row 0, perhaps outside the image) and first
     output. Kernel row p exists when bit p of `rows` is set. Input column j exists when bit j of `columns`
-    is, and `outputs` outputs do; each is None where all do."""
+    is, and `outputs` outputs do; each is None where all do.
+    """
 
     args: Any
     x: Any
@@ -60,8 +61,7 @@ def constant(b: Any, load: Any) -> Any:
 
 
 def existing(b: Any, bits: Any, index: Any) -> Any:
-    """A context whose code runs if bit `index` (int or int64) of `bits` is set; always when `bits` is
-    None."""
+    """A context whose code runs if bit `index` (int or int64) of `bits` is set; always when `bits` is None."""
     if bits is None:
         return nullcontext()
     one = I64(1 << index) if isinstance(index, int) else b.shl(I64(1), index)
@@ -90,7 +90,8 @@ def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence
 
     values[t * vectors + i] is vector i of output t, which is pixel `pixel` + t of the image; `channels`
     channels exist from place.channel on. Extra e has (address, stride per image, stride per pixel), in f32,
-    at args[slot + 3 * e]; unlike x and the weights, a "full" one may be y itself."""
+    at args[slot + 3 * e]; unlike x and the weights, a "full" one may be y itself.
+    """
     dear = chain_cost(chain) > INLINE_COST
 
     def finish(b: Any, place: Place, values: Sequence[Any], pixel: Any, channels: Any) -> None:

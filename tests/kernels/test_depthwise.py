@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastgraph.kernels.chain import eval_chain
-from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pick_window import Window, pick_depthwise, plan_depthwise, window_record
-from fastgraph.kernels.table import row
 from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import Case, cases, draws, outputs, padded_taps, pixels
+
+from fastgraph.kernels.chain import eval_chain
+from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.pick_window import Window, pick_depthwise, plan_depthwise, window_record
+from fastgraph.kernels.table import row
 
 CHAINS: tuple[tuple[tuple, tuple[str, ...]], ...] = (
     ((("add", 0, 1), ("mul", 4, 2), ("add", 5, 3)), ("full", "image", "channel")),

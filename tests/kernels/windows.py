@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from fastgraph.kernels.pick_window import Triple, Window
 from hypothesis import strategies as st
+
+from fastgraph.kernels.pick_window import Triple, Window
 
 
 @dataclass(frozen=True)
 class Case:
     """`gap`: f32 between the pixels of x and y; `seed` of the data; `general`: for the kernels that do any
-    window."""
+    window.
+    """
 
     window: Window
     gap: int = 0
@@ -35,7 +37,8 @@ def cases(
     """Windows over small images: any padding short of the window, channels up to two vectors and one.
 
     Flat ones of the given kernel, strides and dilation, or of any three. With `ceil` the last windows may
-    reach beyond the padding. """
+    reach beyond the padding. 
+    """
     flat = kernel is not None
     dilations = (1, dilation, dilation) if flat else tuple(draw(st.integers(1, 3)) for _ in range(3))
     kernel = kernel or (draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(1, 5)))
