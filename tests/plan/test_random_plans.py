@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from hypothesis import given
 from nets import assert_close, by_onnxruntime, by_reference, graph_of
 from random_nets import Case, examples, magnitude, networks
+from step_by_step import check_steps, poison
 
 import fastgraph as fg
 
@@ -13,6 +16,7 @@ import fastgraph as fg
 @examples(60)
 @given(networks())
 def test_native_agrees(case: Case) -> None:
+    """With poisoned memory, twice, on one and on three threads: always the same bits, and inputs stay."""
     source, feeds = case.source, case.feeds
     rtol = 3e-5 * magnitude(source, feeds)
     if not rtol < 1e3:
@@ -21,10 +25,22 @@ def test_native_agrees(case: Case) -> None:
     assert_close(by_reference(graph_of(source), feeds), expected, rtol, "reference")
     kept = {name: array.copy() for name, array in feeds.items()}
     model = fg.load(source, threads=1)
+    poison(model.plan)
     first = list(model.run(feeds).values())
     assert_close(first, expected, rtol, "native")
+    again = list(model.run(feeds).values())
+    three = list(fg.load(source, threads=3).run(feeds).values())
+    for a, b, c in zip(first, again, three, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
     for name, array in kept.items():
         np.testing.assert_array_equal(feeds[name], array)
-    again = list(model.run(feeds).values())
-    for a, b in zip(first, again, strict=True):
-        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(model.input(name), array, "execute changed an input")
+
+
+@examples(60)
+@given(networks())
+def test_every_step_keeps_to_its_own(case: Case) -> None:
+    rtol = 1e-4 * magnitude(case.source, case.feeds)
+    if rtol < 1e3:
+        check_steps(fg.load(case.source, threads=1).plan, case.feeds, partial(assert_close, rtol=rtol))

@@ -1,0 +1,129 @@
+"""Well-known blocks of networks: `BLOCKS[name](net)` writes one into a `Net`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from nets import F32, I64, Net
+
+BLOCKS: dict[str, Callable[[Net], None]] = {}
+
+
+def block(build: Callable[[Net], None]) -> Callable[[Net], None]:
+    BLOCKS[build.__name__] = build
+    return build
+
+
+def conv(net: Net, x: str, c: int, o: int, k: int = 3, bias: bool = True, **attrs: object) -> str:
+    group = attrs.get("group", 1)
+    parameters = [net.weight(o, c // group, k, k), *([net.weight(o)] if bias else [])]
+    return net("Conv", x, *parameters, **{"pads": [k // 2] * 4, **attrs})
+
+
+def norm(net: Net, x: str, c: int) -> str:
+    parameters = [net.weight(c) for _ in range(3)] + [net.const(np.full(c, 0.5, F32))]
+    return net("BatchNormalization", x, *parameters)
+
+
+def image(net: Net, c: int = 16, size: int = 8) -> str:
+    return net.input("x", (1, c, size, size))
+
+
+@block
+def conv_bn_relu(net: Net) -> None:
+    net.output(net("Relu", norm(net, conv(net, image(net), 16, 32, bias=False), 32)))
+
+
+@block
+def residual(net: Net) -> None:
+    x = image(net)
+    a = net("Relu", norm(net, conv(net, x, 16, 16), 16))
+    net.output(net("Relu", net("Add", norm(net, conv(net, a, 16, 16), 16), x)))
+
+
+@block
+def pad_conv(net: Net) -> None:
+    pads = net.const(np.array([0, 0, 1, 1, 0, 0, 2, 2], I64))
+    net.output(conv(net, net("Pad", image(net), pads), 16, 16, pads=[0, 0, 0, 0], strides=[2, 2]))
+
+
+@block
+def inverted_residual(net: Net) -> None:
+    x = image(net)
+    low, high = net.const(np.array(0, F32)), net.const(np.array(6, F32))
+    a = net("Clip", norm(net, conv(net, x, 16, 32, 1, False), 32), low, high)
+    b = net("Clip", norm(net, conv(net, a, 32, 32, 3, False, group=32), 32), low, high)
+    net.output(net("Add", x, norm(net, conv(net, b, 32, 16, 1, False), 16)))
+
+
+@block
+def squeeze_excite(net: Net) -> None:
+    x = net("Sigmoid", conv(net, image(net), 16, 16))
+    gate = net("Relu", conv(net, net("GlobalAveragePool", x), 16, 12, 1))
+    net.output(conv(net, net("Mul", x, net("HardSigmoid", conv(net, gate, 12, 16, 1))), 16, 16, 1))
+
+
+@block
+def channel_shuffle(net: Net) -> None:
+    x = conv(net, image(net, 16, 6), 16, 32, 1)
+    left, right = net("Split", x, net.const(np.array([16, 16], I64)), outputs=2, axis=1)
+    joined = net("Concat", left, net("Relu", conv(net, right, 16, 16)), axis=1)
+    split = net("Reshape", joined, net.const(np.array([1, 2, 16, 6, 6], I64)))
+    turned = net("Transpose", split, perm=[0, 2, 1, 3, 4])
+    net.output(conv(net, net("Reshape", turned, net.const(np.array([1, -1, 6, 6], I64))), 32, 16, 1))
+
+
+@block
+def concat_of_branches(net: Net) -> None:
+    x = net("Relu", conv(net, image(net), 16, 16, 1))
+    branches = [net("Relu", conv(net, x, 16, 16, k)) for k in (1, 3)]
+    pooled = net("MaxPool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1])
+    net.output(net("Concat", *branches, net("Relu", conv(net, pooled, 16, 16, 1)), axis=1))
+
+
+@block
+def classifier(net: Net) -> None:
+    x = net("MaxPool", image(net), kernel_shape=[2, 2], strides=[2, 2])
+    pooled = net("Flatten", net("GlobalAveragePool", x))
+    logits = net("Gemm", pooled, net.weight(10, 16), net.weight(10), transB=1)
+    net.output(net("Softmax", logits, axis=-1))
+
+
+@block
+def hand_made_activations(net: Net) -> None:
+    """Hard swish, GELU and Mish as exporters write them out."""
+    x = image(net, 16, 4)
+    six, three = (net.const(np.array(v, F32)) for v in (6, 3))
+    swish = net("Mul", x, net("Div", net("Clip", net("Add", x, three), net.const(np.array(0, F32)), six), six))
+    half, one, root = (net.const(np.array(v, F32)) for v in (0.5, 1, np.sqrt(2)))
+    gelu = net("Mul", net("Mul", swish, net("Add", net("Erf", net("Div", swish, root)), one)), half)
+    net.output(net("Mul", gelu, net("Tanh", net("Softplus", gelu))))
+
+
+@block
+def decoder(net: Net) -> None:
+    deep, flat = net.input("deep", (1, 16, 4, 4)), net.input("flat", (1, 8, 8, 8))
+    scales = net.const(np.array([1, 1, 2, 2], F32))
+    x = net("Resize", conv(net, deep, 16, 16), "", scales, mode="nearest", coordinate_transformation_mode="asymmetric")
+    net.output(net("Relu", conv(net, net("Concat", x, flat, axis=1), 24, 16)))
+
+
+@block
+def computed_shape(net: Net) -> None:
+    """x.view(x.size(0), x.size(1), -1) and a transpose, as PyTorch writes attention inputs."""
+    x = conv(net, image(net), 16, 16)
+    shape = net("Shape", x)
+    sizes = [net("Gather", shape, net.const(np.array(i, I64)), axis=0) for i in (0, 1)]
+    ends = [net("Unsqueeze", size, net.const(np.array([0], I64))) for size in sizes]
+    target = net("Concat", *ends, net.const(np.array([-1], I64)), axis=0)
+    net.output(net("MatMul", net("Transpose", net("Reshape", x, target), perm=[0, 2, 1]), net.weight(16, 24)))
+
+
+@block
+def layer_norm_by_hand(net: Net) -> None:
+    x = net.input("x", (1, 4, 16))
+    centred = net("Sub", x, net("ReduceMean", x, axes=[-1]))
+    variance = net("ReduceMean", net("Pow", centred, net.const(np.array(2, F32))), axes=[-1])
+    spread = net("Sqrt", net("Add", variance, net.const(np.array(1e-3, F32))))
+    net.output(net("Add", net("Mul", net("Div", centred, spread), net.weight(16)), net.weight(16)))

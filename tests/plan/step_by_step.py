@@ -1,0 +1,91 @@
+"""Run a plan one step at a time and look at all of its memory in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import numpy as np
+
+from fastgraph.ir import Value, read_by
+from fastgraph.ops.evaluate import operands, run_node
+from fastgraph.plan.program import HostStep, Ref, Scratch, Step
+from fastgraph.plan.storage import byte_strides
+from fastgraph.runtime.executable import Executable
+from fastgraph.runtime.pool import Runner
+
+POISON = 0xFF
+"""Fills memory with NaN (or -1)."""
+
+
+def poison(plan: Executable) -> None:
+    plan._memory[...] = POISON
+
+
+def single_runs(plan: Executable) -> Iterator[tuple[Step | HostStep, Callable[[], object]]]:
+    """Each step with a function that runs it alone."""
+    addresses = plan._link()
+    for step in plan.program.steps:
+        if isinstance(step, HostStep):
+            yield step, plan._host(step)
+            continue
+        record = np.array([plan._address(a) for a in step.args] or [0], np.int64)
+        table = np.array([[addresses[step.kernel], record.ctypes.data, 1]], np.int64)
+        runner = Runner(table, plan.threads, plan._error.ctypes.data)
+        yield step, partial(_run, runner, record)
+
+
+def _run(runner: Runner, record: np.ndarray) -> int:
+    """Run while the record, which the table has the address of, is alive."""
+    return runner.run()
+
+
+def reference_values(plan: Executable, feeds: Mapping[str, np.ndarray]) -> dict[Value, np.ndarray]:
+    """Every value of the lowered graph by the references."""
+    arrays: dict[Value, np.ndarray] = {v: feeds[v.name] for v in plan.graph.inputs}
+    for node in plan.graph.nodes:
+        given = [None if v is None else v.data if v.data is not None else arrays[v] for v in operands(node)]
+        with np.errstate(all="ignore"):
+            arrays.update(zip(node.outputs, run_node(node, given), strict=True))
+    return arrays
+
+
+def owned(plan: Executable, step: Step | HostStep) -> np.ndarray:
+    """A mask of the bytes of the arena that a step may write: its node's results and its scratch memory."""
+    mask = np.zeros(plan._memory.size, bool)
+    for value in step.node.outputs:
+        if value in plan.program.storage:
+            at = plan.program.storage[value]
+            dims, size = value.type.dims, value.type.dtype.itemsize
+            start = plan.program.offsets[at.root] + at.offset
+            np.ndarray((*dims, size), bool, mask, start, (*byte_strides(dims, size, at.stride), 1))[...] = True
+    for arg in step.args if isinstance(step, Step) else ():
+        if isinstance(arg, Ref) and isinstance(arg.base, Scratch):
+            start = plan.program.offsets[arg.base]
+            mask[start : start + arg.base.nbytes] = True
+    return mask
+
+
+def check_steps(plan: Executable, feeds: Mapping[str, np.ndarray], close: Callable[..., None]) -> None:
+    """Every step writes only what is its own; values are right when made and until they are last read."""
+    expected = reference_values(plan, feeds)
+    nodes = plan.graph.nodes
+    needed = {v: len(nodes) for v in (*plan.graph.outputs, *plan.graph.inputs)}
+    for i, node in enumerate(nodes):
+        for value in read_by(node):
+            needed[value] = max(needed.get(value, 0), i)
+    poison(plan)
+    plan.fill(feeds)
+    steps, made = list(single_runs(plan)), list(plan.graph.inputs)
+    for i, node in enumerate(nodes):
+        for step, run in [s for s in steps if s[0].node is node]:
+            before = plan._memory.copy()
+            run()
+            written = plan._memory != before
+            stray = np.flatnonzero(written & ~owned(plan, step))
+            assert not stray.size, f"step of {node} wrote bytes {stray[:8]} of {plan._memory.size}"
+        made += node.outputs
+        for value in made:
+            if needed.get(value, -1) > i or value in node.outputs and needed.get(value, -1) >= i:
+                close([plan._holder(value)], [expected[value]], what=f"{value} after {node}")
+    assert [s[0].node for s in steps] == [n for n in nodes for s in steps if s[0].node is n], "steps in the nodes' order"
