@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from fastgraph.kernels.isa.tiers import Tier
 
+from fastgraph.kernels.isa.tiers import Tier
 from fastgraph.runtime.link import link
 
 CHAINS = 12

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastgraph.kernels.isa.tiers import choose
 from roofline import bandwidth, peak_macs
 
 from fastgraph.ir import Graph, Node, TensorType, Value
+from fastgraph.kernels.isa.tiers import choose
 from fastgraph.plan.program import Step
 from fastgraph.runtime.executable import Executable, compile_graph
 from fastgraph.tools.bench import pinned

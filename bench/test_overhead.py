@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from fastgraph.kernels.isa.tiers import choose
 
 from fastgraph.ir import Graph, Node, TensorType, Value
+from fastgraph.kernels.isa.tiers import choose
 from fastgraph.runtime.model import Model
 from fastgraph.tools.bench import pinned
 

@@ -10,6 +10,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+
 from fastgraph.kernels.build import build
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.kernel import canonical

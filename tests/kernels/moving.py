@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness import compiled, guarded
+
 from fastgraph.kernels.moves import Move
 from fastgraph.kernels.table import row
-from harness import compiled, guarded
 
 
 def perform(

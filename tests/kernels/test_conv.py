@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness import each_tier, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from fastgraph.kernels.chain import eval_chain
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pack import merge_groups, pack_weights
@@ -20,9 +24,6 @@ from fastgraph.kernels.pick_conv import (
     planar,
 )
 from fastgraph.kernels.rows_dot import ROWS
-from harness import each_tier, run
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 CONV = next(row for row in ROWS if row.name == "conv")
 CHAINS: dict[tuple[str, ...], Any] = {

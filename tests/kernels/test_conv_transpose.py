@@ -6,6 +6,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from harness import each_tier, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from fastgraph.kernels.chain import eval_chain
 from fastgraph.kernels.pack import pack_weights
 from fastgraph.kernels.pick_conv_transpose import (
@@ -17,9 +21,6 @@ from fastgraph.kernels.pick_conv_transpose import (
 )
 from fastgraph.kernels.pick_dot import dot_record
 from fastgraph.kernels.rows_dot import ROWS
-from harness import each_tier, run
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 DOT, FOLD = (next(row for row in ROWS if row.name == name) for name in ("dot", "fold"))
 CHAINS: dict[tuple[str, ...], Any] = {

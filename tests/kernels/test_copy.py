@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.moves import collapse, dense, expanded, move, sliced, tiled
 from harness import each_tier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from moving import numbered, perform
+
+from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.moves import collapse, dense, expanded, move, sliced, tiled
 
 TYPES = [np.uint8, np.float32]
 

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness import each_tier, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from fastgraph.kernels.chain import eval_chain
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pack import merge_groups, pack_weights
 from fastgraph.kernels.pick_dot import DotPiece, dot_record, max_rows, pick_dot, split_columns, widths
 from fastgraph.kernels.rows_dot import ROWS
-from harness import each_tier, run
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 DOT, PACK = (next(row for row in ROWS if row.name == name) for name in ("dot", "pack_b"))
 CHAINS: dict[tuple[str, ...], Any] = {

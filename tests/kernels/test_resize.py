@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fastgraph.kernels.places import taken
-from fastgraph.kernels.taps import Taps, apply_taps, axis_taps, nearest_places, resized
 from harness import each_tier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from moving import perform
+
+from fastgraph.kernels.places import taken
+from fastgraph.kernels.taps import Taps, apply_taps, axis_taps, nearest_places, resized
 
 MODES = [
     "half_pixel",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fastgraph.kernels.rows_math import ROWS
 from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from fastgraph.kernels.rows_math import ROWS
 
 ROW = next(row for row in ROWS if row.name == "softmax")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.moves import dense, move, transposed
 from harness import each_tier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from moving import numbered, perform
+
+from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.moves import dense, move, transposed
 
 
 @given(st.data(), st.sampled_from(tiers.usable()), st.integers(1, 3), st.integers(0, 5))

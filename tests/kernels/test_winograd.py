@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness import each_tier, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_conv import noise, reference, square
+
 from fastgraph.kernels.chain import eval_chain
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pack import pack_winograd
 from fastgraph.kernels.pick_conv import Geometry
 from fastgraph.kernels.pick_winograd import best_winograd, pick_winograd, suits_winograd, winograd_record
 from fastgraph.kernels.rows_dot import ROWS
-from harness import each_tier, run
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_conv import noise, reference, square
 
 WINOGRAD = next(row for row in ROWS if row.name == "winograd")
 CHAINS: dict[tuple[str, ...], Any] = {

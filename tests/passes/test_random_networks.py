@@ -10,6 +10,7 @@ from fastgraph.ir import copy
 from fastgraph.passes.dynamic import cut_dynamic
 from fastgraph.passes.pipeline import STAGES, stages
 
+
 @examples(300)
 @given(networks())
 def test_stages_keep_the_meaning(case: Case) -> None:

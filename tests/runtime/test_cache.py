@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.kernels.kernel import Kernel
-
 from fastgraph.runtime import cache
 from fastgraph.runtime.link import link
 from fastgraph.runtime.pool import KERNELS, TIER

@@ -6,13 +6,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+
 from fastgraph.kernels.build import build
 from fastgraph.kernels.execute import put
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.kernels.isa.vector import F32, I32, I64, arg, emits
-from llvmlite import ir
-from numba import types
-
 from fastgraph.runtime.link import link
 
 ROTATE = ("source", "target", "n", "shift")
