@@ -26,7 +26,7 @@ def emit_chain(v: Vector, chain: Chain, inputs: Sequence[Any]) -> Any:
     """The LLVM vector that the chain gives for these input vectors."""
     values = list(inputs)
     for name, *operands in chain:
-        taken = [values[o] if isinstance(o, int) else v.const(o) for o in operands]  # type: ignore[index]
+        taken = [values[o] if isinstance(o, int) else v.const(float(o)) for o in operands]
         values.append(_op(name, operands).emit(v, *taken))
     return values[-1] if chain else values[0]
 

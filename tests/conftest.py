@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 SLOW_TO_DRAW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 settings.register_profile("default", deadline=None, derandomize=True, database=None, suppress_health_check=SLOW_TO_DRAW)
-settings.register_profile("explore", settings.get_profile("default"), derandomize=False, phases=[Phase.generate, Phase.shrink])
+PHASES = (Phase.generate, Phase.shrink)
+settings.register_profile("explore", settings.get_profile("default"), derandomize=False, phases=PHASES)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 TIER = "ISA tier "

@@ -106,7 +106,7 @@ def assert_close(actual: Sequence[Any], expected: Sequence[Any], rtol: float = 1
     assert len(actual) == len(expected), what
     for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
         a, e = np.asarray(a), np.asarray(e)
-        assert (a.dtype, a.shape) == (e.dtype, e.shape), f"{what} output {i}: {a.dtype}{a.shape}, not {e.dtype}{e.shape}"
+        assert (a.dtype, a.shape) == (e.dtype, e.shape), f"{what} {i}: {a.dtype}{a.shape}, not {e.dtype}{e.shape}"
         if e.dtype.kind != "f":
             np.testing.assert_array_equal(a, e, f"{what} output {i}")
             continue

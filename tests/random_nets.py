@@ -284,7 +284,8 @@ def concat(g: Growing) -> None:
     x = g.value()
     shape = g.shapes[x]
     axis = g.number(0, len(shape) - 1)
-    fits = [n for n, s in g.shapes.items() if len(s) == len(shape) and s[:axis] + s[axis + 1 :] == shape[:axis] + shape[axis + 1 :]]
+    rest = len(shape), shape[:axis], shape[axis + 1 :]
+    fits = [n for n, s in g.shapes.items() if (len(s), s[:axis], s[axis + 1 :]) == rest]
     parts = [x] + [g.pick(*fits[::-1]) for _ in range(g.number(0, 2))]
     sizes = [g.shapes[p][axis] for p in parts]
     if g.number(0, 3) == 0:
@@ -340,7 +341,8 @@ def pad(g: Growing) -> None:
     if 0 in shape and mode != "constant":
         return
     most = 1 if mode == "reflect" else 2
-    pads = [[g.number(0, min(most, d - 1) if mode == "reflect" else most) if g.pick(False, True) else 0 for d in shape] for _ in "be"]
+    limits = [min(most, d - 1) if mode == "reflect" else most for d in shape]
+    pads = [[g.number(0, limit) if g.pick(False, True) else 0 for limit in limits] for _ in "be"]
     out = tuple(d + b + e for d, b, e in zip(shape, *pads, strict=True))
     if prod(out) > LIMIT:
         return
@@ -449,7 +451,8 @@ def resize(g: Growing) -> None:
     fh, fw = g.pick(1, 2, 3), g.pick(1, 2)
     if n * c * h * fh * w * fw > LIMIT:
         return
-    mode, how = g.pick(("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "asymmetric"), ("linear", "align_corners"))
+    linear = [("linear", how) for how in ("half_pixel", "asymmetric", "align_corners")]
+    mode, how = g.pick(("nearest", "asymmetric"), *linear)
     more = {"nearest_mode": "floor"} if mode == "nearest" else {}
     scales = g.net.const(np.array([1, 1, fh, fw], F32))
     g.add((n, c, h * fh, w * fw), "Resize", x, "", scales, mode=mode, coordinate_transformation_mode=how, **more)
@@ -506,8 +509,9 @@ def rare(g: Growing) -> None:
 
 
 FAMILIES = (
-    unary, with_constant, with_value, gate, conv, conv, normalise, pool, transpose, channels_last, reshape, reshape, shuffle,
-    concat, concat, split, slice_, pad, pad_conv, reduce, reduce_sum, softmax, gather, dense, product, resize, expand, depth, rare,
+    unary, with_constant, with_value, gate, conv, conv, normalise, pool, transpose, channels_last, reshape, reshape,
+    shuffle, concat, concat, split, slice_, pad, pad_conv, reduce, reduce_sum, softmax, gather, dense, product, resize,
+    expand, depth, rare,
 )  # fmt: skip
 
 

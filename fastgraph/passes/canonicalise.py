@@ -148,7 +148,8 @@ def reshape(state: Sweep, node: Node) -> bool:
     if node.op not in RESHAPES or not node.x.type.concrete or not node.out.type.concrete:
         return False
     x, dims = node.x, node.out.type.dims
-    simple = node.op == "reshape" and node.attrs.get("allowzero") and np.array_equal(node.const(1), dims)
+    shape = node.const(1)
+    simple = node.op == "reshape" and node.attrs.get("allowzero") and shape is not None and np.array_equal(shape, dims)
     if simple and x.data is None and x.type.shape != dims and not state.made_by(x, "reshape"):
         return False
     state.replace(node.out, shaped(state, node, node.x, node.out.type.dims))

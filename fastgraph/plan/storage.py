@@ -165,12 +165,12 @@ class Views:
         for i, node in enumerate(self._graph.nodes):
             if not self._abilities[node].in_place or len(node.outputs) != 1 or not self._own(node.out):
                 continue
-            for value in node.inputs[EXTRAS_AT.get(node.op, 0) :]:
-                if value is None or value not in self._makers or not self._replaceable(node, value):
+            for operand in node.inputs[EXTRAS_AT.get(node.op, 0) :]:
+                if operand is None or operand not in self._makers or not self._replaceable(node, operand):
                     continue
-                root = self.storage(value).root
+                root = self.storage(operand).root
                 if final[root] == i:
-                    self.links[node.out] = Link(value, 0, False)
+                    self.links[node.out] = Link(operand, 0, False)
                     final[root] = max(i, final.get(node.out, i))
                     break
 

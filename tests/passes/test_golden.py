@@ -1,4 +1,7 @@
-"""What the stages make of well-known blocks, as text. `pytest --golden` rewrites the files; read the diff before you commit it."""
+"""What the stages make of well-known blocks, as text.
+
+`pytest --golden` rewrites the files; read the diff before you commit it.
+"""
 
 from __future__ import annotations
 

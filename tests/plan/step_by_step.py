@@ -88,4 +88,5 @@ def check_steps(plan: Executable, feeds: Mapping[str, np.ndarray], close: Callab
         for value in made:
             if needed.get(value, -1) > i or value in node.outputs and needed.get(value, -1) >= i:
                 close([plan._holder(value)], [expected[value]], what=f"{value} after {node}")
-    assert [s[0].node for s in steps] == [n for n in nodes for s in steps if s[0].node is n], "steps in the nodes' order"
+    in_order = [n for n in nodes for s in steps if s[0].node is n]
+    assert [s[0].node for s in steps] == in_order, "steps in the nodes' order"
