@@ -1,0 +1,127 @@
+"""Blocks of real networks: on every ISA tier, step by step, and without copies where views do."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from blocks import BLOCKS, conv
+from nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
+from step_by_step import check_steps, poison
+
+import fastgraph as fg
+from fastgraph.kernels.isa.tiers import BY_NAME, choose
+from fastgraph.plan.program import HostStep
+
+
+def built(name: str) -> Net:
+    net = Net()
+    BLOCKS[name](net)
+    return net
+
+
+def needs(isa: str) -> None:
+    if BY_NAME[isa].lanes > choose(None).lanes:
+        pytest.skip(f"this CPU lacks ISA tier {isa}")
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_block_step_by_step(name: str) -> None:
+    model = built(name).load()
+    assert not [s for s in model.plan.program.steps if isinstance(s, HostStep)]
+    check_steps(model.plan, feeds_for(model), partial(assert_close, rtol=1e-5))
+    arena = model.plan.program.arena
+    assert arena is not None and model.arena_bytes == arena.size >= arena.bound > 0
+
+
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize("name", ["squeeze_excite", "classifier", "channel_shuffle", "decoder"])
+def test_tiers_agree(name: str, isa: str) -> None:
+    needs(isa)
+    net = built(name)
+    model = net.load(isa=isa)
+    assert model.tier.name == isa
+    feeds = feeds_for(model)
+    poison(model.plan)
+    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_same_bits_on_any_number_of_threads(name: str) -> None:
+    source = built(name).bytes()
+    results = []
+    for threads in (1, 2, 3):
+        model = fg.load(source, threads=threads)
+        feeds = feeds_for(model)
+        poison(model.plan)
+        results += [model.run(feeds), model.run(feeds)]
+    for other in results[1:]:
+        for name, array in results[0].items():
+            np.testing.assert_array_equal(array, other[name])
+
+
+def moves(net: Net) -> int:
+    """Steps for operators that only say where things lie."""
+    return sum(s.node.op in ("concat", "split", "slice", "reshape") for s in net.load().plan.program.steps)
+
+
+def test_concat_of_convolutions_copies_nothing() -> None:
+    assert moves(built("concat_of_branches")) == 0
+
+
+def test_split_read_in_place_copies_nothing() -> None:
+    net = Net()
+    x = conv(net, net.input("x", (1, 16, 8, 8)), 16, 32, 1)
+    left, right = net("Split", x, net.const(np.array([16, 16], I64)), outputs=2, axis=1)
+    net.output(net("Add", conv(net, left, 16, 16), conv(net, right, 16, 16)))
+    assert moves(net) == 0
+
+
+def test_concat_of_a_concat_copies_nothing() -> None:
+    net = Net()
+    x = conv(net, net.input("x", (1, 16, 8, 8)), 16, 16, 1)
+    inner = net("Concat", conv(net, x, 16, 16, 1), conv(net, x, 16, 16, 1), axis=1)
+    net.output(conv(net, net("Concat", inner, conv(net, x, 16, 16, 1), axis=1), 48, 16, 1))
+    assert moves(net) == 0
+
+
+def test_a_value_twice_in_a_concat_and_the_input_in_a_concat_are_copied() -> None:
+    net = Net()
+    x = net.input("x", (2, 4, 6))
+    y = net("Relu", x)
+    net.output(net("Concat", y, x, y, axis=1), y)
+    model = net.load()
+    feeds = feeds_for(model)
+    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
+    check_steps(model.plan, feeds, assert_close)
+
+
+def test_an_elementwise_result_overwrites_an_operand_nobody_reads_again() -> None:
+    """The arena holds the input, and one more tensor."""
+    net = Net()
+    x = net.input("x", (4, 64, 64))
+    net.output(net("Add", net("Softmax", x, axis=-1), x))
+    assert net.load().arena_bytes < 2.5 * 4 * 64 * 64 * 4
+
+
+def test_an_operand_read_again_is_not_overwritten() -> None:
+    net = Net()
+    x = net.input("x", (4, 8))
+    y = net("Softmax", x, axis=-1)
+    z = net("Relu", y)
+    net.output(net("Softmax", net("Concat", z, y, axis=0), axis=0), net("Softmax", y, axis=0))
+    model = net.load()
+    check_steps(model.plan, feeds_for(model), assert_close)
+
+
+def test_an_input_is_never_overwritten() -> None:
+    net = Net()
+    x = net.input("x", (4, 8))
+    net.output(net("Relu", x))
+    model = net.load()
+    feed = np.full((4, 8), -1, F32)
+    model.input("x")[...] = feed
+    model.execute()
+    np.testing.assert_array_equal(model.input("x"), feed)
+    assert not model.output(model.outputs[0].name).any()
