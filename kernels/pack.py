@@ -82,7 +82,8 @@ def pack_winograd(weights: np.ndarray, bias: np.ndarray | None, m: int, nv: int,
     """Panels f32 [(m + 2)^2, panels, 1 + C, nv * lanes] from weights [O, 3, 3, C] and bias [O]."""
     kernel = np.array(WINOGRAD[m].kernel)
     o, _, _, c = weights.shape
-    places = np.einsum("ik,okld,jl->ijod", kernel, weights.astype(np.float64), kernel).reshape(-1, o, c)
+    rows = np.tensordot(kernel, weights.astype(np.float64), (1, 1))
+    places = np.tensordot(kernel, rows, (1, 2)).swapaxes(0, 1).reshape(-1, o, c)
     biases = np.zeros((len(places), o), np.float32)
     if bias is not None:
         # The output transform adds place (1, 1) to all outputs with a factor of one.

@@ -7,7 +7,7 @@ import numpy as np
 from ...ir import Node
 from ...kernels.pick_window import Window, plan_depthwise, plan_pool, window_record
 from ..program import Ref
-from .product import Rows, all_rows, extra_kinds, extra_places, is_depthwise, parameters, three
+from .product import Rows, all_rows, extra_kinds, extra_places, has_constants, is_depthwise, parameters, three
 from .product import conv as dense_conv
 from .registry import Emit, is_f32, last, lowers, row_count
 
@@ -15,9 +15,7 @@ POOLS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp"}
 
 
 def _convolves(node: Node) -> bool:
-    w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
-    plain = is_f32(node) and w is not None and w.data is not None and (b is None or b.data is not None)
-    return plain and len(node.x.type.dims) <= 5 and node.out.type.size > 0 and node.x.type.size > 0
+    return has_constants(node) and len(node.x.type.dims) <= 5
 
 
 @lowers("conv", accepts=_convolves, strided_in=True, strided_out=True, in_place=True)
@@ -59,8 +57,8 @@ def pool(e: Emit, node: Node) -> None:
     kinds, places = (extra_kinds(node), extra_places(e, node)) if chain else ((), [])
     name, params = plan_pool(e.tier, where, op, include, chain, kinds)
     record = window_record(
-        e.tier, name, params, where, x=e.address(node.x), ldx=e.stride(node.x), y=e.address(node.out), ldy=e.stride(node.out),
-        extras=places, threads=e.threads,
+        e.tier, name, params, where, x=e.address(node.x), ldx=e.stride(node.x), y=e.address(node.out),
+        ldy=e.stride(node.out), extras=places, threads=e.threads,
     )  # fmt: skip
     e.call(name, params, record)
 
