@@ -163,9 +163,9 @@ class Views:
             if value.data is None:
                 final[self.storage(value).root] = len(self._graph.nodes)
         for i, node in enumerate(self._graph.nodes):
-            if not self._abilities[node].in_place or len(node.outputs) != 1 or not self._own(node.out):
+            if not self._abilities[node].in_place or node.op not in EXTRAS_AT or not self._own(node.out):
                 continue
-            for operand in node.inputs[EXTRAS_AT.get(node.op, 0) :]:
+            for operand in node.inputs[EXTRAS_AT[node.op] :]:
                 if operand is None or operand not in self._makers or not self._replaceable(node, operand):
                     continue
                 root = self.storage(operand).root
@@ -179,13 +179,13 @@ class Views:
         if value.type != node.out.type or not self.dense(value):
             return False
         at = self.storage(value)
-        operands = node.inputs[EXTRAS_AT.get(node.op, 0) :]
+        operands = node.inputs[EXTRAS_AT[node.op] :]
         for other in node.inputs:
             if other is None or other.data is not None or self.storage(other).root is not at.root:
                 continue
             if other not in operands or other.type != value.type or self.storage(other) != at:
                 return False
-        return all(v is not value for v in node.inputs[: EXTRAS_AT.get(node.op, 0)])
+        return all(v is not value for v in node.inputs[: EXTRAS_AT[node.op]])
 
 
 def part_kind(whole: Value, axis: int) -> str | None:
