@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from ..errors import FastgraphError, InputError
 from ..ir import Graph, TensorType, Value, captured, subgraphs
 from ..ops.evaluate import fold, infer_node
+from ..ops.registry import MAX_ELEMENTS
 
 FOLD_LIMIT = 1 << 24
 """Constants of more elements are not made: a file of few bytes may ask for a huge one."""
@@ -20,6 +22,8 @@ def specialise(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
     for value in graph.inputs:
         if value.name in shapes:
             value.type = value.type.with_shape(tuple(int(d) for d in shapes[value.name]))
+        if value.type.concrete:
+            fits(value, value.type.dims)
     instead: dict[Value, Value] = {}
     nodes = []
     for node in graph.nodes:
@@ -44,7 +48,11 @@ def specialise(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
 
 
 def fits(value: Value, shape: Sequence[int]) -> None:
-    """InputError unless `shape` is an instance of the value's declared shape."""
+    """InputError unless `shape` is an instance of the value's declared shape, and one that an array can have."""
+    if min(shape, default=0) < 0 or prod(shape) > MAX_ELEMENTS:
+        raise InputError(
+            f"input {value.name!r} can't have shape {tuple(shape)}: extents are at least 0, elements at most {MAX_ELEMENTS}"
+        )
     declared = value.type.shape
     if declared is None:
         return

@@ -78,6 +78,9 @@ class Model:
     def resize(self, shapes: Mapping[str, Sequence[int]]) -> None:
         """Plan for these input shapes, so that `input`, `execute` and `output` can be used with them."""
         wanted = []
+        for name in shapes:
+            if name not in self._by_name:
+                raise InputError(f"resize: no input is called {name!r}, the inputs are {self._names()}")
         for value in self.graph.inputs:
             if value.name not in shapes and not value.type.concrete:
                 raise InputError(f"resize: no shape for input {value.name!r}, which the model declares {value.type}")
@@ -135,7 +138,10 @@ class Model:
             self._plans.move_to_end(shapes)
         else:
             by_name = dict(zip(self._by_name, shapes, strict=True))
-            self._plans[shapes] = compile_graph(self.graph, by_name, self.tier, self.threads)
+            try:
+                self._plans[shapes] = compile_graph(self.graph, by_name, self.tier, self.threads)
+            except MemoryError as error:
+                raise InputError(f"not enough memory for input shapes {by_name}: {error}") from None
             while len(self._plans) > PLANS_KEPT:
                 self._plans.popitem(last=False)
         self._current = self._plans[shapes]
