@@ -34,14 +34,16 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier,
     optimise(lowered)
     program = build(lowered, tier, threads)
     made = dict(zip(wanted, lowered.outputs, strict=True))
-    return Executable(lowered, program, made, tail, [v.name for v in graph.outputs], tier, threads)
+    results = list(zip([v.name for v in graph.outputs], tail.outputs if tail else wanted, strict=True))
+    return Executable(lowered, program, made, results, tail, tier, threads)
 
 
 class Executable:
     """The memory and the calls of one program.
 
-    `made` maps the values that are wanted, as they are called before the passes, to what holds them after. `tail` is
-    the part of the graph whose shapes hang on data: NumPy computes it after the rest.
+    `made` maps the values that are wanted, as they are called before the passes, to what holds them after; `results`
+    are the names of the outputs with such values. `tail` is the part of the graph whose shapes hang on data: NumPy
+    computes it after the rest.
     """
 
     def __init__(
@@ -49,8 +51,8 @@ class Executable:
         graph: Graph,
         program: Program,
         made: Mapping[Value, Value],
+        results: list[tuple[str, Value]],
         tail: Graph | None,
-        names: Sequence[str],
         tier: Tier,
         threads: int,
     ) -> None:
@@ -66,15 +68,16 @@ class Executable:
         self._env: dict[Value, Any] = {}
         self._views: dict[Value, np.ndarray] = {}
         self._made = made
-        results = tail.outputs if tail is not None else list(made)
-        self._results = list(zip(names, results, strict=True))
+        self._results = results
         self._records: list[np.ndarray] = []
         self._error = np.zeros(1, np.int64)
         self.segments: list[tuple[list[Step], Runner]] = []
         self.execute: Callable[[], object] = self._bind(threads)
-        self._feeds = [(v.name, v.type.dims, v.type.dtype, self.array(v)) for v in graph.inputs]
-        if tail is None:
-            self._copies = [(name, self._holder(made[value])) for name, value in self._results]
+        placed = [v for v in graph.inputs if v in program.storage]
+        self._feeds = [(v.name, v.type.dims, v.type.dtype, self.array(v)) for v in placed]
+        self._on_host = [v for v in graph.inputs if v not in program.storage]
+        placed_too = all(made.get(v) in program.storage or made.get(v, v).data is not None for _, v in results)
+        self._copies = [(name, self._holder(made[v])) for name, v in results] if placed_too else None
 
     # -- feeding and fetching
 
@@ -91,25 +94,28 @@ class Executable:
         return True
 
     def fill(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Copy checked arrays in."""
+        """Copy checked arrays in; strings and sequences are kept as they are."""
         for name, _, _, view in self._feeds:
             view[...] = arrays[name]
+        for value in self._on_host:
+            self._env[value] = arrays[value.name]
 
     def results(self) -> dict[str, np.ndarray]:
         """Copies of the outputs, by name."""
-        if self.tail is None:
+        if self._copies is not None:
             return {name: view.copy() for name, view in self._copies}
-        feeds = {v: np.array(self._holder(self._made[v])) for v in self.tail.inputs}
-        found = evaluate(self.tail, {v.name: a for v, a in feeds.items()})
-        ready = dict(zip(self.tail.outputs, found, strict=True))
-        return {name: ready[value] for name, value in self._results}
+        ready = {value: self._holder(held) for value, held in self._made.items()}
+        if self.tail is not None:
+            found = evaluate(self.tail, {v.name: ready[v] for v in self.tail.inputs})
+            ready.update(zip(self.tail.outputs, found, strict=True))
+        return {name: _owned(ready[value]) for name, value in self._results}
 
     def view(self, name: str, inputs: bool) -> np.ndarray:
         """The plan's memory of an input or an output. KeyError with the names there are; FastgraphError if dynamic."""
         if inputs:
             found = {feed: view for feed, _, _, view in self._feeds}
-        elif self.tail is not None:
-            raise FastgraphError(f"output {name!r} has a shape that hangs on data: use run")
+        elif self._copies is None:
+            raise FastgraphError(f"output {name!r}: results whose shapes hang on data have no fixed memory: use run")
         else:
             found = dict(self._copies)
         if name not in found:
@@ -227,6 +233,11 @@ class Executable:
                     self._env[value] = data
 
         return run
+
+
+def _owned(result: Any) -> Any:
+    """A copy of an array, or of a sequence's arrays."""
+    return [_owned(item) for item in result] if isinstance(result, list) else np.array(result)
 
 
 class _Constants:

@@ -170,6 +170,8 @@ class Model:
         arrays = {}
         for name, value in self._by_name.items():
             array = np.asarray(feeds[name])
+            if value.type.dtype == object and array.dtype.kind in "UST":
+                array = array.astype(object)
             if value.type.dtype is not None and array.dtype != value.type.dtype:
                 raise InputError(
                     f"input {name!r} has dtype {array.dtype}, the model declares {value.type}: "

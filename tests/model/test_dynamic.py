@@ -1,0 +1,297 @@
+"""Shapes that hang on data, control flow, and values that are no tensors: after or between native work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from nets import F32, I64, Net, assert_close, by_onnxruntime
+from onnx import TensorProto, helper, parser
+
+import fastgraph as fg
+
+X = np.array([[1, 0, -3, 4], [0, 5, 0, 2]], F32)
+
+
+def agree(net: Net, **feeds: np.ndarray) -> fg.Model:
+    """Load, run twice, and hold against onnxruntime."""
+    model = net.load()
+    for _ in range(2):
+        found = model.run(feeds)
+        assert_close(list(found.values()), by_onnxruntime(net.bytes(), feeds))
+    return model
+
+
+def test_nonzero() -> None:
+    net = Net()
+    x = net.input("x", (2, 4))
+    found = net("NonZero", net("Relu", x))
+    net.output(net("Transpose", found), dtype=I64)
+    net.output(net("Cast", net("Shape", found), to=1))
+    net.output(net("Relu", x))
+    model = agree(net, x=X)
+    agree(net, x=np.zeros_like(X))
+    assert "NumPy" in str(model) or "numpy" in str(model)
+    with pytest.raises(fg.FastgraphError, match="use run"):
+        model.output(model.outputs[0].name)
+
+
+def test_execute_of_a_model_with_a_dynamic_end_says_what_to_do() -> None:
+    net = Net()
+    net.output(net("NonZero", net.input("x", (2, 4))), dtype=I64)
+    model = net.load()
+    model.input("x")[...] = X
+    model.execute()
+    with pytest.raises(fg.FastgraphError, match="use run"):
+        model.output(model.outputs[0].name)
+
+
+def test_work_after_a_dynamic_shape_and_beside_it() -> None:
+    net = Net()
+    x = net.input("x", (2, 4))
+    y = net("MatMul", x, net.weight(4, 4))
+    rows = net("Gather", y, net("Squeeze", net("NonZero", net("ReduceMax", net("Relu", y), axes=[1], keepdims=0)), net.const([0])), axis=0)
+    net.output(net("Softmax", net("MatMul", rows, net.weight(4, 3)), axis=-1), net("Relu", y), x)
+    agree(net, x=X)
+
+
+def test_unique() -> None:
+    net = Net()
+    found = net("Unique", net.input("x", (2, 4)), outputs=4)
+    net.output(found[0])
+    net.output(*found[1:], dtype=I64)
+    agree(net, x=X)
+
+
+def test_top_k_of_a_computed_k() -> None:
+    net = Net()
+    x, k = net.input("x", (2, 4)), net.input("k", (1,), I64)
+    values, places = net("TopK", net("Relu", x), k, outputs=2, axis=1)
+    net.output(values)
+    net.output(places, dtype=I64)
+    for n in (1, 3):
+        agree(net, x=X, k=np.array([n]))
+
+
+def test_non_max_suppression() -> None:
+    net = Net()
+    boxes, scores = net.input("boxes", (1, 4, 4)), net.input("scores", (1, 2, 4))
+    limits = [net.const(np.array([3])), net.const(np.array([0.5], F32)), net.const(np.array([0.1], F32))]
+    net.output(net("NonMaxSuppression", boxes, net("Sigmoid", scores), *limits), dtype=I64)
+    corners = np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 5, 1, 6], [0, 5, 1, 6.1]]], F32)
+    agree(net, boxes=corners, scores=np.arange(8, dtype=F32).reshape(1, 2, 4))
+
+
+def test_a_reshape_to_a_fed_shape() -> None:
+    net = Net()
+    shape = net.input("shape", (2,), I64)
+    net.output(net("Relu", net("Reshape", net.input("x", (2, 4)), shape)))
+    agree(net, x=X, shape=np.array([4, 2]))
+    agree(net, x=X, shape=np.array([1, -1]))
+
+
+def test_a_bad_run_time_shape_is_an_error_that_names_the_node() -> None:
+    net = Net()
+    shape = net.input("shape", (2,), I64)
+    net.output(net("Reshape", net.input("x", (2, 4)), shape))
+    model = net.load()
+    with pytest.raises(fg.FastgraphError, match="[Rr]eshape"):
+        model.run({"x": X, "shape": np.array([3, 3])})
+    assert next(iter(model.run({"x": X, "shape": np.array([8, 1])}).values())).shape == (8, 1)
+
+
+def from_text(body: str, opset: int = 17) -> bytes:
+    return parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{body}').SerializeToString()
+
+
+def check_text(source: bytes, **feeds: Any) -> list[Any]:
+    model = fg.load(source, threads=1)
+    found = list(model.run(feeds).values())
+    expected = by_onnxruntime(source, feeds)
+    for a, e in zip(found, expected, strict=True):
+        if isinstance(e, list):
+            assert len(a) == len(e)
+            assert_close(a, e)
+        else:
+            assert_close([a], [e])
+    return found
+
+
+IF = """
+g (float[2,4] x, bool p) => (float[2,4] y) {
+  a = Relu(x)
+  y = If(p) <
+    then_branch = t () => (float[2,4] yt) { yt = Add(a, x) },
+    else_branch = e () => (float[2,4] ye) { k = Constant <value = float {2.0}> () ye = Mul(a, k) }
+  >
+}"""
+
+
+@pytest.mark.parametrize("p", [True, False])
+def test_if_captures_native_values(p: bool) -> None:
+    check_text(from_text(IF), x=X, p=np.array(p))
+
+
+def test_if_with_branches_of_different_shapes() -> None:
+    source = from_text("""
+    g (float[2,4] x, bool p) => (float[m,n] y, float[2,4] z) {
+      z = Relu(x)
+      r = If(p) <
+        then_branch = t () => (float[2,4] yt) { yt = Neg(z) },
+        else_branch = e () => (float[4,2] ye) { ye = Transpose(z) }
+      >
+      y = Abs(r)
+    }""")
+    for p in (True, False):
+        check_text(source, x=X, p=np.array(p))
+
+
+def test_a_constant_if_between_convolutions() -> None:
+    net = Net()
+    x = net("Conv", net.input("x", (1, 3, 6, 6)), net.weight(8, 3, 3, 3))
+    then = helper.make_graph([helper.make_node("Relu", [x], ["t"])], "then", [], [helper.make_empty_tensor_value_info("t")])
+    other = helper.make_graph([helper.make_node("Neg", [x], ["e"])], "else", [], [helper.make_empty_tensor_value_info("e")])
+    y = net("If", net.const(np.array(True)), then_branch=then, else_branch=other)
+    net.output(net("Conv", y, net.weight(4, 8, 3, 3)))
+    model = agree(net, x=np.random.default_rng(0).standard_normal((1, 3, 6, 6)).astype(F32))
+    assert model.outputs[0].shape == (1, 4, 2, 2)
+
+
+LOOP = """
+g (float[4] x, int64 n) => (float[4] y, float[m,4] history) {
+  go = Constant <value = bool {1}> ()
+  s = Relu(x)
+  y, history = Loop(n, go, s) <
+    body = b (int64 i, bool c, float[4] v) => (bool c2, float[4] w, float[4] h) {
+      c2 = Identity(c)
+      w = Add(v, x)
+      h = Mul(w, w)
+    }
+  >
+}"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_loop(n: int) -> None:
+    check_text(from_text(LOOP), x=X[0], n=np.array(n))
+
+
+def test_scan() -> None:
+    source = from_text("""
+    g (float[3,4] x) => (float[4] y, float[3,4] sums) {
+      zero = Constant <value = float[4] {0, 0, 0, 0}> ()
+      a = Relu(x)
+      y, sums = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] v) => (float[4] t, float[4] o) {
+        t = Add(s, v)
+        o = Identity(t)
+      }> (zero, a)
+    }""")
+    check_text(source, x=np.arange(12, dtype=F32).reshape(3, 4) - 5)
+
+
+def test_a_sub_graph_that_captures_what_a_pass_rewrites() -> None:
+    """The captured value is a batch normalised convolution, which becomes another node with another layout."""
+    net = Net()
+    y = net("Conv", net.input("x", (1, 3, 6, 6)), net.weight(8, 3, 3, 3))
+    y = net("BatchNormalization", y, *(net.weight(8) for _ in range(3)), net.const(np.ones(8, F32)))
+    then = helper.make_graph([helper.make_node("Relu", [y], ["t"])], "then", [], [helper.make_empty_tensor_value_info("t")])
+    other = helper.make_graph([helper.make_node("Identity", [y], ["e"])], "else", [], [helper.make_empty_tensor_value_info("e")])
+    p = net.input("p", (), bool)
+    net.output(net("If", p, then_branch=then, else_branch=other), y)
+    for chosen in (True, False):
+        agree(net, x=np.random.default_rng(0).standard_normal((1, 3, 6, 6)).astype(F32), p=np.array(chosen))
+
+
+def test_sequences_between_tensors() -> None:
+    net = Net()
+    x = net("Relu", net.input("x", (2, 4)))
+    pieces = net("SplitToSequence", x, axis=1, keepdims=1)
+    one = net("SequenceAt", pieces, net.const(np.array(2)))
+    more = net("SequenceInsert", pieces, one)
+    net.output(net("ConcatFromSequence", more, axis=1), net("Neg", one))
+    agree(net, x=X)
+
+
+def test_a_sequence_as_output() -> None:
+    source = from_text("g (float[2,4] x) => (seq(float[k,4]) y) { a = Relu(x) y = SplitToSequence <axis = 0> (a) }")
+    found = check_text(source, x=X)[0]
+    assert isinstance(found, list) and [a.tolist() for a in found] == [[[1, 0, 0, 4]], [[0, 5, 0, 2]]]
+
+
+def test_strings() -> None:
+    words = helper.make_tensor_value_info("words", TensorProto.STRING, [3])
+    out = helper.make_tensor_value_info("y", TensorProto.STRING, [3])
+    graph = helper.make_graph([helper.make_node("Identity", ["words"], ["y"])], "g", [words], [out])
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    model = fg.load(source)
+    for given in (["one", "two", "größer"], ["a", "b", ""]):
+        for feed in (np.array(given, object), np.array(given), given):
+            assert model.run({"words": feed})["y"].tolist() == given
+
+
+def test_string_results_beside_native_ones() -> None:
+    texts = [helper.make_tensor_value_info(n, TensorProto.STRING, [2]) for n in ("a", "b")]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    outs = [helper.make_tensor_value_info("c", TensorProto.STRING, [2]), helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])]
+    nodes = [helper.make_node("StringConcat", ["a", "b"], ["c"]), helper.make_node("Relu", ["x"], ["y"])]
+    model = helper.make_model(helper.make_graph(nodes, "g", [*texts, x], outs), opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    feeds = {"a": np.array(["x", "y"], object), "b": np.array(["1", "2"], object), "x": np.array([-1, 1], F32)}
+    found = fg.load(model.SerializeToString()).run(feeds)
+    assert found["c"].tolist() == ["x1", "y2"] and found["y"].tolist() == [0, 1]
+
+
+def test_random_numbers_differ_from_run_to_run() -> None:
+    net = Net()
+    net.output(net("Add", net.input("x", (1000,)), net("RandomNormal", shape=[1000], mean=0.0, scale=1.0)))
+    model = net.load()
+    x = np.zeros(1000, F32)
+    first, second = model(x), model(x)
+    assert not np.array_equal(first, second) and abs(first.mean()) < 0.3 and abs(first.std() - 1) < 0.2
+
+
+def test_one_value_under_two_output_names() -> None:
+    net = Net()
+    y = net("Relu", net.input("x", (4,)))
+    net.output(net("Identity", y), net("Identity", y), y)
+    model = agree(net, x=X[0])
+    a, b, c = model(X[0])
+    a[...] = 9
+    assert not np.shares_memory(b, c) and b.tolist() == c.tolist() == [1, 0, 0, 4]
+
+
+def test_an_output_named_twice_is_refused_or_given_once() -> None:
+    net = Net()
+    y = net("Relu", net.input("x", (4,)))
+    net.output(y, y)
+    try:
+        model = net.load()
+    except fg.ModelError as error:
+        assert y in str(error)
+        return
+    assert list(model.run({"x": X[0]})) == [y]
+
+
+def test_dynamic_shapes_and_a_dynamic_batch() -> None:
+    net = Net()
+    x = net.input("x", ("n", 4))
+    net.output(net("NonZero", net("Relu", net("MatMul", x, net.weight(4, 4)))), dtype=I64)
+    for n in (1, 2, 5):
+        agree(net, x=np.random.default_rng(n).standard_normal((n, 4)).astype(F32))
+
+
+def test_ort_accepts_these_models() -> None:
+    for text in (IF, LOOP):
+        onnx.checker.check_model(onnx.load_from_string(from_text(text)))
+
+
+def test_constants_among_dynamic_results_are_the_callers_own() -> None:
+    net = Net()
+    net.output(net("NonZero", net.input("x", (2, 4))), dtype=I64)
+    net.output(net.const(np.ones(3, F32)))
+    model = net.load()
+    for _ in range(2):
+        places, ones = model(X)
+        assert ones.tolist() == [1, 1, 1]
+        ones[...] = 9
