@@ -23,11 +23,15 @@ print(*(name for name in ("numba", "fastgraph.kernels.build", "onnx") if name in
 
 
 def start(path: str, cache: Path) -> tuple[float, list[str]]:
-    """Seconds of a process that loads the network and runs it once; which modules it should have done without."""
+    """Seconds of a process that loads the network and runs it once; which modules it should have done without.
+
+    Python may keep bytecode, as it does unless told not to.
+    """
+    env = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     begun = perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", CODE, path],
-        env=os.environ | {"FASTGRAPH_CACHE_DIR": str(cache)},
+        env=env | {"FASTGRAPH_CACHE_DIR": str(cache)},
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     return perf_counter() - begun, done.stdout.split()
