@@ -41,6 +41,7 @@ class Block:
 def blocks(graph: Graph, views: Views) -> Iterator[Block]:
     """The blocks of a graph that are worth doing in bands."""
     uses, outputs = graph.uses(), set(graph.outputs)
+    taken: set[Node] = set()
 
     def private(value: Value) -> bool:
         return len(uses.get(value, ())) == 1 and value not in outputs and views.alone(value)
@@ -48,11 +49,16 @@ def blocks(graph: Graph, views: Views) -> Iterator[Block]:
     for before, node, after in zip([None, *graph.nodes], graph.nodes, [*graph.nodes[1:], None], strict=False):
         if not _convolves(node) or not is_depthwise(node) or not _simple(node):
             continue
-        expand = before if before is not None and before.out is node.x and _dense(before) and private(node.x) else None
+        if before is None or before in taken or before.out is not node.x or not _dense(before) or not private(node.x):
+            expand = None
+        else:
+            expand = before
         project = after if after is not None and after.x is node.out and _dense(after) and private(node.out) else None
         saved = (node.x.type.nbytes if expand else 0) + (node.out.type.nbytes if project else 0)
         if saved >= WORTH:
-            yield Block(expand, node, project)
+            block = Block(expand, node, project)
+            taken.update(block.nodes())
+            yield block
 
 
 def _convolves(node: Node) -> bool:
@@ -79,7 +85,9 @@ def emit_block(e: Emit, block: Block) -> None:
     out_line = 4 * out_width * last(node.out) if block.project else 0
     fits = max((BUDGET - line * (reach - stride)) // (line * stride + out_line), 1)
     bands = -(-out_height // min(fits, out_height))
-    band = -(-out_height // bands)
+    # The rows that two bands share move down in one copy, so they must not be more than a band goes on by.
+    apart = -(-(reach - stride + pad) // stride)
+    band = max(-(-out_height // bands), apart)
     e.node = node
     made = e.scratch(line * ((band - 1) * stride + reach)) if block.expand else None
     kept = e.scratch(out_line * band) if block.project else None
