@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastgraph.tools.report import table
+from fastgraph.text import table
 
 Goal = Callable[..., None]
 ROWS: list[tuple[str, str, str, str]] = []

@@ -11,10 +11,10 @@ from roofline import bandwidth, peak_macs
 
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
+from fastgraph.plan.describe import macs
 from fastgraph.plan.program import Step
 from fastgraph.runtime.executable import Executable, compile_graph
 from fastgraph.tools.bench import pinned
-from fastgraph.tools.report import macs
 
 F32 = np.dtype(np.float32)
 
