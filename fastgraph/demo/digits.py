@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..loading import load
-from ..tools.report import bytes_text, kernel_counts, table
+from ..plan.describe import kernel_counts
+from ..text import bytes_text, table
 from . import MODEL, held_out
 
 PASSES = 10
@@ -40,7 +41,7 @@ def classify(threads: int = 1, isa: str | None = None) -> dict[str, Any]:
         "isa": model.tier.name,
         "threads": threads,
         "steps": len(model.plan.program.steps),
-        "kernels": kernel_counts(model.plan),
+        "kernels": kernel_counts(model.plan.program),
     }
 
 

@@ -89,6 +89,10 @@ class Views:
         """Whether the value has a buffer that no other value lies in."""
         return value not in self.links and all(link.parent is not value for link in self.links.values())
 
+    def share(self, one: Value, other: Value) -> bool:
+        """Whether two values lie in the same buffer."""
+        return self.storage(one).root is self.storage(other).root
+
     # -- who may lie in whom
 
     def _own(self, value: Value) -> bool:

@@ -16,6 +16,7 @@ from ..passes.dynamic import cut_dynamic
 from ..passes.pipeline import optimise
 from ..passes.specialise import specialise
 from ..plan.build import build
+from ..plan.describe import program_text
 from ..plan.program import ERROR, HostStep, Program, Ref, Step
 from ..plan.storage import byte_strides
 from .cache import objects
@@ -135,9 +136,16 @@ class Executable:
         return self.program.kernels()
 
     def __str__(self) -> str:
-        from ..tools.report import plan_text
-
-        return plan_text(self)
+        inputs = ", ".join(f"{v.name}: {v.type}" for v in self.graph.inputs)
+        outputs = ", ".join(f"{name}: {type_}" for name, type_ in self.signature())
+        lines = [
+            f"{self.graph.name or 'model'}: ({inputs}) -> ({outputs})",
+            f"{self.tier.name}, {self.threads} threads; {program_text(self.program)}",
+        ]
+        if self.tail is not None:
+            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes hang on data, computed with NumPy:")
+            lines += [f"      {node.op} -> {', '.join(v.name for v in node.outputs)}" for node in self.tail.nodes]
+        return "\n".join(lines)
 
     # -- memory
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ..kernels.isa.tiers import usable
+from ..text import table
 from .engines import Engine, Feeds, Unavailable, fastgraph, peer
-from .report import table
 
 BURST_SECONDS = 0.02
 MIN_ROUNDS = 5

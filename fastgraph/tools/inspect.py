@@ -14,8 +14,9 @@ from ..passes.pipeline import stages
 from ..passes.specialise import missing_dims, specialise
 from ..plan.arena import draw
 from ..plan.build import lifetimes
+from ..plan.describe import kernel_counts, steps
 from ..runtime.model import Model, declared
-from .report import bytes_text, kernel_counts, plan_text, steps, table
+from ..text import bytes_text, table
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -86,7 +87,7 @@ def model_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
             ],
             "constant_bytes": sum(array.nbytes for array in plan.program.constants),
             "kernels": [str(kernel) for kernel in plan.kernels()],
-            "steps": steps(plan),
+            "steps": steps(plan.program),
         }
     }
 
@@ -99,11 +100,11 @@ def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
     if open_inputs := _open(model.graph):
         flags = " ".join(f"--shape {name}=..." for name in open_inputs)
         return "\n".join([*lines, f"No plan yet: input shapes are open. Give them with {flags}"])
-    counts = kernel_counts(model.plan)
+    counts = kernel_counts(model.plan.program)
     lines.append("kernels  " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     if "numpy" in counts:
         lines.append("(numpy: steps that NumPy computes between native calls, because no kernel does them)")
-    return "\n".join([*lines, "", plan_text(model.plan)])
+    return "\n".join([*lines, "", str(model.plan)])
 
 
 def _open(graph: Graph) -> list[str]:

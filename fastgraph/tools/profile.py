@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..plan.describe import macs
 from ..runtime.executable import Executable
-from .report import macs, shorten, table
+from ..text import shorten, table
 
 RUNS = 50
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime.model import Model
-from .report import table
+from ..text import table
 
 
 def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dict[str, np.ndarray], list[float]]:

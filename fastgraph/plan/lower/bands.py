@@ -49,11 +49,14 @@ def blocks(graph: Graph, views: Views) -> Iterator[Block]:
     for before, node, after in zip([None, *graph.nodes], graph.nodes, [*graph.nodes[1:], None], strict=False):
         if not _convolves(node) or not is_depthwise(node) or not _simple(node):
             continue
-        if before is None or before in taken or before.out is not node.x or not _dense(before) or not private(node.x):
-            expand = None
-        else:
+        expand = project = None
+        if before is not None and before not in taken and before.out is node.x and _dense(before) and private(node.x):
             expand = before
-        project = after if after is not None and after.x is node.out and _dense(after) and private(node.out) else None
+        if after is not None and after.x is node.out and _dense(after) and private(node.out):
+            project = after
+        if project is not None and expand is None and views.share(project.out, node.x):
+            # The result of a band would lie where the next band reads.
+            project = None
         saved = (node.x.type.nbytes if expand else 0) + (node.out.type.nbytes if project else 0)
         if saved >= WORTH:
             block = Block(expand, node, project)
@@ -70,8 +73,11 @@ def _dense(node: Node) -> bool:
 
 
 def _simple(node: Node) -> bool:
-    """One image of two dimensions, one output channel per input channel."""
-    return len(node.x.type.dims) == 4 and node.x.type.dims[0] == 1 and last(node.x) == last(node.out)
+    """One image of two dimensions, one output channel per input channel, less padding above than the kernel reaches."""
+    if len(node.x.type.dims) != 4 or node.x.type.dims[0] != 1 or last(node.x) != last(node.out):
+        return False
+    where = window(node)
+    return where.pads[1] <= (where.kernel[1] - 1) * where.dilations[1]
 
 
 def emit_block(e: Emit, block: Block) -> None:

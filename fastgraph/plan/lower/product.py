@@ -20,7 +20,7 @@ from .registry import Emit, is_f32, last, lowers, row_count
 Extra = tuple[Ref, int, int]
 
 WINOGRAD = 2
-"""The largest Winograd tile used: 2 is as exact as the plain sum, 4 is faster but errs by 1e-5 of the largest output."""
+"""The largest Winograd tile used: 2 is as exact as the plain sum, 4 is faster but errs by 1e-5 of the largest value."""
 
 
 def extra_values(node: Node) -> list[Value]:
@@ -109,7 +109,7 @@ def dot(e: Emit, node: Node, rows: Rows) -> None:
             c=rows.y, ldc=rows.ldy, m=m, k=k, batch=images, a_stride=m * rows.ldx, b_stride=0,
             c_stride=m * rows.ldy, extras=places,
         )  # fmt: skip
-        e.call("dot", piece.params, record, rows.count / row_count(node.out))
+        e.call("dot", piece.params, record, rows.count / row_count(node.out) * piece.columns / n)
 
 
 def is_depthwise(node: Node) -> bool:
@@ -151,7 +151,7 @@ def conv(e: Emit, node: Node) -> None:
             piece, g, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
             table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads), extras=places,
         )  # fmt: skip
-        e.call("conv", piece.params, record)
+        e.call("conv", piece.params, record, piece.columns / g.n)
 
 
 def winograd(e: Emit, node: Node, g: Geometry, m: int) -> None:
@@ -218,4 +218,4 @@ def matmul(e: Emit, node: Node) -> None:
             piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
             a_stride=m * k, b_stride=panel, c_stride=m * n, extras=places,
         )  # fmt: skip
-        e.call("dot", piece.params, record)
+        e.call("dot", piece.params, record, piece.columns / n)

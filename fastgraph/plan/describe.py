@@ -1,0 +1,71 @@
+"""What a program holds, as rows (for JSON) and as text (for people)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..text import bytes_text, shorten, table
+from .program import Program, Step
+from .storage import row_count
+
+PRODUCTS = frozenset({"dot", "conv", "winograd", "depthwise", "depthwise_any"})
+"""Kernels that multiply and add."""
+
+
+def steps(program: Program) -> list[dict[str, Any]]:
+    """One row per step: node, operator, result, type, kernel and its parameters, multiply-adds, place in the arena."""
+    rows = []
+    for step in program.steps:
+        node, out = step.node, step.node.out
+        at = program.storage.get(out)
+        rows.append(
+            {
+                "node": node.name or out.name,
+                "op": node.op,
+                "result": out.name,
+                "type": str(out.type),
+                "kernel": step.kernel.name if isinstance(step, Step) else "numpy",
+                "params": str(step.kernel) if isinstance(step, Step) else "",
+                "macs": macs(step) if isinstance(step, Step) else 0,
+                "offset": None if at is None else program.offsets.get(at.root, 0) + at.offset,
+            }
+        )
+    return rows
+
+
+def macs(step: Step) -> int:
+    """Multiply-adds that the step's part of its operator is defined by; 0 where it is not a product."""
+    node = step.node
+    if step.kernel.name not in PRODUCTS:
+        return 0
+    weights = node.inputs[1]
+    assert weights is not None
+    if node.op == "matmul":
+        return round(node.out.type.size * node.x.type.dims[-1] * step.share)
+    rows = row_count(node.x if node.op == "conv_transpose" else node.out)
+    return round(rows * weights.type.size * step.share)
+
+
+def kernel_counts(program: Program) -> dict[str, int]:
+    """How many steps each kind of kernel has; `numpy` for host steps."""
+    counts: dict[str, int] = {}
+    for row in steps(program):
+        counts[row["kernel"]] = counts.get(row["kernel"], 0) + 1
+    return counts
+
+
+def program_text(program: Program) -> str:
+    """The totals, then a table with a line per step."""
+    arena = program.arena
+    assert arena is not None
+    constants = sum(array.nbytes for array in program.constants)
+    lines = [
+        f"arena {bytes_text(arena.size)} (bound {bytes_text(arena.bound)}, {arena.heuristic}), "
+        f"constants {bytes_text(constants)}; {len(program.steps)} steps, {len(program.kernels())} kernels"
+    ]
+    rows = [("", "op", "result", "type", "offset", "kernel")]
+    for n, row in enumerate(steps(program)):
+        offset = "" if row["offset"] is None else str(row["offset"])
+        kernel = shorten(row["params"] or "numpy", 90)
+        rows.append((str(n), row["op"], shorten(row["result"], 40), row["type"], offset, kernel))
+    return "\n".join(lines + table(rows, right=(0, 4)))

@@ -1,0 +1,30 @@
+"""Plain text for people: columns, sizes, short forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """Lines with the rows' cells in columns, those numbered in `right` flush right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(range(len(row)), row, widths, strict=True)
+        lines.append("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, c, w in cells).rstrip())
+    return lines
+
+
+def bytes_text(nbytes: int) -> str:
+    """Bytes for people."""
+    if nbytes < 1024:
+        return f"{nbytes} B"
+    return f"{nbytes / 1024:.1f} KiB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.2f} MiB"
+
+
+def shorten(text: str, limit: int) -> str:
+    """The text, its middle left out when it is longer than `limit`."""
+    if len(text) <= limit:
+        return text
+    half = (limit - 1) // 2
+    return text[:half] + "…" + text[-(limit - 1 - half) :]
