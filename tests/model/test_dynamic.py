@@ -52,7 +52,8 @@ def test_work_after_a_dynamic_shape_and_beside_it() -> None:
     net = Net()
     x = net.input("x", (2, 4))
     y = net("MatMul", x, net.weight(4, 4))
-    rows = net("Gather", y, net("Squeeze", net("NonZero", net("ReduceMax", net("Relu", y), axes=[1], keepdims=0)), net.const([0])), axis=0)
+    positive = net("NonZero", net("ReduceMax", net("Relu", y), axes=[1], keepdims=0))
+    rows = net("Gather", y, net("Squeeze", positive, net.const([0])), axis=0)
     net.output(net("Softmax", net("MatMul", rows, net.weight(4, 3)), axis=-1), net("Relu", y), x)
     agree(net, x=X)
 
@@ -100,6 +101,12 @@ def test_a_bad_run_time_shape_is_an_error_that_names_the_node() -> None:
     with pytest.raises(fg.FastgraphError, match="[Rr]eshape"):
         model.run({"x": X, "shape": np.array([3, 3])})
     assert next(iter(model.run({"x": X, "shape": np.array([8, 1])}).values())).shape == (8, 1)
+
+
+def branch(op: str, x: str) -> onnx.GraphProto:
+    """A branch of an If that applies one operator to an outer value."""
+    out = f"{op}.out"
+    return helper.make_graph([helper.make_node(op, [x], [out])], op, [], [helper.make_empty_tensor_value_info(out)])
 
 
 def from_text(body: str, opset: int = 17) -> bytes:
@@ -151,9 +158,7 @@ def test_if_with_branches_of_different_shapes() -> None:
 def test_a_constant_if_between_convolutions() -> None:
     net = Net()
     x = net("Conv", net.input("x", (1, 3, 6, 6)), net.weight(8, 3, 3, 3))
-    then = helper.make_graph([helper.make_node("Relu", [x], ["t"])], "then", [], [helper.make_empty_tensor_value_info("t")])
-    other = helper.make_graph([helper.make_node("Neg", [x], ["e"])], "else", [], [helper.make_empty_tensor_value_info("e")])
-    y = net("If", net.const(np.array(True)), then_branch=then, else_branch=other)
+    y = net("If", net.const(np.array(True)), then_branch=branch("Relu", x), else_branch=branch("Neg", x))
     net.output(net("Conv", y, net.weight(4, 8, 3, 3)))
     model = agree(net, x=np.random.default_rng(0).standard_normal((1, 3, 6, 6)).astype(F32))
     assert model.outputs[0].shape == (1, 4, 2, 2)
@@ -196,10 +201,8 @@ def test_a_sub_graph_that_captures_what_a_pass_rewrites() -> None:
     net = Net()
     y = net("Conv", net.input("x", (1, 3, 6, 6)), net.weight(8, 3, 3, 3))
     y = net("BatchNormalization", y, *(net.weight(8) for _ in range(3)), net.const(np.ones(8, F32)))
-    then = helper.make_graph([helper.make_node("Relu", [y], ["t"])], "then", [], [helper.make_empty_tensor_value_info("t")])
-    other = helper.make_graph([helper.make_node("Identity", [y], ["e"])], "else", [], [helper.make_empty_tensor_value_info("e")])
     p = net.input("p", (), bool)
-    net.output(net("If", p, then_branch=then, else_branch=other), y)
+    net.output(net("If", p, then_branch=branch("Relu", y), else_branch=branch("Identity", y)), y)
     for chosen in (True, False):
         agree(net, x=np.random.default_rng(0).standard_normal((1, 3, 6, 6)).astype(F32), p=np.array(chosen))
 
@@ -234,9 +237,10 @@ def test_strings() -> None:
 def test_string_results_beside_native_ones() -> None:
     texts = [helper.make_tensor_value_info(n, TensorProto.STRING, [2]) for n in ("a", "b")]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
-    outs = [helper.make_tensor_value_info("c", TensorProto.STRING, [2]), helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])]
+    y, c = (helper.make_tensor_value_info(n, k, [2]) for n, k in (("y", TensorProto.FLOAT), ("c", TensorProto.STRING)))
     nodes = [helper.make_node("StringConcat", ["a", "b"], ["c"]), helper.make_node("Relu", ["x"], ["y"])]
-    model = helper.make_model(helper.make_graph(nodes, "g", [*texts, x], outs), opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    graph = helper.make_graph(nodes, "g", [*texts, x], [c, y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     feeds = {"a": np.array(["x", "y"], object), "b": np.array(["1", "2"], object), "x": np.array([-1, 1], F32)}
     found = fg.load(model.SerializeToString()).run(feeds)
     assert found["c"].tolist() == ["x1", "y2"] and found["y"].tolist() == [0, 1]

@@ -32,7 +32,9 @@ def agree(net: Net) -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 1 << 14, 1 << 30], ids=["single rows", "some rows", "one band"])
-@pytest.mark.parametrize(("kernel", "stride", "dilation"), [(3, 1, 1), (3, 2, 1), (5, 1, 1), (5, 2, 1), (3, 1, 2), (1, 1, 1)])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation"), [(3, 1, 1), (3, 2, 1), (5, 1, 1), (5, 2, 1), (3, 1, 2), (1, 1, 1)]
+)
 def test_bands(budget: int, kernel: int, stride: int, dilation: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bands, "BUDGET", budget)
     net = Net()
