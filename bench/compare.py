@@ -7,7 +7,7 @@ import sys
 from math import exp, log
 from pathlib import Path
 
-from fastgraph.tools.report import table
+from fastgraph.text import table
 
 
 def medians(path: Path) -> dict[str, float]:
