@@ -51,7 +51,8 @@ def fits(value: Value, shape: Sequence[int]) -> None:
     """InputError unless `shape` is an instance of the value's declared shape, and one that an array can have."""
     if min(shape, default=0) < 0 or prod(shape) > MAX_ELEMENTS:
         raise InputError(
-            f"input {value.name!r} can't have shape {tuple(shape)}: extents are at least 0, elements at most {MAX_ELEMENTS}"
+            f"input {value.name!r} can't have shape {tuple(shape)}: extents are at least 0, "
+            f"elements at most {MAX_ELEMENTS}"
         )
     declared = value.type.shape
     if declared is None:
