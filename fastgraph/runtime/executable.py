@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FastgraphError, InputError
+from ..errors import FastgraphError, InputError, ModelError
 from ..ir import Graph, TensorType, Value, check, copy
 from ..kernels.isa.tiers import Tier
 from ..kernels.kernel import Kernel
@@ -236,7 +236,10 @@ class Executable:
                 found = run_node(node, [None if v is None else self._holder(v) for v in operands(node)])
             for value, data in zip(node.outputs, found, strict=False):
                 if value in self.program.storage:
-                    self.array(value)[...] = data
+                    view = self.array(value)
+                    if np.shape(data) != view.shape:
+                        raise ModelError(f"{where(graph, node)}: gives shape {np.shape(data)}, {value.type} was inferred")
+                    view[...] = data
                 else:
                     self._env[value] = data
 

@@ -125,3 +125,39 @@ def test_an_input_is_never_overwritten() -> None:
     model.execute()
     np.testing.assert_array_equal(model.input("x"), feed)
     assert not model.output(model.outputs[0].name).any()
+
+
+def part(net: Net, x: str, axis: int, start: int, end: int) -> str:
+    return net("Slice", x, *(net.const(np.array([v], I64)) for v in (start, end, axis)))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("axis", "left", "right"),
+    [(0, (1, 64), (0, 63)), (0, (0, 63), (1, 64)), (0, (0, 64), (0, 1)), (0, (0, 64), (5, 6)), (1, (0, 96), (0, 1))],
+)
+def test_parts_of_one_value_that_overlap(axis: int, left: tuple, right: tuple, threads: int) -> None:
+    """Neither may be overwritten: places of one are read after the same places of the other."""
+    net = Net()
+    x = net("Softmax", net.input("x", (64, 96)), axis=-1)
+    net.output(net("ReduceMax", net("Sub", part(net, x, axis, *left), part(net, x, axis, *right)), axes=[1]))
+    model = net.load(threads=threads)
+    feeds = feeds_for(model)
+    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-6)
+
+
+@pytest.mark.parametrize("size", [5, 7, 9, 13])
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_residual_that_is_overwritten_is_read_once(size: int, k: int) -> None:
+    """Images that are no multiple of a tile: no place may be computed twice over its own operand."""
+    net = Net()
+    x = net("Relu", conv(net, net.input("x", (2, 16, size, size)), 16, 16, 1))
+    y = net("Add", conv(net, conv(net, x, 16, 16, 1), 16, 16, k), x)
+    net.output(conv(net, net("Relu", y), 16, 16, 1))
+    results = []
+    for threads in (1, 2, 3):
+        model = net.load(threads=threads)
+        feeds = feeds_for(model)
+        results.append(list(model.run(feeds).values()))
+        assert_close(results[-1], by_onnxruntime(net.bytes(), feeds), 1e-5)
+        np.testing.assert_array_equal(results[0][0], results[-1][0])
