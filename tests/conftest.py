@@ -15,6 +15,14 @@ PHASES = (Phase.generate, Phase.shrink)
 settings.register_profile("explore", settings.get_profile("default"), derandomize=False, phases=PHASES)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+@pytest.fixture(autouse=True, scope="session")
+def small_models_use_their_threads() -> None:
+    """Tests of threads are worth something only if small models run on them too."""
+    from fastgraph.runtime import executable
+
+    executable.WORTH_WAKING = 0
+
+
 TIER = "ISA tier "
 """Tests of a tier that this CPU lacks are skipped with a reason that begins so; the tier's name follows."""
 

@@ -16,13 +16,17 @@ from ..passes.dynamic import cut_dynamic
 from ..passes.pipeline import optimise
 from ..passes.specialise import specialise
 from ..plan.build import build
-from ..plan.describe import program_text
+from ..plan.describe import macs, program_text
 from ..plan.program import ERROR, HostStep, Program, Ref, Step
 from ..plan.storage import byte_strides
 from .cache import objects
 from .link import link
 from .memory import allocate
 from .pool import Runner
+
+
+WORTH_WAKING = 4_000_000
+"""Multiply-adds, about 40 us: waking other threads for less takes longer than it saves. Results don't depend on it."""
 
 
 def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
@@ -213,7 +217,8 @@ class Executable:
         base = records.ctypes.data
         rows = [[addresses[s.kernel], base + 8 * at, 1] for s, at in zip(steps, starts, strict=False)]
         table = np.array(rows, np.int64)
-        runner = Runner(table, threads, self._error.ctypes.data)
+        work = sum(macs(s) + 4 * s.node.out.type.size * s.share for s in steps)
+        runner = Runner(table, threads if work >= WORTH_WAKING else 1, self._error.ctypes.data)
         self.segments.append((list(steps), runner))
         self._records.append(records)
         return self._checked(runner) if any(ERROR in s.args for s in steps) else runner.run
