@@ -13,7 +13,7 @@ from step_by_step import check_steps, poison
 import fastgraph as fg
 
 
-@examples(60)
+@examples(50)
 @given(networks())
 def test_native_agrees(case: Case) -> None:
     """With poisoned memory, twice, on one and on three threads: always the same bits, and inputs stay."""
@@ -38,7 +38,7 @@ def test_native_agrees(case: Case) -> None:
         np.testing.assert_array_equal(model.input(name), array, "execute changed an input")
 
 
-@examples(60)
+@examples(50)
 @given(networks())
 def test_every_step_keeps_to_its_own(case: Case) -> None:
     rtol = 1e-4 * magnitude(case.source, case.feeds)
