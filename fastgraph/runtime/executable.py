@@ -243,7 +243,7 @@ class Executable:
                 if value in self.program.storage:
                     view = self.array(value)
                     if np.shape(data) != view.shape:
-                        raise ModelError(f"{where(graph, node)}: gives shape {np.shape(data)}, {value.type} was inferred")
+                        raise ModelError(f"{node}: the result has shape {np.shape(data)}")
                     view[...] = data
                 else:
                     self._env[value] = data
