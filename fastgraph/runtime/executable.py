@@ -24,7 +24,6 @@ from .link import link
 from .memory import allocate
 from .pool import Runner
 
-
 WORTH_WAKING = 4_000_000
 """Multiply-adds, about 40 us: waking other threads for less takes longer than it saves. Results don't depend on it."""
 
