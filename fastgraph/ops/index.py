@@ -11,8 +11,8 @@ from .common import INT64, Types, axes_of, axis_of, fail, ints, join, length, ne
 from .registry import REQUIRED, attr, define
 
 
-def _slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any) -> dict[int, slice]:
-    """Axis -> Python slice, whose clamping is ONNX's. An axis may be cut only once."""
+def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any) -> dict[int, slice]:
+    """Axis -> Python slice, to be clamped by `places`. An axis may be cut only once."""
     first, last = ints(starts), ints(ends)
     where = axes_of(node, range(len(first)) if axes is None else ints(axes), rank)
     by = [1] * len(first) if steps is None else ints(steps)
@@ -26,6 +26,12 @@ def _slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any
     return {a: slice(s, e, b) for a, s, e, b in zip(where, first, last, by, strict=True)}
 
 
+def places(cut: slice, extent: int) -> range:
+    """What a slice takes of an axis: as in Python, but a start before the axis is its first element, as ONNX says."""
+    start = max(cut.start, -extent) if cut.step < 0 else cut.start
+    return range(*slice(start, cut.stop, cut.step).indices(extent))
+
+
 def _infer_slice(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
     if x.shape is None:
@@ -34,10 +40,10 @@ def _infer_slice(node: Node, types: Types) -> list[TensorType]:
     if any(t is not None and c is None for t, c in zip(types[1:], given, strict=True)):
         return [TensorType(x.dtype, _partly(node, x.shape, types[1], types[3], given[2]))]
     out: list[Dim] = list(x.shape)
-    for axis, cut in _slices(node, len(x.shape), *given).items():
+    for axis, cut in slices(node, len(x.shape), *given).items():
         extent = out[axis]
         if isinstance(extent, int):
-            out[axis] = len(range(*cut.indices(extent)))
+            out[axis] = len(places(cut, extent))
         elif not (cut.start == 0 and cut.stop >= 2**31 - 1 and cut.step == 1):
             out[axis] = None
     return [TensorType(x.dtype, tuple(out))]
@@ -54,8 +60,12 @@ def _partly(node: Node, shape: Shape, starts: TensorType, axes_type: Any, axes: 
 
 def _slice(node: Node, inputs: list[Any]) -> list[Any]:
     x = inputs[0]
-    cuts = _slices(node, x.ndim, *inputs[1:])
-    return [x[tuple(cuts.get(i, slice(None)) for i in range(x.ndim))]]
+    index = [slice(None)] * x.ndim
+    for axis, cut in slices(node, x.ndim, *inputs[1:]).items():
+        taken = places(cut, x.shape[axis])
+        stop = taken.stop if taken.stop >= 0 else None
+        index[axis] = slice(taken.start, stop, taken.step) if taken else slice(0, 0)
+    return [x[tuple(index)]]
 
 
 PAD_MODES = ("constant", "reflect", "edge", "wrap")

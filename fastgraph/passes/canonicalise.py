@@ -7,8 +7,8 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.resize import resized
 from ..ops.window import resolve_pads, window_attrs
-from .fuse import ELEMENTWISE
 from .rewrite import Sweep, constant, sweep
+from .steps import ELEMENTWISE
 
 RESHAPES = frozenset({"reshape", "flatten", "squeeze", "unsqueeze"})
 SPATIAL = frozenset({"conv", "max_pool", "average_pool", "lp_pool"})

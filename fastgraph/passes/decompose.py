@@ -12,7 +12,7 @@ from .rewrite import Sweep, constant, sweep
 
 def decompose(graph: Graph) -> None:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    sweep(graph, normalization, depth_to_space, space_to_depth)
+    sweep(graph, normalization, reduction, depth_to_space, space_to_depth)
 
 
 def normalization(state: Sweep, node: Node) -> bool:
@@ -41,6 +41,43 @@ def normalization(state: Sweep, node: Node) -> bool:
             y = state.add(op, [y, value], x.type, node)
     state.replace(node.out, y)
     return True
+
+
+REPEATABLE = frozenset({"reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod"})
+"""Reductions of reductions, as each of their inputs counts the same."""
+
+
+def reduction(state: Sweep, node: Node) -> bool:
+    """Over axes that do not lie side by side: one run of axes after the other."""
+    axes = node.const(1)
+    if node.op not in REPEATABLE or axes is None:
+        return False
+    x = node.x
+    if not x.type.concrete or x.type.dtype != np.float32:
+        return False
+    dims = x.type.dims
+    chosen = sorted({int(a) % len(dims) for a in axes.ravel() if dims[int(a) % len(dims)] != 1})
+    runs = _runs(chosen)
+    if len(runs) < 2 or not x.type.size:
+        return False
+    y, left = x, list(dims)
+    for run in runs:
+        left = [1 if i in run else d for i, d in enumerate(left)]
+        at = constant(node.out, np.array(run, np.int64), "axes")
+        y = state.add(node.op, [y, at], x.type.with_shape(tuple(left)), node, keepdims=1, noop_with_empty_axes=0)
+    state.replace(node.out, shaped(state, node, y, node.out.type.dims))
+    return True
+
+
+def _runs(axes: list[int]) -> list[list[int]]:
+    """Sorted numbers in runs of neighbours."""
+    runs: list[list[int]] = []
+    for axis in axes:
+        if runs and runs[-1][-1] == axis - 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return runs
 
 
 def depth_to_space(state: Sweep, node: Node) -> bool:

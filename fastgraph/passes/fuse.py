@@ -7,68 +7,18 @@ values are its inputs.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..ir import Graph, Node, Value
 from ..ops.registry import EXTRAS_AT
+from .canonicalise import permutation
 from .rewrite import Sweep, constant, sweep
+from .steps import ELEMENTWISE
 
 Operand = Value | float
 Chain = tuple[tuple[Any, ...], ...]
-
-def _plain(step: str, *names: str) -> Callable[[Node], tuple[Any, ...] | None]:
-    """An operator whose step has the same inputs, followed by these attributes as numbers."""
-    return lambda node: (step, *node.inputs, *(float(node.attrs[n]) for n in names))
-
-
-def _clip(node: Node) -> tuple[Any, ...] | None:
-    low, high = node.const(1), node.const(2)
-    if (node.has(1) and low is None) or (node.has(2) and high is None):
-        return None
-    least = -math.inf if low is None else float(low.item())
-    most = math.inf if high is None else float(high.item())
-    return ("clip", node.x, least, most)
-
-
-def _pow(node: Node) -> tuple[Any, ...] | None:
-    exponent = node.const(1)
-    if exponent is not None and exponent.size == 1:
-        match float(exponent.item()):
-            case 2.0:
-                return ("mul", node.x, node.x)
-            case 0.5:
-                return ("sqrt", node.x)
-            case -1.0:
-                return ("reciprocal", node.x)
-            case 1.0:
-                return ("mul", node.x, 1.0)
-    return ("pow", *node.inputs)
-
-
-def _gelu(node: Node) -> tuple[Any, ...] | None:
-    return ("gelu_tanh" if node.attrs.get("approximate") == "tanh" else "gelu", node.x)
-
-
-def _min_max(step: str) -> Callable[[Node], tuple[Any, ...] | None]:
-    return lambda node: (step, *node.inputs) if len(node.inputs) == 2 else None
-
-
-ELEMENTWISE: dict[str, Callable[[Node], tuple[Any, ...] | None]] = {
-    **{name: _plain(name) for name in (
-        "add", "sub", "mul", "div", "relu", "prelu", "abs", "neg", "floor", "ceil", "round", "sqrt", "reciprocal",
-        "exp", "log", "erf", "tanh", "sigmoid", "sin", "cos", "hard_swish", "mish", "softplus", "softsign", "sign")},
-    "min": _min_max("min"), "max": _min_max("max"), "pow": _pow, "clip": _clip, "gelu": _gelu,
-    "leaky_relu": _plain("leaky_relu", "alpha"), "elu": _plain("elu", "alpha"),
-    "selu": _plain("selu", "alpha", "gamma"), "celu": _plain("celu", "alpha"),
-    "thresholded_relu": _plain("thresholded_relu", "alpha"),
-    "hard_sigmoid": _plain("hard_sigmoid", "alpha", "beta"), "swish": _plain("swish", "alpha"),
-}  # fmt: skip
-"""Operator -> the step it is in a chain (name, then inputs and numbers), or None when this node is not one."""
-
 
 def fuse(graph: Graph) -> None:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
@@ -81,20 +31,28 @@ def fuse(graph: Graph) -> None:
 
 
 def fold_pad(state: Sweep, node: Node) -> bool:
-    """A constant zero pad of the image before a convolution is the convolution's own padding."""
-    pad = state.sole_maker(node.inputs[0]) if node.op == "conv" else None
+    """A constant zero pad of the image before a convolution, or before its transpose, is the convolution's own."""
+    maker = state.sole_maker(node.inputs[0]) if node.op == "conv" else None
+    turned = maker if maker is not None and maker.op == "transpose" else None
+    pad = state.sole_maker(turned.x) if turned is not None else maker
     if pad is None or pad.op != "pad" or pad.attrs.get("mode", "constant") != "constant":
         return False
     pads, value = pad.const(1), pad.const(2)
     if pads is None or pad.has(3) or (pad.has(2) and (value is None or np.any(value))):
         return False
     both = pads.reshape(2, -1)
+    both = both[:, permutation(turned)] if turned is not None else both
     if np.any(both < 0) or np.any(both[:, [0, -1]]):
         return False
     inner = tuple(int(p) for p in (both[:, 1:-1].ravel() + np.array(node.attrs["pads"])))
     state.drop(pad)
-    fused = Node("conv", [pad.x, *node.inputs[1:]], node.outputs, {**node.attrs, "pads": inner}, node.name)
-    state.write(fused)
+    x = pad.x
+    if turned is not None:
+        state.drop(turned)
+        perm = permutation(turned)
+        type_ = x.type.with_shape(tuple(x.type.dims[i] for i in perm))
+        x = state.add("transpose", [x], type_, turned, perm=perm)
+    state.write(Node("conv", [x, *node.inputs[1:]], node.outputs, {**node.attrs, "pads": inner}, node.name))
     return True
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..ir import Graph, Node, Value
 from .canonicalise import canonicalise, only_moves_ones, permutation, reshape, shaped, transpose, turn
-from .fuse import ELEMENTWISE
 from .rewrite import Sweep, constant, sweep
+from .steps import ELEMENTWISE
 
 Perm = tuple[int, ...]
 

@@ -16,12 +16,13 @@ def _loops(node: Node, strides: list[tuple[int, ...]]) -> Loops | None:
 
 
 def _fused(node: Node) -> bool:
-    """Whether the kernel has enough loops for this broadcast, as it would be if all were dense."""
+    """Whether the kernel has enough loops for this broadcast, even if the rows of all operands lie apart."""
     if not is_f32(node) or not node.out.type.size:
         return False
     dims = node.out.type.dims
-    xs = [broadcast(v.type.dims, strides_of(v.type.dims), dims) for v in node.inputs if v is not None]
-    return loops(dims, strides_of(dims), xs) is not None and len(dims) <= 4
+    apart = [(v.type.dims, strides_of(v.type.dims, last(v) + 1)) for v in [node.out, *node.inputs] if v is not None]
+    y, *xs = [broadcast(shape, strides, dims) for shape, strides in apart]
+    return loops(dims, y, xs) is not None
 
 
 @lowers("fused", accepts=_fused, strided_in=True, strided_out=True, in_place=True)

@@ -8,6 +8,8 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...kernels import moves, places
+from ...ops.index import places as places_of
+from ...ops.index import slices
 from ..program import ERROR, Ref
 from .registry import Emit, lowers
 
@@ -103,15 +105,12 @@ def slice_(e: Emit, node: Node) -> None:
 
 
 def bounds(node: Node) -> tuple[list[int], list[int]]:
-    """Start and step of a slice with constant parameters, per axis of its input, by NumPy's rules."""
+    """Start and step of a slice with constant parameters, per axis of its input."""
     dims = node.x.type.dims
-    starts, ends, axes, steps = (node.const(i) for i in range(1, 5))
-    assert starts is not None and ends is not None
     first, step = [0] * len(dims), [1] * len(dims)
-    for i in range(len(starts)):
-        axis = int(axes[i]) % len(dims) if axes is not None else i
-        step[axis] = int(steps[i]) if steps is not None else 1
-        first[axis] = slice(int(starts[i]), None, step[axis]).indices(dims[axis])[0]
+    for axis, cut in slices(node, len(dims), *(node.const(i) for i in range(1, 5))).items():
+        taken = places_of(cut, dims[axis])
+        first[axis], step[axis] = taken.start, taken.step
     return first, step
 
 

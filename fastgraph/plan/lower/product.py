@@ -15,7 +15,7 @@ from ...kernels.pick_winograd import best_winograd, pick_winograd, winograd_reco
 from ...ops.registry import EXTRAS_AT
 from ...passes.fuse import extra_kind
 from ..program import Ref
-from .registry import Emit, is_f32, last, lowers, row_count
+from .registry import Arg, Emit, is_f32, last, lowers, row_count
 
 Extra = tuple[Ref, int, int]
 
@@ -211,8 +211,10 @@ def matmul(e: Emit, node: Node) -> None:
             packed = e.constant(pack_weights(weights, None, piece.nv, lanes))
         else:
             packed = e.scratch(4 * batch * panel)
-            args = {"b": e.address(y, 4 * piece.start), "ldb": n, "packed": packed, "n": piece.columns, "k": k,
-                    "batch": batch, "b_stride": k * n}  # fmt: skip
+            args: dict[str, Arg] = {
+                "b": e.address(y, 4 * piece.start), "ldb": n, "packed": packed, "n": piece.columns, "k": k,
+                "batch": batch, "b_stride": k * n,
+            }  # fmt: skip
             e.kernel("pack_b", {"nv": piece.nv, "transposed": False}, args)
         record = dot_record(
             piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
