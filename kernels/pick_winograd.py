@@ -9,7 +9,14 @@ from typing import Any
 from .chain import Chain
 from .isa.tiers import Tier
 from .pick_conv import Geometry, cover
-from .pick_dot import L2, STANDARD, columns_first, max_rows, tile_cost
+from .pick_dot import L2, STANDARD, columns_first, max_rows, tile_cost, widths
+
+BANDWIDTH = {1: 6.5, 2: 9.2}
+"""Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
+MOST_CHANNELS = 512
+"""Input channels up to which the error of m = 4 was measured: it grows with their square root."""
+TRANSFORM_CYCLES = {2: (50, 45), 4: (130, 130)}
+"""Of one vector of a tile's input, and of its output."""
 
 
 @dataclass(frozen=True)
@@ -32,32 +39,53 @@ def suits_winograd(g: Geometry) -> bool:
 def best_winograd(tier: Tier, g: Geometry, largest: int = 4, l2: int = L2) -> int | None:
     """The m (at most `largest`, 2 or 4) to compute a convolution with; None where the conv kernel is as good.
 
-    m = 2 is as exact as the plain sum; m = 4 errs by about 1e-5 of the largest output.
+    m = 2 is more exact than the plain sum. m = 4 errs up to twice as much as it: by less than 5e-6 of the largest
+    output for up to MOST_CHANNELS channels, above which it isn't chosen. Threads don't matter: m changes the result.
     """
-    if not suits_winograd(g) or g.c < tier.lanes or not tier.fma:
+    if not suits_winograd(g) or g.c < tier.lanes:
         return None
-    pixels = g.images * g.out[1] * g.out[2]
-    plain = 1.05 * pixels * g.k * -(-g.n // tier.lanes) / 2
-    costs = {m: _cycles(tier, g, m, l2) for m in (2, 4) if m <= largest}
-    best = min(costs, key=lambda m: costs[m] * (1.0 if m == 2 else 1.15))
-    return best if costs[best] * 1.15 < plain else None
+    plain = _times(_plain_cycles(tier, g), 9 * g.c * g.n)
+    two, four = (_times(_cycles(tier, g, m, l2), (m + 2) ** 2 * g.c * g.n) for m in (2, 4))
+    if largest >= 4 and g.c <= MOST_CHANNELS and _beats(four, two, 1.2) and _beats(four, plain, 1.15):
+        return 4
+    return 2 if _beats(two, plain, 1.15) else None
+
+
+def _times(cycles: float, weights: int) -> list[float]:
+    """Cycles until one thread, or two, have done the work and read the weights from memory."""
+    pairs = [(cycles / threads, weights * 4 / bandwidth) for threads, bandwidth in BANDWIDTH.items()]
+    return [max(pair) + min(pair) / 8 for pair in pairs]
+
+
+def _beats(times: list[float], others: list[float], factor: float) -> bool:
+    """Whether it is faster by that factor on one thread, and faster at all on two."""
+    return times[0] * factor < others[0] and times[1] < others[1]
+
+
+def _plain_cycles(tier: Tier, g: Geometry) -> float:
+    """Of the conv kernel in full tiles."""
+
+    def cost(nv: int) -> float:
+        mr = max_rows(tier, nv)
+        return tile_cost(tier, mr, nv, g.k) / mr * -(-g.n // (nv * tier.lanes))
+
+    return g.images * g.out[1] * g.out[2] * min(cost(nv) for nv in widths(tier))
 
 
 def _cycles(tier: Tier, g: Geometry, m: int, l2: int) -> float:
-    """Of the dots, or of reading their weights for every band; and of the transforms."""
-    band, mr, nv = _blocks(tier, g, m, l2)
+    """Of the dots and of the transforms, without waiting for memory."""
+    band, mr, nv = _blocks(tier, g, m, 1, l2)
     down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
-    vectors, panels = -(-g.n // tier.lanes), -(-g.n // (nv * tier.lanes))
-    bands = g.images * -(-down // band)
-    dots = bands * -(-band * across // mr) * places * panels * tile_cost(tier, mr, nv, g.c)
-    weights = bands * _weight_bytes(g, m) / 7
-    there, back = {2: (35, 40), 4: (130, 150)}[m]
-    transforms = g.images * down * across * (-(-g.c // tier.lanes) * there + vectors * back)
-    return max(dots, weights) + transforms
+    dots = g.images * _dots(down, across, band, mr) * -(-g.n // (nv * tier.lanes)) * places
+    there, back = TRANSFORM_CYCLES[m]
+    transforms = -(-g.c // tier.lanes) * there + -(-g.n // tier.lanes) * back
+    return dots * tile_cost(tier, mr, nv, g.c) + g.images * down * across * transforms
 
 
-def _weight_bytes(g: Geometry, m: int) -> int:
-    return (m + 2) ** 2 * g.c * g.n * 4
+def _dots(down: int, across: int, band: int, mr: int) -> int:
+    """Dot tiles of mr rows for all bands of an image."""
+    whole, rest = divmod(down, band)
+    return whole * -(-band * across // mr) + -(-rest * across // mr)
 
 
 def _v_row(tier: Tier, g: Geometry) -> int:
@@ -66,22 +94,20 @@ def _v_row(tier: Tier, g: Geometry) -> int:
     return row + 64 if row % 4096 == 0 else row
 
 
-def _blocks(tier: Tier, g: Geometry, m: int, l2: int) -> tuple[int, int, int]:
-    """(rows of Winograd tiles in a band, mr, nv)."""
-    down, across = -(-g.out[1] // m), -(-g.out[2] // m)
-    # Every band reads all weights: where they don't stay in the cache, bands may leave it too.
-    budget = l2 // 2 if _weight_bytes(g, m) <= l2 else l2
-    most = budget // ((m + 2) ** 2 * across * (_v_row(tier, g) + 8 * tier.lanes))
-    band = -(-down // -(-down // min(max(most, 1), down)))
-    tiles = band * across
+def _blocks(tier: Tier, g: Geometry, m: int, units: int, l2: int) -> tuple[int, int, int]:
+    """(rows of Winograd tiles in a band, mr, nv); the number of bands is a multiple of `units` where it can be."""
+    down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
+    nv = 1 if g.n <= tier.lanes else 2
+    largest = max_rows(tier, nv)
+    # Every band reads all weights, so that it has enough tiles even where they leave the cache.
+    tiles = max(l2 * 3 // 4 // (places * (_v_row(tier, g) + nv * tier.lanes * 4)), 2 * largest)
+    bands = -(-down // min(max(tiles // across, 1), down))
+    band = -(-down // min(-(-bands // units) * units, down))
 
-    def cost(choice: tuple[int, int]) -> float:
-        mr, nv = choice
-        standard = STANDARD if mr == max_rows(tier, nv) else 1.0
-        return -(-tiles // mr) * tile_cost(tier, mr, nv, g.c) * -(-g.n // (nv * tier.lanes)) * standard
+    def cost(mr: int) -> float:
+        return _dots(down, across, band, mr) * tile_cost(tier, mr, nv, g.c) * (STANDARD if mr == largest else 1.0)
 
-    choices = [(mr, nv) for nv in (1, 2, 3, 4) for mr in range(1, min(max_rows(tier, nv), tiles) + 1)]
-    return band, *min(choices, key=cost)
+    return band, min(range(1, min(largest, band * across) + 1), key=cost), nv
 
 
 def pick_winograd(
@@ -96,13 +122,12 @@ def pick_winograd(
     """The choice for a geometry that suits_winograd; m x m outputs a tile."""
     lanes = tier.lanes
     down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
-    band, mr, nv = _blocks(tier, g, m, l2)
+    band, mr, nv = _blocks(tier, g, m, 1, l2)
     panels = -(-g.n // (nv * lanes))
     size = g.c * g.size[1] * g.size[2]
     by_columns = columns_first(g.images * down, panels, size, places * g.c * g.n, threads)
     if not by_columns and g.images % threads:
-        bands = -(-down // band)
-        band = -(-down // min(-(-bands // threads) * threads, down))
+        band, mr, nv = _blocks(tier, g, m, threads, l2)
     v_row = _v_row(tier, g)
 
     x_image, _, x_y, x_x = (4 * s for s in g.x_strides)
@@ -139,7 +164,7 @@ def winograd_record(
     scratch: Any,
     extras: Sequence[tuple[Any, int, int]] = (),
 ) -> list[Any]:
-    """The winograd kernel's record; addresses may be whatever stands for them. w: pack.pack_winograd's.
+    """The winograd kernel's record; addresses may be whatever stands for them. w: pack_winograd's.
 
     ldy: f32 per pixel of y; an extra is (address, stride per image, stride per pixel) in f32.
     """

@@ -1,12 +1,14 @@
 """winograd: 3x3 convolution of stride 1 with fewer products (Winograd's minimal filtering F(m x m, 3 x 3)).
 
-A tile of m x m outputs comes from (m + 2)^2 inputs: both and the weights are transformed (pack.py), so that the sums
-over channels are one dot for each of the (m + 2)^2 places: 16 instead of 36 products for four outputs.
+A tile of m x m outputs comes from (m + 2)^2 inputs: both and the weights are transformed (pack_winograd.py), so that
+the sums over channels are one dot for each of the (m + 2)^2 places: 16 instead of 36 products for four outputs. A NaN
+or infinity among a tile's inputs may reach all of its outputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -16,7 +18,7 @@ from .band import make_clear, make_copy
 from .chain import Chain, emit_chain
 from .isa.tiers import Tier
 from .isa.vector import F32, I64, Vector, emits
-from .pack import WINOGRAD
+from .pack_winograd import Matrix, transforms
 from .rows_dot import WINOGRAD_ARGS
 from .tile import load_extra, make_fields, make_tile, repeat
 
@@ -50,6 +52,7 @@ def make_winograd(
         bands = (down + band - 1) // band
         panels = (n + width - 1) // width
         step = (k + 1) * width * 4
+        last = panels * step + (nv - 1) * line
         units = images * bands
         p0, p1, first, end = 0, panels, units * thread // threads, units * (thread + 1) // threads
         if by_columns:
@@ -82,53 +85,86 @@ def make_winograd(
                 for e in range(places):
                     panel = w + (e * panels + p) * step
                     ahead = panels * step
-                    last = ahead + (nv - 1) * line
                     for t in range(0, count * across, mr):
                         tile(0, args, v + e * v_plane + t * v_row, v_row, 0, 0, 1, k, panel, ahead,
                              s + e * s_plane + t * width * 4, width * 4, width, 0, 0, 0)
                         ahead = ahead + line if 0 < ahead < last else 0
+                bias = w + places * panels * step + p * width * 4
                 for i in range(count):
                     for j in range(across):
-                        oy, ox = (t0 + i) * m, j * m
-                        gather(args, s + (i * across + j) * width * 4, s_plane, y, ldy, out_h, out_w, oy, ox,
-                               n - p * width, image, p * width)
+                        gather(args, s + (i * across + j) * width * 4, s_plane, bias, y, ldy, out_h, out_w,
+                               (t0 + i) * m, j * m, n - p * width, image, p * width)
 
     return winograd
 
 
 def _linear(v: Vector, row: Sequence[float], values: Sequence[Any]) -> Any:
-    """The sum of row[i] * values[i]."""
+    """The sum of row[i] * values[i]; not all of the row may be 0."""
     total: Any = None
-    for factor, value in sorted(zip(row, values, strict=True), key=lambda term: -term[0]):
-        if factor == 0:
-            continue
-        if total is None:
+    for factor, value in sorted(zip(row, values, strict=True), key=lambda term: term[0] != 1):
+        if factor and total is None:
             total = value if factor == 1 else v.b.fmul(v.const(factor), value)
-        elif factor in (1, -1):
-            total = (v.b.fadd if factor == 1 else v.b.fsub)(total, value)
-        else:
-            total = v.fma(v.const(factor), value, total)
+        elif factor:
+            total = _add_product(v, factor, value, total)
     return total
 
 
-def _both_ways(v: Vector, matrix: Sequence[Sequence[float]], grid: Grid) -> Grid:
-    """matrix x grid x matrix transposed."""
-    columns = [[_linear(v, row, column) for row in matrix] for column in zip(*grid, strict=True)]
-    return [[_linear(v, row, line) for row in matrix] for line in zip(*columns, strict=True)]
+def _add_product(v: Vector, factor: float, value: Any, total: Any) -> Any:
+    if factor in (1, -1):
+        return (v.b.fadd if factor == 1 else v.b.fsub)(total, value)
+    return v.fma(v.const(factor), value, total)
+
+
+def _halves(row: Sequence[float], mirrored: Sequence[float]) -> tuple[list[float], list[float]]:
+    """What two rows for opposite points have in common, and what differs by its sign."""
+    pairs = list(zip(row, mirrored, strict=True))
+    return [a if a == b else 0.0 for a, b in pairs], [a if a == -b else 0.0 for a, b in pairs]
+
+
+def _transform_input(v: Vector, matrix: Matrix, x: Sequence[Any]) -> list[Any]:
+    """matrix x x; the rows for opposite points share their halves."""
+    first, *middle, last = matrix
+    out = [_linear(v, first, x)]
+    for row, mirrored in zip(middle[::2], middle[1::2], strict=True):
+        same, opposite = _halves(row, mirrored)
+        point = next(factor for factor in reversed(opposite) if factor)
+        even, odd = _linear(v, same, x), _linear(v, [factor / point for factor in opposite], x)
+        out += [_add_product(v, point, odd, even), _add_product(v, -point, odd, even)]
+    return [*out, _linear(v, last, x)]
+
+
+def _transform_output(v: Vector, matrix: Matrix, x: Sequence[Any]) -> list[Any]:
+    """matrix x x; the values at opposite points come in as their sum or their difference."""
+    columns = list(zip(*matrix, strict=True))
+    shared: list[Sequence[float]] = [columns[0]]
+    values = [x[0]]
+    for i in range(1, len(x) - 1, 2):
+        shared += _halves(columns[i], columns[i + 1])
+        values += [v.b.fadd(x[i], x[i + 1]), v.b.fsub(x[i], x[i + 1])]
+    rows = zip(*shared, columns[-1], strict=True)
+    return [_linear(v, row, [*values, x[-1]]) for row in rows]
+
+
+def _both_ways(transform: Callable[[Sequence[Any]], list[Any]], grid: Grid) -> Grid:
+    """The transform of all columns, then of all rows."""
+    columns = [transform(column) for column in zip(*grid, strict=True)]
+    return [transform(row) for row in zip(*columns, strict=True)]
 
 
 def _scatter(tier: Tier, m: int) -> Any:
     """scatter(to, plane, source, y_step, x_step, channels): one tile's transformed input to its places."""
+
     @emits
     def scatter(b: Any, to: Any, plane: Any, source: Any, y_step: Any, x_step: Any, channels: Any) -> None:
         v = Vector(b, tier)
         side = range(m + 2)
+        transform = partial(_transform_input, v, transforms(m).input)
 
         def vector(_: Any, state: list[Any]) -> list[Any]:
             target, start = state
             rows = [b.add(start, b.mul(y_step, I64(i))) for i in side]
             grid = [[v.load(v.pointer(b.add(row, b.mul(x_step, I64(j))))) for j in side] for row in rows]
-            for i, line in enumerate(_both_ways(v, WINOGRAD[m].input, grid)):
+            for i, line in enumerate(_both_ways(transform, grid)):
                 for j, value in enumerate(line):
                     v.store(value, v.pointer(b.add(target, b.mul(plane, I64(i * (m + 2) + j)))))
             return [b.add(address, I64(tier.lanes * 4)) for address in state]
@@ -139,25 +175,29 @@ def _scatter(tier: Tier, m: int) -> Any:
 
 
 def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Sequence[str]) -> Any:
-    """gather(args, sums, plane, y, ldy, out_h, out_w, oy, ox, columns, image, column): one tile's outputs to y."""
+    """gather(args, sums, plane, bias, y, ldy, out_h, out_w, oy, ox, columns, image, column): a tile's outputs to y."""
+
     @emits
-    def gather(b: Any, args: Any, sums: Any, plane: Any, y: Any, ldy: Any, out_h: Any, out_w: Any, oy: Any,
-               ox: Any, columns: Any, image: Any, column: Any) -> None:
+    def gather(b: Any, args: Any, sums: Any, plane: Any, bias: Any, y: Any, ldy: Any, out_h: Any, out_w: Any,
+               oy: Any, ox: Any, columns: Any, image: Any, column: Any) -> None:
         v = Vector(b, tier)
         side = range(m + 2)
+        transform = partial(_transform_output, v, transforms(m).output)
         buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(v.type, m * m * nv)), F32.as_pointer())
+        biases = v.pointer(bias)
 
-        def transform(n: Any, _: list[Any]) -> list[Any]:
+        def vector(n: Any, _: list[Any]) -> list[Any]:
             start = b.add(sums, b.mul(n, I64(tier.lanes * 4)))
             rows = [b.add(start, b.mul(plane, I64(i * (m + 2)))) for i in side]
             grid = [[v.load(v.pointer(b.add(row, b.mul(plane, I64(j))))) for j in side] for row in rows]
-            kept = v.at(buffer, b.mul(n, I64(tier.lanes)))
-            for i, line in enumerate(_both_ways(v, WINOGRAD[m].output, grid)):
+            element = b.mul(n, I64(tier.lanes))
+            kept, offset = v.at(buffer, element), v.load(v.at(biases, element))
+            for i, line in enumerate(_both_ways(transform, grid)):
                 for j, value in enumerate(line):
-                    v.store(value, v.at(kept, (i * m + j) * nv * tier.lanes))
+                    v.store(b.fadd(value, offset), v.at(kept, (i * m + j) * nv * tier.lanes))
             return []
 
-        repeat(b, I64(nv), [], transform)
+        repeat(b, I64(nv), [], vector)
         masks = [v.mask(b.sub(columns, I64(n * tier.lanes))) if ragged else None for n in range(nv)]
         target = v.pointer(y)
         shift = I64(m.bit_length() - 1)
