@@ -9,6 +9,7 @@ import pytest
 from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nets import Net, assert_close, by_onnxruntime
 from test_conv import noise, reference, square
 
 from fastgraph.kernels.chain import eval_chain
@@ -135,3 +136,13 @@ def test_weights_from_memory_count() -> None:
     assert best_winograd(wide, square(512, 512, 7, 3, 1, 1)) == 2
     assert best_winograd(wide, square(512, 512, 3, 3, 1, 1)) is None
     assert best_winograd(wide, square(MOST_CHANNELS + 1, 256, 56, 3, 1, 1)) == 2
+
+
+def test_groups_computed_as_one() -> None:
+    """Two groups of few output channels become one with zeros among its weights, which winograd then computes."""
+    net = Net()
+    x = net.input("x", (1, 64, 40, 40))
+    net.output(net("Conv", x, net.weight(8, 32, 3, 3), net.weight(8), group=2, pads=[1] * 4))
+    model, value = net.load(), noise(1, 64, 40, 40)
+    assert "winograd" in {step.kernel.name for step in model.plan.program.steps}
+    assert_close([model(value)], by_onnxruntime(net.bytes(), {"x": value}))
