@@ -83,6 +83,15 @@ def concat_of_branches(net: Net) -> None:
 
 
 @block
+def dense_block(net: Net) -> None:
+    features = [net("Relu", conv(net, image(net), 16, 16, 1))]
+    for _ in range(3):
+        joined = net("Concat", *features, axis=1)
+        features.append(conv(net, net("Relu", joined), 16 * len(features), 16, 1))
+    net.output(net("Concat", *features, axis=1))
+
+
+@block
 def classifier(net: Net) -> None:
     x = net("MaxPool", image(net), kernel_shape=[2, 2], strides=[2, 2])
     pooled = net("Flatten", net("GlobalAveragePool", x))

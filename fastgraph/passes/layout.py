@@ -28,10 +28,14 @@ def layout(graph: Graph) -> None:
 
 
 def share(graph: Graph) -> None:
-    """The same transpose or reshape of the same value is made once."""
+    """The same transpose or reshape is made once; a concat that begins as an earlier one did begins with its result.
+
+    Given ``c = concat(a, b)`` and ``e = concat(a, b, d)``; result ``e = concat(c, d)``, so that each value lies in one
+    concat only and can be made in its place there (dense blocks).
+    """
     seen: dict[tuple, Value] = {}
 
-    def rule(state: Sweep, node: Node) -> bool:
+    def moved(state: Sweep, node: Node) -> bool:
         if node.op not in ("transpose", "reshape"):
             return False
         key = (node.op, node.x, node.out.type.shape, node.attrs.get("perm"))
@@ -41,7 +45,19 @@ def share(graph: Graph) -> None:
         seen[key] = node.out
         return False
 
-    sweep(graph, rule)
+    def joined(state: Sweep, node: Node) -> bool:
+        if node.op != "concat" or not node.out.type.concrete:
+            return False
+        axis, inputs = node.attrs["axis"] % len(node.out.type.dims), tuple(node.inputs)
+        seen.setdefault((axis, inputs), node.out)
+        for count in range(len(inputs) - 1, 1, -1):
+            if (axis, inputs[:count]) in seen:
+                rest = [seen[axis, inputs[:count]], *inputs[count:]]
+                state.write(Node("concat", rest, node.outputs, node.attrs, node.name))
+                return True
+        return False
+
+    sweep(graph, moved, joined)
 
 
 def source(state: Sweep, value: Value | None) -> tuple[Value, Perm] | None:

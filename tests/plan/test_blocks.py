@@ -68,6 +68,7 @@ def moves(net: Net) -> int:
 
 def test_concat_of_convolutions_copies_nothing() -> None:
     assert moves(built("concat_of_branches")) == 0
+    assert moves(built("dense_block")) == 0
 
 
 def test_split_read_in_place_copies_nothing() -> None:
