@@ -256,14 +256,16 @@ def _owned(result: Any) -> Any:
 
 
 class _Constants:
-    """The constants of a program in one aligned block."""
+    """The constants of a program in one aligned block. The program's own arrays become views of it."""
 
-    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+    def __init__(self, arrays: list[np.ndarray]) -> None:
         starts, size = [], 0
         for array in arrays:
             starts.append(size)
             size += -(-array.nbytes // 64) * 64
         self.block, base = allocate(max(size, 64))
         self.addresses = [base + start for start in starts]
-        for array, start in zip(arrays, starts, strict=True):
-            self.block[start : start + array.nbytes] = array.reshape(-1).view(np.uint8)
+        for i, (array, start) in enumerate(zip(arrays, starts, strict=True)):
+            place = self.block[start : start + array.nbytes]
+            place[:] = array.reshape(-1).view(np.uint8)
+            arrays[i] = place.view(array.dtype).reshape(array.shape)
