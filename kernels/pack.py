@@ -2,46 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-
-
-class Transforms(NamedTuple):
-    """The matrices of F(m x m, 3 x 3): of an input tile, of a 3 x 3 kernel, of the sums."""
-
-    input: tuple[tuple[float, ...], ...]
-    kernel: tuple[tuple[float, ...], ...]
-    output: tuple[tuple[float, ...], ...]
-
-
-# Lavin and Gray, "Fast algorithms for convolutional neural networks", arXiv 1509.09308.
-WINOGRAD = {
-    2: Transforms(
-        ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
-        ((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1)),
-        ((1, 1, 1, 0), (0, 1, -1, -1)),
-    ),
-    4: Transforms(
-        (
-            (4, 0, -5, 0, 1, 0),
-            (0, -4, -4, 1, 1, 0),
-            (0, 4, -4, -1, 1, 0),
-            (0, -2, -1, 2, 1, 0),
-            (0, 2, -1, -2, 1, 0),
-            (0, 4, 0, -5, 0, 1),
-        ),
-        (
-            (1 / 4, 0, 0),
-            (-1 / 6, -1 / 6, -1 / 6),
-            (-1 / 6, 1 / 6, -1 / 6),
-            (1 / 24, 1 / 12, 1 / 6),
-            (1 / 24, -1 / 12, 1 / 6),
-            (0, 0, 1),
-        ),
-        ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1)),
-    ),
-}
 
 
 def pack_weights(weights: np.ndarray, bias: np.ndarray | None, nv: int, lanes: int) -> np.ndarray:
@@ -76,16 +37,3 @@ def merge_groups(weights: np.ndarray, groups: int, factor: int) -> np.ndarray:
     for i in range(factor):
         out[:, i, ..., i, :] = split[:, i]
     return out.reshape(o, *taps, factor * c)
-
-
-def pack_winograd(weights: np.ndarray, bias: np.ndarray | None, m: int, nv: int, lanes: int) -> np.ndarray:
-    """Panels f32 [(m + 2)^2, panels, 1 + C, nv * lanes] from weights [O, 3, 3, C] and bias [O]."""
-    kernel = np.array(WINOGRAD[m].kernel)
-    o, _, _, c = weights.shape
-    rows = np.tensordot(kernel, weights.astype(np.float64), (1, 1))
-    places = np.tensordot(kernel, rows, (1, 2)).swapaxes(0, 1).reshape(-1, o, c)
-    biases = np.zeros((len(places), o), np.float32)
-    if bias is not None:
-        # The output transform adds place (1, 1) to all outputs with a factor of one.
-        biases[m + 3] = bias
-    return pack_weights(places.astype(np.float32), biases, nv, lanes)

@@ -55,7 +55,8 @@ def pack_winograd(weights: np.ndarray, bias: np.ndarray | None, m: int, nv: int,
     """
     kernel = np.array(transforms(m).kernel)
     o, _, _, c = weights.shape
-    places = np.einsum("ik,okld,jl->ijod", kernel, weights.astype(np.float64), kernel).reshape(-1, o, c)
+    lines = np.tensordot(kernel, weights.astype(np.float64), (1, 1))
+    places = np.tensordot(kernel, lines, (1, 2)).swapaxes(0, 1).reshape(-1, o, c)
     packed = pack_weights(places.astype(np.float32), None, nv, lanes)
     padded = np.zeros(packed.shape[1] * nv * lanes, np.float32)
     if bias is not None:
