@@ -55,8 +55,8 @@ WINOGRAD_ARGS = (
 """What pick_winograd.winograd_record works out. Strides are in bytes, but ldy (a row of y) in f32.
 
 w: packed panels [places, ...], then the bias; band: rows of tiles at a time, `across` tiles in each. A row of
-the band is `left` zeros, `pixels` runs of `run` f32, `right` zeros. Scratch holds the band, from v_start on the transformed
-inputs (v_row per tile, v_plane per place), from s_start on the sums of one panel (s_plane per place).
+the band is `left` zeros, `pixels` runs of `run` f32, `right` zeros. Scratch holds the band, from v_start on the
+transformed inputs (v_row per tile, v_plane per place), from s_start on the sums of one panel (s_plane per place).
 """
 
 ROWS = (

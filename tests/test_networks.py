@@ -17,6 +17,8 @@ from onnx import numpy_helper
 import fastgraph as fg
 from fastgraph.plan.program import HostStep
 
+pytestmark = pytest.mark.slow
+
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "models"
 ZOO = (
     "efficientnet_b0", "googlenet", "mobilenet_v2", "mobilenet_v3_large", "resnet50", "shufflenet_v2_x1_0",

@@ -19,6 +19,8 @@ from fastgraph.kernels.pick_conv import Geometry
 from fastgraph.kernels.pick_winograd import MOST_CHANNELS, best_winograd, pick_winograd, suits_winograd, winograd_record
 from fastgraph.kernels.table import row
 
+pytestmark = pytest.mark.slow
+
 CHAINS: dict[tuple[str, ...], Any] = {
     (): (("max", 0, 0.0),),
     ("full", "image", "channel", "scalar"): (("mul", 0, 2), ("add", 5, 1), ("add", 6, 3), ("max", 7, 4)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from nets import assert_close, by_onnxruntime, by_reference, graph_of
 from random_nets import Case, examples, magnitude, networks
@@ -9,6 +10,8 @@ from random_nets import Case, examples, magnitude, networks
 from fastgraph.ir import copy
 from fastgraph.passes.dynamic import cut_dynamic
 from fastgraph.passes.pipeline import STAGES, stages
+
+pytestmark = pytest.mark.slow
 
 
 @examples(300)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pytest
 from hypothesis import given
 from nets import assert_close, by_onnxruntime, by_reference, graph_of
 from random_nets import Case, examples, magnitude, networks
 from step_by_step import check_steps, poison
 
 import fastgraph as fg
+
+pytestmark = pytest.mark.slow
 
 
 @examples(50)
