@@ -27,6 +27,13 @@ TIER = "ISA tier "
 """Tests of a tier that this CPU lacks are skipped with a reason that begins so; the tier's name follows."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Kernels on the generic tier belong to the slow part: it shares all but its width with the others."""
+    for item in items:
+        if "kernels" in item.path.parts and "generic" in item.name:
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """One line: how many tests were skipped for want of which ISA tier."""
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", ())]
