@@ -1,8 +1,15 @@
-"""Run a table of kernels: all threads walk the whole table and meet where a step needs what others wrote.
+"""Run a table of kernels: alone, or as a team that deals out each step's shares.
 
-`execute` is the walk, `team` the life of a pool thread around it. Denormals count as zero within a walk (on
-x86) and the caller's floating-point mode is put back after it. Memory is ordered by the barrier's counter
-between steps and by the semaphores around a walk.
+Every step has as many shares as the team has threads. What a kernel computes hangs on the share and not on
+who runs it, so a thread claims any share that nobody has begun, its own first: whoever is not scheduled keeps
+nobody waiting, and the caller can do everything itself. Only a share that was begun is waited for.
+
+Shares are claimed by number: the steps of all runs are counted, and a share's claim is the count of the last
+step that it was taken in, so it never goes back. A share is claimed once per step, and only within its run:
+when a run is over, all its shares are claimed and done. So a thread that is late finds nothing to do, and reads
+nothing but the pool's own memory: it reads the table, which lives as long as its run, under a claim only.
+
+Denormals count as zero within a run (on x86) and the caller's floating-point mode is put back after it.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 
 from . import record as slots
 from .isa.tiers import Tier
@@ -20,8 +27,8 @@ from .isa.vector import I8, I32, I64, arg, emits
 
 _X86 = platform.machine().lower() in ("x86_64", "amd64")
 _FLUSH_DENORMALS = 0x8040
-_SPINS = 400
-_LINGER = 200
+_SPINS = 2000
+_LINGER = 400
 
 
 def _declare(builder: Any, name: str, returns: Any, args: list[Any]) -> Any:
@@ -46,16 +53,42 @@ def put(builder: Any, address: Any, index: Any, value: Any) -> None:
     builder.store(value, builder.gep(builder.inttoptr(address, I64.as_pointer()), [index]))
 
 
+@emits(returns=types.int64)
+def peek(builder: Any, address: Any) -> Any:
+    """A shared number, seeing all that was written before it was."""
+    return builder.load_atomic(builder.inttoptr(address, I64.as_pointer()), "seq_cst", 8)
+
+
+@emits
+def publish(builder: Any, address: Any, value: Any) -> None:
+    """Store a shared number after all that this thread wrote before."""
+    builder.store_atomic(value, builder.inttoptr(address, I64.as_pointer()), "release", 8)
+
+
+@emits(returns=types.int64)
+def exchange(builder: Any, address: Any, value: Any) -> Any:
+    """Store a shared number before this thread reads any other; returns what was there."""
+    return builder.atomic_rmw("xchg", builder.inttoptr(address, I64.as_pointer()), value, "seq_cst")
+
+
+@emits(returns=types.int64)
+def replace(builder: Any, address: Any, old: Any, new: Any) -> Any:
+    """Store `new` where `old` is; 0 when something else was there."""
+    pointer = builder.inttoptr(address, I64.as_pointer())
+    found = builder.cmpxchg(pointer, old, new, "acq_rel", "acquire")
+    return builder.zext(builder.extract_value(found, 1), I64)
+
+
 @emits
 def arrive(builder: Any, counter: Any) -> None:
     """Add one to a shared counter, publishing all that this thread wrote."""
     builder.atomic_rmw("add", builder.inttoptr(counter, I64.as_pointer()), I64(1), "acq_rel")
 
 
-@emits(returns=types.int64)
-def peek(builder: Any, counter: Any) -> Any:
-    """A shared counter's value, seeing all that those who arrived had written."""
-    return builder.load_atomic(builder.inttoptr(counter, I64.as_pointer()), "acquire", 8)
+@emits
+def advance(builder: Any, address: Any, value: Any) -> None:
+    """Raise a shared number to `value` if it is less."""
+    builder.atomic_rmw("max", builder.inttoptr(address, I64.as_pointer()), value, "monotonic")
 
 
 @emits
@@ -103,9 +136,9 @@ def clock(builder: Any) -> Any:
 
 
 @emits(returns=types.int64)
-def take(builder: Any, function: Any, semaphore: Any, timeout: Any) -> Any:
-    """Take one post from the semaphore; not 0 when there was none in time. See `runtime/semaphore.py`."""
-    return builder.sext(_indirect(builder, function, I32, [semaphore, timeout]), I64)
+def take(builder: Any, function: Any, semaphore: Any) -> Any:
+    """Wait for a post and take it; not 0 when a signal came first. See `runtime/semaphore.py`."""
+    return builder.sext(_indirect(builder, function, I32, [semaphore, I64(-1)]), I64)
 
 
 @emits
@@ -115,38 +148,18 @@ def post(builder: Any, function: Any, semaphore: Any) -> None:
 
 
 def execute(tier: Tier) -> Callable[..., Any]:
-    """Walk a PROGRAM record's table. `arrived` is 0 at the start; thread 0 returns when all have finished."""
+    """Walk a PROGRAM record's table on this thread."""
     row = slots.STEP_SLOTS
-    TABLE, STEPS, TICKS, YIELD = slots.TABLE, slots.STEPS, slots.TICKS, slots.YIELD
-    ARRIVED, spins = slots.ARRIVED, _SPINS
+    TABLE, STEPS, TICKS = slots.TABLE, slots.STEPS, slots.TICKS
 
     def kernel(record: int, thread: int, threads: int) -> None:
         table = arg(record, TABLE)
-        steps = arg(record, STEPS)
-        give = arg(record, YIELD)
-        counter = record + 8 * ARRIVED
         ticks = arg(record, TICKS)
-        if thread > 0:
-            ticks = 0
         mode = enter_float_mode()
         if ticks:
             put(ticks, 0, clock())
-        target = 0
-        for step in range(steps):
-            at = row * step
-            call(arg(table, at), arg(table, at + 1), thread, threads)
-            last = step + 1 == steps
-            if threads > 1 and (last or arg(table, at + 2)):
-                arrive(counter)
-                target += threads
-                if thread == 0 or not last:
-                    spun = 0
-                    while peek(counter) < target:
-                        spun += 1
-                        if spun < spins:
-                            pause()
-                        else:
-                            give_way(give)
+        for step in range(arg(record, STEPS)):
+            call(arg(table, row * step), arg(table, row * step + 1), 0, 1)
             if ticks:
                 put(ticks, step + 1, clock())
         leave_float_mode(mode)
@@ -155,43 +168,138 @@ def execute(tier: Tier) -> Callable[..., Any]:
 
 
 def team(tier: Tier) -> Callable[..., Any]:
-    """One thread of a pool: `kernel(TEAM record, thread, PROGRAM record)`.
+    """One thread of a pool: `kernel(TEAM record, thread, given)`.
 
-    Thread 0 is the caller: it starts the others, takes part and returns when all have finished. The others
-    ignore the third argument, wait on their semaphore for the job that thread 0 left, and return when the job
-    is 0. After a run they linger for some ten microseconds, as the next may follow at once, before they
-    sleep. Each wakes two more, so that a large team starts in logarithmic time.
+    Thread 0 is the caller: given a PROGRAM record, it tells and wakes the others, takes part, and returns when
+    all shares of all steps are done. The others are given the last run that is not theirs; they return when
+    the table is 0.
     """
-    JOB, EXECUTE, SEMAPHORES = slots.JOB, slots.EXECUTE, slots.SEMAPHORES
-    WAIT, POLL, POST, linger = slots.WAIT, slots.POLL, slots.POST, _LINGER
-    THREADS, ARRIVED = slots.THREADS, slots.ARRIVED
+    AT, OF, AMONG, BEFORE, CLOCKED, RUN = _job()
+    tell, listen, wake, walk = _tell(), _listen(), _wake(), _walk()
 
-    def kernel(pool: int, thread: int, record: int) -> None:
-        semaphores = arg(pool, SEMAPHORES)
-        waiting = arg(pool, WAIT)
-        polling = arg(pool, POLL)
-        posting = arg(pool, POST)
-        if thread == 0:
-            put(record, ARRIVED, 0)
-            put(pool, JOB, record)
+    def kernel(pool: int, thread: int, given: int) -> None:
+        run = tell(pool, given) if thread == 0 else given
         while True:
             if thread > 0:
-                semaphore = arg(semaphores, thread)
-                idle = 0
-                while idle < linger and take(polling, semaphore, 0) != 0:
-                    pause()
-                    idle += 1
-                while idle == linger and take(waiting, semaphore, -1) != 0:
-                    pass
-                record = arg(pool, JOB)
-                if record == 0:
+                run = listen(pool, thread, run)
+            table = peek(pool + AT)
+            steps = peek(pool + OF)
+            threads = peek(pool + AMONG)
+            before = peek(pool + BEFORE)
+            ticks = peek(pool + CLOCKED)
+            if peek(pool + RUN) == run and thread < threads:
+                wake(pool, thread, threads)
+                walk(pool, thread, threads, table, steps, run, before, ticks)
+                if thread == 0 or table == 0:
                     return
-            threads = arg(record, THREADS)
-            for child in range(2 * thread + 1, 2 * thread + 3):
-                if child < threads:
-                    post(posting, arg(semaphores, child))
-            call(arg(pool, EXECUTE), record, thread, threads)
-            if thread == 0:
-                return
 
     return kernel
+
+
+def _job() -> list[int]:
+    return [8 * slot for slot in (slots.AT, slots.OF, slots.AMONG, slots.BEFORE, slots.CLOCKED, slots.RUN)]
+
+
+def _tell() -> Callable[..., Any]:
+    """tell(pool, record): make the record's program the run that is on; its number."""
+    TABLE, STEPS, THREADS, TICKS = slots.TABLE, slots.STEPS, slots.THREADS, slots.TICKS
+    AT, OF, AMONG, BEFORE, CLOCKED, RUN = _job()
+    DONE = 8 * slots.DONE
+
+    @njit(inline="always")
+    def tell(pool, record):
+        run = peek(pool + RUN) + peek(pool + OF) + 1
+        exchange(pool + RUN, -1)
+        publish(pool + AT, arg(record, TABLE))
+        publish(pool + OF, arg(record, STEPS))
+        publish(pool + AMONG, arg(record, THREADS))
+        publish(pool + BEFORE, peek(pool + DONE))
+        publish(pool + CLOCKED, arg(record, TICKS))
+        if arg(record, TICKS):
+            put(arg(record, TICKS), 0, clock())
+        exchange(pool + RUN, run)
+        return run
+
+    return tell
+
+
+def _listen() -> Callable[..., Any]:
+    """listen(pool, thread, run): wait for a later run; its number.
+
+    The next run may follow at once, so the thread looks out for some microseconds before it sleeps. Who parks
+    then looks once more, and who tells then wakes the parked: one of them sees the other.
+    """
+    WAIT, PLACES, RUN = slots.WAIT, slots.PLACES, 8 * slots.RUN
+    PLACE, PARKED, SEMAPHORE, linger = 8 * slots.PLACE_SLOTS, 8 * slots.PARKED, slots.SEMAPHORE, _LINGER
+
+    @njit(inline="always")
+    def listen(pool, thread, run):
+        later = peek(pool + RUN)
+        looked = 0
+        while looked < linger and later <= run:
+            pause()
+            later = peek(pool + RUN)
+            looked += 1
+        place = arg(pool, PLACES) + PLACE * thread
+        while later <= run:
+            exchange(place + PARKED, 1)
+            later = peek(pool + RUN)
+            if later <= run or exchange(place + PARKED, 0) == 0:
+                while take(arg(pool, WAIT), arg(place, SEMAPHORE)) != 0:
+                    pass
+                later = peek(pool + RUN)
+        return later
+
+    return listen
+
+
+def _wake() -> Callable[..., Any]:
+    """wake(pool, thread, threads): each thread wakes two more, so that a large team starts in logarithmic time."""
+    POST, PLACES = slots.POST, slots.PLACES
+    PLACE, PARKED, SEMAPHORE = 8 * slots.PLACE_SLOTS, 8 * slots.PARKED, slots.SEMAPHORE
+
+    @njit(inline="always")
+    def wake(pool, thread, threads):
+        for child in range(2 * thread + 1, 2 * thread + 3):
+            place = arg(pool, PLACES) + PLACE * child
+            if child < threads and exchange(place + PARKED, 0):
+                post(arg(pool, POST), arg(place, SEMAPHORE))
+
+    return wake
+
+
+def _walk() -> Callable[..., Any]:
+    """walk(pool, thread, threads, table, steps, run, before, ticks): take part in a run until it is over."""
+    DONE, PLACES, YIELD = 8 * slots.DONE, slots.PLACES, slots.YIELD
+    row, place = slots.STEP_SLOTS, 8 * slots.PLACE_SLOTS
+    spins = _SPINS
+
+    @njit(inline="always")
+    def walk(pool, thread, threads, table, steps, run, before, ticks):
+        done = pool + DONE
+        places = arg(pool, PLACES)
+        mode = enter_float_mode()
+        for step in range(steps):
+            number = run + 1 + step
+            target = before + threads * (step + 1)
+            share = thread
+            for _ in range(threads):
+                if peek(done) >= target:
+                    break
+                last = peek(places + place * share)
+                if last < number and replace(places + place * share, last, number):
+                    call(arg(table, row * step), arg(table, row * step + 1), share, threads)
+                    if ticks:
+                        advance(ticks + 8 * (step + 1), clock())
+                    arrive(done)
+                share = share + 1 if share + 1 < threads else 0
+            spun = 0
+            while peek(done) < target:
+                if spun < spins:
+                    pause()
+                    spun += 1
+                else:
+                    give_way(arg(pool, YIELD))
+        leave_float_mode(mode)
+
+    return walk

@@ -214,7 +214,7 @@ class Executable:
         starts = np.cumsum([0, *(len(s.args) for s in steps)])
         records = np.array([self._address(a) for s in steps for a in s.args] or [0], np.int64)
         base = records.ctypes.data
-        rows = [[addresses[s.kernel], base + 8 * at, 1] for s, at in zip(steps, starts, strict=False)]
+        rows = [[addresses[s.kernel], base + 8 * at] for s, at in zip(steps, starts, strict=False)]
         table = np.array(rows, np.int64)
         work = sum(macs(s) + 4 * s.node.out.type.size * s.share for s in steps)
         runner = Runner(table, threads if work >= WORTH_WAKING else 1, self._error.ctypes.data)

@@ -1,8 +1,9 @@
 """Run a table of kernels on one thread, or on this process's pool of them, in one native call.
 
 Pool threads are daemon threads that enter native code once and stay there: blocked on a semaphore between
-runs, so that they use no CPU, and spinning only within a run. One run at a time has the pool; runs on one
-thread don't need it.
+runs, so that they use no CPU, and spinning only within a run and for some microseconds after it. A run doesn't
+wait for threads that come late: the caller returns when the work is done, whoever did it. One run at a time
+has the pool; runs on one thread don't need it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ TIER = TIERS[0]
 
 MAX_THREADS = 256
 """The largest team."""
+_SEMAPHORE_BYTES = 64
 
 _Native = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -125,8 +127,9 @@ class _Pool:
         while self.threads < threads and here is not None:
             worker = self.threads
             try:
-                self._semaphores[worker] = here.create(self._memory + 64 * worker)
-                enter, args = _Native(_entry["team"]), (self.address, worker, 0)
+                semaphore = here.create(self._semaphores + _SEMAPHORE_BYTES * worker)
+                self._places[worker, slots.SEMAPHORE] = semaphore
+                enter, args = _Native(_entry["team"]), (self.address, worker, int(self._record[slots.RUN]))
                 thread = threading.Thread(target=enter, args=args, name="fastgraph", daemon=True)
                 thread.start()
             except (OSError, RuntimeError):
@@ -136,30 +139,34 @@ class _Pool:
         return min(threads, self.threads)
 
     def _prepare(self) -> None:
-        block, address = allocate(8 * len(slots.TEAM), 64)
-        semaphores, place = allocate(8 * MAX_THREADS, 64)
-        self._owners = allocate(64 * MAX_THREADS, 64)
-        self._memory = self._owners[1]
-        self._semaphores = semaphores.view(np.int64)
+        block, address = allocate(8 * slots.TEAM_SLOTS, 64)
+        places, start = allocate(8 * slots.PLACE_SLOTS * MAX_THREADS, 64)
+        self._owner, self._semaphores = allocate(_SEMAPHORE_BYTES * MAX_THREADS, 64)
+        self._places = places.view(np.int64).reshape(MAX_THREADS, slots.PLACE_SLOTS)
         self._record = block.view(np.int64)
-        self._record[slots.EXECUTE] = _entry["execute"]
-        self._record[slots.SEMAPHORES] = place
+        self._record[slots.PLACES] = start
         if here := system():
-            self._record[[slots.WAIT, slots.POLL, slots.POST]] = here.wait, here.poll, here.post
+            self._record[[slots.WAIT, slots.POST, slots.YIELD]] = here.wait, here.post, here.give_way
         self.address = address
 
     def stop(self) -> None:
         """Let all workers return, unless they are at work. A later run starts new ones."""
-        here = system()
-        if here is None or not self._workers or not self.lock.acquire(timeout=1):
+        if not self._workers or not self.lock.acquire(timeout=1):
             return
-        post = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(here.post)
-        self._record[slots.JOB] = 0
-        for worker, thread in enumerate(self._workers, 1):
-            post(int(self._semaphores[worker]), 1, 0)
+        _record, no_table = _program(np.zeros((0, slots.STEP_SLOTS), np.int64), self.threads)
+        _Native(_entry["team"])(self.address, 0, no_table)
+        for thread in self._workers:
             thread.join()
         self._workers, self.threads = [], 1
         self.lock.release()
+
+
+def _program(steps: np.ndarray, threads: int) -> tuple[np.ndarray, int]:
+    """A PROGRAM record of a table of steps, and its address."""
+    block, address = allocate(8 * len(slots.PROGRAM), 64)
+    record = block.view(np.int64)
+    record[[slots.TABLE, slots.STEPS, slots.THREADS]] = steps.ctypes.data if len(steps) else 0, len(steps), threads
+    return record, address
 
 
 _pool = _Pool()
@@ -182,8 +189,8 @@ atexit.register(lambda: _pool.stop())
 class Runner:
     """A table of steps, ready to run: `runner.run()` is one native call.
 
-    `steps` is int64 [n, 3]: the kernel's address, its argument record's address, and whether all threads meet
-    after it (they always do after the last). Whoever makes it keeps what it points to alive. `error` is the
+    `steps` is int64 [n, 2]: the kernel's address and its argument record's address; each sees all that those
+    before it wrote. Whoever makes it keeps what it points to alive. `error` is the
     address of an int64 cell that kernels write a code into when they can't go on; they finish all the same,
     and so does the run. The memory that the steps use is shared: run one table, or tables with memory in
     common, from one thread at a time.
@@ -193,13 +200,7 @@ class Runner:
         start()
         self._steps = np.ascontiguousarray(steps, np.int64).reshape(-1, slots.STEP_SLOTS)
         self.threads = max(1, min(threads, MAX_THREADS)) if len(self._steps) else 1
-        block, self._address = allocate(8 * slots.PROGRAM_SLOTS, 64)
-        self._record = block.view(np.int64)
-        self._record[slots.TABLE] = self._steps.ctypes.data
-        self._record[slots.STEPS] = len(self._steps)
-        self._record[slots.THREADS] = self.threads
-        if here := system():
-            self._record[slots.YIELD] = here.give_way
+        self._record, self._address = _program(self._steps, self.threads)
         self._error = ctypes.c_int64.from_address(error) if error else ctypes.c_int64()
         self._execute = _Native(_entry["execute"])
         self._team = _Native(_entry["team"])
@@ -221,14 +222,14 @@ class Runner:
         return code
 
     def profile(self) -> np.ndarray:
-        """Run once; the seconds that thread 0 spent in each step, waiting for the others included."""
+        """Run once; the seconds from each step's end to the next's."""
         ticks = np.zeros(len(self._steps) + 1, np.int64)
         self._record[slots.TICKS] = ticks.ctypes.data
         try:
             self.run()
         finally:
             self._record[slots.TICKS] = 0
-        return np.diff(ticks) / _ticks_per_second()
+        return np.diff(np.maximum.accumulate(ticks)) / _ticks_per_second()
 
 
 @cache

@@ -14,14 +14,13 @@ from typing import Any
 class System:
     """Addresses of C functions, and how to make a semaphore with count 0.
 
-    Native code calls `wait(semaphore, -1)` until it returns 0, `poll(semaphore, 0)` which returns 0 when it
-    took a post, `post(semaphore, 1, 0)` and `give_way()`. A function that takes fewer arguments ignores the
+    Native code calls `wait(semaphore, -1)` until it returns 0, which is when it took a post,
+    `post(semaphore, 1, 0)` and `give_way()`. A function that takes fewer arguments ignores the
     rest, as every supported calling convention passes them in registers. `create(memory)` returns the
     semaphore; it may use the 64 bytes at `memory`, which outlive it.
     """
 
     wait: int
-    poll: int
     post: int
     give_way: int
     create: Callable[[int], int]
@@ -52,8 +51,8 @@ def _posix() -> System:
             raise OSError("sem_init failed")
         return memory
 
-    wait, poll, post = _address(libc.sem_wait), _address(libc.sem_trywait), _address(libc.sem_post)
-    return System(wait, poll, post, _address(libc.sched_yield), create)
+    wait, post = _address(libc.sem_wait), _address(libc.sem_post)
+    return System(wait, post, _address(libc.sched_yield), create)
 
 
 def _darwin() -> System:
@@ -69,7 +68,7 @@ def _darwin() -> System:
         return int(semaphore)
 
     wait = _address(libc.dispatch_semaphore_wait)
-    return System(wait, wait, _address(libc.dispatch_semaphore_signal), _address(libc.sched_yield), create)
+    return System(wait, _address(libc.dispatch_semaphore_signal), _address(libc.sched_yield), create)
 
 
 def _windows() -> System:
@@ -85,4 +84,4 @@ def _windows() -> System:
         return int(semaphore)
 
     wait = _address(kernel32.WaitForSingleObject)
-    return System(wait, wait, _address(kernel32.ReleaseSemaphore), _address(kernel32.SwitchToThread), create)
+    return System(wait, _address(kernel32.ReleaseSemaphore), _address(kernel32.SwitchToThread), create)

@@ -30,7 +30,7 @@ def single_runs(plan: Executable) -> Iterator[tuple[Step | HostStep, Callable[[]
             yield step, plan._host(step)
             continue
         record = np.array([plan._address(a) for a in step.args] or [0], np.int64)
-        table = np.array([[addresses[step.kernel], record.ctypes.data, 1]], np.int64)
+        table = np.array([[addresses[step.kernel], record.ctypes.data]], np.int64)
         runner = Runner(table, plan.threads, plan._error.ctypes.data)
         yield step, partial(_run, runner, record)
 

@@ -60,7 +60,7 @@ class Ring:
         self.buffers = np.zeros((2, n), np.int64)
         ends = [row.ctypes.data for row in self.buffers]
         self.args = np.array([[ends[i % 2], ends[(i + 1) % 2], n, shift] for i in range(steps)], np.int64)
-        self.table = np.array([[toys()["rotate"], row.ctypes.data, 1] for row in self.args], np.int64)
+        self.table = np.array([[toys()["rotate"], row.ctypes.data] for row in self.args], np.int64)
         expected = np.arange(n, dtype=np.int64)
         for _ in range(steps):
             expected = 3 * np.roll(expected, -shift) + 1
