@@ -113,26 +113,30 @@ def test_the_caller_does_everything_when_nobody_comes(
 
 @contextmanager
 def suspended(threads: list[threading.Thread]) -> Iterator[Callable[[], None]]:
-    """Stop threads where they are until the function that this gives is called."""
+    """Stop threads where they are until the function that this gives is called.
+
+    A signal may come late on a busy machine: the harmless handlers stay, and threads are resumed repeatedly.
+    """
     libc = ctypes.CDLL(None)
     libc.signal.argtypes, libc.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
-    handlers = {signal.SIGUSR1: libc.pause, signal.SIGUSR2: libc.getpid}
-    before = {number: libc.signal(number, ctypes.cast(f, ctypes.c_void_p)) for number, f in handlers.items()}
+    libc.signal(signal.SIGUSR2, ctypes.cast(libc.getpid, ctypes.c_void_p))
+    libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
+
+    def send(number: int, seconds: float) -> None:
+        for thread in threads:
+            signal.pthread_kill(thread.ident or 0, number)
+        time.sleep(seconds)
 
     def resume() -> None:
-        while threads:
-            signal.pthread_kill(threads.pop().ident or 0, signal.SIGUSR2)
-        time.sleep(0.05)
+        libc.signal(signal.SIGUSR1, ctypes.cast(libc.getpid, ctypes.c_void_p))
+        for _ in range(5):
+            send(signal.SIGUSR2, 0.01)
 
     try:
-        for thread in threads:
-            signal.pthread_kill(thread.ident or 0, signal.SIGUSR1)
-        time.sleep(0.05)
+        send(signal.SIGUSR1, 0.05)
         yield resume
     finally:
         resume()
-        for number, handler in before.items():
-            libc.signal(number, handler)
 
 
 @LINUX
