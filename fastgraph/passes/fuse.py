@@ -17,7 +17,6 @@ from .canonicalise import permutation
 from .rewrite import Sweep, constant, sweep
 from .steps import ELEMENTWISE
 
-Operand = Value | float
 Chain = tuple[tuple[Any, ...], ...]
 
 def fuse(graph: Graph) -> None:

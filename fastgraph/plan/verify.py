@@ -6,9 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Protocol
 
-
-class PlanError(Exception):
-    """A memory plan that would corrupt data. The message names the buffers, their bytes and steps."""
+from ..errors import PlanError
 
 
 class Placed(Protocol):

@@ -7,12 +7,8 @@ from math import prod
 import numpy as np
 
 from ...ir import Node
-from ...kernels.elementwise_shape import Loops, broadcast, loops, strides_of
+from ...kernels.elementwise_shape import broadcast, loops, strides_of
 from .registry import Arg, Emit, is_f32, last, lowers, row_count
-
-
-def _loops(node: Node, strides: list[tuple[int, ...]]) -> Loops | None:
-    return loops(node.out.type.dims, strides[0], strides[1:])
 
 
 def _fused(node: Node) -> bool:
