@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,11 +120,12 @@ class Graph:
 
 
 def subgraphs(node: Node) -> Iterator[Graph]:
-    """The graphs that a control-flow node holds in its attributes."""
+    """The graphs that a control-flow node holds in its attributes, alone or in a list of graphs."""
     for attr in node.attrs.values():
-        for item in attr if isinstance(attr, list | tuple) else (attr,):
-            if isinstance(item, Graph):
-                yield item
+        if type(attr) is Graph:
+            yield attr
+        elif isinstance(attr, list | tuple) and attr and type(attr[0]) is Graph:
+            yield from attr
 
 
 def captured(graph: Graph) -> list[Value]:
@@ -135,11 +136,12 @@ def captured(graph: Graph) -> list[Value]:
     return list(dict.fromkeys(v for v in reads if v not in own and v.data is None))
 
 
-def read_by(node: Node) -> Iterable[Value]:
+def read_by(node: Node) -> list[Value]:
     """What a node reads: its inputs, and what its sub-graphs read from around it."""
-    yield from (v for v in node.inputs if v is not None)
+    reads = [v for v in node.inputs if v is not None]
     for inner in subgraphs(node):
-        yield from captured(inner)
+        reads += captured(inner)
+    return reads
 
 
 def copy(graph: Graph) -> Graph:

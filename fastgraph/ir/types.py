@@ -41,7 +41,12 @@ class TensorType:
     @property
     def concrete(self) -> bool:
         """Whether every extent is a number and the element type is known."""
-        return self.dtype is not None and self.shape is not None and all(type(d) is int for d in self.shape)
+        if self.dtype is None or self.shape is None:
+            return False
+        for extent in self.shape:
+            if type(extent) is not int:
+                return False
+        return True
 
     @property
     def dims(self) -> tuple[int, ...]:

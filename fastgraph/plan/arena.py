@@ -440,7 +440,8 @@ def _sections(buffers: Sequence[Buffer]) -> Bools:
     """Return [buffer, section]: who is alive in each maximal set of buffers alive at once."""
     firsts = np.array([b.first for b in buffers], np.int64)
     lasts = np.array([b.last for b in buffers], np.int64)
-    starts, ends = np.unique(firsts), np.unique(lasts)
+    # numpy.unique would import numpy.ma, which costs a cold start more than the plan does.
+    starts, ends = (np.array(sorted(set(steps.tolist())), np.int64) for steps in (firsts, lasts))
     started = np.searchsorted(starts, ends, side="right")
     steps = ends[np.diff(started, prepend=0) > 0]
     return (firsts[:, None] <= steps) & (steps <= lasts[:, None])
