@@ -36,15 +36,15 @@ def extra_kinds(node: Node) -> tuple[str, ...]:
     return tuple(str(kind) for kind in kinds)
 
 
-def extra_places(e: Emit, node: Node) -> list[Extra]:
-    """(address, f32 per image, f32 per row) of each operand of the chain."""
+def extra_places(e: Emit, node: Node, row: int = 0) -> list[Extra]:
+    """(address of row `row`, f32 per image, f32 per row) of each operand of the chain."""
     images = node.out.type.dims[0] if len(node.out.type.dims) > 1 else 1
     places = []
     for value, kind in zip(extra_values(node), extra_kinds(node), strict=True):
         stride = e.stride(value)
         full = (stride * row_count(node.out) // max(images, 1), stride)
         per_image, per_row = {"full": full, "image": (stride, 0)}.get(kind, (0, 0))
-        places.append((e.address(value), per_image, per_row))
+        places.append((e.address(value, 4 * per_row * row), per_image, per_row))
     return places
 
 
@@ -95,10 +95,7 @@ def dot(e: Emit, node: Node, rows: Rows) -> None:
     n, k = weights.shape
     images = node.out.type.dims[0] if "image" in kinds else 1
     m = rows.count // images
-    places = [
-        (Ref(at.base, at.offset + 4 * per_row * rows.start), per_image, per_row)
-        for at, per_image, per_row in extra_places(e, node)
-    ]
+    places = extra_places(e, node, rows.start)
     for piece in pick_dot(e.tier, m, n, k, images, e.threads, chain, kinds, rows.ldx):
         part = slice(piece.start, piece.start + piece.columns)
 

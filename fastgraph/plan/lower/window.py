@@ -6,7 +6,6 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.pick_window import Window, plan_depthwise, plan_pool, window_record
-from ..program import Ref
 from .product import Rows, all_rows, extra_kinds, extra_places, has_constants, is_depthwise, parameters, three
 from .product import conv as dense_conv
 from .registry import Emit, is_f32, last, lowers, row_count
@@ -31,10 +30,7 @@ def depthwise(e: Emit, node: Node, rows: Rows, where: Window) -> None:
     weights, bias = parameters(node)
     chain, kinds, multiplier = node.attrs.get("chain", ()), extra_kinds(node), last(node.out) // last(node.x)
     name, params = plan_depthwise(e.tier, where, multiplier, chain, kinds)
-    places = [
-        (Ref(at.base, at.offset + 4 * per_row * rows.start), per_image, per_row)
-        for at, per_image, per_row in extra_places(e, node)
-    ]
+    places = extra_places(e, node, rows.start)
     record = window_record(
         e.tier, name, params, where, x=rows.x, ldx=rows.ldx, y=rows.y, ldy=rows.ldy,
         weights=e.packed((node, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
