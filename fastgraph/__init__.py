@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from .errors import FastgraphError, GraphError, InputError, ModelError, PlanError, UnsupportedError
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from .frontends.circle.registry import register_custom_op
     from .loading import load
     from .runtime.model import Model, TensorSpec
+
+if not os.path.isdir(os.path.join(__path__[0], "kernels")):
+    # In a checkout `kernels` and `schemas` lie beside this folder; a wheel has them inside.
+    __path__.append(os.path.dirname(__path__[0]))
 
 __version__ = "0.1.0"
 __all__ = [

@@ -22,7 +22,7 @@ WORTH = 4
 MOST = 8
 
 _HELPER = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from fastgraph.runtime import crew; crew.help()"
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from fastgraph.runtime import crew; crew.work()"
 )
 
 
@@ -57,7 +57,7 @@ def call(kernels: Sequence[Kernel], tier: Tier) -> subprocess.Popen[bytes] | Non
     return helper
 
 
-def help(source: IO[bytes] | None = None) -> None:
+def work(source: IO[bytes] | None = None) -> None:
     """Compile what standard input says; errors are left to whoever asked, who will meet them too."""
     from .cache import keep
 

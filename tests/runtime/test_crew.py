@@ -60,6 +60,6 @@ def test_no_helper_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_helper_compiles_what_it_is_told() -> None:
-    crew.help(BytesIO(pickle.dumps(("generic", KERNELS[:1]))))
+    crew.work(BytesIO(pickle.dumps(("generic", KERNELS[:1]))))
     place = cache._toolchain_directory()
     assert cache._read(cache._entry(place, KERNELS[0], TIER), True)

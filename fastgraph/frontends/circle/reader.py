@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Node, TensorType, Value
+from ..unique import unique
 from .names import interface, signature
 from .resources import states, touched
 from .scope import Scope
@@ -145,12 +146,7 @@ class Reader:
 
     def unique(self, name: str) -> str:
         """`name`, with a number behind it when a value has it already."""
-        found = name
-        while found in self._names:
-            found = f"{name}:{self._names[name]}"
-            self._names[name] += 1
-        self._names[found] = 1
-        return found
+        return unique(self._names, name)
 
     def count(self, operands: int, where: str) -> None:
         """Note an operator. ModelError when there are more than any model has: the file repeats itself."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Interface, Node, State, TensorType, Value
+from ..unique import unique
 from .description import Feature, describe, pick
 from .package import Package
 from .scope import Scope
@@ -87,12 +88,7 @@ class Reader:
 
     def unique(self, name: str) -> str:
         """`name`, with a number behind it when a value has it already."""
-        found = name
-        while found in self._names:
-            found = f"{name}:{self._names[name]}"
-            self._names[name] += 1
-        self._names[found] = 1
-        return found
+        return unique(self._names, name)
 
     def count(self, work: int, where: str) -> None:
         """Note work. ModelError when there is more than any model makes: the program repeats itself."""
