@@ -99,9 +99,8 @@ def networks(draw: Draw, quantised: bool) -> Case:
     if g.pick(False, True, True):
         x = g.dense(x)
     if g.pick(False, False, True):
-        cut = [net.const(np.array([n], I64)) for n in (1, h, 2)]
-        parts = [net("Slice", x, *cut), net("Slice", x, net.const(np.array([0], I64)), net.const(np.array([h - 1], I64)),
-                                            cut[2])]  # fmt: skip
+        rows = [[net.const(np.array([n], I64)) for n in (start, start + h - 1, 2)] for start in (1, 0)]
+        parts = [net("Slice", x, *cut) for cut in rows]
         for part in parts:
             g.maps[part] = (h - 1, w)
         x = g.pick(*parts)
