@@ -253,6 +253,7 @@ class Runner:
         try:
             if team and not _pool.lock.acquire(timeout=deadline.seconds_left()):
                 raise RunTimeout
+            deadline.check()
             record[slots.LIMIT] = min(deadline.seconds_left() * rate, slots.NO_LIMIT)
             if team:
                 self._join(record, address)
