@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .errors import FastgraphError, GraphError, InputError, ModelError, PlanError, UnsupportedError
+from .errors import FastgraphError, GraphError, InputError, ModelError, PlanError, RunTimeout, UnsupportedError
 
 if TYPE_CHECKING:
     from .frontends.circle.registry import register_custom_op
@@ -23,8 +23,8 @@ if not os.path.isdir(os.path.join(__path__[0], "kernels")):
 
 __version__ = "0.1.0"
 __all__ = [
-    "FastgraphError", "GraphError", "InputError", "Model", "ModelError", "PlanError", "TensorSpec", "UnsupportedError",
-    "load", "register_custom_op",
+    "FastgraphError", "GraphError", "InputError", "Model", "ModelError", "PlanError", "RunTimeout", "TensorSpec",
+    "UnsupportedError", "load", "register_custom_op",
 ]  # fmt: skip
 
 _LAZY = {

@@ -17,6 +17,10 @@ class InputError(FastgraphError, ValueError):
     """What was fed to a model does not fit its inputs."""
 
 
+class RunTimeout(FastgraphError, TimeoutError):
+    """A run took longer than the `timeout` that it was given, and was stopped."""
+
+
 class GraphError(FastgraphError):
     """A graph broke one of its invariants: a defect in a pass or a frontend."""
 

@@ -9,6 +9,10 @@ step that it was taken in, so it never goes back. A share is claimed once per st
 when a run is over, all its shares are claimed and done. So a thread that is late finds nothing to do, and reads
 nothing but the pool's own memory: it reads the table, which lives as long as its run, under a claim only.
 
+Between steps the caller's thread looks at the clock: when a run's time is over, and now and then to let the interpreter
+call the handlers of signals. A run that is stopped leaves an exception set. A team walks on to the end all the same, so
+that all shares are claimed, and calls no kernels; who finds a share skipped finds all later ones skipped too.
+
 Denormals count as zero within a run (on x86) and the caller's floating-point mode is put back after it.
 """
 
@@ -29,6 +33,8 @@ _X86 = platform.machine().lower() in ("x86_64", "amd64")
 _FLUSH_DENORMALS = 0x8040
 _SPINS = 2000
 _LINGER = 400
+_LOOK = 1 << 28 if _X86 else 1 << 21
+"""Ticks from look to look: about a tenth of a second. A look takes the interpreter's lock."""
 
 
 def _declare(builder: Any, name: str, returns: Any, args: list[Any]) -> Any:
@@ -159,29 +165,45 @@ def give(builder: Any, function: Any, value: Any) -> None:
     _indirect(builder, function, ir.VoidType(), [value])
 
 
+@emits(returns=types.int64)
+def handled(builder: Any, function: Any) -> Any:
+    """Call the handlers of signals that came, with the interpreter's lock; not 0 when one raised an exception."""
+    return builder.sext(_indirect(builder, function, I32, []), I64)
+
+
 def execute(tier: Tier) -> Callable[..., Any]:
-    """Walk a PROGRAM record's table on this thread."""
+    """Walk a PROGRAM record's table on this thread, without the interpreter's lock, which the caller has.
+
+    Like `team`, it returns with an exception set when the run was stopped.
+    """
+    RELEASE, ACQUIRE = slots.RELEASE, slots.ACQUIRE
     walk = _walk_alone()
 
     def kernel(record: int, thread: int, threads: int) -> None:
-        walk(record)
+        state = released(arg(record, RELEASE))
+        walk(record, state)
+        give(arg(record, ACQUIRE), state)
 
     return kernel
 
 
 def call_from_python(tier: Tier) -> Callable[..., Any]:
-    """As `execute`, without the interpreter's lock, as a function that the interpreter itself can call.
+    """As `execute`, as a function that the interpreter itself can call.
 
-    `kernel(self, ...)`: a CALL record begins CALL_AT bytes after `self`. Returns the record's `none`.
+    `kernel(self, ...)`: a CALL record begins CALL_AT bytes after `self`. Returns the record's `none`, or 0 with an
+    exception set.
     """
     RECORD, RELEASE, ACQUIRE, KEEP, NONE = slots.RECORD, slots.RELEASE, slots.ACQUIRE, slots.KEEP, slots.NONE
     walk, at = _walk_alone(), slots.CALL_AT
 
     def kernel(self: int, _args: int, _more: int) -> int:
         own = self + at
-        state = released(arg(own, RELEASE))
-        walk(arg(own, RECORD))
-        give(arg(own, ACQUIRE), state)
+        record = arg(own, RECORD)
+        state = released(arg(record, RELEASE))
+        stopped = walk(record, state)
+        give(arg(record, ACQUIRE), state)
+        if stopped:
+            return 0
         give(arg(own, KEEP), arg(own, NONE))
         return arg(own, NONE)
 
@@ -190,38 +212,82 @@ def call_from_python(tier: Tier) -> Callable[..., Any]:
 
 
 def _walk_alone() -> Callable[..., Any]:
-    """walk(record): all steps of a PROGRAM record, one after the other."""
-    row = slots.STEP_SLOTS
-    TABLE, STEPS, TICKS = slots.TABLE, slots.STEPS, slots.TICKS
+    """walk(record, state): all steps of a PROGRAM record, one after the other; 1 when the run was stopped."""
+    row, interval = slots.STEP_SLOTS, _LOOK
+    TABLE, STEPS, TICKS, FIRM, LIMIT = slots.TABLE, slots.STEPS, slots.TICKS, slots.FIRM, slots.LIMIT
+    look = _look()
 
     @njit(inline="always")
-    def walk(record):
+    def walk(record, state):
         table = arg(record, TABLE)
         ticks = arg(record, TICKS)
         mode = enter_float_mode()
         if ticks:
             put(ticks, 0, clock())
+        end = due = stopped = 0
         for step in range(arg(record, STEPS)):
+            now = clock()
+            if step == 0:
+                end = now + arg(record, LIMIT)
+                due = _earlier(now + interval, end)
+            if now >= due and step <= arg(record, FIRM):
+                leave_float_mode(mode)
+                stopped = look(record, state, now >= end)
+                if stopped:
+                    break
+                mode = enter_float_mode()
+                due = _earlier(clock() + interval, end)
             call(arg(table, row * step), arg(table, row * step + 1), 0, 1)
             if ticks:
                 put(ticks, step + 1, clock())
         leave_float_mode(mode)
+        return stopped
 
     return walk
+
+
+@njit(inline="always")
+def _earlier(one, other):
+    return one if one < other else other
+
+
+def _look() -> Callable[..., Any]:
+    """look(record, state, late): let signals be handled; 1 when an exception is set now, as it is for a late run."""
+    RELEASE, ACQUIRE, SIGNALS = slots.RELEASE, slots.ACQUIRE, slots.SIGNALS
+    RAISE, LATE = slots.RAISE, slots.LATE
+
+    @njit(inline="always")
+    def look(record, state, late):
+        give(arg(record, ACQUIRE), state)
+        stopped = 0
+        if handled(arg(record, SIGNALS)) != 0:
+            stopped = 1
+        elif late:
+            give(arg(record, RAISE), arg(record, LATE))
+            stopped = 1
+        released(arg(record, RELEASE))
+        return stopped
+
+    return look
 
 
 def team(tier: Tier) -> Callable[..., Any]:
     """One thread of a pool: `kernel(TEAM record, thread, given)`.
 
     Thread 0 is the caller: given a PROGRAM record, it tells and wakes the others, takes part, and returns when
-    all shares of all steps are done. The others are given the last run that is not theirs; they return when
-    the table is 0.
+    all shares of all steps are done; it has the interpreter's lock, and releases it for that time. The others never
+    have it, and are given the last run that is not theirs; they return when the table is 0.
     """
-    AT, OF, AMONG, BEFORE, CLOCKED, RUN = _job()
+    AT, OF, AMONG, BEFORE, CLOCKED, UNTIL, RUN = _job()
+    RELEASE, ACQUIRE = slots.RELEASE, slots.ACQUIRE
     tell, listen, wake, walk = _tell(), _listen(), _wake(), _walk()
 
     def kernel(pool: int, thread: int, given: int) -> None:
-        run = tell(pool, given) if thread == 0 else given
+        state = 0
+        run = given
+        if thread == 0:
+            state = released(arg(given, RELEASE))
+            run = tell(pool, given)
         while True:
             if thread > 0:
                 run = listen(pool, thread, run)
@@ -230,24 +296,28 @@ def team(tier: Tier) -> Callable[..., Any]:
             threads = peek(pool + AMONG)
             before = peek(pool + BEFORE)
             ticks = peek(pool + CLOCKED)
+            firm = peek(pool + UNTIL)
             if peek(pool + RUN) == run and thread < threads:
                 wake(pool, thread, threads)
-                walk(pool, thread, threads, table, steps, run, before, ticks)
+                walk(pool, thread, threads, table, steps, run, before, ticks, firm, given, state)
                 if thread == 0 or table == 0:
-                    return
+                    break
+        if thread == 0:
+            give(arg(given, ACQUIRE), state)
 
     return kernel
 
 
 def _job() -> list[int]:
-    return [8 * slot for slot in (slots.AT, slots.OF, slots.AMONG, slots.BEFORE, slots.CLOCKED, slots.RUN)]
+    own = (slots.AT, slots.OF, slots.AMONG, slots.BEFORE, slots.CLOCKED, slots.UNTIL, slots.RUN)
+    return [8 * slot for slot in own]
 
 
 def _tell() -> Callable[..., Any]:
     """tell(pool, record): make the record's program the run that is on; its number."""
-    TABLE, STEPS, THREADS, TICKS = slots.TABLE, slots.STEPS, slots.THREADS, slots.TICKS
-    AT, OF, AMONG, BEFORE, CLOCKED, RUN = _job()
-    DONE = 8 * slots.DONE
+    TABLE, STEPS, THREADS, TICKS, FIRM = slots.TABLE, slots.STEPS, slots.THREADS, slots.TICKS, slots.FIRM
+    AT, OF, AMONG, BEFORE, CLOCKED, UNTIL, RUN = _job()
+    DONE, FATE, OPEN = 8 * slots.DONE, 8 * slots.FATE, slots.OPEN
 
     @njit(inline="always")
     def tell(pool, record):
@@ -258,6 +328,8 @@ def _tell() -> Callable[..., Any]:
         publish(pool + AMONG, arg(record, THREADS))
         publish(pool + BEFORE, peek(pool + DONE))
         publish(pool + CLOCKED, arg(record, TICKS))
+        publish(pool + UNTIL, arg(record, FIRM))
+        publish(pool + FATE, 4 * run + OPEN)
         if arg(record, TICKS):
             put(arg(record, TICKS), 0, clock())
         exchange(pool + RUN, run)
@@ -312,17 +384,27 @@ def _wake() -> Callable[..., Any]:
 
 
 def _walk() -> Callable[..., Any]:
-    """walk(pool, thread, threads, table, steps, run, before, ticks): take part in a run until it is over."""
-    DONE, PLACES, YIELD = 8 * slots.DONE, slots.PLACES, slots.YIELD
+    """walk(pool, thread, threads, table, steps, run, before, ticks, firm, record, state): take part in a run until it
+    is over. Thread 0 says when to stop; `record` and `state` are its own."""
+    DONE, PLACES, YIELD, FATE = 8 * slots.DONE, slots.PLACES, slots.YIELD, 8 * slots.FATE
+    OPEN, FIXED, STOPPED = slots.OPEN, slots.FIXED, slots.STOPPED
     row, place = slots.STEP_SLOTS, 8 * slots.PLACE_SLOTS
     spins = _SPINS
+    watch = _watch()
 
     @njit(inline="always")
-    def walk(pool, thread, threads, table, steps, run, before, ticks):
+    def walk(pool, thread, threads, table, steps, run, before, ticks, firm, record, state):
         done = pool + DONE
         places = arg(pool, PLACES)
+        fate = pool + FATE
+        stopped = 4 * run + STOPPED
         mode = enter_float_mode()
+        end = due = 0
         for step in range(steps):
+            if thread == 0:
+                end, due = watch(fate, run, step, firm, record, state, mode, end, due)
+            if step == firm:
+                replace(fate, 4 * run + OPEN, 4 * run + FIXED)
             number = run + 1 + step
             target = before + threads * (step + 1)
             share = thread
@@ -331,7 +413,8 @@ def _walk() -> Callable[..., Any]:
                     break
                 last = peek(places + place * share)
                 if last < number and replace(places + place * share, last, number):
-                    call(arg(table, row * step), arg(table, row * step + 1), share, threads)
+                    if peek(fate) != stopped:
+                        call(arg(table, row * step), arg(table, row * step + 1), share, threads)
                     if ticks:
                         advance(ticks + 8 * (step + 1), clock())
                     arrive(done)
@@ -346,3 +429,30 @@ def _walk() -> Callable[..., Any]:
         leave_float_mode(mode)
 
     return walk
+
+
+def _watch() -> Callable[..., Any]:
+    """watch(fate, run, step, firm, record, state, mode, end, due): look if it is time, before a step; (end, due) anew.
+
+    Others may be ahead, and fix the fate of the run first: then it isn't stopped.
+    """
+    LIMIT, OPEN, STOPPED, interval = slots.LIMIT, slots.OPEN, slots.STOPPED, _LOOK
+    look = _look()
+
+    @njit(inline="always")
+    def watch(fate, run, step, firm, record, state, mode, end, due):
+        now = clock()
+        if step == 0:
+            end = now + arg(record, LIMIT)
+            due = _earlier(now + interval, end)
+        opened = 4 * run + OPEN
+        if now >= due and step <= firm and peek(fate) == opened:
+            leave_float_mode(mode)
+            late = now >= end and replace(fate, opened, 4 * run + STOPPED) != 0
+            if look(record, state, late):
+                replace(fate, opened, 4 * run + STOPPED)
+            enter_float_mode()
+            due = _earlier(clock() + interval, end)
+        return end, due
+
+    return watch

@@ -10,25 +10,31 @@ is taken, which its own thread writes most, and what wakes it.
 
 STEP_SLOTS = 2
 
-PROGRAM = ("table", "steps", "threads", "ticks")
-TABLE, STEPS, THREADS, TICKS = range(4)
+PROGRAM = ("table", "steps", "threads", "ticks", "firm", "limit", "release", "acquire", "signals", "raise", "late")
+TABLE, STEPS, THREADS, TICKS, FIRM, LIMIT, RELEASE, ACQUIRE, SIGNALS, RAISE, LATE = range(11)
+"""From step `firm` on a run isn't stopped any more; `limit`: ticks of the clock that it may take. Then addresses of the
+interpreter's functions that release its lock, take it again, call the handlers of signals, and set an exception; and of
+the exception's type for a run that is too late."""
+NO_LIMIT = 1 << 62
 
-CALL = ("record", "release", "acquire", "keep", "none")
-RECORD, RELEASE, ACQUIRE, KEEP, NONE = range(5)
-"""What a Python function of a program holds: the PROGRAM record; addresses of the interpreter's functions that release
-its lock, take it again, and count a reference; and of what the function returns."""
+CALL = ("record", "keep", "none")
+RECORD, KEEP, NONE = range(3)
+"""What a Python function of a program holds: the PROGRAM record; the addresses of the interpreter's function that
+counts a reference, and of what the function returns."""
 CALL_AT = 32
 """Where the bytes of CPython's `bytes` begin."""
 
 TEAM = (
     *("wait", "post", "yield", "places", "", "", "", ""),
-    *("run", "at", "of", "among", "before", "clocked", "", ""),
+    *("run", "at", "of", "among", "before", "clocked", "until", "fate"),
     "done",
 )
 TEAM_SLOTS = 24
 WAIT, POST, YIELD, PLACES = range(4)
-RUN, AT, OF, AMONG, BEFORE, CLOCKED = range(8, 14)
+RUN, AT, OF, AMONG, BEFORE, CLOCKED, UNTIL, FATE = range(8, 16)
 DONE = 16
+OPEN, FIXED, STOPPED = range(3)
+"""`fate` is 4 * run + one of these: the run may be stopped, can't be stopped any more, was stopped."""
 
 PLACE_SLOTS = 16
 CLAIMED, PARKED, SEMAPHORE = 0, 8, 9

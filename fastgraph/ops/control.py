@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import deadline
 from ..ir import UNKNOWN, Dim, Graph, Node, TensorType, Value
 from .common import BOOL, INT64, Types, axis_of, fail
 from .evaluate import evaluate, infer_graph, operands
@@ -39,6 +40,7 @@ def _outer(node: Node, arrays: Sequence[Any]) -> dict[Value, Any]:
 
 
 def _call(graph: Graph, arguments: Sequence[Any], outer: dict[Value, Any]) -> list[Any]:
+    deadline.check()  # a body may have no nodes
     return evaluate(graph, {v.name: a for v, a in zip(graph.inputs, arguments, strict=True)}, outer)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import deadline
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
 from .reals import STORED, real_type, to_real, to_stored
@@ -55,11 +56,13 @@ def infer_graph(graph: Graph) -> None:
 
 
 def run_node(node: Node, inputs: list[Any]) -> list[Any]:
-    """The node's outputs by its reference, for the arrays of `operands(node)`. ModelError on a misfit.
+    """The node's outputs by its reference, for the arrays of `operands(node)`. ModelError on a misfit; RunTimeout when
+    the deadline of this thread has passed.
 
     Operands that are quantised are taken as the reals that they stand for, in f64, and results that are quantised are
     rounded half to even and saturated; where the node has `ties`, as `to_stored` says.
     """
+    deadline.check()
     reference = op_of(node).reference
     try:
         if not computes_reals(node):

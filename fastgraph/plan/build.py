@@ -17,6 +17,8 @@ from .widen import widen
 ALIGN = 64
 SLACK = 64
 """Kernels may read this many bytes past the end of a buffer."""
+KEEP = "keep"
+"""What the last steps of a program with states do: nothing but let the next values take their places."""
 
 
 def build(graph: Graph, tier: Tier, threads: int, kept: Mapping[Value, Value] | None = None) -> Program:
@@ -54,7 +56,7 @@ def _keep(emit: Emit, kept: Mapping[Value, Value]) -> None:
     aside = {final: Value(f"{final.name}.kept", final.type) for final in moved.values() if final in moved}
     pairs = [*aside.items(), *((aside.get(final, final), value) for value, final in moved.items())]
     for source, target in pairs:
-        emit.node = Node("keep", [source], [target])
+        emit.node = Node(KEEP, [source], [target])
         shape, size = source.type.dims, itemsize(source)
         copy_part(emit, shape, (emit.address(source), emit.strides(source)),
                   (emit.address(target), emit.strides(target)), size)  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from ..ops.evaluate import evaluate, operands, run_node
 from ..passes.dynamic import cut_dynamic
 from ..passes.pipeline import optimise
 from ..passes.specialise import specialise
-from ..plan.build import build
+from ..plan.build import KEEP, build
 from ..plan.describe import macs, program_text
 from ..plan.program import ERROR, HostStep, Program, Ref, Step
 from ..plan.storage import byte_strides
@@ -44,7 +46,9 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier,
     optimise(lowered)
     made = dict(zip(wanted, lowered.outputs, strict=True))
     kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}
-    late = {s.input: v for s, v in zip(states, finals, strict=True) if v not in made}
+    late = {s.input: v for s, v in zip(states, finals, strict=True) if v not in made or tail is not None}
+    if tail is not None:
+        kept = {}  # a run may end in the tail: all states have their next values at its end, or none
     program = build(lowered, tier, threads, kept)
     results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
     return Executable(lowered, program, made, results, tail, tier, threads, states, late)
@@ -65,8 +69,8 @@ class Executable:
 
     `made` maps the values that are wanted, as they are called before the passes, to what holds them after; `results`
     are the names of the outputs with such values. `tail` is the part of the graph whose shapes hang on data: NumPy
-    computes it after the rest. `states` are kept from run to run; `late`: those among them whose next values the tail
-    computes, with these.
+    computes it after the rest. `states` are kept from run to run; `late`: their next values, when there is a tail.
+    A run that is stopped, or fails, before its end leaves states as they were.
     """
 
     def __init__(
@@ -97,7 +101,7 @@ class Executable:
         self._records: list[np.ndarray] = []
         self._error = np.zeros(1, np.int64)
         self.segments: list[tuple[list[Step], Runner]] = []
-        self.execute: Callable[[], object] = self._bind(threads)
+        self.execute, self.execute_timed = self._bind(threads)
         self._states = [(self.array(s.input), s.initial) for s in states]
         self._late = [(self.array(value), final) for value, final in (late or {}).items()]
         self.reset_states()
@@ -143,15 +147,15 @@ class Executable:
 
     def results(self) -> dict[str, np.ndarray]:
         """Copies of the outputs, by name."""
-        if self._copies is not None:
+        if self._copies is not None and not self._late:
             return {name: view.copy() for name, view in self._copies}
         ready = {value: self._holder(held) for value, held in self._made.items()}
         if self.tail is not None:
             with _fed():
                 found = evaluate(self.tail, {v.name: ready[v] for v in self.tail.inputs})
             ready.update(zip(self.tail.outputs, found, strict=True))
-            for place, final in self._late:
-                place[...] = ready[final]
+            news = [(place, np.array(ready[final])) for place, final in self._late]
+            list(starmap(np.copyto, news))  # no signal's handler is called in between
         return {name: _owned(ready[value]) for name, value in self._results}
 
     def view(self, name: str, inputs: bool) -> np.ndarray:
@@ -219,10 +223,11 @@ class Executable:
 
     # -- running
 
-    def _bind(self, threads: int) -> Callable[[], object]:
-        """One native call when all steps are native; else the segments and host steps in turn."""
+    def _bind(self, threads: int) -> tuple[Callable[[], object], Callable[[], object]]:
+        """One native call when all steps are native; else the segments and host steps in turn. And the same within this
+        thread's deadline: RunTimeout when it passes."""
         addresses = self._link()
-        parts: list[Callable[[], object]] = []
+        parts: list[tuple[Callable[[], object], Callable[[], object]]] = []
         segment: list[Step] = []
         for step in self.program.steps:
             if isinstance(step, Step):
@@ -231,17 +236,11 @@ class Executable:
             if segment:
                 parts.append(self._segment(segment, addresses, threads))
                 segment = []
-            parts.append(self._host(step))
+            parts.append((self._host(step),) * 2)
         if segment or not parts:
             parts.append(self._segment(segment, addresses, threads))
-        if len(parts) == 1:
-            return parts[0]
-
-        def execute() -> None:
-            for part in parts:
-                part()
-
-        return execute
+        plain, timed = (_in_turn(way) for way in zip(*parts, strict=True))
+        return plain, timed
 
     def _link(self) -> dict[Kernel, int]:
         kernels = self.program.kernels()
@@ -249,8 +248,10 @@ class Executable:
         found = link({kernel.symbol: obj for kernel, obj in zip(kernels, compiled, strict=True)})
         return {kernel: found[kernel.symbol] for kernel in kernels}
 
-    def _segment(self, steps: Sequence[Step], addresses: Mapping[Kernel, int], threads: int) -> Callable[[], object]:
-        """Argument records and the table of a run of native steps, bound to the executor."""
+    def _segment(
+        self, steps: Sequence[Step], addresses: Mapping[Kernel, int], threads: int
+    ) -> tuple[Callable[[], object], Callable[[], object]]:
+        """Argument records and the table of a run of native steps, bound to the executor: without and with a limit."""
         starts = np.cumsum([0, *(len(s.args) for s in steps)])
         records = np.array([self._address(a) for s in steps for a in s.args] or [0], np.int64)
         base = records.ctypes.data
@@ -258,16 +259,18 @@ class Executable:
         table = np.array(rows, np.int64)
         work = sum(macs(s) + 4 * s.node.out.type.size * s.share for s in steps)
         memory = self._memory, self._constants.block, self._error, records
-        runner = Runner(table, threads if work >= WORTH_WAKING else 1, self._error.ctypes.data, memory)
+        firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
+        runner = Runner(table, threads if work >= WORTH_WAKING else 1, self._error.ctypes.data, memory, firm)
         self.segments.append((list(steps), runner))
         self._records.append(records)
+        timed = partial(runner.run, True)
         if any(ERROR in s.args for s in steps):
-            return self._checked(runner)
-        return runner.alone if runner.threads == 1 else runner.run
+            return self._checked(runner.run), self._checked(timed)
+        return runner.alone if runner.threads == 1 else runner.run, timed
 
-    def _checked(self, runner: Runner) -> Callable[[], object]:
+    def _checked(self, part: Callable[[], int]) -> Callable[[], object]:
         def run() -> None:
-            if runner.run():
+            if part():
                 raise InputError(
                     f"{self.graph.source or self.graph.name}: an index read at run time (gather) is out of range: "
                     "check the integer inputs"
@@ -291,6 +294,17 @@ class Executable:
                     self._env[value] = data
 
         return run
+
+
+def _in_turn(parts: Sequence[Callable[[], object]]) -> Callable[[], object]:
+    if len(parts) == 1:
+        return parts[0]
+
+    def execute() -> None:
+        for part in parts:
+            part()
+
+    return execute
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 from ..kernels.record import CALL_AT
 
 _NO_ARGUMENTS = 4
-_Untyped = ctypes.CFUNCTYPE(None)
+_Untyped = ctypes.PYFUNCTYPE(None)
 
 
 class _Record(bytes):
@@ -32,7 +32,8 @@ class _Method(ctypes.Structure):
 def function(call: int, execute: int, program: int, owner: object) -> Callable[[], object]:
     """A function of no arguments that runs the PROGRAM record at `program` without the interpreter's lock.
 
-    call, execute: the addresses of the kernels that do so. The function keeps `owner` alive.
+    call, execute: the addresses of the kernels that do so. The function keeps `owner` alive. It raises what the handler
+    of a signal raises, and then has run some of the steps only.
     """
     found = _native(call, program, owner)
     if found is not None:
@@ -48,7 +49,7 @@ def _native(call: int, program: int, owner: object) -> Callable[[], object] | No
     if sys.implementation.name != "cpython" or bytes.__basicsize__ != CALL_AT + 1:
         return None
     new, addresses = _interpreter()
-    record = _Record(struct.pack("5q", program, *addresses))
+    record = _Record(struct.pack("3q", program, *addresses))
     record.owner = owner
     if ctypes.string_at(id(record) + CALL_AT, len(record)) != record:
         return None
@@ -56,13 +57,16 @@ def _native(call: int, program: int, owner: object) -> Callable[[], object] | No
 
 
 @cache
+def interpreter(*names: str) -> tuple[int, ...]:
+    """The addresses of the interpreter's functions of these names."""
+    return tuple(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names)
+
+
+@cache
 def _interpreter() -> tuple[Callable[..., Any], tuple[int, ...]]:
     """PyCFunction_NewEx, and the rest of a CALL record."""
-    api = ctypes.pythonapi
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    used = api.PyEval_SaveThread, api.PyEval_RestoreThread, api.Py_IncRef
-    addresses = [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in used]
-    return kind(("PyCFunction_NewEx", api)), (*addresses, id(None))
+    return kind(("PyCFunction_NewEx", ctypes.pythonapi)), (*interpreter("Py_IncRef"), id(None))
 
 
 @cache

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from .. import deadline
+from ..errors import FastgraphError, InputError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
 from ..passes.specialise import fits
 from .executable import Executable, compile_graph
+from .locks import held, lock
 
 PLANS_KEPT = 8
 """Plans of a model with dynamic shapes that are kept, the least recently used goes first."""
@@ -50,7 +52,7 @@ class Model:
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows
         self._plans: OrderedDict[tuple, Executable] = OrderedDict()
-        self._lock = threading.RLock()
+        self._lock = lock()
         self._current: Executable | None = None
         usual = {v.name: v.type.dims if v.type.concrete else graph.usual.get(v.name) for v in graph.inputs}
         if None not in usual.values():
@@ -59,29 +61,55 @@ class Model:
 
     # -- running
 
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def run(self, feeds: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, np.ndarray]:
         """Outputs by name, in the model's order, as arrays of the caller's own. InputError when a feed does not fit.
 
         Inputs of Core ML models take what the model's description says: images, and nothing where there is a default;
         class labels are str or int, and dictionaries dict.
+
+        `timeout`: seconds, 0 or more, that the whole call may take, with waiting for other threads' runs; RunTimeout
+        when they are over. Ctrl-C raises KeyboardInterrupt. Both stop a run between two steps, nodes or rounds of a
+        loop; states are then all as they were before the run (or, after Ctrl-C in its last moment, all as after it),
+        and the model can be run again.
         """
-        with self._lock:
+        if held(self._lock):
+            raise FastgraphError("the handler of a signal can't run the model within whose run it was called")
+        with self._lock if timeout is None else self._within(timeout):
             current = self._current
             if current is None or not current.feed(feeds):
                 arrays = self._checked(feeds)
                 current = self._use(tuple(a.shape for a in arrays.values()))
                 current.fill(arrays)
-            current.execute()
+            if timeout is None:
+                current.execute()
+            else:
+                current.execute_timed()
             results = current.results()
         for name, show in self._shows.items():
             results[name] = show(results[name])
         return results
 
-    def __call__(self, *arrays: Any) -> Any:
+    @contextmanager
+    def _within(self, timeout: float) -> Iterator[None]:
+        """The model's lock, and a deadline for what is done with it."""
+        with deadline.within(timeout):
+            try:
+                if not self._lock.acquire(timeout=deadline.seconds_left()):
+                    raise RunTimeout
+                deadline.check()
+                yield
+            except RunTimeout:
+                name = self.graph.source or self.graph.name or "model"
+                raise RunTimeout(f"{name}: stopped, as the run took longer than timeout={timeout} s") from None
+            finally:
+                if held(self._lock):
+                    self._lock.release()
+
+    def __call__(self, *arrays: Any, timeout: float | None = None) -> Any:
         """Positional `run`: one array when the model has one output, else a tuple."""
         if len(arrays) != len(self.inputs):
             raise InputError(f"the model takes {len(self.inputs)} inputs ({self._names()}), {len(arrays)} were given")
-        outputs = self.run({spec.name: array for spec, array in zip(self.inputs, arrays, strict=True)})
+        outputs = self.run({spec.name: array for spec, array in zip(self.inputs, arrays, strict=True)}, timeout=timeout)
         return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
 
     def resize(self, shapes: Mapping[str, Sequence[int]]) -> None:

@@ -20,11 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import deadline
+from ..errors import RunTimeout
 from ..kernels import record as slots
 from ..kernels.isa.tiers import TIERS
 from ..kernels.kernel import Kernel
-from .function import function
+from .function import function, interpreter
 from .link import link
+from .locks import held, lock
 from .memory import allocate
 from .semaphore import system
 
@@ -36,7 +39,9 @@ MAX_THREADS = 256
 """The largest team."""
 _SEMAPHORE_BYTES = 64
 
-_Native = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_Worker = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_Caller = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+"""A caller's kernel releases the interpreter's lock itself, and may return with an exception set."""
 
 
 # -- how many threads
@@ -88,7 +93,7 @@ def _quota(group: Path) -> float:
 
 
 _entry: dict[str, int] = {}
-_entry_lock = threading.Lock()
+_entry_lock = lock()
 
 
 def start(objects: Mapping[str, bytes] | None = None) -> None:
@@ -115,7 +120,7 @@ class _Pool:
     """The process's threads. `lock` is held while several of them run, and while the pool changes."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = lock()
         self.threads = 1
         self.address = 0
         self._workers: list[threading.Thread] = []
@@ -130,13 +135,19 @@ class _Pool:
             try:
                 semaphore = here.create(self._semaphores + _SEMAPHORE_BYTES * worker)
                 self._places[worker, slots.SEMAPHORE] = semaphore
-                enter, args = _Native(_entry["team"]), (self.address, worker, int(self._record[slots.RUN]))
+                enter, args = _Worker(_entry["team"]), (self.address, worker, int(self._record[slots.RUN]))
                 thread = threading.Thread(target=enter, args=args, name="fastgraph", daemon=True)
-                thread.start()
-            except (OSError, RuntimeError):
+            except OSError:
                 break
+            # An interrupt within start() leaves the thread counted: it may run, and is not waited for if it doesn't.
             self._workers.append(thread)
             self.threads += 1
+            try:
+                thread.start()
+            except RuntimeError:
+                self._workers.pop()
+                self.threads -= 1
+                break
         return min(threads, self.threads)
 
     def _prepare(self) -> None:
@@ -155,18 +166,23 @@ class _Pool:
         if not self._workers or not self.lock.acquire(timeout=1):
             return
         _record, no_table = _program(np.zeros((0, slots.STEP_SLOTS), np.int64), self.threads)
-        _Native(_entry["team"])(self.address, 0, no_table)
+        _Caller(_entry["team"])(self.address, 0, no_table)
         for thread in self._workers:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
         self._workers, self.threads = [], 1
         self.lock.release()
 
 
-def _program(steps: np.ndarray, threads: int) -> tuple[np.ndarray, int]:
+def _program(steps: np.ndarray, threads: int, firm: int | None = None) -> tuple[np.ndarray, int]:
     """A PROGRAM record of a table of steps, and its address."""
     block, address = allocate(8 * len(slots.PROGRAM), 64)
     record = block.view(np.int64)
     record[[slots.TABLE, slots.STEPS, slots.THREADS]] = steps.ctypes.data if len(steps) else 0, len(steps), threads
+    record[[slots.FIRM, slots.LIMIT]] = len(steps) if firm is None else firm, slots.NO_LIMIT
+    used = interpreter("PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals", "PyErr_SetNone")
+    record[[slots.RELEASE, slots.ACQUIRE, slots.SIGNALS, slots.RAISE]] = used
+    record[slots.LATE] = id(RunTimeout)
     return record, address
 
 
@@ -174,9 +190,9 @@ _pool = _Pool()
 
 
 def _forget() -> None:
-    """A forked child has none of the threads, and perhaps a lock that nobody will release."""
-    global _pool, _entry_lock
-    _pool, _entry_lock = _Pool(), threading.Lock()
+    """A forked child has none of the threads."""
+    global _pool
+    _pool = _Pool()
 
 
 if hasattr(os, "register_at_fork"):
@@ -195,33 +211,65 @@ class Runner:
     address of an int64 cell that kernels write a code into when they can't go on; they finish all the same,
     and so does the run. `alone` runs all steps on the calling thread and looks at no error. The memory that the
     steps use is shared: run one table, or tables with memory in common, from one thread at a time.
+
+    Ctrl-C (or what else a signal's handler raises) stops a run between two steps, and so does the calling thread's
+    deadline in a `run(timed=True)`, with RunTimeout; but not when step `firm` has begun: from there on all steps run.
     """
 
-    def __init__(self, steps: np.ndarray, threads: int = 1, error: int = 0, owner: object = None) -> None:
+    def __init__(
+        self, steps: np.ndarray, threads: int = 1, error: int = 0, owner: object = None, firm: int | None = None
+    ) -> None:
         start()
         self._owner = owner
         self._steps = np.ascontiguousarray(steps, np.int64).reshape(-1, slots.STEP_SLOTS)
         self.threads = max(1, min(threads, MAX_THREADS)) if len(self._steps) else 1
-        self._record, self._address = _program(self._steps, self.threads)
+        self._record, self._address = _program(self._steps, self.threads, firm)
         self._error = ctypes.c_int64.from_address(error) if error else ctypes.c_int64()
         self.alone = function(_entry["call"], _entry["execute"], self._address, (self._record, self._steps, owner))
-        self._team = _Native(_entry["team"])
+        self._team = _Caller(_entry["team"])
 
-    def run(self) -> int:
+    def run(self, timed: bool = False) -> int:
         """Run all steps; the error code that a kernel left (the cell is cleared), or 0."""
-        if self.threads == 1:
-            self.alone()
-        else:
-            pool = _pool
-            with pool.lock:
-                if pool.threads < self.threads or not pool.address:
-                    self.threads = pool.grow(self.threads)
-                    self._record[slots.THREADS] = self.threads
-                self._team(pool.address, 0, self._address)
-        code = self._error.value
-        if code:
-            self._error.value = 0
+        code = 0
+        try:
+            if timed:
+                self._run_timed()
+            elif self.threads == 1 or held(_pool.lock):
+                self.alone()
+            else:
+                with _pool.lock:
+                    self._join(self._record, self._address)
+        finally:
+            code = self._error.value
+            if code:
+                self._error.value = 0
         return code
+
+    def _run_timed(self) -> None:
+        """With a record of its own: nobody else must find the limit in it."""
+        rate = _ticks_per_second()
+        record, address = _program(self._steps, self.threads, int(self._record[slots.FIRM]))
+        team = self.threads > 1 and not held(_pool.lock)
+        try:
+            if team and not _pool.lock.acquire(timeout=deadline.seconds_left()):
+                raise RunTimeout
+            deadline.check()
+            record[slots.LIMIT] = min(deadline.seconds_left() * rate, slots.NO_LIMIT)
+            if team:
+                self._join(record, address)
+            else:
+                _Caller(_entry["execute"])(address, 0, 1)
+        finally:
+            if team and held(_pool.lock):
+                _pool.lock.release()
+
+    def _join(self, record: np.ndarray, address: int) -> None:
+        """Run a PROGRAM record as one of the pool's threads, with its lock."""
+        pool = _pool
+        if pool.threads < self.threads or not pool.address:
+            self.threads = pool.grow(self.threads)
+        record[slots.THREADS] = self.threads
+        self._team(pool.address, 0, address)
 
     def profile(self) -> np.ndarray:
         """Run once; the seconds from each step's end to the next's."""

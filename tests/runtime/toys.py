@@ -18,6 +18,7 @@ from fastgraph.runtime.link import link
 ROTATE = ("source", "target", "n", "shift")
 DENORMAL = ("cells",)
 FAIL = ("error", "code")
+COUNT = ("counts", "work")
 
 
 @emits(returns=types.int64)
@@ -45,11 +46,18 @@ def fail(args, thread, threads):
         put(arg(args, 0), 0, arg(args, 1))
 
 
+def count(args, thread, threads):
+    """counts[8 * thread] += 1, after `work` rounds of writing."""
+    for i in range(arg(args, 1)):
+        put(arg(args, 0), 8 * thread + 1, i)
+    put(arg(args, 0), 8 * thread, arg(arg(args, 0), 8 * thread) + 1)
+
+
 @cache
 def toys() -> dict[str, int]:
     """The kernels' addresses."""
     tier = BY_NAME["generic"]
-    made = {f"toy_{f.__name__}": build(f, f"toy_{f.__name__}", tier) for f in (rotate, denormal, fail)}
+    made = {f"toy_{f.__name__}": build(f, f"toy_{f.__name__}", tier) for f in (rotate, denormal, fail, count)}
     return {symbol.removeprefix("toy_"): address for symbol, address in link(made).items()}
 
 
@@ -73,3 +81,17 @@ class Ring:
     @property
     def result(self) -> np.ndarray:
         return self.buffers[len(self.table) % 2]
+
+
+class Counter:
+    """A table of `steps` slow steps and then `quick` quick ones, and how often each share of the two kinds ran."""
+
+    def __init__(self, steps: int, work: int, quick: int = 0) -> None:
+        self.counts = np.zeros((2, 64), np.int64)
+        self.args = np.array([[row.ctypes.data, n] for row, n in zip(self.counts, (work, 0), strict=True)], np.int64)
+        rows = [[toys()["count"], args.ctypes.data] for args in self.args]
+        self.table = np.array([rows[0]] * steps + [rows[1]] * quick, np.int64)
+
+    def done(self, threads: int) -> list[list[int]]:
+        """[of slow steps, of quick ones], a number for each share."""
+        return [row[: 8 * threads : 8].tolist() for row in self.counts]
