@@ -12,6 +12,7 @@ from ..errors import FastgraphError, InputError, ModelError
 from ..ir import Graph, State, TensorType, Value, check, copy
 from ..kernels.isa.tiers import Tier
 from ..kernels.kernel import Kernel
+from ..limits import spending
 from ..ops.evaluate import evaluate, operands, run_node
 from ..passes.dynamic import cut_dynamic
 from ..passes.pipeline import optimise
@@ -31,6 +32,12 @@ WORTH_WAKING = 4_000_000
 
 def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
     """Everything from a graph and its input shapes to an executable: specialise, passes, plan, kernels, memory."""
+    stored = graph.stored or sum(v.type.nbytes for v in graph.constants())
+    with spending(graph.limits, stored):
+        return _compiled(graph, shapes, tier, threads)
+
+
+def _compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
     lowered = copy(graph)
     states = lowered.states
     lowered.unfold_states()

@@ -240,7 +240,7 @@ class Scope:
             known = all(v is None or (v.data is not None and v.type.quant is None) for v in node.inputs)
             small = all(v.type.concrete and v.type.quant is None and v.type.size <= FOLDED for v in node.outputs)
             plain = node.op not in STORED and next(subgraphs(node), None) is None
-            arrays = fold(node, FOLDED) if known and small and plain else None
+            arrays = fold(node) if known and small and plain else None
             if arrays is None:
                 kept.append(node)
                 continue
