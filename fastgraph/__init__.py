@@ -24,8 +24,8 @@ if not os.path.isdir(os.path.join(__path__[0], "kernels")):
 
 __version__ = "0.1.0"
 __all__ = [
-    "FastgraphError", "GraphError", "InputError", "Limits", "Model", "ModelError", "PlanError", "TensorSpec", "UnsupportedError",
-    "load", "register_custom_op",
+    "FastgraphError", "GraphError", "InputError", "Limits", "Model", "ModelError", "PlanError", "TensorSpec",
+    "UnsupportedError", "load", "register_custom_op",
 ]  # fmt: skip
 
 _LAZY = {

@@ -48,6 +48,13 @@ class Budget:
         self.held = 0
         self.work = 0
         self.nodes = 0
+        self._files: set[object] = set()
+
+    def store(self, file: object, nbytes: int) -> None:
+        """Count the bytes of a file that is read, once."""
+        if file not in self._files:
+            self._files.add(file)
+            self.stored += nbytes
 
     def hold(self, nbytes: int, where: str) -> None:
         """Count bytes of a constant that was made, or is about to be. ModelError when they are too many."""
