@@ -14,6 +14,7 @@ from .errors import FastgraphError, GraphError, InputError, ModelError, PlanErro
 
 if TYPE_CHECKING:
     from .frontends.circle.registry import register_custom_op
+    from .limits import Limits
     from .loading import load
     from .runtime.model import Model, TensorSpec
 
@@ -23,12 +24,12 @@ if not os.path.isdir(os.path.join(__path__[0], "kernels")):
 
 __version__ = "0.1.0"
 __all__ = [
-    "FastgraphError", "GraphError", "InputError", "Model", "ModelError", "PlanError", "RunTimeout", "TensorSpec",
-    "UnsupportedError", "load", "register_custom_op",
+    "FastgraphError", "GraphError", "InputError", "Limits", "Model", "ModelError", "PlanError", "RunTimeout",
+    "TensorSpec", "UnsupportedError", "load", "register_custom_op",
 ]  # fmt: skip
 
 _LAZY = {
-    "load": ".loading", "Model": ".runtime.model", "TensorSpec": ".runtime.model",
+    "load": ".loading", "Limits": ".limits", "Model": ".runtime.model", "TensorSpec": ".runtime.model",
     "register_custom_op": ".frontends.circle.registry",
 }  # fmt: skip
 

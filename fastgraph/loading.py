@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from .errors import ModelError, UnsupportedError
 from .frontends import read
 from .kernels.isa.tiers import choose
+from .limits import Limits, spending
 from .runtime.model import Model, declared
 from .runtime.pool import default_threads
 
@@ -20,6 +21,7 @@ def load(
     precision: str = "float32",
     shapes: Mapping[str, Sequence[int]] | None = None,
     function: str | None = None,
+    limits: Limits | None = None,
 ) -> Model:
     """A model from an ONNX, TensorFlow Lite or Circle file, or its bytes; or from a Core ML package (.mlpackage), a zip
     archive of one, an .mlmodel, or the bytes of the last two.
@@ -28,7 +30,7 @@ def load(
     tier ("generic", "avx2", "avxvnni", "avx512", "avx512vnni", "amx") instead of the widest this CPU has. `shapes`:
     sizes for inputs whose shapes the file leaves open, by name; without them a plan is made at the first run with a
     shape, and kept. `function`: which one of a Core ML program that has several (default: the one that the model names,
-    else "main").
+    else "main"). `limits`: what loading may cost, for files that want more than `Limits()` and can be trusted.
 
     Raises ModelError for a broken file, UnsupportedError for one that uses what fastgraph does not have, InputError
     for arguments that don't fit the model.
@@ -38,8 +40,13 @@ def load(
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: at least 1")
     try:
-        graph = read(source, function)
+        with spending(limits or Limits()):
+            graph = read(source, function)
     except (RecursionError, MemoryError) as error:
         raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None
+    for value in graph.inputs:
+        if value.type.dtype is None:
+            raise UnsupportedError(f"{graph.source}: input {value.name!r} is no tensor (a sequence, an optional, a map, "
+                                   "a resource): cut the model behind what reads it")  # fmt: skip
     declared(graph, shapes)
     return Model(graph, choose(isa), threads or default_threads())

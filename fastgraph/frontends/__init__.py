@@ -6,7 +6,7 @@ import os
 
 from ..errors import InputError
 from ..ir import Graph
-
+from .files import contents, opened
 
 def read(source: str | os.PathLike[str] | bytes, function: str | None = None) -> Graph:
     """The graph of a model file or of its bytes. ModelError or UnsupportedError when it can't be read.
@@ -39,10 +39,10 @@ def kind_of(source: str | os.PathLike[str] | bytes) -> str:
         suffix = os.path.splitext(os.fspath(source))[1].lower()
         if os.path.isdir(source) or suffix in (".mlmodel", ".mlpackage"):
             return "mil"
-        with open(source, "rb") as file:
+        with opened(source) as file:
             data = memoryview(file.read(8))
-            if data[:1] == b"\x08" and suffix != ".onnx":
-                data = memoryview(data.tobytes() + file.read())
+        if data[:1] == b"\x08" and suffix != ".onnx":
+            data = memoryview(contents(source))
     if bytes(data[4:8]) in (b"TFL3", b"CIR0") or suffix in (".tflite", ".circle"):
         return "circle"
     if suffix == ".onnx":

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..limits import Limits
 from .types import UNKNOWN, Quantization, TensorType
 
 
@@ -107,6 +108,7 @@ class Graph:
     """Inputs, outputs and nodes in topological order. `source` names the file it came from, for messages.
 
     `usual` gives, by input name, the shape that the file names for an input whose shape it leaves open.
+    `limits`: what a plan of it may cost; `stored`: bytes of the files that it was read from.
     What `states` read and give is among neither `inputs` nor `outputs`; `unfold_states` makes it more of both.
     """
 
@@ -118,6 +120,8 @@ class Graph:
     states: list[State] = field(default_factory=list)
     usual: dict[str, tuple[int, ...]] = field(default_factory=dict)
     interface: Interface = field(default_factory=Interface)
+    limits: Limits = Limits()
+    stored: int = 0
 
     def __str__(self) -> str:
         from .text import graph_text
@@ -227,4 +231,5 @@ def _copy(graph: Graph, seen: dict[Value, Value]) -> Graph:
         nodes.append(Node(node.op, reads, [twin(v, own=True) for v in node.outputs], attrs, node.name))
     states = [State(v, twin(s.output), s.initial) for v, s in zip(first, graph.states, strict=True)]
     outputs = [twin(v) for v in graph.outputs]
-    return Graph(graph.name, inputs, outputs, nodes, graph.source, states, dict(graph.usual), graph.interface)
+    return Graph(graph.name, inputs, outputs, nodes, graph.source, states, dict(graph.usual), graph.interface,
+                 graph.limits, graph.stored)  # fmt: skip

@@ -13,8 +13,11 @@ import numpy as np
 from .. import deadline
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
+from ..limits import current
+from ..room import need
 from .reals import STORED, real_type, to_real, to_stored
 from .registry import OPS, Op
+from .work import nbytes, work_of
 
 _MISFIT = (ValueError, IndexError, TypeError, KeyError, AttributeError, ArithmeticError)
 
@@ -34,6 +37,7 @@ def operands(node: Node) -> list[Value | None]:
 
 def infer_node(node: Node) -> None:
     """Set the types of a node's outputs from those of its inputs. ModelError names the node."""
+    current().count(1, f"node {node.name}")
     types = [None if v is None else v.type for v in node.inputs]
     if real := computes_reals(node):
         types = [real_type(t) if t is not None and t.quant is not None else t for t in types]
@@ -121,11 +125,11 @@ def evaluate(graph: Graph, feeds: Mapping[str, Any], outer: Mapping[Value, Any] 
     return [array(value) for value in graph.outputs]
 
 
-def fold(node: Node, limit: int = 1 << 24) -> list[np.ndarray] | None:
+def fold(node: Node) -> list[np.ndarray] | None:
     """The node's outputs when they are known before the run, else None.
 
     They are when the operator is pure and its inputs are constants, or it asks only for a known shape.
-    Results of more than `limit` elements, and values that are not tensors, are not folded.
+    What costs more than the budget (`limits.current`) has left, and values that are not tensors, are not folded.
     """
     if not _pure(node):
         return None
@@ -133,13 +137,14 @@ def fold(node: Node, limit: int = 1 << 24) -> list[np.ndarray] | None:
     if node.op in ("shape", "size") and first is not None and first.data is None and first.type.concrete:
         stand_in = np.broadcast_to(np.zeros((), np.int8), first.type.dims)
         return run_node(node, [stand_in])
-    values = operands(node)
-    if any(v is not None and v.data is None for v in values):
-        return None
-    if any(not v.type.concrete or v.type.size > limit for v in node.outputs):
+    values, budget = operands(node), current()
+    if any(v is not None and v.data is None for v in values) or not budget.affords(*work_of(node)):
         return None
     results = run_node(node, [None if v is None else v.data for v in values])
-    return results if all(isinstance(r, np.ndarray) for r in results) else None
+    if not all(isinstance(r, np.ndarray) for r in results):
+        return None
+    budget.held += sum(map(nbytes, results))
+    return results
 
 
 def _pure(node: Node) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
-from ..ops.evaluate import computes_reals, fold
+from ..limits import current
+from ..ops.evaluate import computes_reals, run_node
 from ..ops.reals import to_real, to_stored
 from .canonicalise import permutation, turn
 from .integer_product import integer_product
@@ -130,9 +131,8 @@ def requantized(state: Sweep, value: Value, type_: TensorType, like: Node) -> Va
     if value.data is None:
         return state.add("requantize", [value], type_, like)
     out = Value(f"{value.name}.requantized", type_)
-    found = fold(Node("requantize", [value], [out]))
-    assert found is not None
-    return Value.constant(out.name, found[0], type_.quant)
+    current().hold(type_.nbytes, out.name)
+    return Value.constant(out.name, run_node(Node("requantize", [value], [out]), [value.data])[0], type_.quant)
 
 
 @also_quantised

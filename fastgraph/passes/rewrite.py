@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value, read_by, subgraphs
+from ..limits import current
 from ..ops.evaluate import computes_reals
 
 
@@ -120,4 +121,7 @@ def sweep(graph: Graph, *rules: Rule) -> None:
 
 def constant(like: Value, data: Any, suffix: str = "folded", quant: Quantization | None = None) -> Value:
     """A constant named after the value it comes from."""
-    return Value.constant(f"{like.name}.{suffix}", np.asarray(data), quant)
+    array = np.asarray(data)
+    if array.base is None:
+        current().hold(array.nbytes, like.name)
+    return Value.constant(f"{like.name}.{suffix}", array, quant)

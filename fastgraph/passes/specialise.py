@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import prod
 
+import numpy as np
+
 from ..errors import FastgraphError, InputError
-from ..ir import Graph, Node, TensorType, Value, subgraphs
+from ..ir import Graph, Node, TensorType, Value, read_by, subgraphs
+from ..limits import current
 from ..ops.evaluate import fold, infer_node
 from ..ops.registry import MAX_ELEMENTS
-
-FOLD_LIMIT = 1 << 24
-"""Constants of more elements are not made: a file of few bytes may ask for a huge one."""
+from ..ops.work import nbytes
 
 
 def specialise(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
@@ -25,25 +27,48 @@ def specialise(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
         if value.type.concrete:
             fits(value, value.type.dims)
     instead: dict[Value, Value] = {}
+    reads = Counter(v for node in graph.nodes for v in read_by(node))
+    reads.update(graph.outputs)
     nodes = []
     for node in graph.nodes:
+        own = read_by(node)
         node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
         if instead:
             for inner in subgraphs(node):
                 inner.replace(instead)
         try:
             infer_node(node)
-            folded = None if _stays_stored(node) else fold(node, FOLD_LIMIT)
+            folded = None if _stays_stored(node) else fold(node)
         except FastgraphError as error:
             raise type(error)(f"{graph.source or graph.name or 'model'}: {error}") from error
         if folded is None:
             nodes.append(node)
             continue
+        made = any(v in instead for v in own)
         for value, data in zip(node.outputs, folded, strict=False):
-            instead[value] = Value.constant(value.name, data, value.type.quant)
+            instead[value] = Value.constant(value.name, _alone(data) if made else data, value.type.quant)
+        _forget(own, reads, instead)
     graph.nodes = nodes
     graph.outputs = [instead.get(v, v) for v in graph.outputs]
     graph.prune()
+
+
+def _alone(data: np.ndarray) -> np.ndarray:
+    """The array, copied where it would keep one alive that is much larger."""
+    base = data
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return data.copy() if base.nbytes > 4 * data.nbytes + 4096 else data
+
+
+def _forget(read: list[Value], reads: Counter[Value], instead: dict[Value, Value]) -> None:
+    """Let go of what was folded and has had its last reader."""
+    for value in read:
+        reads[value] -= 1
+        if not reads[value] and value in instead:
+            data = instead.pop(value).data
+            assert data is not None
+            current().release(nbytes(data))
 
 
 def _stays_stored(node: Node) -> bool:

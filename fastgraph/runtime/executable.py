@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FastgraphError, InputError, ModelError
+from ..errors import FastgraphError, GraphError, InputError, ModelError
 from ..ir import Graph, State, TensorType, Value, check, copy
 from ..kernels.isa.tiers import Tier
 from ..kernels.kernel import Kernel
+from ..limits import spending
 from ..ops.evaluate import evaluate, operands, run_node
 from ..passes.dynamic import cut_dynamic
 from ..passes.pipeline import optimise
@@ -33,6 +34,23 @@ WORTH_WAKING = 4_000_000
 
 def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
     """Everything from a graph and its input shapes to an executable: specialise, passes, plan, kernels, memory."""
+    stored = graph.stored or sum(v.type.nbytes for v in graph.constants())
+    try:
+        with spending(graph.limits, stored):
+            return _compiled(graph, shapes, tier, threads)
+    except FastgraphError:
+        raise
+    except _UNFORESEEN as error:
+        raise GraphError(
+            f"{graph.source or graph.name}: making a plan failed ({type(error).__name__}: {error}): it has numbers that "
+            "make no sense together, or this is a defect of fastgraph; if other programs can run it, report it"
+        ) from error
+
+
+_UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def _compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
     lowered = copy(graph)
     states = lowered.states
     lowered.unfold_states()

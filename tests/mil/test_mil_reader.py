@@ -530,7 +530,7 @@ def test_recursion_is_bounded():
 def test_a_program_may_not_repeat_itself_without_end():
     p = Program()
     p.input("x", (1, 4))
-    for i in range(200):
+    for i in range(300):
         p.op("concat", f"c{i}", values=["x"] * 4000, axis=np.int32(0), interleave=np.bool_(False),
              types=("FLOAT32", (4000, 4)))  # fmt: skip
     refused(p, "more operators and operands than any model has")

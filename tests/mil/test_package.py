@@ -71,13 +71,14 @@ def test_mlmodel_without_weights_and_its_bytes(tmp_path):
     assert kind_of(data) == "mil" and kind_of(bytearray(data)) == "mil"
 
 
-def test_weights_of_a_folder_are_views_of_the_file(tmp_path):
-    graph = read(weighted().save(tmp_path / "m.mlpackage"))
-    (constant,) = [v.data for v in graph.constants() if v.data.shape == W.shape]
-    base = constant
-    while isinstance(base.base, np.ndarray):
-        base = base.base
-    assert isinstance(base, np.memmap) and not constant.flags.writeable
+def test_nothing_hangs_on_the_files_once_they_are_read(tmp_path):
+    folder = weighted().save(tmp_path / "m.mlpackage")
+    model = fg.load(folder)
+    os.truncate(folder / WEIGHTS, 0)  # of a mapped file, this would end the process
+    (constant,) = [v.data for v in model.graph.constants() if v.data.shape == W.shape]
+    np.testing.assert_array_equal(constant, W)
+    np.testing.assert_array_equal(model.run({"x": X})["y"], X + W)
+    assert not constant.flags.writeable
 
 
 @pytest.mark.parametrize("path", ["../m.mlmodel", "/etc/passwd", "C:\\m.mlmodel", "a/../../b", "..\\m", "", "a\0"])
@@ -109,7 +110,7 @@ def test_links_may_not_lead_out_of_the_package(tmp_path):
         read(folder)
     (folder / WEIGHTS).unlink()
     (folder / WEIGHTS).mkdir()
-    with pytest.raises(ModelError, match="something else of that name"):
+    with pytest.raises(ModelError, match="expected a regular file, found a folder"):
         read(folder)
 
 
@@ -163,7 +164,7 @@ def test_a_member_may_not_declare_more_than_an_archive_can_hold():
     data = bytearray(zipped(weighted().files()))
     place = data.rindex(b"PK\x01\x02")
     pack_into("<II", data, place + 20, 64, 0xFFFFFFF0)
-    with pytest.raises(ModelError, match="declares 4294967280 bytes|zip archive"):
+    with pytest.raises(ModelError, match="of a file that stores|zip archive"):
         read(bytes(data))
 
 

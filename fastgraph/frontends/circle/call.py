@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Node, Quantization, TensorType, Value
+from ...limits import current
 from .tensors import type_of
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class Call:
     def const(self, array: Any, quant: Quantization | None = None, name: str | None = None) -> Value:
         """A constant. With `quant` the array holds stored numbers."""
         data = np.asarray(array)
+        current().hold(data.nbytes, self.where)
         return Value(name or self.scope.fresh(self.name), TensorType(data.dtype, data.shape, quant), data)
 
     def activate(self, op: str, inputs: Sequence[Value | None], activation: str | None = None, **attrs: Any) -> None:

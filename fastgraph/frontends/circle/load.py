@@ -7,6 +7,8 @@ from importlib import import_module
 
 from ...errors import ModelError
 from ...ir import Graph
+from ..files import contents
+from ..guard import guarded
 from . import MAGIC
 from .reader import Reader
 from .wire import Table, Wire
@@ -16,7 +18,7 @@ VERSIONS = {"tflite": 3, "circle": 0}
 
 def load(source: str | os.PathLike[str] | bytes, name: str = "") -> Graph:
     """What `read` says."""
-    return Reader(root(source, name)).graph()
+    return guarded(lambda: Reader(root(source, name)).graph(), source, name)
 
 
 def root(source: str | os.PathLike[str] | bytes, name: str = "") -> Table:
@@ -25,8 +27,7 @@ def root(source: str | os.PathLike[str] | bytes, name: str = "") -> Table:
         data, name = bytes(source), name or "model"
     else:
         name = name or os.fspath(source)
-        with open(source, "rb") as file:
-            data = file.read()
+        data = contents(source)
     if bytes(data[4:8]) not in MAGIC:
         raise ModelError(f"{name}: expected 'TFL3' or 'CIR0' in bytes 4 to 7, found {data[4:8]!r}; it is no "
                          "TensorFlow Lite or Circle model, or it was cut short")  # fmt: skip

@@ -8,19 +8,15 @@ from typing import Any, NamedTuple
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Node, TensorType, Value
+from ...limits import current
 from ..unique import unique
 from .names import interface, signature
 from .resources import states, touched
 from .scope import Scope
-from .tensors import BITS
 from .wire import Table
 
 DEPTH_LIMIT = 64
 """How deep sub-graphs may call one another."""
-
-WORK_LIMIT = 500_000
-"""Most operands of all operators and four times as many nodes, with eight more for each operator and forty for each
-sub-graph that is copied for a call: more than any model has, and a few seconds' work."""
 
 
 class Code(NamedTuple):
@@ -52,8 +48,6 @@ class Reader:
         self.unsupported: Counter[str] = Counter()
         self._active = [0]
         self._names: dict[str, int] = {}
-        self._work = 0
-        self._decoded = 0
 
     def graph(self) -> Graph:
         """The graph of sub-graph 0. One UnsupportedError names all that is not supported."""
@@ -109,7 +103,7 @@ class Reader:
             raise ModelError(f"{caller}: sub-graph {index} calls itself; the format does not allow recursion")
         if len(self._active) > DEPTH_LIMIT:
             raise ModelError(f"{caller}: sub-graphs call one another more than {DEPTH_LIMIT} deep")
-        self.count(32, caller)
+        current().count(32, caller)
         self._active.append(index)
         try:
             scope = Scope(self, index, args, caller)
@@ -147,21 +141,6 @@ class Reader:
     def unique(self, name: str) -> str:
         """`name`, with a number behind it when a value has it already."""
         return unique(self._names, name)
-
-    def count(self, operands: int, where: str) -> None:
-        """Note an operator. ModelError when there are more than any model has: the file repeats itself."""
-        self._work += 8 + operands
-        if self._work > WORK_LIMIT:
-            raise ModelError(f"{where}: more operators and operands than any model has, once each call has its own "
-                             "copy of the sub-graph; the file is damaged")  # fmt: skip
-
-    def spend(self, tensor: Table, type: TensorType, where: str) -> None:
-        """Note a constant that must be decoded. ModelError when they get out of proportion to the file."""
-        if tensor.sparsity is not None or tensor.type in BITS or tensor.type in ("BFLOAT16", "STRING"):
-            self._decoded += type.nbytes
-            if self._decoded > (1 << 28) + 64 * self.model.wire.size:
-                raise ModelError(f"{where}: constants of more than {self._decoded} bytes in a file of "
-                                 f"{self.model.wire.size} bytes; the file is damaged")  # fmt: skip
 
 
 def _code(table: Table) -> Code:

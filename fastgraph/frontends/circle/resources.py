@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...ir import State, TensorType, Value
+from ...limits import current
 from .options import options_of
 from .tensors import type_of
 
@@ -68,13 +69,13 @@ def _uses(reader: Reader, index: int) -> tuple[list[str], list[int]]:
     keys: dict[str, None] = {}
     callees: list[int] = []
     for place, tensor in enumerate(table.tensors):
-        reader.count(0, where)
+        current().count(8, where)
         if tensor.is_variable:
             key = tensor_key(index, place)
             reader.types.setdefault(key, type_of(tensor, f"{where}: tensor {place}"))
             keys[key] = None
     for place, operator in enumerate(table.operators):
-        reader.count(0, where)
+        current().count(8, where)
         code = reader.code(operator.opcode_index, where)
         if code.custom or code.name == "CALL_ONCE":  # what the latter runs comes before all runs
             continue

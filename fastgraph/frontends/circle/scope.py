@@ -9,6 +9,8 @@ import numpy as np
 
 from ...errors import GraphError, ModelError, UnsupportedError
 from ...ir import Node, TensorType, Value
+from ...limits import current
+from ...ops.work import nbytes
 from .blocks import blockwise
 from .buffers import buffer, custom_options
 from .call import Call
@@ -86,11 +88,13 @@ class Scope:
         if not len(data) and 0 not in tensor.shape:
             self.fail(f"tensor {index} {tensor.name!r} is read, but no input, buffer or operator before gives it")
         value = self.values[index] = Value(self._name(index, tensor), type_of(tensor, where, constant=True))
-        self.reader.spend(tensor, value.type, where)
         value.data = constant(tensor, data, value.type, where)
+        if not np.may_share_memory(value.data, data):
+            current().hold(nbytes(value.data), where)
         details = tensor.quantization.details if tensor.quantization is not None else None
         if details is not None and details.kind != "CustomQuantization":
             value.data = self._blocks(details, value.data, where)
+            current().hold(value.data.nbytes, where)
             value.type = TensorType.of(value.data)
         return value
 
@@ -178,7 +182,7 @@ class Scope:
         code = self.reader.code(operator.opcode_index, self.where)
         where = f"{self.where}: operator {place} ({code.name})"
         inputs, outputs = operator.inputs, operator.outputs
-        self.reader.count(len(inputs) + len(outputs), where)
+        current().count(8 + len(inputs) + len(outputs), where)
         for index in (*inputs, *outputs):
             if not -1 <= index < len(self.tensors):
                 raise ModelError(f"{where}: expected tensors from -1 (none) to {len(self.tensors) - 1}, found {index}; "
@@ -219,7 +223,7 @@ class Scope:
         except MISFITS as error:
             raise ModelError(f"{call.where}: inputs or options that do not fit together "
                              f"({type(error).__name__}: {error})") from error  # fmt: skip
-        self.reader.count(4 * (len(self.nodes) - begun), call.where)
+        current().count(4 * (len(self.nodes) - begun), call.where)
         written = {value for node in self.nodes[begun:] for value in node.outputs}
         if not written.issuperset(call.outputs):
             raise GraphError(f"{call.where}: its rule does not make all of its outputs")

@@ -9,10 +9,8 @@ import numpy as np
 
 from ...errors import ModelError
 from ...ir import TensorType
+from ...limits import current
 from .wire import Table
-
-SPARSEST = 4096
-"""Most bytes of a dense array per byte of the file: what is declared bigger is a damaged file."""
 
 
 def densify(
@@ -29,8 +27,7 @@ def densify(
 
     dims, order, block_map = type.dims, sparsity.traversal_order, sparsity.block_map
     levels, rank = sparsity.dim_metadata, len(type.dims)
-    if type.nbytes > SPARSEST * max(sparsity.wire.size, 1024):
-        fail(f"expected an array in proportion to a file of {sparsity.wire.size} bytes, found {type.nbytes} bytes")
+    current().hold(8 * type.size + type.nbytes, f"{where}: sparsity")  # a dense level lists all places
     if sorted(order) != list(range(rank + len(block_map))) or sorted(order[:rank]) != list(range(rank)):
         fail(f"expected traversal_order to list {rank} dimensions, then {len(block_map)} of blocks, found {order}")
     if len(levels) != len(order) or len(set(block_map)) != len(block_map) or not set(block_map) <= set(range(rank)):

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Node, Quantization, Shape, TensorType, Value, subgraphs
+from ...limits import current
 from ...ops.evaluate import infer_node
 from .types import MilType
 
@@ -205,6 +206,7 @@ class Call:
     def constant(self, array: Any, quant: Quantization | None = None) -> Value:
         """A constant. With `quant` the array holds stored numbers."""
         data = np.asarray(array)
+        current().hold(data.nbytes, self.where)
         return Value(self.scope.fresh(self.name), TensorType(data.dtype, data.shape, quant), data)
 
     def cast(self, value: Value, dtype: Any) -> Value:

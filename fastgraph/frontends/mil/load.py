@@ -6,6 +6,7 @@ import os
 
 from ...errors import FastgraphError, ModelError
 from ...ir import Graph
+from ..guard import guarded
 from .package import open_package
 from .reader import Reader
 from .scope import MISFITS
@@ -14,14 +15,14 @@ from .wire import parse
 
 def load(source: str | os.PathLike[str] | bytes, name: str, function: str | None) -> Graph:
     """See `fastgraph.frontends.mil.read`."""
+    return guarded(lambda: _load(source, name, function), source, name)
+
+
+def _load(source: str | os.PathLike[str] | bytes, name: str, function: str | None) -> Graph:
     package = open_package(source, name)
     model = parse(package.spec, package.source)
     try:
         return Reader(model, package, function).graph()
-    except RecursionError as error:
-        raise ModelError(f"{package.source}: blocks or lists lie too deep in one another") from error
-    except MemoryError as error:
-        raise ModelError(f"{package.source}: a tensor is too large for this machine's memory") from error
     except FastgraphError:
         raise
     except MISFITS as error:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import os
 import posixpath
-import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -20,10 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ModelError
+from ...limits import current
+from ...room import need
+from ..files import contents, opened, part, size_of
 
 MODEL_PATH = "@model_path/"
 VERSION = "1."
 """How fileFormatVersion of a manifest begins."""
+
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, ValueError, OSError)
+"""What reading a damaged archive raises."""
 
 Files = Callable[[str], np.ndarray | None]
 """The bytes of a file by its path with slashes, None when there is none."""
@@ -67,20 +74,19 @@ def open_package(source: str | os.PathLike[str] | bytes, name: str = "") -> Pack
     """The package of a path, or of the bytes of an .mlmodel or a zip archive. ModelError for others."""
     if isinstance(source, bytes | bytearray | memoryview):
         data, name = bytes(source), name or "model"
-        return _zipped(io.BytesIO(data), len(data), name) if data[:2] == b"PK" else Package(name, data, "", None)
+        return _zipped(io.BytesIO(data), name) if data[:2] == b"PK" else Package(name, data, "", None)
     path = Path(source)
     name = name or str(path)
     if path.is_dir():
         return _packaged(_folder(path, name), "", name, sorted(p.name for p in path.iterdir()))
-    with open(path, "rb") as file:
-        head = file.read(4)
-        if head[:2] != b"PK":
-            return Package(name, head + file.read(), "", _folder(path.parent, name))
-    return _zipped(path, path.stat().st_size, name)
+    data = contents(path)
+    if data[:2] != b"PK":
+        return Package(name, data, "", _folder(path.parent, name))
+    return _zipped(io.BytesIO(data), name)
 
 
 def _folder(root: Path, source: str) -> Files:
-    """The files in a folder, mapped into memory."""
+    """The files in a folder, each read whole: nothing of a model hangs on a file once it is loaded."""
     real = Path(os.path.realpath(root))
 
     def view(name: str) -> np.ndarray | None:
@@ -88,10 +94,8 @@ def _folder(root: Path, source: str) -> Files:
         if not path.is_relative_to(real):
             raise ModelError(f"{source}: {name} leads out of the package; copy the file there")
         try:
-            status = os.stat(path)
-            if not stat.S_ISREG(status.st_mode):
-                raise ModelError(f"{source}: expected a file {name}, found something else of that name")
-            return np.asarray(np.memmap(path, np.uint8, "r")) if status.st_size else np.empty(0, np.uint8)
+            with opened(path, source) as file:
+                return part(file, 0, size_of(file), f"{source}: {name}")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
@@ -100,18 +104,19 @@ def _folder(root: Path, source: str) -> Files:
     return view
 
 
-def _zipped(archive: Path | io.BytesIO, size: int, source: str) -> Package:
+def _zipped(archive: io.BytesIO, source: str) -> Package:
     """The package in a zip archive, at its top or in a folder of it; or the one .mlmodel in it."""
     try:
         # Closed when the last of `files` is forgotten.
-        opened = zipfile.ZipFile(archive)
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+        entries = zipfile.ZipFile(archive)
+    except (*_DAMAGE, NotImplementedError) as error:
         raise ModelError(f"{source}: a zip archive that is damaged or cut short ({error})") from error
-    names = [name for name in opened.namelist() if not name.startswith("__MACOSX/")]
+    names = [name for name in entries.namelist() if not name.startswith("__MACOSX/")]
     found = [name for name in names if posixpath.basename(name) == "Manifest.json"]
-    found = [name for name in found if name.count("/") == min(n.count("/") for n in found)]
+    outermost = min((name.count("/") for name in found), default=0)
+    found = [name for name in found if name.count("/") == outermost]
     models = [name for name in names if name.endswith(".mlmodel")]
-    files = _members(opened, size, source)
+    files = _members(entries, source)
     if len(found) == 1:
         prefix = posixpath.dirname(found[0])
         return _packaged(files, prefix, source, sorted(names))
@@ -126,8 +131,8 @@ def _zipped(archive: Path | io.BytesIO, size: int, source: str) -> Package:
     raise ModelError(f"{source}: expected one package in the zip archive, found {several}; zip each on its own")
 
 
-def _members(archive: zipfile.ZipFile, size: int, source: str) -> Files:
-    """The files in an archive. Sizes out of proportion to the archive's are refused."""
+def _members(archive: zipfile.ZipFile, source: str) -> Files:
+    """The files in an archive, within the limits on what is made of its bytes."""
     kept: dict[str, np.ndarray] = {}
 
     def view(name: str) -> np.ndarray | None:
@@ -136,12 +141,11 @@ def _members(archive: zipfile.ZipFile, size: int, source: str) -> Files:
                 info = archive.getinfo(name)
             except KeyError:
                 return None
-            if info.file_size > (1 << 28) + 64 * size:
-                raise ModelError(f"{source}: {name} declares {info.file_size} bytes in an archive of {size}; "
-                                 "the archive is damaged")  # fmt: skip
+            current().hold(info.file_size, f"{source}: {name}")
+            need(info.file_size)
             try:
                 kept[name] = np.frombuffer(archive.read(info), np.uint8)
-            except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OSError) as error:
+            except _DAMAGE as error:
                 raise ModelError(f"{source}: can't read {name} from the archive ({error})") from error
         return kept[name]
 

@@ -18,10 +18,6 @@ from .tensors import Constants
 from .types import MilType, mil_type
 from .wire import Message
 
-WORK_LIMIT = 500_000
-"""Most operators, their operands and nodes four times over, once each use of a block has its own copy: more than any
-model has, and a few seconds' work."""
-
 
 class Reader:
     """One function on its way to a graph.
@@ -43,7 +39,6 @@ class Reader:
         self.states: dict[str, TensorType] = {}
         self.shown: dict[Value, tuple[Value, Callable[[np.ndarray], Any]]] = {}
         self.unsupported: Counter[str] = Counter()
-        self.work = 0
         self._names: dict[str, int] = {}
         self._interface = Interface()
         self._usual: dict[str, tuple[int, ...]] = {}
@@ -89,13 +84,6 @@ class Reader:
     def unique(self, name: str) -> str:
         """`name`, with a number behind it when a value has it already."""
         return unique(self._names, name)
-
-    def count(self, work: int, where: str) -> None:
-        """Note work. ModelError when there is more than any model makes: the program repeats itself."""
-        self.work += work
-        if self.work > WORK_LIMIT:
-            raise ModelError(f"{where}: more operators and operands than any model has, once each use of a block has "
-                             "its own copy; the program is damaged")  # fmt: skip
 
     # inputs and outputs
 

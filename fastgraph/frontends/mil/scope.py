@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import GraphError, ModelError, UnsupportedError
 from ...ir import Graph, Node, TensorType, Value, subgraphs
+from ...limits import current
 from ...ops.evaluate import fold
 from ..registry import RuleFiles
 from .call import RULES, Call, agree
@@ -86,7 +87,7 @@ class Scope:
         waiting = list(blocks)
         while waiting:
             for operation in waiting.pop().operations:
-                self.reader.count(1, where)
+                current().count(1, where)
                 waiting += operation.blocks
                 for argument in operation.inputs.values():
                     for binding in argument.arguments:
@@ -119,7 +120,7 @@ class Scope:
         self, proto: Message, index: int, args: Sequence[Value] | None, states: Sequence[str], call: Call
     ) -> Graph:
         """A nested block, as `Call.block` says."""
-        self.reader.count(32, call.where)
+        current().count(32, call.where)
         inner = Scope(self.reader, f"{call.where}: block {index}", self)
         if args is not None and len(args) != len(proto.inputs):
             call.fail(f"expected a block of {len(args)} inputs, found {len(proto.inputs)}")
@@ -151,7 +152,7 @@ class Scope:
         where = f"{self.where}: operation {place} {label!r} ({op})"
         try:
             operands = sum(len(argument.arguments) for argument in proto.inputs.values())
-            self.reader.count(1 + operands + len(proto.outputs), where)
+            current().count(1 + operands + len(proto.outputs), where)
             outputs, declared = [], []
             for out in proto.outputs:
                 kind = mil_type(out.type, f"{where}: output {out.name!r}")
@@ -221,14 +222,14 @@ class Scope:
             inputs = self._inputs(proto, where)
             if rule is None:
                 raise UnsupportedError(_unknown(op, inputs))
-            name = proto.outputs[0].name if outputs else f"{op}:{self.reader.work}"
+            name = proto.outputs[0].name if outputs else self.fresh(op)
             call = Call(self, op, self.reader.opset, name, where, inputs, outputs, declared, proto.blocks)
             rule(call)
         except UnsupportedError as error:
             self.reader.unsupported[str(error)] += 1
             del self.nodes[begun:]
             return outputs
-        self.reader.count(4 * (len(self.nodes) - begun), where)
+        current().count(4 * (len(self.nodes) - begun), where)
         if all(v.data is not None for values in inputs.values() for v in values) and not proto.blocks:
             self._fold(begun)
         return self._made(call, begun)
@@ -240,7 +241,7 @@ class Scope:
             known = all(v is None or (v.data is not None and v.type.quant is None) for v in node.inputs)
             small = all(v.type.concrete and v.type.quant is None and v.type.size <= FOLDED for v in node.outputs)
             plain = node.op not in STORED and next(subgraphs(node), None) is None
-            arrays = fold(node, FOLDED) if known and small and plain else None
+            arrays = fold(node) if known and small and plain else None
             if arrays is None:
                 kept.append(node)
                 continue

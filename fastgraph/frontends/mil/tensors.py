@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError
+from ...limits import current
 from ..onnx.elements import floats, unpack
 from .blob import blob
 from .package import Package
@@ -27,16 +28,12 @@ DEPTH_LIMIT = 32
 
 
 class Constants:
-    """The constants of a package; those in files of weights are read once, and are views of the file where possible.
-
-    What must be widened may take as much memory as the files allow, eight times their size: `spend` refuses more.
-    """
+    """The constants of a package; those in files of weights are read once, and are views of the file where possible."""
 
     def __init__(self, package: Package) -> None:
         self.package = package
         self._files: dict[str, np.ndarray] = {}
         self._read: dict[tuple[str, int, str, tuple[int, ...]], np.ndarray] = {}
-        self._wide = 0
 
     def read(self, value: Message, where: str) -> tuple[MilType, Any]:
         """The type of a Value, and what it holds: an array, or a list, tuple or dict of such."""
@@ -74,9 +71,8 @@ class Constants:
                 self._files[proto.fileName] = self.package.weights(proto.fileName, where)
             file, size = self._files[proto.fileName], _size(kind.element, prod(dims), where)
             stored = blob(file, proto.offset, kind.element, size, where)
-            self._wide += 0 if size == prod(dims) * ELEMENTS[kind.element].itemsize else prod(dims)
-            if self._wide > (1 << 28) + 64 * sum(map(len, self._files.values())):
-                raise ModelError(f"{where}: more constants than the files of weights can hold; the file is damaged")
+            if size != prod(dims) * ELEMENTS[kind.element].itemsize:
+                current().hold(kind.held.nbytes, where)
             self._read[key] = _decoded(stored, kind.element, prod(dims)).reshape(dims)
         return self._read[key]
 

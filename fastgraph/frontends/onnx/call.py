@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Node, TensorType, Value
+from ...limits import current
 from .elements import ELEMENTS
 from .signatures import REQUIRED, signature
 
@@ -89,7 +90,9 @@ class Call:
 
     def const(self, data: Any, dtype: Any = np.int64) -> Value:
         """A new constant (int64 unless told)."""
-        value = Value.constant(self._fresh(), np.asarray(data, dtype))
+        array = np.asarray(data, dtype)
+        current().hold(array.nbytes, self.where)
+        value = Value.constant(self._fresh(), array)
         self.facts.ranks[value] = value.data.ndim  # type: ignore[union-attr]
         return value
 

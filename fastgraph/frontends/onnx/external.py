@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path, PureWindowsPath
 
 import numpy as np
 
 from ...errors import ModelError
+from ...limits import current
+from ..files import opened, part, size_of
 from .wire import Message
 
 
@@ -32,16 +33,15 @@ def read_external(tensor: Message, size: int, folder: str | None, where: str) ->
             f"{where}: expected {size} bytes for its type and shape, found length {length} in {location!r}"
         )
     try:
-        with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise ModelError(f"{where}: {location!r} is not a regular file")
-            if offset + size > status.st_size:
+        with opened(path, where) as file:
+            held = size_of(file)
+            if offset + size > held:
                 raise ModelError(
                     f"{where}: expected {size} bytes at offset {offset} of {location!r}, which has only "
-                    f"{status.st_size}; copy it again together with the model"
+                    f"{held}; copy it again together with the model"
                 )
-            return np.fromfile(file, np.uint8, size, offset=offset)
+            current().hold(size, where)
+            return part(file, offset, size, where)
     except OSError as error:
         raise ModelError(
             f"{where}: can't read its data from {location!r} ({error.strerror or error}); "

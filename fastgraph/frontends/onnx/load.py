@@ -6,6 +6,8 @@ import os
 
 from ...errors import ModelError
 from ...ir import Graph
+from ..files import contents
+from ..guard import guarded
 from .reader import read_model
 from .split import hold_back
 from .wire import looks_like, parse
@@ -13,6 +15,10 @@ from .wire import looks_like, parse
 
 def load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
     """See `fastgraph.frontends.onnx.read`."""
+    return guarded(lambda: _load(source, name), source, name)
+
+
+def _load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
     folder = None
     if isinstance(source, bytes | bytearray | memoryview):
         data, where = bytes(source), name or "<bytes>"
@@ -20,8 +26,7 @@ def load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
         path = os.fspath(source)
         where = name or path
         folder = os.path.dirname(os.path.abspath(path))
-        with open(path, "rb") as file:
-            data = file.read()
+        data = contents(path)
     try:
         slim, held = hold_back(data)
         return read_model(parse(slim, where), where, folder, held)
@@ -29,7 +34,3 @@ def load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
         raise ModelError(
             f"{where}: expected names in UTF-8, found {error.object[:40]!r}{looks_like(data[:64])}"
         ) from error
-    except RecursionError as error:
-        raise ModelError(f"{where}: graphs or functions lie too deep in one another") from error
-    except MemoryError as error:
-        raise ModelError(f"{where}: a tensor is too large for this machine's memory") from error

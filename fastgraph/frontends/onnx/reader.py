@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Node, Value
+from ...limits import current
 from .attributes import GRAPH, GRAPHS, decode, format_of, kind_of, type_of
 from .call import Call
 from .order import in_order
@@ -18,9 +19,6 @@ from .wire import Message
 
 DEPTH_LIMIT = 64
 """How deep graphs and functions may lie in one another."""
-
-NODE_LIMIT = 250_000
-"""Most nodes that a model may become once its functions are written out."""
 
 
 def read_model(model: Message, source: str, folder: str | None, held: Held | None = None) -> Graph:
@@ -118,8 +116,10 @@ def _inputs(reader: Reader, scope: Scope, proto: Message, top: bool) -> list[Val
         where = f"{scope.where}: input {info.name!r}"
         value = Value(info.name, type_of(info.type, where))
         if top:
-            if info.type.WhichOneof("value") is None:
-                raise ModelError(f"{where}: it has no type; the file was not written correctly")
+            kind = info.type.WhichOneof("value")
+            if kind is None or hasattr(getattr(info.type, kind), "shape") and value.type.dtype is None:
+                what = "type" if kind is None else "element type"
+                raise ModelError(f"{where}: it has no {what}; the file was not written correctly")
             if value.type.shape is not None:
                 reader.facts.ranks[value] = len(value.type.shape)
         if name := format_of(info.type):
@@ -176,11 +176,7 @@ def _body(reader: Reader, scope: Scope, nodes: Message) -> None:
             _fresh_name(given, name, f"{scope.where}: node {node.name or node.op_type!r}")
             given.add(name)
     for index, node in in_order(list(nodes), scope.where):
-        reader.count += 1
-        if reader.count > NODE_LIMIT:
-            raise ModelError(
-                f"{scope.where}: more than {NODE_LIMIT} nodes once its functions are written out"
-            )
+        current().count(1 + len(node.input) + len(node.output) + len(node.attribute), scope.where)
         label = f"node {node.name!r}" if node.name else f"node #{index}"
         where = f"{scope.where}: {label} ({node.op_type})"
         try:
@@ -274,6 +270,15 @@ def _bind(scope: Scope, call: Call, names: list[str], results: list[Value]) -> N
             raise call.error(f"expected at most {len(results)} outputs, found {len(names)}")
 
 
+def _length(function: Message) -> int:
+    """How much there is to do for a call, but for the nodes: lists of names, operator sets, numbers in attributes."""
+    lists = [function.input, function.output, function.opset_import, function.attribute_proto]
+    for node in function.node:
+        for attr in node.attribute:
+            lists += [attr.floats, attr.ints, attr.strings]
+    return sum(map(len, lists))
+
+
 def _inline(
     reader: Reader, scope: Scope, node: Message, function: Message, inputs: list[Value | None], where: str
 ) -> None:
@@ -288,6 +293,7 @@ def _inline(
             f"{where}: expected at most {len(function.input)} inputs and {len(function.output)} outputs, "
             f"found {len(inputs)} and {len(node.output)}"
         )
+    current().count(_length(function), where)
     opsets = {**scope.opsets, **_opsets(function.opset_import, where)}
     refs: dict[str, tuple[Message, Scope]] = {}
     body = Scope(

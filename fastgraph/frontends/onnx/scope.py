@@ -46,4 +46,3 @@ class Reader:
     functions: dict[tuple[str, str, str], Message]
     facts: Facts = field(default_factory=Facts)
     unsupported: Counter[str] = field(default_factory=Counter)
-    count: int = 0

@@ -8,11 +8,9 @@ from math import prod
 import numpy as np
 
 from ...errors import ModelError
+from ...limits import current
 from .elements import ELEMENTS, Element, unpack, widen
 from .wire import Message
-
-DENSE_LIMIT = 1 << 30
-"""Most bytes that a sparse tensor may have when made dense."""
 
 _FIELD_TYPES = {
     "float_data": np.float32,
@@ -59,9 +57,12 @@ def to_array(
     elif raw is None and tensor.HasField("raw_data"):
         raw = np.frombuffer(tensor.raw_data, np.uint8)
     if raw is None:
-        return _from_field(tensor, element, count, where).reshape(shape)
+        array = _from_field(tensor, element, count, where).reshape(shape)
+        current().hold(array.nbytes, where)
+        return array
     if raw.size != size:
         raise ModelError(f"{where}: expected {size} bytes for {element.name}{list(shape)}, found {raw.size}")
+    current().hold(count * element.dtype.itemsize, where)
     return _from_bytes(raw, element, count).reshape(shape)
 
 
@@ -126,10 +127,7 @@ def densify(sparse: Message, folder: str | None, where: str) -> np.ndarray:
     indices = to_array(sparse.indices, folder, f"{where}: indices")
     shape = _shape(sparse.dims, max(values.dtype.itemsize, 1), where)
     total = prod(shape)
-    if total * values.dtype.itemsize > DENSE_LIMIT:
-        raise ModelError(
-            f"{where}: dense, it would take {total * values.dtype.itemsize} bytes; limit {DENSE_LIMIT}"
-        )
+    current().hold(total * values.dtype.itemsize, where)
     rank = len(shape)
     if (
         indices.dtype != np.int64

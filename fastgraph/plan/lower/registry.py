@@ -15,6 +15,7 @@ from ...ir import Node, Value
 from ...kernels.isa.tiers import Tier
 from ...kernels.kernel import Kernel
 from ...kernels.table import row
+from ...limits import current
 from ..program import Arg, HostStep, Program, Ref, Scratch, Step
 from ..storage import Abilities, Storage, Views, byte_strides, last, row_count
 
@@ -109,7 +110,10 @@ class Emit:
         """The address of a constant; the same key gives the same constant."""
         if key is not None and key in self._constants:
             return self._constants[key]
-        self.program.constants.append(np.ascontiguousarray(array))
+        plain = np.ascontiguousarray(array)
+        if plain is not array or not isinstance(key, Value):
+            current().hold(plain.nbytes, self.node.name if self.node else "")
+        self.program.constants.append(plain)
         ref = Ref(len(self.program.constants) - 1)
         if key is not None:
             self._constants[key] = ref

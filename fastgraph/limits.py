@@ -1,0 +1,112 @@
+"""What a model file may cost while it is loaded and planned, and the count of what it did cost.
+
+A file may come from anyone: a few bytes of it can ask for any amount of memory or time. What grows with the bytes that
+a file stores is let pass; what grows beyond that is counted against `Limits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from .errors import ModelError
+
+GROWTH = 64
+"""How often over a file may become what it stores: bits that become floats take 32 times their bytes."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What loading a file and making a plan may cost at most.
+
+    `constants`: bytes of the constants that are made of what is stored (decoded, unpacked, computed, packed for
+    kernels), beyond 64 times the stored bytes. `work`: elements touched and multiply-adds to compute constants before
+    the run, beyond 64 for each stored byte. `nodes`: operators, their operands, and the nodes that they become, once
+    each use of a function, block or sub-graph has its own copy.
+
+    Constants that would cost too much to compute before the run are computed in each run. All else is a ModelError.
+    """
+
+    constants: int = 1 << 29
+    work: int = 1 << 32
+    nodes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, int) or value < 0:
+                raise ValueError(f"Limits({name}={value!r}): expected a number from 0 on")
+
+
+class Budget:
+    """What a load or a plan has cost so far. `stored`: bytes of the files that it reads."""
+
+    def __init__(self, limits: Limits, stored: int = 0) -> None:
+        self.limits = limits
+        self.stored = stored
+        self.held = 0
+        self.work = 0
+        self.nodes = 0
+        self._files: set[object] = set()
+
+    def store(self, file: object, nbytes: int) -> None:
+        """Count the bytes of a file that is read, once."""
+        if file not in self._files:
+            self._files.add(file)
+            self.stored += nbytes
+
+    def hold(self, nbytes: int, where: str) -> None:
+        """Count bytes of a constant that was made, or is about to be. ModelError when they are too many."""
+        self.held += nbytes
+        if self.held > self._bytes():
+            raise ModelError(
+                f"{where}: constants of {self.held} bytes are made of a file that stores {self.stored}, the limit is "
+                f"{self._bytes()}: it is damaged, or was made to exhaust memory; if it can be trusted, load it "
+                f"with limits=fastgraph.Limits(constants={2 * self.held})"
+            )
+
+    def affords(self, work: int, nbytes: int) -> bool:
+        """Whether a constant may be computed now that may as well be in the run; counts the work of one that may.
+
+        `nbytes`: what is held while it is computed. Half of all bytes stay for what can't be put off.
+        """
+        if self.work + work > self.limits.work + GROWTH * self.stored or self.held + nbytes > self._bytes() // 2:
+            return False
+        self.work += work
+        return True
+
+    def release(self, nbytes: int) -> None:
+        """Take back bytes that were counted: their constant is no more."""
+        self.held -= nbytes
+
+    def count(self, nodes: int, where: str) -> None:
+        """Count nodes and operands. ModelError when there are more than any model has: the file repeats itself."""
+        self.nodes += nodes
+        if self.nodes > self.limits.nodes:
+            raise ModelError(
+                f"{where}: more operators and operands than any model has ({self.limits.nodes}), once each use of a "
+                "function, block or sub-graph has its own copy: the file is damaged, or was made to exhaust memory; "
+                f"if it can be trusted, load it with limits=fastgraph.Limits(nodes={10 * self.limits.nodes})"
+            )
+
+    def _bytes(self) -> int:
+        return self.limits.constants + GROWTH * self.stored
+
+
+_current: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+def current() -> Budget:
+    """The budget of what is being loaded or planned; a fresh one where nothing is."""
+    return _current.get() or Budget(Limits())
+
+
+@contextmanager
+def spending(limits: Limits, stored: int = 0) -> Iterator[Budget]:
+    """A fresh budget, which is `current()` within."""
+    token = _current.set(Budget(limits, stored))
+    try:
+        yield current()
+    finally:
+        _current.reset(token)

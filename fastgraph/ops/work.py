@@ -1,0 +1,166 @@
+"""What it costs to compute a node by its reference: asked before constants are folded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
+from .registry import OPS
+
+CALL = 1 << 12
+"""Work of calling a reference at all: what NumPy does in the microseconds that this takes."""
+
+REAL = 8
+"""Bytes that references hold an element in, at most: as f64."""
+
+TEXT = 64
+"""Bytes of a string and its places in lists and arrays, without its characters; also how much slower one is."""
+
+ENDLESS = 1 << 62
+
+
+def work_of(node: Node) -> tuple[int, int]:
+    """(elements touched and multiply-adds, bytes held at once) of a node whose types are concrete.
+
+    An estimate: right within a small factor for what is large, never far too low. Nodes that hold graphs whose types
+    are not known cost more than any limit.
+    """
+    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
+    values += [v for inner in subgraphs(node) for v in captured(inner)]
+    if any(not v.type.concrete for v in values):
+        return ENDLESS, ENDLESS
+    touched = sum(_size(v.type) for v in values)
+    held = REAL * touched + sum(_characters(node, v) for v in values)
+    graphs = list(subgraphs(node))
+    if graphs:
+        work, inside = (max(parts) for parts in zip(*map(_graph, graphs), strict=True))
+        return CALL + touched + _turns(node) * work, held + inside
+    more, beside = WORK[node.op](node) if node.op in WORK else (0, 0)
+    return CALL + touched + more, held + REAL * beside
+
+
+def _size(kind: TensorType) -> int:
+    return kind.size * TEXT if kind.dtype == object else kind.size
+
+
+def _graph(graph: Graph) -> tuple[int, int]:
+    """The same of a graph: all of its work, and as if all of its values were held at once."""
+    costs = [work_of(node) for node in graph.nodes]
+    return sum(work for work, _ in costs), sum(held for _, held in costs)
+
+
+def _turns(node: Node) -> int:
+    """How often a node runs its graphs: a scan once for each place of its last input."""
+    if node.op == "if":
+        return 1
+    last = node.inputs[-1]
+    return max(last.type.dims, default=1) if last is not None else 1
+
+
+def _characters(node: Node, value: Value) -> int:
+    """Bytes of the longest string that there may be in a value, for each of its strings."""
+    if value.type.dtype != object:
+        return 0
+    texts = [v.data for v in node.inputs if v is not None and v.data is not None and v.type.dtype == object]
+    return value.type.size * 4 * sum(max((len(str(s)) for s in text.flat), default=0) for text in texts)
+
+
+def _dims(node: Node, index: int) -> tuple[int, ...]:
+    value = node.inputs[index] if index < len(node.inputs) else None
+    return () if value is None else value.type.dims
+
+
+def _product(first: int, second: int) -> Callable[[Node], tuple[int, int]]:
+    """A matrix product of two operands: as many multiply-adds for each result as rows are long."""
+
+    def work(node: Node) -> tuple[int, int]:
+        a, b = _dims(node, first), _dims(node, second)
+        long = a[0] if node.attrs.get("trans_a") and a else a[-1] if a else 1
+        return node.out.type.size * max(long, 1), prod(a) + prod(b)
+
+    return work
+
+
+def _window(node: Node) -> tuple[int, int]:
+    """A window over an image [N, spatial..., C]: all of it for each result, from an image with its padding."""
+    spatial = _dims(node, 0)[1:-1]
+    weights = _dims(node, _WEIGHTS[node.op]) if node.op in _WEIGHTS else ()
+    kernel = weights[1:-1] or tuple(node.attrs.get("kernel_shape") or (1,) * len(spatial))
+    a = node.attrs
+    steps = a.get("strides") or (1,) * len(kernel)
+    apart = a.get("dilations") or (1,) * len(kernel)
+    image = spatial if node.op in _SPREADS else node.out.type.dims[1:-1]
+    reach = [(n - 1) * s + (k - 1) * d + 1 for n, k, s, d in zip(image, kernel, steps, apart, strict=False)]
+    planes = (_dims(node, 0)[:1] or (1,))[0] * max(_dims(node, 0)[-1:] + node.out.type.dims[-1:])
+    results = prod(_dims(node, 0)) * (weights[0] if weights else 1) if node.op in _SPREADS else (
+        node.out.type.size * (weights[-1] if weights else 1))  # fmt: skip
+    calls = prod(kernel) * CALL
+    return results * prod(kernel) + calls, prod(max(r, 1) for r in reach) * planes
+
+
+_WEIGHTS = {"conv": 1, "conv_integer": 1, "conv_transpose": 1, "dynamic_conv": 1, "qlinear_conv": 3, "deform_conv": 1}
+_SPREADS = ("conv_transpose",)
+
+
+def _einsum(node: Node) -> tuple[int, int]:
+    """Every combination of all subscripts."""
+    terms = str(node.attrs.get("equation", "")).replace(" ", "").partition("->")[0].split(",")
+    extents: dict[str, int] = {}
+    rest = 1
+    for term, value in zip(terms, node.inputs, strict=False):
+        dims = () if value is None else value.type.dims
+        head, _, tail = term.partition("...")
+        named = [*zip(head, dims, strict=False), *zip(reversed(tail), reversed(dims), strict=False)]
+        extents.update((c, max(d, extents.get(c, 1))) for c, d in named)
+        rest = max(rest, prod(dims[len(head) : len(dims) - len(tail)]))
+    return prod(extents.values()) * rest, 0
+
+
+def _resize(node: Node) -> tuple[int, int]:
+    """A product with a matrix [out, in] along each axis that changes."""
+    x, y = _dims(node, 0), node.out.type.dims
+    changed = [(n, m) for n, m in zip(x, y, strict=True) if n != m]
+    between = prod(map(max, x, y))
+    nearest = node.attrs.get("mode", "nearest") == "nearest"
+    return (0, between) if nearest else (between * sum(map(max, changed)), between + 4 * sum(n * m for n, m in changed))
+
+
+def _squares(node: Node) -> tuple[int, int]:
+    """At most each element with each other one."""
+    square = sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None) ** 2
+    return square, square // 8
+
+
+def _in_python(node: Node) -> tuple[int, int]:
+    """A loop of Python's over elements."""
+    return 1000 * sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None), 0
+
+
+def _neighbours(node: Node) -> tuple[int, int]:
+    return node.out.type.size * int(node.attrs.get("size", 1)), 0
+
+
+WORK: dict[str, Callable[[Node], tuple[int, int]]] = {
+    "matmul": _product(0, 1), "gemm": _product(0, 1), "dense": _product(0, 1), "dynamic_dense": _product(0, 1),
+    "matmul_integer": _product(0, 1), "qlinear_matmul": _product(0, 3), "det": _product(0, 0),
+    **dict.fromkeys((*_WEIGHTS, "max_pool", "average_pool", "lp_pool", "max_pool_places"), _window),
+    "einsum": _einsum, "resize": _resize, "lrn": _neighbours,
+    **dict.fromkeys((
+        "attention", "box_suppression", "col2im", "crop_resize", "detection_postprocess", "dft", "gru",
+        "hadamard_rotation", "linear_attention", "lsh_projection", "lstm", "lstm_sequence", "max_roi_pool",
+        "max_unpool", "mel_weight_matrix", "mfcc", "audio_spectrogram", "non_max_suppression", "reduce_window",
+        "resample", "rfft2d", "rnn", "roi_align", "select_boxes", "skip_gram", "stft", "svdf", "tf_idf_vectorizer",
+    ), _squares),
+    **dict.fromkeys(("hashtable_find", "regex_full_match", "string_normalizer", "unique"), _in_python),
+}  # fmt: skip
+"""(work, elements held) of operators beyond the elements of their operands and results."""
+
+
+def nbytes(array: np.ndarray) -> int:
+    """Bytes of an array and of its strings."""
+    if array.dtype != object:
+        return array.nbytes
+    return array.nbytes + sum(TEXT + 4 * len(str(s)) for s in {id(s): s for s in array.flat}.values())

@@ -1,0 +1,52 @@
+"""Whether memory is there before it is asked for: Linux promises more than it has, and kills who believes it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+LARGE = 1 << 26
+"""Bytes from which it is worth to look."""
+
+
+def need(nbytes: int) -> None:
+    """MemoryError when so many bytes are more than is free."""
+    if nbytes >= LARGE:
+        free = free_memory()
+        if free is not None and nbytes > free:
+            raise MemoryError(f"{nbytes} bytes are needed, {free} are free")
+
+
+def free_memory() -> int | None:
+    """Bytes that this process may still take; None where the system does not say."""
+    try:
+        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        free = sum(int(lines[key].split()[0]) << 10 for key in ("MemAvailable", "SwapFree"))
+    except (OSError, ValueError, KeyError):
+        try:
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (AttributeError, ValueError, OSError):
+            return None
+    group = _group(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))
+    return free if group is None else min(free, group)
+
+
+def _group(root: Path, membership: Path) -> int | None:
+    """What is left of the least limit of Linux's control groups (version 2); caches of files are given up for it."""
+    try:
+        lines = membership.read_text().splitlines()
+        path = next(line.removeprefix("0::").strip("/") for line in lines if line.startswith("0::"))
+    except (OSError, StopIteration):
+        return None
+    left = [_left(folder) for folder in (root / path, *(root / path).parents) if folder.is_relative_to(root)]
+    return min((n for n in left if n is not None), default=None)
+
+
+def _left(folder: Path) -> int | None:
+    try:
+        most = int((folder / "memory.max").read_text())
+        used = int((folder / "memory.current").read_text())
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return max(most - used + int(stat.get("inactive_file", 0)), 0)
+    except (OSError, ValueError):
+        return None  # "max": no limit
