@@ -58,10 +58,10 @@ def dot_halves(v: Vector, a: Any, w: Any) -> Any:
 
 
 def round_to_int(v: Vector, x: Any) -> Any:
-    """f32 to i32, halves to even, held within int32; NaN becomes the greatest."""
+    """f32 to i32, halves to even, held within int32; NaN becomes the least."""
     b = v.b
-    # What is below int32 becomes -2**31 by itself on x86; so would what is above.
-    x = b.select(b.fcmp_ordered("<", x, v.const(_GREATEST)), x, v.const(_GREATEST))
+    # x86 makes -2**31 of all that is no int32.
+    x = b.select(b.fcmp_ordered("<", v.const(_GREATEST), x), v.const(_GREATEST), x)
     if not _X86:
         x = b.select(b.fcmp_ordered(">", x, v.const(-(2.0**31))), x, v.const(-(2.0**31)))
         return v.b.fptosi(v.call("roundeven", x), v.itype)
