@@ -96,7 +96,7 @@ def _pools(node: Node) -> bool:
 
 
 def _sums_fit(node: Node, n: int) -> bool:
-    """Whether the sum of n bytes, each less a zero point, is an int32; with `ties`, also what is next to a half stays."""
+    """Whether the sum of n bytes, each less a zero point, is an int32, and what is next to a half stays."""
     return n <= (1 << 23 if node.attrs.get("ties") is None else 1 << 13)
 
 
