@@ -45,9 +45,11 @@ def strides_of(shape: Sequence[int], row: int | None = None) -> Strides:
     return tuple(strides)
 
 
-def broadcast(shape: Sequence[int], strides: Sequence[int], out: Sequence[int]) -> Strides:
-    """Strides of a tensor as seen from the `out` shape that it is broadcast to, NumPy's way."""
+def broadcast(shape: Sequence[int], strides: Sequence[int], out: Sequence[int]) -> Strides | None:
+    """Strides of a tensor as seen from the `out` shape that it is broadcast to, NumPy's way; None if it isn't."""
     missing = len(out) - len(shape)
+    if missing < 0 or any(d not in (1, n) for d, n in zip(shape, out[missing:], strict=True)):
+        return None
     kept = tuple(0 if d == 1 else s for d, s in zip(shape, strides, strict=True))
     return (0,) * missing + kept
 
@@ -70,12 +72,15 @@ def collapse(shape: Sequence[int], operands: Sequence[Strides]) -> tuple[tuple[i
     return tuple(dims), list(zip(*steps, strict=True))
 
 
-def loops(shape: Sequence[int], y: Strides, xs: Sequence[Strides]) -> Loops | None:
+def loops(shape: Sequence[int], y: Strides, xs: Sequence[Strides | None]) -> Loops | None:
     """The kernel's loops for an output of `shape` with strides `y` and broadcast inputs `xs`.
 
-    None when more than RANK dimensions remain after merging.
+    None when more than RANK dimensions remain after merging, or an input does not broadcast.
     """
-    dims, (y, *inputs) = collapse(shape, [y, *xs])
+    fitting = [x for x in xs if x is not None]
+    if len(fitting) < len(xs):
+        return None
+    dims, (y, *inputs) = collapse(shape, [y, *fitting])
     if not dims or y[-1] != 1 or any(x[-1] not in (0, 1) for x in inputs):
         dims = (*dims, 1)
         y, inputs = (*y, 1), [(*x, 0) for x in inputs]

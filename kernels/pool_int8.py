@@ -20,6 +20,7 @@ from .window import field
 from .window_any import steps_to
 
 F64 = ir.DoubleType()
+_LARGE = 2.0**127
 RUN = 256
 """Bytes whose sum fits into 16 bits."""
 
@@ -138,6 +139,8 @@ class _Sum:
         factor = b.bitcast(ratio, F64)
         if op == "average":
             factor = b.fdiv(factor, b.sitofp(count, F64))
+        # An infinite factor would make NaN of a sum of 0.
+        factor = b.select(b.fcmp_ordered("<", factor, F64(_LARGE)), factor, F64(_LARGE))
         self.factor = v.splat(b.fptrunc(factor, F32))
         self.shift = splat(v, b.trunc(b.mul(elements, zero_x), I32), v.lanes)
         self.finish = make_finish(v, args, POOL.index("zero_y"))

@@ -1,7 +1,4 @@
-"""Tables of ONNX Resize: which places of an axis make each output place, and with which weights.
-
-Coordinates are computed in f32, as onnxruntime does, so that ties between two places fall to the same side.
-"""
+"""Tables of linear and cubic resize: which places of an axis make each output place, and with which weights."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .coordinates import coordinates, outside
 from .moves import Args, Move, dense, transposed
 
 F = np.float32
@@ -29,71 +27,6 @@ class Taps:
     outside: np.ndarray
 
 
-def coordinates(
-    mode: str, n_in: int, n_out: int, scale: float | None = None, roi: tuple[float, float] = (0.0, 1.0)
-) -> np.ndarray:
-    """The f32 place along the input of each output place, by ONNX's coordinate_transformation_mode, or
-    TensorFlow's (tf_half_pixel ...): products with in / out instead of quotients.
-
-    An axis that keeps its size keeps its places. `scale` is n_out / n_in when None; `roi` (start, end)
-    matters to tf_crop_and_resize only.
-    """
-    x = np.arange(n_out, dtype=F)
-    s = F(n_out) / F(max(n_in, 1)) if scale is None else F(scale)
-    if s == 1 and n_in == n_out and mode != "tf_crop_and_resize":
-        return x
-    start, end = F(roi[0]), F(roi[1])
-    if mode == "half_pixel":
-        return (x + F(0.5)) / s - F(0.5)
-    if mode == "half_pixel_symmetric":
-        adjustment = F(n_out) / (s * F(n_in))
-        return F(n_in) / F(2) * (F(1) - adjustment) + (x + F(0.5)) / s - F(0.5)
-    if mode == "pytorch_half_pixel":
-        return (x + F(0.5)) / s - F(0.5) if n_out > 1 else F(0) * x
-    if mode == "align_corners":
-        return x * F(n_in - 1) / F(n_out - 1) if n_out > 1 else F(0) * x
-    if mode == "asymmetric":
-        return x / s
-    if mode == "tf_half_pixel_for_nn":
-        return (x + F(0.5)) / s
-    if mode in ("tf_half_pixel", "tf_align_corners", "tf_asymmetric"):
-        corners, half = int(mode == "tf_align_corners" and n_out > 1), F(0.5 * (mode == "tf_half_pixel"))
-        return (x + half) * (F(n_in - corners) / F(n_out - corners)) - half
-    if mode == "tf_crop_and_resize":
-        if n_out > 1:
-            return start * F(n_in - 1) + x * (end - start) * F(n_in - 1) / F(n_out - 1)
-        return F(0) * x + F(0.5) * (start + end) * F(n_in - 1)
-    raise ValueError(f"coordinate_transformation_mode {mode!r} is not one of ONNX's")
-
-
-def _outside(mode: str, x: np.ndarray, n_in: int) -> np.ndarray:
-    return ((x < 0) | (x > n_in - 1)) if mode == "tf_crop_and_resize" else np.zeros(len(x), bool)
-
-
-def nearest_places(
-    n_in: int,
-    n_out: int,
-    coordinate_mode: str,
-    nearest_mode: str,
-    scale: float | None = None,
-    roi: tuple[float, float] = (0.0, 1.0),
-) -> np.ndarray:
-    """The int64 place that each output place copies, -1 for the extrapolation value: an entry of
-    `places.taken`.
-    """
-    x = coordinates(coordinate_mode, n_in, n_out, scale, roi)
-    if nearest_mode == "round_prefer_floor":
-        near = np.ceil(x - F(0.5))
-    elif nearest_mode == "round_prefer_ceil":
-        near = np.floor(x + F(0.5))
-    elif nearest_mode in ("floor", "ceil"):
-        near = np.floor(x) if nearest_mode == "floor" else np.ceil(x)
-    else:
-        raise ValueError(f"nearest_mode {nearest_mode!r} is not one of ONNX's")
-    places = np.clip(near.astype(np.int64), 0, n_in - 1)
-    return np.where(_outside(coordinate_mode, x, n_in), -1, places)
-
-
 def axis_taps(
     n_in: int,
     n_out: int,
@@ -109,7 +42,7 @@ def axis_taps(
     if mode not in ("linear", "cubic"):
         raise ValueError(f"resize mode {mode!r} has no taps: use linear or cubic, or nearest_places")
     x = coordinates(coordinate_mode, n_in, n_out, scale, roi)
-    outside = _outside(coordinate_mode, x, n_in)
+    beyond = outside(coordinate_mode, x, n_in)
     if mode == "linear" and not antialias:
         x = np.clip(x, F(0), F(n_in - 1))
     reach = 1 if mode == "linear" else 2
@@ -118,22 +51,22 @@ def axis_taps(
     low = np.floor(x)
     distance = np.arange(first, 2 - first)[None, :] - (x - low).astype(np.float64)[:, None]
     places = low.astype(np.int64)[:, None] + np.arange(first, 2 - first)[None, :]
-    weight = _triangle(distance * shrink) if mode == "linear" else _keys(distance * shrink, cubic_coeff_a)
+    weight = _triangle(distance * shrink) if mode == "linear" else cubic_weight(distance * shrink, cubic_coeff_a)
     if exclude_outside:
         weight = np.where((places < 0) | (places >= n_in), 0.0, weight)
     if exclude_outside or antialias:
         total = weight.sum(axis=1, keepdims=True)
         weight = weight / np.where(total == 0, 1.0, total)
-    weight = np.where(outside[:, None], 0.0, weight).astype(F)
+    weight = np.where(beyond[:, None], 0.0, weight).astype(F)
     used = _used(weight)
-    return Taps(np.clip(places[:, used], 0, n_in - 1), np.ascontiguousarray(weight[:, used]), outside)
+    return Taps(np.clip(places[:, used], 0, n_in - 1), np.ascontiguousarray(weight[:, used]), beyond)
 
 
 def _triangle(d: np.ndarray) -> np.ndarray:
     return np.clip(1.0 - np.abs(d), 0.0, 1.0)
 
 
-def _keys(d: np.ndarray, a: float) -> np.ndarray:
+def cubic_weight(d: np.ndarray, a: float) -> np.ndarray:
     """Keys' cubic convolution kernel."""
     d = np.abs(d)
     near = ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0

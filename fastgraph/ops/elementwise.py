@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import BOOL, Types, broadcast, fail, in_float32, one_dtype, same_type
+from .common import BOOL, Types, broadcast, fail, in_float32, one_dtype, same_type, shown
 from .registry import REQUIRED, attr, define
 
 _erf = np.frompyfunc(math.erf, 1, 1)
@@ -102,10 +102,15 @@ def _infer_first_dtype(node: Node, types: Types) -> list[TensorType]:
 
 
 def _infer_prelu(node: Node, types: Types) -> list[TensorType]:
-    shape = broadcast(node, [t.shape for t in types])
-    x = types[0].shape
-    if x is not None and shape is not None and len(shape) != len(x):
-        fail(node, f"slope must broadcast to the input of rank {len(x)}, found rank {len(shape)}")
+    """The slope broadcasts to x; unless `both_ways`, x doesn't to the slope."""
+    x, slope = (t.shape for t in types)
+    shape = broadcast(node, [x, slope])
+    if attr(node, "both_ways"):
+        return [TensorType(one_dtype(node, types), shape)]
+    if x is not None and shape is not None:
+        wider = any(isinstance(d, int) and d != 1 and e == 1 for d, e in zip(shape[::-1], x[::-1], strict=False))
+        if len(shape) != len(x) or wider:
+            fail(node, f"slope must broadcast to the input {shown(x)}, found {shown(slope)}")
     return [TensorType(one_dtype(node, types), x)]
 
 
@@ -127,14 +132,17 @@ def _mean(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_clip(node: Node, types: Types) -> list[TensorType]:
     one_dtype(node, types)
+    for name, bound in zip(("min", "max"), types[1:], strict=False):
+        if bound is not None and bound.shape is not None and any(isinstance(d, int) and d != 1 for d in bound.shape):
+            fail(node, f"{name} must be one number, found shape {shown(bound.shape)}")
     return same_type(node, types)
 
 
 def clip(node: Node, inputs: list[Any]) -> list[Any]:
     """The greater of x and min, then the lesser of that and max (so max wins over a greater min)."""
     y, least, most = inputs
-    y = y if least is None else np.maximum(y, least)
-    return [np.asarray(y if most is None else np.minimum(y, most))]
+    y = y if least is None else np.maximum(y, least.reshape(()))
+    return [np.asarray(y if most is None else np.minimum(y, most.reshape(())))]
 
 
 def _infer_where(node: Node, types: Types) -> list[TensorType]:
@@ -191,7 +199,7 @@ define(
     inputs=(2, 2),
     attrs={"direction": REQUIRED},
 )
-define("prelu", _infer_prelu, binary(_prelu, takes_node=True), inputs=(2, 2))
+define("prelu", _infer_prelu, binary(_prelu, takes_node=True), inputs=(2, 2), attrs={"both_ways": 0})
 define("clip", _infer_clip, clip, inputs=(1, 3))
 define("where", _infer_where, where, inputs=(3, 3))
 define("is_nan", _infer_bool, lambda node, inputs: [np.isnan(inputs[0])], inputs=(1, 1))

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
-from .common import FLOAT32, Types, axis_of, fail
+from ..ir import Node, Shape, TensorType
+from .common import FLOAT32, Types, axis_of, fail, product, shown
 from .conv import WINDOW, conv_shape, convolve, minus
 from .matmul import matmul_shape, minus_columns, minus_rows
 from .narrow import is_narrow, rounded, saturated_to
@@ -20,11 +20,11 @@ UINT8 = np.dtype(np.uint8)
 
 
 def saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """x rounded half to even and held within an integer type (float types: just converted)."""
+    """x rounded half to even and held within an integer type, NaN as the least (float types: just converted)."""
     if dtype.kind == "f":
         return x.astype(dtype)
     limits = np.iinfo(dtype)
-    return np.clip(np.rint(x), limits.min, limits.max).astype(dtype)
+    return np.clip(np.where(np.isnan(x), limits.min, np.rint(x)), limits.min, limits.max).astype(dtype)
 
 
 def spread(node: Node, parameter: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -52,7 +52,8 @@ def _quantize(node: Node, inputs: list[Any]) -> list[Any]:
     dtype = _stored_dtype(node, None if zero is None else TensorType.of(zero))
     assert dtype is not None
     wide = np.promote_types(attr(node, "precision") or scale.dtype, np.float32)
-    y = x.astype(wide) / spread(node, scale, x).astype(wide)
+    with np.errstate(all="ignore"):
+        y = x.astype(wide) / spread(node, scale, x).astype(wide)
     kind = attr(node, "format")
     if dtype.kind == "f":
         return [rounded(y, dtype, kind, bool(attr(node, "saturate"))) if is_narrow(kind) else y.astype(dtype)]
@@ -88,6 +89,7 @@ def _dynamic(node: Node, inputs: list[Any]) -> list[Any]:
 
 def requantized(acc: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
     """round(acc * scale) + zero point, saturated to the zero point's type."""
+    scale = np.minimum(scale, np.finfo(np.float32).max)
     return saturated(np.rint(acc * scale) + zero.astype(np.float32), zero.dtype)
 
 
@@ -97,11 +99,12 @@ def _infer_qlinear_conv(node: Node, types: Types) -> list[TensorType]:
 
 def _qlinear_conv(node: Node, inputs: list[Any]) -> list[Any]:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = inputs
-    acc = convolve(node, minus(x, x_zero), minus(w, w_zero, axis=0))
+    # Sums that int32 can't hold are whole numbers in f64.
+    acc = convolve(node, minus(x, x_zero).astype(np.float64), minus(w, w_zero, axis=0).astype(np.float64))
     acc = acc if b is None else acc + b
-    return [
-        requantized(acc, x_scale.reshape(()) * w_scale.reshape(-1) / y_scale.reshape(()), y_zero.reshape(()))
-    ]
+    with np.errstate(all="ignore"):
+        scale = x_scale.reshape(()) * w_scale.reshape(-1) / y_scale.reshape(())
+    return [requantized(acc, scale, y_zero.reshape(()))]
 
 
 def _infer_qlinear_matmul(node: Node, types: Types) -> list[TensorType]:
@@ -110,16 +113,34 @@ def _infer_qlinear_matmul(node: Node, types: Types) -> list[TensorType]:
 
 def _qlinear_matmul(node: Node, inputs: list[Any]) -> list[Any]:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs
-    acc = np.asarray(minus_rows(a, a_zero) @ minus_columns(b, b_zero))
+    acc = np.asarray(minus_rows(a, a_zero).astype(np.float64) @ minus_columns(b, b_zero).astype(np.float64))
     rows = a_scale.reshape(-1, 1) if a_scale.ndim == 1 and a_scale.size > 1 else a_scale
-    scale = rows.astype(np.float32) * b_scale.astype(np.float32) / y_scale.astype(np.float32)
+    with np.errstate(all="ignore"):
+        scale = rows.astype(np.float32) * b_scale.astype(np.float32) / y_scale.astype(np.float32)
     return [requantized(acc, scale, y_zero)]
 
 
 def _check_block(node: Node, types: Types) -> list[TensorType]:
     if attr(node, "block_size") < 0:
         fail(node, f"block_size must not be negative, found {attr(node, 'block_size')}")
+    for name, parameter in zip(("scale", "zero point"), types[1:], strict=False):
+        if parameter is not None:
+            _check_parameter(node, types[0], parameter, name)
     return (_infer_quantize if node.op == "quantize_linear" else _infer_dequantize)(node, types)
+
+
+def _check_parameter(node: Node, x: TensorType, parameter: TensorType, name: str) -> None:
+    """ModelError unless there is one number, one for each place along the axis, or one for each block of it."""
+    block, count = attr(node, "block_size"), product(parameter.shape or ())
+    if x.shape is None or parameter.shape is None or count is None or (count == 1 and not block):
+        return
+    axis = axis_of(node, attr(node, "axis"), len(x.shape))
+    wanted: Shape = (x.shape[axis],)
+    if block:
+        wanted = tuple(-(-d // block) if i == axis and isinstance(d, int) else d for i, d in enumerate(x.shape))
+    known = zip(parameter.shape, wanted, strict=False)
+    if len(parameter.shape) != len(wanted) or any(isinstance(w, int) and d != w for d, w in known):
+        fail(node, f"the {name} of {shown(x.shape)} must have shape {shown(wanted)}, found {shown(parameter.shape)}")
 
 
 _LINEAR = {"axis": 1, "block_size": 0, "output_dtype": None}

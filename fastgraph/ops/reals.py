@@ -30,7 +30,7 @@ def to_real(stored: np.ndarray, quant: Quantization) -> np.ndarray:
 
 
 def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: float | None = None) -> np.ndarray:
-    """The stored numbers nearest to the reals: rounded half to even, held within `dtype`; for NaN the zero point.
+    """The stored numbers nearest to the reals: rounded half to even, held within `dtype`; for NaN the least.
 
     With `ties`, a real number that `quant` can store, halves are rounded away from that.
     """
@@ -45,7 +45,7 @@ def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: flo
             centre = np.rint(ties / scale)
             away = np.floor(np.abs(steps - centre) + (0.5 + 2.0**-20))
             rounded = centre + np.copysign(away, steps - centre) + zero
-    rounded = np.where(np.isnan(rounded), zero, rounded)
+    rounded = np.where(np.isnan(rounded), limits.min, rounded)
     # The greatest int64 is no f64: the limit is the next one below.
     most = limits.max if dtype.itemsize < 8 else limits.max - 1023
     return np.asarray(np.clip(rounded, limits.min, most).astype(dtype))

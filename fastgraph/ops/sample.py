@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
+from ..kernels.taps import cubic_weight
 from .common import Types, fail, ints, need_rank, shown
 from .registry import attr, define
-from .resize import _cubic, converted
+from .resize import converted
 from .window import output_size, window_attrs
 
 CUBIC = -0.75
@@ -51,7 +52,7 @@ def _taps(where: np.ndarray, size: int, mode: str, outside: str, corners: bool) 
         near = np.floor(where)
         reach = range(-1, 3) if mode == "cubic" else range(2)
         places = [near + i for i in reach]
-        weights = [_cubic(p - where, CUBIC) if mode == "cubic" else 1 - np.abs(p - where) for p in places]
+        weights = [cubic_weight(p - where, CUBIC) if mode == "cubic" else 1 - np.abs(p - where) for p in places]
     found = []
     for place, weight in zip(places, weights, strict=True):
         if outside == "zeros":

@@ -93,10 +93,10 @@ def output_size(
             sizes.append(None)
             continue
         room = size + b + e - ((k - 1) * d + 1)
-        if room < 0:
+        if room < 0 and not ceil_mode:
             sizes.append(0)
             continue
-        count = (-(-room // s) if ceil_mode else room // s) + 1
+        count = max((-(-room // s) if ceil_mode else room // s) + 1, 0)
         if ceil_mode and (count - 1) * s >= size + b:
             count -= 1
         sizes.append(count)

@@ -7,7 +7,7 @@ import numpy as np
 from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ops.blocks import index_of
 from ..ops.evaluate import computes_reals
-from ..ops.resize import resized
+from ..ops.resize import keeps_shape
 from ..ops.window import resolve_pads, window_attrs
 from .rewrite import Sweep, also_quantised, constant, sweep
 from .steps import ELEMENTWISE
@@ -72,7 +72,7 @@ def identity(state: Sweep, node: Node) -> bool:
             pads = node.const(1)
             gone = same and pads is not None and not np.any(pads)
         case "resize":
-            gone = same and _keeps_places(node)
+            gone = same and keeps_shape(node, x.type.dims, out.type.dims)
         case "dropout":
             training = node.const(2)
             gone = not node.has(2) or (training is not None and not np.any(training))
@@ -81,14 +81,6 @@ def identity(state: Sweep, node: Node) -> bool:
     if gone:
         state.replace(out, x)
     return gone
-
-
-def _keeps_places(node: Node) -> bool:
-    """Whether every sample of a resize is at its own place."""
-    if (node.has(2) and node.const(2) is None) or (node.has(3) and node.const(3) is None):
-        return False
-    crops = node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize"
-    return not crops and all(scale == 1 for scale in resized(node, node.x.type.dims, node.const(2), node.const(3))[1])
 
 
 def _forward(node: Node) -> bool:

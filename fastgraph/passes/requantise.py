@@ -38,6 +38,9 @@ def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:
     """The quantisation of a quantize_linear or dequantize_linear node, if one of ours says the same."""
     if scale is None or node.attrs.get("block_size", 0) or node.attrs.get("format", "") or scale.dtype.kind != "f":
         return None
+    # Any scale may be divided by; a quantisation has positive ones.
+    if not (np.isfinite(scale).all() and (scale > 0).all()):
+        return None
     scales = tuple(float(s) for s in scale.ravel())
     zeros = (0,) * len(scales) if zero is None else tuple(int(z) for z in zero.ravel())
     if len(scales) == 1:

@@ -106,7 +106,7 @@ class Rounding:
     """How f32 become stored numbers of a type: rounded half to even, plus the zero point, held in its limits.
 
     `zero`, `low` and `high` are int64. `limits`: "type" for those of the type, "bounds" for low and high; both want
-    numbers below 2**31. "any" is "bounds" for all f32, with the zero point for NaN.
+    numbers below 2**31. "any" is "bounds" for all f32, with the lower bound for NaN.
     """
 
     def __init__(self, kind: str, zero: Any, low: Any, high: Any, limits: str) -> None:
@@ -118,7 +118,7 @@ class Rounding:
         """x rounded to int32."""
         b = v.b
         if self.limits == "any":
-            x = b.select(b.fcmp_ordered("ord", x, x), x, v.const(0))
+            x = b.select(b.fcmp_ordered(">", x, v.const(-(2.0**30))), x, v.const(-(2.0**30)))
             x = b.select(b.fcmp_ordered("<", x, v.const(2.0**30)), x, v.const(2.0**30))
         name = f"llvm.lrint.v{v.lanes}i32.v{v.lanes}f32"
         return b.call(v.declare(name, v.itype, [v.type]), [x])

@@ -17,7 +17,6 @@ _SHIFT = 12582912.0
 """1.5 * 2**23: adding it rounds to a whole number, kept in the low bits of the sum."""
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 """ln 2 in two parts; the high one has 9 bits, so that its product with an exponent is exact."""
-_PI_PARTS = (3.140625, 0.0009675025939941406, 1.5099578831723193e-07)
 _TINY = 1.1754943508222875e-38
 """The smallest normal f32."""
 
@@ -199,35 +198,6 @@ def normal_cdf(v: Vector, x: Any) -> Any:
 def sigmoid(v: Vector, x: Any) -> Any:
     """1 / (1 + e**-x)."""
     return v.b.fdiv(v.const(1), v.b.fadd(v.const(1), exp(v, v.b.fneg(x))))
-
-
-_SIN = (-0.166666595, 0.00833306461, -0.000198094748, 2.60548128e-06)
-"""(sin(r) / r - 1) / r**2 for |r| <= pi / 2."""
-
-
-def sin(v: Vector, x: Any) -> Any:
-    """The sine, to about 2e-7 for |x| < 1e4; useless beyond 1e6."""
-    return _sine(v, x, 0.0)
-
-
-def cos(v: Vector, x: Any) -> Any:
-    """The cosine, to about 2e-7 for |x| < 1e4; useless beyond 1e6."""
-    return _sine(v, x, 0.5)
-
-
-def _sine(v: Vector, x: Any, quarter: float) -> Any:
-    """sin(x + quarter * pi) for quarter 0 or 1/2: x is folded to the nearest (n - quarter) * pi."""
-    shifted = v.fma(x, v.const(1 / math.pi), v.const(_SHIFT))
-    if quarter:
-        shifted = v.b.fadd(v.fma(x, v.const(1 / math.pi), v.const(quarter)), v.const(_SHIFT))
-    n = v.b.fsub(v.b.fsub(shifted, v.const(_SHIFT)), v.const(quarter))
-    r = x
-    for part in _PI_PARTS:
-        r = v.fma(n, v.const(-part), r)
-    t = v.b.fmul(r, r)
-    y = v.fma(v.b.fmul(t, r), polynomial(v, t, _SIN), r)
-    odd = v.b.shl(bits(v, shifted), v.iconst(31))
-    return floats(v, v.b.xor(bits(v, y), odd))
 
 
 _EXP2 = (1.0, 0.693147207, 0.240226513, 0.0555032708, 0.00961800441, 0.00134005505, 0.000154761913)

@@ -14,6 +14,8 @@ from llvmlite import ir
 
 from .vector import I8, I16, I32, Vector
 
+_GREATEST = 2.0**31 - 128
+"""The greatest f32 that is an i32."""
 _X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
@@ -56,8 +58,12 @@ def dot_halves(v: Vector, a: Any, w: Any) -> Any:
 
 
 def round_to_int(v: Vector, x: Any) -> Any:
-    """f32 to i32, halves to even; below -2**31 and from 2**31 on undefined."""
+    """f32 to i32, halves to even, held within int32; NaN becomes the least."""
+    b = v.b
+    # x86 makes -2**31 of all that is no int32.
+    x = b.select(b.fcmp_ordered("<", v.const(_GREATEST), x), v.const(_GREATEST), x)
     if not _X86:
+        x = b.select(b.fcmp_ordered(">", x, v.const(-(2.0**31))), x, v.const(-(2.0**31)))
         return v.b.fptosi(v.call("roundeven", x), v.itype)
     if v.lanes < 16:
         name = {4: "sse2.cvtps2dq", 8: "avx.cvt.ps2dq.256"}[v.lanes]

@@ -75,13 +75,25 @@ def _pow(v: Vector, x: Any, y: Any) -> Any:
     return v.b.fdiv(v.const(1), y) if n < 0 else y
 
 
+def _sin(v: Vector, x: Any) -> Any:
+    from .trigonometry import sin
+
+    return sin(v, x)
+
+
+def _cos(v: Vector, x: Any) -> Any:
+    from .trigonometry import cos
+
+    return cos(v, x)
+
+
 _op("pow", 2, 80, np.power, _pow)
 _op("exp", 1, 15, np.exp, f.exp)
 _op("log", 1, 25, np.log, f.log)
 _op("tanh", 1, 21, np.tanh, f.tanh)
 _op("erf", 1, 29, lambda x: _erf(x).astype(np.asarray(x).dtype), f.erf)
-_op("sin", 1, 13, np.sin, f.sin)
-_op("cos", 1, 14, np.cos, f.cos)
+_op("sin", 1, 13, np.sin, _sin)
+_op("cos", 1, 14, np.cos, _cos)
 
 
 # -- comparisons (1.0 or 0.0) and selection

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moving import perform
 
+from fastgraph.kernels.coordinates import nearest_places
 from fastgraph.kernels.places import taken
-from fastgraph.kernels.taps import Taps, apply_taps, axis_taps, nearest_places, resized
+from fastgraph.kernels.taps import Taps, apply_taps, axis_taps, resized
 
 MODES = [
     "half_pixel",

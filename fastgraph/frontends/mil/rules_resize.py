@@ -18,8 +18,8 @@ from .call import Call, rule
 from .common import FARTHEST, ints
 
 SAMPLING = {
-    "strict_align_corners": "align_corners", "align_corners": "align_corners", "default": "asymmetric",
-    "unalign_corners": "half_pixel", "offset_corners": "tf_crop_and_resize",
+    "strict_align_corners": "tf_align_corners", "align_corners": "tf_align_corners", "default": "tf_asymmetric",
+    "unalign_corners": "tf_half_pixel", "offset_corners": "tf_crop_and_resize",
 }  # fmt: skip
 SIZE_LIMIT = 1 << 24
 
@@ -50,14 +50,14 @@ def _sampled(c: Call, x: Value, axes: Sequence[int], sizes: Value, sampling: str
     if sampling == "align_corners" and sizes.data is None:
         c.unsupported("with sampling_mode ALIGN_CORNERS to sizes that only a run knows")
     if sampling == "align_corners" and int(sizes.data[0]) == 1:  # type: ignore[index]
-        mode = "half_pixel"
+        mode = "tf_half_pixel"
     if sampling == "offset_corners":
         before = x.type.shape[axes[0]] if x.type.shape else None
         if sizes.data is None or not isinstance(before, int):
             c.unsupported("with sampling_mode OFFSET_CORNERS where only a run knows the sizes")
         roi = c.constant(_offset(before, int(sizes.data[0])))
     return c.add("resize", [x, roi, None, sizes], mode="nearest" if nearest else "linear", axes=tuple(axes),
-                 nearest_mode="floor" if mode == "asymmetric" else "round_prefer_ceil",
+                 nearest_mode="floor" if mode == "tf_asymmetric" else "round_prefer_ceil",
                  coordinate_transformation_mode=mode)  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ...ir import Node
+from ...ir import Node, Value
 from ...kernels.elementwise_shape import broadcast, loops, strides_of
 from .registry import Arg, Emit, is_f32, last, lowers, row_count
 
@@ -16,9 +16,12 @@ def _fused(node: Node) -> bool:
     if not is_f32(node) or not node.out.type.size:
         return False
     dims = node.out.type.dims
-    apart = [(v.type.dims, strides_of(v.type.dims, last(v) + 1)) for v in [node.out, *node.inputs] if v is not None]
-    y, *xs = [broadcast(shape, strides, dims) for shape, strides in apart]
-    return loops(dims, y, xs) is not None
+
+    def apart(value: Value) -> tuple[int, ...]:
+        return strides_of(value.type.dims, last(value) + 1)
+
+    xs = [broadcast(v.type.dims, apart(v), dims) for v in node.inputs if v is not None]
+    return loops(dims, apart(node.out), xs) is not None
 
 
 @lowers("fused", accepts=_fused, strided_in=True, strided_out=True, in_place=True)

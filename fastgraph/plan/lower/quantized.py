@@ -126,5 +126,6 @@ def stored_bounds(type_: TensorType, low: float, high: float) -> tuple[int, int]
 
 
 def f32_bits(x: float) -> int:
-    """An f32 as the int that a slot of a record holds."""
-    return int(np.float32(x).view(np.int32))
+    """An f32 as the int that a slot of a record holds; a number that f32 lacks is the greatest or least there is."""
+    most = float(np.finfo(np.float32).max)
+    return int(np.float32(min(max(x, -most), most) if np.isfinite(x) else x).view(np.int32))

@@ -23,6 +23,8 @@ RESULTS = (np.uint8, np.int8, np.int16)
 """Types that the elementwise kernel rounds to."""
 BOUNDED = 2.0**30
 """Results beyond this are held within bounds before they are rounded."""
+EXACT = 2.0**18
+"""Up to this the constants that zero points make of a sum cancel well enough in f32."""
 
 # -- chains for the kernel
 
@@ -158,8 +160,14 @@ def chain_of(node: Node) -> tuple[Chain, str, tuple[int, int, int]]:
     tail = tuple((s[0], *(o if isinstance(o, float) else o - count for o in s[1:])) for s in steps[1:])
     then = Node("fused", [], node.outputs, {"chain": tail})
     simple = name in ("add", "sub", "mul") and (clamps_only(then) if node.out.type.quant is not None else not tail)
+    taken = [o if isinstance(o, float) else inputs[o] for o in operands]
+    if simple and node.out.type.quant is not None:
+        sizes = [abs(o) if isinstance(o, float) else _largest(o) for o in taken]
+        # A NaN passes clamps, and not bounds.
+        simple = not (tail and np.inf in sizes)
+        if name != "mul":
+            simple = simple and sum(s for s in sizes if s < np.inf) <= EXACT * unit
     if simple and any(not isinstance(o, float) for o in operands):
-        taken = [o if isinstance(o, float) else inputs[o] for o in operands]
         if name == "mul":
             most = _product(chain, taken, unit)
         else:
@@ -303,7 +311,7 @@ def _requantized(x: Value, out: Value) -> np.ndarray:
     """What the elementwise kernel makes of each stored byte."""
     assert x.type.dtype is not None and out.type.dtype is not None
     stored = np.arange(256).astype(np.uint8).view(x.type.dtype)
-    factor = np.float32(quant(x).scale[0] / quant(out).scale[0])
+    factor = np.float32(min(quant(x).scale[0] / quant(out).scale[0], float(np.finfo(np.float32).max)))
     with np.errstate(all="ignore"):
         real = (stored.astype(np.float32) - np.float32(zero_point(x))) * factor
     limits = np.iinfo(out.type.dtype)

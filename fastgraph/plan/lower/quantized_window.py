@@ -90,9 +90,14 @@ def _bytes(node: Node) -> bool:
 
 
 def _pools(node: Node) -> bool:
-    if not _bytes(node) or len(node.x.type.dims) > 4:
+    if not _bytes(node) or len(node.x.type.dims) > 4 or not _sums_fit(node, prod(node.attrs["kernel_shape"])):
         return False
     return node.op == "average_pool" and node.attrs.get("ties") is None or quant(node.x) == quant(node.out)
+
+
+def _sums_fit(node: Node, n: int) -> bool:
+    """Whether the sum of n bytes, each less a zero point, is an int32, and what is next to a half stays."""
+    return n <= (1 << 23 if node.attrs.get("ties") is None else 1 << 13)
 
 
 @lowers("max_pool", "average_pool", accepts=_pools, strided_in=True, strided_out=True)
@@ -128,7 +133,12 @@ def _reduced(node: Node) -> tuple[int, int, int] | None:
     return prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])
 
 
-@lowers("reduce_mean", "reduce_sum", accepts=lambda node: _bytes(node) and _reduced(node) is not None)
+def _reduces(node: Node) -> bool:
+    shape = _reduced(node) if _bytes(node) else None
+    return shape is not None and _sums_fit(node, shape[1])
+
+
+@lowers("reduce_mean", "reduce_sum", accepts=_reduces)
 def reduce(e: Emit, node: Node) -> None:
     """A window over all of the axes."""
     shape = _reduced(node)

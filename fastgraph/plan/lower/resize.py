@@ -9,12 +9,15 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels import places
-from ...kernels.taps import axis_taps, nearest_places, resized
+from ...kernels.coordinates import nearest_places
+from ...kernels.taps import Taps, axis_taps, resized
+from ...ops.reals import to_stored
 from ...ops.registry import attr
+from ...ops.resize import converted, keeps_shape
 from ...ops.resize import resized as sizes_and_scales
 from ..program import Ref
 from .move import emit_move, itemsize, movable
-from .quantized import per_tensor, quant, zero_point
+from .quantized import per_tensor, quant, stored_bounds, zero_point
 from .registry import Emit, lowers
 from .walks import element
 
@@ -29,9 +32,14 @@ def _resizes(node: Node) -> bool:
     if attr(node, "mode") == "nearest":
         return True
     floats = all(v.type.dtype == np.float32 for v in (node.x, node.out))
-    if not floats and not (_stored(node) and _scaled(node)):
+    if not _scaled(node) or cropped and len(_scaled(node)) > 1:
         return False
-    return not (cropped and len(_scaled(node)) > 1)
+    return floats or _stored(node) and all(map(_held, _taps(node).values()))
+
+
+def _held(taps: Taps) -> bool:
+    """Whether sums of bytes stay within int32."""
+    return bool(np.abs(taps.weight).sum(axis=1).max() < 2.0**20)
 
 
 def _stored(node: Node) -> bool:
@@ -43,6 +51,8 @@ def _scaled(node: Node) -> list[tuple[int, float, tuple[float, float]]]:
     """(axis, scale, roi) of each axis that resize changes."""
     dims = node.x.type.dims
     out, scales = sizes_and_scales(node, dims, node.const(2), node.const(3))
+    if keeps_shape(node, dims, out):
+        return []
     axes = [int(a) % len(dims) for a in attr(node, "axes") or range(len(dims))]
     roi = node.const(1)
     bounds = np.array([[0.0] * len(axes), [1.0] * len(axes)]) if roi is None or not roi.size else roi.reshape(2, -1)
@@ -59,25 +69,30 @@ def resize(e: Emit, node: Node) -> None:
     if attr(node, "mode") == "nearest":
         _nearest(e, node)
         return
-    dims, out = node.x.type.dims, node.out.type.dims
-    taps = {
-        axis: axis_taps(
-            dims[axis], out[axis], attr(node, "mode"), attr(node, "coordinate_transformation_mode"), scale,
-            attr(node, "cubic_coeff_a"), bool(attr(node, "exclude_outside")), bool(attr(node, "antialias")), roi,
-        )
-        for axis, scale, roi in _scaled(node)
-    }  # fmt: skip
+    taps = _taps(node)
     kind, zero, fill = "f32", 0, attr(node, "extrapolation_value")
     if node.x.type.quant is not None:
         kind, zero = element(node.x), zero_point(node.x)
-        fill = fill / quant(node.x).scale[0] + zero
-    steps = resized(dims, taps, fill, kind, zero)
+        fill = stored_bounds(node.x.type, fill, fill)[0]
+    steps = resized(node.x.type.dims, taps, fill, kind, zero)
     source = e.address(node.x)
     for i, (move, shape) in enumerate(steps):
         last = i == len(steps) - 1
         target: Ref = e.address(node.out) if last else e.scratch(4 * int(np.prod(shape)))
         emit_move(e, move, source, target)
         source = target
+
+
+def _taps(node: Node) -> dict[int, Taps]:
+    """Those of each axis that is resized."""
+    dims, out = node.x.type.dims, node.out.type.dims
+    return {
+        axis: axis_taps(
+            dims[axis], out[axis], attr(node, "mode"), attr(node, "coordinate_transformation_mode"), scale,
+            attr(node, "cubic_coeff_a"), bool(attr(node, "exclude_outside")), bool(attr(node, "antialias")), roi,
+        )
+        for axis, scale, roi in _scaled(node)
+    }  # fmt: skip
 
 
 def _nearest(e: Emit, node: Node) -> None:
@@ -87,6 +102,9 @@ def _nearest(e: Emit, node: Node) -> None:
         at[axis] = nearest_places(
             dims[axis], out[axis], attr(node, "coordinate_transformation_mode"), attr(node, "nearest_mode"), scale, roi
         )
-    fill = np.array([attr(node, "extrapolation_value")], node.x.type.dtype)
-    move = places.taken(dims, at, size, int(fill.view(f"u{size}")[0]))
+    fill, dtype = np.array([attr(node, "extrapolation_value")]), node.x.type.dtype
+    assert dtype is not None
+    quantised = node.x.type.quant is not None
+    stored = to_stored(fill, dtype, quant(node.x)) if quantised else converted(fill, dtype)
+    move = places.taken(dims, at, size, int(stored.view(f"u{size}")[0]))
     emit_move(e, move, e.address(node.x), e.address(node.out))
