@@ -218,6 +218,8 @@ def _deform_conv(call: Call, attrs: Attrs) -> Value:
         call, {**attrs, "auto_pad": "NOTSET"}, _spatial(call, (call.x(0), 2), (call.x(1), 2))
     )
     del window["auto_pad"]
+    if attrs["kernel_shape"]:
+        window["kernel_shape"] = attrs["kernel_shape"]
     groups, offset_group = _groups(call, attrs), attrs["offset_group"]
     return call.emit("deform_conv", *call.inputs, groups=groups, offset_group=offset_group, **window)
 
