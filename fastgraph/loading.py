@@ -44,7 +44,7 @@ def load(
     for value in graph.inputs:
         if value.type.dtype is None:
             raise UnsupportedError(
-                f"{graph.source or graph.name}: input {value.name!r} is no tensor of a known element type: only tensors "
+                f"{graph.source or graph.name}: input {value.name!r} is no tensor of a known element type: only such "
                 "can be fed, so let the file say its element type, or feed the parts of a sequence or optional apart"
             )
     declared(graph, shapes)

@@ -142,10 +142,11 @@ def minus(array: np.ndarray, zero: np.ndarray | None, axis: int = -1) -> np.ndar
 def need_zeros(node: Node, x: TensorType, zero: TensorType | None, what: str, count: Dim) -> None:
     """ModelError unless a zero point is absent, or of x's element type and one number or (`count` not None) as many."""
     one_dtype(node, [x, zero])
-    if zero is not None and zero.shape is not None and len(zero.shape) == 1 and zero.shape[0] != 1 and count is not None:
-        fits(node, zero, what, count)
-    else:
+    one = zero is None or zero.shape is None or len(zero.shape) != 1 or zero.shape[0] == 1
+    if one or count is None:
         need_one(node, zero, what, "iuf")
+    else:
+        fits(node, zero, what, count)
 
 
 def infer_conv_integer(node: Node, types: Types) -> list[TensorType]:

@@ -95,8 +95,9 @@ def _infer_sparse(node: Node, types: Types) -> list[TensorType]:
     shape, places = node.const(2), node.const(1)
     if shape is not None and (not shape.size or shape.min() < 0):
         fail(node, f"the dense shape must be extents, found {shape.tolist()}")
-    for i in range(0 if shape is None or places is None else len(shape)):
-        inside(node, "indices", places[:, i], 0, ints(shape)[i])
+    if shape is not None and places is not None:
+        for i, extent in enumerate(ints(shape)):
+            inside(node, "indices", places[:, i], 0, extent)
     if shape is None or values.shape is None:
         return [TensorType(values.dtype, None)]
     return [TensorType(values.dtype, (*ints(shape)[:-1], *values.shape[1:]))]

@@ -54,7 +54,7 @@ def _infer_matmul(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(one_dtype(node, types), matmul_shape(node, a.shape, b.shape))]
 
 
-def _check_zero(node: Node, t: TensorType, zero: TensorType | None, what: str, axis: int) -> None:
+def check_zero(node: Node, t: TensorType, zero: TensorType | None, what: str, axis: int) -> None:
     """ModelError unless a zero point is absent, or of t's element type and one number, one for each place along `axis`
     or, with t's rank, one for each vector across it."""
     one_dtype(node, [t, zero])
@@ -70,9 +70,21 @@ def _infer_matmul_integer(node: Node, types: Types) -> list[TensorType]:
     a, b, a_zero, b_zero = types
     for t in (a, b):
         need_kind(node, t, WHOLE)
-    _check_zero(node, a, a_zero, "A's zero point", -2)
-    _check_zero(node, b, b_zero, "B's zero point", -1)
+    check_zero(node, a, a_zero, "A's zero point", -2)
+    check_zero(node, b, b_zero, "B's zero point", -1)
     return [TensorType(INT32, matmul_shape(node, types[0].shape, types[1].shape))]
+
+
+def dense_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None) -> Shape | None:
+    """The shape of x [..., K] times w [N, K] plus b [N]."""
+    one_dtype(node, [x, w, b])
+    need_rank(node, x, 1)
+    need_rank(node, w, 2, 2, "the weight")
+    n, k = w.shape or (None, None)
+    if x.shape is not None:
+        fits(node, w, "the weight", n, x.shape[-1])
+    fits(node, b, "the bias", n)
+    return None if x.shape is None else (*x.shape[:-1], n)
 
 
 def _matmul(node: Node, inputs: list[Any]) -> list[Any]:

@@ -94,7 +94,8 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     inside(node, "sequence_lens", node.const(4), 0, steps + 1 if isinstance(steps, int) else None)
     for t in types[5:7]:
         fits(node, t, "an initial state", *(state.shape or ()))
-    fits(node, types[7] if node.op == "lstm" else None, "P", directions, 3 * hidden if isinstance(hidden, int) else None)
+    if node.op == "lstm":
+        fits(node, types[7], "P", directions, 3 * hidden if isinstance(hidden, int) else None)
     y = (batch, steps, directions, hidden) if first else (steps, directions, batch, hidden)
     return [TensorType(dtype, y), state, *([state] if node.op == "lstm" else [])]
 
