@@ -10,7 +10,23 @@ import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
 from .activation import sigmoid
-from .common import Types, fail, need_rank, same_type
+from .common import (
+    FLOAT,
+    WHOLE,
+    Types,
+    at_least,
+    fail,
+    fits,
+    inside,
+    join,
+    need_kind,
+    need_rank,
+    need_vector,
+    one_dtype,
+    one_of,
+    same_type,
+    spreads,
+)
 from .registry import REQUIRED, attr, define
 
 
@@ -30,7 +46,7 @@ def _head_dims(node: Node, t: TensorType, count: int | None) -> tuple[Dim, Dim, 
         return (None, count, None, None)
     if len(t.shape) == 4:
         return t.shape  # type: ignore[return-value]
-    if not count:
+    if not count or count < 1:
         fail(node, "3-d inputs need q_num_heads and kv_num_heads")
     b, s, width = t.shape
     if isinstance(width, int) and width % count:
@@ -39,15 +55,33 @@ def _head_dims(node: Node, t: TensorType, count: int | None) -> tuple[Dim, Dim, 
 
 
 def _infer_attention(node: Node, types: Types) -> list[TensorType]:
-    q, k, v, _, past, past_value, _ = types
-    b, h, s, _ = _head_dims(node, q, attr(node, "q_num_heads"))
-    _, kv, t, d = _head_dims(node, k, attr(node, "kv_num_heads"))
-    _, _, _, e = _head_dims(node, v, attr(node, "kv_num_heads"))
+    q, k, v, mask, past, past_value, valid = types
+    for value in (q, k, v, past, past_value):
+        need_kind(node, value, FLOAT)
+    one_dtype(node, [q, k, past])
+    one_dtype(node, [v, past_value])
+    one_of(node, "qk_matmul_output_mode", attr(node, "qk_matmul_output_mode"), range(4))
+    for name in ("left_window_size", "right_window_size"):
+        at_least(node, name, attr(node, name), -1)
+    at_least(node, "softcap", attr(node, "softcap"), 0)
+    b, h, s, size = _head_dims(node, q, attr(node, "q_num_heads"))
+    kb, kv, t, d = _head_dims(node, k, attr(node, "kv_num_heads"))
+    vb, v_heads, values, e = _head_dims(node, v, attr(node, "kv_num_heads"))
+    b, kv = join(node, b, join(node, kb, vb)), join(node, kv, v_heads)
+    t, d = join(node, t, values), join(node, d, size)
     if isinstance(h, int) and isinstance(kv, int) and (kv < 1 or h % kv):
         fail(node, f"{h} query heads do not share {kv} key heads evenly")
+    if (past is None) != (past_value is None):
+        fail(node, "past_key and past_value must be given together")
     if past is not None:
         before = past.shape[2] if past.shape and len(past.shape) == 4 else None
+        fits(node, past, "past_key", b, kv, before, d)
+        fits(node, past_value, "past_value", b, kv, before, e)
         t = t + before if isinstance(t, int) and isinstance(before, int) else None
+    _check_mask(node, mask, (b, h, s, t))
+    need_vector(node, valid, "nonpad_kv_seqlen")
+    fits(node, valid, "nonpad_kv_seqlen", b)
+    inside(node, "nonpad_kv_seqlen", node.const(6), 0, t + 1 if isinstance(t, int) else None)
     width = h * e if isinstance(h, int) and isinstance(e, int) else None
     y: Shape | None = None if q.shape is None else (b, h, s, e) if len(q.shape) == 4 else (b, s, width)
     return [
@@ -56,6 +90,17 @@ def _infer_attention(node: Node, types: Types) -> list[TensorType]:
         TensorType(v.dtype, (b, kv, t, e)),
         TensorType(q.dtype, (b, h, s, t)),
     ]
+
+
+def _check_mask(node: Node, mask: TensorType | None, scores: Shape) -> None:
+    """ModelError unless the mask broadcasts to the scores; it may have fewer keys, the last ones masked away."""
+    if mask is None:
+        return
+    need_kind(node, mask, "biuf", "the mask")
+    need_rank(node, mask, 1, 4, "the mask")
+    keys = mask.shape[-1] if mask.shape else None
+    fewer = isinstance(keys, int) and isinstance(scores[3], int) and keys < scores[3]
+    spreads(node, mask, "the mask", (*scores[:3], keys if fewer else scores[3]))
 
 
 def _allowed(node: Node, b: int, s: int, t: int, past: int, valid: np.ndarray | None) -> np.ndarray:
@@ -122,6 +167,34 @@ def _attention(node: Node, inputs: list[Any]) -> list[Any]:
     return [y.astype(kind), k, v, stages[attr(node, "qk_matmul_output_mode")].astype(kind)]
 
 
+def _infer_rotary(node: Node, types: Types) -> list[TensorType]:
+    x, cos, sin, positions = types
+    need_rank(node, x, 3, 4)
+    need_kind(node, x, FLOAT)
+    one_dtype(node, [x, cos, sin])
+    need_kind(node, positions, WHOLE, "position_ids")
+    if x.shape is None:
+        return same_type(node, types)
+    heads, turned = attr(node, "num_heads") or 0, attr(node, "rotary_embedding_dim") or 0
+    if heads < 0 or (len(x.shape) == 3 and not heads):
+        fail(node, f"num_heads must be positive for 3-d inputs, found {heads}")
+    b, s, size = (x.shape[0], x.shape[2], x.shape[3]) if len(x.shape) == 4 else (*x.shape[:2], None)
+    width = x.shape[2] if len(x.shape) == 3 else None
+    if isinstance(width, int):
+        if width % heads:
+            fail(node, f"the width {width} does not divide into {heads} heads")
+        size = width // heads
+    if turned < 0 or turned % 2 or (isinstance(size, int) and (turned > size or size % 2 and not turned)):
+        fail(node, f"rotary_embedding_dim must be even and at most {size}, found {turned}")
+    angles = turned // 2 or (size // 2 if isinstance(size, int) else None)
+    lead: tuple[Dim, ...] = (b, s) if positions is None else (cos.shape[0] if cos.shape else None,)
+    for cache, what in ((cos, "cos_cache"), (sin, "sin_cache")):
+        fits(node, cache, what, *lead, angles)
+    fits(node, positions, "position_ids", b, s)
+    inside(node, "position_ids", node.const(3), 0, lead[0])
+    return same_type(node, types)
+
+
 def _rotary(node: Node, inputs: list[Any]) -> list[Any]:
     """Pairs of features, from the halves of each head or neighbours, turned by their position's angles."""
     x, cos, sin, positions = inputs
@@ -130,8 +203,6 @@ def _rotary(node: Node, inputs: list[Any]) -> list[Any]:
     if positions is not None:
         cos, sin = cos[positions], sin[positions]
     cos, sin = cos[:, :, None], sin[:, :, None]
-    if cos.shape[-1] != turned // 2 or sin.shape[-1] != turned // 2:
-        fail(node, f"caches must have {turned // 2} angles, found {cos.shape[-1]} and {sin.shape[-1]}")
     part = y[..., :turned]
     pairs = (part[..., 0::2], part[..., 1::2]) if attr(node, "interleaved") else np.split(part, 2, -1)
     real = cos * pairs[0] - sin * pairs[1]
@@ -144,16 +215,30 @@ def _rotary(node: Node, inputs: list[Any]) -> list[Any]:
     return [(y.transpose(0, 2, 1, 3) if x.ndim == 4 else y.reshape(x.shape)).astype(x.dtype, copy=False)]
 
 
+RULES = ("linear", "gated", "delta", "gated_delta")
+
+
 def _infer_linear_attention(node: Node, types: Types) -> list[TensorType]:
-    q, k, v, past = types[:4]
-    for t, what in ((q, "query"), (k, "key"), (v, "value")):
-        need_rank(node, t, 3, 3, what)
+    q, k, v, past, decay, beta = types
+    for t, what in ((q, "query"), (k, "key"), (v, "value"), (decay, "decay"), (beta, "beta")):
+        need_kind(node, t, FLOAT, what)
+        if t is not None:
+            need_rank(node, t, 3, 3, what)
+    one_of(node, "update_rule", attr(node, "update_rule"), RULES)
     hq, hkv = attr(node, "q_num_heads"), attr(node, "kv_num_heads")
     if hkv < 1 or hq < 1 or hq % hkv:
         fail(node, f"{hq} query heads do not share {hkv} key heads evenly")
     b, t, _ = q.shape or (None, None, None)
     _, _, _, dk = _head_dims(node, k, hkv)
     _, _, _, dv = _head_dims(node, v, hkv)
+    fits(node, q, "query", b, t, hq * dk if isinstance(dk, int) else None)
+    for other, what in ((k, "key"), (v, "value")):
+        fits(node, other, what, b, t, None)
+    fits(node, past, "past_state", b, hkv, dk, dv)
+    for other, what, wanted in ((decay, "decay", "gated"), (beta, "beta", "delta")):
+        if other is None and wanted in attr(node, "update_rule"):
+            fail(node, f"update_rule {attr(node, 'update_rule')} needs {what}")
+        fits(node, other, what, b, t, None)
     state = TensorType(q.dtype if past is None else past.dtype, (b, hkv, dk, dv))
     return [TensorType(q.dtype, (b, t, hq * dv if isinstance(dv, int) else None)), state]
 
@@ -183,13 +268,19 @@ def _linear_attention(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_causal_conv(node: Node, types: Types) -> list[TensorType]:
-    x, w = types[0], types[1]
+    x, w, bias, past = types
     need_rank(node, x, 3, 3)
     need_rank(node, w, 3, 3, "weight")
-    if attr(node, "activation") not in ("none", "silu", "swish"):
-        fail(node, f"activation must be none, silu or swish, found {attr(node, 'activation')}")
+    need_kind(node, x, FLOAT)
+    one_dtype(node, types)
+    one_of(node, "activation", attr(node, "activation"), ("none", "silu", "swish"))
     b, c, _ = x.shape or (None, None, None)
     k = w.shape[2] if w.shape else None
+    fits(node, w, "weight", c, 1, k)
+    fits(node, bias, "bias", c)
+    fits(node, past, "past_state", b, c, k - 1 if isinstance(k, int) else None)
+    if k == 0:
+        fail(node, "the kernel must not be empty")
     return [*same_type(node, types), TensorType(x.dtype, (b, c, k - 1 if isinstance(k, int) else None))]
 
 
@@ -214,7 +305,7 @@ define(
     },
 )  # fmt: skip
 define(
-    "rotary_embedding", same_type, _rotary, inputs=(3, 4),
+    "rotary_embedding", _infer_rotary, _rotary, inputs=(3, 4),
     attrs={"interleaved": 0, "num_heads": None, "rotary_embedding_dim": 0},
 )  # fmt: skip
 define(

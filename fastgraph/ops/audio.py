@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import FLOAT32, Types, fail, ints, need_rank
+from .common import FLOAT, FLOAT32, NUMBER, Types, fail, fits, ints, need_kind, need_one, need_rank, need_vector
 from .registry import REQUIRED, attr, define
 
 COMPLEX64 = np.dtype(np.complex64)
@@ -26,6 +26,7 @@ def _fft_length(node: Node) -> int:
 
 def _infer_spectrogram(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 2, 2, "the samples")
+    need_kind(node, types[0], FLOAT, "the samples")
     bins = _fft_length(node) // 2 + 1
     if types[0].shape is None:
         return [TensorType(FLOAT32, (None, None, bins))]
@@ -48,6 +49,13 @@ def _spectrogram(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_mfcc(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 3, 3, "the spectrogram")
+    need_kind(node, types[0], FLOAT, "the spectrogram")
+    need_one(node, types[1], "the sample rate", NUMBER)
+    rate = node.const(1)
+    if rate is not None and not 0 < float(rate.reshape(-1)[0]) < 1e12:
+        fail(node, f"needs a sample rate above 0, found {rate.reshape(-1)[0]}")
+    if types[0].shape and isinstance(types[0].shape[2], int) and types[0].shape[2] < 2:
+        fail(node, f"needs two bins, found {types[0].shape[2]}")
     low, high = attr(node, "lower_frequency"), attr(node, "upper_frequency")
     if attr(node, "filters") < 1 or not 0 < attr(node, "coefficients") <= attr(node, "filters") or not 0 <= low < high:
         fail(node, "the filter bank needs channels, as many as coefficients, and a range of frequencies")
@@ -79,8 +87,6 @@ def _filters(node: Node, bins: int, rate: float) -> np.ndarray:
 def _mfcc(node: Node, inputs: list[Any]) -> list[Any]:
     """Cosine transform of the logarithms of what the mel filters let through of each frame's magnitudes."""
     power, rate = inputs[0].astype(np.float64), float(np.reshape(inputs[1], -1)[0])
-    if rate <= 0 or power.shape[2] < 2:
-        fail(node, f"needs a sample rate above 0 and two bins, found {rate:g} and {power.shape[2]}")
     bands = np.log(np.maximum(np.sqrt(power) @ _filters(node, power.shape[2], rate), FLOOR))
     n = bands.shape[2]
     turns = np.arange(attr(node, "coefficients")) * np.pi / n * (np.arange(n)[:, None] + 0.5)
@@ -89,7 +95,14 @@ def _mfcc(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_rfft(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 2, None, "x")
+    need_kind(node, types[0], FLOAT, "x")
+    need_vector(node, types[1], "the lengths")
+    fits(node, types[1], "the lengths", 2)
     lengths = node.const(1)
+    if lengths is not None and lengths.min() < 1:
+        fail(node, f"the lengths must be positive numbers, found {lengths.tolist()}")
+    if types[0].shape is not None and 0 in types[0].shape[-2:]:
+        fail(node, f"there is nothing to transform in {types[0]}")
     if types[0].shape is None:
         return [TensorType(COMPLEX64, None)]
     last: tuple[Any, ...] = (None, None)
@@ -100,15 +113,13 @@ def _infer_rfft(node: Node, types: Types) -> list[TensorType]:
 
 def _rfft(node: Node, inputs: list[Any]) -> list[Any]:
     """The half spectrum of the last two axes, which are cut or filled with zeros to the lengths."""
-    lengths = ints(inputs[1])
-    if len(lengths) != 2 or min(lengths) < 1:
-        fail(node, f"the lengths must be two positive numbers, found {lengths}")
-    return [np.fft.rfft2(inputs[0].astype(np.float64), lengths).astype(np.complex64)]
+    return [np.fft.rfft2(inputs[0].astype(np.float64), ints(inputs[1])).astype(np.complex64)]
 
 
 def _infer_hadamard(node: Node, types: Types) -> list[TensorType]:
     size, t = attr(node, "size"), types[0]
     need_rank(node, t, 1)
+    need_kind(node, t, FLOAT)
     if size < 1 or size & (size - 1) or (t.shape and isinstance(t.shape[-1], int) and t.shape[-1] % size):
         fail(node, f"size must be a power of two that divides the last axis of {t}, found {size}")
     return [TensorType(t.dtype, t.shape)]

@@ -8,7 +8,23 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
-from .common import INT64, Types, axis_of, fail, ints, length, need_rank, one_dtype, same_type, shown
+from .common import (
+    INT64,
+    WHOLE,
+    Types,
+    axis_of,
+    fail,
+    fits,
+    inside,
+    ints,
+    length,
+    need_kind,
+    need_rank,
+    need_vector,
+    one_dtype,
+    same_type,
+    shown,
+)
 from .registry import REQUIRED, attr, define
 
 MASKS = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
@@ -18,6 +34,8 @@ def index_of(node: Node, begin: list[int], end: list[int], steps: list[int]) -> 
     """What NumPy's x[...] takes, from the entries of a strided_slice and their masks."""
     if not len(begin) == len(end) == len(steps) or 0 in steps:
         fail(node, f"needs as many begins, ends and steps other than 0, found {begin}, {end}, {steps}")
+    if len(begin) > 64:
+        fail(node, f"has entries for {len(begin)} axes, and 64 are the most")
     index: list[Any] = []
     for i, (first, last, step) in enumerate(zip(begin, end, steps, strict=True)):
         named = {name for name in MASKS if attr(node, name) >> i & 1}
@@ -34,6 +52,7 @@ def index_of(node: Node, begin: list[int], end: list[int], steps: list[int]) -> 
 
 def _infer_strided_slice(node: Node, types: Types) -> list[TensorType]:
     x, parts = types[0], [node.const(i) for i in (1, 2, 3)]
+    _check_parts(node, types[1:])
     if any(p is None for p in parts):
         return [TensorType(x.dtype, _sliced_rank(node, x, length(types[1])))]
     if x.shape is None:
@@ -43,6 +62,11 @@ def _infer_strided_slice(node: Node, types: Types) -> list[TensorType]:
     guesses = ([d if isinstance(d, int) else guess for d in x.shape] for guess in (10007, 10009))
     one, other = (np.broadcast_to(np.int8(0), guess)[index].shape for guess in guesses)
     return [TensorType(x.dtype, tuple(m if m == n else None for m, n in zip(one, other, strict=True)))]
+
+
+def _check_parts(node: Node, types: Types) -> None:
+    for t, what in zip(types, ("begin", "end", "strides"), strict=True):
+        need_vector(node, t, what)
 
 
 def _sliced_rank(node: Node, x: TensorType, count: int | None) -> tuple[Dim, ...] | None:
@@ -61,6 +85,7 @@ def _strided_slice(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_slice_update(node: Node, types: Types) -> list[TensorType]:
     one_dtype(node, types[:2])
+    _check_parts(node, types[2:])
     return same_type(node, types)
 
 
@@ -75,11 +100,22 @@ def _slice_update(node: Node, inputs: list[Any]) -> list[Any]:
     return [y]
 
 
+def _infer_dynamic_update(node: Node, types: Types) -> list[TensorType]:
+    x, update, start = types
+    one_dtype(node, [x, update])
+    need_vector(node, start, "the start")
+    if x.shape is not None and update.shape is not None:
+        need_rank(node, update, len(x.shape), len(x.shape), "the update")
+        fits(node, start, "the start", len(x.shape))
+        pairs = zip(update.shape, x.shape, strict=True)
+        if any(isinstance(u, int) and isinstance(n, int) and u > n for u, n in pairs):
+            fail(node, f"an update {shown(update.shape)} does not fit into {shown(x.shape)}")
+    return same_type(node, types)
+
+
 def _dynamic_update_slice(node: Node, inputs: list[Any]) -> list[Any]:
     """x with `update` written over it; a place from which it would reach over an edge is moved inwards."""
     x, update, start = inputs
-    if update.ndim != x.ndim or start.size != x.ndim or any(u > n for u, n in zip(update.shape, x.shape, strict=True)):
-        fail(node, f"an update {shown(update.shape)} at {ints(start)} does not fit into {shown(x.shape)}")
     spans = zip(ints(start), x.shape, update.shape, strict=True)
     first = [min(max(s, 0), n - u) for s, n, u in spans]
     y = x.copy()
@@ -90,11 +126,16 @@ def _dynamic_update_slice(node: Node, inputs: list[Any]) -> list[Any]:
 def _infer_gather(node: Node, types: Types) -> list[TensorType]:
     x, indices = types
     batch = attr(node, "batch_dims")
+    need_kind(node, indices, WHOLE, "indices")
     if x.shape is None or indices.shape is None:
         return [TensorType(x.dtype, None)]
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
     if not 0 <= batch <= min(axis, len(indices.shape)):
         fail(node, f"batch_dims {batch} must be from 0 to axis {axis} and the indices' rank {len(indices.shape)}")
+    fits(node, TensorType(None, indices.shape[:batch]), "the batch of indices", *x.shape[:batch])
+    extent = x.shape[axis]
+    if isinstance(extent, int):
+        inside(node, "indices", node.const(1), -extent, extent)
     return [TensorType(x.dtype, (*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]))]
 
 
@@ -102,8 +143,6 @@ def _gather(node: Node, inputs: list[Any]) -> list[Any]:
     """The first `batch_dims` axes of x and indices go together; within each, gather along `axis`."""
     x, indices = inputs
     batch, axis = attr(node, "batch_dims"), attr(node, "axis") % x.ndim
-    if x.shape[:batch] != indices.shape[:batch]:
-        fail(node, f"the first {batch} extents of {shown(x.shape)} and {shown(indices.shape)} must agree")
     y = np.empty((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]), x.dtype)
     for at in np.ndindex(*x.shape[:batch]):
         y[at] = np.take(x[at], indices[at], axis - batch)
@@ -111,6 +150,8 @@ def _gather(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _pairs(node: Node, pairs: Any, count: int) -> list[tuple[int, int]]:
+    if np.size(pairs) % 2:
+        fail(node, f"needs pairs (before, after), found {np.size(pairs)} numbers")
     found = [(int(a), int(b)) for a, b in np.asarray(pairs).reshape(-1, 2)]
     if len(found) != count or any(a < 0 or b < 0 for a, b in found):
         fail(node, f"needs {count} pairs (before, after) that are not negative, found {found}")
@@ -135,12 +176,16 @@ def _blocked(node: Node, shape: Any, block: Any, pairs: Any) -> tuple[list[int],
             continue
         if apart and (extent + before + after) % n:
             fail(node, f"padded axis {i} of {extent + before + after} does not divide into blocks of {n}")
+        if not apart and before + after > extent * n:
+            fail(node, f"crops {before} and {after} exceed axis {i} of {extent * n}")
         out[i] = (extent + before + after) // n if apart else extent * n - before - after
     return b, found, out
 
 
 def _infer_blocks(node: Node, types: Types) -> list[TensorType]:
     x, block, pairs = types[0], node.const(1), node.const(2)
+    need_kind(node, types[1], WHOLE, "the block")
+    need_kind(node, types[2], WHOLE, "the pairs")
     if x.shape is None or block is None or pairs is None:
         return [TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape))]
     return [TensorType(x.dtype, tuple(_blocked(node, x.shape, block, pairs)[2]))]
@@ -185,6 +230,9 @@ def _diagonal(node: Node, inputs: list[Any]) -> list[Any]:
 def _infer_set_diagonal(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 2)
     one_dtype(node, types)
+    if (shape := types[0].shape) is not None:
+        last = shape[-2:]
+        fits(node, types[1], "diagonals", *shape[:-2], min(last) if all(isinstance(d, int) for d in last) else None)
     return same_type(node, types)
 
 
@@ -192,14 +240,14 @@ def _set_diagonal(node: Node, inputs: list[Any]) -> list[Any]:
     """Matrices x with the vectors `diagonal` on their main diagonals."""
     x, diagonal = inputs
     places = np.arange(min(x.shape[-2:]))
-    if diagonal.shape != (*x.shape[:-2], len(places)):
-        fail(node, f"diagonals {shown(diagonal.shape)} do not fit matrices {shown(x.shape)}")
     y = x.copy()
     y[..., places, places] = diagonal
     return [y]
 
 
 def _infer_shapes(node: Node, types: Types) -> list[TensorType]:
+    for t in types:
+        need_vector(node, t, "a shape")
     counts = [length(t) for t in types]
     return [TensorType(INT64, (None if None in counts else max(counts),))]  # type: ignore[type-var]
 
@@ -210,7 +258,7 @@ def _shapes(node: Node, inputs: list[Any]) -> list[Any]:
 
 define("strided_slice", _infer_strided_slice, _strided_slice, inputs=(4, 4), attrs=MASKS)
 define("slice_update", _infer_slice_update, _slice_update, inputs=(5, 5), attrs=MASKS)
-define("dynamic_update_slice", same_type, _dynamic_update_slice, inputs=(3, 3))
+define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, inputs=(3, 3))
 define("gather_batches", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": REQUIRED, "batch_dims": REQUIRED})
 define("space_to_batch", _infer_blocks, _space_to_batch, inputs=(3, 3))
 define("batch_to_space", _infer_blocks, _batch_to_space, inputs=(3, 3))

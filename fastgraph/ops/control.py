@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import deadline
 from ..ir import UNKNOWN, Dim, Graph, Node, TensorType, Value
-from .common import BOOL, INT64, Types, axis_of, fail
+from .common import BOOL, INT64, WHOLE, Types, axis_of, fail, join, need_one
 from .evaluate import evaluate, infer_graph, operands
 from .registry import REQUIRED, attr, define
 
@@ -53,6 +53,7 @@ def _check_body(node: Node, body: Graph, inputs: int, outputs: int) -> None:
 
 def _infer_if(node: Node, types: Types) -> list[TensorType]:
     branches = [attr(node, "then_branch"), attr(node, "else_branch")]
+    need_one(node, types[0], "the condition", "b")
     for branch in branches:
         infer_graph(branch)
         if len(branch.outputs) != len(node.outputs):
@@ -102,6 +103,8 @@ def _settled(body: Graph, fixed: Sequence[TensorType], carried: list[TensorType]
 
 def _infer_loop(node: Node, types: Types) -> list[TensorType]:
     body, carried = attr(node, "body"), list(types[2:])
+    need_one(node, types[0] if types else None, "the trip count", WHOLE)
+    need_one(node, types[1] if len(types) > 1 else None, "the condition", "b")
     _check_body(node, body, 2 + len(carried), 1 + len(carried))
     carried = _settle(body, [TensorType(INT64, ()), TensorType(BOOL, ())], carried, skip=2)
     return [*carried, *(stacked(v.type, None, 0) for v in body.outputs[1 + len(carried) :])]
@@ -160,7 +163,7 @@ def _infer_scan(node: Node, types: Types) -> list[TensorType]:
             slices.append(TensorType(t.dtype, None))
             continue
         at = axis_of(node, axis, len(t.shape), "scan_input_axes")
-        steps = t.shape[at] if steps is None else steps
+        steps = join(node, steps, t.shape[at])
         slices.append(TensorType(t.dtype, (*t.shape[:at], *t.shape[at + 1 :])))
     carried = _settle(body, slices, list(types[:n]), skip=0)
     axes = _scan_axes(node, "scan_output_axes", len(body.outputs) - n)

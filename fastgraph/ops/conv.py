@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
-from .common import INT32, Types, fail, need_rank, one_dtype, shown
+from .common import FLOAT, INT32, WHOLE, Types, at_least, fail, fits, need_kind, need_one, need_rank, one_dtype, shown
 from .registry import attr, define
-from .window import output_size, padded, reach, resolve_pads, tap, window_attrs
+from .window import met, output_size, resolve_pads, window_attrs
 
 WINDOW: dict[str, Any] = {
     "strides": None,
@@ -37,9 +37,9 @@ def conv_shape(
     shape = x.shape if x.shape is not None else (None,) * (rank + 2)
     if len(shape) != rank + 2:
         fail(node, f"input {shown(x.shape)} and weight {shown(w.shape)} must have the same rank")
-    a = window_attrs(node, rank, w.shape[1:-1])  # type: ignore[arg-type]
-    _check_channels(node, shape[-1], w.shape, b)
     kernel = w.shape[1:-1]
+    a = window_attrs(node, rank, kernel)  # type: ignore[arg-type]
+    _check_channels(node, shape[-1], w, b)
     begin, end = resolve_pads(shape[1:-1], kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
     out = output_size(shape[1:-1], kernel, a["strides"], a["dilations"], begin, end)
     if any(n is not None and n < 1 for n in out) and 0 not in shape[1:-1]:
@@ -50,8 +50,11 @@ def conv_shape(
     return (shape[0], *out, w.shape[0])
 
 
-def _check_channels(node: Node, channels: Dim, w: Any, b: TensorType | None) -> None:
-    groups = attr(node, "groups")
+def _check_channels(node: Node, channels: Dim, weight: TensorType, b: TensorType | None) -> None:
+    groups, w = attr(node, "groups"), weight.shape
+    assert w is not None
+    if attr(node, "kernel_shape"):
+        fits(node, weight, "weight", w[0], *attr(node, "kernel_shape"), w[-1])
     if groups < 1 or (isinstance(w[0], int) and w[0] % groups):
         fail(node, f"groups {groups} must divide the output channels {w[0]}")
     if isinstance(channels, int) and isinstance(w[-1], int) and channels != w[-1] * groups:
@@ -59,14 +62,11 @@ def _check_channels(node: Node, channels: Dim, w: Any, b: TensorType | None) -> 
             node,
             f"weight {shown(w)} with groups {groups} needs {w[-1] * groups} channels, found {channels}",
         )
-    if b is not None and b.shape is not None:
-        if len(b.shape) != 1 or (
-            isinstance(b.shape[0], int) and isinstance(w[0], int) and b.shape[0] != w[0]
-        ):
-            fail(node, f"bias must have shape [{w[0]}], found {shown(b.shape)}")
+    fits(node, b, "bias", w[0])
 
 
 def infer_conv(node: Node, types: Types) -> list[TensorType]:
+    need_kind(node, types[0], FLOAT)
     return [TensorType(one_dtype(node, types), conv_shape(node, *types))]
 
 
@@ -78,12 +78,22 @@ def convolve(node: Node, x: np.ndarray, w: np.ndarray) -> np.ndarray:
     begin, end = resolve_pads(x.shape[1:-1], kernel, strides, dilations, a["auto_pad"], a["pads"])
     out = [max(n or 0, 0) for n in output_size(x.shape[1:-1], kernel, strides, dilations, begin, end)]
     y = np.zeros((x.shape[0], *out, w.shape[0]), x.dtype)
-    if y.size == 0:
-        return y
-    wide = padded(x, begin, reach(out, kernel, strides, dilations), 0)
     for index in np.ndindex(*kernel):
-        y += grouped(wide[tap(index, out, strides, dilations)], w[(slice(None), *index)], groups)
+        small, wide = _meeting(index, begin, strides, dilations, out, x.shape[1:-1])
+        if y[small].size:
+            y[small] += grouped(x[wide], w[(slice(None), *index)], groups)
     return y
+
+
+def _meeting(index: Any, begin: Any, strides: Any, dilations: Any, count: Any, extents: Any) -> tuple[Any, Any]:
+    """Where windows are and what kernel element `index` meets at them, leaving out padding: slices of axes 0, 1, ..."""
+    windows, places = [slice(None)], [slice(None)]
+    for i, b, s, d, n, extent in zip(index, begin, strides, dilations, count, extents, strict=True):
+        found = met(i * d - b, s, n, extent)
+        first = found.start * s + i * d - b
+        windows.append(slice(found.start, found.stop))
+        places.append(slice(first, first + (len(found) - 1) * s + 1, s) if found else slice(0, 0))
+    return tuple(windows), tuple(places)
 
 
 def grouped(x: np.ndarray, w: np.ndarray, groups: int) -> np.ndarray:
@@ -129,7 +139,22 @@ def minus(array: np.ndarray, zero: np.ndarray | None, axis: int = -1) -> np.ndar
     return wide - zero.reshape(shape)
 
 
+def need_zeros(node: Node, x: TensorType, zero: TensorType | None, what: str, count: Dim) -> None:
+    """ModelError unless a zero point is absent, or of x's element type and one number or (`count` not None) as many."""
+    one_dtype(node, [x, zero])
+    one = zero is None or zero.shape is None or len(zero.shape) != 1 or zero.shape[0] == 1
+    if one or count is None:
+        need_one(node, zero, what, "iuf")
+    else:
+        fits(node, zero, what, count)
+
+
 def infer_conv_integer(node: Node, types: Types) -> list[TensorType]:
+    x, w, x_zero, w_zero = types
+    need_kind(node, x, WHOLE)
+    need_kind(node, w, WHOLE, "weight")
+    need_zeros(node, x, x_zero, "the input's zero point", None)
+    need_zeros(node, w, w_zero, "the weight's zero point", w.shape[0] if w.shape else None)
     return [TensorType(INT32, conv_shape(node, types[0], types[1]))]
 
 
@@ -142,6 +167,8 @@ def transposed_window(node: Node, spatial: Any, kernel: Any) -> tuple[list[Any],
     wanted = wanted[-rank - 1 : -1] if len(wanted) == rank + 2 else wanted
     if len(extra) != rank or len(wanted) != rank:
         fail(node, f"output_padding and output_shape must have {rank} numbers, found {extra} and {wanted}")
+    for number in extra:
+        at_least(node, "output_padding", number, 0)
     begin: list[Any] = []
     out: list[Any] = []
     for i, (size, k, s, d) in enumerate(zip(spatial, kernel, a["strides"], a["dilations"], strict=True)):
@@ -168,13 +195,14 @@ def infer_conv_transpose(node: Node, types: Types) -> list[TensorType]:
     x, w, b = types
     need_rank(node, x, 3)
     need_rank(node, w, 3, what="weight")
+    need_kind(node, x, FLOAT)
     dtype = one_dtype(node, types)
     if w.shape is None:
         return [TensorType(dtype, None if x.shape is None else (x.shape[0],) + (None,) * (len(x.shape) - 1))]
     shape = x.shape if x.shape is not None else (None,) * len(w.shape)
     if len(shape) != len(w.shape):
         fail(node, f"input {shown(x.shape)} and weight {shown(w.shape)} must have the same rank")
-    _check_channels(node, shape[-1], w.shape, b)
+    _check_channels(node, shape[-1], w, b)
     _, out, _ = transposed_window(node, shape[1:-1], w.shape[1:-1])
     return [TensorType(dtype, (shape[0], *out, w.shape[0]))]
 
@@ -183,14 +211,12 @@ def conv_transpose(node: Node, inputs: list[Any]) -> list[Any]:
     x, w, b = inputs
     groups, kernel = attr(node, "groups"), w.shape[1:-1]
     begin, out, a = transposed_window(node, x.shape[1:-1], kernel)
-    extents = reach(x.shape[1:-1], kernel, a["strides"], a["dilations"])
-    full = np.zeros((x.shape[0], *extents, w.shape[0]), _wide(x).dtype)
-    if x.size:
-        for index in np.ndindex(*kernel):
-            full[tap(index, x.shape[1:-1], a["strides"], a["dilations"])] += grouped(
-                _wide(x), _wide(w[(slice(None), *index)]), groups
-            )
-    return _with_bias(padded(full, [-n for n in begin], out, 0), b, x.dtype)
+    y = np.zeros((x.shape[0], *out, w.shape[0]), _wide(x).dtype)
+    for index in np.ndindex(*kernel):
+        small, wide = _meeting(index, begin, a["strides"], a["dilations"], x.shape[1:-1], out)
+        if x[small].size:
+            y[wide] += grouped(_wide(x[small]), _wide(w[(slice(None), *index)]), groups)
+    return _with_bias(y, b, x.dtype)
 
 
 define("conv", infer_conv, conv, inputs=(2, 3), attrs=WINDOW)

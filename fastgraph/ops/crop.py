@@ -7,19 +7,29 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
-from .common import Types, fail, need_rank
+from .common import NUMBER, Types, fail, fits, inside, need_kind, need_rank, need_vector
 from .registry import REQUIRED, attr, define
 from .sample import reflected, sampled
 
 
 def _infer_crop(node: Node, types: Types) -> list[TensorType]:
-    x, boxes, _ = types
+    x, boxes, which = types
     need_rank(node, x, 4, 4, "the image")
     need_rank(node, boxes, 2, 2, "boxes")
     images, channels = x.shape[:2] if x.shape else (None, None)
     count: Dim = boxes.shape[0] if boxes.shape else None
-    if boxes.shape and isinstance(boxes.shape[1], int) and boxes.shape[1] != 4:
-        fail(node, f"boxes must have 4 numbers, found {boxes.shape[1]}")
+    need_kind(node, x, NUMBER, "the image")
+    need_kind(node, boxes, NUMBER, "boxes")
+    fits(node, boxes, "boxes", count, 4)
+    need_vector(node, which, "the images' numbers")
+    fits(node, which, "the images' numbers", count)
+    inside(node, "the images' numbers", node.const(2), 0, images)
+    if len(attr(node, "size")) != 2 or min(attr(node, "size")) < 1:
+        fail(node, f"size must be two positive numbers, found {attr(node, 'size')}")
+    if which is None and not attr(node, "every") and isinstance(count, int) and isinstance(images, int):
+        inside(node, "the images' numbers", np.arange(count)[-1:], 0, images)
+    if x.shape is not None and 0 in x.shape[2:]:
+        fail(node, f"there is nothing to crop in an image {list(x.shape)}")
     lead = (count, images) if attr(node, "every") else (count,)
     return [TensorType(x.dtype, (*lead, channels, *attr(node, "size")))]
 
@@ -58,8 +68,6 @@ def _crop(node: Node, inputs: list[Any]) -> list[Any]:
     with `every`, of all: [N, B, C, h, w]. What lies outside the image is `pad_value`."""
     x, boxes, images = inputs
     images = np.arange(len(boxes)) if images is None and not attr(node, "every") else images
-    if images is not None and images.size and not 0 <= int(images.min()) <= int(images.max()) < len(x):
-        raise IndexError(f"box of image {int(images.max())} of {len(x)}")
     height, width = x.shape[2:]
     top, bottom, left, right = _bounds(node, boxes, height, width)
     rows = _grid(top, bottom, attr(node, "size")[0], attr(node, "sampling"))
@@ -80,7 +88,13 @@ def _infer_resample(node: Node, types: Types) -> list[TensorType]:
     x, where = types
     need_rank(node, x, 4, 4, "the image")
     need_rank(node, where, 4, 4, "coordinates")
+    need_kind(node, x, NUMBER, "the image")
+    need_kind(node, where, NUMBER, "coordinates")
     lead = x.shape[:2] if x.shape else (None, None)
+    if where.shape is not None:
+        fits(node, where, "coordinates", lead[0], *where.shape[1:3], 2)
+    if x.shape is not None and 0 in x.shape[2:]:
+        fail(node, f"there is nothing to sample in an image {list(x.shape)}")
     return [TensorType(x.dtype, (*lead, *(where.shape[1:3] if where.shape else (None, None))))]
 
 
@@ -89,8 +103,6 @@ def _resample(node: Node, inputs: list[Any]) -> list[Any]:
     the outermost pixels, else their edges. `padding` says what goes on outside."""
     x, where = inputs
     sizes, units = np.array(x.shape[2:], np.float64), attr(node, "units")
-    if where.shape[0] != x.shape[0] or where.shape[3] != 2:
-        fail(node, f"coordinates must have shape [{x.shape[0]}, h, w, 2], found {list(where.shape)}")
     places = where.reshape(len(where), -1, 2)[..., ::-1].astype(np.float64)
     if units != "unnormalized":
         unit = (places + 1) / 2 if units == "normalized_minus_one_to_one" else places

@@ -8,14 +8,42 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import INT64, Types, fail, ints, need_rank
+from .common import (
+    FLOAT,
+    INT64,
+    NUMBER,
+    WHOLE,
+    Types,
+    fail,
+    fits,
+    inside,
+    ints,
+    join,
+    need_kind,
+    need_one,
+    need_rank,
+    need_vector,
+    one_dtype,
+    product,
+    whole,
+)
 from .registry import REQUIRED, attr, define
 from .window import reach, tap, window_attrs
 
 
 def _infer_nms(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 3, 3, "boxes")
-    need_rank(node, types[1], 3, 3, "scores")
+    boxes, scores = types[:2]
+    for t, what in ((boxes, "boxes"), (scores, "scores")):
+        need_rank(node, t, 3, 3, what)
+        need_kind(node, t, NUMBER, what)
+    batch, _, count = scores.shape or (None, None, None)
+    fits(node, boxes, "boxes", batch, count, 4)
+    whole(node, 2, "max_output_boxes_per_class")
+    for index, what in ((3, "iou_threshold"), (4, "score_threshold")):
+        need_one(node, types[index], what, NUMBER)
+    limit = node.const(3)
+    if limit is not None and not 0 <= float(limit.reshape(-1)[0]) <= 1:
+        fail(node, f"iou_threshold must be from 0 to 1, found {limit.reshape(-1)[0]}")
     return [TensorType(INT64, (None, 3))]
 
 
@@ -63,10 +91,26 @@ def _nms(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.array(found, np.int64).reshape(-1, 3)]
 
 
+MOST = float(2**31)
+"""No region reaches further."""
+
+
 def _infer_max_roi_pool(node: Node, types: Types) -> list[TensorType]:
     x, rois = types
     need_rank(node, x, 4, 4)
     need_rank(node, rois, 2, 2, "rois")
+    need_kind(node, x, FLOAT)
+    one_dtype(node, types)
+    fits(node, rois, "rois", rois.shape[0] if rois.shape else None, 5)
+    if len(attr(node, "pooled_shape")) != 2 or min(attr(node, "pooled_shape")) < 1:
+        fail(node, f"pooled_shape must be two positive numbers, found {attr(node, 'pooled_shape')}")
+    found = node.const(1)
+    if found is not None:
+        if not np.isfinite(found).all() or np.abs(found).max(initial=0) > MOST:
+            fail(node, f"rois must be finite and up to {MOST:g}")
+        inside(node, "the regions' images", found[:, 0], 0, x.shape[0] if x.shape else None)
+    if not abs(attr(node, "spatial_scale")) <= MOST:
+        fail(node, f"spatial_scale must be finite, found {attr(node, 'spatial_scale')}")
     count, channels = rois.shape[0] if rois.shape else None, x.shape[1] if x.shape else None
     return [TensorType(x.dtype, (count, channels, *attr(node, "pooled_shape")))]
 
@@ -107,11 +151,26 @@ def _unpooled(node: Node, shape: Any) -> list[int | None]:
 
 
 def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
-    x, target = types[0], node.const(2)
-    if types[2] is not None:
-        known = None if target is None else tuple(ints(target))
-        return [TensorType(x.dtype, known or (None if x.shape is None else (None,) * len(x.shape)))]
-    return [TensorType(x.dtype, None if x.shape is None else tuple(_unpooled(node, x.shape)))]
+    x, indices, _ = types
+    target = node.const(2)
+    need_kind(node, indices, WHOLE, "indices")
+    need_vector(node, types[2], "output_shape")
+    if x.shape is None:
+        return [TensorType(x.dtype, None if target is None else tuple(ints(target)))]
+    fits(node, indices, "indices", *x.shape)
+    shape = tuple(_unpooled(node, x.shape))
+    inside(node, "indices", node.const(1), 0, product(shape))
+    fits(node, types[2], "output_shape", len(x.shape))
+    if types[2] is None:
+        return [TensorType(x.dtype, shape)]
+    if target is None:
+        return [TensorType(x.dtype, (None,) * len(x.shape))]
+    whole_shape = tuple(ints(target))
+    for a, b in zip(shape, whole_shape, strict=True):
+        if isinstance(a, int) and a > b:
+            fail(node, f"output_shape {list(whole_shape)} is smaller than what was pooled, {list(shape)}")
+    fits(node, TensorType(None, shape[:2]), "batch and channels", *whole_shape[:2])
+    return [TensorType(x.dtype, whole_shape)]
 
 
 def _max_unpool(node: Node, inputs: list[Any]) -> list[Any]:
@@ -131,14 +190,33 @@ def _max_unpool(node: Node, inputs: list[Any]) -> list[Any]:
 def _infer_col2im(node: Node, types: Types) -> list[TensorType]:
     x, image, block = types[0], node.const(1), node.const(2)
     need_rank(node, x, 3, 3)
+    need_kind(node, x, "biufc")
+    need_vector(node, types[1], "image_shape")
+    need_vector(node, types[2], "block_shape")
     if image is None or block is None:
         return [TensorType(x.dtype, None)]
     channels = x.shape[1] if x.shape else None
     area = math.prod(ints(block))
-    if isinstance(channels, int) and (area < 1 or channels % area):
+    windows = _windows(node, ints(image), ints(block))
+    if isinstance(channels, int) and channels % area:
         fail(node, f"{channels} rows do not divide into blocks of {area}")
+    if x.shape is not None:
+        join(node, x.shape[2], math.prod(windows))
     depth = channels // area if isinstance(channels, int) else None
     return [TensorType(x.dtype, (x.shape[0] if x.shape else None, depth, *ints(image)))]
+
+
+def _windows(node: Node, image: list[int], block: list[int]) -> list[int]:
+    """How many blocks lie along each axis of the image; ModelError when its shape, the block's and the attributes
+    disagree."""
+    if len(image) != len(block) or min(image, default=0) < 1:
+        fail(node, f"image_shape and block_shape must be as many positive numbers, found {image} and {block}")
+    rank, a = len(image), window_attrs(node, len(image), block)
+    spans = zip(image, block, a["strides"], a["dilations"], a["pads"][:rank], a["pads"][rank:], strict=True)
+    counts = [(n + b + e - ((k - 1) * d + 1)) // s + 1 for n, k, s, d, b, e in spans]
+    if min(counts) < 1:
+        fail(node, f"blocks of {block} do not fit an image of {image}")
+    return counts
 
 
 def _col2im(node: Node, inputs: list[Any]) -> list[Any]:
@@ -147,9 +225,8 @@ def _col2im(node: Node, inputs: list[Any]) -> list[Any]:
     spatial, kernel = ints(image), ints(block)
     rank = len(spatial)
     a = window_attrs(node, rank, kernel)
-    begin, end = a["pads"][:rank], a["pads"][rank:]
-    spans = zip(spatial, kernel, a["strides"], a["dilations"], begin, end, strict=True)
-    out = [(n + b + e - ((k - 1) * d + 1)) // s + 1 for n, k, s, d, b, e in spans]
+    begin = a["pads"][:rank]
+    out = _windows(node, spatial, kernel)
     columns = x.reshape(x.shape[0], -1, *kernel, *out)
     # Channels last while adding, since `tap` gives the slices of N and the spatial axes.
     covered = reach(out, kernel, a["strides"], a["dilations"])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import FLOAT32, Types, fail, need_rank
+from .common import FLOAT, FLOAT32, Types, fail, fits, need_kind, need_rank
 from .registry import REQUIRED, attr, define
 
 
@@ -19,6 +19,14 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, boxes, 3, 3, "boxes")
     need_rank(node, scores, 3, 3, "scores")
     need_rank(node, anchors, 2, 2, "anchors")
+    for t, what in ((boxes, "boxes"), (scores, "scores"), (anchors, "anchors")):
+        need_kind(node, t, FLOAT, what)
+    places = boxes.shape[1] if boxes.shape else None
+    fits(node, scores, "scores", boxes.shape[0] if boxes.shape else None, places, None)
+    fits(node, anchors, "anchors", places, anchors.shape[1] if anchors.shape else None)
+    for t, what in ((boxes, "boxes"), (anchors, "anchors")):
+        if t.shape and isinstance(t.shape[-1], int) and t.shape[-1] < 4:
+            fail(node, f"{what} must have 4 numbers each, found {t.shape[-1]}")
     if scores.shape and isinstance(scores.shape[2], int) and scores.shape[2] - attr(node, "classes") not in (0, 1):
         fail(node, f"scores of {attr(node, 'classes')} classes, with or without background: found {scores.shape[2]}")
     if boxes.shape and boxes.shape[0] not in (1, None):

@@ -15,6 +15,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from .common import FLOAT32, Types, fail, one_dtype
 from .conv import WINDOW, conv_shape, convolve
+from .matmul import dense_shape
 from .registry import REQUIRED, attr, define
 
 PER = ("batch", "row", "tensor")
@@ -76,9 +77,7 @@ def _infer_conv(node: Node, types: Types) -> list[TensorType]:
 
 
 def _infer_dense(node: Node, types: Types) -> list[TensorType]:
-    x, w, _ = types
-    one_dtype(node, types)
-    return [TensorType(FLOAT32, None if _checked(node, x).shape is None else (*x.shape[:-1], w.dims[0]))]
+    return [TensorType(FLOAT32, dense_shape(node, _checked(node, types[0]), *types[1:]))]
 
 
 def _conv(node: Node, inputs: list[Any]) -> list[Any]:

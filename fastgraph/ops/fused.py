@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
+from .matmul import dense_shape
 from .registry import REQUIRED, attr, define
 
 
 def _infer_dense(node: Node, types: list[TensorType | None]) -> list[TensorType]:
-    x, w = types[0], types[1]
+    x, w, b = types[:3]
     assert x is not None and w is not None
-    return [x.with_shape(None if x.shape is None else (*x.shape[:-1], w.dims[0]))]
+    return [x.with_shape(dense_shape(node, x, w, b))]
 
 
 def _dense(node: Node, arrays: list[Any]) -> list[Any]:

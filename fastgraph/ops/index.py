@@ -7,8 +7,27 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
-from .common import INT64, Types, axes_of, axis_of, fail, ints, join, length, need_rank, one_dtype, shown
-from .registry import REQUIRED, attr, define
+from .common import (
+    INT64,
+    NUMBER,
+    WHOLE,
+    Types,
+    axes_of,
+    axis_of,
+    fail,
+    fits,
+    ints,
+    join,
+    length,
+    need_kind,
+    need_one,
+    need_vector,
+    one_dtype,
+    one_of,
+    shown,
+    whole,
+)
+from .registry import MAX_ELEMENTS, REQUIRED, attr, define
 
 
 def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any) -> dict[int, slice]:
@@ -34,6 +53,9 @@ def places(cut: slice, extent: int) -> range:
 
 def _infer_slice(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
+    for t, what in zip(types[1:], ("starts", "ends", "axes", "steps"), strict=True):
+        need_vector(node, t, what)
+        fits(node, t, what, length(types[1]))
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     given = [node.const(i) for i in range(1, 5)]
@@ -85,17 +107,35 @@ def pad_amounts(node: Node, rank: int, pads: Any, axes: Any) -> list[tuple[int, 
 
 def _infer_pad(node: Node, types: Types) -> list[TensorType]:
     x, mode = types[0], attr(node, "mode")
-    if mode not in PAD_MODES:
-        fail(node, f"mode must be one of {', '.join(PAD_MODES)}, found {mode}")
+    one_of(node, "mode", mode, PAD_MODES)
+    need_vector(node, types[1], "pads")
+    need_vector(node, types[3], "axes")
+    need_one(node, types[2], "the constant", "biufcO")
+    one_dtype(node, [x, types[2]])
     pads, axes = node.const(1), node.const(3)
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     if pads is None or (types[3] is not None and axes is None):
         return [TensorType(x.dtype, (None,) * len(x.shape))]
     amounts = pad_amounts(node, len(x.shape), pads, axes)
-    pairs = zip(x.shape, amounts, strict=True)
+    pairs = list(zip(x.shape, amounts, strict=True))
     out = tuple(d if p == (0, 0) else d + sum(p) if isinstance(d, int) else None for d, p in pairs)
+    for d, (before, after) in pairs:
+        if isinstance(d, int):
+            _check_growth(node, d, before, after)
     return [TensorType(x.dtype, out)]
+
+
+def _check_growth(node: Node, extent: int, before: int, after: int) -> None:
+    """ModelError when more is cropped than there is, or elements are to be repeated that there are not."""
+    left, mode = extent - max(-before, 0) - max(-after, 0), attr(node, "mode")
+    if left < 0:
+        fail(node, f"pads {before} and {after} crop more than the extent {extent}")
+    grown = max(before, after)
+    if grown > 0 and mode != "constant" and not left:
+        fail(node, f"mode {mode} has nothing to repeat along an empty axis")
+    if mode in ("reflect", "symmetric") and grown > left - (mode == "reflect"):
+        fail(node, f"mode {mode} can't pad an extent of {left} by {grown}")
 
 
 def _pad(node: Node, inputs: list[Any]) -> list[Any]:
@@ -145,16 +185,20 @@ def split_sizes(node: Node, extent: Dim, sizes: Any, count: int) -> list[Dim]:
         ):
             fail(node, f"split {parts} must be {count} numbers that add up to the extent {extent}")
         return list(parts)
-    if not isinstance(extent, int):
-        return [None] * count
     if attr(node, "num_outputs") not in (None, count):
         fail(node, f"num_outputs {attr(node, 'num_outputs')} but {count} outputs")
+    if not isinstance(extent, int):
+        return [None] * count
+    if attr(node, "num_outputs") is None and extent % count:
+        fail(node, f"the extent {extent} does not divide into {count} equal parts")
     part = -(-extent // count)
     return [max(min(part, extent - i * part), 0) for i in range(count)]
 
 
 def _infer_split(node: Node, types: Types) -> list[TensorType]:
     x, count = types[0], len(node.outputs)
+    need_vector(node, types[1], "split")
+    fits(node, types[1], "split", count)
     if x.shape is None:
         return [TensorType(x.dtype, None)] * count
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
@@ -171,6 +215,7 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_gather(node: Node, types: Types) -> list[TensorType]:
     x, indices = types[0].shape, types[1].shape
+    need_kind(node, types[1], WHOLE, "indices")
     if x is None:
         return [TensorType(types[0].dtype, None)]
     axis = axis_of(node, attr(node, "axis"), len(x))
@@ -182,10 +227,8 @@ def _check_indices(node: Node, extent: Dim, indices: Any) -> None:
     if indices is None or indices.size == 0 or not isinstance(extent, int):
         return
     if indices.min() < -extent or indices.max() >= extent:
-        fail(
-            node,
-            f"index {indices.min() if indices.min() < -extent else indices.max()} is outside extent {extent}",
-        )
+        wrong = indices.min() if indices.min() < -extent else indices.max()
+        fail(node, f"index {wrong} is outside extent {extent}")
 
 
 def _gather(node: Node, inputs: list[Any]) -> list[Any]:
@@ -193,11 +236,11 @@ def _gather(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_top_k(node: Node, types: Types) -> list[TensorType]:
-    x, k = types[0], node.const(1)
+    x, count = types[0], whole(node, 1, "k")
+    need_kind(node, x, NUMBER)
     if x.shape is None:
         return [TensorType(x.dtype, None), TensorType(INT64, None)]
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
-    count = None if k is None else ints(k)[0]
     extent = x.shape[axis]
     if count is not None and (count < 0 or (isinstance(extent, int) and count > extent)):
         fail(node, f"k {count} must be from 0 to the extent {extent}")
@@ -218,7 +261,8 @@ def _top_k(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_range(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 0, 1, "start")
+    for t, what in zip(types, ("start", "limit", "delta"), strict=True):
+        need_one(node, t, what, NUMBER)
     dtype = one_dtype(node, types)
     parts = [node.const(i) for i in range(3)]
     if any(p is None for p in parts):
@@ -231,9 +275,12 @@ def range_length(node: Node, start: Any, limit: Any, delta: Any) -> int:
     first, end, step = (np.asarray(v).reshape(-1)[0] for v in (start, limit, delta))
     if step == 0:
         fail(node, "delta must not be 0")
+    if not all(map(np.isfinite, (first, end, step))):
+        fail(node, f"start, limit and delta must be finite, found {first}, {end}, {step}")
     if np.asarray(start).dtype.kind in "iu":
         return max(-((int(first) - int(end)) // int(step)), 0)
-    return max(int(np.ceil((float(end) - float(first)) / float(step))), 0)
+    count = np.ceil((float(end) - float(first)) / float(step))
+    return max(int(min(count, MAX_ELEMENTS + 1)), 0)
 
 
 def _range(node: Node, inputs: list[Any]) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import Types, fail, ints
+from .common import WHOLE, Types, fail, fits, ints, need_kind, need_rank, whole
 from .registry import REQUIRED, attr, define
 
 LONGEST = 1 << 24
@@ -15,14 +15,15 @@ LONGEST = 1 << 24
 
 
 def _infer_make(node: Node, types: Types) -> list[TensorType]:
-    count = None if attr(node, "grows") or node.const(0) is None else ints(node.const(0))[0]
+    count = whole(node, 0, "the length")
+    if count is not None and not 0 <= count <= LONGEST:
+        fail(node, f"a list can't have {count} elements")
+    count = None if attr(node, "grows") else count
     return [TensorType(np.dtype(attr(node, "dtype")), (count, *attr(node, "element")))]
 
 
 def _make(node: Node, inputs: list[Any]) -> list[Any]:
     """A list of zeros, of a length that is known before only when it does not grow."""
-    if not 0 <= ints(inputs[0])[0] <= LONGEST:
-        raise IndexError(f"a list can't have {ints(inputs[0])[0]} elements")
     return [np.zeros((ints(inputs[0])[0], *attr(node, "element")), attr(node, "dtype"))]
 
 
@@ -31,8 +32,11 @@ def _infer_write(node: Node, types: Types) -> list[TensorType]:
     dtype = values.dtype if items.dtype is None else items.dtype
     if items.dtype is not None and values.dtype is not None and items.dtype != values.dtype:
         fail(node, f"a list of {items.dtype} can't take {values.dtype}")
+    need_kind(node, indices, WHOLE, "indices")
+    need_rank(node, indices, 0, 1, "indices")
     if values.shape is None or indices.shape is None:
         return [TensorType(dtype, None)]
+    fits(node, TensorType(None, values.shape[: len(indices.shape)]), "the values' places", *indices.shape)
     element = values.shape[len(indices.shape) :]
     length = None if attr(node, "grows") or not items.shape else items.shape[0]
     return [TensorType(dtype, (length, *element))]

@@ -9,7 +9,25 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import INT32, STRING, Types, fail, ints, need_rank
+from .common import (
+    FLOAT,
+    INT32,
+    NUMBER,
+    STRING,
+    WHOLE,
+    Types,
+    at_least,
+    fail,
+    fits,
+    inside,
+    ints,
+    need_kind,
+    need_one,
+    need_rank,
+    need_vector,
+    one_dtype,
+    one_of,
+)
 from .farmhash import fingerprint
 from .registry import REQUIRED, attr, define
 
@@ -22,6 +40,7 @@ def _infer_table_rows(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, lookup, 1, 1, "lookup")
     need_rank(node, keys, 1, 1, "keys")
     need_rank(node, values, 1, None, "values")
+    fits(node, keys, "keys", values.shape[0] if values.shape else None)
     n = lookup.shape[0] if lookup.shape else None
     rows = None if values.shape is None else (n, *values.shape[1:])
     return [TensorType(values.dtype, rows), TensorType(UINT8, (n,))]
@@ -30,8 +49,6 @@ def _infer_table_rows(node: Node, types: Types) -> list[TensorType]:
 def _table_rows(node: Node, inputs: list[Any]) -> list[Any]:
     """(rows of `values` whose key is looked up, zeros or empty strings where there is none; 1 where there is one)."""
     lookup, keys, values = inputs
-    if len(keys) != len(values):
-        fail(node, f"there are {len(keys)} keys and {len(values)} values")
     place = {key: i for i, key in reversed(list(enumerate(keys.tolist())))}
     found = np.array([place.get(key, -1) for key in lookup.tolist()], np.int64)
     nothing = "" if values.dtype == object else 0
@@ -42,7 +59,13 @@ def _table_rows(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_find(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(types[2].dtype, types[0].shape)]
+    query, keys, values, default = types
+    one_dtype(node, [query, keys])
+    one_dtype(node, [values, default])
+    need_one(node, default, "the default", "biufcO")
+    if keys.shape is not None:
+        fits(node, values, "values", *keys.shape)
+    return [TensorType(values.dtype, query.shape)]
 
 
 def _find(node: Node, inputs: list[Any]) -> list[Any]:
@@ -57,13 +80,24 @@ def _find(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_sparse(node: Node, types: Types) -> list[TensorType]:
-    ids, indices, _, _, values = types
-    need_rank(node, ids, 1, 1, "ids")
+    ids, indices, dense, weights, values = types
+    need_vector(node, ids, "ids")
     need_rank(node, indices, 2, 2, "indices")
+    need_kind(node, indices, WHOLE, "indices")
+    need_vector(node, dense, "the dense shape")
     need_rank(node, values, 2, None, "values")
-    if attr(node, "combiner") not in COMBINERS:
-        fail(node, f"combiner must be one of {', '.join(COMBINERS)}, found {attr(node, 'combiner')}")
-    shape = node.const(2)
+    need_kind(node, values, FLOAT, "values")
+    one_of(node, "combiner", attr(node, "combiner"), COMBINERS)
+    count = ids.shape[0] if ids.shape else None
+    fits(node, indices, "indices", count, dense.shape[0] if dense.shape else None)
+    fits(node, weights, "weights", count)
+    inside(node, "ids", node.const(0), 0, values.shape[0] if values.shape else None)
+    shape, places = node.const(2), node.const(1)
+    if shape is not None and (not shape.size or shape.min() < 0):
+        fail(node, f"the dense shape must be extents, found {shape.tolist()}")
+    if shape is not None and places is not None:
+        for i, extent in enumerate(ints(shape)):
+            inside(node, "indices", places[:, i], 0, extent)
     if shape is None or values.shape is None:
         return [TensorType(values.dtype, None)]
     return [TensorType(values.dtype, (*ints(shape)[:-1], *values.shape[1:]))]
@@ -72,8 +106,6 @@ def _infer_sparse(node: Node, types: Types) -> list[TensorType]:
 def _sparse(node: Node, inputs: list[Any]) -> list[Any]:
     """Weighted sums, means or root-mean-square-like means of the rows that each place of a sparse tensor names."""
     ids, indices, shape, weights, values = inputs
-    if ids.size and not 0 <= ids.min() <= ids.max() < len(values):
-        fail(node, f"ids must be from 0 to {len(values) - 1}, found {ids.min()} to {ids.max()}")
     lead = ints(shape)[:-1]
     rows = np.ravel_multi_index(tuple(indices[:, :-1].T), tuple(lead)) if lead else np.zeros(len(ids), np.int64)
     wide = weights.astype(np.promote_types(values.dtype, np.float32))
@@ -93,6 +125,10 @@ def _sparse(node: Node, inputs: list[Any]) -> list[Any]:
 def _infer_lsh(node: Node, types: Types) -> list[TensorType]:
     seeds = types[0]
     need_rank(node, seeds, 2, 2, "hash")
+    need_kind(node, seeds, FLOAT, "hash")
+    need_rank(node, types[1], 1, None, "items")
+    if types[1].shape:
+        fits(node, types[2], "weights", types[1].shape[0])
     if types[1].dtype == STRING:
         fail(node, "strings can not be projected")
     if seeds.shape is None or not all(isinstance(d, int) for d in seeds.shape):
@@ -139,8 +175,10 @@ def _skip_grams(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_skip_grams(node: Node, types: Types) -> list[TensorType]:
-    if attr(node, "ngram_size") > 64:
-        fail(node, f"ngram_size must be at most 64, found {attr(node, 'ngram_size')}")
+    if not 0 <= attr(node, "ngram_size") <= 64:
+        fail(node, f"ngram_size must be from 0 to 64, found {attr(node, 'ngram_size')}")
+    at_least(node, "max_skip_size", attr(node, "max_skip_size"), 0)
+    need_one(node, types[0], "the text", "O")
     return [TensorType(STRING, (None,))]
 
 
@@ -152,8 +190,13 @@ define(
     "skip_gram", _infer_skip_grams, _skip_grams, inputs=(1, 1),
     attrs={"ngram_size": REQUIRED, "max_skip_size": 0, "include_all_ngrams": 0},
 )  # fmt: skip
+def _infer_bucketize(node: Node, types: Types) -> list[TensorType]:
+    need_kind(node, types[0], NUMBER)
+    return [TensorType(INT32, types[0].shape)]
+
+
 define(
-    "bucketize", lambda node, types: [TensorType(INT32, types[0].shape)],
+    "bucketize", _infer_bucketize,
     lambda node, inputs: [np.searchsorted(attr(node, "boundaries"), inputs[0], "right").astype(np.int32)],
     inputs=(1, 1), attrs={"boundaries": REQUIRED},
 )  # fmt: skip

@@ -8,19 +8,32 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from .activation import log_softmax
-from .common import Types, fail, need_rank, same_type, shown
+from .common import FLOAT, WHOLE, Types, fail, fits, need_kind, need_rank, one_dtype, one_of, same_type
 from .registry import attr, define
 
 
 def _infer_loss(node: Node, types: Types) -> list[TensorType]:
-    x, target = types[0], types[1]
+    x, target, weight = types
     need_rank(node, x, 2)
-    if attr(node, "reduction") not in ("none", "sum", "mean"):
-        fail(node, f"reduction must be none, sum or mean, found {attr(node, 'reduction')}")
-    if x.shape and target.shape is not None and len(target.shape) != len(x.shape) - 1:
-        fail(node, f"target {shown(target.shape)} must lack the class axis of {shown(x.shape)}")
+    need_kind(node, x, FLOAT)
+    need_kind(node, target, WHOLE, "the target")
+    one_dtype(node, [x, weight])
+    one_of(node, "reduction", attr(node, "reduction"), ("none", "sum", "mean"))
+    if x.shape:
+        fits(node, target, "the target", x.shape[0], *x.shape[2:])
+        fits(node, weight, "the weight", x.shape[1])
+        _check_classes(node, node.const(1), x.shape[1])
     shape = target.shape if target.shape is not None else (x.shape[0], *x.shape[2:]) if x.shape else None
     return [TensorType(x.dtype, shape if attr(node, "reduction") == "none" else ())]
+
+
+def _check_classes(node: Node, target: np.ndarray | None, count: object) -> None:
+    """ModelError for a class that there is not, unless it is the one to be ignored."""
+    if target is None or not isinstance(count, int):
+        return
+    wrong = target[((target < 0) | (target >= count)) & (target != attr(node, "ignore_index"))]
+    if wrong.size:
+        fail(node, f"the target must be classes from 0 to {count - 1}, found {wrong.reshape(-1)[0]}")
 
 
 def picked_loss(node: Node, log_prob: np.ndarray, target: np.ndarray, weight: Any) -> np.ndarray:

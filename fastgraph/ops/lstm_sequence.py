@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from .activation import sigmoid
-from .common import Types, fail, need_rank
+from .common import FLOAT, Types, fail, fits, need_kind, need_rank, one_of
 from .reals import to_real, to_stored
 from .registry import REQUIRED, attr, define
 
@@ -74,23 +74,13 @@ def _infer_lstm(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, w, 2, 2, "weights")
     need_rank(node, h, 2, 2, "the output state")
     need_rank(node, c, 2, 2, "the cell state")
-    if attr(node, "activation") not in ACTIVATIONS:
-        fail(node, f"activation must be one of {', '.join(ACTIVATIONS)}, found {attr(node, 'activation')}")
+    for index, t in enumerate(types):
+        need_kind(node, t, FLOAT, f"input {index}")
+    one_of(node, "activation", attr(node, "activation"), ACTIVATIONS)
     _check_weights(node, types)
     width = h.shape[1] if h.shape else None
     y = None if x.shape is None else (*x.shape[:-1], width)
     return [TensorType(x.dtype, y), TensorType(h.dtype, h.shape), TensorType(c.dtype, c.shape)]
-
-
-def fits(node: Node, t: TensorType | None, what: str, *wanted: Any) -> None:
-    """ModelError unless a value is absent or has the wanted extents, as far as they are known."""
-    if t is None or t.shape is None:
-        return
-    agree = len(t.shape) == len(wanted) and all(
-        a == b or not isinstance(a, int) or not isinstance(b, int) for a, b in zip(t.shape, wanted, strict=True)
-    )
-    if not agree:
-        fail(node, f"{what} must have shape {list(wanted)}, found {list(t.shape)}")
 
 
 def _check_weights(node: Node, types: Types) -> None:
@@ -168,6 +158,8 @@ def _infer_svdf(node: Node, types: Types) -> list[TensorType]:
     x, state, feature, time, _ = types
     for t, what in ((x, "x"), (feature, "feature weights"), (time, "time weights"), (state, "the state")):
         need_rank(node, t, 2, 2, what)
+        need_kind(node, t, FLOAT, what)
+    need_kind(node, types[4], FLOAT, "the bias")
     filters, rank = (feature.shape[0] if feature.shape else None), attr(node, "rank")
     if rank < 1 or (isinstance(filters, int) and filters % rank):
         fail(node, f"rank {rank} does not divide {filters} filters")

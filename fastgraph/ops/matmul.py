@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
-from .common import INT32, Types, broadcast, fail, in_float32, join, need_rank, one_dtype, shown
+from .common import (
+    FLOAT,
+    INT32,
+    NUMBER,
+    WHOLE,
+    Types,
+    broadcast,
+    fail,
+    fits,
+    in_float32,
+    join,
+    need_kind,
+    need_rank,
+    one_dtype,
+    shown,
+    spreads,
+)
 from .conv import minus
 from .registry import REQUIRED, attr, define
 
@@ -33,11 +50,41 @@ def matmul_shape(node: Node, a: Shape | None, b: Shape | None) -> Shape | None:
 
 def _infer_matmul(node: Node, types: Types) -> list[TensorType]:
     a, b = types
+    need_kind(node, a, NUMBER)
     return [TensorType(one_dtype(node, types), matmul_shape(node, a.shape, b.shape))]
 
 
+def check_zero(node: Node, t: TensorType, zero: TensorType | None, what: str, axis: int) -> None:
+    """ModelError unless a zero point is absent, or of t's element type and one number, one for each place along `axis`
+    or, with t's rank, one for each vector across it."""
+    one_dtype(node, [t, zero])
+    if zero is None or zero.shape is None or zero.shape in ((), (1,)) or t.shape is None:
+        return
+    if len(zero.shape) == 1:
+        fits(node, zero, what, t.shape[axis] if len(t.shape) > 1 else 1)
+        return
+    spreads(node, zero, what, tuple(1 if i == len(t.shape) - 3 - axis else d for i, d in enumerate(t.shape)))
+
+
 def _infer_matmul_integer(node: Node, types: Types) -> list[TensorType]:
+    a, b, a_zero, b_zero = types
+    for t in (a, b):
+        need_kind(node, t, WHOLE)
+    check_zero(node, a, a_zero, "A's zero point", -2)
+    check_zero(node, b, b_zero, "B's zero point", -1)
     return [TensorType(INT32, matmul_shape(node, types[0].shape, types[1].shape))]
+
+
+def dense_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None) -> Shape | None:
+    """The shape of x [..., K] times w [N, K] plus b [N]."""
+    one_dtype(node, [x, w, b])
+    need_rank(node, x, 1)
+    need_rank(node, w, 2, 2, "the weight")
+    n, k = w.shape or (None, None)
+    if x.shape is not None:
+        fits(node, w, "the weight", n, x.shape[-1])
+    fits(node, b, "the bias", n)
+    return None if x.shape is None else (*x.shape[:-1], n)
 
 
 def _matmul(node: Node, inputs: list[Any]) -> list[Any]:
@@ -65,6 +112,7 @@ GEMM = {"alpha": 1.0, "beta": 1.0, "trans_a": 0, "trans_b": 0}
 def _infer_gemm(node: Node, types: Types) -> list[TensorType]:
     a, b, c = types
     dtype = one_dtype(node, types)
+    need_kind(node, a, NUMBER)
     need_rank(node, a, 2, 2, "A")
     need_rank(node, b, 2, 2, "B")
     sa: Shape = a.shape or (None, None)
@@ -73,17 +121,8 @@ def _infer_gemm(node: Node, types: Types) -> list[TensorType]:
     k2, n = sb[::-1] if attr(node, "trans_b") else sb
     if isinstance(k, int) and isinstance(k2, int) and k != k2:
         fail(node, f"inner extents disagree: A {shown(sa)}, B {shown(sb)}: {k} and {k2}")
-    if c is not None and c.shape is not None:
-        _check_onto(node, c.shape, (m, n))
+    spreads(node, c, "C", (m, n))
     return [TensorType(dtype, (m, n))]
-
-
-def _check_onto(node: Node, c: Shape, out: tuple[Dim, Dim]) -> None:
-    if len(c) > 2:
-        fail(node, f"C must have rank at most 2, found {shown(c)}")
-    for have, want in zip(reversed(c), reversed(out), strict=False):
-        if isinstance(have, int) and isinstance(want, int) and have not in (1, want):
-            fail(node, f"C {shown(c)} does not broadcast to {shown(out)}")
 
 
 def _gemm(node: Node, inputs: list[Any]) -> list[Any]:
@@ -107,6 +146,11 @@ def _terms(node: Node, count: int) -> tuple[list[str], str]:
     if not arrow:
         once = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)
         right = ("..." if "..." in left else "") + "".join(once)
+    letters = right.replace("...", "", 1)
+    if not all(re.fullmatch(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*", term) for term in (*terms, right)):
+        fail(node, f"equation {equation!r} must be of letters and at most one ellipsis in a term")
+    if len(set(letters)) != len(letters) or not set(letters) <= set(left):
+        fail(node, f"the result {right!r} of equation {equation!r} must name letters of the operands, each once")
     return terms, right
 
 
@@ -129,6 +173,7 @@ def _infer_einsum(node: Node, types: Types) -> list[TensorType]:
                 dim if old == 1 or letter not in extents else old if dim == 1 else join(node, old, dim)
             )
         stacks.append(t.shape[len(head) : len(head) + extra])
+        need_kind(node, t, NUMBER)
     dtype = one_dtype(node, types)
     head, dots, tail = result.partition("...")
     stack = broadcast(node, stacks) if dots else ()
@@ -145,6 +190,7 @@ def _einsum(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_det(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 2)
+    need_kind(node, types[0], FLOAT)
     shape = types[0].shape
     if shape is not None:
         join(node, shape[-1], shape[-2])

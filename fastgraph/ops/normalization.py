@@ -7,29 +7,49 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import FLOAT32, Types, axes_of, axis_of, fail, need_rank, same_type, shown
+from .common import (
+    FLOAT,
+    FLOAT32,
+    Types,
+    at_least,
+    axes_of,
+    axis_of,
+    fail,
+    fits,
+    need_kind,
+    need_rank,
+    one_dtype,
+    one_of,
+    same_type,
+    spreads,
+)
 from .registry import REQUIRED, attr, define
 
 EPSILON = 1e-5
 
 
-def _check_vectors(node: Node, types: Types, channels: Any, count: int) -> None:
-    for index, t in enumerate(types[1:count], 1):
-        if t is None or t.shape is None:
-            continue
-        n = t.shape[0] if len(t.shape) == 1 else -1
-        if n == -1 or (isinstance(n, int) and isinstance(channels, int) and n != channels):
-            fail(
-                node,
-                f"input {index} must have shape [{channels}], one entry per channel, found {shown(t.shape)}",
-            )
+def _check_stash(node: Node) -> None:
+    """ModelError unless the statistics are to be computed in floats; they are, in float32 or wider."""
+    stash = attr(node, "stash_type")
+    if isinstance(stash, np.dtype) and stash.kind != "f":
+        fail(node, f"stash_type must be a float type, found {stash}")
+
+
+def _check_vectors(node: Node, types: Types, channels: Any) -> None:
+    """ModelError unless all is of floats, and what follows x has one entry per channel."""
+    for index, t in enumerate(types):
+        need_kind(node, t, FLOAT, f"input {index}")
+        if index:
+            fits(node, t, f"input {index}, one entry per channel,", channels)
 
 
 def _infer_batch(node: Node, types: Types) -> list[TensorType]:
     x, scale = types[0], types[1]
     need_rank(node, x, 2)
     channels = x.shape[-1] if x.shape else scale.shape[0] if scale.shape else None
-    _check_vectors(node, types, channels, 5)
+    _check_vectors(node, types, channels)
+    one_dtype(node, types[1:3])
+    one_dtype(node, types[3:5])
     moment = TensorType(types[3].dtype, (channels,))
     return [*same_type(node, types), moment, moment]
 
@@ -64,7 +84,8 @@ def standardized(
 
 def _infer_instance(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 3)
-    _check_vectors(node, types, types[0].shape[-1] if types[0].shape else None, 3)
+    _check_vectors(node, types, types[0].shape[-1] if types[0].shape else None)
+    one_dtype(node, types)
     return same_type(node, types)
 
 
@@ -75,12 +96,17 @@ def _instance(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_layer(node: Node, types: Types) -> list[TensorType]:
-    shape = types[0].shape
+    x, shape = types[0], types[0].shape
+    for t, what in zip(types, ("x", "scale", "bias"), strict=False):
+        need_kind(node, t, FLOAT, what)
+        spreads(node, t, what, shape)
+    _check_stash(node)
+    dtype = types[1].dtype if node.op == "rms_normalization" else one_dtype(node, types)
     if shape is None:
-        return [*same_type(node, types), TensorType(FLOAT32, None), TensorType(FLOAT32, None)]
-    axis = axis_of(node, attr(node, "axis"), len(shape))
+        return [TensorType(dtype, None), TensorType(FLOAT32, None), TensorType(FLOAT32, None)]
+    axis = axis_of(node, attr(node, "axis"), len(x.shape))
     moment = TensorType(FLOAT32, (*shape[:axis], *(1,) * (len(shape) - axis)))
-    return [*same_type(node, types), moment, moment]
+    return [TensorType(dtype, shape), moment, moment]
 
 
 def _layer(node: Node, inputs: list[Any]) -> list[Any]:
@@ -98,7 +124,7 @@ def _rms(node: Node, inputs: list[Any]) -> list[Any]:
     wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
     axes = tuple(range(attr(node, "axis") % x.ndim, x.ndim))
     unit = wide / np.sqrt((wide * wide).mean(axis=axes, keepdims=True) + attr(node, "epsilon"))
-    return [(unit.astype(x.dtype, copy=False) * scale).astype(x.dtype, copy=False)]
+    return [(unit.astype(scale.dtype, copy=False) * scale).astype(scale.dtype, copy=False)]
 
 
 def _infer_group(node: Node, types: Types) -> list[TensorType]:
@@ -107,7 +133,9 @@ def _infer_group(node: Node, types: Types) -> list[TensorType]:
     channels = x.shape[1] if x.shape else None
     if groups < 1 or (isinstance(channels, int) and channels % groups):
         fail(node, f"num_groups {groups} must divide the {channels} channels")
-    _check_vectors(node, types, channels, 3)
+    _check_vectors(node, types, channels)
+    one_dtype(node, types)
+    _check_stash(node)
     return same_type(node, types)
 
 
@@ -121,8 +149,8 @@ def _group(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_lrn(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 2)
-    if attr(node, "size") < 1:
-        fail(node, f"size must be positive, found {attr(node, 'size')}")
+    need_kind(node, types[0], FLOAT)
+    at_least(node, "size", attr(node, "size"), 1)
     return same_type(node, types)
 
 
@@ -138,6 +166,8 @@ def _lrn(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_lp(node: Node, types: Types) -> list[TensorType]:
+    need_kind(node, types[0], FLOAT)
+    one_of(node, "p", attr(node, "p"), (1, 2))
     if types[0].shape is not None:
         axis_of(node, attr(node, "axis"), len(types[0].shape))
     return same_type(node, types)
@@ -156,6 +186,7 @@ def _lp(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_mvn(node: Node, types: Types) -> list[TensorType]:
+    need_kind(node, types[0], FLOAT)
     if types[0].shape is not None:
         axes_of(node, attr(node, "axes"), len(types[0].shape))
     return same_type(node, types)
@@ -169,6 +200,8 @@ def _mvn(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_global_lp(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 2)
+    need_kind(node, types[0], FLOAT)
+    at_least(node, "p", attr(node, "p"), 1)
     shape = types[0].shape
     return [TensorType(types[0].dtype, None if shape is None else (*shape[:2], *(1,) * (len(shape) - 2)))]
 

@@ -9,10 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, Shape, TensorType
-from .common import FLOAT32, Types, axis_of, fail, product, shown
-from .conv import WINDOW, conv_shape, convolve, minus
-from .matmul import matmul_shape, minus_columns, minus_rows
+from ..ir import Node, TensorType
+from .common import (
+    FLOAT,
+    FLOAT32,
+    NUMBER,
+    WHOLE,
+    Types,
+    at_least,
+    axis_of,
+    fail,
+    fits,
+    need_kind,
+    need_one,
+    one_dtype,
+    product,
+)
+from .conv import WINDOW, conv_shape, convolve, minus, need_zeros
+from .matmul import check_zero, matmul_shape, minus_columns, minus_rows
 from .narrow import is_narrow, rounded, saturated_to
 from .registry import attr, define
 
@@ -75,6 +89,7 @@ def _dequantize(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_dynamic(node: Node, types: Types) -> list[TensorType]:
+    need_kind(node, types[0], FLOAT)
     return [TensorType(UINT8, types[0].shape), TensorType(FLOAT32, ()), TensorType(UINT8, ())]
 
 
@@ -94,7 +109,25 @@ def requantized(acc: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndar
 
 
 def _infer_qlinear_conv(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(types[7].dtype, conv_shape(node, types[0], types[3], types[8]))]
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = types
+    _check_scales(node, x_scale, w_scale, y_scale)
+    for t in (x, w, y_zero, b):
+        need_kind(node, t, WHOLE)
+    rows = w.shape[0] if w.shape else None
+    need_zeros(node, x, x_zero, "the input's zero point", None)
+    need_zeros(node, w, w_zero, "the weight's zero point", rows)
+    need_one(node, y_zero, "the result's zero point")
+    for t, what in ((x_scale, "the input's scale"), (y_scale, "the result's scale")):
+        need_one(node, t, what, FLOAT)
+    if w_scale.shape not in ((), (1,), None):
+        fits(node, w_scale, "the weight's scale", rows)
+    return [TensorType(y_zero.dtype, conv_shape(node, x, w, b))]
+
+
+def _check_scales(node: Node, *scales: TensorType) -> None:
+    for t in scales:
+        need_kind(node, t, FLOAT, "a scale")
+    one_dtype(node, scales)
 
 
 def _qlinear_conv(node: Node, inputs: list[Any]) -> list[Any]:
@@ -108,7 +141,18 @@ def _qlinear_conv(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_qlinear_matmul(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(types[7].dtype, matmul_shape(node, types[0].shape, types[3].shape))]
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = types
+    _check_scales(node, a_scale, b_scale, y_scale)
+    for t in (a, b, y_zero):
+        need_kind(node, t, WHOLE)
+    check_zero(node, a, a_zero, "A's zero point", -2)
+    check_zero(node, b, b_zero, "B's zero point", -1)
+    check_zero(node, TensorType(None, a.shape), TensorType(None, a_scale.shape), "A's scale", -2)
+    check_zero(node, TensorType(None, b.shape), TensorType(None, b_scale.shape), "B's scale", -1)
+    shape = matmul_shape(node, a.shape, b.shape)
+    for t, what in ((y_scale, "the result's scale"), (y_zero, "the result's zero point")):
+        check_zero(node, TensorType(None, shape), TensorType(None, t.shape), what, -2)
+    return [TensorType(y_zero.dtype, shape)]
 
 
 def _qlinear_matmul(node: Node, inputs: list[Any]) -> list[Any]:
@@ -121,26 +165,33 @@ def _qlinear_matmul(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _check_block(node: Node, types: Types) -> list[TensorType]:
-    if attr(node, "block_size") < 0:
-        fail(node, f"block_size must not be negative, found {attr(node, 'block_size')}")
-    for name, parameter in zip(("scale", "zero point"), types[1:], strict=False):
-        if parameter is not None:
-            _check_parameter(node, types[0], parameter, name)
+    x, scale, zero = types
+    at_least(node, "block_size", attr(node, "block_size"), 0)
+    need_kind(node, x, NUMBER)
+    need_kind(node, scale, FLOAT, "the scale")
+    need_kind(node, zero, NUMBER, "the zero point")
+    if zero is not None and scale.shape is not None and not (product(scale.shape) == product(zero.shape or ()) == 1):
+        fits(node, zero, "the zero point", *scale.shape)
+    if node.op == "dequantize_linear":
+        one_dtype(node, [x, zero])
+    elif zero is not None and attr(node, "output_dtype") not in (None, zero.dtype):
+        fail(node, f"output_dtype {attr(node, 'output_dtype')} is not that of the zero point, {zero.dtype}")
+    _check_spread(node, x, scale)
     return (_infer_quantize if node.op == "quantize_linear" else _infer_dequantize)(node, types)
 
 
-def _check_parameter(node: Node, x: TensorType, parameter: TensorType, name: str) -> None:
-    """ModelError unless there is one number, one for each place along the axis, or one for each block of it."""
-    block, count = attr(node, "block_size"), product(parameter.shape or ())
-    if x.shape is None or parameter.shape is None or count is None or (count == 1 and not block):
+def _check_spread(node: Node, x: TensorType, scale: TensorType) -> None:
+    """ModelError unless there is one scale, or one for each place along the axis, or each block of places."""
+    block = attr(node, "block_size")
+    if scale.shape is None or (scale.shape in ((), (1,)) and not block) or x.shape is None:
         return
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
-    wanted: Shape = (x.shape[axis],)
-    if block:
-        wanted = tuple(-(-d // block) if i == axis and isinstance(d, int) else d for i, d in enumerate(x.shape))
-    known = zip(parameter.shape, wanted, strict=False)
-    if len(parameter.shape) != len(wanted) or any(isinstance(w, int) and d != w for d, w in known):
-        fail(node, f"the {name} of {shown(x.shape)} must have shape {shown(wanted)}, found {shown(parameter.shape)}")
+    extent = x.shape[axis]
+    if not block:
+        fits(node, scale, "the scale", extent)
+        return
+    parts = -(-extent // block) if isinstance(extent, int) else None
+    fits(node, scale, "the scale", *x.shape[:axis], parts, *x.shape[axis + 1 :])
 
 
 _LINEAR = {"axis": 1, "block_size": 0, "output_dtype": None}

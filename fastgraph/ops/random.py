@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import BOOL, FLOAT32, INT32, Types, need_rank
+from .common import BOOL, FLOAT, FLOAT32, INT32, NUMBER, Types, at_least, fail, need_kind, need_one, need_rank
 from .registry import REQUIRED, attr, define
 
 
@@ -32,15 +32,35 @@ def _drawn(node: Node, shape: Any, dtype: Any) -> list[Any]:
 
 
 def _infer_shaped(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(np.dtype(attr(node, "dtype")), tuple(attr(node, "shape")))]
+    dtype = np.dtype(attr(node, "dtype"))
+    _check_limits(node, dtype)
+    return [TensorType(dtype, tuple(attr(node, "shape")))]
+
+
+def _check_limits(node: Node, dtype: np.dtype | None) -> None:
+    """ModelError unless floats are asked for, of a distribution that there is."""
+    need_kind(node, TensorType(dtype, ()), FLOAT, "dtype")
+    names = ("mean", "scale") if node.op.startswith("random_normal") else ("low", "high")
+    first, second = (attr(node, name) for name in names)
+    if not (np.isfinite(first) and np.isfinite(second)) or (names[1] == "scale" and second < 0):
+        fail(node, f"{names[0]} and {names[1]} must be numbers of a distribution, found {first} and {second}")
 
 
 def _infer_like(node: Node, types: Types) -> list[TensorType]:
+    if node.op == "bernoulli":
+        need_kind(node, types[0], FLOAT)
+    else:
+        _check_limits(node, attr(node, "dtype") or types[0].dtype)
     return [TensorType(attr(node, "dtype") or types[0].dtype, types[0].shape)]
 
 
 def _infer_multinomial(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 2, 2)
+    need_kind(node, types[0], FLOAT)
+    need_kind(node, TensorType(np.dtype(attr(node, "dtype")), ()), "iu", "dtype")
+    at_least(node, "sample_size", attr(node, "sample_size"), 1)
+    if types[0].shape and types[0].shape[1] == 0:
+        fail(node, "there is no class to draw")
     rows = types[0].shape[0] if types[0].shape else None
     return [TensorType(np.dtype(attr(node, "dtype")), (rows, attr(node, "sample_size")))]
 
@@ -60,6 +80,12 @@ def _bernoulli(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_dropout(node: Node, types: Types) -> list[TensorType]:
+    need_kind(node, types[0], NUMBER)
+    need_one(node, types[1], "ratio", FLOAT)
+    need_one(node, types[2], "training_mode", "b")
+    ratio = node.const(1)
+    if ratio is not None and not 0 <= float(ratio.reshape(-1)[0]) < 1:
+        fail(node, f"ratio must be from 0 up to 1, found {ratio.reshape(-1)[0]}")
     return [TensorType(types[0].dtype, types[0].shape), TensorType(BOOL, types[0].shape)]
 
 

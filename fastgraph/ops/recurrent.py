@@ -14,7 +14,19 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from .activation import FUNCTIONS, sigmoid
-from .common import Types, fail, need_rank, one_dtype
+from .common import (
+    FLOAT,
+    Types,
+    at_least,
+    fail,
+    fits,
+    inside,
+    need_kind,
+    need_rank,
+    need_vector,
+    one_dtype,
+    one_of,
+)
 from .registry import attr, define
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
@@ -60,24 +72,31 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     x, w, r = types[:3]
     for t, what in ((x, "X"), (w, "W"), (r, "R")):
         need_rank(node, t, 3, 3, what)
-    if attr(node, "direction") not in DIRECTIONS:
-        fail(node, f"direction must be one of {', '.join(DIRECTIONS)}, found {attr(node, 'direction')}")
+    one_of(node, "direction", attr(node, "direction"), DIRECTIONS)
     _activations(node)
-    dtype = one_dtype(node, [x, w, r, types[3]])
+    need_kind(node, x, FLOAT, "X")
+    dtype = one_dtype(node, [*types[:4], *types[5:]])
     directions, first = DIRECTIONS[attr(node, "direction")], attr(node, "layout")
     hidden = r.shape[2] if r.shape else attr(node, "hidden_size")
-    if w.shape and w.shape[0] not in (directions, None) and isinstance(w.shape[0], int):
-        fail(node, f"{attr(node, 'direction')} needs weights of {directions} directions, found {w.shape[0]}")
-    if (
-        w.shape
-        and isinstance(w.shape[1], int)
-        and isinstance(hidden, int)
-        and w.shape[1] != GATES[node.op] * hidden
-    ):
-        fail(node, f"W must have {GATES[node.op]} * {hidden} rows, found {w.shape[1]}")
+    if attr(node, "hidden_size") not in (None, hidden) and isinstance(hidden, int):
+        fail(node, f"hidden_size is {attr(node, 'hidden_size')}, but R is of {hidden}")
+    for name in ("clip", "cell_clip") if node.op == "lstm" else ("clip",):
+        if attr(node, name) is not None:
+            at_least(node, name, attr(node, name), 0)
     steps, batch = (x.shape[:2][::-1] if first else x.shape[:2]) if x.shape else (None, None)
-    y = (batch, steps, directions, hidden) if first else (steps, directions, batch, hidden)
     state = TensorType(dtype, (batch, directions, hidden) if first else (directions, batch, hidden))
+    rows = GATES[node.op] * hidden if isinstance(hidden, int) else None
+    fits(node, w, "W", directions, rows, x.shape[2] if x.shape else None)
+    fits(node, r, "R", directions, rows, hidden)
+    fits(node, types[3], "B", directions, 2 * rows if rows is not None else None)
+    need_vector(node, types[4], "sequence_lens")
+    fits(node, types[4], "sequence_lens", batch)
+    inside(node, "sequence_lens", node.const(4), 0, steps + 1 if isinstance(steps, int) else None)
+    for t in types[5:7]:
+        fits(node, t, "an initial state", *(state.shape or ()))
+    if node.op == "lstm":
+        fits(node, types[7], "P", directions, 3 * hidden if isinstance(hidden, int) else None)
+    y = (batch, steps, directions, hidden) if first else (steps, directions, batch, hidden)
     return [TensorType(dtype, y), state, *([state] if node.op == "lstm" else [])]
 
 
@@ -134,7 +153,7 @@ def _scan(step: Any, projected: np.ndarray, state: list[np.ndarray], lengths: np
 
 def _clipped(node: Node) -> Callable[[np.ndarray], np.ndarray]:
     clip = attr(node, "clip")
-    return (lambda x: np.clip(x, -clip, clip)) if clip else (lambda x: x)
+    return (lambda x: x) if clip is None else (lambda x: np.clip(x, -clip, clip))
 
 
 def _rnn_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, _: Any) -> Any:

@@ -23,6 +23,16 @@ REQUIRED: Any = object()
 
 MAX_ELEMENTS = 2**48
 
+FLAGS = frozenset(
+    """
+    align_corners allowzero antialias ceil_mode center_point_box count_include_pad every exclude_outside exclusive grows
+    input_forget interleaved inverse is_case_sensitive is_causal keepdims largest layout linear_before_reset new_axis
+    noop_with_empty_axes normalized onesided periodic reverse saturate select_last_index sorted squared storage_order
+    time_major training_mode trans_a trans_b upper wrap
+    """.split()
+)
+"""Attributes that are 0 or 1, whatever the operator."""
+
 
 @dataclass(frozen=True)
 class Op:
@@ -74,6 +84,9 @@ def define(
     assert name not in OPS, f"operator {name} is defined twice"
 
     def typed(node: Node, types: list[Any]) -> list[TensorType]:
+        for flag in FLAGS.intersection(node.attrs):
+            if node.attrs[flag] not in (0, 1, None):
+                raise ModelError(f"{node.op}: {flag} must be 0 or 1, found {node.attrs[flag]!r}")
         results = _per_output(node, infer(node, _filled(node, types[: _own(node, types)], inputs)))
         for result in results:
             _check_size(node, result)

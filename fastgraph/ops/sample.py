@@ -10,7 +10,22 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..kernels.taps import cubic_weight
-from .common import Types, fail, ints, need_rank, shown
+from .common import (
+    FLOAT,
+    Types,
+    at_least,
+    fail,
+    fits,
+    inside,
+    ints,
+    need_kind,
+    need_rank,
+    need_vector,
+    one_dtype,
+    one_of,
+    product,
+    shown,
+)
 from .registry import attr, define
 from .resize import converted
 from .window import output_size, window_attrs
@@ -66,14 +81,17 @@ def _taps(where: np.ndarray, size: int, mode: str, outside: str, corners: bool) 
 def _infer_grid_sample(node: Node, types: Types) -> list[TensorType]:
     x, grid = types
     need_rank(node, x, 3)
-    if attr(node, "mode") not in ("nearest", "linear", "cubic"):
-        fail(node, f"mode must be nearest, linear or cubic, found {attr(node, 'mode')}")
-    if attr(node, "padding_mode") not in ("zeros", "border", "reflection"):
-        fail(node, f"padding_mode must be zeros, border or reflection, found {attr(node, 'padding_mode')}")
+    one_of(node, "mode", attr(node, "mode"), ("nearest", "linear", "cubic"))
+    one_of(node, "padding_mode", attr(node, "padding_mode"), ("zeros", "border", "reflection"))
+    need_kind(node, x, "biuf")
+    need_kind(node, grid, FLOAT, "grid")
     if x.shape is None or grid.shape is None:
         return [TensorType(x.dtype, None)]
     if len(grid.shape) != len(x.shape):
         fail(node, f"grid {shown(grid.shape)} must have the rank of the input {shown(x.shape)}")
+    fits(node, grid, "grid", x.shape[0], *grid.shape[1:-1], len(x.shape) - 2)
+    if 0 in x.shape[2:] and 0 not in grid.shape:
+        fail(node, f"there is nothing to sample in {shown(x.shape)}")
     return [TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1]))]
 
 
@@ -90,11 +108,14 @@ def _grid_sample(node: Node, inputs: list[Any]) -> list[Any]:
 def _infer_affine_grid(node: Node, types: Types) -> list[TensorType]:
     theta, size = types[0], node.const(1)
     need_rank(node, theta, 3, 3, "theta")
+    need_kind(node, theta, FLOAT, "theta")
+    need_vector(node, types[1], "size")
     if size is None:
         return [TensorType(theta.dtype, None)]
     shape = ints(size)
-    if len(shape) not in (4, 5):
-        fail(node, f"size must have 4 or 5 numbers, found {shape}")
+    if len(shape) not in (4, 5) or min(shape) < 1:
+        fail(node, f"size must have 4 or 5 positive numbers, found {shape}")
+    fits(node, theta, "theta", shape[0], len(shape) - 2, len(shape) - 1)
     return [TensorType(theta.dtype, (shape[0], *shape[2:], len(shape) - 2))]
 
 
@@ -122,14 +143,30 @@ def _deform_window(node: Node, x: Any, w: Any) -> tuple[tuple[int | None, ...], 
 
 
 def _infer_deform_conv(node: Node, types: Types) -> list[TensorType]:
-    x, w = types[0], types[1]
+    x, w, offset, b, mask = types
     need_rank(node, x, 3)
     need_rank(node, w, 3, what="weight")
+    need_kind(node, x, FLOAT)
+    one_dtype(node, types)
+    for name in ("groups", "offset_group"):
+        at_least(node, name, attr(node, name), 1)
     if x.shape is None or w.shape is None:
         return [TensorType(x.dtype, None)]
     if len(x.shape) != len(w.shape):
         fail(node, f"input {shown(x.shape)} and weight {shown(w.shape)} must have the same rank")
-    return [TensorType(x.dtype, (x.shape[0], w.shape[0], *_deform_window(node, x.shape, w.shape)[0]))]
+    out, _ = _deform_window(node, x.shape, w.shape)
+    groups, parts, channels = attr(node, "groups"), attr(node, "offset_group"), x.shape[1]
+    if any(isinstance(d, int) and d % n for d, n in ((channels, parts), (channels, groups), (w.shape[0], groups))):
+        fail(node, f"group {groups} and offset_group {parts} must divide the channels {channels} and {w.shape[0]}")
+    if attr(node, "kernel_shape"):
+        fits(node, w, "weight", *w.shape[:2], *attr(node, "kernel_shape"))
+    fits(node, w, "weight", w.shape[0], channels // groups if isinstance(channels, int) else None, *w.shape[2:])
+    taps = product(w.shape[2:])
+    each = None if taps is None else taps * parts
+    fits(node, offset, "offset", x.shape[0], None if each is None else each * len(out), *out)
+    fits(node, mask, "mask", x.shape[0], each, *out)
+    fits(node, b, "bias", w.shape[0])
+    return [TensorType(x.dtype, (x.shape[0], w.shape[0], *out))]
 
 
 def _deform_conv(node: Node, inputs: list[Any]) -> list[Any]:
@@ -164,9 +201,22 @@ def _deform_conv(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_roi_align(node: Node, types: Types) -> list[TensorType]:
-    x, rois = types[0], types[1]
+    x, rois, batch = types
     need_rank(node, x, 4, 4)
     need_rank(node, rois, 2, 2, "rois")
+    need_kind(node, x, FLOAT)
+    one_dtype(node, [x, rois])
+    need_vector(node, batch, "batch_indices")
+    one_of(node, "mode", attr(node, "mode"), ("avg", "max"))
+    half = ("half_pixel", "output_half_pixel")
+    one_of(node, "coordinate_transformation_mode", attr(node, "coordinate_transformation_mode"), half)
+    for name, least in (("output_height", 1), ("output_width", 1), ("sampling_ratio", 0)):
+        at_least(node, name, attr(node, name), least)
+    fits(node, rois, "rois", batch.shape[0] if batch.shape else None, 4)
+    if x.shape is not None:
+        inside(node, "batch_indices", node.const(2), 0, x.shape[0])
+        if 0 in x.shape[2:]:
+            fail(node, f"there is nothing to sample in {shown(x.shape)}")
     size = (attr(node, "output_height"), attr(node, "output_width"))
     count, channels = rois.shape[0] if rois.shape else None, x.shape[1] if x.shape else None
     return [TensorType(x.dtype, (count, channels, *size))]
@@ -216,7 +266,7 @@ define(
 define("affine_grid", _infer_affine_grid, _affine_grid, inputs=(2, 2), attrs={"align_corners": 0})
 define(
     "deform_conv", _infer_deform_conv, _deform_conv, inputs=(3, 5),
-    attrs={"groups": 1, "offset_group": 1, "strides": None, "dilations": None, "pads": None},
+    attrs={"groups": 1, "offset_group": 1, "strides": None, "dilations": None, "pads": None, "kernel_shape": None},
 )  # fmt: skip
 define(
     "roi_align", _infer_roi_align, _roi_align, inputs=(3, 3),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import Types, fail, ints, need_rank
+from .common import NUMBER, WHOLE, Types, at_least, fail, fits, ints, need_kind, need_rank, one_of, whole
 from .registry import REQUIRED, attr, define
 
 
@@ -27,18 +27,29 @@ STEPS: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, 
 
 def _infer_segments(node: Node, types: Types) -> list[TensorType]:
     x, ids, count = types
-    if attr(node, "reduction") not in STEPS:
-        fail(node, f"reduction must be one of {', '.join(STEPS)}, found {attr(node, 'reduction')}")
+    one_of(node, "reduction", attr(node, "reduction"), STEPS)
+    need_kind(node, x, NUMBER)
+    need_kind(node, ids, WHOLE, "segment ids")
     need_rank(node, ids, 0 if count is not None else 1, None if count is not None else 1, "segment ids")
     if x.shape is None or ids.shape is None:
         return [TensorType(x.dtype, None)]
     if len(ids.shape) > len(x.shape):
         fail(node, f"segment ids of rank {len(ids.shape)} do not fit data of rank {len(x.shape)}")
-    given, known = node.const(2), node.const(1)
-    rows = ints(given)[0] if given is not None else None
-    if count is None and known is not None:
-        rows = int(known.max()) + 1 if known.size else 0
+    fits(node, TensorType(None, x.shape[: len(ids.shape)]), "the rows of data", *ids.shape)
+    given, known = whole(node, 2, "the number of segments"), node.const(1)
+    at_least(node, "the number of segments", given or 0, 0)
+    rows = given
+    if known is not None:
+        _check_ids(node, known, count is None, given)
+        rows = given if count is not None else int(known[-1]) + 1 if known.size else 0
     return [TensorType(x.dtype, (rows, *x.shape[len(ids.shape) :]))]
+
+
+def _check_ids(node: Node, ids: np.ndarray, ascend: bool, rows: int | None) -> None:
+    if ascend and ids.size and (ids[0] < 0 or (np.diff(ids) < 0).any()):
+        fail(node, f"segment ids must not be negative and must ascend, found {ids.tolist()[:20]}")
+    if rows is not None and ids.size and ids.max() >= rows:
+        fail(node, f"segment id {ids.max()} is outside {rows} segments")
 
 
 def _segments(node: Node, inputs: list[Any]) -> list[Any]:
@@ -47,13 +58,7 @@ def _segments(node: Node, inputs: list[Any]) -> list[Any]:
     Without a count there are as many as the last id says, and ids ascend.
     """
     x, ids, count = inputs
-    if x.shape[: ids.ndim] != ids.shape:
-        fail(node, f"segment ids {list(ids.shape)} do not fit data {list(x.shape)}")
-    if count is None and ids.size and (ids[0] < 0 or (np.diff(ids) < 0).any()):
-        fail(node, f"segment ids must not be negative and must ascend, found {ids.tolist()}")
     rows = (int(ids[-1]) + 1 if ids.size else 0) if count is None else ints(count)[0]
-    if ids.size and ids.max() >= rows:
-        fail(node, f"segment id {ids.max()} is outside {rows} segments")
     kind, flat = attr(node, "reduction"), ids.reshape(-1)
     y = np.full((rows, *x.shape[ids.ndim :]), _start(kind, x.dtype), x.dtype)
     STEPS[kind].at(y, flat[flat >= 0], x.reshape(flat.size, *x.shape[ids.ndim :])[flat >= 0])

@@ -8,7 +8,24 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
-from .common import INT64, Types, axes_of, broadcast, fail, ints, length, product, shown, unknown_dims
+from .common import (
+    INT64,
+    WHOLE,
+    Types,
+    axes_of,
+    broadcast,
+    fail,
+    fits,
+    ints,
+    length,
+    need_kind,
+    need_rank,
+    need_vector,
+    one_of,
+    product,
+    shown,
+    unknown_dims,
+)
 from .registry import REQUIRED, attr, define
 
 
@@ -76,8 +93,15 @@ def _remainder(node: Node, shape: Shape | None, left: list[Dim] | None, given: i
     return numbers // given
 
 
+def _need_shape(node: Node, t: TensorType, what: str = "shape") -> None:
+    """ModelError unless a value can hold extents: whole numbers, one or a vector of them."""
+    need_kind(node, t, WHOLE, what)
+    need_rank(node, t, 0, 1, what)
+
+
 def _infer_reshape(node: Node, types: Types) -> list[TensorType]:
     target = node.const(1)
+    _need_shape(node, types[1])
     shape = unknown_dims(types[1]) if target is None else reshaped(node, types[0].shape, ints(target))
     return [TensorType(types[0].dtype, shape)]
 
@@ -106,6 +130,8 @@ def _flatten(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_squeeze(node: Node, types: Types) -> list[TensorType]:
     x, given = types[0], node.const(1)
+    if types[1] is not None:
+        _need_shape(node, types[1], "axes")
     if x.shape is None or (types[1] is not None and given is None):
         return [TensorType(x.dtype, None)]
     if given is None:
@@ -125,6 +151,7 @@ def _squeeze(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_unsqueeze(node: Node, types: Types) -> list[TensorType]:
     x, given = types[0], node.const(1)
+    _need_shape(node, types[1], "axes")
     if x.shape is None or given is None:
         n = length(types[1])
         return [TensorType(x.dtype, None if x.shape is None or n is None else (None,) * (len(x.shape) + n))]
@@ -140,6 +167,7 @@ def _unsqueeze(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_expand(node: Node, types: Types) -> list[TensorType]:
     x, target = types[0], node.const(1)
+    _need_shape(node, types[1])
     shape = unknown_dims(types[1]) if target is None else tuple(ints(target))
     if target is None and shape is not None and x.shape is not None:
         return [TensorType(x.dtype, (None,) * max(len(shape), len(x.shape)))]
@@ -153,10 +181,13 @@ def _expand(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_tile(node: Node, types: Types) -> list[TensorType]:
     x, repeats = types[0], node.const(1)
+    need_vector(node, types[1], "repeats")
+    if x.shape is not None:
+        fits(node, types[1], "repeats", len(x.shape))
     if x.shape is None or repeats is None:
         return [TensorType(x.dtype, unknown_dims(types[1]) if x.shape is None else (None,) * len(x.shape))]
-    if repeats.shape != (len(x.shape),):
-        fail(node, f"repeats must have {len(x.shape)} numbers, found {repeats.tolist()}")
+    if min(ints(repeats), default=0) < 0:
+        fail(node, f"repeats must not be negative, found {repeats.tolist()}")
     pairs = zip(x.shape, ints(repeats), strict=True)
     return [
         TensorType(x.dtype, tuple(d * n if isinstance(d, int) else d if n == 1 else None for d, n in pairs))
@@ -179,6 +210,7 @@ def _shape(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_constant_of_shape(node: Node, types: Types) -> list[TensorType]:
     value, shape = np.asarray(attr(node, "value")), node.const(0)
+    _need_shape(node, types[0])
     return [TensorType(value.dtype, unknown_dims(types[0]) if shape is None else tuple(ints(shape)))]
 
 
@@ -190,8 +222,9 @@ def _constant_of_shape(node: Node, inputs: list[Any]) -> list[Any]:
 def _infer_depth(node: Node, types: Types) -> list[TensorType]:
     """depth_to_space and space_to_depth of x [N, spatial..., C]."""
     block, shape = attr(node, "blocksize"), types[0].shape
-    if block < 1:
+    if not 1 <= block < 2**31:
         fail(node, f"blocksize must be positive, found {block}")
+    one_of(node, "mode", attr(node, "mode"), ("DCR", "CRD"))
     if shape is None:
         return [TensorType(types[0].dtype, None)]
     if len(shape) < 3:

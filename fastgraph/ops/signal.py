@@ -8,7 +8,23 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
-from .common import FLOAT32, Types, axis_of, fail, ints, need_rank
+from .common import (
+    FLOAT,
+    FLOAT32,
+    NUMBER,
+    Types,
+    at_least,
+    axis_of,
+    fail,
+    ints,
+    join,
+    need_kind,
+    need_one,
+    need_rank,
+    need_vector,
+    one_dtype,
+    whole,
+)
 from .registry import attr, define
 
 
@@ -26,6 +42,10 @@ def _dft_axis(node: Node, axis: int | None, rank: int) -> int:
 def _infer_dft(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
     need_rank(node, x, 2)
+    need_kind(node, x, FLOAT)
+    count = whole(node, 1, "dft_length")
+    at_least(node, "dft_length", 1 if count is None else count, 1)
+    whole(node, 2, "axis")
     if x.shape is None or (types[2] is not None and node.const(2) is None):
         return [TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape))]
     if x.shape[-1] not in (1, 2) and isinstance(x.shape[-1], int):
@@ -34,11 +54,15 @@ def _infer_dft(node: Node, types: Types) -> list[TensorType]:
     back = attr(node, "onesided") and attr(node, "inverse")
     n: Dim = x.shape[axis]
     if types[1] is not None:
-        n = _scalar(node.const(1))
+        n = count
     elif back:
         n = 2 * (n - 1) if isinstance(n, int) else None
     if attr(node, "onesided") and not attr(node, "inverse"):
         n = n // 2 + 1 if isinstance(n, int) else None
+    if attr(node, "onesided") and x.shape[-1] == (1 if back else 2):
+        fail(node, f"onesided needs {'complex' if back else 'real'} numbers, found {x.shape[-1]} entries")
+    if x.shape[axis] == 0 or (isinstance(n, int) and n < 1):
+        fail(node, f"axis {axis} must not be empty")
     return [TensorType(x.dtype, (*x.shape[:axis], n, *x.shape[axis + 1 : -1], 1 if back else 2))]
 
 
@@ -68,14 +92,21 @@ def _frame_length(length: Any, window_shape: Any, signal: Dim) -> Dim:
 
 
 def _infer_stft(node: Node, types: Types) -> list[TensorType]:
-    x, step = types[0], _scalar(node.const(1))
+    x, step = types[0], whole(node, 1, "frame_step")
     need_rank(node, x, 2, 3, "signal")
+    need_kind(node, x, FLOAT, "signal")
+    whole(node, 3, "frame_length")
+    need_vector(node, types[2], "window", FLOAT)
+    one_dtype(node, [x, types[2]])
     shape = x.shape or (None, None, 1)
     window = None if types[2] is None else types[2].shape or (None,)
     unknown = types[3] is not None and node.const(3) is None
     n = None if unknown else _frame_length(node.const(3), window, shape[1])
-    if step is not None and step < 1:
-        fail(node, f"frame_step must be positive, found {step}")
+    at_least(node, "frame_step", 1 if step is None else step, 1)
+    if len(shape) == 3 and isinstance(shape[2], int) and not 1 <= shape[2] <= (1 if attr(node, "onesided") else 2):
+        fail(node, f"the last axis must have 1 (real) or, unless onesided, 2 (complex) entries, found {shape[2]}")
+    if window is not None:
+        join(node, n, window[0])
     if not (isinstance(n, int) and isinstance(shape[1], int) and step):
         frames = None
     elif not 1 <= n <= shape[1]:
@@ -106,7 +137,9 @@ WINDOWS: dict[str, tuple[float, float, float]] = {
 
 
 def _infer_window(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(np.dtype(attr(node, "output_datatype")), (_scalar(node.const(0)),))]
+    dtype = np.dtype(attr(node, "output_datatype"))
+    need_kind(node, TensorType(dtype, ()), NUMBER, "output_datatype")
+    return [TensorType(dtype, (whole(node, 0, "size"),))]
 
 
 def _window(node: Node, inputs: list[Any]) -> list[Any]:
@@ -118,7 +151,16 @@ def _window(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_mel(node: Node, types: Types) -> list[TensorType]:
-    bands, n = _scalar(node.const(0)), _scalar(node.const(1))
+    bands, n, rate = (whole(node, i, f"input {i}") for i in range(3))
+    for t in types[3:]:
+        need_one(node, t, "an edge of the spectrum", FLOAT)
+    for what, number in (("num_mel_bins", bands), ("dft_length", n), ("sample_rate", rate)):
+        at_least(node, what, 1 if number is None else number, 1)
+    low, high = (node.const(i) for i in (3, 4))
+    if low is not None and high is not None and rate is not None:
+        first, last = float(low.reshape(-1)[0]), float(high.reshape(-1)[0])
+        if not 0 <= first <= last < 2**31:
+            fail(node, f"the edges of the spectrum must be from 0 on, found {first} and {last}")
     return [TensorType(np.dtype(attr(node, "output_datatype")), (None if n is None else n // 2 + 1, bands))]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import Types, fail
+from .common import WHOLE, Types, fail, fits, need_kind, one_dtype, one_of
 from .registry import REQUIRED, attr, define
 from .window_reduce import REDUCTIONS
 
@@ -23,10 +23,19 @@ def _batch_axes(offset: tuple[int, ...], rank: int) -> list[int]:
     return [i for i in range(rank) if i not in offset]
 
 
-def _checked(node: Node, rank: int) -> None:
-    dims = [*attr(node, "collapsed_dims"), *attr(node, "start_map")]
-    if any(not 0 <= d < rank for d in dims):
-        fail(node, f"axes {dims} do not all exist in a tensor of rank {rank}")
+def _checked(node: Node, rank: int, places: TensorType) -> None:
+    need_kind(node, places, WHOLE, "places")
+    for name in ("collapsed_dims", "start_map", "offset_dims"):
+        dims = list(attr(node, name))
+        if len(set(dims)) != len(dims) or (name != "offset_dims" and any(not 0 <= d < rank for d in dims)):
+            fail(node, f"{name} {dims} must be distinct axes of a tensor of rank {rank}")
+    vector, found = attr(node, "index_vector_dim"), places.shape
+    if found is not None:
+        if not 0 <= vector <= len(found):
+            fail(node, f"index_vector_dim {vector} does not exist in places {list(found)}")
+        parts = 1 if vector == len(found) else found[vector]
+        if isinstance(parts, int) and parts != len(attr(node, "start_map")):
+            fail(node, f"places have {parts} components, the map {len(attr(node, 'start_map'))}")
     if len(attr(node, "offset_dims")) + len(attr(node, "collapsed_dims")) != rank:
         fail(node, f"offset and collapsed dimensions must be {rank} together")
 
@@ -35,13 +44,15 @@ def _infer_gather(node: Node, types: Types) -> list[TensorType]:
     x, places = types
     if x.shape is None or places.shape is None:
         return [TensorType(x.dtype, None)]
-    _checked(node, len(x.shape))
+    _checked(node, len(x.shape), places)
     sizes, collapsed = tuple(attr(node, "slice_sizes")), attr(node, "collapsed_dims")
     if len(sizes) != len(x.shape):
         fail(node, f"slice_sizes must have {len(x.shape)} numbers, found {sizes}")
     if any(isinstance(d, int) and not 0 <= s <= d for s, d in zip(sizes, x.shape, strict=True)):
         fail(node, f"slices of {list(sizes)} do not fit into {list(x.shape)}")
     batch = [d for i, d in enumerate(places.shape) if i != attr(node, "index_vector_dim")]
+    if any(sizes[i] > 1 for i in collapsed):
+        fail(node, f"slices of {list(sizes)} can't lose axes {list(collapsed)}: they have more than one entry there")
     inner = [s for i, s in enumerate(sizes) if i not in collapsed]
     offset = attr(node, "offset_dims")
     if len(inner) != len(offset) or any(not 0 <= d < len(batch) + len(inner) for d in offset):
@@ -59,8 +70,6 @@ def _starts(node: Node, places: np.ndarray, rank: int) -> np.ndarray:
     vector = attr(node, "index_vector_dim")
     last = places[..., None] if vector == places.ndim else np.moveaxis(places, vector, -1)
     starts = np.zeros((*last.shape[:-1], rank), np.int64)
-    if last.shape[-1] != len(attr(node, "start_map")):
-        fail(node, f"places have {last.shape[-1]} components, the map {len(attr(node, 'start_map'))}")
     for i, axis in enumerate(attr(node, "start_map")):
         starts[..., axis] = last[..., i]
     return starts
@@ -101,11 +110,18 @@ def _scatter(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_scatter(node: Node, types: Types) -> list[TensorType]:
-    x = types[0]
-    if attr(node, "reduction") not in (*REDUCTIONS, "none"):
-        fail(node, f"reduction must be none or one of {', '.join(REDUCTIONS)}, found {attr(node, 'reduction')}")
-    if x.shape is not None:
-        _checked(node, len(x.shape))
+    x, places, updates = types
+    one_of(node, "reduction", attr(node, "reduction"), ("none", *REDUCTIONS))
+    one_dtype(node, [x, updates])
+    if x.shape is None or places.shape is None or updates.shape is None:
+        return [TensorType(x.dtype, x.shape)]
+    _checked(node, len(x.shape), places)
+    offset = attr(node, "offset_dims")
+    batch = [d for i, d in enumerate(places.shape) if i != attr(node, "index_vector_dim")]
+    if len(updates.shape) != len(batch) + len(offset) or any(not 0 <= d < len(updates.shape) for d in offset):
+        fail(node, f"updates {list(updates.shape)} do not fit places {list(places.shape)} and offsets {tuple(offset)}")
+    lead = [updates.shape[i] for i in _batch_axes(offset, len(updates.shape))]
+    fits(node, TensorType(None, tuple(lead)), "the batch of updates", *batch)
     return [TensorType(x.dtype, x.shape)]
 
 

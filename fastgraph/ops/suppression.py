@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import INT64, Types, ints, need_rank
+from .common import INT64, NUMBER, Types, at_least, fits, ints, need_kind, need_one, need_rank, one_dtype, whole
 from .detection import _corners, _overlap
 from .registry import REQUIRED, attr, define
 
@@ -16,8 +16,13 @@ from .registry import REQUIRED, attr, define
 def _infer(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 2, 2, "boxes")
     need_rank(node, types[1], 1, 1, "scores")
-    most = node.const(2)
-    count = None if most is None else ints(most)[0]
+    fits(node, types[0], "boxes", types[1].shape[0] if types[1].shape else None, 4)
+    for t in types[:2]:
+        need_kind(node, t, NUMBER, "boxes and scores")
+    for t, what in zip(types[3:], ("the overlap", "the least score", "sigma"), strict=True):
+        need_one(node, t, what, NUMBER)
+    most = whole(node, 2, "the greatest number of boxes")
+    count = None if most is None else max(most, 0)
     return [TensorType(INT64, (count,)), TensorType(types[1].dtype, (count,)), TensorType(INT64, ())]
 
 
@@ -61,8 +66,12 @@ def _infer_selected(node: Node, types: Types) -> list[TensorType]:
     boxes, scores = types
     need_rank(node, boxes, 3, 3, "boxes")
     need_rank(node, scores, 3, 3, "scores")
-    batch, _, classes = scores.shape or (None, None, None)
+    one_dtype(node, types)
+    need_kind(node, boxes, NUMBER, "boxes")
+    batch, places, classes = scores.shape or (None, None, None)
+    fits(node, boxes, "boxes", batch, places, 4)
     most = attr(node, "max_boxes")
+    at_least(node, "max_boxes", most, 0)
     return [
         TensorType(boxes.dtype, (batch, most, 4)), TensorType(scores.dtype, (batch, most, classes)),
         TensorType(INT64, (batch, most)), TensorType(INT64, (batch,)),

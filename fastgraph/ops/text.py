@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import BOOL, FLOAT32, INT64, STRING, Types, broadcast, fail, need_rank
+from .common import (
+    BOOL,
+    FLOAT32,
+    INT64,
+    STRING,
+    Types,
+    at_least,
+    broadcast,
+    fail,
+    need_kind,
+    need_rank,
+    one_of,
+)
 from .registry import REQUIRED, attr, define
 
 
@@ -19,6 +31,8 @@ def _strings(node: Node, items: list[Any], shape: Any) -> np.ndarray:
 
 
 def _infer_concat(node: Node, types: Types) -> list[TensorType]:
+    for t in types:
+        need_kind(node, t, "O")
     return [TensorType(STRING, broadcast(node, [t.shape for t in types]))]
 
 
@@ -28,6 +42,9 @@ def _concat(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_split(node: Node, types: Types) -> list[TensorType]:
+    need_kind(node, types[0], "O")
+    if attr(node, "maxsplit") is not None:
+        at_least(node, "maxsplit", attr(node, "maxsplit"), 0)
     shape = types[0].shape
     return [TensorType(STRING, None if shape is None else (*shape, None)), TensorType(INT64, shape)]
 
@@ -44,6 +61,7 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_match(node: Node, types: Types) -> list[TensorType]:
+    need_kind(node, types[0], "O")
     try:
         re.compile(attr(node, "pattern") or "")
     except re.error as error:
@@ -58,7 +76,11 @@ def _match(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_normalize(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 1, 2)
+    need_kind(node, types[0], "O")
+    one_of(node, "case_change_action", attr(node, "case_change_action"), ("NONE", "LOWER", "UPPER"))
     shape = types[0].shape
+    if shape is not None and len(shape) == 2 and shape[0] not in (1, None) and isinstance(shape[0], int):
+        fail(node, f"input must have shape [C] or [1, C], found {list(shape)}")
     keeps = not attr(node, "stopwords")
     return [TensorType(STRING, shape if shape is None or keeps else (*shape[:-1], None))]
 
@@ -76,9 +98,33 @@ def _normalize(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_tf_idf(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 1, 2)
+    _check_pool(node, types[0])
     shape = types[0].shape
     width = max(attr(node, "ngram_indexes"), default=-1) + 1
     return [TensorType(FLOAT32, None if shape is None else (*shape[:-1], width))]
+
+
+def _check_pool(node: Node, x: TensorType) -> None:
+    """ModelError unless the attributes of a vectorizer fit each other and the words."""
+    strings, numbers = attr(node, "pool_strings"), attr(node, "pool_int64s")
+    if bool(strings) == bool(numbers):
+        fail(node, "needs either pool_strings or pool_int64s")
+    need_kind(node, x, "O" if strings else "iu")
+    one_of(node, "mode", attr(node, "mode"), ("TF", "IDF", "TFIDF"))
+    least, most, skip = (attr(node, name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
+    counts, places, pool = list(attr(node, "ngram_counts")), attr(node, "ngram_indexes"), strings or numbers
+    if not 1 <= least <= most <= len(counts) or skip < 0:
+        fail(node, f"needs 1 <= min_gram_length <= max_gram_length <= {len(counts)} ngram_counts and max_skip_count "
+             f"from 0 on, found {least}, {most} and {skip}")  # fmt: skip
+    sizes = [b - a for a, b in zip(counts, [*counts[1:], len(pool)], strict=True)]
+    if counts[0] or any(size < 0 or size % n for n, size in enumerate(sizes, 1)):
+        fail(node, f"ngram_counts {counts} do not cut a pool of {len(pool)} into n-grams")
+    grams = sum(size // n for n, size in enumerate(sizes, 1))
+    weights = attr(node, "weights")
+    if len(places) != grams or min(places, default=0) < 0 or (weights and len(weights) != grams):
+        fail(node, f"needs a place from 0 on, and a weight if any, for each of {grams} n-grams")
+    if max(places, default=0) > 2**31:
+        fail(node, f"ngram_indexes ask for {max(places)} columns")
 
 
 def _grams(node: Node) -> dict[tuple[Any, ...], int]:
@@ -99,7 +145,7 @@ def _tf_idf(node: Node, inputs: list[Any]) -> list[Any]:
     counts = np.zeros((x.size // max(x.shape[-1], 1) if x.ndim == 2 else 1, max(places) + 1), np.float32)
     for row, words in enumerate(x.reshape(len(counts), -1).tolist()):
         for size in range(attr(node, "min_gram_length"), attr(node, "max_gram_length") + 1):
-            for step in range(1, 2 if size == 1 else attr(node, "max_skip_count") + 2):
+            for step in range(1, 2 if size == 1 else min(attr(node, "max_skip_count"), len(words)) + 2):
                 for at in range(len(words) - (size - 1) * step):
                     gram = grams.get(tuple(words[at : at + (size - 1) * step + 1 : step]))
                     if gram is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import Types, fail, need_rank
+from .common import FLOAT, Types, fail, fits, need_kind, need_rank
 from .registry import define
 
 
@@ -15,10 +15,10 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     image, flow = types
     need_rank(node, image, 4, 4, "the image")
     need_rank(node, flow, 4, 4, "the flow")
+    need_kind(node, image, FLOAT, "the image")
+    need_kind(node, flow, FLOAT, "the flow")
     if image.shape is not None and flow.shape is not None:
-        pairs = zip((*image.shape[:3], 2), flow.shape, strict=True)
-        if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
-            fail(node, f"the flow must have shape {[*image.shape[:3], 2]}, found {list(flow.shape)}")
+        fits(node, flow, "the flow", *image.shape[:3], 2)
         if any(isinstance(d, int) and d < 2 for d in image.shape[1:3]):
             fail(node, f"the image must be at least 2 x 2, found {list(image.shape)}")
     return [TensorType(image.dtype, image.shape)]

@@ -31,8 +31,8 @@ def window_attrs(node: Node, rank: int, kernel: Sequence[int]) -> dict[str, Any]
     ):
         if len(values) != count or any(isinstance(v, int) and v < 1 for v in values):
             fail(node, f"{name} must be {count} positive numbers, found {tuple(values)}")
-    if len(found["pads"]) != 2 * rank:
-        fail(node, f"pads must be {2 * rank} numbers (begins, then ends), found {found['pads']}")
+    if len(found["pads"]) != 2 * rank or min(found["pads"], default=0) < 0:
+        fail(node, f"pads must be {2 * rank} numbers from 0 on (begins, then ends), found {found['pads']}")
     return found
 
 
@@ -116,6 +116,12 @@ def padded(x: np.ndarray, begin: Sequence[int], extents: Sequence[int], fill: An
         source.append(slice(lo - b, max(hi, lo) - b))
     out[tuple(target)] = x[tuple(source)]
     return out
+
+
+def met(offset: int, stride: int, count: int, extent: int) -> range:
+    """The numbers i below `count` for which offset + i * stride is a place of an axis of that extent."""
+    first = max(-(offset // stride), 0)
+    return range(first, max(min((extent - 1 - offset) // stride + 1, count), first))
 
 
 def reach(

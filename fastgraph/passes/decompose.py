@@ -24,7 +24,7 @@ def normalization(state: Sweep, node: Node) -> bool:
         return False
     first = 1 if node.op == "instance_normalization" else attr(node, "axis") % rank
     last = rank - 1 if node.op == "instance_normalization" else rank
-    if first == last:
+    if first == last or not all(v is None or _onto(v, x) for v in node.inputs[1:]):
         return False
     axes = constant(node.out, np.arange(first, last, dtype=np.int64), "axes")
     small = x.type.with_shape(tuple(1 if first <= i < last else d for i, d in enumerate(x.type.dims)))
@@ -41,6 +41,15 @@ def normalization(state: Sweep, node: Node) -> bool:
             y = state.add(op, [y, value], x.type, node)
     state.replace(node.out, y)
     return True
+
+
+def _onto(value: Value, x: Value) -> bool:
+    """Whether a value is of x's element type and broadcasts to it."""
+    dims, target = value.type.shape or (), x.type.dims
+    pairs = zip(reversed(dims), reversed(target), strict=False)
+    return value.type.concrete and value.type.dtype == x.type.dtype and len(dims) <= len(target) and all(
+        a in (1, b) for a, b in pairs
+    )
 
 
 REPEATABLE = frozenset({"reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod"})
@@ -83,7 +92,7 @@ def _runs(axes: list[int]) -> list[list[int]]:
 @also_quantised
 def depth_to_space(state: Sweep, node: Node) -> bool:
     """Channels become blocks of pixels: reshape, transpose, reshape."""
-    if node.op != "depth_to_space" or not node.x.type.concrete or not node.x.type.size:
+    if node.op != "depth_to_space" or not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
         return False
     n, h, w, c = node.x.type.dims
     b = attr(node, "blocksize")
@@ -97,7 +106,7 @@ def depth_to_space(state: Sweep, node: Node) -> bool:
 @also_quantised
 def space_to_depth(state: Sweep, node: Node) -> bool:
     """Blocks of pixels become channels: reshape, transpose, reshape."""
-    if node.op != "space_to_depth" or not node.x.type.concrete or not node.x.type.size:
+    if node.op != "space_to_depth" or not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
         return False
     n, h, w, c = node.x.type.dims
     b = attr(node, "blocksize")

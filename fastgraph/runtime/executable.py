@@ -327,16 +327,11 @@ def _in_turn(parts: Sequence[Callable[[], object]]) -> Callable[[], object]:
 
 @contextmanager
 def _fed() -> Iterator[None]:
-    """An index out of range in a reference is the fault of what was fed: InputError."""
+    """What a reference refuses after the model has passed inference is the fault of what was fed: InputError."""
     try:
         yield
     except ModelError as error:
-        cause: BaseException | None = error
-        while isinstance(cause, ModelError):
-            cause = cause.__cause__
-        if isinstance(cause, IndexError):
-            raise InputError(f"{error}: check the integer inputs") from error
-        raise
+        raise InputError(f"{error}: check what was fed to the model") from error
 
 
 def _owned(result: Any) -> Any:

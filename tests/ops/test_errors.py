@@ -55,7 +55,7 @@ BAD = [
     ("slice", [tensor(4), const(0), const(1), const(0), const(0)], {}, "steps"),
     ("split", [tensor(4), const(1, 2)], {}, "add up"),
     ("pad", [tensor(4), const(1)], {}, "pads must have 2"),
-    ("pad", [tensor(4), const(-5, 0)], {}, "negative extent"),
+    ("pad", [tensor(4), const(-5, 0)], {}, "crop more"),
     ("gather", [tensor(4), const(4)], {}, "outside extent 4"),
     ("top_k", [tensor(4), const(5)], {}, "k 5"),
     ("resize", [tensor(1, 4), None, const(1, dtype=F32)], {}, "2 numbers"),
@@ -66,7 +66,7 @@ BAD = [
     ("batch_normalization", [tensor(1, 4, 3), *[tensor(2)] * 4], {}, "one entry per channel"),
     ("einsum", [tensor(2, 3), tensor(4, 5)], {"equation": "ij,jk->ik"}, "disagree"),
     ("range", [const(0), const(5), const(0)], {}, "delta"),
-    ("lstm", [tensor(5, 1, 3), tensor(1, 7, 3), tensor(1, 8, 2)], {}, "4 \\* 2 rows"),
+    ("lstm", [tensor(5, 1, 3), tensor(1, 7, 3), tensor(1, 8, 2)], {}, r"W must have shape \[1, 8, 3\]"),
 ]
 
 
@@ -92,7 +92,7 @@ def test_bits_of_widened_types_are_not_cast() -> None:
 def test_arrays_that_do_not_fit_are_told() -> None:
     x = Value("x")
     graph = Graph("g", [x], [], [Node("gather", [x, const(9)], [Value("y")], {}, "n")])
-    with pytest.raises(ModelError, match="node n: gather: inputs do not fit"):
+    with pytest.raises(ModelError, match="node n: gather: index 9 is outside extent 3"):
         evaluate(graph, {"x": np.zeros(3)})
 
 

@@ -96,6 +96,8 @@ def _convolution(op: str, weights_at: int) -> Rule:
         inputs = list(call.inputs)
         inputs[0] = to_last(call, call.x(0))
         inputs[weights_at] = _weights(call, attrs, w)
+        if attrs["kernel_shape"] and w.data is None:
+            window["kernel_shape"] = attrs["kernel_shape"]
         y = call.emit(op, *inputs, groups=_groups(call, attrs), **window)
         if n is not None:
             call.facts.ranks[y] = n + 2
@@ -122,6 +124,8 @@ def _conv_transpose(call: Call, attrs: Attrs) -> Value:
         output_shape = output_shape[2:]
     window["output_padding"] = attrs["output_padding"] or (0,) * (n or 0)
     window["output_shape"] = output_shape or None
+    if kernel and w.data is None:
+        window["kernel_shape"] = kernel
     y = call.emit(
         "conv_transpose", to_last(call, call.x(0)), weights, *call.inputs[2:], groups=groups, **window
     )
@@ -214,6 +218,8 @@ def _deform_conv(call: Call, attrs: Attrs) -> Value:
         call, {**attrs, "auto_pad": "NOTSET"}, _spatial(call, (call.x(0), 2), (call.x(1), 2))
     )
     del window["auto_pad"]
+    if attrs["kernel_shape"]:
+        window["kernel_shape"] = attrs["kernel_shape"]
     groups, offset_group = _groups(call, attrs), attrs["offset_group"]
     return call.emit("deform_conv", *call.inputs, groups=groups, offset_group=offset_group, **window)
 
