@@ -9,14 +9,12 @@ from ..kernels.isa.tiers import Tier
 from .arena import Buffer, plan
 from .lower import Emit, abilities_of, blocks, emit_block, lowering_of
 from .lower.move import copy_part, itemsize
-from .program import HostStep, Program, Ref, Scratch, Step
+from .program import HostStep, Program, Ref, Scratch, Step, checked
 from .storage import Views
 from .verify import verify
 from .widen import widen
 
 ALIGN = 64
-SLACK = 64
-"""Kernels may read this many bytes past the end of a buffer."""
 
 
 def build(graph: Graph, tier: Tier, threads: int, kept: Mapping[Value, Value] | None = None) -> Program:
@@ -45,6 +43,10 @@ def build(graph: Graph, tier: Tier, threads: int, kept: Mapping[Value, Value] | 
             emit.storage(value)
     _keep(emit, kept or {})
     _place(program, graph)
+    if checked():
+        from .records import verify_records
+
+        verify_records(program, tier, threads, graph.inputs, graph.outputs, kept or ())
     return program
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,15 @@ from ..ir import Node, Value
 from ..kernels.kernel import Kernel
 from .arena import Plan
 from .storage import Storage
+
+SLACK = 64
+"""Kernels may read this many bytes past the end of a buffer: a vector of the widest, less its first byte."""
+
+
+def checked() -> str:
+    """How the environment asks to be checked, by FASTGRAPH_CHECK: "" not at all, "guard" by guard pages too."""
+    found = os.environ.get("FASTGRAPH_CHECK", "0")
+    return "" if found == "0" else found
 
 
 @dataclass(eq=False)

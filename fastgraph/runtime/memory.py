@@ -7,8 +7,7 @@ import sys
 
 import numpy as np
 
-SLACK = 128
-"""Bytes after a block that may be read: two of the widest vectors."""
+from ..plan.program import SLACK
 
 _HUGE = 2 << 20
 _MADV_HUGEPAGE = 14
