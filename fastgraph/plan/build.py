@@ -9,7 +9,7 @@ from ..kernels.isa.tiers import Tier
 from .arena import Buffer, plan
 from .lower import Emit, abilities_of, blocks, emit_block, lowering_of
 from .lower.move import copy_part, itemsize
-from .program import HostStep, Program, Ref, Scratch, Step, checked
+from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
 from .storage import Views
 from .verify import verify
 from .widen import widen
@@ -103,8 +103,4 @@ def lifetimes(program: Program, graph: Graph) -> dict[Value | Scratch, Buffer]:
             root = program.storage[value].root
             first.setdefault(root, 0)
             final[root] = end
-    return {owner: Buffer(owner.name, first[owner], final[owner], _bytes(owner), ALIGN) for owner in first}
-
-
-def _bytes(owner: Value | Scratch) -> int:
-    return max(owner.nbytes if isinstance(owner, Scratch) else owner.type.nbytes, 1)
+    return {owner: Buffer(owner.name, first[owner], final[owner], buffer_bytes(owner), ALIGN) for owner in first}

@@ -83,10 +83,11 @@ def conv(c: Call) -> Iterator[Reach]:
     rs, gs, each = *c.numbers("rs gs"), c.count("scratch_bytes")
     if direct:
         yield work("scratch", 0)
-        rows = np.arange(out_h)
+        step = c.number("stride_y") * c.number("x_y")
+        need(step == gs or band >= out_h, f"gs is {gs}, but bands begin {step} bytes a row apart")
         loops: tuple[Loop, ...] = (
             (images, c.number("x_image")), (sets, c.number("x_set")), (out_d, c.number("stride_z") * c.number("x_z")),
-            offsets(rows // band * band * c.number("stride_y") * c.number("x_y") + rows % band * gs), (out_w, rs),
+            (out_h, gs), (out_w, rs),
         )  # fmt: skip
     else:
         loops = (c.threads, each), (min(band, out_h), gs), (out_w, rs)

@@ -51,12 +51,8 @@ def panels(c: Call, n: int) -> int:
 def ending(
     c: Call, images: int, rows: int, run: int, *columns: tuple[int, int], start: int, here: bool = True
 ) -> Iterator[Reach]:
-    """What follows a product's own slots: limits of what is stored, or ranges, and the operands of its chain."""
-    name = c.step.kernel.name
-    if name.endswith("_int8"):
-        c.more("zero_point", "low", "high")
-        return
-    if name.endswith("_dynamic"):
+    """What follows a product's own slots: ranges of what was rounded at run time, and the operands of its chain."""
+    if c.step.kernel.name.endswith("_dynamic"):
         c.more("ranges", "per_image", "per_row")
         image, row = c.counts("per_image per_row")
         loops = (images, RANGE_BYTES * image), (rows, RANGE_BYTES * row)
@@ -93,7 +89,6 @@ def row_int8(c: Call) -> Iterator[Reach]:
     yield read("a", 4 * k - over, over=over)
     yield read("b", panels(c, n) * (HEAD_LINES[rowsum] * nv * c.vector + k * word))
     yield write("c", n * out, start=n0 * out)
-    c.more("zero_point", "low", "high")
 
 
 @reaches("pack_b")
@@ -134,7 +129,6 @@ def fold(c: Call) -> Iterator[Reach]:
     yield work("scratch", used * 4 * out[2] * n, (c.threads, line))
     item = SIZES[c.params.get("out", "f32")]
     if c.step.kernel.name == "fold_int8":
-        c.more("multipliers", "zero_point", "low", "high")
         yield read("multipliers", used * 4 * sets * n)
     yield from c.extras(images, pixels, 4 * sets * n)
     yield write("y", item * sets * n, (images * pixels, item * c.number("ldy")))

@@ -50,7 +50,7 @@ def region(reach: Reach, offset: int, distinct: bool) -> Region:
             places.append(tuple((np.unique(loop) - first).tolist()))
         elif n > 1:
             even.append((n, step))
-        if distinct and isinstance(loop, np.ndarray) and len(np.unique(loop)) < len(loop):
+        if distinct and isinstance(loop, np.ndarray) and n != len(loop) and len(np.unique(loop)) < len(loop):
             raise Misfit(f"{reach.slot} writes places of a table twice")
     run, loops = reach.run, list[tuple[int, int]]()
     for n, step in sorted(even, key=lambda loop: loop[1]):
@@ -73,8 +73,10 @@ def _even(loop: Loop) -> tuple[int, int, int]:
     if not isinstance(loop, np.ndarray):
         n, step = loop
         return min(0, (n - 1) * step), n, abs(step)
-    values = np.unique(loop)
-    steps = np.diff(values)
+    values, steps = loop, np.diff(loop)
+    if np.any(steps <= 0):
+        values = np.unique(loop)
+        steps = np.diff(values)
     if len(values) > 1 and np.any(steps != steps[0]):
         return int(values[0]), 0, 0
     return int(values[0]), len(values), int(steps[0]) if len(values) > 1 else 0
