@@ -15,6 +15,10 @@ PHASES = (Phase.generate, Phase.shrink)
 settings.register_profile("explore", settings.get_profile("default"), derandomize=False, phases=PHASES)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+os.environ.setdefault("FASTGRAPH_CHECK", "1")
+"""What steps do to memory is verified in every plan that a test makes, in other processes too."""
+
+
 @pytest.fixture(autouse=True, scope="session")
 def small_models_use_their_threads() -> None:
     """Tests of threads are worth something only if small models run on them too."""

@@ -9,14 +9,12 @@ from ..kernels.isa.tiers import Tier
 from .arena import Buffer, plan
 from .lower import Emit, abilities_of, blocks, emit_block, lowering_of
 from .lower.move import copy_part, itemsize
-from .program import HostStep, Program, Ref, Scratch, Step
+from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
 from .storage import Views
 from .verify import verify
 from .widen import widen
 
 ALIGN = 64
-SLACK = 64
-"""Kernels may read this many bytes past the end of a buffer."""
 KEEP = "keep"
 """What the last steps of a program with states do: nothing but let the next values take their places."""
 
@@ -47,6 +45,10 @@ def build(graph: Graph, tier: Tier, threads: int, kept: Mapping[Value, Value] | 
             emit.storage(value)
     _keep(emit, kept or {})
     _place(program, graph)
+    if checked():
+        from .records import verify_records
+
+        verify_records(program, tier, threads, graph.inputs, graph.outputs, kept or ())
     return program
 
 
@@ -103,8 +105,4 @@ def lifetimes(program: Program, graph: Graph) -> dict[Value | Scratch, Buffer]:
             root = program.storage[value].root
             first.setdefault(root, 0)
             final[root] = end
-    return {owner: Buffer(owner.name, first[owner], final[owner], _bytes(owner), ALIGN) for owner in first}
-
-
-def _bytes(owner: Value | Scratch) -> int:
-    return max(owner.nbytes if isinstance(owner, Scratch) else owner.type.nbytes, 1)
+    return {owner: Buffer(owner.name, first[owner], final[owner], buffer_bytes(owner), ALIGN) for owner in first}

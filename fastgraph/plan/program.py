@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,15 @@ from ..ir import Node, Value
 from ..kernels.kernel import Kernel
 from .arena import Plan
 from .storage import Storage
+
+SLACK = 64
+"""Kernels may read this many bytes past the end of a buffer: a vector of the widest, less its first byte."""
+
+
+def checked() -> str:
+    """How the environment asks to be checked, by FASTGRAPH_CHECK: "" not at all, "guard" by guard pages too."""
+    found = os.environ.get("FASTGRAPH_CHECK", "0")
+    return "" if found == "0" else found
 
 
 @dataclass(eq=False)
@@ -30,6 +40,11 @@ class Ref:
 
 ERROR = Ref(-1)
 """The cell that a kernel writes a code into when what it reads at run time is out of range."""
+
+def buffer_bytes(owner: Value | Scratch) -> int:
+    """Bytes of the buffer that belongs to a value or a scratch: one at least."""
+    return max(owner.nbytes if isinstance(owner, Scratch) else owner.type.nbytes, 1)
+
 
 Arg = int | Ref
 

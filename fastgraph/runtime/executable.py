@@ -21,11 +21,11 @@ from ..passes.pipeline import optimise
 from ..passes.specialise import specialise
 from ..plan.build import KEEP, build
 from ..plan.describe import macs, program_text
-from ..plan.program import ERROR, HostStep, Program, Ref, Step
+from ..plan.program import ERROR, HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
 from ..plan.storage import byte_strides
 from .cache import objects
 from .link import link
-from .memory import allocate
+from .memory import allocate, allocate_apart
 from .pool import Runner
 
 WORTH_WAKING = 4_000_000
@@ -110,7 +110,7 @@ class Executable:
         self.tail = tail
         assert program.arena is not None
         self.arena_bytes = program.arena.size
-        self._memory, self._base = allocate(max(self.arena_bytes, 64))
+        self._memory, self._base, self._offsets = _arena(program, self.arena_bytes)
         self._constants = _Constants(program.constants)
         self._env: dict[Value, Any] = {}
         self._views: dict[Value, np.ndarray] = {}
@@ -221,7 +221,7 @@ class Executable:
             dims, dtype = value.type.dims, value.type.dtype
             assert dtype is not None
             strides = byte_strides(dims, dtype.itemsize, at.stride)
-            offset = self.program.offsets[at.root] + at.offset
+            offset = self._offsets[at.root] + at.offset
             self._views[value] = np.ndarray(dims, dtype, self._memory, offset, strides)
         return self._views[value]
 
@@ -237,7 +237,7 @@ class Executable:
             return self._error.ctypes.data
         if isinstance(arg.base, int):
             return self._constants.addresses[arg.base] + arg.offset
-        return self._base + self.program.offsets[arg.base] + arg.offset
+        return self._base + self._offsets[arg.base] + arg.offset
 
     # -- running
 
@@ -339,6 +339,14 @@ def _owned(result: Any) -> Any:
     return [_owned(item) for item in result] if isinstance(result, list) else np.array(result)
 
 
+def _arena(program: Program, nbytes: int) -> tuple[np.ndarray, int, Mapping[Value | Scratch, int]]:
+    """A program's memory, its address, and where each buffer is in it: as planned, or between guard pages."""
+    if checked() != "guard":
+        return *allocate(max(nbytes, 64)), program.offsets
+    memory, base, starts = allocate_apart([buffer_bytes(owner) for owner in program.offsets])
+    return memory, base, dict(zip(program.offsets, starts, strict=True))
+
+
 class _Constants:
     """The constants of a program in one aligned block. The program's own arrays become views of it."""
 
@@ -347,7 +355,10 @@ class _Constants:
         for array in arrays:
             starts.append(size)
             size += -(-array.nbytes // 64) * 64
-        self.block, base = allocate(max(size, 64))
+        if checked() == "guard":
+            self.block, base, starts = allocate_apart([array.nbytes for array in arrays])
+        else:
+            self.block, base = allocate(max(size, 64))
         self.addresses = [base + start for start in starts]
         for i, (array, start) in enumerate(zip(arrays, starts, strict=True)):
             place = self.block[start : start + array.nbytes]

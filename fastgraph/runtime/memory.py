@@ -1,14 +1,15 @@
-"""Aligned, zeroed memory with room to read past its end."""
+"""Aligned, zeroed memory with room to read past its end, or with pages behind it that nobody may touch."""
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
-SLACK = 128
-"""Bytes after a block that may be read: two of the widest vectors."""
+from ..plan.program import SLACK
 
 _HUGE = 2 << 20
 _MADV_HUGEPAGE = 14
@@ -40,3 +41,29 @@ def _advise_huge(address: int, nbytes: int) -> None:
         return
     madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     madvise(address, nbytes // _HUGE * _HUGE, _MADV_HUGEPAGE)
+
+
+def allocate_apart(sizes: Sequence[int]) -> tuple[np.ndarray, int, list[int]]:
+    """Zeroed blocks between pages that nobody may touch: (all memory, its address, where each block begins in it).
+
+    A block's address is a multiple of 64; behind it are SLACK bytes, and less than 64 more, up to a page that is
+    protected. Windows gets ordinary memory, in the same places.
+    """
+    page, at, starts = mmap.PAGESIZE, 0, []
+    for size in sizes:
+        at += page
+        room = -(-(size + SLACK) // page) * page
+        starts.append((at + room - SLACK - size) // 64 * 64)
+        at += room
+    if sys.platform == "win32":
+        memory = np.zeros(at + page, np.uint8)
+        return memory, memory.ctypes.data, starts
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    memory = np.frombuffer(mmap.mmap(-1, at + page, flags), np.uint8)
+    protect = ctypes.CDLL(None).mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    ends = [0, *(-(-(start + size + SLACK) // page) * page for start, size in zip(starts, sizes, strict=True))]
+    for end in ends:
+        if protect(memory.ctypes.data + end, page, 0):
+            raise OSError("the system protects no pages")
+    return memory, memory.ctypes.data, starts

@@ -1,0 +1,12 @@
+"""What each kernel reaches in memory, from its name, parameters and record alone: a rule per row of the kernels' table.
+
+Written from the kernels themselves; shares nothing with the lowerings that write records.
+"""
+
+from . import convolutions, moves, products, walks, windows
+from .call import RULES, Call, Misfit, Reach
+
+NO_STEPS = frozenset({"execute", "call", "team"})
+"""Kernels that run the others and are no step of a program."""
+
+__all__ = ["Call", "Misfit", "NO_STEPS", "RULES", "Reach", "convolutions", "moves", "products", "walks", "windows"]

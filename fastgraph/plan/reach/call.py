@@ -1,0 +1,201 @@
+"""One kernel call as its rule sees it, and what a rule says: the bytes that the call reaches from each address slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...kernels.isa.tiers import Tier
+from ...kernels.table import row
+from ..program import Ref, Step
+
+MOST = 1 << 48
+"""No count or stride is larger: sums of products of a few stay far from what an address can be."""
+
+Loop = tuple[int, int] | np.ndarray
+"""(count, bytes from one to the next), or the byte offsets themselves."""
+
+
+class Misfit(Exception):
+    """What a record says that its kernel can't take; the caller adds the step."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Runs of `run` bytes, `start` bytes and all combinations of the loops' offsets from the address in `slot`.
+
+    kind: "read"; "write"; "work", memory that the call itself fills and reads. over: bytes that are touched behind a
+    run without meaning. here: a read at the very place that is about to be written, so that both may be one.
+    """
+
+    slot: str
+    kind: str
+    run: int
+    loops: tuple[Loop, ...] = ()
+    start: int = 0
+    over: int = 0
+    here: bool = False
+
+    @property
+    def empty(self) -> bool:
+        return self.run <= 0 or any(count(loop) <= 0 for loop in self.loops)
+
+    def span(self) -> tuple[int, int]:
+        """First byte and end, without `over`, from the slot's address on; not of an empty one."""
+        ends = [extremes(loop) for loop in self.loops]
+        return self.start + sum(low for low, _ in ends), self.start + sum(high for _, high in ends) + self.run
+
+
+def count(loop: Loop) -> int:
+    """How many offsets a loop has."""
+    return len(loop) if isinstance(loop, np.ndarray) else loop[0]
+
+
+def extremes(loop: Loop) -> tuple[int, int]:
+    """The least and the greatest offset of a loop that isn't empty."""
+    if isinstance(loop, np.ndarray):
+        return int(loop.min()), int(loop.max())
+    far = (loop[0] - 1) * loop[1]
+    return min(0, far), max(0, far)
+
+
+def offsets(values: Any) -> Loop:
+    """A loop over these byte offsets, each once."""
+    return np.unique(np.asarray(values, np.int64))
+
+
+def read(slot: str, run: int, *loops: Loop, start: int = 0, over: int = 0, here: bool = False) -> Reach:
+    return Reach(slot, "read", run, loops, start, over, here)
+
+
+def write(slot: str, run: int, *loops: Loop, start: int = 0) -> Reach:
+    return Reach(slot, "write", run, loops, start)
+
+
+def work(slot: str, run: int, *loops: Loop, start: int = 0) -> Reach:
+    return Reach(slot, "work", run, loops, start)
+
+
+@dataclass
+class Call:
+    """A step's kernel parameters and record, by name. `lanes`: f32 in a vector of the tier; threads: that may share."""
+
+    step: Step
+    tier: Tier
+    threads: int
+    constants: Sequence[np.ndarray]
+    slots: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = row(self.step.kernel.name)
+        self.params = dict(self.step.kernel.params)
+        self.lanes = self.tier.lanes
+        self.vector = 4 * self.tier.lanes
+        self._left = list(self.step.args)
+        self.more(*known.args)
+
+    def more(self, *names: str) -> None:
+        """Name the slots that come next in the record."""
+        if len(names) > len(self._left):
+            raise Misfit(f"the record of {len(self.step.args)} slots ends before {names[len(self._left)]!r}")
+        self.slots.update(zip(names, self._left, strict=False))
+        self._left = self._left[len(names) :]
+
+    @property
+    def left(self) -> int:
+        """Slots that have no name yet."""
+        return len(self._left)
+
+    def number(self, name: str) -> int:
+        """A slot that holds any number."""
+        value = self.slots[name]
+        if isinstance(value, Ref) or not -MOST < value < MOST:
+            raise Misfit(f"{name} is {value}, expected a number")
+        return int(value)
+
+    def count(self, name: str, least: int = 0) -> int:
+        """A slot that holds a number of at least `least`."""
+        value = self.number(name)
+        if value < least:
+            raise Misfit(f"{name} is {value}, expected {least} or more")
+        return value
+
+    def counts(self, names: str, least: int = 0) -> list[int]:
+        """Several slots, their names in one string."""
+        return [self.count(name, least) for name in names.split()]
+
+    def numbers(self, names: str) -> list[int]:
+        return [self.number(name) for name in names.split()]
+
+    def table(self, name: str, count: int, dtype: type = np.int64) -> np.ndarray:
+        """The first `count` elements of a constant that decides what is reached."""
+        ref = self.slots[name]
+        if not isinstance(ref, Ref) or not isinstance(ref.base, int) or not 0 <= ref.base < len(self.constants):
+            raise Misfit(f"{name} is {ref}, expected a constant")
+        data = self.constants[ref.base].reshape(-1).view(np.uint8)
+        end = ref.offset + count * np.dtype(dtype).itemsize
+        if ref.offset < 0 or end > data.size:
+            raise Misfit(f"{name} is bytes {ref.offset}..{end} of a constant of {data.size}")
+        return data[ref.offset : end].view(dtype)
+
+    def outer(self, fields: str) -> Iterator[tuple[int, ...]]:
+        """The fields of each of the outer loops of a move: those of `rank`, innermost first."""
+        rank = self.count("rank")
+        if rank > 6:
+            raise Misfit(f"rank is {rank}, expected at most 6")
+        for k in range(rank):
+            yield tuple(self.number(f"{name}{k}_") for name in fields.split())
+
+    def extras(
+        self, images: int, rows: int, run: int, *columns: Loop, start: int = 0, over: int = 0, here: bool = True
+    ) -> Iterator[Reach]:
+        """What is read of the operands of a chain: (address, stride per image, stride per row) each, in f32."""
+        for i, kind in enumerate(self.params.get("extras", ())):
+            name = f"extra{i}"
+            self.more(name, f"{name}_image", f"{name}_row")
+            if kind == "scalar":
+                yield read(name, 4)
+                continue
+            image, step = self.numbers(f"{name}_image {name}_row")
+            loops = [(images, 4 * image), *columns, *([(rows, 4 * step)] if kind == "full" else [])]
+            yield read(name, run, *loops, start=start, over=over, here=here)
+
+
+Rule = Callable[[Call], Iterator[Reach]]
+RULES: dict[str, Rule] = {}
+
+
+def reaches(*kernels: str) -> Callable[[Rule], Rule]:
+    """Register the decorated function as what these kernels reach."""
+
+    def add(rule: Rule) -> Rule:
+        for name in kernels:
+            assert name not in RULES, name
+            RULES[name] = rule
+        return rule
+
+    return add
+
+
+def need(condition: bool, what: str) -> None:
+    """Misfit unless the condition holds."""
+    if not condition:
+        raise Misfit(what)
+
+
+def short(n: int, width: int) -> int:
+    """What n lacks to whole multiples of `width`."""
+    return -n % width
+
+
+def parts(n: int, width: int) -> int:
+    """How many pieces of up to `width` make n."""
+    return -(-n // width)
+
+
+__all__ = ["Call", "Loop", "Misfit", "Reach", "RULES", "need", "offsets", "parts", "prod", "reaches", "read", "short",
+           "work", "write"]  # fmt: skip

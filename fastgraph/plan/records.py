@@ -1,0 +1,176 @@
+"""Check what a program's steps do to memory. Shares no code with the lowerings, so that no fault is made twice.
+
+From each step's kernel and record follow the bytes that it reads and writes (`reach/`, a rule per kernel). They must
+lie within the values of the step's node, its constants and its scratch memory; what is read must have been written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import PlanError
+from ..ir import Node, Value, read_by
+from ..kernels.isa.tiers import Tier
+from .program import SLACK, Arg, HostStep, Program, Ref, Scratch, Step
+from .reach import NO_STEPS, RULES, Call, Misfit, Reach
+from .reach.regions import Region, fill, holds, meet, region
+from .storage import Storage, last, row_count
+
+Base = Value | Scratch | int
+Written = bool | np.ndarray
+"""Which bytes of a buffer have been written: all (True), none (False), or those that are set."""
+
+
+def verify_records(
+    program: Program, tier: Tier, threads: int, inputs: Sequence[Value], outputs: Sequence[Value],
+    kept: Iterable[Value] = (),
+) -> None:  # fmt: skip
+    """Return None when all steps keep to their memory, with at most `threads` threads; else PlanError.
+
+    inputs: values that are there before the first step; steps may write only those among them that are `kept`.
+    """
+    check = _Check(program, tier, threads, {program.storage[v].root for v in kept if v in program.storage})
+    for value in inputs:
+        if value in program.storage:
+            root = program.storage[value].root
+            check.given.add(root)
+            check.written[root] = True
+    for number, step in enumerate(program.steps):
+        try:
+            check.host(step.node) if isinstance(step, HostStep) else check.step(step)
+        except Misfit as misfit:
+            kernel = step.kernel if isinstance(step, Step) else "numpy"
+            raise PlanError(f"step {number}, {kernel} of {step.node}: {misfit}") from None
+    for value in outputs:
+        try:
+            check.read(value)
+        except Misfit as misfit:
+            raise PlanError(f"output {misfit}") from None
+
+
+@dataclass
+class _Check:
+    program: Program
+    tier: Tier
+    threads: int
+    kept: set[Value]
+    given: set[Value] = field(default_factory=set)
+    written: dict[Base, Written] = field(default_factory=dict)
+
+    def host(self, node: Node) -> None:
+        for value in read_by(node):
+            self.read(value)
+        for value in node.outputs:
+            if value in self.program.storage:
+                self._make(self.program.storage[value].root, self._own(value))
+
+    def read(self, value: Value) -> None:
+        """Misfit unless the value, if it has a place, has been written."""
+        if value in self.program.storage and value.data is None:
+            self._made(str(value), self.program.storage[value].root, self._own(value))
+
+    def step(self, step: Step) -> None:
+        rule = RULES.get(step.kernel.name)
+        if rule is None:
+            why = "runs other kernels" if step.kernel.name in NO_STEPS else "has no rule in fastgraph/plan/reach"
+            raise Misfit(f"the kernel {why}")
+        call = Call(step, self.tier, self.threads, self.program.constants)
+        reached = list(rule(call))
+        if call.left:
+            raise Misfit(f"the record has {call.left} slots too many")
+        known = {reach.slot for reach in reached}
+        for name, arg in call.slots.items():
+            if isinstance(arg, Ref) and name not in known:
+                raise Misfit(f"{name} holds an address, expected a number")
+        real = [(reach, self._place(step.node, reach, call.slots[reach.slot])) for reach in reached if not reach.empty]
+        self._apart(real)
+        for reach, (base, found) in real:
+            if reach.kind == "read":
+                self._made(reach.slot, base, found)
+        for reach, (base, found) in real:
+            if reach.kind != "read":
+                self._make(base, found)
+
+    def _place(self, node: Node, reach: Reach, arg: Arg) -> tuple[Base, Region]:
+        """The buffer and the bytes of it that a reach is; Misfit where it leaves what is the step's own."""
+        slot, writes = reach.slot, reach.kind != "read"
+        if not isinstance(arg, Ref):
+            raise Misfit(f"{slot} is {arg}, expected an address")
+        base, size = arg.base, self._size(arg.base)
+        low, end = (arg.offset + at for at in reach.span())
+        does = f"{slot} {'writes' if writes else 'reads'} bytes {low}..{end}"
+        if low < 0 or end > size or end + reach.over > size + SLACK:
+            more = f" and {reach.over} more" if reach.over else ""
+            raise Misfit(f"{does}{more} of {_name(base)}, which has {size}")
+        if reach.kind == "work" and not isinstance(base, Scratch):
+            raise Misfit(f"{slot} is {_name(base)}, expected scratch memory")
+        if writes and (isinstance(base, int) and base >= 0 or base in self.given and base not in self.kept):
+            raise Misfit(f"{does} of {_name(base)}, which is {'an input' if isinstance(base, Value) else 'constant'}")
+        found = region(reach, arg.offset, distinct=reach.kind == "write")
+        if isinstance(base, Value) and not any(
+            holds(self._own(value), found) for value in self._values(node, base, writes)
+        ):
+            owners = ", ".join(f"{v.name} ({self._own(v)})" for v in self._values(node, base, writes)) or "none"
+            raise Misfit(f"{does}, {found}, of the buffer of {_name(base)}, where its node's values are {owners}")
+        return base, found
+
+    def _values(self, node: Node, root: Value, writes: bool) -> list[Value]:
+        """The node's values in a buffer: its results, and what it reads unless `writes`."""
+        values = [*node.outputs, *(() if writes else read_by(node))]
+        places = self.program.storage
+        return [v for v in dict.fromkeys(values) if v in places and places[v].root is root]
+
+    def _own(self, value: Value) -> Region:
+        """The bytes of a value in its root's buffer."""
+        at: Storage = self.program.storage[value]
+        assert value.type.dtype is not None
+        size = value.type.dtype.itemsize
+        if at.stride == last(value) or value.type.size == last(value):
+            return Region(at.offset, (), value.type.nbytes)
+        return Region(at.offset, ((row_count(value), size * at.stride),), size * last(value))
+
+    def _size(self, base: Base) -> int:
+        if not isinstance(base, int):
+            return base.nbytes if isinstance(base, Scratch) else base.type.nbytes
+        return self.program.constants[base].nbytes if base >= 0 else 8
+
+    def _apart(self, reached: list[tuple[Reach, tuple[Base, Region]]]) -> None:
+        """Misfit when a step reads what it writes elsewhere: threads are not in step with one another."""
+        for write, (target, place) in reached:
+            for read, (source, other) in reached:
+                if write.kind != "write" or read is write or source is not target or read.kind == "work":
+                    continue
+                if read.kind == "read" and read.here and other == place:
+                    continue
+                if meet(place, other):
+                    raise Misfit(f"{write.slot} writes {place}, of which {read.slot} is a part: {other}")
+
+    def _made(self, what: str, base: Base, place: Region) -> None:
+        """Misfit unless all bytes have been written."""
+        if isinstance(base, int):
+            return
+        now = self.written.get(base, False)
+        if now is True or place.size == 0:
+            return
+        if now is False or not fill(now, place, None):  # type: ignore[arg-type]
+            raise Misfit(f"{what} reads {place} of {_name(base)}, some of which nobody has written")
+
+    def _make(self, base: Base, place: Region) -> None:
+        now = self.written.get(base, False)
+        if isinstance(base, int) or now is True:
+            return
+        if place.start == 0 and not place.loops and place.run >= self._size(base):
+            self.written[base] = True
+            return
+        mask = np.zeros(self._size(base), bool) if now is False else now
+        fill(mask, place, True)  # type: ignore[arg-type]
+        self.written[base] = True if np.all(mask) else mask
+
+
+def _name(base: Base) -> str:
+    if isinstance(base, int):
+        return f"constant {base}" if base >= 0 else "the error cell"
+    return f"{base.name!r}"

@@ -1,0 +1,273 @@
+"""Records of sound programs with one slot changed: what the verifier says of them, and what they do to memory.
+
+    FASTGRAPH_CHECK=guard PYTHONPATH=tests:tests/plan python tests/plan/mutants.py FIRST COUNT
+
+Mutant n is the same in every run. It runs as a single step in a forked child, between guard pages: twice, with other
+bytes around what belongs to its node. Prints a JSON line for each that is accepted and does harm, and then the counts.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import test_amx_networks
+import test_dynamic_layers
+import test_quantized_products
+import test_quantized_windows
+from blocks import BLOCKS, conv
+from nets import F32, I64, Net, graph_of
+from test_quantized_elementwise import graph_of as one
+from test_quantized_elementwise import typed
+
+from fastgraph.errors import PlanError
+from fastgraph.ir import Graph, TensorType, Value, read_by
+from fastgraph.kernels.isa.tiers import Tier, choose
+from fastgraph.plan.lower import bands
+from fastgraph.plan.program import Ref, Scratch, Step, buffer_bytes
+from fastgraph.plan.records import verify_records
+from fastgraph.plan.storage import byte_strides
+from fastgraph.runtime.executable import Executable, compile_graph
+from fastgraph.runtime.pool import Runner
+
+SECONDS = 2
+"""Of processor time that a step may take."""
+GRAPHS: dict[str, Callable[[], Graph]] = {}
+"""Small graphs whose programs have, on all tiers together, every kernel."""
+
+
+def _net(build: Callable[[Net], Any]) -> Callable[[], Graph]:
+    def made() -> Graph:
+        net = Net()
+        build(net)
+        return graph_of(net.bytes())
+
+    return made
+
+
+def _moves(net: Net) -> None:
+    x, i = net.input("x", (2, 6, 5, 7)), net.input("i", (4,), I64)
+    wide = net("Pad", x, net.const(np.array([0, 1, 0, 2, 0, 0, 1, 0], I64)), net.const(np.array(1, F32)))
+    around = net("Pad", x, net.const(np.array([0, 0, 2, 3, 0, 0, 1, 2], I64)), mode="reflect")
+    turned = net("Transpose", net.input("t", (40, 37)), perm=[1, 0])
+    few = net("Transpose", net.input("f", (3, 64)), perm=[1, 0])
+    cut = net("Slice", x, *(net.const(np.array(v, I64)) for v in ([4, 0], [0, 7], [1, 3], [-1, 2])))
+    net.output(wide, around, turned, few, cut, net("Gather", x, i, axis=1))
+    net.output(net("Tile", x, net.const([1, 2, 1, 3], I64)))
+
+
+def _resizes(net: Net) -> None:
+    sizes = net.const(np.array([1, 3, 9, 10], I64))
+    for i, mode in enumerate(("linear", "cubic", "nearest")):
+        net.output(net("Resize", net.input(f"x{i}", (1, 3, 6, 5)), "", "", sizes, mode=mode))
+    wide = net("Relu", conv(net, net.input("w", (1, 4, 5, 6)), 4, 40, 1))
+    wide = net("Resize", wide, "", "", net.const(np.array([1, 40, 9, 8], I64)), mode="linear")
+    net.output(conv(net, wide, 40, 4, 1))
+
+
+def _products(net: Net) -> None:
+    a, b = net.input("a", (2, 9, 13)), net.input("b", (2, 13, 21))
+    net.output(net("MatMul", a, b), net("Softmax", a, axis=1), net("Softmax", a))
+    net.output(net("ReduceSum", b, net.const([2], I64)))
+    net.output(net("ConvTranspose", net.input("t", (1, 6, 5, 4)), net.weight(6, 4, 3, 3), group=2, strides=[2, 1]))
+    d = net.input("d", (1, 5, 9, 11))
+    net.output(conv(net, d, 5, 10, 3, group=5, strides=[2, 1]), conv(net, d, 5, 12, 3, strides=[3, 3]))
+    net.output(net("MaxPool", net.input("m", (1, 4, 5, 6, 7)), kernel_shape=[2, 3, 2], pads=[0, 1, 0, 1, 1, 1]))
+
+
+def _banded(net: Net) -> None:
+    x = net("Relu", conv(net, net.input("x", (1, 8, 11, 9)), 8, 32, 1))
+    net.output(conv(net, conv(net, x, 32, 32, group=32), 32, 16, 1))
+
+
+def _u8(*shape: int) -> TensorType:
+    return typed("u8", shape, 0.05, 12)
+
+
+def _resized(channels: int) -> list[TensorType | Value]:
+    none = _constant(np.float32)
+    return [_u8(1, 6, 5, channels), none, none, _constant(np.int64, 1, 9, 8, channels)]
+
+
+def _constant(dtype: type, *values: Any) -> Value:
+    return Value.constant(f"c{len(values)}", np.array(values, dtype))
+
+
+GRAPHS |= {name: _net(build) for name, build in BLOCKS.items()}
+GRAPHS |= {build.__name__: _net(build) for build in (_moves, _resizes, _products, _banded)}
+GRAPHS |= {f"u8 {name}": lambda case=case: test_quantized_products.network(*case)
+           for name, case in test_quantized_products.CASES.items()}  # fmt: skip
+GRAPHS |= {f"u8 {name}": build for name, build in test_quantized_windows.CASES.items()}
+GRAPHS |= {f"dynamic {name}": lambda case=case: test_dynamic_layers.network(*case)
+           for name, case in test_dynamic_layers.CASES.items()}  # fmt: skip
+GRAPHS |= {
+    "amx": test_amx_networks.network,
+    "u8 row": lambda: test_quantized_products.network("dense", (1, 70), (33, 70), {}),
+    "u8 add": lambda: one("add", [_u8(2, 5, 7, 24), _u8(1, 1, 1, 24)], typed("s8", (), 0.1, 3)),
+    "u8 of f32": lambda: one("mul", [_u8(3, 45), typed("f32", (3, 1))], _u8()),
+    "table": lambda: one("sigmoid", [_u8(3, 45)], typed("u8", (), 1 / 256, 0)),
+    "flip": lambda: one("requantize", [_u8(3, 45)], typed("s8", (), 0.05, 12 - 128)),
+    "cast": lambda: one("cast", [typed("i64", (3, 17))], typed("f32", ()), to="float32"),
+    "arg_max": lambda: one("arg_max", [typed("f32", (3, 5, 17))], typed("i64", ()), axis=1, keepdims=0),
+    "arg_min of bytes": lambda: one("arg_min", [_u8(3, 37)], typed("i64", ()), axis=1, keepdims=0),
+    "max of bytes": lambda: one("reduce_max", [_u8(3, 9, 37), _constant(np.int64, 1)], _u8(), keepdims=0),
+    "matrices": lambda: one("matmul", [_u8(2, 9, 14), Value("b", _u8(2, 14, 21))], typed("u8", (), 0.5, 3)),
+    "resize of bytes": lambda: one("resize", _resized(8), _u8(), mode="linear"),
+    "resize of bytes of many channels": lambda: one("resize", _resized(40), _u8(), mode="linear"),
+}
+
+
+@cache
+def plan(name: str, tier: Tier, threads: int = 2) -> Executable:
+    """A graph's program, bound to memory."""
+    bands.WORTH = 1 if name == "_banded" else bands.L2 // 2
+    return compile_graph(GRAPHS[name](), {}, tier, threads)
+
+
+def mutated(rng: random.Random, found: Executable, step: Step) -> tuple[int, int | Ref]:
+    """A slot of a step's record, and what it holds instead."""
+    slot = rng.randrange(len(step.args))
+    held = step.args[slot]
+    if isinstance(held, int):
+        numbers = (held + 1, held - 1, 2 * held, -held, 0, held + rng.choice((4, 16, 64)), held // 2, held << 20)
+        return slot, rng.choice([n for n in numbers if n != held] or [held + 1])
+    if rng.random() < 0.25:
+        others = [a for s in found.program.steps if isinstance(s, Step) for a in s.args if isinstance(a, Ref)]
+        return slot, rng.choice(others)
+    size = 8 if held.base == -1 else _bytes(found, held.base)
+    return slot, Ref(held.base, held.offset + rng.choice((1, -1, 4, -4, 64, -64, 4096, size, -size, size // 2)))
+
+
+def _bytes(found: Executable, base: Any) -> int:
+    return found.program.constants[base].nbytes if isinstance(base, int) else buffer_bytes(base)
+
+
+def accepted(found: Executable, at: int, step: Step) -> str:
+    """What the verifier says of a program with one step exchanged: "" where it accepts."""
+    program = found.program
+    old, program.steps[at] = program.steps[at], step
+    try:
+        verify_records(program, found.tier, found.threads, found.graph.inputs, found.graph.outputs)
+    except PlanError as error:
+        return str(error)
+    finally:
+        program.steps[at] = old
+    return ""
+
+
+# -- what a step really does
+
+
+def harm(found: Executable, old: Step, step: Step) -> str:
+    """What a step does that it must not, in a child: "" for nothing."""
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+            os._exit(_run(found, old, step))
+        finally:
+            os._exit(99)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        return signal.Signals(os.WTERMSIG(status)).name
+    return {0: "", 3: "writes", 4: "reads"}[os.WEXITSTATUS(status)]
+
+
+def _run(found: Executable, old: Step, step: Step) -> int:
+    """3 when bytes were written that aren't the step's own, 4 when its results hang on such bytes, else 0."""
+    record = np.array([found._address(a) for a in step.args], np.int64)
+    table = np.array([[addresses(found)[step.kernel], record.ctypes.data]], np.int64)
+    runner = Runner(table, 1, found._error.ctypes.data)
+    memory = [_pages(found._memory, at, buffer_bytes(owner)) for owner, at in found._offsets.items()]
+    base = found._constants.block.ctypes.data
+    consts = [_pages(found._constants.block, at - base, array.nbytes)
+              for at, array in zip(found._constants.addresses, found.program.constants, strict=True)]  # fmt: skip
+    own, scratch, reads = _masks(found, old)
+    whole = found._memory
+    # Zeros in scratch: weights that are packed there are 0 where a row of bytes ends within a word.
+    inside = np.where(scratch, 0, np.random.default_rng(0).integers(0, 256, whole.size, np.uint8))
+    results = []
+    for outside in (0, 0x41):
+        for part in memory:
+            keep = reads[part] | own[part] | scratch[part]
+            whole[part] = np.where(keep, inside[part], outside)
+        for part, array in zip(consts, found.program.constants, strict=True):
+            page = found._constants.block[part]
+            data = array.tobytes()
+            page[...] = outside
+            array.reshape(-1).view(np.uint8)[...] = np.frombuffer(data, np.uint8)
+        before, constants = [whole[part].copy() for part in memory], [found._constants.block[p].copy() for p in consts]
+        runner.run()
+        for part, was in zip(memory, before, strict=True):
+            if np.any((whole[part] != was) & ~(own[part] | scratch[part])):
+                return 3
+        if any(np.any(found._constants.block[p] != was) for p, was in zip(consts, constants, strict=True)):
+            return 3
+        results.append([whole[part][own[part]].copy() for part in memory])
+    return 4 * any(np.any(a != b) for a, b in zip(*results, strict=True))
+
+
+_linked: dict[int, Any] = {}
+
+
+def addresses(found: Executable) -> Any:
+    return _linked.setdefault(id(found), found._link() if id(found) not in _linked else None)
+
+
+def _pages(memory: np.ndarray, at: int, nbytes: int) -> slice:
+    """The pages of a block, all of which may be touched."""
+    page = mmap.PAGESIZE
+    return slice(at // page * page, -(-(at + nbytes) // page) * page)
+
+
+def _masks(found: Executable, step: Step) -> list[np.ndarray]:
+    """Bytes of the node's results, of the step's scratch memory, and of what the node reads."""
+    own, scratch, reads = (np.zeros(found._memory.size, bool) for _ in range(3))
+    for values, mask in ((step.node.outputs, own), (read_by(step.node), reads)):
+        for value in values:
+            if value in found.program.storage and found.program.storage[value].root in found._offsets:
+                at, dims, dtype = found.program.storage[value], value.type.dims, value.type.dtype
+                assert dtype is not None
+                strides = (*byte_strides(dims, dtype.itemsize, at.stride), 1)
+                start = found._offsets[at.root] + at.offset
+                np.ndarray((*dims, dtype.itemsize), bool, mask, start, strides)[...] = True
+    for arg in step.args:
+        if isinstance(arg, Ref) and isinstance(arg.base, Scratch):
+            scratch[found._offsets[arg.base] : found._offsets[arg.base] + arg.base.nbytes] = True
+    return [own, scratch, reads]
+
+
+def main(first: int, count: int) -> None:
+    tier, counts = choose(None), Counter[str]()
+    names = [name for name in GRAPHS if name != "amx" or not tier.amx]
+    for number in range(first, first + count):
+        rng = random.Random(number)
+        name = rng.choice(names)
+        found = plan(name, tier)
+        at = rng.choice([i for i, step in enumerate(found.program.steps) if isinstance(step, Step)])
+        step = found.program.steps[at]
+        assert isinstance(step, Step)
+        addresses(found)
+        slot, held = mutated(rng, found, step)
+        changed = Step(step.kernel, (*step.args[:slot], held, *step.args[slot + 1 :]), step.node, step.share)
+        says = accepted(found, at, changed)
+        done = harm(found, step, changed)
+        counts[f"{'rejected' if says else 'accepted'} {done or 'harmless'}"] += 1
+        if done and not says:
+            both = {"was": str(step.args[slot]), "is": str(held)}
+            wrong = {"mutant": number, "graph": name, "kernel": str(step.kernel), "slot": slot, **both, "does": done}
+            print(json.dumps(wrong), flush=True)
+    print(json.dumps({"counts": counts}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:3]))

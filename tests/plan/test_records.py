@@ -1,0 +1,183 @@
+"""What steps do to memory is verified: sound programs pass on every tier, and records that do harm are found.
+
+MUTANTS=30000 changes that many records; the quick run changes 300, the same ones every time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mutants import GRAPHS
+from nets import F32, Net
+
+from fastgraph.errors import PlanError
+from fastgraph.frontends import read
+from fastgraph.ir import Graph
+from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
+from fastgraph.kernels.kernel import Kernel
+from fastgraph.kernels.table import rows
+from fastgraph.plan.lower import bands
+from fastgraph.plan.program import Program, Ref, Step
+from fastgraph.plan.reach import NO_STEPS, RULES
+from fastgraph.plan.records import verify_records
+from fastgraph.runtime import executable
+
+MUTANTS = int(os.environ.get("MUTANTS", "300"))
+SHARED = Path(__file__).parents[3] / "shared" / "models"
+
+
+def test_every_kernel_has_a_rule() -> None:
+    assert set(rows()) == set(RULES) | NO_STEPS and not set(RULES) & NO_STEPS
+
+
+class Planned:
+    """What an Executable is made of: a plan for any tier takes no kernels."""
+
+    def __init__(self, graph: Graph, program: Program, *more: Any) -> None:
+        self.graph, self.program, (self.tier, self.threads, states) = graph, program, more[3:6]
+        self.kept = [state.input for state in states]
+
+    def verify(self) -> None:
+        inputs, outputs = self.graph.inputs, self.graph.outputs
+        verify_records(self.program, self.tier, self.threads, inputs, outputs, self.kept)
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(executable, "Executable", Planned)
+    monkeypatch.setattr(bands, "WORTH", 1)
+    return lambda graph, tier, threads=1, shapes=None: executable.compile_graph(graph, shapes or {}, tier, threads)
+
+
+@pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
+def test_sound_programs_pass(tier: Tier, planned: Any) -> None:
+    """Building one verifies it, since FASTGRAPH_CHECK is set."""
+    assert os.environ["FASTGRAPH_CHECK"] != "0"
+    for build in GRAPHS.values():
+        planned(build(), tier, 3).verify()
+
+
+def test_all_kernels_are_among_them(planned: Any) -> None:
+    programs = [planned(build(), tier).program for tier in TIERS for build in GRAPHS.values()]
+    assert {kernel.name for program in programs for kernel in program.kernels()} == set(rows()) - NO_STEPS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ["*.onnx", "*.tflite", "*.circle", "*.mlpackage"])
+def test_shared_models_pass(pattern: str, planned: Any) -> None:
+    paths = sorted(SHARED.rglob(pattern))
+    if not paths:
+        pytest.skip("no shared/models beside the repository")
+    for path in paths:
+        try:
+            graph = read(str(path), None)
+        except Exception:
+            continue
+        open_ = [v for v in graph.inputs if v.type.shape and not v.type.concrete]
+        shapes = {v.name: tuple(d if type(d) is int else 2 for d in v.type.shape or ()) for v in open_}
+        for tier in TIERS:
+            try:
+                planned(graph, tier, 2, shapes)
+            except PlanError:
+                raise
+            except Exception:
+                break
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mutants run in forked children, between guard pages")
+@pytest.mark.slow
+def test_what_does_harm_is_found() -> None:
+    """Each mutant that is accepted runs without harm; of those that are not, many do harm."""
+    here = Path(__file__).parent
+    environment = os.environ | {"FASTGRAPH_CHECK": "guard", "PYTHONPATH": os.pathsep.join((*sys.path, str(here)))}
+    command = [sys.executable, str(here / "mutants.py"), "0", str(MUTANTS)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    *wrong, counts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert not wrong, wrong
+    counts = counts["counts"]
+    harmful = sum(n for what, n in counts.items() if what.startswith("rejected") and "harmless" not in what)
+    assert harmful > MUTANTS / 5 and counts["accepted harmless"] > MUTANTS / 5, counts
+
+
+# -- one step, changed
+
+
+@pytest.fixture
+def layers(planned: Any) -> Any:
+    net = Net()
+    x = net("Relu", net("Gemm", net.input("x", (3, 7)), net.weight(7, 20), net.weight(20)))
+    net.output(net("Softmax", net("Add", x, net.input("z", (3, 20)))))
+    return planned(read(net.bytes(), None), BY_NAME["avx2"], 2)
+
+
+def changed(found: Planned, at: int, **slots: Any) -> Planned:
+    """Slots of a step by their names in the table."""
+    step = found.program.steps[at]
+    assert isinstance(step, Step)
+    names = rows()[step.kernel.name].args
+    args = [slots.get(name, arg) for name, arg in zip(names, step.args, strict=False)]
+    found.program.steps[at] = Step(step.kernel, (*args, *step.args[len(names) :]), step.node)
+    return found
+
+
+def test_a_step_may_not(layers: Planned) -> None:
+    layers.verify()
+    steps = layers.program.steps
+    dot, last = steps[0], len(steps) - 1
+    assert isinstance(dot, Step) and dot.kernel.name == "dot"
+    x, w, y = (dot.args[i] for i in (0, 2, 3))
+    assert isinstance(x, Ref) and isinstance(w, Ref) and isinstance(y, Ref)
+    cases: list[tuple[int, dict[str, Any], str]] = [
+        (0, {"m": 4}, r"step 0, dot.* of %.*gemm|dense.*: (c writes|a reads) bytes"),
+        (0, {"c": Ref(y.base, 4)}, "c writes bytes 4..244 of '.*', which has 240"),
+        (0, {"lda": 8}, "a reads bytes 0..92 of 'x', which has 84"),
+        (0, {"a": Ref(y.base)}, "of which a is a part|nobody has written"),
+        (0, {"c": x}, "c writes bytes 0..240 of 'x', which has 84"),
+        (0, {"c": Ref(layers.graph.inputs[1])}, "which is an input"),
+        (0, {"c": w}, "of constant 0, which is constant"),
+        (0, {"ldc": 10}, "only 40 apart"),
+        (0, {"k": 8}, "b reads|a reads"),
+        (0, {"k": 0}, "k is 0, expected 1"),
+        (0, {"block": 0}, "block is 0, expected 1"),
+        (0, {"n": x}, "n is Ref.*, expected a number"),
+        (0, {"b": 0}, "b is 0, expected an address"),
+        (0, {"m": -1}, "m is -1, expected 0"),
+        (last, {"outer": 2}, "output .*some of which nobody has written"),
+        (last, {"y_outer": 19}, "only 76 apart"),
+    ]
+    for at, slots, says in cases:
+        kept = list(steps)
+        with pytest.raises(PlanError, match=says):
+            changed(layers, at, **slots).verify()
+        steps[:] = kept
+    layers.verify()
+
+
+def test_records_have_all_their_slots(layers: Planned) -> None:
+    dot = layers.program.steps[0]
+    assert isinstance(dot, Step)
+    for kernel, args, says in (
+        (dot.kernel, dot.args[:-1], "ends before"),
+        (dot.kernel, (*dot.args, 1), "1 slots too many"),
+        (Kernel("team"), dot.args, "runs other kernels"),
+        (Kernel("other"), dot.args, "has no rule"),
+    ):
+        layers.program.steps[0] = Step(kernel, args, dot.node)
+        with pytest.raises(PlanError, match=says):
+            layers.verify()
+
+
+def test_a_constant_that_is_too_short(layers: Planned) -> None:
+    """As a scale of LayerNormalization that has fewer numbers than the axis it is for."""
+    index = next(a.base for a in layers.program.steps[0].args[2:3] if isinstance(a, Ref))  # type: ignore[union-attr]
+    layers.program.constants[index] = np.zeros(10, F32)  # type: ignore[index]
+    with pytest.raises(PlanError, match="b reads bytes 0..[0-9]+ of constant [0-9]+, which has 40"):
+        layers.verify()
