@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ...ir import Graph, Node, Value
 from ...kernels import moves
 from ...kernels.pick_dot import L2
+from ..freedoms import free
 from ..program import Ref
 from ..storage import Views
 from . import product, quantized_product, quantized_window
@@ -59,7 +60,7 @@ def blocks(graph: Graph, views: Views) -> Iterator[Block]:
             # The result of a band would lie where the next band reads.
             project = None
         saved = (node.x.type.nbytes if expand else 0) + (node.out.type.nbytes if project else 0)
-        if saved >= WORTH:
+        if saved >= WORTH and free("bands"):
             block = Block(expand, node, project)
             taken.update(block.nodes())
             yield block
