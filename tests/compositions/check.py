@@ -39,7 +39,6 @@ class Subject:
     `rough`: of rounding to few bits on the way; then most numbers must be near, and none far away.
     """
 
-    name: str
     source: bytes
     feeds: dict[str, np.ndarray]
     expected: dict[str, Arrays]

@@ -33,7 +33,7 @@ def residual(g: Grow, x: str) -> str:
     y = g.norm(y) if g.chance(0.5) else g.act(y)
     y = g.op("add", *((y, short) if g.chance(0.5) else (short, y)))
     if g.chance(0.2):
-        y = g.op(g.pick("add", "mul", "sub"), y, g.pick(x, before))
+        y = g.combine(y, g.pick(x, before))
     return g.act(y) if g.chance(0.6) else y
 
 
@@ -53,7 +53,7 @@ def inverted(g: Grow, x: str) -> str:
     y = g.conv(d, c if g.chance(0.6) else wide, 1) if g.chance(0.85) else d
     maps += [d, y]
     if g.chance(0.7):
-        y = g.attempt(lambda g, y: g.op(g.pick("add", "add", "sub", "mul"), *g.random.sample([y, g.pick(*maps)], 2)), y)
+        y = g.attempt(lambda g, y: g.combine(y, g.pick(*maps)), y)
     if g.chance(0.2):
         g.output(g.pick(*maps))
     return g.act(y) if g.chance(0.3) else y

@@ -17,9 +17,9 @@ def in_place(g: Grow, x: str) -> str:
         elif kind == "constant":
             shape = g.shapes[y]
             part = g.pick((1,), shape[-1:], (shape[1], *[1] * (len(shape) - 2)), shape)
-            y = g.op(g.pick("add", "mul", "sub", "div", "max"), y, g.const(*part, kind="half" if part == (1,) else "positive"))
+            y = g.op(g.pick(*g.palette.binaries, "div"), y, g.const(*part, kind="half" if part == (1,) else "positive"))
         elif kind == "binary":
-            y = g.op(g.pick("add", "sub", "mul", "min", "max"), *g.random.sample([y, g.pick(*kept)], 2))
+            y = g.combine(y, g.pick(*kept))
         else:
             y = g.op("select", g.pick(*kept), y, g.pick(*kept))
         kept.append(y)
@@ -50,7 +50,7 @@ def overlapping(g: Grow, x: str) -> str:
     axis = g.pick(*(i for i, d in enumerate(shape) if d > 2))
     d = shape[axis]
     a, b = g.slice(x, axis, 1, d), g.slice(x, axis, 0, d - 1)
-    y = g.op(g.pick("sub", "add", "max"), a, b)
+    y = g.combine(a, b)
     pads = [0] * (2 * len(shape))
     pads[axis] = 1
     return g.op("pad", y, pads=tuple(pads), mode="constant")

@@ -49,7 +49,7 @@ def attention(g: Grow, x: str) -> str:
         g.output(v)
     total = g.shapes[k][2]
     scores = g.op("matmul", q, g.transpose(k, 0, 1, 3, 2))
-    scores = g.op(g.pick("mul", "div"), scores, g.const(1, kind="half"))
+    scores = g.op("mul", scores, g.const(1, kind="half"))
     if g.chance(0.5):
         scores = g.op("add", scores, g.const(t, total, kind=g.pick("mask", "causal")))
     elif g.chance(0.3):

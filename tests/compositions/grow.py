@@ -25,19 +25,21 @@ class Palette:
     kernels: tuple[int, ...]
     activations: tuple[str, ...]
     gates: tuple[str, ...]
+    binaries: tuple[str, ...]
 
     @staticmethod
     def of(number: int) -> Palette:
         """Always the same for a number. Few numbers each, since what is made of them multiplies."""
         r = random.Random(f"palette {number}")
         return Palette(
-            channels=(r.choice([3, 4, 5, 7, 8, 12, 17]), r.choice([8, 16, 24, 32, 33])),
-            sizes=tuple(r.sample([5, 6, 7, 8, 9, 13, 16, 17], 1) + r.sample([1, 2, 3, 33, 8, 16], 1)),
-            lengths=tuple(r.sample([3, 5, 8, 16, 17, 33, 1, 2, 7, 31], 2)),
-            batches=(1, r.randint(2, 5)),
-            kernels=(3, r.choice([1, 2, 5])),
-            activations=(r.choice(["relu6", "hard_swish", "swish", "gelu", "leaky_relu", "elu"]), "relu"),
+            channels=(r.choice([3, 4, 5, 7, 8, 12, 17]), r.choice([8, 16, 16, 24, 32, 33])),
+            sizes=(r.choice([1, 2, 3, 5, 6, 7, 8, 8, 9, 13, 16, 17, 33]), r.choice([6, 7, 8, 12, 16])),
+            lengths=(r.choice([1, 2, 3, 5, 7, 8, 16, 17, 31, 33]), r.choice([3, 8, 13])),
+            batches=(1, 1, r.randint(1, 5)),
+            kernels=(3, r.choice([1, 2, 3, 5])),
+            activations=("relu", r.choice(["relu", "relu6", "hard_swish", "swish", "gelu", "leaky_relu", "elu"])),
             gates=(r.choice(["sigmoid", "hard_sigmoid", "tanh"]),),
+            binaries=("add", r.choice(["mul", "sub", "max", "min"])),
         )
 
 
@@ -68,11 +70,15 @@ class Grow:
 
     def act(self, x: str) -> str:
         """An activation of the palette, or none."""
-        kind = self.pick(*self.palette.activations, "relu", "")
+        kind = self.pick(*self.palette.activations, "")
         return self.op(kind, x) if kind else x
 
     def gate(self, x: str) -> str:
         return self.op(self.pick(*self.palette.gates), x)
+
+    def combine(self, x: str, y: str) -> str:
+        """A binary operator of the palette, on both in either order."""
+        return self.op(self.pick(*self.palette.binaries), *self.random.sample([x, y], 2))
 
     # -- values
 
