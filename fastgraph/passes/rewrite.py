@@ -11,6 +11,7 @@ import numpy as np
 from ..ir import Graph, Node, Quantization, TensorType, Value, read_by, subgraphs
 from ..limits import current
 from ..ops.evaluate import computes_reals
+from ..plan.freedoms import free
 
 
 class Sweep:
@@ -103,6 +104,7 @@ def also_quantised(rule: Rule) -> Rule:
 def sweep(graph: Graph, *rules: Rule) -> None:
     """Run the rules over the graph once, in order; the first that applies to a node wins. Dead nodes are pruned."""
     state = Sweep(graph)
+    rules = tuple(rule for rule in rules if free(rule.__name__))
     general = [rule for rule in rules if rule in _ALSO_QUANTISED]
     for node in graph.nodes:
         node.inputs = [None if v is None else state.current(v) for v in node.inputs]

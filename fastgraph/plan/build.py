@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from ..ir import Graph, Node, Value, read_by
 from ..kernels.isa.tiers import Tier
 from .arena import Buffer, plan
+from .freedoms import free
 from .lower import Emit, abilities_of, blocks, emit_block, lowering_of
 from .lower.move import copy_part, itemsize
 from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
@@ -105,4 +106,6 @@ def lifetimes(program: Program, graph: Graph) -> dict[Value | Scratch, Buffer]:
             root = program.storage[value].root
             first.setdefault(root, 0)
             final[root] = end
+    if not free("reuse"):
+        first, final = dict.fromkeys(first, 0), dict.fromkeys(first, end)
     return {owner: Buffer(owner.name, first[owner], final[owner], buffer_bytes(owner), ALIGN) for owner in first}

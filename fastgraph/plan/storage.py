@@ -13,6 +13,7 @@ import numpy as np
 
 from ..ir import Graph, Node, Value, read_by
 from ..ops.registry import EXTRAS_AT
+from .freedoms import free
 
 ONE_TO_ONE_AT = {**EXTRAS_AT, "requantize": 0, "table": 0, "dynamic_round": 0}
 """Operators that may write over operands, and where these begin: each element is read where its result goes."""
@@ -64,18 +65,10 @@ class Views:
         self._strided: dict[Value, bool] = {}
         self._makers = graph.producers()
         self._outputs = set(graph.outputs)
-        for node in reversed(graph.nodes):
-            if node.op == "concat":
-                self._link_concat(node)
-            elif node.op == "reshape" and node.out in self.links:
-                self._link_source(node)
-        self._found.clear()
-        for node in graph.nodes:
-            if node.op == "reshape":
-                self._link_reshape(node)
-            elif node.op in ("split", "slice"):
-                self._link_parts(node)
-        self._link_in_place()
+        if free("views"):
+            self._link_views()
+        if free("in_place"):
+            self._link_in_place()
         self._parents = {link.parent for link in self.links.values()}
 
     def storage(self, value: Value) -> Storage:
@@ -144,6 +137,20 @@ class Views:
         if not rows and last(value) != last(parent):
             return False
         return self._writes_strided(value) and self._reads_strided(value)
+
+    def _link_views(self) -> None:
+        """What only says where things lie moves nothing."""
+        for node in reversed(self._graph.nodes):
+            if node.op == "concat":
+                self._link_concat(node)
+            elif node.op == "reshape" and node.out in self.links:
+                self._link_source(node)
+        self._found.clear()
+        for node in self._graph.nodes:
+            if node.op == "reshape":
+                self._link_reshape(node)
+            elif node.op in ("split", "slice"):
+                self._link_parts(node)
 
     def _link_concat(self, node: Node) -> None:
         """Inputs that can are made in their place in the result."""

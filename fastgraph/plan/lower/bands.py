@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ...ir import Graph, Node, Value
 from ...kernels import moves
 from ...kernels.pick_dot import L2
+from ..freedoms import free
 from ..program import Ref
 from ..storage import Views, same_form
 from . import product, quantized_product, quantized_window
@@ -64,7 +65,7 @@ def blocks(graph: Graph, views: Views) -> Iterator[Block]:
             project = after
         found = (Block(expand, node, project), Block(expand, node, None), Block(None, node, project))
         block = next((b for b in found if b.saves() >= WORTH and _apart(b, views)), None)
-        if block is not None:
+        if block is not None and free("bands"):
             taken.update(block.nodes())
             yield block
 

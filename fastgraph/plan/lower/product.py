@@ -15,6 +15,7 @@ from ...kernels.pick_dot import dot_record, pick_dot
 from ...kernels.pick_winograd import best_winograd, pick_winograd, winograd_record
 from ...ops.registry import EXTRAS_AT
 from ...passes.fuse import extra_kind
+from ..freedoms import free
 from ..program import Ref
 from .registry import Arg, Emit, is_f32, last, lowers, row_count
 
@@ -134,7 +135,7 @@ def conv(e: Emit, node: Node) -> None:
     if factor > 1:
         weights, groups = merge_groups(weights, groups, factor), groups // factor
     g = geometry(e, node, weights, groups)
-    if (m := best_winograd(e.tier, g, WINOGRAD)) is not None:
+    if free("winograd") and (m := best_winograd(e.tier, g, WINOGRAD)) is not None:
         winograd(e, node, g, m, weights, bias)
         return
     chain, kinds, places = node.attrs.get("chain", ()), extra_kinds(node), extra_places(e, node)

@@ -1,0 +1,1 @@
+"""Random compositions of blocks, held against other engines, against themselves, and against other plans of them."""

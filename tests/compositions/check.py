@@ -1,0 +1,135 @@
+"""One file that holds a composition, against other engines and against itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from unittest.mock import patch
+
+import numpy as np
+from nets import by_reference
+from plan.step_by_step import poison
+
+import fastgraph as fg
+from fastgraph.frontends import read
+from fastgraph.ir import Node
+from fastgraph.passes.specialise import specialise
+from fastgraph.plan.freedoms import without
+from fastgraph.plan.lower import bands
+from fastgraph.runtime import executable
+
+from .steps import check_steps
+
+Arrays = list[np.ndarray]
+
+
+class Differs(AssertionError):
+    """Two results that should be the same are not; `where`: whose."""
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(f"{where}: {what}")
+        self.where = where
+
+
+@dataclass
+class Subject:
+    """A file, what it is fed, and what other engines say. `scale`: of each output, what an error is measured by.
+
+    `rough`: of rounding to few bits on the way; then most numbers must be near, and none far away.
+    """
+
+    source: bytes
+    feeds: dict[str, np.ndarray]
+    expected: dict[str, Arrays]
+    scale: float
+    rough: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    def close(self, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], where: str) -> None:
+        if len(found) != len(wanted):
+            raise Differs(where, f"{len(found)} outputs, not {len(wanted)}")
+        for i, (f, w) in enumerate(zip(found, wanted, strict=True)):
+            if (f.dtype, f.shape) != (w.dtype, w.shape):
+                raise Differs(where, f"output {i} is {f.dtype}{f.shape}, not {w.dtype}{w.shape}")
+            error = np.abs(f.astype(np.float64) - w.astype(np.float64))
+            limit = self.scale * (self.rough or 2e-5)
+            wrong = ~(error <= limit)
+            if self.rough:
+                wrong |= ~(error.mean() <= limit / 8) if error.size else wrong
+            if wrong.any():
+                at = tuple(int(n) for n in np.unravel_index(int(np.argmax(np.nan_to_num(error, nan=np.inf))), f.shape))
+                raise Differs(where, f"output {i} {f.dtype}{f.shape}: {np.mean(wrong):.1%} differ; at {at} it is "
+                                     f"{f[at]}, not {w[at]}; allowed {limit:.2g}")  # fmt: skip
+
+
+def same_bits(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], where: str) -> None:
+    for i, (f, w) in enumerate(zip(found, wanted, strict=True)):
+        if not np.array_equal(f, w, equal_nan=True):
+            raise Differs(where, f"output {i}: other bits at {np.argwhere(f != w)[0].tolist()}")
+
+
+@contextmanager
+def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
+    """Small networks run in bands (of at most so many bytes) and on all threads, as large ones do."""
+    with patch.object(bands, "WORTH", 1), patch.object(bands, "BUDGET", budget), patch.object(executable, "WORTH_WAKING", 0):
+        yield
+
+
+def run(model: fg.Model, subject: Subject) -> Arrays:
+    """In memory that is poisoned; the inputs must stay as they were."""
+    poison(model.plan)
+    found = list(model.run(subject.feeds).values())
+    for name, array in subject.feeds.items():
+        same_bits([model.input(name)], [array.astype(model.input(name).dtype)], f"input {name} after a run")
+    return found
+
+
+def check(subject: Subject, variants: Sequence[str]) -> fg.Model:
+    """Differs, or what fastgraph raises, unless all agree. Gives the model for what else one wants to know of it."""
+    graph = read(subject.source)
+    specialise(graph, {})
+    reference = by_reference(graph, subject.feeds)
+    for engine, wanted in subject.expected.items():
+        subject.close(reference, wanted, f"references and {engine}")
+    model = fg.load(subject.source, threads=1)
+    first = run(model, subject)
+    subject.close(first, reference, "plan and references")
+    same_bits(run(model, subject), first, "second run")
+    for variant in variants:
+        vary(subject, variant, model, first)
+    return model
+
+
+def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None:
+    """`variant`: "threads N", "isa NAME", "without NAME", "budget BYTES" of a band, or "steps"."""
+    kind, _, what = variant.partition(" ")
+    match kind:
+        case "threads":
+            other = fg.load(subject.source, threads=int(what))
+            same_bits(run(other, subject), first, variant)
+        case "isa":
+            subject.close(run(fg.load(subject.source, threads=1, isa=what), subject), first, variant)
+        case "without":
+            with without(what):
+                other = fg.load(subject.source, threads=1)
+            subject.close(run(other, subject), first, variant)
+        case "budget":
+            with small_networks_count(int(what)):
+                other = fg.load(subject.source, threads=1)
+            subject.close(run(other, subject), first, variant)
+        case "steps":
+            try:
+                check_steps(model.plan, subject.feeds, near)
+            except AssertionError as error:
+                raise Differs(variant, str(error)) from None
+        case _:
+            raise ValueError(variant)
+
+
+def near(found: np.ndarray, wanted: np.ndarray, node: Node) -> None:
+    """A node's own rounding."""
+    assert found.dtype == wanted.dtype and found.shape == wanted.shape, f"{node}: {found.dtype}{found.shape}"
+    error = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
+    limit = 1.0 if wanted.dtype.kind in "iu" else 1e-5 * max(1.0, float(np.abs(wanted).max(initial=0)))
+    assert np.all(error <= limit), f"{node}: off by {error.max()}, allowed {limit:.2g}"

@@ -1,0 +1,153 @@
+"""Which rewriting rules, lowerings and kernels random networks reach: counted from outside, at no cost to production."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import fastgraph as fg
+from fastgraph import passes
+from fastgraph.ir import Graph, Node
+from fastgraph.kernels.table import rows
+from fastgraph.passes import layout, rewrite
+from fastgraph.plan.lower import LOWERINGS
+from fastgraph.plan.program import HostStep
+
+NATIVE = frozenset({"execute", "call", "team"})
+"""Kernels that run others."""
+
+
+def name_of(rule: Any) -> str:
+    """Of a rule or the like: its file and its name."""
+    return f"{rule.__module__.rpartition('.')[2]}.{rule.__name__}"
+
+
+@cache
+def rules() -> tuple[str, ...]:
+    """The names of all rewriting rules."""
+    return tuple(sorted({name.partition(".")[2] for name in known_rules()}))
+
+
+@cache
+def known_rules() -> frozenset[str]:
+    """All rules: functions of a sweep and a node, and those of an operator that `sink` calls."""
+    found = {name_of(rule) for rule in layout.RULES.values()}
+
+    def listing(graph: Graph, *rules: rewrite.Rule) -> None:
+        found.update(map(name_of, rules))
+
+    with _sweeping(listing):
+        layout.share(Graph("none"))
+    for module in _modules():
+        for name, item in vars(module).items():
+            if inspect.isfunction(item) and not name.startswith("_") and item.__module__ == module.__name__:
+                if list(inspect.signature(item).parameters) == ["state", "node"]:
+                    found.add(name_of(item))
+    return frozenset(found)
+
+
+@dataclass
+class Coverage:
+    """How often each was used."""
+
+    rules: Counter[str] = field(default_factory=Counter)
+    lowerings: Counter[str] = field(default_factory=Counter)
+    kernels: Counter[str] = field(default_factory=Counter)
+    host: Counter[str] = field(default_factory=Counter)
+
+    def planned(self, model: fg.Model) -> None:
+        self.kernels.update(kernel.name for kernel in model.plan.kernels())
+        self.host.update(step.node.op for step in model.plan.program.steps if isinstance(step, HostStep))
+
+    def merge(self, other: Coverage) -> None:
+        for name in vars(self):
+            getattr(self, name).update(getattr(other, name))
+
+    def missing(self) -> set[str]:
+        """Rules, lowerings and kernels that nothing reached."""
+        lowerings = {lowering_name(op, entry.emit) for op, entries in LOWERINGS.items() for entry in entries}
+        return {
+            *(f"rule {name}" for name in known_rules() - set(self.rules)),
+            *(f"lowering {name}" for name in lowerings - set(self.lowerings)),
+            *(f"kernel {name}" for name in set(rows()) - set(self.kernels) - NATIVE),
+        }
+
+    def table(self) -> str:
+        lines = []
+        for title, counts in vars(self).items():
+            lines.append(f"{title}:")
+            lines += [f"  {count:7d}  {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
+        return "\n".join([*lines, "reached by none:", *(f"  {name}" for name in sorted(self.missing()))])
+
+
+def lowering_name(op: str, emit: Callable[..., Any]) -> str:
+    return f"{name_of(emit)}({op})"
+
+
+@contextmanager
+def watching(coverage: Coverage) -> Iterator[None]:
+    """Count within."""
+
+    @cache
+    def counted(rule: rewrite.Rule) -> rewrite.Rule:
+        def inner(state: rewrite.Sweep, node: Node) -> bool:
+            before = node.inputs, node.attrs
+            done = rule(state, node)
+            if done or node.inputs is not before[0] or node.attrs is not before[1]:
+                coverage.rules[name_of(rule)] += 1
+            return done
+
+        inner.__name__ = rule.__name__
+        return rewrite.also_quantised(inner) if rule in rewrite._ALSO_QUANTISED else inner
+
+    def counting(graph: Graph, *rules: rewrite.Rule) -> None:
+        rewrite_sweep(graph, *map(counted, rules))
+
+    rewrite_sweep = rewrite.sweep
+    sunk = {op: _counted_call(rule, name_of(rule), coverage.rules) for op, rule in layout.RULES.items()}
+    lowered = {
+        op: [replace(entry, emit=_counted_call(entry.emit, lowering_name(op, entry.emit), coverage.lowerings))
+             for entry in entries]
+        for op, entries in LOWERINGS.items()
+    }  # fmt: skip
+    with _sweeping(counting), patch.dict(layout.RULES, sunk), patch.dict(LOWERINGS, lowered):
+        yield
+
+
+def _counted_call(function: Callable[..., Any], name: str, counts: Counter[str]) -> Callable[..., Any]:
+    def inner(*args: Any) -> Any:
+        found = function(*args)
+        if found is not False:
+            counts[name] += 1
+        return found
+
+    inner.__module__, inner.__name__ = function.__module__, function.__name__
+    return inner
+
+
+def _modules() -> list[Any]:
+    return [importlib.import_module(f"fastgraph.passes.{m.name}") for m in pkgutil.iter_modules(passes.__path__)]
+
+
+@contextmanager
+def _sweeping(sweep: Callable[..., None]) -> Iterator[None]:
+    """All passes use another `sweep`."""
+    users = [module for module in _modules() if hasattr(module, "sweep") and module is not rewrite]
+    kept = [(module, module.sweep) for module in users]
+    for module in users:
+        module.sweep = sweep
+    try:
+        yield
+    finally:
+        for module, old in kept:
+            module.sweep = old
+
+

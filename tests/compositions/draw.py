@@ -1,0 +1,103 @@
+"""The composition of a seed: some blocks one after the other, heads, and outputs where one does not expect them."""
+
+from __future__ import annotations
+
+from .composition import Composition
+from .families_image import IMAGE
+from .families_moving import ANY
+from .families_sequence import SEQUENCE
+from .grow import LIMIT, Grow, Palette
+
+
+SEEDS = 250
+"""Consecutive seeds that share a palette, unless told otherwise."""
+
+
+def draw(seed: int, palette: int | None = None) -> Composition:
+    """Always the same for a seed and the number of a palette."""
+    g = Grow(seed, Palette.of(seed // SEEDS if palette is None else palette))
+    x = g.pick(image, image, image, sequence, sequence, vector)(g)
+    blocks = g.pick(1, 2, 2, 3, 3, 4)
+    for _ in range(blocks):
+        x = block(g, x)
+        if g.chance(0.15):
+            x = g.attempt(bridge, x)
+    finish(g, x)
+    return g.net.prune()
+
+
+def image(g: Grow) -> str:
+    p = g.palette
+    n, c, h, w = g.pick(1, 1, *p.batches), g.channels(), g.pick(*p.sizes), g.pick(*p.sizes)
+    return g.input(n if n * c * h * w <= LIMIT // 2 else 1, c, h, w)
+
+
+def sequence(g: Grow) -> str:
+    n, t, c = g.pick(1, *g.palette.batches), g.pick(*g.palette.lengths), g.channels()
+    if g.chance(0.2):
+        words = g.const(g.pick(5, 17), c, kind="bias")
+        ids = g.input(n, t, below=g.shapes[words][0])
+        return g.op("gather", words, ids, axis=0)
+    return g.input(n, t, c)
+
+
+def vector(g: Grow) -> str:
+    return g.act(g.dense(g.input(g.pick(*g.palette.batches), g.channels()), g.channels()))
+
+
+def block(g: Grow, x: str) -> str:
+    """One of the families that fit, in several tries."""
+    families = {4: IMAGE, 3: SEQUENCE}.get(len(g.shapes[x]), (dense_unit,))
+    for _ in range(4):
+        y = g.attempt(g.pick(*ANY) if g.chance(0.25) else g.pick(*families), x)
+        if y != x:
+            return y
+    return x
+
+
+def dense_unit(g: Grow, x: str) -> str:
+    """On vectors: a layer, with a sum perhaps."""
+    y = g.act(g.dense(x, g.channels()))
+    return g.op("add", y, x) if g.shapes[y] == g.shapes[x] and g.chance(0.7) else y
+
+
+def bridge(g: Grow, x: str) -> str:
+    """From images to sequences and back, or to vectors."""
+    shape = g.shapes[x]
+    if len(shape) == 4:
+        n, c, h, w = shape
+        if g.chance(0.3):
+            return g.reshape(g.mean(x, 2, 3), n, c) if g.chance(0.5) else g.mean(x, 2, 3, keep=False)
+        return g.transpose(g.reshape(x, n, c, h * w), 0, 2, 1)
+    if len(shape) == 3:
+        n, t, c = shape
+        if g.chance(0.5):
+            return g.reshape(g.transpose(x, 0, 2, 1), n, c, 1, t)
+        return g.mean(x, 1, keep=False) if g.chance(0.5) else g.reshape(g.slice(x, 1, t - 1, t), n, c)
+    return x
+
+
+def finish(g: Grow, x: str) -> None:
+    """Heads and outputs."""
+    made = list(g.net.made())
+    if g.chance(0.25) and len(g.shapes[x]) > 2:
+        x = head(g, x)
+    if g.chance(0.3):
+        g.output(g.pick(*made, *g.net.inputs)) if made else None
+    if g.chance(0.1):
+        g.output(g.op("identity", x))
+    g.output(x)
+    if g.chance(0.3):
+        g.random.shuffle(g.net.outputs)
+    if any(given.below for name, given in g.net.inputs.items() if name in g.net.outputs):
+        g.net.outputs = [name for name in g.net.outputs if name not in g.net.inputs]
+
+
+def head(g: Grow, x: str) -> str:
+    """Classes, and perhaps boxes beside them."""
+    shape = g.shapes[x]
+    axes = (2, 3) if len(shape) == 4 else (1,)
+    flat = g.mean(x, *axes, keep=False)
+    if g.chance(0.4):
+        g.output(g.op("sigmoid", g.dense(flat, 4)))
+    return g.op(g.pick("softmax", "log_softmax", "softmax"), g.dense(flat, g.pick(10, g.channels())), axis=1)

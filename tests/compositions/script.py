@@ -1,0 +1,65 @@
+"""A failing composition as a script that runs by itself, or (other formats than plain ONNX) beside the tests."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+
+from onnx import helper, numpy_helper
+
+from .composition import Composition, Const
+from .write_onnx import Writer
+
+HEAD = """\
+import numpy as np, onnxruntime as ort, fastgraph as fg
+from onnx import helper as h, numpy_helper as nh
+
+"""
+TAIL = """\
+x = {{{feeds}}}
+want = ort.InferenceSession(source, providers=["CPUExecutionProvider"]).run(None, x)
+for name, a, b in zip({outputs}, fg.load(source, threads=1).run(x).values(), want):
+    print(name, a.shape, "off by", np.abs(a - b).max(), "of", np.abs(b).max())
+"""
+BESIDE = """\
+import sys; sys.path.insert(0, "tests")
+from compositions.composition import Composition, Const, Input, Op
+from compositions.job import attempt
+
+net = {net}
+attempt(net, {form!r}, {variants!r})
+"""
+
+
+def script(net: Composition, form: str, variants: tuple[str, ...]) -> str:
+    """Of both kinds, when there are both."""
+    beside = BESIDE.format(net=net, form=form, variants=variants)
+    return (by_itself(net) + "\n# or, with the variants, beside the tests:\n" if form == "onnx f32" else "") + beside
+
+
+def by_itself(net: Composition) -> str:
+    writer = Writer(net)
+    model = writer.model()
+    lines = [HEAD + textwrap.dedent(inspect.getsource(Const)).replace("@dataclass\n", "@__import__('dataclasses').dataclass\n")
+             .replace("shape: Shape", "shape: tuple"), "consts = {"]  # fmt: skip
+    for tensor in model.graph.initializer:
+        made = net.consts.get(tensor.name)
+        array = numpy_helper.to_array(tensor)
+        said = f"{made!r}.array()" if made else f"np.array({array.tolist()}, np.{array.dtype})"
+        lines.append(f"    {tensor.name!r}: {said},")
+    lines += ["}", "nodes = ["]
+    for node in model.graph.node:
+        attrs = "".join(f", {a.name}={helper.get_attribute_value(a)!r}" for a in node.attribute)
+        lines.append(f"    h.make_node({node.op_type!r}, {list(node.input)}, {list(node.output)}{attrs}),")
+    lines.append("]")
+    inputs = [f"h.make_tensor_value_info({n!r}, {7 if i.below else 1}, {list(i.shape)})" for n, i in net.inputs.items()]
+    outputs = [f"h.make_tensor_value_info({n!r}, 1, None)" for n in net.outputs]
+    lines.append(f"graph = h.make_graph(nodes, 'g', [{', '.join(inputs)}],\n    [{', '.join(outputs)}],")
+    lines.append("    [nh.from_array(a, n) for n, a in consts.items()])")
+    lines.append(f"source = h.make_model(graph, opset_imports=[h.make_opsetid('', {writer.opset})], ir_version=9).SerializeToString()")
+    lines.append("r = np.random.default_rng(0)")
+    feeds = ", ".join(
+        f"{n!r}: r.integers(0, {i.below}, {i.shape})" if i.below else f"{n!r}: r.standard_normal({i.shape}).astype('f4')"
+        for n, i in net.inputs.items()
+    )
+    return "\n".join(lines) + "\n" + TAIL.format(feeds=feeds, outputs=net.outputs)

@@ -1,0 +1,227 @@
+"""A composition as an ONNX model: in f32 or f16."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from .composition import Composition, Op
+from .shapes import BINARY
+
+I64 = np.dtype(np.int64)
+PLAIN = {
+    "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "hard_swish": "HardSwish", "hard_sigmoid": "HardSigmoid",
+    "softplus": "Softplus", "abs": "Abs", "neg": "Neg", "exp": "Exp", "identity": "Identity", "matmul": "MatMul",
+    "prelu": "PRelu", "elu": "Elu", **{name: name.capitalize() for name in BINARY - {"prelu"}},
+}  # fmt: skip
+"""Operators that are one of ONNX without attributes."""
+
+
+class Writer:
+    """The nodes so far. `read` says under what name a value is read; forms of other number types change it."""
+
+    def __init__(self, net: Composition, dtype: Any = np.float32, opset: int = 17) -> None:
+        self.net, self.dtype, self.opset = net, np.dtype(dtype), opset
+        self.shapes = net.shapes()
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: dict[str, onnx.TensorProto] = {}
+
+    def read(self, name: str) -> str:
+        if name in self.net.consts:
+            self.const(self.net.consts[name].array().astype(self.dtype), name)
+        return name
+
+    def const(self, array: Any, name: str = "") -> str:
+        name = name or f"c{len(self.constants)}"
+        if name not in self.constants:
+            self.constants[name] = numpy_helper.from_array(np.asarray(array), name)
+        return name
+
+    def ints(self, *values: int) -> str:
+        return self.const(np.array(values, I64))
+
+    def number(self, value: float) -> str:
+        return self.const(np.array(value, self.dtype))
+
+    def add(self, kind: str, inputs: Sequence[str], outputs: Sequence[str] | str = "", **attrs: Any) -> str:
+        names = [outputs or f"n{len(self.nodes)}"] if isinstance(outputs, str) else list(outputs)
+        self.nodes.append(helper.make_node(kind, list(inputs), names, **attrs))
+        return names[0]
+
+    def op(self, op: Op) -> None:
+        inputs = [self.read(name) for name in op.inputs]
+        if op.kind in PLAIN:
+            self.add(PLAIN[op.kind], inputs, op.outputs)
+        else:
+            RULES[op.kind](self, op, inputs)
+
+    def model(self, outputs: Sequence[str] | None = None) -> onnx.ModelProto:
+        """The model; with other outputs than the composition's if these are given."""
+        for op in self.net.ops:
+            self.op(op)
+        real = helper.np_dtype_to_tensor_dtype(self.dtype)
+        inputs = [
+            helper.make_tensor_value_info(name, onnx.TensorProto.INT64 if given.below else real, given.shape)
+            for name, given in self.net.inputs.items()
+        ]
+        wanted = [self.read(name) for name in (self.net.outputs if outputs is None else outputs)]
+        infos = [helper.make_tensor_value_info(name, real, None) for name in wanted]
+        graph = helper.make_graph(self.nodes, "net", inputs, infos, list(self.constants.values()))
+        imports = [helper.make_opsetid("", self.opset)]
+        return helper.make_model(graph, opset_imports=imports, ir_version=min(10, 8 + (self.opset > 18)))
+
+
+def relu6(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Clip", [*inputs, w.number(0), w.number(6)], op.outputs)
+
+
+def clip(w: Writer, op: Op, inputs: list[str]) -> None:
+    low, high = op.attrs["low"], op.attrs["high"]
+    w.add("Clip", [*inputs, "" if low is None else w.number(low), w.number(high)], op.outputs)
+
+
+def swish(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Mul", [*inputs, w.add("Sigmoid", inputs)], op.outputs)
+
+
+def gelu(w: Writer, op: Op, inputs: list[str]) -> None:
+    erf = w.add("Erf", [w.add("Div", [*inputs, w.number(2**0.5)])])
+    w.add("Mul", [w.add("Mul", [*inputs, w.add("Add", [erf, w.number(1)])]), w.number(0.5)], op.outputs)
+
+
+def sqrt(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Sqrt", [w.add("Abs", inputs)], op.outputs)
+
+
+def square(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Pow", [*inputs, w.number(2)], op.outputs)
+
+
+def leaky_relu(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("LeakyRelu", inputs, op.outputs, alpha=0.125)
+
+
+def softmax(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Softmax" if op.kind == "softmax" else "LogSoftmax", inputs, op.outputs, axis=op.attrs["axis"])
+
+
+def cumsum(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("CumSum", [*inputs, w.const(np.array(op.attrs["axis"], I64))], op.outputs)
+
+
+def conv(w: Writer, op: Op, inputs: list[str]) -> None:
+    kind = "Conv" if op.kind == "conv" else "ConvTranspose"
+    w.add(kind, inputs, op.outputs, **{key: value for key, value in op.attrs.items()})
+
+
+def pool(w: Writer, op: Op, inputs: list[str]) -> None:
+    a = op.attrs
+    kind = "MaxPool" if op.kind == "max_pool" else "AveragePool"
+    w.add(kind, inputs, op.outputs, kernel_shape=a["kernel"], strides=a["strides"], pads=a["pads"])
+
+
+def dense(w: Writer, op: Op, inputs: list[str]) -> None:
+    x, weights, *bias = inputs
+    if op.attrs.get("gemm") and bias and len(w.shapes[op.inputs[0]]) == 2:
+        w.add("Gemm", inputs, op.outputs)
+    elif bias:
+        w.add("Add", [w.add("MatMul", [x, weights]), *bias], op.outputs)
+    else:
+        w.add("MatMul", [x, weights], op.outputs)
+
+
+def reduce(w: Writer, op: Op, inputs: list[str]) -> None:
+    how, axes, keep = op.attrs["how"], list(op.attrs["axes"]), int(op.attrs["keep"])
+    rank = len(w.shapes[op.inputs[0]])
+    if how in ("mean", "max") and keep and rank == 4 and axes == [2, 3]:
+        w.add("GlobalAveragePool" if how == "mean" else "GlobalMaxPool", inputs, op.outputs)
+    elif how == "sum" or w.opset >= 18:
+        w.add(f"Reduce{how.capitalize()}", [*inputs, w.ints(*axes)], op.outputs, keepdims=keep)
+    else:
+        w.add(f"Reduce{how.capitalize()}", inputs, op.outputs, axes=axes, keepdims=keep)
+
+
+def normalise(w: Writer, op: Op, inputs: list[str]) -> None:
+    kind = {"batch_norm": "BatchNormalization", "instance_norm": "InstanceNormalization"}.get(op.kind)
+    more = {"epsilon": 1e-2} if kind else {"epsilon": 1e-2, "axis": -1}
+    w.add(kind or "LayerNormalization", inputs, op.outputs, **more)
+
+
+def concat(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Concat", inputs, op.outputs, axis=op.attrs["axis"])
+
+
+def split(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Split", [*inputs, w.ints(*op.attrs["sizes"])], op.outputs, axis=op.attrs["axis"])
+
+
+def slice_(w: Writer, op: Op, inputs: list[str]) -> None:
+    a = op.attrs
+    w.add("Slice", [*inputs, *(w.ints(v) for v in (a["start"], a["end"], a["axis"], a.get("step", 1)))], op.outputs)
+
+
+def reshape(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Reshape", [*inputs, w.ints(*op.attrs["shape"])], op.outputs)
+
+
+def expand(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Expand", [*inputs, w.ints(*op.attrs["shape"])], op.outputs)
+
+
+def transpose(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Transpose", inputs, op.outputs, perm=op.attrs["perm"])
+
+
+def pad(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Pad", [*inputs, w.ints(*op.attrs["pads"])], op.outputs, mode=op.attrs["mode"])
+
+
+def resize(w: Writer, op: Op, inputs: list[str]) -> None:
+    nearest = op.attrs["mode"] == "nearest"
+    attrs = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"} if nearest else {
+        "coordinate_transformation_mode": "half_pixel"}
+    scales = w.const(np.array([1, 1, *op.attrs["scale"]], np.float32))
+    w.add("Resize", [*inputs, "", scales], op.outputs, mode=op.attrs["mode"], **attrs)
+
+
+def blocks(w: Writer, op: Op, inputs: list[str]) -> None:
+    deep = op.kind == "depth_to_space"
+    more = {"mode": op.attrs["mode"]} if deep else {}
+    w.add("DepthToSpace" if deep else "SpaceToDepth", inputs, op.outputs, blocksize=op.attrs["block"], **more)
+
+
+def gather(w: Writer, op: Op, inputs: list[str]) -> None:
+    indices = op.attrs.get("indices")
+    where = [] if indices is None else [w.ints(*indices)]
+    w.add("Gather", [*inputs, *where], op.outputs, axis=op.attrs["axis"])
+
+
+def recurrent(w: Writer, op: Op, inputs: list[str]) -> None:
+    """X is T, N, C there, and Y: T, 1, N, H."""
+    x, *parameters = inputs
+    hidden = w.shapes[op.inputs[2]][-1]
+    n, t, _ = w.shapes[op.inputs[0]]
+    more = {"linear_before_reset": 1} if op.kind == "gru" else {}
+    turned = w.add("Transpose", [x], perm=[1, 0, 2])
+    y = w.add(op.kind.upper(), [turned, *parameters], hidden_size=hidden, **more)
+    w.add("Transpose", [w.add("Reshape", [y, w.ints(t, n, hidden)])], op.outputs, perm=[1, 0, 2])
+
+
+def select(w: Writer, op: Op, inputs: list[str]) -> None:
+    x, a, b = inputs
+    w.add("Where", [w.add("Greater", [x, w.number(0)]), a, b], op.outputs)
+
+
+RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
+    "relu6": relu6, "clip": clip, "swish": swish, "gelu": gelu, "sqrt": sqrt, "square": square,
+    "leaky_relu": leaky_relu, "softmax": softmax, "log_softmax": softmax, "cumsum": cumsum, "conv": conv,
+    "conv_transpose": conv, "max_pool": pool, "average_pool": pool, "dense": dense, "reduce": reduce,
+    "layer_norm": normalise, "batch_norm": normalise, "instance_norm": normalise, "concat": concat, "split": split,
+    "slice": slice_, "reshape": reshape, "expand": expand, "transpose": transpose, "pad": pad, "resize": resize,
+    "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "lstm": recurrent, "gru": recurrent,
+    "select": select,
+}  # fmt: skip
