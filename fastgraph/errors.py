@@ -17,6 +17,20 @@ class InputError(FastgraphError, ValueError):
     """What was fed to a model does not fit its inputs."""
 
 
+class UnknownNameError(InputError, KeyError):
+    """No input or output has the name that was asked for."""
+
+    __str__ = Exception.__str__
+
+
+class FileError(FastgraphError, OSError):
+    """A model file can't be read."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no file of that name."""
+
+
 class RunTimeout(FastgraphError, TimeoutError):
     """A run took longer than the `timeout` that it was given, and was stopped."""
 

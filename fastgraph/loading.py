@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping, Sequence
 
-from .errors import ModelError, UnsupportedError
+from .errors import FileError, InputError, MissingFileError, ModelError, UnsupportedError
 from .frontends import read
 from .kernels.isa.tiers import choose
 from .limits import Limits, spending
@@ -33,17 +34,26 @@ def load(
     else "main"). `limits`: what loading may cost, for files that want more than `Limits()` and can be trusted.
 
     Raises ModelError for a broken file, UnsupportedError for one that uses what fastgraph does not have, InputError
-    for arguments that don't fit the model.
+    for arguments that don't fit the model, and for files that can't be read errors that are OSErrors too
+    (FileNotFoundError when there is none).
     """
     if precision != "float32":
-        raise UnsupportedError(f"precision={precision!r}: this version computes in float32 only")
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads={threads}: at least 1")
+        raise InputError(f"precision={precision!r}: float32 is what there is")
+    count = _count(threads)
+    try:
+        tier = choose(isa)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    source = _existing(source)
+    if function is not None and not isinstance(function, str):
+        raise InputError(f"function={function!r}: expected the name of a function")
     try:
         with spending(limits or Limits()):
             graph = read(source, function)
     except (RecursionError, MemoryError) as error:
         raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None
+    except OSError as error:
+        raise error if isinstance(error, FileError) else FileError(f"{source!r}: {error}") from None
     for value in graph.inputs:
         if value.type.dtype is None:
             raise UnsupportedError(
@@ -51,4 +61,26 @@ def load(
                 "can be fed, so let the file say its element type, or feed the parts of a sequence or optional apart"
             )
     declared(graph, shapes)
-    return Model(graph, choose(isa), threads or default_threads())
+    return Model(graph, tier, count)
+
+
+def _count(threads: int | None) -> int:
+    try:
+        count = default_threads() if threads is None else operator.index(threads)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise InputError(f"threads={threads!r}: expected a whole number from 1 on, or None for one per CPU")
+    return count
+
+
+def _existing(source: str | os.PathLike[str] | bytes) -> str | bytes:
+    """The path as text, or the bytes; MissingFileError when nothing is there."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source)
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"expected the path of a model file or its bytes, found {type(source).__name__}")
+    path = os.fsdecode(source)
+    if not os.path.exists(path):
+        raise MissingFileError(f"{path}: there is no such file")
+    return path

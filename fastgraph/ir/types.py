@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
+
 Dim = int | str | None
 """A known extent, a named symbol, or nothing known."""
 
@@ -20,6 +22,32 @@ class Quantization:
     scale: tuple[float, ...]
     zero_point: tuple[int, ...]
     axis: int | None = None
+
+    def quantize(self, reals: Any, dtype: Any) -> np.ndarray:
+        """The numbers of an integer type that stand for reals: rounded half to even, held within the type.
+
+        InputError for what are no numbers, or no type of integers.
+        """
+        from ..ops.reals import to_stored
+
+        try:
+            kind, array = np.dtype(dtype), np.asarray(reals, np.float64)
+            np.iinfo(kind)
+            return to_stored(array, kind, self)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"quantize({type(reals).__name__}, {dtype!r}): {error}") from None
+
+    def dequantize(self, stored: Any) -> np.ndarray:
+        """The float32 that stored numbers stand for. InputError for what are no numbers."""
+        from ..ops.reals import to_real
+
+        try:
+            array = np.asarray(stored)
+            if array.dtype.kind not in "iufb":
+                raise ValueError(f"no numbers of {array.dtype} are stored")
+            return to_real(array, self).astype(np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"dequantize({type(stored).__name__}): {error}") from None
 
     def __str__(self) -> str:
         if self.axis is not None:

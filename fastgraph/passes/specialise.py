@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
 
 from ..errors import FastgraphError, InputError
-from ..ir import Graph, Node, TensorType, Value, read_by, subgraphs
+from ..ir import Graph, Node, Shape, TensorType, Value, read_by, subgraphs
 from ..limits import current
 from ..ops.evaluate import fold, infer_node
 from ..ops.registry import MAX_ELEMENTS
@@ -76,8 +76,11 @@ def _stays_stored(node: Node) -> bool:
     return node.op == "dequantize_linear" and node.x.type.size > 1
 
 
-def fits(value: Value, shape: Sequence[int]) -> None:
-    """InputError unless `shape` is an instance of the value's declared shape, and one that an array can have."""
+def fits(value: Value, shape: Sequence[int], advise: Callable[[Shape, Sequence[int]], str] | None = None) -> None:
+    """InputError unless `shape` is an instance of the value's declared shape, and one that an array can have.
+
+    `advise`: what to do instead, given the two shapes.
+    """
     if min(shape, default=0) < 0 or prod(shape) > MAX_ELEMENTS:
         raise InputError(
             f"input {value.name!r} can't have shape {tuple(shape)}: extents are at least 0, "
@@ -87,9 +90,8 @@ def fits(value: Value, shape: Sequence[int]) -> None:
     if declared is None:
         return
     if len(declared) != len(shape) or any(type(d) is int and d != s for d, s in zip(declared, shape, strict=True)):
-        raise InputError(
-            f"input {value.name!r} has shape {tuple(shape)}, the model declares {value.type}: feed an array that fits"
-        )
+        advice = advise(declared, shape) if advise is not None else "feed an array that fits"
+        raise InputError(f"input {value.name!r} has shape {tuple(shape)}, the model declares {value.type}: {advice}")
 
 
 def missing_dims(graph: Graph) -> dict[str, TensorType]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FastgraphError, GraphError, InputError, ModelError
+from ..errors import FastgraphError, GraphError, InputError, ModelError, UnknownNameError
 from ..ir import Graph, State, TensorType, Value, check, copy
 from ..kernels.isa.tiers import Tier
 from ..kernels.kernel import Kernel
@@ -146,7 +146,7 @@ class Executable:
 
     def feed(self, feeds: Mapping[str, Any]) -> bool:
         """Copy the feeds in if they are just what the plan takes; False (nothing is said) when they are not."""
-        if type(feeds) is not dict or len(feeds) != len(self._feeds):
+        if type(feeds) is not dict or len(feeds) != len(self._feeds) or self._on_host:
             return False
         for name, dims, dtype, _ in self._feeds:
             array = feeds.get(name)
@@ -177,15 +177,18 @@ class Executable:
         return {name: _owned(ready[value]) for name, value in self._results}
 
     def view(self, name: str, inputs: bool) -> np.ndarray:
-        """The plan's memory of an input or an output. KeyError with the names there are; FastgraphError if dynamic."""
+        """The plan's memory of an input or an output. UnknownNameError with the names there are; FastgraphError if
+        dynamic.
+        """
         if inputs:
             found = {feed: view for feed, _, _, view in self._feeds}
         elif self._copies is None:
             raise FastgraphError(f"output {name!r}: results whose shapes hang on data have no fixed memory: use run")
         else:
             found = dict(self._copies)
-        if name not in found:
-            raise KeyError(f"{name!r}: the {'inputs' if inputs else 'outputs'} are {', '.join(found) or 'none'}")
+        if not isinstance(name, str) or name not in found:
+            kind = "input" if inputs else "output"
+            raise UnknownNameError(f"no {kind} is called {name!r}: the {kind}s are {', '.join(found) or 'none'}")
         return found[name]
 
     def output_types(self) -> list[TensorType]:

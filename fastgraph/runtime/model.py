@@ -16,6 +16,7 @@ from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
 from ..passes.specialise import fits
 from .executable import Executable, compile_graph
+from .feeds import array_of, dims_of, shape_advice
 from .locks import held, lock
 
 PLANS_KEPT = 8
@@ -55,15 +56,24 @@ class Model:
         self._lock = lock()
         self._current: Executable | None = None
         usual = {v.name: v.type.dims if v.type.concrete else graph.usual.get(v.name) for v in graph.inputs}
+        self.unplanned = ""
+        """Why there is no plan for the shapes that the file names, when these only are its proposal."""
         if None not in usual.values():
-            self._use(tuple(usual.values()))  # type: ignore[arg-type]
+            try:
+                self._use(tuple(usual.values()))  # type: ignore[arg-type]
+            except FastgraphError as error:
+                if all(v.type.concrete for v in graph.inputs):
+                    raise
+                self.unplanned = str(error)
         self._specify_outputs()
 
     # -- running
 
-    def run(self, feeds: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, np.ndarray]:
+    def run(self, feeds: Mapping[str, Any], *others: Any, timeout: float | None = None) -> dict[str, np.ndarray]:
         """Outputs by name, in the model's order, as arrays of the caller's own. InputError when a feed does not fit.
 
+        A feed is anything that NumPy reads as an array. It is converted to the input's element type where that changes
+        no number; lists and Python's own numbers are read as that type.
         Inputs of Core ML models take what the model's description says: images, and nothing where there is a default;
         class labels are str or int, and dictionaries dict.
 
@@ -72,6 +82,8 @@ class Model:
         loop; states are then all as they were before the run (or, after Ctrl-C in its last moment, all as after it),
         and the model can be run again.
         """
+        if others:
+            raise InputError(f"run takes inputs by name, and gives all outputs by name: model.run({self._example()})")
         if held(self._lock):
             raise FastgraphError("the handler of a signal can't run the model within whose run it was called")
         with self._lock if timeout is None else self._within(timeout):
@@ -107,6 +119,8 @@ class Model:
 
     def __call__(self, *arrays: Any, timeout: float | None = None) -> Any:
         """Positional `run`: one array when the model has one output, else a tuple."""
+        if len(arrays) == 1 and isinstance(arrays[0], Mapping) and set(arrays[0]) & set(self._by_name):
+            raise InputError("a dict of inputs by name was given: call model.run(feeds), or model(*feeds.values())")
         if len(arrays) != len(self.inputs):
             raise InputError(f"the model takes {len(self.inputs)} inputs ({self._names()}), {len(arrays)} were given")
         outputs = self.run({spec.name: array for spec, array in zip(self.inputs, arrays, strict=True)}, timeout=timeout)
@@ -115,13 +129,15 @@ class Model:
     def resize(self, shapes: Mapping[str, Sequence[int]]) -> None:
         """Plan for these input shapes, so that `input`, `execute` and `output` can be used with them."""
         wanted = []
+        if not isinstance(shapes, Mapping):
+            raise InputError(f"resize takes a dict of shapes by input name, {type(shapes).__name__} was given")
         for name in shapes:
             if name not in self._by_name:
                 raise InputError(f"resize: no input is called {name!r}, the inputs are {self._names()}")
         for value in self.graph.inputs:
             if value.name not in shapes and not value.type.concrete:
                 raise InputError(f"resize: no shape for input {value.name!r}, which the model declares {value.type}")
-            shape = tuple(int(d) for d in shapes[value.name]) if value.name in shapes else value.type.dims
+            shape = dims_of(value.name, shapes[value.name]) if value.name in shapes else value.type.dims
             allowed(self.graph, value, shape)
             wanted.append(shape)
         with self._lock:
@@ -160,7 +176,10 @@ class Model:
 
     def __str__(self) -> str:
         current = self._current
-        return str(current) if current is not None else f"{self!r}\n{self.graph}"
+        if current is not None:
+            return str(current)
+        why = f"\nno plan for the input shapes that the file names: {self.unplanned}" if self.unplanned else ""
+        return f"{self!r}{why}\n{self.graph}"
 
     def __repr__(self) -> str:
         arena = f", arena {self._current.arena_bytes} bytes" if self._current else ", not planned yet"
@@ -170,9 +189,10 @@ class Model:
 
     def _planned(self) -> Executable:
         if self._current is None:
+            why = f" (there is no plan for those that the file names: {self.unplanned})" if self.unplanned else ""
             raise InputError(
-                f"the model's input shapes are not fixed ({self._names()}): run it once, call resize({{name: shape}}), "
-                "or load it with shapes={name: shape}"
+                f"the model's input shapes are not fixed{why} ({self._names()}): run it once, "
+                "call resize({name: shape}), or load it with shapes={name: shape}"
             )
         return self._current
 
@@ -204,7 +224,10 @@ class Model:
     def _checked(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The feeds as arrays, in the inputs' order."""
         if not isinstance(feeds, Mapping):
-            raise InputError(f"run takes a dict of inputs by name ({self._names()}), {type(feeds).__name__} was given")
+            raise InputError(
+                f"run takes a dict of inputs by name ({self._names()}), {type(feeds).__name__} was given: "
+                f"model.run({self._example()}), or by position model({', '.join(self._by_name)})"
+            )
         ports = self.graph.interface.ports
         optional = {name: port.default for name, port in ports.items() if port.default is not None}
         feeds = optional | dict(feeds)
@@ -219,17 +242,14 @@ class Model:
         arrays = {}
         for name, value in self._by_name.items():
             adapt = ports[name].adapt if name in ports else None
-            array = np.asarray(feeds[name] if adapt is None else adapt(feeds[name]))
-            if value.type.dtype == object and array.dtype.kind in "UST":
-                array = array.astype(object)
-            if value.type.dtype is not None and array.dtype != value.type.dtype:
-                raise InputError(
-                    f"input {name!r} has dtype {array.dtype}, the model declares {value.type}: "
-                    f"convert it with .astype(np.{value.type.dtype})"
-                )
+            array = array_of(value, feeds[name] if adapt is None else adapt(feeds[name]))
             allowed(self.graph, value, array.shape)
             arrays[name] = array
         return arrays
+
+    def _example(self) -> str:
+        """What a dict of feeds looks like."""
+        return "{" + ", ".join(f"{name!r}: ..." for name in self._by_name) + "}"
 
     def _names(self) -> str:
         return ", ".join(f"{v.name}: {v.type}" for v in self.graph.inputs) or "none"
@@ -238,16 +258,20 @@ class Model:
 def declared(graph: Graph, shapes: Mapping[str, Sequence[int]] | None) -> None:
     """Fix input shapes as the caller of load wants them. InputError when a name or a rank is wrong."""
     inputs = {v.name: v for v in graph.inputs}
+    if not isinstance(shapes, Mapping | None):
+        example = f"{{{next(iter(inputs), 'x')!r}: (1, 3)}}"
+        raise InputError(f"shapes={shapes!r}: expected shapes by input name, as in {example}")
     for name, shape in (shapes or {}).items():
         if name not in inputs:
             raise InputError(f"shapes names {name!r}, the inputs are {', '.join(inputs) or 'none'}")
-        allowed(graph, inputs[name], tuple(int(d) for d in shape))
-        inputs[name].type = TensorType(inputs[name].type.dtype, tuple(int(d) for d in shape), inputs[name].type.quant)
+        dims = dims_of(name, shape)
+        allowed(graph, inputs[name], dims)
+        inputs[name].type = TensorType(inputs[name].type.dtype, dims, inputs[name].type.quant)
 
 
 def allowed(graph: Graph, value: Value, shape: tuple[int, ...]) -> None:
     """InputError unless an input may have this shape."""
-    fits(value, shape)
+    fits(value, shape, shape_advice)
     port = graph.interface.ports.get(value.name)
     if port is not None and port.check is not None:
         port.check(shape)

@@ -219,6 +219,8 @@ def _inspect(args: argparse.Namespace) -> int:
         print(inspect.stages_text(args.model, shapes, args.function))
         return 0
     model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+    if (args.graph or args.memory) and (why := inspect.unplanned(model)):
+        raise InputError(why)
     if args.graph:
         print(model.plan.graph)
     elif args.memory:

@@ -127,7 +127,7 @@ def model_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
         found["about"] = model.graph.interface.about
     for kind, specs in (("inputs", model.inputs), ("outputs", model.outputs)):
         found[kind] = [_spec(s) for s in specs]
-    if _open(model.graph):
+    if unplanned(model):
         return found | {"plan": None}
     plan = model.plan
     arena = plan.program.arena
@@ -153,14 +153,21 @@ def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
     rows += [("output", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.outputs]
     about = [(title, " ".join(text.split())) for title, text in model.graph.interface.about.items()]
     lines = [facts_text(facts), *table(about), *table(rows)]
-    if open_inputs := _open(model.graph):
-        flags = " ".join(f"--shape {name}=..." for name in open_inputs)
-        return "\n".join([*lines, f"No plan yet: input shapes are open. Give them with {flags}"])
+    if why := unplanned(model):
+        return "\n".join([*lines, why])
     counts = kernel_counts(model.plan.program)
     lines.append("kernels  " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     if "numpy" in counts:
         lines.append("(numpy: steps that NumPy computes between native calls, because no kernel does them)")
     return "\n".join([*lines, "", str(model.plan)])
+
+
+def unplanned(model: Model) -> str:
+    """Why the model has no plan, and what to do; "" when it has one."""
+    names = _open(model.graph) or (list(missing_dims(model.graph)) if model.unplanned else [])
+    flags = " ".join(f"--shape {name}=..." for name in names)
+    why = f"those that the file names don't work ({model.unplanned})" if model.unplanned else "input shapes are open"
+    return f"No plan yet: {why}. Give them with {flags}" if names else ""
 
 
 def _open(graph: Graph) -> list[str]:

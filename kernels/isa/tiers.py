@@ -82,6 +82,8 @@ def choose(name: str | None = None) -> Tier:
         if tier.name == name:
             return tier
     known = ", ".join(tier.name for tier in tiers)
+    if not isinstance(name, str) or name not in BY_NAME:
+        raise ValueError(f"isa={name!r} is none of {', '.join(BY_NAME)}; here {known} can run, or None for the widest")
     refused = name in BY_NAME and BY_NAME[name] in usable(cpu_flags())
     where = "in this process, which the system gives no tile registers" if refused else "on this CPU"
     raise ValueError(f"isa={name!r} can't run {where}: choose one of {known}, or None for the widest")

@@ -16,6 +16,10 @@ FILES = sorted(FOLDER.glob("*.circle"))
 pytestmark = pytest.mark.skipif(not FILES, reason="no shared/models/circle beside the repository")
 
 VALID = {
+    "neg_add_no_quant_params": "int16 that are plain numbers: LiteRT adds them, and wraps",
+    "unsupported_type": "int16 that are plain numbers: LiteRT multiplies them, and wraps",
+    "neg_no_quant_params_maxpool2d_kernel": "the largest of plain numbers, as LiteRT has it",
+    "neg_gather_scale_mismatch": "a gather moves what is stored, whatever scale the file names for it, as in LiteRT",
     "neg_float": "NEG of floats, nothing is wrong with it",
     "neg_arg_max_axis_output_type_mismatch": "places of type int64, as the recipes ArgMax_* have too",
     "neg_arg_min_axis_output_type_mismatch": "places of type int64, as the recipes ArgMin_* have too",

@@ -13,6 +13,7 @@ import pytest
 from nets import F32, I64, Net, assert_close, by_onnxruntime
 
 import fastgraph as fg
+from fastgraph.kernels.isa import tiers
 from fastgraph.runtime.model import PLANS_KEPT
 
 
@@ -109,20 +110,31 @@ def test_sources(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises((fg.ModelError, FileNotFoundError), match="none.onnx"):
+    with pytest.raises(fg.FastgraphError, match="none.onnx") as caught:
         fg.load(tmp_path / "none.onnx")
+    assert isinstance(caught.value, FileNotFoundError)
 
 
 @pytest.mark.parametrize("source", [b"", b"\0" * 64, b"hello world, this is no model", 3, None, ["x"]])
 def test_what_is_no_model(source: Any) -> None:
-    with pytest.raises((fg.FastgraphError, TypeError)):
+    with pytest.raises(fg.FastgraphError):
         fg.load(source)
 
 
-@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": -1}, {"isa": "mmx"}, {"precision": "float16"}])
+@pytest.mark.parametrize("options", [
+    {"threads": 0}, {"threads": -1}, {"threads": 1.5}, {"threads": "2"}, {"isa": "mmx"}, {"isa": 2},
+    {"precision": "float16"}, {"shapes": [3]}, {"shapes": {"x": 3}}, {"shapes": {"x": "3"}}, {"function": "main"},
+])  # fmt: skip
 def test_bad_options(options: dict[str, Any]) -> None:
-    with pytest.raises((ValueError, fg.FastgraphError), match=str(next(iter(options.values())))):
-        scaled(3).load(**options)
+    ((name, given),) = options.items()
+    said = message(scaled(3).load, **options)
+    assert name.rstrip("s") in said and (repr(given) in said or name == "shapes")
+
+
+def test_a_tier_that_this_cpu_lacks_names_those_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "usable", lambda flags=None: tiers.TIERS[:2])
+    for name in ("avx512", "sse"):
+        assert "generic, avx2" in message(scaled(3).load, isa=name)
 
 
 # -- feeds
@@ -161,16 +173,6 @@ def test_scalars_of_rank_0() -> None:
     assert "'x'" in message(model, np.ones(1, F32))
 
 
-def test_lists_and_doubles_are_refused_with_a_hint() -> None:
-    model = scaled(2).load()
-    for feed in ([1.0, 2.0], np.ones(2)):
-        said = message(model, feed)
-        assert "'x'" in said and "float64" in said and "float32" in said and "astype(np.float32)" in said
-    assert "int" in message(model, [1, 2])
-    assert "'x'" in message(model, None)
-    assert "'x'" in message(model, "text")
-
-
 def test_wrong_shapes_name_input_expected_and_found() -> None:
     model = scaled(2, 3).load()
     for shape in ((3, 2), (2, 3, 1), (6,), (2, 0)):
@@ -197,7 +199,7 @@ def test_wrong_number_of_arguments() -> None:
 def test_a_refused_feed_leaves_the_model_as_it_was() -> None:
     model = scaled("n").load()
     assert model(np.ones(2, F32)).tolist() == [3, 3]
-    message(model, np.ones(2))
+    message(model, np.full(2, 0.1))
     message(model, np.ones((2, 2), F32))
     assert model.output(model.outputs[0].name).shape == (2,)
     assert model(np.zeros(2, F32)).tolist() == [1, 1]

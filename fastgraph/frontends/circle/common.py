@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ...ir import TensorType, Value
+from ...ir import Quantization, TensorType, Value
 from .call import Call, Rule, rule
 
 INT64 = np.dtype(np.int64)
@@ -62,11 +63,11 @@ def axis_in(c: Call, axis: int, rank: int) -> int:
     return int(axis) % rank
 
 
-def whole(c: Call, index: int) -> Value:
-    """Input `index`, which must hold plain int32 or int64 numbers."""
-    value = c.x(index)
-    if value.type.quant is not None or value.type.dtype not in (np.dtype(np.int32), INT64):
-        c.fail(f"expected int32 or int64 numbers as input {index}, found {value.type}")
+def whole(c: Call, index: int, *others: str) -> Value:
+    """Input `index`, which must hold plain int32 or int64 numbers, or some of `others`."""
+    value, types = c.x(index), (*others, "int32", "int64")
+    if value.type.quant is not None or str(value.type.dtype) not in types:
+        c.fail(f"expected {' or '.join(types)} numbers as input {index}, found {value.type}")
     return value
 
 
@@ -83,9 +84,9 @@ def ints(c: Call, values: Sequence[int] | np.ndarray) -> Value:
     return c.const(np.array(values, np.int64))
 
 
-def vector(c: Call, index: int) -> Value:
-    """Input `index` as a vector of int64, constant where it is constant."""
-    value = whole(c, index)
+def vector(c: Call, index: int, *others: str) -> Value:
+    """Input `index` as a vector of int64, constant where it is constant; of types that `whole` takes."""
+    value = whole(c, index, *others)
     if value.data is not None:
         return c.const(value.data.reshape(-1).astype(np.int64))
     shape = value.type.shape
@@ -137,6 +138,37 @@ def moved(
     c.add(op, inputs, kept, **attrs)
     for value, out in zip(kept, outs, strict=True):
         c.add("reinterpret", [value], [out])
+
+
+def stored(c: Call, value: Value) -> Value:
+    """The plain numbers that are stored for a value."""
+    if value.type.quant is None:
+        return value
+    plain = TensorType(value.type.dtype, value.type.shape)
+    return c.const(value.data) if value.data is not None else c.add("reinterpret", [value], type=plain)
+
+
+def on_stored(c: Call, op: str, inputs: Sequence[Value | None], **attrs: Any) -> None:
+    """Write an operator that takes, and makes, the numbers that are stored, whatever they stand for."""
+    plain = [None if v is None else stored(c, v) for v in inputs]
+    out = c.outputs[0]
+    if out.type.quant is None:
+        c.add(op, plain, [out], **attrs)
+    else:
+        c.add("reinterpret", [c.add(op, plain, type=TensorType(out.type.dtype), **attrs)], [out])
+
+
+def rounded(c: Call, op: str, inputs: Sequence[Value | None], **attrs: Any) -> None:
+    """Write an operator of fractions: on plain integers each stands for itself, and the result is rounded."""
+    x, out = inputs[0], c.outputs[0]
+    assert x is not None
+    if x.type.quant is not None or x.type.dtype is None or x.type.dtype.kind not in "iu":
+        c.add(op, inputs, [out], **attrs)
+        return
+    itself = Quantization((1.0,), (0,))
+    x = c.add("reinterpret", [x], type=replace(x.type, quant=itself))
+    made = c.add(op, [x, *inputs[1:]], type=TensorType(out.type.dtype, None, itself), **attrs)
+    c.add("reinterpret", [made], [out])
 
 
 def same_dtype(c: Call, *values: Value | None) -> None:

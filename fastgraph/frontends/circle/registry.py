@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...errors import InputError
 from ..registry import RuleFiles
 from .call import CUSTOM, RULES, Rule
 
@@ -36,6 +37,8 @@ def register_custom_op(code: str, rule: Rule | None) -> None:
 
     It holds for loads from here on, also in place of a rule that fastgraph has for that code.
     """
+    if not isinstance(code, str) or not (rule is None or callable(rule)):
+        raise InputError(f"expected a custom code and its rule, found {code!r} and {rule!r}")
     if rule is None:
         _USERS.pop(code, None)
     else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .call import Call, Rule, rule
 from .common import computed, real, same_dtype, scalar
 
@@ -62,9 +64,12 @@ def _gelu(c: Call) -> None:
 
 @rule("SOFTMAX")
 def _softmax(c: Call) -> None:
-    """Along the last axis, of the input times beta."""
-    _checked(c)
-    x = c.x()
+    """Along the last axis, of the input times beta. Bytes may become int16."""
+    c.count(1)
+    x, out = c.x(), c.outputs[0]
+    computed(c, x, out)
+    if x.type.quant is None or out.type.quant is None or out.type.dtype != np.int16:
+        same_dtype(c, x, out)
     if c.options.beta != 1:
         x = c.add("mul", [x, scalar(c, c.options.beta)], type=real(c))
     c.write("softmax", [x], axis=-1)

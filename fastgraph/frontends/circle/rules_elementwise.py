@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ...ir import TensorType
 from .call import Call, Rule, rule
-from .common import BOOL, computed, one_to_one, real, same_dtype, scalar
+from .common import BOOL, computed, on_stored, one_to_one, real, same_dtype, scalar
 
 UNARY = {
     "ABS": "abs", "CEIL": "ceil", "FLOOR": "floor", "ROUND": "round", "SQRT": "sqrt", "EXP": "exp", "LOG": "log",
@@ -37,7 +35,9 @@ def _fused(op: str) -> Rule:
     def translate(c: Call) -> None:
         c.count(2)
         same_dtype(c, *c.inputs, c.outputs[0])
-        computed(c, *c.inputs, *c.outputs)
+        wraps = op in ("add", "mul") and c.x().type.dtype == np.int16 and c.options.fused_activation_function == "NONE"
+        if not wraps:
+            computed(c, *c.inputs, *c.outputs)
         c.activate(op, c.inputs)
 
     return translate
@@ -70,7 +70,7 @@ for _name, _op in BINARY.items():
 for _name, _op in COMPARE.items():
     rule(_name)(_compare(_op))
 one_to_one({"LOGICAL_NOT": "not", "REAL": "real", "IMAG": "imag", "COMPLEX_ABS": "complex_abs"})
-one_to_one({"LOGICAL_AND": "and", "LOGICAL_OR": "or", "BITWISE_XOR": "bitwise_xor"}, inputs=2)
+one_to_one({"LOGICAL_AND": "and", "LOGICAL_OR": "or"}, inputs=2)
 
 
 @rule("NOT_EQUAL")
@@ -98,10 +98,16 @@ def _floor_div(c: Call) -> None:
         c.write("floor", [c.add("div", c.inputs, type=real(c))])
 
 
+@rule("BITWISE_XOR")
+def _bitwise_xor(c: Call) -> None:
+    c.count(2)
+    on_stored(c, "bitwise_xor", c.inputs)
+
+
 @rule("RIGHT_SHIFT")
 def _right_shift(c: Call) -> None:
     c.count(2)
-    c.write("bit_shift", direction="RIGHT")
+    on_stored(c, "bit_shift", c.inputs, direction="RIGHT")
 
 
 @rule("ADD_N")
@@ -153,28 +159,14 @@ def _select(c: Call) -> None:
 def _cast(c: Call) -> None:
     """A quantised tensor is taken, and made, as the numbers that are stored."""
     c.count(1)
-    x, out = c.x(), c.outputs[0]
-    if x.type.quant is not None:
-        x = c.add("reinterpret", [x], type=replace(x.type, quant=None))
-    if out.type.quant is None:
-        c.write("cast", [x], to=out.type.dtype)
-        return
-    plain = c.add("cast", [x], type=replace(out.type, quant=None), to=out.type.dtype)
-    c.write("reinterpret", [plain])
+    on_stored(c, "cast", c.inputs, to=c.outputs[0].type.dtype)
 
 
 @rule("BITCAST")
 def _bitcast(c: Call) -> None:
     """Elements that get narrower gain an axis at the end, and those that get wider lose it."""
     c.count(1)
-    x, out = c.x(), c.outputs[0]
-    if x.type.quant is not None:
-        x = c.add("reinterpret", [x], type=replace(x.type, quant=None))
-    plain = replace(out.type, quant=None)
-    if out.type.quant is None:
-        c.write("bit_cast", [x], to=plain.dtype, resize=1)
-        return
-    c.write("reinterpret", [c.add("bit_cast", [x], type=plain, to=plain.dtype, resize=1)])
+    on_stored(c, "bit_cast", c.inputs, to=c.outputs[0].type.dtype, resize=1)
 
 
 @rule("QUANTIZE", "DEQUANTIZE")

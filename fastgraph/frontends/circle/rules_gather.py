@@ -6,7 +6,7 @@ import numpy as np
 
 from ...ir import TensorType
 from .call import Call, rule
-from .common import INT64, axis_in, ints, moved, rank_of, same_dtype, vector, whole
+from .common import INT64, axis_in, ints, moved, on_stored, rank_of, same_dtype, vector, whole
 
 INDICES = (np.dtype(np.int16), np.dtype(np.int32), INT64)
 
@@ -17,8 +17,6 @@ def _gather(c: Call) -> None:
     x, indices, axis, batch = c.x(0), c.x(1), c.options.axis, c.options.batch_dims
     if indices.type.dtype not in INDICES or indices.type.quant is not None:
         c.fail(f"expected whole numbers as indices, found {indices.type}")
-    if x.type.quant != c.outputs[0].type.quant:
-        c.fail(f"expected an output with the input's quantisation, found {c.outputs[0].type} of {x.type}")
     if x.type.shape is not None:
         axis = axis_in(c, axis, len(x.type.shape))
     if not batch:
@@ -40,9 +38,9 @@ def _scatter_nd(c: Call) -> None:
     c.count(3)
     indices, updates, out = whole(c, 0), c.x(1), c.outputs[0]
     same_dtype(c, updates, out)
-    zero = c.const(np.zeros((), out.type.dtype or np.float32), out.type.quant)
-    zeros = c.add("expand", [zero, vector(c, 2)], type=out.type.with_shape(None))
-    c.write("scatter_nd", [zeros, indices, updates], reduction="add")
+    zero = c.const(np.zeros((), out.type.dtype or np.float32))
+    zeros = c.add("expand", [zero, vector(c, 2)], type=TensorType(out.type.dtype))
+    on_stored(c, "scatter_nd", [zeros, indices, updates], reduction="add")
 
 
 @rule("SPARSE_TO_DENSE")

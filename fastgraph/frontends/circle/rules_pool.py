@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .call import Call, rule
-from .common import computed, real, same_dtype, vector
+from .common import computed, real, rounded, same_dtype, vector
 
 PADDINGS = {"SAME": "SAME_UPPER", "VALID": "VALID"}
 
@@ -18,8 +18,9 @@ def padding(c: Call) -> str:
 def _window(c: Call) -> dict[str, Any]:
     c.count(1)
     same_dtype(c, c.x(), c.outputs[0])
-    computed(c, c.x(), c.outputs[0])
     o = c.options
+    if c.op == "L2_POOL_2D" or o.fused_activation_function != "NONE":
+        computed(c, c.x(), c.outputs[0])
     return {
         "kernel_shape": (o.filter_height, o.filter_width),
         "strides": (o.stride_h, o.stride_w),
@@ -36,6 +37,9 @@ def _max_pool(c: Call) -> None:
 def _average_pool(c: Call) -> None:
     """Means over what lies inside the image; of integers halves are rounded away from the stored number 0."""
     window, quant = _window(c), c.x().type.quant
+    if c.options.fused_activation_function == "NONE" and quant is None:
+        rounded(c, "average_pool", c.inputs, **window, count_include_pad=0, ties=0.0)
+        return
     if quant is not None and quant.axis is None and quant == c.outputs[0].type.quant:
         window["ties"] = -quant.scale[0] * quant.zero_point[0]
     c.activate("average_pool", c.inputs, **window, count_include_pad=0)
@@ -60,8 +64,8 @@ def _resize(c: Call) -> None:
         c.fail("expected at most one of align_corners and half_pixel_centers")
     nearest = c.op == "RESIZE_NEAREST_NEIGHBOR"
     mode = "tf_align_corners" if o.align_corners else "tf_half_pixel" if o.half_pixel_centers else "tf_asymmetric"
-    c.write(
-        "resize", [c.x(), None, None, vector(c, 1)], axes=(1, 2), mode="nearest" if nearest else "linear",
+    rounded(
+        c, "resize", [c.x(), None, None, vector(c, 1)], axes=(1, 2), mode="nearest" if nearest else "linear",
         coordinate_transformation_mode=mode,
         nearest_mode="floor" if mode == "tf_asymmetric" else "round_prefer_ceil",
     )  # fmt: skip

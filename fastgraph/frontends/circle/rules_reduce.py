@@ -83,5 +83,5 @@ def _top_k(c: Call) -> None:
     same_dtype(c, c.x(), c.outputs[0])
     values, places = c.outputs
     wide = fresh(c, TensorType(INT64))
-    c.add("top_k", [c.x(), vector(c, 1)], [values, wide], axis=-1)
+    c.add("top_k", [c.x(), vector(c, 1, "int16")], [values, wide], axis=-1)
     narrowed(c, wide, places)

@@ -15,9 +15,11 @@ from .common import (
     known,
     moved,
     narrowed,
+    on_stored,
     rank_of,
     same_dtype,
     shape_vector,
+    stored,
     vector,
     whole,
 )  # fmt: skip
@@ -118,7 +120,7 @@ def _range(c: Call) -> None:
 def _matrix_diag(c: Call) -> None:
     """Vectors along the last axis become diagonals of square matrices."""
     c.count(1)
-    moved(c, "matrix_diag", c.inputs)
+    on_stored(c, "matrix_diag", c.inputs)
 
 
 @rule("MATRIX_SET_DIAG")
@@ -166,7 +168,7 @@ def _one_hot(c: Call) -> None:
 def _where(c: Call) -> None:
     """The places that are not zero, a row of indices each."""
     c.count(1)
-    found = c.add("non_zero", [c.x()], type=TensorType(INT64))
+    found = c.add("non_zero", [stored(c, c.x())], type=TensorType(INT64))
     as_declared(c, 0, "transpose", [found], perm=(1, 0))
 
 

@@ -62,7 +62,7 @@ def type_of(tensor: Table, where: str, constant: bool = False) -> TensorType:
         _fail(where, f"expected a tensor that some memory can hold, found shape {list(given)} of {name}")
     if dtype is None:
         return TensorType(None)
-    return TensorType(dtype, dims, quantization(tensor, dtype, given, where))
+    return TensorType(dtype, dims, quantization(tensor, dtype, given, where, constant))
 
 
 def _fits(dims: tuple[int | None, ...], itemsize: int) -> bool:
@@ -72,16 +72,21 @@ def _fits(dims: tuple[int | None, ...], itemsize: int) -> bool:
     return size <= BIGGEST
 
 
-def quantization(tensor: Table, dtype: np.dtype, shape: tuple[int, ...], where: str) -> Quantization | None:
-    """What a tensor's integers stand for; None for plain numbers. Files that only note min and max say nothing."""
+def quantization(
+    tensor: Table, dtype: np.dtype, shape: tuple[int, ...], where: str, constant: bool
+) -> Quantization | None:
+    """What a tensor's integers stand for; None for plain numbers. Files that only note min and max say nothing.
+
+    A scale of 0 makes dead channels of weights: all that they store stands for 0.
+    """
     if dtype.kind not in "iu" or not (table := tensor.quantization):
         return None
     scale, zero = table.array("scale"), table.array("zero_point")
     if not len(scale):
         return None
-    if len(scale) == 1 and scale[0] == 0 and dtype.itemsize >= 4:
+    if len(scale) == 1 and scale[0] == 0 and (dtype.itemsize >= 4 or not constant):
         return None  # how some converters write that indices are plain numbers
-    if not 0 < scale.min() <= scale.max() < np.inf:
+    if not 0 <= scale.min() <= scale.max() < np.inf or not (constant or scale.min()):
         _fail(where, f"expected finite scales above 0, found {scale[:8].tolist()}")
     if len(zero) not in (1, len(scale)):
         _fail(where, f"expected a zero point for each of {len(scale)} scales, found {len(zero)}")

@@ -96,6 +96,8 @@ def is_quantized_layer(node: Node, channel_axis: int = 0) -> bool:
         return False
     if len(quant(w).scale) not in (1, n) or len(quant(w).zero_point) not in (1, n):
         return False
+    if b is not None and b.type.quant is None and 0 in quant(w).scale:
+        return False  # no multiple of 0 is the bias
     found = layer(node, channel_axis)
     # Runs take subnormal numbers for zero.
     if found.out == "f32" and not (found.multipliers >= np.finfo(np.float32).tiny).all():

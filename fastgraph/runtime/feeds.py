@@ -1,0 +1,143 @@
+"""What callers feed, as the arrays that a plan takes; where that can't be, the code that makes them."""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..ir import Quantization, Shape, Value
+
+TO_FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
+TO_LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
+
+
+def array_of(value: Value, fed: Any) -> np.ndarray:
+    """What is fed to an input, in its element type. InputError where that can't be, with a next step that works.
+
+    Arrays are converted where no number changes. Python's own numbers and lists of them have no type yet: they are
+    read as the input's, floats rounded. Quantised inputs take the numbers that they store, and arrays of no other type.
+    """
+    dtype = value.type.dtype
+    if type(fed) is np.ndarray and fed.dtype == dtype:
+        return fed
+    try:
+        array = np.asarray(fed)
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise InputError(
+            f"input {value.name!r}: {type(fed).__name__} can't be read as an array ({said}): feed a numpy.ndarray"
+        ) from None
+    if dtype is not None and dtype.kind == "O" and array.dtype.kind in "UST":
+        array = array.astype(object)
+    if dtype is None or array.dtype == dtype:
+        return array
+    if array.dtype.kind not in "fiubc" or dtype.kind not in "fiubc":
+        found = f"{array.dtype} ({type(fed).__name__})"
+        raise InputError(f"input {value.name!r} has dtype {found}, the model declares {value.type}: feed such an array")
+    untyped = isinstance(fed, list | tuple | bool | int | float | complex) and not isinstance(fed, np.generic)
+    if value.type.quant is None or (untyped and array.dtype.kind in "iu"):
+        made = _converted(array, dtype, rounds=untyped)
+        if made is not None:
+            return made
+    advice = _advice(value, array, untyped)
+    raise InputError(f"input {value.name!r} has dtype {array.dtype}, the model declares {value.type}: {advice}")
+
+
+def _converted(array: np.ndarray, dtype: np.dtype, rounds: bool) -> np.ndarray | None:
+    """The array in another type, if all its numbers are there too; with `rounds`, or floats near them."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = array.astype(dtype)
+        back = made.astype(array.dtype)
+        same = (back == array) | ((back != back) & (array != array))
+        if array.dtype.kind in "iu" and dtype.kind in "iu":
+            same &= (made < 0) == (array < 0)
+        if rounds and array.dtype.kind in "fiu" and dtype.kind in "fc":
+            same |= np.isfinite(made)
+    return made if np.all(same) else None
+
+
+def _advice(value: Value, array: np.ndarray, untyped: bool) -> str:
+    """What to feed instead, as code; x is what was fed."""
+    dtype, quant, kind = value.type.dtype, value.type.quant, array.dtype.kind
+    assert dtype is not None
+    limits = np.iinfo(dtype) if dtype.kind in "iu" else None
+    if quant is not None and limits is not None:
+        if kind in "iu" and {array.dtype.name, dtype.name} == {"uint8", "int8"}:
+            sign = "-" if dtype.kind == "i" else "+"
+            return (f"pixels are (x.astype(np.int16) {sign} 128).astype(np.{dtype}), "
+                    f"real numbers {_stored(quant, dtype)}")  # fmt: skip
+        if kind in "fb":
+            return f"feed what real numbers x are stored as: {_stored(quant, dtype)}"
+        return (f"it takes stored numbers from {limits.min} to {limits.max} as np.{dtype}; "
+                f"of real numbers x these are {_stored(quant, dtype)}")  # fmt: skip
+    if dtype.kind == "b":
+        return "feed x != 0"
+    if limits is not None and kind in "iu":
+        return f"it takes numbers from {limits.min} to {limits.max}, found {array.min()} to {array.max()}"
+    if limits is not None:
+        return f"round it with np.rint(x).astype(np.{dtype})"
+    if kind == "c" and dtype.kind != "c":
+        return f"feed x.real.astype(np.{dtype}), or another real part of it"
+    return f"convert it with {f'np.array(x, np.{dtype})' if untyped else f'.astype(np.{dtype})'}"
+
+
+def _stored(quant: Quantization, dtype: np.dtype) -> str:
+    """The expression of stored numbers for reals x."""
+    limits = np.iinfo(dtype)
+    if quant.axis is not None:
+        return f"model.inputs[i].quantization.quantize(x, np.{dtype})"
+    zero = int(quant.zero_point[0])
+    shift = f" {'-' if zero < 0 else '+'} {abs(zero)}" if zero else ""
+    return f"np.clip(np.rint(x / {quant.scale[0]:.9g}){shift}, {limits.min}, {limits.max}).astype(np.{dtype})"
+
+
+def dims_of(name: str, shape: Any) -> tuple[int, ...]:
+    """The extents that a caller gives for an input. InputError unless they are whole numbers."""
+    try:
+        return tuple(operator.index(d) for d in shape)
+    except TypeError:
+        raise InputError(f"shape {shape!r} of input {name!r}: expected whole numbers, as in (1, 3, 224, 224)") from None
+
+
+def shape_advice(declared: Shape, shape: Sequence[int]) -> str:
+    """How an array x of a shape that is not the declared one may become what is meant."""
+    rank, n = len(declared), len(shape)
+    ways: list[tuple[str, tuple[int, ...], str]] = []
+    for perm, said in ((TO_FIRST, "its channels are last, the model takes them first"),
+                       (TO_LAST, "its channels are first, the model takes them last")):  # fmt: skip
+        if rank in perm and n == rank:
+            order = perm[rank]
+            ways.append((f"x.transpose{order}", tuple(shape[i] for i in order), said))
+        if rank in perm and n == rank - 1:
+            order = tuple(i - 1 for i in perm[rank][1:])
+            ways.append((f"x.transpose{order}[None]", (1, *(shape[i] for i in order)), f"it has no batch, and {said}"))
+    ways.insert(0, ("x[None]", (1, *shape), "it has no batch"))
+    ways.insert(1, ("x[None, ..., None]", (1, *shape, 1), "it has neither batch nor channels"))
+    ways.insert(2, ("x[None, None]", (1, 1, *shape), "it has neither batch nor channels"))
+    if n == rank + 1 and shape[0] == 1:
+        ways.append(("x[0]", tuple(shape[1:]), "it has an axis more"))
+    for code, made, why in ways:
+        if instance(declared, made):
+            return f"{why}: feed {code}"
+    if n == rank and n and instance(declared[1:], shape[1:]) and isinstance(declared[0], int) and declared[0]:
+        at = declared[0]
+        some = f"np.concatenate([model(x[i : i + {at}]) for i in range(0, len(x), {at})])"
+        return f"the file fixes the batch at {at}: run {at} at a time, as in {some}"
+    sizes = [d for d in declared if isinstance(d, int)]
+    if len(sizes) == rank and math.prod(sizes) == math.prod(shape):
+        return f"if its numbers are in that order, feed x.reshape({', '.join(map(str, declared))})"
+    return "feed an array that fits"
+
+
+def instance(declared: Shape, shape: Sequence[int]) -> bool:
+    """Whether a shape is one of those that are declared."""
+    return len(declared) == len(shape) and all(
+        not isinstance(d, int) or d == s for d, s in zip(declared, shape, strict=True)
+    )

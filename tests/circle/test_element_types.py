@@ -1,0 +1,435 @@
+"""Operators on every element type that LiteRT's kernels take: what it computes is read here, and gives the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from write import TYPES, Model, litert, ours
+
+import fastgraph as fg
+from fastgraph.errors import ModelError
+from fastgraph.frontends.circle import read
+from fastgraph.ir import check
+from fastgraph.ops.evaluate import evaluate
+from fastgraph.passes.dynamic import cut_dynamic
+from fastgraph.passes.pipeline import optimise
+from fastgraph.passes.specialise import specialise
+
+pytest.importorskip("ai_edge_litert.interpreter")
+
+RNG = np.random.default_rng(11)
+FLOATS = ("float32", "float16", "float64")
+WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+EVERY = (*FLOATS, *WHOLE, "bool", "complex64", "complex128")
+QUANT: dict[str, Any] = {"int8": (0.05, -3), "uint8": (0.05, 120), "int16": (0.002, 0)}
+PROBABILITY = {"int8": (1 / 256, -128), "uint8": (1 / 256, 0), "int16": (1 / 32768, 0)}
+SIGNED_UNIT = {"int8": (1 / 128, 0), "uint8": (1 / 128, 128), "int16": (1 / 32768, 0)}
+IDS = {"int32": np.int32, "int64": np.int64}
+
+
+class Const:
+    """An input that the file holds."""
+
+    def __init__(self, array: Any, quant: Any = None, **fields: Any) -> None:
+        self.array, self.quant, self.fields = np.asarray(array), quant, fields
+
+
+class Fed(Const):
+    """An input that is fed."""
+
+
+def vec(*numbers: int, dtype: Any = np.int32) -> Const:
+    return Const(np.array(numbers, dtype))
+
+
+def at(number: int, dtype: Any = np.int32) -> Const:
+    return Const(np.array(number, dtype))
+
+
+def some(dtype: str, *shape: int, low: int = 0, high: int = 6) -> np.ndarray:
+    kind = np.dtype(dtype)
+    if kind.kind == "c":
+        return (RNG.standard_normal(shape) + 1j * RNG.standard_normal(shape)).astype(kind)
+    return (RNG.standard_normal(shape) if kind.kind == "f" else RNG.integers(low, high, shape)).astype(kind)
+
+
+def build(op: str, inputs: list[Const | None], outputs: list[Any], version: int, options: Any) -> tuple[bytes, list]:
+    m, indices, feeds = Model(), [], []
+    for x in inputs:
+        if x is None:
+            indices.append(None)
+        elif isinstance(x, Fed):
+            indices.append(m.input(x.array.shape, x.array.dtype, x.quant))
+            feeds.append(x.array)
+        else:
+            indices.append(m.const(x.array, x.quant))
+            m.now["tensors"][-1].update(x.fields)
+    return m.bytes(m.op(op, indices, outputs, version=version, **options)), feeds
+
+
+def as_planned(data: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
+    """The outputs by the references of what the passes make of the graph."""
+    graph = read(data)
+    names = [v.name for v in graph.inputs]
+    specialise(graph, {})
+    check(graph)
+    tail, wanted = cut_dynamic(graph), list(graph.outputs)
+    optimise(graph)
+    ready = dict(zip(wanted, evaluate(graph, dict(zip(names, feeds, strict=True))), strict=True))
+    if tail is None:
+        return list(ready.values())
+    ready.update(zip(tail.outputs, evaluate(tail, {v.name: ready[v] for v in tail.inputs}), strict=True))
+    return [v.data if v.data is not None else ready[v] for v in tail.outputs]
+
+
+def close(found: Any, wanted: np.ndarray, steps: int) -> None:
+    found = np.asarray(found)
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    if wanted.dtype.kind in "fc":
+        size = 1e-3 if wanted.dtype.itemsize == 2 else 1e-5
+        np.testing.assert_allclose(found, wanted, rtol=size, atol=size)
+    elif steps:
+        assert np.abs(found.astype(np.int64) - wanted.astype(np.int64)).max(initial=0) <= steps
+    else:
+        np.testing.assert_array_equal(found, wanted)
+
+
+def agrees(op: str, inputs: list[Const | None], outputs: list[Any], version: int = 1, **options: Any) -> bool:
+    """Whether LiteRT takes it; what it gives is then what we give, on quantised values within a step."""
+    data, feeds = build(op, inputs, outputs, version, options)
+    try:
+        (expected,) = litert(data, [feeds])
+    except (RuntimeError, ValueError):
+        return False
+    # LiteRT's own resize of integers rounds its weights to 10 bits.
+    steps = int(op == "RESIZE_BILINEAR" or any(x is not None and x.quant is not None for x in inputs))
+    for found in (ours(data, [feeds])[0], as_planned(data, feeds)):
+        for mine, wanted in zip(found, expected, strict=True):
+            close(mine, wanted, steps)
+    return True
+
+
+def kinds(*dtypes: str, plain: bool = True) -> Iterator[tuple[str, Any]]:
+    """Element types with what they stand for: plain numbers, and where they may be quantised that too."""
+    for dtype in dtypes:
+        if plain:
+            yield dtype, None
+        if dtype in QUANT:
+            yield dtype, QUANT[dtype]
+
+
+def moves(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
+    """Operators that move elements: (op, inputs, outputs, options)."""
+    a, image, other = Fed(some(t, 2, 3, 4), q), Fed(some(t, 2, 4, 4, 4), q), None if q is None else (q[0] * 2, q[1])
+    for again in dict.fromkeys((q, other)):  # a file may name another quantisation for what is only moved
+        yield "RESHAPE", [a, vec(4, 6)], [((4, 6), t, again)], {"new_shape": [4, 6]}
+        yield "TRANSPOSE", [a, vec(2, 0, 1)], [((4, 2, 3), t, again)], {}
+        yield "PACK", [a, a], [((2, 2, 3, 4), t, again)], {"values_count": 2, "axis": 1}
+        yield "UNPACK", [a], [((2, 4), t, again)] * 3, {"num": 3, "axis": 1}
+        yield "GATHER", [a, vec(1, 0, 2)], [((2, 3, 4), t, again)], {"axis": 1}
+        yield "SQUEEZE", [Fed(some(t, 2, 1, 3), q)], [((2, 3), t, again)], {"squeeze_dims": [1]}
+        yield "REVERSE_V2", [a, vec(1)], [((2, 3, 4), t, again)], {}
+        yield "SLICE", [a, vec(0, 1, 1), vec(2, -1, 2)], [((2, 2, 2), t, again)], {}
+        yield "TILE", [a, vec(1, 2, 1)], [((2, 6, 4), t, again)], {}
+        yield "SPACE_TO_DEPTH", [image], [((2, 2, 2, 16), t, again)], {"block_size": 2}
+        yield "DEPTH_TO_SPACE", [image], [((2, 8, 8, 1), t, again)], {"block_size": 2}
+        yield "EXPAND_DIMS", [a, at(1)], [((2, 1, 3, 4), t, again)], {}
+    yield "TRANSPOSE", [Fed(some(t, 2, 1, 3, 2, 2, 2), q), vec(2, 0, 1, 5, 4, 3)], [((3, 2, 1, 2, 2, 2), t, q)], {}
+    yield "CONCATENATION", [a, a], [((2, 6, 4), t, q)], {"axis": 1}
+    yield "SPLIT", [at(2), a], [((2, 3, 2), t, q)] * 2, {"num_splits": 2}
+    yield "SPLIT_V", [a, vec(1, 3), at(2)], [((2, 3, 1), t, q), ((2, 3, 3), t, q)], {"num_splits": 2}
+    for ids in IDS.values():
+        pads = Const(np.array([[0, 1], [1, 0], [2, 2]], ids))
+        yield "SLICE", [a, vec(0, 1, 1, dtype=ids), vec(2, -1, 2, dtype=ids)], [((2, 2, 2), t, q)], {}
+        yield "PAD", [a, pads], [((3, 4, 8), t, q)], {}
+        yield "PADV2", [a, pads, Const(some(t), q)], [((3, 4, 8), t, q)], {}
+        yield "MIRROR_PAD", [a, pads], [((3, 4, 8), t, q)], {"mode": "REFLECT"}
+        yield "GATHER_ND", [a, Fed(np.array([[0, 1], [1, 2]], ids))], [((2, 4), t, q)], {}
+        yield "TILE", [a, vec(1, 2, 1, dtype=ids)], [((2, 6, 4), t, q)], {}
+        yield "BROADCAST_TO", [a, vec(2, 2, 3, 4, dtype=ids)], [((2, 2, 3, 4), t, q)], {}
+        yield "FILL", [vec(2, 3, dtype=ids), Fed(some(t), q)], [((2, 3), t, q)], {}
+        yield "REVERSE_SEQUENCE", [a, vec(1, 3, dtype=ids)], [((2, 3, 4), t, q)], {"seq_dim": 1, "batch_dim": 0}
+        yield "SCATTER_ND", [Fed(np.array([[0], [2], [0]], ids)), Fed(some(t, 3, 4), q), vec(4, 4, dtype=ids)], \
+            [((4, 4), t, q)], {}  # fmt: skip
+        yield "SPARSE_TO_DENSE", [Const(np.array([[0, 1], [1, 2]], ids)), vec(3, 4, dtype=ids), Const(some(t, 2), q),
+                                  Const(some(t), q)], [((3, 4), t, q)], {}  # fmt: skip
+        yield "ONE_HOT", [Fed(np.array([0, 2, 1], ids)), at(4), Const(some(t), q), Const(some(t), q)], \
+            [((3, 4), t, q)], {"axis": -1}  # fmt: skip
+        yield "DYNAMIC_UPDATE_SLICE", [a, Fed(some(t, 1, 2, 2), q), Fed(np.array([1, 0, 1], ids))], \
+            [((2, 3, 4), t, q)], {}  # fmt: skip
+    for ids in (np.int16, np.int32, np.int64):
+        yield "GATHER", [a, Fed(np.array([1, 0, 2], ids))], [((2, 3, 4), t, q)], {"axis": 1}
+    yield "STRIDED_SLICE", [a, vec(0, 2, 0), vec(2, 0, 4), vec(1, -1, 2)], [((2, 2, 2), t, q)], {}
+    yield "STRIDED_SLICE", [Fed(some(t, 2, 3, 2, 2, 3), q), vec(0, 2, 0, 0, 0), vec(2, 0, 2, 2, 3),
+                            vec(1, -1, 1, 1, 2)], [((2, 2, 2, 2, 2), t, q)], {}  # fmt: skip
+    yield "STRIDED_SLICE", [a, vec(0, 0, 1, 0), vec(2, 1, 2, 4), vec(1, 1, 1, 1)], [((2, 1, 4), t, q)], \
+        {"new_axis_mask": 2, "shrink_axis_mask": 4}  # fmt: skip
+    yield "SPACE_TO_BATCH_ND", [image, vec(2, 2), Const(np.array([[0, 0], [2, 0]], np.int32))], \
+        [((8, 2, 3, 4), t, q)], {}  # fmt: skip
+    yield "BATCH_TO_SPACE_ND", [Fed(some(t, 4, 2, 2, 3), q), vec(2, 2), Const(np.array([[0, 0], [1, 0]], np.int32))], \
+        [((1, 4, 3, 3), t, q)], {}  # fmt: skip
+    yield "ZEROS_LIKE", [a], [((2, 3, 4), t, q)], {}
+    yield "EMBEDDING_LOOKUP", [Fed(np.array([1, 0, 1], np.int32)), Const(some(t, 3, 4), q)], [((3, 4), t, q)], {}
+    truth = Fed(some("bool", 2, 3, 4, high=2))
+    yield "SELECT", [truth, a, Fed(some(t, 2, 3, 4), q)], [((2, 3, 4), t, q)], {}
+    yield "SELECT_V2", [truth, a, Fed(some(t, 2, 1, 4), q)], [((2, 3, 4), t, q)], {}
+    if t in ("float32", "int8", "uint8", "int16", "int32", "int64"):  # LiteRT copies others as if they were these
+        yield "MATRIX_DIAG", [Fed(some(t, 2, 3), q)], [((2, 3, 3), t, q)], {}
+        yield "MATRIX_SET_DIAG", [Fed(some(t, 2, 3, 3), q), Fed(some(t, 2, 3), q)], [((2, 3, 3), t, q)], {}
+
+
+def questions(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
+    """Operators that give places and counts."""
+    a, b = Fed(some(t, 2, 3, 4), q), Fed(some(t, 3, 1), q)
+    for name, ids in IDS.items():
+        yield "UNIQUE", [Fed(some(t, 7), q)], [((1,), t, q), ((7,), ids)], {"idx_out_type": TYPES[name]}
+        for op in ("ARG_MAX", "ARG_MIN"):
+            yield op, [a, at(1, ids)], [((2, 4), np.int32)], {"output_type": "INT32"}
+            yield op, [a, at(1)], [((2, 4), ids)], {"output_type": TYPES[name]}
+        yield "SHAPE", [a], [((3,), ids)], {"out_type": TYPES[name]}
+    yield "RANK", [a], [((), np.int32)], {}
+    yield "WHERE", [a], [((1, 3), np.int64)], {}
+    for places in (np.int16, np.int32):
+        for k in (np.int16, np.int32):
+            yield "TOPK_V2", [a, at(2, k)], [((2, 3, 2), t, q), ((2, 3, 2), places)], {}
+    # Of int16 LiteRT compares something else; of plain bytes it divides by a scale of 0.
+    if t != "int16" and (q is not None or t not in QUANT):
+        for op in ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"):
+            yield op, [a, b], [((2, 3, 4), np.bool_)], {}
+
+
+def casts(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
+    a = Fed(np.abs(some(t, 2, 3, 4)) if q is None and t in FLOATS else some(t, 2, 3, 4), q)
+    for to in EVERY:
+        if t[0] != "c" or to[0] != "u":  # LiteRT saturates negative parts
+            yield "CAST", [a], [((2, 3, 4), to)], {"in_data_type": TYPES[t], "out_data_type": TYPES[to]}
+        size, other = np.dtype(t).itemsize, np.dtype(to).itemsize
+        if other <= size:
+            shape = (2, 3, 4) if other == size else (2, 3, 4, size // other)
+            yield "BITCAST", [a], [(shape, to)], {}
+
+
+PLAIN_MATH = ("ABS", "NEG", "SIGN", "SQUARE", "FLOOR", "CEIL", "ROUND", "EXP", "SIN", "COS", "TANH", "LOGISTIC", "ELU",
+              "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "HARD_SWISH", "GELU", "LEAKY_RELU", "SOFTMAX",
+              "LOG_SOFTMAX", "L2_NORMALIZATION")  # fmt: skip
+PAIRS = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW", "FLOOR_DIV", "FLOOR_MOD",
+         "ATAN2", "BITWISE_XOR", "RIGHT_SHIFT")  # fmt: skip
+
+
+def arithmetic(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
+    """On floats, wide integers, and quantised bytes and int16: where LiteRT computes what the operator means."""
+    if q is None and t in QUANT:
+        if t == "int16":  # as plain numbers, that wrap
+            for op in ("ADD", "MUL"):
+                yield op, [Fed(some(t, 2, 3, low=-9, high=32000)), Fed(some(t, 3, high=32000))], [((2, 3), t)], {}
+        for op in ("MAX_POOL_2D", "AVERAGE_POOL_2D"):
+            image = Fed(some(t, 1, 4, 4, 3, low=-9 if t != "uint8" else 0, high=100))
+            yield op, [image], [((1, 2, 2, 3), t)], \
+                {"stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2, "padding": "VALID"}  # fmt: skip
+        yield from resizes(t, q)
+        for op in ("MAXIMUM", "MINIMUM", "BITWISE_XOR", "RIGHT_SHIFT"):
+            yield op, [Fed(some(t, 2, 3, 4)), Fed(some(t, 3, 1))], [((2, 3, 4), t)], {}
+        return
+    a, b = Fed(some(t, 2, 3, 4), q), Fed(some(t, 3, 1, low=1), q)
+    exact = q is None or t != "int16"  # LiteRT's tables of int16 are coarse, and it ignores scales here and there
+    for op in PLAIN_MATH:
+        made = q
+        if q is not None:
+            made = {"SOFTMAX": PROBABILITY, "LOGISTIC": PROBABILITY, "TANH": SIGNED_UNIT,
+                    "L2_NORMALIZATION": SIGNED_UNIT}.get(op, QUANT)[t]  # fmt: skip
+            if op == "LOG_SOFTMAX":
+                made = (1 / 16, 127 if t == "int8" else 255)
+        if exact or op not in ("EXP", "GELU"):
+            if q is None or op != "NEG" or not q[1]:  # LiteRT negates what is stored
+                options = {"SOFTMAX": {"beta": 1.5}, "LEAKY_RELU": {"alpha": 0.3}}.get(op, {})
+                yield op, [a], [((2, 3, 4), t, made)], options
+    for op in PAIRS:
+        if q is None or op not in ("FLOOR_DIV", "FLOOR_MOD"):
+            yield op, [a, b], [((2, 3, 4), t, q)], {}
+    yield "PRELU", [a, Const(some(t, 1, 4), q)], [((2, 3, 4), t, q)], {}
+    yield "ADD_N", [a, a], [((2, 3, 4), t, q)], {}
+    yield "CUMSUM", [a, at(1)], [((2, 3, 4), t, q)], {"exclusive": True}
+    for op in ("SUM", "MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"):
+        if exact or op != "SUM":
+            yield op, [a, vec(1, 2)], [((2,), t, q)], {}
+            yield op, [a, vec(-1)], [((2, 3, 1), t, q)], {"keep_dims": True}
+    for op in ("MAX", "MIN", "SUM", "PROD"):
+        yield f"UNSORTED_SEGMENT_{op}", [a, Fed(np.int32([1, 1])), at(3)], [((3, 3, 4), t, q)], {}
+    window = {"stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2, "padding": "VALID"}
+    for op in ("MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"):
+        yield op, [Fed(some(t, 2, 4, 4, 3), q)], [((2, 2, 2, 3), t, q)], window
+    yield from resizes(t, q)
+
+
+def resizes(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
+    image = Fed(some(t, 2, 4, 4, 3, high=100), q)
+    for half in (False, True):
+        for op in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"):
+            yield op, [image, vec(7, 3)], [((2, 7, 3, 3), t, q)], {"half_pixel_centers": half}
+
+
+def conversions(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
+    """Between floats and stored numbers, and from one quantisation to another."""
+    a, channels = Fed(some(t, 2, 3, 4), q), ([0.1, 0.2, 0.3, 0.4], [0] * 4, 2)
+    if t == "float32" or q is not None:
+        for to, quant in QUANT.items():
+            yield "QUANTIZE", [a], [((2, 3, 4), to, quant)], {}
+        if q is None:
+            yield "QUANTIZE", [a], [((2, 3, 4), "int8", channels)], {}
+    if q is not None or t == "float16":
+        yield "DEQUANTIZE", [a], [((2, 3, 4), "float32")], {}
+    if q is not None:
+        for of in (Fed, Const):
+            yield "DEQUANTIZE", [of(a.array, channels)], [((2, 3, 4), "float32")], {}
+        yield "EMBEDDING_LOOKUP", [Fed(np.array([1, 0, 1], np.int32)), Const(some("int8", 3, 4), (0.1, 0))], \
+            [((3, 4), "float32")], {}  # fmt: skip
+    if q is not None and t != "int16":
+        yield "SOFTMAX", [a], [((2, 3, 4), "int16", (1 / 65536, -32768))], {"beta": 1.0}
+        yield "SOFTMAX", [a], [((2, 3, 4), "int16", (1 / 65536, -32768))], {"beta": 0.7}
+
+
+FAMILIES = {
+    moves: (EVERY, 650), questions: (EVERY, 200), casts: (EVERY, 290), arithmetic: ((*FLOATS, *WHOLE), 250),
+    conversions: (("float32", "float16", *QUANT), 24),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
+def test_element_types(family: Any) -> None:
+    """Everything that LiteRT takes is taken, and gives the same; `least` of the combinations are such."""
+    dtypes, least = FAMILIES[family]
+    taken, wrong = 0, []
+    for t, q in kinds(*dtypes):
+        for op, inputs, outputs, options in family(t, q):
+            try:
+                taken += agrees(op, inputs, outputs, **options)
+            except (AssertionError, fg.FastgraphError) as error:
+                wrong.append(f"{op} {t} {q} -> {outputs}: {' '.join(str(error).split())[:300]}")
+    assert not wrong, "\n".join(wrong)
+    assert taken >= least
+
+
+# -- layers
+
+IN = {"float32": None, "int8": (0.05, -3), "int16": (0.002, 0)}
+CHANNELS = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06]
+
+
+def layer(op: str, t: str, scales: Any, bias: str | None, bits: str = "") -> tuple[str, list[Any], list[Any], Any]:
+    """A layer of six channels, with int8 (or 4-bit) weights of these scales."""
+    q, n = IN[t], 6
+    shape = {"FULLY_CONNECTED": (n, 4), "DEPTHWISE_CONV_2D": (1, 2, 2, n)}.get(op, (n, 2, 2, 3))
+    axis = 3 if op == "DEPTHWISE_CONV_2D" else 0
+    wide = np.ndim(scales) > 0
+    low, high = (-8, 8) if bits else (-99, 99)
+    stored = some("int8", *shape, low=low, high=high)
+    fields: dict[str, Any] = {}
+    if bits:
+        fields, pairs = {"type": "INT4", "shape": list(shape)}, stored.reshape(-1, 2).astype(np.uint8) & 15
+    held = stored if not bits else (pairs[:, 0] | pairs[:, 1] << 4).astype(np.uint8)
+    w = Const(held, (scales, [0] * n, axis) if wide else (scales, 0), **fields)
+    b = None
+    if bias is not None:
+        units = None if q is None else [q[0] * s for s in scales] if wide else q[0] * scales
+        b = Const(some(bias, n, low=-500, high=500), None if q is None else (units, [0] * n, 0) if wide else (units, 0))
+    if op == "FULLY_CONNECTED":
+        return op, [Fed(some(t, 5, 4), q), w, b], [((5, n), t, q)], {}
+    x = Fed(some(t, 1, 4, 4, 3), q)
+    step = {"stride_w": 1, "stride_h": 1, "padding": "VALID"}
+    if op == "TRANSPOSE_CONV":
+        return op, [vec(1, 5, 5, n), w, x, *([] if b is None else [b])], [((1, 5, 5, n), t, q)], step
+    depth = {"depth_multiplier": 2} if op == "DEPTHWISE_CONV_2D" else {}
+    return op, [x, w, b], [((1, 3, 3, n), t, q)], step | depth
+
+
+LAYERS = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
+DEAD = {"one": [0.01, 0.0, *CHANNELS[2:]], "all": [0.0] * 6, "alive": CHANNELS, "the only": 0.0, "tensor": 0.02}
+
+
+def layers() -> Iterator[Any]:
+    for op in LAYERS:
+        for t, bias in (("float32", "float32"), ("int8", "int32"), ("int16", "int64")):
+            for dead, scales in DEAD.items():
+                for given in (None, bias):
+                    # LiteRT reads a bias that is not there, and past a depthwise layer's only scale.
+                    bare = given is None and op in ("CONV_2D", "DEPTHWISE_CONV_2D")
+                    lost = np.ndim(scales) == 0 and op == "DEPTHWISE_CONV_2D" and t == "float32"
+                    # Of a transposed convolution of floats we keep the activations' digits.
+                    finer = op == "TRANSPOSE_CONV" and t == "float32" and dead not in ("all", "the only")
+                    if not (bare or lost or finer):
+                        yield pytest.param(op, t, scales, given, id=f"{op}-{t}-{dead}-{given}")
+
+
+@pytest.mark.parametrize("op, t, scales, bias", list(layers()))
+def test_layers_with_dead_channels(op: str, t: str, scales: Any, bias: str | None) -> None:
+    """A channel whose weights have a scale of 0 is its bias; of integers, whose unit is 0 too, 0.0."""
+    kind, inputs, outputs, options = layer(op, t, scales, bias)
+    assert agrees(kind, inputs, outputs, 3 if op == "TRANSPOSE_CONV" and bias else 1, **options)
+
+
+@pytest.mark.parametrize("op, t", [*((op, "int8") for op in LAYERS[:3]), *((op, "float32") for op in LAYERS[:2])])
+def test_layers_of_four_bits(op: str, t: str) -> None:
+    bias = None if op == "FULLY_CONNECTED" else "float32" if t == "float32" else "int32"
+    kind, inputs, outputs, options = layer(op, t, CHANNELS, bias, "INT4")
+    assert agrees(kind, inputs, outputs, **options)
+
+
+@pytest.mark.parametrize("op", LAYERS)
+@pytest.mark.parametrize("t, bias", [("float32", "float32"), ("int8", "int32")])
+def test_dead_channels_in_kernels(op: str, t: str, bias: str) -> None:
+    kind, inputs, outputs, options = layer(op, t, DEAD["one"], bias)
+    data, feeds = build(kind, inputs, outputs, 3 if op == "TRANSPOSE_CONV" else 1, options)
+    ((wanted,),) = litert(data, [feeds])
+    found = fg.load(data, threads=1)(*feeds)
+    if t == "float32":
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=0.01 * np.abs(wanted).max())
+        np.testing.assert_array_equal(found[..., 1], np.broadcast_to(inputs[-1].array[1], found[..., 1].shape))
+    else:
+        close(found, wanted, 1)
+        assert (found[..., 1] == IN[t][1]).all()
+
+
+@pytest.mark.parametrize("x, y, out", [
+    (("float32", None), ("float32", None), ("float32", None)),
+    (("float32", None), ("int8", (0.05, 0)), ("float32", None)),
+    (("int8", (0.05, -3)), ("int8", (0.04, 0)), ("int8", (0.05, -3))),
+    (("int8", (0.05, -3)), ("int8", (0.04, 2)), ("int8", (0.05, -3))),
+    (("int16", (0.002, 0)), ("int16", (0.003, 0)), ("int16", (0.002, 0))),
+])  # fmt: skip
+@pytest.mark.parametrize("of", [Fed, Const])
+def test_batched_products(x: Any, y: Any, out: Any, of: Any) -> None:
+    a = Fed(some(x[0], 2, 3, 4, low=-9, high=9), x[1])
+    assert agrees("BATCH_MATMUL", [a, of(some(y[0], 2, 4, 5, low=-9, high=9), y[1])], [((2, 3, 5), *out)])
+
+
+@pytest.mark.parametrize("t", ["float32", "int32"])
+def test_nothing_at_all(t: str) -> None:
+    """Tensors without elements."""
+    z, a = Fed(some(t, 0, 4)), Fed(some(t, 3, 4))
+    cases: list[tuple[Any, ...]] = [
+        ("ABS", [z], [((0, 4), t)], {}), ("ADD", [z, Fed(some(t, 4))], [((0, 4), t)], {}),
+        ("SUM", [z, vec(0)], [((4,), t)], {}), ("CONCATENATION", [z, a], [((3, 4), t)], {"axis": 0}),
+        ("RESHAPE", [z, vec(0, 2, 2)], [((0, 2, 2), t)], {"new_shape": [0, 2, 2]}),
+        ("FULLY_CONNECTED", [z, Const(some(t, 3, 4)), None], [((0, 3), t)], {}),
+        ("SLICE", [a, vec(1, 0), vec(0, 4)], [((0, 4), t)], {}), ("TRANSPOSE", [z, vec(1, 0)], [((4, 0), t)], {}),
+        ("PAD", [z, Const(np.int32([[1, 1], [0, 0]]))], [((2, 4), t)], {}),
+        ("TILE", [a, vec(0, 1)], [((0, 4), t)], {}), ("SOFTMAX", [z], [((0, 4), t)], {"beta": 1.0}),
+        ("ARG_MAX", [z, at(1)], [((0,), np.int32)], {"output_type": "INT32"}),
+        ("BATCH_MATMUL", [Fed(some(t, 2, 3, 0)), Fed(some(t, 2, 0, 4))], [((2, 3, 4), t)], {}),
+        ("GATHER", [a, Fed(np.zeros(0, np.int32))], [((0, 4), t)], {"axis": 0}),
+    ]  # fmt: skip
+    assert sum(agrees(op, inputs, outputs, **options) for op, inputs, outputs, options in cases) >= 10
+
+
+def test_a_scale_of_0_is_for_weights() -> None:
+    m = Model()
+    x = m.input((1, 2), np.int8, ([0.1, 0.0], [0, 0], 1))
+    with pytest.raises(ModelError, match="scales above 0"):
+        read(m.bytes(m.op("RELU", [x], [((1, 2), np.int8, (0.1, 0))])))
+    m = Model()
+    m.const(np.zeros(2, np.int8), ([0.1, -1.0], [0, 0], 0))
+    with pytest.raises(ModelError, match="scales above 0"):
+        read(m.bytes([0]))
