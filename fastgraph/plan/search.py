@@ -20,7 +20,7 @@ units of about a nanosecond."""
 
 
 def improve(best: Best, rounds: int) -> None:
-    """Run repair, rarer once it stalls, and skyline search until the goal, a proof, the last round or no effort left."""
+    """Run repair, rarer once it stalls, and skyline search: to the goal, a proof, the last round, the end of effort."""
     rng = random.Random(0)
     repair = _Repair(best, rng)
     weight = np.zeros(best.problem.live.shape[1])

@@ -1,0 +1,62 @@
+"""Where values lie is what the links say, and values that are said to lie apart have no byte in common."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from nets import graph_of
+from random_nets import Case, examples, networks
+
+from fastgraph.ir import Value
+from fastgraph.passes.pipeline import optimise
+from fastgraph.plan.lower import abilities_of
+from fastgraph.plan.storage import Storage, Views, byte_strides, last
+
+
+def by_links(views: Views, value: Value) -> Storage:
+    """The storage, link by link from the buffer down."""
+    above = [value]
+    while above[-1] in views.links:
+        above.append(views.links[above[-1]].parent)
+    outer = above.pop()
+    found = Storage(outer, 0, last(outer))
+    for inner in reversed(above):
+        link, whole = views.links[inner], found.stride == last(outer) or outer.type.size == last(outer)
+        offset = link.offset
+        if not link.rows and not whole:
+            offset = offset // max(last(inner), 1) * found.stride
+        found = Storage(found.root, found.offset + offset, last(inner) if whole and not link.rows else found.stride)
+        outer = inner
+    return found
+
+
+def bytes_of(views: Views, value: Value, size: int) -> np.ndarray:
+    """The bytes of its buffer, of `size` bytes, that a value takes."""
+    mask, at, item = np.zeros(size, bool), views.storage(value), value.type.dtype.itemsize
+    strides = (*byte_strides(value.type.dims, item, at.stride), 1)
+    np.ndarray((*value.type.dims, item), bool, mask, at.offset, strides)[...] = True
+    return mask
+
+
+@pytest.mark.slow
+@examples(100)
+@given(networks())
+def test_storage_of_random_networks(case: Case) -> None:
+    graph = graph_of(case.source)
+    optimise(graph)
+    views = Views(graph, abilities_of)
+    values = [v for v in [*graph.inputs, *(v for n in graph.nodes for v in n.outputs)] if v.type.dtype.kind != "O"]
+    parents = {link.parent for link in views.links.values()}
+    for value in values:
+        assert views.storage(value) == by_links(views, value)
+        assert views.alone(value) == (value not in views.links and value not in parents)
+    for one, other in combinations(values, 2):
+        root = views.storage(one).root
+        if root is not views.storage(other).root:
+            assert not views.overlap(one, other)
+        elif not views.overlap(one, other):
+            size = root.type.nbytes + 64
+            assert not (bytes_of(views, one, size) & bytes_of(views, other, size)).any()
