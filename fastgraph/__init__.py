@@ -38,6 +38,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'fastgraph' has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(_LAZY[name], __name__), name)
+    from .runtime.locks import undisturbed
+
+    with undisturbed():
+        found = getattr(import_module(_LAZY[name], __name__), name)
     globals()[name] = found
     return found

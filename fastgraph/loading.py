@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from .errors import ModelError, UnsupportedError
 from .frontends import read
 from .kernels.isa.tiers import choose
+from .runtime.locks import undisturbed
 from .runtime.model import Model, declared
 from .runtime.pool import default_threads
 
@@ -38,7 +39,8 @@ def load(
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: at least 1")
     try:
-        graph = read(source, function)
+        with undisturbed():  # readers import modules
+            graph = read(source, function)
     except (RecursionError, MemoryError) as error:
         raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None
     declared(graph, shapes)

@@ -257,10 +257,10 @@ class Executable:
         base = records.ctypes.data
         rows = [[addresses[s.kernel], base + 8 * at] for s, at in zip(steps, starts, strict=False)]
         table = np.array(rows, np.int64)
-        work = sum(macs(s) + 4 * s.node.out.type.size * s.share for s in steps)
+        work = [int(macs(s) + 4 * s.node.out.type.size * s.share) for s in steps]
         memory = self._memory, self._constants.block, self._error, records
         firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
-        runner = Runner(table, threads if work >= WORTH_WAKING else 1, self._error.ctypes.data, memory, firm)
+        runner = Runner(table, threads if sum(work) >= WORTH_WAKING else 1, self._error.ctypes.data, memory, firm, work)
         self.segments.append((list(steps), runner))
         self._records.append(records)
         timed = partial(runner.run, True)

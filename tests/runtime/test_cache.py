@@ -40,6 +40,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty cache directory, and nothing remembered."""
     monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "_unsaved", {})
+    monkeypatch.setattr(cache, "_said", [])
     yield tmp_path / "cache"
 
 
