@@ -39,9 +39,9 @@ def load(
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: at least 1")
     try:
-        with undisturbed():  # readers import modules
-            graph = read(source, function)
+        with undisturbed():  # modules are imported on the way
+            graph, tier = read(source, function), choose(isa)
     except (RecursionError, MemoryError) as error:
         raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None
     declared(graph, shapes)
-    return Model(graph, choose(isa), threads or default_threads())
+    return Model(graph, tier, threads or default_threads())

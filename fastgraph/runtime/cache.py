@@ -95,23 +95,24 @@ def _build_missing(place: Path, kernels: list[Kernel], tier: Tier, progress: Pro
                 helper.wait()
         progress(len(missing), len(missing), "")
     if _trusted(place):
-        _prune(place)
+        with undisturbed():
+            _prune(place)
     return {kernel: obj for kernel, obj in built.items() if obj is not None}
 
 
 def keep(kernel: Kernel, tier: Tier) -> bytes:
     """The object of a kernel, compiled now and kept."""
-    obj = _compile(kernel, tier)
-    _write(_entry(_toolchain_directory(), kernel, tier), obj)
+    with undisturbed():
+        obj = _compile(kernel, tier)
+        _write(_entry(_toolchain_directory(), kernel, tier), obj)
     return obj
 
 
 def _compile(kernel: Kernel, tier: Tier) -> bytes:
-    with undisturbed():
-        from ..kernels.build import build
-        from ..kernels.table import row
+    from ..kernels.build import build
+    from ..kernels.table import row
 
-        obj = build(row(kernel.name).make()(tier, **dict(kernel.params)), kernel.symbol, tier)
+    obj = build(row(kernel.name).make()(tier, **dict(kernel.params)), kernel.symbol, tier)
     check(obj, f"kernel {kernel}")
     return obj
 

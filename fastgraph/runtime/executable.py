@@ -24,6 +24,7 @@ from ..plan.program import ERROR, HostStep, Program, Ref, Step
 from ..plan.storage import byte_strides
 from .cache import objects
 from .link import link
+from .locks import undisturbed
 from .memory import allocate
 from .pool import Runner
 
@@ -33,23 +34,24 @@ WORTH_WAKING = 4_000_000
 
 def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
     """Everything from a graph and its input shapes to an executable: specialise, passes, plan, kernels, memory."""
-    lowered = copy(graph)
-    states = lowered.states
-    lowered.unfold_states()
-    specialise(lowered, shapes)
-    check(lowered, "specialise")
-    finals = lowered.outputs[len(graph.outputs) :]
-    for state, final in zip(states, finals, strict=True):
-        _fits_state(graph, state, final)
-    tail = cut_dynamic(lowered)
-    wanted = list(lowered.outputs)
-    optimise(lowered)
-    made = dict(zip(wanted, lowered.outputs, strict=True))
-    kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}
-    late = {s.input: v for s, v in zip(states, finals, strict=True) if v not in made or tail is not None}
-    if tail is not None:
-        kept = {}  # a run may end in the tail: all states have their next values at its end, or none
-    program = build(lowered, tier, threads, kept)
+    with undisturbed():  # modules are imported on the way
+        lowered = copy(graph)
+        states = lowered.states
+        lowered.unfold_states()
+        specialise(lowered, shapes)
+        check(lowered, "specialise")
+        finals = lowered.outputs[len(graph.outputs) :]
+        for state, final in zip(states, finals, strict=True):
+            _fits_state(graph, state, final)
+        tail = cut_dynamic(lowered)
+        wanted = list(lowered.outputs)
+        optimise(lowered)
+        made = dict(zip(wanted, lowered.outputs, strict=True))
+        kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}
+        late = {s.input: v for s, v in zip(states, finals, strict=True) if v not in made or tail is not None}
+        if tail is not None:
+            kept = {}  # a run may end in the tail: all states have their next values at its end, or none
+        program = build(lowered, tier, threads, kept)
     results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
     return Executable(lowered, program, made, results, tail, tier, threads, states, late)
 

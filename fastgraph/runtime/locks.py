@@ -4,6 +4,7 @@ what others were in the middle of would stay as it was.
 
 from __future__ import annotations
 
+import logging as _logging  # noqa: F401  Its hooks come before ours, so that a fork takes its lock after it has waited.
 import os
 import threading
 import weakref
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_PATIENCE = 20.0
+_PATIENCE = 100.0
 """Seconds that a fork waits for each: who is undisturbed may need what the forking thread holds."""
 
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -93,9 +93,9 @@ print("done")
 """
 
 AT_THE_FIRST_LOAD = """
+import fastgraph as fg
 source = sys.stdin.buffer.read()
 def load():
-    import fastgraph as fg
     model = fg.load(source, threads=2)
     return model(np.array([-1, 2], np.float32)).tolist() == [0, 2]
 right = []
