@@ -8,9 +8,11 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import FastgraphError, GraphError, InputError, ModelError, PlanError, RunTimeout, UnsupportedError
+from .runtime.locks import undisturbed
 
 if TYPE_CHECKING:
     from .frontends.circle.registry import register_custom_op
@@ -37,8 +39,7 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'fastgraph' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(_LAZY[name], __name__), name)
+    with undisturbed():
+        found = getattr(import_module(_LAZY[name], __name__), name)
     globals()[name] = found
     return found

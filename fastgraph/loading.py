@@ -10,6 +10,7 @@ from .errors import FileError, InputError, MissingFileError, ModelError, Unsuppo
 from .frontends import read
 from .kernels.isa.tiers import choose
 from .limits import Limits, spending
+from .runtime.locks import undisturbed
 from .runtime.model import Model, declared
 from .runtime.pool import default_threads
 
@@ -48,7 +49,7 @@ def load(
     if function is not None and not isinstance(function, str):
         raise InputError(f"function={function!r}: expected the name of a function")
     try:
-        with spending(limits or Limits()):
+        with spending(limits or Limits()), undisturbed():  # modules are imported on the way
             graph = read(source, function)
     except (RecursionError, MemoryError) as error:
         raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None

@@ -226,17 +226,18 @@ def _walk_alone() -> Callable[..., Any]:
             put(ticks, 0, clock())
         end = due = stopped = 0
         for step in range(arg(record, STEPS)):
-            now = clock()
-            if step == 0:
-                end = now + arg(record, LIMIT)
-                due = _earlier(now + interval, end)
-            if now >= due and step <= arg(record, FIRM):
-                leave_float_mode(mode)
-                stopped = look(record, state, now >= end)
-                if stopped:
-                    break
-                mode = enter_float_mode()
-                due = _earlier(clock() + interval, end)
+            if arg(table, row * step + 2):
+                now = clock()
+                if step == 0:
+                    end = now + arg(record, LIMIT)
+                    due = _earlier(now + interval, end)
+                if now >= due and step <= arg(record, FIRM):
+                    leave_float_mode(mode)
+                    stopped = look(record, state, now >= end)
+                    if stopped:
+                        break
+                    mode = enter_float_mode()
+                    due = _earlier(clock() + interval, end)
             call(arg(table, row * step), arg(table, row * step + 1), 0, 1)
             if ticks:
                 put(ticks, step + 1, clock())
@@ -401,7 +402,7 @@ def _walk() -> Callable[..., Any]:
         mode = enter_float_mode()
         end = due = 0
         for step in range(steps):
-            if thread == 0:
+            if thread == 0 and arg(table, row * step + 2):
                 end, due = watch(fate, run, step, firm, record, state, mode, end, due)
             if step == firm:
                 replace(fate, 4 * run + OPEN, 4 * run + FIXED)

@@ -1,6 +1,7 @@
 """Where the executor and the runtime find each other's numbers: int64 slots of the records they share.
 
-A table has one row of STEP_SLOTS per step: the kernel's address and its args record's address.
+A table has one row of STEP_SLOTS per step: the kernel's address, its args record's address, and whether to look at the
+clock before it; if any other step has that, the first has it too.
 
 A pool's record has three cache lines: what stays, the run that is on (written by its caller only), and the
 count of shares done (written by all). `run` grows with every run, and is -1 while the others of its line
@@ -8,7 +9,7 @@ change. Each thread of a pool has a place of two lines: `claimed`, the number of
 is taken, which its own thread writes most, and what wakes it.
 """
 
-STEP_SLOTS = 2
+STEP_SLOTS = 3
 
 PROGRAM = ("table", "steps", "threads", "ticks", "firm", "limit", "release", "acquire", "signals", "raise", "late")
 TABLE, STEPS, THREADS, TICKS, FIRM, LIMIT, RELEASE, ACQUIRE, SIGNALS, RAISE, LATE = range(11)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 import platform
-import stat
 import sys
-import threading
+import time
 import warnings
 from collections.abc import Sequence
 from functools import cache
@@ -21,18 +20,24 @@ from importlib import util
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from .. import deadline
 from ..kernels import kernel as _kernel
 from ..kernels.isa.tiers import Tier
 from ..kernels.kernel import Kernel
-from . import crew
+from . import crew, trust
 from .link import check
+from .locks import lock, undisturbed
 from .progress import Progress, terminal
 
 _MAGIC = b"fastgraph object 1\0"
 _KEPT_TOOLCHAINS = 16
 
-_lock = threading.Lock()
+_STALE = 86400.0
+"""Seconds after which a file that somebody began to write is nobody's."""
+
+_lock = lock()
 _unsaved: dict[Path, bytes] = {}
+_said: list[str] = []
 
 
 def directory() -> Path:
@@ -52,7 +57,8 @@ def directory() -> Path:
 def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal) -> list[bytes]:
     """The object file of each kernel for a tier, in order; what is missing is compiled and kept.
 
-    numba is imported only when something is missing. Raises what a kernel's generator or the compiler raises.
+    numba is imported only when something is missing. Raises what a kernel's generator or the compiler raises, and
+    RunTimeout when this thread's deadline passes meanwhile: what was compiled by then is kept.
     """
     place = _toolchain_directory()
     safe = _trusted(place)
@@ -73,12 +79,14 @@ def _build_missing(place: Path, kernels: list[Kernel], tier: Tier, progress: Pro
     helpers = [crew.call(share, tier) for share in others]
     try:
         for done, kernel in enumerate(own):
+            deadline.check()
             progress(done * len(missing) // len(own), len(missing), str(kernel))
             built[kernel] = keep(kernel, tier)
         for share, helper in zip(others, helpers, strict=True):
             if helper is not None:
-                helper.wait()
+                crew.finish(helper, [_entry(place, kernel, tier) for kernel in share])
             for kernel in share:
+                deadline.check()
                 built[kernel] = _read(_entry(place, kernel, tier), _trusted(place)) or keep(kernel, tier)
     finally:
         for helper in helpers:
@@ -86,14 +94,17 @@ def _build_missing(place: Path, kernels: list[Kernel], tier: Tier, progress: Pro
                 helper.kill()
                 helper.wait()
         progress(len(missing), len(missing), "")
-    _prune(place)
+    if _trusted(place):
+        with undisturbed():
+            _prune(place)
     return {kernel: obj for kernel, obj in built.items() if obj is not None}
 
 
 def keep(kernel: Kernel, tier: Tier) -> bytes:
     """The object of a kernel, compiled now and kept."""
-    obj = _compile(kernel, tier)
-    _write(_entry(_toolchain_directory(), kernel, tier), obj)
+    with undisturbed():
+        obj = _compile(kernel, tier)
+        _write(_entry(_toolchain_directory(), kernel, tier), obj)
     return obj
 
 
@@ -165,12 +176,20 @@ def _entry(place: Path, kernel: Kernel, tier: Tier) -> Path:
 def _trusted(place: Path) -> bool:
     """Whether only this user (or the system's owner) can have written there: objects are code that we run."""
     try:
-        info = os.stat(place)
+        trust.check_folder(place)
+    except trust.Untrusted as error:
+        _say(f"compiled kernels in {place} are not used: {error}")
+        return False
     except OSError:
         return False
-    if not hasattr(os, "geteuid"):
-        return True
-    return info.st_uid in (os.geteuid(), 0) and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return True
+
+
+def _say(what: str) -> None:
+    """A warning, and what to do: once per process, as all entries of a cache tend to have the same fault."""
+    if not _said:
+        _said.append(what)
+        warnings.warn(f"{what}; set FASTGRAPH_CACHE_DIR to a directory of your own", RuntimeWarning, stacklevel=3)
 
 
 def _checksum(path: Path, obj: bytes) -> bytes:
@@ -184,8 +203,10 @@ def _read(path: Path, safe: bool) -> bytes | None:
     if not safe:
         return None
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = trust.read(path)
+    except trust.Untrusted as error:
+        _say(f"a compiled kernel is not used, and built again: {error}")
+        return None
     except OSError:
         return None
     obj = data[len(_MAGIC) + 32 :]
@@ -197,9 +218,8 @@ def _write(path: Path, obj: bytes) -> None:
     import tempfile
 
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _trusted(path.parent):
-            raise PermissionError(f"{path.parent} belongs to, or can be written by, other users")
+        _make(path.parent)
+        trust.check_folder(path.parent)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -208,23 +228,28 @@ def _write(path: Path, obj: bytes) -> None:
         except BaseException:
             os.unlink(temporary)
             raise
-    except OSError as error:
-        if not _unsaved:
-            warnings.warn(
-                f"compiled kernels can't be kept, so each process compiles them again: {error};"
-                " set FASTGRAPH_CACHE_DIR to a directory of your own",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+    except (OSError, trust.Untrusted) as error:
+        _say(f"compiled kernels can't be kept, so each process compiles them again: {error}")
         _unsaved[path] = obj
 
 
+def _make(folder: Path) -> None:
+    """A directory, and those above it that are missing: for this user alone, whatever the umask."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def _prune(place: Path) -> None:
-    """Keep the objects of the toolchains built last; who still uses another builds it again."""
+    """Keep the objects of the toolchains built last; who still uses another builds it again. And drop what processes
+    that died left half written."""
     import shutil
 
     try:
         newest = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in place.glob(".new-*"):
+            if path.stat().st_mtime < time.time() - _STALE:
+                path.unlink()
     except OSError:
         return
     for path in newest[_KEPT_TOOLCHAINS:]:

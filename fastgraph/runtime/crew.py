@@ -9,9 +9,12 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO, Any
 
+from .. import deadline
 from ..kernels.isa.tiers import BY_NAME, Tier
 from ..kernels.kernel import Kernel
 from .pool import default_threads
@@ -20,6 +23,9 @@ WORTH = 4
 """Kernels for each process: a helper takes as long to start as two take to compile."""
 
 MOST = 8
+
+PATIENCE = 60.0
+"""Seconds without a new object after which a helper is given up."""
 
 _HELPER = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from fastgraph.runtime import crew; crew.work()"
@@ -55,6 +61,21 @@ def call(kernels: Sequence[Kernel], tier: Tier) -> subprocess.Popen[bytes] | Non
     except OSError:
         pass
     return helper
+
+
+def finish(helper: subprocess.Popen[bytes], wanted: Sequence[Path]) -> None:
+    """Wait until a helper ends; kill it when of the files that it shall make there come no more."""
+    seen, since = -1, time.monotonic()
+    while helper.poll() is None:
+        deadline.check()
+        if (count := sum(map(os.path.exists, wanted))) > seen:
+            seen, since = count, time.monotonic()
+        elif time.monotonic() > since + PATIENCE:
+            helper.kill()
+        try:
+            helper.wait(0.5)
+        except subprocess.TimeoutExpired:
+            pass
 
 
 def work(source: IO[bytes] | None = None) -> None:

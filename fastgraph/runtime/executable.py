@@ -25,6 +25,7 @@ from ..plan.program import ERROR, HostStep, Program, Ref, Scratch, Step, buffer_
 from ..plan.storage import byte_strides
 from .cache import objects
 from .link import link
+from .locks import undisturbed
 from .memory import allocate, allocate_apart
 from .pool import Runner
 
@@ -51,23 +52,24 @@ _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, Rec
 
 
 def _compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
-    lowered = copy(graph)
-    states = lowered.states
-    lowered.unfold_states()
-    specialise(lowered, shapes)
-    check(lowered, "specialise")
-    finals = lowered.outputs[len(graph.outputs) :]
-    for state, final in zip(states, finals, strict=True):
-        _fits_state(graph, state, final)
-    tail = cut_dynamic(lowered)
-    wanted = list(lowered.outputs)
-    optimise(lowered)
-    made = dict(zip(wanted, lowered.outputs, strict=True))
-    kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}
-    late = {s.input: v for s, v in zip(states, finals, strict=True) if v not in made or tail is not None}
-    if tail is not None:
-        kept = {}  # a run may end in the tail: all states have their next values at its end, or none
-    program = build(lowered, tier, threads, kept)
+    with undisturbed():  # modules are imported on the way
+        lowered = copy(graph)
+        states = lowered.states
+        lowered.unfold_states()
+        specialise(lowered, shapes)
+        check(lowered, "specialise")
+        finals = lowered.outputs[len(graph.outputs) :]
+        for state, final in zip(states, finals, strict=True):
+            _fits_state(graph, state, final)
+        tail = cut_dynamic(lowered)
+        wanted = list(lowered.outputs)
+        optimise(lowered)
+        made = dict(zip(wanted, lowered.outputs, strict=True))
+        kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}
+        late = {s.input: v for s, v in zip(states, finals, strict=True) if v not in made or tail is not None}
+        if tail is not None:
+            kept = {}  # a run may end in the tail: all states have their next values at its end, or none
+        program = build(lowered, tier, threads, kept)
     results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
     return Executable(lowered, program, made, results, tail, tier, threads, states, late)
 
@@ -278,10 +280,10 @@ class Executable:
         base = records.ctypes.data
         rows = [[addresses[s.kernel], base + 8 * at] for s, at in zip(steps, starts, strict=False)]
         table = np.array(rows, np.int64)
-        work = sum(macs(s) + 4 * s.node.out.type.size * s.share for s in steps)
+        work = [int(macs(s) + 4 * s.node.out.type.size * s.share) for s in steps]
         memory = self._memory, self._constants.block, self._error, records
         firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
-        runner = Runner(table, threads if work >= WORTH_WAKING else 1, self._error.ctypes.data, memory, firm)
+        runner = Runner(table, threads if sum(work) >= WORTH_WAKING else 1, self._error.ctypes.data, memory, firm, work)
         self.segments.append((list(steps), runner))
         self._records.append(records)
         timed = partial(runner.run, True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 import sys
-import threading
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from typing import Any
+
+from .locks import lock, undisturbed
 
 _FLOAT_FUNCTIONS = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs"
@@ -22,7 +23,7 @@ ALLOWED = frozenset(
 """What an object may leave undefined: the C library's memory and mathematics, which every process has."""
 
 _ELF64 = b"\x7fELF\x02\x01"
-_lock = threading.Lock()
+_lock = lock()
 _linked: dict[tuple[str, bytes], int] = {}
 _engines: list[Any] = []
 
@@ -71,7 +72,8 @@ def link(objects: Mapping[str, bytes]) -> dict[str, int]:
     with _lock:
         new = {symbol: objects[symbol] for symbol, key in keys.items() if key not in _linked}
         if new:
-            _linked.update((keys[symbol], address) for symbol, address in _load(new).items())
+            with undisturbed():
+                _linked.update((keys[symbol], address) for symbol, address in _load(new).items())
         return {symbol: _linked[key] for symbol, key in keys.items()}
 
 

@@ -1,33 +1,29 @@
-"""Locks that work after a fork: a child has only the thread that forked, and so nobody who releases the others' locks.
-
-Those that guard a library's own state, which a child could never mend, are waited for before a fork.
+"""Forks in a process with threads: a child has only the thread that forked. Locks that others held would stay held, and
+what others were in the middle of would stay as it was.
 """
 
 from __future__ import annotations
 
+import logging as _logging  # noqa: F401  Its hooks come before ours, so that a fork takes its lock after it has waited.
 import os
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+_PATIENCE = 100.0
+"""Seconds that a fork waits for each: who is undisturbed may need what the forking thread holds."""
+
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()
-_waited: list[Any] = []
+_undisturbed: list[Any] = []
+_gate = threading.RLock()
 
 
-_PATIENCE = 20.0
-"""Seconds that a fork waits: who holds such a lock may need what the forking thread holds."""
-
-
-def lock(wait: bool = False) -> Any:
-    """A threading.RLock that is free in a forked child, unless it is held by the very thread that forks.
-
-    wait: a fork waits until nobody else holds it. For module-level locks, under which nothing forks or waits for long.
-    """
+def lock() -> Any:
+    """A threading.RLock that is free in a forked child, unless it is held by the very thread that forks."""
     made = threading.RLock()
-    if wait:
-        _waited.append(made)
-    else:
-        _renewed.add(made)
+    _renewed.add(made)
     return made
 
 
@@ -36,20 +32,38 @@ def held(some: Any) -> bool:
     return bool(some._is_owned())
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No other thread forks meanwhile: for imports, and calls of libraries that have a state of their own."""
+    if any(held(each) for each in list(_undisturbed)):
+        yield
+        return
+    mine = threading.RLock()
+    with mine:
+        with _gate:
+            _undisturbed.append(mine)
+        try:
+            yield
+        finally:
+            _undisturbed.remove(mine)
+
+
 def _before() -> None:
-    for each in _waited:
+    _gate.acquire(timeout=_PATIENCE)
+    for each in list(_undisturbed):
         each.acquire(timeout=_PATIENCE)
 
 
 def _after() -> None:
-    for each in _waited:
+    for each in (*_undisturbed, _gate):
         if held(each):
             each.release()
 
 
 def _in_child() -> None:
     _after()
-    for each in [*_renewed, *_waited]:
+    _undisturbed[:] = filter(held, _undisturbed)
+    for each in (*_renewed, _gate):
         if not held(each):
             each._at_fork_reinit()
 

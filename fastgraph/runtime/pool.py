@@ -14,7 +14,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -37,6 +37,8 @@ TIER = TIERS[0]
 
 MAX_THREADS = 256
 """The largest team."""
+WORTH_LOOKING = 1_000_000
+"""Multiply-adds, about 10 us. A look at the clock takes as long as a thousand of them."""
 _SEMAPHORE_BYTES = 64
 
 _Worker = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -203,11 +205,22 @@ atexit.register(lambda: _pool.stop())
 # -- runs
 
 
+def _looks(work: Sequence[int]) -> list[bool]:
+    """Before which steps to look at the clock: where enough was done since the last time."""
+    looks, since = [], 0
+    for each in work:
+        looks.append(since >= WORTH_LOOKING)
+        since = each + (0 if looks[-1] else since)
+    looks[:1] = [any(looks)]
+    return looks
+
+
 class Runner:
     """A table of steps, ready to run: `runner.run()` is one native call.
 
     `steps` is int64 [n, 2]: the kernel's address and its argument record's address; each sees all that those
-    before it wrote. `owner` keeps what it points to alive. `error` is the
+    before it wrote. `work` [n] is a measure of what they take; what is less than WORTH_LOOKING together is not
+    interrupted. `owner` keeps what it points to alive. `error` is the
     address of an int64 cell that kernels write a code into when they can't go on; they finish all the same,
     and so does the run. `alone` runs all steps on the calling thread and looks at no error. The memory that the
     steps use is shared: run one table, or tables with memory in common, from one thread at a time.
@@ -217,11 +230,20 @@ class Runner:
     """
 
     def __init__(
-        self, steps: np.ndarray, threads: int = 1, error: int = 0, owner: object = None, firm: int | None = None
+        self,
+        steps: np.ndarray,
+        threads: int = 1,
+        error: int = 0,
+        owner: object = None,
+        firm: int | None = None,
+        work: Sequence[int] | None = None,
     ) -> None:
         start()
         self._owner = owner
-        self._steps = np.ascontiguousarray(steps, np.int64).reshape(-1, slots.STEP_SLOTS)
+        self._steps = np.ones((len(steps), slots.STEP_SLOTS), np.int64)
+        self._steps[:, :2] = np.reshape(steps, (-1, 2))
+        if work is not None:
+            self._steps[:, 2] = _looks(work)
         self.threads = max(1, min(threads, MAX_THREADS)) if len(self._steps) else 1
         self._record, self._address = _program(self._steps, self.threads, firm)
         self._error = ctypes.c_int64.from_address(error) if error else ctypes.c_int64()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fastgraph import RunTimeout, deadline
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.kernels.kernel import Kernel
-from fastgraph.runtime import cache
+from fastgraph.runtime import cache, trust
 from fastgraph.runtime.link import link
 from fastgraph.runtime.pool import KERNELS as ALL
 from fastgraph.runtime.pool import TIER
@@ -40,6 +43,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty cache directory, and nothing remembered."""
     monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "_unsaved", {})
+    monkeypatch.setattr(cache, "_said", [])
     yield tmp_path / "cache"
 
 
@@ -140,6 +144,226 @@ def test_a_directory_that_others_can_write_is_not_trusted(place: Path) -> None:
     folder.chmod(0o777)
     with pytest.warns(RuntimeWarning, match="other users"):
         assert len(labels_of()) == 2
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is really compiled: for tests of what becomes of objects."""
+    monkeypatch.setattr(cache, "_compile", lambda kernel, tier: kernel.symbol.encode())
+
+
+POSIX = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX permissions")
+AS_ROOT = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+SOMEBODY = 54321
+
+
+@POSIX
+@pytest.mark.parametrize("levels", range(1, 4))
+def test_a_directory_above_that_others_can_write_is_not_trusted(quick: None, place: Path, levels: int) -> None:
+    """They could put another cache in its place. Said once, with what to do; nothing is kept there."""
+    cache.objects(KERNELS, TIER)
+    open_one = entries(place)[0].parents[levels]
+    open_one.chmod(0o777)
+    before = {path: path.stat().st_mtime_ns for path in entries(place)}
+    with pytest.warns(RuntimeWarning, match=f"write in {open_one}; set FASTGRAPH_CACHE_DIR") as said:
+        assert len(labels_of()) == 2
+        assert labels_of() == [], "this process keeps them"
+    assert len(said) == 1 and before == {path: path.stat().st_mtime_ns for path in entries(place)}
+    open_one.chmod(0o1777)
+    cache._unsaved.clear()
+    assert labels_of() == [], "like /tmp"
+
+
+@AS_ROOT
+@pytest.mark.parametrize("levels", range(4))
+def test_a_directory_of_somebody_else_is_not_trusted(quick: None, place: Path, levels: int) -> None:
+    cache.objects(KERNELS, TIER)
+    given = entries(place)[0].parents[levels]
+    os.chown(given, SOMEBODY, -1)
+    with pytest.warns(RuntimeWarning, match=rf"{given} belongs to another user \(number {SOMEBODY}\)"):
+        assert len(labels_of()) == 2
+
+
+@AS_ROOT
+def test_a_link_of_somebody_else_is_not_followed(quick: None, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link of one's own is, and what it leads to is held to the same."""
+    cache.objects(KERNELS, TIER)
+    link = tmp_path / "link"
+    link.symlink_to("cache")
+    monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(link))
+    assert labels_of() == []
+    os.lchown(link, SOMEBODY, -1)
+    with pytest.warns(RuntimeWarning, match=f"{link} belongs to another user"):
+        assert len(labels_of()) == 2
+    cache._unsaved.clear(), cache._said.clear()
+    os.lchown(link, 0, -1)
+    place.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match=f"write in {place}"):
+        assert len(labels_of()) == 2
+
+
+def _link_to_copy(path: Path) -> None:
+    path.rename(path.with_suffix(".copy"))
+    path.symlink_to(path.with_suffix(".copy"))
+
+
+def _fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path, 0o600)
+
+
+UNSAFE = {
+    "somebody's": (lambda path: os.chown(path, SOMEBODY, -1), "belongs to another user"),
+    "all write": (lambda path: path.chmod(0o666), "other users can write to"),
+    "group writes": (lambda path: path.chmod(0o620), "other users can write to"),
+    "a link": (_link_to_copy, "is a symbolic link"),
+    "a pipe": (_fifo, "is no plain file"),
+}
+
+
+@POSIX
+@pytest.mark.parametrize("fault", UNSAFE)
+def test_an_entry_that_others_can_have_written_is_built_again(quick: None, place: Path, fault: str) -> None:
+    """Its bytes are right, and yet nobody knows for how long. The new one is as it should be."""
+    if fault == "somebody's" and os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    cache.objects(KERNELS, TIER)
+    spoil, reason = UNSAFE[fault]
+    entry = entries(place)[0]
+    for path in entries(place):
+        spoil(path)
+    with pytest.warns(RuntimeWarning, match=f"{entry}.*|{reason}") as said:
+        assert len(labels_of()) == 2
+    assert len(said) == 1 and reason in str(said[0].message) and "FASTGRAPH_CACHE_DIR" in str(said[0].message)
+    assert labels_of() == [] and not cache._unsaved
+    info = os.lstat(entry)
+    assert info.st_mode & 0o177777 == 0o100600 and info.st_uid == os.geteuid()
+
+
+@POSIX
+def test_a_directory_where_an_entry_should_be(quick: None, place: Path) -> None:
+    cache.objects(KERNELS, TIER)
+    entry = entries(place)[0]
+    entry.unlink()
+    entry.mkdir()
+    with pytest.warns(RuntimeWarning, match="is no plain file"):
+        assert len(labels_of()) == 1
+    assert labels_of() == []
+
+
+def test_what_is_checked_is_what_is_read(quick: None, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry that is exchanged after it was opened changes nothing."""
+    cache.objects(KERNELS, TIER)
+    real = os.fstat
+
+    def exchange(handle: int) -> os.stat_result:
+        for path in entries(place):
+            other = path.with_suffix(".other")
+            other.write_bytes(b"something else")
+            os.replace(other, path)
+        return real(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trust.os, "fstat", exchange)
+        assert cache._read(cache._entry(entries(place)[0].parent, KERNELS[0], TIER), True)
+    assert len(labels_of()) == 2
+
+
+@POSIX
+def test_directories_are_made_for_this_user_alone(quick: None, place: Path) -> None:
+    before = os.umask(0)
+    try:
+        cache.objects(KERNELS[:1], TIER)
+    finally:
+        os.umask(before)
+    assert all(path.stat().st_mode & 0o777 == 0o700 for path in (place, *place.rglob("*")) if path.is_dir())
+    assert labels_of(KERNELS[:1]) == []
+
+
+@POSIX
+def test_nothing_is_pruned_where_others_write(quick: None, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They could make the directory a link to another one."""
+    cache.objects(KERNELS[:1], TIER)
+    monkeypatch.setattr(cache, "_KEPT_TOOLCHAINS", 0)
+    (place / "objects").chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="other users"):
+        cache.objects(KERNELS, TIER)
+    assert len(entries(place)) == 1
+
+
+def test_without_owners_everything_is_trusted(quick: None, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows."""
+    cache.objects(KERNELS, TIER)
+    entries(place)[0].chmod(0o666)
+    monkeypatch.delattr(os, "geteuid", raising=False)
+    assert labels_of() == []
+
+
+# -- what can go wrong meanwhile
+
+
+def test_a_full_disk(quick: None, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is half written is gone; this process goes on with what it compiled."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.warns(RuntimeWarning, match="No space left on device"):
+            assert len(labels_of()) == 2
+        assert labels_of() == []
+    assert not [path for path in place.rglob("*") if path.is_file()]
+
+
+def test_a_cache_that_is_deleted_while_it_is_filled(quick: None, place: Path) -> None:
+    seen: list[str] = []
+
+    def delete(done: int, total: int, label: str) -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        seen.append(label)
+
+    first = cache.objects(KERNELS, TIER, delete)
+    assert all(first) and seen == [*map(str, KERNELS), ""] and not place.exists()
+    assert len(labels_of()) == 2 and labels_of() == []
+
+
+def test_a_directory_that_vanishes_under_a_writer(quick: None, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = tempfile.mkstemp
+
+    def vanish(**options: Any) -> Any:
+        made = real(**options)
+        shutil.rmtree(place)
+        return made
+
+    monkeypatch.setattr(tempfile, "mkstemp", vanish)
+    with pytest.warns(RuntimeWarning, match="can't be kept"):
+        assert len(labels_of()) == 2
+    assert labels_of() == []
+
+
+def test_what_a_killed_writer_left_goes_after_a_day(quick: None, place: Path) -> None:
+    cache.objects(KERNELS[:1], TIER)
+    folder = entries(place)[0].parent
+    old, new = folder / ".new-old", folder / ".new-new"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (1000, 1000))
+    cache.objects(KERNELS, TIER)
+    assert not old.exists() and new.exists()
+
+
+def test_a_deadline_ends_a_load_between_two_kernels(quick: None, place: Path) -> None:
+    """What was compiled by then is kept."""
+
+    def first_only(done: int, total: int, label: str) -> None:
+        if done == 1:
+            deadline._mine.end = 0.0
+
+    with deadline.within(1000), pytest.raises(RunTimeout):
+        cache.objects([*KERNELS, Kernel("nonsense")], TIER, lambda *args: first_only(*args))
+    assert len(entries(place)) == 2
+    assert labels_of() == []
 
 
 def test_old_toolchains_make_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ KERNELS = [Kernel.of("copy", mode="run", itemsize=size) for size in (1, 2, 4, 8)
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "_unsaved", {})
+    monkeypatch.setattr(cache, "_said", [])
 
 
 def test_work_is_dealt_out_whole_and_only_where_it_is_worth_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +51,40 @@ def test_a_helper_that_dies_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(crew, "WORTH", 2)
     monkeypatch.setattr(crew, "_HELPER", "import os; os._exit(3)")
     assert all(cache.objects(KERNELS, TIER))
+
+
+@pytest.mark.parametrize(
+    "helper",
+    ["import time; time.sleep(1000)", "import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "raise SystemExit(1)"],
+    ids=["hangs", "is killed", "fails"],
+)
+def test_what_a_helper_leaves_undone_is_done_here(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no helper is left behind."""
+    monkeypatch.setattr(crew, "default_threads", lambda: 2)
+    monkeypatch.setattr(crew, "WORTH", 2)
+    monkeypatch.setattr(crew, "PATIENCE", 0.1)
+    monkeypatch.setattr(crew, "_HELPER", helper)
+    call, called = crew.call, []
+    monkeypatch.setattr(crew, "call", lambda *args: called.append(call(*args)) or called[-1])
+    assert all(cache.objects(KERNELS, TIER))
+    assert len(called) == 1 and called[0].returncode is not None
+
+
+def test_an_interrupted_load_leaves_no_helper_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "default_threads", lambda: 2)
+    monkeypatch.setattr(crew, "WORTH", 2)
+    monkeypatch.setattr(crew, "_HELPER", "import time; time.sleep(1000)")
+    call, called = crew.call, []
+    monkeypatch.setattr(crew, "call", lambda *args: called.append(call(*args)) or called[-1])
+
+    def interrupt(done: int, total: int, label: str) -> None:
+        if label:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cache.objects(KERNELS, TIER, interrupt)
+    assert called[0].returncode is not None
+    assert cache.objects(KERNELS[:1], TIER), "the next load works"
 
 
 def test_no_helper_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,102 @@
+"""Who can have written a file: what a cache gives is code that we run, so only this user or the system's owner may.
+
+Where the platform has no owners of this kind (Windows), everything is trusted: a user's cache directory is his own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
+_LINKS = 40
+
+
+class Untrusted(Exception):
+    """Others can have written it; the text says what, and why."""
+
+
+def check_folder(folder: Path) -> None:
+    """Untrusted when others can write in a directory, or put another in its place. OSError when there is none.
+
+    Every directory and symbolic link on the way to it counts. Those above it may be like /tmp, where users can't touch
+    what belongs to others, or open to the user's own group when nobody else is in that.
+    """
+    if not hasattr(os, "geteuid"):
+        os.stat(folder)
+        return
+    for path, info in _way(folder):
+        if info.st_uid not in (os.geteuid(), 0):
+            raise Untrusted(f"{path} belongs to another user (number {info.st_uid})")
+        if stat.S_ISLNK(info.st_mode) or not info.st_mode & _OTHERS:
+            continue
+        above = not os.path.samestat(info, os.stat(folder))
+        if above and info.st_mode & stat.S_ISVTX:
+            continue
+        if above and not info.st_mode & stat.S_IWOTH and _alone_in(info.st_gid):
+            continue
+        raise Untrusted(f"other users can write in {path}")
+
+
+def read(path: Path) -> bytes:
+    """A file's bytes. Untrusted when others can have written it, or it is no plain file; OSError as `open` has it."""
+    try:
+        handle = os.open(path, _FLAGS)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Untrusted(f"{path} is a symbolic link") from None
+        raise
+    try:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            raise Untrusted(f"{path} is no plain file")
+        if hasattr(os, "geteuid"):
+            if info.st_uid not in (os.geteuid(), 0):
+                raise Untrusted(f"{path} belongs to another user (number {info.st_uid})")
+            if info.st_mode & _OTHERS:
+                raise Untrusted(f"other users can write to {path}")
+        with open(handle, "rb", buffering=0, closefd=False) as file:
+            return file.readall()
+    finally:
+        os.close(handle)
+
+
+def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Every directory and symbolic link that the system passes from the root to `path`, and what it ends at."""
+    at, rest, links = Path(path.anchor), list(path.parts[1:]), 0
+    yield at, os.lstat(at)
+    while rest:
+        part = rest.pop(0)
+        if part == "..":
+            at = at.parent
+            continue
+        here = at / part
+        info = os.lstat(here)
+        yield here, info
+        if not stat.S_ISLNK(info.st_mode):
+            at = here
+            continue
+        if (links := links + 1) > _LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        target = Path(os.readlink(here))
+        if target.is_absolute():
+            at = Path(target.anchor)
+        rest = [part for part in target.parts if part != target.anchor] + rest
+
+
+@cache
+def _alone_in(group: int) -> bool:
+    """Whether a group is this user's private one: his primary group, of his name, with no other members."""
+    import grp
+    import pwd
+
+    try:
+        me, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return (found.gr_gid, found.gr_name) == (me.pw_gid, me.pw_name) and set(found.gr_mem) <= {me.pw_name}
