@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 from ..ir import Node, TensorType
 from .common import BOOL, FLOAT32, INT64, STRING, Types, broadcast, fail, need_rank
+from .regex import Automaton, automaton
 from .registry import REQUIRED, attr, define
 
 
@@ -44,16 +44,21 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_match(node: Node, types: Types) -> list[TensorType]:
-    try:
-        re.compile(attr(node, "pattern") or "")
-    except re.error as error:
-        fail(node, f"pattern {attr(node, 'pattern')!r} is not a regular expression: {error}")
+    _automaton(node)
     return [TensorType(BOOL, types[0].shape)]
 
 
+def _automaton(node: Node) -> Automaton:
+    pattern = attr(node, "pattern") or ""
+    try:
+        return automaton(pattern)
+    except (ValueError, OverflowError) as error:
+        fail(node, f"pattern {pattern[:200]!r} is not a regular expression of RE2's: {error}")
+
+
 def _match(node: Node, inputs: list[Any]) -> list[Any]:
-    pattern, x = re.compile(attr(node, "pattern") or ""), np.asarray(inputs[0], object)
-    return [np.array([pattern.fullmatch(str(s)) is not None for s in x.flat], bool).reshape(x.shape)]
+    x, wanted = np.asarray(inputs[0], object), _automaton(node)
+    return [np.array([wanted.matches(str(s)) for s in x.flat], bool).reshape(x.shape)]
 
 
 def _infer_normalize(node: Node, types: Types) -> list[TensorType]:
