@@ -46,7 +46,9 @@ def load(
         raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None
     for value in graph.inputs:
         if value.type.dtype is None:
-            raise UnsupportedError(f"{graph.source}: input {value.name!r} is no tensor (a sequence, an optional, a map, "
-                                   "a resource): cut the model behind what reads it")  # fmt: skip
+            raise UnsupportedError(
+                f"{graph.source}: input {value.name!r} is no tensor (but a sequence, optional, map or resource): "
+                "cut the model behind what reads it"
+            )
     declared(graph, shapes)
     return Model(graph, choose(isa), threads or default_threads())

@@ -6,6 +6,7 @@ The one place that knows how operators compute on quantised values: on the reals
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
 from ..limits import current
-from ..room import need
+from ..room import LARGE, need
 from .reals import STORED, real_type, to_real, to_stored
 from .registry import OPS, Op
 from .work import nbytes, work_of
@@ -66,6 +67,7 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
     """
     reference = op_of(node).reference
     try:
+        _find_room(node, inputs)
         if not computes_reals(node):
             return reference(node, inputs)
         reals = [_real(v, a) for v, a in zip(operands(node), inputs, strict=True)]
@@ -77,6 +79,30 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
         raise ModelError(f"{_where(node)}{node.op}: inputs do not fit: {error}") from error
     except MemoryError as error:
         raise ModelError(f"{_where(node)}{node.op}: not enough memory: {error}") from error
+
+
+GROWS = frozenset(
+    """
+    affine_grid batch_to_space center_crop_pad col2im constant_of_shape crop_resize expand eye_like gather_slices
+    interior_pad matrix_diag max_unpool max_unpool_places mel_weight_matrix one_hot pad range reinterpret resample
+    resize skip_gram tile
+    """.split()
+)
+"""Operators whose results can be of any size, whatever their operands are."""
+
+
+def _find_room(node: Node, inputs: list[Any]) -> None:
+    """MemoryError when the results need more memory than there is. What is sure to be small is not looked at."""
+    types = [v.type for v in node.outputs]
+    if not all(t.concrete for t in types):
+        arrays = [a for a in inputs if isinstance(a, np.ndarray)]
+        if node.op not in GROWS and prod(max(a.size, 1) for a in arrays) * 8 < LARGE or next(subgraphs(node), None):
+            return
+        now = [Value("", TensorType.of(a), a) if isinstance(a, np.ndarray) else v
+               for v, a in zip(node.inputs, inputs, strict=False)]  # fmt: skip
+        twin = Node(node.op, now, [Value(v.name) for v in node.outputs], node.attrs, node.name)
+        types = op_of(node).infer(twin, [None if v is None else v.type for v in now])
+    need(sum(t.nbytes for t in types if t.concrete))
 
 
 def computes_reals(node: Node) -> bool:

@@ -30,8 +30,9 @@ _POSIX: dict[str, Test] = {
 }  # fmt: skip
 _ESCAPES = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 _PLACES = {"A": "begin", "z": "end", "b": "edge", "B": "no edge"}
-_KINDS = ("C", "Cc", "Cf", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl", "No",
-          "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs")  # fmt: skip
+_KINDS = frozenset(
+    "C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs".split()
+)
 
 
 def parse(pattern: str) -> Tree:
@@ -282,5 +283,5 @@ def _unicode(name: str) -> Test:
     if name == "Any":
         return _anything
     if name not in _KINDS:
-        raise UnsupportedError(f"regular expressions with \\p{{{name}}}: only categories ({', '.join(_KINDS)})")
+        raise UnsupportedError(f"regular expressions with \\p{{{name}}}: only categories ({', '.join(sorted(_KINDS))})")
     return lambda char: unicodedata.category(char).startswith(name)

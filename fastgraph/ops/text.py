@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
+from ..room import need
 from .common import BOOL, FLOAT32, INT64, STRING, Types, broadcast, fail, need_rank
 from .regex import Automaton, automaton
 from .registry import REQUIRED, attr, define
+
+TEXT = 64
+"""Bytes of a string, without its characters, and of its place in an array."""
+
+REFERENCE = 8
 
 
 def _strings(node: Node, items: list[Any], shape: Any) -> np.ndarray:
@@ -23,7 +29,10 @@ def _infer_concat(node: Node, types: Types) -> list[TensorType]:
 
 
 def _concat(node: Node, inputs: list[Any]) -> list[Any]:
-    a, b = np.broadcast_arrays(*(np.asarray(v, object) for v in inputs))
+    first, second = (np.asarray(v, object) for v in inputs)
+    long = sum(max((len(str(s)) for s in v.flat), default=0) for v in (first, second))
+    a, b = np.broadcast_arrays(first, second)
+    need(a.size * (TEXT + long))
     return [_strings(node, [str(x) + str(y) for x, y in zip(a.flat, b.flat, strict=True)], a.shape)]
 
 
@@ -38,6 +47,7 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
     most = attr(node, "maxsplit")
     parts = [str(s).split(attr(node, "delimiter") or None, -1 if most is None else most) for s in x.flat]
     width = max(map(len, parts), default=0)
+    need(2 * REFERENCE * width * len(parts))
     items = [item for p in parts for item in p + [""] * (width - len(p))]
     counts = np.array([len(p) for p in parts], np.int64).reshape(x.shape)
     return [_strings(node, items, (*x.shape, width)), counts]

@@ -40,8 +40,8 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier,
         raise
     except _UNFORESEEN as error:
         raise GraphError(
-            f"{graph.source or graph.name}: making a plan failed ({type(error).__name__}: {error}): it has numbers that "
-            "make no sense together, or this is a defect of fastgraph; if other programs can run it, report it"
+            f"{graph.source or graph.name}: making a plan failed ({type(error).__name__}: {error}): it has numbers "
+            "that make no sense together, or this is a defect of fastgraph; if other programs can run it, report it"
         ) from error
 
 
