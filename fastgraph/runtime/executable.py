@@ -21,6 +21,7 @@ from ..plan.build import build
 from ..plan.describe import macs, program_text
 from ..plan.program import ERROR, HostStep, Program, Ref, Step
 from ..plan.storage import byte_strides
+from ..room import LARGE, need
 from .cache import objects
 from .link import link
 from .memory import allocate
@@ -106,6 +107,7 @@ class Executable:
         self.tail = tail
         assert program.arena is not None
         self.arena_bytes = program.arena.size
+        need(self.arena_bytes + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
         self._memory, self._base = allocate(max(self.arena_bytes, 64))
         self._constants = _Constants(program.constants)
         self._env: dict[Value, Any] = {}
@@ -125,6 +127,7 @@ class Executable:
         self._on_host = [v for v in graph.inputs if v not in program.storage]
         placed_too = all(made.get(v) in program.storage or made.get(v, v).data is not None for _, v in results)
         self._copies = [(name, self._holder(made[v])) for name, v in results] if placed_too else None
+        self._copied = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
 
     # -- states
 
@@ -161,6 +164,8 @@ class Executable:
 
     def results(self) -> dict[str, np.ndarray]:
         """Copies of the outputs, by name."""
+        if self._copied >= LARGE:
+            self._find_room()
         if self._copies is not None:
             return {name: view.copy() for name, view in self._copies}
         ready = {value: self._holder(held) for value, held in self._made.items()}
@@ -171,6 +176,12 @@ class Executable:
             for place, final in self._late:
                 place[...] = ready[final]
         return {name: _owned(ready[value]) for name, value in self._results}
+
+    def _find_room(self) -> None:
+        try:
+            need(self._copied)
+        except MemoryError as error:
+            raise ModelError(f"{self.graph.source or self.graph.name}: no memory for its outputs: {error}") from error
 
     def view(self, name: str, inputs: bool) -> np.ndarray:
         """The plan's memory of an input or an output. KeyError with the names there are; FastgraphError if dynamic."""

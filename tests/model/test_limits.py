@@ -1,4 +1,4 @@
-"""What a file may cost while it is loaded: small files that ask for much of it load within the limits, or are refused."""
+"""What a file may cost while it is loaded: small files that ask for much load within the limits, or are refused."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_weights_that_passes_would_multiply_are_refused() -> None:
     for k in range(60):
         x = net("Gemm", x, w, alpha=1.0 + k)
     net.output(x)
-    with pytest.raises(fg.ModelError, match=r"of a file that stores \d+, the limit is .*limits=fastgraph.Limits\(constants="):
+    with pytest.raises(fg.ModelError, match=r"that stores \d+, the limit is .*limits=fastgraph.Limits\(constants="):
         fg.load(net.bytes(), threads=1, limits=fg.Limits(constants=8 * MB))
     fg.load(net.bytes(), threads=1)
 
@@ -263,6 +263,8 @@ def test_an_arena_that_no_memory_holds_is_refused(little_memory: None) -> None:
         model.resize({"x": (1 << 26,)})
     with pytest.raises(fg.InputError, match="not enough memory"):
         fg.load(net.bytes(), shapes={"x": (1 << 26,)})
+    with pytest.raises(fg.InputError, match="not enough memory"):
+        model.resize({"x": (10 * MB,)})  # 40 MB in, 40 MB out, and another 40 MB for the caller
     assert model(np.ones(4, F32)).tolist() == [1] * 4
 
 

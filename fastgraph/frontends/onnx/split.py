@@ -70,6 +70,8 @@ def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int
         kind = tag & 7
         if kind == 2:
             size, at = _varint(data, at)
+            if at + size > end:
+                raise _Odd
             yield tag >> 3, start, at, at + size
             at += size
         elif kind == 0:
