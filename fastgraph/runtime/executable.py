@@ -35,7 +35,7 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier,
     """Everything from a graph and its input shapes to an executable: specialise, passes, plan, kernels, memory."""
     stored = graph.stored or sum(v.type.nbytes for v in graph.constants())
     try:
-        with spending(graph.limits, stored):
+        with spending(graph.limits, stored, graph.source or graph.name or "model"):
             return _compiled(graph, shapes, tier, threads)
     except FastgraphError:
         raise

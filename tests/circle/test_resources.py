@@ -197,7 +197,7 @@ def test_what_runs_at_load_is_limited():
     m.now["outputs"] = [y]
     m.graph()
     side = 512
-    (a,) = m.op("FILL", [m.const(np.array([side, side], np.int32)), m.const(np.float32(1))], [(side, side)])
+    (a,) = m.op("FILL", [m.const(np.array([side, side], np.int32)), m.const(np.float32(1 / side))], [(side, side)])
     for _ in range(4):
         (a,) = m.op("BATCH_MATMUL", [a, a], [(side, side)])
     data = m.bytes([])
