@@ -40,7 +40,7 @@ class Limits:
 
 
 class Budget:
-    """What a load or a plan has cost so far. `stored`: bytes of the files that it reads; `plan`: whose plan it is."""
+    """What a load or a plan has cost so far. `stored`: bytes of the files that it reads. `plan`: what is planned."""
 
     def __init__(self, limits: Limits, stored: int = 0, plan: str = "") -> None:
         self.limits = limits
@@ -63,8 +63,8 @@ class Budget:
         if self.held > self._bytes():
             plan = f"{self.plan}: " if self.plan else ""
             raise ModelError(
-                f"{plan}{where}: constants of {self.held} bytes are made of a file that stores {self.stored}, the limit is "
-                f"{self._bytes()}: it is damaged, or was made to exhaust memory; if it can be trusted, load it "
+                f"{plan}{where}: constants of {self.held} bytes are made of a file that stores {self.stored}, the limit "
+                f"is {self._bytes()}: it is damaged, or was made to exhaust memory; if it can be trusted, load it "
                 f"with limits=fastgraph.Limits(constants={2 * self.held})"
             )
 

@@ -150,7 +150,7 @@ def test_weights_that_passes_would_multiply_are_refused() -> None:
     for k in range(60):
         x = net("Gemm", x, w, alpha=1.0 + k)
     net.output(x)
-.*Limits\(constants="):
+    with pytest.raises(fg.ModelError, match=r"^<bytes>: .* stores \d+, the limit is .*fastgraph.Limits\(constants="):
         fg.load(net.bytes(), threads=1, limits=fg.Limits(constants=8 * MB))
     fg.load(net.bytes(), threads=1)
 
