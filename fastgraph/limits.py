@@ -61,9 +61,9 @@ class Budget:
         """Count bytes of a constant that was made, or is about to be. ModelError when they are too many."""
         self.held += nbytes
         if self.held > self._bytes():
-            plan = f"{self.plan}: " if self.plan else ""
+            where = f"{self.plan}: {where}" if self.plan else where
             raise ModelError(
-                f"{plan}{where}: constants of {self.held} bytes are made of a file that stores {self.stored}, the limit "
+                f"{where}: constants of {self.held} bytes are made of a file that stores {self.stored}, the limit "
                 f"is {self._bytes()}: it is damaged, or was made to exhaust memory; if it can be trusted, load it "
                 f"with limits=fastgraph.Limits(constants={2 * self.held})"
             )
