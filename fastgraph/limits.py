@@ -40,11 +40,12 @@ class Limits:
 
 
 class Budget:
-    """What a load or a plan has cost so far. `stored`: bytes of the files that it reads."""
+    """What a load or a plan has cost so far. `stored`: bytes of the files that it reads. `plan`: what is planned."""
 
-    def __init__(self, limits: Limits, stored: int = 0) -> None:
+    def __init__(self, limits: Limits, stored: int = 0, plan: str = "") -> None:
         self.limits = limits
         self.stored = stored
+        self.plan = plan
         self.held = 0
         self.work = 0
         self.nodes = 0
@@ -60,9 +61,10 @@ class Budget:
         """Count bytes of a constant that was made, or is about to be. ModelError when they are too many."""
         self.held += nbytes
         if self.held > self._bytes():
+            where = f"{self.plan}: {where}" if self.plan else where
             raise ModelError(
-                f"{where}: constants of {self.held} bytes are made of a file that stores {self.stored}, the limit is "
-                f"{self._bytes()}: it is damaged, or was made to exhaust memory; if it can be trusted, load it "
+                f"{where}: constants of {self.held} bytes are made of a file that stores {self.stored}, the limit "
+                f"is {self._bytes()}: it is damaged, or was made to exhaust memory; if it can be trusted, load it "
                 f"with limits=fastgraph.Limits(constants={2 * self.held})"
             )
 
@@ -103,9 +105,9 @@ def current() -> Budget:
 
 
 @contextmanager
-def spending(limits: Limits, stored: int = 0) -> Iterator[Budget]:
+def spending(limits: Limits, stored: int = 0, plan: str = "") -> Iterator[Budget]:
     """A fresh budget, which is `current()` within."""
-    token = _current.set(Budget(limits, stored))
+    token = _current.set(Budget(limits, stored, plan))
     try:
         yield current()
     finally:

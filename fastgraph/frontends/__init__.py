@@ -8,6 +8,7 @@ from ..errors import InputError
 from ..ir import Graph
 from .files import contents, opened
 
+
 def read(source: str | os.PathLike[str] | bytes, function: str | None = None) -> Graph:
     """The graph of a model file or of its bytes. ModelError or UnsupportedError when it can't be read.
 

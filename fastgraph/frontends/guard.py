@@ -17,7 +17,7 @@ def guarded(read: Callable[[], Graph], source: str | os.PathLike[str] | bytes, n
     cause: a defect of the reader, but first of all one of the file.
     """
     is_path = isinstance(source, str | os.PathLike)
-    where = name or (os.fspath(source) if is_path else "model")  # type: ignore[arg-type]
+    where = name or (str(source) if is_path else "model")
     with spending(current().limits) as budget:
         if not is_path:
             budget.store(None, len(source))  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import deadline
 from ..ir import UNKNOWN, Dim, Graph, Node, TensorType, Value
+from ..room import LARGE, need
 from .common import BOOL, INT64, WHOLE, Types, axis_of, fail, join, need_one
 from .evaluate import evaluate, infer_graph, operands
 from .registry import REQUIRED, attr, define
@@ -124,12 +125,16 @@ def _loop(node: Node, inputs: list[Any]) -> list[Any]:
     limit = None if most is None else int(np.asarray(most).reshape(-1)[0])
     go = True if condition is None else bool(np.asarray(condition).reshape(-1)[0])
     scans: list[list[Any]] = [[] for _ in body.outputs[1 + len(carried) :]]
-    turn = 0
+    turn = grown = 0
     while go and (limit is None or turn < limit):
         result = _call(body, [np.array(turn, np.int64), np.array(go), *carried], outer)
         go, carried = bool(np.asarray(result[0]).reshape(-1)[0]), result[1 : 1 + len(carried)]
         for parts, part in zip(scans, result[1 + len(carried) :], strict=True):
             parts.append(part)
+            grown += getattr(part, "nbytes", 0)
+        if grown >= LARGE:  # put together, they take as much again
+            need(grown)
+            grown = 0
         turn += 1
     finals = body.outputs[1 + len(carried) :]
     return [*carried, *(_stack(parts, v.type, 0) for parts, v in zip(scans, finals, strict=True))]
@@ -137,6 +142,7 @@ def _loop(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _stack(parts: list[Any], t: TensorType, axis: int) -> np.ndarray:
     if parts:
+        need(sum(part.nbytes for part in parts))
         return np.stack(parts, axis)
     shape = [d if isinstance(d, int) else 0 for d in t.shape or ()]
     shape.insert(axis % (len(shape) + 1), 0)

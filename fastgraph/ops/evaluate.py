@@ -70,10 +70,10 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
     reference = op_of(node).reference
     try:
         if not computes_reals(node):
-            _check(node, inputs)
+            _find_room(_types(node, inputs))
             return reference(node, inputs)
         reals = [_real(v, a) for v, a in zip(operands(node), inputs, strict=True)]
-        _check(node, reals)
+        _find_room(_types(node, reals))
         results = zip(node.outputs, reference(node, reals), strict=True)
         return [_result(v, r, node.attrs.get("ties")) for v, r in results]
     except ModelError as error:
@@ -84,17 +84,22 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
         raise ModelError(f"{_where(node)}{node.op}: not enough memory: {error}") from error
 
 
-def _check(node: Node, arrays: list[Any]) -> None:
-    """Inference with all shapes and data known, of which some were not before. ModelError when they do not fit."""
+def _types(node: Node, arrays: list[Any]) -> list[TensorType]:
+    """The results' types, by inference with all shapes and data known. ModelError when operands do not fit."""
     if all(v is None or v.data is not None for v in node.inputs) or any(True for _ in subgraphs(node)):
-        return
+        return [v.type for v in node.outputs]
     values = [None if v is None else _holding(v.name, a) for v, a in zip(node.inputs, arrays, strict=False)]
     types = [None if v is None else v.type for v in values]
-    op_of(node).infer(Node(node.op, values, node.outputs, node.attrs, node.name), types)
+    return op_of(node).infer(Node(node.op, values, node.outputs, node.attrs, node.name), types)
 
 
 def _holding(name: str, array: Any) -> Value:
     return Value.constant(name, array) if isinstance(array, np.ndarray) else Value(name)
+
+
+def _find_room(types: list[TensorType]) -> None:
+    """MemoryError when results of these types need more memory than there is."""
+    need(sum(t.nbytes for t in types if t.concrete))
 
 
 def computes_reals(node: Node) -> bool:

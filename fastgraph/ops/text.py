@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 from ..ir import Node, TensorType
+from ..room import need
 from .common import (
     BOOL,
     FLOAT32,
@@ -21,7 +21,13 @@ from .common import (
     need_rank,
     one_of,
 )
+from .regex import Automaton, automaton
 from .registry import REQUIRED, attr, define
+
+TEXT = 64
+"""Bytes of a string, without its characters, and of its place in an array."""
+
+REFERENCE = 8
 
 
 def _strings(node: Node, items: list[Any], shape: Any) -> np.ndarray:
@@ -37,7 +43,10 @@ def _infer_concat(node: Node, types: Types) -> list[TensorType]:
 
 
 def _concat(node: Node, inputs: list[Any]) -> list[Any]:
-    a, b = np.broadcast_arrays(*(np.asarray(v, object) for v in inputs))
+    first, second = (np.asarray(v, object) for v in inputs)
+    long = sum(max((len(str(s)) for s in v.flat), default=0) for v in (first, second))
+    a, b = np.broadcast_arrays(first, second)
+    need(a.size * (TEXT + long))
     return [_strings(node, [str(x) + str(y) for x, y in zip(a.flat, b.flat, strict=True)], a.shape)]
 
 
@@ -55,6 +64,7 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
     most = attr(node, "maxsplit")
     parts = [str(s).split(attr(node, "delimiter") or None, -1 if most is None else most) for s in x.flat]
     width = max(map(len, parts), default=0)
+    need(2 * REFERENCE * width * len(parts))
     items = [item for p in parts for item in p + [""] * (width - len(p))]
     counts = np.array([len(p) for p in parts], np.int64).reshape(x.shape)
     return [_strings(node, items, (*x.shape, width)), counts]
@@ -62,16 +72,21 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_match(node: Node, types: Types) -> list[TensorType]:
     need_kind(node, types[0], "O")
-    try:
-        re.compile(attr(node, "pattern") or "")
-    except re.error as error:
-        fail(node, f"pattern {attr(node, 'pattern')!r} is not a regular expression: {error}")
+    _automaton(node)
     return [TensorType(BOOL, types[0].shape)]
 
 
+def _automaton(node: Node) -> Automaton:
+    pattern = attr(node, "pattern") or ""
+    try:
+        return automaton(pattern)
+    except (ValueError, OverflowError) as error:
+        fail(node, f"pattern {pattern[:200]!r} is not a regular expression of RE2's: {error}")
+
+
 def _match(node: Node, inputs: list[Any]) -> list[Any]:
-    pattern, x = re.compile(attr(node, "pattern") or ""), np.asarray(inputs[0], object)
-    return [np.array([pattern.fullmatch(str(s)) is not None for s in x.flat], bool).reshape(x.shape)]
+    x, wanted = np.asarray(inputs[0], object), _automaton(node)
+    return [np.array([wanted.matches(str(s)) for s in x.flat], bool).reshape(x.shape)]
 
 
 def _infer_normalize(node: Node, types: Types) -> list[TensorType]:

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
-from .registry import OPS
+from .regex import automaton
 
 CALL = 1 << 12
 """Work of calling a reference at all: what NumPy does in the microseconds that this takes."""
@@ -139,6 +139,13 @@ def _in_python(node: Node) -> tuple[int, int]:
     return 1000 * sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None), 0
 
 
+def _matching(node: Node) -> tuple[int, int]:
+    """Each character with each state of the automaton."""
+    text = node.const(0)
+    characters = 0 if text is None else sum(len(str(s)) + 1 for s in text.flat)
+    return 100 * characters * automaton(node.attrs.get("pattern") or "").states, 0
+
+
 def _neighbours(node: Node) -> tuple[int, int]:
     return node.out.type.size * int(node.attrs.get("size", 1)), 0
 
@@ -154,7 +161,7 @@ WORK: dict[str, Callable[[Node], tuple[int, int]]] = {
         "max_unpool", "mel_weight_matrix", "mfcc", "audio_spectrogram", "non_max_suppression", "reduce_window",
         "resample", "rfft2d", "rnn", "roi_align", "select_boxes", "skip_gram", "stft", "svdf", "tf_idf_vectorizer",
     ), _squares),
-    **dict.fromkeys(("hashtable_find", "regex_full_match", "string_normalizer", "unique"), _in_python),
+    **dict.fromkeys(("hashtable_find", "string_normalizer", "unique"), _in_python), "regex_full_match": _matching,
 }  # fmt: skip
 """(work, elements held) of operators beyond the elements of their operands and results."""
 

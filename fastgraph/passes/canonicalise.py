@@ -169,7 +169,10 @@ def turn(state: Sweep, like: Node, x: Value, perm: tuple[int, ...]) -> Value:
     dims = x.type.dims
     turned = tuple(dims[p] for p in perm)
     if x.data is not None:
-        return constant(x, np.ascontiguousarray(x.data.transpose(perm)), "turned", turned_quant(x.type.quant, perm))
+        if (x, perm) not in state.turned:
+            data = np.ascontiguousarray(x.data.transpose(perm))
+            state.turned[x, perm] = constant(x, data, "turned", turned_quant(x.type.quant, perm))
+        return state.turned[x, perm]
     if perm == tuple(range(len(perm))):
         return x
     if only_moves_ones(dims, perm):

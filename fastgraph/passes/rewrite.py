@@ -18,7 +18,7 @@ class Sweep:
     """State of one sweep: the nodes written so far, who made a value, how many nodes read each value.
 
     A rule gets `(sweep, node)` and returns False to keep the node, or True after it wrote its own nodes with `add`
-    and said with `replace` what stands for the node's outputs.
+    and said with `replace` what stands for the node's outputs. `turned`: the transposes of constants that were made.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -29,6 +29,7 @@ class Sweep:
         self.reads: Counter[Value] = Counter(v for node in graph.nodes for v in set(read_by(node)))
         self.reads.update(graph.outputs)
         self.outputs = set(graph.outputs)
+        self.turned: dict[tuple[Value, tuple[int, ...]], Value] = {}
         self._instead: dict[Value, Value] = {}
         self._dropped: set[Node] = set()
 

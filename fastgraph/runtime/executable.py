@@ -23,6 +23,7 @@ from ..plan.build import KEEP, build
 from ..plan.describe import macs, program_text
 from ..plan.program import ERROR, HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
 from ..plan.storage import byte_strides
+from ..room import LARGE, need
 from .cache import objects
 from .link import link
 from .locks import undisturbed
@@ -37,14 +38,14 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier,
     """Everything from a graph and its input shapes to an executable: specialise, passes, plan, kernels, memory."""
     stored = graph.stored or sum(v.type.nbytes for v in graph.constants())
     try:
-        with spending(graph.limits, stored):
+        with spending(graph.limits, stored, graph.source or graph.name or "model"):
             return _compiled(graph, shapes, tier, threads)
     except FastgraphError:
         raise
     except _UNFORESEEN as error:
         raise GraphError(
-            f"{graph.source or graph.name}: making a plan failed ({type(error).__name__}: {error}): it has numbers that "
-            "make no sense together, or this is a defect of fastgraph; if other programs can run it, report it"
+            f"{graph.source or graph.name}: making a plan failed ({type(error).__name__}: {error}): it has numbers "
+            "that make no sense together, or this is a defect of fastgraph; if other programs can run it, report it"
         ) from error
 
 
@@ -112,6 +113,7 @@ class Executable:
         self.tail = tail
         assert program.arena is not None
         self.arena_bytes = program.arena.size
+        need(self.arena_bytes + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
         self._memory, self._base, self._offsets = _arena(program, self.arena_bytes)
         self._constants = _Constants(program.constants)
         self._env: dict[Value, Any] = {}
@@ -131,6 +133,7 @@ class Executable:
         self._on_host = [v for v in graph.inputs if v not in program.storage]
         placed_too = all(made.get(v) in program.storage or made.get(v, v).data is not None for _, v in results)
         self._copies = [(name, self._holder(made[v])) for name, v in results] if placed_too else None
+        self._copied = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
 
     # -- states
 
@@ -167,6 +170,8 @@ class Executable:
 
     def results(self) -> dict[str, np.ndarray]:
         """Copies of the outputs, by name."""
+        if self._copied >= LARGE:
+            self._find_room()
         if self._copies is not None and not self._late:
             return {name: view.copy() for name, view in self._copies}
         ready = {value: self._holder(held) for value, held in self._made.items()}
@@ -177,6 +182,12 @@ class Executable:
             news = [(place, np.array(ready[final])) for place, final in self._late]
             list(starmap(np.copyto, news))  # no signal's handler is called in between
         return {name: _owned(ready[value]) for name, value in self._results}
+
+    def _find_room(self) -> None:
+        try:
+            need(self._copied)
+        except MemoryError as error:
+            raise ModelError(f"{self.graph.source or self.graph.name}: no memory for its outputs: {error}") from error
 
     def view(self, name: str, inputs: bool) -> np.ndarray:
         """The plan's memory of an input or an output. UnknownNameError with the names there are; FastgraphError if

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..plan.program import SLACK
+from ..room import need
 
 _HUGE = 2 << 20
 _MADV_HUGEPAGE = 14
@@ -19,12 +20,14 @@ def allocate(nbytes: int, align: int = 4096) -> tuple[np.ndarray, int]:
     """A zeroed block: (its uint8 array, the address of its first byte).
 
     The address is a multiple of `align` (a power of two). The memory lives as long as the array or a view of
-    it; at least SLACK bytes after it may be read. Large blocks ask Linux for huge pages.
+    it; at least SLACK bytes after it may be read. Large blocks ask Linux for huge pages. MemoryError when they are
+    more than is free.
     """
     if align < 1 or align & (align - 1):
         raise ValueError(f"align={align} is not a power of two")
     large = nbytes >= 2 * _HUGE
     align = max(align, _HUGE) if large else align
+    need(nbytes)
     raw = np.zeros(nbytes + SLACK + align, np.uint8)
     start = -raw.ctypes.data % align
     address = raw.ctypes.data + start

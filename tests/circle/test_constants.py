@@ -10,6 +10,7 @@ from write import Model
 
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends.circle import read
+from fastgraph.limits import Limits, spending
 
 
 def constant(data=None, schema="tflite", shape=(), **fields):
@@ -258,3 +259,19 @@ def test_a_file_is_held_once():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert graph.outputs[0].data is not None and peak < 20 << 20
+
+
+def test_sparse_constants_count_together():
+    """Each small enough for the file; a hundred of them are not."""
+    sparsity = {"traversal_order": [0], "dim_metadata": [csr([0, 1], [2])]}
+    m = Model()
+    y = m.input((1 << 16,))
+    for _ in range(100):
+        w = m.const(np.ones(1, np.float32), sparsity=sparsity)
+        m.now["tensors"][w]["shape"] = [1 << 16]
+        (y,) = m.op("ADD", [y, w], [(1 << 16,)])
+    data = m.bytes([y])
+    assert 64 * len(data) < 100 * (4 << 16)
+    with pytest.raises(ModelError, match="sparsity: constants of .* of a file that stores"), spending(Limits(1 << 20)):
+        read(data)
+    assert len(read(data).nodes) == 100

@@ -13,6 +13,7 @@ from fastgraph.frontends.circle.call import RULES
 from fastgraph.frontends.circle.registry import builtin_rule
 from fastgraph.frontends.circle.resources import variable_key
 from fastgraph.ir import Value, check
+from fastgraph.limits import Limits, spending
 
 
 def counter():
@@ -186,3 +187,20 @@ def test_calls_that_would_double_without_end_are_refused(calls):
     (y,) = m.op("RELU", [m.input((2,))], [(2,)])
     with pytest.raises(ModelError, match="more operators and operands than any model has"):
         read(m.bytes([y]))
+
+
+def test_what_runs_at_load_is_limited():
+    """A sub-graph of CALL_ONCE that multiplies matrices of ones."""
+    m = Model()
+    m.op("CALL_ONCE", [], [], init_subgraph_index=1)
+    (y,) = m.op("RELU", [m.input((2,))], [(2,)])
+    m.now["outputs"] = [y]
+    m.graph()
+    side = 512
+    (a,) = m.op("FILL", [m.const(np.array([side, side], np.int32)), m.const(np.float32(1 / side))], [(side, side)])
+    for _ in range(4):
+        (a,) = m.op("BATCH_MATMUL", [a, a], [(side, side)])
+    data = m.bytes([])
+    read(data)
+    with pytest.raises(UnsupportedError, match=r"computes more than Limits\(work=100\)"), spending(Limits(work=100)):
+        read(data)

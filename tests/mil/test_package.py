@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
+import zipfile
 from struct import pack_into
 
 import numpy as np
@@ -185,3 +187,59 @@ def test_other_formats_are_not_taken_for_core_ml(tmp_path):
     (tmp_path / "renamed.mlmodel").write_bytes(data)
     with pytest.raises((ModelError, UnsupportedError)):
         read(tmp_path / "renamed.mlmodel")
+
+
+def refused_by_limits(data: bytes, match: str, limit: int = 1000) -> None:
+    with pytest.raises(ModelError, match=match):
+        fg.load(data, limits=fg.Limits(constants=limit))
+
+
+def squeezed(files: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return stream.getvalue()
+
+
+def test_archives_may_not_hold_more_than_their_bytes_can_become():
+    """A megabyte of zeros in a few thousand bytes: as weights, as the model, as the manifest."""
+    files = weighted().files()
+    for name in (WEIGHTS, MODEL, "Manifest.json"):
+        refused_by_limits(squeezed({**files, name: files.get(name, b"") + bytes(1 << 20)}),
+                          f"{name}: constants of .* of a file that stores")  # fmt: skip
+
+
+def test_entries_count_together():
+    p = weighted()
+    x = "x"
+    for i in range(40):
+        x = p.op("add", f"y{i}", x=x, y=p.const(p.blob(W)))
+    p.output(x)
+    files = p.files()
+    blob = files.pop(WEIGHTS) + bytes(100_000)
+    names = [f"{WEIGHTS}{i:03}" for i in range(41)]
+    consts = [o for o in p.now.operations if o.type == "const"]
+    for name, const in zip(names, consts[:41], strict=True):
+        const.attributes["val"].blobFileValue.fileName = "@model_path/weights/" + name.rpartition("/")[2]
+    data = squeezed({**files, MODEL: p.spec(), **dict.fromkeys(names, blob)})
+    assert 64 * len(data) > len(blob)
+    refused_by_limits(data, "of a file that stores", 10 * len(blob))
+    fg.load(data)
+
+
+def test_an_archive_of_many_manifests_is_refused_at_once():
+    files = {f"{i}/Manifest.json": b"{}" for i in range(5000)}
+    with pytest.raises(ModelError, match="expected one package"):
+        fg.load(zipped(files))
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, "Manifest.json", MODEL])
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in the file system")
+def test_members_that_are_no_regular_files(name, tmp_path):
+    for i, make in enumerate((os.mkfifo, os.mkdir, lambda path: os.symlink(path, path))):
+        folder = weighted().save(tmp_path / f"m{i}.mlpackage")
+        (folder / name).unlink()
+        make(folder / name)
+        with pytest.raises(ModelError, match="regular file|missing|can't read|expected a package"):
+            fg.load(folder)

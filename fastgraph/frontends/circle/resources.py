@@ -126,4 +126,4 @@ def _initial(scope: Scope, key: str, value: Value) -> tuple[TensorType, np.ndarr
                          f"found {type}")  # fmt: skip
     start = type.quant.zero_point[0] if type.quant is not None and type.dtype == np.int8 else 0
     start = max(-128, min(127, start))
-    return type, np.full(type.dims, start, type.dtype) if start else np.zeros(type.dims, type.dtype)
+    return type, np.broadcast_to(np.array(start, type.dtype), type.dims)

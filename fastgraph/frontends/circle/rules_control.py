@@ -13,6 +13,8 @@ import numpy as np
 
 from ...errors import ModelError
 from ...ir import Graph, Node, TensorType, Value, subgraphs
+from ...limits import current
+from ...ops.work import work_of
 from .call import Call, rule
 from .common import BOOL, INT64, fresh
 from .resources import BIGGEST
@@ -179,3 +181,6 @@ def _check_initial(c: Call, graph: Graph) -> None:
             kind = value.type
             if kind.dtype is not None and (not kind.concrete or kind.nbytes > BIGGEST):
                 c.unsupported(f"whose sub-graph makes {value}, of open shape or more than {BIGGEST} bytes")
+            current().hold(kind.nbytes if kind.dtype is not None else 0, c.where)
+        if not current().affords(work_of(node)[0], 0):
+            c.unsupported(f"whose sub-graph computes more than Limits(work={current().limits.work})")

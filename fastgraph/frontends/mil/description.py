@@ -118,7 +118,7 @@ class Feature:
         if self.optional:
             shape = outside.dims if outside.concrete else self.shape
             if shape is not None and outside.dtype is not None:
-                default = np.full(shape, self.fill).astype(outside.dtype)
+                default = np.broadcast_to(np.asarray(self.fill).astype(outside.dtype), shape)
         return Port(adapt, None if outside.concrete else self.checker(), default, self.layout)
 
     def checker(self) -> Callable[[tuple[int, ...]], None]:

@@ -167,4 +167,4 @@ class Reader:
 
 
 def _zeros(value: Value) -> np.ndarray:
-    return np.zeros(value.type.dims, value.type.dtype)
+    return np.broadcast_to(np.zeros((), value.type.dtype), value.type.dims)

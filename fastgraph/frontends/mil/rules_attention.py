@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from ...ir import Value
+from ...limits import current
 from .call import Call, rule
 from .common import axis_in, ints, scalar
 
@@ -67,6 +68,8 @@ def _windows(c: Call) -> None:
     extent = x.type.shape[axis] if x.type.shape else None
     if size < 1 or stride < 1 or (isinstance(extent, int) and size > extent):
         c.fail(f"expected windows of 1 to {extent} and strides from 1 on, found {size} and {stride}")
+    count = (extent - size) // stride + 1 if isinstance(extent, int) else 1
+    current().hold(8 * count * size, c.where)
     within = np.arange(size)
     if isinstance(extent, int):
         c.finish("gather", [x, c.constant(np.arange(0, extent - size + 1, stride)[:, None] + within)], axis=axis)

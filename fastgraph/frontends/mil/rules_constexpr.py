@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from ...ir import Quantization, Value
+from ...limits import current
 from ..onnx.elements import unpack
 from .call import Call, rule
 from .common import axis_in, reals
@@ -162,6 +163,7 @@ def _looked_up(c: Call, codes: np.ndarray, lut: np.ndarray) -> np.ndarray:
         codes = (codes.reshape(split) + first).reshape(codes.shape)
     if vector == 1:
         return _taken(lut.reshape(-1), codes)
+    current().hold(codes.size * vector * lut.itemsize, c.where)
     found = np.take(lut.reshape(-1, vector), codes, axis=0)
     axis = axis_in(c, c.const("vector_axis"), codes.ndim)
     dims = [d * vector if i == axis else d for i, d in enumerate(codes.shape)]

@@ -16,7 +16,7 @@ def _vector(c: Call, key: str, x: Value, default: float, length: object) -> Valu
         return c.cast(value, x.type.dtype)
     if not isinstance(length, int):
         c.unsupported(f"without its parameter {key!r}, for an input whose channels the program leaves open")
-    return c.constant(np.full(length, default, x.type.dtype))
+    return c.constant(np.broadcast_to(np.array(default, x.type.dtype), length))
 
 
 def _channels(c: Call, x: Value) -> object:

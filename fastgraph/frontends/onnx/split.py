@@ -6,6 +6,8 @@ parser to judge.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 LARGE = 4096
@@ -60,30 +62,30 @@ def _graph(data: bytes, first: int, end: int) -> tuple[bytes, Held]:
     return b"".join((*parts, data[done:end])), held
 
 
-def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int, int]]:
+def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """(number, start of its tag, start and end of its content) of every field of a message."""
-    found = []
     while at < end:
         start = at
         tag, at = _varint(data, at)
         kind = tag & 7
         if kind == 2:
             size, at = _varint(data, at)
-            found.append((tag >> 3, start, at, at + size))
+            if at + size > end:
+                raise _Odd
+            yield tag >> 3, start, at, at + size
             at += size
         elif kind == 0:
             inside = at
             _, at = _varint(data, at)
-            found.append((-1, start, inside, at))
+            yield -1, start, inside, at
         elif kind in (1, 5):
             # an unpacked float or double: counted, so that a tensor that mixes both spellings is left alone
-            found += [(tag >> 3, start, at, at + (8 if kind == 1 else 4))]
+            yield tag >> 3, start, at, at + (8 if kind == 1 else 4)
             at += 8 if kind == 1 else 4
         else:
             raise _Odd
         if at > end:
             raise _Odd
-    return found
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...limits import current
+from ...ops.work import nbytes
 from .elements import ELEMENTS, Element, unpack, widen
 from .wire import Message
 
@@ -118,6 +119,7 @@ def _strings(tensor: Message, count: int, where: str) -> np.ndarray:
         result[:] = [item.decode() for item in tensor.string_data]
     except UnicodeDecodeError as error:
         raise ModelError(f"{where}: expected UTF-8 in its strings, found {error.object[:40]!r}") from error
+    current().hold(nbytes(result), where)
     return result
 
 

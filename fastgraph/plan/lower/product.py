@@ -103,8 +103,9 @@ def dot(e: Emit, node: Node, rows: Rows) -> None:
         def packed(part: slice = part, nv: int = piece.nv) -> np.ndarray:
             return pack_weights(weights[part], None if bias is None else bias[part], nv, e.tier.lanes)
 
+        key = (*node.inputs[1:3], piece.start, piece.columns, piece.nv)
         record = dot_record(
-            piece, a=rows.x, lda=rows.ldx, b=e.packed((node, piece.start, piece.columns, piece.nv), packed),
+            piece, a=rows.x, lda=rows.ldx, b=e.packed(key, packed),
             c=rows.y, ldc=rows.ldy, m=m, k=k, batch=images, a_stride=m * rows.ldx, b_stride=0,
             c_stride=m * rows.ldy, extras=places,
         )  # fmt: skip

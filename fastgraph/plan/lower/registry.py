@@ -110,10 +110,9 @@ class Emit:
         """The address of a constant; the same key gives the same constant."""
         if key is not None and key in self._constants:
             return self._constants[key]
-        plain = np.ascontiguousarray(array)
-        if plain is not array or not isinstance(key, Value):
-            current().hold(plain.nbytes, self.node.name if self.node else "")
-        self.program.constants.append(plain)
+        if not isinstance(key, Value) or not array.flags.c_contiguous:
+            current().hold(array.nbytes, self.node.name if self.node else "a constant")
+        self.program.constants.append(np.ascontiguousarray(array))
         ref = Ref(len(self.program.constants) - 1)
         if key is not None:
             self._constants[key] = ref
