@@ -173,8 +173,8 @@ def test_sums_of_very_many_extremes_are_right(op: str) -> None:
 
     def graph() -> Graph:
         made = network(op, shape, w, {"axis": int(op == "matmul")})
-        weights = np.broadcast_to(np.array([127, -128], np.int8).reshape(-1, *[1] * (len(w) - 1)), (2, *w[1:]))
-        weights = weights.T if op == "matmul" else weights
+        weights = np.repeat(np.array([[127], [-128]], np.int8), k, axis=1)
+        weights = weights.T if op == "matmul" else weights.reshape(w)
         given = Value("x", TensorType(U8, shape, quantization(0.02, 0)))
         made.inputs[0] = made.nodes[0].inputs[0] = given
         made.nodes[0].inputs[1] = Value.constant("w", np.ascontiguousarray(weights), quantization(0.01, 0))
@@ -194,7 +194,8 @@ def test_sums_of_very_many_extremes_are_right(op: str) -> None:
 def test_layers_saturate(name: str, out: str, tier: tiers.Tier) -> None:
     """Sums times weights' scales that leave int32, and f32, are held at an end of the result's numbers."""
     op, x, w, more = CASES[name]
-    for scale, zero in ((1e12, 0), (1e30, 255)) if out == "u8" else ((1e30, 0),):
+    # Powers of two, so that the reference's sums of reals are exact.
+    for scale, zero in ((2.0**40, 0), (2.0**100, 255)) if out == "u8" else ((2.0**100, 0),):
 
         def graph(scale: float = scale, zero: int = zero) -> Graph:
             made = network(op, x, w, {**more, "out": out, "chain": ()})
@@ -202,8 +203,9 @@ def test_layers_saturate(name: str, out: str, tier: tiers.Tier) -> None:
             assert weights is not None and weights.data is not None
             made.nodes[0].inputs[1] = Value.constant("w", weights.data, quantization(scale, 0))
             made.nodes[0].inputs[2:] = []
+            made.inputs[0].type = TensorType(U8, x, quantization(2.0**-6, 117))
             if out == "u8":
-                made.outputs[0].type = TensorType(U8, None, quantization(1e-20 if zero else 0.1, zero))
+                made.outputs[0].type = TensorType(U8, None, quantization(2.0**-66 if zero else 0.125, zero))
             return made
 
         reference = graph()
