@@ -2,7 +2,8 @@
 
 f32 as the runtime of each format computes it, so that ties between two places fall to the same side. ONNX:
 onnxruntime 1.31, whose quotients by the scale differ from exact arithmetic in one pair of sizes in twenty (asymmetric
-and floor, 14 places to 2: [0, 6] and not [0, 7]). TensorFlow Lite: LiteRT, products with in / out. Core ML's programs
+and floor, 14 places to 2: [0, 6] and not [0, 7]). Only crops to the same size, which it leaves out, are done as ONNX
+says. TensorFlow Lite: LiteRT, products with in / out. Core ML's programs
 use the same products. Imports nothing that compiles.
 """
 

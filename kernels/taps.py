@@ -41,6 +41,9 @@ def axis_taps(
     """The taps of `mode` linear or cubic along one axis, with the meanings of ONNX Resize's attributes."""
     if mode not in ("linear", "cubic"):
         raise ValueError(f"resize mode {mode!r} has no taps: use linear or cubic, or nearest_places")
+    if antialias and n_in == n_out:
+        # As onnxruntime, which filters no axis that keeps its size.
+        scale = None
     x = coordinates(coordinate_mode, n_in, n_out, scale, roi)
     beyond = outside(coordinate_mode, x, n_in)
     if mode == "linear" and not antialias:

@@ -72,7 +72,7 @@ def _shift(node: Node, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _prelu(node: Node, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    return np.where(x < 0, x * slope, x).astype(x.dtype, copy=False)
+    return np.where(x < 0, x * np.broadcast_to(slope, x.shape), x).astype(x.dtype, copy=False)
 
 
 BINARY: dict[str, Callable[..., Any]] = {
@@ -102,11 +102,9 @@ def _infer_first_dtype(node: Node, types: Types) -> list[TensorType]:
 
 
 def _infer_prelu(node: Node, types: Types) -> list[TensorType]:
-    """The slope broadcasts to x; unless `both_ways`, x doesn't to the slope."""
+    """The slope broadcasts to x, and x doesn't to the slope: onnxruntime and LiteRT refuse that."""
     x, slope = (t.shape for t in types)
     shape = broadcast(node, [x, slope])
-    if attr(node, "both_ways"):
-        return [TensorType(one_dtype(node, types), shape)]
     if x is not None and shape is not None:
         wider = any(isinstance(d, int) and d != 1 and e == 1 for d, e in zip(shape[::-1], x[::-1], strict=False))
         if len(shape) != len(x) or wider:
@@ -199,7 +197,7 @@ define(
     inputs=(2, 2),
     attrs={"direction": REQUIRED},
 )
-define("prelu", _infer_prelu, binary(_prelu, takes_node=True), inputs=(2, 2), attrs={"both_ways": 0})
+define("prelu", _infer_prelu, binary(_prelu, takes_node=True), inputs=(2, 2))
 define("clip", _infer_clip, clip, inputs=(1, 3))
 define("where", _infer_where, where, inputs=(3, 3))
 define("is_nan", _infer_bool, lambda node, inputs: [np.isnan(inputs[0])], inputs=(1, 1))

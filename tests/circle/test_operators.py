@@ -10,6 +10,8 @@ import pytest
 from write import Model, litert, ours
 
 import fastgraph
+from fastgraph.kernels.coordinates import nearest_places
+from fastgraph.kernels.taps import apply_taps, axis_taps
 
 pytest.importorskip("ai_edge_litert.interpreter")
 
@@ -349,3 +351,31 @@ def test_the_kernels_give_what_the_references_give(case: Case) -> None:
             assert np.abs(y.astype(int) - expected.astype(int)).max() <= 1
         else:
             np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("x", "slope"), [((1, 4, 4, 1), (1, 1, 3)), ((3,), (2, 3))])
+def test_a_slope_wider_than_the_input_is_refused(x: tuple[int, ...], slope: tuple[int, ...]) -> None:
+    data, fed = _model(Case("PRELU", [real(*x), Const(real(*slope))]))
+    with pytest.raises(RuntimeError, match="HaveSameShapes"):
+        litert(data, [fed])
+    with pytest.raises(fastgraph.ModelError, match="slope must broadcast"):
+        fastgraph.load(data)
+
+
+@pytest.mark.parametrize("op", ["RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"])
+@pytest.mark.parametrize(("corners", "centres"), [(False, False), (True, False), (False, True)])
+def test_the_pixels_of_many_sizes_are_litert_s(op: str, corners: bool, centres: bool) -> None:
+    """Ties between two fall to the same side in all of them."""
+    mode = "tf_align_corners" if corners else "tf_half_pixel" if centres else "tf_asymmetric"
+    rounding = "floor" if mode == "tf_asymmetric" else "round_prefer_ceil"
+    for n_in in (1, 2, 3, 7, 14, 28, 61, 96, 130):
+        model = Model()
+        made = model.op(op, [model.input((1, 1, n_in, 1)), model.input((2,), np.int32)], [(1, 1, 1, 1)],
+                        align_corners=corners, half_pixel_centers=centres)  # fmt: skip
+        x, counts = np.arange(n_in, dtype=F), (*range(1, 131, 7), 2, 13, 49)
+        runs = [[x.reshape(1, 1, -1, 1), np.array([1, n], np.int32)] for n in counts]
+        for n, (wanted,) in zip(counts, litert(model.bytes(made), runs, False), strict=True):
+            if op == "RESIZE_NEAREST_NEIGHBOR":
+                np.testing.assert_array_equal(nearest_places(n_in, n, mode, rounding), wanted.ravel())
+            else:
+                np.testing.assert_array_equal(apply_taps(x, 0, axis_taps(n_in, n, "linear", mode)), wanted.ravel())

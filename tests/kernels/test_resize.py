@@ -151,3 +151,45 @@ def test_unknown_modes_are_named():
         axis_taps(4, 8, "linear", "half_pixle")
     with pytest.raises(ValueError, match="area"):
         axis_taps(4, 8, "area", "half_pixel")
+
+
+def runtime_nearest(coordinates: str, rounding: str, given: str):
+    """onnxruntime's nearest Resize of one axis: places(n_in, number of sizes or scales, roi)."""
+    import onnxruntime
+    from onnx import TensorProto, helper
+
+    reads = ["x", "roi", "", "n"] if given == "sizes" else ["x", "roi", "n"]
+    node = helper.make_node("Resize", reads, ["y"], mode="nearest", nearest_mode=rounding, extrapolation_value=-1.0,
+                            coordinate_transformation_mode=coordinates)  # fmt: skip
+    counts = TensorProto.INT64 if given == "sizes" else TensorProto.FLOAT
+    kinds = [("x", TensorProto.FLOAT, [None]), ("roi", TensorProto.FLOAT, [2]), ("n", counts, [1])]
+    entries = [helper.make_tensor_value_info(*kind) for kind in kinds]
+    graph = helper.make_graph([node], "g", entries, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+
+    def places(n_in: int, number: float, roi: tuple[float, float]) -> np.ndarray:
+        count = np.array([number], np.int64 if given == "sizes" else np.float32)
+        feeds = {"x": np.arange(n_in, dtype=np.float32), "roi": np.float32(roi), "n": count}
+        return session.run(None, feeds)[0]
+
+    return places
+
+
+@pytest.mark.parametrize("given", ["sizes", "scales"])
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize("coordinates", MODES)
+def test_nearest_places_of_many_sizes_are_onnxruntimes(coordinates, rounding, given):
+    """Ties fall to the same side in all of them, whatever f32 makes of the quotients."""
+    wanted = runtime_nearest(coordinates, rounding, given)
+    rng = np.random.default_rng(0)
+    for n_in in (1, 2, 4, 7, 10, 14, 22, 28, 49, 98, 130):
+        for n_out in (*range(1, 131, 6), 2):
+            roi = (float(np.float32(rng.uniform(-0.2, 0.5))), float(np.float32(rng.uniform(0.6, 1.2))))
+            exact = np.float32(n_out) / np.float32(n_in)
+            scale = None if given == "sizes" else exact * np.float32(rng.choice([1, 1.1]))
+            expected = wanted(n_in, n_out if scale is None else scale, roi)
+            # A tensor that keeps its size is copied there, even by a crop.
+            if len(expected) != n_in:
+                got = nearest_places(n_in, len(expected), coordinates, rounding, scale, roi)
+                np.testing.assert_array_equal(got, expected)

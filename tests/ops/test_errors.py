@@ -65,6 +65,13 @@ BAD = [
     ("constant_of_shape", [const(-1)], {}, "negative extent"),
     ("batch_normalization", [tensor(1, 4, 3), *[tensor(2)] * 4], {}, "one entry per channel"),
     ("einsum", [tensor(2, 3), tensor(4, 5)], {"equation": "ij,jk->ik"}, "disagree"),
+    ("prelu", [tensor(2, 1), tensor(2, 3)], {}, "slope must broadcast"),
+    ("prelu", [tensor(3), tensor(2, 3)], {}, "slope must broadcast"),
+    ("clip", [tensor(2, 3), tensor(3)], {}, "min must be one number"),
+    ("where", [tensor(2, dtype=bool), tensor(3), tensor(3)], {}, "do not broadcast"),
+    ("quantize_linear", [tensor(2, 1, 4), tensor(3)], {}, "scale of"),
+    ("dequantize_linear", [tensor(2, 3, dtype=np.int8), tensor(3), const(0, 0, dtype=np.int8)], {}, "zero point of"),
+    ("average_pool", [tensor(1, 4, 4, 3)], {"kernel_shape": (2, 2), "pads": (0, 2, 0, 0)}, "pads must be less"),
     ("range", [const(0), const(5), const(0)], {}, "delta"),
     ("lstm", [tensor(5, 1, 3), tensor(1, 7, 3), tensor(1, 8, 2)], {}, r"W must have shape \[1, 8, 3\]"),
 ]

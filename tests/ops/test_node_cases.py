@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from onnxruntime import InferenceSession
 
 from fastgraph.errors import UnsupportedError
 from fastgraph.frontends.onnx import read
@@ -29,6 +30,11 @@ REFUSED = {
     "ImageDecoder": "needs decoders of image files",
 }
 """Operators that fastgraph does not have, and why."""
+
+
+BY_RUNTIME = {"test_resize_downsample_scales_linear_align_corners", "test_resize_downsample_scales_cubic_align_corners"}
+"""Cases that onnxruntime answers otherwise, and so do we: corners are aligned by sizes, as PyTorch's exporter means it,
+and not by scales that leave a part of a place."""
 
 
 COARSE = {"bfloat16": 2**-6, "float16": 2**-8}
@@ -111,6 +117,9 @@ def tolerance(case: Any) -> float:
 def check(case: Any) -> None:
     graph = read(case.model.SerializeToString(), case.name)
     for inputs, outputs in case.data_sets:
+        if case.name in BY_RUNTIME:
+            outputs = InferenceSession(case.model.SerializeToString()).run(
+                None, {v.name: x for v, x in zip(case.model.graph.input, inputs, strict=True)})  # fmt: skip
         feeds = {v.name: fed(array(x), v.type) for v, x in zip(graph.inputs, inputs, strict=True)}
         results = evaluate(graph, feeds)
         for got, want in zip(results, outputs, strict=True):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
+from fastgraph.plan.lower.registry import lowering_of
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.executable import Executable, compile_graph
 
@@ -277,3 +278,49 @@ def test_concat_of_two_scales_is_written_in_place():
     got, want = both(graph)
     assert np.array_equal(got, want)
     assert "copy" not in [step.kernel.name for step in compiled(graph).program.steps]
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "min"])
+def test_results_saturate_whatever_the_scales(op: str, tier: str) -> None:
+    """Equal numbers cancel though their scale is 1e30 of the result's; what doesn't is at an end."""
+    for ratio in (1e9, 1e30, 1e-30):
+        for kinds, zero in ((("u8", "u8", "u8"), 255), (("s8", "i16", "s8"), -128), (("u8", "f32", "i16"), 0)):
+            operands = [typed(kind, (3, 40), ratio, z) for kind, z in zip(kinds, (200, 0), strict=False)]
+            graph = graph_of("fused", operands, typed(kinds[2], (3, 40), 1.0, zero), chain=((op, 0, 1),))
+            got, want = both(graph, tier)
+            check(got, want)
+    same = typed("u8", (40,), 1e10, 77)
+    graph = graph_of("fused", [same, same], typed("u8", (40,), 1.0, 9), chain=(("sub", 0, 1),))
+    plan = compiled(graph, tier)
+    stored = data(same)
+    plan.fill({"x0": stored, "x1": stored})
+    plan.execute()
+    assert (plan.results()["y"] == 9).all()
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_what_is_no_number_is_stored_as_the_least(tier: str) -> None:
+    """As onnxruntime and LiteRT round NaN; infinities are held at the ends. A clamp of NaN is NaN."""
+    x = np.float32([np.nan, np.inf, -np.inf, 3e38, -3e38, 0, 1, -1] * 9)
+    for chain, least in (((), 0), ((("clip", 0, -1.0, 6.0),), 0)):
+        type_ = typed("u8", (72,), 0.1, 3)
+        graph = graph_of("fused", [typed("f32", (72,))], type_, chain=chain) if chain else graph_of(
+            "requantize", [typed("f32", (72,))], type_)  # fmt: skip
+        plan = compiled(graph, tier)
+        plan.fill({"x0": x})
+        plan.execute()
+        got = plan.results()["y"]
+        np.testing.assert_array_equal(got, evaluate(graph, {"x0": x})[0])
+        assert got[0] == least and got[1] == (63 if chain else 255) and got[2] == (0 if not chain else 0)
+
+
+def test_operands_that_do_not_broadcast_are_refused() -> None:
+    """A lowering takes nothing for granted: a node that inference would refuse has none."""
+    for shape in ((2, 40), (3, 1, 40), (4, 3, 40)):
+        for kind in ("u8", "f32"):
+            graph = graph_of("fused", [typed(kind, (3, 40)), typed(kind, (40,))], typed(kind, (3, 40)),
+                             chain=(("add", 0, 1),))  # fmt: skip
+            assert lowering_of(graph.nodes[0]) is not None
+            graph.nodes[0].inputs[1] = Value("x1", typed(kind, shape))
+            assert lowering_of(graph.nodes[0]) is None

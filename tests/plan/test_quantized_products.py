@@ -153,7 +153,72 @@ def test_zero_points_fold_into_the_bias() -> None:
     direct = ((x - zx) * (w - zw[:, None])).sum(axis=1) + bias
     start = folded_bias(w.astype(np.int8), bias, zx, zw)
     np.testing.assert_array_equal(start + w @ x - zw * x.sum(), direct)
-    assert fits_int32(w, bias, np.ones(4), zw) and not fits_int32(w, bias, np.full(4, 1e5), zw)
+    assert fits_int32(w, bias, zw)
+
+
+def test_how_long_a_sum_may_be() -> None:
+    """2**31 is 255 * 128 * 65793 and a little: the worst case up to there, beyond it what the weights make of it."""
+    none = np.zeros(1, np.int64)
+    assert fits_int32(np.full((1, 65793), -128), none) and not fits_int32(np.full((1, 65794), -128), none)
+    assert fits_int32(np.full((1, 200000), 42), none) and not fits_int32(np.full((1, 200000), 43), none)
+    assert not fits_int32(np.full((1, 65793), -128), np.full(1, 2**20))
+    assert not fits_int32(np.zeros((1, 70000)), none, 127)
+
+
+@pytest.mark.parametrize("op", ["dense", "matmul", "conv", "conv_transpose"])
+def test_sums_of_very_many_extremes_are_right(op: str) -> None:
+    """80,000 products of 255 and 127, or -128: no int8 kernel sums them."""
+    k = 80000
+    shape, w = ((1, 1, 1, k), (2, 1, 1, k)) if "conv" in op else ((1, k), (k, 2) if op == "matmul" else (2, k))
+
+    def graph() -> Graph:
+        made = network(op, shape, w, {"axis": int(op == "matmul")})
+        weights = np.repeat(np.array([[127], [-128]], np.int8), k, axis=1)
+        weights = weights.T if op == "matmul" else weights.reshape(w)
+        given = Value("x", TensorType(U8, shape, quantization(0.02, 0)))
+        made.inputs[0] = made.nodes[0].inputs[0] = given
+        made.nodes[0].inputs[1] = Value.constant("w", np.ascontiguousarray(weights), quantization(0.01, 0))
+        made.nodes[0].inputs[2:] = []
+        return made
+
+    plan = compile_graph(graph(), {}, TIERS[-1], 1)
+    assert all("int8" not in str(kernel) for kernel in plan.kernels())
+    plan.fill({"x": np.full(shape, 255, np.uint8)})
+    plan.execute()
+    assert plan.results()["y"].ravel().tolist() == [255, 0]
+
+
+@pytest.mark.parametrize("tier", tiers.usable(), ids=lambda tier: tier.name)
+@pytest.mark.parametrize("out", ["u8", "f32"])
+@pytest.mark.parametrize("name", ["3x3", "pixels together", "dense", "matmul", "transposed"])
+def test_layers_saturate(name: str, out: str, tier: tiers.Tier) -> None:
+    """Sums times weights' scales that leave int32, and f32, are held at an end of the result's numbers."""
+    op, x, w, more = CASES[name]
+    # Powers of two, so that the reference's sums of reals are exact.
+    for scale, zero in ((2.0**40, 0), (2.0**100, 255)) if out == "u8" else ((2.0**100, 0),):
+
+        def graph(scale: float = scale, zero: int = zero) -> Graph:
+            made = network(op, x, w, {**more, "out": out, "chain": ()})
+            weights = made.nodes[0].inputs[1]
+            assert weights is not None and weights.data is not None
+            made.nodes[0].inputs[1] = Value.constant("w", weights.data, quantization(scale, 0))
+            made.nodes[0].inputs[2:] = []
+            made.inputs[0].type = TensorType(U8, x, quantization(2.0**-6, 117))
+            if out == "u8":
+                made.outputs[0].type = TensorType(U8, None, quantization(2.0**-66 if zero else 0.125, zero))
+            return made
+
+        reference = graph()
+        infer_graph(reference)
+        stored = np.random.default_rng(1).integers(0, 256, x).astype(np.uint8)
+        stored.ravel()[: stored.size // 2] = 117
+        (wanted,) = evaluate(reference, {"x": stored})
+        plan = compile_graph(graph(), {}, tier, 2)
+        assert any("int8" in str(kernel) for kernel in plan.kernels())
+        plan.fill({"x": stored})
+        plan.execute()
+        np.testing.assert_allclose(plan.results()["y"], wanted, rtol=1e-5)
+
 
 
 def test_a_bias_of_other_scales_is_rounded_to_those_of_the_sums() -> None:

@@ -11,6 +11,7 @@ from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.plan.lower import bands
+from fastgraph.plan.lower.registry import lowering_of
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.executable import compile_graph
 
@@ -78,6 +79,46 @@ def test_window(name: str) -> None:
         plan.execute()
         off = np.abs(plan.results()["y"].astype(int) - wanted.astype(int))
         assert off.max() <= 1 and np.mean(off > 0) < 0.02, (tier.name, off.max(), np.mean(off > 0))
+
+
+@pytest.mark.parametrize("ratio", [1e12, 1e37, 1e60, 1e-12, 1e-60])
+@pytest.mark.parametrize("name", ["average_pool", "average_pool with padding", "global mean", "sum"])
+def test_averages_saturate(name: str, ratio: float) -> None:
+    """Whatever the scales are, and at both ends of the zero points."""
+    for zero in (0, 255):
+
+        def graph(zero: int = zero) -> Graph:
+            made = CASES[name]()
+            # A power of two, so that the reference's sums of reals are exact.
+            made.inputs[0].type = TensorType(U8, made.inputs[0].type.shape, Quantization((2.0**-6,), (117,)))
+            made.outputs[0].type = TensorType(U8, None, Quantization((2.0**-6 / ratio,), (zero,)))
+            return made
+
+        reference = graph()
+        infer_graph(reference)
+        stored = np.random.default_rng(1).integers(0, 256, reference.inputs[0].type.dims).astype(np.uint8)
+        stored[..., 0] = 117
+        (wanted,) = evaluate(reference, {"x": stored})
+        for tier in tiers.usable():
+            plan = compile_graph(graph(), {}, tier, 1)
+            assert not any(isinstance(step, HostStep) for step in plan.program.steps), str(plan)
+            plan.fill({"x": stored})
+            plan.execute()
+            np.testing.assert_array_equal(plan.results()["y"], wanted)
+
+
+@pytest.mark.parametrize(("op", "attrs"), [("reduce_sum", {}), ("average_pool", {"strides": (1, 1), "pads": (0,) * 4})])
+def test_sums_of_bytes_fit_int32(op: str, attrs: dict[str, Any]) -> None:
+    """2**23 bytes may be summed; more are left to the references."""
+    for n, accepted in ((1 << 23, True), ((1 << 23) + 1, False)):
+        shape = (1, n, 1, 1)
+        made = reduction(op, shape, {**attrs, "kernel_shape": (n, 1)} if attrs else {}, None if attrs else (1,))
+        infer_graph(made)
+        assert (lowering_of(made.nodes[0]) is not None) == accepted
+    ties = reduction("average_pool", (1, 200, 200, 1), {**attrs, "kernel_shape": (150, 150), "ties": 0.0}, same=True)
+    if attrs:
+        infer_graph(ties)
+        assert lowering_of(ties.nodes[0]) is None
 
 
 def layer(x: Value, name: str, weights: tuple[int, ...], attrs: dict[str, Any]) -> Node:

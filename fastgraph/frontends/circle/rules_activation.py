@@ -53,7 +53,7 @@ def _leaky_relu(c: Call) -> None:
 @rule("PRELU")
 def _prelu(c: Call) -> None:
     _checked(c, 2)
-    c.write("prelu", both_ways=1)
+    c.write("prelu")
 
 
 @rule("GELU")

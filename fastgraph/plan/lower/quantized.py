@@ -11,6 +11,8 @@ import numpy as np
 from ...ir import Node, Quantization, TensorType, Value
 from ...ops.reals import spread, to_real, to_stored
 
+TINY, LARGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+"""The least and the greatest normal f32: runs take what is less for zero."""
 CLAMPS = ("relu", "clip", "max", "min")
 """Steps of a chain that `bounds` takes as the limits of the result."""
 
@@ -40,10 +42,10 @@ def scales(value: Value, channels: int) -> np.ndarray:
 
 
 def multipliers(x: Value, w: Value, out: Value, channels: int) -> np.ndarray:
-    """f32 [channels]: scale of x times scale of w by scale of out (1 for an f32 result), rounded once."""
-    factor = scales(x, channels) * scales(w, channels) / scales(out, channels)
+    """f32 [channels]: scale of x times scale of w by scale of out (1 for an f32 result); at most LARGE."""
     with np.errstate(over="ignore", under="ignore"):
-        return factor.astype(np.float32)
+        factor = scales(x, channels) * scales(w, channels) / scales(out, channels)
+        return np.minimum(factor, LARGE).astype(np.float32)
 
 
 def stored_bias(x: Value, w: Value, bias: Value | None, channels: int) -> np.ndarray:
@@ -76,16 +78,14 @@ def folded_bias(weights: np.ndarray, bias: np.ndarray, zx: int, zw: np.ndarray |
     return (bias.astype(np.int64) - zx * products).astype(np.int32)
 
 
-def fits_int32(weights: np.ndarray, bias: np.ndarray, factors: np.ndarray, zw: np.ndarray | int = 0) -> bool:
-    """Whether no sum of a layer leaves int32, and none times its multiplier: kernels don't check either.
+def fits_int32(weights: np.ndarray, bias: np.ndarray, zw: np.ndarray | int = 0) -> bool:
+    """Whether no sum of a layer leaves int32: kernels don't check.
 
     weights: stored numbers [n, k]; u8 activations with any zero point.
     """
-    limit = float(2**31 - 1)
 
     def small(parts: np.ndarray) -> bool:
-        largest = 255.0 * parts + np.abs(bias)
-        return bool(np.all(largest <= limit) and np.all(largest * np.abs(factors.astype(np.float64)) <= limit))
+        return bool(np.all(255.0 * parts + np.abs(bias) < 2.0**31))
 
     zero = np.asarray(zw, np.int64).reshape(-1, 1)
     at_most = weights.shape[1] * (128.0 + np.abs(zero).max(initial=0))
@@ -127,5 +127,4 @@ def stored_bounds(type_: TensorType, low: float, high: float) -> tuple[int, int]
 
 def f32_bits(x: float) -> int:
     """An f32 as the int that a slot of a record holds; a number that f32 lacks is the greatest or least there is."""
-    most = float(np.finfo(np.float32).max)
-    return int(np.float32(min(max(x, -most), most) if np.isfinite(x) else x).view(np.int32))
+    return int(np.float32(min(max(x, -LARGE), LARGE) if np.isfinite(x) else x).view(np.int32))

@@ -15,7 +15,7 @@ from ...ir import Node, TensorType, Value
 from ...kernels.elementwise_shape import Loops
 from ...kernels.isa.tiers import cpu_flags
 from ...ops.reals import to_real
-from .quantized import bounds, clamps_only, f32_bits, per_tensor, quant, zero_point
+from .quantized import LARGE, bounds, clamps_only, f32_bits, per_tensor, quant, zero_point
 from .registry import Emit, lowers
 from .walks import ELEMENTS, Operand, element, joined_rows, loops_of, row_steps, together, walk, walk_over
 
@@ -311,7 +311,7 @@ def _requantized(x: Value, out: Value) -> np.ndarray:
     """What the elementwise kernel makes of each stored byte."""
     assert x.type.dtype is not None and out.type.dtype is not None
     stored = np.arange(256).astype(np.uint8).view(x.type.dtype)
-    factor = np.float32(min(quant(x).scale[0] / quant(out).scale[0], float(np.finfo(np.float32).max)))
+    factor = np.float32(min(quant(x).scale[0] / quant(out).scale[0], LARGE))
     with np.errstate(all="ignore"):
         real = (stored.astype(np.float32) - np.float32(zero_point(x))) * factor
     limits = np.iinfo(out.type.dtype)

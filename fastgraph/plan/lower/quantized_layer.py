@@ -10,6 +10,8 @@ from ...ir import Node, Value
 from ...kernels.pick_int8 import Stored
 from .product import extra_values
 from .quantized import (
+    LARGE,
+    TINY,
     bounds,
     clamps_only,
     f32_bits,
@@ -99,10 +101,9 @@ def is_quantized_layer(node: Node, channel_axis: int = 0) -> bool:
     if b is not None and b.type.quant is None and 0 in quant(w).scale:
         return False  # no multiple of 0 is the bias
     found = layer(node, channel_axis)
-    # Runs take subnormal numbers for zero.
-    if found.out == "f32" and not (found.multipliers >= np.finfo(np.float32).tiny).all():
+    if found.out == "f32" and not ((found.multipliers >= TINY) & (found.multipliers < LARGE)).all():
         return False
-    return fits_int32(found.weights.reshape(n, -1), found.bias, found.multipliers, found.zeros)
+    return fits_int32(found.weights.reshape(n, -1), found.bias, found.zeros)
 
 
 def _read_by_kernels(node: Node) -> bool:
