@@ -192,6 +192,8 @@ def split_sizes(node: Node, extent: Dim, sizes: Any, count: int) -> list[Dim]:
     if attr(node, "num_outputs") is None and extent % count:
         fail(node, f"the extent {extent} does not divide into {count} equal parts")
     part = -(-extent // count)
+    if part * (count - 1) > extent:
+        fail(node, f"the extent {extent} does not divide into {count} parts of {part}, the last one smaller")
     return [max(min(part, extent - i * part), 0) for i in range(count)]
 
 
@@ -199,6 +201,8 @@ def _infer_split(node: Node, types: Types) -> list[TensorType]:
     x, count = types[0], len(node.outputs)
     need_vector(node, types[1], "split")
     fits(node, types[1], "split", count)
+    if types[1] is not None and attr(node, "num_outputs") is not None:
+        fail(node, "has both split and num_outputs")
     if x.shape is None:
         return [TensorType(x.dtype, None)] * count
     axis = axis_of(node, attr(node, "axis"), len(x.shape))

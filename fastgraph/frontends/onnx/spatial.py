@@ -193,6 +193,8 @@ def _channelwise(op: str) -> Rule:
 def _batch_normalization(call: Call, attrs: Attrs) -> list[Value]:
     x, (scale, bias, mean, var) = to_last(call, call.x(0)), call.inputs[1:5]
     epsilon = attrs["epsilon"]
+    if attrs["training_mode"] not in (0, 1):
+        raise call.error(f"expected training_mode to be 0 or 1, found {attrs['training_mode']}")
     if not attrs["training_mode"]:
         if len(call.outputs) > 1:
             raise call.error("expected one output unless training_mode is set, found more")
