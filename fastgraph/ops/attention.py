@@ -25,6 +25,7 @@ from .common import (
     one_dtype,
     one_of,
     same_type,
+    shown,
     spreads,
 )
 from .registry import REQUIRED, attr, define
@@ -45,6 +46,8 @@ def _head_dims(node: Node, t: TensorType, count: int | None) -> tuple[Dim, Dim, 
     if t.shape is None:
         return (None, count, None, None)
     if len(t.shape) == 4:
+        if count is not None and isinstance(t.shape[1], int) and count != t.shape[1]:
+            fail(node, f"attributes say {count} heads, the input {shown(t.shape)} has {t.shape[1]}")
         return t.shape  # type: ignore[return-value]
     if not count or count < 1:
         fail(node, "3-d inputs need q_num_heads and kv_num_heads")

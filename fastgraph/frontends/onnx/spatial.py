@@ -211,7 +211,8 @@ def _batch_normalization(call: Call, attrs: Attrs) -> list[Value]:
         if len(results) < len(call.outputs):
             shares = (attrs["momentum"], 1 - attrs["momentum"])
             like = [call.emit("cast_like", call.const(f, np.float32), old, **_CAST) for f in shares]
-            results.append(call.emit("add", call.emit("mul", old, like[0]), call.emit("mul", new, like[1])))
+            kept_old = call.emit("reshape", old, channels, allowzero=1)
+            results.append(call.emit("add", call.emit("mul", kept_old, like[0]), call.emit("mul", new, like[1])))
     return results
 
 

@@ -47,7 +47,11 @@ def itemsize(value: Value) -> int:
     return value.type.dtype.itemsize
 
 
-@lowers("reshape", accepts=movable, strided_in=True, strided_out=True)
+def _reshapes(node: Node) -> bool:
+    return movable(node) and node.x.type.size == node.out.type.size
+
+
+@lowers("reshape", accepts=_reshapes, strided_in=True, strided_out=True)
 def reshape(e: Emit, node: Node) -> None:
     """Nothing when the result is a view; else a copy, row by row of the shape whose side is strided."""
     x, out = node.x, node.out
