@@ -39,7 +39,10 @@ BOLDER = (
     ("RegexFullMatch", "no pattern", "", "ONNX does not require it; the empty pattern"),
     ("Split", "", "Invalid num_outputs", "the last parts may be empty"),
     ("SplitToSequence", "keepdims=0", "", "ignored where split is given, says ONNX"),
-    ("STFT", "no window|window .* as", "OutputMLValue|must have rank", "frame_length may be absent beside it"),
+    ("STFT", "", "StorageSize|OutputMLValue|window input must have rank", "frame_length may be absent, says ONNX"),
+    ("Dropout", "", "of input parameter", "nothing is dropped"),
+    ("BatchNormalization", "training_mode|(mean|var) .* as", "NumDimensions|number of op outputs",
+     "as many numbers in another shape; a result that nobody reads"),
     ("(QLinear)?MatMul(Integer)?", r"(scale|zero_point) .* as \[1(, 1)*\]", "", "broadcasts"),
     ("QLinearMatMul", "a_(scale|zero_point) .* as", "", "one for each row, says ONNX"),
 )  # fmt: skip
@@ -48,6 +51,7 @@ BOLDER = (
 OTHERWISE = (
     ("Squeeze", r"axes .* as \[0\]", "no axes are no axes, not all"),
     ("MaxUnpool", "output_shape", "indices are places of the pooled tensor, as ONNX's own case has it"),
+    ("StringSplit", "", "blanks at the ends, as Python's split has them"),
     ("TopK", "", "equal elements, and NaN, have no order"),
     ("MeanVarianceNormalization", "axes=", "0 by its 1e-9, not 0 / 0"),
     ("RNN|GRU|LSTM", r"X .* as \[.*\b0\b", "no steps leave the state as it was"),
