@@ -3,6 +3,7 @@
 # ruff: noqa: F401
 from . import (
     activation,
+    arrange,
     attention,
     audio,
     blocks,
@@ -15,9 +16,11 @@ from . import (
     dynamic,
     elementwise,
     fake_quant,
+    fill,
     fused,
     gather,
     index,
+    linear_attention,
     lists,
     lookup,
     loss,

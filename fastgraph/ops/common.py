@@ -75,6 +75,7 @@ def need_one(node: Node, t: TensorType | None, what: str, kinds: str = WHOLE) ->
     if t is None:
         return
     need_kind(node, t, kinds, what)
+    need_rank(node, t, 0, 1, what)
     if t.shape is not None and any(isinstance(d, int) and d != 1 for d in t.shape):
         fail(node, f"{what} must be one element, found shape {shown(t.shape)}")
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import deadline
+from ..errors import ModelError
 from ..ir import UNKNOWN, Dim, Graph, Node, TensorType, Value
 from ..room import LARGE, need
 from .common import BOOL, INT64, WHOLE, Types, axis_of, fail, join, need_one
@@ -56,13 +57,28 @@ def _infer_if(node: Node, types: Types) -> list[TensorType]:
     branches = [attr(node, "then_branch"), attr(node, "else_branch")]
     need_one(node, types[0], "the condition", "b")
     for branch in branches:
-        infer_graph(branch)
         if len(branch.outputs) != len(node.outputs):
             fail(node, f"branches must give {len(node.outputs)} outputs, found {len(branch.outputs)}")
     chosen = node.const(0)
     if chosen is not None:
-        return [v.type for v in branches[0 if chosen.reshape(-1)[0] else 1].outputs]
-    return [merged(a.type, b.type) for a, b in zip(branches[0].outputs, branches[1].outputs, strict=True)]
+        branches = [branches[0 if chosen.reshape(-1)[0] else 1]]
+    possible = _possible(branches)
+    return [merged(values[0].type, values[-1].type) for values in zip(*(b.outputs for b in possible), strict=True)]
+
+
+def _possible(branches: list[Graph]) -> list[Graph]:
+    """The branches that make sense, their types set. ModelError when none does: one that the condition keeps from being
+    taken may be for other shapes."""
+    found, errors = [], []
+    for branch in branches:
+        try:
+            infer_graph(branch)
+            found.append(branch)
+        except ModelError as error:
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return found
 
 
 def _if(node: Node, inputs: list[Any]) -> list[Any]:

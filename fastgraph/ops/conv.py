@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
-from .common import FLOAT, INT32, WHOLE, Types, at_least, fail, fits, need_kind, need_one, need_rank, one_dtype, shown
+from .common import FLOAT, INT32, WHOLE, Types, fail, fits, need_kind, need_one, need_rank, one_dtype, shown
 from .registry import attr, define
 from .window import met, output_size, resolve_pads, window_attrs
 
@@ -167,8 +167,9 @@ def transposed_window(node: Node, spatial: Any, kernel: Any) -> tuple[list[Any],
     wanted = wanted[-rank - 1 : -1] if len(wanted) == rank + 2 else wanted
     if len(extra) != rank or len(wanted) != rank:
         fail(node, f"output_padding and output_shape must have {rank} numbers, found {extra} and {wanted}")
-    for number in extra:
-        at_least(node, "output_padding", number, 0)
+    for number, s, d in zip(extra, a["strides"], a["dilations"], strict=True):
+        if not 0 <= number < max(s, d):
+            fail(node, f"output_padding must be from 0 to less than the stride {s} or dilation {d}, found {number}")
     begin: list[Any] = []
     out: list[Any] = []
     for i, (size, k, s, d) in enumerate(zip(spatial, kernel, a["strides"], a["dilations"], strict=True)):

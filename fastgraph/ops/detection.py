@@ -153,6 +153,7 @@ def _unpooled(node: Node, shape: Any) -> list[int | None]:
 def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
     x, indices, _ = types
     target = node.const(2)
+    need_kind(node, x, FLOAT)
     need_kind(node, indices, WHOLE, "indices")
     need_vector(node, types[2], "output_shape")
     if x.shape is None:

@@ -1,4 +1,4 @@
-"""Taking tensors apart and joining them: slice, pad, concat, split, gather, top_k, range. Semantics: ONNX."""
+"""Taking tensors apart and joining them: slice, pad, concat, split, gather, top_k. Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .common import (
     shown,
     whole,
 )
-from .registry import MAX_ELEMENTS, REQUIRED, attr, define
+from .registry import REQUIRED, attr, define
 
 
 def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any) -> dict[int, slice]:
@@ -192,6 +192,8 @@ def split_sizes(node: Node, extent: Dim, sizes: Any, count: int) -> list[Dim]:
     if attr(node, "num_outputs") is None and extent % count:
         fail(node, f"the extent {extent} does not divide into {count} equal parts")
     part = -(-extent // count)
+    if part * (count - 1) > extent:
+        fail(node, f"the extent {extent} does not divide into {count} parts of {part}, the last one smaller")
     return [max(min(part, extent - i * part), 0) for i in range(count)]
 
 
@@ -199,6 +201,8 @@ def _infer_split(node: Node, types: Types) -> list[TensorType]:
     x, count = types[0], len(node.outputs)
     need_vector(node, types[1], "split")
     fits(node, types[1], "split", count)
+    if types[1] is not None and attr(node, "num_outputs") is not None:
+        fail(node, "has both split and num_outputs")
     if x.shape is None:
         return [TensorType(x.dtype, None)] * count
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
@@ -260,42 +264,9 @@ def _top_k(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.take_along_axis(x, best, axis), best.astype(np.int64)]
 
 
-def _infer_range(node: Node, types: Types) -> list[TensorType]:
-    for t, what in zip(types, ("start", "limit", "delta"), strict=True):
-        need_one(node, t, what, NUMBER)
-    dtype = one_dtype(node, types)
-    parts = [node.const(i) for i in range(3)]
-    if any(p is None for p in parts):
-        return [TensorType(dtype, (None,))]
-    return [TensorType(dtype, (range_length(node, *parts),))]
-
-
-def range_length(node: Node, start: Any, limit: Any, delta: Any) -> int:
-    """How many numbers from start, by delta, come before limit."""
-    first, end, step = (np.asarray(v).reshape(-1)[0] for v in (start, limit, delta))
-    if step == 0:
-        fail(node, "delta must not be 0")
-    if not all(map(np.isfinite, (first, end, step))):
-        fail(node, f"start, limit and delta must be finite, found {first}, {end}, {step}")
-    if np.asarray(start).dtype.kind in "iu":
-        return max(-((int(first) - int(end)) // int(step)), 0)
-    count = np.ceil((float(end) - float(first)) / float(step))
-    return max(int(min(count, MAX_ELEMENTS + 1)), 0)
-
-
-def _range(node: Node, inputs: list[Any]) -> list[Any]:
-    start, _, delta = (np.asarray(v).reshape(-1)[0] for v in inputs)
-    steps = np.arange(range_length(node, *inputs))
-    if start.dtype.kind in "iu":
-        return [(start + steps * delta).astype(start.dtype)]
-    wide = np.float64 if start.dtype == np.float64 else np.float32
-    return [(start.astype(wide) + steps.astype(wide) * delta.astype(wide)).astype(start.dtype)]
-
-
 define("slice", _infer_slice, _slice, inputs=(3, 5))
 define("pad", _infer_pad, _pad, inputs=(2, 4), attrs={"mode": "constant"})
 define("concat", _infer_concat, _concat, inputs=(1, None), attrs={"axis": REQUIRED})
 define("split", _infer_split, _split, inputs=(1, 2), attrs={"axis": 0, "num_outputs": None})
 define("gather", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": 0})
 define("top_k", _infer_top_k, _top_k, inputs=(2, 2), attrs={"axis": -1, "largest": 1, "sorted": 1})
-define("range", _infer_range, _range, inputs=(3, 3), attrs={"stash_type": 1})

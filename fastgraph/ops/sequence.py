@@ -7,12 +7,30 @@ from typing import Any
 import numpy as np
 
 from ..ir import UNKNOWN, Node, TensorType
-from .common import BOOL, INT64, Types, fail, ints
+from .common import BOOL, INT64, WHOLE, Types, axis_of, fail, ints, need_kind, need_one, need_rank
 from .index import split_sizes
 from .registry import attr, define
 
 
 def _host(node: Node, types: Types) -> list[TensorType]:
+    return [UNKNOWN]
+
+
+def _infer_placed(node: Node, types: Types) -> list[TensorType]:
+    need_one(node, types[-1], "the position")
+    return [UNKNOWN]
+
+
+def _infer_split(node: Node, types: Types) -> list[TensorType]:
+    x, sizes = types
+    if x.shape is not None:
+        axis_of(node, attr(node, "axis"), len(x.shape))
+    if sizes is not None:
+        need_kind(node, sizes, WHOLE, "split")
+        need_rank(node, sizes, 0, 1, "split")
+        given = node.const(1)
+        if given is not None and given.ndim == 0 and given < 1:
+            fail(node, f"split must be positive, found {given}")
     return [UNKNOWN]
 
 
@@ -80,15 +98,15 @@ def _copied(node: Node, inputs: list[Any]) -> list[Any]:
 
 define("sequence_construct", _host, lambda node, inputs: [list(inputs)], inputs=(0, None))
 define("sequence_empty", _host, lambda node, inputs: [[]], inputs=(0, 0), attrs={"dtype": None})
-define("sequence_insert", _host, _insert, inputs=(2, 3))
-define("sequence_erase", _host, _erase, inputs=(1, 2))
-define("sequence_at", _host, _at, inputs=(2, 2))
+define("sequence_insert", _infer_placed, _insert, inputs=(2, 3))
+define("sequence_erase", _infer_placed, _erase, inputs=(1, 2))
+define("sequence_at", _infer_placed, _at, inputs=(2, 2))
 define(
     "sequence_length", lambda node, types: [TensorType(INT64, ())],
     lambda node, inputs: [np.array(len(inputs[0]), np.int64)], inputs=(1, 1),
 )  # fmt: skip
 define("concat_from_sequence", _host, _concat, inputs=(1, 1), attrs={"axis": 0, "new_axis": 0})
-define("split_to_sequence", _host, _split, inputs=(1, 2), attrs={"axis": 0, "keepdims": 1})
+define("split_to_sequence", _infer_split, _split, inputs=(1, 2), attrs={"axis": 0, "keepdims": 1})
 define("optional", _host, _copied, inputs=(0, 1), attrs={"type": None})
 define("optional_get_element", _infer_get, _get_element, inputs=(1, 1))
 define("optional_has_element", lambda node, types: [TensorType(BOOL, ())], _has_element, inputs=(0, 1))

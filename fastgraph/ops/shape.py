@@ -102,7 +102,9 @@ def _need_shape(node: Node, t: TensorType, what: str = "shape") -> None:
 def _infer_reshape(node: Node, types: Types) -> list[TensorType]:
     target = node.const(1)
     _need_shape(node, types[1])
-    shape = unknown_dims(types[1]) if target is None else reshaped(node, types[0].shape, ints(target))
+    if target is None and length(types[1]) != 0:
+        return [TensorType(types[0].dtype, unknown_dims(types[1]))]
+    shape = reshaped(node, types[0].shape, [] if target is None else ints(target))
     return [TensorType(types[0].dtype, shape)]
 
 

@@ -146,11 +146,9 @@ def _grams(node: Node) -> dict[tuple[Any, ...], int]:
     """n-gram -> its number in the pool."""
     pool = attr(node, "pool_strings") or attr(node, "pool_int64s") or ()
     starts = [*attr(node, "ngram_counts"), len(pool)]
-    found: dict[tuple[Any, ...], int] = {}
-    for size, (start, end) in enumerate(zip(starts[:-1], starts[1:], strict=True), 1):
-        for at in range(start, end, size):
-            found[tuple(pool[at : at + size])] = len(found)
-    return found
+    grams = [tuple(pool[at : at + size]) for size, (start, end) in enumerate(zip(starts, starts[1:], strict=False), 1)
+             for at in range(start, end, size)]  # fmt: skip
+    return {gram: place for place, gram in enumerate(grams)}
 
 
 def _tf_idf(node: Node, inputs: list[Any]) -> list[Any]:

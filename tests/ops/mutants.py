@@ -137,7 +137,9 @@ def change_input(rng: random.Random, node: onnx.NodeProto, feeds: dict[str, Any]
         new, place = x.copy(), rng.randrange(x.size)
         limits = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
         pool = FLOATS if limits is None else [n for n in INTS if limits.min <= n <= limits.max]
-        new.reshape(-1)[place] = found = rng.choice(pool)
+        found = rng.choice(pool)
+        with np.errstate(all="ignore"):
+            new.reshape(-1)[place] = found
         told = f"[{place}]={found}"
     elif kind == "dtype" and x.dtype != object:
         found = rng.choice(DTYPES)

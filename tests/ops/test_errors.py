@@ -151,3 +151,97 @@ def test_what_is_folded() -> None:
     branch = Graph("b", [], [Value("r")])
     branch.nodes = [Node("random_uniform", [], [branch.outputs[0]], {"shape": (2,)})]
     assert fold(node("if", const(True, dtype=bool), then_branch=branch, else_branch=branch)) is None
+
+
+F16 = np.float16
+WRONG = [
+    ("layer_normalization", [tensor(2, 16), tensor(2)], {}, "does not broadcast"),
+    ("layer_normalization", [tensor(2, 8), tensor(5, 2, 8)], {}, "does not broadcast"),
+    ("layer_normalization", [tensor(2, 8), tensor(8, dtype=F16)], {}, "one element type"),
+    ("rms_normalization", [tensor(2, 8), tensor(7)], {}, "does not broadcast"),
+    ("instance_normalization", [tensor(1, 4, 3), tensor(3), tensor(2)], {}, "one entry per channel"),
+    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 3)], {"kernel_shape": (5, 5)}, "weight must have shape"),
+    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 3)], {"pads": (-1, 0, 0, 0)}, "pads"),
+    ("conv", [tensor(1, 8, 8, 3, dtype=np.int32), tensor(4, 3, 3, 3, dtype=np.int32)], {}, "must be float"),
+    ("conv_integer", [tensor(1, 8, 1, dtype=np.uint8), tensor(4, 3, 1, dtype=np.uint8), None,
+                      tensor(3, dtype=np.uint8)], {}, "zero point must have shape"),
+    ("conv_transpose", [tensor(1, 4, 3), tensor(4, 3, 3)], {"output_padding": (1,)}, "output_padding"),
+    ("matmul_integer", [tensor(2, 3, dtype=np.int8), tensor(3, 4, dtype=np.int8), None, tensor(3, dtype=np.int8)], {},
+     "zero point must have shape"),
+    ("einsum", [tensor(2, 3)], {"equation": "ij->ik"}, "letters of the operands"),
+    ("lstm", [tensor(5, 1, 3), tensor(1, 8, 3), tensor(1, 8, 2)], {"hidden_size": 3}, "hidden_size"),
+    ("gru", [tensor(5, 1, 3), tensor(1, 6, 3), tensor(1, 6, 2), None, const(6)], {}, "sequence_lens"),
+    ("rnn", [tensor(5, 1, 3), tensor(1, 2, 3), tensor(1, 2, 2), tensor(1, 5)], {}, "B must have shape"),
+    ("top_k", [tensor(4), const(-1)], {}, "k -1"),
+    ("top_k", [tensor(4), const(1, 1)], {}, "one element"),
+    ("roi_align", [tensor(1, 1, 4, 4), tensor(1, 4), const(-1)], {}, "batch_indices"),
+    ("roi_align", [tensor(1, 1, 4, 4), tensor(1, 4), const(0)], {"output_height": -1}, "output_height"),
+    ("max_unpool", [tensor(1, 1, 1, 1), const(-1).data.reshape(1, 1, 1, 1)], {"kernel_shape": (2, 2)}, "indices"),
+    ("gather_nd", [tensor(4), const(4)], {}, "indices"),
+    ("scatter_elements", [tensor(2, 3), const(0, 1), tensor(2)], {}, "rank 2"),
+    ("tensor_scatter", [tensor(1, 1, 4, 2), tensor(1, 1, 5, 2)], {}, "does not fit a cache"),
+    ("one_hot", [tensor(3), const(-2), tensor(2)], {}, "depth"),
+    ("compress", [tensor(3), tensor(4, dtype=bool)], {"axis": 0}, "exceeds axis 0"),
+    ("reverse_sequence", [tensor(4, 2), const(5, 1)], {}, "sequence_lens"),
+    ("center_crop_pad", [tensor(4, 2), const(1, 1)], {"axes": (0, 0)}, "twice"),
+    ("pad", [tensor(3), const(-(2**62), 2**62)], {}, "crop more"),
+    ("pad", [tensor(3), const(0, 3)], {"mode": "reflect"}, "can't pad"),
+    ("split", [tensor(5)], {}, "does not divide"),
+    ("split", [tensor(5), const(2, 3)], {"num_outputs": 2}, "both split and num_outputs"),
+    ("range", [const(0.0, dtype=F32), const(np.inf, dtype=F32), const(1.0, dtype=F32)], {}, "finite"),
+    ("reshape", [tensor(2), tensor(0, dtype=np.int64)], {}, "cannot reshape"),
+    ("tile", [tensor(2, 3), const(2)], {}, "repeats"),
+    ("depth_to_space", [tensor(1, 2, 2, 4)], {"blocksize": 2, "mode": "XYZ"}, "mode"),
+    ("grid_sample", [tensor(1, 1, 4, 4), tensor(1, 2, 2, 3)], {}, "grid must have shape"),
+    ("deform_conv", [tensor(1, 1, 3, 3), tensor(1, 1, 2, 2), tensor(1, 8, 3, 3)], {}, "offset must have shape"),
+    ("col2im", [tensor(1, 4, 5), const(4, 4), const(2, 2)], {}, "disagree"),
+    ("attention", [tensor(1, 2, 3, 4), tensor(1, 2, 5, 6), tensor(1, 2, 5, 4)], {}, "disagree"),
+    ("attention", [tensor(1, 2, 3, 4), tensor(1, 2, 5, 4), tensor(1, 2, 5, 4), tensor(7, 5)], {}, "the mask"),
+    ("rotary_embedding", [tensor(1, 1, 2, 4), tensor(2, 3), tensor(2, 3), tensor(1, 2, dtype=np.int64)], {},
+     "cos_cache"),
+    ("dequantize_linear", [tensor(2, 3, dtype=np.int8), tensor(2)], {}, "the scale must have shape"),
+    ("quantize_linear", [tensor(4, 6), tensor(4, 2)], {"block_size": 2}, "the scale must have shape"),
+    ("dft", [tensor(1, 5, 1), const(0)], {}, "dft_length"),
+    ("softmax_cross_entropy_loss", [tensor(2, 3), const(0, 3)], {}, "the target must be classes"),
+    ("random_normal", [], {"shape": (2,), "scale": -1.0}, "distribution"),
+    ("reduce_sum", [tensor(2, 3)], {"keepdims": 7}, "keepdims must be 0 or 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "inputs", "attrs", "says"), WRONG, ids=[f"{w[0]}-{w[3]}" for w in WRONG])
+def test_operands_that_do_not_fit_are_refused(op: str, inputs: list[Any], attrs: dict[str, Any], says: str) -> None:
+    values = [Value.constant("c", v) if isinstance(v, np.ndarray) else v for v in inputs]
+    outputs = [Value("y")] if op != "split" else [Value("a"), Value("b")]
+    with pytest.raises(ModelError, match=rf"^node n: {op}: .*{says}"):
+        infer_node(Node(op, values, outputs, attrs, "n"))
+
+
+FED = [w for w in WRONG if any(isinstance(v, np.ndarray) or v is not None and v.data is not None for v in w[1])]
+
+
+@pytest.mark.parametrize(("op", "inputs", "attrs", "says"), FED, ids=[f"{w[0]}-{w[3]}" for w in FED])
+def test_a_run_checks_what_is_fed(op: str, inputs: list[Any], attrs: dict[str, Any], says: str) -> None:
+    """The same nodes, of which inference knows neither shapes nor data."""
+    arrays, values = {}, []
+    for i, v in enumerate(inputs):
+        data = v if isinstance(v, np.ndarray) or v is None else v.data
+        if v is not None:
+            arrays[f"v{i}"] = np.zeros(v.type.dims, v.type.dtype) if data is None else data
+        values.append(None if v is None else Value(f"v{i}"))
+    outputs = [Value("y")] if op != "split" else [Value("a"), Value("b")]
+    node = Node(op, list(values), outputs, attrs, "n")
+    with pytest.raises(ModelError, match=rf"^node n: {op}: .*{says}"):
+        infer_node(node)
+        evaluate(Graph("g", [v for v in values if v is not None], outputs, [node]), arrays)
+
+
+def test_a_branch_that_is_never_taken_may_be_nonsense() -> None:
+    x, flag = tensor(5), Value("flag", TensorType(np.dtype(bool), ()))
+    good, bad = Value("g"), Value("b")
+    then = Graph("t", [], [good], [Node("relu", [x], [good])])
+    other = Graph("e", [], [bad], [Node("reshape", [x, const(3)], [bad])])
+    node = Node("if", [flag], [Value("y")], {"then_branch": then, "else_branch": other}, "n")
+    infer_node(node)
+    assert node.out.type == TensorType(F32, (5,))
+    with pytest.raises(ModelError, match="cannot reshape"):
+        infer_node(Node("if", [Value.constant("f", np.array(False))], [Value("y")], node.attrs, "n"))

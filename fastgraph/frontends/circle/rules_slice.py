@@ -133,7 +133,7 @@ def _split(c: Call) -> None:
         extent = shape[axis_in(c, axis, len(shape))]
         if isinstance(extent, int) and extent % count:
             c.fail(f"expected an axis that {count} parts divide, found extent {extent} on axis {axis}")
-    moved(c, "split", [x], axis=axis, num_outputs=count)
+    moved(c, "split", [x], axis=axis)
 
 
 @rule("SPLIT_V")

@@ -146,11 +146,6 @@ def _prelu(call: Call) -> None:
         call.set_input(1, aligned(call, call.x(0), call.x(1), 1))
 
 
-def _split(call: Call) -> None:
-    if call.input(1) is None and call.attrs.get("num_outputs") is None:
-        call.attrs["num_outputs"] = len(call.outputs)
-
-
 def _tile(call: Call) -> None:
     """Below operator set 6: how often, and along which one axis."""
     if call.version >= 6:
@@ -311,7 +306,7 @@ UPGRADES: dict[str, Sequence[Upgrade]] = {
     "Scan": (_scan,),
     "Selu": (defaults(6, alpha=float(np.float32(1.6732)), gamma=float(np.float32(1.0507))),),
     "Slice": (to_inputs(10, starts=1, ends=2, axes=3),),
-    "Split": (to_inputs(13, split=1), _split),
+    "Split": (to_inputs(13, split=1),),
     "Tile": (_tile,),
     "TopK": (_top_k,),
     "Upsample": (_upsample, now("Resize"), _resize),

@@ -193,6 +193,8 @@ def _channelwise(op: str) -> Rule:
 def _batch_normalization(call: Call, attrs: Attrs) -> list[Value]:
     x, (scale, bias, mean, var) = to_last(call, call.x(0)), call.inputs[1:5]
     epsilon = attrs["epsilon"]
+    if attrs["training_mode"] not in (0, 1):
+        raise call.error(f"expected training_mode to be 0 or 1, found {attrs['training_mode']}")
     if not attrs["training_mode"]:
         if len(call.outputs) > 1:
             raise call.error("expected one output unless training_mode is set, found more")
@@ -209,7 +211,8 @@ def _batch_normalization(call: Call, attrs: Attrs) -> list[Value]:
         if len(results) < len(call.outputs):
             shares = (attrs["momentum"], 1 - attrs["momentum"])
             like = [call.emit("cast_like", call.const(f, np.float32), old, **_CAST) for f in shares]
-            results.append(call.emit("add", call.emit("mul", old, like[0]), call.emit("mul", new, like[1])))
+            kept_old = call.emit("reshape", old, channels, allowzero=1)
+            results.append(call.emit("add", call.emit("mul", kept_old, like[0]), call.emit("mul", new, like[1])))
     return results
 
 

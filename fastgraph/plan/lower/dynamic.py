@@ -22,6 +22,7 @@ from ..program import Ref
 from .product import extra_kinds, extra_places, is_dense, three
 from .quantized import scales
 from .registry import Arg, Emit, is_f32, lowers, row_count
+from .window import is_near
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _convolves(node: Node) -> bool:
 
 
 def _flat(node: Node) -> bool:
-    return len(node.x.type.dims) in (3, 4) and min(node.attrs["pads"]) >= 0
+    return len(node.x.type.dims) in (3, 4) and is_near(node)
 
 
 @lowers("dynamic_conv", accepts=_convolves, strided_out=True)

@@ -43,7 +43,7 @@ def _last_dense(node: Node) -> tuple[int, int, int]:
     return prod(dims[:axis]), dims[axis], prod(dims[axis + 1 :])
 
 
-@lowers("softmax", "log_softmax", accepts=lambda node: is_f32(node) and node.out.type.size > 0)
+@lowers("softmax", "log_softmax", accepts=lambda node: is_f32(node) and node.out.type.size > 0 < len(node.x.type.dims))
 def softmax(e: Emit, node: Node) -> None:
     outer, n, inner = _last_dense(node)
     args: dict[str, Arg] = {
@@ -69,7 +69,7 @@ def reduced(node: Node) -> tuple[int, int, int] | None:
         if node.has(1) and axes is None or node.attrs.get("noop_with_empty_axes"):
             return None
         axes = np.arange(len(dims))
-    chosen = sorted({int(a) % len(dims) for a in axes if dims[int(a) % len(dims)] != 1})
+    chosen = sorted({int(a) % len(dims) for a in axes.ravel() if dims[int(a) % len(dims)] != 1})
     if not chosen:
         return row_count(node.x) * last(node.x), 1, 1
     first, final = chosen[0], chosen[-1]

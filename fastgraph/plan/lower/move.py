@@ -47,7 +47,11 @@ def itemsize(value: Value) -> int:
     return value.type.dtype.itemsize
 
 
-@lowers("reshape", accepts=movable, strided_in=True, strided_out=True)
+def _reshapes(node: Node) -> bool:
+    return movable(node) and node.x.type.size == node.out.type.size
+
+
+@lowers("reshape", accepts=_reshapes, strided_in=True, strided_out=True)
 def reshape(e: Emit, node: Node) -> None:
     """Nothing when the result is a view; else a copy, row by row of the shape whose side is strided."""
     x, out = node.x, node.out
@@ -146,7 +150,9 @@ def tile(e: Emit, node: Node) -> None:
 
 
 def _pads(node: Node) -> bool:
-    return _constant_parameters(node) and itemsize(node.x) <= 8 and node.attrs.get("mode", "constant") in PAD_MODES
+    fill = node.const(2)
+    plain = _constant_parameters(node) and itemsize(node.x) <= 8 and (fill is None or fill.size == 1)
+    return plain and node.attrs.get("mode", "constant") in PAD_MODES
 
 
 @lowers("pad", accepts=_pads, strided_in=True, strided_out=True)
@@ -170,7 +176,8 @@ def pad(e: Emit, node: Node) -> None:
 def _gathers(node: Node) -> bool:
     indices = node.inputs[1]
     assert indices is not None
-    return movable(node) and itemsize(node.x) <= 8 and indices.type.concrete and node.out.type.size > 0
+    whole = indices.type.concrete and indices.type.dtype in (np.int32, np.int64)
+    return movable(node) and itemsize(node.x) <= 8 and whole and node.out.type.size > 0 and node.x.type.size > 0
 
 
 @lowers("gather", accepts=_gathers)

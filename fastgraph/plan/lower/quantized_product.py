@@ -26,10 +26,11 @@ from .product import Rows, all_rows, is_dense, is_depthwise, three
 from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
 from .registry import Emit, lowers, row_count
+from .window import is_near
 
 
 def _convolves(node: Node) -> bool:
-    return len(node.x.type.dims) <= 5 and not is_depthwise(node) and is_quantized_layer(node)
+    return len(node.x.type.dims) <= 5 and is_near(node) and not is_depthwise(node) and is_quantized_layer(node)
 
 
 @lowers("conv", accepts=lambda node: node.x.type.concrete and _convolves(node), strided_in=True, strided_out=True)

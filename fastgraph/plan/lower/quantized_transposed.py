@@ -13,10 +13,11 @@ from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
 from .registry import Emit, lowers
 from .transposed import geometry
+from .window import is_near
 
 
 def _transposes(node: Node) -> bool:
-    return len(node.x.type.dims) <= 5 and is_quantized_layer(node)
+    return len(node.x.type.dims) <= 5 and is_near(node) and is_quantized_layer(node)
 
 
 @lowers("conv_transpose", accepts=_transposes, strided_in=True, strided_out=True)

@@ -24,11 +24,11 @@ from .product import Rows, all_rows, is_depthwise
 from .quantized import bounds, clamps_only, folded_bias, per_tensor, quant, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
 from .registry import Emit, last, lowers, row_count
-from .window import window
+from .window import is_near, window
 
 
 def _convolves(node: Node) -> bool:
-    return len(node.x.type.dims) <= 4 and is_depthwise(node) and is_quantized_layer(node)
+    return len(node.x.type.dims) <= 4 and is_near(node) and is_depthwise(node) and is_quantized_layer(node)
 
 
 @lowers("conv", accepts=lambda node: node.x.type.concrete and _convolves(node), strided_in=True, strided_out=True)
@@ -90,7 +90,9 @@ def _bytes(node: Node) -> bool:
 
 
 def _pools(node: Node) -> bool:
-    if not _bytes(node) or len(node.x.type.dims) > 4 or not _sums_fit(node, prod(node.attrs["kernel_shape"])):
+    if not _bytes(node) or len(node.x.type.dims) > 4 or not is_near(node):
+        return False
+    if not _sums_fit(node, prod(node.attrs["kernel_shape"])):
         return False
     return node.op == "average_pool" and node.attrs.get("ties") is None or quant(node.x) == quant(node.out)
 

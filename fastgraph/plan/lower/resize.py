@@ -29,6 +29,9 @@ def _resizes(node: Node) -> bool:
     if not constant or not plain:
         return False
     cropped = attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
+    roi, axes = node.const(1), attr(node, "axes") or range(len(node.x.type.dims))
+    if cropped and roi is not None and roi.size != 2 * len(axes):
+        return False
     if attr(node, "mode") == "nearest":
         return True
     floats = all(v.type.dtype == np.float32 for v in (node.x, node.out))
@@ -55,7 +58,8 @@ def _scaled(node: Node) -> list[tuple[int, float, tuple[float, float]]]:
         return []
     axes = [int(a) % len(dims) for a in attr(node, "axes") or range(len(dims))]
     roi = node.const(1)
-    bounds = np.array([[0.0] * len(axes), [1.0] * len(axes)]) if roi is None or not roi.size else roi.reshape(2, -1)
+    unit = np.array([[0.0] * len(axes), [1.0] * len(axes)])
+    bounds = unit if roi is None or roi.size != unit.size else roi.reshape(2, -1)
     crops = attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
     found = []
     for i, axis in enumerate(axes):

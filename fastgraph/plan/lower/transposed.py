@@ -11,10 +11,11 @@ from ...kernels.pick_dot import dot_record
 from ...ops.conv import transposed_window
 from .product import extra_kinds, extra_places, has_constants, parameters, three
 from .registry import Emit, last, lowers
+from .window import is_near
 
 
 def _transposes(node: Node) -> bool:
-    return has_constants(node) and len(node.x.type.dims) <= 5
+    return has_constants(node) and len(node.x.type.dims) <= 5 and is_near(node)
 
 
 @lowers("conv_transpose", accepts=_transposes, strided_in=True, strided_out=True, in_place=True)

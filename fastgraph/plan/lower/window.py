@@ -13,8 +13,18 @@ from .registry import Emit, is_f32, last, lowers, row_count
 POOLS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp"}
 
 
+FAR = 1 << 15
+"""Strides, dilations and pads from here on are left to the reference: kernels make scratch and addresses of them."""
+
+
+def is_near(node: Node) -> bool:
+    """Whether all numbers of a node's window are small."""
+    names = ("strides", "dilations", "pads", "output_padding")
+    return all(n is None or 0 <= n < FAR for name in names for n in node.attrs.get(name) or ())
+
+
 def _convolves(node: Node) -> bool:
-    return has_constants(node) and len(node.x.type.dims) <= 5
+    return has_constants(node) and len(node.x.type.dims) <= 5 and is_near(node)
 
 
 @lowers("conv", accepts=_convolves, strided_in=True, strided_out=True, in_place=True)
@@ -41,8 +51,9 @@ def depthwise(e: Emit, node: Node, rows: Rows, where: Window) -> None:
 
 
 def _pools(node: Node) -> bool:
-    plain = is_f32(node) and len(node.outputs) == 1 and len(node.x.type.dims) <= 5 and node.out.type.size > 0
-    return plain and (node.op != "lp_pool" or node.attrs.get("p", 2) in (1, 2))
+    plain = is_f32(node) and len(node.outputs) == 1 and len(node.x.type.dims) <= 5
+    full = plain and node.out.type.size > 0 and node.x.type.size > 0 and is_near(node)
+    return full and (node.op != "lp_pool" or node.attrs.get("p", 2) in (1, 2))
 
 
 @lowers("max_pool", "average_pool", "lp_pool", accepts=_pools, strided_in=True, strided_out=True, in_place=True)

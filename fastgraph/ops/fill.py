@@ -1,0 +1,113 @@
+"""Tensors made of numbers: range, one_hot, eye_like; trilu. Semantics: ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from .common import (
+    NUMBER,
+    Types,
+    at_least,
+    axis_of,
+    fail,
+    fits,
+    ints,
+    need_kind,
+    need_one,
+    need_rank,
+    one_dtype,
+    same_type,
+    whole,
+)
+from .registry import MAX_ELEMENTS, attr, define
+
+
+def _infer_range(node: Node, types: Types) -> list[TensorType]:
+    for t, what in zip(types, ("start", "limit", "delta"), strict=True):
+        need_one(node, t, what, NUMBER)
+    dtype = one_dtype(node, types)
+    parts = [node.const(i) for i in range(3)]
+    if any(p is None for p in parts):
+        return [TensorType(dtype, (None,))]
+    return [TensorType(dtype, (range_length(node, *parts),))]
+
+
+def range_length(node: Node, start: Any, limit: Any, delta: Any) -> int:
+    """How many numbers from start, by delta, come before limit."""
+    first, end, step = (np.asarray(v).reshape(-1)[0] for v in (start, limit, delta))
+    if step == 0:
+        fail(node, "delta must not be 0")
+    if not all(map(np.isfinite, (first, end, step))):
+        fail(node, f"start, limit and delta must be finite, found {first}, {end}, {step}")
+    if np.asarray(start).dtype.kind in "iu":
+        return max(-((int(first) - int(end)) // int(step)), 0)
+    count = np.ceil((float(end) - float(first)) / float(step))
+    return max(int(min(count, MAX_ELEMENTS + 1)), 0)
+
+
+def _range(node: Node, inputs: list[Any]) -> list[Any]:
+    start, _, delta = (np.asarray(v).reshape(-1)[0] for v in inputs)
+    steps = np.arange(range_length(node, *inputs))
+    if start.dtype.kind in "iu":
+        return [(start + steps * delta).astype(start.dtype)]
+    wide = np.float64 if start.dtype == np.float64 else np.float32
+    return [(start.astype(wide) + steps.astype(wide) * delta.astype(wide)).astype(start.dtype)]
+
+
+def _infer_one_hot(node: Node, types: Types) -> list[TensorType]:
+    indices, values = types[0].shape, types[2]
+    need_kind(node, types[0], NUMBER, "indices")
+    need_one(node, types[1], "depth", NUMBER)
+    fits(node, values, "values", 2)
+    depth = node.const(1)
+    extent = None if depth is None else ints(depth)[0]
+    at_least(node, "depth", 0 if extent is None else extent, 0)
+    if indices is None:
+        return [TensorType(types[2].dtype, None)]
+    axis = axis_of(node, attr(node, "axis"), len(indices) + 1)
+    return [TensorType(types[2].dtype, (*indices[:axis], extent, *indices[axis:]))]
+
+
+def _one_hot(node: Node, inputs: list[Any]) -> list[Any]:
+    """values[1] where the index is met (negative ones from the back, or with wrap=0 none), values[0] elsewhere."""
+    indices, depth, values = inputs
+    n, axis = ints(depth)[0], attr(node, "axis") % (indices.ndim + 1)
+    # An index outside -n .. n - 1 must match nothing, so it is not wrapped.
+    wrapped = np.where(indices < 0, indices + n, indices) if attr(node, "wrap") else indices
+    places = np.arange(n).reshape([-1 if i == axis else 1 for i in range(indices.ndim + 1)])
+    return [np.where(np.expand_dims(wrapped, axis) == places, values[1], values[0]).astype(values.dtype)]
+
+
+def _infer_trilu(node: Node, types: Types) -> list[TensorType]:
+    need_rank(node, types[0], 2)
+    whole(node, 1, "k")
+    return same_type(node, types)
+
+
+def _trilu(node: Node, inputs: list[Any]) -> list[Any]:
+    x, k = inputs
+    return [(np.triu if attr(node, "upper") else np.tril)(x, 0 if k is None else _held(ints(k)[0], x.shape))]
+
+
+def _held(k: int, shape: tuple[int, ...]) -> int:
+    """A diagonal's number, moved to the first or last one beyond the matrix when it is further away."""
+    return min(max(k, -shape[-2]), shape[-1])
+
+
+def _infer_eye_like(node: Node, types: Types) -> list[TensorType]:
+    need_rank(node, types[0], 2, 2)
+    return [TensorType(attr(node, "dtype") or types[0].dtype, types[0].shape)]
+
+
+def _eye_like(node: Node, inputs: list[Any]) -> list[Any]:
+    x = inputs[0]
+    return [np.eye(x.shape[0], x.shape[1], _held(attr(node, "k"), x.shape), attr(node, "dtype") or x.dtype)]
+
+
+define("range", _infer_range, _range, inputs=(3, 3), attrs={"stash_type": 1})
+define("one_hot", _infer_one_hot, _one_hot, inputs=(3, 3), attrs={"axis": -1, "wrap": 1})
+define("trilu", _infer_trilu, _trilu, inputs=(1, 2), attrs={"upper": 1})
+define("eye_like", _infer_eye_like, _eye_like, inputs=(1, 1), attrs={"dtype": None, "k": 0})
