@@ -63,7 +63,7 @@ def _band(c: Call, item: int, band: int, count: int) -> Iterator[Reach]:
 
 
 def _taps(c: Call, slot: str, table: np.ndarray, length: int, over: int, loops: tuple[Loop, ...]) -> Iterator[Reach]:
-    """Words that are read `table` bytes from each pixel on; in a band, of what is filled (`loops[1:]` are its pixels)."""
+    """Words that are read `table` bytes from each pixel on, in a band of what is filled; `loops[1:]` are its pixels."""
     if slot == "scratch" and table.size and all(n > 0 for n, _ in loops):  # type: ignore[misc]
         spans = [read(slot, length - over, *loops[1:], start=int(at)).span() for at in (table.min(), table.max())]
         first, end = spans[0][0], spans[1][1]
