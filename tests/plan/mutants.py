@@ -3,7 +3,8 @@
     FASTGRAPH_CHECK=guard PYTHONPATH=tests:tests/plan python tests/plan/mutants.py FIRST COUNT
 
 Mutant n is the same in every run. It runs as a single step in a forked child, between guard pages: twice, with other
-bytes around what belongs to its node, from SLACK bytes after its end on. Prints a JSON line for each that is accepted and does harm, and then the counts.
+bytes around what belongs to its node, from SLACK bytes after its end on. Prints a JSON line for each that is accepted
+and does harm, and then the counts.
 """
 
 from __future__ import annotations
