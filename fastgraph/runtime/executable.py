@@ -147,7 +147,7 @@ class Executable:
             return {name: view.copy() for name, view in self._copies}
         ready = {value: self._holder(held) for value, held in self._made.items()}
         if self.tail is not None:
-            with _fed():
+            with np.errstate(all="ignore"), _fed():
                 found = evaluate(self.tail, {v.name: ready[v] for v in self.tail.inputs})
             ready.update(zip(self.tail.outputs, found, strict=True))
             for place, final in self._late:
