@@ -5,6 +5,10 @@ numbers: twice, and on two threads, always with the same bits; without its kerne
 first, which COMPILES of them are. Only a FastgraphError may come out, no warning, no crash. A hang is SECONDS of
 processor time, LOOPING for models with loops, which may honestly be endless. Memory may grow by 4 times the file beyond
 what the graph's values take.
+
+    PYTHONPATH=tests python tests/fuzzing.py FIRST COUNT [onnx] [circle] [mil]
+
+tries that many of each format, and prints what goes wrong with a command that repeats it.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import resource
 import signal
 import subprocess
 import sys
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -274,6 +279,8 @@ def tried(read: Read, data: bytes, number: int, alone: bool) -> tuple[str, str]:
             wrong = "" if limit == LOOPING else f"more than {SECONDS} seconds"
         except BaseException as error:
             wrong = f"{type(error).__name__}: {error}"[:300]
+            if alone:
+                traceback.print_exc()
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.setitimer(signal.ITIMER_PROF, 0)
     if not wrong and warned:
@@ -311,3 +318,27 @@ def test(script: Path, first: int) -> None:
     assert not wrong, told
     if count == PORTION:
         assert results["refused"] > count // 10 and results["ran"] + results["planned"] > count // 10, results
+
+
+SCRIPTS = {"onnx": "onnx/onnx_fuzz.py", "circle": "circle/fuzz.py", "mil": "mil/mil_fuzz.py"}
+
+
+def campaign(first: int, count: int, formats: Sequence[str]) -> None:
+    """Portions of all formats in turn; prints each thing that goes wrong, and in the end how often."""
+    seen: Counter[str] = Counter()
+    for start in range(first, first + count, PORTION):
+        for name in formats:
+            script = Path(__file__).parent / SCRIPTS[name]
+            results, wrong = portion(script, start, min(PORTION, first + count - start))
+            for one_ in wrong:
+                what = f"{name}: {one_['wrong']}"
+                seen[what] += 1
+                if seen[what] == 1:
+                    print(what, f"    PYTHONPATH=tests python {script} {one_['input']} 1", sep="\n", flush=True)
+            print(name, start, dict(results), flush=True)
+    for what, times in seen.most_common():
+        print(times, what)
+
+
+if __name__ == "__main__":
+    campaign(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or list(SCRIPTS))

@@ -29,6 +29,7 @@ WORTH_WAKING = 4_000_000
 """Multiply-adds, about 40 us: waking other threads for less takes longer than it saves. Results don't depend on it."""
 
 
+@np.errstate(all="ignore")
 def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
     """Everything from a graph and its input shapes to an executable: specialise, passes, plan, kernels, memory."""
     lowered = copy(graph)
