@@ -1,6 +1,6 @@
 """Records of sound programs with one slot changed: what the verifier says of them, and what they do to memory.
 
-    FASTGRAPH_CHECK=guard PYTHONPATH=tests:tests/plan python tests/plan/mutants.py FIRST COUNT
+    FASTGRAPH_CHECK=guard PYTHONPATH=tests:tests/plan python tests/plan/mutants.py FIRST COUNT [ISA]
 
 Mutant n is the same in every run. It runs as a single step in a forked child, between guard pages: twice, with other
 bytes around what belongs to its node, from SLACK bytes after its end on. Prints a JSON line for each that is accepted
@@ -247,8 +247,8 @@ def _masks(found: Executable, step: Step, changed: Step) -> list[np.ndarray]:
     return [own, scratch, reads]
 
 
-def main(first: int, count: int) -> None:
-    tier, counts = choose(None), Counter[str]()
+def main(first: int, count: int, isa: str | None = None) -> None:
+    tier, counts = choose(isa), Counter[str]()
     names = [name for name in GRAPHS if name != "amx" or not tier.amx]
     for number in range(first, first + count):
         rng = random.Random(number)
@@ -271,4 +271,4 @@ def main(first: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:4])
