@@ -2,9 +2,9 @@
 
 Input n is the same in every run. What loads is planned, its records verified, and run between guard pages on hostile
 numbers: twice, and on two threads, always with the same bits; without its kernels where they would have to be compiled
-first, which COMPILES of them are. Only a FastgraphError may come out, no warning, no crash. A hang is SECONDS of
-processor time, LOOPING for models with loops, which may honestly be endless. Memory may grow by 4 times the file beyond
-what the graph's values take.
+first, which COMPILES of them are. Only a FastgraphError for users may come out, no warning, no crash. A hang is SECONDS
+of processor time, LOOPING for models with loops, which may honestly be endless. Memory may grow by 4 times the file
+beyond what the graph's values take.
 
     PYTHONPATH=tests python tests/fuzzing.py FIRST COUNT [onnx] [circle] [mil]
 
@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from fastgraph.errors import FastgraphError
+from fastgraph.errors import FastgraphError, GraphError, PlanError
 from fastgraph.ir import Graph, TensorType, check, copy, subgraphs
 from fastgraph.kernels.isa.tiers import Tier, choose
 from fastgraph.kernels.kernel import Kernel
@@ -191,6 +191,8 @@ def one(read: Read, data: bytes, number: int, compiled: bool) -> str:
             return "planned"
         assert not same or alike(first, other), "one thread and two give other bits"
         return "ran"
+    except (GraphError, PlanError):
+        raise  # defects of ours, which checks found
     except FastgraphError:
         return "refused"
 
@@ -278,7 +280,8 @@ def tried(read: Read, data: bytes, number: int, alone: bool) -> tuple[str, str]:
             what = "endless" if limit == LOOPING else "wrong"
             wrong = "" if limit == LOOPING else f"more than {SECONDS} seconds"
         except BaseException as error:
-            wrong = f"{type(error).__name__}: {error}"[:300]
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            wrong = f"{type(error).__name__}: {error}"[:300] + f" ({frame.filename}:{frame.lineno})"
             if alone:
                 traceback.print_exc()
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -324,17 +327,19 @@ SCRIPTS = {"onnx": "onnx/onnx_fuzz.py", "circle": "circle/fuzz.py", "mil": "mil/
 
 
 def campaign(first: int, count: int, formats: Sequence[str]) -> None:
-    """Portions of all formats in turn; prints each thing that goes wrong, and in the end how often."""
+    """Portions of all formats in turn; prints what goes wrong, once for each place in the code, and then how often."""
     seen: Counter[str] = Counter()
     for start in range(first, first + count, PORTION):
         for name in formats:
             script = Path(__file__).parent / SCRIPTS[name]
             results, wrong = portion(script, start, min(PORTION, first + count - start))
             for one_ in wrong:
-                what = f"{name}: {one_['wrong']}"
-                seen[what] += 1
-                if seen[what] == 1:
-                    print(what, f"    PYTHONPATH=tests python {script} {one_['input']} 1", sep="\n", flush=True)
+                what = one_["wrong"]
+                place = f"{name}: {what.partition(':')[0]} {what[what.rfind('(') :]}"
+                seen[place] += 1
+                if seen[place] == 1:
+                    repeat = f"    PYTHONPATH=tests python {script} {one_['input']} 1"
+                    print(f"{name}: {what}", repeat, sep="\n", flush=True)
             print(name, start, dict(results), flush=True)
     for what, times in seen.most_common():
         print(times, what)
