@@ -1,90 +1,193 @@
-"""What fuzzing has in common, whatever the format: each damaged model gives one of fastgraph's exceptions or a result.
+"""What fuzzing has in common, whatever the format: each damaged model is refused in our own words, or loads and runs.
 
-Input n is the same in every run. What is read is also run by the operators' references when it is small, every RUNS-th
-one by kernels. A hang is SECONDS of processor time, a crash ends the process, and memory may grow by 4 times the file
+Input n is the same in every run. What loads is planned, its records verified, and run between guard pages on hostile
+numbers: twice, and on two threads, always with the same bits; without its kernels where they would have to be compiled
+first, which COMPILES of them are. Only a FastgraphError for users may come out, no warning, no crash. A hang is SECONDS
+of processor time, LOOPING for models with loops, which may honestly be endless. Memory may grow by 4 times the file
 beyond what the graph's values take.
+
+    PYTHONPATH=tests python tests/fuzzing.py FIRST COUNT [onnx] [circle] [mil]
+
+tries that many of each format, and prints what goes wrong with a command that repeats it.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
 import signal
 import subprocess
 import sys
+import traceback
+import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
+from hostile import alike, hostile, shapes_of
 
-import fastgraph as fg
-from fastgraph.errors import FastgraphError
-from fastgraph.ir import Graph, check, subgraphs
+from fastgraph.errors import FastgraphError, GraphError, PlanError
+from fastgraph.ir import Graph, check, copy, subgraphs
+from fastgraph.kernels.isa.tiers import Tier, choose
+from fastgraph.kernels.kernel import Kernel
 from fastgraph.ops.evaluate import evaluate, infer_graph
+from fastgraph.runtime import cache, executable
+from fastgraph.runtime.model import Model, declared
 
-INPUTS = int(os.environ.get("FUZZ_INPUTS", "2000"))
-PORTION = 2000
-SECONDS = 5
+INPUTS = int(os.environ.get("FUZZ_INPUTS", "1000"))
+"""Of each format."""
+PORTION = 1000
+SECONDS, LOOPING = 10, 1
 ARENA, FED = 8 << 20, 256 << 10
 """Most bytes of all values of a graph that is run, and of its inputs: more may be honest work of many seconds."""
 SLACK = 96 << 20
 """What Python and the allocator may take beside: imports of rules on first use among it."""
-LIMIT = 2 << 30
+LIMIT = 4 << 30
 """Address space beyond what the process has at the start: what is asked for in earnest, touched or not."""
-RUNS = 40
+COMPILES = 1 / 50
+"""The part of the inputs whose kernels are compiled."""
+CHANGING = ("random", "bernoulli", "multinomial", "dropout", "philox")
+"""Begin the names of operators whose results differ from run to run."""
 
 Read = Callable[[bytes], Graph]
+Feeds = dict[str, Any]
 
 
 class Hang(BaseException):
     """Not an Exception, so that nothing on the way takes it for a misfit."""
 
 
-def fed(graph: Graph, rng: np.random.Generator) -> dict[str, Any] | None:
-    """Random inputs, None when the graph has open shapes, values of no type, loops, or is too big to run."""
-    if any(True for node in graph.nodes for _ in subgraphs(node)):
-        return None
-    values = [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
-    if not all(v.type.concrete and v.type.dtype != object for v in values):
-        return None
-    if sum(v.type.nbytes for v in values) > ARENA or sum(v.type.nbytes for v in graph.inputs) > FED:
-        return None
-    return {v.name: rng.integers(0, 4, v.type.dims).astype(v.type.dtype) for v in graph.inputs}
+class Uncompiled(BaseException):
+    """A plan's kernels are not in the cache."""
 
 
-def one(read: Read, data: bytes, number: int) -> str:
-    """What became of an input: "refused", "read" or "ran"."""
+def nodes_of(graph: Graph) -> Iterator[Any]:
+    """All nodes, those of sub-graphs too."""
+    for node in graph.nodes:
+        yield node
+        for inner in subgraphs(node):
+            yield from nodes_of(inner)
+
+
+# -- one input
+
+
+@contextmanager
+def kernels(compiled: bool) -> Iterator[None]:
+    """Within it plans whose kernels are not in the cache raise Uncompiled, unless they are to be `compiled`."""
+    real = executable.objects
+
+    def objects(wanted: Sequence[Kernel], tier: Tier) -> list[bytes]:
+        place = cache._toolchain_directory()
+        if not compiled and not all(cache._entry(place, kernel, tier).exists() for kernel in wanted):
+            raise Uncompiled
+        return real(wanted, tier)
+
+    executable.objects = objects  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        executable.objects = real
+
+
+def small(graph: Graph, shapes: dict[str, tuple[int, ...]]) -> bool:
+    """Whether a graph with these input shapes takes memory enough for tests only, as far as is known before the run."""
+    graph = copy(graph)
+    graph.unfold_states()
+    for value in graph.inputs:
+        if value.name in shapes:
+            value.type = value.type.with_shape(shapes[value.name])
+    infer_graph(graph)
+    values = [v for node in nodes_of(graph) for v in node.outputs] + graph.inputs
+    sizes = [v.type.nbytes for v in values if v.type.concrete and v.type.dtype != object]
+    return sum(sizes) <= ARENA and sum(v.type.nbytes for v in graph.inputs if v.type.concrete) <= FED
+
+
+def readable(read: Read, data: bytes) -> bool:
+    """Whether a file is sound, so that it can be a seed."""
     try:
         graph = read(data)
         check(graph)
-        names = [v.name for v in graph.inputs]
-        graph.unfold_states()
         infer_graph(graph)
-        feeds = fed(graph, np.random.default_rng(number))
-        if feeds is None:
-            return "read"
-        if number % RUNS == 0:
-            fg.load(data, threads=1).run({name: feeds[name] for name in names})
-        else:
-            evaluate(graph, feeds)
+        return True
+    except FastgraphError:
+        return False
+
+
+def one(read: Read, data: bytes, number: int, compiled: bool) -> str:
+    """What became of an input: "refused"; "large": not run; "planned": run by references alone; "ran"."""
+    rng = np.random.default_rng(number)
+    try:
+        graph = read(data)
+        check(graph)
+        if any(value.type.dtype is None for value in graph.inputs):
+            return "large"
+        shapes = shapes_of(graph, rng)
+        declared(graph, shapes)
+        if not small(graph, shapes):
+            return "large"
+        feeds = {v.name: hostile(v.type, rng) for v in graph.inputs}
+        same = not any(node.op.startswith(CHANGING) for node in nodes_of(graph))
+        try:
+            with kernels(compiled):
+                first = run(Model(copy(graph), choose(None), 1), feeds, same)
+                other = run(Model(copy(graph), choose(None), 2), feeds, same)
+        except Uncompiled:
+            graph.unfold_states()
+            states = {v.name: np.zeros(v.type.dims, v.type.dtype) for v in graph.inputs if v.name not in feeds}
+            with np.errstate(all="ignore"):
+                evaluate(graph, feeds | states)
+            return "planned"
+        assert not same or alike(first, other), "one thread and two give other bits"
         return "ran"
+    except (GraphError, PlanError):
+        raise  # defects of ours, which checks found
     except FastgraphError:
         return "refused"
+
+
+def run(model: Model, feeds: Feeds, same: bool) -> Feeds:
+    """Results of a run; AssertionError when those of a second one are others."""
+    first = model.run(feeds)
+    if model._current is not None:
+        model.reset_states()
+    again = model.run(feeds)
+    assert not same or alike(first, again), "a second run gives other bits"
+    return first
+
+
+# -- many, in a process of their own
 
 
 def hang(signum: int, frame: FrameType | None) -> None:
     raise Hang
 
 
+def loops(read: Read, data: bytes) -> bool:
+    """Whether a file has a sub-graph, and so perhaps a loop."""
+    try:
+        return any(True for node in read(data).nodes for _ in subgraphs(node))
+    except FastgraphError:
+        return False
+
+
 def main(read: Read, damaged: Callable[[int], bytes]) -> None:
-    """`script FIRST COUNT`: prints a JSON line for each input that goes wrong, and one with the counts."""
+    """`script FIRST COUNT`: prints a JSON line for each input that goes wrong, and one with the counts.
+
+    A single input is run with its kernels. `script FIRST COUNT -v` prints the number of each input before it.
+    """
     first, count = map(int, sys.argv[1:3])
+    os.environ["FASTGRAPH_CHECK"] = "guard"
+    executable.WORTH_WAKING = 0
     signal.signal(signal.SIGVTALRM, hang)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # native code that hangs: no Python runs, the process ends
     import_module("numba")  # a cold cache of kernels wants it, which is no input's doing
     damaged(first)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -92,34 +195,99 @@ def main(read: Read, damaged: Callable[[int], bytes]) -> None:
     results: Counter[str] = Counter()
     for number in range(first, first + count):
         data = damaged(number)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-        wrong = ""
-        try:
-            results[one(read, data, number)] += 1
-        except Hang:
-            wrong = f"more than {SECONDS} seconds"
-        except BaseException as error:
-            wrong = f"{type(error).__name__}: {error}"[:300]
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-        if not wrong and grown > SLACK + 2 * ARENA + 4 * len(data):
-            wrong = f"{grown >> 20} MB more memory for a file of {len(data)} bytes"
+        if "-v" in sys.argv:
+            print(json.dumps({"at": number}), flush=True)
+        what, wrong = tried(read, data, number, count == 1)
+        results[what] += 1
         if wrong:
             print(json.dumps({"input": number, "wrong": wrong}), flush=True)
+        if number % 50 == 0:
+            gc.collect()
     print(json.dumps({"results": results}), flush=True)
 
 
-def run(script: Path, first: int) -> None:
-    """Run a portion of a script that calls `main`, in a process of its own. AssertionError with what went wrong."""
-    count = min(PORTION, INPUTS - first)
+def tried(read: Read, data: bytes, number: int, alone: bool) -> tuple[str, str]:
+    """(what became of an input, what is wrong with that), within limits."""
+    compiled = alone or np.random.default_rng(number).random() < COMPILES
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    what, wrong, limit = "wrong", "", SECONDS
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, 6 * SECONDS)
+            if loops(read, data):
+                limit = LOOPING
+                signal.setitimer(signal.ITIMER_VIRTUAL, LOOPING + SECONDS * compiled)
+            what = one(read, data, number, compiled)
+        except Hang:
+            what = "endless" if limit == LOOPING else "wrong"
+            wrong = "" if limit == LOOPING else f"more than {SECONDS} seconds"
+        except BaseException as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            wrong = f"{type(error).__name__}: {error}"[:300] + f" ({frame.filename}:{frame.lineno})"
+            if alone:
+                traceback.print_exc()
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    if not wrong and warned:
+        wrong = f"warns: {warned[0].message} ({warned[0].filename}:{warned[0].lineno})"
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+    if not wrong and not compiled and what != "endless" and grown > SLACK + 2 * ARENA + 4 * len(data):
+        wrong = f"{grown >> 20} MB more memory for a file of {len(data)} bytes"
+    return what, wrong
+
+
+def portion(script: Path, first: int, count: int) -> tuple[Counter[str], list[dict[str, Any]]]:
+    """Run a portion of a script that calls `main`; what became of it, and what went wrong. A crash costs one input."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(Path(__file__).parent), *sys.path))}
-    command = [sys.executable, str(script), str(first), str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=environment)
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 0, f"died after {lines[-1:]} with {done.returncode}: {done.stderr[-2000:]}"
-    results = lines.pop()["results"]
-    assert not lines, f"PYTHONPATH=tests python {script} NUMBER 1: {lines}"
-    assert sum(results.values()) == count
+    results, wrong, at = Counter[str](), [], first
+    while at < first + count:
+        command = [sys.executable, str(script), str(at), str(first + count - at), "-v"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        wrong += [line for line in lines if "wrong" in line]
+        reached = [line["at"] for line in lines if "at" in line]
+        if done.returncode == 0:
+            results.update(lines[-1]["results"])
+            break
+        assert reached, f"{command} ends with {done.returncode}: {done.stderr[-2000:]}"
+        wrong.append({"input": reached[-1], "wrong": f"ends with {done.returncode}: {done.stderr[-500:]}"})
+        at = reached[-1] + 1
+    return results, wrong
+
+
+def test(script: Path, first: int) -> None:
+    """A portion of the inputs of a script that calls `main`. AssertionError with what went wrong."""
+    count = min(PORTION, INPUTS - first)
+    results, wrong = portion(script, first, count)
+    told = "\n".join(f"{one['wrong']}\n    PYTHONPATH=tests python {script} {one['input']} 1" for one in wrong)
+    assert not wrong, told
     if count == PORTION:
-        assert results["refused"] > count // 10 and results.get("ran", 0) > count // 10, results
+        assert results["refused"] > count // 10 and results["ran"] + results["planned"] > count // 10, results
+
+
+SCRIPTS = {"onnx": "onnx/onnx_fuzz.py", "circle": "circle/fuzz.py", "mil": "mil/mil_fuzz.py"}
+
+
+def campaign(first: int, count: int, formats: Sequence[str]) -> None:
+    """Portions of all formats in turn; prints what goes wrong, once for each place in the code, and then how often."""
+    seen: Counter[str] = Counter()
+    for start in range(first, first + count, PORTION):
+        for name in formats:
+            script = Path(__file__).parent / SCRIPTS[name]
+            results, wrong = portion(script, start, min(PORTION, first + count - start))
+            for one_ in wrong:
+                what = one_["wrong"]
+                place = f"{name}: {what.partition(':')[0]} {what[what.rfind('(') :]}"
+                seen[place] += 1
+                if seen[place] == 1:
+                    repeat = f"    PYTHONPATH=tests python {script} {one_['input']} 1"
+                    print(f"{name}: {what}", repeat, sep="\n", flush=True)
+            print(name, start, dict(results), flush=True)
+    for what, times in seen.most_common():
+        print(times, what)
+
+
+if __name__ == "__main__":
+    campaign(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or list(SCRIPTS))

@@ -73,7 +73,7 @@ def _forget(read: list[Value], reads: Counter[Value], instead: dict[Value, Value
 
 def _stays_stored(node: Node) -> bool:
     """Whether the node gives a layer's quantised weights: their numbers are what integer kernels want."""
-    return node.op == "dequantize_linear" and node.x.type.size > 1
+    return node.op == "dequantize_linear" and node.x.type.concrete and node.x.type.size > 1
 
 
 def fits(value: Value, shape: Sequence[int], advise: Callable[[Shape, Sequence[int]], str] | None = None) -> None:

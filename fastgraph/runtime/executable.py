@@ -34,6 +34,7 @@ WORTH_WAKING = 4_000_000
 """Multiply-adds, about 40 us: waking other threads for less takes longer than it saves. Results don't depend on it."""
 
 
+@np.errstate(all="ignore")
 def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
     """Everything from a graph and its input shapes to an executable: specialise, passes, plan, kernels, memory."""
     stored = graph.stored or sum(v.type.nbytes for v in graph.constants())
@@ -176,7 +177,7 @@ class Executable:
             return {name: view.copy() for name, view in self._copies}
         ready = {value: self._holder(held) for value, held in self._made.items()}
         if self.tail is not None:
-            with _fed():
+            with np.errstate(all="ignore"), _fed():
                 found = evaluate(self.tail, {v.name: ready[v] for v in self.tail.inputs})
             ready.update(zip(self.tail.outputs, found, strict=True))
             news = [(place, np.array(ready[final])) for place, final in self._late]

@@ -64,7 +64,7 @@ def seeds() -> list[bytes]:
     """Our own files first, then the small ones of the folders of models, which may be absent."""
     paths = sorted(p for pattern in ("*/*.tflite", "*/*.circle") for p in SHARED.glob(pattern))
     files = own_seeds() + [p.read_bytes() for p in paths if p.stat().st_size <= BIGGEST_SEED]
-    return [data for data in files if fuzzing.one(read, data, 1) != "refused"]
+    return [data for data in files if fuzzing.readable(read, data)]
 
 
 def damaged(place: int) -> bytes:
@@ -73,13 +73,16 @@ def damaged(place: int) -> bytes:
     source = rng.choice(sources)
     data = bytearray(source)
     name = data[4:8]
-    if rng.random() < 0.5:  # sound as a FlatBuffer, another model
+    if rng.random() < 0.6:  # sound as a FlatBuffer, another model
         places = numbers(source)
         if rng.random() < 0.7:
             data[:] = opened(source)
             places = numbers(bytes(data))
         for at, code in rng.sample(places, min(len(places), rng.choice((1, 1, 2, 4)))):
             pack_into("<" + code, data, at, value(rng, code))
+        if rng.random() < 0.3:
+            for at, code, most in rng.sample(wires(source), min(len(wires(source)), rng.choice((1, 1, 2)))):
+                pack_into("<" + code, data, at, max(rng.randrange(-1, most), -(code == "i")))
         return bytes(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
         if len(data) < 16:
@@ -135,6 +138,26 @@ def numbers(source: bytes) -> list[tuple[int, str]]:
                 continue  # the damage that knows no fields does enough of it
             elif kind[0] == "=" or kind[0] in SIZES:
                 found.append((at, schema.ENUMS[kind[1:]][0] if kind[0] == "=" else kind))
+    return found
+
+
+@cache
+def wires(source: bytes) -> list[tuple[int, str, int]]:
+    """Where a sound file says which tensor, buffer or operator is meant, of which kind and how many there are."""
+    model = Wire(source, "", schema_of(source)).root("Model")
+    found: list[tuple[int, str, int]] = []
+    for graph in model.subgraphs:
+        lists = [(graph, field) for field in ("inputs", "outputs")]
+        lists += [(operator, field) for operator in graph.operators for field in ("inputs", "outputs")]
+        for table, field in lists:
+            start, count = table._extent(field, 4)
+            found += [(start + 4 * i, "i", len(graph.tensors)) for i in range(count)]
+        for tables, field, most in (
+            (graph.operators, "opcode_index", len(model.operator_codes)), (graph.tensors, "buffer", len(model.buffers)),
+        ):  # fmt: skip
+            for table in tables:
+                at = table._place(table.fields[field][0], field, 4)
+                found += [(at, "I", most)] if at else []
     return found
 
 

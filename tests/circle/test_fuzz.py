@@ -1,6 +1,6 @@
-"""Damaged files are refused in our own words, or read: no other exception, no crash, no hang, no flood of memory.
+"""Damaged files are refused in our own words, or run: no other exception, no crash, no hang, no flood of memory.
 
-FUZZ_INPUTS=50000 tries that many; the quick run tries 2,000, the same ones every time.
+FUZZ_INPUTS=50000 tries that many; the quick run tries 1,000, the same ones every time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fuzz import seeds
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are set as Linux has them")
 @pytest.mark.parametrize("first", range(0, fuzzing.INPUTS, fuzzing.PORTION))
 def test_damaged_files(first):
-    fuzzing.run(Path(__file__).with_name("fuzz.py"), first)
+    fuzzing.test(Path(__file__).with_name("fuzz.py"), first)
 
 
 def test_models_to_damage():

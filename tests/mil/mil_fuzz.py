@@ -101,7 +101,7 @@ def seeds() -> list[dict[str, bytes]]:
         files = {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
         if sum(map(len, files.values())) <= BIGGEST_SEED:
             found.append(files)
-    return [files for files in found if fuzzing.one(read, whole(files), 1) != "refused"]
+    return [files for files in found if fuzzing.readable(read, whole(files))]
 
 
 def whole(files: dict[str, bytes]) -> bytes:
@@ -217,7 +217,7 @@ def scalar(field: Any, held: Any, model: Any, rng: random.Random) -> Any:
         if isinstance(held, bytes):
             return mangled(held, rng) if held else b"\1"
         own = texts(model.SerializeToString(deterministic=True))
-        return rng.choice(TEXTS if rng.random() < 0.3 else own)
+        return rng.choice(operators() if field.name == "type" else TEXTS if rng.random() < 0.3 else own)
     if kind == field.CPPTYPE_BOOL:
         return not held
     if kind in (field.CPPTYPE_FLOAT, field.CPPTYPE_DOUBLE):
@@ -228,6 +228,18 @@ def scalar(field: Any, held: Any, model: Any, rng: random.Random) -> Any:
     low = 0 if kind in (field.CPPTYPE_UINT32, field.CPPTYPE_UINT64) else -(1 << (bits - 1))
     number = rng.choice(NUMBERS) if rng.random() < 0.8 else held + rng.choice((-1, 1, 2, 64))
     return max(low, min(number, (1 << (bits - (low < 0))) - 1))
+
+
+@cache
+def operators() -> list[str]:
+    """The names of all operations of the seeds."""
+    found = set()
+    for files in seeds():
+        model = message("Model").FromString(next(data for name, data in files.items() if name in ("", MODEL)))
+        for function in model.mlProgram.functions.values():
+            for block in function.block_specializations.values():
+                found.update(operation.type for operation in block.operations)
+    return sorted(found)
 
 
 @cache

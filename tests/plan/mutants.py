@@ -1,9 +1,10 @@
 """Records of sound programs with one slot changed: what the verifier says of them, and what they do to memory.
 
-    FASTGRAPH_CHECK=guard PYTHONPATH=tests:tests/plan python tests/plan/mutants.py FIRST COUNT
+    FASTGRAPH_CHECK=guard PYTHONPATH=tests:tests/plan python tests/plan/mutants.py FIRST COUNT [ISA]
 
 Mutant n is the same in every run. It runs as a single step in a forked child, between guard pages: twice, with other
-bytes around what belongs to its node. Prints a JSON line for each that is accepted and does harm, and then the counts.
+bytes around what belongs to its node, from SLACK bytes after its end on. Prints a JSON line for each that is accepted
+and does harm, and then the counts.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from fastgraph.errors import PlanError
 from fastgraph.ir import Graph, TensorType, Value, read_by
 from fastgraph.kernels.isa.tiers import Tier, choose
 from fastgraph.plan.lower import bands
-from fastgraph.plan.program import Ref, Scratch, Step, buffer_bytes
+from fastgraph.plan.program import SLACK, Ref, Scratch, Step, buffer_bytes
 from fastgraph.plan.records import verify_records
 from fastgraph.plan.storage import byte_strides
 from fastgraph.runtime.executable import Executable, compile_graph
@@ -191,7 +192,7 @@ def _run(found: Executable, old: Step, step: Step) -> int:
     base = found._constants.block.ctypes.data
     consts = [_pages(found._constants.block, at - base, array.nbytes)
               for at, array in zip(found._constants.addresses, found.program.constants, strict=True)]  # fmt: skip
-    own, scratch, reads = _masks(found, old)
+    own, scratch, reads = _masks(found, old, step)
     whole = found._memory
     # Zeros in scratch: weights that are packed there are 0 where a row of bytes ends within a word.
     inside = np.where(scratch, 0, np.random.default_rng(0).integers(0, 256, whole.size, np.uint8))
@@ -202,9 +203,8 @@ def _run(found: Executable, old: Step, step: Step) -> int:
             whole[part] = np.where(keep, inside[part], outside)
         for part, array in zip(consts, found.program.constants, strict=True):
             page = found._constants.block[part]
-            data = array.tobytes()
-            page[...] = outside
-            array.reshape(-1).view(np.uint8)[...] = np.frombuffer(data, np.uint8)
+            end = array.ctypes.data - page.ctypes.data + array.nbytes
+            page[: end - array.nbytes], page[end + SLACK :] = outside, outside
         before, constants = [whole[part].copy() for part in memory], [found._constants.block[p].copy() for p in consts]
         runner.run()
         for part, was in zip(memory, before, strict=True):
@@ -229,8 +229,8 @@ def _pages(memory: np.ndarray, at: int, nbytes: int) -> slice:
     return slice(at // page * page, -(-(at + nbytes) // page) * page)
 
 
-def _masks(found: Executable, step: Step) -> list[np.ndarray]:
-    """Bytes of the node's results, of the step's scratch memory, and of what the node reads."""
+def _masks(found: Executable, step: Step, changed: Step) -> list[np.ndarray]:
+    """Bytes of the node's results, of scratch memory, and of what the node reads, with what is behind it."""
     own, scratch, reads = (np.zeros(found._memory.size, bool) for _ in range(3))
     for values, mask in ((step.node.outputs, own), (read_by(step.node), reads)):
         for value in values:
@@ -240,14 +240,15 @@ def _masks(found: Executable, step: Step) -> list[np.ndarray]:
                 strides = (*byte_strides(dims, dtype.itemsize, at.stride), 1)
                 start = found._offsets[at.root] + at.offset
                 np.ndarray((*dims, dtype.itemsize), bool, mask, start, strides)[...] = True
-    for arg in step.args:
+    reads[SLACK:] |= np.logical_or.reduce([reads[SLACK - n : len(reads) - n] for n in range(1, SLACK + 1)])
+    for arg in (*step.args, *changed.args):
         if isinstance(arg, Ref) and isinstance(arg.base, Scratch):
             scratch[found._offsets[arg.base] : found._offsets[arg.base] + arg.base.nbytes] = True
     return [own, scratch, reads]
 
 
-def main(first: int, count: int) -> None:
-    tier, counts = choose(None), Counter[str]()
+def main(first: int, count: int, isa: str | None = None) -> None:
+    tier, counts = choose(isa), Counter[str]()
     names = [name for name in GRAPHS if name != "amx" or not tier.amx]
     for number in range(first, first + count):
         rng = random.Random(number)
@@ -270,4 +271,4 @@ def main(first: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:4])

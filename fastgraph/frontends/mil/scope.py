@@ -260,6 +260,8 @@ class Scope:
         for i, (out, said) in enumerate(zip(call.outputs, call.declared, strict=True)):
             value = call.given.get(i, out)
             if value is out and out not in written and out not in self.reader.shown:
+                if i:
+                    call.fail(f"expected {i} outputs or fewer, found {len(call.outputs)}")
                 raise GraphError(f"{call.where}: its rule does not make output {i}")
             if value is not out and value in written and value not in named:
                 value.name = out.name

@@ -39,6 +39,7 @@ def _line(c: Call, item: int, row: int) -> int:
         return parts(n, c.vector) * c.vector
 
     inner = left * item + pixels * step
+    need(inner + right * item == row, f"a row of a band has {row} bytes, of which {inner + right * item} are filled")
     ends = [whole(row), whole(left * item), inner + whole(right * item)]
     ends += [inner - step + whole(run * item)] if pixels else []
     return max(ends)
@@ -57,11 +58,19 @@ def _band(c: Call, item: int, band: int, count: int) -> Iterator[Reach]:
     end = (k_d - 1) * z + (rows - 1) * y + _line(c, item, y)
     each = c.count("scratch_bytes")
     need(end <= each, f"a band takes {end} bytes of scratch_bytes {each}")
+    need(rows * y <= z or k_d == 1, f"band_z is {z}, less than {rows} rows of {y}")
     yield work("scratch", end, (c.threads, each))
 
 
 def _taps(c: Call, slot: str, table: np.ndarray, length: int, over: int, loops: tuple[Loop, ...]) -> Iterator[Reach]:
-    """Words that are read `table` bytes from each pixel on."""
+    """Words that are read `table` bytes from each pixel on, in a band of what is filled; `loops[1:]` are its pixels."""
+    if slot == "scratch" and table.size and all(n > 0 for n, _ in loops):  # type: ignore[misc]
+        spans = [read(slot, length - over, *loops[1:], start=int(at)).span() for at in (table.min(), table.max())]
+        first, end = spans[0][0], spans[1][1]
+        z, y = c.counts("band_z band_y")
+        move, reach, k_d = c.counts("move_y reach k_d")
+        filled = (k_d - 1) * z + ((loops[1][0] - 1) * move + reach) * y  # type: ignore[operator]
+        need(0 <= first and end <= filled, f"taps read bytes {first}..{end} of a band of {filled}")
     for at in np.unique(table).tolist():
         yield Reach(slot, "read" if slot == "x" else "work", length - over, loops, at, over)
 
