@@ -4,6 +4,7 @@
     --seconds S              stop after so long
     --palette P              one palette for all, so that fewer kernels are compiled
     --form "onnx f32"        one form only;  --variants "steps" "isa avx2": these only
+    --without bands ...      look past what is known to be wrong
     --log FILE               failures, coverage and the next seed are kept there: a campaign can be resumed
 """
 
@@ -14,6 +15,8 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
+
+from fastgraph.plan.freedoms import without
 
 from .coverage import Coverage, watching
 from .forms import Declined
@@ -30,6 +33,7 @@ def main() -> None:
     parser.add_argument("--palette", type=int)
     parser.add_argument("--form")
     parser.add_argument("--variants", nargs="*")
+    parser.add_argument("--without", nargs="*", default=[])
     parser.add_argument("--no-tiers", action="store_true")
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--log", type=Path)
@@ -40,7 +44,7 @@ def main() -> None:
     first = kept.get("next", 0) if options.seed is None else options.seed
     start, done, declined = time.monotonic(), 0, 0
     seed = first
-    with watching(coverage):
+    with watching(coverage), without(*options.without):
         while seed < first + options.count and time.monotonic() - start < options.seconds:
             chosen = job(seed, options.palette, not options.no_tiers)
             form = options.form or chosen.form

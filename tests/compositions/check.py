@@ -34,16 +34,17 @@ class Differs(AssertionError):
 
 @dataclass
 class Subject:
-    """A file, what it is fed, and what other engines say. `scale`: of each output, what an error is measured by.
+    """A file, what it is fed, and what other engines say. `scale`: the largest number on the way.
 
-    `rough`: of rounding to few bits on the way; then most numbers must be near, and none far away.
+    `steps`: where there is rounding to few bits on the way, the unit of each output (0: none). A rounding that goes the
+    other way may change others after it: then most numbers must be near, and none far away.
     """
 
     source: bytes
     feeds: dict[str, np.ndarray]
     expected: dict[str, Arrays]
     scale: float
-    rough: float = 0.0
+    steps: Sequence[float] = ()
     notes: list[str] = field(default_factory=list)
 
     def close(self, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], where: str) -> None:
@@ -53,10 +54,12 @@ class Subject:
             if (f.dtype, f.shape) != (w.dtype, w.shape):
                 raise Differs(where, f"output {i} is {f.dtype}{f.shape}, not {w.dtype}{w.shape}")
             error = np.abs(f.astype(np.float64) - w.astype(np.float64))
-            limit = self.scale * (self.rough or 2e-5)
+            limit = self.scale * 2e-5
+            if self.steps:
+                limit += FAR * self.steps[i] + APART * float(np.abs(w).max(initial=0))
             wrong = ~(error <= limit)
-            if self.rough:
-                wrong |= ~(error.mean() <= limit / 8) if error.size else wrong
+            if self.steps and error.size:
+                wrong |= ~(error.mean() <= limit / 4)
             if wrong.any():
                 at = tuple(int(n) for n in np.unravel_index(int(np.argmax(np.nan_to_num(error, nan=np.inf))), f.shape))
                 raise Differs(where, f"output {i} {f.dtype}{f.shape}: {np.mean(wrong):.1%} differ; at {at} it is "
@@ -67,6 +70,10 @@ def same_bits(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], where: 
     for i, (f, w) in enumerate(zip(found, wanted, strict=True)):
         if not np.array_equal(f, w, equal_nan=True):
             raise Differs(where, f"output {i}: other bits at {np.argwhere(f != w)[0].tolist()}")
+
+
+FAR, APART = 1.5, 0.02
+"""How many units and which part of the largest number an error may be that comes of rounding on the way."""
 
 
 @contextmanager

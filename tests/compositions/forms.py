@@ -9,7 +9,9 @@ from nets import session
 
 from .check import Subject
 from .composition import Composition
+from .quantised import Scheme, params
 from .write_onnx import Writer
+from .write_qdq import Quantised
 
 MOST = 1e4
 """A network that makes larger numbers shows rounding and nothing else."""
@@ -40,4 +42,22 @@ def largest(values: dict[str, np.ndarray]) -> float:
     return found
 
 
-FORMS: dict[str, Callable[[Composition], Subject]] = {"onnx f32": onnx_f32}
+def qdq(scheme: Scheme) -> Callable[[Composition], Subject]:
+    def form(net: Composition) -> Subject:
+        feeds = net.feeds()
+        values = trace(net, feeds)
+        scale = largest(values)
+        found = params(net, values, scheme)
+        source = Quantised(net, found, scheme).model().SerializeToString()
+        steps = [found[name].scale if name in found else 0.0 for name in net.outputs]
+        return Subject(source, feeds, {"onnxruntime": session(source).run(None, feeds)}, scale, steps)
+
+    return form
+
+
+FORMS: dict[str, Callable[[Composition], Subject]] = {
+    "onnx f32": onnx_f32,
+    "onnx u8": qdq(Scheme()),
+    "onnx s8": qdq(Scheme(signed=True)),
+    "onnx u8 whole": qdq(Scheme(weights="u8", per_channel=False)),
+}

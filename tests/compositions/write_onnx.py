@@ -53,7 +53,10 @@ class Writer:
         return names[0]
 
     def op(self, op: Op) -> None:
-        inputs = [self.read(name) for name in op.inputs]
+        self.written(op, [self.read(name) for name in op.inputs])
+
+    def written(self, op: Op, inputs: list[str]) -> None:
+        """The operator on what its operands are called in the model."""
         if op.kind in PLAIN:
             self.add(PLAIN[op.kind], inputs, op.outputs)
         else:
