@@ -138,5 +138,5 @@ def near(found: np.ndarray, wanted: np.ndarray, node: Node) -> None:
     """A node's own rounding."""
     assert found.dtype == wanted.dtype and found.shape == wanted.shape, f"{node}: {found.dtype}{found.shape}"
     error = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
-    limit = 1.0 if wanted.dtype.kind in "iu" else 1e-5 * max(1.0, float(np.abs(wanted).max(initial=0)))
+    limit = 1.0 if wanted.dtype.kind in "iu" else 3e-5 * max(1.0, float(np.abs(wanted).max(initial=0)))
     assert np.all(error <= limit), f"{node}: off by {error.max()}, allowed {limit:.2g}"
