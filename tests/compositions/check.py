@@ -19,6 +19,7 @@ from fastgraph.plan.freedoms import without
 from fastgraph.plan.lower import bands
 from fastgraph.runtime import executable
 
+from .afford import is_dry, load
 from .steps import check_steps
 
 Arrays = list[np.ndarray]
@@ -99,7 +100,7 @@ def check(subject: Subject, variants: Sequence[str]) -> fg.Model:
     reference = by_reference(graph, subject.feeds)
     for engine, wanted in subject.expected.items():
         subject.close(reference, wanted, f"references and {engine}")
-    model = fg.load(subject.source, threads=1)
+    model = load(subject.source)
     first = run(model, subject)
     subject.close(first, reference, "plan and references")
     same_bits(run(model, subject), first, "second run")
@@ -109,29 +110,37 @@ def check(subject: Subject, variants: Sequence[str]) -> fg.Model:
 
 
 def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None:
-    """`variant`: "threads N", "isa NAME", "without NAME", "budget BYTES" of a band, or "steps"."""
+    """`variant`: "threads N", "isa NAME", "without NAME", "budget BYTES" of a band, or "steps".
+
+    A plan that references run has no threads, kernels or bands.
+    """
     kind, _, what = variant.partition(" ")
+    if is_dry(model) and kind != "without":
+        return
     match kind:
         case "threads":
-            other = fg.load(subject.source, threads=int(what))
-            same_bits(run(other, subject), first, variant)
+            other = load(subject.source, threads=int(what))
         case "isa":
-            subject.close(run(fg.load(subject.source, threads=1, isa=what), subject), first, variant)
+            other = load(subject.source, isa=what)
         case "without":
             with without(what):
-                other = fg.load(subject.source, threads=1)
-            subject.close(run(other, subject), first, variant)
+                other = load(subject.source)
         case "budget":
             with small_networks_count(int(what)):
-                other = fg.load(subject.source, threads=1)
-            subject.close(run(other, subject), first, variant)
+                other = load(subject.source)
         case "steps":
             try:
                 check_steps(model.plan, subject.feeds, near)
             except AssertionError as error:
                 raise Differs(variant, str(error)) from None
+            return
         case _:
             raise ValueError(variant)
+    found = run(other, subject)
+    if kind == "threads" and not is_dry(other):
+        same_bits(found, first, variant)
+    else:
+        subject.close(found, first, variant)
 
 
 def near(found: np.ndarray, wanted: np.ndarray, node: Node) -> None:
