@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastgraph.plan import arena
 from fastgraph.plan.arena import Buffer, Plan, draw, lower_bound, plan
 from fastgraph.plan.verify import PlanError, verify
 
@@ -166,6 +167,34 @@ def test_drawing() -> None:
 @pytest.mark.parametrize("name", "ABCDEF")
 def test_planner_instance(name: str) -> None:
     buffers = read_instance(name)
-    result = plan(buffers, target=1.05 * CAPACITY / lower_bound(buffers), rounds=2000, seconds=120)
+    result = plan(buffers, target=1.05 * CAPACITY / lower_bound(buffers), rounds=2000, effort=1 << 40)
     verify(buffers, result.offsets, result.size)
     assert result.size <= 1.05 * CAPACITY
+
+
+@settings(max_examples=100, deadline=None)
+@given(buffer_lists((1, 64)), st.sampled_from([0, 5, 1000]), st.sampled_from([0, 5]))
+def test_plans_of_many_buffers_are_safe(buffers: list[Buffer], pairs: int, many: int) -> None:
+    """Best fit alone, and beside first fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arena, "PAIRS", pairs)
+        patch.setattr(arena, "MANY", many)
+        result = plan(buffers, target=1.0)
+        assert result == plan(list(buffers), target=1.0)
+    verify(buffers, result.offsets, result.size)
+    assert result.bound <= result.size
+
+
+def test_an_effort_that_is_spent_ends_the_search() -> None:
+    rows = [(0, 1, 4), (5, 5, 3), (2, 6, 3), (1, 2, 5), (4, 8, 3)]
+    buffers = [Buffer(f"b{i}", first, last, size, 1) for i, (first, last, size) in enumerate(rows)]
+    assert plan(buffers, effort=0).size == plan(buffers, rounds=0).size > plan(buffers).size
+
+
+@pytest.mark.parametrize("alive", [2, 50, 20_000])
+def test_twenty_thousand_buffers(alive: int) -> None:
+    """In a chain, in a band, and all at once: within a tenth of the bound."""
+    buffers = [Buffer(f"b{i}", i, i + alive - 1, 64 + i * 7919 % 1000 // 64 * 64, 64) for i in range(20_000)]
+    result = plan(buffers)
+    verify(buffers, result.offsets, result.size)
+    assert result.size <= 1.1 * result.bound

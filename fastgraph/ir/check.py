@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from ..errors import GraphError
-from .graph import Graph, Value, captured, subgraphs
+from .graph import Graph, Value, subgraphs
 from .types import TensorType
 
 
-def check(graph: Graph, stage: str = "", outer: frozenset[Value] = frozenset()) -> None:
-    """GraphError when a value is read before it is made, made twice, or a constant disagrees with its type."""
-    known: set[Value] = {*graph.inputs, *(state.input for state in graph.states), *outer}
-    made: set[Value] = set(known)
+def check(graph: Graph, stage: str = "", known: set[Value] | None = None) -> None:
+    """GraphError when a value is read before it is made, made twice, or a constant disagrees with its type.
+
+    `known`: the values around a sub-graph.
+    """
+    known = set() if known is None else known
+    own = {*graph.inputs, *(state.input for state in graph.states)} - known
+    known |= own
 
     def fail(where: object, what: str) -> None:
         raise GraphError(f"{graph.source or graph.name}: after {stage or 'import'}: {where}: {what}")
@@ -26,15 +30,14 @@ def check(graph: Graph, stage: str = "", outer: frozenset[Value] = frozenset()) 
             if value is not None:
                 readable(node, value)
         for inner in subgraphs(node):
-            for value in captured(inner):
-                readable(node, value)
-            check(inner, stage, frozenset(known))
+            check(inner, stage, known)
         for value in node.outputs:
-            if value in made:
+            if value in known:
                 fail(node, f"{value!r} is made twice")
             if value.data is not None:
                 fail(node, f"{value!r} is a constant and made by a node")
-            made.add(value)
+            own.add(value)
             known.add(value)
     for value in graph.results():
         readable("outputs", value)
+    known -= own

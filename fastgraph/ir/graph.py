@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,16 +150,15 @@ class Graph:
         self.inputs = [*self.inputs, *(state.input for state in self.states)]
         self.outputs, self.states = self.results(), []
 
-    def replace(self, old: Value, new: Value) -> None:
-        """Let every reader of `old`, and the graph's outputs, read `new`."""
+    def replace(self, instead: Mapping[Value, Value]) -> None:
+        """Let every reader of a key, and the graph's outputs, read what stands instead; once, not again and again."""
         for node in self.nodes:
-            if old in node.inputs:
-                node.inputs = [new if v is old else v for v in node.inputs]
+            node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
             for inner in subgraphs(node):
-                inner.replace(old, new)
-        self.outputs = [new if v is old else v for v in self.outputs]
+                inner.replace(instead)
+        self.outputs = [instead.get(v, v) for v in self.outputs]
         for state in self.states:
-            state.output = new if state.output is old else state.output
+            state.output = instead.get(state.output, state.output)
 
     def prune(self) -> int:
         """Drop nodes whose outputs nobody reads; the number dropped."""

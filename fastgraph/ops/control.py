@@ -6,6 +6,7 @@ References get the arrays of `evaluate.operands(node)`: the inputs, then what th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,10 @@ from .registry import REQUIRED, attr, define
 
 ROUNDS = 12
 """Enough rounds for carried types to settle: each round loses an extent or a rank, or is the last."""
+
+_WIDEST: ContextVar[dict[Graph, list[TensorType]] | None] = ContextVar("widest", default=None)
+"""What the bodies within the outermost one at hand carry. A body around them only ever widens what they begin with:
+they go on from there, so that each of n bodies in one another settles in rounds of n and not of 2 ** n."""
 
 
 def merged(a: TensorType, b: TensorType) -> TensorType:
@@ -67,6 +72,19 @@ def _settle(body: Graph, fixed: Sequence[TensorType], carried: list[TensorType],
     The body takes the first `skip` of `fixed`, the carried values, the rest of `fixed`. It gives a condition
     (if `skip` is not 0), the carried values, and others.
     """
+    widest = _WIDEST.get()
+    if widest is None:
+        token = _WIDEST.set({})
+        try:
+            return _settle(body, fixed, carried, skip)
+        finally:
+            _WIDEST.reset(token)
+    carried = [merged(a, b) for a, b in zip(carried, widest.get(body, carried), strict=True)]
+    carried = widest[body] = _settled(body, fixed, carried, skip)
+    return carried
+
+
+def _settled(body: Graph, fixed: Sequence[TensorType], carried: list[TensorType], skip: int) -> list[TensorType]:
     lead = min(skip, 1)
     for _ in range(ROUNDS):
         for value, t in zip(body.inputs, [*fixed[:skip], *carried, *fixed[skip:]], strict=True):

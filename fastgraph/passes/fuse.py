@@ -19,6 +19,10 @@ from .steps import ELEMENTWISE
 
 Chain = tuple[tuple[Any, ...], ...]
 
+LONGEST, WIDEST = 32, 16
+"""Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
+
+
 def fuse(graph: Graph) -> None:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
     sweep(graph, fold_pad)
@@ -126,8 +130,15 @@ def _chain_before(state: Sweep, node: Node, at_hand: Node) -> Node | None:
     for value in node.inputs:
         before = None if value is None else state.sole_maker(value, own=int(value in at_hand.inputs))
         if before is not None and before.op == "fused" and before.out.type.shape == node.out.type.shape:
-            return before
+            if fits(before, before.inputs, node):
+                return before
     return None
+
+
+def fits(before: Node, operands: list[Value | None], node: Node) -> bool:
+    """Whether the chain of a fused node can stand behind that of `before`, which has these operands."""
+    steps = len(before.attrs.get("chain", ())) + len(node.attrs["chain"])
+    return steps <= LONGEST and len({*operands, *node.inputs} - {before.out}) <= WIDEST
 
 
 def _is_f32(node: Node) -> bool:
@@ -188,7 +199,7 @@ def _into_maker(state: Sweep, node: Node, at_hand: Node) -> Node | None:
         others = [v for v in node.inputs if v is not None and v is not value]
         if value.type != node.out.type or len(maker.outputs) > 1 or not all(extra_kind(v, value) for v in others):
             continue
-        if others and maker.op.startswith("reduce"):
+        if others and maker.op.startswith("reduce") or not fits(maker, maker.inputs[EXTRAS_AT[maker.op] :], node):
             continue
         state.drop(maker)
         return _end_with(maker, value, node)

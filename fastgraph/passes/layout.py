@@ -34,6 +34,8 @@ def share(graph: Graph) -> None:
     concat only and can be made in its place there (dense blocks).
     """
     seen: dict[tuple, Value] = {}
+    begun: dict[tuple, int] = {}
+    whole: dict[int, Value] = {}
 
     @also_quantised
     def moved(state: Sweep, node: Node) -> bool:
@@ -50,14 +52,17 @@ def share(graph: Graph) -> None:
     def joined(state: Sweep, node: Node) -> bool:
         if node.op != "concat" or not node.out.type.concrete:
             return False
-        axis, inputs = node.attrs["axis"] % len(node.out.type.dims), tuple(node.inputs)
-        seen.setdefault((axis, inputs), node.out)
-        for count in range(len(inputs) - 1, 1, -1):
-            if (axis, inputs[:count]) in seen:
-                rest = [seen[axis, inputs[:count]], *inputs[count:]]
-                state.write(Node("concat", rest, node.outputs, node.attrs, node.name))
-                return True
-        return False
+        axis, inputs = node.attrs["axis"] % len(node.out.type.dims), node.inputs
+        # `begun` numbers the beginnings of concats, each by the number of what is one operand shorter.
+        at, longest, same = -1 - axis, 0, node.out
+        for count, value in enumerate(inputs, 1):
+            at = begun.setdefault((at, value), len(begun))
+            if 1 < count < len(inputs) and at in whole:
+                longest, same = count, whole[at]
+        whole.setdefault(at, node.out)
+        if longest:
+            state.write(Node("concat", [same, *inputs[longest:]], node.outputs, node.attrs, node.name))
+        return longest > 0
 
     sweep(graph, moved, joined)
 

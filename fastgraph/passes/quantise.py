@@ -14,6 +14,7 @@ from ..ops.reals import STORED
 from ..ops.registry import EXTRAS_AT
 from .dynamic_layer import DYNAMIC, dynamic_layer
 from .edges import reads_signed, writes_signed
+from .fuse import LONGEST
 from .requantise import MOVES, moved, padded, requantized, same_numbers
 from .rewrite import Sweep, also_quantised, constant, sweep
 from .steps import ELEMENTWISE
@@ -212,6 +213,8 @@ def clamp(state: Sweep, node: Node) -> bool:
     if maker is None or len(maker.outputs) != 1 or not computes_reals(maker):
         return False
     if maker.op in EXTRAS_AT and maker.op != "fused":
+        if len(maker.attrs.get("chain", ())) >= LONGEST:
+            return False
         at = len(maker.inputs) - EXTRAS_AT[maker.op]
         chain = maker.attrs.get("chain", ())
         last = 0 if not chain else max(at, 0) + len(chain)
@@ -255,17 +258,21 @@ def tabulate(state: Sweep, node: Node) -> bool:
     return True
 
 
-def _function(state: Sweep, value: Value) -> tuple[Value, np.ndarray] | None:
-    """(x, the 256 stored numbers of `value` for those of x) when `value` is a function of a value of 8 bits."""
+def _function(state: Sweep, value: Value, further: bool = True) -> tuple[Value, np.ndarray] | None:
+    """(x, the 256 stored numbers of `value` for those of x) when `value` is a function of a value of 8 bits.
+
+    `further`: look through a change of quantisation, but through no second one, of which there may be very many.
+    """
     maker = state.maker.get(value)
     if maker is not None and maker.op == "table":
         return maker.x, maker.attrs["values"]
     quant = value.type.quant
     if value.type.dtype not in BYTES or quant is None or quant.axis is not None:
         return None
-    if maker is not None and maker.op == "requantize" and maker.x.type.dtype in BYTES and _function(state, maker.x):
-        root, stored = _function(state, maker.x)  # type: ignore[misc]
-        return root, run_node(Node("requantize", [_line(maker.x)], [_line(value)]), [stored])[0]
+    if further and maker is not None and maker.op == "requantize" and maker.x.type.dtype in BYTES:
+        before = _function(state, maker.x, False)
+        if before is not None:
+            return before[0], run_node(Node("requantize", [_line(maker.x)], [_line(value)]), [before[1]])[0]
     assert value.type.dtype is not None
     return value, np.arange(256).astype(np.uint8).view(value.type.dtype)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Graph, Node, Quantization, TensorType, Value, read_by
+from ..ir import Graph, Node, Quantization, TensorType, Value, read_by, subgraphs
 from ..ops.evaluate import computes_reals
 from ..plan.freedoms import free
 
@@ -114,19 +114,10 @@ def sweep(graph: Graph, *rules: Rule) -> None:
     graph.nodes = state.written()
     graph.outputs = [state.current(v) for v in graph.outputs]
     if state._instead:
-        _rename_in_subgraphs(graph, state)
+        now = {value: state.current(value) for value in state._instead}
+        for inner in (inner for node in graph.nodes for inner in subgraphs(node)):
+            inner.replace(now)
     graph.prune()
-
-
-def _rename_in_subgraphs(graph: Graph, state: Sweep) -> None:
-    from ..ir import captured, subgraphs
-
-    for node in graph.nodes:
-        for inner in subgraphs(node):
-            for value in captured(inner):
-                now = state.current(value)
-                if now is not value:
-                    inner.replace(value, now)
 
 
 def constant(like: Value, data: Any, suffix: str = "folded", quant: Quantization | None = None) -> Value:

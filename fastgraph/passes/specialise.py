@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ..errors import FastgraphError, InputError
-from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
+from ..ir import Graph, Node, TensorType, Value, subgraphs
 from ..ops.evaluate import fold, infer_node
 from ..ops.registry import MAX_ELEMENTS
 
@@ -28,10 +28,9 @@ def specialise(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
     nodes = []
     for node in graph.nodes:
         node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
-        for inner in subgraphs(node):
-            for value in captured(inner):
-                if value in instead:
-                    inner.replace(value, instead[value])
+        if instead:
+            for inner in subgraphs(node):
+                inner.replace(instead)
         try:
             infer_node(node)
             folded = None if _stays_stored(node) else fold(node, FOLD_LIMIT)

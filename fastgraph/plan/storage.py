@@ -5,6 +5,7 @@ A tensor's rows are the vectors along its last axis. Its storage is dense, or st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -56,22 +57,38 @@ class Views:
 
     def __init__(self, graph: Graph, abilities: Callable[[Node], Abilities]) -> None:
         self.links: dict[Value, Link] = {}
+        # Links are made in such an order that what was found stays true until the next round of them.
+        self._found: dict[Value, Storage] = {}
         self._graph = graph
         self._abilities = {node: abilities(node) for node in graph.nodes}
         self._uses = graph.uses()
+        self._strided: dict[Value, bool] = {}
         self._makers = graph.producers()
         self._outputs = set(graph.outputs)
         if free("views"):
             self._link_views()
         if free("in_place"):
             self._link_in_place()
+        self._parents = {link.parent for link in self.links.values()}
 
     def storage(self, value: Value) -> Storage:
         """The storage of a value of the graph."""
+        above: list[Value] = []
+        while value not in self._found:
+            above.append(value)
+            if value not in self.links:
+                break
+            value = self.links[value].parent
+        for inner in reversed(above):
+            self._found[inner] = self._within(inner)
+        return self._found[above[0] if above else value]
+
+    def _within(self, value: Value) -> Storage:
+        """The storage of a value, by that of its parent."""
         link = self.links.get(value)
         if link is None:
             return Storage(value, 0, last(value))
-        above, offset = self.storage(link.parent), link.offset
+        above, offset = self._found[link.parent], link.offset
         if not link.rows and self.dense(link.parent):
             return Storage(above.root, above.offset + offset, last(value))
         if not link.rows:
@@ -84,11 +101,19 @@ class Views:
 
     def alone(self, value: Value) -> bool:
         """Whether the value has a buffer that no other value lies in."""
-        return value not in self.links and all(link.parent is not value for link in self.links.values())
+        return value not in self.links and value not in self._parents
 
-    def share(self, one: Value, other: Value) -> bool:
-        """Whether two values lie in the same buffer."""
-        return self.storage(one).root is self.storage(other).root
+    def overlap(self, one: Value, other: Value) -> bool:
+        """Whether two values may have bytes in common."""
+        a, b = self.storage(one), self.storage(other)
+        if a.root is not b.root or not one.type.size or not other.type.size:
+            return False
+        (start, pitch, width, end), (start_b, pitch_b, width_b, end_b) = _region(one, a), _region(other, b)
+        if end <= start_b or end_b <= start:
+            return False
+        left, left_b = start % pitch, start_b % pitch
+        side_by_side = left + width <= left_b and left_b + width_b <= pitch
+        return pitch != pitch_b or not (side_by_side or left_b + width_b <= left and left + width <= pitch)
 
     # -- who may lie in whom
 
@@ -101,7 +126,9 @@ class Views:
         return node.op in ("concat", "reshape") or self._abilities[node].strided_out
 
     def _reads_strided(self, value: Value) -> bool:
-        return all(self._abilities[node].strided_in for node in self._uses.get(value, ()))
+        if value not in self._strided:
+            self._strided[value] = all(self._abilities[node].strided_in for node in self._uses.get(value, ()))
+        return self._strided[value]
 
     def _fits(self, value: Value, parent: Value, rows: bool) -> bool:
         """Whether every writer and reader of the value can live with the rows it would have there."""
@@ -118,6 +145,7 @@ class Views:
                 self._link_concat(node)
             elif node.op == "reshape" and node.out in self.links:
                 self._link_source(node)
+        self._found.clear()
         for node in self._graph.nodes:
             if node.op == "reshape":
                 self._link_reshape(node)
@@ -130,11 +158,11 @@ class Views:
         placed = part_kind(node.out, axis)
         if placed is None:
             return
-        offset = 0
+        offset, often = 0, Counter(node.inputs)
         for value in node.inputs:
             assert value is not None
             size = part_bytes(value, axis, placed)
-            if self._own(value) and node.inputs.count(value) == 1 and self._fits(value, node.out, placed == "rows"):
+            if self._own(value) and often[value] == 1 and self._fits(value, node.out, placed == "rows"):
                 self.links[value] = Link(node.out, offset, placed == "rows")
             offset += size
 
@@ -176,6 +204,7 @@ class Views:
         for value in (*self._graph.outputs, *self._graph.inputs):
             if value.data is None:
                 final[self.storage(value).root] = len(self._graph.nodes)
+        self._found.clear()
         for i, node in enumerate(self._graph.nodes):
             if not self._abilities[node].in_place or node.op not in ONE_TO_ONE_AT or not self._own(node.out):
                 continue
@@ -193,13 +222,12 @@ class Views:
         if not same_form(value, node.out) or not self.dense(value):
             return False
         at = self.storage(value)
-        operands = node.inputs[ONE_TO_ONE_AT[node.op] :]
-        for other in node.inputs:
+        for i, other in enumerate(node.inputs):
             if other is None or other.data is not None or self.storage(other).root is not at.root:
                 continue
-            if other not in operands or not same_form(other, value) or self.storage(other) != at:
+            if i < ONE_TO_ONE_AT[node.op] or not same_form(other, value) or self.storage(other) != at:
                 return False
-        return all(v is not value for v in node.inputs[: ONE_TO_ONE_AT[node.op]])
+        return True
 
 
 def same_form(one: Value, other: Value) -> bool:
@@ -241,6 +269,14 @@ def parts(node: Node) -> list[tuple[Value, int, int]]:
     start = int(starts[chosen.index(axis)])
     start = max(start + dims[axis], 0) if start < 0 else min(start, dims[axis])
     return [(node.out, axis, start)]
+
+
+def _region(value: Value, at: Storage) -> tuple[int, int, int, int]:
+    """Where a value that is not empty begins in its buffer, from row to row, length of a row, end; in bytes."""
+    assert value.type.dtype is not None
+    size = value.type.dtype.itemsize
+    pitch, width = size * at.stride, size * last(value)
+    return at.offset, pitch, width, at.offset + (row_count(value) - 1) * pitch + width
 
 
 def row_count(value: Value) -> int:

@@ -136,7 +136,7 @@ def test_replace_reaches_readers_sub_graphs_and_outputs() -> None:
     graph = branches()
     x, a = graph.inputs[1], graph.nodes[0].out
     graph.outputs.append(a)
-    graph.replace(a, x)
+    graph.replace({a: x})
     assert graph.outputs[1] is x
     assert {v.name for v in read_by(graph.nodes[1])} == {"p", "x"}
     check(graph)
@@ -145,7 +145,7 @@ def test_replace_reaches_readers_sub_graphs_and_outputs() -> None:
 def test_replace_changes_every_place_of_a_node() -> None:
     x, y, z = f32("x", 2), f32("y", 2), f32("z", 2)
     graph = Graph("g", [x, z], [y], [Node("add", [x, x], [y])])
-    graph.replace(x, z)
+    graph.replace({x: z})
     assert graph.nodes[0].inputs == [z, z]
 
 

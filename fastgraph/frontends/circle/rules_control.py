@@ -24,10 +24,10 @@ def spliced(c: Call, graph: Graph, args: Sequence[Value | None], nodes: list[Nod
     """Write the graph's nodes with `args` for its inputs, here or at the end of `nodes`; its outputs."""
     if len(args) != len(graph.inputs):
         c.fail(f"expected {len(graph.inputs)} arguments for sub-graph {graph.name}, found {len(args)}")
-    for value, arg in zip(graph.inputs, args, strict=True):
-        if arg is None:
-            c.fail(f"sub-graph {graph.name} needs all of its inputs, one is left out (-1)")
-        graph.replace(value, arg)
+    given = [arg for arg in args if arg is not None]
+    if len(given) < len(args):
+        c.fail(f"sub-graph {graph.name} needs all of its inputs, one is left out (-1)")
+    graph.replace(dict(zip(graph.inputs, given, strict=True)))
     (c.scope.nodes if nodes is None else nodes).extend(graph.nodes)
     return list(graph.outputs)
 

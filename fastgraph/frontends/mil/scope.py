@@ -255,13 +255,14 @@ class Scope:
         handles = self.reader.handles
         if handles and any(value in handles for node in self.nodes[begun:] for value in node.inputs):
             call.fail("expected tensors, found a state; it is read by read_state")
-        found = []
+        found, named = [], set[Value]()
         for i, (out, said) in enumerate(zip(call.outputs, call.declared, strict=True)):
             value = call.given.get(i, out)
             if value is out and out not in written and out not in self.reader.shown:
                 raise GraphError(f"{call.where}: its rule does not make output {i}")
-            if value is not out and value in written and value not in found:
+            if value is not out and value in written and value not in named:
                 value.name = out.name
+            named.add(value)
             held = said.held
             if value not in self.reader.shown and (
                 (value.type.quant is None and value.type.dtype != held.dtype) or not agree(value.type.shape, held.shape)

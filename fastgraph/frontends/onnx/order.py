@@ -66,11 +66,12 @@ def in_order(nodes: list[Message], where: str) -> list[tuple[int, Message]]:
 
 def _cycle(nodes: list[Message], needs: list[set[int]], missing: list[int]) -> str:
     at = next(i for i, count in enumerate(missing) if count)
-    path: list[int] = []
+    path: dict[int, None] = {}
     while at not in path:
-        path.append(at)
+        path[at] = None
         at = next(j for j in needs[at] if missing[j])
-    loop = [*path[path.index(at) :], at][::-1]
+    steps = list(path)
+    loop = [*steps[steps.index(at) :], at][::-1]
     labels = [f"{nodes[i].name or nodes[i].op_type + '#' + str(i)!r}" for i in loop]
     if len(labels) > 12:
         labels = [*labels[:6], "...", *labels[-5:]]

@@ -110,7 +110,7 @@ def _note(reader: Reader, value: Value, rank: int, data_type: int) -> None:
 
 
 def _inputs(reader: Reader, scope: Scope, proto: Message, top: bool) -> list[Value]:
-    inputs: list[Value] = []
+    inputs: dict[Value, None] = {}
     for info in proto.input:
         known = scope.values.get(info.name)
         if top and known is not None and known.data is not None and known not in inputs:
@@ -125,8 +125,8 @@ def _inputs(reader: Reader, scope: Scope, proto: Message, top: bool) -> list[Val
         if name := format_of(info.type):
             reader.facts.formats[value] = name
         _define(scope, value, where)
-        inputs.append(value)
-    return inputs
+        inputs[value] = None
+    return list(inputs)
 
 
 def _output(scope: Scope, info: Message) -> Value:

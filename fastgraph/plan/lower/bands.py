@@ -15,7 +15,7 @@ from ...kernels import moves
 from ...kernels.pick_dot import L2
 from ..freedoms import free
 from ..program import Ref
-from ..storage import Views
+from ..storage import Views, same_form
 from . import product, quantized_product, quantized_window
 from .move import copy_part, itemsize
 from .product import Rows, is_dense, is_depthwise
@@ -39,31 +39,53 @@ class Block:
     def nodes(self) -> list[Node]:
         return [node for node in (self.expand, self.middle, self.project) if node is not None]
 
+    def saves(self) -> int:
+        """Bytes of the middle maps that need no memory."""
+        node = self.middle
+        return (node.x.type.nbytes if self.expand else 0) + (node.out.type.nbytes if self.project else 0)
+
 
 def blocks(graph: Graph, views: Views) -> Iterator[Block]:
     """The blocks of a graph that are worth doing in bands."""
     uses, outputs = graph.uses(), set(graph.outputs)
     taken: set[Node] = set()
 
-    def private(value: Value) -> bool:
-        return len(uses.get(value, ())) == 1 and value not in outputs and views.alone(value)
+    def private(value: Value, reader: Node) -> bool:
+        """Whether `reader` alone reads the value, and as its first operand alone: a chain would want all of it."""
+        once = uses.get(value) == [reader] and reader.inputs.count(value) == 1
+        return once and value not in outputs and views.alone(value)
 
     for before, node, after in zip([None, *graph.nodes], graph.nodes, [*graph.nodes[1:], None], strict=False):
         if not _convolves(node) or not is_depthwise(node) or not _simple(node):
             continue
         expand = project = None
-        if before is not None and before not in taken and before.out is node.x and _dense(before) and private(node.x):
-            expand = before
-        if after is not None and after.x is node.out and _dense(after) and private(node.out):
+        if before is not None and before not in taken and before.out is node.x and _dense(before):
+            expand = before if private(node.x, node) else None
+        if after is not None and _dense(after) and after.x is node.out and private(node.out, after):
             project = after
-        if project is not None and expand is None and views.share(project.out, node.x):
-            # The result of a band would lie where the next band reads.
-            project = None
-        saved = (node.x.type.nbytes if expand else 0) + (node.out.type.nbytes if project else 0)
-        if saved >= WORTH and free("bands"):
-            block = Block(expand, node, project)
+        found = (Block(expand, node, project), Block(expand, node, None), Block(None, node, project))
+        block = next((b for b in found if b.saves() >= WORTH and _apart(b, views)), None)
+        if block is not None and free("bands"):
             taken.update(block.nodes())
             yield block
+
+
+def _apart(block: Block, views: Views) -> bool:
+    """Whether no band writes what a later one reads.
+
+    A result may lie over an operand that is read at its own rows, as the expand's rows are always ahead of it; not over
+    what the depthwise layer slides over, nor over some other part of an operand.
+    """
+    nodes = block.nodes()
+    out, inner = nodes[-1].out, {node.out for node in nodes}
+    for node in nodes:
+        for value in node.inputs:
+            if value is None or value.data is not None or value in inner or not views.overlap(value, out):
+                continue
+            slides = node is block.middle and value is node.x
+            if slides or not same_form(value, out) or views.storage(value) != views.storage(out):
+                return False
+    return True
 
 
 def _convolves(node: Node) -> bool:
@@ -77,11 +99,11 @@ def _dense(node: Node) -> bool:
 
 
 def _simple(node: Node) -> bool:
-    """One image of two dimensions, one output channel per input channel, less padding above than the kernel reaches."""
+    """One image of two dimensions, one output channel per input channel, no output row that sees padding only."""
     if len(node.x.type.dims) != 4 or node.x.type.dims[0] != 1 or last(node.x) != last(node.out):
         return False
     where = window(node)
-    return where.pads[1] <= (where.kernel[1] - 1) * where.dilations[1]
+    return max(where.pads[1], where.ends[1]) <= (where.kernel[1] - 1) * where.dilations[1]
 
 
 def emit_block(e: Emit, block: Block) -> None:

@@ -1,0 +1,204 @@
+"""Blocks around a depthwise layer, with sums of all kinds inside, give in bands what they give layer after layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from blocks import conv
+from hypothesis import given
+from hypothesis import strategies as st
+from nets import F32, I64, Net, by_onnxruntime, feeds_for
+from random_nets import Case, Draw, examples
+from step_by_step import poison
+
+import fastgraph as fg
+from fastgraph.plan.lower import bands
+
+C, STEP = 8, 0.05
+"""Channels of all maps; the scale of all quantised values."""
+
+
+@dataclass
+class Growing:
+    """A block under construction: its maps [1, C, height, width] by name, and whether all of them are quantised."""
+
+    draw: Draw
+    net: Net
+    bytes: bool
+    maps: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def pick(self, *options: object) -> object:
+        return self.draw(st.sampled_from(options))
+
+    def add(self, name: str, size: tuple[int, int]) -> str:
+        """Note a map; in a quantised net, it is what its 8 bits stand for."""
+        if self.bytes:
+            scale, zero = self.net.const(np.array(STEP, F32)), self.net.const(np.array(128, np.uint8))
+            name = self.net("DequantizeLinear", self.net("QuantizeLinear", name, scale, zero), scale, zero)
+        self.maps[name] = size
+        return name
+
+    def weights(self, *shape: int) -> str:
+        if not self.bytes:
+            return self.net.weight(*shape)
+        numbers = self.net.rng.integers(-127, 128, shape).astype(np.int8)
+        scale = np.full(shape[0], 1.5 / 73 / np.prod(shape[1:]) ** 0.5, F32)
+        zeros = self.net.const(np.zeros(shape[0], np.int8))
+        return self.net("DequantizeLinear", self.net.const(numbers), self.net.const(scale), zeros, axis=0)
+
+    def dense(self, x: str) -> str:
+        return self.ended(self.net("Conv", x, self.weights(C, C, 1, 1)), self.maps[x], [x])
+
+    def depthwise(self, x: str) -> str:
+        (h, w), k, stride = self.maps[x], self.pick(3, 3, 1, 5), self.pick(1, 1, 1, 2)
+        pad = k // 2 if self.pick(True, True, True, False) else self.pick(0, k)
+        if min(h, w) + 2 * pad < k:
+            pad = k // 2
+        y = self.net("Conv", x, self.weights(C, 1, k, k), group=C, strides=[stride] * 2, pads=[pad] * 4)
+        return self.ended(y, ((h + 2 * pad - k) // stride + 1, (w + 2 * pad - k) // stride + 1), [x])
+
+    def ended(self, y: str, size: tuple[int, int], own: list[str]) -> str:
+        """A layer's result through activations and sums."""
+        y = self.add(y, size) if self.bytes or self.pick(False, False, True) else y
+        for kind in self.draw(st.lists(st.sampled_from(["relu", "sum", "sum"]), max_size=2)):
+            y = self.net("Relu", y) if kind == "relu" else self.net(self.pick("Add", "Add", "Mul"), *self.pair(y, size))
+            y = self.add(y, size) if self.bytes else y
+        self.maps[y] = size
+        return y
+
+    def pair(self, y: str, size: tuple[int, int]) -> tuple[str, str]:
+        """`y` and an operand that fits: a map, perhaps y itself, a constant, or a narrower value."""
+        same = [name for name, other in self.maps.items() if other == size]
+        h, w = size
+        kind = self.pick("map", "map", "map", "map", "constant", "narrow")
+        if kind == "map" and same:
+            other = self.draw(st.sampled_from([*same[::-1], y]))
+        elif kind == "narrow" and not self.bytes:
+            x = self.draw(st.sampled_from(sorted(self.maps)))
+            axes = self.pick([2, 3], [1], [1, 2], [1, 2, 3], [2] if self.maps[x][1] == w else [2, 3])
+            axes = axes if 2 in axes or self.maps[x] == size else [2, 3]
+            axes = axes if 3 in axes or self.maps[x][1] == w else [*axes, 3]
+            other = self.net("ReduceMax", x, axes=axes, keepdims=1)
+        else:
+            shape = self.pick((), (1,), (C, 1, 1), (1, C, 1, 1), (1, 1, h, 1), (w,), (1, C, h, w), (C, h, w))
+            other = self.net.const(np.round(self.net.rng.standard_normal(shape)).astype(F32))
+            other = self.add(other, (-1, -1)) if self.bytes else other
+            self.maps.pop(other, None)
+        return self.pick((y, other), (other, y))
+
+
+@st.composite
+def networks(draw: Draw, quantised: bool) -> Case:
+    """What the block reads is an input, a map that may be written over, or part of one that other parts overlap."""
+    net = Net(17, draw(st.integers(0, 99)))
+    g = Growing(draw, net, quantised)
+    h, w = g.pick(5, 9, 12), g.pick(5, 8)
+    x = g.add(net.input("x", (1, C, h, w)), (h, w))
+    if g.pick(False, True, True):
+        x = g.dense(x)
+    if g.pick(False, False, True):
+        rows = [[net.const(np.array([n], I64)) for n in (start, start + h - 1, 2)] for start in (1, 0)]
+        parts = [net("Slice", x, *cut) for cut in rows]
+        for part in parts:
+            g.maps[part] = (h - 1, w)
+        x = g.pick(*parts)
+    first = x
+    for kind in g.pick(("e", "d", "p"), ("e", "d", "p"), ("e", "d"), ("d", "p"), ("d", "p", "d", "p")):
+        x = g.depthwise(x) if kind == "d" else g.dense(x)
+    if g.maps[first] == g.maps[x] and g.pick(False, True):
+        x = net("Concat", first, x, axis=1)
+    more = [draw(st.sampled_from(sorted(g.maps)))] if g.pick(False, False, True) else []
+    net.output(*dict.fromkeys([x, *more]))
+    return Case(net.bytes(), {"x": net.rng.standard_normal((1, C, h, w)).astype(F32)})
+
+
+def check_bands(case: Case, budget: int, atol: float) -> None:
+    """Whatever lies in memory before, in bands or not, on any number of threads: the same bits, and the right ones."""
+    expected = by_onnxruntime(case.source, case.feeds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bands, "WORTH", 1 << 40)
+        whole = list(fg.load(case.source, threads=1).run(case.feeds).values())
+        patch.setattr(bands, "WORTH", 1)
+        patch.setattr(bands, "BUDGET", budget)
+        for threads in (1, 2, 3):
+            model = fg.load(case.source, threads=threads)
+            poison(model.plan)
+            for _ in range(2):
+                for one, other in zip(whole, model.run(case.feeds).values(), strict=True):
+                    np.testing.assert_array_equal(one, other)
+    for array, right in zip(whole, expected, strict=True):
+        np.testing.assert_allclose(array, right, rtol=0, atol=atol * max(1, np.abs(right).max()))
+
+
+BUDGETS = st.sampled_from([1, 1 << 12, 1 << 14])
+
+
+@pytest.mark.slow
+@examples(120)
+@given(networks(False), BUDGETS)
+def test_any_block(case: Case, budget: int) -> None:
+    check_bands(case, budget, 2e-5)
+
+
+@pytest.mark.slow
+@examples(60)
+@given(networks(True), BUDGETS)
+def test_any_block_of_bytes(case: Case, budget: int) -> None:
+    """Rounding to 8 bits once a layer: a few steps apart from sums of reals, of values up to 128 steps."""
+    check_bands(case, budget, 6 * STEP)
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["a sum with e", "a sum with e and e"])
+@pytest.mark.parametrize("project", [False, True])
+def test_a_sum_within_the_block_that_reads_the_wide_map(project: bool, twice: bool) -> None:
+    """y = relu(depthwise(e)) + e: a band has only the rows of e that depthwise reads, and in another place."""
+    net = Net()
+    e = net("Relu", conv(net, net.input("x", (1, C, 12, 8)), C, C, 1))
+    d = net("Relu", conv(net, e, C, C, 3, group=C))
+    y = net("Sum", d, e, *([e] if twice else []))
+    net.output(conv(net, y, C, C, 1) if project else y)
+    check_bands(Case(net.bytes(), feeds_for(net.load())), 1, 1e-5)
+
+
+def test_a_sum_that_reads_what_the_depthwise_layer_gives() -> None:
+    net = Net()
+    d = conv(net, conv(net, net.input("x", (1, C, 12, 8)), C, C, 1), C, C, 3, group=C)
+    net.output(net("Add", net("Relu", conv(net, d, C, C, 1)), d))
+    check_bands(Case(net.bytes(), feeds_for(net.load())), 1, 1e-5)
+
+
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_a_result_over_other_rows_of_what_the_block_reads(start: int) -> None:
+    """The sum may be made over its operand, some rows of a map; the block reads rows of that map further on."""
+    net = Net()
+    whole = net("Relu", conv(net, net.input("x", (1, C, 14, 8)), C, C, 1))
+    rows = [[net.const(np.array([n], I64)) for n in (first, first + 12, 2)] for first in (start, 1)]
+    operand, x = net("Slice", whole, *rows[0]), net("Slice", whole, *rows[1])
+    e = net("Relu", conv(net, x, C, C, 1))
+    y = conv(net, net("Relu", conv(net, e, C, C, 3, group=C)), C, C, 1)
+    net.output(conv(net, net("Add", y, operand), C, C, 3))
+    check_bands(Case(net.bytes(), feeds_for(net.load())), 1, 1e-5)
+
+
+def test_rows_that_see_only_padding() -> None:
+    """Padding below that is more than the kernel's reach: the last bands have no input rows."""
+    net = Net()
+    e = net("Relu", conv(net, net.input("x", (1, C, 5, 5)), C, C, 1))
+    d = conv(net, e, C, C, 3, group=C, pads=[1, 1, 6, 1])
+    net.output(conv(net, d, C, C, 1))
+    check_bands(Case(net.bytes(), feeds_for(net.load())), 1, 1e-5)
+
+
+def test_a_residual_block_is_still_done_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may be done in bands is: around the block, a sum with what it reads."""
+    net = Net()
+    x = conv(net, net.input("x", (1, C, 12, 8)), C, C, 3)
+    y = conv(net, net("Relu", conv(net, net("Relu", conv(net, x, C, C, 1)), C, C, 3, group=C)), C, C, 1)
+    net.output(conv(net, net("Add", y, x), C, C, 3), net("Concat", x, y, axis=1))
+    monkeypatch.setattr(bands, "WORTH", 1)
+    monkeypatch.setattr(bands, "BUDGET", 1)
+    assert any(step.share < 1 for step in net.load().plan.program.steps)
+    check_bands(Case(net.bytes(), feeds_for(net.load())), 1, 1e-5)
+
