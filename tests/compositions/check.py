@@ -38,7 +38,8 @@ class Subject:
     """A file, what it is fed, and what other engines say. `scale`: the largest number on the way.
 
     `steps`: where there is rounding to few bits on the way, the unit of each output (0: none). A rounding that goes the
-    other way may change others after it: then most numbers must be near, and none far away.
+    other way may change others after it: then most numbers must be near, and none far away. `loose`: how much more
+    other engines may differ.
     """
 
     source: bytes
@@ -46,9 +47,10 @@ class Subject:
     expected: dict[str, Arrays]
     scale: float
     steps: Sequence[float] = ()
+    loose: float = 1.0
     notes: list[str] = field(default_factory=list)
 
-    def close(self, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], where: str) -> None:
+    def close(self, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], where: str, loose: float = 1.0) -> None:
         if len(found) != len(wanted):
             raise Differs(where, f"{len(found)} outputs, not {len(wanted)}")
         for i, (f, w) in enumerate(zip(found, wanted, strict=True)):
@@ -58,6 +60,7 @@ class Subject:
             limit = self.scale * 2e-5
             if self.steps:
                 limit += FAR * self.steps[i] + APART * float(np.abs(w).max(initial=0))
+            limit *= loose
             wrong = ~(error <= limit)
             if self.steps and error.size:
                 wrong |= ~(error.mean() <= limit / 4)
@@ -99,7 +102,7 @@ def check(subject: Subject, variants: Sequence[str]) -> fg.Model:
     specialise(graph, {})
     reference = by_reference(graph, subject.feeds)
     for engine, wanted in subject.expected.items():
-        subject.close(reference, wanted, f"references and {engine}")
+        subject.close(reference, wanted, f"references and {engine}", subject.loose)
     model = load(subject.source)
     first = run(model, subject)
     subject.close(first, reference, "plan and references")
