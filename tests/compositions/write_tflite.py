@@ -154,7 +154,7 @@ class Flat:
         array = self.net.consts[name].array().transpose(turn)
         if not stored and self.numbers != "dynamic":
             return self.weights(array), None
-        per_axis = not one_in(name, 3) and kind == "conv"
+        per_axis = kind == "conv" and (self.numbers == "dynamic" or not one_in(name, 3))
         data, scales, zeros = weights(array, axis if per_axis else None, "s8")
         zeros = np.zeros(np.atleast_1d(scales).shape, np.int64)
         quant = (np.atleast_1d(scales), zeros, axis) if per_axis else (scales, zeros)
