@@ -46,6 +46,7 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
         last.update(dict.fromkeys(read_by(node), i))
     last.update(dict.fromkeys((*plan.graph.outputs, *plan.graph.inputs), len(nodes)))
     poison(plan)
+    plan.reset_states()
     plan.fill(feeds)
     made, done = list(plan.graph.inputs), 0
     for together, runs in groups(plan, list(single_runs(plan))):
