@@ -60,10 +60,9 @@ class Subject:
             limit = self.scale * 2e-5
             if self.steps:
                 limit += FAR * self.steps[i] + APART * float(np.abs(w).max(initial=0))
-            limit *= loose
-            wrong = ~(error <= limit)
+            wrong = ~(error <= limit * loose)
             if self.steps and error.size:
-                wrong |= ~(error.mean() <= limit / 4)
+                wrong |= ~(error.mean() <= limit / 2)
             if wrong.any():
                 at = tuple(int(n) for n in np.unravel_index(int(np.argmax(np.nan_to_num(error, nan=np.inf))), f.shape))
                 raise Differs(where, f"output {i} {f.dtype}{f.shape}: {np.mean(wrong):.1%} differ; at {at} it is "

@@ -11,9 +11,10 @@ from nets import session
 from .check import Subject
 from .composition import Composition
 from .quantised import Scheme, params
+from .write_dynamic import Dynamic
 from .write_onnx import Writer
 from .write_qdq import Quantised
-from .write_tflite import TO_LAST, Declined, Flat
+from .write_tflite import Declined, Flat
 
 MOST = 1e4
 """A network that makes larger numbers shows rounding and nothing else."""
@@ -43,6 +44,7 @@ def largest(values: dict[str, np.ndarray]) -> float:
 def qdq(scheme: Scheme) -> Callable[[Composition], Subject]:
     def form(net: Composition) -> Subject:
         feeds = net.feeds()
+        _exact(net)
         values = trace(net, feeds)
         scale = largest(values)
         found = params(net, values, scheme)
@@ -53,6 +55,20 @@ def qdq(scheme: Scheme) -> Callable[[Composition], Subject]:
     return form
 
 
+def onnx_dynamic(net: Composition) -> Subject:
+    feeds = net.feeds()
+    _exact(net)
+    scale = largest(trace(net, feeds))
+    source = Dynamic(net).model().SerializeToString()
+    return Subject(source, feeds, {"onnxruntime": session(source).run(None, feeds)}, scale, [0.0] * len(net.outputs))
+
+
+def _exact(net: Composition) -> None:
+    """Places hang on which of two numbers is larger: on nothing else where both are rounded to few bits."""
+    if any(op.kind == "arg" for op in net.ops):
+        raise Declined("places among rounded numbers")
+
+
 def flat(schema: str, numbers: str) -> Callable[[Composition], Subject]:
     """What LiteRT makes of the file; of one in f32, what onnxruntime made of the composition too."""
 
@@ -61,11 +77,14 @@ def flat(schema: str, numbers: str) -> Callable[[Composition], Subject]:
         values = trace(net, feeds)
         scale = largest(values)
         found = params(net, values, Scheme(signed=True)) if numbers == "int8" else {}
+        if numbers != "f32":
+            _exact(net)
         file = Flat(net, schema, numbers, found)
         source = file.bytes()
         given = {
             name: array.astype(np.int32) if net.inputs[name].below
-            else np.ascontiguousarray(array.transpose(TO_LAST)) if array.ndim == 4 else array
+            else file.params[name].stored(file.turned(array), True) if file.edges and name in file.params
+            else file.turned(array)
             for name, array in feeds.items()
         }  # fmt: skip
         expected = {}
@@ -73,7 +92,9 @@ def flat(schema: str, numbers: str) -> Callable[[Composition], Subject]:
             expected["onnxruntime"] = [values[name].transpose(file.order(name)) for name in net.outputs]
         expected |= by_litert(net, source, given) if schema == "tflite" else {}
         steps = [found[name].scale if name in found else 0.0 for name in net.outputs] if numbers != "f32" else []
-        return Subject(source, given, expected, scale, steps, 4.0)
+        if file.edges:
+            steps = [float(name in found) for name in net.outputs]
+        return Subject(source, given, expected, scale, steps, 8.0)
 
     return form
 
@@ -91,6 +112,7 @@ FORMS: dict[str, Callable[[Composition], Subject]] = {
     "onnx u8": qdq(Scheme()),
     "onnx s8": qdq(Scheme(signed=True)),
     "onnx u8 whole": qdq(Scheme(weights="u8", per_channel=False)),
+    "onnx dynamic": onnx_dynamic,
     "tflite f32": flat("tflite", "f32"),
     "circle f32": flat("circle", "f32"),
     "tflite f16": flat("tflite", "f16"),

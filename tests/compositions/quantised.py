@@ -56,12 +56,12 @@ def params(net: Composition, values: dict[str, np.ndarray], scheme: Scheme) -> d
     fixed: dict[str, tuple[float, float]] = {}
     for op in net.ops:
         fixed.update({name: FIXED[op.kind] for name in op.outputs if op.kind in FIXED})
-        if op.kind in MOVES:
+        if moves(op) and (scheme.all or not one_in(op.outputs[0], 7)):
             for name in (*joined(op), *op.outputs):
                 leader[find(name)] = find(op.outputs[0])
     ranges: dict[str, tuple[float, float]] = {}
     named = {name for name, given in net.inputs.items() if not given.below} | set(net.made())
-    named |= {name for op in net.ops if op.kind in MOVES for name in joined(op) if name in net.consts}
+    named |= {name for op in net.ops if moves(op) for name in joined(op) if name in net.consts}
     for name in named:
         array = values[name] if name in values else net.consts[name].array()
         low, high = fixed.get(name, (float(array.min(initial=0)), float(array.max(initial=0))))
@@ -69,6 +69,10 @@ def params(net: Composition, values: dict[str, np.ndarray], scheme: Scheme) -> d
         ranges[find(name)] = min(was[0], low), max(was[1], high)
     kept = named if scheme.all else {name for name in named if not one_in(find(name), 9)}
     return {name: _params(*ranges[find(name)], scheme.signed) for name in kept}
+
+
+def moves(op: Op) -> bool:
+    return op.kind in MOVES or op.kind == "reduce" and op.attrs["how"] in ("max", "min")
 
 
 def joined(op: Op) -> list[str]:

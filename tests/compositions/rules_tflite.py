@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from .composition import Op, Shape
+from .quantised import one_in
 from .write_tflite import F32, I32, TO_FIRST, TO_LAST, Declined, Flat
 
 
@@ -26,6 +27,8 @@ def framed(f: Flat, op: Op, kernel: Shape, stored: bool) -> tuple[int, str]:
     x, a = op.inputs[0], op.attrs
     n, c, *image = f.shapes[x]
     pads = tuple(a["pads"])
+    if op.kind == "max_pool" and a.get("dilations", (1, 1)) != (1, 1):
+        raise Declined("pools with holes")
     tensor = f.read(x, True, stored)
     if not any(pads):
         return tensor, "VALID"
@@ -58,6 +61,8 @@ def conv(f: Flat, op: Op) -> None:
     w, a = op.inputs[1], op.attrs
     o, per_group, *kernel = f.shapes[w]
     stored = f.is_stored(op)
+    if a["dilations"] != (1, 1) and not stored and a["strides"] == (1, 1) and one_in(op.outputs[0], 2):
+        return spaced(f, op)
     tensor, padding = framed(f, op, tuple(kernel), stored)
     c = f.shapes[op.inputs[0]][1]
     deep = a["group"] == c > 1 and per_group == 1
@@ -73,6 +78,26 @@ def conv(f: Flat, op: Op) -> None:
         more["depth_multiplier"] = o // c
     inputs = [tensor, held, f.bias(op, o, scales, stored)]
     f.give(out, f.op("DEPTHWISE_CONV_2D" if deep else "CONV_2D", inputs, out, True, stored, **more), True, stored)
+
+
+def spaced(f: Flat, op: Op) -> None:
+    """A dilated convolution between SPACE_TO_BATCH_ND and its inverse, as TensorFlow wrote them."""
+    x, w, *_ = op.inputs
+    (o, per_group, *kernel), (n, c, *image), a, out = f.shapes[w], f.shapes[x], op.attrs, op.outputs[0]
+    if a["group"] != 1 or f.numbers == "dynamic":
+        raise Declined("groups between batches")
+    (dh, dw), pads = a["dilations"], a["pads"]
+    padded = [image[i] + pads[i] + pads[i + 2] for i in (0, 1)]
+    more = [-p % d for p, d in zip(padded, (dh, dw), strict=True)]
+    small = [(p + m) // d for p, m, d in zip(padded, more, (dh, dw), strict=True)]
+    block = f.ints(dh, dw)
+    places = f.model.const(np.array([[pads[i], pads[i + 2] + more[i]] for i in (0, 1)], I32))
+    y = f.raw("SPACE_TO_BATCH_ND", [f.read(x, True), block, places], (n * dh * dw, *small, c))
+    shape = (n * dh * dw, *(s - k + 1 for s, k in zip(small, kernel, strict=True)), o)
+    weights = f.weights(f.net.consts[w].array().transpose(TO_LAST))
+    y = f.raw("CONV_2D", [y, weights, f.bias(op, o, None, False)], shape, padding="VALID", stride_h=1, stride_w=1)
+    crops = f.model.const(np.array([[0, m] for m in more], I32))
+    f.give(out, f.op("BATCH_TO_SPACE_ND", [y, block, crops], out, True), True)
 
 
 def conv_transpose(f: Flat, op: Op) -> None:
@@ -184,9 +209,12 @@ def cumsum(f: Flat, op: Op) -> None:
 
 def reduce(f: Flat, op: Op) -> None:
     x, out, a = op.inputs[0], op.outputs[0], op.attrs
-    kind = {"mean": "MEAN", "sum": "SUM", "max": "REDUCE_MAX", "min": "REDUCE_MIN"}[a["how"]]
+    kinds = {"mean": "MEAN", "sum": "SUM", "max": "REDUCE_MAX", "min": "REDUCE_MIN", "prod": "REDUCE_PROD"}
+    if a["how"] not in kinds:
+        raise Declined(a["how"])
+    kind = kinds[a["how"]]
     last = f.only_last(x) and (a["keep"] or set(a["axes"]) == {2, 3})
-    stored = kind == "MEAN" and f.is_stored(op)
+    stored = kind in ("MEAN", "REDUCE_MAX", "REDUCE_MIN") and f.is_stored(op)
     axes = f.ints(*(axis_in(f, x, axis, last) for axis in a["axes"]))
     f.give(out, f.op(kind, [f.read(x, last, stored), axes], out, last, stored, keep_dims=bool(a["keep"])), last, stored)
 
@@ -244,11 +272,11 @@ def slice_(f: Flat, op: Op) -> None:
     last, rank = f.only_last(x), f.rank(x)
     axis, shape = axis_in(f, x, a["axis"], last), f.shape(x, last)
     begin = [a["start"] if i == axis else 0 for i in range(rank)]
-    if a.get("step", 1) == 1:
+    if a.get("step", 1) == 1 and one_in(out, 2):
         kind, ends = "SLICE", [f.ints(*f.shape(out, last))]
     else:
         stop = [a["end"] if i == axis else d for i, d in enumerate(shape)]
-        kind, ends = "STRIDED_SLICE", [f.ints(*stop), f.ints(*(a["step"] if i == axis else 1 for i in range(rank)))]
+        kind, ends = "STRIDED_SLICE", [f.ints(*stop), f.ints(*(a.get("step", 1) if i == axis else 1 for i in range(rank)))]
     f.give(out, f.op(kind, [f.read(x, last, stored), f.ints(*begin), *ends], out, last, stored), last, stored)
 
 
@@ -331,8 +359,42 @@ def select(f: Flat, op: Op) -> None:
     out = op.outputs[0]
     if prod(f.shapes[x]) != prod(f.shapes[out]):
         raise Declined("a condition that spreads")
-    above = f.raw("GREATER", [f.read(x), f.number(0)], f.shapes[x], np.bool_)
-    f.give(out, f.op("SELECT_V2", [above, f.read(a), f.read(b)], out, False))
+    kind = {"equal": "EQUAL", "different": "NOT_EQUAL", "greater": "GREATER", "less": "LESS",
+            "greater_or_equal": "GREATER_EQUAL", "less_or_equal": "LESS_EQUAL"}.get(op.attrs["test"])  # fmt: skip
+    if kind is None:
+        raise Declined("tests of tests")
+    holds = f.raw(kind, [f.read(x), f.number(0)], f.shapes[x], np.bool_)
+    f.give(out, f.op("SELECT_V2", [holds, f.read(a), f.read(b)], out, False))
+
+
+def total(f: Flat, op: Op) -> None:
+    """Sums of any number; of others two at a time."""
+    out, how = op.outputs[0], op.attrs["how"]
+    inputs = [f.read(name) for name in op.inputs]
+    if how == "mean":
+        raise Declined("mean of several")
+    if how == "sum":
+        f.give(out, f.op("ADD_N", inputs, out, False))
+        return
+    made = inputs[0]
+    for other in inputs[1:]:
+        made = f.raw("MAXIMUM" if how == "max" else "MINIMUM", [made, other], f.shapes[out])
+    f.give(out, made if len(inputs) > 1 else f.op("RESHAPE", [made, f.ints(*f.shapes[out])], out, False))
+
+
+def tile(f: Flat, op: Op) -> None:
+    x, out = op.inputs[0], op.outputs[0]
+    f.give(out, f.op("TILE", [f.read(x), f.ints(*op.attrs["repeats"])], out, False))
+
+
+def arg(f: Flat, op: Op) -> None:
+    x, out, a = op.inputs[0], op.outputs[0], op.attrs
+    axis = f.model.const(np.array(a["axis"], I32))
+    shape = tuple(d for i, d in enumerate(f.shapes[x]) if i != a["axis"])
+    rounded = f.raw("ROUND", [f.read(x)], f.shapes[x])
+    place = f.raw(f"ARG_{a['how'].upper()}", [rounded, axis], shape, np.int32, output_type="INT32")
+    reals = f.raw("CAST", [place], shape, in_data_type="INT32", out_data_type="FLOAT32")
+    f.give(out, f.op("RESHAPE", [reals, f.ints(*f.shapes[out])], out, False))
 
 
 SAME = {
@@ -349,5 +411,5 @@ KINDS: dict[str, Callable[[Flat, Op], None]] = {
     "matmul": matmul, "softmax": softmax, "log_softmax": softmax, "cumsum": cumsum, "reduce": reduce, "concat": concat,
     "split": split, "slice": slice_, "reshape": reshape, "identity": reshape, "transpose": transpose, "pad": pad,
     "resize": resize, "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "expand": expand,
-    "lstm": lstm, "select": select,
+    "lstm": lstm, "select": select, "total": total, "tile": tile, "arg": arg,
 }  # fmt: skip

@@ -24,7 +24,10 @@ class Declined(Exception):
 
 
 class Flat:
-    """`numbers`: "f32", "f16" (weights only), "int8" (`params` of the values that are stored) or "dynamic"."""
+    """`numbers`: "f32", "f16" (weights only), "int8" (`params` of the values that are stored) or "dynamic".
+
+    `edges`: whether inputs and outputs are stored too.
+    """
 
     def __init__(
         self, net: Composition, schema: str = "tflite", numbers: str = "f32", params: dict[str, Params] | None = None
@@ -38,10 +41,11 @@ class Flat:
             for name in op.inputs:
                 self.readers.setdefault(name, []).append(op)
         self.ends: dict[str, Op] = {}
+        self.edges = bool(self.params) and one_in(net.outputs[0], 2)
         for name, given in net.inputs.items():
-            last = self.rank(name) == 4
-            dtype = np.int32 if given.below else np.float32
-            self.at[name, last, False] = self.model.input(self.shape(name, last), dtype, name=name)
+            last, stored = self.rank(name) == 4, self.edges and name in self.params
+            dtype, quant = (np.int8, self.quant(name)) if stored else (np.int32 if given.below else np.float32, None)
+            self.at[name, last, stored] = self.model.input(self.shape(name, last), dtype, quant, name)
 
     # -- values
 
@@ -133,7 +137,12 @@ class Flat:
             if not any(self.ends.get(name) is op for name in op.inputs):
                 KINDS[op.kind](self, op)
                 self._store(op)
-        return self.model.bytes([self.read(name, self.only_last(name)) for name in self.net.outputs])
+        outputs = [self.read(n, self.only_last(n), self.edges and n in self.params) for n in self.net.outputs]
+        return self.model.bytes(outputs)
+
+    def turned(self, array: np.ndarray) -> np.ndarray:
+        """A feed as the file takes it."""
+        return np.ascontiguousarray(array.transpose(TO_LAST)) if array.ndim == 4 else array
 
     def _store(self, op: Op) -> None:
         """Results that have parameters are stored, whatever made them."""
