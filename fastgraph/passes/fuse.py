@@ -81,16 +81,18 @@ def fold_affine(state: Sweep, node: Node) -> bool:
         return False
     if node.out.type != layer.out.type or "chain" in layer.attrs:
         return False
-    weights, bias = w.data, np.zeros(w.data.shape[0], w.data.dtype) if b is None else b.data
-    assert bias is not None
-    if node.op in ("mul", "div"):
+    scales = node.op in ("mul", "div")
+    if (scales and w.type.quant is not None) or (b is not None and b.type.quant is not None):
+        return False
+    bias = np.zeros(w.data.shape[0], node.out.type.dtype) if b is None or b.data is None else b.data
+    if scales:
         factor = per_channel if node.op == "mul" else 1 / per_channel.astype(np.float64)
-        weights = (weights * factor.reshape(-1, *[1] * (weights.ndim - 1))).astype(weights.dtype)
-        bias = (bias * factor).astype(weights.dtype)
+        w = constant(w, (w.data * factor.reshape(-1, *[1] * (w.data.ndim - 1))).astype(w.data.dtype))
+        bias = (bias * factor).astype(bias.dtype)
     else:
         bias = bias + per_channel if node.op == "add" else bias - per_channel
     state.drop(layer)
-    inputs: list[Value | None] = [layer.x, constant(w, weights), constant(node.out, bias, "bias")]
+    inputs: list[Value | None] = [layer.x, w, constant(node.out, bias, "bias")]
     state.write(Node(layer.op, inputs, node.outputs, layer.attrs, layer.name))
     return True
 

@@ -4,6 +4,8 @@
     --seconds S              stop after so long
     --palette P              one palette for all, so that fewer kernels are compiled
     --form "onnx f32"        one form only;  --variants "steps" "isa avx2": these only
+    --kernels 0.4            compile so many kernels per network; plans that need more are run by references
+    --without bands ...      look past what is known to be wrong
     --log FILE               failures, coverage and the next seed are kept there: a campaign can be resumed
 """
 
@@ -15,6 +17,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from fastgraph.plan.freedoms import without
+
+from .afford import Purse, paying
 from .coverage import Coverage, watching
 from .forms import Declined
 from .job import Job, attempt, job, kind
@@ -30,6 +35,8 @@ def main() -> None:
     parser.add_argument("--palette", type=int)
     parser.add_argument("--form")
     parser.add_argument("--variants", nargs="*")
+    parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--kernels", type=float, default=float("inf"))
     parser.add_argument("--no-tiers", action="store_true")
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--log", type=Path)
@@ -40,7 +47,8 @@ def main() -> None:
     first = kept.get("next", 0) if options.seed is None else options.seed
     start, done, declined = time.monotonic(), 0, 0
     seed = first
-    with watching(coverage):
+    purse = Purse(options.kernels)
+    with watching(coverage), without(*options.without), paying(purse):
         while seed < first + options.count and time.monotonic() - start < options.seconds:
             chosen = job(seed, options.palette, not options.no_tiers)
             form = options.form or chosen.form
@@ -48,6 +56,7 @@ def main() -> None:
             chosen = Job(seed, options.palette, form, variants)
             try:
                 done += 1
+                purse.next()
                 attempt(chosen.net(), form, variants, coverage)
             except Declined:
                 declined += 1
@@ -63,7 +72,7 @@ def main() -> None:
             if options.log and (seed % 20 == 0):
                 keep(options.log, seed, failures, coverage)
             if seed % 250 == 0:
-                print(f"-- {seed}: {done / (time.monotonic() - start):.1f} graphs/s, {declined} declined", flush=True)
+                print(f"-- {seed}: {done / (time.monotonic() - start):.1f} graphs/s, {declined} declined, {purse}", flush=True)
     if options.log:
         keep(options.log, seed, failures, coverage)
     print(coverage.table())

@@ -41,9 +41,9 @@ class Const:
             case "positive":
                 data = np.abs(data) / 2 + 0.5
             case "mask":
-                data = np.where(rng.random(self.shape) < 0.3, -1e4, 0.0)
+                data = np.where(rng.random(self.shape) < 0.3, -30.0, 0.0)
             case "causal":
-                data = np.triu(np.full(self.shape, -1e4), 1 + self.shape[-1] - self.shape[-2])
+                data = np.triu(np.full(self.shape, -30.0), 1 + self.shape[-1] - self.shape[-2])
             case "zero" | "half" | "one":
                 data = np.full(self.shape, {"zero": 0.0, "half": 0.5, "one": 1.0}[self.kind])
         return data.astype(np.float32)

@@ -19,8 +19,10 @@ def transposed(g: Grow, x: str) -> str:
 
 
 def pooled(g: Grow, x: str) -> str:
-    kind = g.pick("max_pool", "average_pool")
+    kind = g.pick("max_pool", "max_pool", "average_pool", "average_pool", "lp_pool")
     kernel, stride, pad = g.pick((2, 2, 0), (3, 2, 1), (3, 1, 1), (2, 1, 0))
+    if kind == "max_pool" and g.chance(0.2):
+        return g.op(kind, x, kernel=(kernel,) * 2, strides=(stride,) * 2, pads=(pad,) * 4, dilations=(2, 2))
     return g.op(kind, x, kernel=(kernel,) * 2, strides=(stride,) * 2, pads=(pad,) * 4)
 
 
@@ -157,7 +159,8 @@ def parts_in_turn(g: Grow, x: str) -> str:
 
 
 def grouped(g: Grow, x: str) -> str:
-    c, groups = g.shapes[x][1], g.pick(2, 4)
+    c = g.shapes[x][1]
+    groups = g.pick(2, 4, c)
     y = g.act(g.conv(x, groups * g.pick(1, 2, 4, 8), 3, group=groups))
     return g.op("add", g.conv(y, c), x) if g.chance(0.5) else y
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .grow import Grow
+from .shapes import TESTS
 
 
 def in_place(g: Grow, x: str) -> str:
@@ -21,7 +22,7 @@ def in_place(g: Grow, x: str) -> str:
         elif kind == "binary":
             y = g.combine(y, g.pick(*kept))
         else:
-            y = g.op("select", g.pick(*kept), y, g.pick(*kept))
+            y = g.op("select", g.pick(*kept), y, g.pick(*kept), test=g.pick(*TESTS))
         kept.append(y)
     if g.chance(0.3):
         g.output(g.pick(*kept))
@@ -87,7 +88,9 @@ def centred(g: Grow, x: str) -> str:
     """What a reduction gives, spread over what was reduced."""
     rank = len(g.shapes[x])
     axes = tuple(sorted(g.random.sample(range(1, rank), g.pick(*range(1, rank)))))
-    how = g.pick("mean", "max", "min", "sum")
+    how = g.pick("mean", "max", "min", "sum", "l1", "l2", "sum_square", "log_sum_exp", "prod", "log_sum")
+    if how == "log_sum":
+        return g.op("sub", x, g.mean(g.op("abs", g.op("add", x, g.const(1, kind="one"))), *axes, how=how))
     return g.op("sub", x, g.mean(x, *axes, how=how))
 
 
@@ -106,10 +109,27 @@ def rare(g: Grow, x: str) -> str:
 
 
 def spread(g: Grow, x: str) -> str:
-    """A vector of numbers added after it was expanded."""
+    """A row or a place of numbers, added after it was expanded or repeated."""
     shape = g.shapes[x]
     row = g.mean(x, *range(1, len(shape) - 1))
-    return g.op("add", x, g.op("expand", row, shape=shape))
+    if g.chance(0.5):
+        return g.op("add", x, g.op("expand", row, shape=shape))
+    return g.op("add", x, g.op("tile", row, repeats=(1, *shape[1:-1], 1)))
 
 
-ANY = (in_place, in_place, cut_and_joined, cut_and_joined, overlapping, turned, regrouped, centred, picked, rare, spread)
+def totals(g: Grow, x: str) -> str:
+    """Several operands at once; the same one twice, or one alone."""
+    ways = [x, g.act(x), g.gate(x)][: g.pick(1, 2, 3, 3)]
+    how = g.pick("sum", "mean", "max", "min", "concat")
+    if how == "concat":
+        return g.concat(*ways[:2], axis=g.pick(*range(1, len(g.shapes[x]))))
+    return g.op("total", *ways, *g.random.sample(ways, g.pick(0, 1)), how=how)
+
+
+def places(g: Grow, x: str) -> str:
+    """Where the largest is, as another output."""
+    g.output(g.op("arg", x, how=g.pick("max", "min"), axis=g.pick(*range(1, len(g.shapes[x])))))
+    return g.act(x)
+
+
+ANY = (in_place, in_place, cut_and_joined, cut_and_joined, overlapping, turned, regrouped, centred, picked, rare, spread, totals, places)

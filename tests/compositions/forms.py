@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from circle.write import litert
 from nets import session
 
 from .check import Subject
 from .composition import Composition
+from .quantised import Scheme, params
+from .write_dynamic import Dynamic
 from .write_onnx import Writer
+from .write_qdq import Quantised
+from .write_tflite import Declined, Flat
 
 MOST = 1e4
 """A network that makes larger numbers shows rounding and nothing else."""
-
-
-class Declined(Exception):
-    """A format can't say it, or no engine is there to compare with."""
 
 
 def onnx_f32(net: Composition) -> Subject:
@@ -40,4 +41,82 @@ def largest(values: dict[str, np.ndarray]) -> float:
     return found
 
 
-FORMS: dict[str, Callable[[Composition], Subject]] = {"onnx f32": onnx_f32}
+def qdq(scheme: Scheme) -> Callable[[Composition], Subject]:
+    def form(net: Composition) -> Subject:
+        feeds = net.feeds()
+        _exact(net)
+        values = trace(net, feeds)
+        scale = largest(values)
+        found = params(net, values, scheme)
+        source = Quantised(net, found, scheme).model().SerializeToString()
+        steps = [found[name].scale if name in found else 0.0 for name in net.outputs]
+        return Subject(source, feeds, {"onnxruntime": session(source).run(None, feeds)}, scale, steps)
+
+    return form
+
+
+def onnx_dynamic(net: Composition) -> Subject:
+    feeds = net.feeds()
+    _exact(net)
+    scale = largest(trace(net, feeds))
+    source = Dynamic(net).model().SerializeToString()
+    return Subject(source, feeds, {"onnxruntime": session(source).run(None, feeds)}, scale, [0.0] * len(net.outputs))
+
+
+def _exact(net: Composition) -> None:
+    """Places hang on which of two numbers is larger: on nothing else where both are rounded to few bits."""
+    if any(op.kind == "arg" for op in net.ops):
+        raise Declined("places among rounded numbers")
+
+
+def flat(schema: str, numbers: str) -> Callable[[Composition], Subject]:
+    """What LiteRT makes of the file; of one in f32, what onnxruntime made of the composition too."""
+
+    def form(net: Composition) -> Subject:
+        feeds = net.feeds()
+        values = trace(net, feeds)
+        scale = largest(values)
+        found = params(net, values, Scheme(signed=True)) if numbers == "int8" else {}
+        if numbers != "f32":
+            _exact(net)
+        file = Flat(net, schema, numbers, found)
+        source = file.bytes()
+        given = {
+            name: array.astype(np.int32) if net.inputs[name].below
+            else file.params[name].stored(file.turned(array), True) if file.edges and name in file.params
+            else file.turned(array)
+            for name, array in feeds.items()
+        }  # fmt: skip
+        expected = {}
+        if numbers in ("f32", "f16"):
+            expected["onnxruntime"] = [values[name].transpose(file.order(name)) for name in net.outputs]
+        expected |= by_litert(net, source, given) if schema == "tflite" else {}
+        steps = [found[name].scale if name in found else 0.0 for name in net.outputs] if numbers != "f32" else []
+        if file.edges:
+            steps = [float(name in found) for name in net.outputs]
+        return Subject(source, given, expected, scale, steps, 8.0)
+
+    return form
+
+
+def by_litert(net: Composition, source: bytes, feeds: dict[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
+    """Nothing where LiteRT does not take the file."""
+    try:
+        return {"LiteRT": litert(source, [list(feeds.values())])[0]}
+    except (RuntimeError, ValueError):
+        return {}
+
+
+FORMS: dict[str, Callable[[Composition], Subject]] = {
+    "onnx f32": onnx_f32,
+    "onnx u8": qdq(Scheme()),
+    "onnx s8": qdq(Scheme(signed=True)),
+    "onnx u8 whole": qdq(Scheme(weights="u8", per_channel=False)),
+    "onnx dynamic": onnx_dynamic,
+    "tflite f32": flat("tflite", "f32"),
+    "circle f32": flat("circle", "f32"),
+    "tflite f16": flat("tflite", "f16"),
+    "tflite int8": flat("tflite", "int8"),
+    "circle int8": flat("circle", "int8"),
+    "tflite dynamic": flat("tflite", "dynamic"),
+}

@@ -34,7 +34,7 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
         ["steps"],
         [f"without {name}" for name in ("bands", "winograd", "views", "in_place", "reuse")],
         [f"without {name}" for name, _ in STAGES],
-        [f"without {rule}" for rule in rules()],
+        [f"without {rule}" for rule in rules() if rule not in NEEDED],
         ["budget 1", "budget 4096", "budget 1000000"],
     ]
     if tiers:
@@ -42,6 +42,9 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     form = r.choices(list(FORMS), [WEIGHTS.get(form, 1.0) for form in FORMS])[0]
     return Job(seed, palette, form, tuple(r.choice(group) for group in r.sample(groups, count)))
 
+
+NEEDED = frozenset({"explicit_window"})
+"""Rules that give the form in which later stages take a node."""
 
 WEIGHTS: dict[str, float] = {"onnx f32": 4.0}
 """How often a form is tried, where it isn't once."""

@@ -65,7 +65,7 @@ def _without_ops(net: Composition) -> Iterator[Composition]:
         yield _with(net, inputs=net.inputs | {n: v for n, v in fresh.items() if n in read}, ops=net.ops[:i] + net.ops[i + 1 :])
         for given in op.inputs:
             if given not in net.consts and len(op.outputs) == 1 and shapes[given] == shapes[op.outputs[0]]:
-                yield _renamed(_with(net, ops=net.ops[:i] + net.ops[i + 1 :]), op.outputs[0], given)
+                yield _renamed(net, net.ops[:i] + net.ops[i + 1 :], op.outputs[0], given)
 
 
 def _fewer(net: Composition) -> Iterator[Composition]:
@@ -119,8 +119,8 @@ def _op(net: Composition, at: int, op: Op) -> Composition:
     return _with(net, ops=[*net.ops[:at], op, *net.ops[at + 1 :]])
 
 
-def _renamed(net: Composition, old: str, new: str) -> Composition:
-    ops = [Op(op.kind, [new if n == old else n for n in op.inputs], op.outputs, op.attrs) for op in net.ops]
+def _renamed(net: Composition, left: list[Op], old: str, new: str) -> Composition:
+    ops = [Op(op.kind, [new if n == old else n for n in op.inputs], op.outputs, op.attrs) for op in left]
     return _with(net, ops=ops, outputs=[new if n == old else n for n in net.outputs])
 
 

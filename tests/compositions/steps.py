@@ -20,8 +20,8 @@ Runs = list[tuple[Step | HostStep, Callable[[], object]]]
 Close = Callable[[np.ndarray, np.ndarray, Node], None]
 
 
-def groups(nodes: list[Node], runs: Runs) -> Iterator[tuple[list[Node], Runs]]:
-    """Nodes with their steps; those whose steps take turns (bands) together."""
+def groups(plan: Executable, runs: Runs) -> Iterator[tuple[list[Node], Runs]]:
+    """Nodes with their steps; those together whose steps take turns, or whose values never lie in memory (bands)."""
     first: dict[Node, int] = {}
     final: dict[Node, int] = {}
     for i, (step, _) in enumerate(runs):
@@ -29,8 +29,8 @@ def groups(nodes: list[Node], runs: Runs) -> Iterator[tuple[list[Node], Runs]]:
         final[step.node] = i
     together: list[Node] = []
     end = start = 0
-    for node in nodes:
-        if node in first and first[node] >= end and together:
+    for node in plan.graph.nodes:
+        if node in first and first[node] >= end and together and all(has_place(plan, v) for v in read_by(node)):
             yield together, runs[start:end]
             together, start = [], end
         together.append(node)
@@ -46,9 +46,10 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
         last.update(dict.fromkeys(read_by(node), i))
     last.update(dict.fromkeys((*plan.graph.outputs, *plan.graph.inputs), len(nodes)))
     poison(plan)
+    plan.reset_states()
     plan.fill(feeds)
     made, done = list(plan.graph.inputs), 0
-    for together, runs in groups(nodes, list(single_runs(plan))):
+    for together, runs in groups(plan, list(single_runs(plan))):
         expected: dict[Value, Any] = {}
         for node in together:
             given = [None if v is None else expected[v] if v in expected else _now(plan, v) for v in operands(node)]

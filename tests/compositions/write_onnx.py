@@ -53,7 +53,10 @@ class Writer:
         return names[0]
 
     def op(self, op: Op) -> None:
-        inputs = [self.read(name) for name in op.inputs]
+        self.written(op, [self.read(name) for name in op.inputs])
+
+    def written(self, op: Op, inputs: list[str]) -> None:
+        """The operator on what its operands are called in the model."""
         if op.kind in PLAIN:
             self.add(PLAIN[op.kind], inputs, op.outputs)
         else:
@@ -120,8 +123,9 @@ def conv(w: Writer, op: Op, inputs: list[str]) -> None:
 
 def pool(w: Writer, op: Op, inputs: list[str]) -> None:
     a = op.attrs
-    kind = "MaxPool" if op.kind == "max_pool" else "AveragePool"
-    w.add(kind, inputs, op.outputs, kernel_shape=a["kernel"], strides=a["strides"], pads=a["pads"])
+    kind = {"max_pool": "MaxPool", "average_pool": "AveragePool", "lp_pool": "LpPool"}[op.kind]
+    more = {"dilations": a["dilations"]} if "dilations" in a else {}
+    w.add(kind, inputs, op.outputs, kernel_shape=a["kernel"], strides=a["strides"], pads=a["pads"], **more)
 
 
 def dense(w: Writer, op: Op, inputs: list[str]) -> None:
@@ -134,15 +138,18 @@ def dense(w: Writer, op: Op, inputs: list[str]) -> None:
         w.add("MatMul", [x, weights], op.outputs)
 
 
+REDUCTIONS = {"sum_square": "SumSquare", "log_sum_exp": "LogSumExp", "log_sum": "LogSum"}
+
+
 def reduce(w: Writer, op: Op, inputs: list[str]) -> None:
-    how, axes, keep = op.attrs["how"], list(op.attrs["axes"]), int(op.attrs["keep"])
+    how, axes, keep = REDUCTIONS.get(op.attrs["how"], op.attrs["how"].capitalize()), list(op.attrs["axes"]), int(op.attrs["keep"])
     rank = len(w.shapes[op.inputs[0]])
-    if how in ("mean", "max") and keep and rank == 4 and axes == [2, 3]:
-        w.add("GlobalAveragePool" if how == "mean" else "GlobalMaxPool", inputs, op.outputs)
-    elif how == "sum" or w.opset >= 18:
-        w.add(f"Reduce{how.capitalize()}", [*inputs, w.ints(*axes)], op.outputs, keepdims=keep)
+    if how in ("Mean", "Max") and keep and rank == 4 and axes == [2, 3]:
+        w.add("GlobalAveragePool" if how == "Mean" else "GlobalMaxPool", inputs, op.outputs)
+    elif how == "Sum" or w.opset >= 18:
+        w.add(f"Reduce{how}", [*inputs, w.ints(*axes)], op.outputs, keepdims=keep)
     else:
-        w.add(f"Reduce{how.capitalize()}", inputs, op.outputs, axes=axes, keepdims=keep)
+        w.add(f"Reduce{how}", inputs, op.outputs, axes=axes, keepdims=keep)
 
 
 def normalise(w: Writer, op: Op, inputs: list[str]) -> None:
@@ -211,15 +218,44 @@ def recurrent(w: Writer, op: Op, inputs: list[str]) -> None:
     w.add("Transpose", [w.add("Reshape", [y, w.ints(t, n, hidden)])], op.outputs, perm=[1, 0, 2])
 
 
+def total(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add(op.attrs["how"].capitalize(), inputs, op.outputs)
+
+
+def arg(w: Writer, op: Op, inputs: list[str]) -> None:
+    place = w.add(f"Arg{op.attrs['how'].capitalize()}", [w.add("Round", inputs)], axis=op.attrs["axis"], keepdims=1)
+    w.add("Cast", [place], op.outputs, to=helper.np_dtype_to_tensor_dtype(w.dtype))
+
+
+def tile(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Tile", [*inputs, w.ints(*op.attrs["repeats"])], op.outputs)
+
+
 def select(w: Writer, op: Op, inputs: list[str]) -> None:
     x, a, b = inputs
-    w.add("Where", [w.add("Greater", [x, w.number(0)]), a, b], op.outputs)
+    w.add("Where", [test(w, op.attrs["test"], x), a, b], op.outputs)
+
+
+def test(w: Writer, what: str, x: str) -> str:
+    def against(kind: str, number: float) -> str:
+        return w.add(kind, [x, w.number(number)])
+
+    match what:
+        case "within":
+            return w.add("And", [against("GreaterOrEqual", -1), against("LessOrEqual", 1)])
+        case "outside":
+            return w.add("Or", [against("Less", -1), against("Greater", 1)])
+        case "odd":
+            return w.add("Xor", [w.add("Not", [against("Greater", 0)]), against("Less", 1)])
+        case "different":
+            return w.add("Not", [against("Equal", 0)])
+    return against("".join(part.capitalize() for part in what.split("_")), 0)
 
 
 RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
     "relu6": relu6, "clip": clip, "swish": swish, "gelu": gelu, "sqrt": sqrt, "square": square,
     "leaky_relu": leaky_relu, "softmax": softmax, "log_softmax": softmax, "cumsum": cumsum, "conv": conv,
-    "conv_transpose": conv, "max_pool": pool, "average_pool": pool, "dense": dense, "reduce": reduce,
+    "conv_transpose": conv, "max_pool": pool, "lp_pool": pool, "total": total, "arg": arg, "tile": tile, "average_pool": pool, "dense": dense, "reduce": reduce,
     "layer_norm": normalise, "batch_norm": normalise, "instance_norm": normalise, "concat": concat, "split": split,
     "slice": slice_, "reshape": reshape, "expand": expand, "transpose": transpose, "pad": pad, "resize": resize,
     "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "lstm": recurrent, "gru": recurrent,

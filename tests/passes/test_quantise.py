@@ -201,3 +201,18 @@ def test_signed_padding_is_a_number_too() -> None:
     padded = b.add("pad", [x, pads], I8, q(0.02, -51), mode="constant")
     y = b.add("max_pool", [padded], I8, q(0.02, -51), kernel_shape=(3, 3), strides=(2, 2))
     assert ops(same_after(b.done(y))) == ["requantize", "pad", "max_pool", "requantize"]
+
+
+@pytest.mark.parametrize("op", ["mul", "add", "sub", "div"])
+@pytest.mark.parametrize("bias", [None, F32, np.dtype(np.int32)])
+def test_a_factor_or_summand_after_a_layer_of_stored_weights(op: str, bias: np.dtype | None) -> None:
+    """Stored weights keep their scales, so no factor goes into them."""
+    b = Build()
+    x = b.input((1, 6, 6, 3), I8, q(0.02, 3))
+    w = weights(4, 3, 3, 3)
+    units = Quantization(tuple(0.02 * s for s in w.type.quant.scale), (0,) * 4, 0) if bias == np.int32 else None
+    added = None if bias is None else Value.constant("b", RNG.integers(-9, 9, 4).astype(bias), units)
+    y = b.add("conv", [x, w, added], **CONV)
+    after = same_after(b.done(b.add(op, [y, Value.constant("c", RNG.uniform(0.5, 2, 4).astype(F32))])))
+    conv = next(node for node in after.nodes if node.op == "conv")
+    assert conv.inputs[1].type.quant is not None and len(ops(after)) == 2

@@ -54,8 +54,8 @@ def owned(plan: Executable, step: Step | HostStep) -> np.ndarray:
     """A mask of the bytes of the arena that a step may write: its node's results and its scratch memory."""
     mask = np.zeros(plan._memory.size, bool)
     for value in step.node.outputs:
-        if value in plan.program.storage:
-            at = plan.program.storage[value]
+        at = plan.program.storage.get(value)
+        if at is not None and at.root in plan.program.offsets:
             dims, size = value.type.dims, value.type.dtype.itemsize
             start = plan.program.offsets[at.root] + at.offset
             np.ndarray((*dims, size), bool, mask, start, (*byte_strides(dims, size, at.stride), 1))[...] = True

@@ -1,0 +1,140 @@
+"""Random compositions: other engines, other formats, other tiers, threads and plans all agree.
+
+2,000 of fixed seeds, and 500 that are new each time, whose seed is printed when one fails. All take the numbers of two
+palettes, so that a kernel is compiled once for many; what is still too much is run by references (afford.py). Longer
+campaigns: `python -m tests.compositions --help`.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from compositions.afford import Purse, paying
+from compositions.check import Differs
+from compositions.composition import Composition, Input, Op
+from compositions.coverage import Coverage, watching
+from compositions.draw import draw
+from compositions.forms import FORMS, Declined
+from compositions.job import attempt, job, kind
+from compositions.script import by_itself, script
+from compositions.shrink import shrink
+
+CHUNK = 125
+PALETTES = 2
+KERNELS = 0.2
+"""Kernels compiled for a network: at 0.6 s each, most of what a cold cache costs."""
+
+FIXED = range(0, 2000, CHUNK)
+NEW = 4
+
+
+def campaign(first: int, count: int, kernels: float, coverage: Coverage | None = None) -> Purse:
+    """Fails at the first composition with which something is wrong: with it, made smaller, as a script."""
+    purse = Purse(kernels, 12.0 if kernels else 0.0)
+    with paying(purse):
+        for seed in range(first, first + count):
+            chosen = job(seed, seed // CHUNK % PALETTES, count=1)
+            purse.next()
+            try:
+                attempt(chosen.net(), chosen.form, chosen.variants, coverage)
+            except Declined:
+                continue
+            except Exception as error:
+                pytest.fail(report(chosen, error))
+    return purse
+
+
+def report(chosen, error: Exception) -> str:
+    from compositions.campaign import smallest
+
+    how = f"python -m tests.compositions --seed {chosen.seed} --count 1 --palette {chosen.palette}"
+    return f"{kind(error)}\n{error}\n{how} --form {chosen.form!r}\n{smallest(chosen, kind(error), 60)}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", FIXED)
+def test_fixed_compositions(first: int) -> None:
+    campaign(first, CHUNK, KERNELS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(NEW))
+def test_new_compositions(part: int) -> None:
+    first = (int(time.time()) * NEW + part) * CHUNK
+    print("first seed", first)
+    campaign(first, CHUNK, KERNELS)
+
+
+UNREACHED = {
+    "kernel amx_conv": "only where the CPU has tiles",
+}
+"""What no composition reaches, and why."""
+
+
+@pytest.mark.slow
+def test_all_rules_lowerings_and_kernels_are_reached() -> None:
+    """A rule, lowering or kernel that none of these networks uses is a gap in the families of blocks."""
+    coverage = Coverage()
+    with watching(coverage):
+        for first in range(0, 2000, 500):
+            campaign(first, 250, 0.0, coverage)
+    assert coverage.missing() <= set(UNREACHED)
+
+
+def test_a_seed_always_gives_the_same() -> None:
+    assert str(draw(7)) == str(draw(7)) and job(7) == job(7)
+    assert len({str(draw(seed)) for seed in range(50)}) == 50
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_some_of_each_form(form: str) -> None:
+    """Without kernels, so that these are quick."""
+    done = 0
+    with paying(Purse(0.0)):
+        for seed in range(8):
+            try:
+                attempt(draw(seed, 0), form, ("without views", "without layout"))
+                done += 1
+            except Declined:
+                pass
+    assert done >= 4
+
+
+def test_what_differs_is_found_and_made_small() -> None:
+    """A network of which one operator is wrong: what is left of it is that operator, on few numbers."""
+    net = next(n for n in map(draw, range(99)) if len(n.ops) > 12 and any(op.kind == "concat" for op in n.ops))
+    small = shrink(net, lambda n: any(op.kind == "concat" for op in n.ops), 20)
+    assert len(small.ops) == 1 and all(np.prod(given.shape) <= 2 for given in small.inputs.values())
+    namespace: dict = {}
+    exec(by_itself(small), namespace)
+    assert "graph" in namespace
+    exec("from compositions.composition import *\nnet = " + str(small), namespace)
+    assert namespace["net"] == small
+
+
+def test_a_wrong_plan_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory of a value that is still read, given to another."""
+    from fastgraph.plan import build
+
+    honest = build.lifetimes
+
+    def short(program, graph):
+        from dataclasses import replace
+
+        return {owner: replace(buffer, last=buffer.first) for owner, buffer in honest(program, graph).items()}
+
+    monkeypatch.setattr(build, "lifetimes", short)
+    net = Composition(
+        {"x": Input((1, 4, 6, 6))}, {},
+        [Op("relu", ["x"], ["a"]), Op("softmax", ["a"], ["b"], {"axis": 1}), Op("softmax", ["b"], ["c"], {"axis": 2}),
+         Op("softmax", ["c"], ["d"], {"axis": 3}), Op("concat", ["a", "b", "c", "d"], ["y"], {"axis": 2})], ["y", "a"],
+    )  # fmt: skip
+    with paying(Purse(0.0)), pytest.raises(Differs):
+        attempt(net, "onnx f32", ())
+
+
+def test_scripts_name_the_variants() -> None:
+    net = draw(3, 0)
+    assert "'steps'" in script(net, "onnx u8", ("steps",))
