@@ -18,7 +18,7 @@ from fastgraph.demo import MODEL
 from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
 from fastgraph.plan.lower import bands
-from fastgraph.plan.lower.registry import LOWERINGS
+from fastgraph.plan.lower.registry import LOWERINGS, Lowering
 from fastgraph.runtime import stepwise
 from fastgraph.runtime.model import Model
 from fastgraph.tools import verify
@@ -142,12 +142,13 @@ def test_a_wrong_step_is_named_and_no_other(kind: str, models: dict[str, Any], m
 
 def test_a_wrong_lowering_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     """Differences are taken the other way round."""
-    (real,) = LOWERINGS["fused"]
+    def turned(real: Lowering) -> Lowering:
+        def emit(e: Any, node: Node) -> None:
+            real.emit(e, Node(node.op, node.inputs[::-1], node.outputs, node.attrs, node.name))
 
-    def backwards(e: Any, node: Node) -> None:
-        real.emit(e, Node(node.op, node.inputs[::-1], node.outputs, node.attrs, node.name))
+        return replace(real, emit=emit)
 
-    monkeypatch.setitem(LOWERINGS, "fused", [replace(real, emit=backwards)])
+    monkeypatch.setitem(LOWERINGS, "fused", list(map(turned, LOWERINGS["fused"])))
     net = Net()
     a, b = net.input("a", (2, 3)), net.input("b", (2, 3))
     net.output(net("MatMul", net("Sub", a, b), net.weight(3, 3)))
