@@ -23,6 +23,7 @@ Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block 
   fastgraph run net.onnx --random           run it on random inputs
   fastgraph run net.tflite --input cat.jpg --labels labels.txt
   fastgraph bench net.onnx --against onnxruntime,openvino
+  fastgraph verify net.onnx --against onnxruntime        is it computed right, step by step
 """
 
 RUN = """\
@@ -69,13 +70,27 @@ numbers that differ, and the largest difference.
 Exit code 1 when results disagree. What an engine can't run is said. They come with: pip install 'fastgraph[bench]'
 """
 
+VERIFY = """\
+Check that a model is computed right on this machine: run each step beside its NumPy reference on the values that the
+plan has there, name the first step that differs, and compare the outputs with other engines'.
+
+  fastgraph verify net.onnx
+  fastgraph verify net.onnx --against onnxruntime
+  fastgraph verify net.tflite --input cat.jpg --isa avx2 --against litert
+  fastgraph verify net.onnx --shape x=1,3,224,224 --json
+
+Inputs without --input get the random arrays of bench. The largest error of floats is relative to the largest sum of
+magnitudes that a result comes from; of integers it is a difference of stored numbers, where 1 is allowed to rounding.
+Exit code 1 when something differs. Steps that NumPy computes have no reference beside them.
+"""
+
 DIGITS = """\
 Classify the held-out digits of the network that ships with fastgraph, one by one: accuracy, latency, memory, kernels.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code: 0, 1 when engines disagree, 2 for errors (one line on stderr)."""
+    """Run a command; its exit code: 0, 1 when results disagree, 2 for errors (one line on stderr)."""
     args = parser().parse_args(argv)
     try:
         code = args.command(args)
@@ -141,6 +156,13 @@ def parser() -> argparse.ArgumentParser:
     length.add_argument("--runs", type=_positive, metavar="N", help="rounds to measure instead")
     sub.add_argument("--profile", action="store_true", help="also the time of each of fastgraph's steps")
     sub.add_argument("--json", metavar="FILE", help="also write the results there; - for stdout, in place of the table")
+
+    sub = add("verify", _verify, "compare each step with its reference, and outputs with other engines'", VERIFY)
+    _model(sub)
+    _threads(sub, 1, "1")
+    sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
+    sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
+    sub.add_argument("--json", action="store_true", help="print JSON, with every step")
 
     sub = add("digits", _digits, "classify handwritten digits: a first try", DIGITS)
     _threads(sub, 1, "1")
@@ -271,6 +293,19 @@ def _bench(args: argparse.Namespace) -> int:
         else:
             Path(args.json).write_text(report + "\n", encoding="utf-8")
     return 0 if all(map(bench.agrees, results)) else 1
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from ..loading import load
+    from . import feeds, verify
+
+    shapes = feeds.parse_shapes(args.shape)
+    model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+    given = feeds.read_inputs(args.input, model, shapes=shapes)
+    given = feeds.random_feeds(model, shapes | {name: a.shape for name, a in given.items()}) | given
+    report = verify.verify(model, given, [name for name in args.against.split(",") if name])
+    print(_json(verify.as_json(report)) if args.json else report)
+    return 0 if report.ok else 1
 
 
 def _digits(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import random
+import tarfile
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -93,10 +94,24 @@ def own_seeds() -> list[dict[str, bytes]]:
     return found
 
 
+def archived_seeds() -> list[dict[str, bytes]]:
+    """The packages of make_cases.py."""
+    found: dict[str, dict[str, bytes]] = {}
+    with tarfile.open(Path(__file__).with_name("cases.tar.xz")) as archive:
+        for entry in archive:
+            case, _, name = entry.name.partition("/model.mlpackage/")
+            file = archive.extractfile(entry)
+            if name and file is not None:
+                found.setdefault(case, {})[name] = file.read()
+    return list(found.values())
+
+
 @cache
 def seeds() -> list[dict[str, bytes]]:
-    """Files by name, the model alone under "": our own, then the small ones of the folder, which may be absent."""
-    found = own_seeds()
+    """Files by name, the model alone under "": our own, those of the archive of cases, then the small ones of the
+    folder, which may be absent.
+    """
+    found = own_seeds() + archived_seeds()
     for path in sorted(SHARED.glob("*/model.mlpackage")):
         files = {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
         if sum(map(len, files.values())) <= BIGGEST_SEED:

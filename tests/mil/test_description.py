@@ -147,7 +147,7 @@ def test_integers_and_wrong_types():
     model = fg.load(p.zip())
     np.testing.assert_array_equal(model.run({"x": np.int32([1, 1, 1])})["y"], [2, 3, 4])
     with pytest.raises(InputError, match="dtype float64"):
-        model.run({"x": np.ones(3)})
+        model.run({"x": np.full(3, 0.5)})
 
 
 @pytest.mark.parametrize("shape", [(), (1,)])

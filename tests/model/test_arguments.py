@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import F32, I64, Net
+from write import Model as Tflite
+from write import litert
 
 import fastgraph as fg
 from fastgraph.ir import Quantization
-
-sys.path.append(str(Path(__file__).parents[1] / "circle"))
-from write import Model as Tflite  # noqa: E402
-from write import litert  # noqa: E402
 
 RNG = np.random.default_rng(5)
 

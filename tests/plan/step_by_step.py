@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,7 @@ from fastgraph.ops.evaluate import operands, run_node
 from fastgraph.plan.program import HostStep, Ref, Scratch, Step
 from fastgraph.plan.storage import byte_strides
 from fastgraph.runtime.executable import Executable
-from fastgraph.runtime.pool import Runner
+from fastgraph.runtime.stepwise import is_held, single_runs
 
 POISON = 0xFF
 """Fills memory with NaN (or -1)."""
@@ -20,24 +20,6 @@ POISON = 0xFF
 
 def poison(plan: Executable) -> None:
     plan._memory[...] = POISON
-
-
-def single_runs(plan: Executable) -> Iterator[tuple[Step | HostStep, Callable[[], object]]]:
-    """Each step with a function that runs it alone."""
-    addresses = plan._link()
-    for step in plan.program.steps:
-        if isinstance(step, HostStep):
-            yield step, plan._host(step)
-            continue
-        record = np.array([plan._address(a) for a in step.args] or [0], np.int64)
-        table = np.array([[addresses[step.kernel], record.ctypes.data]], np.int64)
-        runner = Runner(table, plan.threads, plan._error.ctypes.data)
-        yield step, partial(_run, runner, record)
-
-
-def _run(runner: Runner, record: np.ndarray) -> int:
-    """Run while the record, which the table has the address of, is alive."""
-    return runner.run()
 
 
 def reference_values(plan: Executable, feeds: Mapping[str, np.ndarray]) -> dict[Value, np.ndarray]:
@@ -66,12 +48,6 @@ def owned(plan: Executable, step: Step | HostStep) -> np.ndarray:
     return mask
 
 
-def has_place(plan: Executable, value: Value) -> bool:
-    """Whether the value is somewhere: not when nobody touches it, as it has no elements, or only bands of it exist."""
-    at = plan.program.storage.get(value)
-    return value.data is not None or value in plan._env or at is not None and at.root in plan.program.offsets
-
-
 def check_steps(plan: Executable, feeds: Mapping[str, np.ndarray], close: Callable[..., None]) -> None:
     """Every step writes only what is its own; values are right when made and until they are last read."""
     expected = reference_values(plan, feeds)
@@ -91,7 +67,7 @@ def check_steps(plan: Executable, feeds: Mapping[str, np.ndarray], close: Callab
             stray = np.flatnonzero(written & ~owned(plan, step))
             assert not stray.size, f"step of {node} wrote bytes {stray[:8]} of {plan._memory.size}"
         made += node.outputs
-        for value in filter(partial(has_place, plan), made):
+        for value in filter(partial(is_held, plan), made):
             if needed.get(value, -1) > i or value in node.outputs and needed.get(value, -1) >= i:
                 close([plan._holder(value)], [expected[value]], what=f"{value} after {node}")
     in_order = [n for n in nodes for s in steps if s[0].node is n]

@@ -1,4 +1,4 @@
-"""The wheel: all that is needed is in it, nothing else, and what is in it works from anywhere."""
+"""The wheel: all that is needed is in it, nothing else. It works from anywhere, as do a checkout and a link to one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -15,17 +16,38 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, so that no build directory stays behind."""
-    pytest.importorskip("setuptools", minversion="77")
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what is installed, so that no build directory stays behind."""
+    source = tmp_path_factory.mktemp("source")
     for name in ("fastgraph", "kernels", "schemas"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, source)
-    code = f"from setuptools.build_meta import build_wheel; build_wheel({str(out)!r})"
+    return source
+
+
+def built(kind: str, source: Path, out: Path) -> Path:
+    pytest.importorskip("setuptools", minversion="77")
+    code = f"from setuptools.build_meta import build_{kind}; build_{kind}({str(out)!r})"
     subprocess.run([sys.executable, "-c", code], cwd=source, check=True, capture_output=True, timeout=120)
     (found,) = out.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("wheel", checkout, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sites(checkout: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders in which packages are installed, and a checkout itself."""
+    made = tmp_path_factory.mktemp
+    found = {"checkout": checkout, "wheel": made("site"), "editable": made("link")}
+    link = built("editable", checkout, made("editable"))
+    for kind, archive in (("wheel", wheel), ("editable", link)):
+        with ZipFile(archive) as opened:
+            opened.extractall(found[kind])
     return found
 
 
@@ -55,15 +77,40 @@ def test_what_it_asks_for_is_what_it_needs(wheel: Path) -> None:
     assert always == {"numpy", "numba", "protobuf", "flatbuffers"}
 
 
-def test_it_works_from_another_directory(wheel: Path, tmp_path: Path) -> None:
-    with ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "site")
-    code = "import fastgraph, sys; from fastgraph.tools.cli import main; print(fastgraph.__file__); main(['digits'])"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path / "site")},
-        check=True, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    where, *rest = done.stdout.splitlines()
-    assert Path(where).is_relative_to(tmp_path / "site")
+USE = """
+import sys, site
+site.addsitedir(sys.argv[1])
+import fastgraph, fastgraph.kernels.isa, fastgraph.schemas.fbs
+from fastgraph.tools.cli import main
+print(fastgraph.__file__)
+print(fastgraph.kernels.__file__)
+main(["digits"])
+"""
+
+
+@pytest.mark.parametrize("kind, within, source", [
+    ("checkout", "", "checkout"), ("checkout", "checkout", "checkout"), ("editable", "", "checkout"),
+    ("editable", "checkout", "checkout"), ("wheel", "", "wheel"), ("wheel", "checkout", "checkout"),
+])  # fmt: skip
+def test_it_works_from_any_directory(
+    kind: str, within: str, source: str, sites: dict[str, Path], tmp_path: Path
+) -> None:
+    """As it lies there, linked, or installed; in a checkout, what lies there is found first. Without this
+    interpreter's own packages but for the ones that fastgraph needs.
+    """
+    path = [str(sites[kind])] + [sysconfig.get_paths()[name] for name in ("purelib", "platlib")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
+    where = sites[within] if within else tmp_path
+
+    def run(*arguments: str) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-S", *arguments], cwd=where, env=environment, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    package, kernels, *rest = run("-c", USE, str(sites[kind] if kind == "editable" else tmp_path))
+    assert Path(package).is_relative_to(sites[source]) and Path(kernels).is_relative_to(sites[source])
     assert rest[0].startswith("accuracy") and float(rest[0].split()[1].rstrip("%")) >= 97
+    if kind != "editable":
+        assert run("-m", "fastgraph", "--version")[0].startswith("fastgraph ")

@@ -1,0 +1,63 @@
+"""A plan's steps one at a time, and what its memory holds in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, Value
+from ..plan.program import HostStep, Step
+from .executable import Executable
+from .pool import Runner
+
+Run = Callable[[], Any]
+
+
+def single_runs(plan: Executable) -> Iterator[tuple[Step | HostStep, Run]]:
+    """Each step with a function that runs it alone; it gives a native step's error code (0: none)."""
+    addresses = plan._link()
+    for step in plan.program.steps:
+        if isinstance(step, HostStep):
+            yield step, plan._host(step)
+            continue
+        record = np.array([plan._address(a) for a in step.args] or [0], np.int64)
+        table = np.array([[addresses[step.kernel], record.ctypes.data]], np.int64)
+        yield step, partial(_run, Runner(table, plan.threads, plan._error.ctypes.data), record)
+
+
+def _run(runner: Runner, record: np.ndarray) -> int:
+    """Run while the record, which the table has the address of, is alive."""
+    return runner.run()
+
+
+def is_held(plan: Executable, value: Value) -> bool:
+    """Whether the value is somewhere: not when nobody touches it, as it has no elements, or only bands of it exist."""
+    at = plan.program.storage.get(value)
+    return value.data is not None or value in plan._env or at is not None and at.root in plan.program.offsets
+
+
+def held(plan: Executable, value: Value) -> Any:
+    """What the value is now, for one that `is_held`: a constant, a view of the arena, or an object of the host."""
+    return plan._holder(value)
+
+
+def groups(plan: Executable) -> list[tuple[list[Node], list[int]]]:
+    """The nodes in order, each with the numbers of its steps (none: its result is a view); together, those whose steps
+    take turns. Last what copies states to their places.
+    """
+    steps: dict[Node, list[int]] = {node: [] for node in plan.graph.nodes}
+    for i, step in enumerate(plan.program.steps):
+        steps.setdefault(step.node, []).append(i)
+    found: list[tuple[list[Node], list[int]]] = []
+    end = -1
+    for node, mine in steps.items():
+        if mine and mine[0] < end:
+            nodes, before = found.pop()
+            found.append(([*nodes, node], sorted(before + mine)))
+        else:
+            found.append(([node], mine))
+        end = max([end, *mine])
+    return found

@@ -1,0 +1,235 @@
+"""`verify` names the step whose kernel is wrong, and no other; and finds nothing where nothing is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from nets import F32, I64, Net, feeds_for
+from write import Model as Tflite
+
+import fastgraph as fg
+from fastgraph.demo import MODEL
+from fastgraph.ir import Graph, Node, State, TensorType, Value
+from fastgraph.kernels.isa.tiers import choose
+from fastgraph.plan.lower import bands
+from fastgraph.plan.lower.registry import LOWERINGS, Lowering
+from fastgraph.runtime import stepwise
+from fastgraph.runtime.model import Model
+from fastgraph.tools import verify
+from fastgraph.tools.cli import main
+from fastgraph.tools.engines import Unavailable
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "models"
+
+
+def mixed() -> Net:
+    """Convolutions, what moves, what NumPy computes, a sum along rows."""
+    net = Net()
+    x = net.input("x", (1, 3, 8, 8))
+    y = net("Relu", net("Conv", x, net.weight(8, 3, 3, 3), net.weight(8), pads=[1] * 4))
+    z = net("Sub", net("Sigmoid", y), net("Neg", y))
+    parts = net("Split", net("Transpose", z, perm=[0, 2, 3, 1]), outputs=2, axis=3)
+    w = net("Concat", parts[1], parts[0], axis=3)
+    net.output(net("Softmax", net("MatMul", net("Det", w), net.weight(8, 4))), net("ReduceSum", w, net.const([1], I64)))
+    return net
+
+
+def banded() -> Net:
+    net = Net()
+    y = net("Relu", net("Conv", net.input("x", (1, 8, 11, 9)), net.weight(32, 8, 1, 1), net.weight(32)))
+    y = net("Relu", net("Conv", y, net.weight(32, 1, 3, 3), net.weight(32), pads=[1] * 4, group=32))
+    net.output(net("Conv", y, net.weight(16, 32, 1, 1), net.weight(16)))
+    return net
+
+
+def quantised() -> bytes:
+    """Bytes through a convolution, an addition, an average and a softmax."""
+    m, rng, q = Tflite(), np.random.default_rng(0), (0.05, -3)
+    x = m.input((1, 6, 6, 4), np.int8, q)
+    w = m.const(rng.integers(-99, 99, (8, 3, 3, 4)).astype(np.int8), (rng.uniform(0.001, 0.01, 8), [0] * 8, 0))
+    b = m.const(rng.integers(-999, 999, 8).astype(np.int32), (0.05, 0))
+    (y,) = m.op("CONV_2D", [x, w, b], [((1, 6, 6, 8), np.int8, q)], stride_w=1, stride_h=1, padding="SAME")
+    (z,) = m.op("ADD", [y, y], [((1, 6, 6, 8), np.int8, (0.1, 5))])
+    (a,) = m.op("MEAN", [z, m.const(np.int32([1, 2]))], [((1, 8), np.int8, (0.1, 5))])
+    return m.bytes(m.op("SOFTMAX", [a], [((1, 8), np.int8, (1 / 256, -128))], beta=1.0))
+
+
+def summing() -> Model:
+    """y = x + what was added up before; the second state is what the first was."""
+
+    def value(name: str) -> Value:
+        return Value(name, TensorType(F32, (3,)))
+
+    x, total, last, new = map(value, ("x", "total", "last", "new"))
+    graph = Graph("sum", [x], [new], [Node("add", [x, total], [new])])
+    graph.states = [State(total, new, np.zeros(3, F32)), State(last, total, np.zeros(3, F32))]
+    return Model(graph, choose(None), 1)
+
+
+def late() -> fg.Model:
+    """What follows NonZero is computed by NumPy, and so are texts."""
+    net = Net()
+    x = net.input("x", (4, 3))
+    net.output(net("GatherND", x, net("Transpose", net("NonZero", net("Relu", x)), perm=[1, 0])), net("Exp", x))
+    return net.load()
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    monkeypatch.setattr(bands, "WORTH", 1)
+    monkeypatch.setattr(bands, "BUDGET", 1 << 13)
+    yield {
+        "mixed": lambda: mixed().load(), "banded": lambda: banded().load(), "summing": summing, "late": late,
+        "quantised": lambda: fg.load(quantised(), threads=1), "two threads": lambda: mixed().load(threads=2),
+    }  # fmt: skip
+
+
+KINDS = ("mixed", "banded", "summing", "late", "quantised", "two threads")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_differs(kind: str, models: dict[str, Any]) -> None:
+    model = models[kind]()
+    feeds = None if kind == "quantised" else feeds_for(model)
+    report = fg.verify(model, feeds)
+    assert report.ok and report.first is None and str(report).endswith("All agree.")
+    assert any(step.kernel not in ("view", "numpy") for step in report.steps)
+    assert max(step.error for step in report.steps) <= (1 if kind == "quantised" else 1e-6)
+    if kind == "mixed":
+        assert {"det"} == {step.op for step in report.steps if step.kernel == "numpy"}
+        assert any(step.kernel == "view" for step in report.steps)
+    if kind == "banded":
+        assert any("+" in step.op for step in report.steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wrong_step_is_named_and_no_other(kind: str, models: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step in turn gives a number that is a little off."""
+    model = models[kind]()
+    right, real = fg.verify(model), stepwise.single_runs
+    found = stepwise.groups(model.plan)
+    tried = 0
+    for number, (nodes, numbers) in enumerate(found):
+        spoilt = [v for node in nodes for v in node.outputs if stepwise.is_held(model.plan, v) and v.type.size]
+        if right.steps[number].kernel in ("view", "numpy") or not spoilt:
+            continue
+
+        def planted(plan: Any, at: int = numbers[-1], value: Value = spoilt[-1]) -> Iterator[Any]:
+            for i, (step, run) in enumerate(real(plan)):
+
+                def wrong(run: Any = run, value: Value = value) -> Any:
+                    code, place = run(), plan.array(value)
+                    place[(-1,) * place.ndim] += 2 if place.dtype.kind in "iu" else 1e-3 * np.abs(place).max() + 1e-6
+                    return code
+
+                yield step, wrong if i == at else run
+
+        monkeypatch.setattr(verify, "single_runs", planted)
+        report = fg.verify(model)
+        assert [step.ok for step in report.steps] == [i != number for i in range(len(found))]
+        assert report.first == report.steps[number] and not report.ok
+        assert report.first.error > report.first.allowed
+        assert repr(report.first.node)[:20] in str(report) and "They differ." in str(report)
+        tried += 1
+    assert tried >= {"summing": 2, "late": 2, "banded": 1}.get(kind, 4)
+
+
+def test_a_wrong_lowering_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+    """Differences are taken the other way round."""
+    def turned(real: Lowering) -> Lowering:
+        def emit(e: Any, node: Node) -> None:
+            real.emit(e, Node(node.op, node.inputs[::-1], node.outputs, node.attrs, node.name))
+
+        return replace(real, emit=emit)
+
+    monkeypatch.setitem(LOWERINGS, "fused", list(map(turned, LOWERINGS["fused"])))
+    net = Net()
+    a, b = net.input("a", (2, 3)), net.input("b", (2, 3))
+    net.output(net("MatMul", net("Sub", a, b), net.weight(3, 3)))
+    path = tmp_path / "net.onnx"
+    path.write_bytes(net.bytes())
+    report = fg.verify(fg.load(path, threads=1))
+    assert report.first is not None and report.first.op == "fused" and report.first.error > 0.1
+    assert [step.op for step in report.steps if not step.ok] == ["fused"]
+    assert main(["verify", str(path)]) == 1
+    assert "fused" in (said := capsys.readouterr().out) and "DIFFERS" in said
+    assert main(["verify", str(path), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert not found["ok"] and [step["op"] for step in found["steps"] if not step["ok"]] == ["fused"]
+    assert main(["verify", str(path), "--against", "onnxruntime"]) == 1
+    assert capsys.readouterr().out.count("DIFFERS") == 2, "the kind of kernel, and the output"
+
+
+def test_wrong_weights_are_named() -> None:
+    model = fg.load(MODEL, threads=1)
+    spoilt = max(model.plan.program.constants, key=lambda array: array.nbytes)
+    spoilt.reshape(-1)[:64] += np.asarray(1, spoilt.dtype)
+    report = fg.verify(model)
+    assert len([step for step in report.steps if not step.ok]) == 1
+
+
+def test_states_are_what_they_were(models: dict[str, Any]) -> None:
+    model, ones = summing(), np.ones(3, F32)
+    model.run({"x": ones})
+    assert fg.verify(model, {"x": ones}).ok and fg.verify(model, {"x": 5 * ones}).ok
+    assert model(ones).tolist() == [2, 2, 2]
+
+
+def test_a_report_is_data() -> None:
+    report = fg.verify(fg.load(MODEL, threads=1), against=["onnxruntime"])
+    assert report.ok and report.model.endswith("digits.onnx") and len(report.outputs) == 1
+    assert report.outputs[0].name == "probabilities" and report.outputs[0].difference < 1e-6
+    with pytest.raises(FrozenInstanceError):
+        report.steps = ()  # type: ignore[misc]
+
+
+def test_the_command(capsys: Any, tmp_path: Path) -> None:
+    net = Net()
+    net.output(net("Relu", net.input("a_name_that_is_longer_than_what_fits" * 4, ("n", 3))))
+    path = tmp_path / ("long" * 30 + ".onnx")
+    path.write_bytes(net.bytes())
+    for argv in (["verify", str(MODEL), "--isa", "generic", "--threads", "2"], ["verify", str(path)],
+                 ["verify", str(MODEL), "--against", "onnxruntime"]):  # fmt: skip
+        assert main(argv) == 0
+        out = capsys.readouterr().out
+        assert max(map(len, out.splitlines())) <= 100 and out.endswith("All agree.\n")
+    name = net.inputs[0].name
+    np.save(tmp_path / "x.npy", np.ones((7, 3), F32))
+    assert main(["verify", str(path), "--input", f"{name}={tmp_path / 'x.npy'}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"][0]["op"] == "fused"
+    for argv in (["nope.onnx"], [str(path), "--shape", "x=1"], [str(path), "--input", "nope"],
+                 [str(MODEL), "--against", "nobody"], [str(MODEL), "--against", "litert"]):  # fmt: skip
+        assert main(["verify", *argv]) == 2
+        assert capsys.readouterr().err.startswith("error: ")
+    with pytest.raises(SystemExit) as done:
+        main(["verify", "--help"])
+    assert done.value.code == 0 and "--against" in capsys.readouterr().out
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    model = mixed().load()
+    for arguments in (({"y": 1},), ({"x": np.ones((1, 2), F32)},), (None, "nobody"), (None, 3), (None, "onnxruntime")):
+        with pytest.raises(fg.InputError):
+            fg.verify(model, *arguments)
+    with pytest.raises(fg.InputError):
+        fg.verify("net.onnx")  # type: ignore[arg-type]
+    with pytest.raises(Unavailable):
+        fg.verify(fg.load(MODEL, threads=1), against="litert")
+
+
+FILES = ("tflite/hello_world_int8.tflite", "tflite/hello_world_float.tflite", "mlperf_tiny/kws_dscnn_int8.tflite",
+         "onnx/conv_qdq_s8s8_perchannel.onnx", "onnx/conv_qdq_u8u8.onnx")  # fmt: skip
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="no shared/models beside the repository")
+@pytest.mark.parametrize("name", FILES)
+def test_networks(name: str) -> None:
+    peer = "litert" if name.endswith("tflite") else "onnxruntime"
+    report = fg.verify(fg.load(SHARED / name, threads=1), against=peer)
+    assert report.ok and report.outputs and len(report.steps) >= 3
