@@ -95,8 +95,9 @@ def average_pool(node: Node, inputs: list[Any]) -> list[Any]:
         counted, offset = np.ones((1, *x.shape[1:-1], 1), dtype), begin
     total = _summed(padded(x.astype(dtype, copy=False), begin, extents, 0), out, a)
     count = _summed(padded(counted, offset, extents, 0), out, a)
+    # A dilated window may step over all of the data: 0, as onnxruntime.
     with np.errstate(all="ignore"):
-        return [(total / count).astype(x.dtype, copy=False)]
+        return [(total / np.maximum(count, 1)).astype(x.dtype, copy=False)]
 
 
 def lp_pool(node: Node, inputs: list[Any]) -> list[Any]:

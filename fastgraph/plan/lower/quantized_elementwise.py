@@ -15,7 +15,7 @@ from ...ir import Node, TensorType, Value
 from ...kernels.elementwise_shape import Loops
 from ...kernels.isa.tiers import cpu_flags
 from ...ops.reals import to_real
-from .quantized import LARGE, bounds, clamps_only, f32_bits, per_tensor, quant, zero_point
+from .quantized import LARGE, TINY, bounds, clamps_only, f32_bits, per_tensor, quant, zero_point
 from .registry import Emit, lowers
 from .walks import ELEMENTS, Operand, element, joined_rows, loops_of, row_steps, together, walk, walk_over
 
@@ -288,7 +288,8 @@ def requantize(e: Emit, node: Node) -> None:
         return
     chain = Chain()
     if x.type.quant is None:
-        chain.step("div", chain.tensor(x), chain.number(quant(out).scale[0]))
+        # Runs take a subnormal scale for zero, and 0 / 0 is no number.
+        chain.step("div", chain.tensor(x), chain.number(max(quant(out).scale[0], TINY)))
         most = np.inf
     else:
         most = _product(chain, [x], quant(out).scale[0] if out.type.quant is not None else 1.0)

@@ -51,6 +51,9 @@ def depthwise(e: Emit, node: Node, rows: Rows, where: Window) -> None:
 
 
 def _pools(node: Node) -> bool:
+    if node.op == "average_pool" and max(node.attrs.get("dilations") or (1,)) > 1 and any(node.attrs["pads"]):
+        # The kernel divides by the elements of a window, and such a one may have none.
+        return False
     plain = is_f32(node) and len(node.outputs) == 1 and len(node.x.type.dims) <= 5
     full = plain and node.out.type.size > 0 and node.x.type.size > 0 and is_near(node)
     return full and (node.op != "lp_pool" or node.attrs.get("p", 2) in (1, 2))
