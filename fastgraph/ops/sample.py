@@ -244,7 +244,9 @@ def _roi_align(node: Node, inputs: list[Any]) -> list[Any]:
         x1, y1, x2, y2 = roi * roi.dtype.type(scale) - roi.dtype.type(0.5 if half else 0)
         extents = [y2 - y1, x2 - x1] if half else [np.maximum(y2 - y1, 1), np.maximum(x2 - x1, 1)]
         ratio = attr(node, "sampling_ratio")
-        samples = [ratio or max(math.ceil(e / n), 1) for e, n in zip(extents, bins, strict=True)]
+        samples = [ratio or math.ceil(e / n) for e, n in zip(extents, bins, strict=True)]
+        if min(samples) < 1:
+            continue
         rows, columns = (
             _roi_axis(*v) for v in zip((y1, x1), extents, bins, samples, x.shape[2:], strict=True)
         )
