@@ -71,6 +71,11 @@ def test_scalars(fed: Any) -> None:
     assert same(())(fed) == np.float32(fed)
 
 
+@pytest.mark.parametrize("fed", [0.1, [0.1], np.float32(0.1), np.array([0.5]), (1,), 3])
+def test_one_number_of_core_ml(fed: Any) -> None:
+    assert core_ml(1)(fed).tolist() == np.asarray(fed, F32).reshape(1).tolist()
+
+
 @pytest.mark.parametrize("fed, dtype, pattern", [
     (np.float64([0.1, 1]), F32, r"convert it with (\.astype\(np\.float32\))"),
     (np.int64([2**24 + 1, 0]), F32, r"convert it with (\.astype\(np\.float32\))"),
@@ -305,7 +310,8 @@ def core_ml(*shape: int, **about: Any) -> fg.Model:
 MODELS: dict[str, Any] = {
     "floats": lambda: same((2, 3)), "open": lambda: same(("n", None)), "bytes": lambda: byte_model("int8", 0.1, -3)[0],
     "texts": lambda: same((2,), np.dtype(object)), "scalar": lambda: same(()),
-    "image": lambda: core_ml(1, 3, 4, 4, image="RGB"), "number": lambda: core_ml(1), "proposal": lambda: fg.load(proposal()),
+    "image": lambda: core_ml(1, 3, 4, 4, image="RGB"), "number": lambda: core_ml(1),
+    "proposal": lambda: fg.load(proposal()),
 }  # fmt: skip
 
 
