@@ -103,10 +103,10 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
         raise InputError(f"verify takes a model that fastgraph.load gave, found {type(model).__name__}")
     names = [against] if isinstance(against, str) else list(against) if isinstance(against, Sequence) else [against]
     for name in names:
-        if name not in PEERS:
+        if not isinstance(name, str) or name not in PEERS:
             raise InputError(f"against {name!r}: the engines are {', '.join(PEERS)}")
     with model._lock:
-        arrays = model._checked(random_feeds(model, {}) if feeds is None else feeds)
+        arrays = model._checked(_random(model) if feeds is None else feeds)
         plan = model._use(tuple(array.shape for array in arrays.values()))
         states = [(place, place.copy()) for place, _ in plan._states]
         try:
@@ -116,6 +116,14 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
         outputs = [check for name in names for check in _outputs(model, name, arrays)]
         _restore(states)
     return Report(model.graph.source or model.graph.name or "model", model.tier.name, tuple(steps), tuple(outputs))
+
+
+def _random(model: Model) -> dict[str, np.ndarray]:
+    try:
+        return random_feeds(model, {})
+    except InputError:
+        names = ", ".join(spec.name for spec in model.inputs)
+        raise InputError(f"nothing random can be fed to inputs of open shapes, and to texts: feed {names}") from None
 
 
 def _restore(states: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mil_write import Program
 from nets import F32, I64, Net
 from write import Model as Tflite
 from write import litert
@@ -68,6 +69,11 @@ def test_what_loses_nothing_is_converted(fed: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("fed", [2, 2.5, np.float64(2.5), np.float32(2), np.int8(3), np.array(2.5), True])
 def test_scalars(fed: Any) -> None:
     assert same(())(fed) == np.float32(fed)
+
+
+@pytest.mark.parametrize("fed", [0.1, [0.1], np.float32(0.1), np.array([0.5]), (1,), 3])
+def test_one_number_of_core_ml(fed: Any) -> None:
+    assert core_ml(1)(fed).tolist() == np.asarray(fed, F32).reshape(1).tolist()
 
 
 @pytest.mark.parametrize("fed, dtype, pattern", [
@@ -294,9 +300,18 @@ def tries(call: Any, *args: Any, **options: Any) -> None:
         assert str(error)
 
 
+def core_ml(*shape: int, **about: Any) -> fg.Model:
+    """A Core ML program: relu of an image, or of one number."""
+    p = Program()
+    p.output(p.op("relu", "y", x=p.input("x", shape, **about)))
+    return fg.load(p.zip(), threads=1)
+
+
 MODELS: dict[str, Any] = {
     "floats": lambda: same((2, 3)), "open": lambda: same(("n", None)), "bytes": lambda: byte_model("int8", 0.1, -3)[0],
-    "texts": lambda: same((2,), np.dtype(object)), "scalar": lambda: same(()), "proposal": lambda: fg.load(proposal()),
+    "texts": lambda: same((2,), np.dtype(object)), "scalar": lambda: same(()),
+    "image": lambda: core_ml(1, 3, 4, 4, image="RGB"), "number": lambda: core_ml(1),
+    "proposal": lambda: fg.load(proposal()),
 }  # fmt: skip
 
 
@@ -310,6 +325,7 @@ def test_garbage_is_refused_in_our_own_words(kind: str) -> None:
         tries(model.run, a)
         tries(model.run, {"x": a})
         tries(model.run, {"image": a})
+        tries(fg.verify, a)
         tries(model.run, a, b)
         tries(model, a)
         tries(model, a, b)
@@ -317,6 +333,8 @@ def test_garbage_is_refused_in_our_own_words(kind: str) -> None:
         tries(model.resize, {"x": a})
         tries(model.input, a)
         tries(model.output, a)
+        tries(fg.verify, model, {"x": a})
+        tries(fg.verify, model, a, b)
         for spec in model.inputs:
             if spec.quantization is not None:
                 tries(spec.quantization.quantize, a, b)

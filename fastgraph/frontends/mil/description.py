@@ -247,5 +247,8 @@ def _range(proto: Message, where: str) -> tuple[int, int | None]:
 
 def _one(shape: tuple[int, ...], fed: Any) -> Any:
     """One number, as a scalar or as an array of one element: Core ML does not tell them apart."""
-    array = np.asarray(fed)
-    return array.reshape(shape) if array.shape in ((), (1,)) else array
+    if isinstance(fed, np.ndarray | np.generic):
+        return fed.reshape(shape) if fed.shape in ((), (1,)) else fed
+    if isinstance(fed, list | tuple) and len(fed) == 1 and shape == ():
+        return fed[0]
+    return [fed] if isinstance(fed, bool | int | float) and shape == (1,) else fed
