@@ -7,6 +7,7 @@ values are its inputs.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -197,13 +198,22 @@ def _into_maker(state: Sweep, node: Node, at_hand: Node) -> Node | None:
     for maker in sorted(ready, key=state.position.__getitem__, reverse=True):
         value = maker.out
         others = [v for v in node.inputs if v is not None and v is not value]
-        if value.type != node.out.type or len(maker.outputs) > 1 or not all(extra_kind(v, value) for v in others):
+        if value.type != node.out.type or len(maker.outputs) > 1 or not all(_reaches(maker, v) for v in others):
             continue
-        if others and maker.op.startswith("reduce") or not fits(maker, maker.inputs[EXTRAS_AT[maker.op] :], node):
+        if not fits(maker, maker.inputs[EXTRAS_AT[maker.op] :], node):
             continue
         state.drop(maker)
         return _end_with(maker, value, node)
     return None
+
+
+def _reaches(maker: Node, extra: Value) -> bool:
+    """Whether the kernel of `maker` finds the operand's place for each element: a product counts matrices, not images."""
+    kind = extra_kind(extra, maker.out)
+    if maker.op == "matmul" and kind == "image":
+        matrices = maker.inputs[1].type.dims[:-2]  # type: ignore[union-attr]
+        return prod(matrices) in (1, extra.type.dims[0])
+    return kind is not None and not maker.op.startswith("reduce")
 
 
 def _end_with(maker: Node, value: Value, node: Node) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from circle.write import litert
@@ -12,6 +13,7 @@ from .check import Subject
 from .composition import Composition
 from .quantised import Scheme, params
 from .write_dynamic import Dynamic
+from .write_mil import Mil
 from .write_onnx import Writer
 from .write_qdq import Quantised
 from .write_tflite import Declined, Flat
@@ -27,10 +29,10 @@ def onnx_f32(net: Composition) -> Subject:
     return Subject(Writer(net).model().SerializeToString(), feeds, {"onnxruntime": expected}, largest(values))
 
 
-def trace(net: Composition, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Every value of the network, by onnxruntime."""
+def trace(net: Composition, feeds: dict[str, np.ndarray], half: bool = False) -> dict[str, np.ndarray]:
+    """Every value of the network, by onnxruntime; of constants in f16."""
     names = list(dict.fromkeys([*net.made(), *net.outputs]))
-    model = Writer(net).model(names)
+    model = Writer(net, half).model(names)
     return feeds | dict(zip(names, session(model.SerializeToString()).run(None, feeds), strict=True))
 
 
@@ -107,6 +109,25 @@ def by_litert(net: Composition, source: bytes, feeds: dict[str, np.ndarray]) -> 
         return {}
 
 
+def mil(dtype: Any) -> Callable[[Composition], Subject]:
+    """Programs in f16 are computed in f32, so that only their constants and edges are rounded."""
+
+    def form(net: Composition) -> Subject:
+        half = dtype is np.float16
+        feeds = {
+            name: array.astype(np.int32) if net.inputs[name].below else array.astype(dtype)
+            for name, array in net.feeds().items()
+        }
+        wide = {name: array.astype(np.int64 if array.dtype.kind == "i" else np.float32) for name, array in feeds.items()}
+        values = trace(net, wide, half)
+        scale = largest(values)
+        expected = [values[name].astype(dtype) for name in net.outputs]
+        steps = [2.0**-10 * float(np.abs(values[name]).max(initial=0)) for name in net.outputs] if half else []
+        return Subject(Mil(net, dtype).bytes(), feeds, {"onnxruntime": expected}, scale, steps)
+
+    return form
+
+
 FORMS: dict[str, Callable[[Composition], Subject]] = {
     "onnx f32": onnx_f32,
     "onnx u8": qdq(Scheme()),
@@ -119,4 +140,6 @@ FORMS: dict[str, Callable[[Composition], Subject]] = {
     "tflite int8": flat("tflite", "int8"),
     "circle int8": flat("circle", "int8"),
     "tflite dynamic": flat("tflite", "dynamic"),
+    "mil f32": mil(np.float32),
+    "mil f16": mil(np.float16),
 }

@@ -22,17 +22,18 @@ PLAIN = {
 
 
 class Writer:
-    """The nodes so far. `read` says under what name a value is read; forms of other number types change it."""
+    """The nodes so far; `half`: constants of f16. `read` says under what name a value is read; forms of other number types change it."""
 
-    def __init__(self, net: Composition, dtype: Any = np.float32, opset: int = 17) -> None:
-        self.net, self.dtype, self.opset = net, np.dtype(dtype), opset
+    def __init__(self, net: Composition, half: bool = False, dtype: Any = np.float32, opset: int = 17) -> None:
+        self.net, self.half, self.dtype, self.opset = net, half, np.dtype(dtype), opset
         self.shapes = net.shapes()
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
 
     def read(self, name: str) -> str:
         if name in self.net.consts:
-            self.const(self.net.consts[name].array().astype(self.dtype), name)
+            array = self.net.consts[name].array()
+            self.const((array.astype(np.float16) if self.half else array).astype(self.dtype), name)
         return name
 
     def const(self, array: Any, name: str = "") -> str:

@@ -163,3 +163,23 @@ def test_a_residual_that_is_overwritten_is_read_once(size: int, k: int) -> None:
         results.append(list(model.run(feeds).values()))
         assert_close(results[-1], by_onnxruntime(net.bytes(), feeds), 1e-5)
         np.testing.assert_array_equal(results[0][0], results[-1][0])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("mask", "a", "b"),
+    [
+        ((2, 1, 1, 3), (2, 1, 3, 1), (2, 1, 1, 3)), ((2, 1, 1, 5), (2, 4, 3, 6), (2, 4, 6, 5)),
+        ((2, 1, 5), (2, 3, 6), (6, 5)), ((2, 1, 5), (2, 3, 6), (2, 6, 5)), ((3, 5), (2, 3, 6), (6, 5)),
+    ],
+)  # fmt: skip
+def test_a_mask_for_each_image_is_added_to_the_products_of_that_image(
+    mask: tuple, a: tuple, b: tuple, threads: int
+) -> None:
+    """As attention does it, of one head or of several."""
+    net = Net()
+    scores = net("Mul", net("MatMul", net.input("a", a), net.input("b", b)), net.const(0.5))
+    net.output(net("Add", scores, net.input("mask", mask)))
+    model = net.load(threads=threads)
+    feeds = feeds_for(model)
+    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-6)

@@ -200,25 +200,27 @@ def matmul(e: Emit, node: Node) -> None:
     x, y, out = node.x, node.inputs[1], node.out
     assert y is not None
     k, n = y.type.dims[-2:]
-    batch = y.type.size // (k * n)
-    m = row_count(x) // batch
+    matrices = y.type.size // (k * n)
     chain, kinds, lanes = node.attrs.get("chain", ()), extra_kinds(node), e.tier.lanes
-    places = [(address, m * per_row, per_row) if kind == "full" else (address, 0, 0)
-              for (address, _, per_row), kind in zip(extra_places(e, node), kinds, strict=True)]  # fmt: skip
+    batch = out.type.dims[0] if "image" in kinds else matrices
+    assert matrices in (1, batch)
+    m = row_count(x) // batch
+    places = [(address, m * per_row, per_row) if kind == "full" else (address, per_image, per_row)
+              for (address, per_image, per_row), kind in zip(extra_places(e, node), kinds, strict=True)]  # fmt: skip
     for piece in pick_dot(e.tier, m, n, k, batch, e.threads, chain, kinds):
         panel = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
         if y.data is not None:
-            weights = y.data.reshape(batch, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]
+            weights = y.data.reshape(matrices, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]
             packed = e.constant(pack_weights(weights, None, piece.nv, lanes))
         else:
-            packed = e.scratch(4 * batch * panel)
+            packed = e.scratch(4 * matrices * panel)
             args: dict[str, Arg] = {
                 "b": e.address(y, 4 * piece.start), "ldb": n, "packed": packed, "n": piece.columns, "k": k,
-                "batch": batch, "b_stride": k * n,
+                "batch": matrices, "b_stride": k * n,
             }  # fmt: skip
             e.kernel("pack_b", {"nv": piece.nv, "transposed": False}, args)
         record = dot_record(
             piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
-            a_stride=m * k, b_stride=panel, c_stride=m * n, extras=places,
+            a_stride=m * k, b_stride=panel if matrices > 1 else 0, c_stride=m * n, extras=places,
         )  # fmt: skip
         e.call("dot", piece.params, record, piece.columns / n)
