@@ -72,7 +72,7 @@ class Model:
         loop; states are then all as they were before the run (or, after Ctrl-C in its last moment, all as after it),
         and the model can be run again.
         """
-        if held(self._lock):
+        if self._lock._is_owned():  # `held`, without its call
             raise FastgraphError("the handler of a signal can't run the model within whose run it was called")
         with self._lock if timeout is None else self._within(timeout):
             current = self._current
