@@ -6,8 +6,8 @@ from .grow import Grow
 
 
 def plain(g: Grow, x: str) -> str:
-    kernel, stride = g.pick(1, *g.palette.kernels), g.pick(1, 1, 2)
-    return g.layer(x, g.channels(), kernel, stride=stride, dilation=g.pick(1, 1, 2))
+    kernel, (stride, dilation) = g.pick(1, *g.palette.kernels), g.pick((1, 1), (2, 1), (1, 2), (1, 2))
+    return g.layer(x, g.channels(), kernel, stride=stride, dilation=dilation)
 
 
 def transposed(g: Grow, x: str) -> str:
@@ -21,7 +21,7 @@ def transposed(g: Grow, x: str) -> str:
 def pooled(g: Grow, x: str) -> str:
     kind = g.pick("max_pool", "max_pool", "average_pool", "average_pool", "lp_pool")
     kernel, stride, pad = g.pick((2, 2, 0), (3, 2, 1), (3, 1, 1), (2, 1, 0))
-    if kind == "max_pool" and g.chance(0.2):
+    if kind == "max_pool" and g.chance(0.4):
         return g.op(kind, x, kernel=(kernel,) * 2, strides=(stride,) * 2, pads=(pad,) * 4, dilations=(2, 2))
     return g.op(kind, x, kernel=(kernel,) * 2, strides=(stride,) * 2, pads=(pad,) * 4)
 
@@ -183,9 +183,10 @@ def focus(g: Grow, x: str) -> str:
 def pools_in_turn(g: Grow, x: str) -> str:
     """Spatial pyramid pooling, fast: pools of pools, all beside each other."""
     x = g.layer(x, g.channels())
-    maps = [x]
+    maps, holes = [x], {"dilations": (2, 2)} if g.chance(0.2) else {}
     for _ in range(g.pick(2, 3)):
-        maps.append(g.op("max_pool", maps[-1], kernel=(3, 3), strides=(1, 1), pads=(1, 1, 1, 1)))
+        pads = (2,) * 4 if holes else (1,) * 4
+        maps.append(g.op("max_pool", maps[-1], kernel=(3, 3), strides=(1, 1), pads=pads, **holes))
     return g.layer(g.concat(*maps), g.channels())
 
 

@@ -72,7 +72,7 @@ def params(net: Composition, values: dict[str, np.ndarray], scheme: Scheme) -> d
 
 
 def moves(op: Op) -> bool:
-    return op.kind in MOVES or op.kind == "reduce" and op.attrs["how"] in ("max", "min")
+    return op.kind in MOVES or op.kind == "resize" or op.kind == "reduce" and op.attrs["how"] in ("max", "min")
 
 
 def joined(op: Op) -> list[str]:

@@ -104,11 +104,16 @@ def conv_transpose(f: Flat, op: Op) -> None:
     x, w, *bias = op.inputs
     a, (_, o, *kernel), (n, _, *image) = op.attrs, f.shapes[w], f.shapes[x]
     full = (n, *((d - 1) * s + k for d, s, k in zip(image, a["strides"], kernel, strict=True)), o)
-    weights = f.weights(f.net.consts[w].array().transpose(1, 2, 3, 0))
     more = {"padding": "VALID", "stride_h": a["strides"][0], "stride_w": a["strides"][1]}
-    y = f.raw("TRANSPOSE_CONV", [f.ints(*full), weights, f.read(x, True)], full, **more)
     out = op.outputs[0]
     shape = f.shape(out, True)
+    if f.is_stored(op) and shape == full:
+        held, scales = f.layer_weights(w, "conv", True, (1, 2, 3, 0), 0)
+        inputs = [f.ints(*full), held, f.read(x, True, True), f.bias(op, o, scales, True)]
+        f.give(out, f.op("TRANSPOSE_CONV", inputs, out, True, True, version=3, **more), True, True)
+        return
+    weights = f.weights(f.net.consts[w].array().transpose(1, 2, 3, 0))
+    y = f.raw("TRANSPOSE_CONV", [f.ints(*full), weights, f.read(x, True)], full, **more)
     if shape != full:
         begin = (0, a["pads"][0], a["pads"][1], 0)
         y = f.raw("SLICE", [y, f.ints(*begin), f.ints(*shape)], shape)
@@ -214,7 +219,7 @@ def reduce(f: Flat, op: Op) -> None:
         raise Declined(a["how"])
     kind = kinds[a["how"]]
     last = f.only_last(x) and (a["keep"] or set(a["axes"]) == {2, 3})
-    stored = kind in ("MEAN", "REDUCE_MAX", "REDUCE_MIN") and f.is_stored(op)
+    stored = kind in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN") and f.is_stored(op)
     axes = f.ints(*(axis_in(f, x, axis, last) for axis in a["axes"]))
     f.give(out, f.op(kind, [f.read(x, last, stored), axes], out, last, stored, keep_dims=bool(a["keep"])), last, stored)
 
@@ -316,7 +321,9 @@ def resize(f: Flat, op: Op) -> None:
     x, out = op.inputs[0], op.outputs[0]
     nearest = op.attrs["mode"] == "nearest"
     kind, more = ("RESIZE_NEAREST_NEIGHBOR", {}) if nearest else ("RESIZE_BILINEAR", {"half_pixel_centers": True})
-    f.give(out, f.op(kind, [f.read(x, True), f.ints(*f.shapes[out][2:])], out, True, **more), True)
+    stored = f.is_stored(op)
+    inputs = [f.read(x, True, stored), f.ints(*f.shapes[out][2:])]
+    f.give(out, f.op(kind, inputs, out, True, stored, **more), True, stored)
 
 
 def blocks(f: Flat, op: Op) -> None:
@@ -359,12 +366,24 @@ def select(f: Flat, op: Op) -> None:
     out = op.outputs[0]
     if prod(f.shapes[x]) != prod(f.shapes[out]):
         raise Declined("a condition that spreads")
-    kind = {"equal": "EQUAL", "different": "NOT_EQUAL", "greater": "GREATER", "less": "LESS",
-            "greater_or_equal": "GREATER_EQUAL", "less_or_equal": "LESS_EQUAL"}.get(op.attrs["test"])  # fmt: skip
-    if kind is None:
-        raise Declined("tests of tests")
-    holds = f.raw(kind, [f.read(x), f.number(0)], f.shapes[x], np.bool_)
-    f.give(out, f.op("SELECT_V2", [holds, f.read(a), f.read(b)], out, False))
+    f.give(out, f.op("SELECT_V2", [test(f, x, op.attrs["test"]), f.read(a), f.read(b)], out, False))
+
+
+def test(f: Flat, x: str, what: str) -> int:
+    def against(kind: str, number: float = 0) -> int:
+        return f.raw(kind, [f.read(x), f.number(number)], f.shapes[x], np.bool_)
+
+    match what:
+        case "within":
+            kind, parts = "LOGICAL_AND", [against("GREATER_EQUAL", -1), against("LESS_EQUAL", 1)]
+        case "outside":
+            kind, parts = "LOGICAL_OR", [against("LESS", -1), against("GREATER", 1)]
+        case "odd":
+            above = f.raw("LOGICAL_NOT", [against("GREATER")], f.shapes[x], np.bool_)
+            kind, parts = "NOT_EQUAL", [above, against("LESS", 1)]
+        case _:
+            return against({"different": "NOT_EQUAL"}.get(what, what.upper().replace("_OR", "")))
+    return f.raw(kind, parts, f.shapes[x], np.bool_)
 
 
 def total(f: Flat, op: Op) -> None:
