@@ -18,6 +18,8 @@ def _clip(node: Node) -> tuple[Any, ...] | None:
     low, high = node.const(1), node.const(2)
     if (node.has(1) and low is None) or (node.has(2) and high is None):
         return None
+    if any(limit is not None and limit.size != 1 for limit in (low, high)):
+        return None
     least = -math.inf if low is None else float(low.item())
     most = math.inf if high is None else float(high.item())
     return ("clip", node.x, least, most)
