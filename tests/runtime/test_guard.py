@@ -45,6 +45,9 @@ def test_blocks_lie_between_guard_pages() -> None:
         assert dies(lambda end=end: ctypes.memset(address + end, 1, 1))
         assert dies(lambda at=start - mmap.PAGESIZE: ctypes.string_at(address + at, 1))
     assert allocate_apart([])[2] == []
+    for size in (1 << 60, 1 << 70):
+        with pytest.raises(MemoryError):
+            allocate_apart([size])
 
 
 @pytest.mark.parametrize("name", ["residual", "inverted_residual", "classifier"])
