@@ -166,7 +166,9 @@ def grouped(g: Grow, x: str) -> str:
 
 
 def upscale(g: Grow, x: str) -> str:
-    """A head that turns channels into pixels, or the other way round."""
+    """A head that turns channels into pixels, or the other way round; or interpolates."""
+    if g.chance(0.3):
+        return g.conv(g.op("resize", x, scale=g.pick((2, 2), (1, 3)), mode=g.pick("linear", "linear", "nearest")), 4)
     if g.chance(0.4):
         return g.layer(g.op("space_to_depth", x, block=2), g.channels(), 1)
     y = g.conv(x, 4 * g.pick(1, 3, *g.palette.channels[:1]), 3)
