@@ -60,7 +60,7 @@ class Subject:
             limit = self.scale * 2e-5
             if self.steps:
                 limit += FAR * self.steps[i] + APART * float(np.abs(w).max(initial=0))
-            wrong = ~(error <= limit * loose)
+            wrong = ~(error <= limit * loose * (3 if self.steps else 1))
             if self.steps and error.size:
                 wrong |= ~(error.mean() <= limit / 2)
             if wrong.any():

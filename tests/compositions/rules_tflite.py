@@ -219,7 +219,7 @@ def reduce(f: Flat, op: Op) -> None:
         raise Declined(a["how"])
     kind = kinds[a["how"]]
     last = f.only_last(x) and (a["keep"] or set(a["axes"]) == {2, 3})
-    stored = kind in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN") and f.is_stored(op)
+    stored = kind in ("MEAN", "REDUCE_MAX", "REDUCE_MIN") and f.is_stored(op)
     axes = f.ints(*(axis_in(f, x, axis, last) for axis in a["axes"]))
     f.give(out, f.op(kind, [f.read(x, last, stored), axes], out, last, stored, keep_dims=bool(a["keep"])), last, stored)
 
