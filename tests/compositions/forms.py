@@ -78,7 +78,7 @@ def flat(schema: str, numbers: str) -> Callable[[Composition], Subject]:
         feeds = net.feeds()
         values = trace(net, feeds)
         scale = largest(values)
-        found = params(net, values, Scheme(signed=True)) if numbers == "int8" else {}
+        found = params(net, values, Scheme(signed=True, apart=False)) if numbers == "int8" else {}
         if numbers != "f32":
             _exact(net)
         file = Flat(net, schema, numbers, found)
