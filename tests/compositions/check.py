@@ -82,7 +82,11 @@ FAR, APART = 1.5, 0.02
 @contextmanager
 def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
     """Small networks run in bands (of at most so many bytes) and on all threads, as large ones do."""
-    with patch.object(bands, "WORTH", 1), patch.object(bands, "BUDGET", budget), patch.object(executable, "WORTH_WAKING", 0):
+    with (
+        patch.object(bands, "WORTH", 1),
+        patch.object(bands, "BUDGET", budget),
+        patch.object(executable, "WORTH_WAKING", 0),
+    ):
         yield
 
 

@@ -21,7 +21,7 @@ FIXED = {"sigmoid": (0.0, 1.0), "hard_sigmoid": (0.0, 1.0), "softmax": (0.0, 1.0
 
 @dataclass(frozen=True)
 class Scheme:
-    """`signed` activations; `weights`: "s8" or "u8", per channel or not; `apart`: some moves change the quantisation."""
+    """`signed` activations; `weights` "s8" or "u8", per channel or not; `apart`: some moves change the quantisation."""
 
     signed: bool = False
     weights: str = "s8"
@@ -97,7 +97,11 @@ def weights(array: np.ndarray, axis: int | None, kind: str) -> tuple[np.ndarray,
         scales = np.maximum(most - least, 1e-3) / 255
         zeros = np.rint(-least / scales)
         low, high = 0, 255
-    spread = (np.expand_dims(scales, others or ()), np.expand_dims(zeros, others or ())) if axis is not None else (scales, zeros)
+    spread = (
+        (np.expand_dims(scales, others or ()), np.expand_dims(zeros, others or ()))
+        if axis is not None
+        else (scales, zeros)
+    )
     stored = np.clip(np.rint(array / spread[0]) + spread[1], low, high)
     dtype = np.int8 if kind == "s8" else np.uint8
     return stored.astype(dtype), scales.astype(np.float32), zeros.astype(dtype)

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+
 from compositions.afford import Purse, paying
 from compositions.campaign import smallest
 from compositions.check import Differs
