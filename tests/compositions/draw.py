@@ -8,7 +8,6 @@ from .families_moving import ANY
 from .families_sequence import SEQUENCE
 from .grow import LIMIT, Grow, Palette
 
-
 SEEDS = 250
 """Consecutive seeds that share a palette, unless told otherwise."""
 

@@ -104,8 +104,11 @@ def u_shape(g: Grow, x: str) -> str:
     """Down, work, up again, beside what was there before."""
     n, c, h, w = g.shapes[x]
     skip = g.layer(x, g.channels(), 3)
-    down = g.op("max_pool", skip, kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0)) if g.chance(0.6) else (
-        g.conv(skip, g.channels(), 3, 2))
+    down = (
+        g.op("max_pool", skip, kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0))
+        if g.chance(0.6)
+        else (g.conv(skip, g.channels(), 3, 2))
+    )
     deep = g.layer(down, g.channels(), 3)
     if g.chance(0.5):
         up = g.op("resize", deep, scale=(2, 2), mode=g.pick("nearest", "linear"))
@@ -242,7 +245,9 @@ def normalised(g: Grow, x: str) -> str:
     if g.chance(0.5) or c % 2:
         y = g.op("instance_norm", x, g.const(c, kind="positive"), g.const(c, kind="bias"))
     else:
-        y = g.op("instance_norm", g.reshape(x, n, 2, c // 2 * h * w, 1), g.const(2, kind="one"), g.const(2, kind="zero"))
+        y = g.op(
+            "instance_norm", g.reshape(x, n, 2, c // 2 * h * w, 1), g.const(2, kind="one"), g.const(2, kind="zero")
+        )
         y = g.op("mul", g.reshape(y, n, c, h, w), g.const(c, 1, 1, kind="positive"))
     return g.act(y)
 

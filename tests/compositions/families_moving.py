@@ -144,4 +144,20 @@ def places(g: Grow, x: str) -> str:
     return g.act(x)
 
 
-ANY = (in_place, in_place, cut_and_joined, cut_and_joined, overlapping, turned, regrouped, centred, picked, rare, spread, totals, places, chosen, extremes)
+ANY = (
+    in_place,
+    in_place,
+    cut_and_joined,
+    cut_and_joined,
+    overlapping,
+    turned,
+    regrouped,
+    centred,
+    picked,
+    rare,
+    spread,
+    totals,
+    places,
+    chosen,
+    extremes,
+)

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+
 from compositions.afford import Purse, paying
 from compositions.campaign import smallest
 from compositions.check import Differs
@@ -25,8 +26,8 @@ from compositions.shrink import shrink
 
 CHUNK = 125
 PALETTES = 2
-KERNELS = 0.2
-"""Kernels compiled for a network: at 0.6 s each, most of what a cold cache costs."""
+KERNELS = 0.4
+"""Kernels compiled for a network: at a third of a second or more, most of what a cold cache costs."""
 
 FIXED = range(0, 2000, CHUNK)
 NEW = 4
