@@ -113,7 +113,8 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
             steps = _steps(plan, arrays)
         finally:
             _restore(states)
-        outputs = [check for name in names for check in _outputs(model, name, arrays)]
+    outputs = [check for name in names for check in _outputs(model, name, arrays)]
+    with model._lock:
         _restore(states)
     return Report(model.graph.source or model.graph.name or "model", model.tier.name, tuple(steps), tuple(outputs))
 
