@@ -15,7 +15,7 @@ from ..ops.registry import EXTRAS_AT
 from .dynamic_layer import DYNAMIC, dynamic_layer
 from .edges import reads_signed, writes_signed
 from .fuse import LONGEST
-from .requantise import MOVES, moved, padded, requantized, same_numbers
+from .requantise import MOVES, fills_with, moved, padded, requantized, same_numbers
 from .rewrite import Sweep, also_quantised, constant, sweep
 from .steps import ELEMENTWISE
 
@@ -36,7 +36,8 @@ def quantise(graph: Graph) -> None:
     if not any(computes_reals(node) for node in graph.nodes):
         return
     sweep(graph, moves_integers, on_integers, absorb)
-    sweep(graph, requantized_twice, moved, padded)
+    sweep(graph, requantized_twice, moved)
+    sweep(graph, padded)
     unsigned(graph)
     sweep(graph, requantized_twice, clamp, tabulate)
     sweep(graph, as_chain)
@@ -62,6 +63,8 @@ def moves_integers(state: Sweep, node: Node) -> bool:
         return False
     x = _integers(state, node.x)
     if x is None or x.type.quant is None or x.type.quant.axis is not None or node.out.type.dtype != np.float32:
+        return False
+    if node.op == "pad" and not fills_with(node, x.type):
         return False
     stored = TensorType(x.type.dtype, node.out.type.shape, x.type.quant)
     value = state.add(node.op, [x, *node.inputs[1:]], stored, node, **node.attrs)

@@ -31,7 +31,8 @@ def requantise(graph: Graph) -> None:
     if not any(node.op in LINEAR or computes_reals(node) for node in graph.nodes):
         return
     sweep(graph, linear, integer_product)
-    sweep(graph, turned_constant, moved, padded)
+    sweep(graph, turned_constant, moved)
+    sweep(graph, padded)
 
 
 def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:
@@ -65,6 +66,8 @@ def linear(state: Sweep, node: Node) -> bool:
     dtype = out.dtype if node.op == "quantize_linear" else node.x.type.dtype
     if quant is None or dtype not in INTEGERS or not out.concrete:
         return False
+    if quant.axis is not None and node.x.data is None:
+        return False  # only weights have scales along an axis: what moves activations does not move their scales
     stored = TensorType(dtype, out.shape, quant)
     if node.op == "quantize_linear":
         value = state.add("requantize", [node.x], stored, node)
@@ -93,10 +96,13 @@ def turned_constant(state: Sweep, node: Node) -> bool:
 
 @also_quantised
 def moved(state: Sweep, node: Node) -> bool:
-    """A move between two quantisations is a move, then a change; concat changes its operands first."""
+    """A move between two quantisations is a move, then a change; concat changes its operands first.
+
+    So does a pad, whose fill may be no number of the quantisation that its operand has.
+    """
     if node.op not in MOVES or len(node.outputs) != 1 and node.op != "split":
         return False
-    if node.op == "concat":
+    if node.op == "concat" or node.op == "pad" and not fills_with(node, node.x.type):
         return _joined(state, node)
     kind = node.x.type
     if kind.quant is not None and kind.quant.axis is not None:
@@ -116,16 +122,18 @@ def same_numbers(one: TensorType, other: TensorType) -> bool:
 
 
 def _joined(state: Sweep, node: Node) -> bool:
+    """Given ``y = concat(a, b)`` of other scales; result ``y = concat(requantize(a), requantize(b))``."""
     kind = node.out.type
-    if all(v is not None and same_numbers(v.type, kind) for v in node.inputs):
+    count = len(node.inputs) if node.op == "concat" else 1
+    if all(v is not None and same_numbers(v.type, kind) for v in node.inputs[:count]):
         return False
     inputs: list[Value | None] = []
-    for value in node.inputs:
+    for value in node.inputs[:count]:
         assert value is not None
         if not same_numbers(value.type, kind):
             value = requantized(state, value, TensorType(kind.dtype, value.type.shape, kind.quant), node)
         inputs.append(value)
-    state.write(Node("concat", inputs, node.outputs, node.attrs, node.name))
+    state.write(Node(node.op, [*inputs, *node.inputs[count:]], node.outputs, node.attrs, node.name))
     return True
 
 
@@ -138,22 +146,42 @@ def requantized(state: Sweep, value: Value, type_: TensorType, like: Node) -> Va
     return Value.constant(out.name, run_node(Node("requantize", [value], [out]), [value.data])[0], type_.quant)
 
 
+def fills_with(node: Node, kind: TensorType) -> bool:
+    """Whether what a pad puts around its operand is a number that `kind` can store."""
+    value = node.inputs[2] if len(node.inputs) > 2 else None
+    if kind.quant is None or node.attrs.get("mode", "constant") != "constant":
+        return True
+    if value is None or same_numbers(value.type, kind):
+        return kind.quant.axis is None
+    if kind.quant.axis is not None or value.data is None:
+        return False
+    return bool(np.float32(to_real(_fill(value, kind), kind.quant)) == np.float32(_real(value)))
+
+
+def _real(value: Value) -> np.ndarray:
+    """The one number of a constant."""
+    assert value.data is not None
+    real = value.data if value.type.quant is None else to_real(value.data, value.type.quant)
+    return np.asarray(real, np.float64).reshape(())
+
+
+def _fill(value: Value | None, kind: TensorType) -> np.ndarray:
+    assert kind.dtype is not None and kind.quant is not None
+    return to_stored(np.zeros(()) if value is None else _real(value), kind.dtype, kind.quant)
+
+
 @also_quantised
 def padded(state: Sweep, node: Node) -> bool:
     """The constant of a pad is stored as the padded value is: without one, it is the zero point and not 0."""
-    if node.op != "pad" or node.attrs.get("mode", "constant") != "constant" or node.x.type.quant is None:
-        return False
     kind = node.x.type
+    if node.op != "pad" or node.attrs.get("mode", "constant") != "constant":
+        return False
+    if kind.quant is None or kind.quant.axis is not None or not same_numbers(kind, node.out.type):
+        return False
     value = node.inputs[2] if len(node.inputs) > 2 else None
     if value is not None and (value.data is None or same_numbers(value.type, kind)):
         return False
-    real = np.zeros((), np.float64)
-    if value is not None:
-        assert value.data is not None
-        real = value.data if value.type.quant is None else to_real(value.data, value.type.quant)
-    assert kind.dtype is not None and kind.quant is not None
-    number = to_stored(np.asarray(real, np.float64).reshape(()), kind.dtype, kind.quant)
-    fill = Value.constant(f"{node.out.name}.fill", number, kind.quant)
+    fill = Value.constant(f"{node.out.name}.fill", _fill(value, kind), kind.quant)
     rest = node.inputs[3:]
     state.write(Node("pad", [*node.inputs[:2], fill, *rest], node.outputs, node.attrs, node.name))
     return True

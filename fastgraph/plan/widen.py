@@ -38,7 +38,9 @@ def _wide(node: Node, reals: dict[Value, Value]) -> Node | None:
     """The node on reals, if a kernel takes it and it isn't a change of quantisation itself."""
     if node.op == "requantize":
         return None
-    inputs = [v if v is None or v.type.quant is None else reals.get(v) or _real(v) for v in node.inputs]
+    stored = {v for v in node.inputs if v is not None and v.type.quant is not None}
+    own = {v: reals.get(v) or _real(v) for v in stored}
+    inputs = [v if v is None else own.get(v, v) for v in node.inputs]
     outputs = [v if v.type.quant is None else _real(v) for v in node.outputs]
     wide = Node(node.op, inputs, outputs, node.attrs, node.name)
     return wide if lowering_of(wide) is not None else None

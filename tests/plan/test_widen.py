@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
@@ -30,3 +31,15 @@ def test_sixteen_bits_run_on_f32_kernels_and_give_what_the_reference_gives() -> 
     expected = evaluate(graph, {"x": stored})[0].astype(int)
     found = model(stored).astype(int)
     assert np.abs(found - expected).max() <= 1 and (found == expected).mean() > 0.99
+
+
+def test_a_value_that_is_both_operands_is_made_real_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTGRAPH_CHECK", "1")
+    kind = TensorType(np.dtype(np.uint8), (5, 5), Quantization((0.1,), (3,)))
+    x, y = Value("x", kind), Value("y", TensorType(np.dtype(np.float32), None))
+    graph = Graph("g", [x], [y], [Node("matmul", [x, x], [y], {})])
+    infer_graph(graph)
+    stored = np.random.default_rng(4).integers(0, 256, kind.dims).astype(np.uint8)
+    model = Model(graph, choose(None), 1)
+    assert [step.node.op for step in model.plan.program.steps].count("requantize") == 1
+    np.testing.assert_allclose(model(stored), evaluate(graph, {"x": stored})[0], rtol=1e-6)
