@@ -97,8 +97,8 @@ def kernels(compiled: bool) -> Iterator[None]:
         executable.objects = real
 
 
-def small(graph: Graph, shapes: dict[str, tuple[int, ...]]) -> bool:
-    """Whether a graph with these input shapes takes memory enough for tests only, as far as is known before the run."""
+def small(graph: Graph, shapes: dict[str, tuple[int, ...]]) -> tuple[bool, bool]:
+    """Whether a graph with these input shapes takes little memory, as far as is known before the run; if all is."""
     graph = copy(graph)
     graph.unfold_states()
     for value in graph.inputs:
@@ -107,7 +107,8 @@ def small(graph: Graph, shapes: dict[str, tuple[int, ...]]) -> bool:
     infer_graph(graph)
     values = [v for node in nodes_of(graph) for v in node.outputs] + graph.inputs
     sizes = [v.type.nbytes for v in values if v.type.concrete and v.type.dtype != object]
-    return sum(sizes) <= ARENA and sum(v.type.nbytes for v in graph.inputs if v.type.concrete) <= FED
+    fits = sum(sizes) <= ARENA and sum(v.type.nbytes for v in graph.inputs if v.type.concrete) <= FED
+    return fits, all(v.type.concrete for v in values)
 
 
 def readable(read: Read, data: bytes) -> bool:
@@ -122,7 +123,10 @@ def readable(read: Read, data: bytes) -> bool:
 
 
 def one(read: Read, data: bytes, number: int, compiled: bool) -> str:
-    """What became of an input: "refused"; "large": not run; "planned": run by references alone; "ran"."""
+    """What became of an input: "refused"; "large": not run; "planned": run by references alone; "ran".
+
+    The last two are "open" when sizes hang on what is fed.
+    """
     rng = np.random.default_rng(number)
     try:
         graph = read(data)
@@ -131,7 +135,8 @@ def one(read: Read, data: bytes, number: int, compiled: bool) -> str:
             return "large"
         shapes = shapes_of(graph, rng)
         declared(graph, shapes)
-        if not small(graph, shapes):
+        fits, known = small(graph, shapes)
+        if not fits:
             return "large"
         feeds = {v.name: hostile(v.type, rng) for v in graph.inputs}
         same = not any(node.op.startswith(CHANGING) for node in nodes_of(graph))
@@ -144,9 +149,9 @@ def one(read: Read, data: bytes, number: int, compiled: bool) -> str:
             states = {v.name: np.zeros(v.type.dims, v.type.dtype) for v in graph.inputs if v.name not in feeds}
             with np.errstate(all="ignore"):
                 evaluate(graph, feeds | states)
-            return "planned"
+            return "planned" if known else "planned open"
         assert not same or alike(first, other), "one thread and two give other bits"
-        return "ran"
+        return "ran" if known else "ran open"
     except (GraphError, PlanError):
         raise  # defects of ours, which checks found
     except FastgraphError:
@@ -233,7 +238,8 @@ def tried(read: Read, data: bytes, number: int, alone: bool) -> tuple[str, str]:
     if not wrong and warned:
         wrong = f"warns: {warned[0].message} ({warned[0].filename}:{warned[0].lineno})"
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-    if not wrong and not compiled and what != "endless" and grown > SLACK + 2 * ARENA + 4 * len(data):
+    bounded = not compiled and what != "endless" and "open" not in what
+    if not wrong and bounded and grown > SLACK + 2 * ARENA + 4 * len(data):
         wrong = f"{grown >> 20} MB more memory for a file of {len(data)} bytes"
     return what, wrong
 
@@ -264,7 +270,8 @@ def test(script: Path, first: int) -> None:
     told = "\n".join(f"{one['wrong']}\n    PYTHONPATH=tests python {script} {one['input']} 1" for one in wrong)
     assert not wrong, told
     if count == PORTION:
-        assert results["refused"] > count // 10 and results["ran"] + results["planned"] > count // 10, results
+        used = sum(n for what, n in results.items() if what.startswith(("ran", "planned")))
+        assert results["refused"] > count // 10 and used > count // 10, results
 
 
 SCRIPTS = {"onnx": "onnx/onnx_fuzz.py", "circle": "circle/fuzz.py", "mil": "mil/mil_fuzz.py"}

@@ -88,13 +88,19 @@ def _types(node: Node, arrays: list[Any]) -> list[TensorType]:
     """The results' types, by inference with all shapes and data known. ModelError when operands do not fit."""
     if all(v is None or v.data is not None for v in node.inputs) or any(True for _ in subgraphs(node)):
         return [v.type for v in node.outputs]
-    values = [None if v is None else _holding(v.name, a) for v, a in zip(node.inputs, arrays, strict=False)]
+    values = [None if v is None else _holding(v, a) for v, a in zip(node.inputs, arrays, strict=False)]
     types = [None if v is None else v.type for v in values]
     return op_of(node).infer(Node(node.op, values, node.outputs, node.attrs, node.name), types)
 
 
-def _holding(name: str, array: Any) -> Value:
-    return Value.constant(name, array) if isinstance(array, np.ndarray) else Value(name)
+def _holding(value: Value, array: Any) -> Value:
+    """The operand with its data. Reals are computed in f64, whatever the type that inference sees."""
+    if not isinstance(array, np.ndarray):
+        return Value(value.name)
+    known = real_type(value.type) if value.type.quant is not None else value.type
+    kind = TensorType.of(array)
+    real = array.dtype == np.float64 and known.dtype is not None
+    return Value(value.name, TensorType(known.dtype, kind.shape) if real else kind, array)
 
 
 def _find_room(types: list[TensorType]) -> None:

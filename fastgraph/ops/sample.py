@@ -31,6 +31,8 @@ from .resize import converted
 from .window import output_size, window_attrs
 
 CUBIC = -0.75
+MOST_SAMPLES = 1 << 14
+"""No bin of a region takes more along an axis: a greater region is taken for a mistake."""
 
 
 def reflected(x: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -247,6 +249,8 @@ def _roi_align(node: Node, inputs: list[Any]) -> list[Any]:
         samples = [ratio or math.ceil(e / n) for e, n in zip(extents, bins, strict=True)]
         if min(samples) < 1:
             continue
+        if max(samples) > MOST_SAMPLES:
+            fail(node, f"a region would take {max(samples)} samples along an axis of each bin")
         rows, columns = (
             _roi_axis(*v) for v in zip((y1, x1), extents, bins, samples, x.shape[2:], strict=True)
         )

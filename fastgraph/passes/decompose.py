@@ -89,15 +89,10 @@ def _runs(axes: list[int]) -> list[list[int]]:
     return runs
 
 
-def _image(node: Node) -> bool:
-    """Whether x has two dimensions of pixels, and any."""
-    return node.x.type.concrete and len(node.x.type.dims) == 4 and node.x.type.size > 0
-
-
 @also_quantised
 def depth_to_space(state: Sweep, node: Node) -> bool:
     """Channels become blocks of pixels: reshape, transpose, reshape."""
-    if node.op != "depth_to_space" or not _image(node):
+    if node.op != "depth_to_space" or not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
         return False
     n, h, w, c = node.x.type.dims
     b = attr(node, "blocksize")
@@ -111,7 +106,7 @@ def depth_to_space(state: Sweep, node: Node) -> bool:
 @also_quantised
 def space_to_depth(state: Sweep, node: Node) -> bool:
     """Blocks of pixels become channels: reshape, transpose, reshape."""
-    if node.op != "space_to_depth" or not _image(node):
+    if node.op != "space_to_depth" or not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
         return False
     n, h, w, c = node.x.type.dims
     b = attr(node, "blocksize")

@@ -208,7 +208,7 @@ def _into_maker(state: Sweep, node: Node, at_hand: Node) -> Node | None:
 
 
 def _reaches(maker: Node, extra: Value) -> bool:
-    """Whether the kernel of `maker` finds the operand's place for each element: a product counts matrices, not images."""
+    """Whether the kernel of `maker` finds the operand's place: a product counts matrices, not images."""
     kind = extra_kind(extra, maker.out)
     if maker.op == "matmul" and kind == "image":
         matrices = maker.inputs[1].type.dims[:-2]  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ lie within the values of the step's node, its constants and its scratch memory; 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -59,6 +60,8 @@ class _Check:
     kept: set[Value]
     given: set[Value] = field(default_factory=set)
     written: dict[Base, Written] = field(default_factory=dict)
+    _at: Node | None = None
+    _known: dict[bool, dict[Value, list[tuple[Region, Value]]]] = field(default_factory=dict)
 
     def host(self, node: Node) -> None:
         for value in read_by(node):
@@ -110,18 +113,31 @@ class _Check:
         if writes and (isinstance(base, int) and base >= 0 or base in self.given and base not in self.kept):
             raise Misfit(f"{does} of {_name(base)}, which is {'an input' if isinstance(base, Value) else 'constant'}")
         found = region(reach, arg.offset, distinct=reach.kind == "write")
-        if isinstance(base, Value) and not any(
-            holds(self._own(value), found) for value in self._values(node, base, writes)
-        ):
-            owners = ", ".join(f"{v.name} ({self._own(v)})" for v in self._values(node, base, writes)) or "none"
+        if isinstance(base, Value) and not self._owned(node, base, writes, found):
+            places = self._places(node, writes).get(base, [])
+            owners = ", ".join(f"{v.name} ({own})" for own, v in places) or "none"
             raise Misfit(f"{does}, {found}, of the buffer of {_name(base)}, where its node's values are {owners}")
         return base, found
 
-    def _values(self, node: Node, root: Value, writes: bool) -> list[Value]:
-        """The node's values in a buffer: its results, and what it reads unless `writes`."""
-        values = [*node.outputs, *(() if writes else read_by(node))]
-        places = self.program.storage
-        return [v for v in dict.fromkeys(values) if v in places and places[v].root is root]
+    def _owned(self, node: Node, root: Value, writes: bool, found: Region) -> bool:
+        """Whether the bytes are of one of the node's values: most likely of that which begins next before them."""
+        places = self._places(node, writes).get(root, [])
+        after = bisect_right(places, found.start, key=lambda place: place[0].start)
+        return any(holds(own, found) for own, _ in reversed(places[:after]))
+
+    def _places(self, node: Node, writes: bool) -> dict[Value, list[tuple[Region, Value]]]:
+        """By buffer, in order: the node's results, and what it reads unless `writes`."""
+        if self._at is not node:
+            self._at, self._known = node, {}
+        if writes not in self._known:
+            found: dict[Value, list[tuple[Region, Value]]] = {}
+            for value in dict.fromkeys([*node.outputs, *(() if writes else read_by(node))]):
+                if value in self.program.storage:
+                    found.setdefault(self.program.storage[value].root, []).append((self._own(value), value))
+            for places in found.values():
+                places.sort(key=lambda place: place[0].start)
+            self._known[writes] = found
+        return self._known[writes]
 
     def _own(self, value: Value) -> Region:
         """The bytes of a value in its root's buffer."""

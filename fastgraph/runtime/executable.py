@@ -326,7 +326,8 @@ class Executable:
                     view = self.array(value)
                     if np.shape(data) != view.shape:
                         raise ModelError(f"{node}: the result has shape {np.shape(data)}")
-                    view[...] = data
+                    with np.errstate(all="ignore"):
+                        view[...] = data
                 else:
                     self._env[value] = data
 

@@ -50,7 +50,7 @@ def allocate_apart(sizes: Sequence[int]) -> tuple[np.ndarray, int, list[int]]:
     """Zeroed blocks between pages that nobody may touch: (all memory, its address, where each block begins in it).
 
     A block's address is a multiple of 64; behind it are SLACK bytes, and less than 64 more, up to a page that is
-    protected. Windows gets ordinary memory, in the same places.
+    protected. Windows gets ordinary memory, in the same places. MemoryError where there is no room for them.
     """
     page, at, starts = mmap.PAGESIZE, 0, []
     for size in sizes:
@@ -62,7 +62,10 @@ def allocate_apart(sizes: Sequence[int]) -> tuple[np.ndarray, int, list[int]]:
         memory = np.zeros(at + page, np.uint8)
         return memory, memory.ctypes.data, starts
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    memory = np.frombuffer(mmap.mmap(-1, at + page, flags), np.uint8)
+    try:
+        memory = np.frombuffer(mmap.mmap(-1, at + page, flags), np.uint8)
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"no room for {at} bytes: {error}") from None
     protect = ctypes.CDLL(None).mprotect
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     ends = [0, *(-(-(start + size + SLACK) // page) * page for start, size in zip(starts, sizes, strict=True))]

@@ -84,7 +84,7 @@ class Model:
         """
         if others:
             raise InputError(f"run takes inputs by name, and gives all outputs by name: model.run({self._example()})")
-        if self._lock._is_owned():  # held(), without the call
+        if self._lock._is_owned():  # `held`, without its call
             raise FastgraphError("the handler of a signal can't run the model within whose run it was called")
         with self._lock if timeout is None else self._within(timeout):
             current = self._current

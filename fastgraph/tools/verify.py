@@ -113,7 +113,8 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
             steps = _steps(plan, arrays)
         finally:
             _restore(states)
-        outputs = [check for name in names for check in _outputs(model, name, arrays)]
+    outputs = [check for name in names for check in _outputs(model, name, arrays)]
+    with model._lock:
         _restore(states)
     return Report(model.graph.source or model.graph.name or "model", model.tier.name, tuple(steps), tuple(outputs))
 
@@ -136,14 +137,14 @@ def _steps(plan: Executable, feeds: Mapping[str, np.ndarray]) -> list[StepCheck]
     runs, found = list(single_runs(plan)), []
     carried: dict[Value, Any] = {}
     for nodes, numbers in groups(plan):
-        expected, magnitude = _references(plan, nodes, carried)
+        expected, margins = _references(plan, nodes, carried)
         for i in numbers:
             _do(plan, *runs[i])
         carried.update(expected)
         steps = [runs[i][0] for i in numbers]
         compared = not any(isinstance(step, HostStep) for step in steps)
         checks = [
-            _difference(np.asarray(held(plan, value)), np.asarray(right), node, magnitude.get(value, 0.0))
+            _difference(np.asarray(held(plan, value)), np.asarray(right), node, *margins.get(value, (0.0, 0.0)))
             for node in nodes for value, right in expected.items()
             if compared and value in node.outputs and is_held(plan, value)
         ]  # fmt: skip
@@ -162,13 +163,13 @@ def _do(plan: Executable, step: Step | HostStep, run: Run) -> None:
 
 def _references(
     plan: Executable, nodes: Sequence[Node], carried: Mapping[Value, Any]
-) -> tuple[dict[Value, Any], dict[Value, float]]:
-    """What the nodes should make of what is held now, and the largest sum of magnitudes in each result.
+) -> tuple[dict[Value, Any], dict[Value, tuple[float, float]]]:
+    """What the nodes should make of what is held now; of each first result `_magnitude` and `_flip`.
 
     A value that never is in memory as a whole (of a block in bands) is what its reference gave.
     """
     expected: dict[Value, Any] = {}
-    magnitude: dict[Value, float] = {}
+    margins: dict[Value, tuple[float, float]] = {}
 
     def value_of(value: Value | None) -> Any:
         if value is None or value in expected:
@@ -184,8 +185,8 @@ def _references(
         with np.errstate(all="ignore"):
             made = run_node(node, given)
             expected.update(zip(node.outputs, made, strict=True))
-            magnitude[node.out] = _magnitude(node, given)
-    return expected, magnitude
+            margins[node.out] = _magnitude(node, given), _flip(node, given)
+    return expected, margins
 
 
 def _magnitude(node: Node, given: Sequence[Any]) -> float:
@@ -193,10 +194,6 @@ def _magnitude(node: Node, given: Sequence[Any]) -> float:
     floats = [a for a in given if isinstance(a, np.ndarray) and a.dtype.kind == "f" and a.size]
     if node.out.type.dtype is None or node.out.type.dtype.kind != "f" or not floats:
         return 0.0
-    if node.op in ROUNDS:
-        w = node.inputs[1] if len(node.inputs) > 1 else None
-        scale = max(w.type.quant.scale) if w is not None and w.type.quant is not None else 0.0
-        return _largest(given[0]) * max(scale * 128, 1.0 if w is None else 0.0) / RELATIVE / 127
     if node.op in SUMS and all(v is None or v.type.quant is None for v in node.inputs):
         plain = Node(node.op, node.inputs[:3], node.outputs[:1], {k: v for k, v in node.attrs.items() if k != "chain"})
         absolute = [np.abs(a) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in given[:3]]
@@ -205,16 +202,28 @@ def _magnitude(node: Node, given: Sequence[Any]) -> float:
     return max(map(_largest, floats)) if added else 0.0
 
 
+def _flip(node: Node, given: Sequence[Any]) -> float:
+    """By how much a result changes when one activation is rounded to its other neighbour; 0 where none are rounded."""
+    if node.op not in ROUNDS:
+        return 0.0
+    w = node.inputs[1] if len(node.inputs) > 1 else None
+    weight = 1.0 if w is None or w.type.quant is None else 128 * max(w.type.quant.scale)
+    return 2 * _largest(given[0]) / 127 * weight
+
+
 def _largest(array: np.ndarray) -> float:
     return float(np.abs(array[np.isfinite(array)]).max(initial=0))
 
 
-def _difference(found: np.ndarray, right: np.ndarray, node: Node, magnitude: float) -> tuple[float, float]:
+def _difference(
+    found: np.ndarray, right: np.ndarray, node: Node, magnitude: float, flip: float
+) -> tuple[float, float]:
     """The error of a result and what is allowed, in the units of `StepCheck`."""
     if found.shape != right.shape or found.dtype != right.dtype:
         return float("inf"), 0.0
     if found.dtype.kind in "fc":
-        return _relative(found, right, magnitude), RELATIVE
+        scale = max(magnitude, _largest(right))
+        return _relative(found, right, scale), RELATIVE + (flip / scale if scale else 0.0)
     if found.dtype.kind not in "iub":
         return float(np.sum(found != right)), 0.0
     gap = np.where(found > right, found, right).astype(object) if found.dtype.itemsize == 8 else None
@@ -227,7 +236,7 @@ def _difference(found: np.ndarray, right: np.ndarray, node: Node, magnitude: flo
     return error, 1.0 if rounded or node.op.endswith("quantize_linear") or node.op.startswith("qlinear") else 0.0
 
 
-def _relative(found: np.ndarray, right: np.ndarray, magnitude: float) -> float:
+def _relative(found: np.ndarray, right: np.ndarray, scale: float) -> float:
     wide = np.complex128 if found.dtype.kind == "c" else np.float64
     x, y = found.astype(wide), right.astype(wide)
     same = (x == y) | (np.isnan(x) & np.isnan(y))
@@ -236,7 +245,6 @@ def _relative(found: np.ndarray, right: np.ndarray, magnitude: float) -> float:
     gap = np.where(gap < 2.0**-120, 0, gap)  # kernels take denormals as 0
     if not gap.any():
         return 0.0
-    scale = max(magnitude, _largest(y))
     worst = float(gap.max())
     return worst / scale if np.isfinite(worst) and scale else float("inf")
 

@@ -73,7 +73,7 @@ def damaged(place: int) -> bytes:
     source = rng.choice(sources)
     data = bytearray(source)
     name = data[4:8]
-    if rng.random() < 0.6:  # sound as a FlatBuffer, another model
+    if rng.random() < 0.75:  # sound as a FlatBuffer, another model
         places = numbers(source)
         if rng.random() < 0.7:
             data[:] = opened(source)

@@ -1,12 +1,12 @@
 """python -m tests.compositions: campaigns of any length.
 
-    --seed N --count M       seeds N to N + M (default: from where the last campaign with the same --log ended)
-    --seconds S              stop after so long
-    --palette P              one palette for all, so that fewer kernels are compiled
-    --form "onnx f32"        one form only;  --variants "steps" "isa avx2": these only
-    --kernels 0.4            compile so many kernels per network; plans that need more are run by references
-    --without bands ...      look past what is known to be wrong
-    --log FILE               failures, coverage and the next seed are kept there: a campaign can be resumed
+--seed N --count M       seeds N to N + M (default: from where the last campaign with the same --log ended)
+--seconds S              stop after so long
+--palette P              one palette for all, so that fewer kernels are compiled
+--form "onnx f32"        one form only;  --variants "steps" "isa avx2": these only
+--kernels 0.4            compile so many kernels per network; plans that need more are run by references
+--without bands ...      look past what is known to be wrong
+--log FILE               failures, coverage and the next seed are kept there: a campaign can be resumed
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def main() -> None:
             if options.log and (seed % 20 == 0):
                 keep(options.log, seed, failures, coverage)
             if seed % 250 == 0:
-                print(f"-- {seed}: {done / (time.monotonic() - start):.1f} graphs/s, {declined} declined, {purse}", flush=True)
+                print(
+                    f"-- {seed}: {done / (time.monotonic() - start):.1f} graphs/s, {declined} declined, {purse}",
+                    flush=True,
+                )
     if options.log:
         keep(options.log, seed, failures, coverage)
     print(coverage.table())

@@ -60,7 +60,7 @@ class Subject:
             limit = self.scale * 2e-5
             if self.steps:
                 limit += FAR * self.steps[i] + APART * float(np.abs(w).max(initial=0))
-            wrong = ~(error <= limit * loose)
+            wrong = ~(error <= limit * loose * (3 if self.steps else 1))
             if self.steps and error.size:
                 wrong |= ~(error.mean() <= limit / 2)
             if wrong.any():
@@ -82,7 +82,11 @@ FAR, APART = 1.5, 0.02
 @contextmanager
 def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
     """Small networks run in bands (of at most so many bytes) and on all threads, as large ones do."""
-    with patch.object(bands, "WORTH", 1), patch.object(bands, "BUDGET", budget), patch.object(executable, "WORTH_WAKING", 0):
+    with (
+        patch.object(bands, "WORTH", 1),
+        patch.object(bands, "BUDGET", budget),
+        patch.object(executable, "WORTH_WAKING", 0),
+    ):
         yield
 
 

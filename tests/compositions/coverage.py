@@ -1,4 +1,4 @@
-"""Which rewriting rules, lowerings and kernels random networks reach: counted from outside, at no cost to production."""
+"""Which rewriting rules, lowerings and kernels random networks reach: counted from outside, at no cost elsewhere."""
 
 from __future__ import annotations
 
@@ -149,5 +149,3 @@ def _sweeping(sweep: Callable[..., None]) -> Iterator[None]:
     finally:
         for module, old in kept:
             module.sweep = old
-
-

@@ -8,7 +8,6 @@ from .families_moving import ANY
 from .families_sequence import SEQUENCE
 from .grow import LIMIT, Grow, Palette
 
-
 SEEDS = 250
 """Consecutive seeds that share a palette, unless told otherwise."""
 
@@ -49,7 +48,7 @@ def block(g: Grow, x: str) -> str:
     """One of the families that fit, in several tries."""
     families = {4: IMAGE, 3: SEQUENCE}.get(len(g.shapes[x]), (dense_unit,))
     for _ in range(4):
-        y = g.attempt(g.pick(*ANY) if g.chance(0.25) else g.pick(*families), x)
+        y = g.attempt(g.pick(*ANY) if g.chance(0.33) else g.pick(*families), x)
         if y != x:
             return y
     return x

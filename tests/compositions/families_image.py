@@ -6,8 +6,8 @@ from .grow import Grow
 
 
 def plain(g: Grow, x: str) -> str:
-    kernel, stride = g.pick(1, *g.palette.kernels), g.pick(1, 1, 2)
-    return g.layer(x, g.channels(), kernel, stride=stride, dilation=g.pick(1, 1, 2))
+    kernel, (stride, dilation) = g.pick(1, *g.palette.kernels), g.pick((1, 1), (2, 1), (1, 2), (1, 2))
+    return g.layer(x, g.channels(), kernel, stride=stride, dilation=dilation)
 
 
 def transposed(g: Grow, x: str) -> str:
@@ -21,7 +21,7 @@ def transposed(g: Grow, x: str) -> str:
 def pooled(g: Grow, x: str) -> str:
     kind = g.pick("max_pool", "max_pool", "average_pool", "average_pool", "lp_pool")
     kernel, stride, pad = g.pick((2, 2, 0), (3, 2, 1), (3, 1, 1), (2, 1, 0))
-    if kind == "max_pool" and g.chance(0.2):
+    if kind == "max_pool" and g.chance(0.4):
         return g.op(kind, x, kernel=(kernel,) * 2, strides=(stride,) * 2, pads=(pad,) * 4, dilations=(2, 2))
     return g.op(kind, x, kernel=(kernel,) * 2, strides=(stride,) * 2, pads=(pad,) * 4)
 
@@ -104,8 +104,11 @@ def u_shape(g: Grow, x: str) -> str:
     """Down, work, up again, beside what was there before."""
     n, c, h, w = g.shapes[x]
     skip = g.layer(x, g.channels(), 3)
-    down = g.op("max_pool", skip, kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0)) if g.chance(0.6) else (
-        g.conv(skip, g.channels(), 3, 2))
+    down = (
+        g.op("max_pool", skip, kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0))
+        if g.chance(0.6)
+        else (g.conv(skip, g.channels(), 3, 2))
+    )
     deep = g.layer(down, g.channels(), 3)
     if g.chance(0.5):
         up = g.op("resize", deep, scale=(2, 2), mode=g.pick("nearest", "linear"))
@@ -166,7 +169,9 @@ def grouped(g: Grow, x: str) -> str:
 
 
 def upscale(g: Grow, x: str) -> str:
-    """A head that turns channels into pixels, or the other way round."""
+    """A head that turns channels into pixels, or the other way round; or interpolates."""
+    if g.chance(0.3):
+        return g.conv(g.op("resize", x, scale=g.pick((2, 2), (1, 3)), mode=g.pick("linear", "linear", "nearest")), 4)
     if g.chance(0.4):
         return g.layer(g.op("space_to_depth", x, block=2), g.channels(), 1)
     y = g.conv(x, 4 * g.pick(1, 3, *g.palette.channels[:1]), 3)
@@ -183,9 +188,10 @@ def focus(g: Grow, x: str) -> str:
 def pools_in_turn(g: Grow, x: str) -> str:
     """Spatial pyramid pooling, fast: pools of pools, all beside each other."""
     x = g.layer(x, g.channels())
-    maps = [x]
+    maps, holes = [x], {"dilations": (2, 2)} if g.chance(0.2) else {}
     for _ in range(g.pick(2, 3)):
-        maps.append(g.op("max_pool", maps[-1], kernel=(3, 3), strides=(1, 1), pads=(1, 1, 1, 1)))
+        pads = (2,) * 4 if holes else (1,) * 4
+        maps.append(g.op("max_pool", maps[-1], kernel=(3, 3), strides=(1, 1), pads=pads, **holes))
     return g.layer(g.concat(*maps), g.channels())
 
 
@@ -239,7 +245,9 @@ def normalised(g: Grow, x: str) -> str:
     if g.chance(0.5) or c % 2:
         y = g.op("instance_norm", x, g.const(c, kind="positive"), g.const(c, kind="bias"))
     else:
-        y = g.op("instance_norm", g.reshape(x, n, 2, c // 2 * h * w, 1), g.const(2, kind="one"), g.const(2, kind="zero"))
+        y = g.op(
+            "instance_norm", g.reshape(x, n, 2, c // 2 * h * w, 1), g.const(2, kind="one"), g.const(2, kind="zero")
+        )
         y = g.op("mul", g.reshape(y, n, c, h, w), g.const(c, 1, 1, kind="positive"))
     return g.act(y)
 

@@ -10,7 +10,7 @@ def in_place(g: Grow, x: str) -> str:
     """A chain of elementwise steps of which some are read again."""
     kept, y = [x], x
     for _ in range(g.pick(2, 3, 5)):
-        kind = g.pick("act", "act", "gate", "constant", "binary", "binary", "select")
+        kind = g.pick("act", "act", "gate", "constant", "binary", "select", "select")
         if kind == "act":
             y = g.act(y)
         elif kind == "gate":
@@ -88,7 +88,7 @@ def centred(g: Grow, x: str) -> str:
     """What a reduction gives, spread over what was reduced."""
     rank = len(g.shapes[x])
     axes = tuple(sorted(g.random.sample(range(1, rank), g.pick(*range(1, rank)))))
-    how = g.pick("mean", "max", "min", "sum", "l1", "l2", "sum_square", "log_sum_exp", "prod", "log_sum")
+    how = g.pick("mean", "max", "min", "min", "sum", "sum", "l1", "l2", "sum_square", "log_sum_exp", "prod", "log_sum")
     if how == "log_sum":
         return g.op("sub", x, g.mean(g.op("abs", g.op("add", x, g.const(1, kind="one"))), *axes, how=how))
     return g.op("sub", x, g.mean(x, *axes, how=how))
@@ -126,10 +126,38 @@ def totals(g: Grow, x: str) -> str:
     return g.op("total", *ways, *g.random.sample(ways, g.pick(0, 1)), how=how)
 
 
+def chosen(g: Grow, x: str) -> str:
+    """One or the other, by a test of a value."""
+    return g.op("select", x, g.act(x), g.gate(x), test=g.pick(*TESTS))
+
+
+def extremes(g: Grow, x: str) -> str:
+    """What a value is more, or less, than another one's extremes, or its sum."""
+    axes = tuple(sorted(g.random.sample(range(1, len(g.shapes[x])), 1)))
+    y = g.act(x)
+    return g.op("sub", y, g.mean(y, *axes, how=g.pick("min", "max", "sum")))
+
+
 def places(g: Grow, x: str) -> str:
     """Where the largest is, as another output."""
     g.output(g.op("arg", x, how=g.pick("max", "min"), axis=g.pick(*range(1, len(g.shapes[x])))))
     return g.act(x)
 
 
-ANY = (in_place, in_place, cut_and_joined, cut_and_joined, overlapping, turned, regrouped, centred, picked, rare, spread, totals, places)
+ANY = (
+    in_place,
+    in_place,
+    cut_and_joined,
+    cut_and_joined,
+    overlapping,
+    turned,
+    regrouped,
+    centred,
+    picked,
+    rare,
+    spread,
+    totals,
+    places,
+    chosen,
+    extremes,
+)

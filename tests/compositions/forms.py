@@ -78,7 +78,7 @@ def flat(schema: str, numbers: str) -> Callable[[Composition], Subject]:
         feeds = net.feeds()
         values = trace(net, feeds)
         scale = largest(values)
-        found = params(net, values, Scheme(signed=True)) if numbers == "int8" else {}
+        found = params(net, values, Scheme(signed=True, apart=False)) if numbers == "int8" else {}
         if numbers != "f32":
             _exact(net)
         file = Flat(net, schema, numbers, found)
@@ -118,7 +118,9 @@ def mil(dtype: Any) -> Callable[[Composition], Subject]:
             name: array.astype(np.int32) if net.inputs[name].below else array.astype(dtype)
             for name, array in net.feeds().items()
         }
-        wide = {name: array.astype(np.int64 if array.dtype.kind == "i" else np.float32) for name, array in feeds.items()}
+        wide = {
+            name: array.astype(np.int64 if array.dtype.kind == "i" else np.float32) for name, array in feeds.items()
+        }
         values = trace(net, wide, half)
         scale = largest(values)
         expected = [values[name].astype(dtype) for name in net.outputs]

@@ -14,6 +14,7 @@ from .shapes import Misfit, infer, need
 LIMIT = 1 << 14
 """No value has more elements."""
 
+
 @dataclass(frozen=True)
 class Palette:
     """The numbers that networks are made of: kernels carry shapes and chains, and are compiled once for a palette."""

@@ -43,7 +43,7 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     return Job(seed, palette, form, tuple(r.choice(group) for group in r.sample(groups, count)))
 
 
-NEEDED = frozenset({"explicit_window"})
+NEEDED = frozenset({"explicit_window", "spatial_axes"})
 """Rules that give the form in which later stages take a node."""
 
 WEIGHTS: dict[str, float] = {"onnx f32": 4.0}

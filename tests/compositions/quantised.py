@@ -21,12 +21,12 @@ FIXED = {"sigmoid": (0.0, 1.0), "hard_sigmoid": (0.0, 1.0), "softmax": (0.0, 1.0
 
 @dataclass(frozen=True)
 class Scheme:
-    """`signed` activations; `weights`: "s8" or "u8"; per channel or not; `all`: no value is left in floats."""
+    """`signed` activations; `weights` "s8" or "u8", per channel or not; `apart`: some moves change the quantisation."""
 
     signed: bool = False
     weights: str = "s8"
     per_channel: bool = True
-    all: bool = False
+    apart: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def params(net: Composition, values: dict[str, np.ndarray], scheme: Scheme) -> d
     fixed: dict[str, tuple[float, float]] = {}
     for op in net.ops:
         fixed.update({name: FIXED[op.kind] for name in op.outputs if op.kind in FIXED})
-        if moves(op) and (scheme.all or not one_in(op.outputs[0], 7)):
+        if moves(op) and not (scheme.apart and one_in(op.outputs[0], 7)):
             for name in (*joined(op), *op.outputs):
                 leader[find(name)] = find(op.outputs[0])
     ranges: dict[str, tuple[float, float]] = {}
@@ -67,12 +67,12 @@ def params(net: Composition, values: dict[str, np.ndarray], scheme: Scheme) -> d
         low, high = fixed.get(name, (float(array.min(initial=0)), float(array.max(initial=0))))
         was = ranges.get(find(name), (0.0, 0.0))
         ranges[find(name)] = min(was[0], low), max(was[1], high)
-    kept = named if scheme.all else {name for name in named if not one_in(find(name), 9)}
+    kept = {name for name in named if not one_in(find(name), 9)}
     return {name: _params(*ranges[find(name)], scheme.signed) for name in kept}
 
 
 def moves(op: Op) -> bool:
-    return op.kind in MOVES or op.kind == "reduce" and op.attrs["how"] in ("max", "min")
+    return op.kind in MOVES or op.kind == "resize" or op.kind == "reduce" and op.attrs["how"] in ("max", "min")
 
 
 def joined(op: Op) -> list[str]:
@@ -97,7 +97,11 @@ def weights(array: np.ndarray, axis: int | None, kind: str) -> tuple[np.ndarray,
         scales = np.maximum(most - least, 1e-3) / 255
         zeros = np.rint(-least / scales)
         low, high = 0, 255
-    spread = (np.expand_dims(scales, others or ()), np.expand_dims(zeros, others or ())) if axis is not None else (scales, zeros)
+    spread = (
+        (np.expand_dims(scales, others or ()), np.expand_dims(zeros, others or ()))
+        if axis is not None
+        else (scales, zeros)
+    )
     stored = np.clip(np.rint(array / spread[0]) + spread[1], low, high)
     dtype = np.int8 if kind == "s8" else np.uint8
     return stored.astype(dtype), scales.astype(np.float32), zeros.astype(dtype)

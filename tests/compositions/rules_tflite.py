@@ -8,138 +8,10 @@ from math import prod
 
 import numpy as np
 
-from .composition import Op, Shape
+from .composition import Op
 from .quantised import one_in
+from .rules_tflite_layers import conv, conv_transpose, dense, end, matmul, pool
 from .write_tflite import F32, I32, TO_FIRST, TO_LAST, Declined, Flat
-
-
-def same_pads(image: Shape, kernel: Shape, strides: Shape, dilations: Shape = (1, 1)) -> tuple[int, ...]:
-    before, after = [], []
-    for d, k, s, step in zip(image, kernel, strides, dilations, strict=True):
-        total = max((-(-d // s) - 1) * s + (k - 1) * step + 1 - d, 0)
-        before.append(total // 2)
-        after.append(total - total // 2)
-    return (*before, *after)
-
-
-def framed(f: Flat, op: Op, kernel: Shape, stored: bool) -> tuple[int, str]:
-    """(images with channels last, padding) for a window: what the two kinds of padding can't say is padded before."""
-    x, a = op.inputs[0], op.attrs
-    n, c, *image = f.shapes[x]
-    pads = tuple(a["pads"])
-    if op.kind == "max_pool" and a.get("dilations", (1, 1)) != (1, 1):
-        raise Declined("pools with holes")
-    tensor = f.read(x, True, stored)
-    if not any(pads):
-        return tensor, "VALID"
-    if pads == same_pads(tuple(image), kernel, a["strides"], a.get("dilations", (1, 1))):
-        return tensor, "SAME"
-    shape = (n, image[0] + pads[0] + pads[2], image[1] + pads[1] + pads[3], c)
-    places = f.model.const(np.array([[0, 0], [pads[0], pads[2]], [pads[1], pads[3]], [0, 0]], I32))
-    if op.kind == "average_pool":
-        raise Declined("padding of a pool")
-    kind, more = ("PADV2", [f.number(-3e38)]) if op.kind == "max_pool" else ("PAD", [])
-    if stored and more:
-        raise Declined("padding of a pool")
-    spec = (shape, np.int8, f.quant(x)) if stored else (shape, F32)
-    return f.model.op(kind, [tensor, places, *more], [spec])[0], "VALID"
-
-
-def end(f: Flat, op: Op) -> tuple[str, str]:
-    """(result, activation) of an operator that may end with one: of its only reader, if that is one."""
-    out = op.outputs[0]
-    readers = f.readers.get(out, [])
-    if len(readers) == 1 and out not in f.net.outputs and readers[0].kind in ("relu", "relu6"):
-        after = readers[0]
-        if (out in f.params) == (after.outputs[0] in f.params):
-            f.ends[out] = after
-            return after.outputs[0], after.kind.upper()
-    return out, "NONE"
-
-
-def conv(f: Flat, op: Op) -> None:
-    w, a = op.inputs[1], op.attrs
-    o, per_group, *kernel = f.shapes[w]
-    stored = f.is_stored(op)
-    if a["dilations"] != (1, 1) and not stored and a["strides"] == (1, 1) and one_in(op.outputs[0], 2):
-        return spaced(f, op)
-    tensor, padding = framed(f, op, tuple(kernel), stored)
-    c = f.shapes[op.inputs[0]][1]
-    deep = a["group"] == c > 1 and per_group == 1
-    turn, axis = ((1, 2, 3, 0), 3) if deep else (TO_LAST, 0)
-    held, scales = f.layer_weights(w, "conv", stored, turn, axis)
-    if scales is not None and not stored and (a["group"] > 1 and not deep):
-        raise Declined("groups of rounded activations")
-    out, activation = end(f, op)
-    more = {"padding": padding, "stride_h": a["strides"][0], "stride_w": a["strides"][1],
-            "dilation_h_factor": a["dilations"][0], "dilation_w_factor": a["dilations"][1],
-            "fused_activation_function": activation}  # fmt: skip
-    if deep:
-        more["depth_multiplier"] = o // c
-    inputs = [tensor, held, f.bias(op, o, scales, stored)]
-    f.give(out, f.op("DEPTHWISE_CONV_2D" if deep else "CONV_2D", inputs, out, True, stored, **more), True, stored)
-
-
-def spaced(f: Flat, op: Op) -> None:
-    """A dilated convolution between SPACE_TO_BATCH_ND and its inverse, as TensorFlow wrote them."""
-    x, w, *_ = op.inputs
-    (o, per_group, *kernel), (n, c, *image), a, out = f.shapes[w], f.shapes[x], op.attrs, op.outputs[0]
-    if a["group"] != 1 or f.numbers == "dynamic":
-        raise Declined("groups between batches")
-    (dh, dw), pads = a["dilations"], a["pads"]
-    padded = [image[i] + pads[i] + pads[i + 2] for i in (0, 1)]
-    more = [-p % d for p, d in zip(padded, (dh, dw), strict=True)]
-    small = [(p + m) // d for p, m, d in zip(padded, more, (dh, dw), strict=True)]
-    block = f.ints(dh, dw)
-    places = f.model.const(np.array([[pads[i], pads[i + 2] + more[i]] for i in (0, 1)], I32))
-    y = f.raw("SPACE_TO_BATCH_ND", [f.read(x, True), block, places], (n * dh * dw, *small, c))
-    shape = (n * dh * dw, *(s - k + 1 for s, k in zip(small, kernel, strict=True)), o)
-    weights = f.weights(f.net.consts[w].array().transpose(TO_LAST))
-    y = f.raw("CONV_2D", [y, weights, f.bias(op, o, None, False)], shape, padding="VALID", stride_h=1, stride_w=1)
-    crops = f.model.const(np.array([[0, m] for m in more], I32))
-    f.give(out, f.op("BATCH_TO_SPACE_ND", [y, block, crops], out, True), True)
-
-
-def conv_transpose(f: Flat, op: Op) -> None:
-    x, w, *bias = op.inputs
-    a, (_, o, *kernel), (n, _, *image) = op.attrs, f.shapes[w], f.shapes[x]
-    full = (n, *((d - 1) * s + k for d, s, k in zip(image, a["strides"], kernel, strict=True)), o)
-    weights = f.weights(f.net.consts[w].array().transpose(1, 2, 3, 0))
-    more = {"padding": "VALID", "stride_h": a["strides"][0], "stride_w": a["strides"][1]}
-    y = f.raw("TRANSPOSE_CONV", [f.ints(*full), weights, f.read(x, True)], full, **more)
-    out = op.outputs[0]
-    shape = f.shape(out, True)
-    if shape != full:
-        begin = (0, a["pads"][0], a["pads"][1], 0)
-        y = f.raw("SLICE", [y, f.ints(*begin), f.ints(*shape)], shape)
-    if bias:
-        y = f.raw("ADD", [y, f.weights(f.net.consts[bias[0]].array())], shape)
-    f.give(out, y, True)
-
-
-def pool(f: Flat, op: Op) -> None:
-    a, out, stored = op.attrs, op.outputs[0], f.is_stored(op) and op.kind == "max_pool"
-    tensor, padding = framed(f, op, tuple(a["kernel"]), stored)
-    more = {"padding": padding, "stride_h": a["strides"][0], "stride_w": a["strides"][1],
-            "filter_height": a["kernel"][0], "filter_width": a["kernel"][1]}  # fmt: skip
-    kind = "MAX_POOL_2D" if op.kind == "max_pool" else "AVERAGE_POOL_2D"
-    f.give(out, f.op(kind, [tensor], out, True, stored, **more), True, stored)
-
-
-def dense(f: Flat, op: Op) -> None:
-    x, w = op.inputs[:2]
-    stored = f.is_stored(op)
-    held, scales = f.layer_weights(w, "dense", stored, (1, 0), 0)
-    out, activation = end(f, op)
-    inputs = [f.read(x, False, stored), held, f.bias(op, f.shapes[w][1], scales, stored)]
-    made = f.op("FULLY_CONNECTED", inputs, out, False, stored, keep_num_dims=True, fused_activation_function=activation)
-    f.give(out, made, False, stored)
-
-
-def matmul(f: Flat, op: Op) -> None:
-    out, stored = op.outputs[0], f.is_stored(op)
-    inputs = [f.read(name, False, stored) for name in op.inputs]
-    f.give(out, f.op("BATCH_MATMUL", inputs, out, False, stored), False, stored)
 
 
 def elementwise(kind: str, f: Flat, op: Op) -> None:
@@ -250,7 +122,12 @@ def concat(f: Flat, op: Op) -> None:
     out, stored = op.outputs[0], f.is_stored(op)
     last = any(map(f.only_last, op.inputs))
     inputs = [f.read(name, last, stored) for name in op.inputs]
-    f.give(out, f.op("CONCATENATION", inputs, out, last, stored, axis=axis_in(f, out, op.attrs["axis"], last)), last, stored)
+    f.give(
+        out,
+        f.op("CONCATENATION", inputs, out, last, stored, axis=axis_in(f, out, op.attrs["axis"], last)),
+        last,
+        stored,
+    )
 
 
 def split(f: Flat, op: Op) -> None:
@@ -276,7 +153,10 @@ def slice_(f: Flat, op: Op) -> None:
         kind, ends = "SLICE", [f.ints(*f.shape(out, last))]
     else:
         stop = [a["end"] if i == axis else d for i, d in enumerate(shape)]
-        kind, ends = "STRIDED_SLICE", [f.ints(*stop), f.ints(*(a.get("step", 1) if i == axis else 1 for i in range(rank)))]
+        kind, ends = (
+            "STRIDED_SLICE",
+            [f.ints(*stop), f.ints(*(a.get("step", 1) if i == axis else 1 for i in range(rank)))],
+        )
     f.give(out, f.op(kind, [f.read(x, last, stored), f.ints(*begin), *ends], out, last, stored), last, stored)
 
 
@@ -316,7 +196,9 @@ def resize(f: Flat, op: Op) -> None:
     x, out = op.inputs[0], op.outputs[0]
     nearest = op.attrs["mode"] == "nearest"
     kind, more = ("RESIZE_NEAREST_NEIGHBOR", {}) if nearest else ("RESIZE_BILINEAR", {"half_pixel_centers": True})
-    f.give(out, f.op(kind, [f.read(x, True), f.ints(*f.shapes[out][2:])], out, True, **more), True)
+    stored = f.is_stored(op)
+    inputs = [f.read(x, True, stored), f.ints(*f.shapes[out][2:])]
+    f.give(out, f.op(kind, inputs, out, True, stored, **more), True, stored)
 
 
 def blocks(f: Flat, op: Op) -> None:
@@ -343,7 +225,7 @@ def lstm(f: Flat, op: Op) -> None:
     """ONNX has the gates as input, output, forget, cell."""
     x, *rest = op.inputs
     w, r, b = (f.net.consts[name].array()[0] for name in rest)
-    hidden, (n, t, c) = r.shape[-1], f.shapes[x]
+    hidden, (n, _t, _c) = r.shape[-1], f.shapes[x]
     order = (0, 2, 3, 1)
     inner, outer = ([f.model.const(p.reshape(4, hidden, -1)[i]) for i in order] for p in (w, r))
     biases = [f.model.const(b.reshape(2, 4, hidden).sum(0)[i]) for i in order]
@@ -359,12 +241,24 @@ def select(f: Flat, op: Op) -> None:
     out = op.outputs[0]
     if prod(f.shapes[x]) != prod(f.shapes[out]):
         raise Declined("a condition that spreads")
-    kind = {"equal": "EQUAL", "different": "NOT_EQUAL", "greater": "GREATER", "less": "LESS",
-            "greater_or_equal": "GREATER_EQUAL", "less_or_equal": "LESS_EQUAL"}.get(op.attrs["test"])  # fmt: skip
-    if kind is None:
-        raise Declined("tests of tests")
-    holds = f.raw(kind, [f.read(x), f.number(0)], f.shapes[x], np.bool_)
-    f.give(out, f.op("SELECT_V2", [holds, f.read(a), f.read(b)], out, False))
+    f.give(out, f.op("SELECT_V2", [test(f, x, op.attrs["test"]), f.read(a), f.read(b)], out, False))
+
+
+def test(f: Flat, x: str, what: str) -> int:
+    def against(kind: str, number: float = 0) -> int:
+        return f.raw(kind, [f.read(x), f.number(number)], f.shapes[x], np.bool_)
+
+    match what:
+        case "within":
+            kind, parts = "LOGICAL_AND", [against("GREATER_EQUAL", -1), against("LESS_EQUAL", 1)]
+        case "outside":
+            kind, parts = "LOGICAL_OR", [against("LESS", -1), against("GREATER", 1)]
+        case "odd":
+            above = f.raw("LOGICAL_NOT", [against("GREATER")], f.shapes[x], np.bool_)
+            kind, parts = "NOT_EQUAL", [above, against("LESS", 1)]
+        case _:
+            return against({"different": "NOT_EQUAL"}.get(what, what.upper().replace("_OR", "")))
+    return f.raw(kind, parts, f.shapes[x], np.bool_)
 
 
 def total(f: Flat, op: Op) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import textwrap
 
 from onnx import helper, numpy_helper
 
@@ -11,6 +10,7 @@ from .composition import Composition, Const
 from .write_onnx import Writer
 
 HEAD = """\
+from dataclasses import dataclass
 import numpy as np, onnxruntime as ort, fastgraph as fg
 from onnx import helper as h, numpy_helper as nh
 
@@ -40,8 +40,8 @@ def script(net: Composition, form: str, variants: tuple[str, ...]) -> str:
 def by_itself(net: Composition) -> str:
     writer = Writer(net)
     model = writer.model()
-    lines = [HEAD + textwrap.dedent(inspect.getsource(Const)).replace("@dataclass\n", "@__import__('dataclasses').dataclass\n")
-             .replace("shape: Shape", "shape: tuple"), "consts = {"]  # fmt: skip
+    const = inspect.getsource(Const).replace("shape: Shape", "shape: tuple")
+    lines = [HEAD + const, "consts = {"]
     for tensor in model.graph.initializer:
         made = net.consts.get(tensor.name)
         array = numpy_helper.to_array(tensor)
@@ -56,10 +56,15 @@ def by_itself(net: Composition) -> str:
     outputs = [f"h.make_tensor_value_info({n!r}, 1, None)" for n in net.outputs]
     lines.append(f"graph = h.make_graph(nodes, 'g', [{', '.join(inputs)}],\n    [{', '.join(outputs)}],")
     lines.append("    [nh.from_array(a, n) for n, a in consts.items()])")
-    lines.append(f"source = h.make_model(graph, opset_imports=[h.make_opsetid('', {writer.opset})], ir_version=9).SerializeToString()")
+    lines.append(
+        f"source = h.make_model(graph, opset_imports=[h.make_opsetid('', {writer.opset})], ir_version=9)"
+        ".SerializeToString()"
+    )
     lines.append("r = np.random.default_rng(0)")
     feeds = ", ".join(
-        f"{n!r}: r.integers(0, {i.below}, {i.shape})" if i.below else f"{n!r}: r.standard_normal({i.shape}).astype('f4')"
+        f"{n!r}: r.integers(0, {i.below}, {i.shape})"
+        if i.below
+        else f"{n!r}: r.standard_normal({i.shape}).astype('f4')"
         for n, i in net.inputs.items()
     )
     return "\n".join(lines) + "\n" + TAIL.format(feeds=feeds, outputs=net.outputs)

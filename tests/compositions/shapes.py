@@ -1,17 +1,17 @@
 """The operators that a composition is made of: what shapes they give. Images are N, C, H, W.
 
-    conv x w [b]             strides, pads (top, left, bottom, right), dilations, group; w: out, in / group, kh, kw
-    conv_transpose x w [b]   strides, pads, group 1; w: in, out, kh, kw
-    max_pool, average_pool, lp_pool x   kernel, strides, pads, dilations of max_pool; pads don't count
-    dense x w [b]            the last axis by w: in, out
-    matmul a b               of the last two axes, leading ones broadcast
-    reduce x                 how (mean, max, min, sum, l1, ...), axes, keep
-    total a b ...            how (sum, mean, max, min) of any number of operands
-    arg x                    how (max, min), axis: the first place of the largest of x rounded, as a float
-    layer_norm x s b         of the last axis; batch_norm x s b m v, instance_norm x s b: axis 1
-    concat, split, slice, reshape, transpose, pad, resize, depth_to_space, space_to_depth, gather, expand: as in ONNX
-    lstm, gru x w r b        x: N, T, C; forward, from zeros; result N, T, H; w, r, b: as ONNX has them
-    select x a b             a where a test of x holds (TESTS), else b
+conv x w [b]             strides, pads (top, left, bottom, right), dilations, group; w: out, in / group, kh, kw
+conv_transpose x w [b]   strides, pads, group 1; w: in, out, kh, kw
+max_pool, average_pool, lp_pool x   kernel, strides, pads, dilations of max_pool; pads don't count
+dense x w [b]            the last axis by w: in, out
+matmul a b               of the last two axes, leading ones broadcast
+reduce x                 how (mean, max, min, sum, l1, ...), axes, keep
+total a b ...            how (sum, mean, max, min) of any number of operands
+arg x                    how (max, min), axis: the first place of the largest of x rounded, as a float
+layer_norm x s b         of the last axis; batch_norm x s b m v, instance_norm x s b: axis 1
+concat, split, slice, reshape, transpose, pad, resize, depth_to_space, space_to_depth, gather, expand: as in ONNX
+lstm, gru x w r b        x: N, T, C; forward, from zeros; result N, T, H; w, r, b: as ONNX has them
+select x a b             a where a test of x holds (TESTS), else b
 """
 
 from __future__ import annotations
@@ -186,7 +186,8 @@ TESTS = ("greater", "less", "greater_or_equal", "less_or_equal", "equal", "diffe
 """Of x against 0; the last three: |x| <= 1, x < -1 or x > 1, either x <= 0 or x < 1."""
 
 RULES: dict[str, Callable[[list[Shape], dict[str, Any]], list[Shape]]] = {
-    "conv": conv, "conv_transpose": conv_transpose, "max_pool": pool, "average_pool": pool, "lp_pool": pool, "arg": arg, "tile": tile,
+    "conv": conv, "conv_transpose": conv_transpose, "max_pool": pool, "average_pool": pool, "lp_pool": pool,
+    "arg": arg, "tile": tile,
     "total": lambda shapes, a: [np.broadcast_shapes(*shapes)], "dense": dense,
     "matmul": matmul, "reduce": reduce, "concat": concat, "split": split, "slice": slice_, "reshape": reshape,
     "transpose": transpose, "pad": pad, "resize": resize, "depth_to_space": depth_to_space,

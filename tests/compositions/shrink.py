@@ -62,7 +62,9 @@ def _without_ops(net: Composition) -> Iterator[Composition]:
         read = {name for other in net.ops for name in other.inputs} | set(net.outputs)
         if set(op.outputs) & set(net.outputs) and len(net.ops) == 1:
             continue
-        yield _with(net, inputs=net.inputs | {n: v for n, v in fresh.items() if n in read}, ops=net.ops[:i] + net.ops[i + 1 :])
+        yield _with(
+            net, inputs=net.inputs | {n: v for n, v in fresh.items() if n in read}, ops=net.ops[:i] + net.ops[i + 1 :]
+        )
         for given in op.inputs:
             if given not in net.consts and len(op.outputs) == 1 and shapes[given] == shapes[op.outputs[0]]:
                 yield _renamed(net, net.ops[:i] + net.ops[i + 1 :], op.outputs[0], given)
@@ -71,7 +73,12 @@ def _without_ops(net: Composition) -> Iterator[Composition]:
 def _fewer(net: Composition) -> Iterator[Composition]:
     """Without optional operands, or with one part less of a concat."""
     for i, op in enumerate(net.ops):
-        if op.kind == "concat" and len(op.inputs) > 1 or op.kind in ("conv", "dense", "conv_transpose") and len(op.inputs) > 2:
+        if (
+            op.kind == "concat"
+            and len(op.inputs) > 1
+            or op.kind in ("conv", "dense", "conv_transpose")
+            and len(op.inputs) > 2
+        ):
             for k in range(len(op.inputs)) if op.kind == "concat" else [2]:
                 yield _op(net, i, Op(op.kind, op.inputs[:k] + op.inputs[k + 1 :], op.outputs, op.attrs))
 

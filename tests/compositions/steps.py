@@ -63,7 +63,9 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
             stray = np.flatnonzero((plan._memory != before) & ~owned(plan, step))
             assert not stray.size, f"a step of {step.node} wrote bytes {stray[:8]} of {plan._memory.size}"
         for value, array in kept.items():
-            np.testing.assert_array_equal(_now(plan, value), array, f"{together[-1]} changed {value}, which is read later")
+            np.testing.assert_array_equal(
+                _now(plan, value), array, f"{together[-1]} changed {value}, which is read later"
+            )
         for node in together:
             for value in node.outputs:
                 if value in last and has_place(plan, value) and (last[value] >= done or node is together[-1]):

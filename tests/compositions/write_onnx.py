@@ -22,7 +22,10 @@ PLAIN = {
 
 
 class Writer:
-    """The nodes so far; `half`: constants of f16. `read` says under what name a value is read; forms of other number types change it."""
+    """The nodes so far; `half`: constants of f16.
+
+    `read` says under what name a value is read; forms of other number types change it.
+    """
 
     def __init__(self, net: Composition, half: bool = False, dtype: Any = np.float32, opset: int = 17) -> None:
         self.net, self.half, self.dtype, self.opset = net, half, np.dtype(dtype), opset
@@ -143,7 +146,11 @@ REDUCTIONS = {"sum_square": "SumSquare", "log_sum_exp": "LogSumExp", "log_sum": 
 
 
 def reduce(w: Writer, op: Op, inputs: list[str]) -> None:
-    how, axes, keep = REDUCTIONS.get(op.attrs["how"], op.attrs["how"].capitalize()), list(op.attrs["axes"]), int(op.attrs["keep"])
+    how, axes, keep = (
+        REDUCTIONS.get(op.attrs["how"], op.attrs["how"].capitalize()),
+        list(op.attrs["axes"]),
+        int(op.attrs["keep"]),
+    )
     rank = len(w.shapes[op.inputs[0]])
     if how in ("Mean", "Max") and keep and rank == 4 and axes == [2, 3]:
         w.add("GlobalAveragePool" if how == "Mean" else "GlobalMaxPool", inputs, op.outputs)
@@ -190,8 +197,11 @@ def pad(w: Writer, op: Op, inputs: list[str]) -> None:
 
 def resize(w: Writer, op: Op, inputs: list[str]) -> None:
     nearest = op.attrs["mode"] == "nearest"
-    attrs = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"} if nearest else {
-        "coordinate_transformation_mode": "half_pixel"}
+    attrs = (
+        {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        if nearest
+        else {"coordinate_transformation_mode": "half_pixel"}
+    )
     scales = w.const(np.array([1, 1, *op.attrs["scale"]], np.float32))
     w.add("Resize", [*inputs, "", scales], op.outputs, mode=op.attrs["mode"], **attrs)
 
@@ -256,7 +266,8 @@ def test(w: Writer, what: str, x: str) -> str:
 RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
     "relu6": relu6, "clip": clip, "swish": swish, "gelu": gelu, "sqrt": sqrt, "square": square,
     "leaky_relu": leaky_relu, "softmax": softmax, "log_softmax": softmax, "cumsum": cumsum, "conv": conv,
-    "conv_transpose": conv, "max_pool": pool, "lp_pool": pool, "total": total, "arg": arg, "tile": tile, "average_pool": pool, "dense": dense, "reduce": reduce,
+    "conv_transpose": conv, "max_pool": pool, "lp_pool": pool, "total": total, "arg": arg, "tile": tile,
+    "average_pool": pool, "dense": dense, "reduce": reduce,
     "layer_norm": normalise, "batch_norm": normalise, "instance_norm": normalise, "concat": concat, "split": split,
     "slice": slice_, "reshape": reshape, "expand": expand, "transpose": transpose, "pad": pad, "resize": resize,
     "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "lstm": recurrent, "gru": recurrent,

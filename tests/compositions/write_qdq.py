@@ -46,7 +46,9 @@ class Quantised(Writer):
     def layer(self, op: Op) -> None:
         """With stored weights, and a bias in units of the sums."""
         x, w, *bias = op.inputs
-        axis = LAYERS[op.kind] if self.scheme.per_channel and op.attrs.get("group", 1) in (1, self.shapes[w][0]) else None
+        axis = (
+            LAYERS[op.kind] if self.scheme.per_channel and op.attrs.get("group", 1) in (1, self.shapes[w][0]) else None
+        )
         if op.kind != "conv" and one_in(w, 2):
             axis = None
         stored, scales, zeros = weights(self.net.consts[w].array(), axis, self.scheme.weights)

@@ -111,7 +111,9 @@ class Flat:
 
     # -- operators
 
-    def op(self, kind: str, inputs: Sequence[int | None], out: str, last: bool, stored: bool = False, **more: Any) -> int:
+    def op(
+        self, kind: str, inputs: Sequence[int | None], out: str, last: bool, stored: bool = False, **more: Any
+    ) -> int:
         """An operator with one result, which is a value of the composition or has its form."""
         spec = (self.shape(out, last), np.int8, self.quant(out)) if stored else (self.shape(out, last), F32)
         return self.model.op(kind, list(inputs), [spec], **more)[0]
@@ -158,7 +160,9 @@ class Flat:
         last = self.rank(name) == 4 and self.only_last(name)
         return TO_LAST if last else tuple(range(self.rank(name)))
 
-    def layer_weights(self, name: str, kind: str, stored: bool, turn: Sequence[int], axis: int) -> tuple[int, np.ndarray | None]:
+    def layer_weights(
+        self, name: str, kind: str, stored: bool, turn: Sequence[int], axis: int
+    ) -> tuple[int, np.ndarray | None]:
         """Weights of a layer in the format's order: stored with the scales of `axis`, or of all. Scales if stored."""
         array = self.net.consts[name].array().transpose(turn)
         if not stored and self.numbers != "dynamic":

@@ -9,8 +9,14 @@ import sys
 from pathlib import Path
 
 import fuzzing
+import numpy as np
 import pytest
 from mil_fuzz import SHARED, seeds
+from mil_write import Program, list_value
+
+from fastgraph.errors import ModelError
+from fastgraph.frontends import read
+from fastgraph.frontends.mil.wire import message
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are set as Linux has them")
@@ -24,3 +30,29 @@ def test_packages_to_damage():
     if not SHARED.exists():
         pytest.skip("no shared/models beside the repository: only our own packages were damaged")
     assert len(seeds()) > 300
+
+
+# -- what was found, in its smallest form
+
+
+def test_outputs_that_an_operation_lacks():
+    p = Program()
+    p.op("relu", ["y", "z"], x=p.input("x", (2,)), types=[("FLOAT32", (2,)), ("FLOAT32", (2,))])
+    p.output("y")
+    with pytest.raises(ModelError, match="'y' .relu.: expected 1 outputs or fewer, found 2"):
+        read(p.spec())
+
+
+def test_classes_of_what_is_no_number():
+    p = Program("CoreML5", 6)
+    text = p.const(np.array("a", object))
+    p.op("softmax", "p", x=p.input("x", (1, 3)), axis=np.int32(-1))
+    table = message("MILSpec.ValueType")()
+    classes = list_value(["a"])
+    table.dictionaryType.keyType.CopyFrom(classes.type.listType.type)
+    table.dictionaryType.valueType.CopyFrom(p.types["p"])
+    types = [("STRING", ()), table]
+    p.op("classify", ["label", "all"], types, direct=("classes",), probabilities=text, classes=classes)
+    p.output("label", "all")
+    with pytest.raises(ModelError, match="expected probabilities of a float type"):
+        read(p.spec())

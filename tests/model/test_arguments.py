@@ -198,8 +198,8 @@ def test_quantizations_convert() -> None:
     quant = Quantization((0.5, 2.0), (1, 0), 0)
     reals = [[0.0, 0.25, 0.75, 1000], [-1, 1, 3, np.nan]]
     stored = quant.quantize(reals, "int8")
-    assert stored.tolist() == [[1, 1, 3, 127], [0, 0, 2, 0]] and stored.dtype == np.int8
-    assert quant.dequantize(stored).tolist() == [[0, 0, 1, 63], [0, 0, 4, 0]]
+    assert stored.tolist() == [[1, 1, 3, 127], [0, 0, 2, -128]] and stored.dtype == np.int8
+    assert quant.dequantize(stored).tolist() == [[0, 0, 1, 63], [0, 0, 4, -256]]
     for wrong in (("a", "int8"), ([1.0], "float32"), ([1.0], "nonsense"), ([1.0], None)):
         refused(quant.quantize, *wrong)
     refused(quant.dequantize, "text")

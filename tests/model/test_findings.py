@@ -48,6 +48,12 @@ def a_variance_below_zero(net: Net) -> None:
 
 
 @found
+def limits_that_are_rows(net: Net) -> None:
+    low = net.const(np.array([0, 1, 0.5], F32))
+    net.output(net("Clip", net("Neg", net.input("x", (2, 3))), low))
+
+
+@found
 def infinities_where_the_shape_hangs_on_data(net: Net) -> None:
     x = net.input("x", (4, 3))
     rows = net("Compress", x, net.const(np.array([True, False, True, True])), axis=0)

@@ -156,7 +156,7 @@ def test_weights_that_passes_would_multiply_are_refused() -> None:
 
 
 def test_loops_whose_types_settle_slowly_do_not_multiply() -> None:
-    """In each of 12 nested loops, types take 8 rounds to settle for each round of the one around it."""
+    """In each of 12 nested loops, types take 8 rounds to settle: not for each round of the one around it."""
 
     def body(depth: int) -> Any:
         nodes = [helper.make_node("Transpose", [f"x{depth}"], [f"t{depth}"], perm=[7, 0, 1, 2, 3, 4, 5, 6])]
@@ -172,8 +172,7 @@ def test_loops_whose_types_settle_slowly_do_not_multiply() -> None:
     net.input("x", (1, *[2] * 7))
     net.constants.append(helper.make_tensor("most", TensorProto.INT64, [], [1]))
     net.output(net("Loop", "most", "", "x", body=body(12)))
-    with pytest.raises(fg.ModelError, match="more operators and operands than any model has"):
-        fg.load(net.bytes(), limits=fg.Limits(nodes=20_000))
+    fg.load(net.bytes(), limits=fg.Limits(nodes=20_000))
 
 
 # strings
@@ -231,7 +230,7 @@ def test_strings_that_double_at_run_are_refused(little_memory: None) -> None:
     for _ in range(60):
         s = net("StringConcat", s, s)
     net.output(s, dtype=object)
-    with pytest.raises(fg.ModelError, match="string_concat: not enough memory: .* bytes are needed"):
+    with pytest.raises(fg.InputError, match="string_concat: not enough memory: .* bytes are needed"):
         net.load()(np.array(["abcdefgh"], object))
 
 
@@ -239,7 +238,7 @@ def test_parts_of_strings_are_not_multiplied_at_run(little_memory: None) -> None
     net = Net(opset=20)
     x = net.input("s", ("n",), object)
     net.output(net("StringSplit", x, delimiter="a", outputs=2)[0], dtype=object)
-    with pytest.raises(fg.ModelError, match="string_split: not enough memory"):
+    with pytest.raises(fg.InputError, match="string_split: not enough memory"):
         net.load()(np.array(["a" * 100_000] + [""] * 1000, object))
 
 
@@ -305,7 +304,7 @@ def test_results_that_no_memory_holds_are_refused(op: str, little_memory: None) 
     net, n = grown(op)
     model = net.load()
     assert np.size(model(np.array([3]))) in (3, 4, 9)
-    with pytest.raises(fg.ModelError, match="not enough memory: .* bytes are needed, .* are free"):
+    with pytest.raises(fg.InputError, match="not enough memory: .* bytes are needed, .* are free"):
         model(n)
 
 
@@ -317,7 +316,7 @@ def test_what_a_loop_gathers_is_looked_at(little_memory: None) -> None:
     net = Net()
     net.input("x", (MB,))
     net.output(net("Loop", net.input("most", (), I64), "", body=body))
-    with pytest.raises(fg.ModelError, match="loop: not enough memory"):
+    with pytest.raises(fg.InputError, match="loop: not enough memory"):
         net.load()(np.ones(MB, F32), np.array(1000))
 
 

@@ -86,7 +86,7 @@ def test_every_case_of_every_operator_is_read_or_refused_for_its_domain():
     assert not [what for what in refused if not what.startswith(OUTSIDE)]
 
 
-@pytest.mark.skipif(not FILES, reason="the folder of real models is absent")
+@pytest.mark.skipif(not FILES, reason="no shared/models beside the repository")
 def test_real_files():
     for path in FILES:
         graph = read(path)

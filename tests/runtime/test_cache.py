@@ -185,7 +185,9 @@ def test_a_directory_of_somebody_else_is_not_trusted(quick: None, place: Path, l
 
 
 @AS_ROOT
-def test_a_link_of_somebody_else_is_not_followed(quick: None, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_of_somebody_else_is_not_followed(
+    quick: None, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A link of one's own is, and what it leads to is held to the same."""
     cache.objects(KERNELS, TIER)
     link = tmp_path / "link"

@@ -148,7 +148,13 @@ def in_child(check: Callable[[], bool]) -> bool:
 def free(some: object) -> bool:
     """Whether another thread can have the lock."""
     found: list[bool] = []
-    thread = threading.Thread(target=lambda: found.append(some.acquire(timeout=0)))  # type: ignore[attr-defined]
+
+    def take() -> None:
+        found.append(some.acquire(timeout=0))  # type: ignore[attr-defined]
+        if found[0]:
+            some.release()  # type: ignore[attr-defined]
+
+    thread = threading.Thread(target=take)
     thread.start()
     thread.join()
     return found == [True]

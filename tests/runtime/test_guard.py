@@ -26,9 +26,11 @@ def dies(touch: object) -> bool:
     """Whether a child that calls it is killed by a fault."""
     child = os.fork()
     if child == 0:
-        faulthandler.disable()
-        touch()  # type: ignore[operator]
-        os._exit(0)
+        try:
+            faulthandler.disable()
+            touch()  # type: ignore[operator]
+        finally:
+            os._exit(0)
     status = os.waitpid(child, 0)[1]
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGSEGV, signal.SIGBUS)
 
@@ -45,6 +47,9 @@ def test_blocks_lie_between_guard_pages() -> None:
         assert dies(lambda end=end: ctypes.memset(address + end, 1, 1))
         assert dies(lambda at=start - mmap.PAGESIZE: ctypes.string_at(address + at, 1))
     assert allocate_apart([])[2] == []
+    for size in (1 << 60, 1 << 70):
+        with pytest.raises(MemoryError):
+            allocate_apart([size])
 
 
 @pytest.mark.parametrize("name", ["residual", "inverted_residual", "classifier"])
@@ -72,6 +77,6 @@ def test_a_step_that_leaves_its_constant_dies(monkeypatch: pytest.MonkeyPatch) -
     for slot in (2, 3):
         kept, base = step.args, step.args[slot].base  # type: ignore[union-attr]
         step.args = (*kept[:slot], Ref(base, SLACK + 64), *kept[slot + 1 :])
-        assert dies(plan._bind(1)) and not plan.results()["v1"].any()
+        assert dies(plan._bind(1)[0]) and not plan.results()["v1"].any()
         step.args = kept
-    plan._bind(1)()
+    plan._bind(1)[0]()

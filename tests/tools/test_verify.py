@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
 from nets import F32, I64, Net, feeds_for
+from random_nets import Case, examples, networks
 from write import Model as Tflite
 
 import fastgraph as fg
@@ -221,6 +223,14 @@ def test_what_does_not_fit_is_refused() -> None:
         fg.verify("net.onnx")  # type: ignore[arg-type]
     with pytest.raises(Unavailable):
         fg.verify(fg.load(MODEL, threads=1), against="litert")
+
+
+@pytest.mark.slow
+@examples(30)
+@given(networks())
+def test_random_networks(case: Case) -> None:
+    report = fg.verify(fg.load(case.source, threads=1), case.feeds)
+    assert report.ok, str(report)
 
 
 FILES = ("tflite/hello_world_int8.tflite", "tflite/hello_world_float.tflite", "mlperf_tiny/kws_dscnn_int8.tflite",

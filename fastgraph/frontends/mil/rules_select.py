@@ -93,7 +93,10 @@ def _suppression(c: Call) -> None:
 @rule("classify")
 def _classify(c: Call) -> None:
     """The label of the greatest probability; every label's probability."""
-    probabilities = c.add("reshape", [c.x("probabilities"), ints(c, [-1])])
+    given = c.x("probabilities")
+    if given.type.dtype is None or given.type.dtype.kind != "f":
+        c.fail(f"expected probabilities of a float type, found {given.type}")
+    probabilities = c.add("reshape", [given, ints(c, [-1])])
     labels = [v.item() if isinstance(v, np.generic) else v for v in np.asarray(c.const("classes")).reshape(-1)]
     count = probabilities.type.shape[0] if probabilities.type.shape else None
     if not labels or (isinstance(count, int) and count != len(labels)):

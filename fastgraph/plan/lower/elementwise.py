@@ -8,7 +8,6 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...kernels.elementwise_shape import broadcast, loops, strides_of
-from ...ops.reduce import reduced_axes
 from .registry import Arg, Emit, is_f32, last, lowers, row_count
 
 
@@ -65,11 +64,12 @@ REDUCTIONS: dict[str, tuple[str, tuple]] = {
 
 def reduced(node: Node) -> tuple[int, int, int] | None:
     """(outer, n, inner) when the axes lie side by side, extents of 1 aside."""
-    dims = node.x.type.dims
-    axes = None if node.has(1) and node.const(1) is None else reduced_axes(node, len(dims), node.const(1))
-    if axes is None:
-        return None
-    chosen = sorted(a for a in axes if dims[a] != 1)
+    axes, dims = node.const(1), node.x.type.dims
+    if axes is None or axes.size == 0:
+        if node.has(1) and axes is None or node.attrs.get("noop_with_empty_axes"):
+            return None
+        axes = np.arange(len(dims))
+    chosen = sorted({int(a) % len(dims) for a in axes.ravel() if dims[int(a) % len(dims)] != 1})
     if not chosen:
         return row_count(node.x) * last(node.x), 1, 1
     first, final = chosen[0], chosen[-1]

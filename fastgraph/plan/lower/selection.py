@@ -15,7 +15,7 @@ from .registry import Arg, Emit, lowers
 from .walks import ELEMENTS, element, loops_of, walk
 
 BOOL = np.dtype(np.bool_)
-COMPARISONS = ("equal", "less", "less_or_equal", "greater", "greater_or_equal", "not_equal")
+COMPARISONS = ("equal", "less", "less_or_equal", "greater", "greater_or_equal")
 LOGIC = ("and", "or", "xor", "not")
 
 
