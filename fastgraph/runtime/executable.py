@@ -132,9 +132,11 @@ class Executable:
         placed = [v for v in graph.inputs if v in program.storage and v not in hidden]
         self._feeds = [(v.name, v.type.dims, v.type.dtype, self.array(v)) for v in placed]
         self._on_host = [v for v in graph.inputs if v not in program.storage]
+        self._quick = -1 if self._on_host else len(self._feeds)
         placed_too = all(made.get(v) in program.storage or made.get(v, v).data is not None for _, v in results)
         self._copies = [(name, self._holder(made[v])) for name, v in results] if placed_too else None
         self._copied = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
+        self._plain = self._copies if self._copied < LARGE and not self._late else None
 
     # -- states
 
@@ -152,7 +154,7 @@ class Executable:
 
     def feed(self, feeds: Mapping[str, Any]) -> bool:
         """Copy the feeds in if they are just what the plan takes; False (nothing is said) when they are not."""
-        if type(feeds) is not dict or len(feeds) != len(self._feeds) or self._on_host:
+        if type(feeds) is not dict or len(feeds) != self._quick:
             return False
         for name, dims, dtype, _ in self._feeds:
             array = feeds.get(name)
@@ -171,10 +173,10 @@ class Executable:
 
     def results(self) -> dict[str, np.ndarray]:
         """Copies of the outputs, by name."""
+        if self._plain is not None:
+            return {name: view.copy() for name, view in self._plain}
         if self._copied >= LARGE:
             self._find_room()
-        if self._copies is not None and not self._late:
-            return {name: view.copy() for name, view in self._copies}
         ready = {value: self._holder(held) for value, held in self._made.items()}
         if self.tail is not None:
             with np.errstate(all="ignore"), _fed():
@@ -354,7 +356,7 @@ def _fed() -> Iterator[None]:
 
 def _owned(result: Any) -> Any:
     """A copy of an array, or of a sequence's arrays."""
-    return [_owned(item) for item in result] if isinstance(result, list) else np.array(result)
+    return [_owned(item) for item in result] if isinstance(result, list) else np.array(result, order="C")
 
 
 def _arena(program: Program, nbytes: int) -> tuple[np.ndarray, int, Mapping[Value | Scratch, int]]:
