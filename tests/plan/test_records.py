@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mutants import GRAPHS
 from nets import F32, Net
+from record_mutants import GRAPHS
 
 from fastgraph.errors import PlanError
 from fastgraph.frontends import read
