@@ -119,8 +119,8 @@ def test_any_f32_is_held_in_the_type(tier, out):
         return
     limits = np.iinfo(TYPES[out])
     got = chained(SAME, [x], out, [], (3, limits.min, limits.max), "any", tier)
-    want = stored(np.nan_to_num(x.astype(float), nan=0), 3, limits.min, limits.max, TYPES[out])
-    assert np.array_equal(got, want) and got[0, 0] == 3
+    want = stored(np.nan_to_num(x.astype(float), nan=-np.inf), 3, limits.min, limits.max, TYPES[out])
+    assert np.array_equal(got, want) and got[0, 0] == limits.min
 
 
 def vbmi_params() -> list:
