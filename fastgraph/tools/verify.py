@@ -197,7 +197,8 @@ def _magnitude(node: Node, given: Sequence[Any]) -> float:
         return 0.0
     if node.op in SUMS and all(v is None or v.type.quant is None for v in node.inputs):
         own = EXTRAS_AT.get(node.op, len(given))
-        plain = Node(node.op, node.inputs[:own], node.outputs[:1], {k: v for k, v in node.attrs.items() if k != "chain"})
+        attrs = {k: v for k, v in node.attrs.items() if k != "chain"}
+        plain = Node(node.op, node.inputs[:own], node.outputs[:1], attrs)
         absolute = [np.abs(a) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in given[:own]]
         return _largest(run_node(plain, absolute)[0])
     added = {node.op, *(step[0] for step in node.attrs.get("chain", ()))} & {"add", "sub", "sum"}

@@ -88,7 +88,8 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     monkeypatch.setattr(bands, "WORTH", 1)
     monkeypatch.setattr(bands, "BUDGET", 1 << 13)
     yield {
-        "mixed": lambda: mixed().load(), "summands": lambda: summands().load(), "banded": lambda: banded().load(), "summing": summing, "late": late,
+        "mixed": lambda: mixed().load(), "summands": lambda: summands().load(), "banded": lambda: banded().load(),
+        "summing": summing, "late": late,
         "quantised": lambda: fg.load(quantised(), threads=1), "two threads": lambda: mixed().load(threads=2),
     }  # fmt: skip
 
