@@ -18,6 +18,9 @@ from fastgraph.plan.program import HostStep
 from fastgraph.runtime import cache
 from fastgraph.runtime.executable import Executable
 
+Calls = tuple[Callable[[], object], Callable[[], object]]
+"""A run without a limit of time, and one with."""
+
 
 @dataclass
 class Purse:
@@ -52,7 +55,7 @@ def paying(purse: Purse) -> Iterator[None]:
     """Plans made within are native where the purse pays, and run by references elsewhere."""
     native = Executable._bind
 
-    def bind(plan: Executable, threads: int) -> Callable[[], object]:
+    def bind(plan: Executable, threads: int) -> Calls:
         paid = purse.pays(plan)
         purse.native += paid
         purse.dry += not paid
@@ -62,7 +65,7 @@ def paying(purse: Purse) -> Iterator[None]:
         yield
 
 
-def _by_references(plan: Executable) -> Callable[[], object]:
+def _by_references(plan: Executable) -> Calls:
     if any(at.root not in plan.program.offsets for at in plan.program.storage.values()):
         raise Banded
     steps = [plan._host(HostStep(node)) for node in plan.graph.nodes]
@@ -72,7 +75,7 @@ def _by_references(plan: Executable) -> Callable[[], object]:
         for step in steps:
             step()
 
-    return execute
+    return execute, execute
 
 
 def load(source: bytes, **options: Any) -> fg.Model:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from plan.step_by_step import has_place, owned, poison, single_runs
+from plan.step_by_step import owned, poison
 
 from fastgraph.ir import Node, Value, read_by
 from fastgraph.ops.evaluate import operands, run_node
 from fastgraph.plan.program import HostStep, Step
 from fastgraph.runtime.executable import Executable
+from fastgraph.runtime.stepwise import is_held, single_runs
 
 Runs = list[tuple[Step | HostStep, Callable[[], object]]]
 Close = Callable[[np.ndarray, np.ndarray, Node], None]
@@ -30,7 +31,7 @@ def groups(plan: Executable, runs: Runs) -> Iterator[tuple[list[Node], Runs]]:
     together: list[Node] = []
     end = start = 0
     for node in plan.graph.nodes:
-        if node in first and first[node] >= end and together and all(has_place(plan, v) for v in read_by(node)):
+        if node in first and first[node] >= end and together and all(is_held(plan, v) for v in read_by(node)):
             yield together, runs[start:end]
             together, start = [], end
         together.append(node)
@@ -56,7 +57,7 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
             with np.errstate(all="ignore"):
                 expected.update(zip(node.outputs, run_node(node, given), strict=True))
         done += len(together)
-        kept = {v: _now(plan, v) for v in made if last.get(v, -1) >= done and has_place(plan, v)}
+        kept = {v: _now(plan, v) for v in made if last.get(v, -1) >= done and is_held(plan, v)}
         for step, run in runs:
             before = plan._memory.copy()
             run()
@@ -68,7 +69,7 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
             )
         for node in together:
             for value in node.outputs:
-                if value in last and has_place(plan, value) and (last[value] >= done or node is together[-1]):
+                if value in last and is_held(plan, value) and (last[value] >= done or node is together[-1]):
                     close(np.asarray(_now(plan, value)), np.asarray(expected[value]), node)
         made += [v for node in together for v in node.outputs]
 

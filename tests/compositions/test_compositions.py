@@ -26,7 +26,7 @@ from compositions.shrink import shrink
 
 CHUNK = 125
 PALETTES = 2
-KERNELS = 0.4
+KERNELS = 0.2
 """Kernels compiled for a network: at a third of a second or more, most of what a cold cache costs."""
 
 FIXED = range(0, 2000, CHUNK)
@@ -35,7 +35,7 @@ NEW = 4
 
 def campaign(first: int, count: int) -> None:
     """Fails at the first composition with which something is wrong: with it, made smaller, as a script."""
-    purse = Purse(KERNELS, 12.0)
+    purse = Purse(KERNELS, 6.0)
     with paying(purse):
         for seed in range(first, first + count):
             chosen = job(seed, seed // CHUNK % PALETTES, count=1)

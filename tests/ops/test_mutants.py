@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mutants import Mutant, Runner, mutant, usable
+from node_mutants import Mutant, Runner, mutant, usable
 from test_node_cases import REFUSED, cases
 
 COUNT = 3 * int(os.environ.get("EXAMPLES", "1"))

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mutants import GRAPHS
 from nets import F32, Net
+from record_mutants import GRAPHS
 
 from fastgraph.errors import PlanError
 from fastgraph.frontends import read
@@ -97,7 +97,7 @@ def test_what_does_harm_is_found() -> None:
     """Each mutant that is accepted runs without harm; of those that are not, many do harm."""
     here = Path(__file__).parent
     environment = os.environ | {"FASTGRAPH_CHECK": "guard", "PYTHONPATH": os.pathsep.join((*sys.path, str(here)))}
-    command = [sys.executable, str(here / "mutants.py"), "0", str(MUTANTS)]
+    command = [sys.executable, str(here / "record_mutants.py"), "0", str(MUTANTS)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     *wrong, counts = [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,6 +1,6 @@
 """Records of sound programs with one slot changed: what the verifier says of them, and what they do to memory.
 
-    FASTGRAPH_CHECK=guard PYTHONPATH=tests:tests/plan python tests/plan/mutants.py FIRST COUNT [ISA]
+    FASTGRAPH_CHECK=guard PYTHONPATH=tests:tests/plan python tests/plan/record_mutants.py FIRST COUNT [ISA]
 
 Mutant n is the same in every run. It runs as a single step in a forked child, between guard pages: twice, with other
 bytes around what belongs to its node, from SLACK bytes after its end on. Prints a JSON line for each that is accepted
