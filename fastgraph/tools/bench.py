@@ -28,9 +28,11 @@ MIN_ROUNDS = 5
 TOLERANCE = 1e-3
 """Largest accepted |difference| of outputs, over the largest |output|: float32 sums in other orders, and no more."""
 HYBRID_TOLERANCE = 0.05
-"""The same for float networks with integer weights: engines round to 8 bits what these meet, each in its own way."""
+"""The same for floats out of numbers of 8 bits: engines round to them each in its own way, and fuse some away."""
 QUANTISED_TOLERANCE = 0.05
 """Of quantised outputs the largest gap, over the range of their type: roundings of many layers, in other orders."""
+ROUNDS = frozenset({"quantize_linear", "dynamic_quantize_linear"})
+"""ONNX's operators that round; other formats say it in the types."""
 
 
 @contextmanager
@@ -158,9 +160,14 @@ def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> f
 
 
 def is_hybrid(graph: Graph) -> bool:
-    """Whether the graph makes floats of quantised constants."""
-    floats = [node for node in graph.nodes if all(v.type.quant is None for v in node.outputs)]
-    return any(v is not None and v.data is not None and v.type.quant for node in floats for v in node.inputs)
+    """Whether the graph makes floats of numbers that it has rounded, or stores, in few bits."""
+    if all(v.type.quant is not None for v in graph.outputs):
+        return False
+    return any(
+        node.op in ROUNDS or any(v.type.quant for v in node.outputs)
+        or any(v is not None and v.data is not None and v.type.quant for v in node.inputs)
+        for node in graph.nodes
+    )  # fmt: skip
 
 
 def agrees(result: dict[str, Any]) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import InputError
 from ..ir import Node, Value
 from ..ops.evaluate import operands, run_node
+from ..ops.registry import EXTRAS_AT
 from ..plan.program import HostStep, Step
 from ..runtime.executable import Executable
 from ..runtime.model import Model
@@ -195,8 +196,10 @@ def _magnitude(node: Node, given: Sequence[Any]) -> float:
     if node.out.type.dtype is None or node.out.type.dtype.kind != "f" or not floats:
         return 0.0
     if node.op in SUMS and all(v is None or v.type.quant is None for v in node.inputs):
-        plain = Node(node.op, node.inputs[:3], node.outputs[:1], {k: v for k, v in node.attrs.items() if k != "chain"})
-        absolute = [np.abs(a) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in given[:3]]
+        own = EXTRAS_AT.get(node.op, len(given))
+        attrs = {k: v for k, v in node.attrs.items() if k != "chain"}
+        plain = Node(node.op, node.inputs[:own], node.outputs[:1], attrs)
+        absolute = [np.abs(a) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in given[:own]]
         return _largest(run_node(plain, absolute)[0])
     added = {node.op, *(step[0] for step in node.attrs.get("chain", ()))} & {"add", "sub", "sum"}
     return max(map(_largest, floats)) if added else 0.0
@@ -253,7 +256,7 @@ def _outputs(model: Model, name: str, feeds: Mapping[str, np.ndarray]) -> list[O
     path = model.graph.source
     if not os.path.exists(path):
         raise InputError(f"against {name!r}: the model was not loaded from a file, which the engine could load too")
-    engine = peer(name, path, dict(feeds), 1)
+    engine = peer(name, path, dict(feeds), 1, as_written=True)
     ours, theirs = list(model.run(dict(feeds)).values()), engine.results()
     most = bench.HYBRID_TOLERANCE if bench.is_hybrid(model.graph) else bench.TOLERANCE
     found = []
