@@ -42,14 +42,15 @@ def load(
         raise InputError(f"precision={precision!r}: float32 is what there is")
     count = _count(threads)
     try:
-        tier = choose(isa)
+        with undisturbed():  # modules are imported on the way
+            tier = choose(isa)
     except ValueError as error:
         raise InputError(str(error)) from None
     source = _existing(source)
     if function is not None and not isinstance(function, str):
         raise InputError(f"function={function!r}: expected the name of a function")
     try:
-        with spending(limits or Limits()), undisturbed():  # modules are imported on the way
+        with spending(limits or Limits()), undisturbed():
             graph = read(source, function)
     except (RecursionError, MemoryError) as error:
         raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None
