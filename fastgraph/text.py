@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
@@ -20,6 +23,11 @@ def bytes_text(nbytes: int) -> str:
     if nbytes < 1024:
         return f"{nbytes} B"
     return f"{nbytes / 1024:.1f} KiB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.2f} MiB"
+
+
+def visible(text: str) -> str:
+    """The text with escapes in place of what a terminal would obey or can't show: names in a file may be anything."""
+    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def shorten(text: str, limit: int) -> str:

@@ -2,9 +2,9 @@
 
 from .check import check
 from .graph import Graph, Interface, Node, Port, State, Value, captured, copy, read_by, subgraphs
-from .types import UNKNOWN, Dim, Quantization, Shape, TensorType
+from .types import MAX_RANK, UNKNOWN, Dim, Quantization, Shape, TensorType
 
 __all__ = [
-    "UNKNOWN", "Dim", "Graph", "Interface", "Node", "Port", "Quantization", "Shape", "State", "TensorType", "Value",
-    "captured", "check", "copy", "read_by", "subgraphs",
+    "MAX_RANK", "UNKNOWN", "Dim", "Graph", "Interface", "Node", "Port", "Quantization", "Shape", "State", "TensorType",
+    "Value", "captured", "check", "copy", "read_by", "subgraphs",
 ]

@@ -14,6 +14,9 @@ Dim = int | str | None
 
 Shape = tuple[Dim, ...]
 
+MAX_RANK = 32
+"""The most axes of a value: as many as every NumPy function takes."""
+
 
 @dataclass(frozen=True)
 class Quantization:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
-from ..ir import Node, TensorType
+from ..ir import MAX_RANK, Node, TensorType
 
 Infer = Callable[[Node, list[Any]], list[TensorType]]
 Reference = Callable[[Node, list[Any]], list[Any]]
@@ -146,6 +146,9 @@ def _per_output(node: Node, results: list[Any]) -> list[Any]:
 
 
 def _check_size(node: Node, result: TensorType) -> None:
+    if len(result.shape or ()) > MAX_RANK:
+        rank = len(result.shape or ())
+        raise ModelError(f"{node.op}: the result would have {rank} axes, at most {MAX_RANK} are possible")
     count = 1
     for extent in result.shape or ():
         if isinstance(extent, int):

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from ..errors import FastgraphError, InputError
-from ..ir import Graph, Node, Shape, TensorType, Value, read_by, subgraphs
+from ..ir import MAX_RANK, Graph, Node, Shape, TensorType, Value, read_by, subgraphs
 from ..limits import current
 from ..ops.evaluate import fold, infer_node
 from ..ops.registry import MAX_ELEMENTS
@@ -81,10 +81,10 @@ def fits(value: Value, shape: Sequence[int], advise: Callable[[Shape, Sequence[i
 
     `advise`: what to do instead, given the two shapes.
     """
-    if min(shape, default=0) < 0 or prod(shape) > MAX_ELEMENTS:
+    if min(shape, default=0) < 0 or prod(shape) > MAX_ELEMENTS or len(shape) > MAX_RANK:
         raise InputError(
             f"input {value.name!r} can't have shape {tuple(shape)}: extents are at least 0, "
-            f"elements at most {MAX_ELEMENTS}"
+            f"elements at most {MAX_ELEMENTS}, axes at most {MAX_RANK}"
         )
     declared = value.type.shape
     if declared is None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FastgraphError, GraphError, InputError, ModelError, UnknownNameError
-from ..ir import Graph, State, TensorType, Value, check, copy
+from ..ir import Graph, Node, State, TensorType, Value, check, copy
 from ..kernels.isa.tiers import Tier
 from ..kernels.kernel import Kernel
 from ..limits import spending
@@ -179,7 +179,7 @@ class Executable:
             self._find_room()
         ready = {value: self._holder(held) for value, held in self._made.items()}
         if self.tail is not None:
-            with np.errstate(all="ignore"), _fed():
+            with np.errstate(all="ignore"), _fed(self.graph):
                 found = evaluate(self.tail, {v.name: ready[v] for v in self.tail.inputs})
             ready.update(zip(self.tail.outputs, found, strict=True))
             news = [(place, np.array(ready[final])) for place, final in self._late]
@@ -302,16 +302,14 @@ class Executable:
         self._records.append(records)
         timed = partial(runner.run, True)
         if any(ERROR in s.args for s in steps):
-            return self._checked(runner.run), self._checked(timed)
+            lookups = [s.node for s in steps if ERROR in s.args]
+            return self._checked(runner.run, lookups), self._checked(timed, lookups)
         return runner.alone if runner.threads == 1 else runner.run, timed
 
-    def _checked(self, part: Callable[[], int]) -> Callable[[], object]:
+    def _checked(self, part: Callable[[], int], lookups: Sequence[Node]) -> Callable[[], object]:
         def run() -> None:
             if part():
-                raise InputError(
-                    f"{self.graph.source or self.graph.name}: an index read at run time (gather) is out of range: "
-                    "check the integer inputs"
-                )
+                raise out_of_range(self.graph, lookups)
 
         return run
 
@@ -319,7 +317,7 @@ class Executable:
         node = step.node
 
         def run() -> None:
-            with np.errstate(all="ignore"), _fed():
+            with np.errstate(all="ignore"), _fed(self.graph):
                 found = run_node(node, [None if v is None else self._holder(v) for v in operands(node)])
             for value, data in zip(node.outputs, found, strict=False):
                 if value in self.program.storage:
@@ -334,6 +332,16 @@ class Executable:
         return run
 
 
+def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
+    """The error of native steps, of these nodes, one of which read an index that its operand does not have."""
+    extents = [node.x.type.dims[node.attrs.get("axis", 0)] for node in lookups]
+    places = [f"node {node.name}: {node.op} takes {-n} to {n - 1}" for node, n in zip(lookups, extents, strict=True)]
+    return InputError(
+        f"{graph.source or graph.name}: an index read at run time is out of range ({'; or '.join(places)}): check what "
+        "was fed to the model"
+    )
+
+
 def _in_turn(parts: Sequence[Callable[[], object]]) -> Callable[[], object]:
     if len(parts) == 1:
         return parts[0]
@@ -346,12 +354,12 @@ def _in_turn(parts: Sequence[Callable[[], object]]) -> Callable[[], object]:
 
 
 @contextmanager
-def _fed() -> Iterator[None]:
+def _fed(graph: Graph) -> Iterator[None]:
     """What a reference refuses after the model has passed inference is the fault of what was fed: InputError."""
     try:
         yield
     except ModelError as error:
-        raise InputError(f"{error}: check what was fed to the model") from error
+        raise InputError(f"{graph.source or graph.name}: {error}: check what was fed to the model") from error
 
 
 def _owned(result: Any) -> Any:

@@ -204,7 +204,8 @@ class Model:
             try:
                 self._plans[shapes] = compile_graph(self.graph, by_name, self.tier, self.threads)
             except MemoryError as error:
-                raise InputError(f"not enough memory for input shapes {by_name}: {error}") from None
+                where = self.graph.source or self.graph.name or "model"
+                raise InputError(f"{where}: not enough memory for input shapes {by_name}: {error}") from None
             while len(self._plans) > PLANS_KEPT:
                 self._plans.popitem(last=False)
         chosen = self._plans[shapes]

@@ -14,6 +14,7 @@ from typing import Any
 from .. import __version__
 from ..errors import FastgraphError, InputError
 from ..kernels.isa.tiers import BY_NAME
+from ..text import shorten, visible
 
 DESCRIPTION = """\
 Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block of machine work.
@@ -105,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         what = str(error)
     except KeyboardInterrupt:
         return 130
-    print("error: " + " ".join(what.split()), file=sys.stderr)
+    print("error: " + visible(shorten(" ".join(what.split()), 4000)), file=sys.stderr)
     return 2
 
 
@@ -152,7 +153,7 @@ def parser() -> argparse.ArgumentParser:
     _threads(sub, 1, "1")
     sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
     length = sub.add_mutually_exclusive_group()
-    length.add_argument("--seconds", type=float, default=3.0, help="how long to measure each model (default 3)")
+    length.add_argument("--seconds", type=_seconds, default=3.0, help="how long to measure each model (default 3)")
     length.add_argument("--runs", type=_positive, metavar="N", help="rounds to measure instead")
     sub.add_argument("--profile", action="store_true", help="also the time of each of fastgraph's steps")
     sub.add_argument("--json", metavar="FILE", help="also write the results there; - for stdout, in place of the table")
@@ -187,17 +188,30 @@ def _threads(sub: argparse.ArgumentParser, default: int | None, said: str) -> No
 
 
 def _numbers(text: str) -> list[float]:
-    numbers = [float(number) for number in text.split(",")]
+    try:
+        numbers = [float(number) for number in text.split(",")]
+    except ValueError:
+        numbers = [math.nan]
     if not all(map(math.isfinite, numbers)):
-        raise argparse.ArgumentTypeError("finite numbers")
+        raise argparse.ArgumentTypeError(f"expected finite numbers, found {text!r}")
     return numbers
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    (seconds, *more) = _numbers(text)
+    if more or seconds <= 0:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, found {text!r}")
+    return seconds
+
+
+def _print(text: object) -> None:
+    print(visible(str(text)))
 
 
 # -- commands: what each needs is imported only there
@@ -228,7 +242,7 @@ def _run(args: argparse.Namespace) -> int:
         with open(args.output, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
     result = run.result_json(model, outputs, seconds, top)
-    print(_json(result) if args.json else run.text(result))
+    _print(_json(result) if args.json else run.text(result))
     return 0
 
 
@@ -238,18 +252,18 @@ def _inspect(args: argparse.Namespace) -> int:
 
     shapes = feeds.parse_shapes(args.shape)
     if args.stages:
-        print(inspect.stages_text(args.model, shapes, args.function))
+        _print(inspect.stages_text(args.model, shapes, args.function))
         return 0
     model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
     if (args.graph or args.memory) and (why := inspect.unplanned(model)):
         raise InputError(why)
     if args.graph:
-        print(model.plan.graph)
+        _print(model.plan.graph)
     elif args.memory:
-        print(inspect.memory_text(model))
+        _print(inspect.memory_text(model))
     else:
         facts = inspect.file_facts(args.model)
-        print(_json(inspect.model_json(model, facts)) if args.json else inspect.summary_text(model, facts))
+        _print(_json(inspect.model_json(model, facts)) if args.json else inspect.summary_text(model, facts))
     return 0
 
 
@@ -277,19 +291,19 @@ def _bench(args: argparse.Namespace) -> int:
             with bench.pinned(args.threads):
                 result["profile"] = profile.profile(model.plan)
         if args.json != "-":
-            print(bench.text(result))
+            _print(bench.text(result))
             if args.profile:
-                print(profile.text(result["profile"]))
+                _print(profile.text(result["profile"]))
             sys.stdout.flush()
     means = {name: bench.geomean(results, name) for name in against}
     if len(results) > 1 and args.json != "-":
         said = ", ".join(f"{mean:.3f} to {name}" for name, mean in means.items() if mean is not None)
         if said:
-            print(f"geometric mean of the ratios: {said}")
+            _print(f"geometric mean of the ratios: {said}")
     if args.json:
         report = _json({"fastgraph": __version__, "machine": bench.machine(), "models": results, "geomeans": means})
         if args.json == "-":
-            print(report)
+            _print(report)
         else:
             Path(args.json).write_text(report + "\n", encoding="utf-8")
     return 0 if all(map(bench.agrees, results)) else 1
@@ -304,7 +318,7 @@ def _verify(args: argparse.Namespace) -> int:
     given = feeds.read_inputs(args.input, model, shapes=shapes)
     given = feeds.random_feeds(model, shapes | {name: a.shape for name, a in given.items()}) | given
     report = verify.verify(model, given, [name for name in args.against.split(",") if name])
-    print(_json(verify.as_json(report)) if args.json else report)
+    _print(_json(verify.as_json(report)) if args.json else report)
     return 0 if report.ok else 1
 
 
@@ -312,7 +326,7 @@ def _digits(args: argparse.Namespace) -> int:
     from ..demo import digits
 
     result = digits.classify(args.threads, args.isa)
-    print(_json(result) if args.json else digits.text(result))
+    _print(_json(result) if args.json else digits.text(result))
     return 0
 
 

@@ -18,7 +18,7 @@ from ..ir import Node, Value
 from ..ops.evaluate import operands, run_node
 from ..ops.registry import EXTRAS_AT
 from ..plan.program import HostStep, Step
-from ..runtime.executable import Executable
+from ..runtime.executable import Executable, out_of_range
 from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, held, is_held, single_runs
 from ..text import shorten, table
@@ -158,8 +158,7 @@ def _steps(plan: Executable, feeds: Mapping[str, np.ndarray]) -> list[StepCheck]
 
 def _do(plan: Executable, step: Step | HostStep, run: Run) -> None:
     if run() and isinstance(step, Step):
-        raise InputError(f"{plan.graph.source or plan.graph.name}: an index read at run time (gather) is out of range: "
-                         "check the integer inputs")  # fmt: skip
+        raise out_of_range(plan.graph, [step.node])
 
 
 def _references(

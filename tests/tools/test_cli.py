@@ -179,6 +179,45 @@ def test_help_has_examples(capsys: Any, command: str) -> None:
 # -- as a process
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["run", str(MODEL), "--repeat", "x"], "--repeat: expected a whole number of at least 1, found 'x'"),
+        (["run", str(MODEL), "--threads", "-1"], "--threads: expected a whole number of at least 1, found '-1'"),
+        (["run", str(MODEL), "--mean", "1,a"], "--mean: expected finite numbers, found '1,a'"),
+        (["bench", str(MODEL), "--seconds", "nan"], "--seconds: expected finite numbers, found 'nan'"),
+        (["bench", str(MODEL), "--seconds", "0"], "--seconds: expected a number above 0, found '0'"),
+        (["bench", str(MODEL), "--seconds", "1,2"], "--seconds: expected a number above 0, found '1,2'"),
+    ],
+)
+def test_numbers_that_make_no_sense(capsys: Any, argv: list[str], said: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(argv)
+    assert said in capsys.readouterr().err
+
+
+def test_names_do_not_command_the_terminal(capsys: Any, tmp_path: Path) -> None:
+    name = "x\x1b[31m\x9b\u202e"
+    value = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in (name, "y")]
+    graph = helper.make_graph([helper.make_node("Relu", [name], ["y"])], "net", value[:1], value[1:])
+    path = tmp_path / "net.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    for flags in ([], ["--graph"], ["--stages"], ["--memory"], ["--json"]):
+        out = printed(capsys, "inspect", str(path), *flags)
+        assert all(c.isprintable() or c == "\n" for c in out)
+    assert json.loads(out)["inputs"][0]["name"] == name
+    error = failure(capsys, "run", str(path))
+    assert "x\\u001b[31m" in error and error.strip().isprintable()
+
+
+def test_errors_stay_short(capsys: Any, tmp_path: Path) -> None:
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    graph = helper.make_graph([helper.make_node("R" * 1_000_000, ["x"], ["x"])], "net", [value], [value])
+    path = tmp_path / "net.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    assert 3000 < len(failure(capsys, "inspect", str(path))) < 5000
+
+
 def process(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "fastgraph", *argv]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ | env)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError
-from ...ir import UNKNOWN, Shape, TensorType
+from ...ir import MAX_RANK, UNKNOWN, Shape, TensorType
 from .elements import ELEMENTS
 from .tensors import densify, element_of, to_array
 from .wire import Message
@@ -82,7 +82,9 @@ def _shape(proto: Message, dtype: np.dtype, where: str) -> Shape:
                 raise ModelError(f"{where}: expected extents of 0 and more, found {value}")
             total *= value or 1
         shape.append(value)
-    if total >= 1 << 62 or len(shape) > 32:
+    if len(shape) > MAX_RANK:
+        raise ModelError(f"{where}: its declared shape has {len(shape)} axes, at most {MAX_RANK} are possible")
+    if total >= 1 << 62:
         raise ModelError(f"{where}: its declared shape {str(shape)[:200]} is larger than any memory")
     return tuple(shape)
 

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from ...errors import ModelError
+from ...ir import MAX_RANK
 from ...limits import current
 from ...ops.work import nbytes
 from .elements import ELEMENTS, Element, unpack, widen
@@ -71,7 +72,9 @@ def _shape(dims: Message, itemsize: int, where: str) -> tuple[int, ...]:
     shape = tuple(dims)
     if any(d < 0 for d in shape):
         raise ModelError(f"{where}: expected extents of 0 and more, found shape {list(shape)}")
-    if len(shape) > 32 or prod(d for d in shape if d) * itemsize >= 1 << 62:
+    if len(shape) > MAX_RANK:
+        raise ModelError(f"{where}: its shape has {len(shape)} axes, at most {MAX_RANK} are possible")
+    if prod(d for d in shape if d) * itemsize >= 1 << 62:
         raise ModelError(f"{where}: its shape {str(list(shape))[:200]} is larger than any memory")
     return shape
 
