@@ -16,12 +16,15 @@ from types import ModuleType
 import fuzzing
 import numpy as np
 from circle_models import SHARED
+from compositions.draw import draw
+from compositions.forms import Declined, flat
 from write import Model
 
 from fastgraph.frontends.circle import MAGIC, read
 from fastgraph.frontends.circle.wire import Wire
 
 BIGGEST_SEED = 64 << 10
+BIGGEST_COMPOSED = 16 << 10
 SIZES = {"?": 1, "b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "Q": 8, "f": 4, "d": 8}
 """Bytes of numbers, by their letter in the schemas' tables."""
 INDICES = frozenset("inputs outputs buffer opcode_index subgraph intermediates builtin_code version".split())
@@ -59,11 +62,26 @@ def own_seeds() -> list[bytes]:
     return found
 
 
+def composed(wanted: int = 40) -> list[bytes]:
+    """Small networks of ordinary blocks, in f32 and in bytes."""
+    found, seed = [], 0
+    while len(found) < wanted:
+        schema, numbers = ("tflite", "circle")[seed % 2], ("f32", "int8", "dynamic")[seed % 3]
+        try:
+            subject = flat(schema, numbers)(draw(seed))
+        except Declined:
+            pass
+        else:
+            found += [subject.source] if len(subject.source) <= BIGGEST_COMPOSED else []
+        seed += 1
+    return found
+
+
 @cache
 def seeds() -> list[bytes]:
     """Our own files first, then the small ones of the folders of models, which may be absent."""
     paths = sorted(p for pattern in ("*/*.tflite", "*/*.circle") for p in SHARED.glob(pattern))
-    files = own_seeds() + [p.read_bytes() for p in paths if p.stat().st_size <= BIGGEST_SEED]
+    files = own_seeds() + composed() + [p.read_bytes() for p in paths if p.stat().st_size <= BIGGEST_SEED]
     return [data for data in files if fuzzing.readable(read, data)]
 
 
