@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -144,6 +145,13 @@ def need_rank(node: Node, t: TensorType, least: int, most: int | None = None, wh
 def shown(shape: Shape | None) -> str:
     """A shape as messages show it."""
     return "*" if shape is None else "[" + ", ".join("?" if d is None else str(d) for d in shape) + "]"
+
+
+def average(x: np.ndarray, axes: tuple[int, ...], keepdims: bool = True) -> np.ndarray:
+    """The mean of floating point numbers over axes, summed in f32 or wider; NaN of none, where NumPy's own warns."""
+    total = x.sum(axis=axes, keepdims=keepdims, dtype=np.promote_types(x.dtype, np.float32))
+    with np.errstate(all="ignore"):
+        return np.asarray(total / math.prod(x.shape[a] for a in axes), x.dtype)
 
 
 def join(node: Node, a: Dim, b: Dim) -> Dim:

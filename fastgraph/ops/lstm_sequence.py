@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from .activation import sigmoid
-from .common import FLOAT, Types, fail, fits, need_kind, need_rank, one_of
+from .common import FLOAT, Types, average, fail, fits, need_kind, need_rank, one_of
 from .reals import to_real, to_stored
 from .registry import REQUIRED, attr, define
 
@@ -58,8 +58,8 @@ class Gate(NamedTuple):
         if self.peephole is not None and c is not None:
             total = total + c * self.peephole
         if self.norm is not None:
-            centred = total - total.mean(axis=1, keepdims=True)
-            total = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + EPSILON) * self.norm
+            centred = total - average(total, (1,))
+            total = centred / np.sqrt(average(centred**2, (1,)) + EPSILON) * self.norm
         return total if self.bias is None else total + self.bias
 
 

@@ -12,6 +12,7 @@ from .common import (
     FLOAT32,
     Types,
     at_least,
+    average,
     axes_of,
     axis_of,
     fail,
@@ -60,7 +61,8 @@ def _batch(node: Node, inputs: list[Any]) -> list[Any]:
     running = [mean, var]
     if attr(node, "training_mode"):
         axes, keep = tuple(range(x.ndim - 1)), attr(node, "momentum")
-        now = [x.mean(axis=axes), x.var(axis=axes)]
+        centre = average(x, axes, keepdims=False)
+        now = [centre, average((x - centre) ** 2, axes, keepdims=False)]
         running = [
             (old * keep + new * (1 - keep)).astype(old.dtype) for old, new in zip(running, now, strict=True)
         ]
@@ -76,9 +78,9 @@ def standardized(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(x with mean 0 and variance 1 over the axes, the mean, 1 / the deviation), in float32 or wider."""
     wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
-    mean = wide.mean(axis=axes, keepdims=True)
+    mean = average(wide, axes)
     centred = wide - mean
-    inverse = 1 / np.sqrt((centred * centred).mean(axis=axes, keepdims=True) + epsilon)
+    inverse = 1 / np.sqrt(average(centred * centred, axes) + epsilon)
     return centred * inverse, mean, inverse
 
 
@@ -123,7 +125,7 @@ def _rms(node: Node, inputs: list[Any]) -> list[Any]:
     x, scale = inputs
     wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
     axes = tuple(range(attr(node, "axis") % x.ndim, x.ndim))
-    unit = wide / np.sqrt((wide * wide).mean(axis=axes, keepdims=True) + attr(node, "epsilon"))
+    unit = wide / np.sqrt(average(wide * wide, axes) + attr(node, "epsilon"))
     return [(unit.astype(scale.dtype, copy=False) * scale).astype(scale.dtype, copy=False)]
 
 
@@ -194,7 +196,8 @@ def _infer_mvn(node: Node, types: Types) -> list[TensorType]:
 
 def _mvn(node: Node, inputs: list[Any]) -> list[Any]:
     x, axes = inputs[0], tuple(attr(node, "axes"))
-    y = (x - x.mean(axis=axes, keepdims=True)) / (x.std(axis=axes, keepdims=True) + 1e-9)
+    centred = x - average(x, axes)
+    y = centred / (np.sqrt(average(centred * centred, axes)) + 1e-9)
     return [y.astype(x.dtype, copy=False)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import BOOL, INT64, Types, axes_of, axis_of, fail, ints, same_type
+from .common import BOOL, INT64, Types, average, axes_of, axis_of, fail, ints, same_type
 from .registry import attr, define
 
 
@@ -29,9 +29,10 @@ def _highest(x: np.ndarray) -> Any:
 
 
 def _mean(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
+    if x.dtype.kind == "f":
+        return average(x, axis, keepdims)
     count = math.prod(x.shape[a] for a in axis)
-    total = x.sum(axis=axis, keepdims=keepdims)
-    return total / count if x.dtype.kind == "f" else np.trunc(total / max(count, 1))
+    return np.trunc(x.sum(axis=axis, keepdims=keepdims) / max(count, 1))
 
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {

@@ -10,7 +10,7 @@ import numpy as np
 from ..ir import Dim, Node, TensorType
 from ..kernels.coordinates import COORDINATES, NEAREST, nearest_places
 from ..kernels.taps import axis_taps
-from .common import Types, axes_of, fail
+from .common import FLOAT, WHOLE, Types, axes_of, fail, fits, need_vector
 from .registry import attr, define
 
 MODES = ("nearest", "linear", "cubic")
@@ -81,8 +81,13 @@ def _infer_resize(node: Node, types: Types) -> list[TensorType]:
     ):
         if attr(node, name) not in allowed:
             fail(node, f"{name} must be one of {', '.join(allowed)}, found {attr(node, name)}")
+    for index, what in ((1, "roi"), (2, "scales"), (3, "sizes")):
+        need_vector(node, types[index], what, WHOLE if what == "sizes" else FLOAT)
     if x.shape is None:
         return [TensorType(x.dtype, None)]
+    if attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
+        fits(node, types[1], "roi, the starts and then the ends of all axes that are resized,",
+             2 * len(_axes(node, len(x.shape))))  # fmt: skip
     scales, sizes = node.const(2), node.const(3)
     if scales is None and sizes is None:
         return [TensorType(x.dtype, (None,) * len(x.shape))]

@@ -24,11 +24,11 @@ def canonicalise(graph: Graph) -> None:
 
 @also_quantised
 def spatial_axes(state: Sweep, node: Node) -> bool:
-    """The spatial axes of a channels-last value become numbers once its rank is known."""
+    """The spatial axes of a channels-last value, which may be none, become numbers once its rank is known."""
     if node.attrs.get("axes") == "spatial" and node.x.type.concrete:
         axes = np.arange(1, len(node.x.type.dims) - 1, dtype=np.int64)
         node.inputs = [node.x, constant(node.out, axes, "axes")]
-        node.attrs = {key: value for key, value in node.attrs.items() if key != "axes"}
+        node.attrs = {key: value for key, value in node.attrs.items() if key != "axes"} | {"noop_with_empty_axes": 1}
     return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -150,9 +151,19 @@ def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None
         subject.close(found, first, variant)
 
 
-def near(found: np.ndarray, wanted: np.ndarray, node: Node) -> None:
-    """A node's own rounding."""
+def near(found: np.ndarray, wanted: np.ndarray, nodes: Sequence[Node]) -> None:
+    """The own rounding of nodes that run together."""
+    node = nodes[-1]
     assert found.dtype == wanted.dtype and found.shape == wanted.shape, f"{node}: {found.dtype}{found.shape}"
     error = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
     limit = 1.0 if wanted.dtype.kind in "iu" else 3e-5 * max(1.0, float(np.abs(wanted).max(initial=0)))
+    limit += max(map(bias_rounding, nodes))
     assert np.all(error <= limit), f"{node}: off by {error.max()}, allowed {limit:.2g}"
+
+
+def bias_rounding(node: Node) -> float:
+    """What the bias of a layer of bytes, kept in int32 units of both scales, may be off by: half a unit."""
+    quants = [None if v is None else v.type.quant for v in node.inputs[:2]]
+    if len(node.inputs) < 3 or any(quant is None for quant in quants):
+        return 0.0
+    return math.prod(max(quant.scale) for quant in quants if quant is not None) / 2

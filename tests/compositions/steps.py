@@ -18,7 +18,7 @@ from fastgraph.runtime.executable import Executable
 from fastgraph.runtime.stepwise import is_held, single_runs
 
 Runs = list[tuple[Step | HostStep, Callable[[], object]]]
-Close = Callable[[np.ndarray, np.ndarray, Node], None]
+Close = Callable[[np.ndarray, np.ndarray, list[Node]], None]
 
 
 def groups(plan: Executable, runs: Runs) -> Iterator[tuple[list[Node], Runs]]:
@@ -70,7 +70,7 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
         for node in together:
             for value in node.outputs:
                 if value in last and is_held(plan, value) and (last[value] >= done or node is together[-1]):
-                    close(np.asarray(_now(plan, value)), np.asarray(expected[value]), node)
+                    close(np.asarray(_now(plan, value)), np.asarray(expected[value]), together)
         made += [v for node in together for v in node.outputs]
 
 

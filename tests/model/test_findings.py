@@ -69,6 +69,18 @@ def stored_numbers_of_no_known_shape(net: Net) -> None:
     net.output(net("DequantizeLinear", stored, net.const(np.array(0.5, F32)), net.const(np.array(3, np.uint8))))
 
 
+@found
+def global_pools_without_spatial_axes(net: Net) -> None:
+    x = net.input("x", (2, 3))
+    net.output(net("GlobalMaxPool", x), net("GlobalAveragePool", x))
+
+
+@found
+def norms_over_nothing(net: Net) -> None:
+    x = net.input("x", (2, 0))
+    net.output(net("LayerNormalization", x, net.weight(0)), net("ReduceMean", x))
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_found_by_fuzzing(name: str) -> None:
     net = Net(18 if name == "axes_in_a_matrix" else 17)

@@ -60,6 +60,8 @@ BAD = [
     ("top_k", [tensor(4), const(5)], {}, "k 5"),
     ("resize", [tensor(1, 4), None, const(1, dtype=F32)], {}, "2 numbers"),
     ("resize", [tensor(4), None, const(2, dtype=F32)], {"mode": "area"}, "mode"),
+    ("resize", [tensor(1, 4), const(1, dtype=F32), const(2, dtype=F32)],
+     {"coordinate_transformation_mode": "tf_crop_and_resize"}, "roi"),
     ("tile", [tensor(2**20, 2**20), const(2**20, 1)], {}, "elements"),
     ("expand", [tensor(1), const(2**50)], {}, "elements"),
     ("constant_of_shape", [const(-1)], {}, "negative extent"),
