@@ -5,6 +5,7 @@ The one place that knows how operators compute on quantised values: on the reals
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -133,7 +134,10 @@ def _result(value: Value, array: Any, ties: float | None) -> Any:
 
 
 def evaluate(graph: Graph, feeds: Mapping[str, Any], outer: Mapping[Value, Any] | None = None) -> list[Any]:
-    """The graph's outputs, node by node. `feeds`: array by input name; `outer`: arrays of captured values."""
+    """The graph's outputs, node by node. `feeds`: array by input name; `outer`: arrays of captured values.
+
+    An array is let go after its last reader.
+    """
     arrays: dict[Value, Any] = dict(outer or {})
     arrays.update((state.input, state.initial) for state in graph.states)
     for value in graph.inputs:
@@ -146,8 +150,16 @@ def evaluate(graph: Graph, feeds: Mapping[str, Any], outer: Mapping[Value, Any] 
             return None
         return value.data if value.data is not None else arrays[value]
 
-    for node in graph.nodes:
-        arrays.update(zip(node.outputs, run_node(node, [array(v) for v in operands(node)]), strict=True))
+    read = [operands(node) for node in graph.nodes]
+    waiting: Counter[Value | None] = Counter(graph.outputs)
+    for values in read:
+        waiting.update(values)
+    for node, values in zip(graph.nodes, read, strict=True):
+        arrays.update(zip(node.outputs, run_node(node, [array(v) for v in values]), strict=True))
+        waiting.subtract(values)
+        for v in (*values, *node.outputs):
+            if v is not None and not waiting[v]:
+                arrays.pop(v, None)
     return [array(value) for value in graph.outputs]
 
 

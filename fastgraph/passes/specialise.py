@@ -47,6 +47,7 @@ def specialise(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
         made = any(v in instead for v in own)
         for value, data in zip(node.outputs, folded, strict=False):
             instead[value] = Value.constant(value.name, _alone(data) if made else data, value.type.quant)
+        node.inputs = []  # the old list of nodes would keep every constant alive until the end
         _forget(own, reads, instead)
     graph.nodes = nodes
     graph.outputs = [instead.get(v, v) for v in graph.outputs]

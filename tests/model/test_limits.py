@@ -83,6 +83,20 @@ def test_small_parts_do_not_keep_large_constants() -> None:
     assert model(np.ones(1, F32)).tolist() == [1 + 59 * 60 / 2]
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_values_that_are_read_no_more_are_let_go(known: bool) -> None:
+    """Computed at load, or at run by references as shapes hang on what is fed."""
+    net, count, elements = Net(opset=18), 80, MB
+    x = net.input("x", (1,))
+    shape = net.const(np.array([elements])) if known else net.input("s", (1,), I64)
+    for k in range(count):
+        value = helper.make_tensor("v", TensorProto.FLOAT, [1], [float(k)])
+        x = net("Add", x, net("ReduceMax", net("ConstantOfShape", shape, value=value), keepdims=0))
+    net.output(x)
+    feeds = {"x": np.zeros(1, F32)} | ({} if known else {"s": np.array([elements])})
+    assert peak(net.bytes(), **feeds) < 3 * 4 * elements + 60 * MB  # numba and kernels are among it
+
+
 def test_work_is_limited() -> None:
     net = Net()
     k, shape = net.const(np.array(1, F32)), net.const(np.array([64, 64]))
