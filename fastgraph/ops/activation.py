@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import Types, axis_of, fail, in_float32, same_type
+from .common import NUMBER, Types, axis_of, fail, in_float32, of_kind, same_type
 from .elementwise import _erf, infer_broadcast
 from .registry import attr, define
 
@@ -65,9 +65,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 """Name -> (function of the array and the attributes, attribute defaults)."""
 
 
-def _pointwise(
-    function: Callable[..., Any], names: tuple[str, ...]
-) -> Callable[[Node, list[Any]], list[Any]]:
+def _pointwise(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[[Node, list[Any]], list[Any]]:
     def reference(node: Node, inputs: list[Any]) -> list[Any]:
         values = {name: attr(node, name) for name in names}
         with np.errstate(all="ignore"):
@@ -127,7 +125,7 @@ def _infer_gelu(node: Node, types: Types) -> list[TensorType]:
 
 for _name, (_function, _attrs) in FUNCTIONS.items():
     _infer = _infer_gelu if _name == "gelu" else same_type
-    define(_name, _infer, _pointwise(_function, tuple(_attrs)), inputs=(1, 1), attrs=_attrs)
+    define(_name, of_kind(NUMBER, _infer), _pointwise(_function, tuple(_attrs)), inputs=(1, 1), attrs=_attrs)
 for _name, _function in {"softmax": softmax, "log_softmax": log_softmax, "hardmax": _hardmax}.items():
-    define(_name, infer_along, _along(_function), inputs=(1, 1), attrs={"axis": -1})
-define("swiglu", infer_broadcast, _swiglu, inputs=(2, 2), attrs={"alpha": 1.0})
+    define(_name, of_kind(NUMBER, infer_along), _along(_function), inputs=(1, 1), attrs={"axis": -1})
+define("swiglu", of_kind(NUMBER, infer_broadcast), _swiglu, inputs=(2, 2), attrs={"alpha": 1.0})

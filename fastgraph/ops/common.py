@@ -34,13 +34,24 @@ def same_type(node: Node, types: Types) -> list[TensorType]:
 KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "O": "string"}
 """NumPy's letters for kinds of element types, as messages show them."""
 
-FLOAT, WHOLE, NUMBER = "f", "iu", "iuf"
+FLOAT, WHOLE, NUMBER, ARITHMETIC = "f", "iu", "iuf", "iufc"
 
 
 def need_kind(node: Node, t: TensorType | None, kinds: str, what: str = "input") -> None:
     """ModelError unless the element type is unknown or of one of these kinds (`KINDS`' letters)."""
     if t is not None and t.dtype is not None and t.dtype.kind not in kinds:
         fail(node, f"{what} must be {' or '.join(KINDS[k] for k in kinds)}, found {t.dtype}")
+
+
+def of_kind(kinds: str, infer: Callable[[Node, Types], list[TensorType]]) -> Callable[[Node, Types], list[TensorType]]:
+    """The inference `infer` of an operator all of whose inputs have an element type of these kinds."""
+
+    def checked(node: Node, types: Types) -> list[TensorType]:
+        for index, t in enumerate(types):
+            need_kind(node, t, kinds, f"input {index}" if len(types) > 1 else "input")
+        return infer(node, types)
+
+    return checked
 
 
 def fits(node: Node, t: TensorType | None, what: str, *wanted: Dim) -> None:
@@ -136,9 +147,7 @@ def need_rank(node: Node, t: TensorType, least: int, most: int | None = None, wh
         return
     rank = len(t.shape)
     if rank < least or (most is not None and rank > most):
-        wanted = (
-            f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
-        )
+        wanted = f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
         fail(node, f"{what} must have rank {wanted}, found shape {shown(t.shape)}")
 
 
@@ -158,15 +167,7 @@ def join(node: Node, a: Dim, b: Dim) -> Dim:
     """One extent known two ways; ModelError when two numbers disagree."""
     if isinstance(a, int) and isinstance(b, int) and a != b:
         fail(node, f"extents disagree: {a} and {b}")
-    return (
-        a
-        if isinstance(a, int) or b is None
-        else b
-        if isinstance(b, int) or a is None
-        else a
-        if a == b
-        else None
-    )
+    return a if isinstance(a, int) or b is None else b if isinstance(b, int) or a is None else a if a == b else None
 
 
 def broadcast(node: Node, shapes: Sequence[Shape | None]) -> Shape | None:
@@ -228,7 +229,5 @@ def in_float32(function: Callable[..., Any], *arrays: Any) -> Any:
     dtype = arrays[0].dtype
     if dtype != np.float16:
         return np.asarray(function(*arrays)).astype(dtype, copy=False)
-    wide = [
-        a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype == np.float16 else a for a in arrays
-    ]
+    wide = [a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype == np.float16 else a for a in arrays]
     return np.asarray(function(*wide)).astype(dtype)

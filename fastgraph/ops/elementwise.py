@@ -10,7 +10,20 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import BOOL, Types, broadcast, fail, in_float32, one_dtype, same_type, shown
+from .common import (
+    ARITHMETIC,
+    BOOL,
+    NUMBER,
+    WHOLE,
+    Types,
+    broadcast,
+    fail,
+    in_float32,
+    of_kind,
+    one_dtype,
+    same_type,
+    shown,
+)
 from .registry import REQUIRED, attr, define
 
 _erf = np.frompyfunc(math.erf, 1, 1)
@@ -156,6 +169,7 @@ def _infer_bool(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(BOOL, types[0].shape)]
 
 
+BITS, ANY = "biu", "biufcO"
 COMPLEX: dict[str, Callable[..., Any]] = {"real": np.real, "imag": np.imag, "complex_abs": np.abs}
 
 
@@ -177,28 +191,33 @@ def _is_inf(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 for _name, _function in UNARY.items():
-    define(_name, same_type, unary(_function), inputs=(1, 1))
+    _kinds = {"not": "b", "bitwise_not": BITS}.get(_name, ARITHMETIC)
+    define(_name, of_kind(_kinds, same_type), unary(_function), inputs=(1, 1))
 for _name, _function in (BINARY | BITWISE).items():
-    define(_name, infer_broadcast, binary(_function), inputs=(2, 2))
+    _kinds = BITS if _name in BITWISE else ARITHMETIC
+    define(_name, of_kind(_kinds, infer_broadcast), binary(_function), inputs=(2, 2))
 for _name, _function in COMPARE.items():
-    define(_name, infer_compare, binary(_function), inputs=(2, 2))
+    _kinds = {"and": "b", "or": "b", "xor": "b", "equal": ANY}.get(_name, NUMBER)
+    define(_name, of_kind(_kinds, infer_compare), binary(_function), inputs=(2, 2))
 for _name, _function in VARIADIC.items():
-    define(_name, infer_broadcast, _variadic(_function), inputs=(1, None))
+    define(_name, of_kind(ARITHMETIC, infer_broadcast), _variadic(_function), inputs=(1, None))
 for _name, _function in COMPLEX.items():
     define(_name, _infer_part, _part(_function), inputs=(1, 1))
 define("identity", same_type, lambda node, inputs: [inputs[0]], inputs=(1, 1))
-define("mean", infer_broadcast, _mean, inputs=(1, None))
-define("pow", _infer_first_dtype, binary(power), inputs=(2, 2))
-define("mod", infer_broadcast, binary(_mod, takes_node=True), inputs=(2, 2), attrs={"fmod": 0})
+define("mean", of_kind(ARITHMETIC, infer_broadcast), _mean, inputs=(1, None))
+define("pow", of_kind(ARITHMETIC, _infer_first_dtype), binary(power), inputs=(2, 2))
+define("mod", of_kind(NUMBER, infer_broadcast), binary(_mod, takes_node=True), inputs=(2, 2), attrs={"fmod": 0})
 define(
     "bit_shift",
-    infer_broadcast,
+    of_kind(WHOLE, infer_broadcast),
     binary(_shift, takes_node=True),
     inputs=(2, 2),
     attrs={"direction": REQUIRED},
 )
-define("prelu", _infer_prelu, binary(_prelu, takes_node=True), inputs=(2, 2))
-define("clip", _infer_clip, clip, inputs=(1, 3))
+define("prelu", of_kind(NUMBER, _infer_prelu), binary(_prelu, takes_node=True), inputs=(2, 2))
+define("clip", of_kind(NUMBER, _infer_clip), clip, inputs=(1, 3))
 define("where", _infer_where, where, inputs=(3, 3))
-define("is_nan", _infer_bool, lambda node, inputs: [np.isnan(inputs[0])], inputs=(1, 1))
-define("is_inf", _infer_bool, _is_inf, inputs=(1, 1), attrs={"detect_negative": 1, "detect_positive": 1})
+define("is_nan", of_kind(NUMBER, _infer_bool), lambda node, inputs: [np.isnan(inputs[0])], inputs=(1, 1))
+define(
+    "is_inf", of_kind(NUMBER, _infer_bool), _is_inf, inputs=(1, 1), attrs={"detect_negative": 1, "detect_positive": 1}
+)

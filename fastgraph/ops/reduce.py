@@ -9,7 +9,23 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import BOOL, INT64, Types, average, axes_of, axis_of, fail, ints, same_type
+from .common import (
+    ARITHMETIC,
+    BOOL,
+    INT64,
+    NUMBER,
+    WHOLE,
+    Types,
+    average,
+    axes_of,
+    axis_of,
+    fail,
+    ints,
+    need_kind,
+    need_rank,
+    of_kind,
+    same_type,
+)
 from .registry import attr, define
 
 
@@ -62,6 +78,10 @@ def reduced_axes(node: Node, rank: int, axes: Any) -> tuple[int, ...] | None:
 
 def infer_reduce(node: Node, types: Types) -> list[TensorType]:
     x, axes_type = types
+    need_kind(node, x, ARITHMETIC if node.op not in ("reduce_max", "reduce_min") else NUMBER + "b")
+    if axes_type is not None:
+        need_kind(node, axes_type, WHOLE, "axes")
+        need_rank(node, axes_type, 0, 1, "axes")
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     given = node.const(1)
@@ -141,5 +161,5 @@ _ARG = {"axis": 0, "keepdims": 1, "select_last_index": 0}
 define("arg_max", _infer_arg, _arg(np.argmax), inputs=(1, 1), attrs=_ARG)
 define("arg_min", _infer_arg, _arg(np.argmin), inputs=(1, 1), attrs=_ARG)
 _RUNNING = {"exclusive": 0, "reverse": 0}
-define("cum_sum", _infer_running, _running(np.cumsum, 0), inputs=(2, 2), attrs=_RUNNING)
-define("cum_prod", _infer_running, _running(np.cumprod, 1), inputs=(2, 2), attrs=_RUNNING)
+define("cum_sum", of_kind(ARITHMETIC, _infer_running), _running(np.cumsum, 0), inputs=(2, 2), attrs=_RUNNING)
+define("cum_prod", of_kind(ARITHMETIC, _infer_running), _running(np.cumprod, 1), inputs=(2, 2), attrs=_RUNNING)

@@ -83,11 +83,13 @@ def _infer_resize(node: Node, types: Types) -> list[TensorType]:
             fail(node, f"{name} must be one of {', '.join(allowed)}, found {attr(node, name)}")
     for index, what in ((1, "roi"), (2, "scales"), (3, "sizes")):
         need_vector(node, types[index], what, WHOLE if what == "sizes" else FLOAT)
+    if attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
+        if types[1] is None:
+            fail(node, "tf_crop_and_resize crops to a roi, which is absent")
+        fits(node, types[1], "roi, the starts and then the ends of all axes that are resized,",
+             None if x.shape is None else 2 * len(_axes(node, len(x.shape))))  # fmt: skip
     if x.shape is None:
         return [TensorType(x.dtype, None)]
-    if attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
-        fits(node, types[1], "roi, the starts and then the ends of all axes that are resized,",
-             2 * len(_axes(node, len(x.shape))))  # fmt: skip
     scales, sizes = node.const(2), node.const(3)
     if scales is None and sizes is None:
         return [TensorType(x.dtype, (None,) * len(x.shape))]
