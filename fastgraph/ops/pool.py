@@ -53,10 +53,24 @@ def _lowest(dtype: np.dtype) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
+def _meeting(node: Node, spatial: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """(begin, output extents, window attributes) of the part of the window that meets data at some position.
+
+    It is one element at least, be it one that meets padding alone.
+    """
+    begin, _, out, a = _window(node, spatial)
+    starts, kernel = [], []
+    for size, b, n, k, s, d in zip(spatial, begin, out, a["kernel"], a["strides"], a["dilations"], strict=True):
+        first = min(max(-(((n - 1) * s - b) // d), 0), k - 1)
+        kernel.append(min(max((size - 1 + b) // d, first), k - 1) + 1 - first)
+        starts.append(b - first * d)
+    return starts, out, a | {"kernel": tuple(kernel)}
+
+
 def max_pool(node: Node, inputs: list[Any]) -> list[Any]:
     """[y] or [y, indices]; the first of equal elements wins. Padding counts as the lowest number."""
     x = inputs[0]
-    begin, _, out, a = _window(node, x.shape[1:-1])
+    begin, out, a = _meeting(node, x.shape[1:-1])
     extents = reach(out, a["kernel"], a["strides"], a["dilations"])
     wide = padded(x, begin, extents, _lowest(x.dtype))
     y = np.full((x.shape[0], *out, x.shape[-1]), _lowest(x.dtype), x.dtype)
@@ -85,30 +99,35 @@ def _flat_indices(shape: tuple[int, ...], column_major: int) -> np.ndarray:
 
 def average_pool(node: Node, inputs: list[Any]) -> list[Any]:
     x = inputs[0]
-    begin, end, out, a = _window(node, x.shape[1:-1])
-    extents = reach(out, a["kernel"], a["strides"], a["dilations"])
-    dtype = np.float32 if x.dtype == np.float16 else x.dtype
-    if attr(node, "count_include_pad"):
-        inside = [b + size + e for b, size, e in zip(begin, x.shape[1:-1], end, strict=True)]
-        counted, offset = np.ones((1, *inside, 1), dtype), (0,) * len(inside)
-    else:
-        counted, offset = np.ones((1, *x.shape[1:-1], 1), dtype), begin
-    total = _summed(padded(x.astype(dtype, copy=False), begin, extents, 0), out, a)
-    count = _summed(padded(counted, offset, extents, 0), out, a)
+    total = _summed(node, x.astype(np.float32 if x.dtype == np.float16 else x.dtype, copy=False))
     # A dilated window may step over all of the data: 0, as onnxruntime.
     with np.errstate(all="ignore"):
-        return [(total / np.maximum(count, 1)).astype(x.dtype, copy=False)]
+        return [(total / np.maximum(_counts(node, x.shape[1:-1]), 1)).astype(x.dtype, copy=False)]
+
+
+def _counts(node: Node, spatial: Any) -> np.ndarray:
+    """How many elements, with `count_include_pad` of the padding too, each window has: [out..., 1]."""
+    begin, end, out, a = _window(node, spatial)
+    count = np.ones(1)
+    for size, b, e, n, k, s, d in zip(spatial, begin, end, out, a["kernel"], a["strides"], a["dilations"], strict=True):
+        if attr(node, "count_include_pad"):
+            size, b = b + size + e, 0
+        start = np.arange(n) * s - b
+        met = np.clip((size - 1 - start) // d + 1, 0, k) - np.clip(-(start // d), 0, k)
+        count = count[..., None, :] * np.maximum(met, 0)[:, None]
+    return count
 
 
 def lp_pool(node: Node, inputs: list[Any]) -> list[Any]:
     x, p = inputs[0], attr(node, "p")
-    begin, _, out, a = _window(node, x.shape[1:-1])
-    powers = np.abs(x) ** p
-    total = _summed(padded(powers, begin, reach(out, a["kernel"], a["strides"], a["dilations"]), 0), out, a)
+    total = _summed(node, np.abs(x) ** p)
     return [(total ** (1.0 / p)).astype(x.dtype, copy=False)]
 
 
-def _summed(wide: np.ndarray, out: Any, a: dict[str, Any]) -> np.ndarray:
+def _summed(node: Node, x: np.ndarray) -> np.ndarray:
+    """The sum of each window of x."""
+    begin, out, a = _meeting(node, x.shape[1:-1])
+    wide = padded(x, begin, reach(out, a["kernel"], a["strides"], a["dilations"]), 0)
     total = np.zeros((wide.shape[0], *out, wide.shape[-1]), wide.dtype)
     for index in np.ndindex(*a["kernel"]):
         total += wide[tap(index, out, a["strides"], a["dilations"])]

@@ -84,7 +84,7 @@ def finish(g: Grow, x: str) -> None:
     if g.chance(0.3):
         g.output(g.pick(*made, *g.net.inputs)) if made else None
     if g.chance(0.1):
-        g.output(g.op("identity", x))
+        g.output(g.attempt(lambda g, x: g.op("identity", x), x))
     g.output(x)
     if g.chance(0.3):
         g.random.shuffle(g.net.outputs)

@@ -36,7 +36,8 @@ def groups(plan: Executable, runs: Runs) -> Iterator[tuple[list[Node], Runs]]:
             together, start = [], end
         together.append(node)
         end = max(end, final.get(node, -1) + 1)
-    yield together, runs[start:]
+    if together:
+        yield together, runs[start:]
 
 
 def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) -> None:
