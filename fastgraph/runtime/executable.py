@@ -267,13 +267,16 @@ class Executable:
         parts: list[tuple[Callable[[], object], Callable[[], object]]] = []
         segment: list[Step] = []
         for step in self.program.steps:
-            if isinstance(step, Step):
-                segment.append(step)
-                continue
-            if segment:
+            native = isinstance(step, Step)
+            # States stay as they were when a lookup failed.
+            unsure = native and step.node.op == KEEP and any(ERROR in s.args for s in segment)
+            if segment and (unsure or not native):
                 parts.append(self._segment(segment, addresses, threads))
                 segment = []
-            parts.append((self._host(step),) * 2)
+            if isinstance(step, Step):
+                segment.append(step)
+            else:
+                parts.append((self._host(step),) * 2)
         if segment or not parts:
             parts.append(self._segment(segment, addresses, threads))
         plain, timed = (_in_turn(way) for way in zip(*parts, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fastgraph.errors import ModelError
+from fastgraph.errors import InputError, ModelError
 from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
 from fastgraph.runtime.model import Model
@@ -48,6 +48,21 @@ def test_a_state_lives_on_when_the_input_shape_changes() -> None:
     graph.states = [State(count, new, np.array(0, np.float32))]
     model = Model(graph, choose(None), 1)
     assert [model(np.zeros(n, np.float32)).tolist() for n in (1, 2, 1)] == [[1], [2, 2], [3]]
+
+
+def test_a_run_whose_lookup_fails_leaves_states_as_they_were() -> None:
+    index, count, new = value("index", (1,), np.dtype(np.int64)), value("count"), value("new")
+    row, rows = value("row", (1, 2)), Value.constant("rows", np.ones((3, 2), np.float32))
+    graph = Graph("count", [index], [new, row], [Node("gather", [rows, index], [row], {"axis": 0})])
+    graph.nodes.append(Node("add", [count, Value.constant("one", np.float32(1))], [new]))
+    graph.states = [State(count, new, np.zeros(2, np.float32))]
+    model = Model(graph, choose(None), 1)
+    for place, total in ((0, 1), (2, 2), (3, 2), (-4, 2), (-3, 3)):
+        if -3 <= place < 3:
+            assert model.run({"index": np.array([place])})["new"].tolist() == [total, total]
+        else:
+            with pytest.raises(InputError, match="out of range"):
+                model.run({"index": np.array([place])})
 
 
 def test_a_state_that_changes_its_type_is_refused() -> None:
