@@ -13,31 +13,26 @@ from plan.step_by_step import owned, poison
 
 from fastgraph.ir import Node, Value, read_by
 from fastgraph.ops.evaluate import operands, run_node
+from fastgraph.plan.build import KEEP
 from fastgraph.plan.program import HostStep, Step
 from fastgraph.runtime.executable import Executable
-from fastgraph.runtime.stepwise import is_held, single_runs
+from fastgraph.runtime.stepwise import groups, is_held, single_runs
 
 Runs = list[tuple[Step | HostStep, Callable[[], object]]]
 Close = Callable[[np.ndarray, np.ndarray, list[Node]], None]
 
 
-def groups(plan: Executable, runs: Runs) -> Iterator[tuple[list[Node], Runs]]:
-    """Nodes with their steps; those together whose steps take turns, or whose values never lie in memory (bands)."""
-    first: dict[Node, int] = {}
-    final: dict[Node, int] = {}
-    for i, (step, _) in enumerate(runs):
-        first.setdefault(step.node, i)
-        final[step.node] = i
-    together: list[Node] = []
-    end = start = 0
-    for node in plan.graph.nodes:
-        if node in first and first[node] >= end and together and all(is_held(plan, v) for v in read_by(node)):
-            yield together, runs[start:end]
-            together, start = [], end
-        together.append(node)
-        end = max(end, final.get(node, -1) + 1)
-    if together:
-        yield together, runs[start:]
+def together(plan: Executable) -> Iterator[tuple[list[Node], Runs]]:
+    """Nodes with their steps; those in one whose steps take turns, or whose values never lie in memory (bands)."""
+    runs = list(single_runs(plan))
+    found: list[tuple[list[Node], list[int]]] = []
+    for nodes, numbers in groups(plan):
+        if found and not all(is_held(plan, v) for node in nodes for v in read_by(node)):
+            found[-1] = found[-1][0] + nodes, found[-1][1] + numbers
+        elif nodes[0].op != KEEP:
+            found.append((nodes, numbers))
+    for nodes, numbers in found:
+        yield nodes, [runs[i] for i in numbers]
 
 
 def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) -> None:
@@ -51,13 +46,13 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
     plan.reset_states()
     plan.fill(feeds)
     made, done = list(plan.graph.inputs), 0
-    for together, runs in groups(plan, [run for run in single_runs(plan) if run[0].node.op != "keep"]):
+    for mine, runs in together(plan):
         expected: dict[Value, Any] = {}
-        for node in together:
+        for node in mine:
             given = [None if v is None else expected[v] if v in expected else _now(plan, v) for v in operands(node)]
             with np.errstate(all="ignore"):
                 expected.update(zip(node.outputs, run_node(node, given), strict=True))
-        done += len(together)
+        done += len(mine)
         kept = {v: _now(plan, v) for v in made if last.get(v, -1) >= done and is_held(plan, v)}
         for step, run in runs:
             before = plan._memory.copy()
@@ -66,13 +61,13 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
             assert not stray.size, f"a step of {step.node} wrote bytes {stray[:8]} of {plan._memory.size}"
         for value, array in kept.items():
             np.testing.assert_array_equal(
-                _now(plan, value), array, f"{together[-1]} changed {value}, which is read later"
+                _now(plan, value), array, f"{mine[-1]} changed {value}, which is read later"
             )
-        for node in together:
+        for node in mine:
             for value in node.outputs:
-                if value in last and is_held(plan, value) and (last[value] >= done or node is together[-1]):
-                    close(np.asarray(_now(plan, value)), np.asarray(expected[value]), together)
-        made += [v for node in together for v in node.outputs]
+                if value in last and is_held(plan, value) and (last[value] >= done or node is mine[-1]):
+                    close(np.asarray(_now(plan, value)), np.asarray(expected[value]), mine)
+        made += [v for node in mine for v in node.outputs]
 
 
 def _now(plan: Executable, value: Value) -> Any:
