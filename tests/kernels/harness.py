@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from itertools import count
 from typing import Any
 
@@ -15,6 +17,7 @@ from fastgraph.kernels.build import build
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.kernel import canonical
 from fastgraph.kernels.table import Row
+from fastgraph.runtime import cache
 
 GUARD = 256
 """Bytes before and after each array that nobody may write; they read as NaN."""
@@ -93,9 +96,27 @@ def compiled(make: Callable, params: Params, tier: Any) -> Native:
     return _compiled[key]
 
 
+def _object(make: Callable, params: Params, tier: Any) -> tuple[str, bytes]:
+    """A kernel's symbol and object, kept between runs beside the toolchain's own."""
+    name = f"{make.__module__}.{make.__qualname__}({canonical(params)})"
+    symbol = f"kernel_{sha256(name.encode()).hexdigest()[:24]}"
+    path = cache._toolchain_directory() / "tests" / f"{symbol}.{tier.name}"
+    if not make.__module__.startswith("fastgraph.kernels."):  # a test's own, which the toolchain does not tell
+        symbol = f"{symbol}_{next(_numbers)}"
+        code = build(make(tier, **dict(params)), symbol, tier)
+    elif path.exists():
+        code = path.read_bytes()
+    else:
+        code = build(make(tier, **dict(params)), symbol, tier)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished.write_bytes(code)
+        unfinished.replace(path)
+    return symbol, code
+
+
 def _compile(make: Callable, params: Params, tier: Any) -> Native:
-    symbol = f"kernel_{next(_numbers)}"
-    code = build(make(tier, **dict(params)), symbol, tier)
+    symbol, code = _object(make, params, tier)
     if not _engines:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
