@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+import numpy as np
+
 from ..errors import FastgraphError, ModelError
 from ..ir import Graph
 from ..limits import current, spending
@@ -14,11 +16,11 @@ def guarded(read: Callable[[], Graph], source: str | os.PathLike[str] | bytes, n
     """What `read` gives, with the limits it was read within and the bytes that were read.
 
     OSError is let through. What no reader expects (a KeyError, say) is a ModelError that names it and has it as its
-    cause: a defect of the reader, but first of all one of the file.
+    cause: a defect of the reader, but first of all one of the file. NumPy does not warn of the file's numbers.
     """
     is_path = isinstance(source, str | os.PathLike)
     where = name or (str(source) if is_path else "model")
-    with spending(current().limits) as budget:
+    with spending(current().limits) as budget, np.errstate(all="ignore"):
         if not is_path:
             budget.store(None, len(source))  # type: ignore[arg-type]
         try:

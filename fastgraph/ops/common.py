@@ -157,8 +157,8 @@ def shown(shape: Shape | None) -> str:
 
 
 def average(x: np.ndarray, axes: tuple[int, ...], keepdims: bool = True) -> np.ndarray:
-    """The mean of floating point numbers over axes, summed in f32 or wider; NaN of none, where NumPy's own warns."""
-    total = x.sum(axis=axes, keepdims=keepdims, dtype=np.promote_types(x.dtype, np.float32))
+    """The mean of floating point numbers over axes, summed in f64; NaN of none, where NumPy's own warns."""
+    total = x.sum(axis=axes, keepdims=keepdims, dtype=np.promote_types(x.dtype, np.float64))
     with np.errstate(all="ignore"):
         return np.asarray(total / math.prod(x.shape[a] for a in axes), x.dtype)
 

@@ -106,16 +106,15 @@ def _resize(node: Node, inputs: list[Any]) -> list[Any]:
     out, factor = resized(node, x.shape, scales, sizes)
     if keeps_shape(node, x.shape, out):
         return [x]
+    if 0 in out or not x.size:
+        return [np.zeros(out, x.dtype)]
     axes = _axes(node, x.ndim)
     bounds = np.asarray(roi).reshape(2, -1) if _present(roi) else np.array([[0.0] * len(axes), [1.0] * len(axes)])
     y = x.astype(np.promote_types(x.dtype, np.float32)) if attr(node, "mode") != "nearest" else x
     outside = np.zeros((1,) * x.ndim, bool)
     for place, axis in enumerate(axes):
-        n_in, n_out = x.shape[axis], out[axis]
+        n_out = out[axis]
         assert isinstance(n_out, int)
-        if 0 in (n_in, n_out):
-            y = np.zeros([n_out if i == axis else d for i, d in enumerate(y.shape)], y.dtype)
-            continue
         start, end = bounds[:, place]
         y, beyond = _along(node, y, axis, n_out, factor[axis], (float(start), float(end)))
         outside = outside | beyond.reshape([-1 if i == axis else 1 for i in range(x.ndim)])

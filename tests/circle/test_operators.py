@@ -132,6 +132,8 @@ WINDOWS += [
          options={"asymmetric_quantize_inputs": True}, note="hybrid asymmetric"),
     Case("CONV_2D", [X4, Const(whole(-99, 99, 4, 3, 2, 3, dtype=np.int8), ([0.1, 0.2, 0.3, 0.4], [0] * 4, 0)),
                      Const(real(4))], options={"stride_w": 1, "stride_h": 1}, note="hybrid"),
+    Case("CONV_2D", [X4, Const(whole(-99, 99, 1, 3, 2, 3, dtype=np.int8), ([0.1], [0], 0)), Const(real(1))],
+         options={"stride_w": 1, "stride_h": 1}, note="hybrid of one channel"),
     Case("DEPTHWISE_CONV_2D", [X4, Const(whole(-99, 99, 1, 3, 2, 3, dtype=np.int8), ([0.1, 0.2, 0.3], [0] * 3, 3)),
                                Const(real(3))], options={"stride_w": 1, "stride_h": 1, "depth_multiplier": 1},
          note="hybrid", version=6),

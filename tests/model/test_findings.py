@@ -76,6 +76,12 @@ def global_pools_without_spatial_axes(net: Net) -> None:
 
 
 @found
+def a_resize_to_many_images_without_pixels(net: Net) -> None:
+    x = net.input("x", (1, 1, 4, 4))
+    net.output(net("Resize", x, "", "", net.const(np.array([1 << 20, 0, 3, 0])), mode="cubic", antialias=1))
+
+
+@found
 def norms_over_nothing(net: Net) -> None:
     x = net.input("x", (2, 0))
     net.output(net("LayerNormalization", x, net.weight(0)), net("ReduceMean", x))
@@ -83,7 +89,7 @@ def norms_over_nothing(net: Net) -> None:
 
 @pytest.mark.parametrize("name", FOUND)
 def test_found_by_fuzzing(name: str) -> None:
-    net = Net(18 if name == "axes_in_a_matrix" else 17)
+    net = Net(18 if name in ("axes_in_a_matrix", "a_resize_to_many_images_without_pixels") else 17)
     FOUND[name](net)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
