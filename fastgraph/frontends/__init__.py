@@ -6,7 +6,7 @@ import os
 
 from ..errors import InputError
 from ..ir import Graph
-from .files import contents, opened
+from .core.files import contents, opened
 
 
 def read(source: str | os.PathLike[str] | bytes, function: str | None = None) -> Graph:

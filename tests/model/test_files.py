@@ -13,7 +13,8 @@ import pytest
 from nets import F32, Net
 
 import fastgraph as fg
-from fastgraph.frontends import files, guard, kind_of
+from fastgraph.frontends import kind_of
+from fastgraph.frontends.core import files, guard
 from fastgraph.ir import Graph
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in the file system")

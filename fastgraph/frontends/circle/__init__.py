@@ -6,17 +6,9 @@ import os
 
 from ...ir import Graph
 from .registry import register_custom_op
+from .wire import MAGIC
 
-__all__ = ["magic", "read", "register_custom_op"]
-
-MAGIC = {b"TFL3": "tflite", b"CIR0": "circle"}
-"""What stands in bytes 4 to 7 of a file, and the schema that it then follows."""
-
-
-def magic(head: bytes) -> bool:
-    """Whether a file that begins so says that it is Circle or TensorFlow Lite."""
-    return bytes(head[4:8]) in MAGIC
-
+__all__ = ["MAGIC", "read", "register_custom_op"]
 
 def read(source: str | os.PathLike[str] | bytes, name: str = "") -> Graph:
     """The graph of sub-graph 0 of a TensorFlow Lite (version 3) or Circle (version 0) model.

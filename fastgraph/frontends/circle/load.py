@@ -7,11 +7,10 @@ from importlib import import_module
 
 from ...errors import ModelError
 from ...ir import Graph
-from ..files import contents
-from ..guard import guarded
-from . import MAGIC
+from ..core.files import contents
+from ..core.guard import guarded
 from .reader import Reader
-from .wire import Table, Wire
+from .wire import MAGIC, Table, Wire
 
 VERSIONS = {"tflite": 3, "circle": 0}
 

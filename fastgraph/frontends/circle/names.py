@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
+from ..core.unique import unique
 from .wire import Table
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -27,15 +28,6 @@ def interface(tensors: Sequence[int], names: Sequence[str], entries: Sequence[tu
         told.setdefault(tensor, []).append(name)
     if all(told.get(tensor) for tensor in tensors):
         names = [told[tensor].pop(0) if len(told[tensor]) > 1 else told[tensor][0] for tensor in tensors]
-    taken: dict[str, None] = {}
-    for tensor, name in zip(tensors, names, strict=True):
-        taken[unique(name or f"tensor_{tensor}", taken)] = None
-    return list(taken)
+    taken: dict[str, int] = {}
+    return [unique(taken, name or f"tensor_{tensor}") for tensor, name in zip(tensors, names, strict=True)]
 
-
-def unique(name: str, taken: Container[str]) -> str:
-    """`name`, with a number behind it when it is taken."""
-    found, count = name, 1
-    while found in taken:
-        found, count = f"{name}:{count}", count + 1
-    return found

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Node, TensorType, Value
 from ...limits import current
-from ..unique import unique
+from ..core.unique import unique
 from .names import interface, signature
 from .resources import states, touched
 from .scope import Scope

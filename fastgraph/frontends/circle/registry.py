@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import InputError
-from ..registry import RuleFiles
+from ..core.registry import RuleFiles
 from .call import CUSTOM, RULES, Rule
 
 FILES = RuleFiles(

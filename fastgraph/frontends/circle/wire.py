@@ -21,6 +21,9 @@ import numpy as np
 
 from ...errors import ModelError
 
+MAGIC = {b"TFL3": "tflite", b"CIR0": "circle"}
+"""What stands in bytes 4 to 7 of a file, and the schema that it then follows."""
+
 LONGEST_TUPLE = 1 << 16
 """Most numbers of a vector that is read as a tuple: what the format keeps in one, sizes and indices, is short."""
 

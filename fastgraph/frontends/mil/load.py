@@ -6,7 +6,7 @@ import os
 
 from ...errors import FastgraphError, ModelError
 from ...ir import Graph
-from ..guard import guarded
+from ..core.guard import guarded
 from .package import open_package
 from .reader import Reader
 from .scope import MISFITS

@@ -23,7 +23,7 @@ import numpy as np
 from ...errors import ModelError
 from ...limits import current
 from ...room import need
-from ..files import contents, opened, part, size_of
+from ..core.files import contents, opened, part, size_of
 
 MODEL_PATH = "@model_path/"
 VERSION = "1."

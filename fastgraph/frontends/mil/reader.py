@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Interface, Node, State, TensorType, Value
-from ..unique import unique
+from ..core.unique import unique
 from .description import Feature, describe, pick
 from .package import Package
 from .scope import Scope

@@ -11,7 +11,7 @@ from ...errors import GraphError, ModelError, UnsupportedError
 from ...ir import Graph, Node, TensorType, Value, subgraphs
 from ...limits import current
 from ...ops.evaluate import fold
-from ..registry import RuleFiles
+from ..core.registry import RuleFiles
 from .call import RULES, Call, agree
 from .types import MilType, mil_type
 from .wire import Message

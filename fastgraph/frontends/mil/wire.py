@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import ModelError, UnsupportedError
-from .. import protobuf
+from ..core import protobuf
 
 Message = Any
 """A message of schemas/CoreML.proto or schemas/MIL.proto."""

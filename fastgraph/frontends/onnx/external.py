@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...limits import current
-from ..files import opened, part, size_of
+from ..core.files import opened, part, size_of
 from .wire import Message
 
 

@@ -6,8 +6,8 @@ import os
 
 from ...errors import ModelError
 from ...ir import Graph
-from ..files import contents
-from ..guard import guarded
+from ..core.files import contents
+from ..core.guard import guarded
 from .reader import read_model
 from .split import hold_back
 from .wire import looks_like, parse

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..core.protobuf import varint
+
 LARGE = 4096
 """Bytes of tensor data from which it is worth the walk."""
 
@@ -34,7 +36,7 @@ def hold_back(data: bytes) -> tuple[bytes, Held]:
             return data, {}
         _, start, first, end = graphs[0]
         graph, held = _graph(data, first, end)
-    except _Odd:
+    except (_Odd, IndexError):
         return data, {}
     if not held:
         return data, {}
@@ -66,17 +68,17 @@ def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int
     """(number, start of its tag, start and end of its content) of every field of a message."""
     while at < end:
         start = at
-        tag, at = _varint(data, at)
+        tag, at = varint(data, at)
         kind = tag & 7
         if kind == 2:
-            size, at = _varint(data, at)
+            size, at = varint(data, at)
             if at + size > end:
                 raise _Odd
             yield tag >> 3, start, at, at + size
             at += size
         elif kind == 0:
             inside = at
-            _, at = _varint(data, at)
+            _, at = varint(data, at)
             yield -1, start, inside, at
         elif kind in (1, 5):
             # an unpacked float or double: counted, so that a tensor that mixes both spellings is left alone
@@ -86,19 +88,6 @@ def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int
             raise _Odd
         if at > end:
             raise _Odd
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise _Odd
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
 
 
 def _prefix(number: int, size: int) -> bytes:

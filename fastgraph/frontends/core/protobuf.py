@@ -23,7 +23,7 @@ def message(file: str, name: str) -> Any:
 def _pool(file: str) -> Any:
     from google.protobuf import descriptor_pool
 
-    from .. import schemas
+    from ... import schemas
 
     with open(os.path.join(schemas.__path__[0], file), "rb") as stream:
         data = stream.read()

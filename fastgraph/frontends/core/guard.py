@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import FastgraphError, ModelError
-from ..ir import Graph
-from ..limits import current, spending
+from ...errors import FastgraphError, ModelError
+from ...ir import Graph
+from ...limits import current, spending
 
 
 def guarded(read: Callable[[], Graph], source: str | os.PathLike[str] | bytes, name: str) -> Graph:

@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ..errors import ModelError
-from ..limits import current
-from ..room import need
+from ...errors import ModelError
+from ...limits import current
+from ...room import need
 
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"))
 _KINDS = {
