@@ -77,7 +77,7 @@ def calls(monkeypatch):
         keys = c.touched(c.options.subgraph, args=c.inputs)
         body = c.subgraph(c.options.subgraph, c.inputs, keys)
         before = [c.read_resource(key) for key in keys]
-        after = [Value(c.scope.fresh(f"{key} after")) for key in keys]
+        after = [Value(c.unique(f"{key} after")) for key in keys]
         c.add("call", [*c.inputs, *before], [*c.outputs, *after], body=body)
         for key, value in zip(keys, after, strict=True):
             c.assign_resource(key, value)

@@ -11,8 +11,8 @@ from mil_models import FOLDER, archived, arrays, by_references, compare, feeds, 
 import fastgraph as fg
 from fastgraph.frontends import read
 from fastgraph.frontends.mil.call import RULES
+from fastgraph.frontends.mil.convert import FILES
 from fastgraph.frontends.mil.package import open_package
-from fastgraph.frontends.mil.scope import FILES
 from fastgraph.frontends.mil.wire import Message, parse
 
 HERE = Path(__file__).parent

@@ -343,13 +343,13 @@ def test_calls_know_their_parameters(monkeypatch):
     c = called(monkeypatch, build)
     assert (c.op, c.opset, c.version, c.name, c.blocks) == ("probe", "CoreML7", 7, "y", 0)
     assert len(c.values("many")) == 2 and c.values("none") == [] and c.value("none") is None
-    assert c.const("n") == 3 and type(c.const("n")) is int and c.const("f") == 0.5 and c.const("none", 7) == 7
+    assert c.known("n") == 3 and type(c.known("n")) is int and c.known("f") == 0.5 and c.known("none", 7) == 7
     assert c.ints("v") == (1, 2) and c.ints("n") == (3,) and c.ints("b") == (1, 0) and c.ints("none", None) is None
     assert c.text("s", "same", "valid") == "same" and c.text("none", default="x") == "x"
-    assert c.const("labels").tolist() == ["a", "b"] and c.mil_type(c.x("labels")).kind == "list"
+    assert c.known("labels").tolist() == ["a", "b"] and c.mil_type(c.x("labels")).kind == "list"
     assert c.rank(c.x()) == 2 and c.element(c.x()) == "FLOAT32" and c.outputs[0].type.shape == (1, 4)
-    for wrong in (lambda: c.const("x"), lambda: c.x("none"), lambda: c.text("s", "valid"), lambda: c.ints("f"),
-                  lambda: c.const("none"), lambda: c.text("n"), lambda: c.state("x"), lambda: c.block(0)):  # fmt: skip
+    for wrong in (lambda: c.known("x"), lambda: c.x("none"), lambda: c.text("s", "valid"), lambda: c.ints("f"),
+                  lambda: c.known("none"), lambda: c.text("n"), lambda: c.state("x"), lambda: c.block(0)):  # fmt: skip
         with pytest.raises(ModelError, match=r"function 'main': operation \d+ 'y' \(probe\)"):
             wrong()
 
@@ -362,7 +362,7 @@ def test_attributes_are_parameters(monkeypatch):
         value(np.int32(4), into=attributes["axis"])
 
     c = called(monkeypatch, build, "CoreML5")
-    assert c.const("axis") == 4 and c.value("name") is None
+    assert c.known("axis") == 4 and c.value("name") is None
 
 
 def test_half_precision_is_float32_inside_and_float16_outside():

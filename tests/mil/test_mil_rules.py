@@ -127,7 +127,7 @@ def test_slices_within_what_is_fed_are_updated() -> None:
         ("conv", {}, "expected its parameter 'weight'"),
         ("conv_transpose", {"weight": normal(2, 3, 2, 2), "groups": 0}, "'groups' to be a number from 1 on"),
         ("max_pool", {"kernel_sizes": np.int32([9, 9]), "pad_type": "valid"}, "exceeds the padded input"),
-        ("reduce_sum", {"axes": np.int32([0, 4])}, "expected an axis of a tensor of rank 4, found 4"),
+        ("reduce_sum", {"axes": np.int32([0, 4])}, "expected an axis of a tensor of rank 4, found axis 4"),
         ("reduce_sum", {"axes": np.int32([1, -3])}, "expected distinct axes"),
         ("reshape", {"shape": np.int32([7, 7])}, "cannot reshape"),
         ("split", {"axis": np.int32(1), "num_splits": np.int32(3)}, "expected 3 outputs"),

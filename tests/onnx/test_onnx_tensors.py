@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_models import load, model_of
 
 from fastgraph.errors import ModelError
-from fastgraph.frontends.onnx.elements import ELEMENTS
+from fastgraph.frontends.onnx.elements import ELEMENTS, FIELDS
 
 KINDS = {name: code for name, code in TensorProto.DataType.items() if name != "UNDEFINED"}
 SHAPES = [(), (1,), (5,), (2, 3), (3, 0, 2), (7, 3, 5)]
@@ -82,7 +82,7 @@ def _typed(kind: str, values: np.ndarray) -> TensorProto:
     tensor = TensorProto(data_type=KINDS[kind], dims=values.shape)
     element = ELEMENTS[KINDS[kind]]
     flat = values.reshape(-1)
-    field = getattr(tensor, element.field)
+    field = getattr(tensor, FIELDS.get(element.name, "int32_data"))
     if kind == "STRING":
         field.extend(s.encode() for s in flat)
     elif kind.startswith("COMPLEX"):

@@ -12,17 +12,17 @@ Rules live in `rules_*.py` of this folder, which are found and imported by thems
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError, UnsupportedError
-from ...ir import Graph, Node, Quantization, TensorType, Value
-from ...limits import current
+from ...ir import Graph, Quantization, TensorType, Value
+from ..core import call
+from ..core.registry import register
+from .reader import Reader
+from .resources import tensor_key, touched
+from .scope import Scope
 from .tensors import type_of
-
-if TYPE_CHECKING:
-    from .reader import Scope
 
 Rule = Callable[["Call"], None]
 
@@ -32,28 +32,21 @@ RULES: dict[str, Rule] = {}
 CUSTOM: dict[str, Rule] = {}
 """Rules of custom operators, by their custom code."""
 
+Convert = Callable[[Reader, int, Sequence[Value | None], Sequence[str], str], Graph]
+"""What makes a graph of a sub-graph, as `Call.subgraph` says: its number, what it is called with, resources, caller."""
+
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
     """Register the rule of builtin operators."""
-    return _register(RULES, names)
+    return register(RULES, names)
 
 
 def custom(*codes: str) -> Callable[[Rule], Rule]:
     """Register the rule of custom operators."""
-    return _register(CUSTOM, codes)
+    return register(CUSTOM, codes)
 
 
-def _register(table: dict[str, Rule], names: Sequence[str]) -> Callable[[Rule], Rule]:
-    def note(function: Rule) -> Rule:
-        for name in names:
-            assert name not in table, f"two rules for {name}"
-            table[name] = function
-        return function
-
-    return note
-
-
-class Call:
+class Call(call.Call):
     """An operator of a file.
 
     `op`: builtin name ("CONV_2D") or custom code. `name`: unique, for nodes and messages. `version`: of the operator.
@@ -69,18 +62,17 @@ class Call:
     def __init__(
         self, scope: Scope, op: str, name: str, where: str, version: int,
         inputs: list[Value | None], outputs: list[Value], options: Any, custom_options: bytes | memoryview,
-        places: tuple[Sequence[int], Sequence[int], Sequence[int]],
+        places: tuple[Sequence[int], Sequence[int], Sequence[int]], convert: Convert,
     ) -> None:  # fmt: skip
+        super().__init__(op, name, where, scope.nodes, scope.reader.unique)
         self.scope = scope
-        self.op = op
-        self.name = name
-        self.where = where
         self.version = version
         self.inputs = inputs
         self.outputs = outputs
         self.options = options
         self.custom_options = custom_options
         self.tensors, self.results, self._intermediates = places
+        self._convert = convert
 
     # what the file says
 
@@ -125,39 +117,17 @@ class Call:
             self.fail(f"expected a map in its custom options, found {type(found).__name__}")
         return found
 
-    def fail(self, message: str) -> NoReturn:
-        """ModelError that names file, sub-graph and operator."""
-        raise ModelError(f"{self.where}: {message}")
-
-    def unsupported(self, message: str) -> NoReturn:
-        """UnsupportedError: the reader goes on with the next operator, and names all that are unsupported at once."""
-        raise UnsupportedError(f"{self.op} {message}")
-
     # writing nodes
 
-    def add(
-        self, op: str, inputs: Sequence[Value | None], outputs: list[Value] | None = None,
-        type: TensorType | None = None, **attrs: Any,
-    ) -> Value:  # fmt: skip
-        """Write a node; its first output. Without `outputs` that is a fresh Value of `type`.
-
-        The default type is that of the operator's first output (element type and quantisation; open shape).
-        """
-        if outputs is None:
-            declared = type or (self.outputs[0].type.with_shape(None) if self.outputs else TensorType(None))
-            outputs = [Value(self.scope.fresh(self.name), declared)]
-        self.scope.nodes.append(Node(op, list(inputs), outputs, attrs, self.name))
-        return outputs[0]
+    def fresh(self, type: TensorType | None = None) -> Value:
+        """A value for a node to make, of the type of the operator's first output unless told (its shape is open)."""
+        if type is None and self.outputs:
+            type = self.outputs[0].type.with_shape(None)
+        return super().fresh(type)
 
     def write(self, op: str, inputs: Sequence[Value | None] | None = None, **attrs: Any) -> None:
         """Write a node that makes all of the operator's outputs (of all of its inputs, unless told)."""
         self.add(op, self.inputs if inputs is None else inputs, self.outputs, **attrs)
-
-    def const(self, array: Any, quant: Quantization | None = None, name: str | None = None) -> Value:
-        """A constant. With `quant` the array holds stored numbers."""
-        data = np.asarray(array)
-        current().hold(data.nbytes, self.where)
-        return Value(name or self.scope.fresh(self.name), TensorType(data.dtype, data.shape, quant), data)
 
     def activate(self, op: str, inputs: Sequence[Value | None], activation: str | None = None, **attrs: Any) -> None:
         """Write `op` and the fused activation of the options as nodes that make the first output.
@@ -204,7 +174,7 @@ class Call:
 
     def is_variable(self, index: int) -> bool:
         """Whether input `index` is a variable tensor."""
-        return self.scope.is_variable(self, index)
+        return index < len(self.tensors) and self.scope.is_variable(self.tensors[index])
 
     def write_state(self, index: int, value: Value) -> None:
         """`value` is what variable input `index` holds after this operator: later reads see it, and the next run.
@@ -212,7 +182,9 @@ class Call:
         ModelError when the input is not a variable tensor (is_variable, no buffer). A variable tensor of a sub-graph
         is a resource like any other (`touched`), so that it lives on too.
         """
-        self.scope.assign(self.scope.variable_key(self, index), value)
+        if not self.is_variable(index):
+            self.fail(f"expected a variable tensor as input {index}, found one that does not live from run to run")
+        self.scope.assign(tensor_key(self.scope.index, self.tensors[index]), value)
 
     def bind(self, value: Value, key: str) -> None:
         """`value` is a handle of the resource `key`; VAR_HANDLE takes `resources.variable_key(c.options)`.
@@ -246,7 +218,10 @@ class Call:
 
     def touched(self, *indices: int, args: Sequence[Value | None] = ()) -> list[str]:
         """Keys of the resources and variable tensors that sub-graphs may read or write, when called with `args`."""
-        return self.scope.reader.touched(indices, args, self.where)
+        reader = self.scope.reader
+        keys = touched(reader, indices, self.where)
+        given = [reader.handles[value] for value in args if value in reader.handles]
+        return list(dict.fromkeys(keys + [key for key in given if key.startswith("variable ")]))
 
     def subgraph(self, index: int, args: Sequence[Value | None] = (), resources: Sequence[str] = ()) -> Graph:
         """Sub-graph `index`, converted: a graph of its own, that reads nothing from around it but constants.
@@ -262,4 +237,4 @@ class Call:
 
         ModelError when the index is out of range, or the sub-graph is being converted: recursion.
         """
-        return self.scope.reader.subgraph(index, args, resources, self.where)
+        return self._convert(self.scope.reader, index, args, resources, self.where)

@@ -1,4 +1,4 @@
-"""What rules share: parameters of whole numbers, ranks, and types of what lies between two nodes."""
+"""What rules share: parameters of whole numbers, and types of what lies between two nodes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Quantization, TensorType, Value
+from ..core import common
+from ..core.common import FLOAT32, INT64, ints
 from .call import Call, Rule, rule
-
-INT64 = np.dtype(np.int64)
-FLOAT32 = np.dtype(np.float32)
-BOOL = np.dtype(bool)
-FARTHEST = np.iinfo(np.int64).max
 
 
 def one_to_one(table: dict[str, str], inputs: int | tuple[int, int] = 1) -> None:
@@ -38,29 +35,8 @@ def real(c: Call) -> TensorType:
 
 
 def scalar(c: Call, number: float, like: Value | None = None) -> Value:
-    """A constant of rank 0 in the type that `like` (the first output) has, or stands for."""
-    of = (like or c.outputs[0]).type
-    dtype = FLOAT32 if of.quant is not None or of.dtype is None else of.dtype
-    return c.const(dtype.type(number))
-
-
-def fresh(c: Call, type: TensorType) -> Value:
-    """A value for a node to make."""
-    return Value(c.scope.fresh(c.name), type)
-
-
-def rank_of(c: Call, value: Value, why: str = "") -> int:
-    """The number of axes; an UnsupportedError when the file leaves it open."""
-    if value.type.shape is None:
-        c.unsupported(f"on {value}, whose number of axes the file leaves open{why}")
-    return len(value.type.shape)
-
-
-def axis_in(c: Call, axis: int, rank: int) -> int:
-    """A possibly negative axis as a number from 0; ModelError when there is no such axis."""
-    if not -rank <= axis < rank:
-        c.fail(f"expected an axis of a tensor of rank {rank}, found axis {axis}")
-    return int(axis) % rank
+    """A constant of rank 0 in the element type that `like` (the first output) has, or stands for."""
+    return common.scalar(c, number, like or c.outputs[0])
 
 
 def whole(c: Call, index: int, *others: str) -> Value:
@@ -79,11 +55,6 @@ def known(c: Call, index: int, what: str) -> list[int]:
     return [int(v) for v in value.data.reshape(-1)]
 
 
-def ints(c: Call, values: Sequence[int] | np.ndarray) -> Value:
-    """A constant vector of int64."""
-    return c.const(np.array(values, np.int64))
-
-
 def vector(c: Call, index: int, *others: str) -> Value:
     """Input `index` as a vector of int64, constant where it is constant; of types that `whole` takes."""
     value = whole(c, index, *others)
@@ -93,12 +64,6 @@ def vector(c: Call, index: int, *others: str) -> Value:
     if shape is None or len(shape) != 1:
         value = c.add("reshape", [value, ints(c, [-1])], type=TensorType(value.type.dtype))
     return value if value.type.dtype == INT64 else c.add("cast", [value], type=TensorType(INT64), to=INT64)
-
-
-def shape_vector(c: Call, value: Value) -> Value:
-    """The shape of a value as int64."""
-    shape = value.type.shape
-    return c.add("shape", [value], type=TensorType(INT64, None if shape is None else (len(shape),)))
 
 
 def as_declared(c: Call, index: int, op: str, inputs: Sequence[Value | None], **attrs: Any) -> None:
@@ -134,7 +99,7 @@ def moved(
     if per_axis or all(out.type.quant == x.type.quant for out in outs):
         c.add(op, inputs, outs, **attrs)
         return
-    kept = [fresh(c, TensorType(x.type.dtype, None, x.type.quant)) for _ in outs]
+    kept = [c.fresh(TensorType(x.type.dtype, None, x.type.quant)) for _ in outs]
     c.add(op, inputs, kept, **attrs)
     for value, out in zip(kept, outs, strict=True):
         c.add("reinterpret", [value], [out])

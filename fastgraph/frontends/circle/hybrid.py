@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...ir import TensorType, Value
+from ..core.common import FLOAT32
 from .call import Call
-from .common import FLOAT32
 
 
 def hybrid(c: Call, x: Value, w: Value, symmetric: bool, last: bool = False) -> Value:

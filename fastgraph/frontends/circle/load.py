@@ -9,7 +9,7 @@ from ...errors import ModelError
 from ...ir import Graph
 from ..core.files import contents
 from ..core.guard import guarded
-from .reader import Reader
+from .convert import to_graph
 from .wire import MAGIC, Table, Wire
 
 VERSIONS = {"tflite": 3, "circle": 0}
@@ -17,7 +17,7 @@ VERSIONS = {"tflite": 3, "circle": 0}
 
 def load(source: str | os.PathLike[str] | bytes, name: str = "") -> Graph:
     """What `read` says."""
-    return guarded(lambda: Reader(root(source, name)).graph(), source, name)
+    return guarded(lambda: to_graph(root(source, name)), source, name)
 
 
 def root(source: str | os.PathLike[str] | bytes, name: str = "") -> Table:

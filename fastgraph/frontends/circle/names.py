@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.unique import unique
+from ..core.reader import unique
 from .wire import Table
 
 DEFAULT_SIGNATURE = "serving_default"

@@ -7,8 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import TensorType, Value
+from ..core.common import FLOAT32, ints
 from .call import Call, rule
-from .common import FLOAT32, computed, fresh, ints, rank_of, same_dtype
+from .common import computed, same_dtype
 from .weights import from_bits
 
 
@@ -18,7 +19,7 @@ def _instance_norm(c: Call) -> None:
     c.count(3)
     x = c.x(0)
     computed(c, x, c.outputs[0])
-    rank = rank_of(c, x)
+    rank = c.rank(x)
     if rank not in (3, 4):
         c.fail(f"expected an input of rank 3 or 4, found {x.type}")
     channels = x.type.shape[-1 if rank == 4 else 1] if x.type.shape else None
@@ -66,7 +67,7 @@ def _rope(c: Call) -> None:
     if not isinstance(size, int) or size % 2:
         c.fail(f"expected an even last extent, found {x.type}")
     kind = TensorType(FLOAT32 if x.type.quant is not None else x.type.dtype)
-    first, second = fresh(c, kind), fresh(c, kind)
+    first, second = c.fresh(kind), c.fresh(kind)
     c.add("split", [x, ints(c, [size // 2] * 2)], [first, second], axis=-1)
     turned = c.add("concat", [c.add("neg", [second], type=kind), first], type=kind, axis=-1)
     c.write("add", [c.add("mul", [x, cosine], type=kind), c.add("mul", [turned, sine], type=kind)])

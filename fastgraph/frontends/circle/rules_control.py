@@ -15,8 +15,8 @@ from ...errors import ModelError
 from ...ir import Graph, Node, TensorType, Value, subgraphs
 from ...limits import current
 from ...ops.work import work_of
+from ..core.common import BOOL, INT64
 from .call import Call, rule
-from .common import BOOL, INT64, fresh
 from .resources import BIGGEST
 
 MOST_ROUNDS = np.iinfo(np.int64).max
@@ -30,7 +30,10 @@ def spliced(c: Call, graph: Graph, args: Sequence[Value | None], nodes: list[Nod
     if len(given) < len(args):
         c.fail(f"sub-graph {graph.name} needs all of its inputs, one is left out (-1)")
     graph.replace(dict(zip(graph.inputs, given, strict=True)))
-    (c.scope.nodes if nodes is None else nodes).extend(graph.nodes)
+    if nodes is None:
+        c.write_nodes(graph.nodes)
+    else:
+        nodes += graph.nodes
     return list(graph.outputs)
 
 
@@ -76,10 +79,10 @@ def choose(c: Call, flags: Sequence[Value], args: Sequence[Value | None], indice
         if len(outputs) != len(c.outputs) + len(keys):
             c.fail(f"expected branches with {len(c.outputs)} outputs, found {len(outputs) - len(keys)}")
         choices.append(Graph(graph.name, [], outputs, nodes, graph.source))
-    after = [fresh(c, v.type.with_shape(None)) for v in before[len(args) :] if v is not None]
+    after = [c.fresh(v.type.with_shape(None)) for v in before[len(args) :] if v is not None]
     other = choices.pop()
     for flag, choice in reversed(list(zip(flags, choices, strict=True))[1:]):
-        made = [fresh(c, v.type.with_shape(None)) for v in other.outputs]
+        made = [c.fresh(v.type.with_shape(None)) for v in other.outputs]
         node = Node("if", [flag], list(made), {"then_branch": choice, "else_branch": other}, c.name)
         other = Graph(other.name, [], made, [node], other.source)
     c.add("if", [flags[0]], [*c.outputs, *after], then_branch=choices[0], else_branch=other)
@@ -127,10 +130,10 @@ def _while(c: Call) -> None:
     if len(graph.inputs) != count + len(keys) or len(graph.outputs) != count + len(keys):
         c.fail(f"expected a body with {count} inputs and outputs, "
                f"found {len(graph.inputs) - len(keys)} and {len(graph.outputs) - len(keys)}")  # fmt: skip
-    turn, alive = fresh(c, TensorType(INT64, ())), fresh(c, TensorType(BOOL))
+    turn, alive = c.fresh(TensorType(INT64, ())), c.fresh(TensorType(BOOL))
     again, after = _asked(c, test, graph.outputs, keys, graph.nodes)
     loop = Graph(graph.name, [turn, alive, *graph.inputs], [again, *after], graph.nodes, graph.source)
-    ends = [fresh(c, v.type.with_shape(None)) for v in begun[count:]]
+    ends = [c.fresh(v.type.with_shape(None)) for v in begun[count:]]
     c.add("loop", [c.const(np.int64(MOST_ROUNDS)), first, *begun], [*c.outputs, *ends], body=loop)
     for key, value in zip(keys, ends, strict=True):
         c.assign_resource(key, value)

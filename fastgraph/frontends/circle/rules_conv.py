@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Quantization, TensorType, Value
+from ..core.common import ints
 from .call import Call, rule
-from .common import computed, ints, known, rank_of, same_dtype, whole
+from .common import computed, known, same_dtype, whole
 from .hybrid import hybrid
 from .rules_pool import padding
 from .weights import row_by_row
@@ -217,7 +218,7 @@ def _batch_matmul(c: Call) -> None:
 
 def _adjoint(c: Call, x: Value) -> Value:
     """x with its last two axes swapped."""
-    rank = rank_of(c, x)
+    rank = c.rank(x)
     if rank < 2:
         c.fail(f"expected a matrix to transpose, found {x.type}")
     return turned(c, x, (*range(rank - 2), rank - 1, rank - 2))

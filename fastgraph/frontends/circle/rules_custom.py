@@ -7,8 +7,9 @@ from __future__ import annotations
 from struct import calcsize, unpack_from
 
 from ...ir import TensorType
+from ..core.common import FLOAT32
 from .call import Call, custom
-from .common import FLOAT32, same_dtype
+from .common import same_dtype
 
 PADDINGS = {1: "SAME", 2: "VALID"}
 """TfLitePadding in the structures that some operators keep as they are in memory."""

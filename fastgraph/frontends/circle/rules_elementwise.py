@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import TensorType
+from ..core.common import BOOL
 from .call import Call, Rule, rule
-from .common import BOOL, computed, on_stored, one_to_one, real, same_dtype, scalar
+from .common import computed, on_stored, one_to_one, real, same_dtype, scalar
 
 UNARY = {
     "ABS": "abs", "CEIL": "ceil", "FLOOR": "floor", "ROUND": "round", "SQRT": "sqrt", "EXP": "exp", "LOG": "log",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import TensorType
+from ..core.common import INT64, axis_in, ints
 from .call import Call, rule
-from .common import INT64, axis_in, ints, moved, on_stored, rank_of, same_dtype, vector, whole
+from .common import moved, on_stored, same_dtype, vector, whole
 
 INDICES = (np.dtype(np.int16), np.dtype(np.int32), INT64)
 
@@ -22,7 +23,7 @@ def _gather(c: Call) -> None:
     if not batch:
         moved(c, "gather", [x, indices], axis=axis)
         return
-    rank = rank_of(c, indices)
+    rank = c.rank(indices)
     moved(c, "gather_batches", [x, indices], axis=axis, batch_dims=axis_in(c, batch, rank + 1) if batch < 0 else batch)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import TensorType, Value
+from ..core.common import INT64
 from .call import Call, custom, rule
-from .common import INT64, fresh, vector
+from .common import vector
 from .nodedef import attributes
 from .resources import random_key
 
@@ -19,11 +20,11 @@ from .resources import random_key
 def _drawn(c: Call, op: str, inputs: list[Value], seeds: tuple[int, int], **attrs: Any) -> None:
     """Write `op`, which also takes how many blocks were drawn before and gives how many were after it."""
     if seeds == (0, 0):
-        c.add(op, [*inputs, c.const(np.int64(0))], [c.outputs[0], fresh(c, TensorType(INT64, ()))], seeds=None, **attrs)
+        c.add(op, [*inputs, c.const(np.int64(0))], [c.outputs[0], c.fresh(TensorType(INT64, ()))], seeds=None, **attrs)
         return
     key = random_key(c.name)
     c.initialise(key, np.array(0, np.int64))
-    before, after = c.read_resource(key, TensorType(INT64, ())), fresh(c, TensorType(INT64, ()))
+    before, after = c.read_resource(key, TensorType(INT64, ())), c.fresh(TensorType(INT64, ()))
     c.add(op, [*inputs, before], [c.outputs[0], after], seeds=seeds, **attrs)
     c.assign_resource(key, after)
 
@@ -55,7 +56,7 @@ def _tensorflow(c: Call) -> None:
     seeds = (int(told.get("seed", 0)), int(told.get("seed2", 0)))
     op = "philox_uniform" if c.op.endswith("Uniform") else "philox_normal"
     if c.scope.index:
-        counter = fresh(c, TensorType(INT64, ()))
+        counter = c.fresh(TensorType(INT64, ()))
         c.add(op, [vector(c, 0), c.const(np.int64(0))], [c.outputs[0], counter], seeds=None)
     else:
         _drawn(c, op, [vector(c, 0)], seeds)

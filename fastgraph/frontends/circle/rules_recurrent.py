@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Quantization, TensorType, Value
+from ..core.common import FLOAT32, ints
 from .call import Call, custom, rule
-from .common import FLOAT32, computed, fresh, ints, real, same_dtype
+from .common import computed, real, same_dtype
 
 LAYER_NORM_BITS = 10
 """Biases of normalised gates are in steps of the norm's, divided by two to this power."""
@@ -61,7 +62,7 @@ def _lstm(c: Call, x: Value, at: dict[str, int], out: Value, reverse: int = 0, t
     activation = c.options.fused_activation_function
     if activation == "SIGN_BIT":
         c.unsupported("with a SIGN_BIT activation")
-    after = [fresh(c, h.type), fresh(c, cell.type)]
+    after = [c.fresh(h.type), c.fresh(cell.type)]
     c.add(
         "lstm_sequence",
         [x, h, cell, *weights, *recurrent, *peepholes, *biases, projection, projection_bias, *norms],
@@ -118,7 +119,7 @@ def _basic_lstm(c: Call) -> None:
     c.add("concat", [x, h], [joined], axis=-1)
     c.add("gemm", [joined, w, reals(c, bias, x, w)], [gates], trans_b=1)
     middle = real(c)
-    parts = [fresh(c, middle) for _ in range(4)]
+    parts = [c.fresh(middle) for _ in range(4)]
     c.add("split", [gates, ints(c, [units] * 4)], parts, axis=-1)
     take, new, forget, show = (
         c.add("tanh" if i == 1 else "sigmoid", [part], type=middle) for i, part in enumerate(parts)
@@ -150,7 +151,7 @@ def _bidirectional_lstm(c: Call) -> None:
 
 def _two_outputs(c: Call) -> list[Value]:
     if c.options.merge_outputs:
-        return [fresh(c, c.outputs[0].type.with_shape(None)) for _ in range(2)]
+        return [c.fresh(c.outputs[0].type.with_shape(None)) for _ in range(2)]
     if len(c.outputs) != 2:
         c.fail(f"expected an output for each direction, found {len(c.outputs)}")
     return c.outputs
@@ -217,7 +218,7 @@ def _recurrent(c: Call, op: str, inputs: list[Value], h: Value, out: Value | Non
     """Write one direction of a canonical `rnn` or `gru`; (y, last state) without the axis of directions."""
     kind, axis = TensorType(FLOAT32), ints(c, [layout])
     first = c.add("unsqueeze", [h, axis], type=kind)
-    results = [fresh(c, kind), fresh(c, kind)]
+    results = [c.fresh(kind), c.fresh(kind)]
     c.add(op, [*inputs, None, first], results, layout=layout, **attrs)
     y = c.add("squeeze", [results[0], ints(c, [2 if layout else 1])], None if out is None else [out], type=kind)
     return y, c.add("squeeze", [results[1], axis], type=h.type)
@@ -229,8 +230,8 @@ def _svdf(c: Call) -> None:
     x, feature, time, state = c.x(0), c.x(1), c.x(2), c.x(4)
     computed(c, x, feature, time, state)
     activation = c.options.fused_activation_function
-    out = c.outputs[0] if activation == "NONE" else fresh(c, c.outputs[0].type)
-    after = fresh(c, state.type)
+    out = c.outputs[0] if activation == "NONE" else c.fresh(c.outputs[0].type)
+    after = c.fresh(state.type)
     bias = reals(c, c.input(3), state, time)
     c.add("svdf", [x, state, feature, time, bias], [out, after], rank=c.options.rank)
     if activation != "NONE":
@@ -251,7 +252,7 @@ def _sequence_gru(c: Call) -> None:
     kind = TensorType(FLOAT32)
 
     def part(value: Value, axis: int, *sizes: int) -> list[Value]:
-        made = [fresh(c, kind) for _ in sizes]
+        made = [c.fresh(kind) for _ in sizes]
         c.add("split", [value, ints(c, list(sizes))], made, axis=axis)
         return made
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...ir import TensorType
+from ..core.common import BOOL, INT64, axis_in, ints
 from .call import Call, Rule, rule
-from .common import BOOL, INT64, as_declared, axis_in, fresh, ints, known, narrowed, same_dtype, vector, whole
+from .common import as_declared, known, narrowed, same_dtype, vector, whole
 
 REDUCTIONS = {
     "MEAN": "reduce_mean", "SUM": "reduce_sum", "REDUCE_PROD": "reduce_prod", "REDUCE_MAX": "reduce_max",
@@ -82,6 +83,6 @@ def _top_k(c: Call) -> None:
     c.count(2, 2)
     same_dtype(c, c.x(), c.outputs[0])
     values, places = c.outputs
-    wide = fresh(c, TensorType(INT64))
+    wide = c.fresh(TensorType(INT64))
     c.add("top_k", [c.x(), vector(c, 1, "int16")], [values, wide], axis=-1)
     narrowed(c, wide, places)

@@ -5,24 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import TensorType, Value
+from ..core.common import INT64, axis_in, ints
 from .call import Call, rule
-from .common import (
-    INT64,
-    as_declared,
-    axis_in,
-    fresh,
-    ints,
-    known,
-    moved,
-    narrowed,
-    on_stored,
-    rank_of,
-    same_dtype,
-    shape_vector,
-    stored,
-    vector,
-    whole,
-)  # fmt: skip
+from .common import as_declared, known, moved, narrowed, on_stored, same_dtype, stored, vector, whole
 
 
 @rule("RESHAPE")
@@ -77,7 +62,7 @@ def _shape(c: Call) -> None:
 @rule("RANK")
 def _rank(c: Call) -> None:
     c.count(1)
-    as_declared(c, 0, "size", [shape_vector(c, c.x())])
+    as_declared(c, 0, "size", [c.add("shape", [c.x()], type=TensorType(INT64))])
 
 
 @rule("TILE")
@@ -148,7 +133,7 @@ def _blocks_and_batch(c: Call) -> None:
 @rule("REVERSE_SEQUENCE")
 def _reverse_sequence(c: Call) -> None:
     c.count(2)
-    rank = rank_of(c, c.x())
+    rank = c.rank(c.x())
     time, batch = (axis_in(c, a, rank) for a in (c.options.seq_dim, c.options.batch_dim))
     moved(c, "reverse_sequence", [c.x(), vector(c, 1)], time_axis=time, batch_axis=batch)
 
@@ -176,8 +161,8 @@ def _where(c: Call) -> None:
 def _unique(c: Call) -> None:
     """Distinct elements in order of first appearance, and for each element the place of its like."""
     c.count(1, 2)
-    inverse = fresh(c, TensorType(INT64))
-    c.add("unique", [c.x()], [c.outputs[0], fresh(c, TensorType(INT64)), inverse], axis=None, sorted=0)
+    inverse = c.fresh(TensorType(INT64))
+    c.add("unique", [c.x()], [c.outputs[0], c.fresh(TensorType(INT64)), inverse], axis=None, sorted=0)
     narrowed(c, inverse, c.outputs[1])
 
 
@@ -186,8 +171,8 @@ def _non_max_suppression(c: Call) -> None:
     """Inputs: boxes, scores, most, overlap, least score (V5: sigma). Outputs: indices (V5: scores), count."""
     soft = c.op == "NON_MAX_SUPPRESSION_V5"
     c.count(6 if soft else 5, 3 if soft else 2)
-    indices, scores = c.outputs[0], c.outputs[1] if soft else fresh(c, TensorType(np.dtype(np.float32)))
-    wide = [fresh(c, TensorType(INT64)) for _ in range(2)]
+    indices, scores = c.outputs[0], c.outputs[1] if soft else c.fresh(TensorType(np.dtype(np.float32)))
+    wide = [c.fresh(TensorType(INT64)) for _ in range(2)]
     whole(c, 2)
     c.add("box_suppression", c.inputs, [wide[0], scores, wide[1]])
     narrowed(c, wide[0], indices)

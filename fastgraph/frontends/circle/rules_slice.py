@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import TensorType, Value
+from ..core.common import BOOL, FARTHEST, INT64, axis_in, ints
 from .call import Call, rule
-from .common import BOOL, FARTHEST, INT64, axis_in, fresh, ints, known, moved, same_dtype, vector, whole
+from .common import known, moved, same_dtype, vector, whole
 
 NEAREST = np.iinfo(np.int64).min
 REDUCTIONS = {"ADD": "add", "MUL": "mul", "MINIMUM": "min", "MAXIMUM": "max", "ALL": "and", "ANY": "or"}
@@ -117,7 +118,7 @@ def _unpack(c: Call) -> None:
     x, axis, count = c.x(), c.options.axis, len(c.outputs)
     if c.options.num != count:
         c.fail(f"expected {c.options.num} outputs as its num says, found {count}")
-    parts = [fresh(c, x.type.with_shape(None)) for _ in range(count)]
+    parts = [c.fresh(x.type.with_shape(None)) for _ in range(count)]
     c.add("split", [x, ints(c, [1] * count)], parts, axis=axis)
     for part, out in zip(parts, c.outputs, strict=True):
         moved(c, "squeeze", [part, ints(c, [axis])], [out])

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.common import BOOL, ints
 from .call import Call, rule
-from .common import BOOL, ints, known, one_to_one, same_dtype, whole
+from .common import known, one_to_one, same_dtype, whole
 
 REDUCTIONS = {"add": "add", "mul": "mul", "min": "min", "max": "max", "and": "and", "or": "or",
               "bitwise_and": "and", "bitwise_or": "or"}  # fmt: skip

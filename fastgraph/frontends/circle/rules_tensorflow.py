@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import TensorType, Value
+from ..core.common import BOOL, INT64, axis_in, ints
 from .call import Call, Rule, custom
-from .common import BOOL, INT64, axis_in, fresh, ints, known, narrowed, rank_of, vector
+from .common import known, narrowed, vector
 from .nodedef import attributes
 
 UNARY = {
@@ -119,7 +120,7 @@ def _all_any(c: Call) -> None:
 def _transposed(c: Call, x: Value, yes: bool) -> Value:
     if not yes:
         return x
-    rank = rank_of(c, x)
+    rank = c.rank(x)
     if rank < 2:
         c.fail(f"expected a matrix to transpose, found {x.type}")
     return c.add("transpose", [x], type=x.type.with_shape(None), perm=(*range(rank - 2), rank - 1, rank - 2))
@@ -224,7 +225,7 @@ def _max_pool_with_argmax(c: Call) -> None:
     if padding not in ("SAME", "VALID"):
         c.fail(f"expected padding SAME or VALID in its custom options, found {padding}")
     dtype = c.outputs[1].type.dtype or INT64
-    results = [c.outputs[0], fresh(c, TensorType(INT64))]
+    results = [c.outputs[0], c.fresh(TensorType(INT64))]
     c.add(
         "max_pool_places", [c.x()], results, kernel_shape=tuple(kernel[1:3]), strides=tuple(strides[1:3]),
         same=int(padding == "SAME"), with_batch=int(bool(told.get("include_batch_in_index", False))),

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
-from ...errors import GraphError, ModelError, UnsupportedError
+from ...errors import ModelError, UnsupportedError
 from ...ir import Node, TensorType, Value
 from ...limits import current
 from ...ops.work import nbytes
 from .blocks import blockwise
-from .buffers import buffer, custom_options
-from .call import Call
-from .check import check
-from .options import Options, options_of
-from .registry import builtin_rule, custom_rule
+from .buffers import buffer
+from .reader import Reader
 from .resources import tensor_key
 from .tensors import constant, type_of
 from .wire import Table
-
-if TYPE_CHECKING:
-    from .reader import Reader
-
-MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError)
 
 
 class Scope:
@@ -55,13 +47,9 @@ class Scope:
     def fail(self, what: str) -> NoReturn:
         raise ModelError(f"{self.where}: {what}; the file was not written correctly")
 
-    def fresh(self, name: str) -> str:
-        """A name that no other value has."""
-        return self.reader.unique(name)
-
     def _name(self, index: int, tensor: Table) -> str:
         """The name of the value that a tensor becomes."""
-        return self.names.pop(index, None) or self.fresh(tensor.name or f"tensor_{index}")
+        return self.names.pop(index, None) or self.reader.unique(tensor.name or f"tensor_{index}")
 
     # tensors
 
@@ -114,7 +102,7 @@ class Scope:
             raise UnsupportedError("constants in files of their own (external buffers)")
         return buffer(self.reader.buffers, tensor.buffer, where)
 
-    def _declared(self, index: int) -> Value:
+    def declared(self, index: int) -> Value:
         """A fresh value of a tensor that an operator makes; its shape is a hint, [] says nothing without has_rank."""
         tensor, where = self.tensor(index)
         declared = type_of(tensor, where)
@@ -143,24 +131,13 @@ class Scope:
 
     # resources and variable tensors
 
-    def variable_key(self, call: Call, index: int) -> str:
-        """The key of the variable tensor that input `index` of an operator is. ModelError when it is none."""
-        if not self.is_variable(call, index):
-            call.fail(f"expected a variable tensor as input {index}, found one that does not live from run to run")
-        return tensor_key(self.index, call.tensors[index])
-
-    def is_variable(self, call: Call, index: int) -> bool:
-        """Whether input `index` of an operator is a variable tensor."""
-        place = call.tensors[index] if index < len(call.tensors) else -1
-        return place >= 0 and place not in self.values and self.tensor(place)[0].is_variable
-
     def present(self, key: str, type: TensorType | None = None) -> Value:
         """What resource `key` holds now."""
         types = self.reader.types
         if type is not None:
             types.setdefault(key, type)
         if key not in self.current:
-            self.current[key] = self.first[key] = Value(self.fresh(key), types.get(key, TensorType(None)))
+            self.current[key] = self.first[key] = Value(self.reader.unique(key), types.get(key, TensorType(None)))
         value = self.current[key]
         if value.type.dtype is None and value.data is None:
             value.type = types.get(key, value.type)
@@ -171,60 +148,13 @@ class Scope:
         self.reader.types.setdefault(key, value.type)
         self.current[key] = value
 
-    # operators
+    def is_variable(self, index: int) -> bool:
+        """Whether tensor `index` is variable; -1 is none, inputs of the sub-graph are what they are called with."""
+        return index >= 0 and index not in self.values and self.tensor(index)[0].is_variable
 
-    def run(self) -> None:
-        """Translate the operators, one after the other."""
-        for place, operator in enumerate(self.table.operators):
-            self._operator(place, operator)
-
-    def _operator(self, place: int, operator: Table) -> None:
-        code = self.reader.code(operator.opcode_index, self.where)
-        where = f"{self.where}: operator {place} ({code.name})"
-        inputs, outputs = operator.inputs, operator.outputs
-        current().count(8 + len(inputs) + len(outputs), where)
-        for index in (*inputs, *outputs):
-            if not -1 <= index < len(self.tensors):
-                raise ModelError(f"{where}: expected tensors from -1 (none) to {len(self.tensors) - 1}, found {index}; "
-                                 "the file was not written correctly")  # fmt: skip
-        made = [Value(self.fresh("unknown")) for _ in outputs]
-        try:
-            reads = [None if index < 0 else self.read(index) for index in inputs]
-            made = [Value(self.fresh("unread")) if index < 0 else self._declared(index) for index in outputs]
-            name = f"{code.name}:{place}" if not self.index else f"{code.name}:{self.index}.{place}"
-            self._translate(operator, code.name, code.custom, Call(
-                self, code.name, name, where, code.version, reads, made, None, b"",
-                (inputs, outputs, operator.intermediates),
-            ))  # fmt: skip
-        except UnsupportedError as error:
-            self.reader.unsupported[str(error)] += 1
-        for index, value in zip(outputs, made, strict=True):
-            if index >= 0:
-                self._bind(index, value)
-
-    def _bind(self, index: int, value: Value) -> None:
-        if index not in self.values and self.tensor(index)[0].is_variable:
+    def bind(self, index: int, value: Value) -> None:
+        """`value` is what tensor `index` stands for from here on."""
+        if self.is_variable(index):
             self.assign(tensor_key(self.index, index), value)
         else:
             self.values[index] = value
-
-    def _translate(self, operator: Table, op: str, custom: bool, call: Call) -> None:
-        if custom:
-            call.custom_options = custom_options(operator, call.where)
-            call.options = Options(Table(operator.wire, "RankOptions", None))
-        rule = custom_rule(op) if custom else builtin_rule(op)
-        if rule is None:
-            raise UnsupportedError(f"custom operator {op!r}" if custom else op)
-        try:
-            if not custom:
-                call.options = options_of(operator, op, call.where)
-            begun = len(self.nodes)
-            rule(call)
-        except MISFITS as error:
-            raise ModelError(f"{call.where}: inputs or options that do not fit together "
-                             f"({type(error).__name__}: {error})") from error  # fmt: skip
-        current().count(4 * (len(self.nodes) - begun), call.where)
-        written = {value for node in self.nodes[begun:] for value in node.outputs}
-        if not written.issuperset(call.outputs):
-            raise GraphError(f"{call.where}: its rule does not make all of its outputs")
-        check(call, self.nodes[begun:])

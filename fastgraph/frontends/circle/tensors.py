@@ -8,26 +8,23 @@ import numpy as np
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Quantization, TensorType
+from ..core.elements import ELEMENTS, aligned, decode
 from .wire import Table
 
 RANK_LIMIT = 64
 """NumPy's limit of dimensions."""
 
+_NAMES = (
+    "FLOAT16 FLOAT32 FLOAT64 BFLOAT16 INT2 INT4 INT8 INT16 INT32 INT64 UINT4 UINT8 UINT16 UINT32 UINT64 BOOL COMPLEX64 "
+    "COMPLEX128 STRING"
+).split()  # fmt: skip
+
 DTYPES: dict[str, np.dtype | None] = {
-    name: np.dtype(held)
-    for name, held in {
-        "FLOAT32": "f4", "FLOAT16": "f2", "FLOAT64": "f8", "BFLOAT16": "f4", "INT8": "i1", "INT16": "i2", "INT32": "i4",
-        "INT64": "i8", "UINT8": "u1", "UINT16": "u2", "UINT32": "u4", "UINT64": "u8", "INT4": "i1", "UINT4": "u1",
-        "INT2": "i1", "BOOL": "?", "COMPLEX64": "c8", "COMPLEX128": "c16", "STRING": "O",
-        "GGML_Q4_0": "f4", "GGML_Q4_1": "f4", "GGML_Q8_0": "f4", "GGML_Q8_1": "f4",
-    }.items()
-}  # fmt: skip
-"""What holds a tensor type: where numpy has no such type a wider one. Text is an object array of str."""
-
-DTYPES |= {"RESOURCE": None, "VARIANT": None}
-
-BITS = {"INT4": 4, "UINT4": 4, "INT2": 2}
-"""Integers that are packed in bytes, the first in the lowest bits."""
+    **{name: ELEMENTS[name].dtype for name in _NAMES},
+    **dict.fromkeys(("GGML_Q4_0", "GGML_Q4_1", "GGML_Q8_0", "GGML_Q8_1"), np.dtype(np.float32)),
+    **dict.fromkeys(("RESOURCE", "VARIANT"), None),
+}
+"""What holds a tensor type."""
 
 BIGGEST = 1 << 40
 """Most bytes of a tensor: what is declared bigger is a damaged file."""
@@ -126,30 +123,11 @@ def constant(tensor: Table, data: np.ndarray, type: TensorType, where: str) -> n
 
 def _numbers(name: str, data: np.ndarray, count: int, where: str) -> np.ndarray:
     """`count` numbers of a tensor type from a buffer that holds exactly them."""
-    bits = BITS.get(name, 16 if name == "BFLOAT16" else 0)
-    dtype = dtype_of(name)
-    assert dtype is not None
-    expected = (count * bits + 7) // 8 if bits else count * dtype.itemsize
+    element = ELEMENTS[name]
+    expected = element.size(count)
     if len(data) != expected:
         _fail(where, f"expected a buffer of {expected} bytes for {count} elements of {name}, found {len(data)}")
-    if name == "BFLOAT16":
-        return (data.view("<u2").astype(np.uint32) << 16).view(np.float32)
-    if bits:
-        return _unpacked(data, bits, count, signed=name.startswith("INT"))
-    if dtype.kind == "b":
-        return data.view(np.bool_) if data.size == 0 or data.max() <= 1 else data != 0
-    found = data.view(dtype.newbyteorder("<"))
-    return found if found.flags.aligned else found.copy()
-
-
-def _unpacked(data: np.ndarray, bits: int, count: int, signed: bool) -> np.ndarray:
-    each = 8 // bits
-    left = np.empty((len(data), each), np.uint8)
-    for i in range(each):
-        np.left_shift(data, 8 - bits * (i + 1), out=left[:, i])
-    numbers = left.view(np.int8) if signed else left
-    numbers >>= 8 - bits
-    return numbers.reshape(-1)[:count]
+    return aligned(decode(data, element, count))
 
 
 def _strings(data: np.ndarray, dims: tuple[int, ...], where: str) -> np.ndarray:

@@ -12,18 +12,16 @@ Rules live in `rules_*.py` of this folder, which are found and imported by thems
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError, UnsupportedError
-from ...ir import Graph, Node, Quantization, Shape, TensorType, Value, subgraphs
-from ...limits import current
-from ...ops.evaluate import infer_node
+from ...ir import Graph, Value
+from ..core import call
+from ..core.registry import register
+from .scope import Scope
 from .types import MilType
-
-if TYPE_CHECKING:
-    from .scope import Scope
+from .wire import Message
 
 Rule = Callable[["Call"], None]
 
@@ -35,17 +33,10 @@ _NONE: Any = object()
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
     """Register the rule of operators, for all operator sets."""
-
-    def note(function: Rule) -> Rule:
-        for name in names:
-            assert name not in RULES, f"two rules for {name}"
-            RULES[name] = function
-        return function
-
-    return note
+    return register(RULES, names)
 
 
-class Call:
+class Call(call.Call):
     """An operator of a program.
 
     `op`: its type ("conv"). `opset`: of the function ("CoreML5", "CoreML6", ...; `version` is its number, 5 for
@@ -59,19 +50,18 @@ class Call:
     """
 
     def __init__(
-        self, scope: Scope, op: str, opset: str, name: str, where: str, inputs: dict[str, list[Value]],
-        outputs: list[Value], declared: list[MilType], blocks: Sequence[Any],
+        self, scope: Scope, op: str, name: str, where: str, inputs: dict[str, list[Value]], outputs: list[Value],
+        declared: list[MilType], blocks: Sequence[Message], convert: Convert,
     ) -> None:  # fmt: skip
+        super().__init__(op, name, where, scope.nodes, scope.reader.unique)
         self.scope = scope
-        self.op = op
-        self.opset = opset
-        self.name = name
-        self.where = where
+        self.opset = scope.reader.opset
         self.inputs = inputs
         self.outputs = outputs
         self.declared = declared
         self.given: dict[int, Value] = {}
         self._blocks = blocks
+        self._convert = convert
 
     # what the program says
 
@@ -104,7 +94,7 @@ class Call:
         """All values that a variadic parameter is bound to; none when it is absent."""
         return self.inputs.get(key, [])
 
-    def const(self, key: str, default: Any = _NONE) -> Any:
+    def known(self, key: str, default: Any = _NONE) -> Any:
         """What parameter `key` is, known now: a scalar as bool, int, float or str, else an array (read only).
 
         `default` when it is absent; without one that is a ModelError, as is a value that only a run can tell.
@@ -121,7 +111,7 @@ class Call:
 
     def ints(self, key: str, default: Any = _NONE) -> Any:
         """A constant vector (or scalar) of integers or bools as a tuple of ints; `default` as it is."""
-        found = self.const(key, default)
+        found = self.known(key, default)
         if found is default:
             return default
         array = np.asarray(found)
@@ -131,16 +121,10 @@ class Call:
 
     def text(self, key: str, *choices: str, default: str | None = None) -> str:
         """A constant string, one of `choices` when there are any, in lower case. ModelError for others."""
-        found = self.const(key, _NONE if default is None else default)
+        found = self.known(key, _NONE if default is None else default)
         if not isinstance(found, str) or (choices and found.lower() not in choices):
             self.fail(f"expected its parameter {key!r} as {' or '.join(map(repr, choices)) or 'text'}, found {found!r}")
         return found.lower()
-
-    def rank(self, value: Value) -> int:
-        """The number of dimensions. UnsupportedError when the program leaves it open."""
-        if value.type.shape is None:
-            self.unsupported(f"on {value}, whose rank the program leaves open")
-        return len(value.type.shape)
 
     def element(self, value: Value) -> str:
         """The element type that the program declares of a value: "FLOAT16", ... A value of our own: as it is held."""
@@ -153,43 +137,7 @@ class Call:
         """The type that the program declares of a value (lists, tuples, dictionaries); None for one of our own."""
         return self.scope.reader.declared.get(value)
 
-    def fail(self, message: str) -> NoReturn:
-        """ModelError that names file, function and operator."""
-        raise ModelError(f"{self.where}: {message}")
-
-    def unsupported(self, message: str) -> NoReturn:
-        """UnsupportedError: the reader goes on with the next operator, and names all that are unsupported at once."""
-        raise UnsupportedError(f"{self.op} {message}")
-
     # writing nodes
-
-    def add(
-        self, op: str, inputs: Sequence[Value | None], outputs: list[Value] | None = None,
-        type: TensorType | None = None, **attrs: Any,
-    ) -> Value:  # fmt: skip
-        """Write a node; its first output. Without `outputs` that is a fresh Value.
-
-        Types are inferred at once, so that what is returned has the element type and the shape that follow from the
-        inputs; `type` says what can't be inferred: the quantisation, the type to which something is converted.
-        Nodes with sub-graphs keep the types that are declared.
-        """
-        if outputs is None:
-            outputs = [self.fresh(type)]
-        node = Node(op, list(inputs), outputs, attrs, self.name)
-        hints = [value.type for value in outputs]
-        if next(subgraphs(node), None) is None:
-            try:
-                infer_node(node)
-            except ModelError as error:
-                self.fail(str(error).removeprefix(f"node {node.name}: "))
-        for value, hint in zip(outputs, hints, strict=True):
-            value.type = _known(value.type, hint)
-        self.scope.nodes.append(node)
-        return outputs[0]
-
-    def fresh(self, type: TensorType | None = None) -> Value:
-        """A value for a node to make, where one has several outputs."""
-        return Value(self.scope.fresh(self.name), type or TensorType(None))
 
     def finish(self, op: str, inputs: Sequence[Value | None], **attrs: Any) -> None:
         """Write a node that makes output 0: integers are converted to the integer type that the program declares."""
@@ -203,32 +151,9 @@ class Call:
         """Let output `index` be a value that exists: a constant, an input, or what `add` returned."""
         self.given[index] = value
 
-    def constant(self, array: Any, quant: Quantization | None = None) -> Value:
-        """A constant. With `quant` the array holds stored numbers."""
-        data = np.asarray(array)
-        current().hold(data.nbytes, self.where)
-        return Value(self.scope.fresh(self.name), TensorType(data.dtype, data.shape, quant), data)
-
-    def cast(self, value: Value, dtype: Any) -> Value:
-        """The value in another element type (at once when it is constant); itself when it has it already."""
-        wanted = np.dtype(dtype)
-        if value.type.dtype == wanted:
-            return value
-        if value.data is not None and value.type.quant is None:
-            return self.constant(value.data.astype(wanted))
-        return self.add("cast", [value], type=TensorType(wanted), to=wanted)
-
     def int64(self, value: Value) -> Value:
         """The value as int64, which canonical operators take for shapes, axes and indices."""
         return self.cast(value, np.int64)
-
-    def to_last(self, x: Value) -> Value:
-        """[N, C, spatial...] to [N, spatial..., C]: how the graph has it. The passes cancel such pairs."""
-        return self.add("transpose", [x], perm="to_last")
-
-    def to_first(self, x: Value) -> Value:
-        """[N, spatial..., C] to [N, C, spatial...]: how MIL has it."""
-        return self.add("transpose", [x], perm="to_first")
 
     def show(self, index: int, value: Value, function: Callable[[np.ndarray], Any]) -> None:
         """Let output `index` be what `function` makes of the array of `value`, for callers of the model only.
@@ -275,7 +200,7 @@ class Call:
         the graph's inputs are the block's. For each name of `states` (see `touched`) the graph has an output more, the
         state's value after, and, without `args`, an input more, its value before.
         """
-        return self.scope.block(self._block(index), index, args, states, self)
+        return self._convert(self, self._block(index), index, args, states)
 
     def _block(self, index: int) -> Any:
         if not 0 <= index < len(self._blocks):
@@ -294,18 +219,5 @@ def _integer(dtype: np.dtype | None) -> bool:
     return dtype is not None and dtype.kind in "iu"
 
 
-def agree(a: Shape | None, b: Shape | None) -> bool:
-    """Whether two shapes may be the same."""
-    if a is None or b is None:
-        return True
-    return len(a) == len(b) and all(
-        m == n for m, n in zip(a, b, strict=True) if isinstance(m, int) and isinstance(n, int)
-    )
-
-
-def _known(inferred: TensorType, hint: TensorType) -> TensorType:
-    """An inferred type, with the hint's number of axes where that is open, and the element type likewise."""
-    shape = inferred.shape
-    if shape is None and hint.shape is not None:
-        shape = (None,) * len(hint.shape)
-    return TensorType(hint.dtype if inferred.dtype is None else inferred.dtype, shape, inferred.quant)
+Convert = Callable[[Call, Message, int, "Sequence[Value] | None", Sequence[str]], Graph]
+"""What makes a graph of a nested block, as `Call.block` says: operator, block, its number, arguments, states."""

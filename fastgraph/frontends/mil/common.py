@@ -1,4 +1,4 @@
-"""What rules share: numbers as constants, axes, shapes."""
+"""What rules share: axes, types, numbers per channel."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 
 from ...ir import Value
 from ...ops.reals import to_real
+from ..core.common import axis_in, ints
 from .call import Call, Rule, rule
-
-FARTHEST = int(np.iinfo(np.int64).max)
 
 
 def one_to_one(table: dict[str, str], *keys: str) -> None:
@@ -23,17 +22,6 @@ def one_to_one(table: dict[str, str], *keys: str) -> None:
         rule(name)(twin(op))
 
 
-def ints(c: Call, numbers: Sequence[int] | np.ndarray) -> Value:
-    """A constant vector of int64."""
-    return c.constant(np.array(numbers, np.int64).reshape(-1))
-
-
-def scalar(c: Call, number: float, like: Value) -> Value:
-    """A constant of rank 0 in the element type of `like`."""
-    dtype = np.dtype(np.float32) if like.type.quant is not None or like.type.dtype is None else like.type.dtype
-    return c.constant(np.asarray(number).astype(dtype))
-
-
 def alike(c: Call, *values: Value) -> list[Value]:
     """The values in one element type: f32 where any has a floating point type, else the widest of theirs."""
     found = {v.type.dtype for v in values if v.type.dtype is not None and v.type.quant is None}
@@ -42,13 +30,6 @@ def alike(c: Call, *values: Value) -> list[Value]:
     floats = [d for d in found if d.kind == "f"]
     dtype = np.result_type(*(floats or found))
     return [v if v.type.quant is not None else c.cast(v, dtype) for v in values]
-
-
-def axis_in(c: Call, axis: int, rank: int) -> int:
-    """A possibly negative axis as a number from 0. ModelError when there is no such axis."""
-    if not -rank <= axis < rank:
-        c.fail(f"expected an axis of a tensor of rank {rank}, found {axis}")
-    return axis % rank
 
 
 def axes_in(c: Call, axes: Sequence[int], rank: int) -> tuple[int, ...]:
@@ -70,16 +51,8 @@ def per_channel(c: Call, key: str, x: Value) -> Value | None:
     if after < 0:
         c.fail(f"expected an input with channels as axis 1, found {x.type}")
     if value.data is not None:
-        return c.cast(c.constant(value.data.reshape(-1, *[1] * after)), x.type.dtype)
+        return c.cast(c.const(value.data.reshape(-1, *[1] * after)), x.type.dtype)
     return c.cast(c.add("reshape", [value, ints(c, [-1, *[1] * after])]), x.type.dtype)
-
-
-def extents(c: Call, x: Value) -> Value:
-    """The shape of a value: a constant where the program says all of it, else computed."""
-    shape = x.type.shape
-    if shape is not None and all(isinstance(d, int) for d in shape):
-        return ints(c, shape)  # type: ignore[arg-type]
-    return c.add("shape", [x])
 
 
 def reals(c: Call, value: Value) -> np.ndarray:

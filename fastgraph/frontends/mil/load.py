@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 
-from ...errors import FastgraphError, ModelError
 from ...ir import Graph
 from ..core.guard import guarded
+from .interface import to_graph
 from .package import open_package
 from .reader import Reader
-from .scope import MISFITS
 from .wire import parse
 
 
@@ -20,10 +19,4 @@ def load(source: str | os.PathLike[str] | bytes, name: str, function: str | None
 
 def _load(source: str | os.PathLike[str] | bytes, name: str, function: str | None) -> Graph:
     package = open_package(source, name)
-    model = parse(package.spec, package.source)
-    try:
-        return Reader(model, package, function).graph()
-    except FastgraphError:
-        raise
-    except MISFITS as error:
-        raise ModelError(f"{package.source}: it does not fit together ({type(error).__name__}: {error})") from error
+    return to_graph(Reader(parse(package.spec, package.source), package, function))

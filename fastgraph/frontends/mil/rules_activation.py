@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Value
+from ..core.common import scalar
 from .call import Call, rule
-from .common import one_to_one, per_channel, scalar
+from .common import one_to_one, per_channel
 
 one_to_one({name: name for name in ("relu", "sigmoid", "softplus", "softsign")}, "x")
 
@@ -21,7 +22,7 @@ def _affine(c: Call, x: Value, scale: float, shift: float) -> Value:
 
 
 def _number(c: Call, key: str) -> float:
-    found = c.const(key)
+    found = c.known(key)
     if isinstance(found, str) or np.size(found) != 1:
         c.fail(f"expected its parameter {key!r} to be a number, found {found!r}")
     return float(np.asarray(found).reshape(()))
@@ -106,4 +107,4 @@ def softplus_parametric(c: Call) -> None:
 
 @rule("softmax")
 def softmax(c: Call) -> None:
-    c.finish("softmax", [c.x()], axis=c.const("axis", -1))
+    c.finish("softmax", [c.x()], axis=c.known("axis", -1))

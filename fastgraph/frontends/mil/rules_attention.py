@@ -9,15 +9,15 @@ import numpy as np
 
 from ...ir import Value
 from ...limits import current
+from ..core.common import axis_in, ints, scalar
 from .call import Call, rule
-from .common import axis_in, ints, scalar
 
 
 @rule("einsum")
 def _einsum(c: Call) -> None:
     """What einsum says in general. The form that coremltools writes, [.., C, H, W] by [.., W, H, U], is a matmul, and
     broadcasts."""
-    equation, values = c.const("equation").replace(" ", ""), c.values("values")
+    equation, values = c.known("equation").replace(" ", ""), c.values("values")
     if len(values) == 2 and _is_product(equation):
         rank = len(equation.split(",")[0])
         swap = (*range(rank - 3), rank - 2, rank - 3, rank - 1)
@@ -63,8 +63,8 @@ def _factor(c: Call, query: Value, rank: int) -> Value:
 @rule("sliding_windows")
 def _windows(c: Call) -> None:
     """All windows along `axis`, `stride` apart; their elements lie along a new axis behind it."""
-    x, size, stride = c.x(), int(c.const("size")), int(c.const("stride", 1))
-    axis = axis_in(c, c.const("axis"), c.rank(x))
+    x, size, stride = c.x(), int(c.known("size")), int(c.known("stride", 1))
+    axis = axis_in(c, c.known("axis"), c.rank(x))
     extent = x.type.shape[axis] if x.type.shape else None
     if size < 1 or stride < 1 or (isinstance(extent, int) and size > extent):
         c.fail(f"expected windows of 1 to {extent} and strides from 1 on, found {size} and {stride}")
@@ -72,10 +72,10 @@ def _windows(c: Call) -> None:
     current().hold(8 * count * size, c.where)
     within = np.arange(size)
     if isinstance(extent, int):
-        c.finish("gather", [x, c.constant(np.arange(0, extent - size + 1, stride)[:, None] + within)], axis=axis)
+        c.finish("gather", [x, c.const(np.arange(0, extent - size + 1, stride)[:, None] + within)], axis=axis)
         return
     length = c.add("reshape", [c.add("shape", [x], start=axis, end=axis + 1), ints(c, [])])
-    end = c.add("sub", [length, c.constant(np.int64(size - 1))])
-    starts = c.add("range", [c.constant(np.int64(0)), end, c.constant(np.int64(stride))])
-    rows = c.add("add", [c.add("reshape", [starts, ints(c, [-1, 1])]), c.constant(within)])
+    end = c.add("sub", [length, c.const(np.int64(size - 1))])
+    starts = c.add("range", [c.const(np.int64(0)), end, c.const(np.int64(stride))])
+    rows = c.add("add", [c.add("reshape", [starts, ints(c, [-1, 1])]), c.const(within)])
     c.finish("gather", [x, rows], axis=axis)

@@ -11,9 +11,10 @@ import numpy as np
 
 from ...ir import Quantization, Value
 from ...limits import current
-from ..onnx.elements import unpack
+from ..core.common import axis_in
+from ..core.elements import unpack
 from .call import Call, rule
-from .common import axis_in, reals
+from .common import reals
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
@@ -39,7 +40,7 @@ def _dims(c: Call) -> tuple[int, ...]:
 @rule("constexpr_cast")
 def _cast(c: Call) -> None:
     c.text("output_dtype", "fp32")
-    c.give(c.constant(_array(c, "source_val")))
+    c.give(c.const(_array(c, "source_val")))
 
 
 # scales and offsets
@@ -49,7 +50,7 @@ def _cast(c: Call) -> None:
 def _affine(c: Call) -> None:
     """One scale and zero point, or one of each along an axis."""
     data, scale, zero = (_array(c, key) for key in ("quantized_data", "scale", "zero_point"))
-    axis = axis_in(c, c.const("axis", 0), max(data.ndim, 1))
+    axis = axis_in(c, c.known("axis", 0), max(data.ndim, 1))
     c.give(_scaled(c, data, *(_along(c, data, axis, p) for p in (scale, zero))))
 
 
@@ -94,13 +95,13 @@ def _scaled(c: Call, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> V
     channel = len(axes) == 1 and max(scale.shape[axes[0]], zero.shape[axes[0]]) == data.shape[axes[0]]
     usable = np.all(np.isfinite(scale) & (scale > 0))
     if data.dtype not in BYTES or data.ndim < 2 or not whole or not usable or not (channel or not axes):
-        return c.constant(_decoded(data, scale, zero))
+        return c.const(_decoded(data, scale, zero))
     count = data.shape[axes[0]] if axes else 1
     scales, zeros = (np.broadcast_to(p.reshape(-1), count) for p in (scale, zero))
     quant = Quantization(
         tuple(float(s) for s in scales), tuple(int(z) for z in zeros), axes[0] if axes and count > 1 else None
     )
-    return c.constant(data, quant)
+    return c.const(data, quant)
 
 
 def _decoded(data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
@@ -124,7 +125,7 @@ def _apart(parameter: np.ndarray) -> np.ndarray:
 @rule("constexpr_lut_to_dense")
 def _palette(c: Call) -> None:
     if c.value("shape") is None:
-        c.give(c.constant(_looked_up(c, _array(c, "indices"), _array(c, "lut"))))
+        c.give(c.const(_looked_up(c, _array(c, "indices"), _array(c, "lut"))))
         return
     dims, packed, lut = _dims(c), _array(c, "indices"), _array(c, "lut")
     bits = max(lut.size - 1, 1).bit_length()
@@ -134,7 +135,7 @@ def _palette(c: Call) -> None:
         c.fail(f"expected {(bits * prod(dims) + 7) // 8} bytes of {bits}-bit indices, found {packed.dtype}"
                f"{list(packed.shape)}")  # fmt: skip
     codes = packed.reshape(-1) if bits == 8 else unpack(packed.reshape(-1), bits, prod(dims))
-    c.give(c.constant(_taken(lut, codes).reshape(dims)))
+    c.give(c.const(_taken(lut, codes).reshape(dims)))
 
 
 def _taken(lut: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -165,7 +166,7 @@ def _looked_up(c: Call, codes: np.ndarray, lut: np.ndarray) -> np.ndarray:
         return _taken(lut.reshape(-1), codes)
     current().hold(codes.size * vector * lut.itemsize, c.where)
     found = np.take(lut.reshape(-1, vector), codes, axis=0)
-    axis = axis_in(c, c.const("vector_axis"), codes.ndim)
+    axis = axis_in(c, c.known("vector_axis"), codes.ndim)
     dims = [d * vector if i == axis else d for i, d in enumerate(codes.shape)]
     return np.moveaxis(found, -1, axis + 1).reshape(dims)
 
@@ -182,7 +183,7 @@ def _sparse(c: Call) -> None:
         if mask.dtype != np.uint8 or mask.size != (prod(dims) + 7) // 8:
             c.fail(f"expected a mask of {(prod(dims) + 7) // 8} bytes, found {mask.dtype}{list(mask.shape)}")
         mask = np.unpackbits(mask.reshape(-1), count=prod(dims), bitorder="little").reshape(dims)
-    c.give(c.constant(_dense(c, mask != 0, _array(c, "nonzero_data"))))
+    c.give(c.const(_dense(c, mask != 0, _array(c, "nonzero_data"))))
 
 
 @rule("constexpr_lut_to_sparse")
@@ -191,7 +192,7 @@ def _sparse_palette(c: Call) -> None:
     mask, lut = _array(c, "indices_mask") != 0, _array(c, "lut")
     found = _looked_up(c, _dense(c, mask, _array(c, "indices_nonzero_data")), lut)
     if lut.shape[-1] > 1:
-        mask = np.repeat(mask, lut.shape[-1], axis_in(c, c.const("vector_axis"), mask.ndim))
+        mask = np.repeat(mask, lut.shape[-1], axis_in(c, c.known("vector_axis"), mask.ndim))
     _give_sparse(c, mask, found)
 
 
@@ -205,5 +206,5 @@ def _dense(c: Call, mask: np.ndarray, elements: np.ndarray) -> np.ndarray:
 
 
 def _give_sparse(c: Call, mask: np.ndarray, found: np.ndarray) -> None:
-    c.give(c.constant(mask.view(np.uint8)), 0)
-    c.give(c.constant(found[mask]), 1)
+    c.give(c.const(mask.view(np.uint8)), 0)
+    c.give(c.const(found[mask]), 1)

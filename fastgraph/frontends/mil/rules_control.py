@@ -10,10 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir import Graph, TensorType, Value
+from ..core.common import BOOL, FARTHEST
 from .call import Call, rule
-
-BOOL = np.dtype(bool)
-MOST_ROUNDS = int(np.iinfo(np.int64).max)
 
 
 def _flag(c: Call, value: Value) -> Value:
@@ -71,17 +69,17 @@ def _while(c: Call) -> None:
     for value, start in zip(body.inputs, begun, strict=True):
         value.type = value.type if value.type.dtype is not None else start.type
     before = [c.present(state) for state in states]
-    nodes, c.scope.nodes = c.scope.nodes, body.nodes
+    nodes, c.nodes = c.nodes, body.nodes
     for state, value in zip(states, body.outputs[len(carried) :], strict=True):
         c.assign(state, value)
     again, after = _asked(c, body.outputs[: len(carried)], states)
-    c.scope.nodes = nodes
+    c.nodes = nodes
     for state, value in zip(states, before, strict=True):
         c.assign(state, value)
     turn, alive = c.fresh(TensorType(np.dtype(np.int64), ())), c.fresh(TensorType(BOOL, ()))
     loop = Graph(body.name, [turn, alive, *body.inputs], [again, *after], body.nodes, body.source)
     results = _made(c, before)
-    c.add("loop", [c.constant(np.int64(MOST_ROUNDS)), first, *begun], results, body=loop)
+    c.add("loop", [c.const(np.int64(FARTHEST)), first, *begun], results, body=loop)
     _finish(c, results, states)
 
 
@@ -89,7 +87,7 @@ def _asked(c: Call, values: Sequence[Value], states: Sequence[str]) -> tuple[Val
     """Write the condition for `values`; (the answer, the values and the states after it)."""
     graph = c.block(0, values, states)
     _check(c, graph, 1 + len(states), "a condition")
-    c.scope.nodes += graph.nodes
+    c.nodes += graph.nodes
     answer, *after = graph.outputs
     for state, value in zip(states, after, strict=True):
         c.assign(state, value)

@@ -14,8 +14,9 @@ import numpy as np
 
 from ...ir import Value
 from ...ops.reals import to_real
+from ..core.common import ints
 from .call import Call, Rule, rule
-from .common import alike, ints
+from .common import alike
 
 PAD_TYPES = {"valid": "VALID", "custom": "NOTSET", "same": "SAME_UPPER", "same_lower": "SAME_LOWER"}
 
@@ -66,7 +67,7 @@ def turned(c: Call, w: Value, perm: Sequence[int]) -> Value:
     quant = w.type.quant
     if quant is not None and quant.axis is not None:
         quant = replace(quant, axis=tuple(perm).index(quant.axis))
-    return c.constant(w.data.transpose(perm), quant)
+    return c.const(w.data.transpose(perm), quant)
 
 
 def _weights(c: Call, count: int) -> Value:
@@ -78,7 +79,7 @@ def _weights(c: Call, count: int) -> Value:
 
 
 def _groups(c: Call) -> int:
-    groups = c.const("groups", 1)
+    groups = c.known("groups", 1)
     if not isinstance(groups, int) or groups < 1:
         c.fail(f"expected its parameter 'groups' to be a number from 1 on, found {groups!r}")
     return groups
@@ -110,14 +111,14 @@ def conv_quantized(c: Call) -> None:
     if w.data is None or w.data.ndim != count + 2:
         c.fail(f"expected constant weights of rank {count + 2}, found {w.type}")
     scale, shift = (_by_channel(c, key, w.data) for key in ("quant_scale", "quant_bias"))
-    reals = c.constant((w.data * scale + shift).astype(np.float32))
+    reals = c.const((w.data * scale + shift).astype(np.float32))
     w = turned(c, reals, (0, *range(2, count + 2), 1))
     y = c.add("conv", _operands(c, w), groups=_groups(c), **_window(c, count))
     c.give(c.to_first(y))
 
 
 def _by_channel(c: Call, key: str, w: np.ndarray) -> np.ndarray:
-    found = np.asarray(c.const(key), np.float32)
+    found = np.asarray(c.known(key), np.float32)
     if found.size not in (1, w.shape[0]):
         c.fail(f"expected its parameter {key!r} as one number or {w.shape[0]}, found {found.size}")
     return found.reshape(-1, *[1] * (w.ndim - 1))
@@ -170,7 +171,7 @@ def _flipped(c: Call, w: Value, groups: int) -> Value:
     if w.data is not None:
         data = w.data if w.type.quant is None else to_real(w.data, w.type.quant).astype(np.float32)
         parts = np.moveaxis(data.reshape(groups, channels // groups, out, *kernel), 1, -1)
-        return c.constant(parts.reshape(groups * out, *kernel, channels // groups))
+        return c.const(parts.reshape(groups * out, *kernel, channels // groups))
     split = c.add("reshape", [w, ints(c, [groups, channels // groups, out, *kernel])])
     moved = c.add("transpose", [split], perm=(0, *range(2, rank + 1), 1))
     return c.add("reshape", [moved, ints(c, [groups * out, *kernel, channels // groups])])
@@ -184,11 +185,11 @@ def _pool(op: str, **more: Any) -> Rule:
         count = _spatial(c, c.x())
         window = _window(c, count, dilated=False)
         kernel = _numbers(c, "kernel_sizes", count, 0, 1)
-        ceil_mode = int(bool(c.const("ceil_mode", False)))
+        ceil_mode = int(bool(c.known("ceil_mode", False)))
         if ceil_mode and window["auto_pad"] != "NOTSET":
             c.fail("expected ceil_mode with pad_type valid or custom only")
         if op == "average_pool":
-            more["count_include_pad"] = int(not c.const("exclude_padding_from_average", False))
+            more["count_include_pad"] = int(not c.known("exclude_padding_from_average", False))
         y = c.add(op, [c.to_last(c.x())], kernel_shape=kernel, ceil_mode=ceil_mode, **window, **more)
         c.give(c.to_first(y))
 
@@ -225,7 +226,7 @@ def matmul(c: Call) -> None:
 
 
 def _swapped(c: Call, key: str, x: Value) -> Value:
-    if not c.const(key, False) or c.rank(x) < 2:
+    if not c.known(key, False) or c.rank(x) < 2:
         return x
     rank = c.rank(x)
     return turned(c, x, (*range(rank - 2), rank - 1, rank - 2))

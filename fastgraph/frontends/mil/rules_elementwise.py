@@ -11,8 +11,9 @@ import math
 import numpy as np
 
 from ...ir import Value
+from ..core.common import scalar
 from .call import Call, Rule, rule
-from .common import alike, one_to_one, scalar
+from .common import alike, one_to_one
 
 ARITHMETIC = {"add": "add", "sub": "sub", "mul": "mul", "maximum": "max", "minimum": "min", "mod": "mod", "pow": "pow"}
 COMPARE = {
@@ -86,7 +87,7 @@ def _raised(c: Call, default: float) -> Value:
 def _epsilon(c: Call, default: float) -> float:
     """What the parameter is in the program's type: the default is 0 in FLOAT16."""
     half = c.element(c.x()) == "FLOAT16"
-    return float(c.const("epsilon", float((np.float16 if half else np.float32)(default))))
+    return float(c.known("epsilon", float((np.float16 if half else np.float32)(default))))
 
 
 @rule("inverse")
@@ -113,13 +114,13 @@ def log(c: Call) -> None:
 @rule("clip")
 def clip(c: Call) -> None:
     x = c.x()
-    c.finish("clip", [x, scalar(c, c.const("alpha"), x), scalar(c, c.const("beta"), x)])
+    c.finish("clip", [x, scalar(c, c.known("alpha"), x), scalar(c, c.known("beta"), x)])
 
 
 @rule("threshold")
 def threshold(c: Call) -> None:
     x = c.x()
-    c.finish("max", [x, scalar(c, c.const("alpha"), x)])
+    c.finish("max", [x, scalar(c, c.known("alpha"), x)])
 
 
 @rule("cast")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Value
+from ..core.common import axis_in, ints
 from .call import Call, rule
-from .common import axis_in, ints, reals
+from .common import reals
 
 MODES = {"update": "none", "add": "add", "sub": "add", "mul": "mul", "div": "div", "max": "max", "min": "min"}
 
@@ -18,7 +19,7 @@ MODES = {"update": "none", "add": "add", "sub": "add", "mul": "mul", "div": "div
 def _x(c: Call, key: str) -> Value:
     """What is read; weights that are stored as integers as the numbers that they stand for, once."""
     value = c.x(key)
-    return c.constant(reals(c, value)) if value.type.quant is not None and value.data is not None else value
+    return c.const(reals(c, value)) if value.type.quant is not None and value.data is not None else value
 
 
 def _indices(c: Call, x: Value, axis: int | None = None, batch_dims: int = 0) -> Value:
@@ -28,7 +29,7 @@ def _indices(c: Call, x: Value, axis: int | None = None, batch_dims: int = 0) ->
     if dtype is None or dtype.kind not in "iu":
         c.fail(f"expected whole numbers as 'indices', found {value.type}")
     value = value if dtype in (np.int32, np.int64) else c.int64(value)
-    if not c.const("validate_indices", False):
+    if not c.known("validate_indices", False):
         return value
     return c.add("checked_indices", [value, x], axis=axis, batch_dims=batch_dims)
 
@@ -36,8 +37,8 @@ def _indices(c: Call, x: Value, axis: int | None = None, batch_dims: int = 0) ->
 @rule("gather")
 def _gather(c: Call) -> None:
     """Places along `axis`; the first `batch_dims` axes of both go together."""
-    x, batch = _x(c, "x"), int(c.const("batch_dims", 0))
-    axis = axis_in(c, c.const("axis", 0), c.rank(x))
+    x, batch = _x(c, "x"), int(c.known("batch_dims", 0))
+    axis = axis_in(c, c.known("axis", 0), c.rank(x))
     indices = _indices(c, x, axis)
     if not batch:
         c.finish("gather", [x, indices], axis=axis)
@@ -50,13 +51,13 @@ def _gather(c: Call) -> None:
 @rule("gather_along_axis")
 def _gather_along(c: Call) -> None:
     x = _x(c, "x")
-    axis = axis_in(c, c.const("axis", 0), c.rank(x))
+    axis = axis_in(c, c.known("axis", 0), c.rank(x))
     c.finish("gather_elements", [x, _indices(c, x, axis)], axis=axis)
 
 
 @rule("gather_nd")
 def _gather_nd(c: Call) -> None:
-    x, batch = _x(c, "x"), int(c.const("batch_dims", 0))
+    x, batch = _x(c, "x"), int(c.known("batch_dims", 0))
     c.finish("gather_nd", [x, _indices(c, x, batch_dims=batch)], batch_dims=batch)
 
 
@@ -71,7 +72,7 @@ def _scatter(c: Call) -> None:
     """Slices across `axis`, at a vector of places."""
     data = _x(c, "data")
     rank = c.rank(data)
-    axis = axis_in(c, c.const("axis", 0), rank)
+    axis = axis_in(c, c.known("axis", 0), rank)
     (updates, reduction), indices = _updates(c), _indices(c, data, axis)
     if c.rank(indices) > 1:
         c.fail(f"expected a vector of indices, found {indices.type}")
@@ -86,7 +87,7 @@ def _scatter(c: Call) -> None:
 @rule("scatter_along_axis")
 def _scatter_along(c: Call) -> None:
     data = _x(c, "data")
-    axis = axis_in(c, c.const("axis", 0), c.rank(data))
+    axis = axis_in(c, c.known("axis", 0), c.rank(data))
     updates, reduction = _updates(c)
     c.finish("scatter_elements", [data, _indices(c, data, axis), updates], axis=axis, reduction=reduction)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Value
+from ..core.common import ints
 from .call import Call, rule
-from .common import ints, reals
+from .common import reals
 
 
 @rule("make_list")
@@ -18,8 +19,8 @@ def _make(c: Call) -> None:
     dtype = c.declared[0].held.dtype
     if dtype is None or any(n < 0 for n in extents):
         c.unsupported(f"of elements {c.declared[0]} {extents}")
-    count = c.value("init_length") or c.constant(np.int64(1))
-    grows = int(c.const("dynamic_length", True))
+    count = c.value("init_length") or c.const(np.int64(1))
+    grows = int(c.known("dynamic_length", True))
     c.give(c.add("list_make", [count], element=tuple(extents), dtype=dtype, grows=grows))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Value
+from ..core.common import ints, scalar
 from .call import Call, rule
-from .common import axes_in, ints, scalar
+from .common import axes_in
 
 
 def _vector(c: Call, key: str, x: Value, default: float, length: object) -> Value:
@@ -16,7 +17,7 @@ def _vector(c: Call, key: str, x: Value, default: float, length: object) -> Valu
         return c.cast(value, x.type.dtype)
     if not isinstance(length, int):
         c.unsupported(f"without its parameter {key!r}, for an input whose channels the program leaves open")
-    return c.constant(np.broadcast_to(np.array(default, x.type.dtype), length))
+    return c.const(np.broadcast_to(np.array(default, x.type.dtype), length))
 
 
 def _channels(c: Call, x: Value) -> object:
@@ -26,7 +27,7 @@ def _channels(c: Call, x: Value) -> object:
 
 
 def _epsilon(c: Call, default: float) -> float:
-    return float(c.const("epsilon", default))
+    return float(c.known("epsilon", default))
 
 
 @rule("batch_norm")
@@ -82,7 +83,7 @@ def l2_norm(c: Call) -> None:
 @rule("local_response_norm")
 def local_response_norm(c: Call) -> None:
     y = c.add(
-        "lrn", [c.to_last(c.x())], size=int(c.const("size")), alpha=float(c.const("alpha", 1e-4)),
-        beta=float(c.const("beta", 0.75)), bias=float(c.const("k", 1.0)),
+        "lrn", [c.to_last(c.x())], size=int(c.known("size")), alpha=float(c.known("alpha", 1e-4)),
+        beta=float(c.known("beta", 0.75)), bias=float(c.known("k", 1.0)),
     )  # fmt: skip
     c.give(c.to_first(y))

@@ -10,47 +10,45 @@ from typing import Any
 import numpy as np
 
 from ...ir import TensorType, Value
+from ..core.common import FLOAT32, ints, scalar
 from .call import Call, rule
-from .common import ints, scalar
-
-F32 = np.dtype(np.float32)
 
 
 def _seed(c: Call) -> int | None:
     """The seed as a number that generators take; None without one."""
-    seed = int(c.const("seed", -1))
+    seed = int(c.known("seed", -1))
     return None if seed < 0 else seed
 
 
 def _filled(c: Call, number: float) -> Value:
     """A tensor of the asked shape."""
-    return c.add("expand", [c.constant(F32.type(number)), c.int64(c.x("shape"))], type=TensorType(F32))
+    return c.add("expand", [c.const(FLOAT32.type(number)), c.int64(c.x("shape"))], type=TensorType(FLOAT32))
 
 
 def _drawn(c: Call, op: str, like: Value, **attrs: Any) -> None:
-    c.finish(op, [like], dtype=F32, seed=_seed(c), **attrs)
+    c.finish(op, [like], dtype=FLOAT32, seed=_seed(c), **attrs)
 
 
 @rule("random_uniform")
 def _uniform(c: Call) -> None:
-    _drawn(c, "random_uniform_like", _filled(c, 0), low=float(c.const("low", 0.0)), high=float(c.const("high", 1.0)))
+    _drawn(c, "random_uniform_like", _filled(c, 0), low=float(c.known("low", 0.0)), high=float(c.known("high", 1.0)))
 
 
 @rule("random_normal")
 def _normal(c: Call) -> None:
     _drawn(c, "random_normal_like", _filled(c, 0),
-           mean=float(c.const("mean", 0.0)), scale=float(c.const("stddev", 1.0)))  # fmt: skip
+           mean=float(c.known("mean", 0.0)), scale=float(c.known("stddev", 1.0)))  # fmt: skip
 
 
 @rule("random_bernoulli")
 def _bernoulli(c: Call) -> None:
-    _drawn(c, "bernoulli", _filled(c, float(c.const("prob", 0.5))))
+    _drawn(c, "bernoulli", _filled(c, float(c.known("prob", 0.5))))
 
 
 @rule("random_categorical")
 def _categorical(c: Call) -> None:
     """Classes by the logits, or the probabilities, of the last axis; numbers of x's type."""
-    x, count = c.x(), int(c.const("size", 1))
+    x, count = c.x(), int(c.known("size", 1))
     rank = c.rank(x)
     if count < 1 or rank < 1:
         c.fail(f"expected a size from 1 on and logits along an axis, found {count} and {x.type}")

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
+from ..core.common import ints
 from .call import Call, rule
-from .common import ints, reals
+from .common import reals
 
 ACTIVATIONS = {
     "tanh": "Tanh", "scaled_tanh": "Tanh", "sigmoid": "Sigmoid", "hard_sigmoid": "HardSigmoid",
@@ -54,7 +55,7 @@ def _weights(c: Call, order: Sequence[int], hidden: int, suffixes: Sequence[str]
         parts = [_blocks(c, name + suffix, order, hidden) for suffix in suffixes]
         if any(part is None or part.ndim != 2 for part in parts):
             c.fail(f"expected its parameters {', '.join(name + suffix for suffix in suffixes)} as matrices")
-        found.append(c.constant(np.stack([part for part in parts if part is not None])))
+        found.append(c.const(np.stack([part for part in parts if part is not None])))
     return found
 
 
@@ -63,7 +64,7 @@ def _biases(c: Call, pairs: Sequence[tuple[np.ndarray | None, np.ndarray | None]
     if all(part is None for pair in pairs for part in pair):
         return None
     none = np.zeros(size, np.float32)
-    return c.constant(np.stack([np.concatenate([none if b is None else b for b in pair]) for pair in pairs]))
+    return c.const(np.stack([np.concatenate([none if b is None else b for b in pair]) for pair in pairs]))
 
 
 def _state(c: Call, key: str, directions: int, hidden: int) -> Value:
@@ -86,7 +87,7 @@ def _finish(c: Call, op: str, inputs: list[Value | None], directions: int, hidde
     for value in made[1:]:
         moved = c.add("transpose", [value], perm=(1, 0, 2))
         finals.append(c.add("reshape", [moved, ints(c, [0, directions * hidden])]))
-    if c.const("output_sequence", False):
+    if c.known("output_sequence", False):
         moved = c.add("transpose", [made[0]], perm=(0, 2, 1, 3))
         steps = c.add("reshape", [moved, ints(c, [0, 0, directions * hidden])])
         if direction == "reverse":
@@ -107,13 +108,13 @@ def _lstm(c: Call) -> None:
     peepholes = [_blocks(c, "peephole" + s, LSTM[:3], hidden) for s in suffixes]
     p = None
     if any(part is not None for part in peepholes):
-        p = c.constant(np.stack([np.zeros(3 * hidden, np.float32) if part is None else part for part in peepholes]))
+        p = c.const(np.stack([np.zeros(3 * hidden, np.float32) if part is None else part for part in peepholes]))
     states = [_state(c, key, len(suffixes), hidden) for key in ("initial_h", "initial_c")]
     activations = (
         _activation(c, "recurrent_activation", "sigmoid"), _activation(c, "cell_activation", "tanh"),
         _activation(c, "activation", "tanh"),
     )  # fmt: skip
-    clip = c.const("clip", None)
+    clip = c.known("clip", None)
     _finish(c, "lstm", [c.x(), w, r, b, None, *states, p], len(suffixes), hidden,
             activations=activations * len(suffixes), cell_clip=None if clip is None else float(clip))  # fmt: skip
 
@@ -126,7 +127,7 @@ def _gru(c: Call) -> None:
     b = _biases(c, [(_blocks(c, "input_bias", GRU, hidden), _blocks(c, "bias", GRU, hidden))], 3 * hidden)
     activations = _activation(c, "recurrent_activation", "sigmoid"), _activation(c, "activation", "tanh")
     _finish(c, "gru", [c.x(), w, r, b, None, _state(c, "initial_h", 1, hidden)], 1, hidden,
-            activations=activations, linear_before_reset=int(c.const("reset_after", False)))  # fmt: skip
+            activations=activations, linear_before_reset=int(c.known("reset_after", False)))  # fmt: skip
 
 
 @rule("rnn")

@@ -5,8 +5,9 @@ Semantics: coremltools/converters/mil/mil/ops/defs/{iOS15,iOS17}/reduction.py an
 
 from __future__ import annotations
 
+from ..core.common import axis_in, ints
 from .call import Call, Rule, rule
-from .common import axes_in, axis_in, ints
+from .common import axes_in
 
 REDUCTIONS = {
     "reduce_sum": "reduce_sum", "reduce_mean": "reduce_mean", "reduce_max": "reduce_max", "reduce_min": "reduce_min",
@@ -20,7 +21,7 @@ def _reduction(op: str) -> Rule:
     def translate(c: Call) -> None:
         """Over all axes where none are given."""
         x, axes = c.x(), c.ints("axes", None)
-        kept = {"keepdims": int(bool(c.const("keep_dims", False)))}
+        kept = {"keepdims": int(bool(c.known("keep_dims", False)))}
         if axes is None:
             c.finish(op, [x], **kept, noop_with_empty_axes=0)
         else:
@@ -37,8 +38,8 @@ for _name, _op in REDUCTIONS.items():
 def _extreme(op: str) -> Rule:
     def translate(c: Call) -> None:
         """The first place of the extreme; `output_dtype` is what the output is declared as."""
-        axis = axis_in(c, int(c.const("axis", -1)), c.rank(c.x()))
-        c.finish(op, [c.x()], axis=axis, keepdims=int(bool(c.const("keep_dims", False))))
+        axis = axis_in(c, int(c.known("axis", -1)), c.rank(c.x()))
+        c.finish(op, [c.x()], axis=axis, keepdims=int(bool(c.known("keep_dims", False))))
 
     return translate
 
@@ -49,6 +50,6 @@ rule("reduce_argmin")(_extreme("arg_min"))
 
 @rule("cumsum")
 def cumsum(c: Call) -> None:
-    axis = axis_in(c, int(c.const("axis", 0)), c.rank(c.x()))
-    flags = {key: int(bool(c.const(key, False))) for key in ("exclusive", "reverse")}
+    axis = axis_in(c, int(c.known("axis", 0)), c.rank(c.x()))
+    flags = {key: int(bool(c.known(key, False))) for key in ("exclusive", "reverse")}
     c.finish("cum_sum", [c.x(), ints(c, [axis])], **flags)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir import Value
+from ..core.common import FARTHEST, ints
 from .call import Call, rule
-from .common import FARTHEST, ints
 
 SAMPLING = {
     "strict_align_corners": "tf_align_corners", "align_corners": "tf_align_corners", "default": "tf_asymmetric",
@@ -55,7 +55,7 @@ def _sampled(c: Call, x: Value, axes: Sequence[int], sizes: Value, sampling: str
         before = x.type.shape[axes[0]] if x.type.shape else None
         if sizes.data is None or not isinstance(before, int):
             c.unsupported("with sampling_mode OFFSET_CORNERS where only a run knows the sizes")
-        roi = c.constant(_offset(before, int(sizes.data[0])))
+        roi = c.const(_offset(before, int(sizes.data[0])))
     return c.add("resize", [x, roi, None, sizes], mode="nearest" if nearest else "linear", axes=tuple(axes),
                  nearest_mode="floor" if mode == "tf_asymmetric" else "round_prefer_ceil",
                  coordinate_transformation_mode=mode)  # fmt: skip
@@ -70,7 +70,7 @@ def _offset(n_in: int, n_out: int) -> np.ndarray:
 
 
 def _target(c: Call, *keys: str, default: int | None = None) -> Value:
-    sizes = [int(c.const(key) if default is None else c.const(key, default)) for key in keys]
+    sizes = [int(c.known(key) if default is None else c.known(key, default)) for key in keys]
     if not all(0 < size <= SIZE_LIMIT for size in sizes):
         c.fail(f"expected sizes from 1 to {SIZE_LIMIT}, found {sizes}")
     return ints(c, sizes)
@@ -91,7 +91,7 @@ def _nearest(c: Call) -> None:
 
 def _scaled(c: Call, x: Value, axes: Sequence[int]) -> Value:
     """floor(extent * scale) of the last two axes; that the sizes are whole is all that matters of the scales."""
-    factors = np.array([float(c.const(f"scale_factor_{key}", 1)) for key in ("height", "width")])
+    factors = np.array([float(c.known(f"scale_factor_{key}", 1)) for key in ("height", "width")])
     if not np.all(np.isfinite(factors) & (factors > 0)):
         c.fail(f"expected scale factors above 0, found {factors.tolist()}")
     extents = [x.type.shape[axis] if x.type.shape else None for axis in axes]
@@ -102,14 +102,14 @@ def _scaled(c: Call, x: Value, axes: Sequence[int]) -> Value:
             c.fail(f"expected sizes up to {SIZE_LIMIT}, found {sizes.tolist()}")
         return ints(c, sizes)
     now = c.cast(c.add("shape", [x], start=axes[0], end=axes[1] + 1), np.float32)
-    return c.int64(c.add("floor", [c.add("mul", [now, c.constant(factors.astype(np.float32))])]))
+    return c.int64(c.add("floor", [c.add("mul", [now, c.const(factors.astype(np.float32))])]))
 
 
 @rule("upsample_bilinear")
 def _upsample(c: Call) -> None:
     """half_pixel_centers is what align_corners is not, unless it is given (iOS16)."""
-    corners = bool(c.const("align_corners", True))
-    centres = bool(c.const("half_pixel_centers", not corners))
+    corners = bool(c.known("align_corners", True))
+    centres = bool(c.known("half_pixel_centers", not corners))
     if corners and centres:
         c.fail("expected not both align_corners and half_pixel_centers")
     sampling = "strict_align_corners" if corners else "unalign_corners" if centres else "default"
@@ -126,7 +126,7 @@ def _upsample_nearest(c: Call) -> None:
 @rule("resize")
 def _resize(c: Call) -> None:
     """The last `resized_dims` axes, to the last numbers of `shape`, of which 0 stands for what the axis has."""
-    x, shape, count = c.x(), c.x("shape"), int(c.const("resized_dims"))
+    x, shape, count = c.x(), c.x("shape"), int(c.known("resized_dims"))
     rank = c.rank(x)
     given = shape.type.shape[0] if shape.type.shape else None
     if not isinstance(given, int) or not 0 < count <= min(given, rank):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.common import ints
 from .call import Call, rule
-from .common import ints
 from .rules_resize import SAMPLING
 
 BOXES = ("corners_height_first", "corners_width_first", "center_size_height_first", "center_size_width_first")
@@ -22,12 +22,12 @@ def _crop_resize(c: Call) -> None:
     if c.rank(x) != 4:
         c.fail(f"expected an image of rank 4, found {x.type}")
     attrs: dict[str, Any] = {
-        "size": (int(c.const("target_height", 1)), int(c.const("target_width", 1))),
-        "normalized": int(c.const("normalized_coordinates", False)),
-        "scale": float(c.const("spatial_scale", 1.0)),
+        "size": (int(c.known("target_height", 1)), int(c.known("target_width", 1))),
+        "normalized": int(c.known("normalized_coordinates", False)),
+        "scale": float(c.known("spatial_scale", 1.0)),
         "boxes": c.text("box_coordinate_mode", *BOXES, default=BOXES[0]),
         "sampling": c.text("sampling_mode", *SAMPLING, default="DEFAULT"),
-        "pad_value": float(c.const("pad_value", 0.0)),
+        "pad_value": float(c.known("pad_value", 0.0)),
     }
     if c.version >= 7:
         boxes, images = c.x("boxes"), c.value("box_indices")
@@ -55,21 +55,21 @@ def _resample(c: Call) -> None:
         "resample", [c.x(), c.cast(c.x("coordinates"), np.float32)],
         mode={"bilinear": "linear"}.get(mode := c.text("sampling_mode", "bilinear", "nearest"), mode),
         padding=c.text("padding_mode", "constant", "border", "reflection", "symmetric"),
-        pad_value=float(c.const("padding_value", 0.0)), units=c.text("coordinates_mode", *UNITS),
-        corners=int(c.const("align_corners", False)),
+        pad_value=float(c.known("padding_value", 0.0)), units=c.text("coordinates_mode", *UNITS),
+        corners=int(c.known("align_corners", False)),
     )  # fmt: skip
 
 
 @rule("affine")
 def _affine(c: Call) -> None:
     """The image at the transformed places of an output of that size; zeros outside of it."""
-    x, size = c.x(), [int(c.const("output_height")), int(c.const("output_width"))]
+    x, size = c.x(), [int(c.known("output_height")), int(c.known("output_width"))]
     if c.rank(x) != 4 or min(size) < 1:
         c.fail(f"expected an image of rank 4 and an output of 1 x 1 or more, found {x.type} and {size}")
     c.text("sampling_mode", "bilinear")
     c.text("padding_mode", "constant")
     c.text("coordinates_mode", "normalized_minus_one_to_one")
-    if c.const("padding_value", 0.0) or not c.const("align_corners", True):
+    if c.known("padding_value", 0.0) or not c.known("align_corners", True):
         c.unsupported("with padding other than zeros, or without align_corners")
     batch = c.add("shape", [x], start=0, end=1)
     theta = c.add("reshape", [c.cast(c.x("transform_matrix"), np.float32), ints(c, [-1, 2, 3])])

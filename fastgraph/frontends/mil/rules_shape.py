@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
+from ..core.common import axis_in, extents, ints
 from .call import Call, Rule, rule
-from .common import axes_in, axis_in, extents, ints
+from .common import axes_in
 
 # other shapes for the same elements
 
@@ -74,7 +75,7 @@ def _piece(c: Call, ref: Value, begin: int, end: int | None) -> Value:
 
 @rule("flatten2d")
 def flatten2d(c: Call) -> None:
-    c.finish("flatten", [c.x()], axis=int(c.const("axis", 1)))
+    c.finish("flatten", [c.x()], axis=int(c.known("axis", 1)))
 
 
 @rule("expand_dims")
@@ -122,8 +123,8 @@ def concat(c: Call) -> None:
     if c.rank(values[0]) == 0:
         values = [c.add("unsqueeze", [v, ints(c, [0])]) for v in values]
     rank = c.rank(values[0])
-    axis = axis_in(c, int(c.const("axis")), rank)
-    if not c.const("interleave", False) or len(values) == 1:
+    axis = axis_in(c, int(c.known("axis")), rank)
+    if not c.known("interleave", False) or len(values) == 1:
         c.finish("concat", values, axis=axis)
         return
     apart = [c.add("unsqueeze", [v, ints(c, [axis + 1])]) for v in values]
@@ -139,7 +140,7 @@ def stack(c: Call) -> None:
     values = c.values()
     if not values:
         c.fail("expected its parameter 'values', found none")
-    axis = axis_in(c, int(c.const("axis")), c.rank(values[0]) + 1)
+    axis = axis_in(c, int(c.known("axis")), c.rank(values[0]) + 1)
     c.finish("concat", [c.add("unsqueeze", [v, ints(c, [axis])]) for v in values], axis=axis)
 
 
@@ -147,8 +148,8 @@ def stack(c: Call) -> None:
 def split(c: Call) -> None:
     """Into parts of `split_sizes`, or as many equal ones as there are outputs."""
     x, count = c.x(), len(c.outputs)
-    axis = axis_in(c, int(c.const("axis")), c.rank(x))
-    number, sizes = c.const("num_splits", count), c.value("split_sizes")
+    axis = axis_in(c, int(c.known("axis")), c.rank(x))
+    number, sizes = c.known("num_splits", count), c.value("split_sizes")
     if number != count:
         c.fail(f"expected {number} outputs, as its parameter 'num_splits' says, found {count}")
     extent = x.type.shape[axis]  # type: ignore[index]
@@ -169,7 +170,7 @@ def _pixels(op: str, mode: str, key: str) -> Rule:
     def translate(c: Call) -> None:
         if c.rank(c.x()) != 4:
             c.fail(f"expected an input of rank 4, found {c.x().type}")
-        c.give(c.to_first(c.add(op, [c.to_last(c.x())], blocksize=int(c.const(key)), mode=mode)))
+        c.give(c.to_first(c.add(op, [c.to_last(c.x())], blocksize=int(c.known(key)), mode=mode)))
 
     return translate
 
@@ -184,11 +185,11 @@ def _blocks(op: str, key: str) -> Rule:
     def translate(c: Call) -> None:
         if c.rank(c.x()) != 4:
             c.fail(f"expected an input of rank 4, found {c.x().type}")
-        pairs = np.asarray(c.const(key), np.int64)
+        pairs = np.asarray(c.known(key), np.int64)
         block = ints(c, c.ints("block_shape"))
         if pairs.shape != (2, 2) or block.type.shape != (2,):
             c.fail(f"expected its parameters 'block_shape' and {key!r} as 2 and 2 x 2 numbers")
-        c.give(c.to_first(c.add(op, [c.to_last(c.x()), block, c.constant(pairs)])))
+        c.give(c.to_first(c.add(op, [c.to_last(c.x()), block, c.const(pairs)])))
 
     return translate
 

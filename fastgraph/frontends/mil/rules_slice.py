@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
+from ..core.common import FARTHEST, axis_in, extents, ints, scalar
 from .call import Call, rule
-from .common import FARTHEST, alike, axes_in, axis_in, extents, ints, scalar
+from .common import alike, axes_in
 
 MASKS = {"begin_mask": "begin_mask", "end_mask": "end_mask", "squeeze_mask": "shrink_axis_mask"}
 
@@ -59,7 +60,7 @@ def slice_by_size(c: Call) -> None:
         stops[(size.data < 0) | ((begin.data < 0) & (stops >= 0))] = FARTHEST
         c.finish("slice", [x, begin, ints(c, stops), ints(c, range(c.rank(x)))])
         return
-    zero, last = c.constant(np.int64(0)), c.constant(np.int64(FARTHEST))
+    zero, last = c.const(np.int64(0)), c.const(np.int64(FARTHEST))
     total = c.add("add", [begin, size])
     wraps = c.add("and", [c.add("less", [begin, zero]), c.add("greater_or_equal", [total, zero])])
     to_end = c.add("or", [c.add("less", [size, zero]), wraps])
@@ -81,7 +82,7 @@ def reverse(c: Call) -> None:
 def reverse_sequence(c: Call) -> None:
     """The first lengths[i] elements of row i are reversed."""
     rank = c.rank(c.x())
-    time, batch = (axis_in(c, int(c.const(key, 0)), rank) for key in ("seq_axis", "batch_axis"))
+    time, batch = (axis_in(c, int(c.known(key, 0)), rank) for key in ("seq_axis", "batch_axis"))
     c.finish("reverse_sequence", [c.x(), c.int64(c.x("lengths"))], time_axis=time, batch_axis=batch)
 
 
@@ -99,7 +100,7 @@ def pad(c: Call) -> None:
         pads = ints(c, pads.data.reshape(-1)[order])
     else:
         pads = c.add("gather", [pads, ints(c, order)], axis=0)
-    fill = scalar(c, c.const("constant_val", 0), x) if mode == "constant" else None
+    fill = scalar(c, c.known("constant_val", 0), x) if mode == "constant" else None
     axes = ints(c, range(rank - count // 2, rank))
     c.finish("pad", [x, pads, fill, axes], mode="edge" if mode == "replicate" else mode)
 
@@ -107,17 +108,17 @@ def pad(c: Call) -> None:
 @rule("band_part")
 def band_part(c: Call) -> None:
     """Matrices with zeros outside a band around the diagonal; a negative number leaves its side whole."""
-    y, lower, upper = c.x(), int(c.const("lower", -1)), int(c.const("upper", -1))
+    y, lower, upper = c.x(), int(c.known("lower", -1)), int(c.known("upper", -1))
     if lower >= 0:
-        y = c.add("trilu", [y, c.constant(np.int64(-lower))], upper=1)
+        y = c.add("trilu", [y, c.const(np.int64(-lower))], upper=1)
     if upper >= 0:
-        y = c.add("trilu", [y, c.constant(np.int64(upper))], upper=0)
+        y = c.add("trilu", [y, c.const(np.int64(upper))], upper=0)
     c.give(y)
 
 
 def _filled(c: Call, shape: Value) -> None:
     dtype = c.declared[0].held.dtype
-    c.finish("expand", [c.constant(np.asarray(c.const("value", 0.0)).astype(dtype)), shape])
+    c.finish("expand", [c.const(np.asarray(c.known("value", 0.0)).astype(dtype)), shape])
 
 
 @rule("fill")

@@ -9,19 +9,12 @@ import numpy as np
 
 from ...errors import ModelError
 from ...limits import current
-from ..onnx.elements import floats, unpack
+from ..core import elements
+from ..core.elements import aligned, decode
 from .blob import blob
 from .package import Package
 from .types import ELEMENTS, MilType, mil_type
 from .wire import Message
-
-BITS = {"INT4": 4, "UINT1": 1, "UINT2": 2, "UINT3": 3, "UINT4": 4, "UINT6": 6}
-"""Integers that are packed in bytes, the first in the lowest bits."""
-
-FLOATS = {"BFLOAT16": 16, "FLOAT8E4M3FN": 8, "FLOAT8E5M2": 8}
-"""Bits of floats that NumPy lacks."""
-
-_SIZES = {"FLOAT16": 2, "BFLOAT16": 2, "FLOAT8E4M3FN": 1, "FLOAT8E5M2": 1}
 
 DEPTH_LIMIT = 32
 """How deep lists, tuples and dictionaries may lie in one another."""
@@ -87,26 +80,12 @@ def _size(element: str, count: int, where: str) -> int:
     """Bytes of `count` packed elements."""
     if element == "STRING":
         raise ModelError(f"{where}: expected text in the program itself, found it in a file or as bytes")
-    if element in BITS:
-        return (count * BITS[element] + 7) // 8
-    return count * _SIZES.get(element, ELEMENTS[element].itemsize)
+    return elements.ELEMENTS[element].size(count)
 
 
 def _decoded(data: np.ndarray, element: str, count: int) -> np.ndarray:
     """`count` elements of what the bytes `data` hold, in the type that the graph holds them in."""
-    if element in BITS:
-        codes = unpack(data, BITS[element], count)
-        return (codes << 4).view(np.int8) >> 4 if element == "INT4" else codes
-    if element == "BFLOAT16":
-        return (data.view("<u2").astype(np.uint32) << 16).view(np.float32)
-    if element in FLOATS:
-        return floats(element.lower())[data]
-    if element == "FLOAT16":
-        return data.view("<f2").astype(np.float32)
-    if element == "BOOL":
-        return data.view(np.bool_) if data.size == 0 or data.max() <= 1 else data != 0
-    found = data.view(ELEMENTS[element].newbyteorder("<"))
-    return found if found.flags.aligned else found.copy()
+    return aligned(decode(data, elements.ELEMENTS[element], count).astype(ELEMENTS[element], copy=False))
 
 
 def _immediate(tensor: Message, kind: MilType, where: str) -> np.ndarray:
@@ -150,7 +129,7 @@ def _narrowed(array: np.ndarray, element: str, where: str) -> np.ndarray:
     """Numbers in the type that the graph holds `element` in. ModelError when they don't fit."""
     held = ELEMENTS[element]
     if held.kind in "iu" and element != "UINT64":
-        bits = BITS.get(element, 8 * held.itemsize)
+        bits = elements.ELEMENTS[element].bits
         low, high = (0, (1 << bits) - 1) if held.kind == "u" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
         if array.size and not low <= int(array.min()) <= int(array.max()) <= high:
             raise ModelError(f"{where}: expected numbers of {element}, found {array.min()} to {array.max()}")

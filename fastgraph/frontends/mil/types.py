@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...ir import Dim, Shape, TensorType
+from ..core import elements
 from .wire import Message, message
 
 RANK_LIMIT = 64
@@ -25,17 +26,13 @@ BIGGEST = 1 << 40
 LONGEST = (1 << 31) - 1
 """The largest extent that is taken for one."""
 
-ELEMENTS: dict[str, np.dtype] = {
-    name: np.dtype(held)
-    for name, held in (
-        ("BOOL", "bool"), ("STRING", "object"),
-        ("FLOAT16", "f4"), ("FLOAT32", "f4"), ("FLOAT64", "f8"), ("BFLOAT16", "f4"),
-        ("FLOAT8E4M3FN", "f4"), ("FLOAT8E5M2", "f4"),
-        ("INT4", "i1"), ("INT8", "i1"), ("INT16", "i2"), ("INT32", "i4"), ("INT64", "i8"),
-        ("UINT1", "u1"), ("UINT2", "u1"), ("UINT3", "u1"), ("UINT4", "u1"), ("UINT6", "u1"),
-        ("UINT8", "u1"), ("UINT16", "u2"), ("UINT32", "u4"), ("UINT64", "u8"),
-    )
-}  # fmt: skip
+_NAMES = (
+    "BOOL STRING FLOAT16 FLOAT32 FLOAT64 BFLOAT16 FLOAT8E4M3FN FLOAT8E5M2 INT4 INT8 INT16 INT32 INT64 "
+    "UINT1 UINT2 UINT3 UINT4 UINT6 UINT8 UINT16 UINT32 UINT64"
+).split()  # fmt: skip
+
+ELEMENTS: dict[str, np.dtype] = {name: elements.ELEMENTS[name].dtype for name in _NAMES}
+ELEMENTS["FLOAT16"] = np.dtype(np.float32)
 """The element types of MIL, and what the graph holds them in."""
 
 

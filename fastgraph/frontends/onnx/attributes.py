@@ -8,8 +8,8 @@ import numpy as np
 
 from ...errors import ModelError
 from ...ir import MAX_RANK, UNKNOWN, Shape, TensorType
-from .elements import ELEMENTS
-from .tensors import densify, element_of, to_array
+from .elements import ELEMENTS, element_of
+from .tensors import densify, to_array
 from .wire import Message
 
 GRAPH, GRAPHS = 5, 10

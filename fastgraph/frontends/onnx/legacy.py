@@ -13,7 +13,7 @@ import numpy as np
 
 from ...ir import Value
 from .call import Call, rank_of, shape_of
-from .elements import ELEMENTS
+from .elements import NUMBERS
 
 Upgrade = Callable[[Call], None]
 
@@ -112,11 +112,10 @@ def aligned(call: Call, a: Value, b: Value, axis: int) -> Value:
 
 def _cast_names(call: Call) -> None:
     if call.version < 6 and isinstance(call.attrs.get("to"), str):
-        codes = {element.name: code for code, element in ELEMENTS.items()}
         name = call.attrs["to"].upper()
-        if name not in codes:
+        if name not in NUMBERS:
             raise call.error(f"expected its attribute 'to' to name an element type, found {name[:40]!r}")
-        call.attrs["to"] = codes[name]
+        call.attrs["to"] = NUMBERS[name]
 
 
 def _clip(call: Call) -> None:

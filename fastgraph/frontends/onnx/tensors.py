@@ -11,7 +11,8 @@ from ...errors import ModelError
 from ...ir import MAX_RANK
 from ...limits import current
 from ...ops.work import nbytes
-from .elements import ELEMENTS, Element, unpack, widen
+from ..core.elements import Element, decode, unpack, widen
+from .elements import FIELDS, element_of
 from .wire import Message
 
 _FIELD_TYPES = {
@@ -21,14 +22,6 @@ _FIELD_TYPES = {
     "double_data": np.float64,
     "uint64_data": np.uint64,
 }
-
-
-def element_of(code: int, where: str) -> Element:
-    """The element type numbered `code`; ModelError when there is none."""
-    if code not in ELEMENTS:
-        known = f"1 to {max(ELEMENTS)}"
-        raise ModelError(f"{where}: expected an element type of ONNX ({known}), found {code}")
-    return ELEMENTS[code]
 
 
 def to_array(
@@ -47,11 +40,11 @@ def to_array(
         raise ModelError(
             f"{where}: it is split into segments, which no ONNX operator set defines; save it whole"
         )
-    size = -(-count * element.bits // 8)
+    size = element.size(count)
     if element.name == "STRING":
         return _strings(tensor, count, where).reshape(shape)
     held = held or {}
-    raw = held.get("raw_data", held.get(element.field))
+    raw = held.get("raw_data", held.get(FIELDS.get(element.name, "")))
     if tensor.data_location == 1:
         from .external import read_external
 
@@ -65,7 +58,7 @@ def to_array(
     if raw.size != size:
         raise ModelError(f"{where}: expected {size} bytes for {element.name}{list(shape)}, found {raw.size}")
     current().hold(count * element.dtype.itemsize, where)
-    return _from_bytes(raw, element, count).reshape(shape)
+    return decode(raw, element, count).reshape(shape)
 
 
 def _shape(dims: Message, itemsize: int, where: str) -> tuple[int, ...]:
@@ -79,35 +72,25 @@ def _shape(dims: Message, itemsize: int, where: str) -> tuple[int, ...]:
     return shape
 
 
-def _from_bytes(raw: np.ndarray, element: Element, count: int) -> np.ndarray:
-    if element.bits < 8:
-        return widen(element, unpack(raw, element.bits, count))
-    if element.name == "BOOL":
-        return raw != 0
-    values = raw.view(element.stored)
-    if element.format:
-        return widen(element, values)
-    return values.astype(element.dtype, copy=False)
-
-
 def _from_field(tensor: Message, element: Element, count: int, where: str) -> np.ndarray:
-    stored = getattr(tensor, element.field)
+    field = FIELDS.get(element.name, "int32_data")
+    stored = getattr(tensor, field)
     per_item = {4: 2, 2: 4}.get(element.bits, 1)
     parts = 2 if element.dtype.kind == "c" else 1
     expected = -(-count * parts // per_item)
     if len(stored) != expected:
         raise ModelError(
-            f"{where}: expected {expected} items of {element.field} for {count} elements of {element.name}, "
+            f"{where}: expected {expected} items of {field} for {count} elements of {element.name}, "
             f"found {len(stored)}"
         )
-    items = np.fromiter(stored, _FIELD_TYPES[element.field], expected)
-    if element.field == "int32_data" and element.dtype.kind != "i" or element.format:
+    items = np.fromiter(stored, _FIELD_TYPES[field], expected)
+    if field == "int32_data" and element.dtype.kind != "i" or element.format:
         bits = items.view(np.uint32)
         if element.name == "BOOL":
             return bits != 0
         codes = bits.astype(np.uint16 if element.bits == 16 else np.uint8)
         if element.bits in (2, 4):
-            codes = unpack(codes, element.bits, count)
+            codes = unpack(codes, element.bits, count, element.dtype == np.int8)
         elif element.bits == 6:
             codes = np.bitwise_and(codes, 63)
         return widen(element, codes) if element.format else codes.view(element.dtype)

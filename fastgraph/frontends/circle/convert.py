@@ -1,0 +1,158 @@
+"""A checked file to a Graph: its operators by their rules, its sub-graphs where they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import GraphError, ModelError, UnsupportedError
+from ...ir import Graph, Node, TensorType, Value
+from ...limits import current
+from ..core.call import agree
+from ..core.reader import DEPTH_LIMIT, fitting
+from .buffers import custom_options
+from .call import Call
+from .names import interface, signature
+from .options import Options, options_of
+from .reader import Reader
+from .registry import builtin_rule, custom_rule
+from .scope import Scope
+from .states import states
+from .wire import Table
+
+UNCHECKED = frozenset({"SQUEEZE"})
+"""Operators whose declared shapes TFLite's users get wrong: what a SQUEEZE without dimensions drops."""
+
+_ADVICE = ("convert the model without them, register rules for custom operators by fastgraph.register_custom_op, "
+           "or run it with LiteRT")  # fmt: skip
+
+
+def to_graph(model: Table) -> Graph:
+    """The graph of sub-graph 0. One UnsupportedError names all that is not supported."""
+    reader = Reader(model)
+    if not len(reader.subgraphs):
+        raise ModelError(f"{reader.source}: expected a model with at least one sub-graph, found none")
+    for entry in model.metadata:
+        if entry.name == "COMPRESSION_METADATA":
+            reader.unsupported["constants compressed for TensorFlow Lite Micro"] += 1
+    try:
+        graph = _main(Scope(reader, 0))
+    except UnsupportedError as error:
+        reader.unsupported[str(error)] += 1
+    reader.refuse(reader.source, _ADVICE)
+    return graph
+
+
+def _main(scope: Scope) -> Graph:
+    reader, ins, outs = scope.reader, scope.table.inputs, scope.table.outputs
+    told = signature(reader.model, 0)
+    entries: list[list[tuple[int, str]]] = [[], []]
+    if told is not None:
+        entries = [[(m.tensor_index, m.name) for m in maps] for maps in (told.inputs, told.outputs)]
+    named = [scope.tensor(index)[0].name for index in ins]
+    for value, name in zip(scope.inputs, interface(ins, named, entries[0]), strict=True):
+        value.name = name
+    wanted = interface(outs, [scope.tensor(index)[0].name for index in outs], entries[1])
+    reader.take(*wanted, *(v.name for v in scope.inputs))
+    scope.names = dict(zip(outs[::-1], wanted[::-1], strict=True))
+    _run(scope)
+    outputs = [_output(scope, value, name) for value, name in zip(scope.outputs(), wanted, strict=True)]
+    kept = [] if reader.unsupported else states(scope)
+    shapes = {v.name: tuple(scope.table.tensors[i].shape) for i, v in zip(ins, scope.inputs, strict=True)}
+    usual = {name: shape for name, shape in shapes.items() if shape and min(shape) >= 0}
+    return Graph(scope.name, scope.inputs, outputs, scope.nodes, reader.source, kept, usual)
+
+
+def _output(scope: Scope, value: Value, name: str) -> Value:
+    """The value under the name of an output: what else has a name already is copied."""
+    if value.name == name:
+        return value
+    renamed = Value(name, value.type)
+    scope.nodes.append(Node("identity", [value], [renamed], {}, f"{name}:name"))
+    return renamed
+
+
+def _subgraph(
+    reader: Reader, index: int, args: Sequence[Value | None], resources: Sequence[str], caller: str
+) -> Graph:
+    """Sub-graph `index`, as `Call.subgraph` says."""
+    reader.check(index, caller)
+    if index in reader.active:
+        raise ModelError(f"{caller}: sub-graph {index} calls itself; the format does not allow recursion")
+    if len(reader.active) > DEPTH_LIMIT:
+        raise ModelError(f"{caller}: sub-graphs call one another more than {DEPTH_LIMIT} deep")
+    current().count(32, caller)
+    reader.active.append(index)
+    try:
+        scope = Scope(reader, index, args, caller)
+        before = [scope.present(key) for key in resources]
+        _run(scope)
+        outputs = [*scope.outputs(), *(scope.current[key] for key in resources)]
+    finally:
+        reader.active.pop()
+    missed = set(scope.first) - set(resources)
+    if missed:
+        raise UnsupportedError(f"{caller.rpartition('operator ')[2]} of a sub-graph that uses {sorted(missed)[0]}")
+    return Graph(scope.name, [*scope.inputs, *before], outputs, scope.nodes, reader.source)
+
+
+# operators
+
+
+def _run(scope: Scope) -> None:
+    """Translate the operators, one after the other."""
+    for place, operator in enumerate(scope.table.operators):
+        _operator(scope, place, operator)
+
+
+def _operator(scope: Scope, place: int, operator: Table) -> None:
+    reader = scope.reader
+    code = reader.code(operator.opcode_index, scope.where)
+    where = f"{scope.where}: operator {place} ({code.name})"
+    inputs, outputs = operator.inputs, operator.outputs
+    current().count(8 + len(inputs) + len(outputs), where)
+    for index in (*inputs, *outputs):
+        if not -1 <= index < len(scope.tensors):
+            raise ModelError(f"{where}: expected tensors from -1 (none) to {len(scope.tensors) - 1}, found {index}; "
+                             "the file was not written correctly")  # fmt: skip
+    made = [Value(reader.unique("unknown")) for _ in outputs]
+    try:
+        reads = [None if index < 0 else scope.read(index) for index in inputs]
+        made = [Value(reader.unique("unread")) if index < 0 else scope.declared(index) for index in outputs]
+        name = f"{code.name}:{place}" if not scope.index else f"{code.name}:{scope.index}.{place}"
+        _translate(operator, code.custom, Call(
+            scope, code.name, name, where, code.version, reads, made, None, b"",
+            (inputs, outputs, operator.intermediates), _subgraph,
+        ))  # fmt: skip
+    except UnsupportedError as error:
+        reader.unsupported[str(error)] += 1
+    for index, value in zip(outputs, made, strict=True):
+        if index >= 0:
+            scope.bind(index, value)
+
+
+def _translate(operator: Table, custom: bool, call: Call) -> None:
+    op, nodes = call.op, call.scope.nodes
+    if custom:
+        call.custom_options = custom_options(operator, call.where)
+        call.options = Options(Table(operator.wire, "RankOptions", None))
+    rule = custom_rule(op) if custom else builtin_rule(op)
+    if rule is None:
+        raise UnsupportedError(f"custom operator {op!r}" if custom else op)
+    declared, begun = [value.type for value in call.outputs], len(nodes)
+    with fitting(call.where, "inputs or options"):
+        if not custom:
+            call.options = options_of(operator, op, call.where)
+        rule(call)
+    current().count(4 * (len(nodes) - begun), call.where)
+    written = {value for node in nodes[begun:] for value in node.outputs}
+    if not written.issuperset(call.outputs):
+        raise GraphError(f"{call.where}: its rule does not make all of its outputs")
+    _check(call, declared)
+
+
+def _check(call: Call, declared: Sequence[TensorType]) -> None:
+    """ModelError where the type that follows for an output is not the one that the file declares."""
+    for value, said in zip(call.outputs, declared, strict=True):
+        shapes = call.op in UNCHECKED or agree(value.type.shape, said.shape)
+        if (said.dtype is not None and value.type.dtype != said.dtype) or not shapes:
+            call.fail(f"expected its output {value} to be declared {value.type}, found {said}")
