@@ -189,7 +189,7 @@ def test_all_unsupported_operators_are_named_at_once():
     with pytest.raises(UnsupportedError) as caught:
         load(model_of(nodes, ["x"], ["y"], domains=["my.domain"]))
     text = str(caught.value)
-    assert "ai.onnx.Frob (2 nodes)" in text and "my.domain.Nicate" in text and "Relu" not in text
+    assert "ai.onnx.Frob (2 times)" in text and "my.domain.Nicate" in text and "Relu" not in text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from ...errors import GraphError, ModelError, UnsupportedError
 from ...ir import Graph, Node, TensorType, Value
 from ...limits import current
 from ..core.call import agree
-from ..core.reader import DEPTH_LIMIT, fitting
+from ..core.reader import DEPTH_LIMIT, MISFITS, misfit
 from .buffers import custom_options
 from .call import Call
 from .names import interface, signature
@@ -139,10 +139,12 @@ def _translate(operator: Table, custom: bool, call: Call) -> None:
     if rule is None:
         raise UnsupportedError(f"custom operator {op!r}" if custom else op)
     declared, begun = [value.type for value in call.outputs], len(nodes)
-    with fitting(call.where, "inputs or options"):
+    try:
         if not custom:
             call.options = options_of(operator, op, call.where)
         rule(call)
+    except MISFITS as error:
+        raise misfit(call.where, "inputs or options", error) from error
     current().count(4 * (len(nodes) - begun), call.where)
     written = {value for node in nodes[begun:] for value in node.outputs}
     if not written.issuperset(call.outputs):

@@ -30,10 +30,11 @@ def spliced(c: Call, graph: Graph, args: Sequence[Value | None], nodes: list[Nod
     if len(given) < len(args):
         c.fail(f"sub-graph {graph.name} needs all of its inputs, one is left out (-1)")
     graph.replace(dict(zip(graph.inputs, given, strict=True)))
-    if nodes is None:
-        c.write_nodes(graph.nodes)
-    else:
-        nodes += graph.nodes
+    for node in graph.nodes:
+        if nodes is None:
+            c.write_node(node)
+        else:
+            nodes.append(node)
     return list(graph.outputs)
 
 

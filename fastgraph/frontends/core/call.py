@@ -6,7 +6,7 @@ the operands, so that it can look at them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -78,15 +78,14 @@ class Call:
         """
         if outputs is None:
             outputs = [self.fresh(type)]
-        self.write_nodes([Node(op, list(inputs), outputs, attrs, self.name)])
+        self.write_node(Node(op, list(inputs), outputs, attrs, self.name))
         return outputs[0]
 
-    def write_nodes(self, nodes: Iterable[Node]) -> None:
-        """Write nodes as they are, and infer their types; those with sub-graphs keep the types that are declared."""
-        for node in nodes:
-            if next(subgraphs(node), None) is None:
-                self.infer(node)
-            self.nodes.append(node)
+    def write_node(self, node: Node) -> None:
+        """Write a node as it is, and infer its types; one with sub-graphs keeps the types that are declared."""
+        if next(subgraphs(node), None) is None:
+            self.infer(node)
+        self.nodes.append(node)
 
     def infer(self, node: Node) -> None:
         """Set the types of a node's outputs; they take from those declared before what stays open."""

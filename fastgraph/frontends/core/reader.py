@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ...errors import ModelError, UnsupportedError
 
 DEPTH_LIMIT = 64
 """How deep graphs, functions and sub-graphs may lie in one another."""
 
-_MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError)
+MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError)
 
 
 class Reader:
@@ -47,11 +45,6 @@ def unique(taken: dict[str, int], name: str) -> str:
     return found
 
 
-@contextmanager
-def fitting(where: str, what: str) -> Iterator[None]:
-    """Within, errors of Python's are ModelErrors: a rule took what the file says (`what`) for something else."""
-    try:
-        yield
-    except _MISFITS as error:
-        kind = type(error).__name__
-        raise ModelError(f"{where}: {what} that do not fit together ({kind}: {error})") from error
+def misfit(where: str, what: str, error: Exception) -> ModelError:
+    """What one of MISFITS, raised by a rule, says of a file: it took `what` the file says for something else."""
+    return ModelError(f"{where}: {what} that do not fit together ({type(error).__name__}: {error})")

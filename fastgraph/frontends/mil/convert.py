@@ -11,7 +11,7 @@ from ...ir import Graph, TensorType, Value, subgraphs
 from ...limits import current
 from ...ops.evaluate import fold
 from ..core.call import agree
-from ..core.reader import fitting
+from ..core.reader import MISFITS, misfit
 from ..core.registry import RuleFiles
 from .call import RULES, Call
 from .scope import Scope
@@ -71,7 +71,7 @@ def _operation(scope: Scope, place: int, proto: Message) -> None:
     op = proto.type
     label = next((out.name for out in proto.outputs), "")
     where = f"{scope.where}: operation {place} {label!r} ({op})"
-    with fitting(where, "parameters"):
+    try:
         operands = sum(len(argument.arguments) for argument in proto.inputs.values())
         current().count(1 + operands + len(proto.outputs), where)
         outputs, declared = [], []
@@ -83,6 +83,8 @@ def _operation(scope: Scope, place: int, proto: Message) -> None:
             values = [_constant(scope, proto, outputs, declared, where)]
         else:
             values = _translated(scope, proto, outputs, declared, where)
+    except MISFITS as error:
+        raise misfit(where, "parameters", error) from error
     for out, value, kind in zip(proto.outputs, values, declared, strict=True):
         scope.reader.declared.setdefault(value, kind)
         scope.define(out.name, value, where)

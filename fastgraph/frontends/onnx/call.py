@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError, UnsupportedError
-from ...ir import Graph, Node, TensorType, Value
-from ...limits import current
+from ...ir import Graph, Node, Quantization, TensorType, Value
+from ..core import call
 from .elements import ELEMENTS
+from .reader import Reader
 from .signatures import REQUIRED, signature
 
 SAME_RANK = frozenset(
@@ -39,40 +38,29 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-@dataclass
-class Facts:
-    """What the import knows of values beyond the graph itself.
+class Call(call.Call):
+    """A node being translated. Rules change `inputs`, `attrs` and `outputs` (names), and add nodes.
 
-    `ranks` holds numbers of dimensions that can be relied on (of constants, of the model's inputs, and what
-    follows from them), `formats` the names of element types that numpy lacks.
+    `formats`: of attributes that name an element type, or hold a tensor of one, that numpy lacks. `made`: values that
+    the nodes give.
     """
 
-    ranks: dict[Value, int] = field(default_factory=dict)
-    formats: dict[Value, str] = field(default_factory=dict)
+    def __init__(
+        self, op: str, version: int, inputs: list[Value | None], outputs: list[str], where: str, reader: Reader,
+        nodes: list[Node], name: str,
+    ) -> None:  # fmt: skip
+        super().__init__(op, name, where, nodes, self._numbered)
+        self.version = version
+        self.inputs = inputs
+        self.outputs = outputs
+        self.reader = reader
+        self.attrs: dict[str, Any] = {}
+        self.formats: dict[str, str] = {}
+        self.made: list[Value] = []
 
-
-@dataclass
-class Call:
-    """A node being translated. Rules change `inputs`, `attrs` and `outputs` (names), and `emit` nodes."""
-
-    op: str
-    version: int
-    inputs: list[Value | None]
-    attrs: dict[str, Any]
-    outputs: list[str]
-    where: str
-    facts: Facts
-    nodes: list[Node]
-    name: str = ""
-    formats: dict[str, str] = field(default_factory=dict)
-    made: list[Value] = field(default_factory=list)
-
-    def error(self, what: str) -> ModelError:
-        """What is wrong with this node, ready to be raised."""
-        return ModelError(f"{self.where}: {what}")
-
-    def unsupported(self, what: str) -> UnsupportedError:
-        return UnsupportedError(f"{self.op} {what}")
+    def _numbered(self, name: str) -> str:
+        """A name after the first output's."""
+        return f"{next(filter(None, self.outputs), name)}:{len(self.made)}"
 
     def input(self, index: int) -> Value | None:
         return self.inputs[index] if index < len(self.inputs) else None
@@ -81,45 +69,46 @@ class Call:
         """Input `index`, which the signature requires."""
         value = self.input(index)
         if value is None:
-            raise self.error(f"input {index} is missing; the file was not written correctly")
+            self.fail(f"input {index} is missing; the file was not written correctly")
         return value
 
     def set_input(self, index: int, value: Value | None) -> None:
         self.inputs += [None] * (index + 1 - len(self.inputs))
         self.inputs[index] = value
 
-    def const(self, data: Any, dtype: Any = np.int64) -> Value:
-        """A new constant (int64 unless told)."""
-        array = np.asarray(data, dtype)
-        current().hold(array.nbytes, self.where)
-        value = Value.constant(self._fresh(), array)
-        self.facts.ranks[value] = value.data.ndim  # type: ignore[union-attr]
+    def const(self, array: Any, quant: Quantization | None = None, dtype: Any = None) -> Value:
+        """A new constant: arrays as they are, other numbers int64, unless told."""
+        if dtype is None and not isinstance(array, np.ndarray):
+            dtype = np.int64
+        value = super().const(np.asarray(array, dtype), quant)
+        self.reader.ranks[value] = value.data.ndim  # type: ignore[union-attr]
         return value
 
-    def emit(self, op: str, *inputs: Value | None, **attrs: Any) -> Value:
-        """Write a node with one output."""
-        return self.emit_many(op, inputs, attrs, 1)[0]
+    def fresh(self, type: TensorType | None = None) -> Value:
+        value = super().fresh(type)
+        self.made.append(value)
+        return value
 
-    def emit_many(
+    def add_many(
         self, op: str, inputs: Sequence[Value | None], attrs: dict[str, Any], count: int
     ) -> list[Value]:
         """Write a node with `count` outputs."""
-        outputs = [Value(self._fresh()) for _ in range(count)]
+        outputs = [Value(self.unique(self.name)) for _ in range(count)]
         self.made += outputs
-        self.nodes.append(Node(op, list(inputs), outputs, attrs, self.name))
-        if op in SAME_RANK or op in BROADCAST:
-            known = [self.rank(v) for v in (inputs if op in BROADCAST else inputs[:1]) if v is not None]
-            if known and None not in known:
-                self.facts.ranks[outputs[0]] = max(r for r in known if r is not None)
+        self.write_node(Node(op, list(inputs), outputs, attrs, self.name))
         return outputs
 
-    def rank(self, value: Value | None) -> int | None:
-        """The number of dimensions, when it is certain."""
-        return None if value is None else self.facts.ranks.get(value)
+    def infer(self, node: Node) -> None:
+        """The rank of the first output, where it is certain: files rely on no more, types are the passes' work."""
+        if node.op in SAME_RANK or node.op in BROADCAST:
+            among = node.inputs if node.op in BROADCAST else node.inputs[:1]
+            known = [self.known_rank(value) for value in among if value is not None]
+            if known and None not in known:
+                self.reader.ranks[node.out] = max(r for r in known if r is not None)
 
-    def _fresh(self) -> str:
-        first = next((name for name in self.outputs if name), self.name)
-        return f"{first}:{len(self.made)}"
+    def known_rank(self, value: Value | None) -> int | None:
+        """The number of dimensions, when it is certain."""
+        return None if value is None else self.reader.ranks.get(value)
 
     def complete(self) -> dict[str, Any]:
         """Check inputs, outputs and attributes by the newest signature; the attributes with all defaults.
@@ -136,12 +125,12 @@ class Call:
         self._check_count("outputs", self.outputs, known.outputs, known.count("outputs"))
         for value, name in zip(self.inputs, known.inputs, strict=False):
             if value is None and name[-1] not in "?*":
-                raise self.error(
+                self.fail(
                     f"its input {name!r} is required and absent; the file was not written correctly"
                 )
         extra = sorted(self.attrs.keys() - known.attrs.keys())
         if extra:
-            raise self.error(
+            self.fail(
                 f"expected attributes {sorted(known.attrs)}, found {extra[0]!r} (operator set {self.version})"
             )
         return {name: self._attr(name, *spec) for name, spec in known.attrs.items()}
@@ -150,23 +139,23 @@ class Call:
         self, kind: str, found: Sequence[Any], names: tuple[str, ...], bounds: tuple[int, float]
     ) -> None:
         if not bounds[0] <= len(found) <= bounds[1]:
-            raise self.error(f"expected {kind} ({' '.join(names)}), found {len(found)} of them")
+            self.fail(f"expected {kind} ({' '.join(names)}), found {len(found)} of them")
 
     def _attr(self, name: str, kind: str, default: Any) -> Any:
         value = self.attrs.get(name, default)
         if value is REQUIRED:
-            raise self.error(f"its attribute {name!r} ({kind}) is required and absent")
+            self.fail(f"its attribute {name!r} ({kind}) is required and absent")
         if value is None and default is None:
             return None
         if not _KINDS[kind](value):
-            raise self.error(f"expected its attribute {name!r} as {kind}, found {str(value)[:80]}")
+            self.fail(f"expected its attribute {name!r} as {kind}, found {str(value)[:80]}")
         return self._dtype(name, value, default) if kind == "dtype" else value
 
     def _dtype(self, name: str, code: int, default: Any) -> np.dtype | None:
         if code == 0 and default == 0:
             return None
         if code not in ELEMENTS:
-            raise self.error(
+            self.fail(
                 f"expected its attribute {name!r} to be an element type (1 to {max(ELEMENTS)}), found {code}"
             )
         self.formats[name] = ELEMENTS[code].format
@@ -175,10 +164,10 @@ class Call:
 
 def shape_of(call: Call, x: Value) -> Value:
     """The shape of a value as an int64 vector; a constant once shapes are known."""
-    return call.emit("shape", x, start=0, end=None)
+    return call.add("shape", [x], start=0, end=None)
 
 
 def rank_of(call: Call, x: Value) -> Value:
     """The number of dimensions as an int64 vector of one element."""
-    rank = call.rank(x)
+    rank = call.known_rank(x)
     return call.const([rank]) if rank is not None else shape_of(call, shape_of(call, x))

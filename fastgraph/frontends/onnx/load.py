@@ -8,7 +8,7 @@ from ...errors import ModelError
 from ...ir import Graph
 from ..core.files import contents
 from ..core.guard import guarded
-from .reader import read_model
+from .convert import to_graph
 from .split import hold_back
 from .wire import looks_like, parse
 
@@ -29,7 +29,7 @@ def _load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
         data = contents(path)
     try:
         slim, held = hold_back(data)
-        return read_model(parse(slim, where), where, folder, held)
+        return to_graph(parse(slim, where), where, folder, held)
     except UnicodeDecodeError as error:
         raise ModelError(
             f"{where}: expected names in UTF-8, found {error.object[:40]!r}{looks_like(data[:64])}"

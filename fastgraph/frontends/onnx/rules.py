@@ -57,6 +57,6 @@ def translate(domain: str, call: Call) -> list[Value]:
         raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
     attrs = call.complete()
     if rule is None:
-        return call.emit_many(name, call.inputs, attrs, len(call.outputs))
+        return call.add_many(name, call.inputs, attrs, len(call.outputs))
     result = rule(call, attrs)
     return [result] if isinstance(result, Value) else result

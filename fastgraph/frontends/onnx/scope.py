@@ -1,12 +1,12 @@
-"""What is known while a file is read: names in their scopes, and what all scopes share."""
+"""Names in their scopes."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
 
+from ...errors import ModelError
 from ...ir import Node, Value
-from .call import Facts
 from .wire import Message
 
 
@@ -36,13 +36,23 @@ class Scope:
             scope = scope.outer
         raise KeyError(name)
 
+    def define(self, value: Value, where: str) -> None:
+        """Let a value's name stand for it. ModelError when it has none, or one that is taken."""
+        if not value.name:
+            raise ModelError(f"{where}: it has no name; the file was not written correctly")
+        check_new(self.values, value.name, where)
+        self.values[value.name] = value
 
-@dataclass
-class Reader:
-    """What is shared while one file is read."""
 
-    source: str
-    folder: str | None
-    functions: dict[tuple[str, str, str], Message]
-    facts: Facts = field(default_factory=Facts)
-    unsupported: Counter[str] = field(default_factory=Counter)
+def check_text(where: str, *names: str | bytes) -> None:
+    """ModelError for names that are not UTF-8."""
+    for name in names:
+        if isinstance(name, bytes):  # how protobuf gives text that is not UTF-8
+            raise ModelError(f"{where}: expected names in UTF-8, found {name[:40]!r}")
+
+
+def check_new(taken: Container[str], name: str | bytes, where: str) -> None:
+    """ModelError for a name that is taken."""
+    check_text(where, name)
+    if name in taken:
+        raise ModelError(f"{where}: it defines {name!r} a second time; every value needs a name of its own")

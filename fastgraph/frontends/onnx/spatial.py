@@ -19,15 +19,7 @@ Rule = Callable[[Call, Attrs], Value | list[Value]]
 
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 _MOST = 1 << 31
-_CAST = {"saturate": 1, "round_mode": "up", "format": ""}
-
-
-def to_last(call: Call, x: Value) -> Value:
-    return call.emit("transpose", x, perm="to_last")
-
-
-def to_first(call: Call, x: Value) -> Value:
-    return call.emit("transpose", x, perm="to_first")
+_CAST: Attrs = {"saturate": 1, "round_mode": "up", "format": ""}
 
 
 def _windows(call: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | None]:
@@ -41,15 +33,15 @@ def _windows(call: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | N
     if attrs.get("pads"):
         found["pads"] = len(attrs["pads"]) / 2
     if len(set(found.values())) > 1:
-        raise call.error(f"expected windows of one number of spatial dimensions, found {found}")
+        call.fail(f"expected windows of one number of spatial dimensions, found {found}")
     n = next(iter(found.values()), None)
     if n is not None and not 1 <= n <= 30:
-        raise call.error(
+        call.fail(
             f"expected an input of batch, channels and spatial dimensions, found {n} of the last kind"
         )
     auto_pad = attrs["auto_pad"]
     if auto_pad not in _AUTO_PADS:
-        raise call.error(f"expected auto_pad as one of {_AUTO_PADS}, found {auto_pad!r}")
+        call.fail(f"expected auto_pad as one of {_AUTO_PADS}, found {auto_pad!r}")
     count = int(n or 0)
     window = {
         "strides": attrs.get("strides") or (1,) * count,
@@ -59,15 +51,15 @@ def _windows(call: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | N
     }
     for name, low in (("strides", 1), ("dilations", 1), ("pads", 0)):
         if not all(low <= value < _MOST for value in window[name]):
-            raise call.error(f"expected {name} from {low} on, found {window[name]}")
+            call.fail(f"expected {name} from {low} on, found {window[name]}")
     return window, int(n) if n is not None else None
 
 
 def _spatial(call: Call, *values: tuple[Value, int]) -> int | None:
     """Spatial dimensions by the ranks of (value, its other dimensions)."""
-    ranks = [rank - other for v, other in values if (rank := call.rank(v)) is not None]
+    ranks = [rank - other for v, other in values if (rank := call.known_rank(v)) is not None]
     if ranks and min(ranks) != max(ranks):
-        raise call.error(f"its input and its weights have {ranks[0]} and {ranks[1]} spatial dimensions")
+        call.fail(f"its input and its weights have {ranks[0]} and {ranks[1]} spatial dimensions")
     return ranks[0] if ranks else None
 
 
@@ -75,17 +67,17 @@ def _weights(call: Call, attrs: Attrs, w: Value) -> Value:
     """[O, C/g, k...] to [O, k..., C/g]."""
     kernel = attrs["kernel_shape"]
     if w.data is None:
-        return to_last(call, w)
+        return call.to_last(w)
     if w.data.ndim < 3 or (kernel and kernel != w.data.shape[2:]):
-        raise call.error(
+        call.fail(
             f"expected weights [out, in, *{list(kernel or '?')}], found shape {list(w.data.shape)}"
         )
-    return call.const(np.moveaxis(w.data, 1, -1), w.data.dtype)
+    return call.const(np.moveaxis(w.data, 1, -1))
 
 
 def _groups(call: Call, attrs: Attrs) -> int:
     if not 1 <= attrs["group"] < _MOST:
-        raise call.error(f"expected a group count from 1 on, found {attrs['group']}")
+        call.fail(f"expected a group count from 1 on, found {attrs['group']}")
     return attrs["group"]
 
 
@@ -94,14 +86,14 @@ def _convolution(op: str, weights_at: int) -> Rule:
         w = call.x(weights_at)
         window, n = _windows(call, attrs, _spatial(call, (call.x(0), 2), (w, 2)))
         inputs = list(call.inputs)
-        inputs[0] = to_last(call, call.x(0))
+        inputs[0] = call.to_last(call.x(0))
         inputs[weights_at] = _weights(call, attrs, w)
         if attrs["kernel_shape"] and w.data is None:
             window["kernel_shape"] = attrs["kernel_shape"]
-        y = call.emit(op, *inputs, groups=_groups(call, attrs), **window)
+        y = call.add(op, inputs, groups=_groups(call, attrs), **window)
         if n is not None:
-            call.facts.ranks[y] = n + 2
-        return to_first(call, y)
+            call.reader.ranks[y] = n + 2
+        return call.to_first(y)
 
     return rule
 
@@ -115,10 +107,10 @@ def _conv_transpose(call: Call, attrs: Attrs) -> Value:
         weights = _flipped_nodes(call, w, groups, n)
     else:
         if w.data.ndim < 3 or w.data.shape[0] % groups or (kernel and kernel != w.data.shape[2:]):
-            raise call.error(
+            call.fail(
                 f"expected weights [in, out/{groups}, *{list(kernel or '?')}], found {list(w.data.shape)}"
             )
-        weights = call.const(_flipped(w.data, groups), w.data.dtype)
+        weights = call.const(_flipped(w.data, groups))
     output_shape = attrs["output_shape"]
     if output_shape and n is not None and len(output_shape) == n + 2:
         output_shape = output_shape[2:]
@@ -126,12 +118,12 @@ def _conv_transpose(call: Call, attrs: Attrs) -> Value:
     window["output_shape"] = output_shape or None
     if kernel and w.data is None:
         window["kernel_shape"] = kernel
-    y = call.emit(
-        "conv_transpose", to_last(call, call.x(0)), weights, *call.inputs[2:], groups=groups, **window
+    y = call.add(
+        "conv_transpose", [call.to_last(call.x(0)), weights, *call.inputs[2:]], groups=groups, **window
     )
     if n is not None:
-        call.facts.ranks[y] = n + 2
-    return to_first(call, y)
+        call.reader.ranks[y] = n + 2
+    return call.to_first(y)
 
 
 def _flipped(w: np.ndarray, groups: int) -> np.ndarray:
@@ -144,15 +136,15 @@ def _flipped(w: np.ndarray, groups: int) -> np.ndarray:
 def _flipped_nodes(call: Call, w: Value, groups: int, n: int | None) -> Value:
     """The same for weights that are not constant."""
     if n is None:
-        raise call.unsupported("with computed weights of unknown rank")
+        call.unsupported("with computed weights of unknown rank")
     shape = shape_of(call, w)
-    tail = call.emit("slice", shape, call.const([1]), call.const([_MOST]), call.const([0]), None)
-    split = call.emit("reshape", w, call.emit("concat", call.const([groups, -1]), tail, axis=0), allowzero=0)
-    moved = call.emit("transpose", split, perm=(0, 2, *range(3, n + 3), 1))
-    rest = call.emit(
-        "slice", shape_of(call, moved), call.const([2]), call.const([_MOST]), call.const([0]), None
+    tail = call.add("slice", [shape, call.const([1]), call.const([_MOST]), call.const([0]), None])
+    split = call.add("reshape", [w, call.add("concat", [call.const([groups, -1]), tail], axis=0)], allowzero=0)
+    moved = call.add("transpose", [split], perm=(0, 2, *range(3, n + 3), 1))
+    rest = call.add(
+        "slice", [shape_of(call, moved), call.const([2]), call.const([_MOST]), call.const([0]), None]
     )
-    return call.emit("reshape", moved, call.emit("concat", call.const([-1]), rest, axis=0), allowzero=0)
+    return call.add("reshape", [moved, call.add("concat", [call.const([-1]), rest], axis=0)], allowzero=0)
 
 
 def _pool(op: str, *extra: str) -> Rule:
@@ -160,12 +152,12 @@ def _pool(op: str, *extra: str) -> Rule:
         window, n = _windows(call, attrs, _spatial(call, (call.x(0), 2)))
         kernel = attrs["kernel_shape"]
         if not kernel or not all(1 <= k < _MOST for k in kernel):
-            raise call.error(f"expected kernel_shape from 1 on, found {kernel}")
+            call.fail(f"expected kernel_shape from 1 on, found {kernel}")
         window |= {name: attrs[name] for name in ("kernel_shape", "ceil_mode", *extra)}
-        outputs = call.emit_many(op, [to_last(call, call.x(0))], window, len(call.outputs))
+        outputs = call.add_many(op, [call.to_last(call.x(0))], window, len(call.outputs))
         for y in outputs:
-            call.facts.ranks[y] = len(kernel) + 2
-        return [to_first(call, y) for y in outputs]
+            call.reader.ranks[y] = len(kernel) + 2
+        return [call.to_first(y) for y in outputs]
 
     return rule
 
@@ -174,9 +166,9 @@ def _global(op: str) -> Rule:
     def rule(call: Call, attrs: Attrs) -> Value:
         name = {1: "reduce_l1", 2: "reduce_l2"}.get(attrs["p"]) if "p" in attrs else op
         if name is None:
-            return call.emit("global_lp_pool", call.x(0), p=attrs["p"])
-        x = to_last(call, call.x(0))
-        return to_first(call, call.emit(name, x, axes="spatial", keepdims=1, noop_with_empty_axes=0))
+            return call.add("global_lp_pool", [call.x(0)], p=attrs["p"])
+        x = call.to_last(call.x(0))
+        return call.to_first(call.add(name, [x], axes="spatial", keepdims=1, noop_with_empty_axes=0))
 
     return rule
 
@@ -185,34 +177,34 @@ def _channelwise(op: str) -> Rule:
     """Operators of one output that are the same but for where the channels are."""
 
     def rule(call: Call, attrs: Attrs) -> Value:
-        return to_first(call, call.emit(op, to_last(call, call.x(0)), *call.inputs[1:], **attrs))
+        return call.to_first(call.add(op, [call.to_last(call.x(0)), *call.inputs[1:]], **attrs))
 
     return rule
 
 
 def _batch_normalization(call: Call, attrs: Attrs) -> list[Value]:
-    x, (scale, bias, mean, var) = to_last(call, call.x(0)), call.inputs[1:5]
+    x, (scale, bias, mean, var) = call.to_last(call.x(0)), call.inputs[1:5]
     epsilon = attrs["epsilon"]
     if attrs["training_mode"] not in (0, 1):
-        raise call.error(f"expected training_mode to be 0 or 1, found {attrs['training_mode']}")
+        call.fail(f"expected training_mode to be 0 or 1, found {attrs['training_mode']}")
     if not attrs["training_mode"]:
         if len(call.outputs) > 1:
-            raise call.error("expected one output unless training_mode is set, found more")
-        return [to_first(call, call.emit("batch_normalization", x, scale, bias, mean, var, epsilon=epsilon))]
-    channels = call.emit("shape", call.x(0), start=1, end=2)
-    rows = call.emit("reshape", x, call.emit("concat", call.const([-1]), channels, axis=0), allowzero=0)
-    kept = {"keepdims": 0, "noop_with_empty_axes": 0}
-    now_mean = call.emit("reduce_mean", rows, call.const([0]), **kept)
-    distance = call.emit("sub", rows, now_mean)
-    now_var = call.emit("reduce_mean", call.emit("mul", distance, distance), call.const([0]), **kept)
-    y = to_first(call, call.emit("batch_normalization", x, scale, bias, now_mean, now_var, epsilon=epsilon))
+            call.fail("expected one output unless training_mode is set, found more")
+        return [call.to_first(call.add("batch_normalization", [x, scale, bias, mean, var], epsilon=epsilon))]
+    channels = call.add("shape", [call.x(0)], start=1, end=2)
+    rows = call.add("reshape", [x, call.add("concat", [call.const([-1]), channels], axis=0)], allowzero=0)
+    kept: Attrs = {"keepdims": 0, "noop_with_empty_axes": 0}
+    now_mean = call.add("reduce_mean", [rows, call.const([0])], **kept)
+    distance = call.add("sub", [rows, now_mean])
+    now_var = call.add("reduce_mean", [call.add("mul", [distance, distance]), call.const([0])], **kept)
+    y = call.to_first(call.add("batch_normalization", [x, scale, bias, now_mean, now_var], epsilon=epsilon))
     results = [y]
     for old, new in ((mean, now_mean), (var, now_var)):
         if len(results) < len(call.outputs):
             shares = (attrs["momentum"], 1 - attrs["momentum"])
-            like = [call.emit("cast_like", call.const(f, np.float32), old, **_CAST) for f in shares]
-            kept_old = call.emit("reshape", old, channels, allowzero=1)
-            results.append(call.emit("add", call.emit("mul", kept_old, like[0]), call.emit("mul", new, like[1])))
+            like = [call.add("cast_like", [call.const(f, dtype=np.float32), old], **_CAST) for f in shares]
+            kept_old = call.add("reshape", [old, channels], allowzero=1)
+            results.append(call.add("add", [call.add("mul", [kept_old, like[0]]), call.add("mul", [new, like[1]])]))
     return results
 
 
@@ -224,7 +216,7 @@ def _deform_conv(call: Call, attrs: Attrs) -> Value:
     if attrs["kernel_shape"]:
         window["kernel_shape"] = attrs["kernel_shape"]
     groups, offset_group = _groups(call, attrs), attrs["offset_group"]
-    return call.emit("deform_conv", *call.inputs, groups=groups, offset_group=offset_group, **window)
+    return call.add("deform_conv", call.inputs, groups=groups, offset_group=offset_group, **window)
 
 
 SPATIAL: dict[str, Rule] = {
