@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,18 +14,36 @@ from ..core.common import FLOAT32, INT64, ints
 from .call import Call, Rule, rule
 
 
-def one_to_one(table: dict[str, str], inputs: int | tuple[int, int] = 1) -> None:
-    """Register rules of operators that have a canonical twin: the same inputs, no options that matter."""
+def one_to_one(
+    table: dict[str, str], inputs: int | tuple[int, int] = 1, check: Callable[[Call], None] | None = None,
+    register: Callable[[str], Callable[[Rule], Rule]] = rule, **attrs: Any,
+) -> None:  # fmt: skip
+    """Register rules of operators that have a canonical twin: the same inputs, no options that matter.
+
+    `check` looks at the operands, `attrs` are the twin's.
+    """
 
     def twin(op: str) -> Rule:
         def translate(c: Call) -> None:
             c.count(inputs)
-            c.write(op)
+            if check is not None:
+                check(c)
+            c.write(op, **attrs)
 
         return translate
 
     for name, op in table.items():
-        rule(name)(twin(op))
+        register(name)(twin(op))
+
+
+def alike(c: Call) -> None:
+    """ModelError unless inputs and output are of one element type."""
+    same_dtype(c, *c.inputs, c.outputs[0])
+
+
+def inputs_alike(c: Call) -> None:
+    """ModelError unless the inputs are of one element type."""
+    same_dtype(c, *c.inputs)
 
 
 def real(c: Call) -> TensorType:

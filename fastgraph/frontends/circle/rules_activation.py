@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .call import Call, Rule, rule
-from .common import computed, real, same_dtype, scalar
+from .common import computed, one_to_one, real, same_dtype, scalar
 
-PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
-    "RELU": ("relu", {}), "TANH": ("tanh", {}), "LOGISTIC": ("sigmoid", {}), "HARD_SWISH": ("hard_swish", {}),
-    "ELU": ("elu", {"alpha": 1.0}), "LOG_SOFTMAX": ("log_softmax", {"axis": -1}),
-}  # fmt: skip
 CLAMPS = {"RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1), "RELU_0_TO_1": (0, 1)}
 
 
-def _checked(c: Call, inputs: int = 1) -> None:
-    c.count(inputs)
+def _check(c: Call) -> None:
     same_dtype(c, c.x(), c.outputs[0])
     computed(c, *c.inputs, *c.outputs)
 
 
-def _plain(op: str, attrs: dict[str, Any]) -> Rule:
-    def translate(c: Call) -> None:
-        _checked(c)
-        c.write(op, **attrs)
+def _checked(c: Call) -> None:
+    c.count(1)
+    _check(c)
 
-    return translate
+
+one_to_one({"RELU": "relu", "TANH": "tanh", "LOGISTIC": "sigmoid", "HARD_SWISH": "hard_swish"}, 1, _check)
+one_to_one({"ELU": "elu"}, 1, _check, alpha=1.0)
+one_to_one({"LOG_SOFTMAX": "log_softmax"}, 1, _check, axis=-1)
+one_to_one({"PRELU": "prelu"}, 2, _check)
 
 
 def _clamp(low: float, high: float) -> Rule:
@@ -38,8 +34,6 @@ def _clamp(low: float, high: float) -> Rule:
     return translate
 
 
-for _name, (_op, _attrs) in PLAIN.items():
-    rule(_name)(_plain(_op, _attrs))
 for _name, (_low, _high) in CLAMPS.items():
     rule(_name)(_clamp(_low, _high))
 
@@ -48,12 +42,6 @@ for _name, (_low, _high) in CLAMPS.items():
 def _leaky_relu(c: Call) -> None:
     _checked(c)
     c.write("leaky_relu", alpha=c.options.alpha)
-
-
-@rule("PRELU")
-def _prelu(c: Call) -> None:
-    _checked(c, 2)
-    c.write("prelu")
 
 
 @rule("GELU")

@@ -5,11 +5,12 @@ audio_spectrogram, numeric_verify, hadamard_rotation}.cc, tflite/kernels/percept
 from __future__ import annotations
 
 from struct import calcsize, unpack_from
+from typing import Any
 
 from ...ir import TensorType
 from ..core.common import FLOAT32
 from .call import Call, custom
-from .common import same_dtype
+from .common import inputs_alike, one_to_one, same_dtype
 
 PADDINGS = {1: "SAME", 2: "VALID"}
 """TfLitePadding in the structures that some operators keep as they are in memory."""
@@ -102,33 +103,29 @@ def _transpose_conv_bias(c: Call) -> None:
     c.write("conv_transpose", strides=strides, dilations=(1, 1), pads=tuple(pads), groups=1)
 
 
-@custom("DenseImageWarp")
-def _dense_image_warp(c: Call) -> None:
-    c.count(2)
-    same_dtype(c, c.x(0), c.x(1))
-    c.write("dense_image_warp")
+one_to_one({"DenseImageWarp": "dense_image_warp"}, 2, inputs_alike, custom)
 
 
 _POOL = "padding stride_w stride_h filter_w filter_h"
+
+
+def _places(c: Call, op: str, **attrs: Any) -> None:
+    told = _struct(c, _POOL)
+    c.write(
+        op, kernel_shape=(told["filter_h"], told["filter_w"]), same=int(told["padding"] == 1),
+        strides=(told["stride_h"], told["stride_w"]), **attrs,
+    )  # fmt: skip
 
 
 @custom("MaxPoolingWithArgmax2D")
 def _max_pool(c: Call) -> None:
     """MediaPipe's: places are positions in the window, as floats."""
     c.count(1, 2)
-    told = _struct(c, _POOL)
-    c.write(
-        "max_pool_places", kernel_shape=(told["filter_h"], told["filter_w"]), same=int(told["padding"] == 1),
-        strides=(told["stride_h"], told["stride_w"]), in_window=1, places_dtype=FLOAT32,
-    )  # fmt: skip
+    _places(c, "max_pool_places", in_window=1, places_dtype=FLOAT32)
 
 
 @custom("MaxUnpooling2D")
 def _max_unpool(c: Call) -> None:
     """MediaPipe's has places in the window, as floats; TensorFlow Lite's in the image, as integers."""
     c.count(2)
-    told = _struct(c, _POOL)
-    c.write(
-        "max_unpool_places", kernel_shape=(told["filter_h"], told["filter_w"]), same=int(told["padding"] == 1),
-        strides=(told["stride_h"], told["stride_w"]), in_window=int(c.x(1).type.dtype == FLOAT32),
-    )  # fmt: skip
+    _places(c, "max_unpool_places", in_window=int(c.x(1).type.dtype == FLOAT32))

@@ -7,7 +7,7 @@ import numpy as np
 from ...ir import TensorType
 from ..core.common import BOOL
 from .call import Call, Rule, rule
-from .common import computed, on_stored, one_to_one, real, same_dtype, scalar
+from .common import alike, computed, inputs_alike, on_stored, one_to_one, real, same_dtype, scalar
 
 UNARY = {
     "ABS": "abs", "CEIL": "ceil", "FLOOR": "floor", "ROUND": "round", "SQRT": "sqrt", "EXP": "exp", "LOG": "log",
@@ -23,15 +23,6 @@ COMPARE = {
 }  # fmt: skip
 
 
-def _unary(op: str) -> Rule:
-    def translate(c: Call) -> None:
-        c.count(1)
-        same_dtype(c, c.x(), c.outputs[0])
-        c.write(op)
-
-    return translate
-
-
 def _fused(op: str) -> Rule:
     def translate(c: Call) -> None:
         c.count(2)
@@ -44,32 +35,12 @@ def _fused(op: str) -> Rule:
     return translate
 
 
-def _binary(op: str) -> Rule:
-    def translate(c: Call) -> None:
-        c.count(2)
-        same_dtype(c, *c.inputs, c.outputs[0])
-        c.write(op)
-
-    return translate
-
-
-def _compare(op: str) -> Rule:
-    def translate(c: Call) -> None:
-        c.count(2)
-        same_dtype(c, *c.inputs)
-        c.write(op)
-
-    return translate
-
-
-for _name, _op in UNARY.items():
-    rule(_name)(_unary(_op))
 for _name, _op in FUSED.items():
     rule(_name)(_fused(_op))
-for _name, _op in BINARY.items():
-    rule(_name)(_binary(_op))
-for _name, _op in COMPARE.items():
-    rule(_name)(_compare(_op))
+one_to_one(UNARY, 1, alike)
+one_to_one(BINARY, 2, alike)
+one_to_one(COMPARE, 2, inputs_alike)
+one_to_one({"ADD_N": "sum"}, (1, 1 << 16), alike)
 one_to_one({"LOGICAL_NOT": "not", "REAL": "real", "IMAG": "imag", "COMPLEX_ABS": "complex_abs"})
 one_to_one({"LOGICAL_AND": "and", "LOGICAL_OR": "or"}, inputs=2)
 
@@ -109,13 +80,6 @@ def _bitwise_xor(c: Call) -> None:
 def _right_shift(c: Call) -> None:
     c.count(2)
     on_stored(c, "bit_shift", c.inputs, direction="RIGHT")
-
-
-@rule("ADD_N")
-def _add_n(c: Call) -> None:
-    c.count((1, 1 << 16))
-    same_dtype(c, *c.inputs, c.outputs[0])
-    c.write("sum")
 
 
 @rule("SQUARE")

@@ -7,7 +7,7 @@ import numpy as np
 from ...ir import TensorType, Value
 from ..core.common import INT64, axis_in, ints
 from .call import Call, rule
-from .common import as_declared, known, moved, narrowed, on_stored, same_dtype, stored, vector, whole
+from .common import alike, as_declared, known, moved, narrowed, on_stored, one_to_one, same_dtype, stored, vector, whole
 
 
 @rule("RESHAPE")
@@ -94,11 +94,7 @@ def _fill(c: Call) -> None:
     moved(c, "expand", [value, vector(c, 0)])
 
 
-@rule("RANGE")
-def _range(c: Call) -> None:
-    c.count(3)
-    same_dtype(c, *c.inputs, c.outputs[0])
-    c.write("range")
+one_to_one({"RANGE": "range"}, 3, alike)
 
 
 @rule("MATRIX_DIAG")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.common import BOOL, ints
 from .call import Call, rule
-from .common import known, one_to_one, same_dtype, whole
+from .common import inputs_alike, known, one_to_one, same_dtype, whole
 
 REDUCTIONS = {"add": "add", "mul": "mul", "min": "min", "max": "max", "and": "and", "or": "or",
               "bitwise_and": "and", "bitwise_or": "or"}  # fmt: skip
@@ -20,22 +20,10 @@ one_to_one({
     "STABLEHLO_FLOOR": "floor", "STABLEHLO_LOG": "log", "STABLEHLO_LOGISTIC": "sigmoid", "STABLEHLO_NEGATE": "neg",
     "STABLEHLO_TANH": "tanh",
 })  # fmt: skip
-
-
-def _pairwise(name: str, op: str) -> None:
-    def translate(c: Call) -> None:
-        c.count(2)
-        same_dtype(c, c.x(0), c.x(1))
-        c.write(op)
-
-    rule(name)(translate)
-
-
-for _name, _op in {
-    "ADD": "add", "SUBTRACT": "sub", "MULTIPLY": "mul", "DIVIDE": "div", "MAXIMUM": "max", "MINIMUM": "min",
-    "POWER": "pow",
-}.items():  # fmt: skip
-    _pairwise(f"STABLEHLO_{_name}", _op)
+one_to_one({
+    "STABLEHLO_ADD": "add", "STABLEHLO_SUBTRACT": "sub", "STABLEHLO_MULTIPLY": "mul", "STABLEHLO_DIVIDE": "div",
+    "STABLEHLO_MAXIMUM": "max", "STABLEHLO_MINIMUM": "min", "STABLEHLO_POWER": "pow",
+}, 2, inputs_alike)  # fmt: skip
 
 
 @rule("STABLEHLO_AND", "STABLEHLO_OR")

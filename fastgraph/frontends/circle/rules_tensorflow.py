@@ -11,7 +11,7 @@ import numpy as np
 from ...ir import TensorType, Value
 from ..core.common import BOOL, INT64, axis_in, ints
 from .call import Call, Rule, custom
-from .common import known, narrowed, vector
+from .common import known, narrowed, one_to_one, vector
 from .nodedef import attributes
 
 UNARY = {
@@ -36,18 +36,8 @@ def tensorflow(*names: str) -> Any:
     return custom(*names, *(f"Flex{name}" for name in names))
 
 
-def _plain(op: str, inputs: int) -> Rule:
-    def translate(c: Call) -> None:
-        c.count(inputs)
-        c.write(op)
-
-    return translate
-
-
-for _name, _op in UNARY.items():
-    tensorflow(_name)(_plain(_op, 1))
-for _name, _op in BINARY.items():
-    tensorflow(_name)(_plain(_op, 2))
+one_to_one(UNARY, register=tensorflow)
+one_to_one(BINARY, 2, register=tensorflow)
 
 
 @tensorflow("NotEqual")
