@@ -150,9 +150,13 @@ def tile(e: Emit, node: Node) -> None:
 
 
 def _pads(node: Node) -> bool:
-    fill = node.const(2)
-    plain = _constant_parameters(node) and itemsize(node.x) <= 8 and (fill is None or fill.size == 1)
-    return plain and node.attrs.get("mode", "constant") in PAD_MODES
+    mode, fill = node.attrs.get("mode", "constant"), node.inputs[2] if len(node.inputs) > 2 else None
+    plain = _constant_parameters(node) and itemsize(node.x) <= 8 and mode in PAD_MODES
+    if mode != "constant":
+        return plain
+    if fill is None:
+        return plain and node.x.type.quant is None  # 0 is another number where it is stored
+    return plain and fill.data is not None and fill.data.size == 1 and fill.type.quant == node.x.type.quant
 
 
 @lowers("pad", accepts=_pads, strided_in=True, strided_out=True)
