@@ -141,6 +141,7 @@ def _conv_transpose(c: Call) -> None:
     x, w = c.x(2), symmetric(c, c.x(1))
     _operands(c, x, w)
     bias = bias_of(c, 3, x, w)
+    x = hybrid(c, x, w, symmetric=False)
     spatial = 3 if c.op == "CONV_3D_TRANSPOSE" else 2
     w = turned(c, w, (3, 0, 1, 2, 4)) if spatial == 3 else w
     o = c.options
