@@ -137,6 +137,8 @@ WINDOWS += [
     Case("DEPTHWISE_CONV_2D", [X4, Const(whole(-99, 99, 1, 3, 2, 3, dtype=np.int8), ([0.1, 0.2, 0.3], [0] * 3, 3)),
                                Const(real(3))], options={"stride_w": 1, "stride_h": 1, "depth_multiplier": 1},
          note="hybrid", version=6),
+    Case("CONV_2D", [X4, Const(whole(-99, 99, 2, 3, 2, 3, dtype=np.int8), ([0.1, 0.1], [0] * 2, 0)), Const(real(2))],
+         options={"stride_w": 1, "stride_h": 1}, note="hybrid of equal scales"),
     Case("CONV_2D", [real(2, 4, 5, 4), Const(whole(-99, 99, 2, 3, 2, 2, dtype=np.int8), ([0.1, 0.2], [0] * 2, 0)),
                      Const(real(2))], options={"stride_w": 1, "stride_h": 1}, note="hybrid in groups"),
     *(Case("TRANSPOSE_CONV", [Const(np.array([2, 4, 10, 2], I32)), Const(whole(-99, 99, 2, 3, 2, 4, dtype=np.int8), q),
