@@ -11,6 +11,7 @@ from ...kernels import moves, places
 from ...ops.index import places as places_of
 from ...ops.index import slices
 from ..program import ERROR, Ref
+from ..storage import keeps_numbers
 from .registry import Emit, lowers
 
 SIZES = (1, 2, 4, 8, 16)
@@ -18,12 +19,10 @@ PAD_MODES = frozenset({"constant", "reflect", "symmetric", "edge", "wrap"})
 
 
 def movable(node: Node) -> bool:
-    """Whether the node moves elements of a plain type between concrete shapes."""
-    values = [node.x, *node.outputs]
-    return all(
-        v.type.concrete and v.type.dtype is not None and v.type.dtype.kind in "biufc" and v.type.dtype.itemsize in SIZES
-        for v in values
-    )
+    """Whether the node moves elements of a plain type between concrete shapes, and the numbers keep their meaning."""
+    dtype = node.x.type.dtype
+    plain = dtype is not None and dtype.kind in "biufc" and dtype.itemsize in SIZES
+    return plain and keeps_numbers(node) and all(v.type.concrete for v in (node.x, *node.outputs))
 
 
 def emit_move(e: Emit, move: moves.Move, src: Ref, dst: Ref, **more: Ref) -> None:
