@@ -45,7 +45,7 @@ def _highest(x: np.ndarray) -> Any:
 
 
 def _mean(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         return average(x, axis, keepdims)
     count = math.prod(x.shape[a] for a in axis)
     return np.trunc(x.sum(axis=axis, keepdims=keepdims) / max(count, 1))

@@ -100,7 +100,7 @@ def moved(state: Sweep, node: Node) -> bool:
 
     So does a pad, whose fill may be no number of the quantisation that its operand has.
     """
-    if node.op not in MOVES or len(node.outputs) != 1 and node.op != "split":
+    if not (node.op in MOVES or _picks(node)) or len(node.outputs) != 1 and node.op != "split":
         return False
     if node.op == "concat" or node.op == "pad" and not fills_with(node, node.x.type):
         return _joined(state, node)
@@ -114,6 +114,12 @@ def moved(state: Sweep, node: Node) -> bool:
     for old, new in zip(node.outputs, outs, strict=True):
         state.write(Node("requantize", [new], [old], {}, node.name))
     return True
+
+
+def _picks(node: Node) -> bool:
+    """Whether the node is a resize that gives elements of its operand, and nothing else."""
+    crops = node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return node.op == "resize" and node.attrs.get("mode", "nearest") == "nearest" and not crops
 
 
 def same_numbers(one: TensorType, other: TensorType) -> bool:

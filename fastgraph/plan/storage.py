@@ -140,13 +140,14 @@ class Views:
 
     def _link_views(self) -> None:
         """What only says where things lie moves nothing."""
-        for node in reversed(self._graph.nodes):
+        moving = [n for n in self._graph.nodes if n.op in ("concat", "reshape", "split", "slice") and keeps_numbers(n)]
+        for node in reversed(moving):
             if node.op == "concat":
                 self._link_concat(node)
             elif node.op == "reshape" and node.out in self.links:
                 self._link_source(node)
         self._found.clear()
-        for node in self._graph.nodes:
+        for node in moving:
             if node.op == "reshape":
                 self._link_reshape(node)
             elif node.op in ("split", "slice"):
@@ -228,6 +229,12 @@ class Views:
             if i < ONE_TO_ONE_AT[node.op] or not same_form(other, value) or self.storage(other) != at:
                 return False
         return True
+
+
+def keeps_numbers(node: Node) -> bool:
+    """Whether elements that the node moves are stored the same in its results as in its operand, or all operands."""
+    values = [*(node.inputs if node.op == "concat" else node.inputs[:1]), *node.outputs]
+    return len({None if v is None else (v.type.dtype, v.type.quant) for v in values}) == 1
 
 
 def same_form(one: Value, other: Value) -> bool:

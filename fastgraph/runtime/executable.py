@@ -268,8 +268,9 @@ class Executable:
         segment: list[Step] = []
         for step in self.program.steps:
             native = isinstance(step, Step)
-            # States stay as they were when a lookup failed.
-            unsure = native and step.node.op == KEEP and any(ERROR in s.args for s in segment)
+            # States, which are kept by the last steps, stay as they were when a lookup failed.
+            first = native and step.node.op == KEEP and bool(segment) and segment[-1].node.op != KEEP
+            unsure = first and any(ERROR in s.args for s in segment)
             if segment and (unsure or not native):
                 parts.append(self._segment(segment, addresses, threads))
                 segment = []

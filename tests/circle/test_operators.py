@@ -137,6 +137,14 @@ WINDOWS += [
     Case("DEPTHWISE_CONV_2D", [X4, Const(whole(-99, 99, 1, 3, 2, 3, dtype=np.int8), ([0.1, 0.2, 0.3], [0] * 3, 3)),
                                Const(real(3))], options={"stride_w": 1, "stride_h": 1, "depth_multiplier": 1},
          note="hybrid", version=6),
+    Case("CONV_2D", [X4, Const(whole(-99, 99, 2, 3, 2, 3, dtype=np.int8), ([0.1, 0.1], [0] * 2, 0)), Const(real(2))],
+         options={"stride_w": 1, "stride_h": 1}, note="hybrid of equal scales"),
+    Case("CONV_2D", [real(2, 4, 5, 4), Const(whole(-99, 99, 2, 3, 2, 2, dtype=np.int8), ([0.1, 0.2], [0] * 2, 0)),
+                     Const(real(2))], options={"stride_w": 1, "stride_h": 1}, note="hybrid in groups"),
+    *(Case("TRANSPOSE_CONV", [Const(np.array([2, 4, 10, 2], I32)), Const(whole(-99, 99, 2, 3, 2, 4, dtype=np.int8), q),
+                              real(2, 4, 5, 4), Const(real(2))],
+           options={"padding": "SAME", "stride_h": 1, "stride_w": 2}, note=f"hybrid {note}", version=3)
+      for note, q in (("by channel", ([0.1, 0.2], [0] * 2, 0)), ("with one scale", (0.1, 0)))),
     Case("BATCH_MATMUL", [real(2, 3, 4), real(2, 5, 4)], options={"adj_y": True}),
     Case("BATCH_MATMUL", [real(2, 4, 3), real(4, 5)], options={"adj_x": True}, note="x"),
 ]  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 from .composition import Op
 from .quantised import one_in
 from .rules_tflite_layers import conv, conv_transpose, dense, end, matmul, pool
+from .shapes import EDGE
 from .write_tflite import F32, I32, TO_FIRST, TO_LAST, Declined, Flat
 
 
@@ -250,12 +251,12 @@ def test(f: Flat, x: str, what: str) -> int:
 
     match what:
         case "within":
-            kind, parts = "LOGICAL_AND", [against("GREATER_EQUAL", -1), against("LESS_EQUAL", 1)]
+            kind, parts = "LOGICAL_AND", [against("GREATER_EQUAL", -EDGE), against("LESS_EQUAL", EDGE)]
         case "outside":
-            kind, parts = "LOGICAL_OR", [against("LESS", -1), against("GREATER", 1)]
+            kind, parts = "LOGICAL_OR", [against("LESS", -EDGE), against("GREATER", EDGE)]
         case "odd":
             above = f.raw("LOGICAL_NOT", [against("GREATER")], f.shapes[x], np.bool_)
-            kind, parts = "NOT_EQUAL", [above, against("LESS", 1)]
+            kind, parts = "NOT_EQUAL", [above, against("LESS", EDGE)]
         case _:
             return against({"different": "NOT_EQUAL"}.get(what, what.upper().replace("_OR", "")))
     return f.raw(kind, parts, f.shapes[x], np.bool_)

@@ -183,7 +183,8 @@ def tile(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
 
 
 TESTS = ("greater", "less", "greater_or_equal", "less_or_equal", "equal", "different", "within", "outside", "odd")
-"""Of x against 0; the last three: |x| <= 1, x < -1 or x > 1, either x <= 0 or x < 1."""
+EDGE = 1.25
+"""Of x against 0; the last three: |x| <= EDGE, |x| > EDGE, either x <= 0 or x < EDGE: no saturated value is near it."""
 
 RULES: dict[str, Callable[[list[Shape], dict[str, Any]], list[Shape]]] = {
     "conv": conv, "conv_transpose": conv_transpose, "max_pool": pool, "average_pool": pool, "lp_pool": pool,

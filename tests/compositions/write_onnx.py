@@ -10,7 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from .composition import Composition, Op
-from .shapes import BINARY
+from .shapes import BINARY, EDGE
 
 I64 = np.dtype(np.int64)
 PLAIN = {
@@ -253,11 +253,11 @@ def test(w: Writer, what: str, x: str) -> str:
 
     match what:
         case "within":
-            return w.add("And", [against("GreaterOrEqual", -1), against("LessOrEqual", 1)])
+            return w.add("And", [against("GreaterOrEqual", -EDGE), against("LessOrEqual", EDGE)])
         case "outside":
-            return w.add("Or", [against("Less", -1), against("Greater", 1)])
+            return w.add("Or", [against("Less", -EDGE), against("Greater", EDGE)])
         case "odd":
-            return w.add("Xor", [w.add("Not", [against("Greater", 0)]), against("Less", 1)])
+            return w.add("Xor", [w.add("Not", [against("Greater", 0)]), against("Less", EDGE)])
         case "different":
             return w.add("Not", [against("Equal", 0)])
     return against("".join(part.capitalize() for part in what.split("_")), 0)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from nets import Net, by_onnxruntime
 
+from fastgraph.plan.freedoms import without
+
 RNG = np.random.default_rng(11)
 SHAPE = (2, 4, 4, 6)
 
@@ -61,6 +63,19 @@ def test_scales_along_an_axis_of_activations(move: str, before: int | None, afte
     kind, axis = stored(net, y) if after is None else stored(net, y, shape[after], after)
     net.output(net("DequantizeLinear", net("QuantizeLinear", y, *kind, **axis), *kind, **axis))
     agree(net, x=numbers)
+
+
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("freedom", [None, "moved"])
+def test_from_one_scale_to_another(move: str, freedom: str | None) -> None:
+    """Whether the change of scale stands by itself, as a rule sees to, or is left to the move."""
+    net = Net()
+    x = net.input("x", SHAPE, np.uint8)
+    y = MOVES[move](net, net("DequantizeLinear", x, *stored(net, x)[0]))
+    kind = net.const(np.float32(0.07)), net.const(np.uint8(100))
+    net.output(net("DequantizeLinear", net("QuantizeLinear", y, *kind), *kind))
+    with without(*([freedom] if freedom else [])):
+        agree(net, x=RNG.integers(0, 256, SHAPE).astype(np.uint8))
 
 
 @pytest.mark.parametrize("op", ["Conv", "AveragePool"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from blocks import conv
 from nets import Net, assert_close, by_onnxruntime, feeds_for
@@ -43,3 +44,14 @@ def test_freedoms_come_back() -> None:
             assert not free("bands") and not free("views") and free("fuse")
         assert not free("bands") and free("views")
     assert free("bands") and set(FREEDOMS) & {name for name, _ in STAGES}
+
+
+def test_a_pad_of_stored_numbers_is_0_without_the_rule_that_stores_its_constant() -> None:
+    net, scale, zero = Net(), np.array(0.5, np.float32), np.array(131, np.uint8)
+    grid = [net.const(scale), net.const(zero)]
+    x = net("DequantizeLinear", net("QuantizeLinear", net.input("x", (1, 2)), *grid), *grid)
+    y = net("Pad", x, net.const(np.array([0, 1, 0, 0])))
+    net.output(net("DequantizeLinear", net("QuantizeLinear", y, *grid), *grid))
+    for freedom in ((), ("padded",)):
+        with without(*freedom):
+            assert net.load()(np.array([[3, -2]], np.float32)).tolist() == [[0, 3, -2]]

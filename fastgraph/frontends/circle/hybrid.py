@@ -20,7 +20,7 @@ def hybrid(c: Call, x: Value, w: Value, symmetric: bool, last: bool = False) -> 
         return x
     per = "row" if last else "batch"
     grid = "symmetric" if symmetric else "asymmetric"
-    return c.add("dynamic_round", [x], type=TensorType(FLOAT32), per=per, grid=grid)
+    return c.add("dynamic_round", [x], type=TensorType(FLOAT32, x.type.shape), per=per, grid=grid)
 
 
 def _circle(c: Call) -> bool:

@@ -109,7 +109,7 @@ def _conv(c: Call) -> None:
     x, w = c.x(0), symmetric(c, c.x(1))
     _operands(c, x, w)
     bias = bias_of(c, 2, x, w)
-    x = hybrid(c, x, w, symmetric=w.type.quant is None or len(w.type.quant.scale) == 1)
+    x = hybrid(c, x, w, symmetric=w.type.quant is None or len(set(w.type.quant.scale)) == 1)
     spatial = 3 if c.op == "CONV_3D" else 2
     w = turned(c, w, (4, 0, 1, 2, 3)) if spatial == 3 else w
     c.activate("conv", [x, w, bias], groups=_groups(c, x, w), **_window(c, spatial))
@@ -142,6 +142,7 @@ def _conv_transpose(c: Call) -> None:
     x, w = c.x(2), symmetric(c, c.x(1))
     _operands(c, x, w)
     bias = bias_of(c, 3, x, w)
+    x = hybrid(c, x, w, symmetric=False)
     spatial = 3 if c.op == "CONV_3D_TRANSPOSE" else 2
     w = turned(c, w, (3, 0, 1, 2, 4)) if spatial == 3 else w
     o = c.options

@@ -11,6 +11,7 @@ from ...kernels import moves, places
 from ...ops.index import places as places_of
 from ...ops.index import slices
 from ..program import ERROR, Ref
+from ..storage import keeps_numbers
 from .registry import Emit, lowers
 
 SIZES = (1, 2, 4, 8, 16)
@@ -18,12 +19,10 @@ PAD_MODES = frozenset({"constant", "reflect", "symmetric", "edge", "wrap"})
 
 
 def movable(node: Node) -> bool:
-    """Whether the node moves elements of a plain type between concrete shapes."""
-    values = [node.x, *node.outputs]
-    return all(
-        v.type.concrete and v.type.dtype is not None and v.type.dtype.kind in "biufc" and v.type.dtype.itemsize in SIZES
-        for v in values
-    )
+    """Whether the node moves elements of a plain type between concrete shapes, and the numbers keep their meaning."""
+    dtype = node.x.type.dtype
+    plain = dtype is not None and dtype.kind in "biufc" and dtype.itemsize in SIZES
+    return plain and keeps_numbers(node) and all(v.type.concrete for v in (node.x, *node.outputs))
 
 
 def emit_move(e: Emit, move: moves.Move, src: Ref, dst: Ref, **more: Ref) -> None:
@@ -150,9 +149,13 @@ def tile(e: Emit, node: Node) -> None:
 
 
 def _pads(node: Node) -> bool:
-    fill = node.const(2)
-    plain = _constant_parameters(node) and itemsize(node.x) <= 8 and (fill is None or fill.size == 1)
-    return plain and node.attrs.get("mode", "constant") in PAD_MODES
+    mode, fill = node.attrs.get("mode", "constant"), node.inputs[2] if len(node.inputs) > 2 else None
+    plain = _constant_parameters(node) and itemsize(node.x) <= 8 and mode in PAD_MODES
+    if mode != "constant":
+        return plain
+    if fill is None:
+        return plain and node.x.type.quant is None  # 0 is another number where it is stored
+    return plain and fill.data is not None and fill.data.size == 1 and fill.type.quant == node.x.type.quant
 
 
 @lowers("pad", accepts=_pads, strided_in=True, strided_out=True)
