@@ -59,7 +59,7 @@ def bandwidth(nbytes: int, tier: Tier) -> float:
 
 
 def _native(kernel: Any, name: str, tier: Tier) -> Any:
-    from fastgraph.kernels.build import build
+    from fastgraph.kernels.core.build import build
 
     return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(link({name: build(kernel, name, tier)})[name])
 

@@ -20,7 +20,7 @@ import pytest
 from llvmlite import ir
 from numba import types
 
-from fastgraph.kernels.build import build
+from fastgraph.kernels.core.build import build
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.loops import loop, variable
 from fastgraph.kernels.isa.vector import I8, I16, I32, I64, emits

@@ -35,8 +35,8 @@ from hostile import alike, hostile, shapes_of
 
 from fastgraph.errors import FastgraphError, GraphError, PlanError
 from fastgraph.ir import Graph, check, copy, subgraphs
+from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.isa.tiers import Tier, choose
-from fastgraph.kernels.kernel import Kernel
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.runtime import cache, executable
 from fastgraph.runtime.model import Model, declared

@@ -29,7 +29,7 @@ def _infer_fused(node: Node, types: list[TensorType | None]) -> list[TensorType]
 
 
 def _fused(node: Node, arrays: list[Any]) -> list[Any]:
-    from ..kernels.chain import eval_chain
+    from ..kernels.pointwise.chain import eval_chain
 
     return [eval_chain(node.attrs["chain"], arrays)]
 

@@ -121,7 +121,7 @@ def _own(node: Node, items: list[Any]) -> int:
 
 
 def _chained(node: Node, values: list[Any]) -> list[Any]:
-    from ..kernels.chain import eval_chain
+    from ..kernels.pointwise.chain import eval_chain
 
     return [eval_chain(node.attrs["chain"], values)]
 

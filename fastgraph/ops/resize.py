@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
-from ..kernels.coordinates import COORDINATES, NEAREST, nearest_places
-from ..kernels.taps import axis_taps
+from ..kernels.move.coordinates import COORDINATES, NEAREST, nearest_places
+from ..kernels.move.taps import axis_taps
 from .common import FLOAT, WHOLE, Types, axes_of, fail, fits, need_vector
 from .registry import attr, define
 

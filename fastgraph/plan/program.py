@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..ir import Node, Value
-from ..kernels.kernel import Kernel
+from ..kernels.core.kernel import Kernel
 from .arena import Plan
 from .storage import Storage
 

@@ -21,9 +21,9 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from .. import deadline
-from ..kernels import kernel as _kernel
+from ..kernels.core import kernel as _kernel
+from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
-from ..kernels.kernel import Kernel
 from . import crew, trust
 from .link import check
 from .locks import lock, undisturbed
@@ -109,8 +109,8 @@ def keep(kernel: Kernel, tier: Tier) -> bytes:
 
 
 def _compile(kernel: Kernel, tier: Tier) -> bytes:
-    from ..kernels.build import build
-    from ..kernels.table import row
+    from ..kernels.core.build import build
+    from ..kernels.core.table import row
 
     obj = build(row(kernel.name).make()(tier, **dict(kernel.params)), kernel.symbol, tier)
     check(obj, f"kernel {kernel}")

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from .. import deadline
+from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import BY_NAME, Tier
-from ..kernels.kernel import Kernel
 from .pool import default_threads
 
 WORTH = 4

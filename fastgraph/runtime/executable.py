@@ -12,8 +12,8 @@ import numpy as np
 
 from ..errors import FastgraphError, GraphError, InputError, ModelError, UnknownNameError
 from ..ir import Graph, Node, State, TensorType, Value, check, copy
+from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
-from ..kernels.kernel import Kernel
 from ..limits import spending
 from ..ops.evaluate import evaluate, operands, run_node
 from ..passes.dynamic import cut_dynamic

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from ..kernels.record import CALL_AT
+from ..kernels.core.slots import CALL_AT
 
 _NO_ARGUMENTS = 4
 _Untyped = ctypes.PYFUNCTYPE(None)

@@ -22,9 +22,9 @@ import numpy as np
 
 from .. import deadline
 from ..errors import RunTimeout
-from ..kernels import record as slots
+from ..kernels.core import slots as slots
+from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import TIERS
-from ..kernels.kernel import Kernel
 from .function import function, interpreter
 from .link import link
 from .locks import held, lock

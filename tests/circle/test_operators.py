@@ -10,8 +10,8 @@ import pytest
 from write import Model, litert, ours
 
 import fastgraph
-from fastgraph.kernels.coordinates import nearest_places
-from fastgraph.kernels.taps import apply_taps, axis_taps
+from fastgraph.kernels.move.coordinates import nearest_places
+from fastgraph.kernels.move.taps import apply_taps, axis_taps
 
 pytest.importorskip("ai_edge_litert.interpreter")
 

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import fastgraph as fg
 from fastgraph import passes
 from fastgraph.ir import Graph, Node
-from fastgraph.kernels.table import rows
+from fastgraph.kernels.core.table import rows
 from fastgraph.passes import layout, rewrite
 from fastgraph.plan.lower import LOWERINGS
 from fastgraph.plan.program import HostStep

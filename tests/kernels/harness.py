@@ -13,10 +13,10 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from fastgraph.kernels.build import build
+from fastgraph.kernels.core.build import build
+from fastgraph.kernels.core.kernel import canonical
+from fastgraph.kernels.core.table import Row
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.kernel import canonical
-from fastgraph.kernels.table import Row
 from fastgraph.runtime import cache
 
 GUARD = 256

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from harness import f32_bits
 
+from fastgraph.kernels.gemm.pack_int8 import pack_int8
+from fastgraph.kernels.gemm.pick_dot import DotPiece
 from fastgraph.kernels.isa.tiers import Tier
-from fastgraph.kernels.pack_int8 import pack_int8
-from fastgraph.kernels.pick_dot import DotPiece
 
 DTYPES = {"u8": np.uint8, "s8": np.int8, "f32": np.float32, "i32": np.int32}
 

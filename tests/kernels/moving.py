@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from harness import compiled, guarded
 
-from fastgraph.kernels.moves import Move
-from fastgraph.kernels.table import row
+from fastgraph.kernels.core.table import row
+from fastgraph.kernels.move.moves import Move
 
 
 def perform(

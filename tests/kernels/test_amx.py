@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_conv import reference, square
 
-from fastgraph.kernels.build import assembly
+from fastgraph.kernels.amx.pack import configuration, numbering, pack_amx, panel_bytes
+from fastgraph.kernels.amx.pick import BLOCKS, AmxChoice, amx_record, dense, pick_amx, tiles, worth_tiles
+from fastgraph.kernels.amx.rows import ROWS
+from fastgraph.kernels.core.build import assembly
+from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.amx import permitted
 from fastgraph.kernels.isa.tile_registers import TileRegisters
 from fastgraph.kernels.isa.vector import emits
-from fastgraph.kernels.pack_amx import configuration, numbering, pack_amx, panel_bytes
-from fastgraph.kernels.pick_amx import BLOCKS, AmxChoice, amx_record, dense, pick_amx, tiles, worth_tiles
-from fastgraph.kernels.pick_conv import Geometry
-from fastgraph.kernels.rows_amx import ROWS
 
 KERNEL = ROWS[0]
 

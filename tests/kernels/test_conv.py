@@ -11,10 +11,8 @@ from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.chain import eval_chain
-from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pack import merge_groups, pack_weights
-from fastgraph.kernels.pick_conv import (
+from fastgraph.kernels.gemm.pack import merge_groups, pack_weights
+from fastgraph.kernels.gemm.pick_conv import (
     ConvPiece,
     Geometry,
     conv_record,
@@ -23,7 +21,9 @@ from fastgraph.kernels.pick_conv import (
     pick_conv,
     planar,
 )
-from fastgraph.kernels.rows_dot import ROWS
+from fastgraph.kernels.gemm.rows import ROWS
+from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.pointwise.chain import eval_chain
 
 CONV = next(row for row in ROWS if row.name == "conv")
 CHAINS: dict[tuple[str, ...], Any] = {

@@ -10,17 +10,17 @@ from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.chain import eval_chain
-from fastgraph.kernels.pack import pack_weights
-from fastgraph.kernels.pick_conv_transpose import (
+from fastgraph.kernels.gemm.pack import pack_weights
+from fastgraph.kernels.gemm.pick_conv_transpose import (
     Transposed,
     fold_params,
     fold_record,
     pick_products,
     tap_weights,
 )
-from fastgraph.kernels.pick_dot import dot_record
-from fastgraph.kernels.rows_dot import ROWS
+from fastgraph.kernels.gemm.pick_dot import dot_record
+from fastgraph.kernels.gemm.rows import ROWS
+from fastgraph.kernels.pointwise.chain import eval_chain
 
 DOT, FOLD = (next(row for row in ROWS if row.name == name) for name in ("dot", "fold"))
 CHAINS: dict[tuple[str, ...], Any] = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from moving import numbered, perform
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.moves import collapse, dense, expanded, move, sliced, tiled
+from fastgraph.kernels.move.moves import collapse, dense, expanded, move, sliced, tiled
 
 TYPES = [np.uint8, np.float32]
 

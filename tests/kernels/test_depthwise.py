@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import Case, cases, draws, outputs, padded_taps, pixels
 
-from fastgraph.kernels.chain import eval_chain
+from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pick_window import Window, pick_depthwise, plan_depthwise, window_record
-from fastgraph.kernels.table import row
+from fastgraph.kernels.pointwise.chain import eval_chain
+from fastgraph.kernels.window.pick import Window, pick_depthwise, plan_depthwise, window_record
 
 CHAINS: tuple[tuple[tuple, tuple[str, ...]], ...] = (
     ((("add", 0, 1), ("mul", 4, 2), ("add", 5, 3)), ("full", "image", "channel")),

@@ -10,11 +10,11 @@ from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.chain import eval_chain
+from fastgraph.kernels.gemm.pack import merge_groups, pack_weights
+from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_record, max_rows, pick_dot, split_columns, widths
+from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pack import merge_groups, pack_weights
-from fastgraph.kernels.pick_dot import DotPiece, dot_record, max_rows, pick_dot, split_columns, widths
-from fastgraph.kernels.rows_dot import ROWS
+from fastgraph.kernels.pointwise.chain import eval_chain
 
 DOT, PACK = (next(row for row in ROWS if row.name == name) for name in ("dot", "pack_b"))
 CHAINS: dict[tuple[str, ...], Any] = {

@@ -10,10 +10,10 @@ from harness import each_integer_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.pack_int8 import pack_int8
-from fastgraph.kernels.pick_dot import DotPiece
-from fastgraph.kernels.pick_dynamic import dot_dynamic_record, parts_of
-from fastgraph.kernels.rows_dynamic import RANGE_BYTES, ROWS
+from fastgraph.kernels.gemm.pack_int8 import pack_int8
+from fastgraph.kernels.gemm.pick_dot import DotPiece
+from fastgraph.kernels.gemm.pick_dynamic import dot_dynamic_record, parts_of
+from fastgraph.kernels.gemm.rows_dynamic import RANGE_BYTES, ROWS
 from fastgraph.ops.dynamic import GRIDS, dynamic_rounded
 
 EXTREMES, ROUND, DOT, _ = ROWS

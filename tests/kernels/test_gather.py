@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from moving import numbered, perform
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.places import gathered, taken
+from fastgraph.kernels.move.places import gathered, taken
 
 
 def gather(x, index, axis, tier, threads=1, offset=0):

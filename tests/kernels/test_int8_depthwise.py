@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import Case, cases, padded_taps
 
+from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.interleave import order
-from fastgraph.kernels.pick_depthwise_int8 import (
+from fastgraph.kernels.window.pick import Window
+from fastgraph.kernels.window.pick_depthwise_int8 import (
     Part,
     Scheme,
     depthwise_int8_record,
@@ -25,9 +27,7 @@ from fastgraph.kernels.pick_depthwise_int8 import (
     plan_depthwise_int8,
     scratch_bytes,
 )
-from fastgraph.kernels.pick_window import Window
-from fastgraph.kernels.rows_int8_window import SCHEME
-from fastgraph.kernels.table import row
+from fastgraph.kernels.window.rows_int8 import SCHEME
 
 PIXEL, ACROSS, ANY = "depthwise_int8", "depthwise_int8_across", "depthwise_int8_any"
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from test_pool import counted
 from windows import Case, cases, padded_taps
 
-from fastgraph.kernels.pick_pool_int8 import plan_pool_int8, pool_int8_record
-from fastgraph.kernels.pick_window import Window
-from fastgraph.kernels.table import row
+from fastgraph.kernels.core.table import row
+from fastgraph.kernels.window.pick import Window
+from fastgraph.kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_record
 
 
 def check(tier: Any, case: Case, op: str, include_pad: bool = False) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 from harness import each_tier, run
 
-from fastgraph.kernels.chain import emit_chain, eval_chain
 from fastgraph.kernels.isa.math import OPS
 from fastgraph.kernels.isa.vector import I64, Vector, arg, emits
+from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
 
 TINY = float(np.finfo(np.float32).tiny)
 SPECIAL = np.float32([0, -0.0, 1, -1, 0.5, -0.5, 2.5, -2.5, 3e38, -3e38, 1e30, 88.8, -87.5, 200, -200,
@@ -158,8 +158,8 @@ def test_results_stay_in_their_range(tier):
 
 def test_reading_the_table_loads_no_compiler():
     code = (
-        "import sys, fastgraph.kernels.chain, fastgraph.kernels.elementwise_shape\n"
-        "import fastgraph.kernels.rows_math\n"
+        "import sys, fastgraph.kernels.pointwise.chain, fastgraph.kernels.pointwise.elementwise_shape\n"
+        "import fastgraph.kernels.pointwise.rows\n"
         "sys.exit(any(m in sys.modules for m in ('numba', 'llvmlite')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from moving import numbered, perform
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.places import pad_places, padded
+from fastgraph.kernels.move.places import pad_places, padded
 
 
 def bits(value: np.generic) -> int:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import Case, cases, draws, outputs, padded_taps, pixels
 
-from fastgraph.kernels.chain import eval_chain
+from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pick_window import Window, pick_pool, plan_pool, window_record
-from fastgraph.kernels.pool import OPS
-from fastgraph.kernels.table import row
+from fastgraph.kernels.pointwise.chain import eval_chain
+from fastgraph.kernels.window.pick import Window, pick_pool, plan_pool, window_record
+from fastgraph.kernels.window.pool import OPS
 
 CHAIN = (("add", 0, 1), ("max", 2, 0.0))
 

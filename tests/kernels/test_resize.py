@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moving import perform
 
-from fastgraph.kernels.coordinates import nearest_places
-from fastgraph.kernels.places import taken
-from fastgraph.kernels.taps import Taps, apply_taps, axis_taps, resized
+from fastgraph.kernels.move.coordinates import nearest_places
+from fastgraph.kernels.move.places import taken
+from fastgraph.kernels.move.taps import Taps, apply_taps, axis_taps, resized
 
 MODES = [
     "half_pixel",

@@ -8,7 +8,7 @@ from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.rows_math import ROWS
+from fastgraph.kernels.pointwise.rows import ROWS
 
 ROW = next(row for row in ROWS if row.name == "softmax")
 

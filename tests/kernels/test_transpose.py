@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from moving import numbered, perform
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.moves import dense, move, transposed
+from fastgraph.kernels.move.moves import dense, move, transposed
 
 
 @given(st.data(), st.sampled_from(tiers.usable()), st.integers(1, 3), st.integers(0, 5))

@@ -12,12 +12,18 @@ from hypothesis import strategies as st
 from nets import Net, assert_close, by_onnxruntime
 from test_conv import noise, reference, square
 
-from fastgraph.kernels.chain import eval_chain
+from fastgraph.kernels.core.table import row
+from fastgraph.kernels.gemm.pack_winograd import pack_winograd, transforms
+from fastgraph.kernels.gemm.pick_conv import Geometry
+from fastgraph.kernels.gemm.pick_winograd import (
+    MOST_CHANNELS,
+    best_winograd,
+    pick_winograd,
+    suits_winograd,
+    winograd_record,
+)
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pack_winograd import pack_winograd, transforms
-from fastgraph.kernels.pick_conv import Geometry
-from fastgraph.kernels.pick_winograd import MOST_CHANNELS, best_winograd, pick_winograd, suits_winograd, winograd_record
-from fastgraph.kernels.table import row
+from fastgraph.kernels.pointwise.chain import eval_chain
 
 pytestmark = pytest.mark.slow
 

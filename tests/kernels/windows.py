@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from fastgraph.kernels.pick_window import Triple, Window
+from fastgraph.kernels.window.pick import Triple, Window
 
 
 @dataclass(frozen=True)

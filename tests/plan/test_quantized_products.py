@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
+from fastgraph.kernels.gemm.pick_conv import Geometry
+from fastgraph.kernels.gemm.pick_int8 import pixels_together, widened
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pick_conv import Geometry
-from fastgraph.kernels.pick_int8 import pixels_together, widened
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.plan.lower.quantized import bounds, fits_int32, folded_bias, stored_bias
 from fastgraph.plan.program import HostStep

@@ -20,9 +20,9 @@ from record_mutants import GRAPHS
 from fastgraph.errors import PlanError
 from fastgraph.frontends import read
 from fastgraph.ir import Graph
+from fastgraph.kernels.core.kernel import Kernel
+from fastgraph.kernels.core.table import rows
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
-from fastgraph.kernels.kernel import Kernel
-from fastgraph.kernels.table import rows
 from fastgraph.plan.lower import bands
 from fastgraph.plan.program import Program, Ref, Step
 from fastgraph.plan.reach import NO_STEPS, RULES

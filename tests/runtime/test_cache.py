@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from fastgraph import RunTimeout, deadline
+from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.isa.tiers import BY_NAME
-from fastgraph.kernels.kernel import Kernel
 from fastgraph.runtime import cache, trust
 from fastgraph.runtime.link import link
 from fastgraph.runtime.pool import KERNELS as ALL

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.isa.tiers import BY_NAME
-from fastgraph.kernels.kernel import Kernel
 from fastgraph.runtime import cache, crew
 
 TIER = BY_NAME["generic"]

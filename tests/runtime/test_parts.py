@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastgraph.kernels.build import build
+from fastgraph.kernels.core.build import build
+from fastgraph.kernels.core.kernel import Kernel
+from fastgraph.kernels.core.table import row, rows
 from fastgraph.kernels.isa.tiers import BY_NAME
-from fastgraph.kernels.kernel import Kernel
-from fastgraph.kernels.table import row, rows
 from fastgraph.runtime import link as linker
 from fastgraph.runtime.memory import SLACK, allocate
 from fastgraph.runtime.progress import terminal

@@ -9,8 +9,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from fastgraph.kernels.build import build
-from fastgraph.kernels.execute import put
+from fastgraph.kernels.core.build import build
+from fastgraph.kernels.core.execute import put
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.kernels.isa.vector import F32, I32, I64, arg, emits
 from fastgraph.runtime.link import link

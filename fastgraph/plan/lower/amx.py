@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node
-from ...kernels.pack_amx import pack_amx
-from ...kernels.pick_amx import AmxChoice, amx_record, dense, pick_amx, worth_tiles
-from ...kernels.pick_conv import Geometry
+from ...kernels.amx.pack import pack_amx
+from ...kernels.amx.pick import AmxChoice, amx_record, dense, pick_amx, worth_tiles
+from ...kernels.gemm.pick_conv import Geometry
 from ..program import Ref
 from .product import Rows
 from .quantized import folded_bias, zero_point

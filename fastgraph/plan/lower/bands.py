@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ...ir import Graph, Node, Value
-from ...kernels import moves
-from ...kernels.pick_dot import L2
+from ...kernels.gemm.pick_dot import L2
+from ...kernels.move import moves
 from ..freedoms import free
 from ..program import Ref
 from ..storage import Views, same_form

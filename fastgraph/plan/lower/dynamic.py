@@ -8,16 +8,16 @@ from math import prod
 import numpy as np
 
 from ...ir import Node
-from ...kernels.pack_int8 import pack_int8
-from ...kernels.pick_conv import Geometry
-from ...kernels.pick_dynamic import (
+from ...kernels.gemm.pack_int8 import pack_int8
+from ...kernels.gemm.pick_conv import Geometry
+from ...kernels.gemm.pick_dynamic import (
     conv_dynamic_record,
     dot_dynamic_record,
     parts_of,
     pick_conv_dynamic,
     pick_dot_dynamic,
 )
-from ...kernels.rows_dynamic import RANGE_BYTES
+from ...kernels.gemm.rows_dynamic import RANGE_BYTES
 from ..program import Ref
 from .product import extra_kinds, extra_places, is_dense, three
 from .quantized import scales

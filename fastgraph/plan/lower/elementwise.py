@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels.elementwise_shape import broadcast, loops, strides_of
+from ...kernels.pointwise.elementwise_shape import broadcast, loops, strides_of
 from .registry import Arg, Emit, is_f32, last, lowers, row_count
 
 

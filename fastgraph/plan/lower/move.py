@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels import moves, places
+from ...kernels.move import moves, places
 from ...ops.index import places as places_of
 from ...ops.index import slices
 from ..program import ERROR, Ref

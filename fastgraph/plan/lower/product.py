@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels.pack import merge_groups, pack_weights
-from ...kernels.pack_winograd import pack_winograd
-from ...kernels.pick_conv import Geometry, conv_record, merge_factor, pick_conv
-from ...kernels.pick_dot import dot_record, pick_dot
-from ...kernels.pick_winograd import best_winograd, pick_winograd, winograd_record
+from ...kernels.gemm.pack import merge_groups, pack_weights
+from ...kernels.gemm.pack_winograd import pack_winograd
+from ...kernels.gemm.pick_conv import Geometry, conv_record, merge_factor, pick_conv
+from ...kernels.gemm.pick_dot import dot_record, pick_dot
+from ...kernels.gemm.pick_winograd import best_winograd, pick_winograd, winograd_record
 from ...ops.registry import EXTRAS_AT
 from ...passes.fuse import extra_kind
 from ..freedoms import free

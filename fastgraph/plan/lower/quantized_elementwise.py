@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, TensorType, Value
-from ...kernels.elementwise_shape import Loops
 from ...kernels.isa.tiers import cpu_flags
+from ...kernels.pointwise.elementwise_shape import Loops
 from ...ops.reals import to_real
 from .quantized import LARGE, TINY, bounds, clamps_only, f32_bits, per_tensor, quant, zero_point
 from .registry import Emit, lowers

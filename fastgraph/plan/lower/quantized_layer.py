@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels.pick_int8 import Stored
+from ...kernels.gemm.pick_int8 import Stored
 from .product import extra_values
 from .quantized import (
     LARGE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node
-from ...kernels.pack_int8 import panel_bytes
-from ...kernels.pick_int8 import dot_int8_record, pick_dot_int8
+from ...kernels.gemm.pack_int8 import panel_bytes
+from ...kernels.gemm.pick_int8 import dot_int8_record, pick_dot_int8
 from .product import extra_values, multiplies
 from .quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
 from .quantized_layer import out_kind, stored_as

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from ...ir import Node
-from ...kernels.pack import merge_groups
-from ...kernels.pack_int8 import pack_int8, widen
-from ...kernels.pick_conv import Geometry, merge_factor
-from ...kernels.pick_int8 import (
+from ...kernels.gemm.pack import merge_groups
+from ...kernels.gemm.pack_int8 import pack_int8, widen
+from ...kernels.gemm.pick_conv import Geometry, merge_factor
+from ...kernels.gemm.pick_int8 import (
     chains,
     conv_int8_record,
     dot_int8_record,

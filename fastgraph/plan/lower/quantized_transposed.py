@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node
-from ...kernels.pack_int8 import pack_int8
-from ...kernels.pick_conv_transpose import Transposed, fold_record, tap_weights
-from ...kernels.pick_int8 import dot_int8_record, pick_dot_int8
+from ...kernels.gemm.pack_int8 import pack_int8
+from ...kernels.gemm.pick_conv_transpose import Transposed, fold_record, tap_weights
+from ...kernels.gemm.pick_int8 import dot_int8_record, pick_dot_int8
 from ..program import Ref
 from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer

@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 
 from ...ir import Node
-from ...kernels.pick_depthwise_int8 import (
+from ...kernels.window.pick import Window
+from ...kernels.window.pick_depthwise_int8 import (
     Part,
     depthwise_int8_record,
     fill_bytes,
@@ -16,8 +17,7 @@ from ...kernels.pick_depthwise_int8 import (
     plan_depthwise_int8,
     scratch_bytes,
 )
-from ...kernels.pick_pool_int8 import plan_pool_int8, pool_int8_record
-from ...kernels.pick_window import Window
+from ...kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_record
 from ...ops.reduce import reduced_axes
 from ..program import Ref
 from .product import Rows, all_rows, is_depthwise

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, Value
+from ...kernels.core.kernel import Kernel
+from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
-from ...kernels.kernel import Kernel
-from ...kernels.table import row
 from ...limits import current
 from ..program import Arg, HostStep, Program, Ref, Scratch, Step
 from ..storage import Abilities, Storage, Views, byte_strides, last, row_count

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node
-from ...kernels import places
-from ...kernels.coordinates import nearest_places
-from ...kernels.taps import Taps, axis_taps, resized
+from ...kernels.move import places
+from ...kernels.move.coordinates import nearest_places
+from ...kernels.move.taps import Taps, axis_taps, resized
 from ...ops.reals import to_stored
 from ...ops.registry import attr
 from ...ops.resize import converted, keeps_shape

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node
-from ...kernels.pack import pack_weights
-from ...kernels.pick_conv_transpose import Transposed, fold_params, fold_record, pick_products, tap_weights
-from ...kernels.pick_dot import dot_record
+from ...kernels.gemm.pack import pack_weights
+from ...kernels.gemm.pick_conv_transpose import Transposed, fold_params, fold_record, pick_products, tap_weights
+from ...kernels.gemm.pick_dot import dot_record
 from ...ops.conv import transposed_window
 from .product import extra_kinds, extra_places, has_constants, parameters, three
 from .registry import Emit, last, lowers

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels import moves
-from ...kernels.elementwise_shape import Loops, broadcast, loops, strides_of
+from ...kernels.move import moves
+from ...kernels.pointwise.elementwise_shape import Loops, broadcast, loops, strides_of
 from ..program import Ref
 from .move import emit_move
 from .registry import Arg, Emit, last

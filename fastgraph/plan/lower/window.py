@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node
-from ...kernels.pick_window import Window, plan_depthwise, plan_pool, window_record
+from ...kernels.window.pick import Window, plan_depthwise, plan_pool, window_record
 from .product import Rows, all_rows, extra_kinds, extra_places, has_constants, is_depthwise, parameters, three
 from .product import conv as dense_conv
 from .registry import Emit, is_f32, last, lowers, row_count

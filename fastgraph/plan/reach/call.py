@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
-from ...kernels.table import row
 from ..program import Ref, Step
 
 MOST = 1 << 48

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...kernels.pack_amx import LINE, ROWS, WORK, configuration, panel_bytes
+from ...kernels.amx.pack import LINE, ROWS, WORK, configuration, panel_bytes
 from .call import Call, Loop, Reach, need, offsets, parts, prod, reaches, read, short, work, write
 from .products import ending, kind_of, panels
 

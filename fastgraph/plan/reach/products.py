@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...kernels.pack_int8 import HEAD_LINES, vectors_per_word
-from ...kernels.pick_int8 import chains
-from ...kernels.rows_dynamic import RANGE_BYTES
+from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
+from ...kernels.gemm.pick_int8 import chains
+from ...kernels.gemm.rows_dynamic import RANGE_BYTES
 from .call import Call, Reach, need, parts, prod, reaches, read, short, work, write
 from .moves import SIZES
 

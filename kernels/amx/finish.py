@@ -1,0 +1,143 @@
+"""From the sums of a block of AMX tiles to stored numbers, 64 sums at a time; and the notes that say where they go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ..isa.functions import maximum, minimum
+from ..isa.integer import binary, pack_bytes, round_to_int, splat
+from ..isa.loops import loop
+from ..isa.tiers import Tier
+from ..isa.tile_registers import TILE
+from ..isa.vector import I1, I8, I16, I32, I64, Vector, emits
+from .pack import LINE, ROWS
+
+PANEL, COLUMNS, TILES = 0, 1, 2
+"""Slots of a note: the address of a block's panel, how many of its columns there are, then three for each tile."""
+A, Y, SKIP = 0, 1, 2
+"""A tile's slots: where its row 0 is read and written, and how many rows at its start are not to be written."""
+
+
+def units(mt: int, nt: int) -> int:
+    """How many parts a block's finish has: each is 64 sums."""
+    return mt * ROWS * nt // 4
+
+
+def make_finish(tier: Tier, nt: int, out: str) -> Any:
+    """Block.finish. A unit is 4 / nt rows of a tile; rows that the tile lacks, or skips, are not written."""
+    per_unit, per_tile = 4 // nt, ROWS * nt // 4
+    item = 4 if out == "f32" else 1
+
+    @emits
+    def finish(
+        b: Any, note: Any, sums: Any, ldy: Any, rows: Any, zero_point: Any, low: Any, high: Any, first: Any, last: Any
+    ) -> None:
+        v = Vector(b, tier)
+        panel, columns = (b.load(slot(b, note, I64(index))) for index in (PANEL, COLUMNS))
+        stored = _f32(v, low, high) if out == "f32" else _bytes(v, zero_point, low, high, out == "s8")
+        with loop(b, first, last, 1) as unit:
+            m = b.udiv(unit, I64(per_tile))
+            row = b.mul(b.urem(unit, I64(per_tile)), I64(per_unit))
+            slots = b.add(b.mul(m, I64(3)), I64(TILES))
+            y, skip = (b.load(slot(b, note, b.add(slots, I64(index)))) for index in (Y, SKIP))
+            start = b.add(b.add(sums, b.mul(m, I64(nt * TILE))), b.mul(row, I64(LINE)))
+            vectors = stored(_scaled(v, panel, start, nt))
+            targets = [b.add(y, b.mul(ldy, b.add(row, I64(r)))) for r in range(per_unit)]
+            kept = [_within(b, b.add(row, I64(r)), skip, rows) for r in range(per_unit)]
+            whole = b.icmp_signed("==", columns, I64(nt * 16))
+            for one in kept:
+                whole = b.and_(whole, one)
+            with b.if_else(whole) as (all_of_it, parts_of_it):
+                with all_of_it:
+                    for r, to in enumerate(targets):
+                        _store_row(v, _columns(b, vectors, r, nt), to, item)
+                with parts_of_it:
+                    for r, to in enumerate(targets):
+                        _store_row(v, _columns(b, vectors, r, nt), to, item, b.select(kept[r], columns, I64(0)))
+
+    return finish
+
+
+def _scaled(v: Vector, panel: Any, start: Any, nt: int) -> list[Any]:
+    """The sums of a unit times their columns' multipliers: four vectors, row by row."""
+    b, found = v.b, []
+    for r in range(4 // nt):
+        for n in range(nt):
+            total = _load(b, b.add(start, I64(n * TILE + r * LINE)), v.itype)
+            factor = _load(b, b.add(panel, I64((nt + n) * LINE)), v.type)
+            found.append(b.fmul(b.sitofp(total, v.type), factor))
+    return found
+
+
+Stored = Callable[[list[Any]], list[Any]]
+"""From the scaled sums of a unit, four vectors, to what is stored of it."""
+
+
+def _f32(v: Vector, low: Any, high: Any) -> Stored:
+    """The same, clamped."""
+    lowest, highest = (v.b.bitcast(v.splat(v.b.trunc(x, I32)), v.type) for x in (low, high))
+    return lambda scaled: [minimum(v, highest, maximum(v, lowest, x)) for x in scaled]
+
+
+def _bytes(v: Vector, zero_point: Any, low: Any, high: Any, signed: bool) -> Stored:
+    """One vector of bytes, rows one behind the other."""
+    b = v.b
+    zero = splat(v, b.trunc(zero_point, I16), 32)
+    lowest, highest = (splat(v, b.trunc(x, I8), 64) for x in (low, high))
+
+    def stored(scaled: list[Any]) -> list[Any]:
+        x = pack_bytes(v, [round_to_int(v, x) for x in scaled], zero)
+        x = binary(v, "umin", binary(v, "umax", x, lowest), highest)
+        return [_in_order(b, b.xor(x, ir.Constant(x.type, [-128] * 64)) if signed else x)]
+
+    return stored
+
+
+def _in_order(b: Any, packed: Any) -> Any:
+    """Bytes 16 * j.. are those of the j-th vector that pack_bytes took."""
+    quads = b.bitcast(packed, ir.VectorType(I32, 16))
+    order = [4 * lane + j for j in range(4) for lane in range(4)]
+    turned = b.shuffle_vector(quads, ir.Constant(quads.type, ir.Undefined), ir.Constant(quads.type, order))
+    return b.bitcast(turned, packed.type)
+
+
+def _columns(b: Any, vectors: list[Any], r: int, nt: int) -> list[Any]:
+    """The vectors of one row of a unit: nt of f32, or one of 16 * nt bytes."""
+    if len(vectors) > 1:
+        return vectors[r * nt : (r + 1) * nt]
+    width = 16 * nt
+    places = ir.Constant(ir.VectorType(I32, width), list(range(r * width, (r + 1) * width)))
+    return [b.shuffle_vector(vectors[0], ir.Constant(vectors[0].type, ir.Undefined), places)]
+
+
+def _store_row(v: Vector, values: list[Any], address: Any, item: int, count: Any = None) -> None:
+    """Store vectors one behind the other, `count` elements of them."""
+    b = v.b
+    for n, value in enumerate(values):
+        lanes = value.type.count
+        pointer = b.inttoptr(b.add(address, I64(n * lanes * item)), value.type.as_pointer())
+        if count is None:
+            b.store(value, pointer, align=1)
+            continue
+        left = splat(v, b.trunc(b.sub(count, I64(n * lanes)), I8), lanes)
+        index = ir.Constant(left.type, list(range(lanes)))
+        name = f"llvm.masked.store.v{lanes}{'f32' if item == 4 else 'i8'}.p0"
+        kinds = [value.type, pointer.type, I32, ir.VectorType(I1, lanes)]
+        mask = b.icmp_signed("<", index, left)
+        b.call(v.declare(name, ir.VoidType(), kinds), [value, pointer, I32(1), mask])
+
+
+def _within(b: Any, row: Any, first: Any, last: Any) -> Any:
+    return b.and_(b.icmp_signed("<=", first, row), b.icmp_signed("<", row, last))
+
+
+def slot(b: Any, address: Any, index: Any) -> Any:
+    """A pointer to the index-th int64 at an address."""
+    return b.gep(b.inttoptr(address, I64.as_pointer()), [index])
+
+
+def _load(b: Any, address: Any, kind: Any) -> Any:
+    return b.load(b.inttoptr(address, kind.as_pointer()), align=4)

@@ -1,0 +1,71 @@
+"""Declared records: what the int64 slots of a kernel's argument record hold, by name."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+
+class Record(Mapping[str, str]):
+    """The slots of a kernel's record in order: each name with its meaning and unit.
+
+    `DOT = Record(a="address of A [batch, m, k]", lda="f32 from row to row of A", ...)`; `DOT + STORED` goes on with
+    other slots. Within a kernel `r = reader(DOT)(args)` reads them all, as `r.lda`; `DOT.at("lda")` is a slot's
+    number; a caller fills them with `DOT.filled(a=..., lda=..., ...)`.
+    """
+
+    def __init__(self, slots: Mapping[str, str] | None = None, /, **more: str) -> None:
+        self._slots = {**(slots or {}), **more}
+
+    def __getitem__(self, name: str) -> str:
+        return self._slots[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __add__(self, other: Record) -> Record:
+        """These slots, then those. ValueError when a name would be there twice."""
+        twice = set(self) & set(other)
+        if twice:
+            raise ValueError(f"a record can't have two slots called {', '.join(sorted(twice))}")
+        return Record({**self, **other})
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def at(self, name: str) -> int:
+        """The number of a slot."""
+        return list(self).index(name)
+
+    def filled(self, **values: Any) -> list[Any]:
+        """The values in the order of the slots. TypeError, with the names, unless there is one for each."""
+        if wrong := set(values) ^ set(self):
+            raise TypeError(f"missing or unknown slots: {', '.join(sorted(wrong))}")
+        return [values[name] for name in self]
+
+
+@cache
+def reader(record: Record) -> Any:
+    """An intrinsic: read(args) loads the slots of a record at address `args` as a named tuple of int64s."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    names = namedtuple("Slots", list(record))  # type: ignore[misc]
+    kind = types.NamedUniTuple(types.int64, len(record), names)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        pointer = builder.inttoptr(values[0], ir.IntType(64).as_pointer())
+        loaded = [builder.load(builder.gep(pointer, [ir.IntType(64)(i)])) for i in range(len(record))]
+        return context.make_tuple(builder, kind, loaded)
+
+    @intrinsic
+    def read(typingctx: Any, args: Any) -> Any:
+        return kind(types.int64), generate
+
+    return read

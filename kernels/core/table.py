@@ -1,0 +1,53 @@
+"""One row per kernel: its name, where its generator is, and what its argument record holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+FAMILIES = ("core", "gemm", "amx", "window", "pointwise", "move")
+
+
+@dataclass(frozen=True)
+class Row:
+    """`module:function` (a module of a family, as "gemm.conv") makes the kernel for a tier and compile-time parameters.
+
+    `args` names the int64 slots of its record in order; `params` the compile-time parameters.
+    """
+
+    name: str
+    module: str
+    function: str
+    params: tuple[str, ...]
+    args: tuple[str, ...]
+
+    def make(self) -> Callable[..., Any]:
+        """The generator, imported on demand: only here does numba come in."""
+        return getattr(import_module(f"..{self.module}", __package__), self.function)
+
+
+@cache
+def rows() -> dict[str, Row]:
+    """Every row by its kernel's name: the ROWS of all `rows*.py` of the families."""
+    found: dict[str, Row] = {}
+    for family in FAMILIES:
+        package = import_module(f"..{family}", __package__)
+        for name in (m.name for m in iter_modules(package.__path__) if m.name.startswith("rows")):
+            for row in import_module(f".{name}", package.__name__).ROWS:
+                if row.name in found:
+                    other = found[row.name].module
+                    raise ValueError(f"two kernels are called {row.name!r}: in {other} and {row.module}")
+                found[row.name] = row
+    return found
+
+
+def row(name: str) -> Row:
+    """The row of the kernel called `name`; KeyError, with the names there are, when there is none."""
+    try:
+        return rows()[name]
+    except KeyError:
+        raise KeyError(f"no kernel is called {name!r}; the table has {', '.join(sorted(rows()))}") from None

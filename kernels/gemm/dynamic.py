@@ -1,0 +1,213 @@
+"""Rounding f32 to bytes by the range they have: first the least and the greatest numbers, then the rounding.
+
+Threads share both: `extremes` finds those of parts of an image, `dynamic_round` combines the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ..isa.integer import halves_type, pack_bytes, round_to_int
+from ..isa.interleave import store_bytes, store_first
+from ..isa.loops import divide, loop, share, slice_share, variable, whole
+from ..isa.tiers import Tier
+from ..isa.vector import I8, I32, I64, Vector, arg, emits
+from ..isa.walk import each, fold
+from ..move.runs import run_filler
+from .rows_dynamic import EXTREMES_ARGS, RANGE_BYTES, ROUND_ARGS
+from .tile import make_fields
+
+TINY = 1e-30
+UNROLL = 4
+
+
+def least(v: Vector, x: Any, y: Any) -> Any:
+    """The lesser, or y where one is NaN."""
+    return v.b.select(v.b.fcmp_ordered("<", x, y), x, y)
+
+
+def greatest(v: Vector, x: Any, y: Any) -> Any:
+    """The greater, or y where one is NaN."""
+    return v.b.select(v.b.fcmp_ordered(">", x, y), x, y)
+
+
+def make_extremes(tier: Tier) -> Callable[..., None]:
+    """The kernel that finds the extremes of parts; its record is `rows_dynamic.EXTREMES_ARGS`."""
+    fields = make_fields(len(EXTREMES_ARGS))
+
+    @emits
+    def find(b: Any, x: Any, count: Any, found: Any) -> None:
+        v = Vector(b, tier)
+        block = Vector(b, tier, UNROLL * v.lanes)
+        start = v.pointer(x)
+        # The third becomes NaN when a number isn't finite: NaNs are lost in comparisons.
+        wide, narrow = ([variable(b, w.const(0)) for _ in range(3)] for w in (block, v))
+
+        def take(w: Vector, i: Any, mask: Any) -> None:
+            low, high, odd = wide if w.lanes == block.lanes else narrow
+            value = w.load(w.at(start, i), mask)
+            b.store(least(w, value, b.load(low)), low)
+            b.store(greatest(w, value, b.load(high)), high)
+            b.store(w.fma(value, w.const(0), b.load(odd)), odd)
+
+        each(v, I64(0), count, take, UNROLL)
+
+        def total(i: int, combine: Callable[[Vector, Any, Any], Any]) -> Any:
+            both = combine(v, fold(block, b.load(wide[i]), combine, v.lanes), b.load(narrow[i]))
+            return b.extract_element(fold(v, both, combine), I32(0))
+
+        odd = total(2, lambda w, p, q: w.b.fadd(p, q))
+        for i, combine in enumerate((least, greatest)):
+            b.store(b.fadd(total(i, combine), odd), v.at(v.pointer(found), i))
+
+    def run(args: int, thread: int, threads: int) -> None:
+        x, images, count, parts, found = fields(args)
+        for unit in range(share(images * parts, thread, threads), share(images * parts, thread + 1, threads)):
+            image = divide(unit, parts)
+            part = unit - image * parts
+            left, right = slice_share(count, part, parts), slice_share(count, part + 1, parts)
+            find(x + 4 * (image * count + left), right - left, found + 8 * unit)
+
+    return run
+
+
+def make_round(tier: Tier, grid: str, out: str) -> Callable[..., None]:
+    """The kernel that rounds to the numbers of a range; its record is `rows_dynamic.ROUND_ARGS`.
+
+    out: "u8" for the numbers' bytes, 128 more than LiteRT's, or "f32" for the numbers. grid: that of the operator
+    dynamic_round.
+    """
+    fields = make_fields(len(ROUND_ARGS))
+    prepare, fill = _range_maker(tier, grid), run_filler(tier)
+    convert, size = (_to_bytes(tier, grid), 1) if out == "u8" else (_to_reals(tier, grid), 4)
+
+    def run(args: int, thread: int, threads: int) -> None:
+        x, found, parts, ranges, y, images, rows, count, top, left, bottom, right = fields(args)
+        lines, line = top + rows + bottom, left + count + right
+        made, blank = -1, 0
+        for unit in range(share(images * lines, thread, threads), share(images * lines, thread + 1, threads)):
+            image = divide(unit, lines)
+            row, at, to = unit - image * lines - top, ranges + image * RANGE_BYTES, y + unit * line * size
+            if image != made:
+                # Threads that share an image all write the same.
+                prepare(found + 8 * image * parts, parts, at)
+                made, blank = image, (-(arg(at, 0) >> 32) & 255) * 0x0101010101010101
+            if row < 0 or row >= rows:
+                fill(to, blank, line)
+            else:
+                fill(to, blank, left)
+                convert(x + 4 * (image * rows + row) * count, to + left * size, count, at)
+                fill(to + (left + count) * size, blank, right)
+
+    return run
+
+
+def _range_maker(tier: Tier, grid: str) -> Any:
+    """An intrinsic that writes the range of an image whose parts have these extremes."""
+
+    @emits
+    def prepare(b: Any, found: Any, parts: Any, to: Any) -> None:
+        v = Vector(b, tier)
+        start = v.pointer(found)
+        low, high, odd = (variable(b, v.const(0)) for _ in range(3))
+        with loop(b, 0, parts, 1) as i:
+            x, y = (v.broadcast(v.at(start, b.add(b.shl(i, I64(1)), I64(j)))) for j in (0, 1))
+            b.store(least(v, x, b.load(low)), low)
+            b.store(greatest(v, y, b.load(high)), high)
+            b.store(v.fma(x, v.const(0), b.load(odd)), odd)
+        bottom, top = b.load(low), b.load(high)
+        if grid == "symmetric":
+            reach = greatest(v, greatest(v, b.fneg(bottom), top), v.const(TINY))
+            factor, scale, zero = b.fdiv(v.const(127), reach), b.fdiv(reach, v.const(127)), v.iconst(0)
+        elif grid == "asymmetric":
+            scale = greatest(v, b.fdiv(b.fsub(top, bottom), v.const(255)), v.const(TINY))
+            factor = b.fdiv(v.const(1), scale)
+            zero = round_to_int(v, b.fsub(v.const(-128), b.fdiv(bottom, scale)))
+        else:
+            step = b.fdiv(b.fsub(top, bottom), v.const(255))
+            factor = scale = b.select(b.fcmp_ordered("==", step, v.const(0)), v.const(1), step)
+            zero = b.sub(round_to_int(v, b.fdiv(b.fneg(bottom), scale)), v.iconst(128))
+        minus = b.bitcast(b.sub(v.iconst(-128), zero), v.type)
+        values = b.fadd(scale, b.load(odd)), minus, factor, b.sitofp(zero, v.type)
+        for i, value in enumerate(values):
+            b.store(b.extract_element(value, I32(0)), v.at(v.pointer(to), i))
+
+    return prepare
+
+
+def _rounder(v: Vector, at: Any, grid: str) -> Callable[[Any], Any]:
+    """What gives the numbers (i32) of f32 by the range at an address."""
+    b, start = v.b, v.pointer(at)
+    factor, zero = v.broadcast(v.at(start, 2)), v.broadcast(v.at(start, 3))
+    if grid != "onnx":
+        return lambda x: round_to_int(v, b.fadd(b.fmul(x, factor), zero))
+    scale, shift = v.broadcast(start), b.fptosi(zero, v.itype)
+    return lambda x: b.add(round_to_int(v, b.fdiv(x, scale)), shift)
+
+
+def _to_bytes(tier: Tier, grid: str) -> Any:
+    """An intrinsic that rounds `count` f32 to bytes."""
+
+    @emits
+    def convert(b: Any, x: Any, y: Any, count: Any, at: Any) -> None:
+        v = Vector(b, tier)
+        number = _rounder(v, at, grid)
+        source, target = v.pointer(x), b.inttoptr(y, I8.as_pointer())
+        width = UNROLL * v.lanes
+        shift = ir.Constant(halves_type(v), [128] * halves_type(v).count)
+        # pack_bytes leaves dword j of vector i's 128 bits at 4 * j + i.
+        groups = v.lanes // 4
+        order = ir.Constant(v.itype, [4 * (d % groups) + d // groups for d in range(v.lanes)])
+
+        def packed(i: Any, rest: Any = None) -> Any:
+            words = []
+            for n in range(UNROLL):
+                mask = None if rest is None else v.mask(b.sub(rest, I64(n * v.lanes)))
+                value = v.load(v.at(source, b.add(i, I64(n * v.lanes))), mask)
+                words.append(number(value))
+            found = b.bitcast(pack_bytes(v, words, shift), v.itype)
+            return b.bitcast(b.shuffle_vector(found, ir.Constant(v.itype, ir.Undefined), order), _bytes(v))
+
+        end = whole(b, count, width)
+        with loop(b, 0, end, width) as i:
+            store_bytes(v, packed(i), b.gep(target, [i]))
+        rest = b.sub(count, end)
+        with b.if_then(b.icmp_signed(">", rest, I64(0))):
+            with b.if_else(b.icmp_signed(">", end, I64(0)), likely=True) as (again, few):
+                with again:
+                    last = b.sub(count, I64(width))
+                    store_bytes(v, packed(last), b.gep(target, [last]))
+                with few:
+                    store_first(v, packed(I64(0), rest), target, rest)
+
+    return convert
+
+
+def _bytes(v: Vector) -> Any:
+    return ir.VectorType(I8, 4 * v.lanes)
+
+
+def _to_reals(tier: Tier, grid: str) -> Any:
+    """An intrinsic that rounds `count` f32 to those that bytes can stand for."""
+
+    @emits
+    def convert(b: Any, x: Any, y: Any, count: Any, at: Any) -> None:
+        v = Vector(b, tier)
+        source, target = v.pointer(x), v.pointer(y)
+        number = _rounder(v, at, grid)
+        scale, zero = (v.broadcast(v.at(v.pointer(at), i)) for i in (0, 3))
+
+        def element(w: Vector, i: Any, mask: Any) -> None:
+            value = w.load(w.at(source, i), mask)
+            whole = b.sitofp(number(value), w.type)
+            held = least(w, greatest(w, whole, w.const(-128)), w.const(127))
+            w.store(b.fmul(b.fsub(held, zero), scale), w.at(target, i), mask)
+
+        each(v, I64(0), count, element, unroll=1)
+
+    return convert
+
+

@@ -1,0 +1,74 @@
+"""dot and conv of bytes that dynamic.py rounds with s8 weights: exact i32 sums, stored as f32.
+
+y = chain(sum (x - zero) * w * (scale * scale of w) + bias), where scale and zero are those of x's image, or row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..isa.tiers import Tier
+from ..isa.vector import F32, I32, I64, Vector, arg_of
+from ..pointwise.chain import Chain
+from .conv import conv_kernel
+from .dot import dot_kernel
+from .int8 import int8_arithmetic
+from .rows import CONV_ARGS, DOT_ARGS
+from .rows_dynamic import RANGE_BYTES
+from .tile import Arithmetic, Place, Shape, f32_operands, store_f32
+
+HEAD_LINES = 3
+"""Of a panel: the sums of its columns' weights (i32), their scales, the bias (f32)."""
+
+
+def make_dot(
+    tier: Tier, mr: int, nv: int, tail: int, ragged: bool, per_row: bool, chain: Chain, extras: Sequence[str]
+) -> Callable[..., None]:
+    """The kernel for tiles of mr rows x nv vectors; its record is that of the row `dot_dynamic`."""
+    return dot_kernel(tier, mr, nv, tail, ragged, _arithmetic(tier, nv, per_row, chain, extras, len(DOT_ARGS)))
+
+
+def make_conv(
+    tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, per_row: bool, chain: Chain,
+    extras: Sequence[str],
+) -> Callable[..., None]:  # fmt: skip
+    """The kernel for tiles as conv.make_conv's; its record is that of the row `conv_dynamic`."""
+    arithmetic = _arithmetic(tier, nv, per_row, chain, extras, len(CONV_ARGS))
+    return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
+
+
+def _arithmetic(
+    tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequence[str], slot: int
+) -> Arithmetic:
+    """args[slot:slot + 3]: address of the ranges, how many per image and per row; then the extras."""
+    bytewise = int8_arithmetic(tier, nv, "i32", False, slot)
+
+    def lines(v: Vector, place: Place, index: int, kind: Any) -> list[Any]:
+        starts = [v.b.gep(place.panel, [I64((index * nv + n) * tier.lanes * 4)]) for n in range(nv)]
+        return [v.b.load(v.b.bitcast(start, kind.as_pointer()), align=4) for start in starts]
+
+    def finish(v: Vector, place: Place, sums: list[Any]) -> None:
+        b = v.b
+        address, per_image, rows = (arg_of(b, place.args, slot + i) for i in range(3))
+        first = b.add(b.mul(place.image, per_image), b.mul(place.row, rows))
+        start, step = b.add(address, b.mul(first, I64(RANGE_BYTES))), b.mul(rows, I64(RANGE_BYTES))
+        totals, scales, biases = (lines(v, place, i, kind) for i, kind in enumerate((v.itype, v.type, v.type)))
+
+        def factors(r: int) -> tuple[list[Any], list[Any]]:
+            at = b.inttoptr(b.add(start, b.mul(step, I64(r))), F32.as_pointer())
+            scale, minus = v.broadcast(at), v.splat(b.load(b.bitcast(v.at(at, 1), I32.as_pointer())))
+            return [b.mul(t, minus) for t in totals], [b.fmul(s, scale) for s in scales]
+
+        same, reals = None if per_row else factors(0), []
+        for r in range(place.rows):
+            shifts, multipliers = same or factors(r)
+            for n in range(nv):
+                total = b.sitofp(b.add(sums[r * nv + n], shifts[n]), v.type)
+                reals.append(v.fma(total, multipliers[n], biases[n]))
+        store_f32(v, place, nv, reals, chain, f32_operands(v, place, extras, slot + 3))
+
+    return replace(
+        bytewise, head=HEAD_LINES * nv * tier.lanes * 4, start=lambda v, panel: [v.iconst(0)] * nv, finish=finish
+    )

@@ -1,0 +1,93 @@
+"""dot and conv of u8 activations with s8 weights: exact i32 sums, requantised as they are stored.
+
+Words of four u8 are broadcast as the f32 kernels broadcast an f32; a lane multiplies and sums its four bytes
+by vpdpbusd, or as two pairs of i16 (pmaddwd) on tiers without it, which is exact as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..isa.integer import dot_bytes, dot_halves, split_bytes
+from ..isa.tiers import Tier
+from ..isa.vector import I32, I64, Vector
+from .conv import conv_kernel
+from .dot import dot_kernel
+from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
+from .requantize import clamped, scaled, store_bytes
+from .rows import CONV_ARGS, DOT_ARGS
+from .tile import Arithmetic, Place, Shape, store_f32
+
+ITEMS = {"u8": 1, "s8": 1, "f32": 4, "i32": 4}
+"""Bytes of an element of the result by its kind."""
+
+SIGNS = -0x7F7F7F80
+"""The i32 of four bytes of 128."""
+
+
+def make_dot_int8(
+    tier: Tier, mr: int, nv: int, tail: int, ragged: bool, out: str, rowsum: bool
+) -> Callable[..., None]:
+    """The kernel for tiles of mr rows x nv vectors; its record is that of the row `dot_int8`."""
+    return dot_kernel(tier, mr, nv, tail, ragged, int8_arithmetic(tier, nv, out, rowsum, len(DOT_ARGS)))
+
+
+def make_conv_int8(
+    tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, out: str, rowsum: bool
+) -> Callable[..., None]:
+    """The kernel for tiles as make_conv's; its record is that of the row `conv_int8`."""
+    arithmetic = int8_arithmetic(tier, nv, out, rowsum, len(CONV_ARGS))
+    return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
+
+
+def int8_arithmetic(
+    tier: Tier, nv: int, out: str, rowsum: bool, slot: int, signed: bool = False
+) -> Arithmetic:
+    """Sums of u8 * s8 in i32 over panels that kernels/pack_int8.py packs; out: "u8", "s8", "f32" or "i32".
+
+    args[slot:slot + 3]: zero point, low and high of the result, for "s8" as u8 (128 more), for "f32" only low
+    and high, as f32 bits; "i32" stores the sums. rowsum: the weights' zero point times a row's sum is added.
+    signed: A is s8, and each byte counts as the u8 that is 128 more.
+    """
+    count, line = sums_per_row(nv, rowsum), tier.lanes * 4
+    vectors = vectors_per_word(tier, nv, rowsum)
+
+    def at(v: Vector, start: Any, index: int) -> Any:
+        return v.b.bitcast(v.b.gep(start, [I64(index * line)]), v.itype.as_pointer())
+
+    def ints(v: Vector, start: Any, n: int) -> list[Any]:
+        return [v.b.load(at(v, start, i), align=4) for i in range(n)]
+
+    def start(v: Vector, panel: Any) -> list[Any]:
+        return ints(v, panel, nv) + [v.iconst(0)] * rowsum
+
+    def load(v: Vector, panel: Any) -> list[Any]:
+        return ints(v, panel, vectors)
+
+    def multiply(v: Vector, word: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
+        x = v.splat(v.b.load(v.b.bitcast(word, I32.as_pointer()), align=1))
+        x = v.b.xor(x, v.iconst(SIGNS)) if signed else x
+        if tier.vnni:
+            return [dot_bytes(v, s, x, w) for s, w in zip(sums, weights, strict=True)]
+        for half, offset in zip(split_bytes(v, x), (0, count), strict=True):
+            products = [dot_halves(v, half, w) for w in weights[offset : offset + count]]
+            sums = [v.b.add(s, p) for s, p in zip(sums, products, strict=True)]
+        return sums
+
+    def finish(v: Vector, place: Place, sums: list[Any]) -> None:
+        rows = [sums[r * count : (r + 1) * count] for r in range(place.rows)]
+        if rowsum:
+            minus = [v.b.load(at(v, place.panel, 2 * nv + n), align=4) for n in range(nv)]
+            rows = [[v.b.add(s, v.b.mul(row[-1], m)) for s, m in zip(row, minus, strict=False)] for row in rows]
+        if out == "i32":
+            store_f32(v, place, nv, [v.b.bitcast(s, v.type) for row in rows for s in row])
+            return
+        reals = [[scaled(v, s, at(v, place.panel, nv + n)) for n, s in enumerate(row)] for row in rows]
+        if out == "f32":
+            store_f32(v, place, nv, [clamped(v, s, place.args, slot) for row in reals for s in row])
+            return
+        store_bytes(v, place, nv, reals, slot, out == "s8")
+
+    head = HEAD_LINES[rowsum] * nv * line
+    return Arithmetic(head, vectors, count, 1, ITEMS[out], start, load, multiply, finish)

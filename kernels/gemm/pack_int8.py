@@ -1,0 +1,108 @@
+"""Packs constant s8 weights into the panels that the int8 dot and convolution kernels read. NumPy only.
+
+A panel of nv vectors holds, for its columns, an i32 line that sums begin with, an f32 line of multipliers, with
+`rowsum` an i32 line of minus the weights' zero points, and then for each word of A its weights. Bytes are stored
+four vectors at a time by pack instructions: `column_order` says which column stands where.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..isa.tiers import Tier
+
+HEAD_LINES = {False: 2, True: 3}
+"""Lines of a panel before its weights, without and with `rowsum`."""
+
+
+def parts(nv: int) -> list[tuple[int, int]]:
+    """(first, how many) of the vectors of a row that are packed to bytes together: four, and the rest."""
+    return [(first, min(4, nv - first)) for first in range(0, nv, 4)]
+
+
+def sums_per_row(nv: int, rowsum: bool) -> int:
+    """Vectors of sums for each row of a tile: the last is the sum of the row of A itself, with `rowsum`."""
+    return nv + rowsum
+
+
+def vectors_per_word(tier: Tier, nv: int, rowsum: bool) -> int:
+    """Vectors of weights for a word of A: four bytes a lane, or twice two i16 (bytes 0 and 2, then 1 and 3)."""
+    return sums_per_row(nv, rowsum) * (1 if tier.vnni else 2)
+
+
+def panel_bytes(tier: Tier, nv: int, rowsum: bool, words: int) -> int:
+    """Bytes of a panel for rows of A of `words` words."""
+    return 4 * tier.lanes * (HEAD_LINES[rowsum] * nv + words * vectors_per_word(tier, nv, rowsum))
+
+
+def column_order(nv: int, lanes: int, out: str) -> np.ndarray:
+    """The column that stands in each of a panel's nv * lanes places; out: what the kernel stores."""
+    if out not in ("u8", "s8"):
+        return np.arange(nv * lanes)
+    found = []
+    for first, width in parts(nv):
+        places = np.arange(width * lanes).reshape(lanes // 4, width, 4)
+        found.append(first * lanes + places.transpose(1, 0, 2).reshape(-1))
+    return np.concatenate(found)
+
+
+def pack_int8(
+    tier: Tier,
+    weights: np.ndarray,
+    start: np.ndarray,
+    multipliers: np.ndarray,
+    nv: int,
+    run: int,
+    out: str,
+    minus_zero: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+    chains: int = 1,
+) -> np.ndarray:
+    """uint8 [batch, panels, bytes] from s8 weights [batch, N, K], i32 start and f32 multipliers [batch, N].
+
+    run: products in a run of A; each run is rounded up to a multiple of `chains` words, with weights of 0.
+    minus_zero: int32 [batch, N], minus the zero points of the weights, for a kernel with `rowsum`. bias: f32
+    [batch, N], a line after the multipliers, for dynamic_layer's kernels (whose `start` is the sum of a column's
+    weights).
+    """
+    batch, n, k = weights.shape
+    rowsum, width = minus_zero is not None, nv * tier.lanes
+    panels, runs, words = -(-n // width), k // run, -(-run // (4 * chains)) * chains
+    order = column_order(nv, tier.lanes, out)
+    full = np.zeros((batch, panels * width, runs, words * 4), np.int8)
+    full[:, :n, :, :run] = weights.reshape(batch, n, runs, run)
+    lines = full.reshape(batch, panels, width, runs * words, 4)[:, :, order].transpose(0, 1, 3, 2, 4)
+    if rowsum:
+        ones = np.zeros((runs, words * 4), np.int8)
+        ones[:, :run] = 1
+        ones = ones.reshape(1, 1, runs * words, 1, 4)
+        lines = np.concatenate([lines, np.broadcast_to(ones, (*lines.shape[:3], tier.lanes, 4))], axis=3)
+    if not tier.vnni:
+        lines = np.stack([lines[..., 0::2], lines[..., 1::2]], axis=3).astype(np.int16)
+
+    def line(values: np.ndarray, kind: type) -> np.ndarray:
+        padded = np.zeros((batch, panels * width), kind)
+        padded[:, :n] = values.reshape(batch, n)
+        return _bytes(padded.reshape(batch, panels, width)[:, :, order])
+
+    head = [line(start, np.int32), line(multipliers, np.float32)]
+    head += [] if minus_zero is None else [line(minus_zero, np.int32)]
+    head += [] if bias is None else [line(bias, np.float32)]
+    return np.concatenate([*head, _bytes(lines.reshape(batch, panels, -1))], axis=2)
+
+
+def widen(weights: np.ndarray, factor: int, stride: int, zeros: np.ndarray) -> np.ndarray:
+    """[factor * N, ..., k_w + (factor - 1) * stride, C]: weights [N, ..., k_w, C] for `factor` pixels of a row at once.
+
+    What a pixel doesn't see has its zero point, zeros [N].
+    """
+    n, *outer, k_w, c = weights.shape
+    wide = np.empty((factor, n, *outer, k_w + (factor - 1) * stride, c), weights.dtype)
+    wide[...] = zeros.reshape(n, *[1] * (weights.ndim - 1))
+    for i in range(factor):
+        wide[i, ..., i * stride : i * stride + k_w, :] = weights
+    return wide.reshape(factor * n, *wide.shape[2:])
+
+
+def _bytes(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values).view(np.uint8)

@@ -1,0 +1,331 @@
+"""A convolution's geometry -> tile sizes, scratch and the record of the conv kernel. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..isa.tiers import Tier
+from ..pointwise.chain import Chain
+from .pick_dot import F32, L2, STANDARD, Costs, columns_first, idle, row_choices, split_columns
+
+Triple = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A convolution over x [images, d, h, w, groups * c] with n output channels for each group.
+
+    All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads:
+    those before. x_strides: elements from image to image, slice, row and pixel; item: bytes of an element.
+    """
+
+    images: int
+    groups: int
+    c: int
+    n: int
+    size: Triple
+    kernel: Triple
+    out: Triple
+    x_strides: tuple[int, int, int, int]
+    strides: Triple = (1, 1, 1)
+    dilations: Triple = (1, 1, 1)
+    pads: Triple = (0, 0, 0)
+    item: int = 4
+
+    @property
+    def k(self) -> int:
+        """Products per output."""
+        return self.kernel[0] * self.kernel[1] * self.kernel[2] * self.c
+
+    @property
+    def padded(self) -> bool:
+        """Whether any tap may lie outside of x."""
+        return any(
+            pad or (o - 1) * s + (k - 1) * d >= size
+            for pad, o, s, k, d, size in zip(
+                self.pads, self.out, self.strides, self.kernel, self.dilations, self.size, strict=True
+            )
+        )
+
+    @property
+    def moves(self) -> tuple[int, int]:
+        """Rows and columns of a band from one output to the next; a kernel of width 1 needs no others."""
+        return (1 if self.kernel[1] == 1 else self.strides[1]), (1 if self.kernel[2] == 1 else self.strides[2])
+
+    @property
+    def direct(self) -> bool:
+        """Whether taps are read from x itself, without a band."""
+        return not self.padded and self.strides[2] * self.x_strides[3] * self.item % 4096 != 0
+
+    @property
+    def pixel(self) -> int:
+        """Bytes of a pixel in a band: a multiple of 4 KiB apart, all would fall into one set of the cache."""
+        dense = self.c * self.item
+        return dense + 64 if dense * self.moves[1] % 4096 == 0 else dense
+
+    @property
+    def band_y(self) -> int:
+        """Bytes of a row in a band."""
+        return ((self.out[2] - 1) * self.moves[1] + (self.kernel[2] - 1) * self.dilations[2] + 1) * self.pixel
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """Taps (down, across) that follow one another without a gap, and so are one run."""
+        (_, k_h, k_w), (_, dil_y, dil_x) = self.kernel, self.dilations
+        y, x = (self.item * s for s in self.x_strides[2:]) if self.direct else (self.band_y, self.pixel)
+        if dil_x != 1 or x != self.c * self.item:
+            return 1, 1
+        return (k_h if dil_y * y == k_w * x else 1), k_w
+
+    @property
+    def run(self) -> int:
+        """Elements in a run."""
+        return self.c * self.runs[0] * self.runs[1]
+
+    @property
+    def words(self) -> int:
+        """Words of 4 bytes per output: each run is rounded up to whole ones."""
+        return self.k // self.run * -(-self.run * self.item // 4)
+
+
+@dataclass(frozen=True)
+class ConvPiece:
+    """One conv call: `columns` channels of each group from `start` on, packed with `nv`; `params` makes
+    the kernel.
+
+    table: the int64 byte offsets that its record points to; scratch: bytes for each thread, 64-byte aligned.
+    """
+
+    start: int
+    columns: int
+    nv: int
+    params: dict[str, Any]
+    table: np.ndarray
+    scratch: int
+    fields: dict[str, int]
+
+
+def planar(g: Geometry) -> Geometry:
+    """The same convolution over x [images, c, h, w] as planes (two spatial dimensions, one group, dense x).
+
+    Its weights are [n, c, k_h, k_w] instead of [n, k_h, k_w, c]: a plane counts as a slice of the depth.
+    """
+    _, h, w = g.size
+    return Geometry(
+        g.images,
+        1,
+        1,
+        g.n,
+        (g.c, h, w),
+        (g.c, *g.kernel[1:]),
+        g.out,
+        (g.c * h * w, h * w, w, 1),
+        g.strides,
+        g.dilations,
+        g.pads,
+    )
+
+
+def upright(g: Geometry, l2: int) -> Geometry:
+    """A long row as a column, which bands can cut; other geometries as they are."""
+    flat = g.size[1] == g.kernel[1] == g.out[1] == 1 and g.pads[1] == 0
+    if not flat or g.size[2] * g.c * g.item <= l2 // 8:
+        return g
+
+    def turn(t: Triple) -> Triple:
+        return t[0], t[2], t[1]
+
+    image, z, y, x = g.x_strides
+    return Geometry(
+        g.images, g.groups, g.c, g.n, turn(g.size), turn(g.kernel), turn(g.out), (image, z, x, y),
+        turn(g.strides), turn(g.dilations), turn(g.pads), g.item,
+    )  # fmt: skip
+
+
+def pick_conv(
+    tier: Tier, g: Geometry, threads: int = 1, chain: Chain = (), extras: Sequence[str] = (), l2: int = L2
+) -> tuple[ConvPiece, ...]:
+    """The conv calls for a geometry: one, or two that share the channels."""
+    return conv_pieces(tier, upright(g, l2), threads, F32, {"chain": chain, "extras": tuple(extras)}, l2)
+
+
+def conv_pieces(
+    tier: Tier, g: Geometry, threads: int, costs: Costs, more: Mapping[str, Any], l2: int = L2
+) -> tuple[ConvPiece, ...]:
+    """As `pick_conv`, for any arithmetic; `more`: the kernel's other parameters."""
+    _, out_h, out_w = g.out
+
+    def tile_cost(rows: int, nv: int) -> float:
+        return costs.tile_cost(tier, rows, nv, g.words)
+
+    def choices(nv: int) -> list[tuple[float, tuple[int, int]]]:
+        limits = costs.rows(tier, nv, g.words)
+        found = []
+        for largest, rows in [(limit, rows) for limit in limits for rows in row_choices(out_w, limit)]:
+            count = min(largest // rows, out_h) if rows == out_w else 1
+            whole, tail = divmod(out_h, count) if count > 1 else divmod(out_w, rows)
+            cost = whole * tile_cost(rows * count, nv)
+            if tail:
+                cost += tile_cost(tail * (rows if count > 1 else 1), nv)
+            cost *= 1 if count > 1 else out_h
+            rows_left = idle(g.images * g.groups * g.out[0] * -(-out_h // count), threads)
+            cost *= min(rows_left, idle(-(-g.n // (nv * tier.lanes)), threads))
+            found.append((cost * (STANDARD if rows * count == limits[0] else 1.0), (count, rows)))
+        return found
+
+    pieces = []
+    for start, columns, nv in split_columns(tier, g.n, {nv: min(choices(nv))[0] for nv in costs.widths(tier)}):
+        count, rows = min(choices(nv))[1]
+        tail = (0, 0)
+        if count > 1 and out_h % count:
+            tail = (out_h % count, rows)
+        elif count == 1 and out_w % rows:
+            tail = (1, out_w % rows)
+        params = {
+            "groups": count,
+            "rows": rows,
+            "nv": nv,
+            "tail": tail,
+            "ragged": columns % (nv * tier.lanes) != 0,
+            **more,
+        }
+        table, scratch, fields = layout(g, count, columns, nv * tier.lanes, threads, l2)
+        pieces.append(ConvPiece(start, columns, nv, params, table, scratch, fields))
+    return tuple(pieces)
+
+
+def conv_record(
+    piece: ConvPiece,
+    g: Geometry,
+    *,
+    x: Any,
+    w: Any,
+    y: Any,
+    ldy: int,
+    table: Any,
+    scratch: Any,
+    fill: int = 0,
+    extras: Sequence[tuple[Any, int, int]] = (),
+) -> list[Any]:
+    """The conv kernel's record; x, w, y, table, scratch and extras' first elements are addresses or
+    stand for them.
+
+    w: this piece's channels packed for each group; y and the extras: whole. ldy: elements per pixel of y;
+    fill: the word that padding repeats; an extra is (address, stride per image, stride per pixel) in f32,
+    its channels those of y.
+    """
+    from .rows import CONV_ARGS
+
+    values = {
+        **piece.fields,
+        "x": x,
+        "w": w,
+        "y": y,
+        "ldy": ldy,
+        "table": table,
+        "scratch": scratch,
+        "scratch_bytes": piece.scratch,
+        "n": piece.columns,
+        "n0": piece.start,
+        "n_set": g.n,
+        "k": piece.fields["segments"] * piece.fields["length"],
+        "fill": fill,
+    }
+    return [values[name] for name in CONV_ARGS] + [field for extra in extras for field in extra]
+
+
+def layout(
+    g: Geometry, group: int, columns: int, width: int, threads: int, l2: int
+) -> tuple[np.ndarray, int, dict[str, int]]:
+    """Band sizes, offsets of the taps, and the scratch they take."""
+    (k_d, k_h, k_w), (stride_z, stride_y, stride_x) = g.kernel, g.strides
+    dil_z, dil_y, dil_x = g.dilations
+    out_d, out_h, out_w = g.out
+    x_image, x_z, x_y, x_x = (g.item * s for s in g.x_strides)
+    (move_y, move_x), pixel, band_y, direct = g.moves, g.pixel, g.band_y, g.direct
+    step_y, step_x = stride_y // move_y, stride_x // move_x
+    band_w = band_y // pixel
+    reach = (k_h - 1) * dil_y + 1
+
+    # Every band reads all weights: where they don't stay in the cache, bands are larger and fewer.
+    budget = l2 // 6 if 4 * columns * g.words <= l2 // 4 else l2 * 3 // 8
+    fits = (budget // (k_d * band_y) - reach) // move_y + 1
+    band = min(max(fits, 1), out_h)
+    panels = -(-columns // width)
+    images = g.images * g.groups * out_d
+    by_columns = columns_first(
+        images * -(-out_h // group), panels, g.c * g.item * g.size[1] * g.size[2], 4 * columns * g.words, threads
+    )
+    bands = -(-out_h // band)
+    if not by_columns and images % threads:
+        bands = min(-(-bands // threads) * threads, out_h)
+    band = -(-out_h // bands)
+    band = min(-(-band // group) * group, out_h)
+    band_z = band_y * ((band - 1) * move_y + reach)
+
+    left, inside = cover(-g.pads[2], step_x, g.size[2], band_w)
+    merged = x_x * step_x == pixel == g.c * g.item
+    z, y, x = (dil_z * x_z, x_y, x_x) if direct else (band_z, band_y, pixel)
+    run_y, run_x = g.runs
+    taps = [
+        i * z + j * dil_y * y + k * dil_x * x
+        for i in range(k_d)
+        for j in range(0, k_h, run_y)
+        for k in range(0, k_w, run_x)
+    ]
+    fields = {
+        "images": g.images,
+        "sets": g.groups,
+        "out_d": out_d,
+        "out_h": out_h,
+        "out_w": out_w,
+        "x_image": x_image,
+        "x_set": g.c * g.item,
+        "x_z": x_z,
+        "x_y": x_y,
+        "x_first": (left * step_x - g.pads[2]) * x_x,
+        "d": g.size[0],
+        "h": g.size[1],
+        "k_d": k_d,
+        "stride_z": stride_z,
+        "dilation_z": dil_z,
+        "pad_z": g.pads[0],
+        "stride_y": stride_y,
+        "pad_y": g.pads[1],
+        "band": band,
+        "reach": reach,
+        "step_y": step_y,
+        "move_y": move_y,
+        "left": left * pixel // g.item,
+        "pixels": 1 if merged else inside,
+        "run": inside * g.c if merged else g.c,
+        "x_step": x_x * step_x,
+        "pixel_step": inside * pixel if merged else pixel,
+        "right": (band_w - left - inside) * pixel // g.item,
+        "band_z": band_z,
+        "band_y": band_y,
+        "rs": stride_x * x_x if direct else move_x * pixel,
+        "gs": stride_y * x_y if direct else move_y * band_y,
+        "segments": len(taps),
+        "length": -(-g.run * g.item // 4),
+        "direct": int(direct),
+        "by_columns": int(by_columns),
+    }
+    scratch = 0 if direct else -(-(k_d * band_z + 128) // 64) * 64
+    return np.array(taps, np.int64), scratch, fields
+
+
+def cover(start: int, step: int, size: int, count: int) -> tuple[int, int]:
+    """(before, inside): how many of start, start + step, ... (count of them) are < 0 and in [0, size)."""
+    before = min(max(-(start // step), 0), count)
+    inside = min(max(-((start - size) // step), 0), count) - before
+    return before, inside
+
+
+def merge_factor(tier: Tier, groups: int, n: int) -> int:
+    """How many groups of n channels to compute as one (pack.merge_groups) to fill a vector."""
+    return max(f for f in range(1, groups + 1) if groups % f == 0 and (f == 1 or f * n <= tier.lanes))

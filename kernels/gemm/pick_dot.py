@@ -1,0 +1,213 @@
+"""Shapes -> tile sizes, blocking and the records of the dot kernel. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from ..isa.tiers import Tier
+from ..pointwise.chain import Chain
+
+L2 = 1 << 20
+"""Bytes of second-level cache that blocking assumes when it isn't told."""
+STANDARD = 0.98
+"""What a cost is multiplied by for a tile that most layers use: fewer kernels to compile."""
+SPLIT_GAIN = 0.93
+"""Two kernels share one layer's columns only when they cost less than this part of one."""
+
+
+@dataclass(frozen=True)
+class DotPiece:
+    """One dot call: `columns` columns from `start` on, packed with `nv`; `params` makes the kernel."""
+
+    start: int
+    columns: int
+    nv: int
+    params: dict[str, Any]
+    block: int
+    by_columns: bool
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What an arithmetic lets tiles be: widths(tier) in vectors, rows(tier, nv, words), the most that fit the
+    registers first and then fewer that may be faster, and the cycles that tile_cost(tier, rows, nv, words)
+    estimates for one. repeats: rows may be computed twice, since nothing is read where results go.
+    """
+
+    widths: Callable[[Tier], Sequence[int]]
+    rows: Callable[[Tier, int, int], tuple[int, ...]]
+    tile_cost: Callable[[Tier, int, int, int], float]
+    repeats: bool = False
+
+
+def pick_dot(
+    tier: Tier,
+    m: int,
+    n: int,
+    k: int,
+    batch: int = 1,
+    threads: int = 1,
+    chain: Chain = (),
+    extras: Sequence[str] = (),
+    lda: int = 0,
+    l2: int = L2,
+) -> tuple[DotPiece, ...]:
+    """The dot calls for C [batch, m, n] = A [batch, m, k] x B: one, or two that share the columns.
+
+    lda: A's row stride in f32 (k when 0), of interest only because rows 4 KiB apart collide in the cache.
+    """
+    params = {"chain": chain, "extras": tuple(extras)}
+    return dot_pieces(tier, m, n, k, batch, threads, F32, params, (lda or k) * 4, l2)
+
+
+def dot_pieces(
+    tier: Tier,
+    m: int,
+    n: int,
+    words: int,
+    batch: int,
+    threads: int,
+    costs: Costs,
+    more: Mapping[str, Any],
+    row_bytes: int,
+    l2: int = L2,
+) -> tuple[DotPiece, ...]:
+    """As `pick_dot`, for rows of `words` words, `row_bytes` apart; `more`: the kernel's other parameters."""
+    colliding = row_bytes % 4096 == 0
+
+    def cost(mr: int, nv: int) -> float:
+        whole, tail = divmod(m, mr)
+        total = whole * costs.tile_cost(tier, mr, nv, words)
+        total += costs.tile_cost(tier, tail, nv, words) if tail else 0
+        by_rows = idle(batch * -(-m // mr), threads) * -(-m // mr) * mr / m
+        by_columns = idle(batch * -(-n // (nv * tier.lanes)), threads)
+        return total * (min(by_rows, by_columns) if threads > 1 else 1.0) * (1.05 if colliding and mr > 12 else 1.0)
+
+    def best(nv: int) -> tuple[float, int]:
+        largest = costs.rows(tier, nv, words)
+        choices = {mr for rows in largest for mr in row_choices(m, rows)}
+        return min((cost(mr, nv) * (STANDARD if mr == largest[0] else 1.0), mr) for mr in choices)
+
+    pieces = []
+    for start, columns, nv in split_columns(tier, n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
+        mr = best(nv)[1]
+        # A few rows computed twice cost less than another kernel to compile.
+        tail = 0 if costs.repeats and -m % mr * 50 <= m else m % mr
+        params = {"mr": mr, "nv": nv, "tail": tail, "ragged": columns % (nv * tier.lanes) != 0, **more}
+        panels = -(-columns // (nv * tier.lanes))
+        by_columns = columns_first(batch * -(-m // mr), batch * panels, m, columns, threads)
+        block = max(1, l2 * 3 // 8 // (4 * words * mr))
+        pieces.append(DotPiece(start, columns, nv, params, block, by_columns))
+    return tuple(pieces)
+
+
+def dot_record(
+    piece: DotPiece,
+    *,
+    a: Any,
+    lda: int,
+    b: Any,
+    c: Any,
+    ldc: int,
+    m: int,
+    k: int,
+    batch: int = 1,
+    a_stride: int = 0,
+    b_stride: int = 0,
+    c_stride: int = 0,
+    extras: Sequence[tuple[Any, int, int]] = (),
+) -> list[Any]:
+    """The dot kernel's record; a, b, c and extras' first elements are addresses or whatever stands for them.
+
+    b: this piece's columns packed; c and the extras: whole, the kernel starts at the piece's first
+    column. Strides in f32; an extra is (address, stride per batch, stride per row).
+    """
+    record = [
+        a,
+        lda,
+        b,
+        c,
+        ldc,
+        m,
+        piece.columns,
+        piece.start,
+        k,
+        batch,
+        a_stride,
+        b_stride,
+        c_stride,
+        piece.block,
+        int(piece.by_columns),
+    ]
+    return record + [field for extra in extras for field in extra]
+
+
+def widths(tier: Tier) -> range:
+    """The panel widths in vectors that a tile can have."""
+    return range(1, 9 if tier.registers == 32 else 5)
+
+
+def max_rows(tier: Tier, nv: int) -> int:
+    """The most rows whose sums fit the registers beside nv weights and the broadcast operand; at most 14."""
+    spare = 1 if tier.fma else 2
+    return max(1, min(14, (tier.registers - nv - spare) // nv))
+
+
+def row_choices(m: int, largest: int) -> set[int]:
+    """Rows of a tile worth trying for m rows: the largest, and a nearly even split."""
+    tiles = -(-m // largest)
+    return {min(largest, m), -(-m // tiles)}
+
+
+def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
+    """Cycles of one tile: two FMAs and two loads a cycle, latency of four cycles, weights in L2.
+
+    Without FMA six instructions a cycle: a broadcast takes two, a product and its sum three.
+    """
+    weights = nv * tier.lanes * 4
+    if tier.fma:
+        step = max(rows * nv / 2, (rows + nv) / 2, 4, weights / 40)
+    else:
+        step = max((nv + 2 * rows + 3 * rows * nv) / 6, 7)
+    return (step + weights / 400 + 0.2) * k + rows * nv + 20
+
+
+F32 = Costs(widths, lambda tier, nv, words: (max_rows(tier, nv),), tile_cost)
+
+
+def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int, int, int]]:
+    """(start, columns, nv) of the one or two parts with the least cost; cost[nv] is that of one panel."""
+    vectors = -(-n // tier.lanes)
+    single = min((-(-vectors // nv) * each, -nv) for nv, each in cost.items())
+    pair = min(_pairs(vectors, cost), default=(float("inf"), 0, 0, 0))
+    if pair[0] >= single[0] * SPLIT_GAIN:
+        return [(0, n, -single[1])]
+    first = pair[1] * pair[2] * tier.lanes
+    return [(0, first, pair[1]), (first, n - first, pair[3])]
+
+
+def _pairs(vectors: int, cost: dict[int, float]) -> Iterator[tuple[float, int, int, int]]:
+    """(cost, nv, its panels, other nv) of each exact cover by two widths; 300 cycles are a second call's."""
+    for wide, narrow in combinations(sorted(cost, reverse=True), 2):
+        for panels in range(1, vectors // wide + 1):
+            rest = vectors - panels * wide
+            if 0 < rest <= 2 * wide and rest % narrow == 0:
+                yield panels * cost[wide] + rest // narrow * cost[narrow] + 300, wide, panels, narrow
+
+
+def idle(units: int, threads: int) -> float:
+    """How much longer than its share a thread works when `units` equal pieces are dealt out; 1 is best."""
+    return -(-units // threads) * threads / units
+
+
+def columns_first(
+    row_units: int, column_units: int, row_size: int, column_size: int, threads: int
+) -> bool:
+    """Whether threads share panels, else rows: what is balanced better, then what is read less."""
+    rows, columns = idle(row_units, threads), idle(column_units, threads)
+    if abs(rows - columns) > 0.06:
+        return columns < rows
+    return column_size > row_size

@@ -1,0 +1,138 @@
+"""Shapes -> tiles of the int8 dot and convolution kernels, and their records. Pure arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ..isa.tiers import Tier
+from .pack_int8 import vectors_per_word
+from .pick_conv import ConvPiece, Geometry, conv_pieces, conv_record, upright
+from .pick_dot import L2, Costs, DotPiece, dot_pieces, dot_record
+
+Stored = tuple[int, int, int]
+"""zero_point, low and high, as `rows_int8.STORED`."""
+
+
+def _widths(tier: Tier) -> tuple[int, ...]:
+    """Vectors of a panel: up to four are packed to bytes together; eight are for single rows."""
+    return (1, 2, 3, 4, 8) if tier.registers == 32 else (1, 2, 3, 4)
+
+
+def _rows(rowsum: bool, tier: Tier, nv: int, words: int) -> tuple[int, ...]:
+    """The most rows whose sums fit the registers beside the weights and the word of A: in halves without vnni, with
+    copies of what instructions of two operands overwrite on the generic tier.
+
+    Few products are worth fewer rows: the CPU looks ahead far enough to store one tile while it sums the next.
+    """
+    spare = 1 if tier.vnni else 3 if tier.fma else 5
+    free = tier.registers - vectors_per_word(tier, nv, rowsum) - spare
+    most = max(1, min(16 if nv == 1 else 14, free // (nv + rowsum))) if nv <= 4 else 1
+    few = 8 if nv == 1 else 12 // nv
+    return (most, few) if few < most and words <= 32 else (most,)
+
+
+_STORING = {1: 0.6, 2: 0.15, 3: 0.5}
+"""Cycles more for each vector that is stored, where a row isn't four vectors."""
+
+
+def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: int, words: int) -> float:
+    """Cycles of one tile: two multiply-adds and two loads a cycle, latency of four cycles, weights in L1 or L2.
+
+    Without vnni three instructions a cycle: a word is split by two, a product and its sum are two of each half.
+    Storing overlaps with the next tile's sums the better the smaller tiles are (measured).
+    """
+    weights, sums = vectors_per_word(tier, nv, rowsum), rows * (nv + rowsum)
+    nbytes = weights * tier.lanes * 4
+    step = max((sums if tier.vnni else (4 * sums + 2 * rows) * 2 / 3) / 2, (rows + weights) / 2, 4)
+    if nbytes * words > 16384:
+        step = max(step, nbytes / 40) + nbytes / 400
+    stored = rows * nv
+    return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(nv, 0)) + 2
+
+
+COSTS = {
+    rowsum: Costs(_widths, partial(_rows, rowsum), partial(_tile_cost, rowsum), repeats=True)
+    for rowsum in (False, True)
+}
+
+
+def pick_dot_int8(
+    tier: Tier, m: int, n: int, k: int, out: str, rowsum: bool = False, batch: int = 1, threads: int = 1, lda: int = 0,
+    nv: int = 0,
+) -> tuple[DotPiece, ...]:
+    """The dot calls for C [batch, m, n] = A [batch, m, k] x B; lda: A's row stride in bytes (k when 0); nv: the width
+    of panels when it isn't free to choose.
+    """
+    more, costs = {"out": out, "rowsum": rowsum}, COSTS[rowsum]
+    if nv:
+        costs = replace(costs, widths=lambda tier: (nv,))
+    return dot_pieces(tier, m, n, -(-k // 4), batch, threads, costs, more, lda or k)
+
+
+def dot_int8_record(piece: DotPiece, stored: Stored, k: int, **places: Any) -> list[Any]:
+    """As `dot_record`; k counts products, lda and a_stride bytes, ldc and c_stride elements of C."""
+    return [*dot_record(piece, k=-(-k // 4), **places), *stored]
+
+
+def chains(nv: int) -> int:
+    """Words that the kernel of a single row sums at a time, so that eight sums grow while each waits for itself."""
+    return {1: 8, 2: 4, 3: 2, 4: 2}.get(nv, 1)
+
+
+def row_params(piece: DotPiece, signed: bool) -> dict[str, Any]:
+    """The parameters of `row_int8`, for a piece of one row."""
+    return {name: piece.params[name] for name in ("nv", "ragged", "out", "rowsum")} | {"signed": signed}
+
+
+def row_int8_record(piece: DotPiece, stored: Stored, k: int, a: Any, b: Any, c: Any) -> list[Any]:
+    """The record of `row_int8` for k products; c: the result of which this piece's columns are a part."""
+    together = 4 * chains(piece.nv)
+    return [a, b, c, piece.columns, piece.start, -(-k // together) * together // 4, *stored]
+
+
+def pick_conv_int8(
+    tier: Tier, g: Geometry, out: str, rowsum: bool = False, threads: int = 1, l2: int = L2
+) -> tuple[Geometry, tuple[ConvPiece, ...]]:
+    """The conv calls for a geometry of u8, and the geometry that they are for: its `run` is what packing needs."""
+    assert g.item == 1
+    g = upright(g, l2)
+    return g, conv_pieces(tier, g, threads, COSTS[rowsum], {"out": out, "rowsum": rowsum}, l2)
+
+
+def pixels_together(tier: Tier, g: Geometry) -> int:
+    """How many pixels of a row to compute as one of as many times the channels (`widened`): 1, 2 or 4.
+
+    That pays where channels fill less than a vector, or a window's bytes less than whole words.
+    """
+    if g.groups > 1 or g.dilations[2] != 1:
+        return 1
+
+    def cost(factor: int) -> float:
+        wide = widened(g, factor)
+        vectors = -(-wide.n // tier.lanes)
+        return vectors * (wide.words / 2 + 1.2 + _STORING.get(vectors, 0)) / factor
+
+    fits = [f for f in (1, 2, 4) if g.out[2] % f == 0 and (f == 1 or f * g.n <= 2 * tier.lanes)]
+    best = min(fits, key=cost)
+    return best if cost(best) < 0.95 * cost(1) else 1
+
+
+def widened(g: Geometry, factor: int) -> Geometry:
+    """The geometry whose outputs are `factor` neighbours in a row, one after the other."""
+    (k_d, k_h, k_w), (s_d, s_h, s_w) = g.kernel, g.strides
+    return replace(
+        g, n=g.n * factor, kernel=(k_d, k_h, k_w + (factor - 1) * s_w), strides=(s_d, s_h, s_w * factor),
+        out=(*g.out[:2], g.out[2] // factor),
+    )  # fmt: skip
+
+
+def conv_int8_record(piece: ConvPiece, g: Geometry, stored: Stored, zero_point: int, **places: Any) -> list[Any]:
+    """As `conv_record`; zero_point: the byte of x that stands for 0.0."""
+    return [*conv_record(piece, g, fill=word_of(zero_point), **places), *stored]
+
+
+def word_of(byte: int) -> int:
+    """The word of four equal bytes."""
+    return byte * 0x01010101

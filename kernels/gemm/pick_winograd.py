@@ -1,0 +1,175 @@
+"""A 3x3 convolution's geometry -> tile sizes, scratch and the record of the winograd kernel. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..isa.tiers import Tier
+from ..pointwise.chain import Chain
+from .pick_conv import Geometry, cover
+from .pick_dot import L2, STANDARD, columns_first, max_rows, tile_cost, widths
+
+BANDWIDTH = {1: 6.5, 2: 9.2}
+"""Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
+MOST_CHANNELS = 512
+"""Input channels up to which the error of m = 4 was measured: it grows with their square root."""
+TRANSFORM_CYCLES = {2: (50, 45), 4: (130, 130)}
+"""Of one vector of a tile's input, and of its output."""
+
+
+@dataclass(frozen=True)
+class WinogradChoice:
+    """How winograd computes a convolution; `params` makes the kernel; scratch: bytes per thread, 64-byte aligned."""
+
+    m: int
+    nv: int
+    params: dict[str, Any]
+    scratch: int
+    fields: dict[str, int]
+
+
+def suits_winograd(g: Geometry) -> bool:
+    """Whether the kernel can compute it: 3x3, two spatial dimensions, stride and dilation 1, one group."""
+    plain = g.strides == g.dilations == (1, 1, 1)
+    return plain and g.kernel == (1, 3, 3) and g.groups == 1 and g.out[0] == 1 == g.size[0]
+
+
+def best_winograd(tier: Tier, g: Geometry, largest: int = 4, l2: int = L2) -> int | None:
+    """The m (at most `largest`, 2 or 4) to compute a convolution with; None where the conv kernel is as good.
+
+    m = 2 is more exact than the plain sum. m = 4 errs up to twice as much as it: by less than 5e-6 of the largest
+    output for up to MOST_CHANNELS channels, above which it isn't chosen. Threads don't matter: m changes the result.
+    """
+    if not suits_winograd(g) or g.c < tier.lanes:
+        return None
+    plain = _times(_plain_cycles(tier, g), 9 * g.c * g.n)
+    two, four = (_times(_cycles(tier, g, m, l2), (m + 2) ** 2 * g.c * g.n) for m in (2, 4))
+    if largest >= 4 and g.c <= MOST_CHANNELS and _beats(four, two, 1.2) and _beats(four, plain, 1.15):
+        return 4
+    return 2 if _beats(two, plain, 1.15) else None
+
+
+def _times(cycles: float, weights: int) -> list[float]:
+    """Cycles until one thread, or two, have done the work and read the weights from memory."""
+    pairs = [(cycles / threads, weights * 4 / bandwidth) for threads, bandwidth in BANDWIDTH.items()]
+    return [max(pair) + min(pair) / 8 for pair in pairs]
+
+
+def _beats(times: list[float], others: list[float], factor: float) -> bool:
+    """Whether it is faster by that factor on one thread, and faster at all on two."""
+    return times[0] * factor < others[0] and times[1] < others[1]
+
+
+def _plain_cycles(tier: Tier, g: Geometry) -> float:
+    """Of the conv kernel in full tiles."""
+
+    def cost(nv: int) -> float:
+        mr = max_rows(tier, nv)
+        return tile_cost(tier, mr, nv, g.k) / mr * -(-g.n // (nv * tier.lanes))
+
+    return g.images * g.out[1] * g.out[2] * min(cost(nv) for nv in widths(tier))
+
+
+def _cycles(tier: Tier, g: Geometry, m: int, l2: int) -> float:
+    """Of the dots and of the transforms, without waiting for memory."""
+    band, mr, nv = _blocks(tier, g, m, 1, l2)
+    down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
+    dots = g.images * _dots(down, across, band, mr) * -(-g.n // (nv * tier.lanes)) * places
+    there, back = TRANSFORM_CYCLES[m]
+    transforms = -(-g.c // tier.lanes) * there + -(-g.n // tier.lanes) * back
+    return dots * tile_cost(tier, mr, nv, g.c) + g.images * down * across * transforms
+
+
+def _dots(down: int, across: int, band: int, mr: int) -> int:
+    """Dot tiles of mr rows for all bands of an image."""
+    whole, rest = divmod(down, band)
+    return whole * -(-band * across // mr) + -(-rest * across // mr)
+
+
+def _v_row(tier: Tier, g: Geometry) -> int:
+    """Bytes from tile to tile of the transformed input; multiples of 4 KiB would collide in the cache."""
+    row = -(-g.c // tier.lanes) * tier.lanes * 4
+    return row + 64 if row % 4096 == 0 else row
+
+
+def _blocks(tier: Tier, g: Geometry, m: int, units: int, l2: int) -> tuple[int, int, int]:
+    """(rows of Winograd tiles in a band, mr, nv); the number of bands is a multiple of `units` where it can be."""
+    down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
+    nv = 1 if g.n <= tier.lanes else 2
+    largest = max_rows(tier, nv)
+    # Every band reads all weights, so that it has enough tiles even where they leave the cache.
+    tiles = max(l2 * 3 // 4 // (places * (_v_row(tier, g) + nv * tier.lanes * 4)), 2 * largest)
+    bands = -(-down // min(max(tiles // across, 1), down))
+    band = -(-down // min(-(-bands // units) * units, down))
+
+    def cost(mr: int) -> float:
+        return _dots(down, across, band, mr) * tile_cost(tier, mr, nv, g.c) * (STANDARD if mr == largest else 1.0)
+
+    return band, min(range(1, min(largest, band * across) + 1), key=cost), nv
+
+
+def pick_winograd(
+    tier: Tier,
+    g: Geometry,
+    m: int = 2,
+    threads: int = 1,
+    chain: Chain = (),
+    extras: Sequence[str] = (),
+    l2: int = L2,
+) -> WinogradChoice:
+    """The choice for a geometry that suits_winograd; m x m outputs a tile."""
+    lanes = tier.lanes
+    down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
+    band, mr, nv = _blocks(tier, g, m, 1, l2)
+    panels = -(-g.n // (nv * lanes))
+    size = g.c * g.size[1] * g.size[2]
+    by_columns = columns_first(g.images * down, panels, size, places * g.c * g.n, threads)
+    if not by_columns and g.images % threads:
+        band, mr, nv = _blocks(tier, g, m, threads, l2)
+    v_row = _v_row(tier, g)
+
+    x_image, _, x_y, x_x = (4 * s for s in g.x_strides)
+    pixel = g.c * 4
+    wide = across * m + 2
+    left, inside = cover(-g.pads[2], 1, g.size[2], wide)
+    merged = x_x == pixel
+    room = -(-band * across // mr) * mr
+    band_y = wide * pixel
+    v_plane, s_plane = room * v_row + 64, room * nv * lanes * 4 + 64
+    v_start = -(-((band * m + 2) * band_y + 128) // 64) * 64
+    s_start = v_start + places * v_plane + 64
+    fields = {
+        "images": g.images, "out_h": g.out[1], "out_w": g.out[2], "n": g.n, "k": g.c, "x_image": x_image, "x_y": x_y,
+        "x_first": (left - g.pads[2]) * x_x, "h": g.size[1], "pad_y": g.pads[1], "band": band, "across": across,
+        "left": left * g.c, "pixels": 1 if merged else inside, "run": inside * g.c if merged else g.c,
+        "x_step": x_x, "pixel_step": inside * pixel if merged else pixel, "right": (wide - left - inside) * g.c,
+        "band_y": band_y, "pixel": pixel, "v_start": v_start, "v_row": v_row, "v_plane": v_plane,
+        "s_start": s_start, "s_plane": s_plane, "by_columns": int(by_columns),
+    }  # fmt: skip
+    params = {
+        "m": m, "mr": mr, "nv": nv, "ragged": g.n % (nv * lanes) != 0, "chain": chain, "extras": tuple(extras),
+    }  # fmt: skip
+    return WinogradChoice(m, nv, params, s_start + places * s_plane, fields)
+
+
+def winograd_record(
+    choice: WinogradChoice,
+    *,
+    x: Any,
+    w: Any,
+    y: Any,
+    ldy: int,
+    scratch: Any,
+    extras: Sequence[tuple[Any, int, int]] = (),
+) -> list[Any]:
+    """The winograd kernel's record; addresses may be whatever stands for them. w: pack_winograd's.
+
+    ldy: f32 per pixel of y; an extra is (address, stride per image, stride per pixel) in f32.
+    """
+    from .rows import WINOGRAD_ARGS
+
+    values = {**choice.fields, "x": x, "w": w, "y": y, "ldy": ldy, "scratch": scratch}
+    values["scratch_bytes"] = choice.scratch
+    return [values[name] for name in WINOGRAD_ARGS] + [field for extra in extras for field in extra]

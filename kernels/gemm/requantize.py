@@ -1,0 +1,135 @@
+"""How int8 kernels store their sums: times the multiplier, rounded half to even, plus the zero point, clamped.
+
+A kernel's record has, from a slot on, zero_point, low and high (rows_int8.STORED).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from ..isa.functions import maximum, minimum
+from ..isa.integer import binary, bytes_type, halves_type, pack_bytes, round_to_int, splat
+from ..isa.vector import F32, I1, I8, I16, I32, I64, Vector, arg_of
+from .pack_int8 import parts
+from .tile import Place, repeat
+
+
+def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:
+    """i32 sums as f32, times the f32 at `multiplier`."""
+    factor = v.load(v.b.bitcast(multiplier, F32.as_pointer()), mask)
+    return v.b.fmul(v.b.sitofp(total, v.type), factor)
+
+
+def clamped(v: Vector, x: Any, args: Any, slot: int) -> Any:
+    """f32 held between the f32 at args[slot + 1] and args[slot + 2]."""
+    low, high = (v.b.bitcast(_word(v, args, slot + i), v.type) for i in (1, 2))
+    return minimum(v, high, maximum(v, low, x))
+
+
+def _word(v: Vector, args: Any, slot: int) -> Any:
+    """The low 4 bytes of args[slot] in every lane."""
+    return v.splat(v.b.trunc(arg_of(v.b, args, slot), I32))
+
+
+def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], slot: int, signed: bool) -> None:
+    """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
+    b = v.b
+    zero = splat(v, b.trunc(arg_of(b, place.args, slot), I16), halves_type(v).count)
+    low, high = (splat(v, b.trunc(arg_of(b, place.args, slot + i), I8), 4 * v.lanes) for i in (1, 2))
+
+    def packed(vectors: Sequence[Any]) -> Any:
+        x = pack_bytes(v, [round_to_int(v, x) for x in vectors], zero)
+        x = binary(v, "umin", binary(v, "umax", x, low), high)
+        if signed:
+            x = b.xor(x, ir.Constant(bytes_type(v), [-128] * x.type.count))
+        return b.bitcast(x, v.itype)
+
+    def row_pieces() -> list[tuple[int, int, Any]]:
+        """(row, first column, bytes as i32 lanes) of all that is stored."""
+        found = []
+        for first, width in parts(nv):
+            together = 4 // width
+            for r in range(0, place.rows, together):
+                group = rows[r : r + together]
+                x = packed([s for row in group for s in row[first : first + width]])
+                for i in range(len(group)):
+                    found.append((r + i, first * v.lanes, _piece(v, x, i * width, width)))
+        return found
+
+    _store_rows(v, place, nv, row_pieces())
+
+
+def _piece(v: Vector, x: Any, first: int, width: int) -> Any:
+    """Dwords first.. of each 128 bits, `width` of them: the bytes of one row."""
+    order = [4 * i + first + j for i in range(v.lanes // 4) for j in range(width)]
+    if order == list(range(v.lanes)):
+        return x
+    mask = ir.Constant(ir.VectorType(I32, len(order)), order)
+    return v.b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
+
+
+def _store_rows(v: Vector, place: Place, nv: int, pieces: list[tuple[int, int, Any]]) -> None:
+    b = v.b
+    target, columns = b.inttoptr(place.c, I8.as_pointer()), place.columns
+
+    def store(piece: Any, pointer: Any) -> None:
+        b.store(piece, b.bitcast(pointer, piece.type.as_pointer()), align=1)
+
+    def whole() -> None:
+        for r, column, piece in pieces:
+            store(piece, b.gep(target, [b.add(b.mul(place.ldc, I64(r)), I64(column))]))
+
+    if columns is None:
+        whole()
+    elif v.lanes == 16:
+        for r, column, piece in pieces:
+            pointer = b.gep(target, [b.add(b.mul(place.ldc, I64(r)), I64(column))])
+            _masked(v, piece, pointer, b.sub(columns, I64(column)))
+    else:
+        with b.if_else(b.icmp_signed(">=", columns, I64(nv * v.lanes))) as (full, partial):
+            with full:
+                whole()
+            with partial:
+                _store_part(v, place, nv, pieces, store)
+
+
+def _masked(v: Vector, piece: Any, pointer: Any, columns: Any) -> None:
+    """Store the first `columns` bytes of a piece; columns may be 0 or less, or more than there are."""
+    b = v.b
+    size = 1 << (4 * piece.type.count - 1).bit_length()
+    if size > 4 * piece.type.count:
+        order = [*range(piece.type.count), *[0] * (size // 4 - piece.type.count)]
+        undef = ir.Constant(piece.type, ir.Undefined)
+        wide = b.shuffle_vector(piece, undef, ir.Constant(ir.VectorType(I32, size // 4), order))
+    else:
+        wide = piece
+    some = b.sub(b.shl(I64(1), columns), I64(1))
+    bits = b.select(b.icmp_signed(">=", columns, I64(4 * piece.type.count)), I64((1 << 4 * piece.type.count) - 1), some)
+    bits = b.select(b.icmp_signed("<=", columns, I64(0)), I64(0), bits)
+    kind = ir.VectorType(I8, size)
+    mask = b.bitcast(b.trunc(bits, ir.IntType(size)) if size < 64 else bits, ir.VectorType(I1, size))
+    to = b.bitcast(pointer, kind.as_pointer())
+    fn = v.declare(f"llvm.masked.store.v{size}i8.p0", ir.VoidType(), [kind, to.type, I32, mask.type])
+    b.call(fn, [b.bitcast(wide, kind), to, I32(1), mask])
+
+
+def _store_part(
+    v: Vector, place: Place, nv: int, pieces: list[tuple[int, int, Any]], store: Callable[[Any, Any], None]
+) -> None:
+    """The first `columns` bytes of each row, by way of the stack."""
+    b, width = v.b, nv * v.lanes
+    buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(I8, place.rows * width)), I8.as_pointer())
+    for r, column, piece in pieces:
+        store(piece, b.gep(buffer, [I64(r * width + column)]))
+    copy = v.declare("llvm.memcpy.p0.p0.i64", ir.VoidType(), [buffer.type, buffer.type, I64, I1])
+
+    def row(r: Any, _: list[Any]) -> list[Any]:
+        to = b.inttoptr(b.add(place.c, b.mul(r, place.ldc)), I8.as_pointer())
+        b.call(copy, [to, b.gep(buffer, [b.mul(r, I64(width))]), place.columns, I1(0)])
+        return []
+
+    repeat(b, I64(place.rows), [], row)

@@ -1,0 +1,78 @@
+"""row_int8: one row of bytes times s8 weights, as dot_int8 computes it.
+
+Each weight is read once, so this is a walk over the panels at the pace of the cache that they lie in: the sums of
+neighbouring words are kept apart, and there is next to nothing to do before the first weight of a layer is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..isa.loops import share
+from ..isa.tiers import Tier
+from ..isa.vector import I8, I64, Vector, emits
+from .int8 import int8_arithmetic
+from .pick_int8 import chains
+from .rows_int8 import ROW_INT8_ARGS
+from .tile import Arithmetic, Place, make_fields, repeat
+
+
+def make_row_int8(
+    tier: Tier, nv: int, ragged: bool, out: str, rowsum: bool, signed: bool
+) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; `signed` as `int8_arithmetic`. Its record is that of the row `row_int8`."""
+    arithmetic = int8_arithmetic(tier, nv, out, rowsum, len(ROW_INT8_ARGS), signed)
+    fields, panel = make_fields(len(ROW_INT8_ARGS)), _make_panel(tier, chains(nv), ragged, arithmetic)
+    width, item = nv * tier.lanes, arithmetic.out_item
+    head, line = arithmetic.head, arithmetic.vectors * tier.lanes * 4
+
+    def row(args: int, thread: int, threads: int) -> None:
+        a, b, c, n, n0, k = fields(args)
+        step = head + k * line
+        p, end = 0, (n + width - 1) // width
+        if threads > 1:
+            p, end = share(end, thread, threads), share(end, thread + 1, threads)
+        b += p * step
+        c += (n0 + p * width) * item
+        while p < end:
+            panel(args, a, b, k, c, n - p * width)
+            b += step
+            c += width * item
+            p += 1
+
+    return row
+
+
+def _make_panel(tier: Tier, chains: int, ragged: bool, arithmetic: Arithmetic) -> Any:
+    """An intrinsic panel(args, a, b, k, c, columns): the sums of k words of A, a multiple of `chains`."""
+    line = arithmetic.vectors * tier.lanes * 4
+
+    @emits
+    def panel(b: Any, args: Any, a: Any, weights: Any, k: Any, c: Any, columns: Any) -> None:
+        v = Vector(b, tier)
+        first = b.inttoptr(weights, I8.as_pointer())
+        sums = arithmetic.start(v, first)
+        zeros = [v.iconst(0)] * (len(sums) * (chains - 1))
+        state = [b.inttoptr(a, I8.as_pointer()), b.gep(first, [I64(arithmetic.head)]), *sums, *zeros]
+        step = partial(_words, v, arithmetic, line, chains)
+        _, _, *found = repeat(b, b.ashr(k, I64(chains.bit_length() - 1)), state, step)
+        while len(found) > len(sums):
+            half = len(found) // 2
+            found = [b.add(x, y) for x, y in zip(found[:half], found[half:], strict=True)]
+        place = Place(1, c, I64(0), columns if ragged else None, first, args, I64(0), I64(0), I64(0))
+        arithmetic.finish(v, place, found)
+
+    return panel
+
+
+def _words(v: Vector, arithmetic: Arithmetic, line: int, chains: int, _: Any, state: list[Any]) -> list[Any]:
+    """A word for each chain of sums: state is (A, panel, sums chain by chain)."""
+    b, each = v.b, arithmetic.sums
+    a, panel, *sums = state
+    out = []
+    for i in range(chains):
+        weights = arithmetic.load(v, b.gep(panel, [I64(i * line)]))
+        out += arithmetic.multiply(v, b.gep(a, [I64(4 * i)]), weights, sums[i * each : (i + 1) * each])
+    return [b.gep(a, [I64(4 * chains)]), b.gep(panel, [I64(chains * line)]), *out]

@@ -1,0 +1,223 @@
+"""winograd: 3x3 convolution of stride 1 with fewer products (Winograd's minimal filtering F(m x m, 3 x 3)).
+
+A tile of m x m outputs comes from (m + 2)^2 inputs: both and the weights are transformed (pack_winograd.py), so that
+the sums over channels are one dot for each of the (m + 2)^2 places: 16 instead of 36 products for four outputs. A NaN
+or infinity among a tile's inputs may reach all of its outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from ..isa.tiers import Tier
+from ..isa.vector import F32, I64, Vector, emits
+from ..pointwise.chain import Chain, emit_chain
+from .band import make_clear, make_copy
+from .pack_winograd import Matrix, transforms
+from .rows import WINOGRAD_ARGS
+from .tile import f32_arithmetic, load_extra, make_fields, make_tile, repeat
+
+Grid = list[list[Any]]
+
+
+def make_winograd(
+    tier: Tier, m: int, mr: int, nv: int, ragged: bool, chain: Chain = (), extras: Sequence[str] = ()
+) -> Callable[..., None]:
+    """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors.
+
+    Its record is `rows_dot.WINOGRAD_ARGS`, then (address, stride per image, stride per pixel) for each extra.
+    """
+    fields = make_fields(len(WINOGRAD_ARGS))
+    tile = make_tile(tier, (1, mr), (0, 0), False, False, f32_arithmetic(tier, nv))
+    copy, clear = make_copy(tier), make_clear(tier)
+    scatter, gather = _scatter(tier, m), _gather(tier, m, nv, ragged, chain, extras)
+    width = nv * tier.lanes
+    line = tier.lanes * 4
+    places = (m + 2) * (m + 2)
+
+    def winograd(args: int, thread: int, threads: int) -> None:
+        (
+            x, w, y, scratch, scratch_bytes, images, out_h, out_w, n, k, ldy, x_image, x_y, x_first, h,
+            pad_y, band, across, left, pixels, run, x_step, pixel_step, right, band_y, pixel, v_start,
+            v_row, v_plane, s_start, s_plane, by_columns,
+        ) = fields(args)
+        scratch += thread * scratch_bytes
+        v, s = scratch + v_start, scratch + s_start
+        down = (out_h + m - 1) // m
+        bands = (down + band - 1) // band
+        panels = (n + width - 1) // width
+        step = (k + 1) * width * 4
+        last = panels * step + (nv - 1) * line
+        units = images * bands
+        p0, p1, first, end = 0, panels, units * thread // threads, units * (thread + 1) // threads
+        if by_columns:
+            p0, p1, first, end = panels * thread // threads, panels * (thread + 1) // threads, 0, units
+        if p0 == p1:
+            end = first
+        for unit in range(first, end):
+            image = unit // bands
+            t0 = (unit - image * bands) * band
+            count = band if t0 + band < down else down - t0
+            source = x + image * x_image + x_first
+            for i in range(count * m + 2):
+                iy = t0 * m - pad_y + i
+                to = scratch + i * band_y
+                if iy < 0 or iy >= h:
+                    clear(to, 0, band_y >> 2)
+                else:
+                    at = source + iy * x_y
+                    to = clear(to, 0, left)
+                    for _ in range(pixels):
+                        copy(to, at, run)
+                        to += pixel_step
+                        at += x_step
+                    clear(to, 0, right)
+            for i in range(count):
+                for j in range(across):
+                    scatter(v + (i * across + j) * v_row, v_plane, scratch + i * m * band_y + j * m * pixel,
+                            band_y, pixel, k)
+            for p in range(p0, p1):
+                for e in range(places):
+                    panel = w + (e * panels + p) * step
+                    ahead = panels * step
+                    for t in range(0, count * across, mr):
+                        tile(0, args, v + e * v_plane + t * v_row, v_row, 0, 0, 1, k, panel, ahead,
+                             s + e * s_plane + t * width * 4, width * 4, width, 0, 0, 0)
+                        ahead = ahead + line if 0 < ahead < last else 0
+                bias = w + places * panels * step + p * width * 4
+                for i in range(count):
+                    for j in range(across):
+                        gather(args, s + (i * across + j) * width * 4, s_plane, bias, y, ldy, out_h, out_w,
+                               (t0 + i) * m, j * m, n - p * width, image, p * width)
+
+    return winograd
+
+
+def _linear(v: Vector, row: Sequence[float], values: Sequence[Any]) -> Any:
+    """The sum of row[i] * values[i]; not all of the row may be 0."""
+    total: Any = None
+    for factor, value in sorted(zip(row, values, strict=True), key=lambda term: term[0] != 1):
+        if factor and total is None:
+            total = value if factor == 1 else v.b.fmul(v.const(factor), value)
+        elif factor:
+            total = _add_product(v, factor, value, total)
+    return total
+
+
+def _add_product(v: Vector, factor: float, value: Any, total: Any) -> Any:
+    if factor in (1, -1):
+        return (v.b.fadd if factor == 1 else v.b.fsub)(total, value)
+    return v.fma(v.const(factor), value, total)
+
+
+def _halves(row: Sequence[float], mirrored: Sequence[float]) -> tuple[list[float], list[float]]:
+    """What two rows for opposite points have in common, and what differs by its sign."""
+    pairs = list(zip(row, mirrored, strict=True))
+    return [a if a == b else 0.0 for a, b in pairs], [a if a == -b else 0.0 for a, b in pairs]
+
+
+def _transform_input(v: Vector, matrix: Matrix, x: Sequence[Any]) -> list[Any]:
+    """matrix x x; the rows for opposite points share their halves."""
+    first, *middle, last = matrix
+    out = [_linear(v, first, x)]
+    for row, mirrored in zip(middle[::2], middle[1::2], strict=True):
+        same, opposite = _halves(row, mirrored)
+        point = next(factor for factor in reversed(opposite) if factor)
+        even, odd = _linear(v, same, x), _linear(v, [factor / point for factor in opposite], x)
+        out += [_add_product(v, point, odd, even), _add_product(v, -point, odd, even)]
+    return [*out, _linear(v, last, x)]
+
+
+def _transform_output(v: Vector, matrix: Matrix, x: Sequence[Any]) -> list[Any]:
+    """matrix x x; the values at opposite points come in as their sum or their difference."""
+    columns = list(zip(*matrix, strict=True))
+    shared: list[Sequence[float]] = [columns[0]]
+    values = [x[0]]
+    for i in range(1, len(x) - 1, 2):
+        shared += _halves(columns[i], columns[i + 1])
+        values += [v.b.fadd(x[i], x[i + 1]), v.b.fsub(x[i], x[i + 1])]
+    rows = zip(*shared, columns[-1], strict=True)
+    return [_linear(v, row, [*values, x[-1]]) for row in rows]
+
+
+def _both_ways(transform: Callable[[Sequence[Any]], list[Any]], grid: Grid) -> Grid:
+    """The transform of all columns, then of all rows."""
+    columns = [transform(column) for column in zip(*grid, strict=True)]
+    return [transform(row) for row in zip(*columns, strict=True)]
+
+
+def _scatter(tier: Tier, m: int) -> Any:
+    """scatter(to, plane, source, y_step, x_step, channels): one tile's transformed input to its places."""
+
+    @emits
+    def scatter(b: Any, to: Any, plane: Any, source: Any, y_step: Any, x_step: Any, channels: Any) -> None:
+        v = Vector(b, tier)
+        side = range(m + 2)
+        transform = partial(_transform_input, v, transforms(m).input)
+
+        def vector(_: Any, state: list[Any]) -> list[Any]:
+            target, start = state
+            rows = [b.add(start, b.mul(y_step, I64(i))) for i in side]
+            grid = [[v.load(v.pointer(b.add(row, b.mul(x_step, I64(j))))) for j in side] for row in rows]
+            for i, line in enumerate(_both_ways(transform, grid)):
+                for j, value in enumerate(line):
+                    v.store(value, v.pointer(b.add(target, b.mul(plane, I64(i * (m + 2) + j)))))
+            return [b.add(address, I64(tier.lanes * 4)) for address in state]
+
+        repeat(b, b.sdiv(b.add(channels, I64(tier.lanes - 1)), I64(tier.lanes)), [to, source], vector)
+
+    return scatter
+
+
+def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Sequence[str]) -> Any:
+    """gather(args, sums, plane, bias, y, ldy, out_h, out_w, oy, ox, columns, image, column): a tile's outputs to y."""
+
+    @emits
+    def gather(b: Any, args: Any, sums: Any, plane: Any, bias: Any, y: Any, ldy: Any, out_h: Any, out_w: Any,
+               oy: Any, ox: Any, columns: Any, image: Any, column: Any) -> None:
+        v = Vector(b, tier)
+        side = range(m + 2)
+        transform = partial(_transform_output, v, transforms(m).output)
+        buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(v.type, m * m * nv)), F32.as_pointer())
+        biases = v.pointer(bias)
+
+        def vector(n: Any, _: list[Any]) -> list[Any]:
+            start = b.add(sums, b.mul(n, I64(tier.lanes * 4)))
+            rows = [b.add(start, b.mul(plane, I64(i * (m + 2)))) for i in side]
+            grid = [[v.load(v.pointer(b.add(row, b.mul(plane, I64(j))))) for j in side] for row in rows]
+            element = b.mul(n, I64(tier.lanes))
+            kept, offset = v.at(buffer, element), v.load(v.at(biases, element))
+            for i, line in enumerate(_both_ways(transform, grid)):
+                for j, value in enumerate(line):
+                    v.store(b.fadd(value, offset), v.at(kept, (i * m + j) * nv * tier.lanes))
+            return []
+
+        repeat(b, I64(nv), [], vector)
+        masks = [v.mask(b.sub(columns, I64(n * tier.lanes))) if ragged else None for n in range(nv)]
+        target = v.pointer(y)
+        shift = I64(m.bit_length() - 1)
+
+        def output(index: Any, _: list[Any]) -> list[Any]:
+            row, across = b.add(oy, b.ashr(index, shift)), b.add(ox, b.and_(index, I64(m - 1)))
+            inside = b.and_(b.icmp_signed("<", row, out_h), b.icmp_signed("<", across, out_w))
+            with b.if_then(inside):
+                pixel = b.add(b.mul(row, out_w), across)
+                above = b.mul(image, b.mul(out_h, out_w))
+                to = v.at(target, b.add(b.mul(b.add(above, pixel), ldy), column))
+                kept = v.at(buffer, b.mul(index, I64(nv * tier.lanes)))
+                for n in range(nv):
+                    at = b.add(column, I64(n * tier.lanes))
+                    operands = [load_extra(v, kind, args, len(WINOGRAD_ARGS) + 3 * slot, image, pixel, at, masks[n])
+                                for slot, kind in enumerate(extras)]
+                    result = emit_chain(v, chain, [v.load(v.at(kept, n * tier.lanes)), *operands])
+                    v.store(result, v.at(to, n * tier.lanes), masks[n])
+            return []
+
+        repeat(b, I64(m * m), [], output)
+
+    return gather

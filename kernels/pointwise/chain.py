@@ -1,0 +1,53 @@
+"""A chain: a fused elementwise expression, written as data.
+
+chain = tuple of steps (op, *operands). An int operand is a value number: 0..n-1 are the inputs, then one
+per step; a float operand is a constant. The last step is the result; the empty chain is value 0 unchanged.
+ReLU6 of a sum: (("add", 0, 1), ("clip", 2, 0.0, 6.0)). Ops are those of `kernels.isa.math.OPS`. Reading
+this module imports neither numba nor llvmlite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..isa.math import OPS
+
+if TYPE_CHECKING:
+    from ..isa.vector import Vector
+
+Step = tuple[str | int | float, ...]
+Chain = tuple[Step, ...]
+
+
+def emit_chain(v: Vector, chain: Chain, inputs: Sequence[Any]) -> Any:
+    """The LLVM vector that the chain gives for these input vectors."""
+    values = list(inputs)
+    for name, *operands in chain:
+        taken = [values[o] if isinstance(o, int) else v.const(float(o)) for o in operands]
+        values.append(_op(name, operands).emit(v, *taken))
+    return values[-1] if chain else values[0]
+
+
+def eval_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
+    """What the chain means: f32 arrays in, their broadcast f32 result out (f64 arrays give an f64 oracle)."""
+    values = [np.asarray(a) for a in arrays]
+    with np.errstate(all="ignore"):
+        for name, *operands in chain:
+            taken = [values[o] if isinstance(o, int) else values[0].dtype.type(o) for o in operands]
+            values.append(np.asarray(_op(name, operands).meaning(*taken), values[0].dtype))
+    return values[-1] if chain else values[0]
+
+
+def chain_cost(chain: Chain) -> int:
+    """Roughly how many vector instructions one vector of results takes, loads and stores not counted."""
+    return sum(_op(name, operands).cost for name, *operands in chain)
+
+
+def _op(name: Any, operands: Sequence[Any]) -> Any:
+    op = OPS[name]
+    if len(operands) != op.arity:
+        raise ValueError(f"{name} takes {op.arity} operands, not {len(operands)}")
+    return op

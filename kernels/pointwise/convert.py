@@ -1,0 +1,126 @@
+"""Kernels that change the element type: cast, and the exchange of signed and unsigned bytes.
+
+Record: that of an elementwise kernel with one input, strides in elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ..isa.elements import constant, write
+from ..isa.loops import loop, whole
+from ..isa.tiers import Tier
+from ..isa.vector import F32, I8, I32, I64, Vector
+from ..isa.walk import cover
+from .elementwise import Row, over_rows
+
+F64, I16 = ir.DoubleType(), ir.IntType(16)
+TYPES = {
+    "f32": F32, "f64": F64, "i64": I64, "u64": I64, "i32": I32, "u32": I32, "i16": I16, "u16": I16, "s8": I8,
+    "u8": I8, "bool": I8, "f16": I16,
+}  # fmt: skip
+"""What each element type is in memory. f16 is converted from and to f32 by integer arithmetic, alike on all tiers."""
+
+
+def flip(tier: Tier) -> Callable[..., None]:
+    """The kernel that turns the high bit of each byte: u8 with zero point z becomes s8 with z - 128, and back."""
+
+    def prepare(v: Vector, word: Callable[[int], Any]) -> Row:
+        def row(xs: list[Any], y: Any, left: Any, right: Any) -> None:
+            b = v.b
+
+            def apply(w: Vector, i: Any, rest: Any = None) -> None:
+                kind = ir.VectorType(I8, w.lanes)
+                x = b.load(b.bitcast(w.at(xs[0], i), kind.as_pointer()), align=1)
+                write(w, b.xor(x, ir.Constant(kind, [0x80] * w.lanes)), w.at(y, i), rest)
+
+            cover(v, left, right, v.tier.lanes == 16, apply)
+
+        return row
+
+    return over_rows(tier, [I8, I8], prepare)
+
+
+def cast(tier: Tier, source: str, target: str) -> Callable[..., None]:
+    """The kernel that converts elements as C does: floats to integers towards 0, integers by their low bits, and
+    to bool whatever is not 0.
+    """
+
+    def prepare(v: Vector, word: Callable[[int], Any]) -> Row:
+        return lambda xs, y, left, right: _cast_row(v, source, target, xs[0], y, left, right)
+
+    return over_rows(tier, [TYPES[target], TYPES[source]], prepare)
+
+
+def _cast_row(v: Vector, source: str, target: str, x: Any, y: Any, left: Any, right: Any) -> None:
+    b, start = v.b, left
+    for lanes in (v.lanes, 1):
+        kind, result = (ir.VectorType(TYPES[t], lanes) for t in (source, target))
+        end = b.add(start, whole(b, b.sub(right, start), lanes))
+        with loop(b, start, end, lanes) as i:
+            value = b.load(b.bitcast(v.at(x, i), kind.as_pointer()), align=1)
+            b.store(_converted(b, value, source, target, result), b.bitcast(v.at(y, i), result.as_pointer()), align=1)
+        start = end
+
+
+def _converted(b: Any, x: Any, source: str, target: str, result: Any) -> Any:
+    """A vector of `source` as one of `target`."""
+    if "f16" in (source, target):
+        if (source, target) not in (("f16", "f32"), ("f32", "f16")):
+            raise ValueError(f"f16 is converted from and to f32, not {source} to {target}")
+        return (_widened if source == "f16" else _halved)(b, x, result)
+    zero = ir.Constant(x.type, [0] * x.type.count)
+    floats = source[0] == "f"
+    if target == "bool":
+        return b.zext(b.fcmp_unordered("une", x, zero) if floats else b.icmp_signed("!=", x, zero), result)
+    signed = source[0] in "is"
+    width, wanted = _bits(x.type.element), _bits(result.element)
+    if floats and target[0] == "f":
+        return x if width == wanted else b.fpext(x, result) if width < wanted else b.fptrunc(x, result)
+    if target[0] == "f":
+        return b.sitofp(x, result) if signed else b.uitofp(x, result)
+    if floats:
+        # By way of a wider signed type, as processors do: then narrow ones get the low bits.
+        wide = I64 if wanted > 32 or target == "u32" else I32
+        x = b.fptosi(x, ir.VectorType(wide, result.count))
+        width, signed = wide.width, True
+    if width == wanted:
+        return x
+    return b.trunc(x, result) if width > wanted else (b.sext if signed else b.zext)(x, result)
+
+
+def _widened(b: Any, x: Any, result: Any) -> Any:
+    """f16 as f32: exponents grow by 112, twice so for infinities and NaN; denormals are numbers of 2**-24."""
+    whole_ = ir.VectorType(I32, result.count)
+    x = b.zext(x, whole_)
+    size = b.and_(x, constant(x, 0x7FFF))
+    wide = b.add(b.shl(size, constant(x, 13)), constant(x, 112 << 23))
+    special = b.icmp_unsigned(">=", size, constant(x, 0x7C00))
+    wide = b.select(special, b.add(wide, constant(x, 112 << 23)), wide)
+    small = b.fmul(b.sitofp(size, result), ir.Constant(result, [2.0**-24] * result.count))
+    wide = b.select(b.icmp_unsigned("<", size, constant(x, 0x400)), b.bitcast(small, whole_), wide)
+    return b.bitcast(b.or_(wide, b.shl(b.and_(x, constant(x, 0x8000)), constant(x, 16))), result)
+
+
+def _halved(b: Any, x: Any, result: Any) -> Any:
+    """f32 as f16, rounded half to even; what is too large becomes infinite."""
+    whole_ = ir.VectorType(I32, result.count)
+    bits = b.bitcast(x, whole_)
+    size = b.and_(bits, constant(bits, 0x7FFFFFFF))
+    odd = b.and_(b.lshr(size, constant(bits, 13)), constant(bits, 1))
+    near = b.add(b.sub(size, constant(bits, 112 << 23)), b.add(odd, constant(bits, 0xFFF)))
+    half = b.lshr(near, constant(bits, 13))
+    # Added to 0.5, numbers below 2**-14 are rounded to whole ones of 2**-24, which are the last bits then.
+    moved = b.fadd(b.bitcast(size, x.type), ir.Constant(x.type, [0.5] * result.count))
+    small = b.sub(b.bitcast(moved, whole_), constant(bits, 0x3F000000))
+    half = b.select(b.icmp_unsigned("<", size, constant(bits, 0x38800000)), small, half)
+    half = b.select(b.icmp_unsigned(">=", size, constant(bits, 0x47800000)), constant(bits, 0x7C00), half)
+    half = b.select(b.icmp_unsigned(">", size, constant(bits, 0x7F800000)), constant(bits, 0x7E00), half)
+    return b.trunc(b.or_(half, b.and_(b.lshr(bits, constant(bits, 16)), constant(bits, 0x8000))), result)
+
+
+def _bits(kind: Any) -> int:
+    return {F32: 32, F64: 64}.get(kind) or kind.width

@@ -1,0 +1,121 @@
+"""softmax and log_softmax along one axis of [outer, n, inner].
+
+Record: y, x, outer, n, inner, then element strides y_outer, y_axis, x_outer, x_axis. With `last`, inner is
+1 and the axis contiguous; else inner is contiguous. y may be x. As in NumPy, a NaN or a +inf makes all
+along its axis NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..isa import functions as f
+from ..isa.loops import loop, share, slice_share, variable
+from ..isa.tiers import Tier
+from ..isa.vector import I32, I64, Vector, arg, emits
+from ..isa.walk import each, total
+
+
+def make(tier: Tier, log: bool, last: bool) -> Callable[..., None]:
+    """The kernel: `log` gives log_softmax, `last` is for an axis whose elements are neighbours."""
+    row = _row(tier, log)
+    columns = _columns(tier, log)
+
+    def softmax_last(args: int, thread: int, threads: int) -> None:
+        y, x, outer, n = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3)
+        y_outer, x_outer = 4 * arg(args, 5), 4 * arg(args, 7)
+        for o in range(share(outer, thread, threads), share(outer, thread + 1, threads)):
+            row(y + o * y_outer, x + o * x_outer, n)
+
+    def softmax_inner(args: int, thread: int, threads: int) -> None:
+        y, x, outer, n, inner = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3), arg(args, 4)
+        y_outer, y_axis, x_outer, x_axis = 4 * arg(args, 5), arg(args, 6), 4 * arg(args, 7), arg(args, 8)
+        first, end, left, right = 0, outer, 0, inner
+        if outer >= 4 * threads:
+            first, end = share(outer, thread, threads), share(outer, thread + 1, threads)
+        else:
+            left, right = slice_share(inner, thread, threads), slice_share(inner, thread + 1, threads)
+        for o in range(first, end):
+            columns(y + o * y_outer, x + o * x_outer, n, y_axis, x_axis, left, right)
+
+    return softmax_last if last else softmax_inner
+
+
+def _larger(v: Vector, a: Any, b: Any) -> Any:
+    """The larger one, b when either is NaN: one instruction. The exponentials will show the NaN."""
+    return v.b.select(v.b.fcmp_ordered(">", a, b), a, b)
+
+
+def _sum(v: Vector, a: Any, b: Any) -> Any:
+    return v.b.fadd(a, b)
+
+
+def _row(tier: Tier, log: bool) -> Any:
+    """An intrinsic for one contiguous row of n elements."""
+
+    @emits
+    def row(b: Any, y: Any, x: Any, n: Any) -> None:
+        v, one = Vector(b, tier), Vector(b, tier, 1)
+        x, y = v.pointer(x), v.pointer(y)
+        largest = total(v, n, -math.inf, _larger, lambda w, i, mask: w.load(w.at(x, i), mask))
+
+        def power(w: Vector, i: Any, mask: Any) -> Any:
+            e = f.exp(w, b.fsub(w.load(w.at(x, i), mask), w.splat(largest)))
+            if not log:
+                w.store(e, w.at(y, i), mask)
+            return e
+
+        def finish(w: Vector, i: Any, mask: Any) -> None:
+            if log:
+                value = b.fsub(b.fsub(w.load(w.at(x, i), mask), w.splat(largest)), w.splat(scale))
+            else:
+                value = b.fmul(w.load(w.at(y, i), mask), w.splat(scale))
+            w.store(value, w.at(y, i), mask)
+
+        scale = b.extract_element(_scale(one, one.splat(total(v, n, 0, _sum, power)), log), I32(0))
+        each(v, I64(0), n, finish)
+
+    return row
+
+
+def _scale(v: Vector, sum_: Any, log: bool) -> Any:
+    """What the exponentials are multiplied by, or for log what is subtracted."""
+    return f.log(v, sum_) if log else v.b.fdiv(v.const(1), sum_)
+
+
+def _columns(tier: Tier, log: bool) -> Any:
+    """An intrinsic for columns left..right, each along n elements a stride apart."""
+
+    @emits
+    def columns(b: Any, y: Any, x: Any, n: Any, y_axis: Any, x_axis: Any, left: Any, right: Any) -> None:
+        v = Vector(b, tier)
+        x, y = v.pointer(x), v.pointer(y)
+
+        def column(w: Vector, i: Any, mask: Any) -> None:
+            _column(w, w.at(y, i), w.at(x, i), n, y_axis, x_axis, mask, log)
+
+        each(v, left, right, column, unroll=1)
+
+    return columns
+
+
+def _column(v: Vector, y: Any, x: Any, n: Any, y_axis: Any, x_axis: Any, mask: Any, log: bool) -> None:
+    b = v.b
+    largest, sum_ = variable(b, v.const(-math.inf)), variable(b, v.const(0))
+    with loop(b, 0, n, 1) as i:
+        b.store(_larger(v, b.load(largest), v.load(v.at(x, b.mul(i, x_axis)), mask)), largest)
+    top = b.load(largest)
+    with loop(b, 0, n, 1) as i:
+        e = f.exp(v, b.fsub(v.load(v.at(x, b.mul(i, x_axis)), mask), top))
+        b.store(b.fadd(b.load(sum_), e), sum_)
+        if not log:
+            v.store(e, v.at(y, b.mul(i, y_axis)), mask)
+    scale = _scale(v, b.load(sum_), log)
+    with loop(b, 0, n, 1) as i:
+        if log:
+            value = b.fsub(b.fsub(v.load(v.at(x, b.mul(i, x_axis)), mask), top), scale)
+        else:
+            value = b.fmul(v.load(v.at(y, b.mul(i, y_axis)), mask), scale)
+        v.store(value, v.at(y, b.mul(i, y_axis)), mask)

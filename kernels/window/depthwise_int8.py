@@ -1,0 +1,308 @@
+"""Depthwise convolution of bytes, channels last, for one kernel size, stride and dilation.
+
+The bytes of four input rows (two, as 16-bit numbers, where four can't be multiplied exactly at once) are interleaved,
+so that one instruction sums a column of the kernel for a vector of channels; a group of rows serves all the output
+rows and columns that need it. Padding is the zero point of x. What doesn't fill the last tile or vector of a row is
+computed as part of a tile or vector that begins earlier: the same bytes are written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ..gemm.tile import make_fields
+from ..isa.integer import binary, bytes_type, pack_bytes, round_to_int, splat
+from ..isa.interleave import PARTS, dot, interleave, load_bytes, load_pieces, store_bytes, store_first, store_pieces
+from ..isa.loops import divide, loop, remainder, smaller
+from ..isa.tiers import Tier
+from ..isa.vector import I8, I16, I64, Vector, emits
+from ..move.runs import run_copier, run_filler
+from .pick_depthwise_int8 import Scheme
+from .rows_int8 import HEAD, TAIL
+from .window import field
+
+Load = Callable[[int, int], Any]
+"""(index into a scheme's lines, input column) -> its vector of bytes."""
+Finish = Callable[[Sequence[Any], Sequence[Any]], Any]
+"""(PARTS vectors of sums, of multipliers) -> a vector of bytes."""
+
+
+def make_finish(v: Vector, args: Any, slot: int) -> Finish:
+    """What scales sums and rounds them, halves to even; zero point and bounds are at args[slot] and on."""
+    b, n = v.b, 4 * v.lanes
+    zero, low, high = (field(b, args, slot + i) for i in range(3))
+    zeros, lows, highs = splat(v, b.trunc(zero, I16), n // 2), *(splat(v, b.trunc(x, I8), n) for x in (low, high))
+
+    def finish(sums: Sequence[Any], factors: Sequence[Any]) -> Any:
+        scaled = [round_to_int(v, b.fmul(b.sitofp(s, v.type), f)) for s, f in zip(sums, factors, strict=True)]
+        return binary(v, "umin", binary(v, "umax", pack_bytes(v, scaled, zeros), lows), highs)
+
+    return finish
+
+
+def emit_tile(
+    v: Vector,
+    scheme: Scheme,
+    tile: int,
+    sw: int,
+    dw: int,
+    load: Load,
+    packed: Any,
+    finish: Finish,
+    put: Callable[[int, int, Any], None],
+) -> None:
+    """Emit the sums of `tile` outputs in each row of the scheme; put(row, output, bytes) stores a vector of them."""
+    b, size = v.b, 4 * v.lanes
+    span = (tile - 1) * sw + (scheme.kw - 1) * dw + 1
+    # Outputs that share each load of weights, as far as their sums and columns find registers. Where columns are many,
+    # they are interleaved again for the next outputs: that costs less than keeping them.
+    crowded = sw == 1 and (scheme.kw + 1) * len(scheme.sources) * PARTS > v.tier.registers
+    together = (3 if crowded else 2) if v.tier.registers == 32 else 1
+    columns: dict[tuple[int, int], list[Any]] = {}
+
+    def constants(index: int, part: int, kind: Any) -> Any:
+        at = b.add(packed, I64((index * PARTS + part) * size))
+        return b.load(b.inttoptr(at, kind.as_pointer()), align=1)
+
+    def column(j: int, s: int) -> list[Any]:
+        if (j, s) not in columns:
+            source = scheme.sources[s]
+            places = [(line, j) for line in source]
+            if len(source) == 1:
+                places = [(source[0], j + k * dw) for k in range(scheme.group) if j + k * dw < span]
+            rows = [load(*place) for place in places]
+            rows += [ir.Constant(bytes_type(v), [0] * size)] * (scheme.group - len(rows))
+            columns[j, s] = interleave(v, rows)
+        return columns[j, s]
+
+    for first in range(0, tile, together):
+        outputs = range(first, min(first + together, tile))
+        if crowded:
+            columns.clear()
+        bias = [constants(0, part, v.itype) for part in range(PARTS)]
+        sums = {(i, t): list(bias) for i in range(scheme.rows) for t in outputs}
+        for index, (i, s, q) in enumerate(scheme.terms):
+            for part in range(PARTS):
+                w = constants(2 + index, part, v.itype)
+                for t in outputs:
+                    x = column(t * sw + q * dw, s)[part]
+                    sums[i, t][part] = dot(v, sums[i, t][part], x, w, scheme.group == 2)
+        factors = [constants(1, part, v.type) for part in range(PARTS)]
+        for (i, t), totals in sums.items():
+            put(i, t, finish(totals, factors))
+
+
+def make_depthwise(
+    tier: Tier,
+    kh: int,
+    kw: int,
+    sh: int,
+    sw: int,
+    dh: int,
+    dw: int,
+    rows: int,
+    wide: bool,
+    tile: int,
+    lanes: int,
+    partial: bool,
+    pieces: int,
+) -> Callable:
+    """Vectors of `4 * lanes` channels of a pixel: columns of interleaved input are shared by several outputs.
+
+    With several `pieces`, a vector has all channels of as many pixels, which lie as many parts of a row apart.
+    """
+    scheme = Scheme(kh, kw, sh, dh, rows, 2 if wide else 4)
+    slots = (*HEAD, "band", "fill", *TAIL)
+    width, constants = 4 * lanes, (2 + len(scheme.terms)) * PARTS * 4 * lanes
+    assert pieces == 1 or not partial
+    reach = (kw - 1) * dw
+    span = (tile - 1) * sw + reach + 1
+    outer = {j for j in range(span) if j < reach or j >= span - reach}
+    fields = make_fields(len(slots))
+
+    @emits
+    def row_of_tiles(b: Any, args: Any, image: Any, row: Any, block: Any) -> None:
+        v = Vector(b, tier, lanes)
+        x, ldx, y, ldy, _, h, w, c, oh, ow, pad_top, pad_left, _, fill, packed, *_ = (
+            field(b, args, i) for i in range(len(slots))
+        )
+        finish = make_finish(v, args, slots.index("zero_y"))
+        packed = b.add(packed, b.mul(block, I64(constants)))
+        channel = b.mul(block, I64(width))
+        if not partial and pieces == 1:
+            channel = lesser(b, channel, b.sub(c, I64(width)))
+        up = b.sub(b.mul(row, I64(sh)), pad_top)
+        sources, exist = [], []
+        for line in scheme.lines:
+            at = b.add(up, I64(line))
+            exist.append(b.icmp_unsigned("<", at, h))
+            sources.append(b.add(x, b.add(b.mul(b.mul(b.add(b.mul(image, h), at), w), ldx), channel)))
+        target = b.add(y, b.add(b.mul(b.mul(b.add(b.mul(image, oh), row), ow), ldy), channel))
+        blank = b.inttoptr(fill, I8.as_pointer())
+        part = b.udiv(b.add(ow, I64(pieces - 1)), I64(pieces))
+        with loop(b, 0, part, tile) as at:
+            starts = [lesser(b, b.add(at, b.mul(part, I64(k))), b.sub(ow, I64(tile))) for k in range(pieces)]
+            lefts = [b.sub(b.mul(start, I64(sw)), pad_left) for start in starts]
+            inside = [{j: b.icmp_unsigned("<", b.add(left, I64(j)), w) for j in outer} for left in lefts]
+            pixels = [
+                [
+                    spread(b, pointer(b, b.select(there, b.add(source, b.mul(left, ldx)), fill)), ldx, span)
+                    for there, source in zip(exist, sources, strict=True)
+                ]
+                for left in lefts
+            ]
+            outputs = [
+                [
+                    spread(b, pointer(b, b.add(target, b.mul(b.add(b.mul(I64(i), ow), start), ldy))), ldy, tile)
+                    for i in range(rows)
+                ]
+                for start in starts
+            ]
+
+            def load(line: int, j: int) -> Any:
+                places = [
+                    b.select(exists[j], of[line][j], blank) if j in exists else of[line][j]
+                    for of, exists in zip(pixels, inside, strict=True)
+                ]
+                return load_pieces(v, places)
+
+            def put(i: int, t: int, value: Any) -> None:
+                if partial:
+                    store_first(v, value, outputs[0][i][t], c)
+                else:
+                    store_pieces(v, value, [of[i][t] for of in outputs])
+
+            emit_tile(v, scheme, tile, sw, dw, load, packed, finish, put)
+
+    def run(args: int, thread: int, threads: int) -> None:
+        _, _, _, _, n, _, _, c, oh, ow, _, _, band, _, _, _, _, _ = fields(args)
+        blocks = divide(c + (width - 1), width)
+        bands = divide(oh + band - 1, band)
+        units = n * bands * blocks
+        if ow == 0:
+            return
+        for unit in range(divide(units * thread, threads), divide(units * (thread + 1), threads)):
+            above = divide(unit, blocks)
+            image = divide(above, bands)
+            top = (above - image * bands) * band
+            for row in range(top, smaller(top + band, oh), rows):
+                row_of_tiles(args, image, smaller(row, oh - rows), unit - above * blocks)
+
+    return run
+
+
+def make_depthwise_across(
+    tier: Tier, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, rows: int, wide: bool
+) -> Callable:
+    """Vectors across pixels, for few channels: a row of outputs is one run of bytes, a tap a distance from it.
+
+    Input rows are copied to padded lines in scratch first, the columns of each remainder by sw to a plane of their own.
+    """
+    scheme = Scheme(kh, kw, sh, dh, rows, 2 if wide else 4)
+    slots = (*HEAD, "zero_x", *TAIL, "scratch", "scratch_bytes", "line", "plane", "lines", "period")
+    width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
+    fields, copy, fill = make_fields(len(slots)), run_copier(tier), run_filler(tier)
+    reach = scheme.lines[-1] + 1
+
+    @emits
+    def row_of_vectors(b: Any, args: Any, to: Any, row: Any, scratch: Any) -> None:
+        v = Vector(b, tier)
+        ow, c, line, plane, lines, period, packed, pad_top = (
+            field(b, args, slots.index(name))
+            for name in ("ow", "c", "line", "plane", "lines", "period", "packed", "pad_top")
+        )
+        finish = make_finish(v, args, slots.index("zero_y"))
+        first = b.mul(row, I64(sh))
+        sources = [b.add(scratch, b.mul(b.urem(b.add(first, I64(at)), lines), line)) for at in scheme.lines]
+        offsets = [b.add(b.mul(plane, I64(q * dw % sw)), b.mul(c, I64(q * dw // sw))) for q in range(kw)]
+        length = b.mul(ow, c)
+        end = b.mul(period, I64(constants))
+        with b.goto_entry_block():
+            phase = b.alloca(I64)
+        b.store(I64(0), phase)
+        with loop(b, 0, length, width) as at:
+            mine = b.load(phase)
+
+            def load(line: int, j: int) -> Any:
+                return load_bytes(v, pointer(b, b.add(sources[line], b.add(at, offsets[j]))))
+
+            def put(i: int, t: int, value: Any) -> None:
+                place = pointer(b, b.add(to, b.add(at, b.mul(length, I64(i)))))
+                left = b.sub(length, at)
+                with b.if_else(b.icmp_signed(">=", left, I64(width)), likely=True) as (whole, part):
+                    with whole:
+                        store_bytes(v, value, place)
+                    with part:
+                        store_first(v, value, place, left)
+
+            emit_tile(v, scheme, 1, 1, 1, load, b.add(packed, mine), finish, put)
+            following = b.add(mine, I64(constants))
+            b.store(b.select(b.icmp_signed("<", following, end), following, I64(0)), phase)
+
+    def run(args: int, thread: int, threads: int) -> None:
+        (
+            x, ldx, y, _, n, h, w, c, oh, ow, pad_top, pad_left, zero, _, _, _, _, scratch, scratch_bytes, line,
+            plane, lines, _,
+        ) = fields(args)  # fmt: skip
+        scratch += thread * scratch_bytes
+        tiles = divide(oh + rows - 1, rows)
+        zero *= 0x0101010101010101
+        made, last = 0, -1
+        for unit in range(divide(n * tiles * thread, threads), divide(n * tiles * (thread + 1), threads)):
+            image = divide(unit, tiles)
+            row = smaller((unit - image * tiles) * rows, oh - rows)
+            if image != last:
+                made, last = row * sh, image
+            if made < row * sh:
+                made = row * sh
+            while made < row * sh + reach:
+                to, up = scratch + remainder(made, lines) * line, made - pad_top
+                made += 1
+                if up < 0 or up >= h:
+                    fill(to, zero, plane * sw)
+                    continue
+                source = x + (image * h + up) * w * ldx
+                if sw == 1 and ldx == c:
+                    end = smaller(w * c, plane - pad_left * c)
+                    fill(to, zero, pad_left * c)
+                    copy(to + pad_left * c, source, end)
+                    fill(to + pad_left * c + end, zero, plane - pad_left * c - end)
+                    continue
+                for part in range(sw):
+                    column, stop = part - pad_left, to + plane
+                    while to < stop:
+                        if column < 0 or column >= w:
+                            fill(to, zero, c)
+                        else:
+                            copy(to, source + column * ldx, c)
+                        to += c
+                        column += sw
+            row_of_vectors(args, y + (image * oh + row) * ow * c, row, scratch)
+
+    return run
+
+
+def spread(b: Any, pointer: Any, stride: Any, count: int) -> list[Any]:
+    """The byte pointers pointer + j * stride, j < count: sums that x86 takes within a load."""
+    odd = {m: b.mul(stride, I64(m)) for m in (1, 3, 5, 7) if m < count}
+    base, pointers = pointer, []
+    for j in range(count):
+        if j and j % 8 == 0:
+            base = b.gep(base, [b.mul(stride, I64(8))])
+        scale = j % 8 & -(j % 8) or 1
+        wide = b.bitcast(base, ir.IntType(8 * scale).as_pointer())
+        pointers.append(b.bitcast(b.gep(wide, [odd[j % 8 // scale]]), pointer.type) if j % 8 else base)
+    return pointers
+
+
+def pointer(b: Any, address: Any) -> Any:
+    return b.inttoptr(address, I8.as_pointer())
+
+
+def lesser(b: Any, i: Any, j: Any) -> Any:
+    return b.select(b.icmp_signed("<", i, j), i, j)
+
+

@@ -1,0 +1,109 @@
+"""Depthwise convolution of bytes for any window of two dimensions and any number of outputs per channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ..gemm.tile import make_fields
+from ..isa import functions as f
+from ..isa.integer import round_to_int, splat
+from ..isa.loops import divide, loop, remainder, variable
+from ..isa.tiers import Tier
+from ..isa.vector import F32, I8, I32, I64, Vector, emits
+from .rows_int8 import ANY
+from .window import field
+from .window_any import steps_to
+
+BIG = 1.0e9
+"""Products are held within this before they are rounded, so that they fit into int32 and still saturate."""
+
+
+def make_depthwise_any(tier: Tier, multiplier: int, out: str) -> Callable:
+    """y[n, i, j, c] from the x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c // multiplier] in the image.
+
+    out: "u8", "s8" (zero_y, low and high are 128 more than what is stored) or "f32" (low and high: its bits).
+    """
+    size = 4 if out == "f32" else 1
+    fields = make_fields(len(ANY))
+    lanes = tier.lanes
+
+    @emits
+    def output(b: Any, args: Any, x: Any, y: Any, channel: Any, p0: Any, p1: Any, q0: Any, q1: Any) -> None:
+        v = Vector(b, tier)
+        names = ("ldx", "w", "c", "kw", "dh", "dw", "packed", "zero_x", "zero_y", "low", "high")
+        ldx, w, c, kw, dh, dw, packed, zero_x, zero_y, low, high = (field(b, args, ANY.index(n)) for n in names)
+        bias = b.add(packed, b.shl(channel, I64(2)))
+        total = variable(b, _load(v, bias, v.itype))
+        zero = splat(v, b.trunc(zero_x, I32), lanes)
+        source = b.add(x, b.udiv(channel, I64(multiplier)))
+        with loop(b, p0, p1, 1) as p, loop(b, q0, q1, 1) as q:
+            place = b.add(source, b.mul(b.add(b.mul(b.mul(p, dh), w), b.mul(q, dw)), ldx))
+            narrow = _load(v, place, ir.VectorType(I8, lanes))
+            if multiplier > 1:
+                first = b.urem(channel, I64(multiplier))
+                every = b.add(splat(v, b.trunc(first, I32), lanes), ir.Constant(v.itype, list(range(lanes))))
+                shares = b.udiv(every, v.iconst(multiplier))
+                value = v.iconst(0)
+                for i in range((lanes + multiplier - 2) // multiplier + 1):
+                    one = b.load(b.inttoptr(b.add(place, I64(i)), I8.as_pointer()))
+                    same = splat(v, b.zext(one, I32), lanes)
+                    value = b.select(b.icmp_signed("==", shares, v.iconst(i)), same, value)
+            else:
+                value = b.zext(narrow, v.itype)
+            tap = b.add(b.mul(b.add(b.mul(p, kw), q), c), b.add(channel, b.shl(c, I64(1))))
+            weight = _load(v, b.add(packed, b.shl(tap, I64(2))), v.itype)
+            b.store(b.add(b.load(total), b.mul(b.sub(value, zero), weight)), total)
+        factor = _load(v, b.add(bias, b.shl(c, I64(2))), v.type)
+        product = b.fmul(b.sitofp(b.load(total), v.type), factor)
+        if out == "f32":
+            least, most = (v.splat(b.bitcast(b.trunc(bound, I32), F32)) for bound in (low, high))
+            result = f.minimum(v, f.maximum(v, product, least), most)
+        else:
+            numbers = round_to_int(v, f.clamp(v, product, -BIG, BIG))
+            stored = b.add(numbers, splat(v, b.trunc(zero_y, I32), lanes))
+            for bound, relation in ((low, ">"), (high, "<")):
+                limit = splat(v, b.trunc(bound, I32), lanes)
+                stored = b.select(b.icmp_signed(relation, stored, limit), stored, limit)
+            stored = b.sub(stored, v.iconst(128)) if out == "s8" else stored
+            result = b.trunc(stored, ir.VectorType(I8, lanes))
+        left = b.sub(c, channel)
+        target = b.add(y, b.mul(channel, I64(size)))
+        with b.if_else(b.icmp_signed(">=", left, I64(lanes))) as (whole, part):
+            with whole:
+                b.store(result, b.inttoptr(target, result.type.as_pointer()), align=1)
+            with part:
+                with b.goto_entry_block():
+                    slot = b.alloca(result.type)
+                b.store(result, slot)
+                kind = result.type.element.as_pointer()
+                start, end = b.bitcast(slot, kind), b.inttoptr(target, kind)
+                with loop(b, 0, left, 1) as i:
+                    b.store(b.load(b.gep(start, [i])), b.gep(end, [i]))
+
+    def run(args: int, thread: int, threads: int) -> None:
+        (
+            x, ldx, y, ldy, n, h, w, c, oh, ow, kh, kw, sh, sw, dh, dw, pad_top, pad_left, _, _, _, _, _,
+        ) = fields(args)  # fmt: skip
+        units = n * oh
+        for unit in range(divide(units * thread, threads), divide(units * (thread + 1), threads)):
+            row = remainder(unit, oh)
+            up = row * sh - pad_top
+            p0, p1 = steps_to(0, up, dh, kh), steps_to(h, up, dh, kh)
+            line = x + (divide(unit, oh) * h + up) * w * ldx
+            for column in range(ow):
+                left = column * sw - pad_left
+                q0, q1 = steps_to(0, left, dw, kw), steps_to(w, left, dw, kw)
+                for channel in range(0, c, lanes):
+                    output(args, line + left * ldx, y + (unit * ow + column) * ldy * size, channel, p0, p1, q0, q1)
+
+    return run
+
+
+def _load(v: Vector, address: Any, kind: Any) -> Any:
+    return v.b.load(v.b.inttoptr(address, kind.as_pointer()), align=1)
+
+
+

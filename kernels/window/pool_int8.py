@@ -1,0 +1,168 @@
+"""Maxima and averages of bytes over sliding windows, channels last; a mean over space is a window of all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ..gemm.tile import make_fields
+from ..isa.integer import binary, bytes_type, halves_type, splat
+from ..isa.interleave import load_bytes, store_bytes, store_first, unpack
+from ..isa.loops import divide, loop, remainder, smaller, variable
+from ..isa.tiers import Tier
+from ..isa.vector import F32, I8, I32, I64, Vector, emits
+from .depthwise_int8 import lesser, make_finish
+from .pick_pool_int8 import BLOCK
+from .rows_int8 import POOL
+from .window import field
+from .window_any import steps_to
+
+F64 = ir.DoubleType()
+_LARGE = 2.0**127
+RUN = 256
+"""Bytes whose sum fits into 16 bits."""
+
+
+def make_pool(tier: Tier, op: str, kh: int, kw: int, lanes: int, partial: bool) -> Callable:
+    """y[n, i, j, c] = clamp of the largest, or of rint((sum - count * zero_x) * f32(ratio / count)) + zero_y, of the
+    x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c] inside of the image.
+
+    op: "max", "average" (count: of the elements, or of the places of the padded image where its slots say so), or "sum"
+    (count 1 as divisor). Windows of kh x kw (0: any) inside of the image are unrolled.
+    """
+    fields, width = make_fields(len(POOL)), 4 * lanes
+
+    @emits
+    def output(
+        b: Any, args: Any, x: Any, y: Any, first: Any, end: Any, p0: Any, p1: Any, q0: Any, q1: Any, count: Any
+    ) -> None:
+        v = Vector(b, tier, lanes)
+        ldx, w, c, dh, dw = (field(b, args, POOL.index(name)) for name in ("ldx", "w", "c", "dh", "dw"))
+        pool = _Maximum(v, args) if op == "max" else _Sum(v, args, op, b.mul(b.sub(p1, p0), b.sub(q1, q0)), count)
+        down, right = b.mul(b.mul(w, ldx), dh), b.mul(ldx, dw)
+
+        def whole(source: Any) -> None:
+            for p in range(kh):
+                for q in range(kw):
+                    pool.add(b.gep(source, [b.add(b.mul(down, I64(p)), b.mul(right, I64(q)))]))
+            pool.flush()
+
+        def some(source: Any) -> None:
+            with loop(b, p0, p1, 1) as p:
+                line = b.gep(source, [b.mul(down, p)])
+                with loop(b, q0, q1, RUN) as start:
+                    with loop(b, start, lesser(b, b.add(start, I64(RUN)), q1), 1) as q:
+                        pool.add(b.gep(line, [b.mul(right, q)]))
+                    pool.flush()
+
+        with loop(b, first, end, width) as at:
+            channel = at if partial else lesser(b, at, b.sub(c, I64(width)))
+            source, target = (b.inttoptr(b.add(a, channel), I8.as_pointer()) for a in (x, y))
+            pool.clear()
+            if kh:
+                full = [b.icmp_signed("==", b.sub(high, low), I64(k)) for low, high, k in ((p0, p1, kh), (q0, q1, kw))]
+                with b.if_else(b.and_(*full), likely=True) as (inside, edge):
+                    with inside:
+                        whole(source)
+                    with edge:
+                        some(source)
+            else:
+                some(source)
+            if partial:
+                store_first(v, pool.result(), target, c)
+            else:
+                store_bytes(v, pool.result(), target)
+
+    def run(args: int, thread: int, threads: int) -> None:
+        (
+            x, ldx, y, ldy, n, h, w, c, oh, ow, high, wide, sh, sw, dh, dw, pad_top, pad_left, end_y, end_x,
+            include_pad, _, _, _, _, _,
+        ) = fields(args)  # fmt: skip
+        blocks = divide(c + (BLOCK - 1), BLOCK)
+        units = n * oh * blocks
+        for unit in range(divide(units * thread, threads), divide(units * (thread + 1), threads)):
+            line = divide(unit, blocks)
+            first = (unit - line * blocks) * BLOCK
+            end = smaller(first + BLOCK, c)
+            row = remainder(line, oh)
+            up = row * sh - pad_top
+            p0, p1 = steps_to(0, up, dh, high), steps_to(h, up, dh, high)
+            source = x + (divide(line, oh) * h + up) * w * ldx
+            target = y + line * ow * ldy
+            for column in range(ow):
+                left = column * sw - pad_left
+                q0, q1 = steps_to(0, left, dw, wide), steps_to(w, left, dw, wide)
+                count = (p1 - p0) * (q1 - q0)
+                if include_pad:
+                    count = steps_to(end_y, up, dh, high) * steps_to(end_x, left, dw, wide)
+                output(args, source + left * ldx, target, first, end, p0, p1, q0, q1, count)
+                target += ldy
+
+    return run
+
+
+class _Maximum:
+    """The largest of the bytes added, held within bounds."""
+
+    def __init__(self, v: Vector, args: Any) -> None:
+        self.v, self.none = v, ir.Constant(bytes_type(v), [0] * 4 * v.lanes)
+        self.best = variable(v.b, self.none)
+        low, high = (v.b.trunc(field(v.b, args, POOL.index(name)), I8) for name in ("low", "high"))
+        self.low, self.high = (splat(v, x, 4 * v.lanes) for x in (low, high))
+
+    def clear(self) -> None:
+        self.v.b.store(self.none, self.best)
+
+    def add(self, pointer: Any) -> None:
+        b = self.v.b
+        b.store(binary(self.v, "umax", b.load(self.best), load_bytes(self.v, pointer)), self.best)
+
+    def flush(self) -> None:
+        pass
+
+    def result(self) -> Any:
+        best = binary(self.v, "umax", self.v.b.load(self.best), self.low)
+        return binary(self.v, "umin", best, self.high)
+
+
+class _Sum:
+    """The sum of the bytes added, at most RUN of them from flush to flush, scaled."""
+
+    def __init__(self, v: Vector, args: Any, op: str, elements: Any, count: Any) -> None:
+        b = self.b = v.b
+        self.v, self.zero = v, ir.Constant(bytes_type(v), [0] * 4 * v.lanes)
+        self.halves = [variable(b, ir.Constant(halves_type(v), [0] * 2 * v.lanes)) for _ in range(2)]
+        self.sums = [variable(b, v.iconst(0)) for _ in range(4)]
+        zero_x, ratio = (field(b, args, POOL.index(name)) for name in ("zero_x", "ratio"))
+        factor = b.bitcast(ratio, F64)
+        if op == "average":
+            factor = b.fdiv(factor, b.sitofp(count, F64))
+        # An infinite factor would make NaN of a sum of 0.
+        factor = b.select(b.fcmp_ordered("<", factor, F64(_LARGE)), factor, F64(_LARGE))
+        self.factor = v.splat(b.fptrunc(factor, F32))
+        self.shift = splat(v, b.trunc(b.mul(elements, zero_x), I32), v.lanes)
+        self.finish = make_finish(v, args, POOL.index("zero_y"))
+
+    def clear(self) -> None:
+        for total in self.sums:
+            self.b.store(self.v.iconst(0), total)
+
+    def add(self, pointer: Any) -> None:
+        x = load_bytes(self.v, pointer)
+        for high, total in enumerate(self.halves):
+            part = self.b.bitcast(unpack(self.v, x, self.zero, bool(high)), halves_type(self.v))
+            self.b.store(self.b.add(self.b.load(total), part), total)
+
+    def flush(self) -> None:
+        none = ir.Constant(halves_type(self.v), [0] * 2 * self.v.lanes)
+        for k, total in enumerate(self.sums):
+            part = unpack(self.v, self.b.load(self.halves[k // 2]), none, bool(k % 2))
+            self.b.store(self.b.add(self.b.load(total), self.b.bitcast(part, self.v.itype)), total)
+        for half in self.halves:
+            self.b.store(none, half)
+
+    def result(self) -> Any:
+        sums = [self.b.sub(self.b.load(total), self.shift) for total in self.sums]
+        return self.finish(sums, [self.factor] * 4)

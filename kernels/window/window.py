@@ -1,0 +1,242 @@
+"""What depthwise convolution and pooling share: the loop nest over output tiles, addresses, and the epilogue.
+
+A tile is `tile` neighbouring outputs of a row by `vectors` vectors of channels, held in registers. One
+whose input columns all exist runs without checks; in the others a bit for each column says what to skip, so
+that padding costs neither arithmetic nor a copy. Rows outside the image are skipped likewise.
+
+Loads take whole vectors even where fewer channels are left: what follows a tensor or a constant may be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from ..gemm.tile import make_fields
+from ..isa.loops import divide, loop, remainder, smaller
+from ..isa.tiers import Tier
+from ..isa.vector import F32, I64, Vector, emits
+from ..pointwise.chain import Chain, chain_cost, emit_chain
+from .rows import HEAD
+
+INLINE_COST = 8
+"""Dearer chains loop over a tile's outputs instead of being unrolled over them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tile is: LLVM int64 values.
+
+    x, y: addresses of its first input element (that of kernel row 0, perhaps outside the image) and first
+    output. Kernel row p exists when bit p of `rows` is set. Input column j exists when bit j of `columns`
+    is, and `outputs` outputs do; each is None where all do.
+    """
+
+    args: Any
+    x: Any
+    y: Any
+    image: Any
+    channel: Any
+    row: Any = None
+    column: Any = None
+    rows: Any = None
+    columns: Any = None
+    outputs: Any = None
+
+
+def field(b: Any, args: Any, index: int) -> Any:
+    """The index-th int64 of the record at `args`, from inside an `emits` body."""
+    return constant(b, b.load(b.gep(b.inttoptr(args, I64.as_pointer()), [I64(index)])))
+
+
+def constant(b: Any, load: Any) -> Any:
+    """Mark a load as of memory that nothing writes while the kernel runs, so that it may leave loops."""
+    load.set_metadata("invariant.load", b.module.add_metadata([]))
+    return load
+
+
+def existing(b: Any, bits: Any, index: Any) -> Any:
+    """A context whose code runs if bit `index` (int or int64) of `bits` is set; always when `bits` is None."""
+    if bits is None:
+        return nullcontext()
+    one = I64(1 << index) if isinstance(index, int) else b.shl(I64(1), index)
+    return b.if_then(b.icmp_unsigned("!=", b.and_(bits, one), I64(0)))
+
+
+def spread(b: Any, pointer: Any, stride: Any, count: int) -> list[Any]:
+    """The f32 pointers pointer + j * stride, j < count.
+
+    Each is a base plus 1, 2 or 4 times one of few odd multiples, which x86 adds up within a load.
+    """
+    odd = {m: b.mul(stride, I64(m)) for m in (1, 3, 5, 7) if m < count}
+    base, pointers = pointer, []
+    for j in range(count):
+        if j and j % 8 == 0:
+            base = b.gep(base, [b.mul(stride, I64(8))])
+        k = j % 8
+        scale = k & -k or 1
+        wide = b.bitcast(base, ir.IntType(32 * scale).as_pointer())
+        pointers.append(b.bitcast(b.gep(wide, [odd[k // scale]]), pointer.type) if k else base)
+    return pointers
+
+
+def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence[str], slot: int) -> Callable:
+    """finish(b, place, values, pixel, channels) emits the store of chain(values) at place.y.
+
+    values[t * vectors + i] is vector i of output t, which is pixel `pixel` + t of the image; `channels`
+    channels exist from place.channel on. Extra e has (address, stride per image, stride per pixel), in f32,
+    at args[slot + 3 * e]; unlike x and the weights, a "full" one may be y itself.
+    """
+    dear = chain_cost(chain) > INLINE_COST
+
+    def finish(b: Any, place: Place, values: Sequence[Any], pixel: Any, channels: Any) -> None:
+        v = Vector(b, tier)
+        start, ldy, outputs = v.pointer(place.y), field(b, place.args, HEAD.index("ldy")), place.outputs
+
+        def operand(e: int, t: Any, i: int) -> Any:
+            address, per_image, per_pixel = (field(b, place.args, slot + 3 * e + k) for k in range(3))
+            pointer = v.pointer(address)
+            if extras[e] == "scalar":
+                return v.broadcast(pointer)
+            index = b.add(b.mul(place.image, per_image), place.channel)
+            if extras[e] == "full":
+                index = b.add(index, b.mul(b.add(pixel, t), per_pixel))
+            return v.load(v.at(v.at(pointer, index), i * v.lanes))
+
+        def put(t: Any, output: Sequence[Any], masks: Sequence[Any]) -> None:
+            target = v.at(start, b.mul(ldy, t))
+            for i, value in enumerate(output):
+                result = emit_chain(v, chain, [value, *(operand(e, t, i) for e in range(len(extras)))])
+                v.store(result, v.at(target, i * v.lanes), masks[i])
+
+        def unrolled() -> None:
+            for t in range(tile):
+                with nullcontext() if outputs is None else b.if_then(b.icmp_signed("<", I64(t), outputs)):
+                    put(I64(t), values[t * vectors : (t + 1) * vectors], [None] * vectors)
+
+        def rolled(masks: Sequence[Any]) -> None:
+            buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(v.type, tile * vectors)), F32.as_pointer())
+            for k, value in enumerate(values):
+                v.store(value, v.at(buffer, k * v.lanes))
+            with loop(b, 0, tile if outputs is None else outputs, 1) as t:
+                kept = v.at(buffer, b.mul(t, I64(vectors * v.lanes)))
+                put(t, [v.load(v.at(kept, i * v.lanes)) for i in range(vectors)], masks)
+
+        with b.if_else(b.icmp_signed(">=", channels, I64(vectors * v.lanes))) as (whole, part):
+            with whole:
+                rolled([None] * vectors) if dear else unrolled()
+            with part:
+                rolled([v.mask(b.sub(channels, I64(i * v.lanes))) for i in range(vectors)])
+
+    return finish
+
+
+def nest(
+    emit_tile: Callable[[Any, Place], None],
+    width: int,
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    tile: int,
+    together: int = 1,
+    dilations: tuple[int, int] = (1, 1),
+) -> Callable:
+    """The kernel function that covers y with what `emit_tile(builder, place)` emits.
+
+    A tile is `tile` outputs of a row by `width` channels. After each come those for the next channels, up to
+    `together` of them, and only then the next pixels.
+    """
+    block = together * width
+    fields = make_fields(len(HEAD))
+    output_row = _row_of_tiles(emit_tile, width, kernel, strides, dilations, tile, block)
+
+    def run(args: int, thread: int, threads: int) -> None:
+        _, _, _, _, n, _, _, c, oh, _, _, _, band = fields(args)
+        blocks = divide(c + (block - 1), block)
+        bands = divide(oh + band - 1, band)
+        units = n * bands * blocks
+        if units == 0:
+            return
+        start = divide(units * thread, threads)
+        channel = remainder(start, blocks) * block
+        top = remainder(divide(start, blocks), bands) * band
+        image = divide(start, blocks * bands)
+        for _ in range(start, divide(units * (thread + 1), threads)):
+            for row in range(top, smaller(top + band, oh)):
+                output_row(args, image, row, channel)
+            channel += block
+            if channel >= c:
+                channel = 0
+                top += band
+                if top >= oh:
+                    top = 0
+                    image += 1
+
+    return run
+
+
+def _row_of_tiles(
+    emit_tile: Callable[[Any, Place], None],
+    width: int,
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilations: tuple[int, int],
+    tile: int,
+    block: int,
+) -> Any:
+    """An intrinsic (args, image, row, channel): one row of outputs, `block` channels from `channel` on."""
+    (kh, kw), (sh, sw), (dh, dw) = kernel, strides, dilations
+    reach = (kw - 1) * dw + 1
+    span = (tile - 1) * sw + reach
+
+    @emits
+    def output_row(b: Any, args: Any, image: Any, row: Any, channel: Any) -> None:
+        record = [field(b, args, i) for i in range(len(HEAD))]
+        x, ldx, y, ldy, _, h, w, c, oh, ow, pad_top, pad_left, _ = record
+        up = b.sub(b.mul(row, I64(sh)), pad_top)
+        below, above = (b.sdiv(b.add(b.sub(end, up), I64(dh - 1)), I64(dh)) for end in (h, I64(0)))
+        rows = b.sub(low_bits(b, below, I64(kh)), low_bits(b, above, I64(kh)))
+        line = b.sub(b.mul(b.add(b.mul(image, h), up), w), pad_left)
+        source = b.add(x, b.shl(b.mul(line, ldx), I64(2)))
+        line = b.mul(b.add(b.mul(image, oh), row), ow)
+        target = b.add(y, b.shl(b.mul(line, ldy), I64(2)))
+        end = _lesser(b, b.add(channel, I64(block)), c)
+
+        def tiles(place: Place) -> None:
+            # A loop that runs once would cost a narrow tile a tenth of its speed.
+            with nullcontext(channel) if block == width else loop(b, channel, end, width) as k:
+                skip = b.shl(k, I64(2))
+                emit_tile(b, replace(place, x=b.add(place.x, skip), y=b.add(place.y, skip), channel=k))
+
+        with loop(b, 0, ow, tile) as column:
+            xt = b.add(source, b.mul(b.mul(column, I64(sw * 4)), ldx))
+            yt = b.add(target, b.mul(b.shl(column, I64(2)), ldy))
+            place = Place(args, xt, yt, image, channel, row, column, rows)
+            left = b.sub(b.mul(column, I64(sw)), pad_left)
+            room, outputs = b.sub(w, left), b.sub(ow, column)
+            inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed(">=", room, I64(span)))
+            with b.if_else(b.and_(inside, b.icmp_signed(">=", outputs, I64(tile)))) as (inner, edge):
+                with inner:
+                    tiles(place)
+                with edge:
+                    outputs = _lesser(b, outputs, I64(tile))
+                    used = low_bits(b, b.add(b.mul(outputs, I64(sw)), I64(reach - sw)), I64(span))
+                    missing = b.or_(low_bits(b, b.neg(left), I64(span)), b.not_(low_bits(b, room, I64(span))))
+                    tiles(replace(place, columns=b.and_(used, b.not_(missing)), outputs=outputs))
+
+    return output_row
+
+
+def low_bits(b: Any, count: Any, limit: Any) -> Any:
+    """An int64 whose lowest `count` bits are set, with count brought into [0, limit]; limit < 64."""
+    count = _lesser(b, count, limit)
+    count = b.select(b.icmp_signed(">", count, I64(0)), count, I64(0))
+    return b.sub(b.shl(I64(1), count), I64(1))
+
+
+def _lesser(b: Any, i: Any, j: Any) -> Any:
+    return b.select(b.icmp_signed("<", i, j), i, j)
