@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from nets import F32, I64, Net
+
+from tests.nets import F32, I64, Net
 
 BLOCKS: dict[str, Callable[[Net], None]] = {}
 

@@ -6,7 +6,7 @@ first, which COMPILES of them are. Only a FastgraphError for users may come out,
 of processor time, LOOPING for models with loops, which may honestly be endless. Memory may grow by 4 times the file
 beyond what the graph's values take.
 
-    PYTHONPATH=tests python tests/fuzzing.py FIRST COUNT [onnx] [circle] [mil]
+    python -m tests.fuzzing FIRST COUNT [onnx] [circle] [mil]
 
 tries that many of each format, and prints what goes wrong with a command that repeats it.
 """
@@ -31,7 +31,6 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from hostile import alike, hostile, shapes_of
 
 from fastgraph.errors import FastgraphError, GraphError, PlanError
 from fastgraph.ir import Graph, check, copy, subgraphs
@@ -40,6 +39,7 @@ from fastgraph.kernels.isa.tiers import Tier, choose
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.runtime import cache, executable
 from fastgraph.runtime.model import Model, declared
+from tests.hostile import alike, hostile, shapes_of
 
 INPUTS = int(os.environ.get("FUZZ_INPUTS", "1000"))
 """Of each format."""
@@ -244,12 +244,12 @@ def tried(read: Read, data: bytes, number: int, alone: bool) -> tuple[str, str]:
     return what, wrong
 
 
-def portion(script: Path, first: int, count: int) -> tuple[Counter[str], list[dict[str, Any]]]:
-    """Run a portion of a script that calls `main`; what became of it, and what went wrong. A crash costs one input."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(Path(__file__).parent), *sys.path))}
+def portion(script: str, first: int, count: int) -> tuple[Counter[str], list[dict[str, Any]]]:
+    """Run a portion of a module that calls `main`; what became of it, and what went wrong. A crash costs one input."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(Path(__file__).parents[1]), *sys.path))}
     results, wrong, at = Counter[str](), [], first
     while at < first + count:
-        command = [sys.executable, str(script), str(at), str(first + count - at), "-v"]
+        command = [sys.executable, "-m", script, str(at), str(first + count - at), "-v"]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         wrong += [line for line in lines if "wrong" in line]
@@ -263,18 +263,18 @@ def portion(script: Path, first: int, count: int) -> tuple[Counter[str], list[di
     return results, wrong
 
 
-def test(script: Path, first: int) -> None:
-    """A portion of the inputs of a script that calls `main`. AssertionError with what went wrong."""
+def test(script: str, first: int) -> None:
+    """A portion of the inputs of a module that calls `main`. AssertionError with what went wrong."""
     count = min(PORTION, INPUTS - first)
     results, wrong = portion(script, first, count)
-    told = "\n".join(f"{one['wrong']}\n    PYTHONPATH=tests python {script} {one['input']} 1" for one in wrong)
+    told = "\n".join(f"{one['wrong']}\n    python -m {script} {one['input']} 1" for one in wrong)
     assert not wrong, told
     if count == PORTION:
         used = sum(n for what, n in results.items() if what.startswith(("ran", "planned")))
         assert results["refused"] > count // 10 and used > count // 10, results
 
 
-SCRIPTS = {"onnx": "onnx/onnx_fuzz.py", "circle": "circle/fuzz.py", "mil": "mil/mil_fuzz.py"}
+SCRIPTS = {"onnx": "tests.onnx.onnx_fuzz", "circle": "tests.circle.fuzz", "mil": "tests.mil.mil_fuzz"}
 
 
 def campaign(first: int, count: int, formats: Sequence[str]) -> None:
@@ -282,14 +282,14 @@ def campaign(first: int, count: int, formats: Sequence[str]) -> None:
     seen: Counter[str] = Counter()
     for start in range(first, first + count, PORTION):
         for name in formats:
-            script = Path(__file__).parent / SCRIPTS[name]
+            script = SCRIPTS[name]
             results, wrong = portion(script, start, min(PORTION, first + count - start))
             for one_ in wrong:
                 what = one_["wrong"]
                 place = f"{name}: {what.partition(':')[0]} {what[what.rfind('(') :]}"
                 seen[place] += 1
                 if seen[place] == 1:
-                    repeat = f"    PYTHONPATH=tests python {script} {one_['input']} 1"
+                    repeat = f"    python -m {script} {one_['input']} 1"
                     print(f"{name}: {what}", repeat, sep="\n", flush=True)
             print(name, start, dict(results), flush=True)
     for what, times in seen.most_common():

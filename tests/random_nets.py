@@ -12,8 +12,9 @@ import numpy as np
 import onnx
 from hypothesis import settings
 from hypothesis import strategies as st
-from nets import F32, I64, Net, by_reference, graph_of
 from onnx import printer
+
+from tests.nets import F32, I64, Net, by_reference, graph_of
 
 Draw = Callable[[st.SearchStrategy], Any]
 

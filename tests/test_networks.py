@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from nets import assert_close, session
 from onnx import numpy_helper
 
 import fastgraph as fg
 from fastgraph.plan.program import HostStep
+from tests.nets import assert_close, session
 
 pytestmark = pytest.mark.slow
 

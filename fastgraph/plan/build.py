@@ -8,7 +8,7 @@ from ..ir import Graph, Node, Value, read_by
 from ..kernels.isa.tiers import Tier
 from .arena import Buffer, plan
 from .freedoms import free
-from .lower import Emit, abilities_of, blocks, emit_block, lowering_of
+from .lower import Emit, Matches, blocks, emit_block
 from .lower.move import copy_part, itemsize
 from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
 from .storage import Views
@@ -27,20 +27,22 @@ def build(graph: Graph, tier: Tier, threads: int, kept: Mapping[Value, Value] | 
     """
     widen(graph)
     program = Program()
-    views = Views(graph, abilities_of)
-    emit = Emit(program, views, tier, threads)
-    banded = list(blocks(graph, views))
+    match = Matches()
+    views = Views(graph, match.abilities)
+    emit = Emit(program, views, match, tier, threads)
+    banded = list(blocks(graph, views, match))
     within = {node: block for block in banded for node in block.nodes()}
     for node in graph.nodes:
         emit.node = node
-        lowering = lowering_of(node)
+        found = match(node)
         if node in within:
             if node is within[node].nodes()[-1]:
                 emit_block(emit, within[node])
-        elif lowering is None:
+        elif found is None:
             emit.host()
         else:
-            lowering.emit(emit, node)
+            lowering, plan = found
+            lowering.emit(emit, node, plan)
     for value in (*graph.inputs, *graph.outputs, *(v for node in graph.nodes for v in (*read_by(node), *node.outputs))):
         if value.data is None and has_memory(value):
             emit.storage(value)

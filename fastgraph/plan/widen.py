@@ -8,7 +8,7 @@ from ..ir import Graph, Node, TensorType, Value
 from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
 from ..passes.rewrite import Sweep
-from .lower import lowering_of
+from .lower import matched
 
 F32 = np.dtype(np.float32)
 
@@ -18,7 +18,7 @@ def widen(graph: Graph) -> None:
     state = Sweep(graph)
     reals: dict[Value, Value] = {}
     for node in graph.nodes:
-        wide = _wide(node, reals) if computes_reals(node) and lowering_of(node) is None else None
+        wide = _wide(node, reals) if computes_reals(node) and matched(node) is None else None
         if wide is None:
             state.keep(node)
             continue
@@ -43,7 +43,7 @@ def _wide(node: Node, reals: dict[Value, Value]) -> Node | None:
     inputs = [v if v is None else own.get(v, v) for v in node.inputs]
     outputs = [v if v.type.quant is None else _real(v) for v in node.outputs]
     wide = Node(node.op, inputs, outputs, node.attrs, node.name)
-    return wide if lowering_of(wide) is not None else None
+    return wide if matched(wide) is not None else None
 
 
 def _real(value: Value) -> Value:

@@ -1,6 +1,6 @@
 """Damaged .tflite and .circle files, one after the other; see tests/fuzzing.py.
 
-    PYTHONPATH=tests python tests/circle/fuzz.py FIRST COUNT
+    python -m tests.circle.fuzz FIRST COUNT
 
 Input n is a seed file, damaged as random numbers from n say.
 """
@@ -13,15 +13,15 @@ from importlib import import_module
 from struct import pack_into, unpack_from
 from types import ModuleType
 
-import fuzzing
 import numpy as np
-from circle_models import SHARED
-from compositions.draw import draw
-from compositions.forms import Declined, flat
-from write import Model
 
 from fastgraph.frontends.circle import MAGIC, read
 from fastgraph.frontends.circle.wire import Wire
+from tests import fuzzing
+from tests.circle.circle_models import SHARED
+from tests.circle.write import Model
+from tests.compositions.draw import draw
+from tests.compositions.forms import Declined, flat
 
 BIGGEST_SEED = 64 << 10
 BIGGEST_COMPOSED = 16 << 10

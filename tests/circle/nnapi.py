@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from write import Model
+
+from tests.circle.write import Model
 
 DTYPES = {
     "TENSOR_FLOAT32": np.float32, "TENSOR_INT32": np.int32, "TENSOR_QUANT8_ASYMM": np.uint8, "FLOAT32": np.float32,

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from circle_models import by_references
-from write import Model
 
 import fastgraph as fg
 from fastgraph.frontends import read
+from tests.circle.circle_models import by_references
+from tests.circle.write import Model
 
 
 def averages(x: np.ndarray, height: int, width: int) -> np.ndarray:

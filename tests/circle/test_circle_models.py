@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from circle_models import SHARED, by_references, compare, opened
 
 from fastgraph.errors import FastgraphError
 from fastgraph.ir import Graph
+from tests.circle.circle_models import SHARED, by_references, compare, opened
 
 FOLDER = SHARED / "circle"
 FILES = sorted(FOLDER.glob("*.circle"))

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from circle_models import SHARED
-from write import Model, litert, ours
 
 from fastgraph.errors import ModelError, UnsupportedError
+from tests.circle.circle_models import SHARED
+from tests.circle.write import Model, litert, ours
 
 F32 = np.float32
 

@@ -6,11 +6,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from write import Model
 
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends.circle import read
 from fastgraph.limits import Limits, spending
+from tests.circle.write import Model
 
 
 def constant(data=None, schema="tflite", shape=(), **fields):

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from flatbuffers.flexbuffers import Dumps
-from write import Model, litert, ours
 
 from fastgraph.errors import ModelError, UnsupportedError
+from tests.circle.write import Model, litert, ours
 
 F32 = np.float32
 

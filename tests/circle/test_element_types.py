@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from write import TYPES, Model, litert, ours
 
 import fastgraph as fg
 from fastgraph.errors import ModelError
@@ -17,6 +16,7 @@ from fastgraph.ops.evaluate import evaluate
 from fastgraph.passes.dynamic import cut_dynamic
 from fastgraph.passes.pipeline import optimise
 from fastgraph.passes.specialise import specialise
+from tests.circle.write import TYPES, Model, litert, ours
 
 pytest.importorskip("ai_edge_litert.interpreter")
 

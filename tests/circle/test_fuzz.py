@@ -6,17 +6,17 @@ FUZZ_INPUTS=50000 tries that many; the quick run tries 1,000, the same ones ever
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-import fuzzing
 import pytest
-from fuzz import SHARED, seeds
+
+from tests import fuzzing
+from tests.circle.fuzz import SHARED, seeds
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are set as Linux has them")
 @pytest.mark.parametrize("first", range(0, fuzzing.INPUTS, fuzzing.PORTION))
 def test_damaged_files(first):
-    fuzzing.test(Path(__file__).with_name("fuzz.py"), first)
+    fuzzing.test("tests.circle.fuzz", first)
 
 
 def test_models_to_damage():

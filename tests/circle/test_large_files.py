@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scaling import check_linear
-from write import Model
 
 import fastgraph as fg
+from tests.circle.write import Model
+from tests.scaling import check_linear
 
 SHAPE = (4, 8)
 

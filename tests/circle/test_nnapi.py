@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from circle_models import SHARED
-from nnapi import DTYPES, Case, array_of
 
 from fastgraph.frontends.circle import read
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.ops.evaluate import evaluate
+from tests.circle.circle_models import SHARED
+from tests.circle.nnapi import DTYPES, Case, array_of
 
 FILE = SHARED / "nnapi" / "nnapi_v1_0.jsonl.gz"
 ROWS: list[dict[str, Any]] = []

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from write import Model, litert, ours
 
 import fastgraph
 from fastgraph.kernels.move.coordinates import nearest_places
 from fastgraph.kernels.move.taps import apply_taps, axis_taps
+from tests.circle.write import Model, litert, ours
 
 pytest.importorskip("ai_edge_litert.interpreter")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flatbuffers import flexbuffers
-from write import Model, Writer
 
 import fastgraph as fg
 from fastgraph.errors import ModelError, UnsupportedError
@@ -15,6 +14,7 @@ from fastgraph.frontends.circle.registry import builtin_rule
 from fastgraph.ir import Quantization, check
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.schemas import circle
+from tests.circle.write import Model, Writer
 
 
 def declared(shape=(2, 3), schema="tflite", **fields):

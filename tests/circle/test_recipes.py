@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from circle_models import SHARED, by_references, compare, opened
 
 import fastgraph
 from fastgraph.errors import ModelError
 from fastgraph.ir import Value
+from tests.circle.circle_models import SHARED, by_references, compare, opened
 
 FOLDER = SHARED / "recipes"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.tflite"))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from write import Model, litert, ours
+
+from tests.circle.write import Model, litert, ours
 
 pytest.importorskip("ai_edge_litert")
 

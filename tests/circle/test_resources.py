@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from write import Model
 
 import fastgraph as fg
 from fastgraph.errors import ModelError, UnsupportedError
@@ -14,6 +13,7 @@ from fastgraph.frontends.circle.registry import builtin_rule
 from fastgraph.frontends.circle.resources import variable_key
 from fastgraph.ir import Value, check
 from fastgraph.limits import Limits, spending
+from tests.circle.write import Model
 
 
 def counter():

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_custom import agree, single
-from write import Model, ours
 
 from fastgraph.errors import UnsupportedError
+from tests.circle.test_custom import agree, single
+from tests.circle.write import Model, ours
 
 F32 = np.float32
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_control import begin, end, one_op, variable
-from write import Model, litert
 
 import fastgraph as fg
+from tests.circle.test_control import begin, end, one_op, variable
+from tests.circle.write import Model, litert
 
 F32 = np.float32
 

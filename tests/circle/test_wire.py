@@ -9,12 +9,12 @@ from struct import pack_into, unpack_from
 import numpy as np
 import pytest
 from flatbuffers import flexbuffers
-from write import Writer
 
 from fastgraph.errors import ModelError
 from fastgraph.frontends.circle.flex import decode
 from fastgraph.frontends.circle.wire import Wire
 from fastgraph.schemas import circle, fbs, tflite
+from tests.circle.write import Writer
 
 SCHEMAS = {"circle": circle, "tflite": tflite}
 

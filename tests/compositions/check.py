@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from unittest.mock import patch
 
 import numpy as np
-from nets import by_reference
-from plan.step_by_step import poison
 
 import fastgraph as fg
 from fastgraph.frontends import read
@@ -19,6 +17,8 @@ from fastgraph.passes.specialise import specialise
 from fastgraph.plan.freedoms import without
 from fastgraph.plan.lower import bands
 from fastgraph.runtime import executable
+from tests.nets import by_reference
+from tests.plan.step_by_step import poison
 
 from .afford import is_dry, load
 from .steps import check_steps

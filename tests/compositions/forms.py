@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from circle.write import litert
-from nets import session
+
+from tests.circle.write import litert
+from tests.nets import session
 
 from .check import Subject
 from .composition import Composition

@@ -22,9 +22,8 @@ for name, a, b in zip({outputs}, fg.load(source, threads=1).run(x).values(), wan
     print(name, a.shape, "off by", np.abs(a - b).max(), "of", np.abs(b).max())
 """
 BESIDE = """\
-import sys; sys.path.insert(0, "tests")
-from compositions.composition import Composition, Const, Input, Op
-from compositions.job import attempt
+from tests.compositions.composition import Composition, Const, Input, Op
+from tests.compositions.job import attempt
 
 net = {net}
 attempt(net, {form!r}, {variants!r})

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from plan.step_by_step import owned, poison
 
 from fastgraph.ir import Node, Value, read_by
 from fastgraph.ops.evaluate import operands, run_node
@@ -17,6 +16,7 @@ from fastgraph.plan.build import KEEP
 from fastgraph.plan.program import HostStep, Step
 from fastgraph.runtime.executable import Executable
 from fastgraph.runtime.stepwise import groups, is_held, single_runs
+from tests.plan.step_by_step import owned, poison
 
 Runs = list[tuple[Step | HostStep, Callable[[], object]]]
 Close = Callable[[np.ndarray, np.ndarray, list[Node]], None]

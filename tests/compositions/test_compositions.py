@@ -13,16 +13,16 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from compositions.afford import Purse, paying
-from compositions.campaign import smallest
-from compositions.check import Differs
-from compositions.composition import Composition, Input, Op
-from compositions.coverage import Coverage, watching
-from compositions.draw import draw
-from compositions.forms import FORMS, Declined
-from compositions.job import Job, attempt, job, kind
-from compositions.script import by_itself, script
-from compositions.shrink import shrink
+from tests.compositions.afford import Purse, paying
+from tests.compositions.campaign import smallest
+from tests.compositions.check import Differs
+from tests.compositions.composition import Composition, Input, Op
+from tests.compositions.coverage import Coverage, watching
+from tests.compositions.draw import draw
+from tests.compositions.forms import FORMS, Declined
+from tests.compositions.job import Job, attempt, job, kind
+from tests.compositions.script import by_itself, script
+from tests.compositions.shrink import shrink
 
 CHUNK = 125
 PALETTES = 2
@@ -110,7 +110,7 @@ def test_what_differs_is_found_and_made_small() -> None:
     namespace: dict = {}
     exec(by_itself(small), namespace)
     assert "graph" in namespace
-    exec("from compositions.composition import *\nnet = " + str(small), namespace)
+    exec("from tests.compositions.composition import *\nnet = " + str(small), namespace)
     assert namespace["net"] == small
 
 

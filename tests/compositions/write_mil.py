@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mil.mil_write import Program
+
+from tests.mil.mil_write import Program
 
 from .composition import Composition, Op, Shape
 from .write_tflite import Declined

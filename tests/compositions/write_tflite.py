@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from circle.write import Model
+
+from tests.circle.write import Model
 
 from .composition import Composition, Op, Shape
 from .quantised import LAYERS, Params, one_in, weights

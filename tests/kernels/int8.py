@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from harness import f32_bits
 
 from fastgraph.kernels.gemm.pack_int8 import pack_int8
 from fastgraph.kernels.gemm.pick_dot import DotPiece
 from fastgraph.kernels.isa.tiers import Tier
+from tests.kernels.harness import f32_bits
 
 DTYPES = {"u8": np.uint8, "s8": np.int8, "f32": np.float32, "i32": np.int32}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from harness import compiled, guarded
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.move.moves import Move
+from tests.kernels.harness import compiled, guarded
 
 
 def perform(

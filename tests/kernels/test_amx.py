@@ -8,12 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amx_trap import AMX, EMULATES, needs_amx
-from amx_trap import tiles as tile_registers
-from harness import compiled, f32_bits, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_conv import reference, square
 
 from fastgraph.kernels.amx.pack import configuration, numbering, pack_amx, panel_bytes
 from fastgraph.kernels.amx.pick import BLOCKS, AmxChoice, amx_record, dense, pick_amx, tiles, worth_tiles
@@ -24,6 +20,10 @@ from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.amx import permitted
 from fastgraph.kernels.isa.tile_registers import TileRegisters
 from fastgraph.kernels.isa.vector import emits
+from tests.amx_trap import AMX, EMULATES, needs_amx
+from tests.amx_trap import tiles as tile_registers
+from tests.kernels.harness import compiled, f32_bits, run
+from tests.kernels.test_conv import reference, square
 
 KERNEL = ROWS[0]
 

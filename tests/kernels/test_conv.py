@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from fastgraph.kernels.gemm.pick_conv import (
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
+from tests.kernels.harness import each_tier, run
 
 CONV = next(row for row in ROWS if row.name == "conv")
 CHAINS: dict[tuple[str, ...], Any] = {

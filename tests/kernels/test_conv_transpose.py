@@ -6,7 +6,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from fastgraph.kernels.gemm.pick_conv_transpose import (
 from fastgraph.kernels.gemm.pick_dot import dot_record
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.pointwise.chain import eval_chain
+from tests.kernels.harness import each_tier, run
 
 DOT, FOLD = (next(row for row in ROWS if row.name == name) for name in ("dot", "fold"))
 CHAINS: dict[tuple[str, ...], Any] = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import each_tier
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moving import numbered, perform
 
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.move.moves import collapse, dense, expanded, move, sliced, tiled
+from tests.kernels.harness import each_tier
+from tests.kernels.moving import numbered, perform
 
 TYPES = [np.uint8, np.float32]
 

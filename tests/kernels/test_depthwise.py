@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from windows import Case, cases, draws, outputs, padded_taps, pixels
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
 from fastgraph.kernels.window.pick import Window, pick_depthwise, plan_depthwise, window_record
+from tests.kernels.harness import each_tier, run
+from tests.kernels.windows import Case, cases, draws, outputs, padded_taps, pixels
 
 CHAINS: tuple[tuple[tuple, tuple[str, ...]], ...] = (
     ((("add", 0, 1), ("mul", 4, 2), ("add", 5, 3)), ("full", "image", "channel")),

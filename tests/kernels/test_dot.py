@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_record, max_rows, pick
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
+from tests.kernels.harness import each_tier, run
 
 DOT, PACK = (next(row for row in ROWS if row.name == name) for name in ("dot", "pack_b"))
 CHAINS: dict[tuple[str, ...], Any] = {

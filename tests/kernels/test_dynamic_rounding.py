@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_integer_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from fastgraph.kernels.gemm.pick_dot import DotPiece
 from fastgraph.kernels.gemm.pick_dynamic import dot_dynamic_record, parts_of
 from fastgraph.kernels.gemm.rows_dynamic import RANGE_BYTES, ROWS
 from fastgraph.ops.dynamic import GRIDS, dynamic_rounded
+from tests.kernels.harness import each_integer_tier, run
 
 EXTREMES, ROUND, DOT, _ = ROWS
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.pointwise.chain import chain_cost, eval_chain
 from fastgraph.kernels.pointwise.elementwise_shape import Loops, broadcast, collapse, loops, strides_of
 from fastgraph.kernels.pointwise.rows import ROWS
+from tests.kernels.harness import each_tier, run
 
 ROW = next(row for row in ROWS if row.name == "elementwise")
 RELU6 = (("add", 0, 1), ("clip", 2, 0.0, 6.0))

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_integer_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from int8 import DTYPES, Layer, draw_bytes, draw_layer
-from test_conv import geometries, reference, square
 
 from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, layout
 from fastgraph.kernels.gemm.pick_int8 import conv_int8_record, pick_conv_int8
 from fastgraph.kernels.gemm.rows_int8 import ROWS
+from tests.kernels.harness import each_integer_tier, run
+from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer
+from tests.kernels.test_conv import geometries, reference, square
 
 CONV = next(row for row in ROWS if row.name == "conv_int8")
 KINDS = [((1, 3), (1, 2), 2, "u8", False), ((2, 2), (1, 2), 1, "u8", True), ((1, 3), (1, 2), 1, "f32", False)]

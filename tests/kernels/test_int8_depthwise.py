@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_integer_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from windows import Case, cases, padded_taps
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
@@ -28,6 +26,8 @@ from fastgraph.kernels.window.pick_depthwise_int8 import (
     scratch_bytes,
 )
 from fastgraph.kernels.window.rows_int8 import SCHEME
+from tests.kernels.harness import each_integer_tier, run
+from tests.kernels.windows import Case, cases, padded_taps
 
 PIXEL, ACROSS, ANY = "depthwise_int8", "depthwise_int8_across", "depthwise_int8_any"
 

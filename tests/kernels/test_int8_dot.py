@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_integer_tier, f32_bits, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from int8 import DTYPES, Layer, draw_bytes, draw_layer
 
 from fastgraph.kernels.gemm.pack_int8 import column_order, pack_int8, panel_bytes, vectors_per_word
 from fastgraph.kernels.gemm.pick_dot import DotPiece
 from fastgraph.kernels.gemm.pick_int8 import COSTS, chains, dot_int8_record, pick_dot_int8, row_int8_record, row_params
 from fastgraph.kernels.gemm.rows_int8 import ROWS
 from fastgraph.kernels.isa import tiers
+from tests.kernels.harness import each_integer_tier, f32_bits, run
+from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer
 
 DOT, ROW, PACK = (next(r for r in ROWS if r.name == name) for name in ("dot_int8", "row_int8", "pack_b_int8"))
 KINDS = [(3, 2, 2, "u8", False), (2, 3, 1, "u8", True), (5, 1, 0, "s8", False), (1, 6, 0, "f32", True)]

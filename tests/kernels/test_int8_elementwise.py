@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_tier, f32_bits, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.elementwise_shape import broadcast, loops, strides_of
+from tests.kernels.harness import each_tier, f32_bits, run
 
 TYPES = {"u8": np.uint8, "s8": np.int8, "i16": np.int16, "u16": np.uint16, "i32": np.int32, "f32": np.float32,
          "bool": np.bool_, "i64": np.int64, "f64": np.float64, "f16": np.float16}  # fmt: skip

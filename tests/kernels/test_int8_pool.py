@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_integer_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_pool import counted
-from windows import Case, cases, padded_taps
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.window.pick import Window
 from fastgraph.kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_record
+from tests.kernels.harness import each_integer_tier, run
+from tests.kernels.test_pool import counted
+from tests.kernels.windows import Case, cases, padded_taps
 
 
 def check(tier: Any, case: Case, op: str, include_pad: bool = False) -> None:

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from harness import each_tier, run
 
 from fastgraph.kernels.isa.math import OPS
 from fastgraph.kernels.isa.vector import I64, Vector, arg, emits
 from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
+from tests.kernels.harness import each_tier, run
 
 TINY = float(np.finfo(np.float32).tiny)
 SPECIAL = np.float32([0, -0.0, 1, -1, 0.5, -0.5, 2.5, -2.5, 3e38, -3e38, 1e30, 88.8, -87.5, 200, -200,

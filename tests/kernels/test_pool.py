@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from windows import Case, cases, draws, outputs, padded_taps, pixels
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
 from fastgraph.kernels.window.pick import Window, pick_pool, plan_pool, window_record
 from fastgraph.kernels.window.pool import OPS
+from tests.kernels.harness import each_tier, run
+from tests.kernels.windows import Case, cases, draws, outputs, padded_taps, pixels
 
 CHAIN = (("add", 0, 1), ("max", 2, 0.0))
 

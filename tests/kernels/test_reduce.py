@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.pointwise.rows import ROWS
+from tests.kernels.harness import each_tier, run
 
 ROW = next(row for row in ROWS if row.name == "reduce")
 

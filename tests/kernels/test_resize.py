@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import each_tier
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moving import perform
 
 from fastgraph.kernels.move.coordinates import nearest_places
 from fastgraph.kernels.move.places import taken
 from fastgraph.kernels.move.taps import Taps, apply_taps, axis_taps, resized
+from tests.kernels.harness import each_tier
+from tests.kernels.moving import perform
 
 MODES = [
     "half_pixel",

@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import each_tier, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nets import Net, assert_close, by_onnxruntime
-from test_conv import noise, reference, square
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.gemm.pack_winograd import pack_winograd, transforms
@@ -24,6 +21,9 @@ from fastgraph.kernels.gemm.pick_winograd import (
 )
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
+from tests.kernels.harness import each_tier, run
+from tests.kernels.test_conv import noise, reference, square
+from tests.nets import Net, assert_close, by_onnxruntime
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from case_tables import Array, add, by_torch, normal
+
+from tests.mil.case_tables import Array, add, by_torch, normal
 
 SAMPLING = ("STRICT_ALIGN_CORNERS", "ALIGN_CORNERS", "DEFAULT", "OFFSET_CORNERS", "UNALIGN_CORNERS")
 

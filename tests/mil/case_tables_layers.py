@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from case_tables import add, by_torch, normal, uniform, whole
+
+from tests.mil.case_tables import add, by_torch, normal, uniform, whole
 
 
 def _same(x: torch.Tensor, kernel: Any, strides: Any, lower: bool = False, dilation: int = 1) -> torch.Tensor:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from case_tables import Array, add, by_torch, normal, uniform, whole
+
+from tests.mil.case_tables import Array, add, by_torch, normal, uniform, whole
 
 MODES = {"update": None, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum,
          "min": np.minimum}  # fmt: skip

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from case_tables import Array, add, by_torch, normal, whole
+
+from tests.mil.case_tables import Array, add, by_torch, normal, whole
 
 
 def shapes() -> None:

@@ -1,6 +1,6 @@
 """Small programs, a few for each operator, made with coremltools; what they must give comes from NumPy and PyTorch.
 
-    python make_cases.py             needs coremltools and torch; writes cases.tar.xz and operators.csv beside this file
+    python -m tests.mil.make_cases        needs coremltools and torch; writes beside this file
 
 cases.tar.xz holds, for each program, NAME/model.mlpackage and NAME/io.npz with in:INPUT and out:OUTPUT. operators.csv
 lists the operators that coremltools defines, the operator sets in which it (re)defines each, and whether fastgraph has
@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from case_tables import FOUND, Case, activations, binary, unary
-from case_tables_layers import convolutions, normalisations, pools, reductions
-from case_tables_shapes import fills, joins, narrow, shapes, slices
+
+from tests.mil.case_tables import FOUND, Case, activations, binary, unary
+from tests.mil.case_tables_layers import convolutions, normalisations, pools, reductions
+from tests.mil.case_tables_shapes import fills, joins, narrow, shapes, slices
 
 HERE = Path(__file__).parent
 SETS = ("iOS15", "iOS16", "iOS17", "iOS18")

@@ -1,6 +1,6 @@
 """Damaged Core ML packages, one after the other; see tests/fuzzing.py.
 
-    PYTHONPATH=tests python tests/mil/mil_fuzz.py FIRST COUNT
+    python -m tests.mil.mil_fuzz FIRST COUNT
 
 Input n is the zip archive of a seed package, damaged as random numbers from n say: fields of its messages, the bytes
 of its files, the archive. Seeds that are a bare model file are damaged likewise.
@@ -17,12 +17,12 @@ from pathlib import Path
 from struct import pack_into
 from typing import Any
 
-import fuzzing
 import numpy as np
-from mil_write import MODEL, WEIGHTS, Program, list_value, value, zipped
 
 from fastgraph.frontends import read
 from fastgraph.frontends.mil.wire import message
+from tests import fuzzing
+from tests.mil.mil_write import MODEL, WEIGHTS, Program, list_value, value, zipped
 
 SHARED = Path(__file__).parents[3] / "shared" / "models" / "mil"
 BIGGEST_SEED = 64 << 10

@@ -6,12 +6,12 @@ import json
 
 import numpy as np
 import pytest
-from mil_write import Program, list_value, message
 
 import fastgraph as fg
 from fastgraph.errors import InputError, ModelError, UnsupportedError
 from fastgraph.frontends import read
 from fastgraph.tools.cli import main
+from tests.mil.mil_write import Program, list_value, message
 
 
 def identity(shape, element="FLOAT32", **more) -> Program:

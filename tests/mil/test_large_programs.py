@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mil_write import Program
-from scaling import check_linear
 
 import fastgraph as fg
+from tests.mil.mil_write import Program
+from tests.scaling import check_linear
 
 SHAPE = (4, 8)
 KIND = ("FLOAT32", SHAPE)

@@ -6,23 +6,22 @@ FUZZ_INPUTS=50000 tries that many; the quick run tries 1,000, the same ones ever
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-import fuzzing
 import numpy as np
 import pytest
-from mil_fuzz import SHARED, seeds
-from mil_write import Program, list_value
 
 from fastgraph.errors import ModelError
 from fastgraph.frontends import read
 from fastgraph.frontends.mil.wire import message
+from tests import fuzzing
+from tests.mil.mil_fuzz import SHARED, seeds
+from tests.mil.mil_write import Program, list_value
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are set as Linux has them")
 @pytest.mark.parametrize("first", range(0, fuzzing.INPUTS, fuzzing.PORTION))
 def test_damaged_packages(first):
-    fuzzing.test(Path(__file__).with_name("mil_fuzz.py"), first)
+    fuzzing.test("tests.mil.mil_fuzz", first)
 
 
 def test_packages_to_damage():

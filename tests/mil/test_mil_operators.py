@@ -6,7 +6,6 @@ import csv
 from pathlib import Path
 
 import pytest
-from mil_models import FOLDER, archived, arrays, by_references, compare, feeds, unpack
 
 import fastgraph as fg
 from fastgraph.frontends import read
@@ -14,6 +13,7 @@ from fastgraph.frontends.mil.call import RULES
 from fastgraph.frontends.mil.convert import FILES
 from fastgraph.frontends.mil.package import open_package
 from fastgraph.frontends.mil.wire import Message, parse
+from tests.mil.mil_models import FOLDER, archived, arrays, by_references, compare, feeds, unpack
 
 HERE = Path(__file__).parent
 with (HERE / "operators.csv").open(newline="") as _file:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from mil_models import FOLDER, arrays, by_references, compare, feeds
 
 import fastgraph as fg
 from fastgraph.errors import ModelError
 from fastgraph.frontends import read
 from fastgraph.frontends.mil.package import open_package
 from fastgraph.frontends.mil.wire import parse
+from tests.mil.mil_models import FOLDER, arrays, by_references, compare, feeds
 
 NAMES = sorted(path.name for path in FOLDER.glob("*"))
 pytestmark = pytest.mark.skipif(not NAMES, reason="no shared/models/mil beside the repository")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mil_write import BITS, Program, list_value, tensor_type, value
 
 import fastgraph as fg
 from fastgraph.errors import GraphError, InputError, ModelError, UnsupportedError
 from fastgraph.frontends import read
 from fastgraph.frontends.mil.call import RULES, Call
 from fastgraph.frontends.mil.wire import message
+from tests.mil.mil_write import BITS, Program, list_value, tensor_type, value
 
 X = np.float32([[-1, 2, -3, 4]])
 

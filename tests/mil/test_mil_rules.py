@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mil_models import by_references
-from mil_write import Program
 
 import fastgraph as fg
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends import read
+from tests.mil.mil_models import by_references
+from tests.mil.mil_write import Program
 
 RNG = np.random.default_rng(6)
 

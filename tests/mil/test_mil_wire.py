@@ -10,11 +10,11 @@ from importlib import resources
 
 import pytest
 from google.protobuf import descriptor_pb2
-from mil_write import Program
 
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends import read
 from fastgraph.frontends.mil import wire
+from tests.mil.mil_write import Program
 
 HAS_COREMLTOOLS = importlib.util.find_spec("coremltools") is not None
 needs_coremltools = pytest.mark.skipif(not HAS_COREMLTOOLS, reason="coremltools is not installed")
@@ -164,7 +164,7 @@ def test_text_that_is_not_utf8_is_refused(tmp_path):
 
 
 def zip_of(spec: bytes) -> bytes:
-    from mil_write import MODEL, zipped
+    from tests.mil.mil_write import MODEL, zipped
 
     return zipped({**Program().files(), MODEL: spec})
 

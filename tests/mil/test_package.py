@@ -11,12 +11,12 @@ from struct import pack_into
 
 import numpy as np
 import pytest
-from mil_write import MANIFEST, MODEL, WEIGHTS, Program, zipped
 
 import fastgraph as fg
 from fastgraph.errors import InputError, ModelError, UnsupportedError
 from fastgraph.frontends import kind_of, read
 from fastgraph.frontends.mil.package import open_package
+from tests.mil.mil_write import MANIFEST, MODEL, WEIGHTS, Program, zipped
 
 X = np.arange(16, dtype=np.float32).reshape(1, 16)
 W = np.linspace(-1, 1, 16, dtype=np.float32).reshape(1, 16)

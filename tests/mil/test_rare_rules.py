@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mil_write import Program
-from test_mil_rules import model, normal, run
 
 import fastgraph as fg
 from fastgraph.errors import InputError, ModelError, UnsupportedError
 from fastgraph.frontends import read
 from fastgraph.plan.program import HostStep
+from tests.mil.mil_write import Program
+from tests.mil.test_mil_rules import model, normal, run
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 

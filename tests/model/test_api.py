@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nets import F32, I64, Net, assert_close, by_onnxruntime
 
 import fastgraph as fg
 from fastgraph.kernels.isa import tiers
 from fastgraph.runtime.model import PLANS_KEPT
+from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
 
 
 def scaled(*shape: Any, name: str = "x") -> Net:

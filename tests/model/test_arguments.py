@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mil_write import Program
-from nets import F32, I64, Net
-from write import Model as Tflite
-from write import litert
 
 import fastgraph as fg
 from fastgraph.ir import Quantization
+from tests.circle.write import Model as Tflite
+from tests.circle.write import litert
+from tests.mil.mil_write import Program
+from tests.nets import F32, I64, Net
 
 RNG = np.random.default_rng(5)
 

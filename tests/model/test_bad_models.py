@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 import pytest
-from nets import F32, I64, Net
 from onnx import TensorProto, helper
 
 import fastgraph as fg
+from tests.nets import F32, I64, Net
 
 HUGE = 10**18
 

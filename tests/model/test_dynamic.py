@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from nets import F32, I64, Net, assert_close, by_onnxruntime
 from onnx import TensorProto, helper, parser
 
 import fastgraph as fg
+from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
 
 X = np.array([[1, 0, -3, 4], [0, 5, 0, 2]], F32)
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from nets import F32, Net
 
 import fastgraph as fg
 from fastgraph.frontends import kind_of
 from fastgraph.frontends.core import files, guard
 from fastgraph.ir import Graph
+from tests.nets import F32, Net
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in the file system")
 

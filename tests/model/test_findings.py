@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from nets import F32, I64, Net
 
 import fastgraph as fg
 from fastgraph.frontends import read
 from fastgraph.ops.evaluate import evaluate
+from tests.nets import F32, I64, Net
 
 FOUND: dict[str, Callable[[Net], None]] = {}
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
 from onnx import GraphProto, TensorProto, helper, numpy_helper
-from scaling import check_linear
 
 import fastgraph as fg
+from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
+from tests.scaling import check_linear
 
 SHAPE = (4, 8)
 NETS: dict[str, Callable[[int], bytes]] = {}

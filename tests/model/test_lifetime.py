@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 
 import numpy as np
-from nets import F32, Net
+
+from tests.nets import F32, Net
 
 
 def test_the_bound_call_keeps_the_memory_that_it_works_on() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nets import F32, I64, Net, assert_close, by_onnxruntime
 from onnx import TensorProto, helper
 
 import fastgraph as fg
 from fastgraph.demo import MODEL, held_out
 from fastgraph.ops.registry import OPS
 from fastgraph.ops.work import WORK
+from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
 
 MB = 1 << 20
 

@@ -15,9 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from circle.write import Model as Flat
-from mil.mil_write import Program
-from nets import F32, Net
 from onnx import parser
 
 import fastgraph as fg
@@ -25,6 +22,9 @@ from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.model import Model
+from tests.circle.write import Model as Flat
+from tests.mil.mil_write import Program
+from tests.nets import F32, Net
 
 SIGNALS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="POSIX signals")
 BY_BOTH = pytest.mark.parametrize("how", ["timeout", pytest.param("interrupt", marks=SIGNALS)])

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from nets import F32, I64, Net, assert_close, by_onnxruntime
 from onnx import TensorProto, helper
 
 import fastgraph as fg
+from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
 
 
 def ones(*shape: int) -> np.ndarray:

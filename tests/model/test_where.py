@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nets import I64, Net
 
 import fastgraph as fg
+from tests.nets import I64, Net
 
 OUT = np.array([0, 7])
 

@@ -1,6 +1,6 @@
 """Damaged ONNX files, one after the other; see tests/fuzzing.py.
 
-    PYTHONPATH=tests python tests/onnx/onnx_fuzz.py FIRST COUNT
+    python -m tests.onnx.onnx_fuzz FIRST COUNT
 
 Input n is a small model, our own or one of the onnx package's node cases, changed as random numbers from n say: shapes,
 types, attributes, wiring, operators, constants, where external data lies; or the bytes of the file.
@@ -13,13 +13,13 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-import fuzzing
 import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
-from onnx_seeds import seeds
 
 from fastgraph.frontends import read
+from tests import fuzzing
+from tests.onnx.onnx_seeds import seeds
 
 NUMBERS = (-1, -2, -3, -100, 0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 17, 31, 64, 100, 1000, 65535, 1 << 20, 1 << 30,
            (1 << 31) - 1, 1 << 31, 1 << 40, (1 << 63) - 1, -(1 << 63))  # fmt: skip

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from blocks import BLOCKS
-from nets import Net
+
+from tests.blocks import BLOCKS
+from tests.nets import Net
 
 BIGGEST_SEED = 16 << 10
 

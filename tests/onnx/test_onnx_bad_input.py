@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from onnx_models import graph_of, info, load, model_of, one
 
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends.onnx import read
 from fastgraph.ir import Graph
+from tests.onnx.onnx_models import graph_of, info, load, model_of, one
 
 
 def refused(model: onnx.ModelProto, match: str) -> None:

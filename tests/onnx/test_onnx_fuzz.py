@@ -6,13 +6,13 @@ FUZZ_INPUTS=50000 tries that many; the quick run tries 1,000, the same ones ever
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-import fuzzing
 import pytest
+
+from tests import fuzzing
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are set as Linux has them")
 @pytest.mark.parametrize("first", range(0, fuzzing.INPUTS, fuzzing.PORTION))
 def test_damaged_models(first):
-    fuzzing.test(Path(__file__).with_name("onnx_fuzz.py"), first)
+    fuzzing.test("tests.onnx.onnx_fuzz", first)

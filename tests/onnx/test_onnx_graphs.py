@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
-from onnx_models import graph_of, info, load, model_of, one, ops, run
 
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends.onnx import read
 from fastgraph.ir import captured, subgraphs
 from fastgraph.limits import Limits, spending
+from tests.onnx.onnx_models import graph_of, info, load, model_of, one, ops, run
 
 X = np.array([[1.0, -2.0], [3.0, -4.0]], np.float32)
 BOOL = TensorProto.BOOL

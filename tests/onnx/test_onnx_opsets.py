@@ -6,9 +6,9 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
-from onnx_models import graph_of, info, load, one, ops, run
 
 from fastgraph.errors import UnsupportedError
+from tests.onnx.onnx_models import graph_of, info, load, one, ops, run
 
 X = np.random.default_rng(1).normal(size=(2, 3, 4, 5)).astype(np.float32)
 ROW = np.array([1.0, -2.0, 3.0], np.float32)

@@ -6,10 +6,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_models import load, model_of
 
 from fastgraph.errors import ModelError
 from fastgraph.frontends.onnx.elements import ELEMENTS, FIELDS
+from tests.onnx.onnx_models import load, model_of
 
 KINDS = {name: code for name, code in TensorProto.DataType.items() if name != "UNDEFINED"}
 SHAPES = [(), (1,), (5,), (2, 3), (3, 0, 2), (7, 3, 5)]

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from node_mutants import Mutant, Runner, mutant, usable
-from test_node_cases import REFUSED, cases
+
+from tests.ops.node_mutants import Mutant, Runner, mutant, usable
+from tests.ops.test_node_cases import REFUSED, cases
 
 COUNT = 3 * int(os.environ.get("EXAMPLES", "1"))
 PARTS = 4

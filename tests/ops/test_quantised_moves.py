@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nets import Net, by_onnxruntime
 
 from fastgraph.plan.freedoms import without
+from tests.nets import Net, by_onnxruntime
 
 RNG = np.random.default_rng(11)
 SHAPE = (2, 4, 4, 6)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nets import Net, session
 
 from fastgraph.kernels.isa import tiers
+from tests.nets import Net, session
 
 ODD = np.float32([np.nan, np.inf, -np.inf, 3e38, -3e38, 0, -0.0, 1, -1, 2.5, 0.05] * 4)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from blocks import BLOCKS
-from nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
 
 from fastgraph.passes.pipeline import stages
+from tests.blocks import BLOCKS
+from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
 
 FOLDER = Path(__file__).parent / "golden"
 

@@ -1,6 +1,6 @@
 """Records of sound programs with one slot changed: what the verifier says of them, and what they do to memory.
 
-    FASTGRAPH_CHECK=guard PYTHONPATH=tests:tests/plan python tests/plan/record_mutants.py FIRST COUNT [ISA]
+    FASTGRAPH_CHECK=guard python -m tests.plan.record_mutants FIRST COUNT [ISA]
 
 Mutant n is the same in every run. It runs as a single step in a forked child, between guard pages: twice, with other
 bytes around what belongs to its node, from SLACK bytes after its end on. Prints a JSON line for each that is accepted
@@ -21,14 +21,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import test_amx_networks
-import test_dynamic_layers
-import test_quantized_products
-import test_quantized_windows
-from blocks import BLOCKS, conv
-from nets import F32, I64, Net, graph_of
-from test_quantized_elementwise import graph_of as one
-from test_quantized_elementwise import typed
 
 from fastgraph.errors import PlanError
 from fastgraph.ir import Graph, TensorType, Value, read_by
@@ -39,6 +31,11 @@ from fastgraph.plan.records import verify_records
 from fastgraph.plan.storage import byte_strides
 from fastgraph.runtime.executable import Executable, compile_graph
 from fastgraph.runtime.pool import Runner
+from tests.blocks import BLOCKS, conv
+from tests.nets import F32, I64, Net, graph_of
+from tests.plan import test_amx_networks, test_dynamic_layers, test_quantized_products, test_quantized_windows
+from tests.plan.test_quantized_elementwise import graph_of as one
+from tests.plan.test_quantized_elementwise import typed
 
 SECONDS = 2
 """Of processor time that a step may take."""

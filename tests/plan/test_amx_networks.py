@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amx_trap import AMX, needs_amx, tiles
-from step_by_step import check_steps
 
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import infer_node
 from fastgraph.runtime.executable import compile_graph
+from tests.amx_trap import AMX, needs_amx, tiles
+from tests.plan.step_by_step import check_steps
 
 U8, F32 = np.dtype(np.uint8), np.dtype(np.float32)
 SCALE, ZERO = 0.02, 117

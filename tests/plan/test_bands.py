@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from blocks import conv
-from nets import F32, Net, assert_close, by_onnxruntime, feeds_for
-from step_by_step import check_steps, poison
 
 import fastgraph as fg
 from fastgraph.plan.lower import bands
+from tests.blocks import conv
+from tests.nets import F32, Net, assert_close, by_onnxruntime, feeds_for
+from tests.plan.step_by_step import check_steps, poison
 
 
 @pytest.fixture(autouse=True)

@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from blocks import BLOCKS, conv
-from nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
-from step_by_step import check_steps, poison
 
 import fastgraph as fg
 from fastgraph.kernels.isa.tiers import BY_NAME, choose
 from fastgraph.plan.program import HostStep
+from tests.blocks import BLOCKS, conv
+from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
+from tests.plan.step_by_step import check_steps, poison
 
 
 def built(name: str) -> Net:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from blocks import conv
-from nets import Net, assert_close, by_onnxruntime, feeds_for
 
 import fastgraph as fg
 from fastgraph.passes.pipeline import STAGES
 from fastgraph.plan.freedoms import free, without
 from fastgraph.plan.lower import bands
+from tests.blocks import conv
+from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
 
 
 def network() -> Net:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
-from fastgraph.plan.lower.registry import lowering_of
+from fastgraph.plan.lower.registry import matched
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.executable import Executable, compile_graph
 
@@ -321,6 +321,6 @@ def test_operands_that_do_not_broadcast_are_refused() -> None:
         for kind in ("u8", "f32"):
             graph = graph_of("fused", [typed(kind, (3, 40)), typed(kind, (40,))], typed(kind, (3, 40)),
                              chain=(("add", 0, 1),))  # fmt: skip
-            assert lowering_of(graph.nodes[0]) is not None
+            assert matched(graph.nodes[0]) is not None
             graph.nodes[0].inputs[1] = Value("x1", typed(kind, shape))
-            assert lowering_of(graph.nodes[0]) is None
+            assert matched(graph.nodes[0]) is None

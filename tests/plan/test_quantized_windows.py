@@ -11,7 +11,7 @@ from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.plan.lower import bands
-from fastgraph.plan.lower.registry import lowering_of
+from fastgraph.plan.lower.registry import matched
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.executable import compile_graph
 
@@ -114,11 +114,11 @@ def test_sums_of_bytes_fit_int32(op: str, attrs: dict[str, Any]) -> None:
         shape = (1, n, 1, 1)
         made = reduction(op, shape, {**attrs, "kernel_shape": (n, 1)} if attrs else {}, None if attrs else (1,))
         infer_graph(made)
-        assert (lowering_of(made.nodes[0]) is not None) == accepted
+        assert (matched(made.nodes[0]) is not None) == accepted
     ties = reduction("average_pool", (1, 200, 200, 1), {**attrs, "kernel_shape": (150, 150), "ties": 0.0}, same=True)
     if attrs:
         infer_graph(ties)
-        assert lowering_of(ties.nodes[0]) is None
+        assert matched(ties.nodes[0]) is None
 
 
 def layer(x: Value, name: str, weights: tuple[int, ...], attrs: dict[str, Any]) -> Node:

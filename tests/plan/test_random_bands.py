@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from blocks import conv
 from hypothesis import given
 from hypothesis import strategies as st
-from nets import F32, I64, Net, by_onnxruntime, feeds_for
-from random_nets import Case, Draw, examples
-from step_by_step import poison
 
 import fastgraph as fg
 from fastgraph.plan.lower import bands
+from tests.blocks import conv
+from tests.nets import F32, I64, Net, by_onnxruntime, feeds_for
+from tests.plan.step_by_step import poison
+from tests.random_nets import Case, Draw, examples
 
 C, STEP = 8, 0.05
 """Channels of all maps; the scale of all quantised values."""

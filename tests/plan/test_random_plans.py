@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 import pytest
 from hypothesis import given
-from nets import assert_close, by_onnxruntime, by_reference, graph_of
-from random_nets import Case, examples, magnitude, networks
-from step_by_step import check_steps, poison
 
 import fastgraph as fg
+from tests.nets import assert_close, by_onnxruntime, by_reference, graph_of
+from tests.plan.step_by_step import check_steps, poison
+from tests.random_nets import Case, examples, magnitude, networks
 
 pytestmark = pytest.mark.slow
 

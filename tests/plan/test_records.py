@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nets import F32, Net
-from record_mutants import GRAPHS
 
 from fastgraph.errors import PlanError
 from fastgraph.frontends import read
@@ -28,6 +26,8 @@ from fastgraph.plan.program import Program, Ref, Step
 from fastgraph.plan.reach import NO_STEPS, RULES
 from fastgraph.plan.records import verify_records
 from fastgraph.runtime import executable
+from tests.nets import F32, Net
+from tests.plan.record_mutants import GRAPHS
 
 MUTANTS = int(os.environ.get("MUTANTS", "300"))
 SHARED = Path(__file__).parents[3] / "shared" / "models"
@@ -95,9 +95,9 @@ def test_shared_models_pass(pattern: str, planned: Any) -> None:
 @pytest.mark.slow
 def test_what_does_harm_is_found() -> None:
     """Each mutant that is accepted runs without harm; of those that are not, many do harm."""
-    here = Path(__file__).parent
-    environment = os.environ | {"FASTGRAPH_CHECK": "guard", "PYTHONPATH": os.pathsep.join((*sys.path, str(here)))}
-    command = [sys.executable, str(here / "record_mutants.py"), "0", str(MUTANTS)]
+    path = os.pathsep.join((*sys.path, str(Path(__file__).parents[2])))
+    environment = os.environ | {"FASTGRAPH_CHECK": "guard", "PYTHONPATH": path}
+    command = [sys.executable, "-m", "tests.plan.record_mutants", "0", str(MUTANTS)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     *wrong, counts = [json.loads(line) for line in done.stdout.splitlines()]

@@ -7,13 +7,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 from hypothesis import given
-from nets import graph_of
-from random_nets import Case, examples, networks
 
 from fastgraph.ir import Value
 from fastgraph.passes.pipeline import optimise
-from fastgraph.plan.lower import abilities_of
+from fastgraph.plan.lower import Matches
 from fastgraph.plan.storage import Storage, Views, byte_strides, last
+from tests.nets import graph_of
+from tests.random_nets import Case, examples, networks
 
 
 def by_links(views: Views, value: Value) -> Storage:
@@ -47,7 +47,7 @@ def bytes_of(views: Views, value: Value, size: int) -> np.ndarray:
 def test_storage_of_random_networks(case: Case) -> None:
     graph = graph_of(case.source)
     optimise(graph)
-    views = Views(graph, abilities_of)
+    views = Views(graph, Matches().abilities)
     values = [v for v in [*graph.inputs, *(v for n in graph.nodes for v in n.outputs)] if v.type.dtype.kind != "O"]
     parents = {link.parent for link in views.links.values()}
     for value in values:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from nets import Net
 
 from fastgraph.runtime import locks
+from tests.nets import Net
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 ROOT = Path(__file__).parents[2]

@@ -11,12 +11,12 @@ import sys
 
 import numpy as np
 import pytest
-from blocks import BLOCKS
-from nets import Net, feeds_for
 
 import fastgraph as fg
 from fastgraph.plan.program import SLACK, Ref, Step
 from fastgraph.runtime.memory import allocate_apart
+from tests.blocks import BLOCKS
+from tests.nets import Net, feeds_for
 
 SIZES = [1, 64, 100, mmap.PAGESIZE - SLACK, mmap.PAGESIZE, 3 * mmap.PAGESIZE + 5]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ordinary memory on Windows")

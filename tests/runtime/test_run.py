@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toys import Ring, toys
 
 from fastgraph.runtime import function, pool
 from fastgraph.runtime.pool import Runner
+from tests.runtime.toys import Ring, toys
 
 HERE = Path(__file__).parents[2]
 
@@ -215,8 +215,7 @@ def test_a_thread_that_cannot_start_leaves_a_smaller_team(monkeypatch: pytest.Mo
 
 FORK = """
 import os, sys, threading, time
-sys.path.insert(0, "tests/runtime")
-from toys import Ring
+from tests.runtime.toys import Ring
 from fastgraph.runtime.pool import Runner
 ring = Ring(steps=5, n=64)
 runner = Runner(ring.table, 3)
@@ -254,13 +253,12 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
 
 EXIT = """
 import atexit, sys
-sys.path.insert(0, "tests/runtime")
 def late():
     ring.start(); runner.run()
     assert (ring.result == ring.expected).all()
     print("late", flush=True)
 atexit.register(late)
-from toys import Ring
+from tests.runtime.toys import Ring
 from fastgraph.runtime.pool import Runner
 ring = Ring(steps=5, n=64)
 runner = Runner(ring.table, 3)

@@ -14,11 +14,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from toys import Counter, Ring
 
 from fastgraph import RunTimeout, deadline
 from fastgraph.runtime import function, pool
 from fastgraph.runtime.pool import Runner
+from tests.runtime.toys import Counter, Ring
 
 SIGNALS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="POSIX signals")
 LONG, WORK = 20_000, 40_000
@@ -172,7 +172,7 @@ def test_waiting_for_the_pool_counts() -> None:
 
 
 def test_the_error_of_a_stopped_run_is_not_the_next_ones() -> None:
-    from toys import toys
+    from tests.runtime.toys import toys
 
     error = np.zeros(1, np.int64)
     args = np.array([error.ctypes.data, 77], np.int64)

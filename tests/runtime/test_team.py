@@ -15,10 +15,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from toys import Ring
 
 from fastgraph.runtime import pool
 from fastgraph.runtime.pool import Runner
+from tests.runtime.toys import Ring
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="suspends threads with the C library's functions")
 

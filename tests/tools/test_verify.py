@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from nets import F32, I64, Net, feeds_for
-from random_nets import Case, examples, networks
-from write import Model as Tflite
 
 import fastgraph as fg
 from fastgraph.demo import MODEL
@@ -27,6 +24,9 @@ from fastgraph.tools import verify
 from fastgraph.tools.bench import HYBRID_TOLERANCE
 from fastgraph.tools.cli import main
 from fastgraph.tools.engines import Unavailable
+from tests.circle.write import Model as Tflite
+from tests.nets import F32, I64, Net, feeds_for
+from tests.random_nets import Case, examples, networks
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 
@@ -171,8 +171,8 @@ def test_a_wrong_step_is_named_and_no_other(kind: str, models: dict[str, Any], m
 def test_a_wrong_lowering_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     """Differences are taken the other way round."""
     def turned(real: Lowering) -> Lowering:
-        def emit(e: Any, node: Node) -> None:
-            real.emit(e, Node(node.op, node.inputs[::-1], node.outputs, node.attrs, node.name))
+        def emit(e: Any, node: Node, plan: Any) -> None:
+            real.emit(e, Node(node.op, node.inputs[::-1], node.outputs, node.attrs, node.name), plan)
 
         return replace(real, emit=emit)
 

@@ -16,6 +16,6 @@ from . import (  # noqa: F401
     window,
 )
 from .bands import blocks, emit_block
-from .registry import LOWERINGS, Emit, Lowering, abilities_of, lowering_of
+from .registry import LOWERINGS, Emit, Lowering, Matches, matched
 
-__all__ = ["LOWERINGS", "Emit", "Lowering", "abilities_of", "blocks", "emit_block", "lowering_of"]
+__all__ = ["LOWERINGS", "Emit", "Lowering", "Matches", "blocks", "emit_block", "matched"]

@@ -19,7 +19,7 @@ from ..storage import Views, same_form
 from . import product, quantized_product, quantized_window
 from .move import copy_part, itemsize
 from .product import Rows, is_dense, is_depthwise
-from .registry import Emit, is_f32, last, lowering_of
+from .registry import Emit, Matches, is_f32, last
 from .window import depthwise, window
 
 WORTH = L2 // 2
@@ -45,7 +45,7 @@ class Block:
         return (node.x.type.nbytes if self.expand else 0) + (node.out.type.nbytes if self.project else 0)
 
 
-def blocks(graph: Graph, views: Views) -> Iterator[Block]:
+def blocks(graph: Graph, views: Views, match: Matches) -> Iterator[Block]:
     """The blocks of a graph that are worth doing in bands."""
     uses, outputs = graph.uses(), set(graph.outputs)
     taken: set[Node] = set()
@@ -56,12 +56,12 @@ def blocks(graph: Graph, views: Views) -> Iterator[Block]:
         return once and value not in outputs and views.alone(value)
 
     for before, node, after in zip([None, *graph.nodes], graph.nodes, [*graph.nodes[1:], None], strict=False):
-        if not _convolves(node) or not is_depthwise(node) or not _simple(node):
+        if not _convolves(node, match) or not is_depthwise(node) or not _simple(node):
             continue
         expand = project = None
-        if before is not None and before not in taken and before.out is node.x and _dense(before):
+        if before is not None and before not in taken and before.out is node.x and _dense(before, match):
             expand = before if private(node.x, node) else None
-        if after is not None and _dense(after) and after.x is node.out and private(node.out, after):
+        if after is not None and _dense(after, match) and after.x is node.out and private(node.out, after):
             project = after
         found = (Block(expand, node, project), Block(expand, node, None), Block(None, node, project))
         block = next((b for b in found if b.saves() >= WORTH and _apart(b, views)), None)
@@ -88,14 +88,14 @@ def _apart(block: Block, views: Views) -> bool:
     return True
 
 
-def _convolves(node: Node) -> bool:
-    if node.op != "conv" or lowering_of(node) is None:
+def _convolves(node: Node, match: Matches) -> bool:
+    if node.op != "conv" or match(node) is None:
         return False
     return is_f32(node) or quantized_product.is_quantized_layer(node)
 
 
-def _dense(node: Node) -> bool:
-    return _convolves(node) and is_dense(node)
+def _dense(node: Node, match: Matches) -> bool:
+    return _convolves(node, match) and is_dense(node)
 
 
 def _simple(node: Node) -> bool:

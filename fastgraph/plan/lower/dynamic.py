@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -65,8 +66,8 @@ def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) ->
     return ranges
 
 
-@lowers("dynamic_round", accepts=lambda node: is_f32(node) and node.x.type.size > 0, in_place=True)
-def dynamic_round(e: Emit, node: Node) -> None:
+@lowers("dynamic_round", match=lambda node: is_f32(node) and node.x.type.size > 0, in_place=True)
+def dynamic_round(e: Emit, node: Node, _: Any) -> None:
     round_to(e, node, images_of(node), "f32", e.address(node.out), 0.5)
 
 
@@ -97,8 +98,8 @@ def _packed(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
     return pack_int8(e.tier, own, sums, factors, nv, run, "f32", bias=bias.reshape(1, n)[:, part])
 
 
-@lowers("dynamic_dense", accepts=_multiplies, strided_out=True)
-def dense(e: Emit, node: Node) -> None:
+@lowers("dynamic_dense", match=_multiplies, strided_out=True)
+def dense(e: Emit, node: Node, _: Any) -> None:
     of = images_of(node)
     stored = e.scratch(of.count)
     ranges = round_to(e, node, of, "u8", stored, 0.0)
@@ -130,8 +131,8 @@ def _flat(node: Node) -> bool:
     return len(node.x.type.dims) in (3, 4) and is_near(node)
 
 
-@lowers("dynamic_conv", accepts=_convolves, strided_out=True)
-def conv(e: Emit, node: Node) -> None:
+@lowers("dynamic_conv", match=_convolves, strided_out=True)
+def conv(e: Emit, node: Node, _: Any) -> None:
     """The map is rounded into one with its padding around it."""
     dims = node.x.type.dims
     n, (_, h, w), c = dims[0], three(dims[1:-1]), dims[-1]

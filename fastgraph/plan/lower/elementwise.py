@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,8 @@ def _fused(node: Node) -> bool:
     return loops(dims, apart(node.out), xs) is not None
 
 
-@lowers("fused", accepts=_fused, strided_in=True, strided_out=True, in_place=True)
-def fused(e: Emit, node: Node) -> None:
+@lowers("fused", match=_fused, strided_in=True, strided_out=True, in_place=True)
+def fused(e: Emit, node: Node, _: Any) -> None:
     out = node.out
     inputs = [v for v in node.inputs if v is not None]
     spread = [broadcast(v.type.dims, strides_of(v.type.dims, e.stride(v)), out.type.dims) for v in inputs]
@@ -43,8 +44,8 @@ def _last_dense(node: Node) -> tuple[int, int, int]:
     return prod(dims[:axis]), dims[axis], prod(dims[axis + 1 :])
 
 
-@lowers("softmax", "log_softmax", accepts=lambda node: is_f32(node) and node.out.type.size > 0 < len(node.x.type.dims))
-def softmax(e: Emit, node: Node) -> None:
+@lowers("softmax", "log_softmax", match=lambda node: is_f32(node) and node.out.type.size > 0 < len(node.x.type.dims))
+def softmax(e: Emit, node: Node, _: Any) -> None:
     outer, n, inner = _last_dense(node)
     args: dict[str, Arg] = {
         "y": e.address(node.out), "x": e.address(node.x), "outer": outer, "n": n, "inner": inner,
@@ -84,8 +85,8 @@ def _reduces(node: Node) -> bool:
     return plain and len(node.inputs) <= 2 and reduced(node) is not None
 
 
-@lowers(*REDUCTIONS, accepts=_reduces)
-def reduce(e: Emit, node: Node) -> None:
+@lowers(*REDUCTIONS, match=_reduces)
+def reduce(e: Emit, node: Node, _: Any) -> None:
     shape = reduced(node)
     assert shape is not None
     outer, n, inner = shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,8 +51,8 @@ def _reshapes(node: Node) -> bool:
     return movable(node) and node.x.type.size == node.out.type.size
 
 
-@lowers("reshape", accepts=_reshapes, strided_in=True, strided_out=True)
-def reshape(e: Emit, node: Node) -> None:
+@lowers("reshape", match=_reshapes, strided_in=True, strided_out=True)
+def reshape(e: Emit, node: Node, _: Any) -> None:
     """Nothing when the result is a view; else a copy, row by row of the shape whose side is strided."""
     x, out = node.x, node.out
     if e.address(x) == e.address(out):
@@ -64,8 +65,8 @@ def reshape(e: Emit, node: Node) -> None:
     copy_part(e, shape, (e.address(x), src), (e.address(out), dst), size)
 
 
-@lowers("concat", accepts=movable, strided_in=True, strided_out=True)
-def concat(e: Emit, node: Node) -> None:
+@lowers("concat", match=movable, strided_in=True, strided_out=True)
+def concat(e: Emit, node: Node, _: Any) -> None:
     """Copies the inputs that were not made in their place."""
     out = node.out
     axis = node.attrs["axis"] % len(out.type.dims)
@@ -79,8 +80,8 @@ def concat(e: Emit, node: Node) -> None:
         copy_part(e, value.type.dims, (e.address(value), e.strides(value)), (place, strides), itemsize(out))
 
 
-@lowers("split", accepts=movable, strided_in=True, strided_out=True)
-def split(e: Emit, node: Node) -> None:
+@lowers("split", match=movable, strided_in=True, strided_out=True)
+def split(e: Emit, node: Node, _: Any) -> None:
     """Copies the parts that are not views."""
     x = node.x
     axis = node.attrs["axis"] % len(x.type.dims)
@@ -96,8 +97,8 @@ def _constant_parameters(node: Node) -> bool:
     return movable(node) and all(v is None or v.data is not None for v in node.inputs[1:])
 
 
-@lowers("slice", accepts=_constant_parameters, strided_in=True, strided_out=True)
-def slice_(e: Emit, node: Node) -> None:
+@lowers("slice", match=_constant_parameters, strided_in=True, strided_out=True)
+def slice_(e: Emit, node: Node, _: Any) -> None:
     """A copy, unless the result is a view."""
     x, out = node.x, node.out
     starts, steps = bounds(node)
@@ -117,8 +118,8 @@ def bounds(node: Node) -> tuple[list[int], list[int]]:
     return first, step
 
 
-@lowers("transpose", accepts=movable, strided_in=True, strided_out=True)
-def transpose(e: Emit, node: Node) -> None:
+@lowers("transpose", match=movable, strided_in=True, strided_out=True)
+def transpose(e: Emit, node: Node, _: Any) -> None:
     """A copy in another order."""
     from ...passes.canonicalise import permutation
 
@@ -128,8 +129,8 @@ def transpose(e: Emit, node: Node) -> None:
         emit_move(e, move, e.address(x), e.address(out))
 
 
-@lowers("expand", accepts=_constant_parameters, strided_in=True, strided_out=True)
-def expand(e: Emit, node: Node) -> None:
+@lowers("expand", match=_constant_parameters, strided_in=True, strided_out=True)
+def expand(e: Emit, node: Node, _: Any) -> None:
     x, out = node.x, node.out
     if out.type.size:
         move = moves.expanded(x.type.dims, out.type.dims, itemsize(x), e.strides(x), e.strides(out))
@@ -140,8 +141,8 @@ def _tiles(node: Node) -> bool:
     return _constant_parameters(node) and len(node.x.type.dims) <= 4 and node.out.type.size > 0
 
 
-@lowers("tile", accepts=_tiles)
-def tile(e: Emit, node: Node) -> None:
+@lowers("tile", match=_tiles)
+def tile(e: Emit, node: Node, _: Any) -> None:
     repeats = node.const(1)
     assert repeats is not None
     move = moves.tiled(node.x.type.dims, [int(r) for r in repeats], itemsize(node.x))
@@ -158,8 +159,8 @@ def _pads(node: Node) -> bool:
     return plain and fill.data is not None and fill.data.size == 1 and fill.type.quant == node.x.type.quant
 
 
-@lowers("pad", accepts=_pads, strided_in=True, strided_out=True)
-def pad(e: Emit, node: Node) -> None:
+@lowers("pad", match=_pads, strided_in=True, strided_out=True)
+def pad(e: Emit, node: Node, _: Any) -> None:
     x, out = node.x, node.out
     pads, value, axes = node.const(1), node.const(2), node.const(3)
     assert pads is not None
@@ -183,8 +184,8 @@ def _gathers(node: Node) -> bool:
     return movable(node) and itemsize(node.x) <= 8 and whole and node.out.type.size > 0 and node.x.type.size > 0
 
 
-@lowers("gather", accepts=_gathers)
-def gather(e: Emit, node: Node) -> None:
+@lowers("gather", match=_gathers)
+def gather(e: Emit, node: Node, _: Any) -> None:
     """Constant indices become a table of offsets; others are read and checked at run time."""
     x, indices = node.x, node.inputs[1]
     assert indices is not None and indices.type.dtype is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -83,8 +84,8 @@ def all_rows(e: Emit, node: Node) -> Rows:
     return Rows(e.address(node.x), e.stride(node.x), e.address(node.out), e.stride(node.out), 0, row_count(node.out))
 
 
-@lowers("dense", accepts=has_constants, strided_in=True, strided_out=True, in_place=True)
-def dense(e: Emit, node: Node) -> None:
+@lowers("dense", match=has_constants, strided_in=True, strided_out=True, in_place=True)
+def dense(e: Emit, node: Node, _: Any) -> None:
     dot(e, node, all_rows(e, node))
 
 
@@ -194,8 +195,8 @@ def multiplies(node: Node) -> bool:
     return len(a) >= 2 and len(b) >= 2 and (a[:-2] == b[:-2] or len(b) == 2)
 
 
-@lowers("matmul", accepts=lambda node: is_f32(node) and multiplies(node))
-def matmul(e: Emit, node: Node) -> None:
+@lowers("matmul", match=lambda node: is_f32(node) and multiplies(node))
+def matmul(e: Emit, node: Node, _: Any) -> None:
     """Packs the second operand, at build time when it is constant, then multiplies."""
     x, y, out = node.x, node.inputs[1], node.out
     assert y is not None

@@ -229,8 +229,8 @@ def _fused(node: Node) -> bool:
     return result(node.out) and all(map(operand, values)) and _fits(node)
 
 
-@lowers("fused", accepts=_fused, strided_in=True, strided_out=True, in_place=True)
-def fused(e: Emit, node: Node) -> None:
+@lowers("fused", match=_fused, strided_in=True, strided_out=True, in_place=True)
+def fused(e: Emit, node: Node, _: Any) -> None:
     """A chain over quantised values: two fused multiply-adds for a sum of two."""
     chain, limits, rounding = chain_of(node)
     if not _scales_channels(e, node, chain, limits, rounding):
@@ -276,8 +276,8 @@ def _requantizes(node: Node) -> bool:
     return not same and operand(node.x) and _fits(node)
 
 
-@lowers("requantize", accepts=_requantizes, strided_in=True, strided_out=True, in_place=True)
-def requantize(e: Emit, node: Node) -> None:
+@lowers("requantize", match=_requantizes, strided_in=True, strided_out=True, in_place=True)
+def requantize(e: Emit, node: Node, _: Any) -> None:
     """Rounded once: (x - zx) * (sx / sy) between quantised values, x / sy from f32, (x - zx) * sx to f32."""
     x, out = node.x, node.out
     if _flips(x, out):
@@ -341,7 +341,7 @@ def _tables(node: Node) -> bool:
     return size <= 2 and node.attrs["values"].size == 1 << 8 * size and _fits(node)
 
 
-@lowers("table", accepts=_tables, strided_in=True, strided_out=True, in_place=True)
-def table(e: Emit, node: Node) -> None:
+@lowers("table", match=_tables, strided_in=True, strided_out=True, in_place=True)
+def table(e: Emit, node: Node, _: Any) -> None:
     assert node.out.type.dtype is not None
     _lookup(e, node, np.ascontiguousarray(node.attrs["values"].reshape(-1), node.out.type.dtype))

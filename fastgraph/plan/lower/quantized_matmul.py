@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...ir import Node
@@ -26,8 +28,8 @@ def _multiplies(node: Node) -> bool:
     return 255 * 255 * node.x.type.dims[-1] < 2**31
 
 
-@lowers("matmul", accepts=_multiplies)
-def matmul(e: Emit, node: Node) -> None:
+@lowers("matmul", match=_multiplies)
+def matmul(e: Emit, node: Node, _: Any) -> None:
     x, y, out = node.x, node.inputs[1], node.out
     assert y is not None
     k, n = y.type.dims[-2:]

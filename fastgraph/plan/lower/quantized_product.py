@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +34,8 @@ def _convolves(node: Node) -> bool:
     return len(node.x.type.dims) <= 5 and is_near(node) and not is_depthwise(node) and is_quantized_layer(node)
 
 
-@lowers("conv", accepts=lambda node: node.x.type.concrete and _convolves(node), strided_in=True, strided_out=True)
-def conv(e: Emit, node: Node) -> None:
+@lowers("conv", match=lambda node: node.x.type.concrete and _convolves(node), strided_in=True, strided_out=True)
+def conv(e: Emit, node: Node, _: Any) -> None:
     if is_dense(node):
         dot(e, node, layer(node), all_rows(e, node))
         return
@@ -98,8 +99,8 @@ def geometry(e: Emit, node: Node, found: Layer) -> tuple[Geometry, np.ndarray]:
     return g, weights
 
 
-@lowers("dense", accepts=is_quantized_layer, strided_in=True, strided_out=True)
-def dense(e: Emit, node: Node) -> None:
+@lowers("dense", match=is_quantized_layer, strided_in=True, strided_out=True)
+def dense(e: Emit, node: Node, _: Any) -> None:
     dot(e, node, layer(node), all_rows(e, node))
 
 
@@ -108,8 +109,8 @@ def _multiplies(node: Node) -> bool:
     return w is not None and w.data is not None and w.data.ndim == 2 and is_quantized_layer(node, 1)
 
 
-@lowers("matmul", accepts=_multiplies, strided_in=True, strided_out=True)
-def matmul(e: Emit, node: Node) -> None:
+@lowers("matmul", match=_multiplies, strided_in=True, strided_out=True)
+def matmul(e: Emit, node: Node, _: Any) -> None:
     dot(e, node, layer(node, 1), all_rows(e, node))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...ir import Node
@@ -20,8 +22,8 @@ def _transposes(node: Node) -> bool:
     return len(node.x.type.dims) <= 5 and is_near(node) and is_quantized_layer(node)
 
 
-@lowers("conv_transpose", accepts=_transposes, strided_in=True, strided_out=True)
-def conv_transpose(e: Emit, node: Node) -> None:
+@lowers("conv_transpose", match=_transposes, strided_in=True, strided_out=True)
+def conv_transpose(e: Emit, node: Node, _: Any) -> None:
     found = layer(node)
     g = geometry(node, found.weights)
     products = e.scratch(g.products)

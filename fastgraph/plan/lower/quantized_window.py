@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +32,8 @@ def _convolves(node: Node) -> bool:
     return len(node.x.type.dims) <= 4 and is_near(node) and is_depthwise(node) and is_quantized_layer(node)
 
 
-@lowers("conv", accepts=lambda node: node.x.type.concrete and _convolves(node), strided_in=True, strided_out=True)
-def conv(e: Emit, node: Node) -> None:
+@lowers("conv", match=lambda node: node.x.type.concrete and _convolves(node), strided_in=True, strided_out=True)
+def conv(e: Emit, node: Node, _: Any) -> None:
     depthwise(e, node, all_rows(e, node), window(node))
 
 
@@ -102,8 +103,8 @@ def _sums_fit(node: Node, n: int) -> bool:
     return n <= (1 << 23 if node.attrs.get("ties") is None else 1 << 13)
 
 
-@lowers("max_pool", "average_pool", accepts=_pools, strided_in=True, strided_out=True)
-def pool(e: Emit, node: Node) -> None:
+@lowers("max_pool", "average_pool", match=_pools, strided_in=True, strided_out=True)
+def pool(e: Emit, node: Node, _: Any) -> None:
     op = "max" if node.op == "max_pool" else "average"
     _pool(e, node, window(node), op, bool(node.attrs.get("count_include_pad", 0)), e.stride(node.x), e.stride(node.out))
 
@@ -140,8 +141,8 @@ def _reduces(node: Node) -> bool:
     return shape is not None and _sums_fit(node, shape[1])
 
 
-@lowers("reduce_mean", "reduce_sum", accepts=_reduces)
-def reduce(e: Emit, node: Node) -> None:
+@lowers("reduce_mean", "reduce_sum", match=_reduces)
+def reduce(e: Emit, node: Node, _: Any) -> None:
     """A window over all of the axes."""
     shape = _reduced(node)
     assert shape is not None

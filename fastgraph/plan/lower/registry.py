@@ -19,13 +19,17 @@ from ...limits import current
 from ..program import Arg, HostStep, Program, Ref, Scratch, Step
 from ..storage import Abilities, Storage, Views, byte_strides, last, row_count
 
+Match = Callable[[Node], Any]
+"""Gives what a lowering must know of a node to write its steps, its plan: True when there is nothing to know, None or
+False when its kernels can't do the node."""
+
 
 @dataclass(frozen=True)
 class Lowering:
-    """`accepts(node)`: whether kernels can do this node; `emit(e, node)` writes its steps."""
+    """`match(node)`: its plan, if it takes the node; `emit(e, node, plan)` writes its steps."""
 
-    emit: Callable[[Emit, Node], None]
-    accepts: Callable[[Node], bool]
+    match: Match
+    emit: Callable[[Emit, Node, Any], None]
     abilities: Abilities = Abilities()
 
 
@@ -33,35 +37,50 @@ LOWERINGS: dict[str, list[Lowering]] = {}
 
 
 def lowers(
-    *ops: str,
-    accepts: Callable[[Node], bool],
-    strided_in: bool = False,
-    strided_out: bool = False,
-    in_place: bool = False,
-) -> Callable[[Callable[[Emit, Node], None]], Callable[[Emit, Node], None]]:
+    *ops: str, match: Match, strided_in: bool = False, strided_out: bool = False, in_place: bool = False
+) -> Callable[[Callable[[Emit, Node, Any], None]], Callable[[Emit, Node, Any], None]]:
     """Register the decorated `emit` for these operators, with what it can do about storage.
 
-    An operator may have several, for other types say: no two may accept the same node.
+    An operator may have several, for other types say; no two may match the same node.
     """
 
-    def add(emit: Callable[[Emit, Node], None]) -> Callable[[Emit, Node], None]:
+    def add(emit: Callable[[Emit, Node, Any], None]) -> Callable[[Emit, Node, Any], None]:
         for op in ops:
-            lowering = Lowering(emit, accepts, Abilities(strided_in, strided_out, in_place))
+            lowering = Lowering(match, emit, Abilities(strided_in, strided_out, in_place))
             LOWERINGS.setdefault(op, []).append(lowering)
         return emit
 
     return add
 
 
-def lowering_of(node: Node) -> Lowering | None:
-    """The lowering that takes this node, or None: then it is a host step."""
-    return next((found for found in LOWERINGS.get(node.op, ()) if found.accepts(node)), None)
+def matched(node: Node) -> tuple[Lowering, Any] | None:
+    """The lowering that takes this node, and its plan of it; None: the node is a host step.
+
+    ValueError when two lowerings take it.
+    """
+    plans = [(low, low.match(node)) for low in LOWERINGS.get(node.op, ())]
+    found = [(low, plan) for low, plan in plans if plan is not None and plan is not False]
+    if len(found) > 1:
+        names = ", ".join(f"{low.emit.__module__}.{low.emit.__name__}" for low, _ in found)
+        raise ValueError(f"node {node.name!r} ({node.op}): {len(found)} lowerings take it ({names}); one must")
+    return found[0] if found else None
 
 
-def abilities_of(node: Node) -> Abilities:
-    """A host step works on NumPy views, so any strides will do."""
-    found = lowering_of(node)
-    return found.abilities if found else Abilities(strided_in=True, strided_out=True)
+class Matches:
+    """What takes each node of a graph that does not change any more, looked for once."""
+
+    def __init__(self) -> None:
+        self._found: dict[Node, tuple[Lowering, Any] | None] = {}
+
+    def __call__(self, node: Node) -> tuple[Lowering, Any] | None:
+        if node not in self._found:
+            self._found[node] = matched(node)
+        return self._found[node]
+
+    def abilities(self, node: Node) -> Abilities:
+        """A host step works on NumPy views, so any strides will do."""
+        found = self(node)
+        return found[0].abilities if found else Abilities(strided_in=True, strided_out=True)
 
 
 def is_f32(node: Node) -> bool:
@@ -76,6 +95,7 @@ class Emit:
 
     program: Program
     views: Views
+    match: Matches
     tier: Tier
     threads: int
     node: Node | None = None
@@ -127,12 +147,22 @@ class Emit:
         assert self.node is not None
         return Ref(Scratch(f"{self.node.out.name}.scratch", max(nbytes, 64)))
 
-    def kernel(self, name: str, params: Mapping[str, Any], args: Mapping[str, Arg], more: Sequence[Arg] = ()) -> None:
-        """Call a kernel: compile-time parameters and the slots of its record by name, `more` slots after those."""
+    def kernel(
+        self,
+        name: str,
+        params: Mapping[str, Any],
+        args: Mapping[str, Arg],
+        more: Sequence[Arg] = (),
+        share: float = 1.0,
+    ) -> None:
+        """Call a kernel: compile-time parameters and the slots of its record by name, `more` slots after those.
+
+        share: the part of the node's work that this call is.
+        """
         table = row(name)
         missing = set(table.args).symmetric_difference(args) | set(table.params).symmetric_difference(params)
         assert not missing, f"{name}: record or parameters differ from the kernel's row in {sorted(missing)}"
-        self.call(name, params, [*(args[slot] for slot in table.args), *more])
+        self.call(name, params, [*(args[slot] for slot in table.args), *more], share)
 
     def call(self, name: str, params: Mapping[str, Any], record: Sequence[Arg], share: float = 1.0) -> None:
         """Call a kernel with its whole record in order; `share`: the part of the node's work that this is."""
@@ -146,4 +176,4 @@ class Emit:
         self.program.steps.append(HostStep(self.node))
 
 
-__all__ = ["Arg", "Emit", "Lowering", "abilities_of", "is_f32", "last", "lowering_of", "lowers", "row_count"]
+__all__ = ["Arg", "Emit", "Lowering", "Matches", "is_f32", "last", "lowers", "matched", "row_count"]

@@ -5,6 +5,8 @@ Bytes of one quantisation are resized as stored numbers: the weights of a place 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...ir import Node
@@ -68,8 +70,8 @@ def _scaled(node: Node) -> list[tuple[int, float, tuple[float, float]]]:
     return found
 
 
-@lowers("resize", accepts=_resizes)
-def resize(e: Emit, node: Node) -> None:
+@lowers("resize", match=_resizes)
+def resize(e: Emit, node: Node, _: Any) -> None:
     if attr(node, "mode") == "nearest":
         _nearest(e, node)
         return

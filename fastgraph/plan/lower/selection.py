@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +38,9 @@ def _gives(node: Node, dtype: np.dtype) -> bool:
     return node.out.type.concrete and node.out.type.dtype == dtype and node.out.type.size > 0
 
 
-@lowers(*COMPARISONS, accepts=_compares, strided_in=True, strided_out=True)
-@lowers(*LOGIC, accepts=_logical, strided_in=True, strided_out=True)
-def truth(e: Emit, node: Node) -> None:
+@lowers(*COMPARISONS, match=_compares, strided_in=True, strided_out=True)
+@lowers(*LOGIC, match=_logical, strided_in=True, strided_out=True)
+def truth(e: Emit, node: Node, _: Any) -> None:
     """1 or 0, from reals or from other truths."""
     chain = Chain()
     chain.step(node.op, *(real(chain, as_read(v)) for v in node.inputs if v is not None))
@@ -53,8 +54,8 @@ def _selects(node: Node) -> bool:
     return result(node.out) and loops_of(None, node, [condition, *(v for v in both if v is not None)]) is not None
 
 
-@lowers("where", accepts=_selects, strided_in=True, strided_out=True)
-def where(e: Emit, node: Node) -> None:
+@lowers("where", match=_selects, strided_in=True, strided_out=True)
+def where(e: Emit, node: Node, _: Any) -> None:
     chain = Chain()
     chosen = chain.step("where", *(real(chain, as_read(v)) for v in node.inputs if v is not None))
     if node.out.type.quant is not None:
@@ -80,8 +81,8 @@ def _casts(node: Node) -> bool:
     return attr(node, "format") == "" and not narrow and not halves and loops_of(None, node, [node.x]) is not None
 
 
-@lowers("cast", accepts=_casts, strided_in=True, strided_out=True)
-def cast(e: Emit, node: Node) -> None:
+@lowers("cast", match=_casts, strided_in=True, strided_out=True)
+def cast(e: Emit, node: Node, _: Any) -> None:
     x, out = node.x.type.dtype, node.out.type.dtype
     assert x is not None and out is not None
     walk(e, node, "cast", {"source": CASTS[x], "target": CASTS[out]}, [node.x])
@@ -98,8 +99,8 @@ def _reduces(node: Node) -> bool:
     return plain and same and stored and len(node.inputs) <= 2 and reduced(node) is not None
 
 
-@lowers("reduce_max", "reduce_min", accepts=_reduces)
-def reduce_bytes(e: Emit, node: Node) -> None:
+@lowers("reduce_max", "reduce_min", match=_reduces)
+def reduce_bytes(e: Emit, node: Node, _: Any) -> None:
     """Bytes are compared as they are stored; bools give any and all."""
     shape = reduced(node)
     assert shape is not None
@@ -119,8 +120,8 @@ def _finds(node: Node) -> bool:
     return not attr(node, "select_last_index") and _gives(node, np.dtype(np.int64))
 
 
-@lowers("arg_max", "arg_min", accepts=_finds)
-def arg_extreme(e: Emit, node: Node) -> None:
+@lowers("arg_max", "arg_min", match=_finds)
+def arg_extreme(e: Emit, node: Node, _: Any) -> None:
     """The first of the largest (smallest) along an axis; a NaN is both."""
     dims, axis = node.x.type.dims, attr(node, "axis") % len(node.x.type.dims)
     outer, n, inner = prod(dims[:axis]), dims[axis], prod(dims[axis + 1 :])

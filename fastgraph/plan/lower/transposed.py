@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...ir import Node
@@ -18,8 +20,8 @@ def _transposes(node: Node) -> bool:
     return has_constants(node) and len(node.x.type.dims) <= 5 and is_near(node)
 
 
-@lowers("conv_transpose", accepts=_transposes, strided_in=True, strided_out=True, in_place=True)
-def conv_transpose(e: Emit, node: Node) -> None:
+@lowers("conv_transpose", match=_transposes, strided_in=True, strided_out=True, in_place=True)
+def conv_transpose(e: Emit, node: Node, _: Any) -> None:
     weights, bias = parameters(node)
     g = geometry(node, weights)
     products, matrix, lda = e.scratch(g.products), tap_weights(weights, g), e.stride(node.x)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...ir import Node
@@ -27,8 +29,8 @@ def _convolves(node: Node) -> bool:
     return has_constants(node) and len(node.x.type.dims) <= 5 and is_near(node)
 
 
-@lowers("conv", accepts=_convolves, strided_in=True, strided_out=True, in_place=True)
-def conv(e: Emit, node: Node) -> None:
+@lowers("conv", match=_convolves, strided_in=True, strided_out=True, in_place=True)
+def conv(e: Emit, node: Node, _: Any) -> None:
     if is_depthwise(node):
         depthwise(e, node, all_rows(e, node), window(node))
     else:
@@ -59,8 +61,8 @@ def _pools(node: Node) -> bool:
     return full and (node.op != "lp_pool" or node.attrs.get("p", 2) in (1, 2))
 
 
-@lowers("max_pool", "average_pool", "lp_pool", accepts=_pools, strided_in=True, strided_out=True, in_place=True)
-def pool(e: Emit, node: Node) -> None:
+@lowers("max_pool", "average_pool", "lp_pool", match=_pools, strided_in=True, strided_out=True, in_place=True)
+def pool(e: Emit, node: Node, _: Any) -> None:
     op = POOLS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
     where = window(node)
     chain, include = node.attrs.get("chain", ()), bool(node.attrs.get("count_include_pad", 0))
