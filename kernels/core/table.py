@@ -9,6 +9,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
+from .record import Record
+
 FAMILIES = ("core", "gemm", "amx", "window", "pointwise", "move")
 
 
@@ -23,7 +25,7 @@ class Row:
     module: str
     function: str
     params: tuple[str, ...]
-    args: tuple[str, ...]
+    args: Record | tuple[str, ...]
 
     def make(self) -> Callable[..., Any]:
         """The generator, imported on demand: only here does numba come in."""
