@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..freedoms import free
 from ..ir import Graph, Node, Value, read_by
 from ..ops.registry import EXTRAS_AT
-from .freedoms import free
 
 ONE_TO_ONE_AT = {**EXTRAS_AT, "requantize": 0, "table": 0, "dynamic_round": 0}
 """Operators that may write over operands, and where these begin: each element is read where its result goes."""

@@ -14,10 +14,10 @@ from .. import deadline
 from ..errors import FastgraphError, InputError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
+from ..locks import held, lock
 from ..passes.specialise import fits
 from .executable import Executable, compile_graph
 from .feeds import array_of, dims_of, shape_advice
-from .locks import held, lock
 
 PLANS_KEPT = 8
 """Plans of a model with dynamic shapes that are kept, the least recently used goes first."""

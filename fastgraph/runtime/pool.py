@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import math
 import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from .. import deadline
 from ..errors import RunTimeout
-from ..kernels.core import slots as slots
+from ..kernels.core import slots
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import TIERS
+from ..locks import held, lock
+from ..objects.cache import objects as compiled
+from ..objects.link import link
+from .allocate import allocate
 from .function import function, interpreter
-from .link import link
-from .locks import held, lock
-from .memory import allocate
 from .semaphore import system
 
 KERNELS = (Kernel("execute"), Kernel("call"), Kernel("team"))
@@ -44,51 +43,6 @@ _SEMAPHORE_BYTES = 64
 _Worker = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _Caller = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 """A caller's kernel releases the interpreter's lock itself, and may return with an exception set."""
-
-
-# -- how many threads
-
-
-@cache
-def default_threads() -> int:
-    """The CPUs that this process may use: its affinity, and its control group's share of CPU time."""
-    try:
-        cpus = len(os.sched_getaffinity(0))
-    except AttributeError:
-        cpus = os.cpu_count() or 1
-    return max(1, min(cpus, math.ceil(_cgroup_limit(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")))))
-
-
-def _cgroup_limit(root: Path, membership: Path) -> float:
-    """CPUs that Linux control groups (version 1 or 2) allow; a large number when they set no limit."""
-    try:
-        lines = membership.read_text().splitlines()
-    except OSError:
-        return 1e9
-    limit = 1e9
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        base = root / controllers if controllers else root
-        own = base / path.lstrip("/")
-        for group in (own, *own.parents):
-            if group == root.parent:
-                break
-            limit = min(limit, _quota(group))
-    return limit
-
-
-def _quota(group: Path) -> float:
-    """CPUs that one control group allows."""
-    try:
-        if (group / "cpu.max").exists():
-            quota, period = (group / "cpu.max").read_text().split()
-        else:
-            quota, period = ((group / f"cpu.cfs_{part}_us").read_text() for part in ("quota", "period"))
-        return int(quota) / int(period) if quota != "max" and int(quota) > 0 else 1e9
-    except (OSError, ValueError):
-        return 1e9
 
 
 # -- native entry points
@@ -107,10 +61,8 @@ def start(objects: Mapping[str, bytes] | None = None) -> None:
         if _entry:
             return
         if objects is None:
-            from .cache import objects as cached
-
             symbols = [kernel.symbol for kernel in KERNELS]
-            objects = dict(zip(symbols, cached(KERNELS, TIER), strict=True))
+            objects = dict(zip(symbols, compiled(KERNELS, TIER), strict=True))
         addresses = link({kernel.symbol: objects[kernel.symbol] for kernel in KERNELS})
         _entry.update({kernel.name: addresses[kernel.symbol] for kernel in KERNELS})
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastgraph.passes.pipeline import stages
+from fastgraph.compile import stages
 from tests.blocks import BLOCKS
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...freedoms import free
 from ...ir import Node, Value
 from ...kernels.gemm.pack import merge_groups, pack_weights
 from ...kernels.gemm.pack_winograd import pack_winograd
@@ -16,7 +17,6 @@ from ...kernels.gemm.pick_dot import dot_record, pick_dot
 from ...kernels.gemm.pick_winograd import best_winograd, pick_winograd, winograd_record
 from ...ops.registry import EXTRAS_AT
 from ...passes.fuse import extra_kind
-from ..freedoms import free
 from ..program import Ref
 from .registry import Arg, Emit, is_f32, last, lowers, row_count
 
