@@ -34,8 +34,7 @@ def widen(graph: Graph) -> None:
 
 
 def _wide(node: Node, reals: dict[Value, Value]) -> Node | None:
-    """The node on reals, if a kernel takes it, it isn't a change of quantisation itself and doesn't round in its own way.
-    """
+    """The node on reals, if a kernel takes it; None for changes of quantisation, and for nodes that round otherwise."""
     if node.op == "requantize" or node.attrs.get("ties") is not None:
         return None
     stored = {v for v in node.inputs if v is not None and v.type.quant is not None}
