@@ -183,7 +183,7 @@ class Model:
 
     def __repr__(self) -> str:
         arena = f", arena {self._current.arena_bytes} bytes" if self._current else ", not planned yet"
-        return f"<fastgraph.Model {self.graph.name!r} float32 {self.tier.name}, {self.threads} threads{arena}>"
+        return f"<fastgraph.Model {self.graph.name!r} {self.tier.name}, {self.threads} threads{arena}>"
 
     # -- plans
 

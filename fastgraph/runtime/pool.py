@@ -113,8 +113,8 @@ class _Pool:
         self._record = block.view(np.int64)
         self._record[TEAM.at("seats")] = start
         if here := system():
-            for name, address in (("wait", here.wait), ("post", here.post), ("give_way", here.give_way)):
-                self._record[TEAM.at(name)] = address
+            used = {"wait": here.wait, "post": here.post, "give_way": here.give_way}
+            self._record[[TEAM.at(name) for name in used]] = list(used.values())
         self.address = address
 
     def stop(self) -> None:

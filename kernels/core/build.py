@@ -57,17 +57,17 @@ def build(function: Callable, symbol: str, tier: Tier) -> bytes:
     Attributes it may have: `needs` names CPU flags that it uses beyond those of the tier; with `returns` it returns an
     int64, and so does the symbol.
     """
-    tier = replace(tier, needs=(*tier.needs, *getattr(function, "needs", ())))
     return _library(function, symbol, tier).emit_native_object()
 
 
 def assembly(function: Callable, tier: Tier) -> str:
-    """The machine code of a kernel as text, to look at."""
+    """The machine code of a kernel as the assembler's text, to look at."""
     return _library(function, "kernel", tier).get_asm_str()
 
 
 @global_compiler_lock
 def _library(function: Callable, symbol: str, tier: Tier) -> Any:
+    tier = replace(tier, needs=(*tier.needs, *getattr(function, "needs", ())))
     typing_context, context = _contexts(tier)
     args = (types.int64,) * 3
     returns = types.int64 if hasattr(function, "returns") else types.void
