@@ -51,7 +51,7 @@ def _compile(kernel: Kernel, tier: Tier) -> bytes:
     from ..kernels.core.build import build
     from ..kernels.core.table import row
 
-    obj = build(row(kernel.name).make()(tier, **dict(kernel.params)), kernel.symbol, tier)
+    obj: bytes = build(row(kernel.name).make()(tier, **dict(kernel.params)), kernel.symbol, tier)
     check(obj, f"kernel {kernel}")
     return obj
 

@@ -52,7 +52,7 @@ class Model:
         self.outputs = [TensorSpec.of(v) for v in graph.outputs]
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows
-        self._plans: OrderedDict[tuple, Executable] = OrderedDict()
+        self._plans: OrderedDict[tuple[tuple[int, ...], ...], Executable] = OrderedDict()
         self._lock = lock()
         self._current: Executable | None = None
         usual = {v.name: v.type.dims if v.type.concrete else graph.usual.get(v.name) for v in graph.inputs}

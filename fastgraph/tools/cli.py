@@ -147,7 +147,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--graph", action="store_true", help="the graph as text, as the plan has it")
     what.add_argument("--stages", action="store_true", help="the graph as text after each stage")
     what.add_argument("--memory", action="store_true", help="a picture of the arena")
-    what.add_argument("--asm", type=_number, metavar="STEP", help="the call and the machine code of a step, by its number")
+    what.add_argument("--asm", type=_number, metavar="STEP", help="a step's call and machine code, by its number")
     what.add_argument("--json", action="store_true", help="print JSON")
 
     sub = add("bench", _bench, "measure models, and other engines beside", BENCH)

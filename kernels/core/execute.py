@@ -57,20 +57,21 @@ def call_from_python(tier: Tier) -> Callable[..., Any]:
         if stopped:
             return 0
         give(arg(own, KEEP), arg(own, NONE))
-        return arg(own, NONE)
+        none: int = arg(own, NONE)
+        return none
 
     kernel.returns = True  # type: ignore[attr-defined]
     return kernel
 
 
-def _walk_alone() -> Callable[..., Any]:
+def _walk_alone() -> Any:
     """walk(record, state): all steps of a PROGRAM record, one after the other; 1 when the run was stopped."""
     row, interval = len(STEP), LOOK
     TABLE, STEPS, TICKS, FIRM, LIMIT = map(PROGRAM.at, ("table", "steps", "ticks", "firm", "limit"))
     look = look_at()
 
     @njit(inline="always")
-    def walk(record, state):
+    def walk(record: int, state: int) -> int:
         table = arg(record, TABLE)
         ticks = arg(record, TICKS)
         mode = enter_float_mode()
@@ -100,17 +101,17 @@ def _walk_alone() -> Callable[..., Any]:
 
 
 @njit(inline="always")
-def earlier(one, other):
+def earlier(one: int, other: int) -> int:
     return one if one < other else other
 
 
-def look_at() -> Callable[..., Any]:
+def look_at() -> Any:
     """look(record, state, late): let signals be handled; 1 when an exception is set now, as it is for a late run."""
     RELEASE, ACQUIRE, SIGNALS = map(PROGRAM.at, ("release", "acquire", "signals"))
     RAISE, LATE = map(PROGRAM.at, ("set_error", "late"))
 
     @njit(inline="always")
-    def look(record, state, late):
+    def look(record: int, state: int, late: int) -> int:
         give(arg(record, ACQUIRE), state)
         stopped = 0
         if handled(arg(record, SIGNALS)) != 0:

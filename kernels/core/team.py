@@ -91,15 +91,15 @@ def _bytes_at(*names: str) -> list[int]:
     return [8 * TEAM.at(name) for name in names]
 
 
-def _tell() -> Callable[..., Any]:
+def _tell() -> Any:
     """tell(pool, record): make the record's program the run that is on; its number."""
     TABLE, STEPS, THREADS, TICKS, FIRM = map(PROGRAM.at, ("table", "steps", "threads", "ticks", "firm"))
     AT, OF, AMONG, BEFORE, CLOCKED, UNTIL, RUN = _bytes_at(*_JOB)
     DONE, FATE = _bytes_at("done", "fate")
 
     @njit(inline="always")
-    def tell(pool, record):
-        run = peek(pool + RUN) + peek(pool + OF) + 1
+    def tell(pool: int, record: int) -> int:
+        run: int = peek(pool + RUN) + peek(pool + OF) + 1
         exchange(pool + RUN, -1)
         publish(pool + AT, arg(record, TABLE))
         publish(pool + OF, arg(record, STEPS))
@@ -116,7 +116,7 @@ def _tell() -> Callable[..., Any]:
     return tell
 
 
-def _listen() -> Callable[..., Any]:
+def _listen() -> Any:
     """listen(pool, thread, run): wait for a later run; its number.
 
     The next run may follow at once, so the thread looks out for some microseconds before it sleeps. Who parks
@@ -127,8 +127,8 @@ def _listen() -> Callable[..., Any]:
     (RUN,) = _bytes_at("run")
 
     @njit(inline="always")
-    def listen(pool, thread, run):
-        later = peek(pool + RUN)
+    def listen(pool: int, thread: int, run: int) -> int:
+        later: int = peek(pool + RUN)
         looked = 0
         while looked < linger and later <= run:
             pause()
@@ -147,13 +147,13 @@ def _listen() -> Callable[..., Any]:
     return listen
 
 
-def _wake() -> Callable[..., Any]:
+def _wake() -> Any:
     """wake(pool, thread, threads): each thread wakes two more, so that a large team starts in logarithmic time."""
     POST, SEATS, SEMAPHORE = TEAM.at("post"), TEAM.at("seats"), SEAT.at("semaphore")
     SIZE, PARKED = 8 * len(SEAT), 8 * SEAT.at("parked")
 
     @njit(inline="always")
-    def wake(pool, thread, threads):
+    def wake(pool: int, thread: int, threads: int) -> None:
         for child in range(2 * thread + 1, 2 * thread + 3):
             seat = arg(pool, SEATS) + SIZE * child
             if child < threads and exchange(seat + PARKED, 0):
@@ -162,7 +162,7 @@ def _wake() -> Callable[..., Any]:
     return wake
 
 
-def _walk() -> Callable[..., Any]:
+def _walk() -> Any:
     """walk(pool, thread, threads, table, steps, run, before, ticks, firm, record, state): take part in a run until it
     is over. Thread 0 says when to stop; `record` and `state` are its own."""
     DONE, FATE = _bytes_at("done", "fate")
@@ -171,7 +171,10 @@ def _walk() -> Callable[..., Any]:
     watch = _watch()
 
     @njit(inline="always")
-    def walk(pool, thread, threads, table, steps, run, before, ticks, firm, record, state):
+    def walk(
+        pool: int, thread: int, threads: int, table: int, steps: int, run: int, before: int,
+        ticks: int, firm: int, record: int, state: int,
+    ) -> None:  # fmt: skip
         done = pool + DONE
         seats = arg(pool, SEATS)
         fate = pool + FATE
@@ -209,7 +212,7 @@ def _walk() -> Callable[..., Any]:
     return walk
 
 
-def _watch() -> Callable[..., Any]:
+def _watch() -> Any:
     """watch(fate, run, step, firm, record, state, mode, end, due): look if it is time, before a step; (end, due) anew.
 
     Others may be ahead, and fix the fate of the run first: then it isn't stopped.
@@ -218,7 +221,9 @@ def _watch() -> Callable[..., Any]:
     look = look_at()
 
     @njit(inline="always")
-    def watch(fate, run, step, firm, record, state, mode, end, due):
+    def watch(
+        fate: int, run: int, step: int, firm: int, record: int, state: int, mode: int, end: int, due: int,
+    ) -> tuple[int, int]:
         now = clock()
         if step == 0:
             end = now + arg(record, LIMIT)
