@@ -19,9 +19,9 @@ from ...ops.resize import converted, keeps_shape
 from ...ops.resize import resized as sizes_and_scales
 from ..program import Ref
 from .move import emit_move, itemsize, movable
+from .pointwise.calls import element
 from .quantized import per_tensor, quant, stored_bounds, zero_point
 from .registry import Emit, lowers
-from .walks import element
 
 
 def _resizes(node: Node) -> bool:
