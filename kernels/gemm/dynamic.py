@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-
-from ..isa.integer import halves_type, pack_bytes, round_to_int
+from ..isa.integer import in_order, round_to_int, to_bytes
 from ..isa.interleave import store_bytes, store_first
 from ..isa.loops import divide, loop, share, slice_share, variable, whole
 from ..isa.tiers import Tier
@@ -157,19 +155,14 @@ def _to_bytes(tier: Tier, grid: str) -> Any:
         number = _rounder(v, at, grid)
         source, target = v.pointer(x), b.inttoptr(y, I8.as_pointer())
         width = UNROLL * v.lanes
-        shift = ir.Constant(halves_type(v), [128] * halves_type(v).count)
-        # pack_bytes leaves dword j of vector i's 128 bits at 4 * j + i.
-        groups = v.lanes // 4
-        order = ir.Constant(v.itype, [4 * (d % groups) + d // groups for d in range(v.lanes)])
+        rounded = to_bytes(v, I64(128), whole=lambda _, x: number(x))
 
         def packed(i: Any, rest: Any = None) -> Any:
-            words = []
+            values = []
             for n in range(UNROLL):
                 mask = None if rest is None else v.mask(b.sub(rest, I64(n * v.lanes)))
-                value = v.load(v.at(source, b.add(i, I64(n * v.lanes))), mask)
-                words.append(number(value))
-            found = b.bitcast(pack_bytes(v, words, shift), v.itype)
-            return b.bitcast(b.shuffle_vector(found, ir.Constant(v.itype, ir.Undefined), order), _bytes(v))
+                values.append(v.load(v.at(source, b.add(i, I64(n * v.lanes))), mask))
+            return in_order(v, rounded(values))
 
         end = whole(b, count, width)
         with loop(b, 0, end, width) as i:
@@ -184,10 +177,6 @@ def _to_bytes(tier: Tier, grid: str) -> Any:
                     store_first(v, packed(I64(0), rest), target, rest)
 
     return convert
-
-
-def _bytes(v: Vector) -> Any:
-    return ir.VectorType(I8, 4 * v.lanes)
 
 
 def _to_reals(tier: Tier, grid: str) -> Any:

@@ -46,8 +46,8 @@ def int8_arithmetic(
 ) -> Arithmetic:
     """Sums of u8 * s8 in i32 over panels that kernels/pack_int8.py packs; out: "u8", "s8", "f32" or "i32".
 
-    args[slot:slot + 3]: zero point, low and high of the result, for "s8" as u8 (128 more), for "f32" only low
-    and high, as f32 bits; "i32" stores the sums. rowsum: the weights' zero point times a row's sum is added.
+    args[slot:slot + 3]: zero point, low and high of the result, for "f32" only low and high, as f32 bits; "i32" stores
+    the sums. rowsum: the weights' zero point times a row's sum is added.
     signed: A is s8, and each byte counts as the u8 that is 128 more.
     """
     count, line = sums_per_row(nv, rowsum), tier.lanes * 4

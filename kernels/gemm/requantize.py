@@ -5,15 +5,15 @@ A kernel's record has, from a slot on, zero_point, low and high (rows_int8.STORE
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils
 
 from ..isa.functions import maximum, minimum
-from ..isa.integer import binary, bytes_type, halves_type, pack_bytes, round_to_int, splat
-from ..isa.vector import F32, I1, I8, I16, I32, I64, Vector, arg_of
+from ..isa.integer import to_bytes
+from ..isa.vector import F32, I1, I8, I32, I64, Vector, arg_of
 from .pack_int8 import parts
 from .tile import Place, repeat
 
@@ -37,16 +37,7 @@ def _word(v: Vector, args: Any, slot: int) -> Any:
 
 def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], slot: int, signed: bool) -> None:
     """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
-    b = v.b
-    zero = splat(v, b.trunc(arg_of(b, place.args, slot), I16), halves_type(v).count)
-    low, high = (splat(v, b.trunc(arg_of(b, place.args, slot + i), I8), 4 * v.lanes) for i in (1, 2))
-
-    def packed(vectors: Sequence[Any]) -> Any:
-        x = pack_bytes(v, [round_to_int(v, x) for x in vectors], zero)
-        x = binary(v, "umin", binary(v, "umax", x, low), high)
-        if signed:
-            x = b.xor(x, ir.Constant(bytes_type(v), [-128] * x.type.count))
-        return b.bitcast(x, v.itype)
+    rounded = to_bytes(v, *(arg_of(v.b, place.args, slot + i) for i in range(3)), signed)
 
     def row_pieces() -> list[tuple[int, int, Any]]:
         """(row, first column, bytes as i32 lanes) of all that is stored."""
@@ -55,7 +46,7 @@ def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], slot: i
             together = 4 // width
             for r in range(0, place.rows, together):
                 group = rows[r : r + together]
-                x = packed([s for row in group for s in row[first : first + width]])
+                x = v.b.bitcast(rounded([s for row in group for s in row[first : first + width]]), v.itype)
                 for i in range(len(group)):
                     found.append((r + i, first * v.lanes, _piece(v, x, i * width, width)))
         return found

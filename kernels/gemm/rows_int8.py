@@ -6,8 +6,8 @@ from ..core.table import Row
 from .rows import CONV_ARGS, DOT_ARGS, FOLD_ARGS
 
 STORED = ("zero_point", "low", "high")
-"""Of the result: q = clamp(rint(sum * multiplier) + zero_point, low, high); for s8 all three plus 128, for f32 low
-and high are f32 bits and zero_point is nothing, for i32 all are nothing."""
+"""Of the result: q = clamp(rint(sum * multiplier) + zero_point, low, high); for f32 low and
+high are f32 bits and zero_point is nothing, for i32 all are nothing."""
 
 ROW_INT8_ARGS = ("a", "b", "c", "n", "n0", "k")
 """As DOT_ARGS, of one row. k is a multiple of pick_int8.chains: a is read so

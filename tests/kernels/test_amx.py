@@ -39,9 +39,10 @@ def check(
         x[...], w[...] = 255, rng.choice([-128, 127], (outputs, 1, 1, 1, 1))
     bias = rng.integers(-(1 << 16), 1 << 16, outputs).astype(np.int32)
     multipliers = (rng.uniform(0.2, 3, outputs) / (150 * g.k**0.5)).astype(np.float32)
-    x_zero, zero_point = int(rng.integers(0, 256)), int(rng.integers(0, 256))
-    low, high = sorted(int(b) for b in rng.integers(0, 256, 2))
     out = choice.params["out"]
+    least = -128 if out == "s8" else 0
+    x_zero, zero_point = int(rng.integers(0, 256)), least + int(rng.integers(0, 256))
+    low, high = sorted(least + int(b) for b in rng.integers(0, 256, 2))
     stored = (0, f32_bits(low - 99), f32_bits(high + 0.5)) if out == "f32" else (zero_point, low, high)
     flat = w.reshape(g.groups, g.n, choice.runs, choice.length)
     folded = bias - x_zero * w.reshape(outputs, -1).sum(1, dtype=np.int32)
@@ -58,7 +59,7 @@ def check(
     scaled = sums.astype(np.float32) * multipliers
     expected = np.clip(scaled, np.float32(low - 99), np.float32(high + 0.5))
     if out != "f32":
-        expected = np.clip(np.rint(scaled) + zero_point, low, high) - (128 if out == "s8" else 0)
+        expected = np.clip(np.rint(scaled) + zero_point, low, high)
     np.testing.assert_array_equal(y[..., :outputs], expected)
     assert (y[..., outputs:] == 77).all()
     return y

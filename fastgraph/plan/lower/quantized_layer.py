@@ -60,9 +60,7 @@ def stored_as(node: Node) -> Stored:
     if kind == "f32":
         low, high = real_bounds(node)
         return 0, f32_bits(low), f32_bits(high)
-    shift = 128 if kind == "s8" else 0
-    low_high = bounds(node)
-    return zero_point(node.out) + shift, low_high[0] + shift, low_high[1] + shift
+    return zero_point(node.out), *bounds(node)
 
 
 def layer(node: Node, channel_axis: int = 0) -> Layer:
