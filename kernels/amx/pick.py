@@ -63,7 +63,8 @@ def pick_amx(
     assert g.item == 1
     found = [(_cycles(g, mt, nt, l2) * (STANDARD if (mt, nt) == BLOCKS[0] else 1), mt, nt) for mt, nt in blocks]
     cycles, mt, nt = min(found)
-    table, scratch, fields = layout(g, 1, g.n, 16 * nt, threads, l2)
+    table, fields = layout(g, 1, g.n, 16 * nt, threads, l2)
+    scratch = fields["scratch_bytes"]
     per_run = -(-g.run // LINE)
     offsets = (table[:, None] + LINE * np.arange(per_run)).reshape(-1)
     rows, across = tiles(g, mt)

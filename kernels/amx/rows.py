@@ -11,7 +11,7 @@ AMX_CONV_ARGS = (
     "pixels", "run", "x_step", "pixel_step", "right", "band_z", "band_y", "rs", "gs", "lines", "rows", "across",
     "band", "prefetch", "direct", "by_columns",
 )  # fmt: skip
-"""What pick_amx.amx_record works out; slots that rows_dot.CONV_ARGS has too mean the same. Strides are in bytes, but
+"""What pick_amx.amx_record works out; slots that gemm.rows.CONV has too mean the same. Strides are in bytes, but
 ldy (a row of y) in elements of y.
 
 w: pack_amx's panels; table: [lines] int64 byte offsets of a pixel's lines of 64 bytes; config: the 64 bytes of

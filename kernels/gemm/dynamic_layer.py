@@ -15,7 +15,7 @@ from ..pointwise.chain import Chain
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .int8 import int8_arithmetic
-from .rows import CONV_ARGS, DOT_ARGS
+from .rows import CONV, DOT
 from .rows_dynamic import RANGE_BYTES
 from .tile import Arithmetic, Place, Shape, f32_operands, store_f32
 
@@ -27,7 +27,7 @@ def make_dot(
     tier: Tier, mr: int, nv: int, tail: int, ragged: bool, per_row: bool, chain: Chain, extras: Sequence[str]
 ) -> Callable[..., None]:
     """The kernel for tiles of mr rows x nv vectors; its record is that of the row `dot_dynamic`."""
-    return dot_kernel(tier, mr, nv, tail, ragged, _arithmetic(tier, nv, per_row, chain, extras, len(DOT_ARGS)))
+    return dot_kernel(tier, mr, nv, tail, ragged, _arithmetic(tier, nv, per_row, chain, extras, len(DOT)))
 
 
 def make_conv(
@@ -35,7 +35,7 @@ def make_conv(
     extras: Sequence[str],
 ) -> Callable[..., None]:  # fmt: skip
     """The kernel for tiles as conv.make_conv's; its record is that of the row `conv_dynamic`."""
-    arithmetic = _arithmetic(tier, nv, per_row, chain, extras, len(CONV_ARGS))
+    arithmetic = _arithmetic(tier, nv, per_row, chain, extras, len(CONV))
     return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
 
 

@@ -16,7 +16,7 @@ from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .requantize import clamped, scaled, store_bytes
-from .rows import CONV_ARGS, DOT_ARGS
+from .rows import CONV, DOT
 from .tile import Arithmetic, Place, Shape, store_f32
 
 ITEMS = {"u8": 1, "s8": 1, "f32": 4, "i32": 4}
@@ -30,14 +30,14 @@ def make_dot_int8(
     tier: Tier, mr: int, nv: int, tail: int, ragged: bool, out: str, rowsum: bool
 ) -> Callable[..., None]:
     """The kernel for tiles of mr rows x nv vectors; its record is that of the row `dot_int8`."""
-    return dot_kernel(tier, mr, nv, tail, ragged, int8_arithmetic(tier, nv, out, rowsum, len(DOT_ARGS)))
+    return dot_kernel(tier, mr, nv, tail, ragged, int8_arithmetic(tier, nv, out, rowsum, len(DOT)))
 
 
 def make_conv_int8(
     tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, out: str, rowsum: bool
 ) -> Callable[..., None]:
     """The kernel for tiles as make_conv's; its record is that of the row `conv_int8`."""
-    arithmetic = int8_arithmetic(tier, nv, out, rowsum, len(CONV_ARGS))
+    arithmetic = int8_arithmetic(tier, nv, out, rowsum, len(CONV))
     return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
 
 

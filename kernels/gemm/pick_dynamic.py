@@ -7,9 +7,10 @@ from typing import Any
 
 from ..isa.tiers import Tier
 from ..pointwise.chain import Chain
-from .pick_conv import ConvPiece, Geometry, conv_pieces, conv_record, upright
-from .pick_dot import L2, DotPiece, dot_pieces, dot_record
+from .pick_conv import ConvPiece, Geometry, conv_args, conv_pieces, upright
+from .pick_dot import L2, DotPiece, dot_args, dot_pieces
 from .pick_int8 import COSTS
+from .rows import CONV, DOT
 
 Ranges = tuple[Any, int, int]
 """Where ranges are, and how many there are per image (or batch) and per row."""
@@ -34,8 +35,9 @@ def pick_dot_dynamic(
 def dot_dynamic_record(
     piece: DotPiece, k: int, ranges: Ranges, extras: Sequence[tuple[Any, int, int]], **places: Any
 ) -> list[Any]:
-    """As `dot_record`; k counts products, lda and a_stride bytes, ldc and c_stride elements of C."""
-    return dot_record(piece, k=-(-k // 4), extras=[ranges, *extras], **places)
+    """The record of `dot_dynamic`: k counts products, lda and a_stride bytes, ldc and c_stride elements of C."""
+    record = DOT.filled(**dot_args(piece, k=-(-k // 4), **places))
+    return [*record, *(slot for extra in [ranges, *extras] for slot in extra)]
 
 
 def pick_conv_dynamic(
@@ -49,7 +51,7 @@ def pick_conv_dynamic(
 
 
 def conv_dynamic_record(
-    piece: ConvPiece, g: Geometry, ranges: Ranges, extras: Sequence[tuple[Any, int, int]], **places: Any
+    piece: ConvPiece, ranges: Ranges, extras: Sequence[tuple[Any, int, int]], **places: Any
 ) -> list[Any]:
-    """As `conv_record`."""
-    return conv_record(piece, g, extras=[ranges, *extras], **places)
+    """The record of `conv_dynamic`, as `conv_args`."""
+    return [*CONV.filled(**conv_args(piece, **places)), *(slot for extra in [ranges, *extras] for slot in extra)]

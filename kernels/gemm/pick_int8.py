@@ -8,8 +8,9 @@ from typing import Any
 
 from ..isa.tiers import Tier
 from .pack_int8 import vectors_per_word
-from .pick_conv import ConvPiece, Geometry, conv_pieces, conv_record, upright
-from .pick_dot import L2, Costs, DotPiece, dot_pieces, dot_record
+from .pick_conv import ConvPiece, Geometry, conv_args, conv_pieces, upright
+from .pick_dot import L2, Costs, DotPiece, dot_args, dot_pieces
+from .rows import CONV, DOT
 
 Stored = tuple[int, int, int]
 """zero_point, low and high, as `rows_int8.STORED`."""
@@ -72,8 +73,8 @@ def pick_dot_int8(
 
 
 def dot_int8_record(piece: DotPiece, stored: Stored, k: int, **places: Any) -> list[Any]:
-    """As `dot_record`; k counts products, lda and a_stride bytes, ldc and c_stride elements of C."""
-    return [*dot_record(piece, k=-(-k // 4), **places), *stored]
+    """The record of `dot_int8`: k counts products, lda and a_stride bytes, ldc and c_stride elements of C."""
+    return [*DOT.filled(**dot_args(piece, k=-(-k // 4), **places)), *stored]
 
 
 def chains(nv: int) -> int:
@@ -128,9 +129,9 @@ def widened(g: Geometry, factor: int) -> Geometry:
     )  # fmt: skip
 
 
-def conv_int8_record(piece: ConvPiece, g: Geometry, stored: Stored, zero_point: int, **places: Any) -> list[Any]:
-    """As `conv_record`; zero_point: the byte of x that stands for 0.0."""
-    return [*conv_record(piece, g, fill=word_of(zero_point), **places), *stored]
+def conv_int8_record(piece: ConvPiece, stored: Stored, zero_point: int, **places: Any) -> list[Any]:
+    """The record of `conv_int8`, as `conv_args`; zero_point: the byte of x that stands for 0.0."""
+    return [*CONV.filled(**conv_args(piece, fill=word_of(zero_point), **places)), *stored]
 
 
 def word_of(byte: int) -> int:

@@ -2,36 +2,77 @@
 
 from __future__ import annotations
 
+from ..core.record import Record
 from ..core.table import Row
 
-DOT_ARGS = (
-    "a", "lda", "b", "c", "ldc", "m", "n", "n0", "k", "batch", "a_stride", "b_stride", "c_stride",
-    "block", "by_columns",
+DOT = Record(
+    a="address of A [batch, m, k]",
+    lda="elements from row to row of A",
+    b="address of packed panels [batch, panels, ...], those of this call's n columns",
+    c="address of C [batch, m, n0 + n or more], of which columns n0.. are written",
+    ldc="elements from row to row of C",
+    m="rows of A and C",
+    n="columns computed here",
+    n0="the first of them",
+    k="words of 4 bytes in a sum",
+    batch="matrices",
+    a_stride="elements from matrix to matrix of A",
+    b_stride="words from matrix to matrix of the panels, 0 when all share one",
+    c_stride="elements from matrix to matrix of C",
+    block="tiles of rows computed before the next panel",
+    by_columns="whether threads split the panels; else the tiles of rows",
 )
-"""a [batch, m, k] with rows of lda, b packed panels of n columns, c [batch, m, n0 + n or more] with rows of
-ldc: columns n0.. are written. Strides in f32. An extra operand's columns start at n0 as well.
 
-block: row tiles computed before the next panel; by_columns: threads split the panels (1) or the row tiles
-(0).
-"""
-
-CONV_ARGS = (
-    "x", "w", "y", "table", "scratch", "scratch_bytes", "images", "sets", "out_d", "out_h", "out_w",
-    "n", "n0", "n_set", "k", "ldy", "x_image", "x_set", "x_z", "x_y", "x_first", "d", "h", "k_d",
-    "stride_z", "dilation_z", "pad_z", "stride_y", "pad_y", "band", "reach", "step_y", "move_y", "left",
-    "pixels", "run", "x_step", "pixel_step", "right", "band_z", "band_y", "rs", "gs", "segments",
-    "length", "direct", "by_columns", "fill",
+CONV = Record(
+    x="address of the input [images, d, h, w, sets * channels]",
+    w="address of packed panels [sets, panels, ...], those of this call's channels",
+    y="address of the result [images, out_d, out_h, out_w, channels], whole",
+    table="address of [segments] int64: bytes from a pixel to where each segment begins",
+    scratch="address of scratch_bytes for each thread, 64-byte aligned",
+    scratch_bytes="bytes",
+    images="how many",
+    sets="groups",
+    out_d="slices of the result",
+    out_h="rows of it",
+    out_w="pixels of a row",
+    n="channels of each group computed here",
+    n0="the first of them",
+    n_set="channels of a group",
+    k="words of 4 bytes in a sum: segments * length",
+    ldy="elements from pixel to pixel of y",
+    x_image="bytes from image to image of x",
+    x_set="bytes from group to group",
+    x_z="bytes from slice to slice",
+    x_y="bytes from row to row",
+    x_first="bytes from a row's start to the first pixel that is copied",
+    d="slices of x",
+    h="rows of x",
+    k_d="slices of the kernel",
+    stride_z="slices from output to output",
+    dilation_z="slices from tap to tap",
+    pad_z="slices of padding before",
+    stride_y="rows from output to output",
+    pad_y="rows of padding before",
+    band="rows of the result that a band is for",
+    reach="rows of a band for the first of them",
+    step_y="rows of x from row to row of a band",
+    move_y="rows of a band for each further one of the result",
+    left="elements of padding that a row of a band begins with",
+    pixels="runs copied after that",
+    run="elements of a run",
+    x_step="bytes from run to run in x",
+    pixel_step="bytes from run to run in a band",
+    right="elements of padding after them",
+    band_z="bytes from slice to slice of a band",
+    band_y="bytes from row to row",
+    rs="bytes from pixel to pixel, in a band or `direct` in x",
+    gs="bytes from one row of outputs to the next, in a band or `direct` in x",
+    segments="runs of words that a sum is made of",
+    length="words of a segment",
+    direct="whether x is read without a band",
+    by_columns="whether threads split the panels; else bands",
+    fill="the word whose bytes padding repeats",
 )
-"""What pick_conv.conv_record works out from a convolution's geometry. Strides are in bytes, but ldy (a row
-of y) in elements of y.
-
-w: packed panels [sets, ...]; table: [segments] int64 byte offsets; scratch: scratch_bytes for each thread,
-64-byte aligned; sets: groups, of n_set output channels each, n from n0 on computed here; k: words of 4
-bytes per sum, in `segments` runs of `length`. A band holds `band` output rows: an input row for every
-step_y-th, move_y of them per output row and reach for one; each is `left` elements of padding, `pixels`
-runs of `run` elements, `right` of padding. Padding is the low 4 bytes of `fill`, over and over. rs, gs:
-from pixel to pixel and from output row to output row in a band, or in x when `direct`.
-"""
 
 PACK_ARGS = ("b", "ldb", "packed", "n", "k", "batch", "b_stride")
 """b [batch, k, n], transposed [batch, n, k], rows of ldb f32; packed [batch, panels, 1 + k, nv * lanes]."""
@@ -67,7 +108,7 @@ ROWS = (
     Row("fold", "gemm.conv_transpose", "make_fold", ("chain", "extras"), FOLD_ARGS),
     Row("pack_b", "gemm.pack_kernel", "make_pack", ("nv", "transposed"), PACK_ARGS),
     Row(
-        "conv", "gemm.conv", "make_conv", ("groups", "rows", "nv", "tail", "ragged", "chain", "extras"), CONV_ARGS
+        "conv", "gemm.conv", "make_conv", ("groups", "rows", "nv", "tail", "ragged", "chain", "extras"), CONV
     ),
-    Row("dot", "gemm.dot", "make_dot", ("mr", "nv", "tail", "ragged", "chain", "extras"), DOT_ARGS),
+    Row("dot", "gemm.dot", "make_dot", ("mr", "nv", "tail", "ragged", "chain", "extras"), DOT),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.table import Row
-from .rows import CONV_ARGS, DOT_ARGS
+from .rows import CONV, DOT
 
 RANGE_BYTES = 16
 """Bytes of a range: scale (f32), minus the u8 for 0.0 (i32), steps per unit and the s8 for 0.0 (f32 both)."""
@@ -23,7 +23,7 @@ _LAYER = ("per_row", "chain", "extras")
 ROWS = (
     Row("extremes", "gemm.dynamic", "make_extremes", (), EXTREMES_ARGS),
     Row("dynamic_round", "gemm.dynamic", "make_round", ("grid", "out"), ROUND_ARGS),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", ("mr", "nv", "tail", "ragged", *_LAYER), DOT_ARGS),
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", ("mr", "nv", "tail", "ragged", *_LAYER), DOT),
     Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", ("groups", "rows", "nv", "tail", "ragged", *_LAYER),
-        CONV_ARGS),
+        CONV),
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..core.table import Row
-from .rows import CONV_ARGS, DOT_ARGS, FOLD_ARGS
+from .rows import CONV, DOT, FOLD_ARGS
 
 STORED = ("zero_point", "low", "high")
 """Of the result: q = clamp(rint(sum * multiplier) + zero_point, low, high); for f32 low and
 high are f32 bits and zero_point is nothing, for i32 all are nothing."""
 
 ROW_INT8_ARGS = ("a", "b", "c", "n", "n0", "k")
-"""As DOT_ARGS, of one row. k is a multiple of pick_int8.chains: a is read so
+"""As DOT, of one row. k is a multiple of pick_int8.chains: a is read so
 far, and b has weights of 0 there."""
 
 PACK_INT8_ARGS = (
@@ -25,11 +25,11 @@ multiplier: f32 bits.
 ROWS = (
     Row(
         "dot_int8", "gemm.int8", "make_dot_int8", ("mr", "nv", "tail", "ragged", "out", "rowsum"),
-        (*DOT_ARGS, *STORED),
+        (*DOT, *STORED),
     ),
     Row(
         "conv_int8", "gemm.int8", "make_conv_int8", ("groups", "rows", "nv", "tail", "ragged", "out", "rowsum"),
-        (*CONV_ARGS, *STORED),
+        (*CONV, *STORED),
     ),
     Row(
         "row_int8", "gemm.row_int8", "make_row_int8", ("nv", "ragged", "out", "rowsum", "signed"),

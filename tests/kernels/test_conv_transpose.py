@@ -17,7 +17,7 @@ from fastgraph.kernels.gemm.pick_conv_transpose import (
     pick_products,
     tap_weights,
 )
-from fastgraph.kernels.gemm.pick_dot import dot_record
+from fastgraph.kernels.gemm.pick_dot import dot_args
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.pointwise.chain import eval_chain
 from tests.kernels.harness import each_tier, run
@@ -114,21 +114,11 @@ def test_whole(tier: Any) -> None:
     for piece in pick_products(tier, g):
         part = tap_weights(w, g)[:, piece.start : piece.start + piece.columns]
         packed = pack_weights(part, None, piece.nv, tier.lanes)
-        record = dot_record(
-            piece,
-            a=x,
-            lda=10,
-            b=packed,
-            c=t,
-            ldc=g.columns,
-            m=g.pixels,
-            k=g.c,
-            batch=g.groups,
-            a_stride=g.c,
-            b_stride=packed[0].size,
-            c_stride=g.pixels * g.columns,
-        )
-        t = run(DOT, piece.params, record, tier)[2]
+        args = dot_args(
+            piece, a=x, lda=10, b=packed, c=t, ldc=g.columns, m=g.pixels, k=g.c, batch=g.groups, a_stride=g.c,
+            b_stride=packed[0].size, c_stride=g.pixels * g.columns,
+        )  # fmt: skip
+        t = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]
     assert t.nbytes == g.products
     y = np.zeros((1, 8, 10, 12), np.float32)
     record = fold_record(g, t=t, y=y, ldy=12, bias=bias, scratch=np.zeros(g.scratch // 4, np.float32))

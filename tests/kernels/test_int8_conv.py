@@ -32,7 +32,7 @@ def check(
     for piece in pieces:
         scratch = np.full(max(piece.scratch * threads, 1), 0xFF, np.uint8)
         record = conv_int8_record(
-            piece, g, layer.stored, zero, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack,
+            piece, layer.stored, zero, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack,
             table=piece.table, scratch=scratch,
         )  # fmt: skip
         y = run(CONV, piece.params, record, tier, threads)[2]
@@ -72,11 +72,11 @@ def test_any_geometry(tier: Any, data: Any) -> None:
     g = replace(data.draw(geometries(*size)), item=1)
     threads, l2 = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 1000, 1 << 20]))
     zero, seed = data.draw(st.integers(0, 255)), data.draw(st.integers(0, 99))
-    table, scratch, fields = layout(g, tile[0], g.n, nv * tier.lanes, threads, l2)
+    table, fields = layout(g, tile[0], g.n, nv * tier.lanes, threads, l2)
     params = {
         "groups": tile[0], "rows": tile[1], "nv": nv, "tail": tail, "ragged": True, "out": out, "rowsum": rowsum,
     }  # fmt: skip
-    piece = ConvPiece(0, g.n, nv, params, table, scratch, fields)
+    piece = ConvPiece(0, g.n, nv, params, table, fields)
     layer = draw_layer(seed, g.groups, g.n, g.k, out, rowsum)
     check(tier, g, (piece,), layer, zero, threads, data.draw(st.integers(0, 2)))
 

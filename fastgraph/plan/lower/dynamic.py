@@ -162,7 +162,7 @@ def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, shape: tuple[int, int, int, 
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         record = conv_dynamic_record(
-            piece, g, (ranges, 1, 0), extra_places(e, node), x=x, w=e.constant(_packed(e, node, part, piece.nv, g.run)),
+            piece, (ranges, 1, 0), extra_places(e, node), x=x, w=e.constant(_packed(e, node, part, piece.nv, g.run)),
             y=e.address(node.out), ldy=e.stride(node.out), table=e.constant(piece.table),
             scratch=e.scratch(piece.scratch * e.threads),
         )  # fmt: skip

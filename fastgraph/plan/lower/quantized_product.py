@@ -61,7 +61,7 @@ def conv(e: Emit, node: Node, _: Any) -> None:
             e.tier, per_group[:, part], start[:, part], factors[:, part], piece.nv, g.run, found.out, minus
         )
         record = conv_int8_record(
-            piece, g, found.stored, zx, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out),
+            piece, found.stored, zx, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out),
             ldy=ldy, table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
         )  # fmt: skip
         e.call("conv_int8", piece.params, record, piece.columns / g.n)

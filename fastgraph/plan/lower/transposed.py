@@ -9,7 +9,7 @@ import numpy as np
 from ...ir import Node
 from ...kernels.gemm.pack import pack_weights
 from ...kernels.gemm.pick_conv_transpose import Transposed, fold_params, fold_record, pick_products, tap_weights
-from ...kernels.gemm.pick_dot import dot_record
+from ...kernels.gemm.pick_dot import dot_args
 from ...ops.conv import transposed_window
 from .product import extra_kinds, extra_places, has_constants, parameters, three
 from .registry import Emit, last, lowers
@@ -28,11 +28,11 @@ def conv_transpose(e: Emit, node: Node, _: Any) -> None:
     for piece in pick_products(e.tier, g, e.threads):
         part = slice(piece.start, piece.start + piece.columns)
         packed = pack_weights(matrix[:, part], None, piece.nv, e.tier.lanes)
-        record = dot_record(
+        args = dot_args(
             piece, a=e.address(node.x), lda=lda, b=e.constant(packed), c=products, ldc=g.columns, m=g.pixels, k=g.c,
             batch=g.groups, a_stride=g.c, b_stride=packed[0].size, c_stride=g.pixels * g.columns,
         )  # fmt: skip
-        e.call("dot", piece.params, record, piece.columns / g.columns)
+        e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
     record = fold_record(
         g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
         bias=e.constant(np.zeros(last(node.out), np.float32) if bias is None else bias),
