@@ -27,11 +27,12 @@ class Layer:
     limits: tuple[Any, Any, Any]
 
     @property
-    def stored(self) -> tuple[int, int, int]:
-        """The record's last slots."""
+    def stored(self) -> dict[str, int]:
+        """The slots of rows_int8.STORED."""
+        zero, low, high = self.limits
         if self.out == "f32":
-            return 0, f32_bits(self.limits[1]), f32_bits(self.limits[2])
-        return self.limits
+            low, high = f32_bits(low), f32_bits(high)
+        return {"zero_point": zero, "low": low, "high": high}
 
     def packed(self, tier: Tier, piece: DotPiece | Any, run: int, chains: int = 1) -> np.ndarray:
         """The panels of a piece's columns."""

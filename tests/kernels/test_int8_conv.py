@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, layout
-from fastgraph.kernels.gemm.pick_int8 import conv_int8_record, pick_conv_int8
+from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, layout
+from fastgraph.kernels.gemm.pick_int8 import pick_conv_int8, word_of
 from fastgraph.kernels.gemm.rows_int8 import ROWS
 from tests.kernels.harness import each_integer_tier, run
 from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer
@@ -31,11 +31,11 @@ def check(
     y = np.full((g.images, *g.out, outputs + slack), 7, DTYPES[layer.out])
     for piece in pieces:
         scratch = np.full(max(piece.scratch * threads, 1), 0xFF, np.uint8)
-        record = conv_int8_record(
-            piece, layer.stored, zero, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack,
-            table=piece.table, scratch=scratch,
+        args = conv_args(
+            piece, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack, table=piece.table,
+            scratch=scratch, fill=word_of(zero), **layer.stored,
         )  # fmt: skip
-        y = run(CONV, piece.params, record, tier, threads)[2]
+        y = run(CONV, piece.params, CONV.args.filled(**args), tier, threads)[2]
     # Padding is x's zero point: what the reference pads with zeros is the difference from it.
     seen = x[..., : g.groups * g.c].astype(np.int64) - zero
     weights = layer.weights.reshape(outputs, *g.kernel, g.c)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels.gemm.pick_int8 import Stored
 from .product import extra_values
 from .quantized import (
     LARGE,
@@ -37,7 +36,7 @@ class Layer:
     bias: np.ndarray
     multipliers: np.ndarray
     out: str
-    stored: Stored
+    stored: dict[str, int]
 
     @property
     def rowsum(self) -> bool:
@@ -54,13 +53,11 @@ def out_kind(value: Value) -> str | None:
     return None
 
 
-def stored_as(node: Node) -> Stored:
-    """Zero point, low and high of a node's result, as kernels take them."""
+def stored_as(node: Node) -> dict[str, int]:
+    """The slots of rows_int8.STORED for a node's result."""
     kind = out_kind(node.out)
-    if kind == "f32":
-        low, high = real_bounds(node)
-        return 0, f32_bits(low), f32_bits(high)
-    return zero_point(node.out), *bounds(node)
+    low, high = map(f32_bits, real_bounds(node)) if kind == "f32" else bounds(node)
+    return {"zero_point": zero_point(node.out), "low": low, "high": high}
 
 
 def layer(node: Node, channel_axis: int = 0) -> Layer:

@@ -53,7 +53,6 @@ def ending(
 ) -> Iterator[Reach]:
     """What follows a product's own slots: ranges of what was rounded at run time, and the operands of its chain."""
     if c.step.kernel.name.endswith("_dynamic"):
-        c.more("ranges", "per_image", "per_row")
         image, row = c.counts("per_image per_row")
         loops = (images, RANGE_BYTES * image), (rows, RANGE_BYTES * row)
         yield read("ranges", RANGE_BYTES, *loops)
@@ -138,7 +137,7 @@ def fold(c: Call) -> Iterator[Reach]:
 def extremes(c: Call) -> Iterator[Reach]:
     images, n, each = *c.counts("images count"), c.count("parts", 1)
     yield read("x", 4 * images * n)
-    yield write("found", 8 * images * each)
+    yield write("extremes", 8 * images * each)
 
 
 @reaches("dynamic_round")
@@ -148,6 +147,6 @@ def dynamic_round(c: Call) -> Iterator[Reach]:
     lines, item = top + rows + bottom, SIZES[c.params["out"]]
     used = images if lines else 0
     yield read("x", 4 * used * rows * run, here=item == 4)
-    yield read("found", 8 * used * each)
+    yield read("extremes", 8 * used * each)
     yield write("ranges", RANGE_BYTES * used)
     yield write("y", item * used * lines * (left + run + right))
