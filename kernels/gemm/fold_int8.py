@@ -7,18 +7,18 @@ from typing import Any
 
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, arg_of, emits
-from .conv_transpose import each_vector, fold_kernel
+from .col2im import col2im_kernel, each_vector
 from .int8 import ITEMS
 from .requantize import clamped, scaled, store_bytes
-from .rows import FOLD_ARGS
+from .rows import COL2IM
 from .tile import Place, repeat
 
-_MULTIPLIERS = len(FOLD_ARGS)
+_MULTIPLIERS = len(COL2IM)
 
 
 def make_fold_int8(tier: Tier, out: str) -> Callable[..., None]:
     """The kernel; its record is that of the row `fold_int8`."""
-    return fold_kernel(tier, _finish(tier, out), _total, ITEMS[out])
+    return col2im_kernel(tier, _finish(tier, out), _total, ITEMS[out])
 
 
 def _total(v: Vector, x: Any, y: Any) -> Any:

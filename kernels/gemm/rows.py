@@ -1,4 +1,4 @@
-"""Rows of the table for dot, convolution, transposed convolution and the run-time packing of weights."""
+"""The kernels of matrix products in f32, and their records. Sizes are in elements where nothing else is said."""
 
 from __future__ import annotations
 
@@ -74,41 +74,88 @@ CONV = Record(
     fill="the word whose bytes padding repeats",
 )
 
-PACK_ARGS = ("b", "ldb", "packed", "n", "k", "batch", "b_stride")
-"""b [batch, k, n], transposed [batch, n, k], rows of ldb f32; packed [batch, panels, 1 + k, nv * lanes]."""
-
-FOLD_ARGS = (
-    "t", "y", "ldy", "bias", "scratch", "scratch_bytes", "images", "sets", "n", "d", "h", "w", "out_d",
-    "out_h", "out_w", "k_d", "k_h", "k_w", "stride_z", "stride_y", "stride_x", "dilation_z",
-    "dilation_y", "dilation_x", "pad_z", "pad_y", "pad_x",
+PACK = Record(
+    b="address of B [batch, k, n]",
+    ldb="f32 from row to row of B",
+    packed="address of what is made: [batch, panels, 1 + k, nv * lanes] f32",
+    n="columns",
+    k="rows",
+    batch="matrices",
+    b_stride="f32 from matrix to matrix of B",
 )
-"""t [sets, images, d, h, w, taps, n] (dot's products), bias [sets * n], y [images, out..., sets * n] in
-rows of ldy.
 
-scratch: scratch_bytes for each thread, 4 * out_w * n or more. Sizes and strides in elements, pads those
-before.
-"""
-
-WINOGRAD_ARGS = (
-    "x", "w", "y", "scratch", "scratch_bytes", "images", "out_h", "out_w", "n", "k", "ldy", "x_image", "x_y",
-    "x_first", "h", "pad_y", "band", "across", "left", "pixels", "run", "x_step", "pixel_step", "right",
-    "band_y", "pixel", "v_start", "v_row", "v_plane", "s_start", "s_plane", "by_columns",
+COL2IM = Record(
+    t="address of the products [sets, images, d, h, w, taps, n], f32",
+    y="address of the result [images, out_d, out_h, out_w, sets * n]",
+    ldy="elements from pixel to pixel of y",
+    bias="address of [sets * n] f32",
+    scratch="address of scratch_bytes for each thread",
+    scratch_bytes="bytes, at least those of a row of y as f32",
+    images="how many",
+    sets="groups",
+    n="channels of a group of the result",
+    d="slices of the input",
+    h="rows of a slice",
+    w="pixels of a row",
+    out_d="slices of the result",
+    out_h="rows of a slice",
+    out_w="pixels of a row",
+    k_d="slices of the kernel",
+    k_h="rows of it",
+    k_w="pixels of a row",
+    stride_z="slices of the result from input to input",
+    stride_y="rows",
+    stride_x="pixels",
+    dilation_z="slices from tap to tap",
+    dilation_y="rows",
+    dilation_x="pixels",
+    pad_z="slices that are cut off before the result",
+    pad_y="rows",
+    pad_x="pixels",
 )
-"""What pick_winograd.winograd_record works out. Strides are in bytes, but ldy (a row of y) in f32.
 
-w: packed panels [places, ...], then the bias; band: rows of tiles at a time, `across` tiles in each. A row of
-the band is `left` zeros, `pixels` runs of `run` f32, `right` zeros. Scratch holds the band, from v_start on the
-transformed inputs (v_row per tile, v_plane per place), from s_start on the sums of one panel (s_plane per place).
-"""
+WINOGRAD = Record(
+    x="address of the input [images, h, w, k]",
+    w="address of the weights in panels [places, panels, ...], then the bias",
+    y="address of the result [images, out_h, out_w, n]",
+    scratch="address of scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums of one panel",
+    scratch_bytes="bytes",
+    images="how many",
+    out_h="rows of the result",
+    out_w="pixels of a row",
+    n="channels of the result",
+    k="channels of x",
+    ldy="f32 from pixel to pixel of y",
+    x_image="bytes from image to image of x",
+    x_y="bytes from row to row",
+    x_first="bytes from a row's start to the first pixel that is copied",
+    h="rows of x",
+    pad_y="rows of padding before",
+    band="rows of tiles that a band is for",
+    across="tiles in each",
+    left="zeros that a row of a band begins with",
+    pixels="runs copied after that",
+    run="f32 of a run",
+    x_step="bytes from run to run in x",
+    pixel_step="bytes from run to run in a band",
+    right="zeros after them",
+    band_y="bytes from row to row of a band",
+    pixel="bytes from pixel to pixel of a band",
+    v_start="bytes of scratch before the transformed inputs",
+    v_row="bytes of them from tile to tile",
+    v_plane="bytes of them from place to place",
+    s_start="bytes of scratch before the sums",
+    s_plane="bytes of them from place to place",
+    by_columns="whether threads split the panels; else bands",
+)
 
+_TILES = ("ragged", "chain", "extras")
+
+# The records of kernels with `extras` go on with (address, f32 per image or matrix, f32 per row or pixel) of each.
 ROWS = (
-    Row(
-        "winograd", "gemm.winograd", "make_winograd", ("m", "mr", "nv", "ragged", "chain", "extras"), WINOGRAD_ARGS
-    ),
-    Row("fold", "gemm.conv_transpose", "make_fold", ("chain", "extras"), FOLD_ARGS),
-    Row("pack_b", "gemm.pack_kernel", "make_pack", ("nv", "transposed"), PACK_ARGS),
-    Row(
-        "conv", "gemm.conv", "make_conv", ("groups", "rows", "nv", "tail", "ragged", "chain", "extras"), CONV
-    ),
-    Row("dot", "gemm.dot", "make_dot", ("mr", "nv", "tail", "ragged", "chain", "extras"), DOT),
+    Row("dot", "gemm.dot", "make_dot", ("mr", "nv", "tail", *_TILES), DOT),
+    Row("conv", "gemm.conv", "make_conv", ("groups", "rows", "nv", "tail", *_TILES), CONV),
+    Row("winograd", "gemm.winograd", "make_winograd", ("m", "mr", "nv", *_TILES), WINOGRAD),
+    Row("col2im", "gemm.col2im", "make_col2im", ("chain", "extras"), COL2IM),
+    Row("pack_b", "gemm.pack_kernel", "make_pack", ("nv",), PACK),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.table import Row
-from .rows import CONV, DOT, FOLD_ARGS
+from .rows import COL2IM, CONV, DOT
 
 STORED = ("zero_point", "low", "high")
 """Of the result: q = clamp(rint(sum * multiplier) + zero_point, low, high); for s8 all three plus 128, for f32 low
@@ -35,6 +35,6 @@ ROWS = (
         "row_int8", "gemm.row_int8", "make_row_int8", ("nv", "ragged", "out", "rowsum", "signed"),
         (*ROW_INT8_ARGS, *STORED),
     ),
-    Row("fold_int8", "gemm.fold_int8", "make_fold_int8", ("out",), (*FOLD_ARGS, "multipliers", *STORED)),
+    Row("fold_int8", "gemm.fold_int8", "make_fold_int8", ("out",), (*COL2IM, "multipliers", *STORED)),
     Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", (), PACK_INT8_ARGS),
 )  # fmt: skip

@@ -8,8 +8,9 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.gemm.pack_int8 import pack_int8
-from ...kernels.gemm.pick_conv_transpose import Transposed, fold_record, tap_weights
+from ...kernels.gemm.pick_conv_transpose import Transposed, col2im_args, tap_weights
 from ...kernels.gemm.pick_int8 import dot_int8_record, pick_dot_int8
+from ...kernels.gemm.rows import COL2IM
 from ..program import Ref
 from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
@@ -28,11 +29,11 @@ def conv_transpose(e: Emit, node: Node, _: Any) -> None:
     g = geometry(node, found.weights)
     products = e.scratch(g.products)
     _dots(e, node, found, g, products)
-    record = fold_record(
+    args = col2im_args(
         g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
         bias=e.constant(found.bias.astype(np.int32)), scratch=e.scratch(g.scratch * e.threads),
     )  # fmt: skip
-    e.call("fold_int8", {"out": found.out}, [*record, e.constant(found.multipliers), *found.stored])
+    e.call("fold_int8", {"out": found.out}, [*COL2IM.filled(**args), e.constant(found.multipliers), *found.stored])
 
 
 def _dots(e: Emit, node: Node, found: Layer, g: Transposed, products: Ref) -> None:

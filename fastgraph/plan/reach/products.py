@@ -96,9 +96,7 @@ def pack_b(c: Call) -> Iterator[Reach]:
     n, batch = c.counts("n batch")
     k, width = c.count("k", 1), c.params["nv"] * c.lanes
     ldb, step = c.numbers("ldb b_stride")
-    rows, run = (n, k) if c.params["transposed"] else (k, n)
-    over = 4 * short(run, c.lanes) if c.params["transposed"] else 0
-    yield read("b", 4 * run, (batch, 4 * step), (rows, 4 * ldb), over=over)
+    yield read("b", 4 * n, (batch, 4 * step), (k, 4 * ldb))
     yield write("packed", 4 * batch * parts(n, width) * (1 + k) * width)
 
 
@@ -112,8 +110,8 @@ def pack_b_int8(c: Call) -> Iterator[Reach]:
     yield write("packed", batch * parts(n, c.vector) * size)
 
 
-@reaches("fold", "fold_int8")
-def fold(c: Call) -> Iterator[Reach]:
+@reaches("col2im", "fold_int8")
+def col2im(c: Call) -> Iterator[Reach]:
     images, sets, n = c.counts("images sets n")
     size, out = c.counts("d h w"), c.counts("out_d out_h out_w")
     kernel = c.counts("k_d k_h k_w")
