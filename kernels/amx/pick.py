@@ -159,13 +159,13 @@ def amx_record(
     w: pack_amx's of all channels; ldy: elements per pixel of y; x_zero: what padding counts as.
     """
     from ..gemm.rows_int8 import STORED
-    from .rows import AMX_CONV_ARGS
+    from .rows import AMX_CONV
 
     values = {
         **choice.fields, "x": x, "w": w, "y": y, "ldy": ldy, "table": table, "config": config, "scratch": scratch,
         "scratch_bytes": choice.scratch, "n": g.n, "n_set": g.n, **dict(zip(STORED, stored, strict=True)),
         "fill": word_of(x_zero),
     }  # fmt: skip
-    return [values[name] for name in AMX_CONV_ARGS]
+    return [values[name] for name in AMX_CONV]
 
 

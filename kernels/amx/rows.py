@@ -1,24 +1,28 @@
-"""The row of the table for convolutions and dense layers on AMX tiles."""
+"""The kernel of convolutions and dense layers on AMX tiles, and its record."""
 
 from __future__ import annotations
 
+from ..core.record import Record
 from ..core.table import Row
+from ..gemm.rows import CONV
 
-AMX_CONV_ARGS = (
-    "x", "w", "y", "table", "config", "scratch", "scratch_bytes", "work", "images", "sets", "out_d", "out_h",
-    "out_w", "n", "n_set", "ldy", "zero_point", "low", "high", "x_image", "x_set", "x_z", "x_y", "x_first", "d",
-    "h", "k_d", "stride_z", "dilation_z", "pad_z", "stride_y", "pad_y", "fill", "reach", "step_y", "move_y", "left",
-    "pixels", "run", "x_step", "pixel_step", "right", "band_z", "band_y", "rs", "gs", "lines", "rows", "across",
-    "band", "prefetch", "direct", "by_columns",
-)  # fmt: skip
-"""What pick_amx.amx_record works out; slots that gemm.rows.CONV has too mean the same. Strides are in bytes, but
-ldy (a row of y) in elements of y.
+_OWN = Record(
+    w="address of pack_amx's panels [sets, panels, ...]",
+    table="address of [lines] int64: bytes from a pixel to each of its lines of 64 bytes",
+    config="address of the 64 bytes of pack.configuration",
+    work="bytes of a thread's scratch before those of pack.WORK",
+    zero_point="as of dot_int8",
+    low="as of dot_int8",
+    high="as of dot_int8",
+    lines="lines of 64 bytes in a sum",
+    rows="pixels in a tile",
+    across="tiles that make a row of the result",
+    band="tiles that a band is for, of whole rows unless `direct`",
+    prefetch="cache lines of the next panel's weights fetched beside each line of 64 bytes",
+)
 
-w: pack_amx's panels; table: [lines] int64 byte offsets of a pixel's lines of 64 bytes; config: the 64 bytes of
-pack_amx.configuration, for tiles of `rows` pixels, `across` of which make a row of the output; scratch: for each
-thread scratch_bytes, from `work` on those of pack_amx.WORK. band: tiles of a band, of whole rows unless `direct`.
-zero_point, low, high: as rows_int8.STORED. prefetch: cache lines of the next panel's weights fetched beside each
-line of 64 bytes.
-"""
+AMX_CONV = Record({name: said for name, said in CONV.items() if name not in (*_OWN, "n0", "k", "segments", "length")})
+AMX_CONV += _OWN
+"""Slots that CONV has too mean the same."""
 
-ROWS = (Row("amx_conv", "amx.conv", "make_amx_conv", ("mt", "nt", "out"), AMX_CONV_ARGS),)
+ROWS = (Row("amx_conv", "amx.conv", "make_amx_conv", ("mt", "nt", "out"), AMX_CONV),)
