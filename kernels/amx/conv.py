@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import reader
-from ..gemm.band import make_clear, make_copy
-from ..isa.loops import divide, share, smaller
+from ..gemm.band import deal, make_band
+from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
 from .block import make_block
 from .finish import units
@@ -22,13 +22,9 @@ PARTS = 8
 
 
 def make_amx_conv(tier: Tier, mt: int, nt: int, out: str = "u8") -> Callable[..., None]:
-    """The kernel for blocks of mt x nt tiles, at most 4; `out`: what it stores, "u8", "s8" or "f32".
-
-    Its record is `rows.AMX_CONV`.
-    """
-    fields = reader(AMX_CONV)
+    """The kernel for blocks of mt x nt tiles, at most 4; `out`: what it stores, "u8", "s8" or "f32"."""
+    fields, fill_band = reader(AMX_CONV), make_band(tier, 1)
     configure, release, note, place, begin, steps, keep, finish = make_block(tier, mt, nt, out)
-    copy, clear = make_copy(tier, 1), make_clear(tier, 1)
     width, item, per_part = 16 * nt, 4 if out == "f32" else 1, units(mt, nt) // PARTS
     head = panel_bytes(nt, 0)
     line = panel_bytes(nt, 1) - head
@@ -42,12 +38,7 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str = "u8") -> Callable[...
         panel_size = head + r.lines * line
         tiles = r.out_h * r.across
         bands = divide(tiles + r.band - 1, r.band)
-        total = r.images * r.sets * r.out_d * bands
-        p0, p1, unit, end = 0, panels, share(total, thread, threads), share(total, thread + 1, threads)
-        if r.by_columns:
-            p0, p1, unit, end = share(panels, thread, threads), share(panels, thread + 1, threads), 0, total
-        if p0 == p1:
-            end = unit
+        p0, p1, unit, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
         turn, busy = 0, 0
         configure(r.config)
         while unit < end:
@@ -60,27 +51,13 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str = "u8") -> Callable[...
             group = upper - image * r.sets
             row = divide(t0, r.across)
             y0, column0 = row, (t0 - row * r.across) * r.rows
-            a = r.x + image * r.x_image + group * r.x_set + oz * r.stride_z * r.x_z
+            a = r.x + image * r.x_image + group * r.x_set
             if r.direct:
+                a += oz * r.stride_z * r.x_z
                 y0 = 0
             else:
-                a += y0 * r.stride_y * r.x_y
-                for z in range(r.k_d):
-                    iz = oz * r.stride_z - r.pad_z + z * r.dilation_z
-                    for i in range((divide(t1 - t0, r.across) - 1) * r.move_y + r.reach):
-                        iy = y0 * r.stride_y - r.pad_y + i * r.step_y
-                        to = scratch + z * r.band_z + i * r.band_y
-                        if iz < 0 or iz >= r.d or iy < 0 or iy >= r.h:
-                            clear(to, r.fill, r.band_y)
-                        else:
-                            source = a + (z * r.dilation_z - r.pad_z) * r.x_z + (i * r.step_y - r.pad_y) * r.x_y
-                            source += r.x_first
-                            to = clear(to, r.fill, r.left)
-                            for _ in range(r.pixels):
-                                copy(to, source, r.run)
-                                to += r.pixel_step
-                                source += r.x_step
-                            clear(to, r.fill, r.right)
+                z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+                fill_band(r, scratch, a, z, y, (divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
                 a = scratch
             pixel0 = (image * r.out_d + oz) * r.out_h * r.out_w
             for p in range(p0, p1):
@@ -104,8 +81,8 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str = "u8") -> Callable[...
                     begin(panel)
                     before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
                     for part in range(PARTS):
-                        first, last = r.lines * part + PARTS - 1, r.lines * (part + 1) + PARTS - 1
-                        steps(at, r.rs, r.table, first // PARTS, last // PARTS, ahead, fetched)
+                        first, last = (r.lines * part + PARTS - 1) // PARTS, (r.lines * (part + 1) + PARTS - 1) // PARTS
+                        steps(at, r.rs, r.table, first, last, ahead, fetched)
                         if busy:
                             first, last = part * per_part, (part + 1) * per_part
                             finish(before, done, r.ldy * item, r.rows, r.zero_point, r.low, r.high, first, last)

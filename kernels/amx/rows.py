@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..core.record import Record
 from ..core.table import Row
-from ..gemm.rows import CONV
-from ..gemm.rows_int8 import STORED
+from ..gemm.rows import CONV, STORED
 
 AMX_CONV = (
     Record({slot: CONV[slot] for slot in CONV if slot not in ("w", "table", "n0", "k", "band", "segments", "length")})

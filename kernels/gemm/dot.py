@@ -14,10 +14,7 @@ from .tile import Arithmetic, f32_arithmetic, make_tile
 def make_dot(
     tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain = (), extras: Sequence[str] = ()
 ) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; tail = m % mr; ragged when n isn't whole panels.
-
-    Its record is `rows.DOT`, then (address, stride per batch, stride per row) for each extra.
-    """
+    """The kernel for tiles of mr rows x nv vectors; tail = m % mr; ragged when n isn't whole panels."""
     arithmetic = f32_arithmetic(tier, nv, chain, extras, len(DOT))
     return dot_kernel(tier, mr, nv, tail, ragged, arithmetic)
 
@@ -27,7 +24,6 @@ def dot_kernel(
 ) -> Callable[..., None]:
     """The loops of a dot kernel around a tile; its record begins with `rows.DOT`.
 
-    k counts words of 4 bytes, lda and a_stride elements of A, ldc and c_stride those of C, b_stride words.
     Where m isn't a multiple of mr, tail is m % mr, or 0 and the last tile computes rows again (m >= mr, and C is
     no operand).
     """
@@ -64,12 +60,14 @@ def dot_kernel(
                         row = t * mr
                         if tail == 0 and row + mr > r.m:
                             row = r.m - mr
-                        # fmt: off
-                        tile(row + mr > r.m, args, r.a + (i * r.a_stride + row * r.lda) * item, r.lda * item, 0, 0, 1,
-                             r.k, r.b + i * r.b_stride * 4 + p * step, ahead,
-                             r.c + (i * r.c_stride + row * r.ldc + column) * out_item, r.ldc * out_item,
-                             r.n - p * width, i, row, column)
-                        # fmt: on
+                        tile(
+                            short=row + mr > r.m, args=args,
+                            a=r.a + (i * r.a_stride + row * r.lda) * item, rs=r.lda * item, gs=0,
+                            table=0, segments=1, length=r.k,
+                            panel=r.b + i * r.b_stride * 4 + p * step, ahead=ahead,
+                            c=r.c + (i * r.c_stride + row * r.ldc + column) * out_item, ldc=r.ldc * out_item,
+                            columns=r.n - p * width, image=i, row=row, column=column,
+                        )  # fmt: skip
                         ahead = ahead + line if 0 < ahead < last else 0
                 start = stop
             unit += hi - lo

@@ -16,7 +16,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, arg, emits
 from ..isa.walk import each, fold
 from ..move.runs import run_filler
-from .rows_dynamic import EXTREMES, RANGE_BYTES, ROUND
+from .rows import EXTREMES, RANGE_BYTES, ROUND
 
 TINY = 1e-30
 UNROLL = 4
@@ -33,7 +33,7 @@ def greatest(v: Vector, x: Any, y: Any) -> Any:
 
 
 def make_extremes(tier: Tier) -> Callable[..., None]:
-    """The kernel that finds the extremes of parts; its record is `rows_dynamic.EXTREMES`."""
+    """The kernel that finds the extremes of parts; its record is `rows.EXTREMES`."""
     fields = reader(EXTREMES)
 
     @emits
@@ -74,7 +74,7 @@ def make_extremes(tier: Tier) -> Callable[..., None]:
 
 
 def make_round(tier: Tier, grid: str, out: str) -> Callable[..., None]:
-    """The kernel that rounds to the numbers of a range; its record is `rows_dynamic.ROUND`.
+    """The kernel that rounds to the numbers of a range; its record is `rows.ROUND`.
 
     out: "u8" for the numbers' bytes, 128 more than LiteRT's, or "f32" for the numbers. grid: that of the operator
     dynamic_round.

@@ -16,7 +16,7 @@ from ..pointwise.chain import Chain
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .int8 import int8_arithmetic
-from .rows_dynamic import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES, RANGES
+from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES, RANGES
 from .tile import Arithmetic, Place, Shape, f32_operands, store_f32
 
 HEAD_LINES = 3
@@ -26,7 +26,7 @@ HEAD_LINES = 3
 def make_dot(
     tier: Tier, mr: int, nv: int, tail: int, ragged: bool, per_row: bool, chain: Chain, extras: Sequence[str]
 ) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; its record is `rows_dynamic.DOT_DYNAMIC`."""
+    """The kernel for tiles of mr rows x nv vectors; its record is `rows.DOT_DYNAMIC`."""
     return dot_kernel(tier, mr, nv, tail, ragged, _arithmetic(tier, nv, per_row, chain, extras, DOT_DYNAMIC))
 
 
@@ -34,7 +34,7 @@ def make_conv(
     tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, per_row: bool, chain: Chain,
     extras: Sequence[str],
 ) -> Callable[..., None]:  # fmt: skip
-    """The kernel for tiles as conv.make_conv's; its record is `rows_dynamic.CONV_DYNAMIC`."""
+    """The kernel for tiles as conv.make_conv's; its record is `rows.CONV_DYNAMIC`."""
     arithmetic = _arithmetic(tier, nv, per_row, chain, extras, CONV_DYNAMIC)
     return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
 
@@ -42,7 +42,7 @@ def make_conv(
 def _arithmetic(
     tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequence[str], record: Record
 ) -> Arithmetic:
-    """The record ends with rows_dynamic.RANGES; then the extras."""
+    """The record ends with rows.RANGES; then the extras."""
     bytewise = int8_arithmetic(tier, nv, "i32", False, record)
 
     def lines(v: Vector, place: Place, index: int, kind: Any) -> list[Any]:

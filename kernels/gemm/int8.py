@@ -17,7 +17,7 @@ from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .requantize import clamped, scaled, store_bytes
-from .rows_int8 import CONV_INT8, DOT_INT8
+from .rows import CONV_INT8, DOT_INT8
 from .tile import Arithmetic, Place, Shape, store_f32
 
 ITEMS = {"u8": 1, "s8": 1, "f32": 4, "i32": 4}
@@ -30,14 +30,14 @@ SIGNS = -0x7F7F7F80
 def make_dot_int8(
     tier: Tier, mr: int, nv: int, tail: int, ragged: bool, out: str, rowsum: bool
 ) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; its record is `rows_int8.DOT_INT8`."""
+    """The kernel for tiles of mr rows x nv vectors; its record is `rows.DOT_INT8`."""
     return dot_kernel(tier, mr, nv, tail, ragged, int8_arithmetic(tier, nv, out, rowsum, DOT_INT8))
 
 
 def make_conv_int8(
     tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, out: str, rowsum: bool
 ) -> Callable[..., None]:
-    """The kernel for tiles as make_conv's; its record is `rows_int8.CONV_INT8`."""
+    """The kernel for tiles as make_conv's; its record is `rows.CONV_INT8`."""
     arithmetic = int8_arithmetic(tier, nv, out, rowsum, CONV_INT8)
     return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
 
@@ -47,7 +47,7 @@ def int8_arithmetic(
 ) -> Arithmetic:
     """Sums of u8 * s8 in i32 over panels that kernels/pack_int8.py packs; out: "u8", "s8", "f32" or "i32".
 
-    "i32" stores the sums; else the record has the slots of rows_int8.STORED. rowsum: the weights' zero point times a
+    "i32" stores the sums; else the record has the slots of rows.STORED. rowsum: the weights' zero point times a
     row's sum is added. signed: A is s8, and each byte counts as the u8 that is 128 more.
     """
     count, line = sums_per_row(nv, rowsum), tier.lanes * 4

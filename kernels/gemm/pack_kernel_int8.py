@@ -17,12 +17,12 @@ from ..isa.interleave import PARTS, interleave, load_bytes
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, arg_of, emits
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
-from .rows_int8 import PACK_INT8
+from .rows import PACK_INT8
 from .tile import repeat
 
 
 def make_pack_int8(tier: Tier) -> Callable[..., None]:
-    """The kernel; its record is `rows_int8.PACK_INT8`."""
+    """The kernel; its record is `rows.PACK_INT8`."""
     fields, lines = reader(PACK_INT8), _lines(tier)
     width, line = PARTS * tier.lanes, tier.lanes * 4
     head, word = HEAD_LINES[True] * PARTS * line, vectors_per_word(tier, PARTS, True) * line

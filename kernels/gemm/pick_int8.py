@@ -79,7 +79,7 @@ def row_params(piece: DotPiece, signed: bool) -> dict[str, Any]:
 
 
 def row_args(piece: DotPiece, k: int) -> dict[str, int]:
-    """The slots of `rows_int8.ROW_INT8` that a piece of one row decides, for k products."""
+    """The slots of `rows.ROW_INT8` that a piece of one row decides, for k products."""
     together = chains(piece.nv)
     return {"n": piece.columns, "n0": piece.start, "k": -(-k // (4 * together)) * together}
 

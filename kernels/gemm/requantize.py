@@ -1,6 +1,6 @@
 """How int8 kernels store their sums: times the multiplier, rounded half to even, plus the zero point, clamped.
 
-The kernels' records have the slots of rows_int8.STORED.
+The kernels' records have the slots of rows.STORED.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..isa.functions import maximum, minimum
 from ..isa.integer import to_bytes
 from ..isa.vector import F32, I1, I8, I32, I64, Vector, arg_of
 from .pack_int8 import parts
-from .rows_int8 import STORED
+from .rows import STORED
 from .tile import Place, repeat
 
 

@@ -16,14 +16,14 @@ from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector, emits
 from .int8 import int8_arithmetic
 from .pick_int8 import chains
-from .rows_int8 import ROW_INT8
+from .rows import ROW_INT8
 from .tile import Arithmetic, Place, repeat
 
 
 def make_row_int8(
     tier: Tier, nv: int, ragged: bool, out: str, rowsum: bool, signed: bool
 ) -> Callable[..., None]:
-    """The kernel for panels of nv vectors; `signed` as `int8_arithmetic`. Its record is `rows_int8.ROW_INT8`."""
+    """The kernel for panels of nv vectors; `signed` as `int8_arithmetic`. Its record is `rows.ROW_INT8`."""
     arithmetic = int8_arithmetic(tier, nv, out, rowsum, ROW_INT8, signed)
     fields, panel = reader(ROW_INT8), _make_panel(tier, chains(nv), ragged, arithmetic)
     width, item = nv * tier.lanes, arithmetic.out_item

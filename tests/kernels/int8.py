@@ -28,7 +28,7 @@ class Layer:
 
     @property
     def stored(self) -> dict[str, int]:
-        """The slots of rows_int8.STORED."""
+        """The slots of rows.STORED."""
         zero, low, high = self.limits
         if self.out == "f32":
             low, high = f32_bits(low), f32_bits(high)

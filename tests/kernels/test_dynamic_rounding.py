@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fastgraph.kernels.gemm.pack_int8 import pack_int8
 from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args
 from fastgraph.kernels.gemm.pick_dynamic import parts_of
-from fastgraph.kernels.gemm.rows_dynamic import RANGE_BYTES, ROWS
+from fastgraph.kernels.gemm.rows import RANGE_BYTES, ROWS
 from fastgraph.ops.dynamic import GRIDS, dynamic_rounded
 from tests.kernels.harness import each_integer_tier, run
 

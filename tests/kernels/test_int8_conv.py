@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, layout
 from fastgraph.kernels.gemm.pick_int8 import pick_conv_int8, word_of
-from fastgraph.kernels.gemm.rows_int8 import ROWS
+from fastgraph.kernels.gemm.rows import ROWS
 from tests.kernels.harness import each_integer_tier, run
 from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer
 from tests.kernels.test_conv import geometries, reference, square

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fastgraph.kernels.gemm.pack_int8 import column_order, pack_int8, panel_bytes, vectors_per_word
 from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args
 from fastgraph.kernels.gemm.pick_int8 import COSTS, chains, pick_dot_int8, row_args, row_params
-from fastgraph.kernels.gemm.rows_int8 import ROWS
+from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from tests.kernels.harness import each_integer_tier, f32_bits, run
 from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer

@@ -13,7 +13,7 @@ from ...kernels.gemm.pack_int8 import pack_int8
 from ...kernels.gemm.pick_conv import Geometry, conv_args
 from ...kernels.gemm.pick_dot import dot_args
 from ...kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
-from ...kernels.gemm.rows_dynamic import RANGE_BYTES
+from ...kernels.gemm.rows import RANGE_BYTES
 from ..program import Ref
 from .product import extra_kinds, extra_places, is_dense, slots, three
 from .quantized import scales

@@ -13,7 +13,7 @@ from ...kernels.gemm.pack import merge_groups, pack_weights
 from ...kernels.gemm.pack_winograd import pack_winograd
 from ...kernels.gemm.pick_conv import Geometry, conv_args, merge_factor, pick_conv
 from ...kernels.gemm.pick_dot import dot_args, pick_dot
-from ...kernels.gemm.pick_winograd import best_winograd, pick_winograd, winograd_record
+from ...kernels.gemm.pick_winograd import best_winograd, pick_winograd
 from ...ops.registry import EXTRAS_AT
 from ...passes.fuse import extra_kind
 from ..freedoms import free
@@ -165,11 +165,11 @@ def winograd(
     """A 3x3 convolution with fewer products: m x m outputs at a time (Lavin and Gray 2016)."""
     choice = pick_winograd(e.tier, g, m, e.threads, node.attrs.get("chain", ()), extra_kinds(node))
     packed = pack_winograd(weights, bias, m, choice.nv, e.tier.lanes)
-    record = winograd_record(
-        choice, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
-        scratch=e.scratch(choice.scratch * e.threads), extras=extra_places(e, node),
-    )  # fmt: skip
-    e.call("winograd", choice.params, record)
+    args = {
+        **choice.fields, "x": e.address(node.x), "w": e.constant(packed), "y": e.address(node.out),
+        "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads),
+    }  # fmt: skip
+    e.kernel("winograd", choice.params, args, slots(extra_places(e, node)))
 
 
 def geometry(e: Emit, node: Node, weights: np.ndarray, groups: int) -> Geometry:
@@ -223,7 +223,7 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
                 "b": e.address(y, 4 * piece.start), "ldb": n, "packed": packed, "n": piece.columns, "k": k,
                 "batch": matrices, "b_stride": k * n,
             }  # fmt: skip
-            e.kernel("pack_b", {"nv": piece.nv, "transposed": False}, pack)
+            e.kernel("pack_b", {"nv": piece.nv}, pack)
         args = dot_args(
             piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
             a_stride=m * k, b_stride=panel if matrices > 1 else 0, c_stride=m * n,

@@ -28,7 +28,7 @@ from .registry import row_count
 @dataclass(frozen=True)
 class Layer:
     """A layer's numbers: s8 weights [n, k...], zero points of weights int64 [n], bias in units of the sums int64
-    [n], f32 multipliers [n]; `out` and `stored`: what is stored and how (rows_int8.STORED).
+    [n], f32 multipliers [n]; `out` and `stored`: what is stored and how (rows.STORED).
     """
 
     weights: np.ndarray
@@ -54,7 +54,7 @@ def out_kind(value: Value) -> str | None:
 
 
 def stored_as(node: Node) -> dict[str, int]:
-    """The slots of rows_int8.STORED for a node's result."""
+    """The slots of rows.STORED for a node's result."""
     kind = out_kind(node.out)
     low, high = map(f32_bits, real_bounds(node)) if kind == "f32" else bounds(node)
     return {"zero_point": zero_point(node.out), "low": low, "high": high}
