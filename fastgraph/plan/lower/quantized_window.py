@@ -64,7 +64,7 @@ def _emit(
     # Rounded up, so that layers share it.
     blank = 1 << (fill_bytes(name, params, rows.ldx) - 1).bit_length()
     each = scratch_bytes(name, params, where, e.tier)
-    zero_y, low, high = found.stored
+    zero_y, low, high = found.stored.values()
     record = depthwise_int8_record(
         name, params, where, x=_further(rows.x, part.start), ldx=rows.ldx, y=_further(rows.y, part.start),
         ldy=rows.ldy, packed=e.packed((node, part.start, name, *params.items()), packed),
