@@ -10,7 +10,6 @@ from . import (  # noqa: F401
     quantized_product,
     quantized_transposed,
     quantized_window,
-    resize,
     selection,
     transposed,
     window,

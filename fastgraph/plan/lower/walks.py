@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels.move import moves
 from ...kernels.pointwise.elementwise_shape import Loops, broadcast, loops, strides_of
 from ..program import Ref
-from .move import emit_move
+from .move.emit import emit_copy
 from .registry import Arg, Emit, last
 
 ELEMENTS = {
@@ -89,7 +88,7 @@ def _joined(e: Emit, plan: Loops, addresses: list[Ref], tensors: Sequence[Operan
         if step == 0:
             size = _itemsize(tensors[i])
             made = e.scratch(many * cols * size)
-            emit_move(e, moves.move((many, cols), (0, size), (cols * size, size), size), addresses[i], made)
+            emit_copy(e, (many, cols), size, (addresses[i], (0, size)), (made, (cols * size, size)))
             addresses[i] = made
     return joined_rows(rows, cols, many, walks), addresses
 
