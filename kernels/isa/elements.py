@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .integer import binary, splat
+from .integer import binary, in_order, splat, to_bytes
 from .loops import variable
 from .vector import F32, I1, I8, I16, I32, I64, Vector
 
@@ -123,36 +123,15 @@ class Rounding:
 
     def packed(self, v: Vector, x: Any, dealt: bool) -> Any:
         """Four vectors as stored bytes, in natural order; `dealt`: they are in dealt order."""
-        b, tier, signed = v.b, v.tier, self.kind == "s8"
-        parts = [part for half in halves(b, self.whole(v, x)) for part in halves(b, half)]
-        pairs = [_pack(v, parts[0], parts[1], 16, True), _pack(v, parts[2], parts[3], 16, True)]
-        zero = splat(v, b.trunc(self.zero, I16), pairs[0].type.count)
-        low_pair, high_pair = (binary(v, "sadd.sat", pair, zero) for pair in pairs)
-        y = _pack(v, low_pair, high_pair, 8, signed)
-        if self.limits != "type":
-            low, high = (splat(v, b.trunc(limit, I8), v.lanes) for limit in (self.low, self.high))
-            sign = "s" if signed else "u"
-            y = binary(v, f"{sign}min", binary(v, f"{sign}max", y, low), high)
-        lanes = v.lanes
-        # Within 16 bytes there are now four numbers of each of the four vectors.
-        if dealt:
-            order = [16 * (i // 16) + 4 * (i % 4) + i % 16 // 4 for i in range(lanes)]
-        else:
-            order = [16 * (i % tier.lanes // 4) + 4 * (i // tier.lanes) + i % 4 for i in range(lanes)]
+        b, narrow = v.b, Vector(v.b, v.tier)
+        low, high = (None, None) if self.limits == "type" else (self.low, self.high)
+        rounded = to_bytes(narrow, self.zero, low, high, self.kind == "s8", self.whole)
+        y = rounded([part for half in halves(b, x) for part in halves(b, half)])
+        if not dealt:
+            return in_order(narrow, y)
+        # Within 16 bytes there are four numbers of each of the four vectors.
+        order = [16 * (i // 16) + 4 * (i % 4) + i % 16 // 4 for i in range(v.lanes)]
         return shuffle(b, y, ir.Constant(y.type, ir.Undefined), order)
-
-
-def _pack(v: Vector, x: Any, y: Any, width: int, signed: bool) -> Any:
-    """x and y in half as many bits, saturated to signed or unsigned numbers: by turns 128 bits of x and of y."""
-    b, lanes = v.b, x.type.count
-    result = ir.VectorType(ir.IntType(width), 2 * lanes)
-    if v.tier.lanes > 4:
-        name = {(16, True): "packssdw", (8, True): "packsswb", (8, False): "packuswb"}[width, signed]
-        set_, end = ("avx512", ".512") if v.tier.lanes == 16 else ("avx2", "")
-        return b.call(v.declare(f"llvm.x86.{set_}.{name}{end}", result, [x.type, y.type]), [x, y])
-    least, most = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
-    both = joined(b, x, y)
-    return b.trunc(clamped(v, both, constant(both, least), constant(both, most)), result)
 
 
 def write(v: Vector, y: Any, pointer: Any, count: Any = None) -> None:

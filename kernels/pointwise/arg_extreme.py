@@ -19,7 +19,7 @@ from ..isa.integer import splat
 from ..isa.loops import each_vector, loop, thread_range, thread_slices, total, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I1, I32, I64, Vector, emits
-from ..move.runs import putter
+from ..move.byte_ops import putter
 from .rows import AXIS
 
 _SIZES = {"f32": 4, "u8": 1, "s8": 1}

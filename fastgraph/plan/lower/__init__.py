@@ -9,7 +9,6 @@ from . import (  # noqa: F401
     quantized_product,
     quantized_transposed,
     quantized_window,
-    resize,
     transposed,
     window,
 )

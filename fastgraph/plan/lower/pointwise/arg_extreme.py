@@ -6,8 +6,9 @@ import numpy as np
 
 from ....ir import Node
 from ....ops.registry import attr
+from ..elements import element
 from ..registry import Emit, lowers
-from .calls import Axis, axis, call_along, element
+from .calls import Axis, axis, call_along
 
 
 def _match(node: Node) -> Axis | None:

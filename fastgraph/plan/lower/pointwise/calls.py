@@ -8,21 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ....ir import Node, TensorType, Value
-from ....kernels.move import moves
+from ....ir import Node, Value
 from ....kernels.pointwise.elementwise_shape import Loops, broadcast, loops, strides_of
 from ...program import Ref
-from ..move import emit_move
+from ..elements import Operand, dtype_of
+from ..move.emit import emit_copy
 from ..registry import Arg, Emit, last
-
-ELEMENTS = {
-    np.dtype(np.float32): "f32", np.dtype(np.int32): "i32", np.dtype(np.int16): "i16", np.dtype(np.uint16): "u16",
-    np.dtype(np.int8): "s8", np.dtype(np.uint8): "u8", np.dtype(np.bool_): "bool",
-}  # fmt: skip
-"""What kernels call element types."""
-
-Operand = Value | np.ndarray
-"""A tensor that a kernel reads: where a value lies, or constants that the lowering makes."""
 
 LONG_ROW = 2048
 """Elements of a row from which on joining rows gains nothing."""
@@ -31,22 +22,6 @@ LONG_ROW = 2048
 def inputs_of(node: Node) -> list[Value]:
     """The inputs that are there."""
     return [v for v in node.inputs if v is not None]
-
-
-def element(value: Operand) -> str:
-    """What kernels call the element type of a tensor; KeyError when they have none."""
-    return ELEMENTS[_dtype(value)]
-
-
-def plain(*types: TensorType) -> bool:
-    """Whether tensors of these types have elements, of types that kernels know."""
-    return all(t.concrete and t.dtype in ELEMENTS and t.size for t in types)
-
-
-def _dtype(value: Operand) -> np.dtype:
-    dtype = value.dtype if isinstance(value, np.ndarray) else value.type.dtype
-    assert dtype is not None
-    return dtype
 
 
 def _dims(value: Operand) -> tuple[int, ...]:
@@ -92,9 +67,9 @@ def joined_loops(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops
         return found, addresses
     for i, step in enumerate(steps):
         if step == 0:
-            size = _dtype(tensors[i]).itemsize
+            size = dtype_of(tensors[i]).itemsize
             made = e.scratch(many * cols * size)
-            emit_move(e, moves.move((many, cols), (0, size), (cols * size, size), size), addresses[i], made)
+            emit_copy(e, (many, cols), size, (addresses[i], (0, size)), (made, (cols * size, size)))
             addresses[i] = made
     return joined_rows(rows, cols, many, steps), addresses
 

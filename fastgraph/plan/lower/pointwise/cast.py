@@ -6,8 +6,9 @@ import numpy as np
 
 from ....ir import Node
 from ....ops.registry import attr
+from ..elements import ELEMENTS
 from ..registry import Emit, lowers
-from .calls import ELEMENTS, call_of_one, fits
+from .calls import call_of_one, fits
 
 CASTS = {**ELEMENTS, np.dtype(np.float64): "f64", np.dtype(np.int64): "i64", np.dtype(np.uint64): "u64",
          np.dtype(np.uint32): "u32", np.dtype(np.float16): "f16"}  # fmt: skip

@@ -13,9 +13,10 @@ from ....kernels.pointwise.elementwise_shape import Loops
 from ....kernels.pointwise.rows import ROUNDING
 from ....ops.reals import to_real
 from ...program import Ref
+from ..elements import Operand, element, plain
 from ..quantized import bounds, clamps_only, f32_bits, per_tensor, quant, zero_point
 from ..registry import Emit
-from .calls import Operand, element, joined_loops, plain
+from .calls import joined_loops
 
 RESULTS = (np.uint8, np.int8, np.int16)
 """Types that the elementwise kernel rounds to."""

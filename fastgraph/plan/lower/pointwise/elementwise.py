@@ -6,8 +6,9 @@ from typing import Any
 
 from ....ir import Node, Value
 from ....kernels.pointwise.elementwise_shape import Loops
+from ..elements import element
 from ..registry import Emit, is_f32, lowers
-from .calls import element, fits, inputs_of, joined_rows, loops_of, row_steps, together
+from .calls import fits, inputs_of, joined_rows, loops_of, row_steps, together
 from .chains import Chain, Rounding, call_stored, chain_of, emit_stored, readable, writable
 
 

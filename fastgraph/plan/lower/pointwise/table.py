@@ -8,8 +8,9 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.isa.tiers import cpu_flags
+from ..elements import ELEMENTS, element, plain
 from ..registry import Emit, lowers
-from .calls import ELEMENTS, call_of_one, element, fits, plain
+from .calls import call_of_one, fits
 
 
 def has_vbmi(e: Emit) -> bool:
