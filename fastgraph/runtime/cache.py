@@ -21,7 +21,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from .. import deadline
-from ..kernels.core import kernel as _kernel
+from .. import kernels as _kernels
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from . import crew, trust
@@ -128,7 +128,7 @@ def toolchain() -> str:
         digest.update(text.encode() + b"\0")
     for package in ("numba", "llvmlite"):
         digest.update(_version(package) + b"\0")
-    root = str(Path(_kernel.__file__).parent)
+    root = _kernels.__path__[0]
     for path in _sources(root):
         with open(path, "rb") as file:
             text = path[len(root) :].replace(os.sep, "/")

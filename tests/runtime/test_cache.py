@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import subprocess
@@ -14,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from fastgraph import RunTimeout, deadline
+from fastgraph import RunTimeout, deadline, kernels
 from fastgraph.kernels.core.kernel import Kernel
+from fastgraph.kernels.core.table import rows
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.runtime import cache, trust
 from fastgraph.runtime.link import link
@@ -402,7 +404,7 @@ def test_what_names_an_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
     (tmp_path / "isa").mkdir()
     (tmp_path / "kernel.py").write_text("a = 1")
-    monkeypatch.setattr(cache._kernel, "__file__", str(tmp_path / "kernel.py"))
+    monkeypatch.setattr(kernels, "__path__", [str(tmp_path)])
     fresh = cache.toolchain.__wrapped__
     toolchains = {fresh(), fresh()}
     assert len(toolchains) == 1
@@ -419,6 +421,12 @@ def test_what_names_an_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     (tmp_path / "isa" / "more.py").rename(tmp_path / "more.py")
     toolchains.add(fresh())
     assert len(toolchains) == 6
+
+
+def test_the_sources_of_every_kernel_name_the_toolchain() -> None:
+    sources = cache._sources(kernels.__path__[0])
+    for row in rows().values():
+        assert inspect.getsourcefile(row.make()) in sources, row.name
 
 
 def test_versions_are_those_of_the_packages() -> None:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 
 from ...ir import Graph, Node, Value
 from ...kernels.gemm.pick_dot import L2
-from ...kernels.move import moves
 from ..freedoms import free
 from ..program import Ref
 from ..storage import Views, same_form
 from . import product, quantized_product, quantized_window
-from .move import copy_part, itemsize
+from .move import emit_copy
 from .product import Rows, is_dense, is_depthwise
 from .registry import Emit, Matches, is_f32, last
 from .window import depthwise, window
@@ -113,9 +112,9 @@ def emit_block(e: Emit, block: Block) -> None:
     (height, width), (out_height, out_width) = node.x.type.dims[1:3], node.out.type.dims[1:3]
     stride, pad = whole.strides[1], whole.pads[1]
     reach = (whole.kernel[1] - 1) * whole.dilations[1] + 1
-    line = itemsize(node.x) * width * last(node.x) if block.expand else 0
-    out_line = itemsize(node.out) * out_width * last(node.out) if block.project else 0
-    budget = BUDGET * itemsize(node.x) // 4
+    line = node.x.type.itemsize * width * last(node.x) if block.expand else 0
+    out_line = node.out.type.itemsize * out_width * last(node.out) if block.project else 0
+    budget = BUDGET * node.x.type.itemsize // 4
     fits = max((budget - line * (reach - stride)) // (line * stride + out_line), 1)
     bands = -(-out_height // min(fits, out_height))
     # The rows that two bands share move down in one copy, so they must not be more than a band goes on by.
@@ -157,11 +156,10 @@ def _dot(e: Emit, node: Node, rows: Rows) -> None:
 def _expand(e: Emit, node: Node, made: Ref, line: int, low: int, high: int, below: int, previous: int) -> None:
     """Input rows low..high of a band in `made`: those above `below` are there, from `previous` on; the rest is made."""
     e.node = node
-    width, size = node.out.type.dims[2], itemsize(node.out)
+    width, size = node.out.type.dims[2], node.out.type.itemsize
     if below > low > previous:
         shape = ((below - low) * line // size,)
-        dense = moves.dense(shape, size)
-        copy_part(e, shape, (Ref(made.base, (low - previous) * line), dense), (made, dense), size)
+        emit_copy(e, shape, size, (Ref(made.base, (low - previous) * line), (size,)), (made, (size,)))
     start = max(below, low)
     if start < high:
         place = Ref(made.base, (start - low) * line)
@@ -172,4 +170,4 @@ def _expand(e: Emit, node: Node, made: Ref, line: int, low: int, high: int, belo
 
 def _row(e: Emit, value: Value, row: int) -> Ref:
     """The address of a row of a value."""
-    return e.address(value, itemsize(value) * row * e.stride(value))
+    return e.address(value, value.type.itemsize * row * e.stride(value))
