@@ -10,13 +10,13 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..isa.byte_ops import run_filler
 from ..isa.integer import halves_type, pack_bytes, round_to_int
 from ..isa.interleave import store_bytes, store_first
 from ..isa.loops import divide, loop, share, slice_share, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, arg, emits
 from ..isa.walk import each, fold
-from ..move.runs import run_filler
 from .rows_dynamic import EXTREMES_ARGS, RANGE_BYTES, ROUND_ARGS
 from .tile import make_fields
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..isa.shuffles import transpose_square
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
-from ..move.transpose import _square
 from .rows import PACK_ARGS
 from .tile import make_fields, repeat
 
@@ -83,7 +83,7 @@ def _turn_lines(tier: Tier, nv: int) -> Any:
 
             def block(step: Any, _: list[Any]) -> list[Any]:
                 first = b.mul(step, I64(lanes))
-                turned = _square(b, [v.load(v.pointer(b.add(row, b.mul(first, I64(4))))) for row in rows], 4)
+                turned = transpose_square(b, [v.load(v.pointer(b.add(row, b.mul(first, I64(4))))) for row in rows], 4)
                 for i, vector in enumerate(turned):
                     line = b.add(first, I64(i))
                     with b.if_then(b.icmp_signed("<", line, k)):

@@ -7,19 +7,9 @@ from collections.abc import Callable
 from numba import njit
 
 from ..core.record import reader
+from ..isa.byte_ops import divided, mover, pieces, repeater, run_copier, run_filler, smaller, thread_range
 from ..isa.tiers import Tier
-from .byte_ops import (
-    divided,
-    mover,
-    outer_address,
-    outer_count,
-    pieces,
-    repeater,
-    run_copier,
-    run_filler,
-    smaller,
-    thread_range,
-)
+from .outer_loops import outer_address, outer_count
 from .rows import COPY
 
 

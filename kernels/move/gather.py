@@ -7,20 +7,9 @@ from collections.abc import Callable
 from numba import njit
 
 from ..core.record import reader
+from ..isa.byte_ops import divided, larger, loader, mover, putter, run_copier, run_filler, smaller, thread_range
 from ..isa.tiers import Tier
-from .byte_ops import (
-    divided,
-    larger,
-    loader,
-    mover,
-    outer_count,
-    outer_fields,
-    putter,
-    run_copier,
-    run_filler,
-    smaller,
-    thread_range,
-)
+from .outer_loops import outer_count, outer_fields
 from .rows import GATHER, TAKE, TAKE_LOOP
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import reader
+from ..isa.byte_ops import divided, run_copier, run_filler, thread_range
 from ..isa.tiers import Tier
-from .byte_ops import divided, outer_count, outer_fields, run_copier, run_filler, thread_range
+from .outer_loops import outer_count, outer_fields
 from .rows import PAD, PAD_LOOP
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
+from ..isa.byte_ops import divided, smaller, thread_range
 from ..isa.elements import ELEMENTS, Rounding, load, write
 from ..isa.loops import loop, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, arg_of, emits
-from .byte_ops import divided, smaller, thread_range
 from .rows import BILINEAR, RESIZE
 
 _UNROLL = 4

@@ -14,12 +14,12 @@ from llvmlite import ir
 from numba import types
 
 from ..isa import functions as f
+from ..isa.byte_ops import putter
 from ..isa.elements import ELEMENTS, load, splat, write
 from ..isa.loops import loop, share, slice_share, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I1, I32, I64, Vector, arg, emits
 from ..isa.walk import total
-from ..move.runs import putter
 
 _SIZES = {"f32": 4, "u8": 1, "s8": 1}
 

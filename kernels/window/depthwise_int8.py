@@ -14,12 +14,12 @@ from typing import Any
 from llvmlite import ir
 
 from ..gemm.tile import make_fields
+from ..isa.byte_ops import run_copier, run_filler
 from ..isa.integer import binary, bytes_type, pack_bytes, round_to_int, splat
 from ..isa.interleave import PARTS, dot, interleave, load_bytes, load_pieces, store_bytes, store_first, store_pieces
 from ..isa.loops import divide, loop, remainder, smaller
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I16, I64, Vector, emits
-from ..move.runs import run_copier, run_filler
 from .pick_depthwise_int8 import Scheme
 from .rows_int8 import HEAD, TAIL
 from .window import field
