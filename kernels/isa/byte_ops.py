@@ -1,4 +1,4 @@
-"""Byte operations, of which kernels that move data are made: move an element, copy a run, fill a run, share work out.
+"""Byte operations: what moves an element, copies a run, fills a run.
 
 Addresses, lengths and strides are bytes. All are intrinsics, so that they cost numba little time to compile.
 """
@@ -16,8 +16,6 @@ from numba.core import cgutils
 
 from .tiers import Tier
 from .vector import I8, I32, I64, emits
-
-PAIR = types.UniTuple(types.int64, 2)
 
 
 def word(size: int) -> Any:
@@ -153,38 +151,3 @@ def run_filler(tier: Tier) -> Callable:
         _cover(b, n, 4 * tier.lanes, put)
 
     return fill
-
-
-# -- work
-
-
-@emits(returns=types.int64)
-def smaller(b: Any, x: Any, y: Any) -> Any:
-    """min(x, y), which numba has only as a library function."""
-    return b.select(b.icmp_signed("<", x, y), x, y)
-
-
-@emits(returns=types.int64)
-def larger(b: Any, x: Any, y: Any) -> Any:
-    """max(x, y), which numba has only as a library function."""
-    return b.select(b.icmp_signed(">", x, y), x, y)
-
-
-@emits(returns=types.int64)
-def pieces(b: Any, n: Any, size: Any) -> Any:
-    """How many pieces of up to `size` make n."""
-    return b.udiv(b.add(n, b.sub(size, I64(1))), size)
-
-
-@emits(returns=PAIR)
-def divided(b: Any, n: Any, by: Any) -> Any:
-    """Quotient and remainder of n >= 0 by a positive number."""
-    quotient = b.udiv(n, by)
-    return cgutils.pack_array(b, [quotient, b.sub(n, b.mul(quotient, by))])
-
-
-@emits(returns=PAIR)
-def thread_range(b: Any, total: Any, thread: Any, threads: Any) -> Any:
-    """This thread's part [start, stop) of `total` equal pieces of work."""
-    bounds = [b.udiv(b.mul(total, t), threads) for t in (thread, b.add(thread, I64(1)))]
-    return cgutils.pack_array(b, bounds)

@@ -10,7 +10,7 @@ from numba import njit, types
 from numba.core import cgutils
 
 from ..core.record import Record, reader
-from ..isa.byte_ops import PAIR
+from ..isa.loops import PAIR
 from ..isa.vector import I64, emits
 
 

@@ -12,12 +12,13 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import reader
-from ..isa.byte_ops import divided, pieces, read, smaller, thread_range, write
-from ..isa.shuffles import mix, transpose_square
+from ..isa.byte_ops import read, write
+from ..isa.loops import div_rem, pieces, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I1, I32, I64, emits
 from .outer_loops import outer_address, outer_count
 from .rows import TRANSPOSE
+from .shuffles import mix, transpose_square
 
 
 def tile_lanes(tier: Tier, itemsize: int) -> int:
@@ -44,8 +45,8 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
         begin, end = thread_range(outer(args) * down * across, thread, threads)
         whole = r.rows >= lanes and r.cols >= lanes
         while begin < end:
-            line, right = divided(begin, across)
-            o, below = divided(line, down)
+            line, right = div_rem(begin, across)
+            o, below = div_rem(line, down)
             row, col = below * r.high, right * r.wide
             begin += 1
             to, at = address(args, o, r.dst, r.src)
@@ -75,7 +76,7 @@ def _narrow(tier: Tier, itemsize: int, narrow: int) -> Callable:
         count = pieces(n, r.high)
         begin, end = thread_range(outer(args) * count, thread, threads)
         while begin < end:
-            o, piece = divided(begin, count)
+            o, piece = div_rem(begin, count)
             first = piece * r.high
             begin += 1
             to, at = address(args, o, r.dst, r.src)

@@ -15,11 +15,11 @@ from llvmlite import ir
 
 from ..gemm.tile import make_fields
 from ..isa.byte_ops import run_copier, run_filler
-from ..isa.integer import binary, bytes_type, pack_bytes, round_to_int, splat
+from ..isa.integer import bytes_type, to_bytes
 from ..isa.interleave import PARTS, dot, interleave, load_bytes, load_pieces, store_bytes, store_first, store_pieces
 from ..isa.loops import divide, loop, remainder, smaller
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I16, I64, Vector, emits
+from ..isa.vector import I8, I64, Vector, emits
 from .pick_depthwise_int8 import Scheme
 from .rows_int8 import HEAD, TAIL
 from .window import field
@@ -32,13 +32,11 @@ Finish = Callable[[Sequence[Any], Sequence[Any]], Any]
 
 def make_finish(v: Vector, args: Any, slot: int) -> Finish:
     """What scales sums and rounds them, halves to even; zero point and bounds are at args[slot] and on."""
-    b, n = v.b, 4 * v.lanes
-    zero, low, high = (field(b, args, slot + i) for i in range(3))
-    zeros, lows, highs = splat(v, b.trunc(zero, I16), n // 2), *(splat(v, b.trunc(x, I8), n) for x in (low, high))
+    b = v.b
+    rounded = to_bytes(v, *(field(b, args, slot + i) for i in range(3)))
 
     def finish(sums: Sequence[Any], factors: Sequence[Any]) -> Any:
-        scaled = [round_to_int(v, b.fmul(b.sitofp(s, v.type), f)) for s, f in zip(sums, factors, strict=True)]
-        return binary(v, "umin", binary(v, "umax", pack_bytes(v, scaled, zeros), lows), highs)
+        return rounded([b.fmul(b.sitofp(s, v.type), f) for s, f in zip(sums, factors, strict=True)])
 
     return finish
 

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ..gemm.tile import make_fields
 from ..isa import functions as f
-from ..isa.integer import round_to_int, splat
+from ..isa.integer import in_order, splat, to_bytes
 from ..isa.loops import divide, loop, remainder, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
@@ -17,14 +17,11 @@ from .rows_int8 import ANY
 from .window import field
 from .window_any import steps_to
 
-BIG = 1.0e9
-"""Products are held within this before they are rounded, so that they fit into int32 and still saturate."""
-
 
 def make_depthwise_any(tier: Tier, multiplier: int, out: str) -> Callable:
     """y[n, i, j, c] from the x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c // multiplier] in the image.
 
-    out: "u8", "s8" (zero_y, low and high are 128 more than what is stored) or "f32" (low and high: its bits).
+    out: "u8", "s8" or "f32" (low and high: its bits).
     """
     size = 4 if out == "f32" else 1
     fields = make_fields(len(ANY))
@@ -62,13 +59,7 @@ def make_depthwise_any(tier: Tier, multiplier: int, out: str) -> Callable:
             least, most = (v.splat(b.bitcast(b.trunc(bound, I32), F32)) for bound in (low, high))
             result = f.minimum(v, f.maximum(v, product, least), most)
         else:
-            numbers = round_to_int(v, f.clamp(v, product, -BIG, BIG))
-            stored = b.add(numbers, splat(v, b.trunc(zero_y, I32), lanes))
-            for bound, relation in ((low, ">"), (high, "<")):
-                limit = splat(v, b.trunc(bound, I32), lanes)
-                stored = b.select(b.icmp_signed(relation, stored, limit), stored, limit)
-            stored = b.sub(stored, v.iconst(128)) if out == "s8" else stored
-            result = b.trunc(stored, ir.VectorType(I8, lanes))
+            result = in_order(v, to_bytes(v, zero_y, low, high, out == "s8")([product]), 1)
         left = b.sub(c, channel)
         target = b.add(y, b.mul(channel, I64(size)))
         with b.if_else(b.icmp_signed(">=", left, I64(lanes))) as (whole, part):

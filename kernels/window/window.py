@@ -21,11 +21,8 @@ from ..gemm.tile import make_fields
 from ..isa.loops import divide, loop, remainder, smaller
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
-from ..pointwise.chain import Chain, chain_cost, emit_chain
+from ..pointwise.chain import Chain, emit_chain, is_long
 from .rows import HEAD
-
-INLINE_COST = 8
-"""Dearer chains loop over a tile's outputs instead of being unrolled over them."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence
     channels exist from place.channel on. Extra e has (address, stride per image, stride per pixel), in f32,
     at args[slot + 3 * e]; unlike x and the weights, a "full" one may be y itself.
     """
-    dear = chain_cost(chain) > INLINE_COST
+    dear = is_long(chain)
 
     def finish(b: Any, place: Place, values: Sequence[Any], pixel: Any, channels: Any) -> None:
         v = Vector(b, tier)

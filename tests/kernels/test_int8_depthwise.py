@@ -73,7 +73,8 @@ class Layer:
         g, bias = replace(self.case.window, channels=part.channels), self.bias[own]
         if name != ANY:
             bias = bias - self.zero_x * self.weights[..., own].sum((0, 1))
-        each, low, high = scratch_bytes(name, params, g, tier), self.low, self.high
+        each, shift = scratch_bytes(name, params, g, tier), 128 if y.dtype == np.int8 else 0
+        zero_y, low, high = (z - shift for z in (self.zero_y, self.low, self.high))
         if y.dtype == np.float32:
             low, high = (int(np.float32(z - self.zero_y).view(np.int32)) for z in (low, high))
         # A part begins at its first channel.
@@ -82,7 +83,7 @@ class Layer:
             name, params, g, x=flat_x, ldx=x.shape[-1], y=flat_y, ldy=y.shape[-1],
             packed=pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own]),
             fill=np.full(fill_bytes(name, params, x.shape[-1]), self.zero_x, np.uint8), zero_x=self.zero_x,
-            zero_y=self.zero_y, low=low, high=high, scratch=np.zeros(each * threads, np.uint8), scratch_bytes=each,
+            zero_y=zero_y, low=low, high=high, scratch=np.zeros(each * threads, np.uint8), scratch_bytes=each,
             threads=threads, tier=tier,
         )  # fmt: skip
         written = run(row(name), params, record, tier, threads, offset=4 if y.dtype == np.float32 else 3)[1]

@@ -2,15 +2,13 @@
 
 from . import (  # noqa: F401
     dynamic,
-    elementwise,
     move,
+    pointwise,
     product,
-    quantized_elementwise,
     quantized_matmul,
     quantized_product,
     quantized_transposed,
     quantized_window,
-    selection,
     transposed,
     window,
 )

@@ -19,8 +19,8 @@ from ...kernels.window.pick_depthwise_int8 import (
     scratch_bytes,
 )
 from ...kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_record
-from ...ops.reduce import reduced_axes
 from ..program import Ref
+from .pointwise.reduce import reduced
 from .product import Rows, all_rows, is_depthwise
 from .quantized import bounds, clamps_only, folded_bias, per_tensor, quant, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
@@ -64,7 +64,7 @@ def _emit(
     # Rounded up, so that layers share it.
     blank = 1 << (fill_bytes(name, params, rows.ldx) - 1).bit_length()
     each = scratch_bytes(name, params, where, e.tier)
-    zero_y, low, high = found.stored
+    zero_y, low, high = found.stored.values()
     record = depthwise_int8_record(
         name, params, where, x=_further(rows.x, part.start), ldx=rows.ldx, y=_further(rows.y, part.start),
         ldy=rows.ldy, packed=e.packed((node, part.start, name, *params.items()), packed),
@@ -124,27 +124,15 @@ def _pool(e: Emit, node: Node, where: Window, op: str, include_pad: bool, ldx: i
     e.call(name, params, record)
 
 
-def _reduced(node: Node) -> tuple[int, int, int] | None:
-    """(outer, n, inner) when the axes that are summed lie side by side, extents of 1 aside."""
-    if node.has(1) and node.const(1) is None:
-        return None
-    dims = node.x.type.dims
-    chosen = [a for a in reduced_axes(node, len(dims), node.const(1)) or () if dims[a] != 1]
-    first, end = (min(chosen), max(chosen) + 1) if chosen else (0, 0)
-    if any(dims[a] != 1 and a not in chosen for a in range(first, end)):
-        return None
-    return prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])
-
-
 def _reduces(node: Node) -> bool:
-    shape = _reduced(node) if _bytes(node) else None
+    shape = reduced(node) if _bytes(node) else None
     return shape is not None and _sums_fit(node, shape[1])
 
 
 @lowers("reduce_mean", "reduce_sum", match=_reduces)
 def reduce(e: Emit, node: Node, _: Any) -> None:
     """A window over all of the axes."""
-    shape = _reduced(node)
+    shape = reduced(node)
     assert shape is not None
     outer, n, inner = shape
     where = Window(images=outer, channels=inner, size=(1, 1, n), kernel=(1, 1, n), out=(1, 1, 1))

@@ -15,9 +15,9 @@ from ....kernels.move.resize_tables import ResizeTable
 from ....ops.reals import to_stored
 from ....ops.registry import attr
 from ....ops.resize import Axis, converted, indices_of, sampled_axes, table_of
+from ..elements import element
 from ..quantized import per_tensor, stored_bounds, zero_point
 from ..registry import Emit, lowers
-from ..walks import element
 from .emit import bits, emit_move, movable_by_constants
 
 

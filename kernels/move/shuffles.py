@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .vector import I32
+from ..isa.vector import I32
 
 
 def _shuffle(b: Any, x: Any, y: Any, lanes: Sequence[int]) -> Any:
