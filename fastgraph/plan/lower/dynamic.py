@@ -20,10 +20,10 @@ from ...kernels.gemm.pick_dynamic import (
 )
 from ...kernels.gemm.rows_dynamic import RANGE_BYTES
 from ..program import Ref
-from .product import extra_kinds, extra_places, is_dense, three
+from .product import extra_kinds, extra_places, is_dense
 from .quantized import scales
 from .registry import Arg, Emit, is_f32, lowers, row_count
-from .window import is_near
+from .spatial import is_near, three
 
 
 @dataclass(frozen=True)

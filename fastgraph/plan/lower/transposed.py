@@ -11,9 +11,9 @@ from ...kernels.gemm.pack import pack_weights
 from ...kernels.gemm.pick_conv_transpose import Transposed, fold_params, fold_record, pick_products, tap_weights
 from ...kernels.gemm.pick_dot import dot_record
 from ...ops.conv import transposed_window
-from .product import extra_kinds, extra_places, has_constants, parameters, three
+from .product import extra_kinds, extra_places, has_constants, parameters
 from .registry import Emit, last, lowers
-from .window import is_near
+from .spatial import is_near, three
 
 
 def _transposes(node: Node) -> bool:
