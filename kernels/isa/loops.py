@@ -78,6 +78,11 @@ def whole(b: Any, count: Any, step: int) -> Any:
     return b.and_(count, I64(-step))
 
 
+def lesser(b: Any, x: Any, y: Any) -> Any:
+    """The lesser of two int64 values."""
+    return b.select(b.icmp_signed("<", x, y), x, y)
+
+
 @emits(returns=types.int64)
 def divide(b: Any, x: Any, y: Any) -> Any:
     """x // y of non-negative numbers, y > 0: one instruction, where Python's rule takes many."""
@@ -106,7 +111,7 @@ def pieces(b: Any, n: Any, size: Any) -> Any:
 @emits(returns=types.int64)
 def smaller(b: Any, x: Any, y: Any) -> Any:
     """The smaller of two numbers: numba can't lower min() in an object file."""
-    return b.select(b.icmp_signed("<", x, y), x, y)
+    return lesser(b, x, y)
 
 
 @emits(returns=types.int64)

@@ -9,8 +9,8 @@ from ..isa.loops import loop, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from ..pointwise.chain import Chain
-from .rows import DEPTHWISE, HEAD
-from .window import Place, constant, existing, field, finisher, nest, spread
+from .rows import DEPTHWISE
+from .window import Place, constant, existing, finisher, nest, slots, spread
 
 UNROLL_ROWS = 3
 """The most kernel rows that are unrolled."""
@@ -38,13 +38,12 @@ def make_depthwise(
     span = (tile - 1) * sw + (kw - 1) * dw + 1
     users = [[(t, q) for q in range(kw) for t in range(tile) if t * sw + q * dw == j] for j in range(span)]
     lanes = tier.lanes
-    finish = finisher(tier, tile, vectors, chain, extras, len(HEAD) + len(DEPTHWISE))
+    finish = finisher(tier, tile, vectors, chain, extras, DEPTHWISE)
 
     def emit_tile(b: Any, place: Place) -> None:
         v = Vector(b, tier)
-        ldx, w, c, ow = (field(b, place.args, HEAD.index(name)) for name in ("ldx", "w", "c", "ow"))
-        weights, bias = (v.pointer(field(b, place.args, len(HEAD) + i)) for i in range(2))
-        weights, bias = v.at(weights, place.channel), v.at(bias, place.channel)
+        ldx, w, c, ow, weights, bias = slots(b, place.args, DEPTHWISE, "ldx w c ow weights bias")
+        weights, bias = (v.at(v.pointer(address), place.channel) for address in (weights, bias))
         first = [constant(b, v.load(v.at(bias, i * lanes))) for i in range(vectors)]
         sums = [variable(b, value) for value in first * tile]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from ..isa.loops import loop, variable
@@ -10,8 +11,8 @@ from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from ..pointwise.chain import Chain
 from .pick import POOL_BLOCK
-from .rows import HEAD, POOL
-from .window import Place, existing, field, finisher, low_bits, nest, spread
+from .rows import POOL
+from .window import Place, existing, finisher, low_bits, nest, slots, spread
 
 OPS = ("max", "average", "lp1", "lp2")
 
@@ -65,11 +66,11 @@ def make_pool(
     Columns are pooled first, then their results from left to right.
     """
     span = (tile - 1) * sw + kw
-    finish = finisher(tier, tile, 1, chain, extras, len(HEAD) + len(POOL))
+    finish = finisher(tier, tile, 1, chain, extras, POOL)
 
     def emit_tile(b: Any, place: Place) -> None:
         v = Vector(b, tier)
-        ldx, w, c, ow = (field(b, place.args, HEAD.index(name)) for name in ("ldx", "w", "c", "ow"))
+        ldx, w, c, ow = slots(b, place.args, POOL, "ldx w c ow")
         totals = [variable(b, start(v, op)) for _ in range(span)]
         with loop(b, 0, kh, 1) as p, existing(b, place.rows, p):
             line = v.at(v.pointer(place.x), b.mul(b.mul(w, ldx), p))
@@ -79,8 +80,8 @@ def make_pool(
 
         high, wide = place.rows, I64((1 << span) - 1) if place.columns is None else place.columns
         if include_pad:
-            high = _padded(b, place.args, ("h", "pad_top", "pad_bottom"), b.mul(place.row, I64(sh)), kh)
-            wide = _padded(b, place.args, ("w", "pad_left", "pad_right"), b.mul(place.column, I64(sw)), span)
+            high = _padded(b, place.args, "h pad_top pad_bottom", b.mul(place.row, I64(sh)), kh)
+            wide = _padded(b, place.args, "w pad_left pad_right", b.mul(place.column, I64(sw)), span)
         results = []
         for t in range(tile):
             result, *rest = (b.load(totals[t * sw + q]) for q in range(kw))
@@ -96,11 +97,9 @@ def make_pool(
     return nest(emit_tile, tier.lanes, (kh, kw), (sh, sw), tile, POOL_BLOCK // tier.lanes)
 
 
-def _padded(b: Any, args: Any, names: Sequence[str], begin: Any, reach: int) -> Any:
+def _padded(b: Any, args: Any, names: str, begin: Any, reach: int) -> Any:
     """A bit for each of `reach` places from `begin` (in the padded image) on: whether it is inside of it."""
-    extent = I64(0)
-    for name in names:
-        extent = b.add(extent, field(b, args, (*HEAD, *POOL).index(name)))
+    extent = reduce(b.add, slots(b, args, POOL, names))
     return low_bits(b, b.sub(extent, begin), I64(reach))
 
 

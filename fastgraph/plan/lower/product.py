@@ -19,6 +19,7 @@ from ...passes.fuse import extra_kind
 from ..freedoms import free
 from ..program import Ref
 from .registry import Arg, Emit, is_f32, last, lowers, row_count
+from .spatial import is_near, three
 
 Extra = tuple[Ref, int, int]
 
@@ -130,8 +131,12 @@ def is_dense(node: Node) -> bool:
     return ones and not any(a["pads"])
 
 
-def conv(e: Emit, node: Node) -> None:
-    """A convolution that is not depthwise."""
+def _convolves(node: Node) -> bool:
+    return has_constants(node) and not is_depthwise(node) and len(node.x.type.dims) <= 5 and is_near(node)
+
+
+@lowers("conv", match=_convolves, strided_in=True, strided_out=True, in_place=True)
+def conv(e: Emit, node: Node, _: Any) -> None:
     weights, bias = parameters(node)
     if is_dense(node):
         dot(e, node, all_rows(e, node))
@@ -183,12 +188,6 @@ def geometry(e: Emit, node: Node, weights: np.ndarray, groups: int) -> Geometry:
         strides=three(a["strides"]), dilations=three(a["dilations"]),
         pads=three(a["pads"][: len(x) - 2], 0),
     )  # fmt: skip
-
-
-def three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
-    """Three spatial numbers, from up to three."""
-    full = (fill,) * (3 - len(values)) + tuple(int(v) for v in values)
-    return full[0], full[1], full[2]
 
 
 def multiplies(node: Node) -> bool:
