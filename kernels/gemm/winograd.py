@@ -14,13 +14,14 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
+from ..core.record import reader
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.chain import Chain, emit_chain
-from .band import make_clear, make_copy
+from .band import deal, make_row
 from .pack_winograd import Matrix, transforms
-from .rows import WINOGRAD_ARGS
-from .tile import f32_arithmetic, load_extra, make_fields, make_tile, repeat
+from .rows import WINOGRAD
+from .tile import f32_arithmetic, load_extra, make_tile, repeat
 
 Grid = list[list[Any]]
 
@@ -28,72 +29,58 @@ Grid = list[list[Any]]
 def make_winograd(
     tier: Tier, m: int, mr: int, nv: int, ragged: bool, chain: Chain = (), extras: Sequence[str] = ()
 ) -> Callable[..., None]:
-    """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors.
-
-    Its record is `rows_dot.WINOGRAD_ARGS`, then (address, stride per image, stride per pixel) for each extra.
-    """
-    fields = make_fields(len(WINOGRAD_ARGS))
+    """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors."""
+    fields, fill_row = reader(WINOGRAD), make_row(tier, 4)
     tile = make_tile(tier, (1, mr), (0, 0), False, False, f32_arithmetic(tier, nv))
-    copy, clear = make_copy(tier), make_clear(tier)
     scatter, gather = _scatter(tier, m), _gather(tier, m, nv, ragged, chain, extras)
     width = nv * tier.lanes
     line = tier.lanes * 4
     places = (m + 2) * (m + 2)
 
     def winograd(args: int, thread: int, threads: int) -> None:
-        (
-            x, w, y, scratch, scratch_bytes, images, out_h, out_w, n, k, ldy, x_image, x_y, x_first, h,
-            pad_y, band, across, left, pixels, run, x_step, pixel_step, right, band_y, pixel, v_start,
-            v_row, v_plane, s_start, s_plane, by_columns,
-        ) = fields(args)
-        scratch += thread * scratch_bytes
-        v, s = scratch + v_start, scratch + s_start
-        down = (out_h + m - 1) // m
-        bands = (down + band - 1) // band
-        panels = (n + width - 1) // width
-        step = (k + 1) * width * 4
+        r = fields(args)
+        scratch = r.scratch + thread * r.scratch_bytes
+        v, s = scratch + r.v_start, scratch + r.s_start
+        down = (r.out_h + m - 1) // m
+        bands = (down + r.band - 1) // r.band
+        panels = (r.n + width - 1) // width
+        step = (r.k + 1) * width * 4
         last = panels * step + (nv - 1) * line
-        units = images * bands
-        p0, p1, first, end = 0, panels, units * thread // threads, units * (thread + 1) // threads
-        if by_columns:
-            p0, p1, first, end = panels * thread // threads, panels * (thread + 1) // threads, 0, units
-        if p0 == p1:
-            end = first
+        p0, p1, first, end = deal(r, panels, r.images * bands, thread, threads)
         for unit in range(first, end):
             image = unit // bands
-            t0 = (unit - image * bands) * band
-            count = band if t0 + band < down else down - t0
-            source = x + image * x_image + x_first
+            t0 = (unit - image * bands) * r.band
+            count = r.band if t0 + r.band < down else down - t0
+            x = r.x + image * r.x_image
             for i in range(count * m + 2):
-                iy = t0 * m - pad_y + i
-                to = scratch + i * band_y
-                if iy < 0 or iy >= h:
-                    clear(to, 0, band_y >> 2)
-                else:
-                    at = source + iy * x_y
-                    to = clear(to, 0, left)
-                    for _ in range(pixels):
-                        copy(to, at, run)
-                        to += pixel_step
-                        at += x_step
-                    clear(to, 0, right)
+                iy = t0 * m - r.pad_y + i
+                fill_row(r, scratch + i * r.band_y, x + iy * r.x_y, iy >= 0 and iy < r.h, 0)
             for i in range(count):
-                for j in range(across):
-                    scatter(v + (i * across + j) * v_row, v_plane, scratch + i * m * band_y + j * m * pixel,
-                            band_y, pixel, k)
+                for j in range(r.across):
+                    scatter(
+                        to=v + (i * r.across + j) * r.v_row, plane=r.v_plane,
+                        source=scratch + i * m * r.band_y + j * m * r.pixel, y_step=r.band_y, x_step=r.pixel,
+                        channels=r.k,
+                    )  # fmt: skip
             for p in range(p0, p1):
                 for e in range(places):
-                    panel = w + (e * panels + p) * step
                     ahead = panels * step
-                    for t in range(0, count * across, mr):
-                        tile(0, args, v + e * v_plane + t * v_row, v_row, 0, 0, 1, k, panel, ahead,
-                             s + e * s_plane + t * width * 4, width * 4, width, 0, 0, 0)
+                    for t in range(0, count * r.across, mr):
+                        tile(
+                            short=0, args=args, a=v + e * r.v_plane + t * r.v_row, rs=r.v_row, gs=0,
+                            table=0, segments=1, length=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
+                            c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
+                            image=0, row=0, column=0,
+                        )  # fmt: skip
                         ahead = ahead + line if 0 < ahead < last else 0
-                bias = w + places * panels * step + p * width * 4
                 for i in range(count):
-                    for j in range(across):
-                        gather(args, s + (i * across + j) * width * 4, s_plane, bias, y, ldy, out_h, out_w,
-                               (t0 + i) * m, j * m, n - p * width, image, p * width)
+                    for j in range(r.across):
+                        gather(
+                            args=args, sums=s + (i * r.across + j) * width * 4, plane=r.s_plane,
+                            bias=r.w + places * panels * step + p * width * 4, y=r.y, ldy=r.ldy,
+                            out_h=r.out_h, out_w=r.out_w, oy=(t0 + i) * m, ox=j * m,
+                            columns=r.n - p * width, image=image, column=p * width,
+                        )  # fmt: skip
 
     return winograd
 
@@ -152,7 +139,7 @@ def _both_ways(transform: Callable[[Sequence[Any]], list[Any]], grid: Grid) -> G
 
 
 def _scatter(tier: Tier, m: int) -> Any:
-    """scatter(to, plane, source, y_step, x_step, channels): one tile's transformed input to its places."""
+    """An intrinsic that brings one tile's transformed input to its places."""
 
     @emits
     def scatter(b: Any, to: Any, plane: Any, source: Any, y_step: Any, x_step: Any, channels: Any) -> None:
@@ -175,7 +162,7 @@ def _scatter(tier: Tier, m: int) -> Any:
 
 
 def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Sequence[str]) -> Any:
-    """gather(args, sums, plane, bias, y, ldy, out_h, out_w, oy, ox, columns, image, column): a tile's outputs to y."""
+    """An intrinsic that brings one tile's outputs to y."""
 
     @emits
     def gather(b: Any, args: Any, sums: Any, plane: Any, bias: Any, y: Any, ldy: Any, out_h: Any, out_w: Any,
@@ -212,7 +199,7 @@ def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Seq
                 kept = v.at(buffer, b.mul(index, I64(nv * tier.lanes)))
                 for n in range(nv):
                     at = b.add(column, I64(n * tier.lanes))
-                    operands = [load_extra(v, kind, args, len(WINOGRAD_ARGS) + 3 * slot, image, pixel, at, masks[n])
+                    operands = [load_extra(v, kind, args, len(WINOGRAD) + 3 * slot, image, pixel, at, masks[n])
                                 for slot, kind in enumerate(extras)]
                     result = emit_chain(v, chain, [v.load(v.at(kept, n * tier.lanes)), *operands])
                     v.store(result, v.at(to, n * tier.lanes), masks[n])

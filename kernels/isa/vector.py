@@ -24,7 +24,7 @@ F32 = ir.FloatType()
 def emits(body: Callable | None = None, *, returns: Any = types.void) -> Any:
     """Turn `body(builder, *values)` into a numba intrinsic that takes as many int64 arguments as `body` has values.
 
-    The body returns an LLVM value of `returns`'s type, or None for void.
+    The body returns an LLVM value of `returns`'s type, or None for void. Arguments may be given by name.
     """
     if body is None:
         return partial(emits, returns=returns)
@@ -34,7 +34,7 @@ def emits(body: Callable | None = None, *, returns: Any = types.void) -> Any:
         result = body(builder, *values)
         return context.get_dummy_value() if result is None else result
 
-    def typer(typingctx: Any, *args: Any) -> Any:
+    def typer(typingctx: Any, *args: Any, **named: Any) -> Any:
         return returns(*[types.int64] * len(names)), generate
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD

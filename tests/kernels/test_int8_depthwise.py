@@ -70,14 +70,15 @@ class Layer:
         g, bias = replace(self.case.window, channels=part.channels), self.bias[own]
         if name != ANY:
             bias = bias - self.zero_x * self.weights[..., own].sum((0, 1))
-        low, high = self.low, self.high
+        shift = 128 if y.dtype == np.int8 else 0
+        zero_y, low, high = (z - shift for z in (self.zero_y, self.low, self.high))
         if y.dtype == np.float32:
             low, high = (int(np.float32(z - self.zero_y).view(np.int32)) for z in (low, high))
         # A part begins at its first channel.
         flat_x, flat_y = x.reshape(-1)[part.start :], y.reshape(-1)[part.start :]
         args: dict[str, Any] = {
             **depthwise_int8_args(tier, name, params, g, threads), "x": flat_x, "ldx": x.shape[-1], "y": flat_y,
-            "ldy": y.shape[-1], "zero_y": self.zero_y, "low": low, "high": high,
+            "ldy": y.shape[-1], "zero_point": zero_y, "low": low, "high": high,
             "packed": pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own]),
         }  # fmt: skip
         if name == PIXEL:

@@ -1,4 +1,4 @@
-"""Transposed convolution (dot and fold) against float64 NumPy: any geometry, groups, every tier."""
+"""Transposed convolution (dot and col2im) against float64 NumPy: any geometry, groups, every tier."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 from fastgraph.kernels.gemm.pack import pack_weights
 from fastgraph.kernels.gemm.pick_conv_transpose import (
     Transposed,
-    fold_params,
-    fold_record,
+    col2im_args,
     pick_products,
+    products_args,
     tap_weights,
 )
-from fastgraph.kernels.gemm.pick_dot import dot_record
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.pointwise.chain import eval_chain
 from tests.kernels.harness import each_tier, run
 
-DOT, FOLD = (next(row for row in ROWS if row.name == name) for name in ("dot", "fold"))
+DOT, COL2IM = (next(row for row in ROWS if row.name == name) for name in ("dot", "col2im"))
 CHAINS: dict[tuple[str, ...], Any] = {
     (): (("max", 0, 0.0),),
     ("full", "channel"): (("mul", 0, 2), ("add", 3, 1)),
@@ -39,7 +38,7 @@ def products(x: np.ndarray, weights: np.ndarray, g: Transposed) -> np.ndarray:
     return np.einsum("pgc,gtc->gpt", split, tap_weights(weights, g)).reshape(g.groups, g.pixels, -1, g.n)
 
 
-def folded(t: np.ndarray, g: Transposed) -> np.ndarray:
+def summed(t: np.ndarray, g: Transposed) -> np.ndarray:
     """y [images, *out, groups, n]."""
     y = np.zeros((g.images, *g.out, g.groups, g.n))
     t = t.reshape(g.groups, g.images, *g.size, -1, g.n)
@@ -82,25 +81,21 @@ def geometries(draw: Any) -> Transposed:
 @given(
     g=geometries(), kinds=st.sampled_from(sorted(CHAINS)), threads=st.integers(1, 3), slack=st.integers(0, 2)
 )
-def test_fold(tier: Any, g: Transposed, kinds: tuple[str, ...], threads: int, slack: int) -> None:
+def test_sums(tier: Any, g: Transposed, kinds: tuple[str, ...], threads: int, slack: int) -> None:
     channels, pixels = g.groups * g.n, g.out[0] * g.out[1] * g.out[2]
     x, w, bias = noise(g.images, *g.size, g.groups * g.c), noise(channels, *g.kernel, g.c), noise(channels)
     t = products(x, w, g)
     full, channel = noise(g.images, *g.out, channels), noise(channels)
     extras = [(full, pixels * channels, channels), (channel, 0, 0)][: len(kinds)]
     y = np.full((g.images, *g.out, channels + slack), 7, np.float32)
-    record = fold_record(
-        g,
-        t=t.astype(np.float32),
-        y=y,
-        ldy=channels + slack,
-        bias=bias,
+    args = col2im_args(
+        g, t=t.astype(np.float32), y=y, ldy=channels + slack, bias=bias,
         scratch=np.zeros(g.scratch * threads // 4, np.float32),
-        extras=extras,
-    )
-    y = run(FOLD, fold_params(CHAINS[kinds], kinds), record, tier, threads)[1]
+    )  # fmt: skip
+    record = [*COL2IM.args.filled(**args), *(slot for extra in extras for slot in extra)]
+    y = run(COL2IM, {"chain": CHAINS[kinds], "extras": kinds}, record, tier, threads)[1]
     expected = eval_chain(
-        CHAINS[kinds], [folded(t, g).reshape(full.shape) + bias, full, channel][: len(kinds) + 1]
+        CHAINS[kinds], [summed(t, g).reshape(full.shape) + bias, full, channel][: len(kinds) + 1]
     )
     np.testing.assert_allclose(y[..., :channels], expected, rtol=1e-5, atol=1e-4)
     assert (y[..., channels:] == 7).all()
@@ -114,25 +109,12 @@ def test_whole(tier: Any) -> None:
     for piece in pick_products(tier, g):
         part = tap_weights(w, g)[:, piece.start : piece.start + piece.columns]
         packed = pack_weights(part, None, piece.nv, tier.lanes)
-        record = dot_record(
-            piece,
-            a=x,
-            lda=10,
-            b=packed,
-            c=t,
-            ldc=g.columns,
-            m=g.pixels,
-            k=g.c,
-            batch=g.groups,
-            a_stride=g.c,
-            b_stride=packed[0].size,
-            c_stride=g.pixels * g.columns,
-        )
-        t = run(DOT, piece.params, record, tier)[2]
+        args = products_args(piece, g, a=x, lda=10, k=g.c, b=packed, b_stride=packed[0].size, c=t)
+        t = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]
     assert t.nbytes == g.products
     y = np.zeros((1, 8, 10, 12), np.float32)
-    record = fold_record(g, t=t, y=y, ldy=12, bias=bias, scratch=np.zeros(g.scratch // 4, np.float32))
-    y = run(FOLD, fold_params(), record, tier)[1]
+    args = col2im_args(g, t=t, y=y, ldy=12, bias=bias, scratch=np.zeros(g.scratch // 4, np.float32))
+    y = run(COL2IM, {"chain": (), "extras": ()}, COL2IM.args.filled(**args), tier)[1]
     np.testing.assert_allclose(
-        y[:, None], folded(products(x, w, g), g).reshape(1, 1, 8, 10, 12), rtol=1e-4, atol=1e-4
+        y[:, None], summed(products(x, w, g), g).reshape(1, 1, 8, 10, 12), rtol=1e-4, atol=1e-4
     )
