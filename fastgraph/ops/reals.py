@@ -51,6 +51,15 @@ def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: flo
     return np.asarray(np.clip(rounded, limits.min, most).astype(dtype))
 
 
+def flips(x: TensorType, out: TensorType) -> bool:
+    """Whether the stored bytes of two types of the same reals differ by 128, one signed and the other not."""
+    one, other = x.quant, out.quant
+    if one is None or other is None or {x.dtype, out.dtype} != {np.dtype(np.int8), np.dtype(np.uint8)}:
+        return False
+    shift = 128 if out.dtype == np.uint8 else -128
+    return other == Quantization(one.scale, tuple(zero + shift for zero in one.zero_point), one.axis)
+
+
 def real_type(type_: TensorType) -> TensorType:
     """The type of the reals that a quantised value stands for."""
     return TensorType(FLOAT32, type_.shape)

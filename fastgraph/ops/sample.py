@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..kernels.move.taps import cubic_weight
+from ..kernels.move.resize_tables import cubic_weight
 from .common import (
     FLOAT,
     Types,

@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Node, Value
+from ..ir import Node
+from ..ops.reals import flips
 from .rewrite import Sweep, also_quantised
 
 ELEMENTWISE = frozenset({"fused", "requantize"})
 """Operators whose kernels read and write bytes with or without sign."""
 REAL = frozenset({"softmax", "log_softmax"})
 """Operators on reals, whose results a `requantize` stores."""
-
-
-def flips(x: Value, out: Value) -> bool:
-    """Whether the stored bytes of two values of the same reals differ by 128, one signed and the other not."""
-    one, other = x.type.quant, out.type.quant
-    if one is None or other is None or {x.type.dtype, out.type.dtype} != {np.dtype(np.int8), np.dtype(np.uint8)}:
-        return False
-    shift = 128 if out.type.dtype == np.uint8 else -128
-    return (one.scale, one.axis) == (other.scale, other.axis) and other.zero_point == tuple(
-        z + shift for z in one.zero_point
-    )
 
 
 @also_quantised
@@ -37,7 +27,7 @@ def reads_signed(state: Sweep, node: Node) -> bool:
         value = inputs[i]
         maker = None if value is None else state.maker.get(value)
         if maker is not None and maker.op == "requantize" and maker.out.type.dtype == np.uint8:
-            inputs[i] = maker.x if flips(maker.x, maker.out) else value
+            inputs[i] = maker.x if flips(maker.x.type, maker.out.type) else value
     if all(old is new for old, new in zip(node.inputs, inputs, strict=True)):
         return False
     state.write(Node(node.op, inputs, node.outputs, node.attrs, node.name))
@@ -47,7 +37,7 @@ def reads_signed(state: Sweep, node: Node) -> bool:
 @also_quantised
 def writes_signed(state: Sweep, node: Node) -> bool:
     """Given ``y = requantize(dense(x, w))``, y int8 and its twin uint8; result ``y = dense(x, w)``, int8."""
-    if node.op != "requantize" or node.out.type.dtype != np.int8 or not flips(node.x, node.out):
+    if node.op != "requantize" or node.out.type.dtype != np.int8 or not flips(node.x.type, node.out.type):
         return False
     maker = state.sole_maker(node.x)
     if maker is None or not _writes_signed(maker):

@@ -11,10 +11,9 @@ from typing import Any
 from ..core.record import reader
 from ..isa.integer import in_order, round_to_int, to_bytes
 from ..isa.interleave import store_bytes, store_first
-from ..isa.loops import divide, loop, share, slice_share, variable, whole
+from ..isa.loops import divide, each, fold, loop, share, slice_share, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, arg, emits
-from ..isa.walk import each, fold
 from ..move.runs import run_filler
 from .rows import EXTREMES, RANGE_BYTES, ROUND
 

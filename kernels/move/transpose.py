@@ -11,9 +11,11 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..core.record import reader
 from ..isa.tiers import Tier
-from ..isa.vector import I1, I32, I64, arg, emits
-from .runs import divided, pieces, place, places, read, share, smaller, write
+from ..isa.vector import I1, I32, I64, emits
+from .byte_ops import divided, outer_address, outer_count, pieces, read, smaller, thread_range, write
+from .rows import TRANSPOSE
 
 
 def tile_lanes(tier: Tier, itemsize: int) -> int:
@@ -32,30 +34,27 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
         return _narrow(tier, itemsize, narrow)
     lanes = tile_lanes(tier, itemsize)
     tile, edge = _tile(tier, itemsize, lanes), _edge(tier, itemsize, lanes)
+    fields, outer, address = reader(TRANSPOSE), outer_count(TRANSPOSE), outer_address(TRANSPOSE)
 
     def kernel(args, thread, threads):
-        dst, src = arg(args, 0), arg(args, 1)
-        rows, d1 = arg(args, 2), arg(args, 3)
-        cols, s1 = arg(args, 4), arg(args, 5)
-        high, wide = arg(args, 6), arg(args, 7)
-        down, across = pieces(rows, high), pieces(cols, wide)
-        begin, end = share(places(args, 8, 3) * down * across, thread, threads)
-        whole = rows >= lanes and cols >= lanes
+        r = fields(args)
+        down, across = pieces(r.rows, r.high), pieces(r.cols, r.wide)
+        begin, end = thread_range(outer(args) * down * across, thread, threads)
+        whole = r.rows >= lanes and r.cols >= lanes
         while begin < end:
             line, right = divided(begin, across)
-            outer, below = divided(line, down)
-            r0, c0 = below * high, right * wide
+            o, below = divided(line, down)
+            row, col = below * r.high, right * r.wide
             begin += 1
-            to, at = place(args, 8, outer, dst, src)
-            for i in range(r0, smaller(rows, r0 + high), lanes):
-                for j in range(c0, smaller(cols, c0 + wide), lanes):
+            to, at = address(args, o, r.dst, r.src)
+            for i in range(row, smaller(r.rows, row + r.high), lanes):
+                for j in range(col, smaller(r.cols, col + r.wide), lanes):
                     if whole:
-                        r, c = smaller(i, rows - lanes), smaller(j, cols - lanes)
-                        tile(to + r * d1 + c * itemsize, at + c * s1 + r * itemsize, d1, s1)
+                        y, x = smaller(i, r.rows - lanes), smaller(j, r.cols - lanes)
+                        tile(to + y * r.row_d + x * itemsize, at + x * r.col_s + y * itemsize, r.row_d, r.col_s)
                     else:
-                        edge(
-                            to + i * d1 + j * itemsize, at + j * s1 + i * itemsize, d1, s1, rows - i, cols - j
-                        )
+                        edge(to + i * r.row_d + j * itemsize, at + j * r.col_s + i * itemsize, r.row_d, r.col_s,
+                             r.rows - i, r.cols - j)  # fmt: skip
 
     return kernel
 
@@ -64,22 +63,21 @@ def _narrow(tier: Tier, itemsize: int, narrow: int) -> Callable:
     lanes = tile_lanes(tier, itemsize)
     k = abs(narrow)
     strip = _strip(tier, itemsize, lanes, narrow)
-    dense, lined = itemsize * k, itemsize
-    step_to, step_at = (dense, lined) if narrow > 0 else (lined, dense)
-    long, stride = (2, 5) if narrow > 0 else (4, 3)
+    interleave, dense, lined = narrow > 0, itemsize * k, itemsize
+    step_to, step_at = (dense, lined) if interleave else (lined, dense)
+    fields, outer, address = reader(TRANSPOSE), outer_count(TRANSPOSE), outer_address(TRANSPOSE)
 
     def kernel(args, thread, threads):
-        dst, src = arg(args, 0), arg(args, 1)
-        n, line = arg(args, long), arg(args, stride)
-        piece = arg(args, 6)
-        count = pieces(n, piece)
-        begin, end = share(places(args, 8, 3) * count, thread, threads)
+        r = fields(args)
+        n, line = (r.rows, r.col_s) if interleave else (r.cols, r.row_d)
+        count = pieces(n, r.high)
+        begin, end = thread_range(outer(args) * count, thread, threads)
         while begin < end:
-            outer, at_piece = divided(begin, count)
-            first = at_piece * piece
+            o, piece = divided(begin, count)
+            first = piece * r.high
             begin += 1
-            to, at = place(args, 8, outer, dst, src)
-            for i in range(first, smaller(n, first + piece), lanes):
+            to, at = address(args, o, r.dst, r.src)
+            for i in range(first, smaller(n, first + r.high), lanes):
                 j = smaller(i, n - lanes)
                 strip(to + j * step_to, at + j * step_at, line)
 

@@ -2,15 +2,12 @@
 
 from . import (  # noqa: F401
     dynamic,
-    elementwise,
     move,
+    pointwise,
     product,
-    quantized_elementwise,
     quantized_matmul,
     quantized_product,
     quantized_transposed,
-    resize,
-    selection,
     transposed,
     window,
 )

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 
 from ....ir import Graph, Node, Value
 from ....kernels.gemm.pick_dot import L2
-from ....kernels.move import moves
 from ....kernels.window.pick import Window
 from ...freedoms import free
 from ...program import Ref
 from ...storage import Views, same_form
 from .. import product, quantized_product
-from ..move import copy_part, itemsize
+from ..move import emit_copy
 from ..product import Rows, is_dense
 from ..registry import Emit, Matches, is_f32, last
 from .depthwise import Depthwise, depthwise_rows
@@ -127,9 +126,9 @@ def emit_block(e: Emit, block: Block) -> None:
     whole = block.plan.window
     (_, height, width), (_, out_height, out_width) = whole.size, whole.out
     reach, stride, pad = whole.reach[1], whole.strides[1], whole.pads[1]
-    line = itemsize(node.x) * width * last(node.x) if block.expand else 0
-    out_line = itemsize(node.out) * out_width * last(node.out) if block.project else 0
-    band = _band_height(whole, line, out_line, BUDGET * itemsize(node.x) // 4)
+    line = node.x.type.itemsize * width * last(node.x) if block.expand else 0
+    out_line = node.out.type.itemsize * out_width * last(node.out) if block.project else 0
+    band = _band_height(whole, line, out_line, BUDGET * node.x.type.itemsize // 4)
     made = e.scratch(line * ((band - 1) * stride + reach)) if block.expand else None
     kept = e.scratch(out_line * band) if block.project else None
     below = 0
@@ -162,11 +161,10 @@ def _dot(e: Emit, node: Node, rows: Rows) -> None:
 def _expand(e: Emit, node: Node, made: Ref, line: int, low: int, high: int, below: int, previous: int) -> None:
     """Input rows low..high of a band in `made`: those above `below` are there, from `previous` on; the rest is made."""
     e.node = node
-    width, size = node.out.type.dims[2], itemsize(node.out)
+    width, size = node.out.type.dims[2], node.out.type.itemsize
     if below > low > previous:
         shape = ((below - low) * line // size,)
-        dense = moves.dense(shape, size)
-        copy_part(e, shape, (Ref(made.base, (low - previous) * line), dense), (made, dense), size)
+        emit_copy(e, shape, size, (Ref(made.base, (low - previous) * line), (size,)), (made, (size,)))
     start = max(below, low)
     if start < high:
         place = Ref(made.base, (start - low) * line)
@@ -177,4 +175,4 @@ def _expand(e: Emit, node: Node, made: Ref, line: int, low: int, high: int, belo
 
 def _row(e: Emit, value: Value, row: int) -> Ref:
     """The address of a row of a value."""
-    return e.address(value, itemsize(value) * row * e.stride(value))
+    return e.address(value, value.type.itemsize * row * e.stride(value))

@@ -1,4 +1,4 @@
-"""What the kernels reach that walk rows: elementwise ones, tables, casts, softmax, reductions."""
+"""What elementwise kernels reach, tables, casts, and those that go along an axis: softmax, reductions."""
 
 from __future__ import annotations
 
@@ -72,37 +72,34 @@ def cast(c: Call) -> Iterator[Reach]:
     yield from _walk(c, SIZES[c.params["target"]], [("vector", SIZES[c.params["source"]], 0)])
 
 
+def _axis(c: Call, least: int = 0) -> tuple[int, int, int]:
+    outer, n, inner = c.count("outer"), c.count("n", least), c.count("inner")
+    need(inner == 1 or not c.params["last"], f"inner is {inner}, expected 1 where the axis is the last")
+    return outer, n, inner
+
+
 @reaches("softmax")
 def softmax(c: Call) -> Iterator[Reach]:
-    outer, n, inner = c.counts("outer n inner")
-    y_outer, y_axis, x_outer, x_axis = c.numbers("y_outer y_axis x_outer x_axis")
-    if c.params["last"]:
-        yield read("x", 4 * n, (outer, 4 * x_outer), here=True)
-        yield write("y", 4 * n, (outer, 4 * y_outer))
-    else:
-        yield read("x", 4 * inner, (outer, 4 * x_outer), (n, 4 * x_axis), here=True)
-        yield write("y", 4 * inner, (outer, 4 * y_outer), (n, 4 * y_axis))
+    outer, n, inner = _axis(c)
+    yield read("x", 4 * outer * n * inner, here=True)
+    yield write("y", 4 * outer * n * inner)
 
 
 @reaches("reduce", "reduce_bytes")
 def reduce(c: Call) -> Iterator[Reach]:
-    outer, n, inner = c.counts("outer n inner")
-    y_outer, x_outer, x_axis = c.numbers("y_outer x_outer x_axis")
+    outer, n, inner = _axis(c)
     bytewise = "element" in c.params
     size, line = (1, c.vector) if bytewise else (4, 1)
     need(n > 0 or not bytewise, "n is 0, expected 1 or more")
-    last = c.params["last"]
-    run, loops = (n, ()) if last else (inner, ((n, size * x_axis),))
-    yield read("x", size * run, (outer, size * x_outer), *loops, over=short(run, line))
-    yield write("y", size * (1 if last else inner), (outer, size * y_outer))
+    run = n if c.params["last"] else inner
+    yield read("x", size * outer * n * inner, over=short(run, line))
+    yield write("y", size * outer * inner)
 
 
 @reaches("arg_extreme")
 def arg_extreme(c: Call) -> Iterator[Reach]:
-    outer, n, inner = c.count("outer"), c.count("n", 1), c.count("inner")
-    x_outer, x_axis = c.numbers("x_outer x_axis")
-    size, last = SIZES[c.params["element"]], c.params["last"]
-    run, loops = (n, ()) if last else (inner, ((n, size * x_axis),))
+    outer, n, inner = _axis(c, least=1)
+    run = n if c.params["last"] else inner
     over = 0 if c.params["element"] == "f32" else short(run, c.lanes)
-    yield read("x", size * run, (outer, size * x_outer), *loops, over=over)
-    yield write("y", 8 * (1 if last else inner) * outer)
+    yield read("x", SIZES[c.params["element"]] * outer * n * inner, over=over)
+    yield write("y", 8 * outer * inner)

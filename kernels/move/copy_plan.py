@@ -1,20 +1,19 @@
-"""Plan data movement: which kernel does it, with which record. Plain Python and NumPy; nothing here compiles.
+"""Copies and transposes: which kernel does a move, with which record. Plain Python and NumPy; nothing here compiles.
 
 Strides and offsets are bytes and may be negative; a stride of 0 repeats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
-OUTER = 6
-"""Outer dimensions that a record has room for."""
-
+from ..core.record import Record
+from .rows import LOOP, OUTER
 
 Args = dict[str, "int | np.ndarray"]
 
@@ -60,7 +59,7 @@ def collapse(shape: Sequence[int], src_strides: Sequence[int], dst_strides: Sequ
     return merged
 
 
-def move(
+def copied(
     shape: Sequence[int],
     src_strides: Sequence[int],
     dst_strides: Sequence[int],
@@ -96,8 +95,10 @@ def _copy(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int) -> M
         mode = "step"
     outer = dims[:-1] or [Dim(1, 0, 0)]
     rows = outer[-1] if last.n * itemsize * outer[-1].n >= 512 else max(outer, key=lambda dim: dim.n)
-    args: Args = {"count": last.n, "s0": last.s, "d0": last.d, "rows": rows.n, "s1": rows.s, "d1": rows.d}
-    args |= _outer([dim for dim in outer if dim is not rows])
+    args: Args = {
+        "count": last.n, "step_s": last.s, "step_d": last.d, "rows": rows.n, "row_s": rows.s, "row_d": rows.d,
+        **outer_args(LOOP, [vars(dim) for dim in outer if dim is not rows]),
+    }  # fmt: skip
     return Move("copy", {"mode": mode, "itemsize": itemsize}, args, src_offset, dst_offset)
 
 
@@ -118,25 +119,19 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
     elif min(rows.n, cols.n) < 4:
         return None
     high, wide = (4096, 4096) if narrow else (64, 512)
-    args: Args = {"rows": rows.n, "d1": rows.d, "cols": cols.n, "s1": cols.s, "high": high, "wide": wide}
-    args |= _outer([dim for dim in dims[:-1] if dim is not rows])
+    args: Args = {
+        "rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s, "high": high, "wide": wide,
+        **outer_args(LOOP, [vars(dim) for dim in dims[:-1] if dim is not rows]),
+    }  # fmt: skip
     return Move("transpose", {"itemsize": itemsize, "narrow": narrow}, args, src_offset, dst_offset)
 
 
-def _outer(dims: Sequence[Dim]) -> dict[str, int]:
-    """The record's slots for the outer loops, innermost first."""
-    if len(dims) > OUTER:
-        raise ValueError(f"a move with {len(dims) + 2} loops that don't merge; the kernels have {OUTER + 2}")
-    slots = {"rank": len(dims)}
-    padded = [*reversed(dims), *[Dim(1, 0, 0)] * (OUTER - len(dims))]
-    for k, dim in enumerate(padded):
-        slots |= {f"n{k}_": dim.n, f"s{k}_": dim.s, f"d{k}_": dim.d}
-    return slots
-
-
-def outer_slots(*fields: str) -> tuple[str, ...]:
-    """The names of the slots that hold the outer loops: rank, then `fields` for each of OUTER loops."""
-    return ("rank", *(f"{name}{k}_" for k in range(OUTER) for name in fields))
+def outer_args(loop: Record, loops: Sequence[Mapping[str, int | np.ndarray]]) -> Args:
+    """The slots of a record's outer loops; `loops` are the fields of each, outermost first. ValueError for too many."""
+    if len(loops) > OUTER:
+        raise ValueError(f"a move with {len(loops)} outer loops that don't merge; a record has room for {OUTER}")
+    every = [*reversed(loops), *[dict.fromkeys(loop, 0)] * (OUTER - len(loops))]
+    return {"rank": len(loops), **{f"{name}{k}": value for k, one in enumerate(every) for name, value in one.items()}}
 
 
 # -- operators as moves
@@ -152,7 +147,7 @@ def transposed(
     """numpy.transpose(x, perm). Strides default to dense ones; `dst_strides` are the result's."""
     src = src_strides or dense(shape, itemsize)
     out = [shape[p] for p in perm]
-    return move(out, [src[p] for p in perm], dst_strides or dense(out, itemsize), itemsize)
+    return copied(out, [src[p] for p in perm], dst_strides or dense(out, itemsize), itemsize)
 
 
 def sliced(
@@ -168,7 +163,7 @@ def sliced(
     src = src_strides or dense(shape, itemsize)
     offset = sum(start * stride for start, stride in zip(starts, src, strict=True)) if prod(out) else 0
     strides = [step * stride for step, stride in zip(steps, src, strict=True)]
-    return move(out, strides, dst_strides or dense(out, itemsize), itemsize, src_offset=offset)
+    return copied(out, strides, dst_strides or dense(out, itemsize), itemsize, src_offset=offset)
 
 
 def expanded(
@@ -181,7 +176,7 @@ def expanded(
     """numpy.broadcast_to(x, out)."""
     src = src_strides or dense(shape, itemsize)
     strides = [0] * (len(out) - len(shape)) + [0 if n == 1 else s for n, s in zip(shape, src, strict=True)]
-    return move(out, strides, dst_strides or dense(out, itemsize), itemsize)
+    return copied(out, strides, dst_strides or dense(out, itemsize), itemsize)
 
 
 def tiled(shape: Sequence[int], repeats: Sequence[int], itemsize: int) -> Move:
@@ -190,4 +185,4 @@ def tiled(shape: Sequence[int], repeats: Sequence[int], itemsize: int) -> Move:
     dims = [(d, n) for pair in zip(repeats, shape, strict=True) for d, n in enumerate(pair)]
     src_strides = [src[i // 2] if kind else 0 for i, (kind, _) in enumerate(dims)]
     dst_strides = [out[i // 2] * (1 if kind else shape[i // 2]) for i, (kind, _) in enumerate(dims)]
-    return move([n for _, n in dims], src_strides, dst_strides, itemsize)
+    return copied([n for _, n in dims], src_strides, dst_strides, itemsize)

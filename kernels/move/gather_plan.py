@@ -1,6 +1,6 @@
-"""Plan moves from computed places: offset tables (nearest resize, pads that repeat), constant pads, gathers.
+"""Moves by indices: with offset tables (nearest resize, pads that repeat), constant pads, gathers.
 
-Like moves.py: plain Python and NumPy, strides and offsets in bytes.
+As copy_plan.py: plain Python and NumPy, strides and offsets in bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from math import prod
 
 import numpy as np
 
-from .moves import OUTER, Args, Dim, Move, collapse, dense, move
+from .copy_plan import Args, Dim, Move, collapse, copied, dense, outer_args
+from .rows import PAD_LOOP, TAKE_LOOP
 
 OUTSIDE = -(1 << 60)
 """In an offset table: this place lies outside of the source and takes the fill value."""
@@ -19,7 +20,7 @@ OUTSIDE = -(1 << 60)
 
 @dataclass
 class _Axis:
-    """An axis of a `take`: places along a source axis (-1: outside), or all of it in order when None."""
+    """An axis of a `take`: indices along a source axis (-1: outside), or all of it in order when None."""
 
     n: int
     s: int
@@ -29,68 +30,58 @@ class _Axis:
 
 def taken(
     shape: Sequence[int],
-    places: Sequence[np.ndarray | None],
+    indices: Sequence[np.ndarray | None],
     itemsize: int,
     fill: int = 0,
     src_strides: Sequence[int] | None = None,
     dst_strides: Sequence[int] | None = None,
 ) -> Move:
-    """y[i, j, ...] = x[places[0][i], places[1][j], ...]: a gather with constants.
+    """y[i, j, ...] = x[indices[0][i], indices[1][j], ...]: a gather with constants.
 
-    One entry of `places` per axis: None takes all of it, -1 in an array takes `fill` (an element's bits).
+    One entry of `indices` per axis: None takes all of it, -1 in an array takes `fill` (an element's bits).
     Nearest resize and the pads that repeat the source are such moves.
     """
     src = src_strides or dense(shape, itemsize)
-    out = [n if at is None else len(at) for n, at in zip(shape, places, strict=True)]
+    out = [n if at is None else len(at) for n, at in zip(shape, indices, strict=True)]
     dst = dst_strides or dense(out, itemsize)
-    if places and places[-1] is not None and src[-1] == itemsize:
-        repeats = [_repeats(n, at) for n, at in zip(shape, places, strict=True)]
+    if indices and indices[-1] is not None and src[-1] == itemsize:
+        repeats = [_repeats(n, at) for n, at in zip(shape, indices, strict=True)]
         if all(repeats):
-            return _repeated_places(shape, repeats, src, dst, itemsize)
+            return _spread(shape, repeats, src, dst, itemsize)
     axes: list[_Axis] = []
-    for n, s, d, at in zip(out, src, dst, places, strict=True):
+    for n, s, d, at in zip(out, src, dst, indices, strict=True):
         if axes and at is None and axes[-1].at is None and axes[-1].s == n * s and axes[-1].d == n * d:
             n *= axes.pop().n
         axes.append(_Axis(n, s, d, at))
     run = itemsize
     if axes and axes[-1].at is None and axes[-1].s == axes[-1].d == itemsize:
         run = axes.pop().n * itemsize
-    inner, *outer = list(reversed(axes)) or [_Axis(1, run, run)]
-    if len(outer) > OUTER:
-        raise ValueError(f"a take with {len(outer) + 1} loops; the kernel has {OUTER + 1}")
+    *outer, inner = axes or [_Axis(1, run, run)]
     table, size = _runs(inner, run), 0
     if run in (1, 2, 4, 8) and 2 * len(table) > inner.n:
         table, size = _offsets(inner), run
-    args: Args = {"fill": repeated(fill, itemsize), "rows": len(table), "t": table}
-    args |= {"d": inner.d, "rank": len(outer)}
-    for k in range(OUTER):
-        axis = outer[k] if k < len(outer) else None
-        args |= {
-            f"n{k}_": axis.n if axis else 1,
-            f"t{k}_": _offsets(axis) if axis else 0,
-            f"d{k}_": axis.d if axis else 0,
-        }
+    args: Args = {
+        "fill": repeated(fill, itemsize), "rows": len(table), "table": table, "d": inner.d,
+        **outer_args(TAKE_LOOP, [{"n": axis.n, "table": _offsets(axis), "d": axis.d} for axis in outer]),
+    }  # fmt: skip
     return Move("take", {"itemsize": size}, args)
 
 
 def _repeats(n: int, at: np.ndarray | None) -> int:
-    """k when the places are each of 0..n-1 k times in order, else 0."""
+    """k when the indices are each of 0..n-1 k times in order, else 0."""
     if at is None or n == 0:
         return int(at is None)
     k = len(at) // n
     return k if len(at) == n * k and (at == np.repeat(np.arange(n), k)).all() else 0
 
 
-def _repeated_places(
+def _spread(
     shape: Sequence[int], repeats: Sequence[int], src: Sequence[int], dst: Sequence[int], itemsize: int
 ) -> Move:
-    loops = [
-        loop
-        for n, k, s, d in zip(shape, repeats, src, dst, strict=True)
-        for loop in ((n, s, k * d), (k, 0, d))
-    ]
-    n, s, d = zip(*loops, strict=True)
-    return move(n, s, d, itemsize)
+    """The copy of each place `repeats` times."""
+    axes = zip(shape, repeats, src, dst, strict=True)
+    n, s, d = zip(*(loop for n, k, s, d in axes for loop in ((n, s, k * d), (k, 0, d))), strict=True)
+    return copied(n, s, d, itemsize)
 
 
 def _runs(axis: _Axis, run: int) -> np.ndarray:
@@ -120,8 +111,8 @@ def repeated(bits: int, itemsize: int) -> int:
     return int.from_bytes(element * (8 // itemsize), "little", signed=True)
 
 
-def pad_places(n: int, before: int, after: int, mode: str) -> np.ndarray | None:
-    """The places along an axis of n that ONNX Pad reads (-1: the constant); None when it reads all in order.
+def pad_indices(n: int, before: int, after: int, mode: str) -> np.ndarray | None:
+    """The indices along an axis of n that ONNX Pad reads (-1: the constant); None when it reads all in order.
 
     Negative `before` and `after` crop. `mode` is constant, reflect, symmetric, edge or wrap.
     """
@@ -135,47 +126,49 @@ def pad_places(n: int, before: int, after: int, mode: str) -> np.ndarray | None:
     return at[max(-before, 0) : len(at) - max(-after, 0)]
 
 
+@dataclass(frozen=True)
+class _Span:
+    """An axis of a constant pad: of `n` places in the destination, `inside` from `low` on exist in the source."""
+
+    n: int
+    low: int
+    inside: int
+    s: int
+    d: int
+
+
 def padded(
     shape: Sequence[int],
-    before: Sequence[int],
-    after: Sequence[int],
+    amounts: Sequence[tuple[int, int]],
     itemsize: int,
     mode: str = "constant",
     fill: int = 0,
     src_strides: Sequence[int] | None = None,
     dst_strides: Sequence[int] | None = None,
 ) -> Move:
-    """ONNX Pad; one `before` and `after` per axis (negative ones crop), `fill` is the constant's bits."""
+    """ONNX Pad; `amounts` (before, after) of each axis, of which negative ones crop; `fill` is the constant's bits."""
     if mode != "constant" or 0 in shape:
-        at = [pad_places(n, b, a, mode) for n, b, a in zip(shape, before, after, strict=True)]
+        at = [pad_indices(n, b, a, mode) for n, (b, a) in zip(shape, amounts, strict=True)]
         return taken(shape, at, itemsize, fill, src_strides, dst_strides)
     src = src_strides or dense(shape, itemsize)
-    out = [n + b + a for n, b, a in zip(shape, before, after, strict=True)]
+    out = [n + b + a for n, (b, a) in zip(shape, amounts, strict=True)]
     dst = dst_strides or dense(out, itemsize)
-    offset = sum(s * max(-b, 0) for s, b in zip(src, before, strict=True))
-    axes: list[tuple[int, int, int, int, int]] = []
-    for n, b, a, s, d in zip(shape, before, after, src, dst, strict=True):
-        inside = n + min(b, 0) + min(a, 0)
-        low, whole = max(b, 0), n + b + a
-        if axes and inside == whole and axes[-1][3] == n * s and axes[-1][4] == n * d and n == whole:
-            above = axes.pop()
-            low, inside, whole = above[0] * n, above[1] * n, above[2] * n
-        axes.append((low, inside, whole, s, d))
-    if not axes or axes[-1][3] != itemsize or axes[-1][4] != itemsize:
-        axes.append((0, 1, 1, itemsize, itemsize))
-    low, inside, whole, _, _ = axes.pop()
-    inside = max(inside, 0)
+    offset = sum(s * max(-b, 0) for s, (b, _) in zip(src, amounts, strict=True))
+    spans: list[_Span] = []
+    for n, (b, a), s, d in zip(shape, amounts, src, dst, strict=True):
+        span = _Span(n + b + a, max(b, 0), n + min(b, 0) + min(a, 0), s, d)
+        if spans and span.inside == span.n == n and spans[-1].s == n * s and spans[-1].d == n * d:
+            above = spans.pop()
+            span = _Span(above.n * n, above.low * n, above.inside * n, s, d)
+        spans.append(span)
+    if not spans or spans[-1].s != itemsize or spans[-1].d != itemsize:
+        spans.append(_Span(1, 0, 1, itemsize, itemsize))
+    row = spans.pop()
+    run = max(row.inside, 0)
     args: Args = {
-        "fill": repeated(fill, itemsize),
-        "left": low * itemsize,
-        "run": inside * itemsize,
-    }
-    args |= {"right": (whole - low - inside) * itemsize, "rank": len(axes)}
-    if len(axes) > OUTER:
-        raise ValueError(f"a pad with {len(axes) + 1} loops; the kernel has {OUTER + 1}")
-    for k in range(OUTER):
-        low, inside, whole, s, d = axes[-1 - k] if k < len(axes) else (0, 1, 1, 0, 0)
-        args |= {f"n{k}_": whole, f"low{k}_": low, f"in{k}_": inside, f"s{k}_": s, f"d{k}_": d}
+        "fill": repeated(fill, itemsize), "left": row.low * itemsize, "run": run * itemsize,
+        "right": (row.n - row.low - run) * itemsize, **outer_args(PAD_LOOP, [vars(span) for span in spans]),
+    }  # fmt: skip
     return Move("pad", {}, args, src_offset=offset)
 
 
@@ -203,11 +196,7 @@ def gathered(
         raise ValueError("gather: the axes before and after the gathered one must be dense")
     first = outer[0] if outer else Dim(prod(shape[:axis]), 0, 0)
     args: Args = {
-        "count": count,
-        "axis": shape[axis],
-        "run": run,
-        "s": src[axis],
-        "d": dst[axis],
-    }
-    args |= {"outer": first.n, "outer_s": first.s, "outer_d": first.d}
+        "count": count, "axis": shape[axis], "run": run, "s": src[axis], "d": dst[axis],
+        "outer": first.n, "outer_s": first.s, "outer_d": first.d,
+    }  # fmt: skip
     return Move("gather", {"itemsize": run if run in (1, 2, 4, 8) else 0, "index_size": index_size}, args)
