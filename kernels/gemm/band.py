@@ -11,18 +11,19 @@ from typing import Any
 
 from numba import njit, types
 
-from ..isa.loops import share
+from ..isa.loops import repeat, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I32, I64, Vector, emits
-from .tile import repeat
 
 
 @njit(inline="always")
 def deal(r, panels, units, thread, threads):  # type: ignore[no-untyped-def]
     """(first panel, end, first unit, end) of a thread, which has a part of the panels, or of the units."""
-    p0, p1, first, end = 0, panels, share(units, thread, threads), share(units, thread + 1, threads)
+    p0, p1 = 0, panels
+    first, end = thread_range(units, thread, threads)
     if r.by_columns:
-        p0, p1, first, end = share(panels, thread, threads), share(panels, thread + 1, threads), 0, units
+        p0, p1 = thread_range(panels, thread, threads)
+        first, end = 0, units
     if p0 == p1:
         end = first
     return p0, p1, first, end
