@@ -16,8 +16,8 @@ from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
 from ..limits import current
 from ..room import need
-from .reals import STORED, real_type, to_real, to_stored
-from .registry import OPS, Op
+from .reals import real_type, to_real, to_stored
+from .registry import OPS, Op, Quant
 from .work import nbytes, work_of
 
 _MISFIT = (ValueError, IndexError, TypeError, KeyError, AttributeError, ArithmeticError)
@@ -111,9 +111,9 @@ def _find_room(types: list[TensorType]) -> None:
 
 def computes_reals(node: Node) -> bool:
     """Whether the node has quantised operands or results, and works on the reals that they stand for."""
-    if node.op in STORED or not any(v is not None and v.type.quant is not None for v in (*node.inputs, *node.outputs)):
+    if not any(v is not None and v.type.quant is not None for v in (*node.inputs, *node.outputs)):
         return False
-    return not any(True for _ in subgraphs(node))
+    return op_of(node).quant is not Quant.STORED and not any(True for _ in subgraphs(node))
 
 
 def _real(value: Value | None, array: Any) -> Any:

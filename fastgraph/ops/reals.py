@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, Quantization, TensorType
+from ..ir import Node, Quantization, TensorType, Value
 from .common import FLOAT32, Types, fail
-from .registry import define
-
-STORED = frozenset({"reinterpret", "table"})
-"""Operators that look at the stored numbers of quantised operands; all others compute on reals."""
+from .registry import Layout, Quant, define
 
 
 def spread(numbers: tuple[Any, ...], axis: int | None, ndim: int) -> np.ndarray:
@@ -51,6 +48,17 @@ def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: flo
     return np.asarray(np.clip(rounded, limits.min, most).astype(dtype))
 
 
+def flips(x: Value, out: Value) -> bool:
+    """Whether the stored bytes of two values of the same reals differ by 128, one signed and the other not."""
+    one, other = x.type.quant, out.type.quant
+    if one is None or other is None or {x.type.dtype, out.type.dtype} != {np.dtype(np.int8), np.dtype(np.uint8)}:
+        return False
+    shift = 128 if out.type.dtype == np.uint8 else -128
+    return (one.scale, one.axis) == (other.scale, other.axis) and other.zero_point == tuple(
+        z + shift for z in one.zero_point
+    )
+
+
 def real_type(type_: TensorType) -> TensorType:
     """The type of the reals that a quantised value stands for."""
     return TensorType(FLOAT32, type_.shape)
@@ -74,5 +82,5 @@ def _infer_reinterpret(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(types[0].dtype, types[0].shape)]
 
 
-define("requantize", _declared, _requantize, inputs=(1, 1))
-define("reinterpret", _infer_reinterpret, lambda node, inputs: [inputs[0]], inputs=(1, 1))
+define("requantize", _declared, _requantize, inputs=(1, 1), layout=Layout.EACH)
+define("reinterpret", _infer_reinterpret, lambda node, inputs: [inputs[0]], inputs=(1, 1), quant=Quant.STORED)

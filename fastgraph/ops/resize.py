@@ -11,7 +11,8 @@ from ..ir import Dim, Node, TensorType
 from ..kernels.move.coordinates import COORDINATES, NEAREST, nearest_places
 from ..kernels.move.taps import axis_taps
 from .common import FLOAT, WHOLE, Types, axes_of, fail, fits, need_vector
-from .registry import attr, define
+from .registry import Quant, attr, define
+from .work import resize
 
 MODES = ("nearest", "linear", "cubic")
 POLICIES = ("stretch", "not_larger", "not_smaller")
@@ -159,4 +160,5 @@ define(
         "extrapolation_value": 0.0, "antialias": 0, "axes": None,
         "keep_aspect_ratio_policy": "stretch",
     },
+    quant=Quant.INTEGERS, work=resize,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from ...ir import Node, Value
 from ...kernels.move import moves, places
 from ...ops.index import places as places_of
 from ...ops.index import slices
+from ...ops.shape import permutation
 from ..program import ERROR, Ref
 from ..storage import keeps_numbers
 from .registry import Emit, lowers
@@ -121,8 +122,6 @@ def bounds(node: Node) -> tuple[list[int], list[int]]:
 @lowers("transpose", match=movable, strided_in=True, strided_out=True)
 def transpose(e: Emit, node: Node, _: Any) -> None:
     """A copy in another order."""
-    from ...passes.canonicalise import permutation
-
     x, out = node.x, node.out
     if out.type.size:
         move = moves.transposed(x.type.dims, permutation(node), itemsize(x), e.strides(x), e.strides(out))

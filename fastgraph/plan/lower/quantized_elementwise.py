@@ -14,7 +14,7 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...kernels.isa.tiers import cpu_flags
 from ...kernels.pointwise.elementwise_shape import Loops
-from ...ops.reals import to_real
+from ...ops.reals import flips, to_real
 from .quantized import LARGE, TINY, bounds, clamps_only, f32_bits, per_tensor, quant, zero_point
 from .registry import Emit, lowers
 from .walks import ELEMENTS, Operand, element, joined_rows, loops_of, row_steps, together, walk, walk_over
@@ -280,7 +280,7 @@ def _requantizes(node: Node) -> bool:
 def requantize(e: Emit, node: Node, _: Any) -> None:
     """Rounded once: (x - zx) * (sx / sy) between quantised values, x / sy from f32, (x - zx) * sx to f32."""
     x, out = node.x, node.out
-    if _flips(x, out):
+    if _bytes(x) and _bytes(out) and flips(x, out):
         walk(e, node, "flip", {}, [x], [])
         return
     if _bytes(x) and _bytes(out) and has_vbmi(e):
@@ -298,14 +298,6 @@ def requantize(e: Emit, node: Node, _: Any) -> None:
 
 def _bytes(value: Value) -> bool:
     return per_tensor(value, np.uint8, np.int8)
-
-
-def _flips(x: Value, out: Value) -> bool:
-    """Whether the stored numbers differ by 128 only."""
-    if not (_bytes(x) and _bytes(out)) or x.type.dtype == out.type.dtype:
-        return False
-    shift = 128 if out.type.dtype == np.uint8 else -128
-    return quant(x).scale == quant(out).scale and zero_point(out) == zero_point(x) + shift
 
 
 def _requantized(x: Value, out: Value) -> np.ndarray:

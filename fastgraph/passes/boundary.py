@@ -1,6 +1,6 @@
-"""Signed bytes at the edges of a graph whose activations are unsigned: what touches them reads or writes them itself.
+"""Boundary casts: between signed bytes at the edges of a graph and the unsigned ones inside it.
 
-`unsigned` (quantise.py) puts a `requantize` there that adds or takes away 128. Where the neighbour's kernel does that
+`unsigned` puts a `requantize` there that adds or takes away 128. Where the neighbour's kernel does that
 on the way it is a step for nothing.
 """
 
@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Node, Value
+from ..ir import Node
+from ..ops.evaluate import computes_reals
+from ..ops.reals import flips
+from ..ops.registry import OPS, Quant
 from .rewrite import Sweep, also_quantised
 
 ELEMENTWISE = frozenset({"fused", "requantize"})
-"""Operators whose kernels read and write bytes with or without sign."""
-REAL = frozenset({"softmax", "log_softmax"})
-"""Operators on reals, whose results a `requantize` stores."""
-
-
-def flips(x: Value, out: Value) -> bool:
-    """Whether the stored bytes of two values of the same reals differ by 128, one signed and the other not."""
-    one, other = x.type.quant, out.type.quant
-    if one is None or other is None or {x.type.dtype, out.type.dtype} != {np.dtype(np.int8), np.dtype(np.uint8)}:
-        return False
-    shift = 128 if out.type.dtype == np.uint8 else -128
-    return (one.scale, one.axis) == (other.scale, other.axis) and other.zero_point == tuple(
-        z + shift for z in one.zero_point
-    )
+"""Operators whose kernels read bytes with or without sign."""
 
 
 @also_quantised
@@ -64,8 +54,8 @@ def _is_row(node: Node) -> bool:
 
 
 def _writes_signed(node: Node) -> bool:
-    if node.op in ELEMENTWISE | REAL:
-        return True
+    if OPS[node.op].quant is Quant.REALS:
+        return computes_reals(node) and len(node.outputs) == 1
     weights = node.inputs[1] if len(node.inputs) > 1 else None
     constant = weights is not None and weights.data is not None
     return constant and (node.op == "dense" or node.op == "conv" and node.attrs["groups"] == 1)
