@@ -129,7 +129,7 @@ def _center_crop_pad(node: Node, inputs: list[Any]) -> list[Any]:
     return [x]
 
 
-define("compress", _infer_compress, _compress, inputs=(2, 2), attrs={"axis": None})
+define("compress", _infer_compress, _compress, inputs=(2, 2), attrs={"axis": None}, moves=True)
 define("non_zero", _infer_non_zero, _non_zero, inputs=(1, 1))
 define("unique", _infer_unique, _unique, inputs=(1, 1), attrs={"axis": None, "sorted": 1}, work=in_python)
 define(

@@ -20,7 +20,8 @@ from .reals import real_type, to_real, to_stored
 from .registry import OPS, Op, Quant
 from .work import nbytes, work_of
 
-_MISFIT = (ValueError, IndexError, TypeError, KeyError, AttributeError, ArithmeticError)
+MISFIT = (ModelError, ValueError, IndexError, TypeError, KeyError, AttributeError, ArithmeticError)
+"""What inference and references raise where attributes or operands make no sense."""
 
 
 def op_of(node: Node) -> Op:
@@ -46,7 +47,7 @@ def infer_node(node: Node) -> None:
         results = op_of(node).infer(node, types)
     except ModelError as error:
         raise ModelError(f"{_where(node)}{error}") from error
-    except _MISFIT as error:
+    except MISFIT as error:
         raise ModelError(f"{_where(node)}{node.op}: attributes or input types do not fit: {error}") from error
     for value, result in zip(node.outputs, results, strict=True):
         declared = value.type
@@ -79,7 +80,7 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
         return [_result(v, r, node.attrs.get("ties")) for v, r in results]
     except ModelError as error:
         raise ModelError(f"{_where(node)}{error}") from error
-    except _MISFIT as error:
+    except MISFIT as error:
         raise ModelError(f"{_where(node)}{node.op}: inputs do not fit: {error}") from error
     except MemoryError as error:
         raise ModelError(f"{_where(node)}{node.op}: not enough memory: {error}") from error

@@ -48,17 +48,6 @@ def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: flo
     return np.asarray(np.clip(rounded, limits.min, most).astype(dtype))
 
 
-def flips(x: Value, out: Value) -> bool:
-    """Whether the stored bytes of two values of the same reals differ by 128, one signed and the other not."""
-    one, other = x.type.quant, out.type.quant
-    if one is None or other is None or {x.type.dtype, out.type.dtype} != {np.dtype(np.int8), np.dtype(np.uint8)}:
-        return False
-    shift = 128 if out.type.dtype == np.uint8 else -128
-    return (one.scale, one.axis) == (other.scale, other.axis) and other.zero_point == tuple(
-        z + shift for z in one.zero_point
-    )
-
-
 def real_type(type_: TensorType) -> TensorType:
     """The type of the reals that a quantised value stands for."""
     return TensorType(FLOAT32, type_.shape)
@@ -80,6 +69,17 @@ def _requantize(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_reinterpret(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(types[0].dtype, types[0].shape)]
+
+
+def flips(x: Value, out: Value) -> bool:
+    """Whether the stored bytes of two values of the same reals differ by 128, one signed and the other not."""
+    one, other = x.type.quant, out.type.quant
+    if one is None or other is None or {x.type.dtype, out.type.dtype} != {np.dtype(np.int8), np.dtype(np.uint8)}:
+        return False
+    shift = 128 if out.type.dtype == np.uint8 else -128
+    return (one.scale, one.axis) == (other.scale, other.axis) and other.zero_point == tuple(
+        z + shift for z in one.zero_point
+    )
 
 
 define("requantize", _declared, _requantize, inputs=(1, 1), layout=Layout.EACH)

@@ -157,7 +157,8 @@ def _running(function: Callable[..., Any], start: int) -> Callable[[Node, list[A
 REDUCTION_FACTS: dict[str, dict[str, Any]] = {
     "reduce_mean": {"quant": Quant.INTEGERS, "sums": True, "extras_at": 2},
     "reduce_sum": {"quant": Quant.INTEGERS, "sums": True},
-    "reduce_max": {"extras_at": 2},
+    "reduce_max": {"moves": True, "extras_at": 2},
+    "reduce_min": {"moves": True},
 }
 _REDUCE = {"keepdims": 1, "noop_with_empty_axes": 0, "axes": None}
 for _name, _function in REDUCTIONS.items():

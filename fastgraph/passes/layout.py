@@ -86,6 +86,8 @@ def sink(state: Sweep, node: Node) -> bool:
     """Apply the rule of the node's operator when an input is a transpose."""
     if not node.inputs or not all(v.type.concrete for v in node.outputs):
         return False
+    if any(v.type.quant is not None and v.type.quant.axis is not None for v in node.outputs):
+        return False  # its scales lie along an axis as well
     layout = OPS[node.op].layout
     if layout is Layout.EACH or node.op == "concat":
         return _sink_joint(state, node)
