@@ -42,7 +42,7 @@ UNARY: dict[str, Callable[..., Any]] = {
 """Functions that can be steps of a chain."""
 RARE: dict[str, Callable[..., Any]] = {
     "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "expm1": np.expm1, "log1p": np.log1p,
     "not": np.logical_not, "bitwise_not": np.invert,
 }  # fmt: skip
 

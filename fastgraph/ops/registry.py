@@ -76,8 +76,11 @@ class Op:
     Both take absent inputs as None, or left off at the end, and give one result per output of the node.
     `attrs` are the defaults of the attributes.
 
-    To add an operator, `define` it in the file of its family; that is all, and each fact which holds of it is one
-    argument more. It needs a fact only to run fast: with none it is inferred, folded, and run by its reference.
+    To add an operator, `define` it in the file of its family, with what holds of it among the facts below; then name
+    it in the table of each frontend whose format has it (ONNX finds it by itself, when it is called the same). With no
+    fact at all it works: it is inferred, folded, and run by its reference; facts and a lowering make it fast. So
+    `expm1`, a function of each element, is one entry of `RARE` in elementwise.py, which is defined with layout EACH,
+    and one entry of `UNARY` in frontends/circle/rules_tensorflow.py.
     """
 
     name: str
