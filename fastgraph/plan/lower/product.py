@@ -14,8 +14,8 @@ from ...kernels.gemm.pack_winograd import pack_winograd
 from ...kernels.gemm.pick_conv import Geometry, conv_args, merge_factor, pick_conv
 from ...kernels.gemm.pick_dot import dot_args, pick_dot
 from ...kernels.gemm.pick_winograd import best_winograd, pick_winograd
-from ...ops.registry import EXTRAS_AT
-from ...passes.fuse import extra_kind
+from ...ops.chain import extra_kind
+from ...ops.registry import OPS
 from ..freedoms import free
 from ..program import Ref
 from .registry import Arg, Emit, is_f32, last, lowers, row_count
@@ -29,7 +29,7 @@ WINOGRAD = 4
 
 def extra_values(node: Node) -> list[Value]:
     """The operands of a node's chain."""
-    return [v for v in node.inputs[EXTRAS_AT[node.op] :] if v is not None]
+    return [v for v in node.inputs[OPS[node.op].extras_at :] if v is not None]
 
 
 def extra_kinds(node: Node) -> tuple[str, ...]:
