@@ -14,10 +14,11 @@ from numba.core import cgutils
 from ..core.record import Record
 from ..isa.functions import maximum, minimum
 from ..isa.integer import to_bytes
+from ..isa.loops import repeat
 from ..isa.vector import F32, I1, I8, I32, I64, Vector, arg_of
 from .pack_int8 import parts
 from .rows import STORED
-from .tile import Place, repeat
+from .tile import Place
 
 
 def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:

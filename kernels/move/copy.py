@@ -7,19 +7,10 @@ from collections.abc import Callable
 from numba import njit
 
 from ..core.record import reader
+from ..isa.byte_ops import mover, repeater, run_copier, run_filler
+from ..isa.loops import div_rem, pieces, smaller, thread_range
 from ..isa.tiers import Tier
-from .byte_ops import (
-    divided,
-    mover,
-    outer_address,
-    outer_count,
-    pieces,
-    repeater,
-    run_copier,
-    run_filler,
-    smaller,
-    thread_range,
-)
+from .outer_loops import outer_address, outer_count
 from .rows import COPY
 
 
@@ -42,7 +33,7 @@ def copy(tier: Tier, mode: str, itemsize: int) -> Callable:
             first, last = thread_range(pieces(r.count, 64), thread, threads)
             first, last = 64 * first, smaller(64 * last, r.count)
         while begin < end:
-            o, i = divided(begin, r.rows)
+            o, i = div_rem(begin, r.rows)
             stop = smaller(r.rows, i + end - begin)
             begin += stop - i
             to, at = address(args, o, r.dst + first * r.step_d, r.src + first * r.step_s)

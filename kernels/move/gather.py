@@ -7,20 +7,10 @@ from collections.abc import Callable
 from numba import njit
 
 from ..core.record import reader
+from ..isa.byte_ops import loader, mover, putter, run_copier, run_filler
+from ..isa.loops import div_rem, larger, smaller, thread_range
 from ..isa.tiers import Tier
-from .byte_ops import (
-    divided,
-    larger,
-    loader,
-    mover,
-    outer_count,
-    outer_fields,
-    putter,
-    run_copier,
-    run_filler,
-    smaller,
-    thread_range,
-)
+from .outer_loops import outer_count, outer_fields
 from .rows import GATHER, TAKE, TAKE_LOOP
 
 
@@ -38,7 +28,7 @@ def gather(tier: Tier, itemsize: int, index_size: int) -> Callable:
         begin, end = thread_range(r.outer * r.count, thread, threads)
         bad = 0
         while begin < end:
-            o, i = divided(begin, r.count)
+            o, i = div_rem(begin, r.count)
             stop = smaller(r.count, i + end - begin)
             begin += stop - i
             to, at = r.dst + o * r.outer_d, r.src + o * r.outer_s
@@ -70,13 +60,13 @@ def take(tier: Tier, itemsize: int) -> Callable:
         r = fields(args)
         begin, end = thread_range(r.rows * outer(args), thread, threads)
         while begin < end:
-            rest, i = divided(begin, r.rows)
+            rest, i = div_rem(begin, r.rows)
             stop = smaller(r.rows, i + end - begin)
             begin += stop - i
             to, base = r.dst, 0
             for k in range(r.rank):
                 loop = loop_fields(args, k)
-                rest, j = divided(rest, loop.n)
+                rest, j = div_rem(rest, loop.n)
                 base += offset(loop.table + 8 * j)
                 to += j * loop.d
             line(to, r.src, base, r.table, i, stop, r.d, r.fill)

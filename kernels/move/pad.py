@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import reader
+from ..isa.byte_ops import run_copier, run_filler
+from ..isa.loops import div_rem, thread_range
 from ..isa.tiers import Tier
-from .byte_ops import divided, outer_count, outer_fields, run_copier, run_filler, thread_range
+from .outer_loops import outer_count, outer_fields
 from .rows import PAD, PAD_LOOP
 
 
@@ -23,7 +25,7 @@ def pad(tier: Tier) -> Callable:
             begin += 1
             for k in range(r.rank):
                 loop = loop_fields(args, k)
-                rest, i = divided(rest, loop.n)
+                rest, i = div_rem(rest, loop.n)
                 to += i * loop.d
                 i -= loop.low
                 at += i * loop.s

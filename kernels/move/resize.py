@@ -11,10 +11,9 @@ from typing import Any
 
 from ..core.record import reader
 from ..isa.elements import ELEMENTS, Rounding, load, write
-from ..isa.loops import loop, variable, whole
+from ..isa.loops import div_rem, loop, smaller, thread_range, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, arg_of, emits
-from .byte_ops import divided, smaller, thread_range
 from .rows import BILINEAR, RESIZE
 
 _UNROLL = 4
@@ -32,7 +31,7 @@ def resize(tier: Tier, taps: int, run: int, source: str, target: str) -> Callabl
         r = fields(args)
         begin, end = thread_range(r.outer * r.n, thread, threads)
         while begin < end:
-            o, i = divided(begin, r.n)
+            o, i = div_rem(begin, r.n)
             stop = smaller(r.n, i + end - begin)
             begin += stop - i
             to, at = r.dst + o * r.outer_d, r.src + o * r.outer_s
@@ -57,7 +56,7 @@ def bilinear(tier: Tier, source: str, target: str) -> Callable:
         r = fields(args)
         begin, end = thread_range(r.outer * r.height, thread, threads)
         while begin < end:
-            o, i = divided(begin, r.height)
+            o, i = div_rem(begin, r.height)
             begin += 1
             row(args, r.dst + o * r.outer_d + i * r.dy, r.src + o * r.outer_s, i)
 

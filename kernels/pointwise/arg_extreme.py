@@ -14,12 +14,12 @@ from numba import types
 
 from ..core.record import reader
 from ..isa import functions as f
+from ..isa.byte_ops import putter
 from ..isa.elements import ELEMENTS, load, write
 from ..isa.integer import splat
 from ..isa.loops import each_vector, loop, thread_range, thread_slices, total, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I1, I32, I64, Vector, emits
-from ..move.byte_ops import putter
 from .rows import AXIS
 
 _SIZES = {"f32": 4, "u8": 1, "s8": 1}

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastgraph.kernels.core.table import row
 from fastgraph.kernels.gemm.pack_int8 import pack_int8
 from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args
 from fastgraph.kernels.gemm.pick_dynamic import parts_of
-from fastgraph.kernels.gemm.rows import RANGE_BYTES, ROWS
+from fastgraph.kernels.gemm.rows import RANGE_BYTES
 from fastgraph.ops.dynamic import GRIDS, dynamic_rounded
 from tests.kernels.harness import each_integer_tier, run
 
-EXTREMES, ROUND, DOT, _ = ROWS
+EXTREMES, ROUND, DOT = (row(name) for name in ("extremes", "dynamic_round", "dot_dynamic"))
 
 
 def rounded(

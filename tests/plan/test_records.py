@@ -21,7 +21,7 @@ from fastgraph.ir import Graph
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import rows
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
-from fastgraph.plan.lower import bands
+from fastgraph.plan.lower.window import depth_first
 from fastgraph.plan.program import Program, Ref, Step
 from fastgraph.plan.reach import NO_STEPS, RULES
 from fastgraph.plan.records import verify_records
@@ -52,7 +52,7 @@ class Planned:
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(executable, "Executable", Planned)
-    monkeypatch.setattr(bands, "WORTH", 1)
+    monkeypatch.setattr(depth_first, "WORTH", 1)
     return lambda graph, tier, threads=1, shapes=None: executable.compile_graph(graph, shapes or {}, tier, threads)
 
 

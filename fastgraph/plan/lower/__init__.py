@@ -8,11 +8,10 @@ from . import (  # noqa: F401
     quantized_matmul,
     quantized_product,
     quantized_transposed,
-    quantized_window,
     transposed,
     window,
 )
-from .bands import blocks, emit_block
 from .registry import LOWERINGS, Emit, Lowering, Matches, matched
+from .window.depth_first import blocks, emit_block
 
 __all__ = ["LOWERINGS", "Emit", "Lowering", "Matches", "blocks", "emit_block", "matched"]

@@ -15,10 +15,10 @@ from ...kernels.gemm.pick_dot import dot_args
 from ...kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
 from ...kernels.gemm.rows import RANGE_BYTES
 from ..program import Ref
-from .product import extra_kinds, extra_places, is_dense, slots, three
+from .product import extra_kinds, extra_places, is_dense, slots
 from .quantized import scales
 from .registry import Emit, is_f32, lowers, row_count
-from .window import is_near
+from .spatial import is_near, three
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from ...kernels.gemm.pack_winograd import pack_winograd
 from ...kernels.gemm.pick_conv import Geometry, conv_args, merge_factor, pick_conv
 from ...kernels.gemm.pick_dot import dot_args, pick_dot
 from ...kernels.gemm.pick_winograd import best_winograd, pick_winograd
-from ...ops.registry import EXTRAS_AT
-from ...passes.fuse import extra_kind
+from ...ops.chain import extra_kind
+from ...ops.registry import OPS
 from ..freedoms import free
 from ..program import Ref
 from .registry import Arg, Emit, is_f32, last, lowers, row_count
+from .spatial import is_near, three
 
 Extra = tuple[Ref, int, int]
 
@@ -28,7 +29,7 @@ WINOGRAD = 4
 
 def extra_values(node: Node) -> list[Value]:
     """The operands of a node's chain."""
-    return [v for v in node.inputs[EXTRAS_AT[node.op] :] if v is not None]
+    return [v for v in node.inputs[OPS[node.op].extras_at :] if v is not None]
 
 
 def extra_kinds(node: Node) -> tuple[str, ...]:
@@ -130,8 +131,12 @@ def is_dense(node: Node) -> bool:
     return ones and not any(a["pads"])
 
 
-def conv(e: Emit, node: Node) -> None:
-    """A convolution that is not depthwise."""
+def _convolves(node: Node) -> bool:
+    return has_constants(node) and not is_depthwise(node) and len(node.x.type.dims) <= 5 and is_near(node)
+
+
+@lowers("conv", match=_convolves, strided_in=True, strided_out=True, in_place=True)
+def conv(e: Emit, node: Node, _: Any) -> None:
     weights, bias = parameters(node)
     if is_dense(node):
         dot(e, node, all_rows(e, node))
@@ -183,12 +188,6 @@ def geometry(e: Emit, node: Node, weights: np.ndarray, groups: int) -> Geometry:
         strides=three(a["strides"]), dilations=three(a["dilations"]),
         pads=three(a["pads"][: len(x) - 2], 0),
     )  # fmt: skip
-
-
-def three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
-    """Three spatial numbers, from up to three."""
-    full = (fill,) * (3 - len(values)) + tuple(int(v) for v in values)
-    return full[0], full[1], full[2]
 
 
 def multiplies(node: Node) -> bool:

@@ -23,11 +23,11 @@ from ...kernels.gemm.pick_int8 import (
     word_of,
 )
 from . import amx
-from .product import Rows, all_rows, is_dense, is_depthwise, three
+from .product import Rows, all_rows, is_dense, is_depthwise
 from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
 from .registry import Emit, lowers, row_count
-from .window import is_near
+from .spatial import is_near, three
 
 
 def _convolves(node: Node) -> bool:

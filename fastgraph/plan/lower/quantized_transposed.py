@@ -14,8 +14,8 @@ from ..program import Ref
 from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
 from .registry import Emit, lowers
+from .spatial import is_near
 from .transposed import geometry
-from .window import is_near
 
 
 def _transposes(node: Node) -> bool:

@@ -10,9 +10,9 @@ from ...ir import Node
 from ...kernels.gemm.pack import pack_weights
 from ...kernels.gemm.pick_conv_transpose import Transposed, col2im_args, pick_products, products_args, tap_weights
 from ...ops.conv import transposed_window
-from .product import extra_kinds, extra_places, has_constants, parameters, slots, three
+from .product import extra_kinds, extra_places, has_constants, parameters, slots
 from .registry import Emit, last, lowers
-from .window import is_near
+from .spatial import is_near, three
 
 
 def _transposes(node: Node) -> bool:

@@ -1,6 +1,6 @@
-"""Inverted residual blocks in bands of rows: expand (1x1), depthwise, project (1x1) without their large middle maps.
+"""Depth-first bands of inverted residual blocks: expand (1x1), depthwise, project (1x1) without large maps in between.
 
-Done one after the other, each of the three streams a map of many channels through memory. In bands, the rows that a
+Done one after the other, each of the three streams a map of many channels through memory. Depth first, the rows that a
 band of depthwise outputs needs are made in scratch that stays in the second-level cache; the rows that two bands share
 are kept. The arithmetic of every element stays what it was.
 """
@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ...ir import Graph, Node, Value
-from ...kernels.gemm.pick_dot import L2
-from ..freedoms import free
-from ..program import Ref
-from ..storage import Views, same_form
-from . import product, quantized_product, quantized_window
-from .move import emit_copy
-from .product import Rows, is_dense, is_depthwise
-from .registry import Emit, Matches, is_f32, last
-from .window import depthwise, window
+from ....ir import Graph, Node, Value
+from ....kernels.gemm.pick_dot import L2
+from ....kernels.window.pick import Window
+from ...freedoms import free
+from ...program import Ref
+from ...storage import Views, same_form
+from .. import product, quantized_product
+from ..move import emit_copy
+from ..product import Rows, is_dense
+from ..registry import Emit, Matches, is_f32, last
+from .depthwise import Depthwise, depthwise_rows
 
 WORTH = L2 // 2
 """Middle maps of fewer bytes stay in the cache anyhow."""
@@ -29,11 +30,12 @@ BUDGET = L2 * 5 // 8
 
 @dataclass(frozen=True)
 class Block:
-    """Three nodes in a row, or two of them."""
+    """Three nodes in a row, or two of them; `plan`: that of the middle one."""
 
     expand: Node | None
     middle: Node
     project: Node | None
+    plan: Depthwise
 
     def nodes(self) -> list[Node]:
         return [node for node in (self.expand, self.middle, self.project) if node is not None]
@@ -45,7 +47,7 @@ class Block:
 
 
 def blocks(graph: Graph, views: Views, match: Matches) -> Iterator[Block]:
-    """The blocks of a graph that are worth doing in bands."""
+    """The blocks of a graph that are worth doing depth first."""
     uses, outputs = graph.uses(), set(graph.outputs)
     taken: set[Node] = set()
 
@@ -55,14 +57,16 @@ def blocks(graph: Graph, views: Views, match: Matches) -> Iterator[Block]:
         return once and value not in outputs and views.alone(value)
 
     for before, node, after in zip([None, *graph.nodes], graph.nodes, [*graph.nodes[1:], None], strict=False):
-        if not _convolves(node, match) or not is_depthwise(node) or not _simple(node):
+        plan = _depthwise(node, match)
+        if plan is None:
             continue
         expand = project = None
         if before is not None and before not in taken and before.out is node.x and _dense(before, match):
             expand = before if private(node.x, node) else None
         if after is not None and _dense(after, match) and after.x is node.out and private(node.out, after):
             project = after
-        found = (Block(expand, node, project), Block(expand, node, None), Block(None, node, project))
+        ends = ((expand, project), (expand, None), (None, project))
+        found = (Block(first, node, final, plan) for first, final in ends)
         block = next((b for b in found if b.saves() >= WORTH and _apart(b, views)), None)
         if block is not None and free("bands"):
             taken.update(block.nodes())
@@ -87,59 +91,60 @@ def _apart(block: Block, views: Views) -> bool:
     return True
 
 
-def _convolves(node: Node, match: Matches) -> bool:
-    if node.op != "conv" or match(node) is None:
-        return False
-    return is_f32(node) or quantized_product.is_quantized_layer(node)
-
-
 def _dense(node: Node, match: Matches) -> bool:
-    return _convolves(node, match) and is_dense(node)
+    return node.op == "conv" and match(node) is not None and is_dense(node)
 
 
-def _simple(node: Node) -> bool:
-    """One image of two dimensions, one output channel per input channel, no output row that sees padding only."""
-    if len(node.x.type.dims) != 4 or node.x.type.dims[0] != 1 or last(node.x) != last(node.out):
-        return False
-    where = window(node)
-    return max(where.pads[1], where.ends[1]) <= (where.kernel[1] - 1) * where.dilations[1]
+def _depthwise(node: Node, match: Matches) -> Depthwise | None:
+    """The plan of a depthwise convolution of one image of two dimensions, with one output channel per input channel and
+    no output row that sees padding only.
+    """
+    found = match(node)
+    if found is None or not isinstance(found[1], Depthwise) or len(node.x.type.dims) != 4:
+        return None
+    where = found[1].window
+    simple = where.images == 1 and where.channels == last(node.x) and max(where.pads[1], where.ends[1]) < where.reach[1]
+    return found[1] if simple else None
+
+
+def _band_height(where: Window, line: int, out_line: int, budget: int) -> int:
+    """Rows of the depthwise layer's result in a band, whose scratch is within a budget where that can be.
+
+    line, out_line: bytes that a row of its input and of its result take there.
+    """
+    reach, stride, height = where.reach[1], where.strides[1], where.out[1]
+    fits = max((budget - line * (reach - stride)) // (line * stride + out_line), 1)
+    bands = -(-height // min(fits, height))
+    # The rows that two bands share move down in one copy, so they must not be more than a band goes on by.
+    apart = -(-(reach - stride + where.pads[1]) // stride)
+    return max(-(-height // bands), apart)
 
 
 def emit_block(e: Emit, block: Block) -> None:
     """The steps of a block, band by band."""
-    node = block.middle
-    whole = window(node)
-    (height, width), (out_height, out_width) = node.x.type.dims[1:3], node.out.type.dims[1:3]
-    stride, pad = whole.strides[1], whole.pads[1]
-    reach = (whole.kernel[1] - 1) * whole.dilations[1] + 1
+    e.node = node = block.middle
+    whole = block.plan.window
+    (_, height, width), (_, out_height, out_width) = whole.size, whole.out
+    reach, stride, pad = whole.reach[1], whole.strides[1], whole.pads[1]
     line = node.x.type.itemsize * width * last(node.x) if block.expand else 0
     out_line = node.out.type.itemsize * out_width * last(node.out) if block.project else 0
-    budget = BUDGET * node.x.type.itemsize // 4
-    fits = max((budget - line * (reach - stride)) // (line * stride + out_line), 1)
-    bands = -(-out_height // min(fits, out_height))
-    # The rows that two bands share move down in one copy, so they must not be more than a band goes on by.
-    apart = -(-(reach - stride + pad) // stride)
-    band = max(-(-out_height // bands), apart)
-    e.node = node
+    band = _band_height(whole, line, out_line, BUDGET * node.x.type.itemsize // 4)
     made = e.scratch(line * ((band - 1) * stride + reach)) if block.expand else None
     kept = e.scratch(out_line * band) if block.project else None
     below = 0
     for first in range(0, out_height, band):
-        end = min(first + band, out_height)
-        low, high = max(first * stride - pad, 0), min((end - 1) * stride - pad + reach, height)
+        end, top = min(first + band, out_height), first * stride - pad
+        low, high = max(top, 0), min((end - 1) * stride - pad + reach, height)
         if made is not None and block.expand is not None:
-            _expand(e, block.expand, made, line, low, high, below, previous=max((first - band) * stride - pad, 0))
+            _expand(e, block.expand, made, line, low, high, below, previous=max(top - band * stride, 0))
             x, ldx, below = made, last(node.x), high
         else:
             x, ldx = _row(e, node.x, low * width), e.stride(node.x)
         y, ldy = (kept, last(node.out)) if kept else (_row(e, node.out, first * out_width), e.stride(node.out))
         rows = Rows(x, ldx, y, ldy, first * out_width, (end - first) * out_width)
-        where = replace(
-            whole, size=(1, high - low, width), out=(1, end - first, out_width),
-            pads=(0, low - (first * stride - pad), whole.pads[2]),
-        )  # fmt: skip
+        size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top, whole.pads[2])
         e.node = node
-        (depthwise if is_f32(node) else quantized_window.depthwise)(e, node, rows, where)
+        depthwise_rows(e, node, replace(block.plan, window=replace(whole, size=size, out=out, pads=pads)), rows)
         if block.project is not None:
             e.node = project = block.project
             target = _row(e, project.out, first * out_width)

@@ -1,4 +1,4 @@
-"""Byte operations, of which data-movement kernels are made: move an element, copy a run, fill a run, share work out.
+"""Byte operations: what moves an element, copies a run, fills a run.
 
 Addresses, lengths and strides are bytes. All are intrinsics, so that they cost numba little time to compile.
 """
@@ -11,14 +11,11 @@ from functools import cache
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 
-from ..core.record import Record, reader
-from ..isa.tiers import Tier
-from ..isa.vector import I8, I32, I64, emits
-
-PAIR = types.UniTuple(types.int64, 2)
+from .tiers import Tier
+from .vector import I8, I32, I64, emits
 
 
 def word(size: int) -> Any:
@@ -154,98 +151,3 @@ def run_filler(tier: Tier) -> Callable:
         _cover(b, n, 4 * tier.lanes, put)
 
     return fill
-
-
-# -- work
-
-
-@emits(returns=types.int64)
-def smaller(b: Any, x: Any, y: Any) -> Any:
-    """min(x, y), which numba has only as a library function."""
-    return b.select(b.icmp_signed("<", x, y), x, y)
-
-
-@emits(returns=types.int64)
-def larger(b: Any, x: Any, y: Any) -> Any:
-    """max(x, y), which numba has only as a library function."""
-    return b.select(b.icmp_signed(">", x, y), x, y)
-
-
-@emits(returns=types.int64)
-def pieces(b: Any, n: Any, size: Any) -> Any:
-    """How many pieces of up to `size` make n."""
-    return b.udiv(b.add(n, b.sub(size, I64(1))), size)
-
-
-@emits(returns=PAIR)
-def divided(b: Any, n: Any, by: Any) -> Any:
-    """Quotient and remainder of n >= 0 by a positive number."""
-    quotient = b.udiv(n, by)
-    return cgutils.pack_array(b, [quotient, b.sub(n, b.mul(quotient, by))])
-
-
-@emits(returns=PAIR)
-def thread_range(b: Any, total: Any, thread: Any, threads: Any) -> Any:
-    """This thread's part [start, stop) of `total` equal pieces of work."""
-    bounds = [b.udiv(b.mul(total, t), threads) for t in (thread, b.add(thread, I64(1)))]
-    return cgutils.pack_array(b, bounds)
-
-
-# -- the outer loops of a record
-
-
-def _slot(b: Any, args: Any, slot: Any) -> Any:
-    return b.load(b.gep(b.inttoptr(args, I64.as_pointer()), [slot]))
-
-
-def _fields(b: Any, args: Any, record: Record, k: Any, count: int) -> list[Any]:
-    """The first `count` fields of outer loop k."""
-    first = b.add(I64(record.at("n0")), b.mul(k, I64(record.at("n1") - record.at("n0"))))
-    return [_slot(b, args, b.add(first, I64(i))) for i in range(count)]
-
-
-@cache
-def outer_count(record: Record) -> Callable:
-    """`count(args)`: the product of the outer loops' n."""
-
-    @emits(returns=types.int64)
-    def count(b: Any, args: Any) -> Any:
-        total = cgutils.alloca_once_value(b, I64(1))
-        with cgutils.for_range(b, _slot(b, args, I64(record.at("rank")))) as loop:
-            (n,) = _fields(b, args, record, loop.index, 1)
-            b.store(b.mul(b.load(total), n), total)
-        return b.load(total)
-
-    return count
-
-
-@cache
-def outer_address(record: Record) -> Callable:
-    """`address(args, index, dst, src)`: both, at the index-th place of outer loops of n, s and d, innermost first."""
-
-    @emits(returns=PAIR)
-    def address(b: Any, args: Any, index: Any, dst: Any, src: Any) -> Any:
-        rest, to, at = (cgutils.alloca_once_value(b, v) for v in (index, dst, src))
-        with cgutils.for_range(b, _slot(b, args, I64(record.at("rank")))) as loop:
-            n, s, d = _fields(b, args, record, loop.index, 3)
-            whole = b.load(rest)
-            quotient = b.udiv(whole, n)
-            i = b.sub(whole, b.mul(quotient, n))
-            b.store(quotient, rest)
-            b.store(b.add(b.load(to), b.mul(i, d)), to)
-            b.store(b.add(b.load(at), b.mul(i, s)), at)
-        return cgutils.pack_array(b, [b.load(to), b.load(at)])
-
-    return address
-
-
-@cache
-def outer_fields(record: Record, loop: Record) -> Callable:
-    """`fields(args, k)`: those of outer loop k, by their names in `loop`."""
-    read, first, step = reader(loop), 8 * record.at("n0"), 8 * len(loop)
-
-    @njit(inline="always")
-    def fields(args, k):
-        return read(args + first + k * step)
-
-    return fields
