@@ -14,7 +14,7 @@ import pytest
 
 from fastgraph.frontends.circle.load import load
 from fastgraph.ir import Graph, check
-from fastgraph.passes import dynamic_layer, edges, integer_product, quantise, requantise
+from fastgraph.passes import boundary, dynamic_layer, explicit_quantization, integer_product, tables, to_integers
 from fastgraph.passes.pipeline import stages
 from fastgraph.passes.specialise import specialise
 from tests.blocks import BLOCKS
@@ -24,7 +24,7 @@ from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, gra
 from tests.quantized_blocks import QDQ, TFLITE
 
 FOLDER = Path(__file__).parent / "golden"
-MODULES = (dynamic_layer, edges, integer_product, quantise, requantise)
+MODULES = (boundary, dynamic_layer, explicit_quantization, integer_product, tables, to_integers)
 QUANTIZED = {module.__name__.rpartition(".")[2] for module in MODULES}
 """Files of rules for quantized graphs."""
 

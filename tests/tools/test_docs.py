@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def test_what_is_to_be_added_can_be(tmp_path: Path) -> None:
     for folder in ("fastgraph", "kernels", "schemas", "tests"):
         ignore = shutil.ignore_patterns("__pycache__", "*.tar.xz")
         shutil.copytree(ROOT / folder, tree / folder, ignore=ignore)
-    env = {**os.environ, "PYTHONPATH": str(tree), "FASTGRAPH_CACHE_DIR": str(tmp_path / "cache"), "FASTGRAPH_CHECK": "1"}
+    env = {**os.environ, "PYTHONPATH": str(tree), "FASTGRAPH_CACHE_DIR": str(tmp_path / "cache")}
     tried = 0
     for block in blocks(ROOT / "docs" / "adding.md"):
         head, _, code = block.partition("\n")
@@ -66,6 +67,27 @@ def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
 def test_the_places_it_names_are_there(page: Path) -> None:
-    named = re.findall(r"`((?:fastgraph|kernels|schemas|bench|tests|docs|\.ci)/[\w./*]*)`", page.read_text(encoding="utf-8"))
-    for place in named:
+    folders = "fastgraph|kernels|schemas|bench|tests|docs|\\.ci"
+    for place in re.findall(rf"`((?:{folders})/[\w./*]*)`", page.read_text(encoding="utf-8")):
         assert list(ROOT.glob(place.rstrip("/"))), f"{page.name} names {place}, which is not there"
+
+
+def test_the_picture_of_imports_is_what_they_are() -> None:
+    picture = pytest.importorskip("docs.imports").picture()
+    (shown,) = blocks(ROOT / "docs" / "architecture.md", "mermaid")
+    assert shown.strip() == picture.strip(), "python docs/imports.py makes it"
+
+
+def test_pages_link_to_what_there_is() -> None:
+    for page in [*PAGES, *ROOT.glob("*.md")]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_the_commands_are_ones_that_there_are() -> None:
+    from fastgraph.tools.cli import parser
+
+    for page in PAGES:
+        for line in "".join(blocks(page, "sh")).splitlines():
+            if line.startswith("fastgraph "):
+                parser().parse_args(shlex.split(line)[1:])
