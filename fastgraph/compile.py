@@ -19,22 +19,22 @@ from .objects.link import link
 from .passes.canonicalise import canonicalise
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
+from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
-from .passes.quantise import quantise
-from .passes.requantise import requantise
 from .passes.specialise import specialise
+from .passes.to_integers import to_integers
 from .plan.build import build
 from .plan.program import Program
 from .plan.widen import widen
 from .room import need
 
 STAGES: tuple[tuple[str, Callable[[Graph], None]], ...] = (
-    ("requantise", requantise),
+    ("explicit_quantization", explicit_quantization),
     ("canonicalise", canonicalise),
     ("decompose", decompose),
     ("layout", layout),
-    ("quantise", quantise),
+    ("to_integers", to_integers),
     ("fuse", fuse),
     ("widen", widen),
 )

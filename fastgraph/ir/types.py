@@ -98,10 +98,15 @@ class TensorType:
         return count
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an element; AssertionError for what has none."""
+        assert self.dtype is not None, f"{self} has no element type"
+        return self.dtype.itemsize
+
+    @property
     def nbytes(self) -> int:
         """Bytes of a concrete type, stored densely."""
-        assert self.dtype is not None
-        return self.size * self.dtype.itemsize
+        return self.size * self.itemsize
 
     def with_shape(self, shape: Shape | None) -> TensorType:
         return replace(self, shape=shape)

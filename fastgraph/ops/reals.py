@@ -6,15 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import Node, Quantization, TensorType
 from ..ir.reals import spread, to_real, to_stored
 from .common import FLOAT32, Types, fail
-from .registry import define
+from .registry import Layout, Quant, define
 
-__all__ = ["STORED", "real_type", "spread", "to_real", "to_stored"]
+__all__ = ["flips", "real_type", "spread", "to_real", "to_stored"]
 
-STORED = frozenset({"reinterpret", "table"})
-"""Operators that look at the stored numbers of quantised operands; all others compute on reals."""
+
+def flips(x: TensorType, out: TensorType) -> bool:
+    """Whether the stored bytes of two types of the same reals differ by 128, one signed and the other not."""
+    one, other = x.quant, out.quant
+    if one is None or other is None or {x.dtype, out.dtype} != {np.dtype(np.int8), np.dtype(np.uint8)}:
+        return False
+    shift = 128 if out.dtype == np.uint8 else -128
+    return other == Quantization(one.scale, tuple(zero + shift for zero in one.zero_point), one.axis)
 
 
 def real_type(type_: TensorType) -> TensorType:
@@ -40,5 +46,5 @@ def _infer_reinterpret(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(types[0].dtype, types[0].shape)]
 
 
-define("requantize", _declared, _requantize, inputs=(1, 1))
-define("reinterpret", _infer_reinterpret, lambda node, inputs: [inputs[0]], inputs=(1, 1))
+define("requantize", _declared, _requantize, inputs=(1, 1), layout=Layout.EACH)
+define("reinterpret", _infer_reinterpret, lambda node, inputs: [inputs[0]], inputs=(1, 1), quant=Quant.STORED)

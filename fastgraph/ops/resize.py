@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
-from ..kernels.move.coordinates import COORDINATES, NEAREST, nearest_places
-from ..kernels.move.taps import axis_taps
+from ..kernels.move.coordinates import COORDINATES, NEAREST, nearest_indices
+from ..kernels.move.resize_tables import ResizeTable, resize_table
 from .common import FLOAT, WHOLE, Types, axes_of, fail, fits, need_vector
-from .registry import attr, define
+from .registry import Quant, attr, define
+from .work import resize
 
 MODES = ("nearest", "linear", "cubic")
 POLICIES = ("stretch", "not_larger", "not_smaller")
@@ -98,46 +101,83 @@ def _infer_resize(node: Node, types: Types) -> list[TensorType]:
 
 def keeps_shape(node: Node, shape: Any, out: Any) -> bool:
     """Whether x is copied as it is, as onnxruntime does whatever the scales are; a crop to the same size is a crop."""
-    return tuple(shape) == tuple(out) and attr(node, "coordinate_transformation_mode") != "tf_crop_and_resize"
+    return tuple(shape) == tuple(out) and not _crops(node)
+
+
+def _crops(node: Node) -> bool:
+    return attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis that is sampled: `n_in` places become `n_out`. A crop takes the part `roi` (start, end) of it."""
+
+    axis: int
+    n_in: int
+    n_out: int
+    scale: float
+    roi: tuple[float, float]
+
+
+def sampled_axes(node: Node, shape: Sequence[int], roi: Any, scales: Any, sizes: Any) -> list[Axis]:
+    """The axes of a concrete x that resize changes."""
+    out, factor = resized(node, shape, scales, sizes)
+    if keeps_shape(node, shape, out):
+        return []
+    crops, axes = _crops(node), _axes(node, len(shape))
+    parts = np.asarray(roi, float).reshape(2, len(axes)).T.tolist() if crops else [(0.0, 1.0)] * len(axes)
+    found = []
+    for axis, (start, end) in zip(axes, parts, strict=True):
+        n_out = out[axis]
+        assert isinstance(n_out, int)
+        if crops or n_out != shape[axis] or factor[axis] != 1:
+            found.append(Axis(axis, shape[axis], n_out, factor[axis], (start, end)))
+    return found
+
+
+def indices_of(node: Node, axis: Axis) -> np.ndarray:
+    """The index that each place of an axis copies in mode nearest, -1: the extrapolation value."""
+    mode, nearest = attr(node, "coordinate_transformation_mode"), attr(node, "nearest_mode")
+    return nearest_indices(axis.n_in, axis.n_out, mode, nearest, axis.scale, axis.roi)
+
+
+def table_of(node: Node, axis: Axis) -> ResizeTable:
+    """What makes each place of an axis in modes linear and cubic."""
+    mode, coordinates, a = (attr(node, name) for name in ("mode", "coordinate_transformation_mode", "cubic_coeff_a"))
+    exclude, antialias = bool(attr(node, "exclude_outside")), bool(attr(node, "antialias"))
+    return resize_table(axis.n_in, axis.n_out, mode, coordinates, axis.scale, a, exclude, antialias, axis.roi)
 
 
 def _resize(node: Node, inputs: list[Any]) -> list[Any]:
     x, roi, scales, sizes = inputs
-    out, factor = resized(node, x.shape, scales, sizes)
-    if keeps_shape(node, x.shape, out):
-        return [x]
+    axes = sampled_axes(node, x.shape, roi, scales, sizes)
+    out = list(x.shape)
+    for axis in axes:
+        out[axis.axis] = axis.n_out
     if 0 in out or not x.size:
         return [np.zeros(out, x.dtype)]
-    axes = _axes(node, x.ndim)
-    bounds = np.asarray(roi).reshape(2, -1) if _present(roi) else np.array([[0.0] * len(axes), [1.0] * len(axes)])
-    y = x.astype(np.promote_types(x.dtype, np.float32)) if attr(node, "mode") != "nearest" else x
+    nearest = attr(node, "mode") == "nearest"
+    y = x if nearest or not axes else x.astype(np.promote_types(x.dtype, np.float32))
     outside = np.zeros((1,) * x.ndim, bool)
-    for place, axis in enumerate(axes):
-        n_out = out[axis]
-        assert isinstance(n_out, int)
-        start, end = bounds[:, place]
-        y, beyond = _along(node, y, axis, n_out, factor[axis], (float(start), float(end)))
-        outside = outside | beyond.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    for axis in axes:
+        if nearest:
+            indices = indices_of(node, axis)
+            y, beyond = np.take(y, np.maximum(indices, 0), axis.axis), indices < 0
+        else:
+            table = table_of(node, axis)
+            y, beyond = resampled(y, axis.axis, table), table.outside
+        outside = outside | beyond.reshape([-1 if i == axis.axis else 1 for i in range(x.ndim)])
     if outside.any():
         y = np.where(outside, converted(np.array(attr(node, "extrapolation_value")), y.dtype), y)
     return [converted(y, x.dtype)]
 
 
-def _along(
-    node: Node, y: np.ndarray, axis: int, n_out: int, scale: float, roi: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray]:
-    """y resized along one axis, and which places of the result lie outside of it."""
-    n_in, mode = y.shape[axis], attr(node, "coordinate_transformation_mode")
-    if attr(node, "mode") == "nearest":
-        places = nearest_places(n_in, n_out, mode, attr(node, "nearest_mode"), scale, roi)
-        return np.take(y, np.maximum(places, 0), axis), places < 0
-    if n_out == n_in and scale == 1 and mode != "tf_crop_and_resize":
-        return y, np.zeros(n_out, bool)
-    taps = axis_taps(n_in, n_out, attr(node, "mode"), mode, scale, attr(node, "cubic_coeff_a"),
-                     bool(attr(node, "exclude_outside")), bool(attr(node, "antialias")), roi)  # fmt: skip
+def resampled(x: np.ndarray, axis: int, table: ResizeTable) -> np.ndarray:
+    """What a table makes of floats along one axis; zeros where it is `outside`."""
+    n_out, n_in = len(table.index), x.shape[axis]
     matrix = np.zeros((n_out, n_in))
-    np.add.at(matrix, (np.arange(n_out)[:, None], taps.index), taps.weight)
-    return np.moveaxis(np.tensordot(y, matrix.astype(y.dtype), ((axis,), (1,))), -1, axis), taps.outside
+    np.add.at(matrix, (np.arange(n_out)[:, None], table.index), table.weight)
+    return np.moveaxis(np.tensordot(x, matrix.astype(x.dtype), ((axis,), (1,))), -1, axis)
 
 
 def converted(y: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -159,4 +199,5 @@ define(
         "extrapolation_value": 0.0, "antialias": 0, "axes": None,
         "keep_aspect_ratio_policy": "stretch",
     },
+    quant=Quant.INTEGERS, work=resize,
 )  # fmt: skip

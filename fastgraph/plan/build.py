@@ -9,7 +9,7 @@ from ..ir import Graph, Node, Value, read_by
 from ..kernels.isa.tiers import Tier
 from .arena import Buffer, plan
 from .lower import Emit, Matches, blocks, emit_block
-from .lower.move import copy_part, itemsize
+from .lower.move import emit_copy
 from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
 from .storage import Views
 from .verify import verify
@@ -60,9 +60,8 @@ def _keep(emit: Emit, kept: Mapping[Value, Value]) -> None:
     pairs = [*aside.items(), *((aside.get(final, final), value) for value, final in moved.items())]
     for source, target in pairs:
         emit.node = Node(KEEP, [source], [target])
-        shape, size = source.type.dims, itemsize(source)
-        copy_part(emit, shape, (emit.address(source), emit.strides(source)),
-                  (emit.address(target), emit.strides(target)), size)  # fmt: skip
+        emit_copy(emit, source.type.dims, source.type.itemsize, (emit.address(source), emit.strides(source)),
+                  (emit.address(target), emit.strides(target)))  # fmt: skip
 
 
 def has_memory(value: Value) -> bool:

@@ -46,7 +46,7 @@ class Block(NamedTuple):
     finish: Any
     """finish(note, sums, ldy, rows, zero_point, low, high, first, last): scale and store units first.. of UNITS.
 
-    Rows of y are ldy bytes apart; zero_point, low and high: as rows_int8.STORED.
+    Rows of y are ldy bytes apart; zero_point, low and high: as gemm.rows.STORED.
     """
 
 

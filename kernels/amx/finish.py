@@ -8,11 +8,11 @@ from typing import Any
 from llvmlite import ir
 
 from ..isa.functions import maximum, minimum
-from ..isa.integer import binary, pack_bytes, round_to_int, splat
+from ..isa.integer import in_order, splat, to_bytes
 from ..isa.loops import loop
 from ..isa.tiers import Tier
 from ..isa.tile_registers import TILE
-from ..isa.vector import I1, I8, I16, I32, I64, Vector, emits
+from ..isa.vector import I1, I8, I32, I64, Vector, emits
 from .pack import LINE, ROWS
 
 PANEL, COLUMNS, TILES = 0, 1, 2
@@ -84,24 +84,8 @@ def _f32(v: Vector, low: Any, high: Any) -> Stored:
 
 def _bytes(v: Vector, zero_point: Any, low: Any, high: Any, signed: bool) -> Stored:
     """One vector of bytes, rows one behind the other."""
-    b = v.b
-    zero = splat(v, b.trunc(zero_point, I16), 32)
-    lowest, highest = (splat(v, b.trunc(x, I8), 64) for x in (low, high))
-
-    def stored(scaled: list[Any]) -> list[Any]:
-        x = pack_bytes(v, [round_to_int(v, x) for x in scaled], zero)
-        x = binary(v, "umin", binary(v, "umax", x, lowest), highest)
-        return [_in_order(b, b.xor(x, ir.Constant(x.type, [-128] * 64)) if signed else x)]
-
-    return stored
-
-
-def _in_order(b: Any, packed: Any) -> Any:
-    """Bytes 16 * j.. are those of the j-th vector that pack_bytes took."""
-    quads = b.bitcast(packed, ir.VectorType(I32, 16))
-    order = [4 * lane + j for j in range(4) for lane in range(4)]
-    turned = b.shuffle_vector(quads, ir.Constant(quads.type, ir.Undefined), ir.Constant(quads.type, order))
-    return b.bitcast(turned, packed.type)
+    rounded = to_bytes(v, zero_point, low, high, signed)
+    return lambda scaled: [in_order(v, rounded(scaled))]
 
 
 def _columns(b: Any, vectors: list[Any], r: int, nt: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A convolution's geometry -> blocks of AMX tiles, scratch and the kernel's record. Pure arithmetic."""
+"""A convolution's geometry -> blocks of AMX tiles, bands and scratch. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from ..gemm.pick_conv import Geometry, layout
 from ..gemm.pick_dot import L2, STANDARD, columns_first
-from ..gemm.pick_int8 import Stored, word_of
+from ..gemm.pick_int8 import word_of
 from .pack import LINE, ROWS, WORK, configuration, panel_bytes
+from .rows import AMX_CONV
 
 BLOCKS = ((2, 2), (1, 4), (4, 1))
 """Tiles down and across: four sums hide the latency of a product, and then two loads each meet two products."""
@@ -32,8 +33,8 @@ GAIN = 1.1
 class AmxChoice:
     """How amx_conv computes a convolution; `params` makes the kernel.
 
-    runs, length: how pack_amx wants a column's weights divided; table: [lines] int64; config: uint8 [64]; scratch:
-    bytes for each thread, 64-byte aligned; cycles: what it may take.
+    runs, length: how pack_amx wants a column's weights divided; table: [lines] int64; config: uint8 [64]; fields: the
+    slots of its record that are numbers.
     """
 
     nt: int
@@ -42,9 +43,12 @@ class AmxChoice:
     params: dict[str, Any]
     table: np.ndarray
     config: np.ndarray
-    scratch: int
     fields: dict[str, int]
-    cycles: float
+
+    @property
+    def scratch(self) -> int:
+        """Bytes for each thread, 64-byte aligned."""
+        return self.fields["scratch_bytes"]
 
 
 def dense(m: int, n: int, k: int, ldx: int) -> Geometry:
@@ -61,9 +65,9 @@ def pick_amx(
 ) -> AmxChoice:
     """The best of `blocks` for a geometry of bytes (item 1); `out`: what is stored, "u8", "s8" or "f32"."""
     assert g.item == 1
-    found = [(_cycles(g, mt, nt, l2) * (STANDARD if (mt, nt) == BLOCKS[0] else 1), mt, nt) for mt, nt in blocks]
-    cycles, mt, nt = min(found)
-    table, scratch, fields = layout(g, 1, g.n, 16 * nt, threads, l2)
+    costs = [(_cycles(g, mt, nt, l2) * (STANDARD if (mt, nt) == BLOCKS[0] else 1), mt, nt) for mt, nt in blocks]
+    _, mt, nt = min(costs)
+    table, fields = layout(g, 1, g.n, 16 * nt, threads, l2)
     per_run = -(-g.run // LINE)
     offsets = (table[:, None] + LINE * np.arange(per_run)).reshape(-1)
     rows, across = tiles(g, mt)
@@ -73,12 +77,13 @@ def pick_amx(
         fields["band"] *= across
     in_band = -(-fields["band"] // mt)
     fields |= {
-        "work": scratch, "lines": len(offsets), "rows": rows, "across": across,
-        "prefetch": -(-nt * ROWS // in_band),
+        "work": fields["scratch_bytes"], "scratch_bytes": fields["scratch_bytes"] + WORK, "lines": len(offsets),
+        "rows": rows, "across": across, "prefetch": -(-nt * ROWS // in_band),
     }  # fmt: skip
+    fields = {slot: value for slot, value in fields.items() if slot in AMX_CONV}
     params = {"mt": mt, "nt": nt, "out": out}
     config = configuration(mt, nt, rows)
-    return AmxChoice(nt, len(table), g.run, params, offsets, config, scratch + WORK, fields, cycles)
+    return AmxChoice(nt, len(table), g.run, params, offsets, config, fields)
 
 
 def worth_tiles(g: Geometry, l2: int = L2) -> bool:
@@ -139,32 +144,8 @@ def _with_memory(cycles: float, weights: int, l2: int) -> float:
     return max(cycles, waiting) + min(cycles, waiting) / 8
 
 
-def amx_record(
-    choice: AmxChoice,
-    g: Geometry,
-    *,
-    x: Any,
-    w: Any,
-    y: Any,
-    ldy: int,
-    table: Any,
-    config: Any,
-    scratch: Any,
-    x_zero: int = 0,
-    stored: Stored = (0, 0, 255),
-) -> list[Any]:
-    """The kernel's record; x, w, y, table, config and scratch are addresses or stand for them.
-
-    w: pack_amx's of all channels; ldy: elements per pixel of y; x_zero: what padding counts as.
+def amx_args(choice: AmxChoice, x_zero: int, **operands: Any) -> dict[str, Any]:
+    """The slots of `rows.AMX_CONV`: what the choice decides, and `operands`: x, w (pack_amx's of all channels), y, ldy,
+    table, config, scratch, and those of gemm's STORED. x_zero: what padding counts as.
     """
-    from ..gemm.rows_int8 import STORED
-    from .rows import AMX_CONV_ARGS
-
-    values = {
-        **choice.fields, "x": x, "w": w, "y": y, "ldy": ldy, "table": table, "config": config, "scratch": scratch,
-        "scratch_bytes": choice.scratch, "n": g.n, "n_set": g.n, **dict(zip(STORED, stored, strict=True)),
-        "fill": word_of(x_zero),
-    }  # fmt: skip
-    return [values[name] for name in AMX_CONV_ARGS]
-
-
+    return {**choice.fields, "fill": word_of(x_zero), **operands}

@@ -49,10 +49,18 @@ class Record(Mapping[str, str]):
         return [values[name] for name in self]
 
 
+def loaded(builder: Any, args: Any, record: Record, first: int = 0) -> Any:
+    """Within an intrinsic: a record's slots as a named tuple of LLVM values; they begin `first` slots behind `args`."""
+    from llvmlite import ir
+
+    pointer = builder.inttoptr(args, ir.IntType(64).as_pointer())
+    slots = (builder.load(builder.gep(pointer, [ir.IntType(64)(first + i)])) for i in range(len(record)))
+    return namedtuple("Slots", list(record))(*slots)  # type: ignore[misc]
+
+
 @cache
 def reader(record: Record) -> Any:
     """An intrinsic: read(args) loads the slots of a record at address `args` as a named tuple of int64s."""
-    from llvmlite import ir
     from numba import types
     from numba.extending import intrinsic
 
@@ -60,9 +68,7 @@ def reader(record: Record) -> Any:
     kind = types.NamedUniTuple(types.int64, len(record), names)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        pointer = builder.inttoptr(values[0], ir.IntType(64).as_pointer())
-        loaded = [builder.load(builder.gep(pointer, [ir.IntType(64)(i)])) for i in range(len(record))]
-        return context.make_tuple(builder, kind, loaded)
+        return context.make_tuple(builder, kind, loaded(builder, values[0], record))
 
     @intrinsic
     def read(typingctx: Any, args: Any) -> Any:

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..core.record import reader
 from ..isa.tiers import Tier
 from ..pointwise.chain import Chain
-from .rows import DOT_ARGS
-from .tile import Arithmetic, f32_arithmetic, make_fields, make_tile
+from .rows import DOT
+from .tile import Arithmetic, f32_arithmetic, make_tile
 
 
 def make_dot(
     tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain = (), extras: Sequence[str] = ()
 ) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; tail = m % mr; ragged when n isn't whole panels.
-
-    Its record is `rows_dot.DOT_ARGS`, then (address, stride per batch, stride per row) for each extra.
-    """
-    arithmetic = f32_arithmetic(tier, nv, chain, extras, len(DOT_ARGS))
+    """The kernel for tiles of mr rows x nv vectors; tail = m % mr; ragged when n isn't whole panels."""
+    arithmetic = f32_arithmetic(tier, nv, chain, extras, len(DOT))
     return dot_kernel(tier, mr, nv, tail, ragged, arithmetic)
 
 
 def dot_kernel(
     tier: Tier, mr: int, nv: int, tail: int, ragged: bool, arithmetic: Arithmetic
 ) -> Callable[..., None]:
-    """The loops of a dot kernel around a tile; its record begins with `rows_dot.DOT_ARGS`.
+    """The loops of a dot kernel around a tile; its record begins with `rows.DOT`.
 
-    k counts words of 4 bytes, lda and a_stride elements of A, ldc and c_stride those of C, b_stride words.
     Where m isn't a multiple of mr, tail is m % mr, or 0 and the last tile computes rows again (m >= mr, and C is
     no operand).
     """
-    fields = make_fields(len(DOT_ARGS))
+    fields = reader(DOT)
     tile = make_tile(tier, (1, mr), (min(tail, 1), tail), False, ragged, arithmetic)
     width = nv * tier.lanes
     line = tier.lanes * 4
@@ -38,36 +35,39 @@ def dot_kernel(
     item, out_item = arithmetic.item, arithmetic.out_item
 
     def dot(args: int, thread: int, threads: int) -> None:
-        a, lda, b, c, ldc, m, n, n0, k, batch, sa, sb, sc, block, by_columns = fields(args)
-        tiles = (m + mr - 1) // mr
-        panels = (n + width - 1) // width
-        step = head + k * word
+        r = fields(args)
+        tiles = (r.m + mr - 1) // mr
+        panels = (r.n + width - 1) // width
+        step = head + r.k * word
         last = step + word - line
-        units = panels if by_columns else tiles
-        unit, end = 0, batch * units
+        units = panels if r.by_columns else tiles
+        unit, end = 0, r.batch * units
         if threads > 1:
             unit, end = end * thread // threads, end * (thread + 1) // threads
         while unit < end:
             # Divisions wait for one another: small layers do without.
-            i = unit // units if batch > 1 else 0
+            i = unit // units if r.batch > 1 else 0
             lo = unit - i * units
             hi = units if end - i * units > units else end - i * units
-            t0, t1, p0, p1 = (0, tiles, lo, hi) if by_columns else (lo, hi, 0, panels)
+            t0, t1, p0, p1 = (0, tiles, lo, hi) if r.by_columns else (lo, hi, 0, panels)
             start = t0
             while start < t1:
-                stop = start + block if start + block < t1 else t1
+                stop = start + r.block if start + r.block < t1 else t1
                 for p in range(p0, p1):
-                    column = n0 + p * width
+                    column = r.n0 + p * width
                     ahead = step
                     for t in range(start, stop):
                         row = t * mr
-                        if tail == 0 and row + mr > m:
-                            row = m - mr
-                        # fmt: off
-                        tile(row + mr > m, args, a + (i * sa + row * lda) * item, lda * item, 0, 0, 1, k,
-                             b + i * sb * 4 + p * step, ahead, c + (i * sc + row * ldc + column) * out_item,
-                             ldc * out_item, n - p * width, i, row, column)
-                        # fmt: on
+                        if tail == 0 and row + mr > r.m:
+                            row = r.m - mr
+                        tile(
+                            args, row + mr > r.m,
+                            a=r.a + (i * r.a_stride + row * r.lda) * item, rs=r.lda * item, gs=0,
+                            table=0, segments=1, length=r.k,
+                            panel=r.b + i * r.b_stride * 4 + p * step, ahead=ahead,
+                            c=r.c + (i * r.c_stride + row * r.ldc + column) * out_item, ldc=r.ldc * out_item,
+                            columns=r.n - p * width, image=i, row=row, column=column,
+                        )  # fmt: skip
                         ahead = ahead + line if 0 < ahead < last else 0
                 start = stop
             unit += hi - lo

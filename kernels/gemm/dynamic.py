@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-
-from ..isa.integer import halves_type, pack_bytes, round_to_int
+from ..core.record import reader
+from ..isa.byte_ops import run_filler
+from ..isa.integer import in_order, round_to_int, to_bytes
 from ..isa.interleave import store_bytes, store_first
-from ..isa.loops import divide, loop, share, slice_share, variable, whole
+from ..isa.loops import divide, each, fold, loop, thread_range, thread_slices, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, arg, emits
-from ..isa.walk import each, fold
-from ..move.runs import run_filler
-from .rows_dynamic import EXTREMES_ARGS, RANGE_BYTES, ROUND_ARGS
-from .tile import make_fields
+from .rows import EXTREMES, RANGE_BYTES, ROUND
 
 TINY = 1e-30
 UNROLL = 4
@@ -35,11 +32,11 @@ def greatest(v: Vector, x: Any, y: Any) -> Any:
 
 
 def make_extremes(tier: Tier) -> Callable[..., None]:
-    """The kernel that finds the extremes of parts; its record is `rows_dynamic.EXTREMES_ARGS`."""
-    fields = make_fields(len(EXTREMES_ARGS))
+    """The kernel that finds the extremes of parts; its record is `rows.EXTREMES`."""
+    fields = reader(EXTREMES)
 
     @emits
-    def find(b: Any, x: Any, count: Any, found: Any) -> None:
+    def find(b: Any, x: Any, count: Any, to: Any) -> None:
         v = Vector(b, tier)
         block = Vector(b, tier, UNROLL * v.lanes)
         start = v.pointer(x)
@@ -61,46 +58,50 @@ def make_extremes(tier: Tier) -> Callable[..., None]:
 
         odd = total(2, lambda w, p, q: w.b.fadd(p, q))
         for i, combine in enumerate((least, greatest)):
-            b.store(b.fadd(total(i, combine), odd), v.at(v.pointer(found), i))
+            b.store(b.fadd(total(i, combine), odd), v.at(v.pointer(to), i))
 
     def run(args: int, thread: int, threads: int) -> None:
-        x, images, count, parts, found = fields(args)
-        for unit in range(share(images * parts, thread, threads), share(images * parts, thread + 1, threads)):
-            image = divide(unit, parts)
-            part = unit - image * parts
-            left, right = slice_share(count, part, parts), slice_share(count, part + 1, parts)
-            find(x + 4 * (image * count + left), right - left, found + 8 * unit)
+        r = fields(args)
+        units = r.images * r.parts
+        first, end = thread_range(units, thread, threads)
+        for unit in range(first, end):
+            image = divide(unit, r.parts)
+            part = unit - image * r.parts
+            left, right = thread_slices(r.count, part, r.parts)
+            find(r.x + 4 * (image * r.count + left), right - left, r.extremes + 8 * unit)
 
     return run
 
 
 def make_round(tier: Tier, grid: str, out: str) -> Callable[..., None]:
-    """The kernel that rounds to the numbers of a range; its record is `rows_dynamic.ROUND_ARGS`.
+    """The kernel that rounds to the numbers of a range; its record is `rows.ROUND`.
 
     out: "u8" for the numbers' bytes, 128 more than LiteRT's, or "f32" for the numbers. grid: that of the operator
     dynamic_round.
     """
-    fields = make_fields(len(ROUND_ARGS))
+    fields = reader(ROUND)
     prepare, fill = _range_maker(tier, grid), run_filler(tier)
     convert, size = (_to_bytes(tier, grid), 1) if out == "u8" else (_to_reals(tier, grid), 4)
 
     def run(args: int, thread: int, threads: int) -> None:
-        x, found, parts, ranges, y, images, rows, count, top, left, bottom, right = fields(args)
-        lines, line = top + rows + bottom, left + count + right
+        r = fields(args)
+        lines, line = r.top + r.rows + r.bottom, r.left + r.run + r.right
+        units = r.images * lines
         made, blank = -1, 0
-        for unit in range(share(images * lines, thread, threads), share(images * lines, thread + 1, threads)):
+        first, end = thread_range(units, thread, threads)
+        for unit in range(first, end):
             image = divide(unit, lines)
-            row, at, to = unit - image * lines - top, ranges + image * RANGE_BYTES, y + unit * line * size
+            row, at, to = unit - image * lines - r.top, r.ranges + image * RANGE_BYTES, r.y + unit * line * size
             if image != made:
                 # Threads that share an image all write the same.
-                prepare(found + 8 * image * parts, parts, at)
+                prepare(r.extremes + 8 * image * r.parts, r.parts, at)
                 made, blank = image, (-(arg(at, 0) >> 32) & 255) * 0x0101010101010101
-            if row < 0 or row >= rows:
+            if row < 0 or row >= r.rows:
                 fill(to, blank, line)
             else:
-                fill(to, blank, left)
-                convert(x + 4 * (image * rows + row) * count, to + left * size, count, at)
-                fill(to + (left + count) * size, blank, right)
+                fill(to, blank, r.left)
+                convert(r.x + 4 * (image * r.rows + row) * r.run, to + r.left * size, r.run, at)
+                fill(to + (r.left + r.run) * size, blank, r.right)
 
     return run
 
@@ -109,9 +110,9 @@ def _range_maker(tier: Tier, grid: str) -> Any:
     """An intrinsic that writes the range of an image whose parts have these extremes."""
 
     @emits
-    def prepare(b: Any, found: Any, parts: Any, to: Any) -> None:
+    def prepare(b: Any, extremes: Any, parts: Any, to: Any) -> None:
         v = Vector(b, tier)
-        start = v.pointer(found)
+        start = v.pointer(extremes)
         low, high, odd = (variable(b, v.const(0)) for _ in range(3))
         with loop(b, 0, parts, 1) as i:
             x, y = (v.broadcast(v.at(start, b.add(b.shl(i, I64(1)), I64(j)))) for j in (0, 1))
@@ -157,19 +158,14 @@ def _to_bytes(tier: Tier, grid: str) -> Any:
         number = _rounder(v, at, grid)
         source, target = v.pointer(x), b.inttoptr(y, I8.as_pointer())
         width = UNROLL * v.lanes
-        shift = ir.Constant(halves_type(v), [128] * halves_type(v).count)
-        # pack_bytes leaves dword j of vector i's 128 bits at 4 * j + i.
-        groups = v.lanes // 4
-        order = ir.Constant(v.itype, [4 * (d % groups) + d // groups for d in range(v.lanes)])
+        rounded = to_bytes(v, I64(128), whole=lambda _, x: number(x))
 
         def packed(i: Any, rest: Any = None) -> Any:
-            words = []
+            values = []
             for n in range(UNROLL):
                 mask = None if rest is None else v.mask(b.sub(rest, I64(n * v.lanes)))
-                value = v.load(v.at(source, b.add(i, I64(n * v.lanes))), mask)
-                words.append(number(value))
-            found = b.bitcast(pack_bytes(v, words, shift), v.itype)
-            return b.bitcast(b.shuffle_vector(found, ir.Constant(v.itype, ir.Undefined), order), _bytes(v))
+                values.append(v.load(v.at(source, b.add(i, I64(n * v.lanes))), mask))
+            return in_order(v, rounded(values))
 
         end = whole(b, count, width)
         with loop(b, 0, end, width) as i:
@@ -184,10 +180,6 @@ def _to_bytes(tier: Tier, grid: str) -> Any:
                     store_first(v, packed(I64(0), rest), target, rest)
 
     return convert
-
-
-def _bytes(v: Vector) -> Any:
-    return ir.VectorType(I8, 4 * v.lanes)
 
 
 def _to_reals(tier: Tier, grid: str) -> Any:

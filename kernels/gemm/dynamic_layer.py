@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..core.record import Record
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector, arg_of
 from ..pointwise.chain import Chain
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .int8 import int8_arithmetic
-from .rows import CONV_ARGS, DOT_ARGS
-from .rows_dynamic import RANGE_BYTES
+from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES, RANGES
 from .tile import Arithmetic, Place, Shape, f32_operands, store_f32
 
 HEAD_LINES = 3
@@ -26,24 +26,24 @@ HEAD_LINES = 3
 def make_dot(
     tier: Tier, mr: int, nv: int, tail: int, ragged: bool, per_row: bool, chain: Chain, extras: Sequence[str]
 ) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; its record is that of the row `dot_dynamic`."""
-    return dot_kernel(tier, mr, nv, tail, ragged, _arithmetic(tier, nv, per_row, chain, extras, len(DOT_ARGS)))
+    """The kernel for tiles of mr rows x nv vectors; its record is `rows.DOT_DYNAMIC`."""
+    return dot_kernel(tier, mr, nv, tail, ragged, _arithmetic(tier, nv, per_row, chain, extras, DOT_DYNAMIC))
 
 
 def make_conv(
     tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, per_row: bool, chain: Chain,
     extras: Sequence[str],
 ) -> Callable[..., None]:  # fmt: skip
-    """The kernel for tiles as conv.make_conv's; its record is that of the row `conv_dynamic`."""
-    arithmetic = _arithmetic(tier, nv, per_row, chain, extras, len(CONV_ARGS))
+    """The kernel for tiles as conv.make_conv's; its record is `rows.CONV_DYNAMIC`."""
+    arithmetic = _arithmetic(tier, nv, per_row, chain, extras, CONV_DYNAMIC)
     return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
 
 
 def _arithmetic(
-    tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequence[str], slot: int
+    tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequence[str], record: Record
 ) -> Arithmetic:
-    """args[slot:slot + 3]: address of the ranges, how many per image and per row; then the extras."""
-    bytewise = int8_arithmetic(tier, nv, "i32", False, slot)
+    """The record ends with rows.RANGES; then the extras."""
+    bytewise = int8_arithmetic(tier, nv, "i32", False, record)
 
     def lines(v: Vector, place: Place, index: int, kind: Any) -> list[Any]:
         starts = [v.b.gep(place.panel, [I64((index * nv + n) * tier.lanes * 4)]) for n in range(nv)]
@@ -51,7 +51,7 @@ def _arithmetic(
 
     def finish(v: Vector, place: Place, sums: list[Any]) -> None:
         b = v.b
-        address, per_image, rows = (arg_of(b, place.args, slot + i) for i in range(3))
+        address, per_image, rows = (arg_of(b, place.args, record.at(slot)) for slot in RANGES)
         first = b.add(b.mul(place.image, per_image), b.mul(place.row, rows))
         start, step = b.add(address, b.mul(first, I64(RANGE_BYTES))), b.mul(rows, I64(RANGE_BYTES))
         totals, scales, biases = (lines(v, place, i, kind) for i, kind in enumerate((v.itype, v.type, v.type)))
@@ -67,7 +67,7 @@ def _arithmetic(
             for n in range(nv):
                 total = b.sitofp(b.add(sums[r * nv + n], shifts[n]), v.type)
                 reals.append(v.fma(total, multipliers[n], biases[n]))
-        store_f32(v, place, nv, reals, chain, f32_operands(v, place, extras, slot + 3))
+        store_f32(v, place, nv, reals, chain, f32_operands(v, place, extras, len(record)))
 
     return replace(
         bytewise, head=HEAD_LINES * nv * tier.lanes * 4, start=lambda v, panel: [v.iconst(0)] * nv, finish=finish

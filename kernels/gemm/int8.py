@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.record import Record
 from ..isa.integer import dot_bytes, dot_halves, split_bytes
 from ..isa.tiers import Tier
 from ..isa.vector import I32, I64, Vector
@@ -16,7 +17,7 @@ from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .requantize import clamped, scaled, store_bytes
-from .rows import CONV_ARGS, DOT_ARGS
+from .rows import CONV_INT8, DOT_INT8
 from .tile import Arithmetic, Place, Shape, store_f32
 
 ITEMS = {"u8": 1, "s8": 1, "f32": 4, "i32": 4}
@@ -29,26 +30,25 @@ SIGNS = -0x7F7F7F80
 def make_dot_int8(
     tier: Tier, mr: int, nv: int, tail: int, ragged: bool, out: str, rowsum: bool
 ) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; its record is that of the row `dot_int8`."""
-    return dot_kernel(tier, mr, nv, tail, ragged, int8_arithmetic(tier, nv, out, rowsum, len(DOT_ARGS)))
+    """The kernel for tiles of mr rows x nv vectors; its record is `rows.DOT_INT8`."""
+    return dot_kernel(tier, mr, nv, tail, ragged, int8_arithmetic(tier, nv, out, rowsum, DOT_INT8))
 
 
 def make_conv_int8(
     tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, out: str, rowsum: bool
 ) -> Callable[..., None]:
-    """The kernel for tiles as make_conv's; its record is that of the row `conv_int8`."""
-    arithmetic = int8_arithmetic(tier, nv, out, rowsum, len(CONV_ARGS))
+    """The kernel for tiles as make_conv's; its record is `rows.CONV_INT8`."""
+    arithmetic = int8_arithmetic(tier, nv, out, rowsum, CONV_INT8)
     return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
 
 
 def int8_arithmetic(
-    tier: Tier, nv: int, out: str, rowsum: bool, slot: int, signed: bool = False
+    tier: Tier, nv: int, out: str, rowsum: bool, record: Record, signed: bool = False
 ) -> Arithmetic:
     """Sums of u8 * s8 in i32 over panels that kernels/pack_int8.py packs; out: "u8", "s8", "f32" or "i32".
 
-    args[slot:slot + 3]: zero point, low and high of the result, for "s8" as u8 (128 more), for "f32" only low
-    and high, as f32 bits; "i32" stores the sums. rowsum: the weights' zero point times a row's sum is added.
-    signed: A is s8, and each byte counts as the u8 that is 128 more.
+    "i32" stores the sums; else the record has the slots of rows.STORED. rowsum: the weights' zero point times a
+    row's sum is added. signed: A is s8, and each byte counts as the u8 that is 128 more.
     """
     count, line = sums_per_row(nv, rowsum), tier.lanes * 4
     vectors = vectors_per_word(tier, nv, rowsum)
@@ -85,9 +85,9 @@ def int8_arithmetic(
             return
         reals = [[scaled(v, s, at(v, place.panel, nv + n)) for n, s in enumerate(row)] for row in rows]
         if out == "f32":
-            store_f32(v, place, nv, [clamped(v, s, place.args, slot) for row in reals for s in row])
+            store_f32(v, place, nv, [clamped(v, s, place.args, record) for row in reals for s in row])
             return
-        store_bytes(v, place, nv, reals, slot, out == "s8")
+        store_bytes(v, place, nv, reals, record, out == "s8")
 
     head = HEAD_LINES[rowsum] * nv * line
     return Arithmetic(head, vectors, count, 1, ITEMS[out], start, load, multiply, finish)

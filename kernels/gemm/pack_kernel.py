@@ -1,48 +1,44 @@
-"""pack_b: packs a matrix that is only known at run time into the panels that dot reads (kernels/pack.py)."""
+"""pack_b: packs a matrix that is only known at run time into the panels that dot reads (pack.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from ..core.record import reader
+from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
-from ..move.transpose import _square
-from .rows import PACK_ARGS
-from .tile import make_fields, repeat
+from .rows import PACK
 
 
-def make_pack(tier: Tier, nv: int, transposed: bool) -> Callable[..., None]:
-    """The kernel for panels of nv vectors; `transposed`: B's rows are columns, [n, k]. No bias: that
-    line is 0.
-
-    Its record is `rows_dot.PACK_ARGS`.
-    """
-    fields = make_fields(len(PACK_ARGS))
+def make_pack(tier: Tier, nv: int) -> Callable[..., None]:
+    """The kernel for panels of nv vectors. No bias: that line is 0."""
+    fields, lines = reader(PACK), _lines(tier, nv)
     width = nv * tier.lanes
-    lines = _turn_lines(tier, nv) if transposed else _copy_lines(tier, nv)
 
     def pack(args: int, thread: int, threads: int) -> None:
-        b, ldb, packed, n, k, batch, b_stride = fields(args)
-        panels = (n + width - 1) // width
-        total = batch * panels
+        r = fields(args)
+        panels = (r.n + width - 1) // width
+        total = r.batch * panels
         for unit in range(total * thread // threads, total * (thread + 1) // threads):
             i = unit // panels
             column = (unit - i * panels) * width
-            start = b + (i * b_stride + column * (ldb if transposed else 1)) * 4
-            lines(packed + unit * (k + 1) * width * 4, start, ldb * 4, k, n - column)
+            panel = r.packed + unit * (r.k + 1) * width * 4
+            lines(panel, r.b + (i * r.b_stride + column) * 4, r.ldb * 4, r.k, r.n - column)
 
     return pack
 
 
-def _copy_lines(tier: Tier, nv: int) -> Any:
+def _lines(tier: Tier, nv: int) -> Any:
     """lines(panel, start, stride, k, columns) from k rows of B."""
     width = nv * tier.lanes * 4
 
     @emits
     def lines(b: Any, panel: Any, start: Any, stride: Any, k: Any, columns: Any) -> None:
         v = Vector(b, tier)
-        _zeros(v, nv, panel)
+        for i in range(nv):
+            v.store(v.const(0), v.at(v.pointer(panel), i * v.lanes))
 
         def rows(masks: list[Any]) -> None:
             def body(_: Any, state: list[Any]) -> list[Any]:
@@ -61,43 +57,3 @@ def _copy_lines(tier: Tier, nv: int) -> Any:
                 rows([v.mask(b.sub(columns, I64(i * tier.lanes))) for i in range(nv)])
 
     return lines
-
-
-def _turn_lines(tier: Tier, nv: int) -> Any:
-    """lines(panel, start, stride, k, columns) from rows of B, columns here; past the last it repeats."""
-    width, lanes = nv * tier.lanes * 4, tier.lanes
-
-    @emits
-    def lines(b: Any, panel: Any, start: Any, stride: Any, k: Any, columns: Any) -> None:
-        v = Vector(b, tier)
-        _zeros(v, nv, panel)
-        last = b.sub(columns, I64(1))
-
-        def group(g: Any, state: list[Any]) -> list[Any]:
-            column = b.mul(g, I64(lanes))
-            index = [b.add(column, I64(i)) for i in range(lanes)]
-            rows = [
-                b.add(start, b.mul(b.select(b.icmp_signed("<", i, last), i, last), stride)) for i in index
-            ]
-            to = b.add(b.add(panel, I64(width)), b.mul(column, I64(4)))
-
-            def block(step: Any, _: list[Any]) -> list[Any]:
-                first = b.mul(step, I64(lanes))
-                turned = _square(b, [v.load(v.pointer(b.add(row, b.mul(first, I64(4))))) for row in rows], 4)
-                for i, vector in enumerate(turned):
-                    line = b.add(first, I64(i))
-                    with b.if_then(b.icmp_signed("<", line, k)):
-                        v.store(vector, v.pointer(b.add(to, b.mul(line, I64(width)))))
-                return []
-
-            repeat(b, b.sdiv(b.add(k, I64(lanes - 1)), I64(lanes)), [], block)
-            return []
-
-        repeat(b, I64(nv), [], group)
-
-    return lines
-
-
-def _zeros(v: Vector, nv: int, panel: Any) -> None:
-    for i in range(nv):
-        v.store(v.const(0), v.at(v.pointer(panel), i * v.lanes))

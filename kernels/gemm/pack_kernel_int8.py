@@ -11,31 +11,31 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..core.record import reader
 from ..isa.integer import bytes_type, dot_bytes, dot_halves, halves_type
-from ..isa.interleave import PARTS, interleave, load_bytes
+from ..isa.interleave import interleave, load_bytes
+from ..isa.lanes import PARTS
+from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, arg_of, emits
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
-from .rows_int8 import PACK_INT8_ARGS
-from .tile import make_fields, repeat
-
-_SLOTS = {name: PACK_INT8_ARGS.index(name) for name in ("minus_zero_a", "start", "multiplier", "minus_zero_b")}
+from .rows import PACK_INT8
 
 
 def make_pack_int8(tier: Tier) -> Callable[..., None]:
-    """The kernel; its record is that of the row `pack_b_int8`."""
-    fields, lines = make_fields(7), _lines(tier)
+    """The kernel; its record is `rows.PACK_INT8`."""
+    fields, lines = reader(PACK_INT8), _lines(tier)
     width, line = PARTS * tier.lanes, tier.lanes * 4
     head, word = HEAD_LINES[True] * PARTS * line, vectors_per_word(tier, PARTS, True) * line
 
     def pack(args: int, thread: int, threads: int) -> None:
-        b, ldb, packed, n, k, batch, b_stride = fields(args)
-        panels = (n + width - 1) // width
-        total = batch * panels
-        size = head + (k + 3) // 4 * word
+        r = fields(args)
+        panels = (r.n + width - 1) // width
+        total = r.batch * panels
+        size = head + (r.k + 3) // 4 * word
         for unit in range(total * thread // threads, total * (thread + 1) // threads):
             i = unit // panels
-            lines(args, packed + unit * size, b + i * b_stride + (unit - i * panels) * width, ldb, k)
+            lines(args, r.packed + unit * size, r.b + i * r.b_stride + (unit - i * panels) * width, r.ldb, r.k)
 
     return pack
 
@@ -80,7 +80,10 @@ def _lines(tier: Tier) -> Any:
 
         turns = b.ashr(b.add(k, I64(3)), I64(2))
         sums = repeat(b, turns, [b.add(panel, I64(head)), *[v.iconst(0)] * PARTS], words)[1:]
-        minus_a, begin, factor, minus_b = (v.splat(b.trunc(arg_of(b, args, s), I32)) for s in _SLOTS.values())
+        minus_a, begin, factor, minus_b = (
+            v.splat(b.trunc(arg_of(b, args, PACK_INT8.at(slot)), I32))
+            for slot in ("minus_zero_a", "start", "multiplier", "minus_zero_b")
+        )
         for i, total in enumerate(sums):
             put(panel, i, b.add(begin, b.mul(total, minus_a)))
             put(panel, PARTS + i, factor)

@@ -1,4 +1,4 @@
-"""A convolution's geometry -> tile sizes, scratch and the record of the conv kernel. Pure arithmetic."""
+"""A convolution's geometry -> tile sizes, bands and scratch of the conv kernel. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ConvPiece:
     """One conv call: `columns` channels of each group from `start` on, packed with `nv`; `params` makes
     the kernel.
 
-    table: the int64 byte offsets that its record points to; scratch: bytes for each thread, 64-byte aligned.
+    table: the int64 byte offsets that its record points to; fields: the slots that the geometry decides.
     """
 
     start: int
@@ -105,29 +105,12 @@ class ConvPiece:
     nv: int
     params: dict[str, Any]
     table: np.ndarray
-    scratch: int
     fields: dict[str, int]
 
-
-def planar(g: Geometry) -> Geometry:
-    """The same convolution over x [images, c, h, w] as planes (two spatial dimensions, one group, dense x).
-
-    Its weights are [n, c, k_h, k_w] instead of [n, k_h, k_w, c]: a plane counts as a slice of the depth.
-    """
-    _, h, w = g.size
-    return Geometry(
-        g.images,
-        1,
-        1,
-        g.n,
-        (g.c, h, w),
-        (g.c, *g.kernel[1:]),
-        g.out,
-        (g.c * h * w, h * w, w, 1),
-        g.strides,
-        g.dilations,
-        g.pads,
-    )
+    @property
+    def scratch(self) -> int:
+        """Bytes for each thread, 64-byte aligned."""
+        return self.fields["scratch_bytes"]
 
 
 def upright(g: Geometry, l2: int) -> Geometry:
@@ -193,55 +176,22 @@ def conv_pieces(
             "ragged": columns % (nv * tier.lanes) != 0,
             **more,
         }
-        table, scratch, fields = layout(g, count, columns, nv * tier.lanes, threads, l2)
-        pieces.append(ConvPiece(start, columns, nv, params, table, scratch, fields))
+        table, fields = layout(g, count, columns, nv * tier.lanes, threads, l2)
+        pieces.append(ConvPiece(start, columns, nv, params, table, fields))
     return tuple(pieces)
 
 
-def conv_record(
-    piece: ConvPiece,
-    g: Geometry,
-    *,
-    x: Any,
-    w: Any,
-    y: Any,
-    ldy: int,
-    table: Any,
-    scratch: Any,
-    fill: int = 0,
-    extras: Sequence[tuple[Any, int, int]] = (),
-) -> list[Any]:
-    """The conv kernel's record; x, w, y, table, scratch and extras' first elements are addresses or
-    stand for them.
-
-    w: this piece's channels packed for each group; y and the extras: whole. ldy: elements per pixel of y;
-    fill: the word that padding repeats; an extra is (address, stride per image, stride per pixel) in f32,
-    its channels those of y.
+def conv_args(piece: ConvPiece, **operands: Any) -> dict[str, Any]:
+    """The slots of `rows.CONV`: what the piece decides, and `operands`: x, w (this piece's channels packed), y (whole),
+    ldy, table, scratch, and fill unless it is 0.
     """
-    from .rows import CONV_ARGS
-
-    values = {
-        **piece.fields,
-        "x": x,
-        "w": w,
-        "y": y,
-        "ldy": ldy,
-        "table": table,
-        "scratch": scratch,
-        "scratch_bytes": piece.scratch,
-        "n": piece.columns,
-        "n0": piece.start,
-        "n_set": g.n,
-        "k": piece.fields["segments"] * piece.fields["length"],
-        "fill": fill,
-    }
-    return [values[name] for name in CONV_ARGS] + [field for extra in extras for field in extra]
+    return {"fill": 0, **piece.fields, "n0": piece.start, **operands}
 
 
 def layout(
     g: Geometry, group: int, columns: int, width: int, threads: int, l2: int
-) -> tuple[np.ndarray, int, dict[str, int]]:
-    """Band sizes, offsets of the taps, and the scratch they take."""
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Offsets of the taps, and the slots of `rows.CONV` that the geometry decides."""
     (k_d, k_h, k_w), (stride_z, stride_y, stride_x) = g.kernel, g.strides
     dil_z, dil_y, dil_x = g.dilations
     out_d, out_h, out_w = g.out
@@ -277,12 +227,16 @@ def layout(
         for j in range(0, k_h, run_y)
         for k in range(0, k_w, run_x)
     ]
+    length = -(-g.run * g.item // 4)
     fields = {
+        "scratch_bytes": 0 if direct else -(-(k_d * band_z + 128) // 64) * 64,
         "images": g.images,
         "sets": g.groups,
         "out_d": out_d,
         "out_h": out_h,
         "out_w": out_w,
+        "n": columns,
+        "n_set": g.n,
         "x_image": x_image,
         "x_set": g.c * g.item,
         "x_z": x_z,
@@ -311,12 +265,12 @@ def layout(
         "rs": stride_x * x_x if direct else move_x * pixel,
         "gs": stride_y * x_y if direct else move_y * band_y,
         "segments": len(taps),
-        "length": -(-g.run * g.item // 4),
+        "length": length,
+        "k": len(taps) * length,
         "direct": int(direct),
         "by_columns": int(by_columns),
     }
-    scratch = 0 if direct else -(-(k_d * band_z + 128) // 64) * 64
-    return np.array(taps, np.int64), scratch, fields
+    return np.array(taps, np.int64), fields
 
 
 def cover(start: int, step: int, size: int, count: int) -> tuple[int, int]:

@@ -1,16 +1,14 @@
-"""A transposed convolution as dot and fold: their records, the weights' order and the memory between them."""
+"""A transposed convolution as dot and col2im: the slots of both, the weights' order, the memory between them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
-from .pick_dot import DotPiece, pick_dot
+from .pick_dot import DotPiece, dot_args, pick_dot
 
 Triple = tuple[int, int, int]
 
@@ -52,7 +50,7 @@ class Transposed:
 
     @property
     def scratch(self) -> int:
-        """Bytes that fold needs for each thread, 64-byte aligned."""
+        """Bytes that col2im needs for each thread, 64-byte aligned."""
         return -(-4 * self.out[2] * self.n // 64) * 64
 
 
@@ -63,47 +61,23 @@ def tap_weights(weights: np.ndarray, g: Transposed) -> np.ndarray:
 
 
 def pick_products(tier: Tier, g: Transposed, threads: int = 1) -> tuple[DotPiece, ...]:
-    """The dot calls; record: a = x, lda = its pixel stride, m = pixels, k = c, ldc = columns, batch = groups,
-    a_stride = c, b_stride = one group's packed weights, c_stride = pixels * columns.
-    """
+    """The dot calls."""
     return pick_dot(tier, g.pixels, g.columns, g.c, g.groups, threads)
 
 
-def fold_params(chain: Chain = (), extras: Sequence[str] = ()) -> dict[str, Any]:
-    """What makes the fold kernel."""
-    return {"chain": chain, "extras": tuple(extras)}
+def products_args(piece: DotPiece, g: Transposed, **operands: Any) -> dict[str, Any]:
+    """The slots of `rows.DOT`; operands: a = x, lda, k (words of g.c), b and its b_stride from group to group, c."""
+    return dot_args(
+        piece, ldc=g.columns, m=g.pixels, batch=g.groups, a_stride=g.c, c_stride=g.pixels * g.columns, **operands
+    )
 
 
-def fold_record(
-    g: Transposed,
-    *,
-    t: Any,
-    y: Any,
-    ldy: int,
-    bias: Any,
-    scratch: Any,
-    extras: Sequence[tuple[Any, int, int]] = (),
-) -> list[Any]:
-    """The fold kernel's record; addresses may be whatever stands for them. bias: [groups * n], zeros
-    for none.
-
-    An extra is (address, stride per image, stride per pixel) in f32.
-    """
-    record = [
-        t,
-        y,
-        ldy,
-        bias,
-        scratch,
-        g.scratch,
-        g.images,
-        g.groups,
-        g.n,
-        *g.size,
-        *g.out,
-        *g.kernel,
-        *g.strides,
-        *g.dilations,
-        *g.pads,
-    ]
-    return record + [field for extra in extras for field in extra]
+def col2im_args(g: Transposed, **operands: Any) -> dict[str, Any]:
+    """The slots of `rows.COL2IM`: what the geometry decides, and `operands`: t, y, ldy, bias, scratch."""
+    triples = {
+        "d h w": g.size, "out_d out_h out_w": g.out, "k_d k_h k_w": g.kernel, "pad_z pad_y pad_x": g.pads,
+        "stride_z stride_y stride_x": g.strides, "dilation_z dilation_y dilation_x": g.dilations,
+    }  # fmt: skip
+    sizes = {name: n for names, triple in triples.items() for name, n in zip(names.split(), triple, strict=True)}
+    counts = {"images": g.images, "sets": g.groups, "n": g.n, "scratch_bytes": g.scratch}
+    return {**counts, **sizes, **operands}

@@ -1,4 +1,4 @@
-"""Shapes -> tile sizes, blocking and the records of the dot kernel. Pure arithmetic."""
+"""Shapes -> tile sizes and blocking of the dot kernel. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -104,45 +104,14 @@ def dot_pieces(
     return tuple(pieces)
 
 
-def dot_record(
-    piece: DotPiece,
-    *,
-    a: Any,
-    lda: int,
-    b: Any,
-    c: Any,
-    ldc: int,
-    m: int,
-    k: int,
-    batch: int = 1,
-    a_stride: int = 0,
-    b_stride: int = 0,
-    c_stride: int = 0,
-    extras: Sequence[tuple[Any, int, int]] = (),
-) -> list[Any]:
-    """The dot kernel's record; a, b, c and extras' first elements are addresses or whatever stands for them.
+def dot_args(piece: DotPiece, **operands: Any) -> dict[str, Any]:
+    """The slots of `rows.DOT`: what the piece decides, and `operands`. One matrix unless they say otherwise.
 
-    b: this piece's columns packed; c and the extras: whole, the kernel starts at the piece's first
-    column. Strides in f32; an extra is (address, stride per batch, stride per row).
+    b: this piece's columns packed; c: whole, the kernel starts at the piece's first column.
     """
-    record = [
-        a,
-        lda,
-        b,
-        c,
-        ldc,
-        m,
-        piece.columns,
-        piece.start,
-        k,
-        batch,
-        a_stride,
-        b_stride,
-        c_stride,
-        piece.block,
-        int(piece.by_columns),
-    ]
-    return record + [field for extra in extras for field in extra]
+    alone = {"batch": 1, "a_stride": 0, "b_stride": 0, "c_stride": 0}
+    blocking = {"n": piece.columns, "n0": piece.start, "block": piece.block, "by_columns": int(piece.by_columns)}
+    return {**alone, **blocking, **operands}
 
 
 def widths(tier: Tier) -> range:

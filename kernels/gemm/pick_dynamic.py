@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..isa.tiers import Tier
 from ..pointwise.chain import Chain
-from .pick_conv import ConvPiece, Geometry, conv_pieces, conv_record, upright
-from .pick_dot import L2, DotPiece, dot_pieces, dot_record
+from .pick_conv import ConvPiece, Geometry, conv_pieces, upright
+from .pick_dot import L2, DotPiece, dot_pieces
 from .pick_int8 import COSTS
-
-Ranges = tuple[Any, int, int]
-"""Where ranges are, and how many there are per image (or batch) and per row."""
 
 WORTH_A_PART = 8192
 """Numbers of an image that are enough for threads to share them."""
@@ -31,13 +27,6 @@ def pick_dot_dynamic(
     return dot_pieces(tier, m, n, -(-k // 4), batch, threads, COSTS[False], more, k)
 
 
-def dot_dynamic_record(
-    piece: DotPiece, k: int, ranges: Ranges, extras: Sequence[tuple[Any, int, int]], **places: Any
-) -> list[Any]:
-    """As `dot_record`; k counts products, lda and a_stride bytes, ldc and c_stride elements of C."""
-    return dot_record(piece, k=-(-k // 4), extras=[ranges, *extras], **places)
-
-
 def pick_conv_dynamic(
     tier: Tier, g: Geometry, threads: int, chain: Chain, kinds: Sequence[str], l2: int = L2
 ) -> tuple[Geometry, tuple[ConvPiece, ...]]:
@@ -46,10 +35,3 @@ def pick_conv_dynamic(
     g = upright(g, l2)
     more = {"per_row": False, "chain": chain, "extras": tuple(kinds)}
     return g, conv_pieces(tier, g, threads, COSTS[False], more, l2)
-
-
-def conv_dynamic_record(
-    piece: ConvPiece, g: Geometry, ranges: Ranges, extras: Sequence[tuple[Any, int, int]], **places: Any
-) -> list[Any]:
-    """As `conv_record`."""
-    return conv_record(piece, g, extras=[ranges, *extras], **places)

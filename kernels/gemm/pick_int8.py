@@ -1,4 +1,4 @@
-"""Shapes -> tiles of the int8 dot and convolution kernels, and their records. Pure arithmetic."""
+"""Shapes -> tiles of the int8 dot and convolution kernels. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from typing import Any
 
 from ..isa.tiers import Tier
 from .pack_int8 import vectors_per_word
-from .pick_conv import ConvPiece, Geometry, conv_pieces, conv_record, upright
-from .pick_dot import L2, Costs, DotPiece, dot_pieces, dot_record
-
-Stored = tuple[int, int, int]
-"""zero_point, low and high, as `rows_int8.STORED`."""
+from .pick_conv import ConvPiece, Geometry, conv_pieces, upright
+from .pick_dot import L2, Costs, DotPiece, dot_pieces
 
 
 def _widths(tier: Tier) -> tuple[int, ...]:
@@ -71,11 +68,6 @@ def pick_dot_int8(
     return dot_pieces(tier, m, n, -(-k // 4), batch, threads, costs, more, lda or k)
 
 
-def dot_int8_record(piece: DotPiece, stored: Stored, k: int, **places: Any) -> list[Any]:
-    """As `dot_record`; k counts products, lda and a_stride bytes, ldc and c_stride elements of C."""
-    return [*dot_record(piece, k=-(-k // 4), **places), *stored]
-
-
 def chains(nv: int) -> int:
     """Words that the kernel of a single row sums at a time, so that eight sums grow while each waits for itself."""
     return {1: 8, 2: 4, 3: 2, 4: 2}.get(nv, 1)
@@ -86,10 +78,10 @@ def row_params(piece: DotPiece, signed: bool) -> dict[str, Any]:
     return {name: piece.params[name] for name in ("nv", "ragged", "out", "rowsum")} | {"signed": signed}
 
 
-def row_int8_record(piece: DotPiece, stored: Stored, k: int, a: Any, b: Any, c: Any) -> list[Any]:
-    """The record of `row_int8` for k products; c: the result of which this piece's columns are a part."""
-    together = 4 * chains(piece.nv)
-    return [a, b, c, piece.columns, piece.start, -(-k // together) * together // 4, *stored]
+def row_args(piece: DotPiece, k: int) -> dict[str, int]:
+    """The slots of `rows.ROW_INT8` that a piece of one row decides, for k products."""
+    together = chains(piece.nv)
+    return {"n": piece.columns, "n0": piece.start, "k": -(-k // (4 * together)) * together}
 
 
 def pick_conv_int8(
@@ -126,11 +118,6 @@ def widened(g: Geometry, factor: int) -> Geometry:
         g, n=g.n * factor, kernel=(k_d, k_h, k_w + (factor - 1) * s_w), strides=(s_d, s_h, s_w * factor),
         out=(*g.out[:2], g.out[2] // factor),
     )  # fmt: skip
-
-
-def conv_int8_record(piece: ConvPiece, g: Geometry, stored: Stored, zero_point: int, **places: Any) -> list[Any]:
-    """As `conv_record`; zero_point: the byte of x that stands for 0.0."""
-    return [*conv_record(piece, g, fill=word_of(zero_point), **places), *stored]
 
 
 def word_of(byte: int) -> int:

@@ -1,4 +1,4 @@
-"""A 3x3 convolution's geometry -> tile sizes, scratch and the record of the winograd kernel. Pure arithmetic."""
+"""A 3x3 convolution's geometry -> tile sizes, bands and scratch of the winograd kernel. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -21,13 +21,20 @@ TRANSFORM_CYCLES = {2: (50, 45), 4: (130, 130)}
 
 @dataclass(frozen=True)
 class WinogradChoice:
-    """How winograd computes a convolution; `params` makes the kernel; scratch: bytes per thread, 64-byte aligned."""
+    """How winograd computes a convolution; `params` makes the kernel.
+
+    fields: the slots of `rows.WINOGRAD` that the geometry decides; x, w, y, ldy and scratch are left.
+    """
 
     m: int
     nv: int
     params: dict[str, Any]
-    scratch: int
     fields: dict[str, int]
+
+    @property
+    def scratch(self) -> int:
+        """Bytes for each thread, 64-byte aligned."""
+        return self.fields["scratch_bytes"]
 
 
 def suits_winograd(g: Geometry) -> bool:
@@ -147,29 +154,9 @@ def pick_winograd(
         "x_step": x_x, "pixel_step": inside * pixel if merged else pixel, "right": (wide - left - inside) * g.c,
         "band_y": band_y, "pixel": pixel, "v_start": v_start, "v_row": v_row, "v_plane": v_plane,
         "s_start": s_start, "s_plane": s_plane, "by_columns": int(by_columns),
+        "scratch_bytes": s_start + places * s_plane,
     }  # fmt: skip
     params = {
         "m": m, "mr": mr, "nv": nv, "ragged": g.n % (nv * lanes) != 0, "chain": chain, "extras": tuple(extras),
     }  # fmt: skip
-    return WinogradChoice(m, nv, params, s_start + places * s_plane, fields)
-
-
-def winograd_record(
-    choice: WinogradChoice,
-    *,
-    x: Any,
-    w: Any,
-    y: Any,
-    ldy: int,
-    scratch: Any,
-    extras: Sequence[tuple[Any, int, int]] = (),
-) -> list[Any]:
-    """The winograd kernel's record; addresses may be whatever stands for them. w: pack_winograd's.
-
-    ldy: f32 per pixel of y; an extra is (address, stride per image, stride per pixel) in f32.
-    """
-    from .rows import WINOGRAD_ARGS
-
-    values = {**choice.fields, "x": x, "w": w, "y": y, "ldy": ldy, "scratch": scratch}
-    values["scratch_bytes"] = choice.scratch
-    return [values[name] for name in WINOGRAD_ARGS] + [field for extra in extras for field in extra]
+    return WinogradChoice(m, nv, params, fields)

@@ -1,21 +1,24 @@
 """How int8 kernels store their sums: times the multiplier, rounded half to even, plus the zero point, clamped.
 
-A kernel's record has, from a slot on, zero_point, low and high (rows_int8.STORED).
+The kernels' records have the slots of rows.STORED.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils
 
+from ..core.record import Record
 from ..isa.functions import maximum, minimum
-from ..isa.integer import binary, bytes_type, halves_type, pack_bytes, round_to_int, splat
-from ..isa.vector import F32, I1, I8, I16, I32, I64, Vector, arg_of
+from ..isa.integer import to_bytes
+from ..isa.loops import repeat
+from ..isa.vector import F32, I1, I8, I32, I64, Vector, arg_of
 from .pack_int8 import parts
-from .tile import Place, repeat
+from .rows import STORED
+from .tile import Place
 
 
 def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:
@@ -24,29 +27,17 @@ def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:
     return v.b.fmul(v.b.sitofp(total, v.type), factor)
 
 
-def clamped(v: Vector, x: Any, args: Any, slot: int) -> Any:
-    """f32 held between the f32 at args[slot + 1] and args[slot + 2]."""
-    low, high = (v.b.bitcast(_word(v, args, slot + i), v.type) for i in (1, 2))
+def clamped(v: Vector, x: Any, args: Any, record: Record) -> Any:
+    """f32 held between the slots `low` and `high`."""
+    words = (v.splat(v.b.trunc(arg_of(v.b, args, record.at(slot)), I32)) for slot in ("low", "high"))
+    low, high = (v.b.bitcast(word, v.type) for word in words)
     return minimum(v, high, maximum(v, low, x))
 
 
-def _word(v: Vector, args: Any, slot: int) -> Any:
-    """The low 4 bytes of args[slot] in every lane."""
-    return v.splat(v.b.trunc(arg_of(v.b, args, slot), I32))
-
-
-def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], slot: int, signed: bool) -> None:
+def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], record: Record, signed: bool) -> None:
     """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
-    b = v.b
-    zero = splat(v, b.trunc(arg_of(b, place.args, slot), I16), halves_type(v).count)
-    low, high = (splat(v, b.trunc(arg_of(b, place.args, slot + i), I8), 4 * v.lanes) for i in (1, 2))
-
-    def packed(vectors: Sequence[Any]) -> Any:
-        x = pack_bytes(v, [round_to_int(v, x) for x in vectors], zero)
-        x = binary(v, "umin", binary(v, "umax", x, low), high)
-        if signed:
-            x = b.xor(x, ir.Constant(bytes_type(v), [-128] * x.type.count))
-        return b.bitcast(x, v.itype)
+    zero_point, low, high = (arg_of(v.b, place.args, record.at(slot)) for slot in STORED)
+    rounded = to_bytes(v, zero_point, low, high, signed)
 
     def row_pieces() -> list[tuple[int, int, Any]]:
         """(row, first column, bytes as i32 lanes) of all that is stored."""
@@ -55,7 +46,7 @@ def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], slot: i
             together = 4 // width
             for r in range(0, place.rows, together):
                 group = rows[r : r + together]
-                x = packed([s for row in group for s in row[first : first + width]])
+                x = v.b.bitcast(rounded([s for row in group for s in row[first : first + width]]), v.itype)
                 for i in range(len(group)):
                     found.append((r + i, first * v.lanes, _piece(v, x, i * width, width)))
         return found

@@ -10,34 +10,35 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..isa.loops import share
+from ..core.record import reader
+from ..isa.loops import repeat, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector, emits
 from .int8 import int8_arithmetic
 from .pick_int8 import chains
-from .rows_int8 import ROW_INT8_ARGS
-from .tile import Arithmetic, Place, make_fields, repeat
+from .rows import ROW_INT8
+from .tile import Arithmetic, Place
 
 
 def make_row_int8(
     tier: Tier, nv: int, ragged: bool, out: str, rowsum: bool, signed: bool
 ) -> Callable[..., None]:
-    """The kernel for panels of nv vectors; `signed` as `int8_arithmetic`. Its record is that of the row `row_int8`."""
-    arithmetic = int8_arithmetic(tier, nv, out, rowsum, len(ROW_INT8_ARGS), signed)
-    fields, panel = make_fields(len(ROW_INT8_ARGS)), _make_panel(tier, chains(nv), ragged, arithmetic)
+    """The kernel for panels of nv vectors; `signed` as `int8_arithmetic`. Its record is `rows.ROW_INT8`."""
+    arithmetic = int8_arithmetic(tier, nv, out, rowsum, ROW_INT8, signed)
+    fields, panel = reader(ROW_INT8), _make_panel(tier, chains(nv), ragged, arithmetic)
     width, item = nv * tier.lanes, arithmetic.out_item
     head, line = arithmetic.head, arithmetic.vectors * tier.lanes * 4
 
     def row(args: int, thread: int, threads: int) -> None:
-        a, b, c, n, n0, k = fields(args)
-        step = head + k * line
-        p, end = 0, (n + width - 1) // width
+        r = fields(args)
+        step = head + r.k * line
+        p, end = 0, (r.n + width - 1) // width
         if threads > 1:
-            p, end = share(end, thread, threads), share(end, thread + 1, threads)
-        b += p * step
-        c += (n0 + p * width) * item
+            p, end = thread_range(end, thread, threads)
+        b = r.b + p * step
+        c = r.c + (r.n0 + p * width) * item
         while p < end:
-            panel(args, a, b, k, c, n - p * width)
+            panel(args, r.a, b, r.k, c, r.n - p * width)
             b += step
             c += width * item
             p += 1

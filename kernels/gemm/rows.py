@@ -1,73 +1,245 @@
-"""Rows of the table for dot, convolution, transposed convolution and the run-time packing of weights."""
+"""The kernels of matrix products in f32, and their records. Sizes are in elements where nothing else is said."""
 
 from __future__ import annotations
 
+from ..core.record import Record
 from ..core.table import Row
 
-DOT_ARGS = (
-    "a", "lda", "b", "c", "ldc", "m", "n", "n0", "k", "batch", "a_stride", "b_stride", "c_stride",
-    "block", "by_columns",
+DOT = Record(
+    a="address of A [batch, m, k]",
+    lda="elements from row to row of A",
+    b="address of packed panels [batch, panels, ...], those of this call's n columns",
+    c="address of C [batch, m, n0 + n or more], of which columns n0.. are written",
+    ldc="elements from row to row of C",
+    m="rows of A and C",
+    n="columns computed here",
+    n0="the first of them",
+    k="words of 4 bytes in a sum",
+    batch="matrices",
+    a_stride="elements from matrix to matrix of A",
+    b_stride="words from matrix to matrix of the panels, 0 when all share one",
+    c_stride="elements from matrix to matrix of C",
+    block="tiles of rows computed before the next panel",
+    by_columns="whether threads split the panels; else the tiles of rows",
 )
-"""a [batch, m, k] with rows of lda, b packed panels of n columns, c [batch, m, n0 + n or more] with rows of
-ldc: columns n0.. are written. Strides in f32. An extra operand's columns start at n0 as well.
 
-block: row tiles computed before the next panel; by_columns: threads split the panels (1) or the row tiles
-(0).
-"""
-
-CONV_ARGS = (
-    "x", "w", "y", "table", "scratch", "scratch_bytes", "images", "sets", "out_d", "out_h", "out_w",
-    "n", "n0", "n_set", "k", "ldy", "x_image", "x_set", "x_z", "x_y", "x_first", "d", "h", "k_d",
-    "stride_z", "dilation_z", "pad_z", "stride_y", "pad_y", "band", "reach", "step_y", "move_y", "left",
-    "pixels", "run", "x_step", "pixel_step", "right", "band_z", "band_y", "rs", "gs", "segments",
-    "length", "direct", "by_columns", "fill",
+CONV = Record(
+    x="address of the input [images, d, h, w, sets * channels]",
+    w="address of packed panels [sets, panels, ...], those of this call's channels",
+    y="address of the result [images, out_d, out_h, out_w, channels], whole",
+    table="address of [segments] int64: bytes from a pixel to where each segment begins",
+    scratch="address of scratch_bytes for each thread, 64-byte aligned",
+    scratch_bytes="bytes",
+    images="how many",
+    sets="groups",
+    out_d="slices of the result",
+    out_h="rows of it",
+    out_w="pixels of a row",
+    n="channels of each group computed here",
+    n0="the first of them",
+    n_set="channels of a group",
+    k="words of 4 bytes in a sum: segments * length",
+    ldy="elements from pixel to pixel of y",
+    x_image="bytes from image to image of x",
+    x_set="bytes from group to group",
+    x_z="bytes from slice to slice",
+    x_y="bytes from row to row",
+    x_first="bytes from a row's start to the first pixel that is copied",
+    d="slices of x",
+    h="rows of x",
+    k_d="slices of the kernel",
+    stride_z="slices from output to output",
+    dilation_z="slices from tap to tap",
+    pad_z="slices of padding before",
+    stride_y="rows from output to output",
+    pad_y="rows of padding before",
+    band="rows of the result that a band is for",
+    reach="rows of a band for the first of them",
+    step_y="rows of x from row to row of a band",
+    move_y="rows of a band for each further one of the result",
+    left="elements of padding that a row of a band begins with",
+    pixels="runs copied after that",
+    run="elements of a run",
+    x_step="bytes from run to run in x",
+    pixel_step="bytes from run to run in a band",
+    right="elements of padding after them",
+    band_z="bytes from slice to slice of a band",
+    band_y="bytes from row to row",
+    rs="bytes from pixel to pixel, in a band or `direct` in x",
+    gs="bytes from one row of outputs to the next, in a band or `direct` in x",
+    segments="runs of words that a sum is made of",
+    length="words of a segment",
+    direct="whether x is read without a band",
+    by_columns="whether threads split the panels; else bands",
+    fill="the word whose bytes padding repeats",
 )
-"""What pick_conv.conv_record works out from a convolution's geometry. Strides are in bytes, but ldy (a row
-of y) in elements of y.
 
-w: packed panels [sets, ...]; table: [segments] int64 byte offsets; scratch: scratch_bytes for each thread,
-64-byte aligned; sets: groups, of n_set output channels each, n from n0 on computed here; k: words of 4
-bytes per sum, in `segments` runs of `length`. A band holds `band` output rows: an input row for every
-step_y-th, move_y of them per output row and reach for one; each is `left` elements of padding, `pixels`
-runs of `run` elements, `right` of padding. Padding is the low 4 bytes of `fill`, over and over. rs, gs:
-from pixel to pixel and from output row to output row in a band, or in x when `direct`.
-"""
-
-PACK_ARGS = ("b", "ldb", "packed", "n", "k", "batch", "b_stride")
-"""b [batch, k, n], transposed [batch, n, k], rows of ldb f32; packed [batch, panels, 1 + k, nv * lanes]."""
-
-FOLD_ARGS = (
-    "t", "y", "ldy", "bias", "scratch", "scratch_bytes", "images", "sets", "n", "d", "h", "w", "out_d",
-    "out_h", "out_w", "k_d", "k_h", "k_w", "stride_z", "stride_y", "stride_x", "dilation_z",
-    "dilation_y", "dilation_x", "pad_z", "pad_y", "pad_x",
+PACK = Record(
+    b="address of B [batch, k, n]",
+    ldb="f32 from row to row of B",
+    packed="address of what is made: [batch, panels, 1 + k, nv * lanes] f32",
+    n="columns",
+    k="rows",
+    batch="matrices",
+    b_stride="f32 from matrix to matrix of B",
 )
-"""t [sets, images, d, h, w, taps, n] (dot's products), bias [sets * n], y [images, out..., sets * n] in
-rows of ldy.
 
-scratch: scratch_bytes for each thread, 4 * out_w * n or more. Sizes and strides in elements, pads those
-before.
-"""
-
-WINOGRAD_ARGS = (
-    "x", "w", "y", "scratch", "scratch_bytes", "images", "out_h", "out_w", "n", "k", "ldy", "x_image", "x_y",
-    "x_first", "h", "pad_y", "band", "across", "left", "pixels", "run", "x_step", "pixel_step", "right",
-    "band_y", "pixel", "v_start", "v_row", "v_plane", "s_start", "s_plane", "by_columns",
+COL2IM = Record(
+    t="address of the products [sets, images, d, h, w, taps, n], f32",
+    y="address of the result [images, out_d, out_h, out_w, sets * n]",
+    ldy="elements from pixel to pixel of y",
+    bias="address of [sets * n] f32",
+    scratch="address of scratch_bytes for each thread",
+    scratch_bytes="bytes, at least those of a row of y as f32",
+    images="how many",
+    sets="groups",
+    n="channels of a group of the result",
+    d="slices of the input",
+    h="rows of a slice",
+    w="pixels of a row",
+    out_d="slices of the result",
+    out_h="rows of a slice",
+    out_w="pixels of a row",
+    k_d="slices of the kernel",
+    k_h="rows of it",
+    k_w="pixels of a row",
+    stride_z="slices of the result from input to input",
+    stride_y="rows",
+    stride_x="pixels",
+    dilation_z="slices from tap to tap",
+    dilation_y="rows",
+    dilation_x="pixels",
+    pad_z="slices that are cut off before the result",
+    pad_y="rows",
+    pad_x="pixels",
 )
-"""What pick_winograd.winograd_record works out. Strides are in bytes, but ldy (a row of y) in f32.
 
-w: packed panels [places, ...], then the bias; band: rows of tiles at a time, `across` tiles in each. A row of
-the band is `left` zeros, `pixels` runs of `run` f32, `right` zeros. Scratch holds the band, from v_start on the
-transformed inputs (v_row per tile, v_plane per place), from s_start on the sums of one panel (s_plane per place).
-"""
+WINOGRAD = Record(
+    x="address of the input [images, h, w, k]",
+    w="address of the weights in panels [places, panels, ...], then the bias",
+    y="address of the result [images, out_h, out_w, n]",
+    scratch="address of scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums of one panel",
+    scratch_bytes="bytes",
+    images="how many",
+    out_h="rows of the result",
+    out_w="pixels of a row",
+    n="channels of the result",
+    k="channels of x",
+    ldy="f32 from pixel to pixel of y",
+    x_image="bytes from image to image of x",
+    x_y="bytes from row to row",
+    x_first="bytes from a row's start to the first pixel that is copied",
+    h="rows of x",
+    pad_y="rows of padding before",
+    band="rows of tiles that a band is for",
+    across="tiles in each",
+    left="zeros that a row of a band begins with",
+    pixels="runs copied after that",
+    run="f32 of a run",
+    x_step="bytes from run to run in x",
+    pixel_step="bytes from run to run in a band",
+    right="zeros after them",
+    band_y="bytes from row to row of a band",
+    pixel="bytes from pixel to pixel of a band",
+    v_start="bytes of scratch before the transformed inputs",
+    v_row="bytes of them from tile to tile",
+    v_plane="bytes of them from place to place",
+    s_start="bytes of scratch before the sums",
+    s_plane="bytes of them from place to place",
+    by_columns="whether threads split the panels; else bands",
+)
 
+STORED = Record(
+    zero_point="what is added to rint(sum * multiplier); nothing for f32 and i32",
+    low="the least number that is stored: of the result's type, f32 bits, or nothing for i32",
+    high="the greatest, alike",
+)
+DOT_INT8 = DOT + STORED
+CONV_INT8 = CONV + STORED
+COL2IM_INT8 = COL2IM + Record(multipliers="address of [sets * n] f32") + STORED
+"""The products and the bias are i32."""
+
+ROW_INT8 = (
+    Record(
+        a="address of A [k words]",
+        b="address of packed panels, those of this call's n columns, with weights of 0 for what A lacks",
+        c="address of C [n0 + n or more], of which columns n0.. are written",
+        n="columns computed here",
+        n0="the first of them",
+        k="words of 4 bytes in a sum, a multiple of pick_int8.chains",
+    )
+    + STORED
+)
+
+PACK_INT8 = Record(
+    b="address of B [batch, k, n] u8",
+    ldb="bytes from row to row of B",
+    packed="address of the panels that pack_int8 makes of B - 128 for nv = 4 and `rowsum`",
+    n="columns",
+    k="rows of B",
+    batch="matrices",
+    b_stride="bytes from matrix to matrix of B",
+    minus_zero_a="minus the zero point of A",
+    start="what each sum begins with, but for minus_zero_a * (sum of the column's s8)",
+    multiplier="of all columns, f32 bits",
+    minus_zero_b="minus the zero point of B - 128",
+)
+
+RANGE_BYTES = 16
+"""Bytes of a range: scale (f32), minus the u8 for 0.0 (i32), steps per unit and the s8 for 0.0 (f32 both)."""
+
+EXTREMES = Record(
+    x="address of [images, count] f32",
+    images="how many",
+    count="numbers of an image",
+    parts="of an image, whose extremes are looked for apart",
+    extremes="address of [images, parts, 2] f32: the least and greatest number or 0.0, both NaN where one isn't finite",
+)
+
+ROUND = Record(
+    x="address of [images, rows, run] f32",
+    extremes="address of what the kernel `extremes` made of x",
+    parts="of an image",
+    ranges="address of [images] ranges, which are made",
+    y="address of [images, top + rows + bottom, left + run + right] u8 or f32, with what stands for 0.0 around x",
+    images="how many",
+    rows="of an image",
+    run="numbers of a row",
+    top="rows above",
+    left="numbers before a row",
+    bottom="rows below",
+    right="numbers behind a row",
+)
+
+RANGES = Record(
+    ranges="address of the ranges that A or x was rounded by",
+    per_image="ranges from image to image (batch to batch)",
+    per_row="ranges from row to row",
+)
+DOT_DYNAMIC = DOT + RANGES
+CONV_DYNAMIC = CONV + RANGES
+"""Then as for dot and conv (address, stride per image, stride per row) of each extra."""
+
+_TILES = ("ragged", "chain", "extras")
+_STORED = ("ragged", "out", "rowsum")
+
+# The records of kernels with `extras` go on with (address, f32 per image or matrix, f32 per row or pixel) of each.
 ROWS = (
+    Row("dot", "gemm.dot", "make_dot", ("mr", "nv", "tail", *_TILES), DOT),
+    Row("conv", "gemm.conv", "make_conv", ("groups", "rows", "nv", "tail", *_TILES), CONV),
+    Row("winograd", "gemm.winograd", "make_winograd", ("m", "mr", "nv", *_TILES), WINOGRAD),
+    Row("col2im", "gemm.col2im", "make_col2im", ("chain", "extras"), COL2IM),
+    Row("pack_b", "gemm.pack_kernel", "make_pack", ("nv",), PACK),
+    Row("dot_int8", "gemm.int8", "make_dot_int8", ("mr", "nv", "tail", *_STORED), DOT_INT8),
+    Row("row_int8", "gemm.row_int8", "make_row_int8", ("nv", *_STORED, "signed"), ROW_INT8),
+    Row("conv_int8", "gemm.int8", "make_conv_int8", ("groups", "rows", "nv", "tail", *_STORED), CONV_INT8),
+    Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", ("out",), COL2IM_INT8),
+    Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", (), PACK_INT8),
+    Row("extremes", "gemm.dynamic", "make_extremes", (), EXTREMES),
+    Row("dynamic_round", "gemm.dynamic", "make_round", ("grid", "out"), ROUND),
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", ("mr", "nv", "tail", "per_row", *_TILES), DOT_DYNAMIC),
     Row(
-        "winograd", "gemm.winograd", "make_winograd", ("m", "mr", "nv", "ragged", "chain", "extras"), WINOGRAD_ARGS
+        "conv_dynamic", "gemm.dynamic_layer", "make_conv", ("groups", "rows", "nv", "tail", "per_row", *_TILES),
+        CONV_DYNAMIC,
     ),
-    Row("fold", "gemm.conv_transpose", "make_fold", ("chain", "extras"), FOLD_ARGS),
-    Row("pack_b", "gemm.pack_kernel", "make_pack", ("nv", "transposed"), PACK_ARGS),
-    Row(
-        "conv", "gemm.conv", "make_conv", ("groups", "rows", "nv", "tail", "ragged", "chain", "extras"), CONV_ARGS
-    ),
-    Row("dot", "gemm.dot", "make_dot", ("mr", "nv", "tail", "ragged", "chain", "extras"), DOT_ARGS),
 )

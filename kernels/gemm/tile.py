@@ -11,13 +11,10 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
+from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from ..pointwise.chain import Chain, chain_cost, emit_chain
-
-INLINE_COST = 8
-"""Chains up to this cost are unrolled over the registers of a tile; dearer ones loop over its rows."""
-
+from ..pointwise.chain import Chain, emit_chain, is_long
 
 Shape = tuple[int, int]
 """Of a tile: groups of rows, rows in a group."""
@@ -69,35 +66,19 @@ def make_tile(
 ) -> Any:
     """An intrinsic that computes groups * rows output rows of one weight panel.
 
-    tile(short, args, a, rs, gs, table, segments, length, panel, ahead, c, ldc, columns, image, row,
-    column): int64s. The tile has the shape `rest` where `short` isn't 0, else `whole`. Row r of group g
-    of A starts at byte address a + g * gs + r * rs; each of its `segments` runs of `length` words starts
-    table[s] bytes further (without `segmented`: one run at 0). The panel is packed as the arithmetic
-    says; the line `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`; with
-    `ragged` only `columns` of them.
+    Call it as tile(args, short, a=..., ...): numba takes at most 15 operands by name. `args` is the record. The tile
+    has the shape `rest` where `short` isn't 0, else `whole`. Row r of group g of A starts at byte address a + g * gs +
+    r * rs; each of its `segments` runs of `length` words starts table[s] bytes further (without `segmented`: one run
+    at 0). The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched. The results go to
+    rows of `ldc` bytes at `c`; with `ragged` only `columns` of them. image, row and column are where extras are read.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
     @emits
     def tile(
-        b: Any,
-        short: Any,
-        args: Any,
-        a: Any,
-        rs: Any,
-        gs: Any,
-        table: Any,
-        segments: Any,
-        length: Any,
-        panel: Any,
-        ahead: Any,
-        c: Any,
-        ldc: Any,
-        columns: Any,
-        image: Any,
-        row: Any,
-        column: Any,
-    ) -> None:
+        b: Any, args: Any, short: Any, a: Any, rs: Any, gs: Any, table: Any, segments: Any, length: Any, panel: Any,
+        ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any,
+    ) -> None:  # fmt: skip
         v = Vector(b, tier)
         limit = columns if ragged else None
 
@@ -192,29 +173,6 @@ def f32_operands(
     return operands
 
 
-def repeat(
-    b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]
-) -> list[Any]:
-    """Emit a loop that runs `state = body(index, state)` count times, at least once; the last state."""
-    before = b.block
-    inside = b.append_basic_block("loop")
-    b.branch(inside)
-    b.position_at_end(inside)
-    index = b.phi(I64)
-    index.add_incoming(I64(0), before)
-    phis = [b.phi(value.type) for value in state]
-    for phi, value in zip(phis, state, strict=True):
-        phi.add_incoming(value, before)
-    out = list(body(index, phis))
-    following = b.add(index, I64(1))
-    for phi, value in zip([index, *phis], [following, *out], strict=True):
-        phi.add_incoming(value, b.block)
-    after = b.append_basic_block("after")
-    b.cbranch(b.icmp_signed("<", following, count), inside, after)
-    b.position_at_end(after)
-    return out
-
-
 def store_f32(
     v: Vector,
     place: Place,
@@ -252,7 +210,7 @@ def store_f32(
 
         repeat(b, I64(mr), [], body)
 
-    if chain_cost(chain) > INLINE_COST:
+    if is_long(chain):
         rolled()
     elif columns is None or v.lanes == 16:
         unrolled(_masks(v, nv, columns))

@@ -14,13 +14,15 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
+from ..core.record import reader
+from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.chain import Chain, emit_chain
-from .band import make_clear, make_copy
+from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
-from .rows import WINOGRAD_ARGS
-from .tile import f32_arithmetic, load_extra, make_fields, make_tile, repeat
+from .rows import WINOGRAD
+from .tile import f32_arithmetic, load_extra, make_tile
 
 Grid = list[list[Any]]
 
@@ -28,72 +30,51 @@ Grid = list[list[Any]]
 def make_winograd(
     tier: Tier, m: int, mr: int, nv: int, ragged: bool, chain: Chain = (), extras: Sequence[str] = ()
 ) -> Callable[..., None]:
-    """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors.
-
-    Its record is `rows_dot.WINOGRAD_ARGS`, then (address, stride per image, stride per pixel) for each extra.
-    """
-    fields = make_fields(len(WINOGRAD_ARGS))
+    """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors."""
+    fields, fill_rows = reader(WINOGRAD), make_rows(tier)
     tile = make_tile(tier, (1, mr), (0, 0), False, False, f32_arithmetic(tier, nv))
-    copy, clear = make_copy(tier), make_clear(tier)
     scatter, gather = _scatter(tier, m), _gather(tier, m, nv, ragged, chain, extras)
     width = nv * tier.lanes
     line = tier.lanes * 4
     places = (m + 2) * (m + 2)
 
     def winograd(args: int, thread: int, threads: int) -> None:
-        (
-            x, w, y, scratch, scratch_bytes, images, out_h, out_w, n, k, ldy, x_image, x_y, x_first, h,
-            pad_y, band, across, left, pixels, run, x_step, pixel_step, right, band_y, pixel, v_start,
-            v_row, v_plane, s_start, s_plane, by_columns,
-        ) = fields(args)
-        scratch += thread * scratch_bytes
-        v, s = scratch + v_start, scratch + s_start
-        down = (out_h + m - 1) // m
-        bands = (down + band - 1) // band
-        panels = (n + width - 1) // width
-        step = (k + 1) * width * 4
+        r = fields(args)
+        scratch = r.scratch + thread * r.scratch_bytes
+        v, s = scratch + r.v_start, scratch + r.s_start
+        down = (r.out_h + m - 1) // m
+        bands = (down + r.band - 1) // r.band
+        panels = (r.n + width - 1) // width
+        step = (r.k + 1) * width * 4
         last = panels * step + (nv - 1) * line
-        units = images * bands
-        p0, p1, first, end = 0, panels, units * thread // threads, units * (thread + 1) // threads
-        if by_columns:
-            p0, p1, first, end = panels * thread // threads, panels * (thread + 1) // threads, 0, units
-        if p0 == p1:
-            end = first
+        p0, p1, first, end = deal(r, panels, r.images * bands, thread, threads)
         for unit in range(first, end):
             image = unit // bands
-            t0 = (unit - image * bands) * band
-            count = band if t0 + band < down else down - t0
-            source = x + image * x_image + x_first
-            for i in range(count * m + 2):
-                iy = t0 * m - pad_y + i
-                to = scratch + i * band_y
-                if iy < 0 or iy >= h:
-                    clear(to, 0, band_y >> 2)
-                else:
-                    at = source + iy * x_y
-                    to = clear(to, 0, left)
-                    for _ in range(pixels):
-                        copy(to, at, run)
-                        to += pixel_step
-                        at += x_step
-                    clear(to, 0, right)
+            t0 = (unit - image * bands) * r.band
+            count = r.band if t0 + r.band < down else down - t0
+            fill_rows(r, scratch, source=r.x + image * r.x_image, y=t0 * m - r.pad_y, rows=count * m + 2)
             for i in range(count):
-                for j in range(across):
-                    scatter(v + (i * across + j) * v_row, v_plane, scratch + i * m * band_y + j * m * pixel,
-                            band_y, pixel, k)
+                for j in range(r.across):
+                    source = scratch + i * m * r.band_y + j * m * r.pixel
+                    scatter(r, source, to=v + (i * r.across + j) * r.v_row)
             for p in range(p0, p1):
                 for e in range(places):
-                    panel = w + (e * panels + p) * step
                     ahead = panels * step
-                    for t in range(0, count * across, mr):
-                        tile(0, args, v + e * v_plane + t * v_row, v_row, 0, 0, 1, k, panel, ahead,
-                             s + e * s_plane + t * width * 4, width * 4, width, 0, 0, 0)
+                    for t in range(0, count * r.across, mr):
+                        tile(
+                            args, 0, a=v + e * r.v_plane + t * r.v_row, rs=r.v_row, gs=0,
+                            table=0, segments=1, length=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
+                            c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
+                            image=0, row=0, column=0,
+                        )  # fmt: skip
                         ahead = ahead + line if 0 < ahead < last else 0
-                bias = w + places * panels * step + p * width * 4
                 for i in range(count):
-                    for j in range(across):
-                        gather(args, s + (i * across + j) * width * 4, s_plane, bias, y, ldy, out_h, out_w,
-                               (t0 + i) * m, j * m, n - p * width, image, p * width)
+                    for j in range(r.across):
+                        gather(
+                            args, r, sums=s + (i * r.across + j) * width * 4,
+                            bias=r.w + places * panels * step + p * width * 4, image=image, oy=(t0 + i) * m, ox=j * m,
+                            column=p * width,
+                        )  # fmt: skip
 
     return winograd
 
@@ -152,34 +133,35 @@ def _both_ways(transform: Callable[[Sequence[Any]], list[Any]], grid: Grid) -> G
 
 
 def _scatter(tier: Tier, m: int) -> Any:
-    """scatter(to, plane, source, y_step, x_step, channels): one tile's transformed input to its places."""
+    """An intrinsic that brings one tile's transformed input to its places."""
 
     @emits
-    def scatter(b: Any, to: Any, plane: Any, source: Any, y_step: Any, x_step: Any, channels: Any) -> None:
+    def scatter(b: Any, r: Any, source: Any, to: Any) -> None:
         v = Vector(b, tier)
         side = range(m + 2)
         transform = partial(_transform_input, v, transforms(m).input)
 
         def vector(_: Any, state: list[Any]) -> list[Any]:
             target, start = state
-            rows = [b.add(start, b.mul(y_step, I64(i))) for i in side]
-            grid = [[v.load(v.pointer(b.add(row, b.mul(x_step, I64(j))))) for j in side] for row in rows]
+            rows = [b.add(start, b.mul(r.band_y, I64(i))) for i in side]
+            grid = [[v.load(v.pointer(b.add(row, b.mul(r.pixel, I64(j))))) for j in side] for row in rows]
             for i, line in enumerate(_both_ways(transform, grid)):
                 for j, value in enumerate(line):
-                    v.store(value, v.pointer(b.add(target, b.mul(plane, I64(i * (m + 2) + j)))))
+                    v.store(value, v.pointer(b.add(target, b.mul(r.v_plane, I64(i * (m + 2) + j)))))
             return [b.add(address, I64(tier.lanes * 4)) for address in state]
 
-        repeat(b, b.sdiv(b.add(channels, I64(tier.lanes - 1)), I64(tier.lanes)), [to, source], vector)
+        repeat(b, b.sdiv(b.add(r.k, I64(tier.lanes - 1)), I64(tier.lanes)), [to, source], vector)
 
     return scatter
 
 
 def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Sequence[str]) -> Any:
-    """gather(args, sums, plane, bias, y, ldy, out_h, out_w, oy, ox, columns, image, column): a tile's outputs to y."""
+    """An intrinsic that brings one tile's outputs to y."""
 
     @emits
-    def gather(b: Any, args: Any, sums: Any, plane: Any, bias: Any, y: Any, ldy: Any, out_h: Any, out_w: Any,
-               oy: Any, ox: Any, columns: Any, image: Any, column: Any) -> None:
+    def gather(
+        b: Any, args: Any, r: Any, sums: Any, bias: Any, image: Any, oy: Any, ox: Any, column: Any
+    ) -> None:
         v = Vector(b, tier)
         side = range(m + 2)
         transform = partial(_transform_output, v, transforms(m).output)
@@ -188,8 +170,8 @@ def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Seq
 
         def vector(n: Any, _: list[Any]) -> list[Any]:
             start = b.add(sums, b.mul(n, I64(tier.lanes * 4)))
-            rows = [b.add(start, b.mul(plane, I64(i * (m + 2)))) for i in side]
-            grid = [[v.load(v.pointer(b.add(row, b.mul(plane, I64(j))))) for j in side] for row in rows]
+            rows = [b.add(start, b.mul(r.s_plane, I64(i * (m + 2)))) for i in side]
+            grid = [[v.load(v.pointer(b.add(row, b.mul(r.s_plane, I64(j))))) for j in side] for row in rows]
             element = b.mul(n, I64(tier.lanes))
             kept, offset = v.at(buffer, element), v.load(v.at(biases, element))
             for i, line in enumerate(_both_ways(transform, grid)):
@@ -198,21 +180,21 @@ def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Seq
             return []
 
         repeat(b, I64(nv), [], vector)
-        masks = [v.mask(b.sub(columns, I64(n * tier.lanes))) if ragged else None for n in range(nv)]
-        target = v.pointer(y)
+        masks = [v.mask(b.sub(b.sub(r.n, column), I64(n * tier.lanes))) if ragged else None for n in range(nv)]
+        target = v.pointer(r.y)
         shift = I64(m.bit_length() - 1)
 
         def output(index: Any, _: list[Any]) -> list[Any]:
             row, across = b.add(oy, b.ashr(index, shift)), b.add(ox, b.and_(index, I64(m - 1)))
-            inside = b.and_(b.icmp_signed("<", row, out_h), b.icmp_signed("<", across, out_w))
+            inside = b.and_(b.icmp_signed("<", row, r.out_h), b.icmp_signed("<", across, r.out_w))
             with b.if_then(inside):
-                pixel = b.add(b.mul(row, out_w), across)
-                above = b.mul(image, b.mul(out_h, out_w))
-                to = v.at(target, b.add(b.mul(b.add(above, pixel), ldy), column))
+                pixel = b.add(b.mul(row, r.out_w), across)
+                above = b.mul(image, b.mul(r.out_h, r.out_w))
+                to = v.at(target, b.add(b.mul(b.add(above, pixel), r.ldy), column))
                 kept = v.at(buffer, b.mul(index, I64(nv * tier.lanes)))
                 for n in range(nv):
                     at = b.add(column, I64(n * tier.lanes))
-                    operands = [load_extra(v, kind, args, len(WINOGRAD_ARGS) + 3 * slot, image, pixel, at, masks[n])
+                    operands = [load_extra(v, kind, args, len(WINOGRAD) + 3 * slot, image, pixel, at, masks[n])
                                 for slot, kind in enumerate(extras)]
                     result = emit_chain(v, chain, [v.load(v.at(kept, n * tier.lanes)), *operands])
                     v.store(result, v.at(to, n * tier.lanes), masks[n])

@@ -11,10 +11,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from .integer import binary, in_order, splat, to_bytes
 from .loops import variable
-from .vector import F32, I1, I8, I32, I64, Vector
+from .vector import F32, I1, I8, I16, I32, I64, Vector
 
-I16 = ir.IntType(16)
 ELEMENTS = {"f32": F32, "i32": I32, "i16": I16, "u16": I16, "u8": I8, "s8": I8, "bool": I8}
 """What each element type is in memory; a bool is a byte that is 0 or 1."""
 LIMITS = {"u8": (0, 255), "s8": (-128, 127), "i16": (-32768, 32767)}
@@ -38,19 +38,6 @@ def joined(b: Any, x: Any, y: Any) -> Any:
     return shuffle(b, x, y, range(2 * x.type.count))
 
 
-def overloaded(v: Vector, name: str, *values: Any) -> Any:
-    """An LLVM intrinsic named after the vector type of its operands."""
-    kind = values[0].type
-    full = f"llvm.{name}.v{kind.count}i{kind.element.width}"
-    return v.b.call(v.declare(full, kind, [kind] * len(values)), values)
-
-
-def splat(b: Any, scalar: Any, lanes: int) -> Any:
-    """One scalar in every lane."""
-    undef = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
-    return shuffle(b, b.insert_element(undef, scalar, I32(0)), undef, [0] * lanes)
-
-
 def constant(like: Any, x: int) -> Any:
     """A number in every lane of a vector like this one."""
     return ir.Constant(like.type, [x] * like.type.count)
@@ -58,7 +45,7 @@ def constant(like: Any, x: int) -> Any:
 
 def clamped(v: Vector, x: Any, low: Any, high: Any) -> Any:
     """Integers held between two vectors, as signed numbers."""
-    return overloaded(v, "smin", overloaded(v, "smax", x, low), high)
+    return binary(v, "smin", binary(v, "smax", x, low), high)
 
 
 # -- loads
@@ -129,43 +116,22 @@ class Rounding:
         least, most = LIMITS[self.kind]
         x = self.whole(v, x)
         x = clamped(v, x, constant(x, -(1 << 16)), constant(x, 1 << 16))
-        x = b.add(x, splat(b, b.trunc(self.zero, I32), v.lanes))
+        x = b.add(x, splat(v, b.trunc(self.zero, I32), v.lanes))
         low, high = (self.low, self.high) if self.limits != "type" else (I64(least), I64(most))
-        x = clamped(v, x, *(splat(b, b.trunc(limit, I32), v.lanes) for limit in (low, high)))
+        x = clamped(v, x, *(splat(v, b.trunc(limit, I32), v.lanes) for limit in (low, high)))
         return b.trunc(x, ir.VectorType(kind, v.lanes))
 
     def packed(self, v: Vector, x: Any, dealt: bool) -> Any:
         """Four vectors as stored bytes, in natural order; `dealt`: they are in dealt order."""
-        b, tier, signed = v.b, v.tier, self.kind == "s8"
-        parts = [part for half in halves(b, self.whole(v, x)) for part in halves(b, half)]
-        pairs = [_pack(v, parts[0], parts[1], 16, True), _pack(v, parts[2], parts[3], 16, True)]
-        zero = splat(b, b.trunc(self.zero, I16), pairs[0].type.count)
-        low_pair, high_pair = (overloaded(v, "sadd.sat", pair, zero) for pair in pairs)
-        y = _pack(v, low_pair, high_pair, 8, signed)
-        if self.limits != "type":
-            low, high = (splat(b, b.trunc(limit, I8), v.lanes) for limit in (self.low, self.high))
-            sign = "s" if signed else "u"
-            y = overloaded(v, f"{sign}min", overloaded(v, f"{sign}max", y, low), high)
-        lanes = v.lanes
-        # Within 16 bytes there are now four numbers of each of the four vectors.
-        if dealt:
-            order = [16 * (i // 16) + 4 * (i % 4) + i % 16 // 4 for i in range(lanes)]
-        else:
-            order = [16 * (i % tier.lanes // 4) + 4 * (i // tier.lanes) + i % 4 for i in range(lanes)]
+        b, narrow = v.b, Vector(v.b, v.tier)
+        low, high = (None, None) if self.limits == "type" else (self.low, self.high)
+        rounded = to_bytes(narrow, self.zero, low, high, self.kind == "s8", self.whole)
+        y = rounded([part for half in halves(b, x) for part in halves(b, half)])
+        if not dealt:
+            return in_order(narrow, y)
+        # Within 16 bytes there are four numbers of each of the four vectors.
+        order = [16 * (i // 16) + 4 * (i % 4) + i % 16 // 4 for i in range(v.lanes)]
         return shuffle(b, y, ir.Constant(y.type, ir.Undefined), order)
-
-
-def _pack(v: Vector, x: Any, y: Any, width: int, signed: bool) -> Any:
-    """x and y in half as many bits, saturated to signed or unsigned numbers: by turns 128 bits of x and of y."""
-    b, lanes = v.b, x.type.count
-    result = ir.VectorType(ir.IntType(width), 2 * lanes)
-    if v.tier.lanes > 4:
-        name = {(16, True): "packssdw", (8, True): "packsswb", (8, False): "packuswb"}[width, signed]
-        set_, end = ("avx512", ".512") if v.tier.lanes == 16 else ("avx2", "")
-        return b.call(v.declare(f"llvm.x86.{set_}.{name}{end}", result, [x.type, y.type]), [x, y])
-    least, most = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
-    both = joined(b, x, y)
-    return b.trunc(clamped(v, both, constant(both, least), constant(both, most)), result)
 
 
 def write(v: Vector, y: Any, pointer: Any, count: Any = None) -> None:

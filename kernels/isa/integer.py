@@ -7,7 +7,7 @@ x86's does: dword 4 * i + j of `pack_bytes` holds elements 4 * i.. of the j-th v
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -79,31 +79,66 @@ def binary(v: Vector, name: str, x: Any, y: Any) -> Any:
     return v.b.call(fn, [x, y])
 
 
-def pack_halves(v: Vector, x: Any, y: Any) -> Any:
-    """Two i32 vectors as one of i16, saturated."""
-    return _pack(v, "packssdw", x, y, halves_type(v), -32768, 32767)
-
-
-def pack_bytes(v: Vector, words: Sequence[Any], zero: Any) -> Any:
-    """Up to four i32 vectors, each plus the i16 vector `zero`, saturated to u8, as one i8 vector."""
-    four = [*words, *[words[-1]] * (4 - len(words))] if len(words) != 2 else [*words, *words]
-    pairs = [pack_halves(v, four[0], four[1])]
-    pairs += pairs if len(words) <= 2 else [pack_halves(v, four[2], four[3])]
-    pairs = [binary(v, "sadd.sat", pair, zero) for pair in pairs]
-    return _pack(v, "packuswb", pairs[0], pairs[1], bytes_type(v), 0, 255)
-
-
-def _pack(v: Vector, name: str, x: Any, y: Any, kind: Any, low: int, high: int) -> Any:
+def pack(v: Vector, x: Any, y: Any, signed: bool = True) -> Any:
+    """Two vectors as one of elements half as wide, saturated to signed or unsigned numbers: x's, then y's, within 128
+    bits. Signed i32 or i16, as wide as the tier's registers or one of half or a quarter of that.
+    """
+    bits, count = x.type.element.width // 2, 2 * x.type.count
+    kind = ir.VectorType(ir.IntType(bits), count)
     if _X86:
-        full = {4: f"sse2.{name}.128", 8: f"avx2.{name}", 16: f"avx512.{name}.512"}[v.lanes]
+        name = "packssdw" if bits == 16 else "packsswb" if signed else "packuswb"
+        full = {128: f"sse2.{name}.128", 256: f"avx2.{name}", 512: f"avx512.{name}.512"}[bits * count]
         return v.b.call(v.declare(f"llvm.x86.{full}", kind, [x.type, y.type]), [x, y])
-    assert v.lanes == 4
-    wide = ir.VectorType(x.type.element, kind.count)
-    order = ir.Constant(ir.VectorType(I32, kind.count), list(range(kind.count)))
-    both = v.b.shuffle_vector(x, y, order)
+    assert bits * count == 128
+    both = v.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, count), list(range(count))))
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     for limit, clamp in ((low, "smax"), (high, "smin")):
-        both = binary(v, clamp, both, ir.Constant(wide, [limit] * kind.count))
+        both = binary(v, clamp, both, ir.Constant(both.type, [limit] * count))
     return v.b.trunc(both, kind)
+
+
+def pack_bytes(v: Vector, words: Sequence[Any], zero: Any, signed: bool = False) -> Any:
+    """Up to four i32 vectors, each plus the i16 vector `zero`, saturated to u8 or s8, as one i8 vector."""
+    four = [*words, *[words[-1]] * (4 - len(words))] if len(words) != 2 else [*words, *words]
+    pairs = [pack(v, four[0], four[1])]
+    pairs += pairs if len(words) <= 2 else [pack(v, four[2], four[3])]
+    pairs = [binary(v, "sadd.sat", pair, zero) for pair in pairs]
+    return pack(v, pairs[0], pairs[1], signed)
+
+
+def to_bytes(
+    v: Vector,
+    zero: Any,
+    low: Any = None,
+    high: Any = None,
+    signed: bool = False,
+    whole: Callable[[Vector, Any], Any] = round_to_int,
+) -> Callable[[Sequence[Any]], Any]:
+    """What makes u8 or s8 of up to four f32 vectors, in the order of `pack_bytes`: clamp(whole(x) + zero, low, high).
+
+    zero, low and high: int64s, numbers of the type that is stored; without low and high, the limits of that type.
+    """
+    b, sign = v.b, "s" if signed else "u"
+    zeros = splat(v, b.trunc(zero, I16), 2 * v.lanes)
+    limits = [] if low is None else [("max", low), ("min", high)]
+    bounds = [(f"{sign}{name}", splat(v, b.trunc(limit, I8), 4 * v.lanes)) for name, limit in limits]
+
+    def rounded(vectors: Sequence[Any]) -> Any:
+        stored = pack_bytes(v, [whole(v, x) for x in vectors], zeros, signed)
+        for clamp, bound in bounds:
+            stored = binary(v, clamp, stored, bound)
+        return stored
+
+    return rounded
+
+
+def in_order(v: Vector, packed: Any, count: int = 4) -> Any:
+    """The bytes of the first `count` vectors that `pack_bytes` took, one vector's behind the other's."""
+    words = v.b.bitcast(packed, v.itype)
+    order = [4 * i + j for j in range(count) for i in range(v.lanes // 4)]
+    lanes = ir.Constant(ir.VectorType(I32, len(order)), order)
+    turned = v.b.shuffle_vector(words, ir.Constant(v.itype, ir.Undefined), lanes)
+    return v.b.bitcast(turned, ir.VectorType(I8, 4 * len(order)))
 
 
 def splat(v: Vector, scalar: Any, count: int) -> Any:

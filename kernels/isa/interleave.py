@@ -1,7 +1,7 @@
 """Vectors of bytes that are interleaved, so that a 32-bit lane has what one sum needs; and their way to memory.
 
 Interleaving keeps to 128 bits, as x86 does, and `integer.pack_bytes` undoes its order: byte 16 * l + 4 * s + e of a
-vector of channels goes to 32-bit lane 4 * l + e of part s of PARTS. Constants per channel are stored in that `order`.
+vector of channels goes to 32-bit lane 4 * l + e of part s of PARTS. Constants per channel are stored in that order.
 """
 
 from __future__ import annotations
@@ -9,21 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 
 from .integer import bytes_type, dot_bytes, dot_halves, halves_type, splat
 from .loops import loop
 from .vector import I1, I8, I32, Vector
-
-PARTS = 4
-"""Vectors of 32-bit lanes that a vector of bytes becomes."""
-
-
-def order(width: int) -> np.ndarray:
-    """[PARTS, width // 4]: which of the `width` bytes of a vector each 32-bit lane of its parts holds."""
-    lane, part, e = np.meshgrid(range(width // 16), range(PARTS), range(4), indexing="ij")
-    return (16 * lane + 4 * part + e).transpose(1, 0, 2).reshape(PARTS, width // 4)
 
 
 def unpack(v: Vector, x: Any, y: Any, high: bool) -> Any:

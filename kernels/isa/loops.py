@@ -1,14 +1,27 @@
-"""Loops and variables in LLVM IR, for micro-kernels that are more than straight-line code."""
+"""Loops and variables in LLVM IR, for micro-kernels that are more than straight-line code.
+
+Then walks along contiguous elements, horizontal reductions, and the parts of the work that threads take.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
-from .vector import I64, emits
+from .vector import I32, I64, Vector, emits
+
+UNROLL = 4
+"""Vectors per block of a walk."""
+SLICE = 64
+"""Columns are dealt to threads in multiples of this."""
+PAIR, FOUR = (types.UniTuple(types.int64, n) for n in (2, 4))
+
+Combine = Callable[[Vector, Any, Any], Any]
 
 
 @contextmanager
@@ -29,6 +42,29 @@ def loop(b: Any, start: Any, stop: Any, step: Any) -> Iterator[Any]:
     b.position_at_end(done)
 
 
+def repeat(
+    b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]
+) -> list[Any]:
+    """Emit a loop that runs `state = body(index, state)` count times, at least once; the last state."""
+    before = b.block
+    inside = b.append_basic_block("loop")
+    b.branch(inside)
+    b.position_at_end(inside)
+    index = b.phi(I64)
+    index.add_incoming(I64(0), before)
+    phis = [b.phi(value.type) for value in state]
+    for phi, value in zip(phis, state, strict=True):
+        phi.add_incoming(value, before)
+    out = list(body(index, phis))
+    following = b.add(index, I64(1))
+    for phi, value in zip([index, *phis], [following, *out], strict=True):
+        phi.add_incoming(value, b.block)
+    after = b.append_basic_block("after")
+    b.cbranch(b.icmp_signed("<", following, count), inside, after)
+    b.position_at_end(after)
+    return out
+
+
 def variable(b: Any, value: Any) -> Any:
     """A slot that holds `value` first, for b.load and b.store; LLVM turns it into a register."""
     with b.goto_entry_block():
@@ -40,6 +76,11 @@ def variable(b: Any, value: Any) -> Any:
 def whole(b: Any, count: Any, step: int) -> Any:
     """The largest multiple of `step` (a power of two) not above count >= 0."""
     return b.and_(count, I64(-step))
+
+
+def lesser(b: Any, x: Any, y: Any) -> Any:
+    """The lesser of two int64 values."""
+    return b.select(b.icmp_signed("<", x, y), x, y)
 
 
 @emits(returns=types.int64)
@@ -54,21 +95,149 @@ def remainder(b: Any, x: Any, y: Any) -> Any:
     return b.urem(x, y)
 
 
-@emits(returns=types.int64)
-def smaller(b: Any, x: Any, y: Any) -> Any:
-    """The smaller of two numbers: numba can't lower min() in an object file."""
-    return b.select(b.icmp_signed("<", x, y), x, y)
+@emits(returns=PAIR)
+def div_rem(b: Any, x: Any, y: Any) -> Any:
+    """Both, as a pair."""
+    quotient = b.udiv(x, y)
+    return cgutils.pack_array(b, [quotient, b.sub(x, b.mul(quotient, y))])
 
 
 @emits(returns=types.int64)
-def share(b: Any, total: Any, thread: Any, threads: Any) -> Any:
-    """Where the thread's part of range(total) begins; the next thread's beginning is its end."""
-    return b.udiv(b.mul(total, thread), threads)
+def pieces(b: Any, n: Any, size: Any) -> Any:
+    """How many pieces of up to `size` make n."""
+    return b.udiv(b.add(n, b.sub(size, I64(1))), size)
+
+
+smaller = emits(lesser, returns=types.int64)
+"""`lesser` within a kernel: numba can't lower min() in an object file."""
 
 
 @emits(returns=types.int64)
-def slice_share(b: Any, total: Any, thread: Any, threads: Any) -> Any:
-    """As `share`, in multiples of 64."""
-    slices = b.udiv(b.add(total, I64(63)), I64(64))
-    start = b.mul(b.udiv(b.mul(slices, thread), threads), I64(64))
-    return b.select(b.icmp_signed("<", start, total), start, total)
+def larger(b: Any, x: Any, y: Any) -> Any:
+    """The larger of two numbers."""
+    return b.select(b.icmp_signed(">", x, y), x, y)
+
+
+# -- along contiguous elements
+
+
+def each(
+    v: Vector, left: Any, right: Any, body: Callable[[Vector, Any, Any], None], unroll: int = UNROLL
+) -> None:
+    """`body(w, i, mask)` for the elements that w spans from i on; mask is None when all are before `right`.
+
+    w is as wide as `unroll` vectors (a power of two) or as v.
+    """
+    # LLVM splits an instruction on a block into one per register: so the vectors' chains are interleaved.
+    # Without masks in hardware a masked vector is a branch per lane: only the very last may be one.
+    sizes = [unroll, 1] if not v.tier.fma and unroll > 1 else [unroll]
+    for size in sizes:
+        w = Vector(v.b, v.tier, size * v.lanes)
+        end = v.b.add(left, whole(v.b, v.b.sub(right, left), w.lanes))
+        with loop(v.b, left, end, w.lanes) as i:
+            body(w, i, None)
+        left = end
+    with loop(v.b, left, right, v.lanes) as i:
+        body(v, i, v.mask(v.b.sub(right, i)))
+
+
+def cover(v: Vector, left: Any, right: Any, wide: bool, body: Callable[..., None]) -> None:
+    """`body(w, i)` for the elements that w spans from i on, `body(w, i, rest)` when only `rest` of them count.
+
+    w is as wide as four vectors or as v. `wide`: more than a vector of the last block may be read beyond `right`.
+    """
+    b = v.b
+    block = Vector(b, v.tier, UNROLL * v.lanes)
+    end = b.add(left, whole(b, b.sub(right, left), block.lanes))
+    with loop(b, left, end, block.lanes) as i:
+        body(block, i)
+    rest = b.sub(right, end)
+    if not wide:
+        each_vector(v, end, right, body)
+        return
+    with b.if_else(b.icmp_signed(">", rest, I64(v.lanes))) as (several, one):
+        with several:
+            body(block, end, rest)
+        with one:
+            each_vector(v, end, right, body)
+
+
+def each_vector(v: Vector, left: Any, right: Any, body: Callable[..., None]) -> None:
+    """As `cover`, with vectors as wide as v only."""
+    b = v.b
+    end = b.add(left, whole(b, b.sub(right, left), v.lanes))
+    with loop(b, left, end, v.lanes) as i:
+        body(v, i)
+    rest = b.sub(right, end)
+    with b.if_then(b.icmp_signed(">", rest, I64(0))):
+        body(v, end, rest)
+
+
+def total(v: Vector, n: Any, start: float, combine: Combine, body: Callable[[Vector, Any, Any], Any]) -> Any:
+    """The scalar that `combine` makes of all `body(w, i, mask)` for i in range(n).
+
+    The order hangs on n only.
+    """
+    block = Vector(v.b, v.tier, UNROLL * v.lanes)
+    blocks, tail = variable(v.b, block.const(start)), variable(v.b, v.const(start))
+
+    def add(w: Vector, i: Any, mask: Any) -> None:
+        value = body(w, i, mask)
+        if mask is not None:
+            value = w.b.select(mask, value, w.const(start))
+        sums = blocks if w.lanes == block.lanes else tail
+        w.b.store(combine(w, w.b.load(sums), value), sums)
+
+    each(v, I64(0), n, add)
+    x = combine(v, fold(block, v.b.load(blocks), combine, v.lanes), v.b.load(tail))
+    return v.b.extract_element(fold(v, x, combine), I32(0))
+
+
+def fold(v: Vector, x: Any, combine: Combine, lanes: int = 1) -> Any:
+    """The vector of `lanes` that is left when the halves of x are combined until it is that short."""
+    width = v.lanes
+    while width > lanes:
+        width //= 2
+        halves = [ir.Constant(ir.VectorType(I32, width), list(range(s, s + width))) for s in (0, width)]
+        low, high = (v.b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), half) for half in halves)
+        x = combine(Vector(v.b, v.tier, width), low, high)
+    return x
+
+
+# -- what a thread does of the work
+
+
+def _range(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
+    return [b.udiv(b.mul(total, t), threads) for t in (thread, b.add(thread, I64(1)))]
+
+
+def _slices(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
+    count = b.udiv(b.add(total, I64(SLICE - 1)), I64(SLICE))
+    ends = [b.mul(end, I64(SLICE)) for end in _range(b, count, thread, threads)]
+    return [b.select(b.icmp_signed("<", end, total), end, total) for end in ends]
+
+
+@emits(returns=PAIR)
+def thread_range(b: Any, total: Any, thread: Any, threads: Any) -> Any:
+    """The thread's part [start, stop) of range(total)."""
+    return cgutils.pack_array(b, _range(b, total, thread, threads))
+
+
+@emits(returns=PAIR)
+def thread_slices(b: Any, total: Any, thread: Any, threads: Any) -> Any:
+    """As `thread_range`, in multiples of SLICE."""
+    return cgutils.pack_array(b, _slices(b, total, thread, threads))
+
+
+@emits(returns=FOUR)
+def thread_block(b: Any, rows: Any, cols: Any, thread: Any, threads: Any) -> Any:
+    """The thread's (first row, end, first column, end): some of the rows when they are many, else of the columns."""
+    bounds = [variable(b, x) for x in (I64(0), rows, I64(0), cols)]
+    with b.if_else(b.icmp_signed(">=", rows, b.mul(threads, I64(4)))) as (by_rows, by_columns):
+        with by_rows:
+            for bound, x in zip(bounds[:2], _range(b, rows, thread, threads), strict=True):
+                b.store(x, bound)
+        with by_columns:
+            for bound, x in zip(bounds[2:], _slices(b, cols, thread, threads), strict=True):
+                b.store(x, bound)
+    return cgutils.pack_array(b, [b.load(bound) for bound in bounds])

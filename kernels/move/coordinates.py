@@ -64,7 +64,7 @@ def outside(mode: str, where: np.ndarray, n_in: int) -> np.ndarray:
     return ((where < 0) | (where > n_in - 1)) if mode == "tf_crop_and_resize" else np.zeros(len(where), bool)
 
 
-def nearest_places(
+def nearest_indices(
     n_in: int,
     n_out: int,
     coordinate_mode: str,
@@ -72,7 +72,7 @@ def nearest_places(
     scale: float | None = None,
     roi: tuple[float, float] = (0.0, 1.0),
 ) -> np.ndarray:
-    """The int64 place that each output place copies, -1 for the extrapolation value: an entry of `places.taken`."""
+    """The int64 index along the input that each output place copies, -1 for the extrapolation value."""
     x = coordinates(coordinate_mode, n_in, n_out, scale, roi)
     low = np.floor(x)
     if nearest_mode in ("round_prefer_floor", "round_prefer_ceil"):

@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 from numba import njit
 
+from ..core.record import reader
+from ..isa.byte_ops import mover, repeater, run_copier, run_filler
+from ..isa.loops import div_rem, pieces, smaller, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import arg
-from .runs import divided, mover, pieces, place, places, repeater, run_copier, run_filler, share, smaller
+from .outer_loops import outer_address, outer_count
+from .rows import COPY
 
 
 def copy(tier: Tier, mode: str, itemsize: int) -> Callable:
@@ -17,27 +20,26 @@ def copy(tier: Tier, mode: str, itemsize: int) -> Callable:
     `mode` says how a row is laid out: "run", contiguous on both sides (then everything counts in bytes and
     itemsize is 1); "fill", one source element repeated; "step", any strides.
     """
-    row = _row(tier, mode, itemsize)
+    row, fields = _row(tier, mode, itemsize), reader(COPY)
+    outer, address = outer_count(COPY), outer_address(COPY)
 
     def kernel(args, thread, threads):
-        dst, src = arg(args, 0), arg(args, 1)
-        count, s0, d0 = arg(args, 2), arg(args, 3), arg(args, 4)
-        rows, s1, d1 = arg(args, 5), arg(args, 6), arg(args, 7)
-        total = places(args, 8, 3) * rows
-        begin, end, first, last = 0, total, 0, count
+        r = fields(args)
+        total = outer(args) * r.rows
+        begin, end, first, last = 0, total, 0, r.count
         if total >= 8 * threads:
-            begin, end = share(total, thread, threads)
+            begin, end = thread_range(total, thread, threads)
         else:
-            first, last = share(pieces(count, 64), thread, threads)
-            first, last = 64 * first, smaller(64 * last, count)
+            first, last = thread_range(pieces(r.count, 64), thread, threads)
+            first, last = 64 * first, smaller(64 * last, r.count)
         while begin < end:
-            outer, r = divided(begin, rows)
-            stop = smaller(rows, r + end - begin)
-            begin += stop - r
-            to, at = place(args, 8, outer, dst + first * d0, src + first * s0)
-            while r < stop:
-                row(to + r * d1, at + r * s1, last - first, s0, d0)
-                r += 1
+            o, i = div_rem(begin, r.rows)
+            stop = smaller(r.rows, i + end - begin)
+            begin += stop - i
+            to, at = address(args, o, r.dst + first * r.step_d, r.src + first * r.step_s)
+            while i < stop:
+                row(to + i * r.row_d, at + i * r.row_s, last - first, r.step_s, r.step_d)
+                i += 1
 
     return kernel
 

@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 from numba import njit
 
+from ..core.record import reader
+from ..isa.byte_ops import loader, mover, putter, run_copier, run_filler
+from ..isa.loops import div_rem, larger, smaller, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import arg
-from .runs import divided, larger, loader, mover, places, putter, run_copier, run_filler, share, smaller
+from .outer_loops import outer_count, outer_fields
+from .rows import GATHER, TAKE, TAKE_LOOP
 
 
 def gather(tier: Tier, itemsize: int, index_size: int) -> Callable:
@@ -18,29 +21,27 @@ def gather(tier: Tier, itemsize: int, index_size: int) -> Callable:
     `error` to 1 (nobody sets it to 0 here). `itemsize` is the run's bytes when those are 1, 2, 4 or 8, else
     0: then `run` counts.
     """
-    move, index, put = _row(tier, itemsize), loader(index_size), putter(8)
+    move, index, put, fields = _row(tier, itemsize), loader(index_size), putter(8), reader(GATHER)
 
     def kernel(args, thread, threads):
-        dst, src, indices, error = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3)
-        count, axis, run, s, d = arg(args, 4), arg(args, 5), arg(args, 6), arg(args, 7), arg(args, 8)
-        outer, outer_s, outer_d = arg(args, 9), arg(args, 10), arg(args, 11)
-        begin, end = share(outer * count, thread, threads)
+        r = fields(args)
+        begin, end = thread_range(r.outer * r.count, thread, threads)
         bad = 0
         while begin < end:
-            o, i = divided(begin, count)
-            stop = smaller(count, i + end - begin)
+            o, i = div_rem(begin, r.count)
+            stop = smaller(r.count, i + end - begin)
             begin += stop - i
-            to, at = dst + o * outer_d, src + o * outer_s
+            to, at = r.dst + o * r.outer_d, r.src + o * r.outer_s
             while i < stop:
-                place = index(indices + i * index_size)
-                place += axis if place < 0 else 0
-                inside = smaller(axis - 1, larger(0, place))
+                place = index(r.index + i * index_size)
+                place += r.axis if place < 0 else 0
+                inside = smaller(r.axis - 1, larger(0, place))
                 bad |= inside ^ place
-                if axis > 0:
-                    move(to + i * d, at + inside * s, run)
+                if r.axis > 0:
+                    move(to + i * r.d, at + inside * r.s, r.run)
                 i += 1
         if bad != 0:
-            put(error, 1)
+            put(r.error, 1)
 
     return kernel
 
@@ -53,21 +54,22 @@ def take(tier: Tier, itemsize: int) -> Callable:
     negative comes `fill`, an element repeated to 8 bytes.
     """
     offset, line = loader(8), _runs(tier) if itemsize == 0 else _elements(itemsize)
+    fields, outer, loop_fields = reader(TAKE), outer_count(TAKE), outer_fields(TAKE, TAKE_LOOP)
 
     def kernel(args, thread, threads):
-        dst, src, bits = arg(args, 0), arg(args, 1), arg(args, 2)
-        rows, table, d, rank = arg(args, 3), arg(args, 4), arg(args, 5), arg(args, 6)
-        begin, end = share(rows * places(args, 6, 3), thread, threads)
+        r = fields(args)
+        begin, end = thread_range(r.rows * outer(args), thread, threads)
         while begin < end:
-            rest, i = divided(begin, rows)
-            stop = smaller(rows, i + end - begin)
+            rest, i = div_rem(begin, r.rows)
+            stop = smaller(r.rows, i + end - begin)
             begin += stop - i
-            to, base = dst, 0
-            for k in range(rank):
-                rest, j = divided(rest, arg(args, 7 + 3 * k))
-                base += offset(arg(args, 8 + 3 * k) + 8 * j)
-                to += j * arg(args, 9 + 3 * k)
-            line(to, src, base, table, i, stop, d, bits)
+            to, base = r.dst, 0
+            for k in range(r.rank):
+                loop = loop_fields(args, k)
+                rest, j = div_rem(rest, loop.n)
+                base += offset(loop.table + 8 * j)
+                to += j * loop.d
+            line(to, r.src, base, r.table, i, stop, r.d, r.fill)
 
     return kernel
 

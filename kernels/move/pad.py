@@ -4,40 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..core.record import reader
+from ..isa.byte_ops import run_copier, run_filler
+from ..isa.loops import div_rem, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import arg
-from .runs import divided, places, run_copier, run_filler, share
-
-_RANK = 6
+from .outer_loops import outer_count, outer_fields
+from .rows import PAD, PAD_LOOP
 
 
 def pad(tier: Tier) -> Callable:
-    """The kernel that writes rows of fill, run, fill; rows outside of the source are all fill.
-
-    The outer loops, innermost first, are (n, low, inside, src stride, dst stride): of n places in the
-    destination, `inside` from `low` on exist in the source.
-    """
+    """The kernel that writes rows of fill, run, fill; rows outside of the source are all fill."""
     copy_run, fill_run = run_copier(tier), run_filler(tier)
+    fields, outer, loop_fields = reader(PAD), outer_count(PAD), outer_fields(PAD, PAD_LOOP)
 
     def kernel(args, thread, threads):
-        dst, src, bits = arg(args, 0), arg(args, 1), arg(args, 2)
-        left, run, right, rank = arg(args, 3), arg(args, 4), arg(args, 5), arg(args, _RANK)
-        begin, end = share(places(args, _RANK, 5), thread, threads)
+        r = fields(args)
+        begin, end = thread_range(outer(args), thread, threads)
         while begin < end:
-            rest, to, at, inside = begin, dst, src, True
+            rest, to, at, inside = begin, r.dst, r.src, True
             begin += 1
-            for k in range(rank):
-                slot = _RANK + 1 + 5 * k
-                rest, i = divided(rest, arg(args, slot))
-                to += i * arg(args, slot + 4)
-                i -= arg(args, slot + 1)
-                at += i * arg(args, slot + 3)
-                inside = inside and 0 <= i < arg(args, slot + 2)
+            for k in range(r.rank):
+                loop = loop_fields(args, k)
+                rest, i = div_rem(rest, loop.n)
+                to += i * loop.d
+                i -= loop.low
+                at += i * loop.s
+                inside = inside and 0 <= i < loop.inside
             if inside:
-                fill_run(to, bits, left)
-                copy_run(to + left, at, run)
-                fill_run(to + left + run, bits, right)
+                fill_run(to, r.fill, r.left)
+                copy_run(to + r.left, at, r.run)
+                fill_run(to + r.left + r.run, r.fill, r.right)
             else:
-                fill_run(to, bits, left + run + right)
+                fill_run(to, r.fill, r.left + r.run + r.right)
 
     return kernel

@@ -9,73 +9,56 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.record import reader
 from ..isa.elements import ELEMENTS, Rounding, load, write
-from ..isa.loops import loop, variable, whole
+from ..isa.loops import div_rem, loop, smaller, thread_range, variable, whole
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I64, Vector, arg, emits
-from .runs import divided, share, smaller
+from ..isa.vector import F32, I64, Vector, arg_of, emits
+from .rows import BILINEAR, RESIZE
 
 _UNROLL = 4
 
 
-def resize(tier: Tier, taps: int, run: int, source: str = "f32", target: str = "f32") -> Callable:
+def resize(tier: Tier, taps: int, run: int, source: str, target: str) -> Callable:
     """The kernel of y[o, i, :] = bias[i] + sum over t of weight[i, t] * x[o, offset[i, t] + :].
 
     `taps` is their number and `run` that of the elements in [:]; 0 leaves either to the record. x and y are of the
     types `source` and `target` of isa.elements.
     """
-    combine = _combine(tier, taps, run, source, target)
-    stored = target != "f32"
+    combine, fields = _combine(tier, taps, run, source, target), reader(RESIZE)
 
     def kernel(args, thread, threads):
-        dst, src = arg(args, 0), arg(args, 1)
-        offset, weight, bias, count = arg(args, 2), arg(args, 3), arg(args, 4), arg(args, 5)
-        outer_s, outer_d, n, d, length = (
-            arg(args, 7),
-            arg(args, 8),
-            arg(args, 9),
-            arg(args, 10),
-            arg(args, 11),
-        )
-        zero = arg(args, 12) if stored else 0
-        begin, end = share(arg(args, 6) * n, thread, threads)
+        r = fields(args)
+        begin, end = thread_range(r.outer * r.n, thread, threads)
         while begin < end:
-            o, i = divided(begin, n)
-            stop = smaller(n, i + end - begin)
+            o, i = div_rem(begin, r.n)
+            stop = smaller(r.n, i + end - begin)
             begin += stop - i
-            to, at = dst + o * outer_d, src + o * outer_s
+            to, at = r.dst + o * r.outer_d, r.src + o * r.outer_s
             while i < stop:
-                combine(
-                    to + i * d,
-                    at,
-                    offset + i * count * 8,
-                    weight + i * count * 4,
-                    bias + i * 4,
-                    count,
-                    length,
-                    zero,
-                )
+                first = i * r.taps
+                combine(to + i * r.d, at, r.offset + 8 * first, r.weight + 4 * first, r.bias + 4 * i, r.taps, r.run,
+                        r.zero)  # fmt: skip
                 i += 1
 
     return kernel
 
 
-def bilinear(tier: Tier, source: str = "f32", target: str = "f32") -> Callable:
+def bilinear(tier: Tier, source: str, target: str) -> Callable:
     """The kernel of y[o, i, j, :] = the sum of weight_y[i, s] * weight_x[j, t] * x[o, offset_y[i, s] +
     offset_x[j, t] + :].
 
     Two taps per axis. Reads whole vectors at the end of a run.
     """
-    row = _bilinear_row(tier, source, target)
+    row, fields = _bilinear_row(tier, source, target), reader(BILINEAR)
 
     def kernel(args, thread, threads):
-        dst, src = arg(args, 0), arg(args, 1)
-        outer_s, outer_d, height, dy = arg(args, 7), arg(args, 8), arg(args, 9), arg(args, 10)
-        begin, end = share(arg(args, 6) * height, thread, threads)
+        r = fields(args)
+        begin, end = thread_range(r.outer * r.height, thread, threads)
         while begin < end:
-            o, i = divided(begin, height)
+            o, i = div_rem(begin, r.height)
             begin += 1
-            row(args, dst + o * outer_d + i * dy, src + o * outer_s, i)
+            row(args, r.dst + o * r.outer_d + i * r.dy, r.src + o * r.outer_s, i)
 
     return kernel
 
@@ -153,13 +136,11 @@ def _bilinear_row(tier: Tier, source: str, target: str) -> Callable:
     @emits
     def row(b: Any, args: Any, dst: Any, src: Any, i: Any) -> None:
         v = Vector(b, tier)
-        record = v.pointer(args, I64)
-        offset_y, weight_y, offset_x, weight_x = (b.load(v.at(record, k)) for k in range(2, 6))
-        width, dx, run = (b.load(v.at(record, k)) for k in range(11, 14))
-        zero, start = I64(0), v.const(0.0)
-        if target != "f32":
-            zero = b.load(v.at(record, 14))
-            start = b.fneg(v.splat(b.sitofp(zero, F32)))
+        names = "offset_y", "weight_y", "offset_x", "weight_x", "width", "dx", "run", "zero"
+        offset_y, weight_y, offset_x, weight_x, width, dx, run, zero = (
+            arg_of(b, args, BILINEAR.at(name)) for name in names
+        )
+        start = v.const(0.0) if target == "f32" else b.fneg(v.splat(b.sitofp(zero, F32)))
 
         def pair(offset: Any, weight: Any, at: Any) -> list[tuple[Any, Any]]:
             first = b.mul(at, I64(2))

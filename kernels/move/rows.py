@@ -1,59 +1,125 @@
-"""Rows of the table for the data-movement kernels. Strides, offsets and runs are bytes; counts are elements.
+"""The data-movement kernels: their records and their rows of the table.
 
-kernels/moves.py and kernels/taps.py fill these records.
+Strides, offsets and runs are bytes (`..._s` in the source, `..._d` in the destination), the rest are elements, unless a
+slot says otherwise. copy_plan.py, gather_plan.py and resize_plan.py fill the records.
 """
 
 from __future__ import annotations
 
+from ..core.record import Record
 from ..core.table import Row
-from .moves import outer_slots
 
-_LOOPS = outer_slots("n", "s", "d")
+OUTER = 6
+"""Outer loops that a record has room for."""
 
-_RESIZE = ("dst", "src", "offset", "weight", "bias", "count", "outer", "outer_s", "outer_d", "n", "d", "length")
-_BILINEAR = (
-    *("dst", "src", "offset_y", "weight_y", "offset_x", "weight_x", "outer", "outer_s", "outer_d"),
-    *("height", "dy", "width", "dx", "run"),
+
+def outer_loops(loop: Record) -> Record:
+    """The slots of the outer loops, innermost first: `rank`, how many there are, then loop 0 as n0 ..., loop 1 ..."""
+    each = {f"{name}{k}": f"{meaning}, in outer loop {k}" for k in range(OUTER) for name, meaning in loop.items()}
+    return Record(rank="how many outer loops there are; the others' slots have no meaning") + Record(each)
+
+
+LOOP = Record(n="places", s="from one to the next in src", d="from one to the next in dst")
+
+PAD_LOOP = Record(
+    n="places in dst",
+    low="the first of them that exists in src",
+    inside="how many exist in src",
+    s="from one to the next in src",
+    d="from one to the next in dst",
 )
 
+TAKE_LOOP = Record(
+    n="places",
+    table="address of their int64 offsets in src; negative: outside of it",
+    d="from one to the next in dst",
+)
+
+_ENDS = Record(dst="address of the destination", src="address of the source")
+
+COPY = _ENDS + Record(
+    count="elements of a row, bytes in mode run",
+    step_s="from one to the next in src",
+    step_d="from one to the next in dst",
+    rows="how many rows: the innermost loop around them",
+    row_s="from row to row of src",
+    row_d="from row to row of dst",
+) + outer_loops(LOOP)  # fmt: skip
+
+TRANSPOSE = _ENDS + Record(
+    rows="rows of dst, elements in a row of src",
+    row_d="from row to row of dst",
+    cols="elements in a row of dst, rows of src",
+    col_s="from row to row of src",
+    high="rows of dst that are done together; if narrow: places of either side",
+    wide="columns of dst that are done together",
+) + outer_loops(LOOP)  # fmt: skip
+
+PAD = _ENDS + Record(
+    fill="an element's bits, repeated to 8 bytes",
+    left="bytes of fill before a run",
+    run="bytes of a run, 0 or more",
+    right="bytes of fill after a run",
+) + outer_loops(PAD_LOOP)  # fmt: skip
+
+GATHER = _ENDS + Record(
+    index="address of the indices, signed integers",
+    error="address of an int64 that becomes 1 when an index is out of range",
+    count="indices",
+    axis="places of the axis in src",
+    run="bytes of what an index stands for",
+    s="from place to place of the axis in src",
+    d="from index to index in dst",
+    outer="places of the loop around the axis",
+    outer_s="from one to the next in src",
+    outer_d="from one to the next in dst",
+)
+
+TAKE = _ENDS + Record(
+    fill="the bits of what lies outside, repeated to 8 bytes",
+    rows="entries of the innermost table",
+    table="its address: int64 offsets in src, or (offset in dst, offset in src, bytes) of runs",
+    d="from element to element of the innermost axis in dst",
+) + outer_loops(TAKE_LOOP)  # fmt: skip
+
+_OUTER_IMAGE = Record(
+    outer="places of the loop around the axes",
+    outer_s="from one to the next in src",
+    outer_d="from one to the next in dst",
+)
+
+_ZERO = Record(zero="zero point of a result that is stored in a byte, else 0")
+
+RESIZE = _ENDS + Record(
+    offset="address of int64 [n, taps], offsets in src",
+    weight="address of f32 [n, taps]",
+    bias="address of f32 [n], what a sum begins with",
+    taps="terms of a sum",
+) + _OUTER_IMAGE + Record(
+    n="places of the axis in dst",
+    d="from one to the next in dst",
+    run="elements that lie together at a place",
+) + _ZERO  # fmt: skip
+
+BILINEAR = _ENDS + Record(
+    offset_y="address of int64 [height, 2], offsets in src",
+    weight_y="address of f32 [height, 2]",
+    offset_x="address of int64 [width, 2], offsets in src",
+    weight_x="address of f32 [width, 2]",
+) + _OUTER_IMAGE + Record(
+    height="rows of dst",
+    dy="from row to row of dst",
+    width="pixels in a row of dst",
+    dx="from pixel to pixel of dst",
+    run="elements of a pixel",
+) + _ZERO  # fmt: skip
+
 ROWS = (
-    Row(
-        "copy",
-        "move.copy",
-        "copy",
-        ("mode", "itemsize"),
-        ("dst", "src", "count", "s0", "d0", "rows", "s1", "d1", *_LOOPS),
-    ),
-    Row(
-        "transpose",
-        "move.transpose",
-        "transpose",
-        ("itemsize", "narrow"),
-        ("dst", "src", "rows", "d1", "cols", "s1", "high", "wide", *_LOOPS),
-    ),
-    Row(
-        "pad",
-        "move.pad",
-        "pad",
-        (),
-        ("dst", "src", "fill", "left", "run", "right", *outer_slots("n", "low", "in", "s", "d")),
-    ),
-    Row(
-        "gather",
-        "move.gather",
-        "gather",
-        ("itemsize", "index_size"),
-        ("dst", "src", "index", "error", "count", "axis", "run", "s", "d", "outer", "outer_s", "outer_d"),
-    ),
-    Row(
-        "take",
-        "move.gather",
-        "take",
-        ("itemsize",),
-        ("dst", "src", "fill", "rows", "t", "d", *outer_slots("n", "t", "d")),
-    ),
-    Row("resize", "move.resize", "resize", ("taps", "run"), _RESIZE),
-    Row("resize_stored", "move.resize", "resize", ("taps", "run", "source", "target"), (*_RESIZE, "zero")),
-    Row("bilinear", "move.resize", "bilinear", (), _BILINEAR),
-    Row("bilinear_stored", "move.resize", "bilinear", ("source", "target"), (*_BILINEAR, "zero")),
+    Row("copy", "move.copy", "copy", ("mode", "itemsize"), COPY),
+    Row("transpose", "move.transpose", "transpose", ("itemsize", "narrow"), TRANSPOSE),
+    Row("pad", "move.pad", "pad", (), PAD),
+    Row("gather", "move.gather", "gather", ("itemsize", "index_size"), GATHER),
+    Row("take", "move.gather", "take", ("itemsize",), TAKE),
+    Row("resize", "move.resize", "resize", ("taps", "run", "source", "target"), RESIZE),
+    Row("bilinear", "move.resize", "bilinear", ("source", "target"), BILINEAR),
 )

@@ -6,14 +6,19 @@ elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 
+from ..core.record import reader
+from ..isa.byte_ops import read, write
+from ..isa.loops import div_rem, pieces, smaller, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import I1, I32, I64, arg, emits
-from .runs import divided, pieces, place, places, read, share, smaller, write
+from ..isa.vector import I1, I32, I64, emits
+from .outer_loops import outer_address, outer_count
+from .rows import TRANSPOSE
+from .shuffles import mix, transpose_square
 
 
 def tile_lanes(tier: Tier, itemsize: int) -> int:
@@ -31,31 +36,28 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
     if narrow:
         return _narrow(tier, itemsize, narrow)
     lanes = tile_lanes(tier, itemsize)
-    tile, edge = _tile(tier, itemsize, lanes), _edge(tier, itemsize, lanes)
+    tile, edge = _tile(itemsize, lanes), _edge(itemsize, lanes)
+    fields, outer, address = reader(TRANSPOSE), outer_count(TRANSPOSE), outer_address(TRANSPOSE)
 
     def kernel(args, thread, threads):
-        dst, src = arg(args, 0), arg(args, 1)
-        rows, d1 = arg(args, 2), arg(args, 3)
-        cols, s1 = arg(args, 4), arg(args, 5)
-        high, wide = arg(args, 6), arg(args, 7)
-        down, across = pieces(rows, high), pieces(cols, wide)
-        begin, end = share(places(args, 8, 3) * down * across, thread, threads)
-        whole = rows >= lanes and cols >= lanes
+        r = fields(args)
+        down, across = pieces(r.rows, r.high), pieces(r.cols, r.wide)
+        begin, end = thread_range(outer(args) * down * across, thread, threads)
+        whole = r.rows >= lanes and r.cols >= lanes
         while begin < end:
-            line, right = divided(begin, across)
-            outer, below = divided(line, down)
-            r0, c0 = below * high, right * wide
+            line, right = div_rem(begin, across)
+            o, below = div_rem(line, down)
+            row, col = below * r.high, right * r.wide
             begin += 1
-            to, at = place(args, 8, outer, dst, src)
-            for i in range(r0, smaller(rows, r0 + high), lanes):
-                for j in range(c0, smaller(cols, c0 + wide), lanes):
+            to, at = address(args, o, r.dst, r.src)
+            for i in range(row, smaller(r.rows, row + r.high), lanes):
+                for j in range(col, smaller(r.cols, col + r.wide), lanes):
                     if whole:
-                        r, c = smaller(i, rows - lanes), smaller(j, cols - lanes)
-                        tile(to + r * d1 + c * itemsize, at + c * s1 + r * itemsize, d1, s1)
+                        y, x = smaller(i, r.rows - lanes), smaller(j, r.cols - lanes)
+                        tile(to + y * r.row_d + x * itemsize, at + x * r.col_s + y * itemsize, r.row_d, r.col_s)
                     else:
-                        edge(
-                            to + i * d1 + j * itemsize, at + j * s1 + i * itemsize, d1, s1, rows - i, cols - j
-                        )
+                        edge(to + i * r.row_d + j * itemsize, at + j * r.col_s + i * itemsize, r.row_d, r.col_s,
+                             r.rows - i, r.cols - j)  # fmt: skip
 
     return kernel
 
@@ -63,145 +65,68 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
 def _narrow(tier: Tier, itemsize: int, narrow: int) -> Callable:
     lanes = tile_lanes(tier, itemsize)
     k = abs(narrow)
-    strip = _strip(tier, itemsize, lanes, narrow)
-    dense, lined = itemsize * k, itemsize
-    step_to, step_at = (dense, lined) if narrow > 0 else (lined, dense)
-    long, stride = (2, 5) if narrow > 0 else (4, 3)
+    strip = _strip(itemsize, lanes, narrow)
+    interleave, dense, lined = narrow > 0, itemsize * k, itemsize
+    step_to, step_at = (dense, lined) if interleave else (lined, dense)
+    fields, outer, address = reader(TRANSPOSE), outer_count(TRANSPOSE), outer_address(TRANSPOSE)
 
     def kernel(args, thread, threads):
-        dst, src = arg(args, 0), arg(args, 1)
-        n, line = arg(args, long), arg(args, stride)
-        piece = arg(args, 6)
-        count = pieces(n, piece)
-        begin, end = share(places(args, 8, 3) * count, thread, threads)
+        r = fields(args)
+        n, line = (r.rows, r.col_s) if interleave else (r.cols, r.row_d)
+        count = pieces(n, r.high)
+        begin, end = thread_range(outer(args) * count, thread, threads)
         while begin < end:
-            outer, at_piece = divided(begin, count)
-            first = at_piece * piece
+            o, piece = div_rem(begin, count)
+            first = piece * r.high
             begin += 1
-            to, at = place(args, 8, outer, dst, src)
-            for i in range(first, smaller(n, first + piece), lanes):
+            to, at = address(args, o, r.dst, r.src)
+            for i in range(first, smaller(n, first + r.high), lanes):
                 j = smaller(i, n - lanes)
                 strip(to + j * step_to, at + j * step_at, line)
 
     return kernel
 
 
-# -- register networks: lists of vectors in, lists of vectors out
-
-
-def _shuffle(b: Any, x: Any, y: Any, lanes: Sequence[int]) -> Any:
-    return b.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, len(lanes)), list(lanes)))
-
-
-def _zip(b: Any, x: Any, y: Any, block: int) -> list[Any]:
-    """Low and high interleave of x and y within each block of lanes."""
-    n, half = x.type.count, block // 2
-    return [
-        _shuffle(b, x, y, [q + h + i // 2 + n * (i % 2) for q in range(0, n, block) for i in range(block)])
-        for h in (0, half)
-    ]
-
-
-def _unzip(b: Any, x: Any, y: Any, block: int) -> list[Any]:
-    """The even and the odd blocks of lanes of x then y."""
-    n = x.type.count
-    return [
-        _shuffle(b, x, y, [q + i for q in range(odd, 2 * n, 2 * block) for i in range(block)])
-        for odd in (0, block)
-    ]
-
-
-def _interleave(b: Any, vectors: list[Any], block: int) -> list[Any]:
-    """Interleaves a power-of-two number of vectors, each block of lanes for itself."""
-    half = len(vectors) // 2
-    stages = len(vectors).bit_length() - 1
-    for _ in range(stages):
-        vectors = [v for i in range(half) for v in _zip(b, vectors[i], vectors[i + half], block)]
-    return vectors
-
-
-def _deinterleave(b: Any, vectors: list[Any], block: int) -> list[Any]:
-    """The inverse of interleaving, moving whole blocks of lanes."""
-    stages = len(vectors).bit_length() - 1
-    for _ in range(stages):
-        pairs = [_unzip(b, vectors[i], vectors[i + 1], block) for i in range(0, len(vectors), 2)]
-        vectors = [p[0] for p in pairs] + [p[1] for p in pairs]
-    return vectors
-
-
-def _square(b: Any, vectors: list[Any], itemsize: int) -> list[Any]:
-    """Transposes n vectors of n lanes: first within 128-bit parts (unpacks), then the parts."""
-    n = len(vectors)
-    part = min(n, 16 // itemsize)
-    groups = [_interleave(b, vectors[g : g + part], part) for g in range(0, n, part)]
-    columns = [_deinterleave(b, [group[j] for group in groups], part) for j in range(part)]
-    return [columns[j][q] for q in range(n // part) for j in range(part)]
-
-
-def _pick(b: Any, vectors: list[Any], wanted: Sequence[tuple[int, int]]) -> Any:
-    """The vector whose lanes are wanted as (vector, lane)."""
-    n = len(wanted)
-    result = vectors[0]
-    for at in range(1, len(vectors)):
-        keep = [w[1] if w[0] == 0 else i for i, w in enumerate(wanted)] if at == 1 else list(range(n))
-        lanes = [n + w[1] if w[0] == at else keep[i] for i, w in enumerate(wanted)]
-        result = _shuffle(b, result, vectors[at], lanes)
-    return result
-
-
-def _mix(b: Any, vectors: list[Any], split: bool) -> list[Any]:
-    """Interleave (or, with `split`, deinterleave) any number of vectors."""
-    k, n = len(vectors), vectors[0].type.count
-    if k & (k - 1) == 0:
-        return _deinterleave(b, vectors, 1) if split else _interleave(b, vectors, n)
-    if split:
-        return [_pick(b, vectors, [divmod(i * k + c, n) for i in range(n)]) for c in range(k)]
-    return [_pick(b, vectors, [((v * n + i) % k, (v * n + i) // k) for i in range(n)]) for v in range(k)]
-
-
-# -- tiles
-
-
 def _vector(itemsize: int, lanes: int) -> Any:
     return ir.VectorType(ir.IntType(8 * itemsize), lanes)
 
 
-def _tile(tier: Tier, itemsize: int, lanes: int) -> Callable:
-    """`tile(dst, src, d1, s1)`: one whole square."""
+def _tile(itemsize: int, lanes: int) -> Callable:
+    """`tile(dst, src, row_d, col_s)`: one whole square."""
     kind = _vector(itemsize, lanes)
 
     @emits
-    def tile(b: Any, dst: Any, src: Any, d1: Any, s1: Any) -> None:
-        vectors = [read(b, b.add(src, b.mul(s1, I64(i))), kind) for i in range(lanes)]
-        for i, vector in enumerate(_square(b, vectors, itemsize)):
-            write(b, vector, b.add(dst, b.mul(d1, I64(i))))
+    def tile(b: Any, dst: Any, src: Any, row_d: Any, col_s: Any) -> None:
+        vectors = [read(b, b.add(src, b.mul(col_s, I64(i))), kind) for i in range(lanes)]
+        for i, vector in enumerate(transpose_square(b, vectors, itemsize)):
+            write(b, vector, b.add(dst, b.mul(row_d, I64(i))))
 
     return tile
 
 
-def _edge(tier: Tier, itemsize: int, lanes: int) -> Callable:
-    """`edge(dst, src, d1, s1, rows, cols)`: the part of a square that exists, at least 1 x 1.
+def _edge(itemsize: int, lanes: int) -> Callable:
+    """`edge(dst, src, row_d, col_s, rows, cols)`: the part of a square that exists, at least 1 x 1.
 
     Reads whole vectors, so up to a vector past the last element of a source row.
     """
     kind = _vector(itemsize, lanes)
 
     @emits
-    def edge(b: Any, dst: Any, src: Any, d1: Any, s1: Any, rows: Any, cols: Any) -> None:
+    def edge(b: Any, dst: Any, src: Any, row_d: Any, col_s: Any, rows: Any, cols: Any) -> None:
         last = b.sub(cols, I64(1))
         loads = []
         for i in range(lanes):
             inside = b.icmp_signed("<", I64(i), cols)
-            loads.append(read(b, b.add(src, b.mul(s1, b.select(inside, I64(i), last))), kind))
+            loads.append(read(b, b.add(src, b.mul(col_s, b.select(inside, I64(i), last))), kind))
         mask = _first(b, cols, lanes)
-        for i, vector in enumerate(_square(b, loads, itemsize)):
+        for i, vector in enumerate(transpose_square(b, loads, itemsize)):
             with b.if_then(b.icmp_signed("<", I64(i), rows)):
-                _store_masked(b, vector, b.add(dst, b.mul(d1, I64(i))), mask)
+                _store_masked(b, vector, b.add(dst, b.mul(row_d, I64(i))), mask)
 
     return edge
 
 
-def _strip(tier: Tier, itemsize: int, lanes: int, narrow: int) -> Callable:
+def _strip(itemsize: int, lanes: int, narrow: int) -> Callable:
     """`strip(dst, src, line)`: `lanes` places of each of the k lines, `line` bytes apart."""
     k = abs(narrow)
     kind = _vector(itemsize, lanes)
@@ -212,7 +137,7 @@ def _strip(tier: Tier, itemsize: int, lanes: int, narrow: int) -> Callable:
         dense = [I64(i * lanes * itemsize) for i in range(k)]
         reads, writes = (lines, dense) if narrow > 0 else (dense, lines)
         loads = [read(b, b.add(src, offset), kind) for offset in reads]
-        for offset, vector in zip(writes, _mix(b, loads, split=narrow < 0), strict=True):
+        for offset, vector in zip(writes, mix(b, loads, split=narrow < 0), strict=True):
             write(b, vector, b.add(dst, offset))
 
     return strip

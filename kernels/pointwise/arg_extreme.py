@@ -1,7 +1,6 @@
 """The place along an axis of the first of the largest, or smallest, elements of [outer, n, inner], as int64.
 
-Record: y, x, outer, n, inner, then element strides x_outer, x_axis. With `last`, inner is 1 and the axis contiguous;
-else inner is contiguous. y is dense. A NaN counts as the largest and as the smallest; n is at least 1.
+A NaN counts as the largest and as the smallest; n is at least 1.
 """
 
 from __future__ import annotations
@@ -13,13 +12,15 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
+from ..core.record import reader
 from ..isa import functions as f
-from ..isa.elements import ELEMENTS, load, splat, write
-from ..isa.loops import loop, share, slice_share, variable, whole
+from ..isa.byte_ops import putter
+from ..isa.elements import ELEMENTS, load, write
+from ..isa.integer import splat
+from ..isa.loops import each_vector, loop, thread_range, thread_slices, total, variable
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I1, I32, I64, Vector, arg, emits
-from ..isa.walk import total
-from ..move.runs import putter
+from ..isa.vector import F32, I1, I32, I64, Vector, emits
+from .rows import AXIS
 
 _SIZES = {"f32": 4, "u8": 1, "s8": 1}
 
@@ -31,32 +32,31 @@ def make(tier: Tier, least: bool, element: str, last: bool) -> Callable[..., Non
 
 def _of_rows(tier: Tier, least: bool, element: str) -> Callable[..., None]:
     extreme, first, put = _extreme(tier, least, element), _first(tier, element), putter(8)
-    size, lanes = _SIZES[element], tier.lanes
+    fields, size, lanes = reader(AXIS), _SIZES[element], tier.lanes
 
     def arg_extreme(args: int, thread: int, threads: int) -> None:
-        y, x, outer, n = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3)
-        step = size * arg(args, 5)
-        for row in range(share(outer, thread, threads), share(outer, thread + 1, threads)):
-            at = x + row * step
-            wanted = extreme(at, n)
+        r = fields(args)
+        begin, end = thread_range(r.outer, thread, threads)
+        for row in range(begin, end):
+            at = r.x + size * row * r.n
+            wanted = extreme(at, r.n)
             i, place = 0, -1
-            while place < 0 and i < n:
-                place = first(at, i, n, wanted)
+            while place < 0 and i < r.n:
+                place = first(at, i, r.n, wanted)
                 i += lanes
-            put(y + 8 * row, place)
+            put(r.y + 8 * row, place)
 
     return arg_extreme
 
 
 def _of_columns(tier: Tier, least: bool, element: str) -> Callable[..., None]:
-    columns, size = _columns(tier, least, element), _SIZES[element]
+    fields, columns, size = reader(AXIS), _columns(tier, least, element), _SIZES[element]
 
     def arg_extreme(args: int, thread: int, threads: int) -> None:
-        y, x, outer, n, inner = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3), arg(args, 4)
-        x_outer, x_axis = size * arg(args, 5), arg(args, 6)
-        left, right = slice_share(inner, thread, threads), slice_share(inner, thread + 1, threads)
-        for o in range(outer):
-            columns(y + 8 * o * inner, x + o * x_outer, n, x_axis, left, right)
+        r = fields(args)
+        left, right = thread_slices(r.inner, thread, threads)
+        for o in range(r.outer):
+            columns(r.y + 8 * o * r.inner, r.x + size * o * r.n * r.inner, r.n, r.inner, left, right)
 
     return arg_extreme
 
@@ -82,16 +82,11 @@ def _columns(tier: Tier, least: bool, element: str) -> Any:
                 better = b.fcmp_unordered("<" if least else ">", now, before)
                 better = b.and_(better, b.fcmp_ordered("ord", before, before))
                 b.store(b.select(better, now, before), best)
-                here = splat(b, b.trunc(r, I32), w.lanes)
+                here = splat(w, b.trunc(r, I32), w.lanes)
                 b.store(b.select(better, here, b.load(place)), place)
             write(w, b.sext(b.load(place), ir.VectorType(I64, w.lanes)), w.at(y, i), rest)
 
-        end = b.add(left, whole(b, b.sub(right, left), v.lanes))
-        with loop(b, left, end, v.lanes) as i:
-            column(v, i)
-        rest = b.sub(right, end)
-        with b.if_then(b.icmp_signed(">", rest, I64(0))):
-            column(v, end, rest)
+        each_vector(v, left, right, column)
 
     return columns
 

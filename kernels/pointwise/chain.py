@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Step = tuple[str | int | float, ...]
 Chain = tuple[Step, ...]
 
+INLINE_COST = 8
+"""Chains up to this cost are unrolled over registers."""
+
 
 def emit_chain(v: Vector, chain: Chain, inputs: Sequence[Any]) -> Any:
     """The LLVM vector that the chain gives for these input vectors."""
@@ -44,6 +47,11 @@ def eval_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
 def chain_cost(chain: Chain) -> int:
     """Roughly how many vector instructions one vector of results takes, loads and stores not counted."""
     return sum(_op(name, operands).cost for name, *operands in chain)
+
+
+def is_long(chain: Chain) -> bool:
+    """Whether it is too long to be unrolled over the registers of a tile, and so loops over its rows."""
+    return chain_cost(chain) > INLINE_COST
 
 
 def _op(name: Any, operands: Sequence[Any]) -> Any:

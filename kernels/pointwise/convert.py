@@ -1,6 +1,6 @@
 """Kernels that change the element type: cast, and the exchange of signed and unsigned bytes.
 
-Record: that of an elementwise kernel with one input, strides in elements.
+The record is that of an elementwise kernel with one input.
 """
 
 from __future__ import annotations
@@ -10,25 +10,21 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..isa.elements import constant, write
-from ..isa.loops import loop, whole
+from ..isa.elements import ELEMENTS, constant, write
+from ..isa.loops import cover, loop, whole
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I8, I32, I64, Vector
-from ..isa.walk import cover
+from ..isa.vector import F32, I8, I16, I32, I64, Vector
 from .elementwise import Row, over_rows
 
-F64, I16 = ir.DoubleType(), ir.IntType(16)
-TYPES = {
-    "f32": F32, "f64": F64, "i64": I64, "u64": I64, "i32": I32, "u32": I32, "i16": I16, "u16": I16, "s8": I8,
-    "u8": I8, "bool": I8, "f16": I16,
-}  # fmt: skip
+F64 = ir.DoubleType()
+TYPES = {**ELEMENTS, "f64": F64, "i64": I64, "u64": I64, "u32": I32, "f16": I16}
 """What each element type is in memory. f16 is converted from and to f32 by integer arithmetic, alike on all tiers."""
 
 
 def flip(tier: Tier) -> Callable[..., None]:
     """The kernel that turns the high bit of each byte: u8 with zero point z becomes s8 with z - 128, and back."""
 
-    def prepare(v: Vector, word: Callable[[int], Any]) -> Row:
+    def prepare(v: Vector, _: Any) -> Row:
         def row(xs: list[Any], y: Any, left: Any, right: Any) -> None:
             b = v.b
 
@@ -49,7 +45,7 @@ def cast(tier: Tier, source: str, target: str) -> Callable[..., None]:
     to bool whatever is not 0.
     """
 
-    def prepare(v: Vector, word: Callable[[int], Any]) -> Row:
+    def prepare(v: Vector, _: Any) -> Row:
         return lambda xs, y, left, right: _cast_row(v, source, target, xs[0], y, left, right)
 
     return over_rows(tier, [TYPES[target], TYPES[source]], prepare)

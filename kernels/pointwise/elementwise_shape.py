@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from .rows import OPERAND
 
 RANK = 5
 """Loop dimensions of the kernel, after merging: three outer ones, rows, columns."""
@@ -27,12 +30,18 @@ class Loops:
         """The kernel's compile-time parameter."""
         return tuple("vector" if x[-1] else "scalar" for x in self.xs)
 
-    def record(self, y: int, xs: Sequence[int]) -> list[int]:
-        """The kernel's argument record for these addresses."""
-        out = [y, *reversed(self.dims), *reversed(self.y[:-1])]
-        for address, strides in zip(xs, self.xs, strict=True):
-            out += [address, *reversed(strides[:-1])]
-        return out
+    def args(self, y: Any) -> dict[str, Any]:
+        """The slots of LOOPS for a result at address y."""
+        sizes = zip(("d0", "d1", "d2", "rows", "cols"), self.dims, strict=True)
+        steps = zip(("y_d0", "y_d1", "y_d2", "y_row"), self.y[:-1], strict=True)
+        return {"y": y, **dict(sizes), **dict(steps)}
+
+    def operands(self, xs: Sequence[Any]) -> list[Any]:
+        """What the record goes on with: OPERAND for each of the inputs at these addresses."""
+        slots: list[Any] = []
+        for x, strides in zip(xs, self.xs, strict=True):
+            slots += OPERAND.filled(x=x, **dict(zip(("d0", "d1", "d2", "row"), strides[:-1], strict=True)))
+        return slots
 
 
 def strides_of(shape: Sequence[int], row: int | None = None) -> Strides:

@@ -1,7 +1,7 @@
 """The elementwise kernel for elements of any type: f32 in the lanes, other types in memory.
 
-Record: that of the f32 kernel (strides in elements of each tensor's own type), then a slot for each number of
-the chain (f32 bits), then zero, low, high of the result's rounding (0 for f32 and bool).
+The record is that of the f32 kernel (strides in elements of each tensor's own type), then a slot for each number of
+the chain (f32 bits), then ROUNDING (0 for f32 and bool).
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.record import Record
 from ..isa.elements import BYTES, ELEMENTS, Rounding, load, load_dealt, load_one, write
+from ..isa.loops import cover
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector
-from ..isa.walk import cover
 from .chain import Chain, emit_chain
 from .elementwise import Row, over_rows
+from .rows import ROUNDING
 
 NUMBER = "number"
 
@@ -28,17 +30,19 @@ def make(tier: Tier, chain: Chain, kinds: tuple[str, ...], out: str, limits: str
     """
     tensors = [tuple(kind.split(":")) for kind in kinds if kind != NUMBER]
     elements = [ELEMENTS[out], *(ELEMENTS[element] for _, element in tensors)]
-    return over_rows(tier, elements, lambda v, word: _prepared(v, word, chain, kinds, out, limits))
+    numbers = Record({f"{NUMBER}{i}": "f32 bits" for i in range(kinds.count(NUMBER))})
+
+    def prepare(v: Vector, behind: Callable[[Record], Any]) -> Row:
+        *bits, zero, low, high = behind(numbers + ROUNDING)
+        return _prepared(v, bits, Rounding(out, zero, low, high, limits), chain, kinds, out)
+
+    return over_rows(tier, elements, prepare)
 
 
-def _prepared(
-    v: Vector, word: Callable[[int], Any], chain: Chain, kinds: tuple[str, ...], out: str, limits: str
-) -> Row:
+def _prepared(v: Vector, bits: list[Any], rounding: Rounding, chain: Chain, kinds: tuple[str, ...], out: str) -> Row:
     """Writes rows, with the numbers of the record at hand."""
-    b, count = v.b, kinds.count(NUMBER)
-    numbers = [b.bitcast(b.trunc(word(i), I32), F32) for i in range(count)]
-    zero, low, high = (word(count + i) for i in range(3))
-    rounding = Rounding(out, zero, low, high, limits)
+    b = v.b
+    numbers = [b.bitcast(b.trunc(x, I32), F32) for x in bits]
     if out == "bool":
         rounding = Rounding("u8", I64(0), I64(0), I64(1), "type")
     tensors = [tuple(kind.split(":")) for kind in kinds if kind != NUMBER]

@@ -1,7 +1,6 @@
 """The table kernel: y = table[x], where the bits of x, as an unsigned number, are the index.
 
-Record: that of an elementwise kernel with one input (strides in elements), then the table's address: 256 or
-65536 entries of y's type.
+The record is that of an elementwise kernel with one input, then TABLE.
 """
 
 from __future__ import annotations
@@ -11,11 +10,13 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..core.record import Record
 from ..isa.elements import BYTES, ELEMENTS, shuffle, write
-from ..isa.loops import loop, whole
+from ..isa.loops import each_vector, loop, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector
 from .elementwise import Row, over_rows
+from .rows import TABLE
 
 UNROLL = 4
 Look = Callable[[Any], Any]
@@ -30,8 +31,8 @@ def make(tier: Tier, index: str, value: str, vbmi: bool) -> Callable[..., None]:
     if index in BYTES and value in BYTES and tier.lanes > 4:
         look = _permuted if vbmi else _shuffled
 
-    def prepare(v: Vector, word: Callable[[int], Any]) -> Row:
-        table = v.pointer(word(0), ELEMENTS[value])
+    def prepare(v: Vector, behind: Callable[[Record], Any]) -> Row:
+        table = v.pointer(behind(TABLE).table, ELEMENTS[value])
         if look is None:
             return lambda xs, y, left, right: _one_by_one(v, table, xs[0], y, left, right)
         found = look(v, table)
@@ -59,19 +60,13 @@ def _one_by_one(v: Vector, table: Any, x: Any, y: Any, left: Any, right: Any) ->
 
 def _vectors(v: Vector, look: Look, x: Any, y: Any, left: Any, right: Any) -> None:
     """Reads whole vectors, over the end."""
-    b, n = v.b, 4 * v.lanes
-    kind = ir.VectorType(I8, n)
 
-    def apply(i: Any, rest: Any = None) -> None:
-        indices = b.load(b.bitcast(v.at(x, i), kind.as_pointer()), align=1)
-        write(v, look(indices), v.at(y, i), rest)
+    def apply(w: Vector, i: Any, rest: Any = None) -> None:
+        kind = ir.VectorType(I8, w.lanes)
+        indices = w.b.load(w.b.bitcast(w.at(x, i), kind.as_pointer()), align=1)
+        write(w, look(indices), w.at(y, i), rest)
 
-    end = b.add(left, whole(b, b.sub(right, left), n))
-    with loop(b, left, end, n) as i:
-        apply(i)
-    rest = b.sub(right, end)
-    with b.if_then(b.icmp_signed(">", rest, I64(0))):
-        apply(end, rest)
+    each_vector(Vector(v.b, v.tier, 4 * v.lanes), left, right, apply)
 
 
 def _permuted(v: Vector, table: Any) -> Look:

@@ -1,9 +1,7 @@
 """Reductions of [outer, n, inner] over n.
 
-Record: y, x, outer, n, inner, then element strides y_outer, x_outer, x_axis. With `last`, inner is 1 and
-the axis contiguous; else inner is contiguous in x and y (global average pooling of a channels-last image: n
-its pixels, inner its channels). A NaN makes its result NaN. Over nothing (n = 0) sums give 0, prod 1, min
-inf, max -inf, mean NaN.
+Global average pooling of a channels-last image: n its pixels, inner its channels. A NaN makes its result NaN. Over
+nothing (n = 0) sums give 0, prod 1, min inf, max -inf, mean NaN.
 """
 
 from __future__ import annotations
@@ -13,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.record import reader
 from ..isa import functions as f
-from ..isa.loops import loop, share, slice_share, variable, whole
+from ..isa.loops import each, loop, thread_block, thread_range, total, variable, whole
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I32, I64, Vector, arg, emits
-from ..isa.walk import each, total
+from ..isa.vector import F32, I32, I64, Vector, emits
 from .chain import Chain, emit_chain
+from .rows import AXIS
 
 
 @dataclass(frozen=True)
@@ -48,29 +47,29 @@ REDUCERS: dict[str, Reducer] = {
 
 def make(tier: Tier, op: str, last: bool, chain: Chain) -> Callable[..., None]:
     """The kernel for one of REDUCERS, or "log_sum_exp"; the chain makes y from the reduced value 0."""
-    row = _row(tier, op, chain)
-    columns = _columns(tier, op, chain)
+    return over_axis(4, last, _row(tier, op, chain) if last else _columns(tier, op, chain))
+
+
+def over_axis(size: int, last: bool, one: Any) -> Callable[..., None]:
+    """The kernel that reduces elements of `size` bytes by one(y, x, n) or else one(y, x, n, inner, left, right).
+
+    Those reduce a row of neighbours, and columns left..right with `inner` elements from one to the next.
+    """
+    fields = reader(AXIS)
 
     def reduce_last(args: int, thread: int, threads: int) -> None:
-        y, x, outer, n = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3)
-        y_outer, x_outer = 4 * arg(args, 5), 4 * arg(args, 6)
-        for o in range(share(outer, thread, threads), share(outer, thread + 1, threads)):
-            row(y + o * y_outer, x + o * x_outer, n)
+        r = fields(args)
+        first, end = thread_range(r.outer, thread, threads)
+        for o in range(first, end):
+            one(r.y + size * o, r.x + size * o * r.n, r.n)
 
     def reduce_inner(args: int, thread: int, threads: int) -> None:
-        y, x, outer, n, inner = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3), arg(args, 4)
-        y_outer, x_outer, x_axis = 4 * arg(args, 5), 4 * arg(args, 6), arg(args, 7)
-        first, end, left, right = 0, outer, 0, inner
-        if outer >= 4 * threads:
-            first, end = share(outer, thread, threads), share(outer, thread + 1, threads)
-        else:
-            left, right = slice_share(inner, thread, threads), slice_share(inner, thread + 1, threads)
+        r = fields(args)
+        first, end, left, right = thread_block(r.outer, r.inner, thread, threads)
         for o in range(first, end):
-            columns(y + o * y_outer, x + o * x_outer, n, x_axis, left, right)
+            one(r.y + size * o * r.inner, r.x + size * o * r.n * r.inner, r.n, r.inner, left, right)
 
     return reduce_last if last else reduce_inner
-
-
 
 
 def _reduced(v: Vector, op: str, n: Any, run: Callable[[float, Any, Any], Any]) -> Any:

@@ -1,7 +1,6 @@
 """The largest or smallest of bytes over n, of [outer, n, inner]; for bools any or all.
 
-Record: as that of the f32 kernel: y, x, outer, n, inner, then element strides y_outer, x_outer, x_axis. With `last`,
-inner is 1 and the axis contiguous; else inner is contiguous in x and y. n is at least 1. Reads whole vectors.
+n is at least 1. Reads whole vectors.
 """
 
 from __future__ import annotations
@@ -11,41 +10,23 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..isa.elements import ELEMENTS, halves, overloaded, splat, write
-from ..isa.loops import loop, share, slice_share, variable, whole
+from ..isa.elements import ELEMENTS, halves, write
+from ..isa.integer import binary, splat
+from ..isa.loops import each_vector, loop, variable, whole
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I32, I64, Vector, arg, emits
+from ..isa.vector import I8, I32, I64, Vector, emits
+from .reduce import over_axis
 
 _START = {("u8", "max"): 0, ("u8", "min"): 255, ("s8", "max"): -128, ("s8", "min"): 127}
 
 
 def make(tier: Tier, op: str, element: str, last: bool) -> Callable[..., None]:
     """The kernel for `op` "max" or "min" of "u8" or "s8"; bools are u8."""
-    row = _row(tier, op, element)
-    columns = _columns(tier, op, element)
-
-    def reduce_last(args: int, thread: int, threads: int) -> None:
-        y, x, outer, n = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3)
-        y_outer, x_outer = arg(args, 5), arg(args, 6)
-        for o in range(share(outer, thread, threads), share(outer, thread + 1, threads)):
-            row(y + o * y_outer, x + o * x_outer, n)
-
-    def reduce_inner(args: int, thread: int, threads: int) -> None:
-        y, x, outer, n, inner = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3), arg(args, 4)
-        y_outer, x_outer, x_axis = arg(args, 5), arg(args, 6), arg(args, 7)
-        first, end, left, right = 0, outer, 0, inner
-        if outer >= 4 * threads:
-            first, end = share(outer, thread, threads), share(outer, thread + 1, threads)
-        else:
-            left, right = slice_share(inner, thread, threads), slice_share(inner, thread + 1, threads)
-        for o in range(first, end):
-            columns(y + o * y_outer, x + o * x_outer, n, x_axis, left, right)
-
-    return reduce_last if last else reduce_inner
+    return over_axis(1, last, (_row if last else _columns)(tier, op, element))
 
 
 def _combined(v: Vector, op: str, element: str, a: Any, b: Any) -> Any:
-    return overloaded(v, ("u" if element == "u8" else "s") + op, a, b)
+    return binary(v, ("u" if element == "u8" else "s") + op, a, b)
 
 
 def _load(b: Any, pointer: Any, kind: Any) -> Any:
@@ -68,7 +49,7 @@ def _row(tier: Tier, op: str, element: str) -> Any:
         rest = b.sub(n, end)
         with b.if_then(b.icmp_signed(">", rest, I64(0))):
             inside = ir.Constant(kind, list(range(v.lanes)))
-            mask = b.icmp_unsigned("<", inside, splat(b, b.trunc(rest, I8), v.lanes))
+            mask = b.icmp_unsigned("<", inside, splat(v, b.trunc(rest, I8), v.lanes))
             tail = b.select(mask, _load(b, v.at(x, end), kind), start)
             b.store(_combined(v, op, element, b.load(best), tail), best)
         found = b.load(best)
@@ -89,18 +70,13 @@ def _columns(tier: Tier, op: str, element: str) -> Any:
         x, y = v.pointer(x, ELEMENTS[element]), v.pointer(y, ELEMENTS[element])
         start = ir.Constant(kind, [_START[element, op]] * v.lanes)
 
-        def column(i: Any, rest: Any = None) -> None:
+        def column(w: Vector, i: Any, rest: Any = None) -> None:
             best = variable(b, start)
             with loop(b, 0, n, 1) as r:
-                place = v.at(x, b.add(i, b.mul(r, step)))
-                b.store(_combined(v, op, element, b.load(best), _load(b, place, kind)), best)
-            write(v, b.load(best), v.at(y, i), rest)
+                place = w.at(x, b.add(i, b.mul(r, step)))
+                b.store(_combined(w, op, element, b.load(best), _load(b, place, kind)), best)
+            write(w, b.load(best), w.at(y, i), rest)
 
-        end = b.add(left, whole(b, b.sub(right, left), v.lanes))
-        with loop(b, left, end, v.lanes) as i:
-            column(i)
-        rest = b.sub(right, end)
-        with b.if_then(b.icmp_signed(">", rest, I64(0))):
-            column(end, rest)
+        each_vector(v, left, right, column)
 
     return columns

@@ -1,24 +1,59 @@
-"""Rows of the table for elementwise, softmax and reduce kernels."""
+"""Rows of the table for elementwise kernels, and for those that go along one axis. Strides are in elements."""
 
 from __future__ import annotations
 
+from ..core.record import Record
 from ..core.table import Row
 
-# The record of elementwise goes on with (x, x_row, x_d2, x_d1, x_d0) for each input.
+LOOPS = Record(
+    y="address of the result; its rows are dense",
+    cols="elements of a row",
+    rows="rows of a plane",
+    d2="planes, and so on outwards",
+    d1="",
+    d0="the outermost loop",
+    y_row="from row to row of y",
+    y_d2="from plane to plane of y, and so on outwards",
+    y_d1="",
+    y_d0="",
+)
+"""What elementwise kernels loop over, and where the result lies. `elementwise_shape.loops` makes it from shapes."""
+
+OPERAND = Record(
+    x="address of an input",
+    row="from row to row, 0 where all are the same",
+    d2="from plane to plane, and so on outwards",
+    d1="",
+    d0="",
+)
+"""Records of LOOPS go on with this for each input: those of kind "vector" have dense rows, a "scalar" one number."""
+
+ROUNDING = Record(
+    zero="the stored number for 0.0",
+    low="the least number to store",
+    high="the greatest",
+)
+"""How `elementwise_stored` rounds: its record ends with this, behind the f32 bits of each number of the chain."""
+
+TABLE = Record(table="address of the 256 or 65536 entries, of y's type")
+
+AXIS = Record(
+    y="address of the result, dense: [outer, n, inner] for softmax, else [outer, inner]",
+    x="address of the input [outer, n, inner], dense",
+    outer="",
+    n="elements along the axis",
+    inner="1 where the parameter `last` says that there are no inner axes",
+)
+"""Of kernels that go along an axis."""
+
 ROWS: tuple[Row, ...] = (
-    Row(
-        "elementwise", "pointwise.elementwise", "make",
-        params=("chain", "kinds"),
-        args=("y", "cols", "rows", "d2", "d1", "d0", "y_row", "y_d2", "y_d1", "y_d0"),
-    ),
-    Row(
-        "softmax", "pointwise.softmax", "make",
-        params=("log", "last"),
-        args=("y", "x", "outer", "n", "inner", "y_outer", "y_axis", "x_outer", "x_axis"),
-    ),
-    Row(
-        "reduce", "pointwise.reduce", "make",
-        params=("op", "last", "chain"),
-        args=("y", "x", "outer", "n", "inner", "y_outer", "x_outer", "x_axis"),
-    ),
+    Row("elementwise", "pointwise.elementwise", "make", ("chain", "kinds"), LOOPS),
+    Row("elementwise_stored", "pointwise.elementwise_stored", "make", ("chain", "kinds", "out", "limits"), LOOPS),
+    Row("table", "pointwise.lookup", "make", ("index", "value", "vbmi"), LOOPS),
+    Row("flip", "pointwise.convert", "flip", (), LOOPS),
+    Row("cast", "pointwise.convert", "cast", ("source", "target"), LOOPS),
+    Row("softmax", "pointwise.softmax", "make", ("log", "last"), AXIS),
+    Row("reduce", "pointwise.reduce", "make", ("op", "last", "chain"), AXIS),
+    Row("reduce_bytes", "pointwise.reduce_bytes", "make", ("op", "element", "last"), AXIS),
+    Row("arg_extreme", "pointwise.arg_extreme", "make", ("least", "element", "last"), AXIS),
 )

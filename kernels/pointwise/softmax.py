@@ -1,8 +1,6 @@
 """softmax and log_softmax along one axis of [outer, n, inner].
 
-Record: y, x, outer, n, inner, then element strides y_outer, y_axis, x_outer, x_axis. With `last`, inner is
-1 and the axis contiguous; else inner is contiguous. y may be x. As in NumPy, a NaN or a +inf makes all
-along its axis NaN.
+y may be x. As in NumPy, a NaN or a +inf makes all along its axis NaN.
 """
 
 from __future__ import annotations
@@ -11,34 +9,30 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..core.record import reader
 from ..isa import functions as f
-from ..isa.loops import loop, share, slice_share, variable
+from ..isa.loops import each, loop, thread_block, thread_range, total, variable
 from ..isa.tiers import Tier
-from ..isa.vector import I32, I64, Vector, arg, emits
-from ..isa.walk import each, total
+from ..isa.vector import I32, I64, Vector, emits
+from .rows import AXIS
 
 
 def make(tier: Tier, log: bool, last: bool) -> Callable[..., None]:
     """The kernel: `log` gives log_softmax, `last` is for an axis whose elements are neighbours."""
-    row = _row(tier, log)
-    columns = _columns(tier, log)
+    fields, row, columns = reader(AXIS), _row(tier, log), _columns(tier, log)
 
     def softmax_last(args: int, thread: int, threads: int) -> None:
-        y, x, outer, n = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3)
-        y_outer, x_outer = 4 * arg(args, 5), 4 * arg(args, 7)
-        for o in range(share(outer, thread, threads), share(outer, thread + 1, threads)):
-            row(y + o * y_outer, x + o * x_outer, n)
+        r = fields(args)
+        first, end = thread_range(r.outer, thread, threads)
+        for o in range(first, end):
+            row(r.y + 4 * o * r.n, r.x + 4 * o * r.n, r.n)
 
     def softmax_inner(args: int, thread: int, threads: int) -> None:
-        y, x, outer, n, inner = arg(args, 0), arg(args, 1), arg(args, 2), arg(args, 3), arg(args, 4)
-        y_outer, y_axis, x_outer, x_axis = 4 * arg(args, 5), arg(args, 6), 4 * arg(args, 7), arg(args, 8)
-        first, end, left, right = 0, outer, 0, inner
-        if outer >= 4 * threads:
-            first, end = share(outer, thread, threads), share(outer, thread + 1, threads)
-        else:
-            left, right = slice_share(inner, thread, threads), slice_share(inner, thread + 1, threads)
+        r = fields(args)
+        first, end, left, right = thread_block(r.outer, r.inner, thread, threads)
         for o in range(first, end):
-            columns(y + o * y_outer, x + o * x_outer, n, y_axis, x_axis, left, right)
+            at = 4 * o * r.n * r.inner
+            columns(r.y + at, r.x + at, r.n, r.inner, left, right)
 
     return softmax_last if last else softmax_inner
 
@@ -86,36 +80,36 @@ def _scale(v: Vector, sum_: Any, log: bool) -> Any:
 
 
 def _columns(tier: Tier, log: bool) -> Any:
-    """An intrinsic for columns left..right, each along n elements a stride apart."""
+    """An intrinsic for columns left..right, each along n elements `step` apart."""
 
     @emits
-    def columns(b: Any, y: Any, x: Any, n: Any, y_axis: Any, x_axis: Any, left: Any, right: Any) -> None:
+    def columns(b: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
         v = Vector(b, tier)
         x, y = v.pointer(x), v.pointer(y)
 
         def column(w: Vector, i: Any, mask: Any) -> None:
-            _column(w, w.at(y, i), w.at(x, i), n, y_axis, x_axis, mask, log)
+            _column(w, w.at(y, i), w.at(x, i), n, step, mask, log)
 
         each(v, left, right, column, unroll=1)
 
     return columns
 
 
-def _column(v: Vector, y: Any, x: Any, n: Any, y_axis: Any, x_axis: Any, mask: Any, log: bool) -> None:
+def _column(v: Vector, y: Any, x: Any, n: Any, step: Any, mask: Any, log: bool) -> None:
     b = v.b
     largest, sum_ = variable(b, v.const(-math.inf)), variable(b, v.const(0))
     with loop(b, 0, n, 1) as i:
-        b.store(_larger(v, b.load(largest), v.load(v.at(x, b.mul(i, x_axis)), mask)), largest)
+        b.store(_larger(v, b.load(largest), v.load(v.at(x, b.mul(i, step)), mask)), largest)
     top = b.load(largest)
     with loop(b, 0, n, 1) as i:
-        e = f.exp(v, b.fsub(v.load(v.at(x, b.mul(i, x_axis)), mask), top))
+        e = f.exp(v, b.fsub(v.load(v.at(x, b.mul(i, step)), mask), top))
         b.store(b.fadd(b.load(sum_), e), sum_)
         if not log:
-            v.store(e, v.at(y, b.mul(i, y_axis)), mask)
+            v.store(e, v.at(y, b.mul(i, step)), mask)
     scale = _scale(v, b.load(sum_), log)
     with loop(b, 0, n, 1) as i:
         if log:
-            value = b.fsub(b.fsub(v.load(v.at(x, b.mul(i, x_axis)), mask), top), scale)
+            value = b.fsub(b.fsub(v.load(v.at(x, b.mul(i, step)), mask), top), scale)
         else:
-            value = b.fmul(v.load(v.at(y, b.mul(i, y_axis)), mask), scale)
-        v.store(value, v.at(y, b.mul(i, y_axis)), mask)
+            value = b.fmul(v.load(v.at(y, b.mul(i, step)), mask), scale)
+        v.store(value, v.at(y, b.mul(i, step)), mask)

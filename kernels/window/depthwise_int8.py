@@ -13,16 +13,17 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..gemm.tile import make_fields
-from ..isa.integer import binary, bytes_type, pack_bytes, round_to_int, splat
-from ..isa.interleave import PARTS, dot, interleave, load_bytes, load_pieces, store_bytes, store_first, store_pieces
-from ..isa.loops import divide, loop, remainder, smaller
+from ..core.record import reader
+from ..isa.byte_ops import run_copier, run_filler
+from ..isa.integer import bytes_type, to_bytes
+from ..isa.interleave import dot, interleave, load_bytes, load_pieces, store_bytes, store_first, store_pieces
+from ..isa.lanes import PARTS
+from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I16, I64, Vector, emits
-from ..move.runs import run_copier, run_filler
+from ..isa.vector import I8, I64, Vector, emits
 from .pick_depthwise_int8 import Scheme
-from .rows_int8 import HEAD, TAIL
-from .window import field
+from .rows import DEPTHWISE_INT8, DEPTHWISE_INT8_ACROSS
+from .window import slots, spread
 
 Load = Callable[[int, int], Any]
 """(index into a scheme's lines, input column) -> its vector of bytes."""
@@ -30,15 +31,12 @@ Finish = Callable[[Sequence[Any], Sequence[Any]], Any]
 """(PARTS vectors of sums, of multipliers) -> a vector of bytes."""
 
 
-def make_finish(v: Vector, args: Any, slot: int) -> Finish:
-    """What scales sums and rounds them, halves to even; zero point and bounds are at args[slot] and on."""
-    b, n = v.b, 4 * v.lanes
-    zero, low, high = (field(b, args, slot + i) for i in range(3))
-    zeros, lows, highs = splat(v, b.trunc(zero, I16), n // 2), *(splat(v, b.trunc(x, I8), n) for x in (low, high))
+def make_finish(v: Vector, r: Any) -> Finish:
+    """What scales sums and rounds them as the slots of a record say."""
+    b, rounded = v.b, to_bytes(v, r.zero_point, r.low, r.high)
 
     def finish(sums: Sequence[Any], factors: Sequence[Any]) -> Any:
-        scaled = [round_to_int(v, b.fmul(b.sitofp(s, v.type), f)) for s, f in zip(sums, factors, strict=True)]
-        return binary(v, "umin", binary(v, "umax", pack_bytes(v, scaled, zeros), lows), highs)
+        return rounded([b.fmul(b.sitofp(s, v.type), f) for s, f in zip(sums, factors, strict=True)])
 
     return finish
 
@@ -115,49 +113,46 @@ def make_depthwise(
     With several `pieces`, a vector has all channels of as many pixels, which lie as many parts of a row apart.
     """
     scheme = Scheme(kh, kw, sh, dh, rows, 2 if wide else 4)
-    slots = (*HEAD, "band", "fill", *TAIL)
     width, constants = 4 * lanes, (2 + len(scheme.terms)) * PARTS * 4 * lanes
     assert pieces == 1 or not partial
     reach = (kw - 1) * dw
     span = (tile - 1) * sw + reach + 1
     outer = {j for j in range(span) if j < reach or j >= span - reach}
-    fields = make_fields(len(slots))
+    fields = reader(DEPTHWISE_INT8)
 
     @emits
     def row_of_tiles(b: Any, args: Any, image: Any, row: Any, block: Any) -> None:
         v = Vector(b, tier, lanes)
-        x, ldx, y, ldy, _, h, w, c, oh, ow, pad_top, pad_left, _, fill, packed, *_ = (
-            field(b, args, i) for i in range(len(slots))
-        )
-        finish = make_finish(v, args, slots.index("zero_y"))
-        packed = b.add(packed, b.mul(block, I64(constants)))
+        r = slots(b, args, DEPTHWISE_INT8)
+        finish = make_finish(v, r)
+        packed = b.add(r.packed, b.mul(block, I64(constants)))
         channel = b.mul(block, I64(width))
         if not partial and pieces == 1:
-            channel = lesser(b, channel, b.sub(c, I64(width)))
-        up = b.sub(b.mul(row, I64(sh)), pad_top)
+            channel = lesser(b, channel, b.sub(r.c, I64(width)))
+        up = b.sub(b.mul(row, I64(sh)), r.pad_top)
         sources, exist = [], []
         for line in scheme.lines:
             at = b.add(up, I64(line))
-            exist.append(b.icmp_unsigned("<", at, h))
-            sources.append(b.add(x, b.add(b.mul(b.mul(b.add(b.mul(image, h), at), w), ldx), channel)))
-        target = b.add(y, b.add(b.mul(b.mul(b.add(b.mul(image, oh), row), ow), ldy), channel))
-        blank = b.inttoptr(fill, I8.as_pointer())
-        part = b.udiv(b.add(ow, I64(pieces - 1)), I64(pieces))
+            exist.append(b.icmp_unsigned("<", at, r.h))
+            sources.append(b.add(r.x, b.add(b.mul(b.mul(b.add(b.mul(image, r.h), at), r.w), r.ldx), channel)))
+        target = b.add(r.y, b.add(b.mul(b.mul(b.add(b.mul(image, r.oh), row), r.ow), r.ldy), channel))
+        blank = v.pointer(r.fill, I8)
+        part = b.udiv(b.add(r.ow, I64(pieces - 1)), I64(pieces))
         with loop(b, 0, part, tile) as at:
-            starts = [lesser(b, b.add(at, b.mul(part, I64(k))), b.sub(ow, I64(tile))) for k in range(pieces)]
-            lefts = [b.sub(b.mul(start, I64(sw)), pad_left) for start in starts]
-            inside = [{j: b.icmp_unsigned("<", b.add(left, I64(j)), w) for j in outer} for left in lefts]
+            starts = [lesser(b, b.add(at, b.mul(part, I64(k))), b.sub(r.ow, I64(tile))) for k in range(pieces)]
+            lefts = [b.sub(b.mul(start, I64(sw)), r.pad_left) for start in starts]
+            inside = [{j: b.icmp_unsigned("<", b.add(left, I64(j)), r.w) for j in outer} for left in lefts]
             pixels = [
                 [
-                    spread(b, pointer(b, b.select(there, b.add(source, b.mul(left, ldx)), fill)), ldx, span)
+                    spread(b, v.pointer(b.select(there, b.add(source, b.mul(left, r.ldx)), r.fill), I8), r.ldx, span, 1)
                     for there, source in zip(exist, sources, strict=True)
                 ]
                 for left in lefts
             ]
             outputs = [
                 [
-                    spread(b, pointer(b, b.add(target, b.mul(b.add(b.mul(I64(i), ow), start), ldy))), ldy, tile)
-                    for i in range(rows)
+                    spread(b, v.pointer(b.add(target, b.mul(b.add(line, start), r.ldy)), I8), r.ldy, tile, 1)
+                    for line in (b.mul(I64(i), r.ow) for i in range(rows))
                 ]
                 for start in starts
             ]
@@ -171,25 +166,26 @@ def make_depthwise(
 
             def put(i: int, t: int, value: Any) -> None:
                 if partial:
-                    store_first(v, value, outputs[0][i][t], c)
+                    store_first(v, value, outputs[0][i][t], r.c)
                 else:
                     store_pieces(v, value, [of[i][t] for of in outputs])
 
             emit_tile(v, scheme, tile, sw, dw, load, packed, finish, put)
 
     def run(args: int, thread: int, threads: int) -> None:
-        _, _, _, _, n, _, _, c, oh, ow, _, _, band, _, _, _, _, _ = fields(args)
-        blocks = divide(c + (width - 1), width)
-        bands = divide(oh + band - 1, band)
-        units = n * bands * blocks
-        if ow == 0:
+        r = fields(args)
+        blocks = divide(r.c + (width - 1), width)
+        bands = divide(r.oh + r.band - 1, r.band)
+        units = r.n * bands * blocks
+        if r.ow == 0:
             return
-        for unit in range(divide(units * thread, threads), divide(units * (thread + 1), threads)):
+        start, stop = thread_range(units, thread, threads)
+        for unit in range(start, stop):
             above = divide(unit, blocks)
             image = divide(above, bands)
-            top = (above - image * bands) * band
-            for row in range(top, smaller(top + band, oh), rows):
-                row_of_tiles(args, image, smaller(row, oh - rows), unit - above * blocks)
+            top = (above - image * bands) * r.band
+            for row in range(top, smaller(top + r.band, r.oh), rows):
+                row_of_tiles(args, image, smaller(row, r.oh - rows), unit - above * blocks)
 
     return run
 
@@ -202,24 +198,20 @@ def make_depthwise_across(
     Input rows are copied to padded lines in scratch first, the columns of each remainder by sw to a plane of their own.
     """
     scheme = Scheme(kh, kw, sh, dh, rows, 2 if wide else 4)
-    slots = (*HEAD, "zero_x", *TAIL, "scratch", "scratch_bytes", "line", "plane", "lines", "period")
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    fields, copy, fill = make_fields(len(slots)), run_copier(tier), run_filler(tier)
+    fields, copy, fill = reader(DEPTHWISE_INT8_ACROSS), run_copier(tier), run_filler(tier)
     reach = scheme.lines[-1] + 1
 
     @emits
     def row_of_vectors(b: Any, args: Any, to: Any, row: Any, scratch: Any) -> None:
         v = Vector(b, tier)
-        ow, c, line, plane, lines, period, packed, pad_top = (
-            field(b, args, slots.index(name))
-            for name in ("ow", "c", "line", "plane", "lines", "period", "packed", "pad_top")
-        )
-        finish = make_finish(v, args, slots.index("zero_y"))
+        r = slots(b, args, DEPTHWISE_INT8_ACROSS)
+        finish = make_finish(v, r)
         first = b.mul(row, I64(sh))
-        sources = [b.add(scratch, b.mul(b.urem(b.add(first, I64(at)), lines), line)) for at in scheme.lines]
-        offsets = [b.add(b.mul(plane, I64(q * dw % sw)), b.mul(c, I64(q * dw // sw))) for q in range(kw)]
-        length = b.mul(ow, c)
-        end = b.mul(period, I64(constants))
+        sources = [b.add(scratch, b.mul(b.urem(b.add(first, I64(at)), r.lines), r.line)) for at in scheme.lines]
+        offsets = [b.add(b.mul(r.plane, I64(q * dw % sw)), b.mul(r.c, I64(q * dw // sw))) for q in range(kw)]
+        length = b.mul(r.ow, r.c)
+        end = b.mul(r.period, I64(constants))
         with b.goto_entry_block():
             phase = b.alloca(I64)
         b.store(I64(0), phase)
@@ -227,10 +219,10 @@ def make_depthwise_across(
             mine = b.load(phase)
 
             def load(line: int, j: int) -> Any:
-                return load_bytes(v, pointer(b, b.add(sources[line], b.add(at, offsets[j]))))
+                return load_bytes(v, v.pointer(b.add(sources[line], b.add(at, offsets[j])), I8))
 
             def put(i: int, t: int, value: Any) -> None:
-                place = pointer(b, b.add(to, b.add(at, b.mul(length, I64(i)))))
+                place = v.pointer(b.add(to, b.add(at, b.mul(length, I64(i)))), I8)
                 left = b.sub(length, at)
                 with b.if_else(b.icmp_signed(">=", left, I64(width)), likely=True) as (whole, part):
                     with whole:
@@ -238,71 +230,46 @@ def make_depthwise_across(
                     with part:
                         store_first(v, value, place, left)
 
-            emit_tile(v, scheme, 1, 1, 1, load, b.add(packed, mine), finish, put)
+            emit_tile(v, scheme, 1, 1, 1, load, b.add(r.packed, mine), finish, put)
             following = b.add(mine, I64(constants))
             b.store(b.select(b.icmp_signed("<", following, end), following, I64(0)), phase)
 
     def run(args: int, thread: int, threads: int) -> None:
-        (
-            x, ldx, y, _, n, h, w, c, oh, ow, pad_top, pad_left, zero, _, _, _, _, scratch, scratch_bytes, line,
-            plane, lines, _,
-        ) = fields(args)  # fmt: skip
-        scratch += thread * scratch_bytes
-        tiles = divide(oh + rows - 1, rows)
-        zero *= 0x0101010101010101
+        r = fields(args)
+        scratch = r.scratch + thread * r.scratch_bytes
+        tiles = divide(r.oh + rows - 1, rows)
+        zero = r.zero_x * 0x0101010101010101
         made, last = 0, -1
-        for unit in range(divide(n * tiles * thread, threads), divide(n * tiles * (thread + 1), threads)):
+        start, stop = thread_range(r.n * tiles, thread, threads)
+        for unit in range(start, stop):
             image = divide(unit, tiles)
-            row = smaller((unit - image * tiles) * rows, oh - rows)
+            row = smaller((unit - image * tiles) * rows, r.oh - rows)
             if image != last:
                 made, last = row * sh, image
             if made < row * sh:
                 made = row * sh
             while made < row * sh + reach:
-                to, up = scratch + remainder(made, lines) * line, made - pad_top
+                to, up = scratch + remainder(made, r.lines) * r.line, made - r.pad_top
                 made += 1
-                if up < 0 or up >= h:
-                    fill(to, zero, plane * sw)
+                if up < 0 or up >= r.h:
+                    fill(to, zero, r.plane * sw)
                     continue
-                source = x + (image * h + up) * w * ldx
-                if sw == 1 and ldx == c:
-                    end = smaller(w * c, plane - pad_left * c)
-                    fill(to, zero, pad_left * c)
-                    copy(to + pad_left * c, source, end)
-                    fill(to + pad_left * c + end, zero, plane - pad_left * c - end)
+                source = r.x + (image * r.h + up) * r.w * r.ldx
+                if sw == 1 and r.ldx == r.c:
+                    end = smaller(r.w * r.c, r.plane - r.pad_left * r.c)
+                    fill(to, zero, r.pad_left * r.c)
+                    copy(to + r.pad_left * r.c, source, end)
+                    fill(to + r.pad_left * r.c + end, zero, r.plane - r.pad_left * r.c - end)
                     continue
                 for part in range(sw):
-                    column, stop = part - pad_left, to + plane
-                    while to < stop:
-                        if column < 0 or column >= w:
-                            fill(to, zero, c)
+                    column, limit = part - r.pad_left, to + r.plane
+                    while to < limit:
+                        if column < 0 or column >= r.w:
+                            fill(to, zero, r.c)
                         else:
-                            copy(to, source + column * ldx, c)
-                        to += c
+                            copy(to, source + column * r.ldx, r.c)
+                        to += r.c
                         column += sw
-            row_of_vectors(args, y + (image * oh + row) * ow * c, row, scratch)
+            row_of_vectors(args, r.y + (image * r.oh + row) * r.ow * r.c, row, scratch)
 
     return run
-
-
-def spread(b: Any, pointer: Any, stride: Any, count: int) -> list[Any]:
-    """The byte pointers pointer + j * stride, j < count: sums that x86 takes within a load."""
-    odd = {m: b.mul(stride, I64(m)) for m in (1, 3, 5, 7) if m < count}
-    base, pointers = pointer, []
-    for j in range(count):
-        if j and j % 8 == 0:
-            base = b.gep(base, [b.mul(stride, I64(8))])
-        scale = j % 8 & -(j % 8) or 1
-        wide = b.bitcast(base, ir.IntType(8 * scale).as_pointer())
-        pointers.append(b.bitcast(b.gep(wide, [odd[j % 8 // scale]]), pointer.type) if j % 8 else base)
-    return pointers
-
-
-def pointer(b: Any, address: Any) -> Any:
-    return b.inttoptr(address, I8.as_pointer())
-
-
-def lesser(b: Any, i: Any, j: Any) -> Any:
-    return b.select(b.icmp_signed("<", i, j), i, j)
-
-

@@ -1,4 +1,4 @@
-"""Sliding windows -> kernel, parameters and record of a depthwise convolution or a pool. Pure arithmetic."""
+"""Sliding windows -> kernel, parameters and shapes of a depthwise convolution or a pool. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.table import row
 from ..gemm.pick_dot import L2
 from ..isa.tiers import Tier
 from ..pointwise.chain import Chain
@@ -49,8 +50,21 @@ class Window:
         return self.size[0] == self.kernel[0] == self.out[0] == 1 and self.pads[0] == self.ends[0] == 0
 
     @property
+    def reach(self) -> Triple:
+        """Places of x from a window's first tap to its last, both counted."""
+        d, h, w = ((k - 1) * step + 1 for k, step in zip(self.kernel, self.dilations, strict=True))
+        return d, h, w
+
+    @property
     def dilated(self) -> bool:
         return any(d > 1 and k > 1 for d, k in zip(self.dilations, self.kernel, strict=True))
+
+    def slots(self) -> dict[str, int]:
+        """Its numbers, as the records of kernels call them."""
+        names = "d h w od oh ow kd kh kw sd sh sw dd dh dw pad_front pad_top pad_left pad_back pad_bottom pad_right"
+        triples = (self.size, self.out, self.kernel, self.strides, self.dilations, self.pads, self.ends)
+        numbers = (number for triple in triples for number in triple)
+        return {"n": self.images, "c": self.channels, **dict(zip(names.split(), numbers, strict=True))}
 
 
 def pick_depthwise(
@@ -106,39 +120,16 @@ def plan_pool(
     return name, {**(params or {"op": op}), "include_pad": include_pad, **epilogue}
 
 
-def window_record(
-    tier: Tier,
-    name: str,
-    params: dict[str, Any],
-    window: Window,
-    *,
-    x: Any,
-    ldx: int,
-    y: Any,
-    ldy: int,
-    weights: Any = None,
-    bias: Any = None,
-    extras: Sequence[tuple[Any, int, int]] = (),
-    threads: int = 1,
-    l2: int = L2,
-) -> list[Any]:
-    """The record of a planned kernel; x, y, weights, bias and extras' first elements are addresses
-    or whatever stands for them.
-
-    ldx, ldy: f32 from pixel to pixel; an extra is (address, stride per image, stride per pixel) in f32.
-    """
-    g = window
+def window_args(
+    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1, l2: int = L2
+) -> dict[str, int]:
+    """The slots of a planned kernel that follow from the window: all but addresses and distances of pixels."""
+    shapes = window.slots()
+    found = {slot: shapes[slot] for slot in row(name).args if slot in shapes}
     if name in ("depthwise", "pool"):
         block = POOL_BLOCK if name == "pool" else params["together"] * params["vectors"] * tier.lanes
-        band = band_rows(g, block, threads, l2)
-        record = [x, ldx, y, ldy, g.images, *g.size[1:], g.channels, *g.out[1:], *g.pads[1:], band]
-        own: tuple[int, ...] = g.ends[1:]
-    else:
-        record = [x, ldx, y, ldy, g.images, *g.size, g.channels, *g.out]
-        record += [*g.kernel, *g.strides, *g.dilations, *g.pads]
-        own = g.ends
-    record += [weights, bias] if name.startswith("depthwise") else own
-    return record + [field for extra in extras for field in extra]
+        found["band"] = band_rows(window, block, threads, l2)
+    return found
 
 
 def band_rows(g: Window, block: int, threads: int = 1, l2: int = L2) -> int:

@@ -1,4 +1,4 @@
-"""Depthwise convolution of bytes: which products a tile sums and how, its packed constants, kernel and record."""
+"""Depthwise convolution of bytes: which products a tile sums and how, its packed constants, kernel and shapes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..isa.lanes import PARTS, lane_order
 from ..isa.tiers import Tier
-from .pick import Window
+from .pick import Window, window_args
 
-PARTS = 4
-"""Vectors of sums that belong to a vector of bytes, as in isa.interleave."""
 TILES = (7, 8, 6, 5, 4, 3, 2, 1)
 """Outputs of a row in a tile; most maps are 7 * 2**n wide."""
 STANDARD = 0.97
@@ -100,7 +99,7 @@ def plan_depthwise_int8(
     g, c = window, window.channels
     (kh, kw), (sh, sw), (dh, dw) = g.kernel[1:], g.strides[1:], g.dilations[1:]
     # A larger padding than the kernel reaches would have outputs that see nothing else.
-    beyond = any(p > (k - 1) * d for p, k, d in zip((*g.pads, *g.ends), g.kernel * 2, g.dilations * 2, strict=True))
+    beyond = any(pad >= reach for pad, reach in zip((*g.pads, *g.ends), g.reach * 2, strict=True))
     if multiplier != 1 or out != "u8" or kh * kw > MOST_TAPS or beyond:
         return (Part(0, c, "depthwise_int8_any", {"multiplier": multiplier, "out": out}),)
     wide = not (tier.vnni and bytewise)
@@ -202,28 +201,19 @@ def pack_depthwise_int8(
     return np.concatenate(raw, 1).reshape(-1)
 
 
-def lane_order(width: int) -> np.ndarray:
-    """[PARTS, width // 4]: the byte of a vector that each 32-bit lane of its parts holds (isa.interleave)."""
-    lane, part, e = np.meshgrid(range(width // 16), range(PARTS), range(4), indexing="ij")
-    return (16 * lane + 4 * part + e).transpose(1, 0, 2).reshape(PARTS, width // 4)
-
-
-def depthwise_int8_record(
-    name: str, params: dict[str, Any], window: Window, *, x: Any, ldx: int, y: Any, ldy: int, packed: Any,
-    fill: Any, zero_x: int, zero_y: int, low: int, high: int, scratch: Any = 0, scratch_bytes: int = 0,
-    threads: int = 1, tier: Tier,
-) -> list[Any]:
-    """The record of a planned kernel; ldx, ldy: bytes from pixel to pixel."""  # fmt: skip
-    g = window
-    if name == "depthwise_int8_any":
-        head = [x, ldx, y, ldy, g.images, *g.size[1:], g.channels, *g.out[1:], *g.kernel[1:], *g.strides[1:]]
-        return [*head, *g.dilations[1:], *g.pads[1:], packed, zero_x, zero_y, low, high]
-    head = [x, ldx, y, ldy, g.images, *g.size[1:], g.channels, *g.out[1:], *g.pads[1:]]
-    tail = [packed, zero_y, low, high]
+def depthwise_int8_args(
+    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1
+) -> dict[str, int]:
+    """The slots of a planned kernel that follow from the window: all but addresses, distances of pixels and numbers of
+    the layer.
+    """
+    found = window_args(tier, name, params, window)
     if name == "depthwise_int8":
-        return [*head, _band(g, params, threads), fill, *tail]
-    line, plane, lines, period = _lines(params, g, tier)
-    return [*head, zero_x, *tail, scratch, scratch_bytes, line, plane, lines, period]
+        found["band"] = _band(window, params, threads)
+    if name == "depthwise_int8_across":
+        line, plane, lines, period = _lines(params, window, tier)
+        found |= {"line": line, "plane": plane, "lines": lines, "period": period, "scratch_bytes": line * lines + 128}
+    return found
 
 
 def _band(g: Window, params: dict[str, Any], threads: int) -> int:
@@ -246,15 +236,6 @@ def _lines(params: dict[str, Any], g: Window, tier: Tier) -> tuple[int, int, int
     return line, plane, scheme_of(params).lines[-1] + 1, c // gcd(c, width)
 
 
-def fill_bytes(name: str, params: dict[str, Any], ldx: int) -> int:
-    """How many bytes of x's zero point stand in for rows outside of the image."""
-    reach = (params["tile"] - 1) * params["sw"] + (params["kw"] - 1) * params["dw"] if name == "depthwise_int8" else 0
-    return reach * ldx + 64
-
-
-def scratch_bytes(name: str, params: dict[str, Any], window: Window, tier: Tier) -> int:
-    """Bytes of scratch that each thread needs."""
-    if name != "depthwise_int8_across":
-        return 0
-    line, _, lines, _ = _lines(params, window, tier)
-    return line * lines + 128
+def fill_bytes(params: dict[str, Any], ldx: int) -> int:
+    """How many zero points of x "depthwise_int8" reads in place of what lies outside of x."""
+    return ((params["tile"] - 1) * params["sw"] + (params["kw"] - 1) * params["dw"]) * ldx + 64

@@ -1,4 +1,4 @@
-"""Pools of bytes: kernel, parameters and record. Pure arithmetic."""
+"""Pools of bytes: kernel, parameters and shapes. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from ..isa.tiers import Tier
-from .pick import Window
+from .pick import Window, window_args
 
 BLOCK = 512
 """Channels that a thread pools before it takes the next share."""
@@ -23,13 +23,12 @@ def plan_pool_int8(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, 
     return "pool_int8", params
 
 
-def pool_int8_record(
-    window: Window, *, x: Any, ldx: int, y: Any, ldy: int, ratio: float = 1.0, zero_x: int = 0, zero_y: int = 0,
-    low: int = 0, high: int = 255, include_pad: bool = False,
-) -> list[Any]:
-    """The record of the kernel; ratio: scale of x by scale of y, ldx, ldy: bytes from pixel to pixel."""  # fmt: skip
+def pool_int8_args(
+    tier: Tier, params: dict[str, Any], window: Window, ratio: float = 1.0, include_pad: bool = False
+) -> dict[str, int]:
+    """The slots of the kernel that follow from the window; ratio: scale of x by scale of y."""
     g = window
-    ends = (g.size[1] + g.ends[1], g.size[2] + g.ends[2])
-    shape = [*g.size[1:], g.channels, *g.out[1:], *g.kernel[1:], *g.strides[1:], *g.dilations[1:], *g.pads[1:], *ends]
-    bits = struct.unpack("<q", struct.pack("<d", ratio))[0]
-    return [x, ldx, y, ldy, g.images, *shape, int(include_pad), bits, zero_x, zero_y, low, high]
+    return {
+        **window_args(tier, "pool_int8", params, g), "end_y": g.size[1] + g.ends[1], "end_x": g.size[2] + g.ends[2],
+        "include_pad": int(include_pad), "ratio": struct.unpack("<q", struct.pack("<d", ratio))[0],
+    }  # fmt: skip

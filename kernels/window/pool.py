@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from ..isa.loops import loop, variable
@@ -10,8 +11,8 @@ from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from ..pointwise.chain import Chain
 from .pick import POOL_BLOCK
-from .rows import HEAD, POOL
-from .window import Place, existing, field, finisher, low_bits, nest, spread
+from .rows import POOL
+from .window import Place, existing, finisher, low_bits, nest, slots, spread
 
 OPS = ("max", "average", "lp1", "lp2")
 
@@ -65,22 +66,22 @@ def make_pool(
     Columns are pooled first, then their results from left to right.
     """
     span = (tile - 1) * sw + kw
-    finish = finisher(tier, tile, 1, chain, extras, len(HEAD) + len(POOL))
+    finish = finisher(tier, tile, 1, chain, extras, POOL)
 
     def emit_tile(b: Any, place: Place) -> None:
         v = Vector(b, tier)
-        ldx, w, c, ow = (field(b, place.args, HEAD.index(name)) for name in ("ldx", "w", "c", "ow"))
+        r = slots(b, place.args, POOL)
         totals = [variable(b, start(v, op)) for _ in range(span)]
         with loop(b, 0, kh, 1) as p, existing(b, place.rows, p):
-            line = v.at(v.pointer(place.x), b.mul(b.mul(w, ldx), p))
-            for j, pixel in enumerate(spread(b, line, ldx, span)):
+            line = v.at(v.pointer(place.x), b.mul(b.mul(r.w, r.ldx), p))
+            for j, pixel in enumerate(spread(b, line, r.ldx, span)):
                 with existing(b, place.columns, j):
                     b.store(joined(v, op, b.load(totals[j]), v.load(pixel)), totals[j])
 
         high, wide = place.rows, I64((1 << span) - 1) if place.columns is None else place.columns
         if include_pad:
-            high = _padded(b, place.args, ("h", "pad_top", "pad_bottom"), b.mul(place.row, I64(sh)), kh)
-            wide = _padded(b, place.args, ("w", "pad_left", "pad_right"), b.mul(place.column, I64(sw)), span)
+            high = _padded(b, (r.h, r.pad_top, r.pad_bottom), b.mul(place.row, I64(sh)), kh)
+            wide = _padded(b, (r.w, r.pad_left, r.pad_right), b.mul(place.column, I64(sw)), span)
         results = []
         for t in range(tile):
             result, *rest = (b.load(totals[t * sw + q]) for q in range(kw))
@@ -91,17 +92,14 @@ def make_pool(
                 window = b.and_(b.lshr(wide, I64(t * sw)), I64((1 << kw) - 1))
                 count = b.mul(_set_bits(v, high), _set_bits(v, window))
             results.append(finished(v, op, result, count))
-        finish(b, place, results, b.add(b.mul(place.row, ow), place.column), b.sub(c, place.channel))
+        finish(b, place, results, b.add(b.mul(place.row, r.ow), place.column), b.sub(r.c, place.channel))
 
     return nest(emit_tile, tier.lanes, (kh, kw), (sh, sw), tile, POOL_BLOCK // tier.lanes)
 
 
-def _padded(b: Any, args: Any, names: Sequence[str], begin: Any, reach: int) -> Any:
-    """A bit for each of `reach` places from `begin` (in the padded image) on: whether it is inside of it."""
-    extent = I64(0)
-    for name in names:
-        extent = b.add(extent, field(b, args, (*HEAD, *POOL).index(name)))
-    return low_bits(b, b.sub(extent, begin), I64(reach))
+def _padded(b: Any, extents: Sequence[Any], begin: Any, reach: int) -> Any:
+    """A bit for each of `reach` places from `begin` on: whether it is in the padded image of these extents."""
+    return low_bits(b, b.sub(reduce(b.add, extents), begin), I64(reach))
 
 
 def _set_bits(v: Vector, bits: Any) -> Any:

@@ -1,53 +1,78 @@
-"""Rows of the table for depthwise convolution and pooling. All tensors are channels last."""
+"""Rows of the table for depthwise convolution, pools and means, of f32 and of bytes. All tensors are channels last."""
 
 from __future__ import annotations
 
+from ..core.record import Record
 from ..core.table import Row
+from ..gemm.rows import STORED
 
-HEAD = ("x", "ldx", "y", "ldy", "n", "h", "w", "c", "oh", "ow", "pad_top", "pad_left", "band")
-"""x [n, h, w, c] and y [n, oh, ow, c] with pixels of ldx and ldy f32. band: rows of y computed for a block
-of channels before the next block; any number from 1 on gives the same bits. The slots of extra operands,
-three each, follow a kernel's own. y overlaps nothing else, except that an extra "full" operand may be y.
-"""
+MAPS = Record(
+    x="address of x [n, h, w, channels]",
+    ldx="elements from pixel to pixel of x",
+    y="address of y [n, oh, ow, c]",
+    ldy="elements from pixel to pixel of y",
+    n="images", h="rows of x", w="columns of x", c="channels of y", oh="rows of y", ow="columns of y",
+)  # fmt: skip
+WINDOW = Record(
+    kh="rows of the window", kw="columns of it", sh="rows of x from output to output", sw="columns likewise",
+    dh="rows of x from tap to tap", dw="columns likewise",
+)  # fmt: skip
+PADS = Record(pad_top="rows of padding above x", pad_left="columns of padding before it")
+BAND = Record(band="rows of y computed for a block of channels before the next; any number >= 1 gives the same bits")
 
-ANY_HEAD = (
-    *("x", "ldx", "y", "ldy", "n", "d", "h", "w", "c", "od", "oh", "ow", "kd", "kh", "kw", "sd", "sh", "sw"),
-    *("dd", "dh", "dw", "pad_front", "pad_top", "pad_left"),
-)
-"""As HEAD with a depth and with kernel, strides and dilations at run time; c counts channels of y."""
+DEPTH = Record(
+    d="planes of x [n, d, h, w, channels]", od="planes of y [n, od, oh, ow, c]", kd="planes of the window",
+    sd="planes of x from output to output", dd="planes from tap to tap", pad_front="planes of padding before x",
+)  # fmt: skip
 
-DEPTHWISE = ("weights", "bias")
-"""weights [kernel..., c] dense, bias [c]."""
-POOL = ("pad_bottom", "pad_right")
-POOL_ANY = ("pad_back", "pad_bottom", "pad_right")
+PARAMETERS = Record(weights="address of weights [window..., c], dense", bias="address of bias [c]")
+FAR_PADS = Record(pad_bottom="rows of padding below x", pad_right="columns of padding after it")
+"""Padding that averages may count."""
+
+EXTRA = Record(
+    address="address of an operand of the chain", per_image="f32 from image to image",
+    per_pixel="f32 from pixel to pixel",
+)  # fmt: skip
+TILED = MAPS + PADS + BAND
+DEPTHWISE = TILED + PARAMETERS
+POOL = TILED + FAR_PADS
+ANY = MAPS + WINDOW + PADS + DEPTH
+DEPTHWISE_ANY = ANY + PARAMETERS
+POOL_ANY = ANY + Record(pad_back="planes of padding after x") + FAR_PADS
+"""f32 kernels; EXTRA follows for each operand of the chain. y overlaps nothing else, but a "full" operand may be y."""
+
+ZERO_X = Record(zero_x="the zero point of x")
+PACKED = Record(packed="address of the constants that pick_depthwise_int8.pack_depthwise_int8 makes")
+
+DEPTHWISE_INT8 = MAPS + PADS + BAND + Record(fill="address of zero points of x, read beside it") + PACKED + STORED
+DEPTHWISE_INT8_ACROSS = MAPS + PADS + ZERO_X + PACKED + STORED + Record(
+    scratch="address of scratch of all threads",
+    scratch_bytes="bytes of it that each thread has",
+    line="bytes from padded line to line in scratch",
+    plane="bytes of a plane of a line: there is one for each remainder of columns by the stride",
+    lines="lines that are kept",
+    period="vectors of y after which the packed constants repeat",
+)  # fmt: skip
+DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED
+POOL_INT8 = MAPS + WINDOW + PADS + Record(
+    end_y="row of x where the padded image ends", end_x="column likewise",
+    include_pad="1: an average counts the padded image's places", ratio="scale of x by scale of y: the bits of an f64",
+) + ZERO_X + STORED  # fmt: skip
+"""Kernels of u8 x; y is u8, where no parameter says otherwise, and overlaps nothing else."""
+
+SCHEME = ("kh", "kw", "sh", "sw", "dh", "dw", "rows", "wide")
+EPILOGUE = ("chain", "extras")
 
 ROWS = (
-    Row(
-        "depthwise",
-        "window.depthwise",
-        "make_depthwise",
-        ("kh", "kw", "sh", "sw", "tile", "dh", "dw", "vectors", "together", "chain", "extras"),
-        (*HEAD, *DEPTHWISE),
-    ),
-    Row(
-        "pool",
-        "window.pool",
-        "make_pool",
-        ("op", "kh", "kw", "sh", "sw", "tile", "include_pad", "chain", "extras"),
-        (*HEAD, *POOL),
-    ),
-    Row(
-        "depthwise_any",
-        "window.window_any",
-        "make_depthwise_any",
-        ("multiplier", "chain", "extras"),
-        (*ANY_HEAD, *DEPTHWISE),
-    ),
-    Row(
-        "pool_any",
-        "window.window_any",
-        "make_pool_any",
-        ("op", "include_pad", "chain", "extras"),
-        (*ANY_HEAD, *POOL_ANY),
-    ),
-)
+    Row("depthwise", "window.depthwise", "make_depthwise",
+        ("kh", "kw", "sh", "sw", "tile", "dh", "dw", "vectors", "together", *EPILOGUE), DEPTHWISE),
+    Row("pool", "window.pool", "make_pool", ("op", "kh", "kw", "sh", "sw", "tile", "include_pad", *EPILOGUE), POOL),
+    Row("depthwise_any", "window.window_any", "make_depthwise_any", ("multiplier", *EPILOGUE), DEPTHWISE_ANY),
+    Row("pool_any", "window.window_any", "make_pool_any", ("op", "include_pad", *EPILOGUE), POOL_ANY),
+    Row("depthwise_int8", "window.depthwise_int8", "make_depthwise",
+        (*SCHEME, "tile", "lanes", "partial", "pieces"), DEPTHWISE_INT8),
+    Row("depthwise_int8_across", "window.depthwise_int8", "make_depthwise_across", SCHEME, DEPTHWISE_INT8_ACROSS),
+    Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", ("multiplier", "out"),
+        DEPTHWISE_INT8_ANY),
+    Row("pool_int8", "window.pool_int8", "make_pool", ("op", "kh", "kw", "lanes", "partial"), POOL_INT8),
+)  # fmt: skip

@@ -17,15 +17,12 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from ..gemm.tile import make_fields
-from ..isa.loops import divide, loop, remainder, smaller
+from ..core.record import Record, loaded, reader
+from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
-from ..pointwise.chain import Chain, chain_cost, emit_chain
-from .rows import HEAD
-
-INLINE_COST = 8
-"""Dearer chains loop over a tile's outputs instead of being unrolled over them."""
+from ..pointwise.chain import Chain, emit_chain, is_long
+from .rows import EXTRA, MAPS, TILED
 
 
 @dataclass(frozen=True)
@@ -49,9 +46,12 @@ class Place:
     outputs: Any = None
 
 
-def field(b: Any, args: Any, index: int) -> Any:
-    """The index-th int64 of the record at `args`, from inside an `emits` body."""
-    return constant(b, b.load(b.gep(b.inttoptr(args, I64.as_pointer()), [I64(index)])))
+def slots(b: Any, args: Any, record: Record, first: int = 0) -> Any:
+    """As core.record's `loaded`: a record's slots by name, from inside an `emits` body; nothing writes them."""
+    found = loaded(b, args, record, first)
+    for load in found:
+        constant(b, load)
+    return found
 
 
 def constant(b: Any, load: Any) -> Any:
@@ -68,8 +68,8 @@ def existing(b: Any, bits: Any, index: Any) -> Any:
     return b.if_then(b.icmp_unsigned("!=", b.and_(bits, one), I64(0)))
 
 
-def spread(b: Any, pointer: Any, stride: Any, count: int) -> list[Any]:
-    """The f32 pointers pointer + j * stride, j < count.
+def spread(b: Any, pointer: Any, stride: Any, count: int, size: int = 4) -> list[Any]:
+    """The pointers pointer + j * stride, j < count, to elements of `size` bytes.
 
     Each is a base plus 1, 2 or 4 times one of few odd multiples, which x86 adds up within a load.
     """
@@ -80,32 +80,31 @@ def spread(b: Any, pointer: Any, stride: Any, count: int) -> list[Any]:
             base = b.gep(base, [b.mul(stride, I64(8))])
         k = j % 8
         scale = k & -k or 1
-        wide = b.bitcast(base, ir.IntType(32 * scale).as_pointer())
+        wide = b.bitcast(base, ir.IntType(8 * size * scale).as_pointer())
         pointers.append(b.bitcast(b.gep(wide, [odd[k // scale]]), pointer.type) if k else base)
     return pointers
 
 
-def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence[str], slot: int) -> Callable:
+def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence[str], record: Record) -> Callable:
     """finish(b, place, values, pixel, channels) emits the store of chain(values) at place.y.
 
     values[t * vectors + i] is vector i of output t, which is pixel `pixel` + t of the image; `channels`
-    channels exist from place.channel on. Extra e has (address, stride per image, stride per pixel), in f32,
-    at args[slot + 3 * e]; unlike x and the weights, a "full" one may be y itself.
+    channels exist from place.channel on. The extras' slots follow the record, as rows.py says.
     """
-    dear = chain_cost(chain) > INLINE_COST
+    dear = is_long(chain)
 
     def finish(b: Any, place: Place, values: Sequence[Any], pixel: Any, channels: Any) -> None:
         v = Vector(b, tier)
-        start, ldy, outputs = v.pointer(place.y), field(b, place.args, HEAD.index("ldy")), place.outputs
+        start, ldy, outputs = v.pointer(place.y), slots(b, place.args, MAPS).ldy, place.outputs
 
         def operand(e: int, t: Any, i: int) -> Any:
-            address, per_image, per_pixel = (field(b, place.args, slot + 3 * e + k) for k in range(3))
-            pointer = v.pointer(address)
+            extra = slots(b, place.args, EXTRA, len(record) + len(EXTRA) * e)
+            pointer = v.pointer(extra.address)
             if extras[e] == "scalar":
                 return v.broadcast(pointer)
-            index = b.add(b.mul(place.image, per_image), place.channel)
+            index = b.add(b.mul(place.image, extra.per_image), place.channel)
             if extras[e] == "full":
-                index = b.add(index, b.mul(b.add(pixel, t), per_pixel))
+                index = b.add(index, b.mul(b.add(pixel, t), extra.per_pixel))
             return v.load(v.at(v.at(pointer, index), i * v.lanes))
 
         def put(t: Any, output: Sequence[Any], masks: Sequence[Any]) -> None:
@@ -151,28 +150,28 @@ def nest(
     `together` of them, and only then the next pixels.
     """
     block = together * width
-    fields = make_fields(len(HEAD))
+    fields = reader(TILED)
     output_row = _row_of_tiles(emit_tile, width, kernel, strides, dilations, tile, block)
 
     def run(args: int, thread: int, threads: int) -> None:
-        _, _, _, _, n, _, _, c, oh, _, _, _, band = fields(args)
-        blocks = divide(c + (block - 1), block)
-        bands = divide(oh + band - 1, band)
-        units = n * bands * blocks
+        r = fields(args)
+        blocks = divide(r.c + (block - 1), block)
+        bands = divide(r.oh + r.band - 1, r.band)
+        units = r.n * bands * blocks
         if units == 0:
             return
-        start = divide(units * thread, threads)
+        start, stop = thread_range(units, thread, threads)
         channel = remainder(start, blocks) * block
-        top = remainder(divide(start, blocks), bands) * band
+        top = remainder(divide(start, blocks), bands) * r.band
         image = divide(start, blocks * bands)
-        for _ in range(start, divide(units * (thread + 1), threads)):
-            for row in range(top, smaller(top + band, oh)):
+        for _ in range(start, stop):
+            for row in range(top, smaller(top + r.band, r.oh)):
                 output_row(args, image, row, channel)
             channel += block
-            if channel >= c:
+            if channel >= r.c:
                 channel = 0
-                top += band
-                if top >= oh:
+                top += r.band
+                if top >= r.oh:
                     top = 0
                     image += 1
 
@@ -195,16 +194,15 @@ def _row_of_tiles(
 
     @emits
     def output_row(b: Any, args: Any, image: Any, row: Any, channel: Any) -> None:
-        record = [field(b, args, i) for i in range(len(HEAD))]
-        x, ldx, y, ldy, _, h, w, c, oh, ow, pad_top, pad_left, _ = record
-        up = b.sub(b.mul(row, I64(sh)), pad_top)
-        below, above = (b.sdiv(b.add(b.sub(end, up), I64(dh - 1)), I64(dh)) for end in (h, I64(0)))
+        r = slots(b, args, TILED)
+        up = b.sub(b.mul(row, I64(sh)), r.pad_top)
+        below, above = (b.sdiv(b.add(b.sub(end, up), I64(dh - 1)), I64(dh)) for end in (r.h, I64(0)))
         rows = b.sub(low_bits(b, below, I64(kh)), low_bits(b, above, I64(kh)))
-        line = b.sub(b.mul(b.add(b.mul(image, h), up), w), pad_left)
-        source = b.add(x, b.shl(b.mul(line, ldx), I64(2)))
-        line = b.mul(b.add(b.mul(image, oh), row), ow)
-        target = b.add(y, b.shl(b.mul(line, ldy), I64(2)))
-        end = _lesser(b, b.add(channel, I64(block)), c)
+        line = b.sub(b.mul(b.add(b.mul(image, r.h), up), r.w), r.pad_left)
+        source = b.add(r.x, b.shl(b.mul(line, r.ldx), I64(2)))
+        line = b.mul(b.add(b.mul(image, r.oh), row), r.ow)
+        target = b.add(r.y, b.shl(b.mul(line, r.ldy), I64(2)))
+        end = lesser(b, b.add(channel, I64(block)), r.c)
 
         def tiles(place: Place) -> None:
             # A loop that runs once would cost a narrow tile a tenth of its speed.
@@ -212,18 +210,18 @@ def _row_of_tiles(
                 skip = b.shl(k, I64(2))
                 emit_tile(b, replace(place, x=b.add(place.x, skip), y=b.add(place.y, skip), channel=k))
 
-        with loop(b, 0, ow, tile) as column:
-            xt = b.add(source, b.mul(b.mul(column, I64(sw * 4)), ldx))
-            yt = b.add(target, b.mul(b.shl(column, I64(2)), ldy))
+        with loop(b, 0, r.ow, tile) as column:
+            xt = b.add(source, b.mul(b.mul(column, I64(sw * 4)), r.ldx))
+            yt = b.add(target, b.mul(b.shl(column, I64(2)), r.ldy))
             place = Place(args, xt, yt, image, channel, row, column, rows)
-            left = b.sub(b.mul(column, I64(sw)), pad_left)
-            room, outputs = b.sub(w, left), b.sub(ow, column)
+            left = b.sub(b.mul(column, I64(sw)), r.pad_left)
+            room, outputs = b.sub(r.w, left), b.sub(r.ow, column)
             inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed(">=", room, I64(span)))
             with b.if_else(b.and_(inside, b.icmp_signed(">=", outputs, I64(tile)))) as (inner, edge):
                 with inner:
                     tiles(place)
                 with edge:
-                    outputs = _lesser(b, outputs, I64(tile))
+                    outputs = lesser(b, outputs, I64(tile))
                     used = low_bits(b, b.add(b.mul(outputs, I64(sw)), I64(reach - sw)), I64(span))
                     missing = b.or_(low_bits(b, b.neg(left), I64(span)), b.not_(low_bits(b, room, I64(span))))
                     tiles(replace(place, columns=b.and_(used, b.not_(missing)), outputs=outputs))
@@ -233,10 +231,6 @@ def _row_of_tiles(
 
 def low_bits(b: Any, count: Any, limit: Any) -> Any:
     """An int64 whose lowest `count` bits are set, with count brought into [0, limit]; limit < 64."""
-    count = _lesser(b, count, limit)
+    count = lesser(b, count, limit)
     count = b.select(b.icmp_signed(">", count, I64(0)), count, I64(0))
     return b.sub(b.shl(I64(1), count), I64(1))
-
-
-def _lesser(b: Any, i: Any, j: Any) -> Any:
-    return b.select(b.icmp_signed("<", i, j), i, j)

@@ -8,14 +8,14 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from ..gemm.tile import make_fields
-from ..isa.loops import divide, loop, remainder, smaller, variable
+from ..core.record import reader
+from ..isa.loops import divide, loop, remainder, smaller, thread_range, variable
 from ..isa.tiers import Tier
-from ..isa.vector import I32, I64, Vector, arg, emits
+from ..isa.vector import I32, I64, Vector, emits
 from ..pointwise.chain import Chain
 from .pool import finished, joined, start
-from .rows import ANY_HEAD, DEPTHWISE, POOL_ANY
-from .window import Place, field, finisher
+from .rows import ANY, DEPTHWISE_ANY, POOL_ANY
+from .window import Place, finisher, slots
 
 TILE = 6
 """Neighbouring outputs computed together where no window touches the border."""
@@ -23,10 +23,9 @@ TILE = 6
 
 def make_depthwise_any(tier: Tier, multiplier: int = 1, chain: Chain = (), extras: Sequence[str] = ()) -> Callable:
     """As make_depthwise, for any window. Output channel o reads input channel o // multiplier."""
-    slot = len(ANY_HEAD)
 
     def maker(tile: int) -> Any:
-        finish = finisher(tier, tile, 1, chain, extras, slot + len(DEPTHWISE))
+        finish = finisher(tier, tile, 1, chain, extras, DEPTHWISE_ANY)
 
         @emits
         def outputs_of_row(
@@ -34,13 +33,13 @@ def make_depthwise_any(tier: Tier, multiplier: int = 1, chain: Chain = (), extra
             z0: Any, z1: Any, p0: Any, p1: Any, q0: Any, q1: Any, count: Any,
         ) -> None:
             v = Vector(b, tier)
-            c, kh, kw = (field(b, args, ANY_HEAD.index(name)) for name in ("c", "kh", "kw"))
-            weights, bias = (v.at(v.pointer(field(b, args, slot + i)), channel) for i in range(2))
+            r = slots(b, args, DEPTHWISE_ANY)
+            weights, bias = (v.at(v.pointer(address), channel) for address in (r.weights, r.bias))
             sums = [variable(b, v.load(bias)) for _ in range(tile)]
 
             def tap(z: Any, p: Any, q: Any, places: Sequence[Any]) -> None:
-                index = b.add(b.mul(b.add(b.mul(z, kh), p), kw), q)
-                weight = v.load(v.at(weights, b.mul(index, c)))
+                index = b.add(b.mul(b.add(b.mul(z, r.kh), p), r.kw), q)
+                weight = v.load(v.at(weights, b.mul(index, r.c)))
                 for total, place in zip(sums, places, strict=True):
                     b.store(v.fma(_repeated(v, multiplier, place), weight, b.load(total)), total)
 
@@ -59,7 +58,7 @@ def make_pool_any(
     """As make_pool, for any window."""
 
     def maker(tile: int) -> Any:
-        finish = finisher(tier, tile, 1, chain, extras, len(ANY_HEAD) + len(POOL_ANY))
+        finish = finisher(tier, tile, 1, chain, extras, POOL_ANY)
 
         @emits
         def outputs_of_row(
@@ -85,13 +84,12 @@ def make_pool_any(
 def _taps(v: Vector, args: Any, x: Any, tile: int, ranges: Sequence[Any], tap: Callable[..., None]) -> None:
     """Emit tap(z, p, q, places) for all taps in the ranges; places are where the tile's outputs read."""
     b = v.b
-    names = ("h", "w", "ldx", "dd", "dh", "dw", "sw")
-    h, w, ldx, dd, dh, dw, sw = (field(b, args, ANY_HEAD.index(name)) for name in names)
+    r = slots(b, args, ANY)
     z0, z1, p0, p1, q0, q1 = ranges
-    steps = [b.mul(b.mul(ldx, sw), I64(t)) for t in range(tile)]
+    steps = [b.mul(b.mul(r.ldx, r.sw), I64(t)) for t in range(tile)]
     with loop(b, z0, z1, 1) as z, loop(b, p0, p1, 1) as p, loop(b, q0, q1, 1) as q:
-        line = b.add(b.mul(b.mul(z, dd), h), b.mul(p, dh))
-        place = v.at(v.pointer(x), b.mul(b.add(b.mul(line, w), b.mul(q, dw)), ldx))
+        line = b.add(b.mul(b.mul(z, r.dd), r.h), b.mul(p, r.dh))
+        place = v.at(v.pointer(x), b.mul(b.add(b.mul(line, r.w), b.mul(q, r.dw)), r.ldx))
         tap(z, p, q, [v.at(place, step) for step in steps])
 
 
@@ -108,48 +106,50 @@ def _repeated(v: Vector, multiplier: int, place: Any) -> Any:
 
 def _nest_any(tier: Tier, inner: Any, edge: Any, multiplier: int, include_pad: bool = False) -> Callable:
     """The kernel function: `inner` computes TILE outputs none of whose windows leave a row, `edge` one."""
-    lanes, head = tier.lanes, make_fields(len(ANY_HEAD))
+    lanes, fields, padded = tier.lanes, reader(ANY), reader(POOL_ANY)
     # A block of channels is part of what one input channel makes, or all that several make.
     together = max(1, lanes // multiplier)
     parts = -(-multiplier // lanes)
     width = together * multiplier
 
     def run(args: int, thread: int, threads: int) -> None:
-        x, ldx, y, ldy, n, d, h, w, c, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pad_z, pad_y, pad_x = head(args)
-        end_z, end_y, end_x = d, h, w
+        r = fields(args)
+        end_z, end_y, end_x = r.d, r.h, r.w
         if include_pad:
-            end_z, end_y, end_x = d + arg(args, 24), h + arg(args, 25), w + arg(args, 26)
-        blocks = divide(c + width - 1, width) * parts
-        units = n * od * oh * blocks
-        inner_end = w - (kw - 1) * dw + pad_x - (TILE - 1) * sw
-        for unit in range(divide(units * thread, threads), divide(units * (thread + 1), threads)):
+            p = padded(args)
+            end_z, end_y, end_x = r.d + p.pad_back, r.h + p.pad_bottom, r.w + p.pad_right
+        blocks = divide(r.c + width - 1, width) * parts
+        units = r.n * r.od * r.oh * blocks
+        inner_end = r.w - (r.kw - 1) * r.dw + r.pad_left - (TILE - 1) * r.sw
+        lower, upper = thread_range(units, thread, threads)
+        for unit in range(lower, upper):
             block, line = remainder(unit, blocks), divide(unit, blocks)
             first = divide(block, parts)
             channel = first * width + remainder(block, parts) * lanes
-            channels = smaller(smaller(lanes, (first + 1) * width - channel), c - channel)
-            image, z = divide(line, od * oh), remainder(divide(line, oh), od)
-            row = remainder(line, oh)
-            front, up = z * sd - pad_z, row * sh - pad_y
-            z0, z1 = steps_to(0, front, dd, kd), steps_to(d, front, dd, kd)
-            p0, p1 = steps_to(0, up, dh, kh), steps_to(h, up, dh, kh)
+            channels = smaller(smaller(lanes, (first + 1) * width - channel), r.c - channel)
+            image, z = divide(line, r.od * r.oh), remainder(divide(line, r.oh), r.od)
+            row = remainder(line, r.oh)
+            front, up = z * r.sd - r.pad_front, row * r.sh - r.pad_top
+            z0, z1 = steps_to(0, front, r.dd, r.kd), steps_to(r.d, front, r.dd, r.kd)
+            p0, p1 = steps_to(0, up, r.dh, r.kh), steps_to(r.h, up, r.dh, r.kh)
             high = (z1 - z0) * (p1 - p0)
             if include_pad:
-                high = steps_to(end_z, front, dd, kd) * steps_to(end_y, up, dh, kh)
-            source = x + (((image * d + front) * h + up) * w * ldx + first * together) * 4
-            pixel = (z * oh + row) * ow
-            target = y + ((image * od * oh * ow + pixel) * ldy + channel) * 4
+                high = steps_to(end_z, front, r.dd, r.kd) * steps_to(end_y, up, r.dh, r.kh)
+            source = r.x + (((image * r.d + front) * r.h + up) * r.w * r.ldx + first * together) * 4
+            pixel = (z * r.oh + row) * r.ow
+            target = r.y + ((image * r.od * r.oh * r.ow + pixel) * r.ldy + channel) * 4
             column = 0
-            while column < ow:
-                begin = column * sw
-                left = begin - pad_x
-                xt, yt = source + left * ldx * 4, target + column * ldy * 4
-                if pad_x <= begin < inner_end and column + TILE <= ow:
+            while column < r.ow:
+                begin = column * r.sw
+                left = begin - r.pad_left
+                xt, yt = source + left * r.ldx * 4, target + column * r.ldy * 4
+                if r.pad_left <= begin < inner_end and column + TILE <= r.ow:
                     inner(args, xt, yt, image, pixel + column, channel, channels,
-                          z0, z1, p0, p1, 0, kw, high * kw)
+                          z0, z1, p0, p1, 0, r.kw, high * r.kw)
                     column += TILE
                 else:
-                    q0, q1 = steps_to(0, left, dw, kw), steps_to(w, left, dw, kw)
-                    wide = steps_to(end_x, left, dw, kw) if include_pad else q1 - q0
+                    q0, q1 = steps_to(0, left, r.dw, r.kw), steps_to(r.w, left, r.dw, r.kw)
+                    wide = steps_to(end_x, left, r.dw, r.kw) if include_pad else q1 - q0
                     edge(args, xt, yt, image, pixel + column, channel, channels,
                          z0, z1, p0, p1, q0, q1, high * wide)
                     column += 1

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import fastgraph
-from fastgraph.kernels.move.coordinates import nearest_places
-from fastgraph.kernels.move.taps import apply_taps, axis_taps
+from fastgraph.kernels.move.coordinates import nearest_indices
+from fastgraph.kernels.move.resize_tables import resize_table
 from tests.circle.write import Model, litert, ours
+from tests.kernels.moving import weighted
 
 pytest.importorskip("ai_edge_litert.interpreter")
 
@@ -386,6 +387,6 @@ def test_the_pixels_of_many_sizes_are_litert_s(op: str, corners: bool, centres: 
         runs = [[x.reshape(1, 1, -1, 1), np.array([1, n], np.int32)] for n in counts]
         for n, (wanted,) in zip(counts, litert(model.bytes(made), runs, False), strict=True):
             if op == "RESIZE_NEAREST_NEIGHBOR":
-                np.testing.assert_array_equal(nearest_places(n_in, n, mode, rounding), wanted.ravel())
+                np.testing.assert_array_equal(nearest_indices(n_in, n, mode, rounding), wanted.ravel())
             else:
-                np.testing.assert_array_equal(apply_taps(x, 0, axis_taps(n_in, n, "linear", mode)), wanted.ravel())
+                np.testing.assert_array_equal(weighted(x, 0, resize_table(n_in, n, "linear", mode)), wanted.ravel())

@@ -27,11 +27,12 @@ class Layer:
     limits: tuple[Any, Any, Any]
 
     @property
-    def stored(self) -> tuple[int, int, int]:
-        """The record's last slots."""
+    def stored(self) -> dict[str, int]:
+        """The slots of rows.STORED."""
+        zero, low, high = self.limits
         if self.out == "f32":
-            return 0, f32_bits(self.limits[1]), f32_bits(self.limits[2])
-        return self.limits
+            low, high = f32_bits(low), f32_bits(high)
+        return {"zero_point": zero, "low": low, "high": high}
 
     def packed(self, tier: Tier, piece: DotPiece | Any, run: int, chains: int = 1) -> np.ndarray:
         """The panels of a piece's columns."""
@@ -53,15 +54,15 @@ class Layer:
         zero, low, high = self.limits
         if self.out == "f32":
             return np.clip(scaled, np.float32(low), np.float32(high))
-        stored = np.clip(np.rint(scaled).astype(np.int64) + zero, low, high)
-        return (stored - 128 if self.out == "s8" else stored).astype(DTYPES[self.out])
+        return np.clip(np.rint(scaled).astype(np.int64) + zero, low, high).astype(DTYPES[self.out])
 
 
 def draw_layer(seed: int, batch: int, n: int, k: int, out: str, rowsum: bool) -> Layer:
     """A layer whose results fill the range of their type and go beyond it at both ends."""
     rng = np.random.default_rng(seed)
     zero, low, high = int(rng.integers(0, 256)), int(rng.integers(0, 60)), int(rng.integers(200, 256))
-    limits = (0, -3.5, np.inf) if out == "f32" else (zero, low, high)
+    shift = 128 if out == "s8" else 0
+    limits = (0, -3.5, np.inf) if out == "f32" else (zero - shift, low - shift, high - shift)
     return Layer(
         rng.integers(-128, 128, (batch, n, k)).astype(np.int8),
         rng.integers(-20000, 20000, (batch, n)).astype(np.int32),

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fastgraph.kernels.core.table import row
-from fastgraph.kernels.move.moves import Move
+from fastgraph.kernels.move.copy_plan import Move
+from fastgraph.kernels.move.resize_tables import ResizeTable
 from tests.kernels.harness import compiled, guarded
 
 
@@ -38,8 +39,7 @@ def perform(
     keep |= pointers
     values = move.args | {name: array.ctypes.data for name, array in keep.items()}
     values |= {"dst": y.ctypes.data + move.dst_offset, "src": source.ctypes.data + move.src_offset}
-    assert set(values) == set(table.args), set(values) ^ set(table.args)
-    record = np.array([values[name] for name in table.args], np.int64)
+    record = np.array(table.args.filled(**values), np.int64)
     call = compiled(table.make(), tuple(sorted(move.params.items())), tier)
     for thread in range(threads):
         call(record.ctypes.data, thread, threads)
@@ -59,3 +59,9 @@ def numbered(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         .astype(dtype)
         .reshape(shape)
     )
+
+
+def weighted(x: np.ndarray, axis: int, table: ResizeTable, extrapolation: float = 0.0) -> np.ndarray:
+    """What a table of linear or cubic resize says of x along `axis`."""
+    y = (np.moveaxis(x, axis, -1)[..., table.index] * table.weight).sum(axis=-1, dtype=np.float64)
+    return np.moveaxis(np.where(table.outside, extrapolation, y), -1, axis).astype(x.dtype)

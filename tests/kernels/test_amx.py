@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.amx.pack import configuration, numbering, pack_amx, panel_bytes
-from fastgraph.kernels.amx.pick import BLOCKS, AmxChoice, amx_record, dense, pick_amx, tiles, worth_tiles
+from fastgraph.kernels.amx.pick import BLOCKS, AmxChoice, amx_args, dense, pick_amx, tiles, worth_tiles
 from fastgraph.kernels.amx.rows import ROWS
 from fastgraph.kernels.core.build import assembly
 from fastgraph.kernels.gemm.pick_conv import Geometry
@@ -39,26 +39,27 @@ def check(
         x[...], w[...] = 255, rng.choice([-128, 127], (outputs, 1, 1, 1, 1))
     bias = rng.integers(-(1 << 16), 1 << 16, outputs).astype(np.int32)
     multipliers = (rng.uniform(0.2, 3, outputs) / (150 * g.k**0.5)).astype(np.float32)
-    x_zero, zero_point = int(rng.integers(0, 256)), int(rng.integers(0, 256))
-    low, high = sorted(int(b) for b in rng.integers(0, 256, 2))
     out = choice.params["out"]
-    stored = (0, f32_bits(low - 99), f32_bits(high + 0.5)) if out == "f32" else (zero_point, low, high)
+    least = -128 if out == "s8" else 0
+    x_zero, zero_point = int(rng.integers(0, 256)), least + int(rng.integers(0, 256))
+    low, high = sorted(least + int(b) for b in rng.integers(0, 256, 2))
+    limits = (f32_bits(low - 99), f32_bits(high + 0.5)) if out == "f32" else (low, high)
     flat = w.reshape(g.groups, g.n, choice.runs, choice.length)
     folded = bias - x_zero * w.reshape(outputs, -1).sum(1, dtype=np.int32)
     packed = pack_amx(flat, folded.reshape(g.groups, -1), multipliers.reshape(g.groups, -1), choice.nt)
     y = np.full((g.images, *g.out, outputs + slack), 77, {"u8": np.uint8, "s8": np.int8, "f32": np.float32}[out])
-    record = amx_record(
-        choice, g, x=x, w=packed, y=y, ldy=outputs + slack, table=choice.table, config=choice.config,
-        scratch=np.zeros(choice.scratch * threads, np.uint8), x_zero=x_zero, stored=stored,
+    args = amx_args(
+        choice, x_zero, x=x, w=packed, y=y, ldy=outputs + slack, table=choice.table, config=choice.config,
+        scratch=np.zeros(choice.scratch * threads, np.uint8), zero_point=zero_point, low=limits[0], high=limits[1],
     )  # fmt: skip
     with tile_registers() as products:
-        y = run(KERNEL, choice.params, record, AMX, threads, offset=64)[2]
+        y = run(KERNEL, choice.params, KERNEL.args.filled(**args), AMX, threads, offset=64)[2]
         assert products()
     sums = reference(x[..., : g.groups * g.c].astype(np.int64) - x_zero, w, g).astype(np.int64) + bias
     scaled = sums.astype(np.float32) * multipliers
     expected = np.clip(scaled, np.float32(low - 99), np.float32(high + 0.5))
     if out != "f32":
-        expected = np.clip(np.rint(scaled) + zero_point, low, high) - (128 if out == "s8" else 0)
+        expected = np.clip(np.rint(scaled) + zero_point, low, high)
     np.testing.assert_array_equal(y[..., :outputs], expected)
     assert (y[..., outputs:] == 77).all()
     return y

@@ -1,4 +1,4 @@
-"""conv against float64 NumPy: 1 to 3 dimensions, any geometry, groups, planes, every tier, guarded memory."""
+"""conv against float64 NumPy: 1 to 3 dimensions, any geometry, groups, every tier, guarded memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from fastgraph.kernels.gemm.pack import merge_groups, pack_weights
 from fastgraph.kernels.gemm.pick_conv import (
     ConvPiece,
     Geometry,
-    conv_record,
+    conv_args,
     layout,
     merge_factor,
     pick_conv,
-    planar,
 )
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
@@ -57,12 +56,12 @@ def reference(x: np.ndarray, w: np.ndarray, g: Geometry) -> np.ndarray:
 
 
 def check(
-    tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, slack: int = 0, planes: bool = False
+    tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, slack: int = 0
 ) -> list[np.ndarray]:
     """Run the pieces on random data in rows `slack` longer than dense, compare, return y."""
     channels, outputs, dims = g.groups * g.c, g.groups * g.n, (g.images, *g.size)
     pixel = g.x_strides[3]
-    x = noise(*dims, pixel) if not planes else noise(*dims, channels)
+    x = noise(*dims, pixel)
     w, bias = noise(outputs, *g.kernel, g.c), noise(outputs)
     chain, kinds = pieces[0].params["chain"], pieces[0].params["extras"]
     pixels = g.out[0] * g.out[1] * g.out[2]
@@ -73,9 +72,6 @@ def check(
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         weights = w.reshape(g.groups, g.n, *g.kernel, g.c)[:, part]
-        source, geometry = x, g
-        if planes:
-            weights, source, geometry = np.moveaxis(weights, -1, 2), np.moveaxis(x, -1, 1).copy(), planar(g)
         packed = pack_weights(
             weights.reshape(g.groups, piece.columns, -1),
             bias.reshape(g.groups, -1)[:, part],
@@ -83,18 +79,11 @@ def check(
             tier.lanes,
         )
         scratch = np.full(max(piece.scratch * threads // 4, 1), np.nan, np.float32)
-        record = conv_record(
-            piece,
-            geometry,
-            x=source,
-            w=packed,
-            y=y,
-            ldy=outputs + slack,
-            table=piece.table,
-            scratch=scratch,
-            extras=[(o, *strides[kind]) for o, kind in zip(operands, kinds, strict=True)],
+        args = conv_args(
+            piece, x=x, w=packed, y=y, ldy=outputs + slack, table=piece.table, scratch=scratch
         )
-        y = run(CONV, piece.params, record, tier, threads)[2]
+        extras = [slot for o, kind in zip(operands, kinds, strict=True) for slot in (o, *strides[kind])]
+        y = run(CONV, piece.params, [*CONV.args.filled(**args), *extras], tier, threads)[2]
     views = [
         o.astype(np.float64).reshape(g.images, 1, 1, 1, -1) if kind == "image" else o.astype(np.float64)
         for o, kind in zip(operands, kinds, strict=True)
@@ -145,7 +134,7 @@ def forced(
     l2: int,
     kinds: tuple[str, ...] = (),
 ) -> tuple[ConvPiece, ...]:
-    table, scratch, fields = layout(g, tile[0], g.n, nv * tier.lanes, threads, l2)
+    table, fields = layout(g, tile[0], g.n, nv * tier.lanes, threads, l2)
     params = {
         "groups": tile[0],
         "rows": tile[1],
@@ -155,7 +144,7 @@ def forced(
         "chain": CHAINS[kinds],
         "extras": kinds,
     }
-    return (ConvPiece(0, g.n, nv, params, table, scratch, fields),)
+    return (ConvPiece(0, g.n, nv, params, table, fields),)
 
 
 @each_tier
@@ -217,13 +206,6 @@ def test_long_row(tier: Any, c: int) -> None:
     pieces = pick_conv(tier, g, 2, CHAINS[()], l2=4096)
     assert pieces[0].fields["band"] < 150
     check(tier, g, pieces, 2)
-
-
-@each_tier
-def test_planes(tier: Any) -> None:
-    """x [images, c, h, w] is read as it is, without a transpose."""
-    g = square(3, 16, 15, 3, 2, 1)
-    check(tier, g, pick_conv(tier, planar(g), 1, CHAINS[()]), 1, planes=True)
 
 
 @each_tier

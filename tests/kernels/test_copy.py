@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.move.moves import collapse, dense, expanded, move, sliced, tiled
+from fastgraph.kernels.move.copy_plan import collapse, copied, dense, expanded, sliced, tiled
 from tests.kernels.harness import each_tier
 from tests.kernels.moving import numbered, perform
 
@@ -66,7 +66,7 @@ def test_expand_and_tile(data, tier, dtype):
 @pytest.mark.parametrize("count", [*range(1, 34), 63, 64, 65, 127, 128, 129, 1000])
 def test_runs_of_every_length_touch_nothing_else(tier, count):
     x = numbered((3, count), np.uint8)
-    y = perform(move((3, count), dense((3, count), 1), (count + 5, 1), 1), x, (3, count + 5), tier, offset=3)
+    y = perform(copied((3, count), dense((3, count), 1), (count + 5, 1), 1), x, (3, count + 5), tier, offset=3)
     np.testing.assert_array_equal(y[:, :count], x)
     assert (y[:, count:] == 0).all()
 
@@ -88,7 +88,7 @@ def test_other_element_sizes(tier, dtype):
 def test_concat_part_goes_into_columns_of_a_wider_buffer(tier):
     x = numbered((4, 5, 7), np.float32)
     wide = dense((4, 5, 20), 4)
-    y = perform(move(x.shape, dense(x.shape, 4), wide, 4, dst_offset=9 * 4), x, (4, 5, 20), tier)
+    y = perform(copied(x.shape, dense(x.shape, 4), wide, 4, dst_offset=9 * 4), x, (4, 5, 20), tier)
     np.testing.assert_array_equal(y[..., 9:16], x)
     assert (np.delete(y, range(9, 16), axis=-1) == 0).all()
 
@@ -97,12 +97,12 @@ def test_concat_part_goes_into_columns_of_a_wider_buffer(tier):
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 def test_one_long_run_is_shared_out(tier, threads):
     x = numbered((5003,), np.float32)
-    np.testing.assert_array_equal(perform(move(x.shape, (4,), (4,), 4), x, x.shape, tier, threads), x)
+    np.testing.assert_array_equal(perform(copied(x.shape, (4,), (4,), 4), x, x.shape, tier, threads), x)
 
 
 def test_nothing_to_copy_writes_nothing():
     x = np.zeros((3, 0, 4), np.float32)
-    plan = move(x.shape, dense(x.shape, 4), dense(x.shape, 4), 4)
+    plan = copied(x.shape, dense(x.shape, 4), dense(x.shape, 4), 4)
     assert perform(plan, np.ones(1, np.float32), (1,), tiers.usable()[-1])[0] == 0
 
 
@@ -115,4 +115,4 @@ def test_collapse_merges_what_is_contiguous_on_both_sides():
 def test_too_many_loops_are_refused():
     shape, src = (2,) * 9, [4 * 3**i for i in range(9)]
     with pytest.raises(ValueError, match="loops"):
-        move(shape, src, dense(shape, 4), 4)
+        copied(shape, src, dense(shape, 4), 4)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
-from fastgraph.kernels.window.pick import Window, pick_depthwise, plan_depthwise, window_record
+from fastgraph.kernels.window.pick import Window, pick_depthwise, plan_depthwise, window_args
 from tests.kernels.harness import each_tier, run
 from tests.kernels.windows import Case, cases, draws, outputs, padded_taps, pixels
 
@@ -50,9 +50,11 @@ def compute(
         # Few kernels to compile, and rows that tiles don't divide.
         params["tile"] = 4 + 3 * (g.out[2] % 2)
     y, ldx = outputs(g, case.gap), x.shape[-1] + case.gap
-    memory = {"x": pixels(x, case.gap), "y": y, "weights": weights, "bias": bias, "extras": operands}
-    record = window_record(tier, name, params, g, ldx=ldx, ldy=y.shape[-1], threads=threads, **memory)
-    written = run(row(name), params, record, tier, threads)[1]
+    memory = {"x": pixels(x, case.gap), "y": y, "weights": weights, "bias": bias}
+    record = row(name).args.filled(
+        **window_args(tier, name, params, g, threads), **memory, ldx=ldx, ldy=y.shape[-1]
+    )  # fmt: skip
+    written = run(row(name), params, [*record, *(slot for o in operands for slot in o)], tier, threads)[1]
     assert (written[..., g.channels :] == 7).all()
     return written[..., : g.channels]
 

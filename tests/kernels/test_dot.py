@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.gemm.pack import merge_groups, pack_weights
-from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_record, max_rows, pick_dot, split_columns, widths
+from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args, max_rows, pick_dot, split_columns, widths
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
@@ -50,22 +50,12 @@ def product(
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         b = pack_weights(weights[:, part], None if bias is None else bias[:, part], piece.nv, tier.lanes)
-        record = dot_record(
-            piece,
-            a=a,
-            lda=k,
-            b=b,
-            c=c,
-            ldc=ldc,
-            m=m,
-            k=k,
-            batch=batch,
-            a_stride=m * k,
-            b_stride=b[0].size,
+        args = dot_args(
+            piece, a=a, lda=k, b=b, c=c, ldc=ldc, m=m, k=k, batch=batch, a_stride=m * k, b_stride=b[0].size,
             c_stride=m * ldc,
-            extras=[(o, *strides[kind]) for o, kind in zip(operands, kinds, strict=True)],
-        )
-        c = run(DOT, piece.params, record, tier, threads)[2]
+        )  # fmt: skip
+        extras = [slot for o, kind in zip(operands, kinds, strict=True) for slot in (o, *strides[kind])]
+        c = run(DOT, piece.params, [*DOT.args.filled(**args), *extras], tier, threads)[2]
     views = [
         o.astype(np.float64)[:, None] if kind == "image" else o.astype(np.float64)
         for o, kind in zip(operands, kinds, strict=True)
@@ -108,8 +98,8 @@ def test_result_may_replace_a_full_operand(tier: Any, chain: Any) -> None:
         0, 21, 2, {"mr": 3, "nv": 2, "tail": 2, "ragged": True, "chain": chain, "extras": ("full",)}, 1, False
     )
     b = pack_weights(weights, None, 2, tier.lanes)
-    record = dot_record(piece, a=a, lda=11, b=b, c=c, ldc=21, m=8, k=11, extras=[(c, 0, 21)])
-    out = run(DOT, piece.params, record, tier)[2]
+    args = dot_args(piece, a=a, lda=11, b=b, c=c, ldc=21, m=8, k=11)
+    out = run(DOT, piece.params, [*DOT.args.filled(**args), c, 0, 21], tier)[2]
     expected = eval_chain(chain, [(a[0] @ weights[0].T).astype(np.float64), c.astype(np.float64)])
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
 
@@ -122,28 +112,27 @@ def test_same_bits_for_any_threads(tier: Any) -> None:
         params = {"mr": 3, "nv": 2, "tail": 2, "ragged": True, "chain": (), "extras": ()}
         piece = DotPiece(0, 50, 2, params, 2, by_columns)
         c = np.zeros((23, 50), np.float32)
-        record = dot_record(
-            piece, a=a, lda=37, b=pack_weights(weights, None, 2, tier.lanes), c=c, ldc=50, m=23, k=37
-        )
-        results.append(run(DOT, params, record, tier, threads)[2].tobytes())
+        b = pack_weights(weights, None, 2, tier.lanes)
+        args = dot_args(piece, a=a, lda=37, b=b, c=c, ldc=50, m=23, k=37)
+        results.append(run(DOT, params, DOT.args.filled(**args), tier, threads)[2].tobytes())
     assert len(set(results)) == 1
 
 
 @each_tier
-@pytest.mark.parametrize("transposed", [False, True])
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_matrix_packed_at_run_time(tier: Any, transposed: bool, data: Any) -> None:
+def test_matrix_packed_at_run_time(tier: Any, data: Any) -> None:
     n, k = data.draw(st.integers(1, 5 * tier.lanes)), data.draw(st.integers(1, 2 * tier.lanes + 1))
     batch, threads = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
     w = noise(batch, n, k)
-    rows = w if transposed else w.transpose(0, 2, 1)
-    ldb = rows.shape[2] + data.draw(st.integers(0, 3))
-    b = np.zeros((batch, rows.shape[1], ldb), np.float32)
-    b[:, :, : rows.shape[2]] = rows
+    ldb = n + data.draw(st.integers(0, 3))
+    b = np.zeros((batch, k, ldb), np.float32)
+    b[:, :, :n] = w.transpose(0, 2, 1)
     expected = pack_weights(w, None, 2, tier.lanes)
-    record = [b, ldb, np.full_like(expected, 7), n, k, batch, b[0].size]
-    packed = run(PACK, {"nv": 2, "transposed": transposed}, record, tier, threads)[1]
+    args = PACK.args.filled(
+        b=b, ldb=ldb, packed=np.full_like(expected, 7), n=n, k=k, batch=batch, b_stride=b[0].size
+    )
+    packed = run(PACK, {"nv": 2}, args, tier, threads)[1]
     unpacked, wanted = (np.moveaxis(p, 2, 0).reshape(1 + k, batch, -1)[..., :n] for p in (packed, expected))
     np.testing.assert_array_equal(unpacked, wanted)
 

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastgraph.kernels.core.table import row
 from fastgraph.kernels.gemm.pack_int8 import pack_int8
-from fastgraph.kernels.gemm.pick_dot import DotPiece
-from fastgraph.kernels.gemm.pick_dynamic import dot_dynamic_record, parts_of
-from fastgraph.kernels.gemm.rows_dynamic import RANGE_BYTES, ROWS
+from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args
+from fastgraph.kernels.gemm.pick_dynamic import parts_of
+from fastgraph.kernels.gemm.rows import RANGE_BYTES
 from fastgraph.ops.dynamic import GRIDS, dynamic_rounded
 from tests.kernels.harness import each_integer_tier, run
 
-EXTREMES, ROUND, DOT, _ = ROWS
+EXTREMES, ROUND, DOT = (row(name) for name in ("extremes", "dynamic_round", "dot_dynamic"))
 
 
 def rounded(
@@ -25,10 +26,16 @@ def rounded(
     """(what is stored, the ranges [images, 4] as f32) for x [images, rows, run]; pads: top, left, bottom, right."""
     images, rows, count = x.shape
     top, left, bottom, right = pads
-    found = run(EXTREMES, {}, [x, images, rows * count, parts, np.zeros((images, parts, 2), np.float32)], tier, threads)
+    both = {"x": x, "images": images, "parts": parts}
+    extremes = np.zeros((images, parts, 2), np.float32)
+    record = EXTREMES.args.filled(**both, count=rows * count, extremes=extremes)
+    extremes = run(EXTREMES, {}, record, tier, threads)[1]
     ranges = np.zeros((images, RANGE_BYTES // 4), np.float32)
     y = np.zeros((images, top + rows + bottom, left + count + right), np.uint8 if out == "u8" else np.float32)
-    record = [x, found[1], parts, ranges, y, images, rows, count, *pads]
+    record = ROUND.args.filled(
+        **both, extremes=extremes, ranges=ranges, y=y, rows=rows, run=count, top=top, left=left, bottom=bottom,
+        right=right,
+    )  # fmt: skip
     _, _, ranges, y = run(ROUND, {"grid": grid, "out": out}, record, tier, threads)
     return y, ranges
 
@@ -92,12 +99,12 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row
         "mr": mr, "nv": nv, "tail": 0, "ragged": True, "per_row": per_row, "chain": (("add", 0, 1), ("relu", 2)),
         "extras": ("full",),
     }  # fmt: skip
-    record = dot_dynamic_record(
-        DotPiece(0, n, nv, params, 2, False), k, (ranges, m if per_row else 1, int(per_row)), [(full, m * n, n)],
-        a=a, lda=k, b=packed, c=np.zeros((batch, m, n), np.float32), ldc=n, m=m, batch=batch, a_stride=m * k,
-        c_stride=m * n,
+    args = dot_args(
+        DotPiece(0, n, nv, params, 2, False), a=a, lda=k, b=packed, c=np.zeros((batch, m, n), np.float32), ldc=n, m=m,
+        k=-(-k // 4), batch=batch, a_stride=m * k, c_stride=m * n, ranges=ranges, per_image=m if per_row else 1,
+        per_row=int(per_row),
     )  # fmt: skip
-    c = run(DOT, params, record, tier, threads)[2]
+    c = run(DOT, params, [*DOT.args.filled(**args), full, m * n, n], tier, threads)[2]
     zero = -ranges.view(np.int32)[..., 1, None].astype(np.int64)
     wide = weights[0].astype(np.int64)
     acc = np.einsum("bmk,nk->bmn", a.astype(np.int64), wide) - zero * wide.sum(axis=1)

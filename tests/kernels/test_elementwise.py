@@ -7,23 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastgraph.kernels.core.table import row
 from fastgraph.kernels.pointwise.chain import chain_cost, eval_chain
 from fastgraph.kernels.pointwise.elementwise_shape import Loops, broadcast, collapse, loops, strides_of
-from fastgraph.kernels.pointwise.rows import ROWS
 from tests.kernels.harness import each_tier, run
 
-ROW = next(row for row in ROWS if row.name == "elementwise")
+ROW = row("elementwise")
 RELU6 = (("add", 0, 1), ("clip", 2, 0.0, 6.0))
 SWISH = (("swish", 0, 1.0),)
 
 
 def record(plan: Loops, y: np.ndarray, xs: list[np.ndarray]) -> list:
     """The record with arrays in place of addresses."""
-    words: list = plan.record(0, range(1, len(xs) + 1))
-    words[0] = y
-    for i, x in enumerate(xs):
-        words[10 + 5 * i] = x
-    return words
+    return [*ROW.args.filled(**plan.args(y)), *plan.operands(xs)]
 
 
 def values(*shape: int, seed: int = 0) -> np.ndarray:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.move.places import gathered, taken
+from fastgraph.kernels.move.gather_plan import gathered, taken
 from tests.kernels.harness import each_tier
 from tests.kernels.moving import numbered, perform
 
@@ -86,4 +86,4 @@ def test_an_empty_table_takes_nothing():
 
 def test_neighbours_in_a_table_move_together():
     plan = taken((50,), [np.array([2, 1, *range(50), 48, 47])], 4)
-    assert plan.args["t"].tolist() == [[0, 8, 4], [4, 4, 4], [8, 0, 200], [208, 192, 4], [212, 188, 4]]
+    assert plan.args["table"].tolist() == [[0, 8, 4], [4, 4, 4], [8, 0, 200], [208, 192, 4], [212, 188, 4]]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, layout
-from fastgraph.kernels.gemm.pick_int8 import conv_int8_record, pick_conv_int8
-from fastgraph.kernels.gemm.rows_int8 import ROWS
+from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, layout
+from fastgraph.kernels.gemm.pick_int8 import pick_conv_int8, word_of
+from fastgraph.kernels.gemm.rows import ROWS
 from tests.kernels.harness import each_integer_tier, run
 from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer
 from tests.kernels.test_conv import geometries, reference, square
@@ -31,11 +31,11 @@ def check(
     y = np.full((g.images, *g.out, outputs + slack), 7, DTYPES[layer.out])
     for piece in pieces:
         scratch = np.full(max(piece.scratch * threads, 1), 0xFF, np.uint8)
-        record = conv_int8_record(
-            piece, g, layer.stored, zero, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack,
-            table=piece.table, scratch=scratch,
+        args = conv_args(
+            piece, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack, table=piece.table,
+            scratch=scratch, fill=word_of(zero), **layer.stored,
         )  # fmt: skip
-        y = run(CONV, piece.params, record, tier, threads)[2]
+        y = run(CONV, piece.params, CONV.args.filled(**args), tier, threads)[2]
     # Padding is x's zero point: what the reference pads with zeros is the difference from it.
     seen = x[..., : g.groups * g.c].astype(np.int64) - zero
     weights = layer.weights.reshape(outputs, *g.kernel, g.c)
@@ -72,11 +72,11 @@ def test_any_geometry(tier: Any, data: Any) -> None:
     g = replace(data.draw(geometries(*size)), item=1)
     threads, l2 = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 1000, 1 << 20]))
     zero, seed = data.draw(st.integers(0, 255)), data.draw(st.integers(0, 99))
-    table, scratch, fields = layout(g, tile[0], g.n, nv * tier.lanes, threads, l2)
+    table, fields = layout(g, tile[0], g.n, nv * tier.lanes, threads, l2)
     params = {
         "groups": tile[0], "rows": tile[1], "nv": nv, "tail": tail, "ragged": True, "out": out, "rowsum": rowsum,
     }  # fmt: skip
-    piece = ConvPiece(0, g.n, nv, params, table, scratch, fields)
+    piece = ConvPiece(0, g.n, nv, params, table, fields)
     layer = draw_layer(seed, g.groups, g.n, g.k, out, rowsum)
     check(tier, g, (piece,), layer, zero, threads, data.draw(st.integers(0, 2)))
 

@@ -13,19 +13,16 @@ from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.isa.interleave import order
 from fastgraph.kernels.window.pick import Window
 from fastgraph.kernels.window.pick_depthwise_int8 import (
     Part,
     Scheme,
-    depthwise_int8_record,
+    depthwise_int8_args,
     fill_bytes,
-    lane_order,
     pack_depthwise_int8,
     plan_depthwise_int8,
-    scratch_bytes,
 )
-from fastgraph.kernels.window.rows_int8 import SCHEME
+from fastgraph.kernels.window.rows import SCHEME
 from tests.kernels.harness import each_integer_tier, run
 from tests.kernels.windows import Case, cases, padded_taps
 
@@ -73,19 +70,25 @@ class Layer:
         g, bias = replace(self.case.window, channels=part.channels), self.bias[own]
         if name != ANY:
             bias = bias - self.zero_x * self.weights[..., own].sum((0, 1))
-        each, low, high = scratch_bytes(name, params, g, tier), self.low, self.high
+        shift = 128 if y.dtype == np.int8 else 0
+        zero_y, low, high = (z - shift for z in (self.zero_y, self.low, self.high))
         if y.dtype == np.float32:
             low, high = (int(np.float32(z - self.zero_y).view(np.int32)) for z in (low, high))
         # A part begins at its first channel.
         flat_x, flat_y = x.reshape(-1)[part.start :], y.reshape(-1)[part.start :]
-        record = depthwise_int8_record(
-            name, params, g, x=flat_x, ldx=x.shape[-1], y=flat_y, ldy=y.shape[-1],
-            packed=pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own]),
-            fill=np.full(fill_bytes(name, params, x.shape[-1]), self.zero_x, np.uint8), zero_x=self.zero_x,
-            zero_y=self.zero_y, low=low, high=high, scratch=np.zeros(each * threads, np.uint8), scratch_bytes=each,
-            threads=threads, tier=tier,
-        )  # fmt: skip
-        written = run(row(name), params, record, tier, threads, offset=4 if y.dtype == np.float32 else 3)[1]
+        args: dict[str, Any] = {
+            **depthwise_int8_args(tier, name, params, g, threads), "x": flat_x, "ldx": x.shape[-1], "y": flat_y,
+            "ldy": y.shape[-1], "zero_point": zero_y, "low": low, "high": high,
+            "packed": pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own]),
+        }  # fmt: skip
+        if name == PIXEL:
+            args["fill"] = np.full(fill_bytes(params, x.shape[-1]), self.zero_x, np.uint8)
+        else:
+            args["zero_x"] = self.zero_x
+        if name == ACROSS:
+            args["scratch"] = np.zeros(args["scratch_bytes"] * threads, np.uint8)
+        offset = 4 if y.dtype == np.float32 else 3
+        written = run(row(name), params, row(name).args.filled(**args), tier, threads, offset)[1]
         return np.concatenate([y.reshape(-1)[: part.start], written]).reshape(y.shape)
 
 
@@ -184,11 +187,6 @@ def test_several_pixels_in_a_vector(tier: Any, stride: int) -> None:
             parts = plan_depthwise_int8(tier, g, 999, 999, True)
             assert parts[-1].params["pieces"] == 4 * tier.lanes // rest
             check(layer, tier, parts)
-
-
-def test_lanes_are_in_the_order_of_unpacking() -> None:
-    for width in (16, 32, 64):
-        np.testing.assert_array_equal(order(width), lane_order(width))
 
 
 def test_schemes_hold_every_tap_once() -> None:

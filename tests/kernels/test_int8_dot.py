@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.gemm.pack_int8 import column_order, pack_int8, panel_bytes, vectors_per_word
-from fastgraph.kernels.gemm.pick_dot import DotPiece
-from fastgraph.kernels.gemm.pick_int8 import COSTS, chains, dot_int8_record, pick_dot_int8, row_int8_record, row_params
-from fastgraph.kernels.gemm.rows_int8 import ROWS
+from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args
+from fastgraph.kernels.gemm.pick_int8 import COSTS, chains, pick_dot_int8, row_args, row_params
+from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from tests.kernels.harness import each_integer_tier, f32_bits, run
 from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer
@@ -29,11 +29,12 @@ def product(tier: Any, pieces: list[DotPiece], a: np.ndarray, layer: Layer, ldc:
     c = np.full((batch, m, ldc), 7, DTYPES[layer.out])
     for piece in pieces:
         packed = layer.packed(tier, piece, k)
-        record = dot_int8_record(
-            piece, layer.stored, k, a=a, lda=k, b=packed, c=c, ldc=ldc, m=m, batch=batch, a_stride=m * k,
-            b_stride=packed[0].size // 4, c_stride=m * ldc,
+        args = dot_args(
+            piece, a=a, lda=k, b=packed, c=c, ldc=ldc, m=m, k=-(-k // 4), batch=batch, a_stride=m * k,
+            b_stride=packed[0].size // 4, c_stride=m * ldc, **layer.stored,
         )  # fmt: skip
-        c = run(DOT, piece.params, record, tier, threads, offset=4 if layer.out == "f32" else 3)[2]
+        record, offset = DOT.args.filled(**args), 4 if layer.out == "f32" else 3
+        c = run(DOT, piece.params, record, tier, threads, offset=offset)[2]
     wide = a.astype(np.int64)
     products = np.einsum("bmk,bnk->bmn", wide, layer.weights.astype(np.int64))
     np.testing.assert_array_equal(c[:, :, :n], layer.results(products, wide.sum(axis=2, keepdims=True)))
@@ -76,7 +77,8 @@ def test_one_row_of_signed_or_unsigned_bytes(tier: Any, data: Any) -> None:
     piece = DotPiece(start, n, nv, params, 1, True)
     x = (a ^ 128).view(np.int8) if signed else a
     c = np.full(start + n + 2, 7, DTYPES[out])
-    record = row_int8_record(piece, layer.stored, k, x, layer.packed(tier, piece, k, chains(nv)), c)
+    packed = layer.packed(tier, piece, k, chains(nv))
+    record = ROW.args.filled(a=x, b=packed, c=c, **row_args(piece, k), **layer.stored)
     c = run(ROW, row_params(piece, signed), record, tier, data.draw(st.integers(1, 3)))[2]
     wide = a.astype(np.int64)
     expected = layer.results((layer.weights[0].astype(np.int64) @ wide)[None], wide.sum(keepdims=True)[None])
@@ -163,8 +165,10 @@ def test_matrix_packed_at_run_time(tier: Any, data: Any) -> None:
     ones = np.ones((batch, n))
     expected = pack_int8(tier, weights, start, 0.5 * ones, 4, k, "u8", 33 * ones)
     assert expected.shape[2] == panel_bytes(tier, 4, True, -(-k // 4))
-    given_slots = [n, k, batch, k * (n + slack), -77, 1000, f32_bits(0.5), 33]
-    record = [b, n + slack, np.full_like(expected, 7), *given_slots]
+    record = PACK.args.filled(
+        b=b, ldb=n + slack, packed=np.full_like(expected, 7), n=n, k=k, batch=batch, b_stride=k * (n + slack),
+        minus_zero_a=-77, start=1000, multiplier=f32_bits(0.5), minus_zero_b=33,
+    )  # fmt: skip
     packed = run(PACK, {}, record, tier, threads)[1]
     # Columns past n are whatever follows in memory.
     order = column_order(4, tier.lanes, "u8")

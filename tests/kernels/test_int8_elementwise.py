@@ -29,10 +29,8 @@ def walk(kernel: str, params: dict, xs: list, out: str, more: list, tier: Any, t
     strides = [broadcast(x.shape, strides_of(x.shape, w.shape[-1]), shape) for x, w in zip(xs, wide, strict=True)]
     plan = loops(shape, strides_of(shape, shape[-1] + pad), strides)
     assert plan is not None
-    record: list = plan.record(0, range(1, len(xs) + 1))
-    record[0] = y = np.full((*shape[:-1], shape[-1] + pad), 7, TYPES[out])
-    for i, x in enumerate(wide):
-        record[10 + 5 * i] = x
+    y = np.full((*shape[:-1], shape[-1] + pad), 7, TYPES[out])
+    record = [*row(kernel).args.filled(**plan.args(y)), *plan.operands(wide)]
     if "kinds" in params:
         names = {np.dtype(v): k for k, v in TYPES.items()}
         kinds = (f"{kind}:{names[x.dtype]}" for kind, x in zip(plan.kinds, xs, strict=True))
@@ -95,10 +93,10 @@ def test_in_place(tier):
     x, w = bytes_of((3, 777), 1), bytes_of((3, 777), 2)
     want = stored(fma(tier, x, 0.5, fma(tier, w, 0.25, -3)), 9, 0, 255, np.uint8)
     params = {"chain": ADD, "kinds": ("vector:u8", "vector:u8", *["number"] * 3), "out": "u8", "limits": "type"}
-    record = loops((2331,), (1,), [(1,), (1,)]).record(0, [1, 2])
+    plan, kernel = loops((2331,), (1,), [(1,), (1,)]), row("elementwise_stored")
     x, w = x.ravel(), w.ravel()
-    record[0], record[10], record[15] = x, x, w
-    got = run(row("elementwise_stored"), params, [*record, *map(f32_bits, (0.5, 0.25, -3)), 9, 0, 255], tier, 2)[0]
+    record = [*kernel.args.filled(**plan.args(x)), *plan.operands([x, w])]
+    got = run(kernel, params, [*record, *map(f32_bits, (0.5, 0.25, -3)), 9, 0, 255], tier, 2)[0]
     assert np.array_equal(got, want.ravel())
 
 
@@ -201,7 +199,6 @@ def test_halves_are_rounded_as_numpy_does(tier):
 def test_places_of_extremes(tier, element, rows, n, inner, least, seed):
     x = bytes_of((rows, n, inner), seed, np.int8 if element != "u8" else np.uint8).astype(TYPES[element])
     y = np.full((rows, inner), -7, np.int64)
-    record = [y, x, rows, n, inner, n * inner, inner]
-    params = {"least": least, "element": element, "last": inner == 1}
-    got = run(row("arg_extreme"), params, record, tier, threads=2)[0]
+    kernel, params = row("arg_extreme"), {"least": least, "element": element, "last": inner == 1}
+    got = run(kernel, params, kernel.args.filled(y=y, x=x, outer=rows, n=n, inner=inner), tier, threads=2)[0]
     assert np.array_equal(got, (np.argmin if least else np.argmax)(x, axis=1))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.window.pick import Window
-from fastgraph.kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_record
+from fastgraph.kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from tests.kernels.harness import each_integer_tier, run
 from tests.kernels.test_pool import counted
 from tests.kernels.windows import Case, cases, padded_taps
@@ -36,9 +36,9 @@ def check(tier: Any, case: Case, op: str, include_pad: bool = False) -> None:
     for threads in (1, 3):
         wide = np.concatenate([x, np.full((*x.shape[:-1], case.gap), 255, np.uint8)], -1)
         y = np.full((g.images, *g.out, g.channels + case.gap), 7, np.uint8)
-        record = pool_int8_record(
-            g, x=wide, ldx=wide.shape[-1], y=y, ldy=y.shape[-1], ratio=ratio, zero_x=zero_x, zero_y=zero_y, low=low,
-            high=high, include_pad=include_pad,
+        record = row(name).args.filled(
+            **pool_int8_args(tier, params, g, ratio, include_pad), x=wide, ldx=wide.shape[-1], y=y, ldy=y.shape[-1],
+            zero_x=zero_x, zero_point=zero_y, low=low, high=high,
         )  # fmt: skip
         written = run(row(name), params, record, tier, threads, offset=3)[1]
         assert (written[..., g.channels :] == 7).all()

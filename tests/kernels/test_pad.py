@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.move.places import pad_places, padded
+from fastgraph.kernels.move.gather_plan import pad_indices, padded
 from tests.kernels.harness import each_tier
 from tests.kernels.moving import numbered, perform
 
@@ -33,7 +33,7 @@ def test_every_mode(data, tier, mode):
     grown = np.pad(x, grow, constant_values=fill) if mode == "constant" else np.pad(x, grow, mode=mode)
     # A side is cropped or grown, so cropping afterwards is the same.
     expected = grown[tuple(slice(max(-a, 0), -max(-b, 0) or None) for a, b in zip(low, high, strict=True))]
-    plan = padded(shape, low, high, x.itemsize, mode, bits(fill))
+    plan = padded(shape, list(zip(low, high, strict=True)), x.itemsize, mode, bits(fill))
     y = perform(plan, x, expected.shape, tier, data.draw(st.integers(1, 3)), data.draw(st.integers(0, 3)))
     np.testing.assert_array_equal(y, expected)
 
@@ -42,12 +42,12 @@ def test_every_mode(data, tier, mode):
 @pytest.mark.parametrize("dtype", [np.int16, np.float32, np.int64])
 def test_spatial_border_of_a_channels_last_image(tier, dtype):
     x = numbered((2, 5, 6, 19), dtype)
-    plan = padded(x.shape, (0, 1, 2, 0), (0, 2, 1, 0), x.itemsize, fill=bits(dtype(-3)))
+    plan = padded(x.shape, [(0, 0), (1, 2), (2, 1), (0, 0)], x.itemsize, fill=bits(dtype(-3)))
     assert plan.args["rank"] == 2
     expected = np.pad(x, [(0, 0), (1, 2), (2, 1), (0, 0)], constant_values=-3)
     np.testing.assert_array_equal(perform(plan, x, expected.shape, tier, 2), expected)
 
 
-def test_places_of_a_reflection_wider_than_the_axis():
-    assert pad_places(3, 4, 0, "reflect").tolist() == [0, 1, 2, 1, 0, 1, 2]
-    assert pad_places(3, 0, 0, "edge") is None
+def test_indices_of_a_reflection_wider_than_the_axis():
+    assert pad_indices(3, 4, 0, "reflect").tolist() == [0, 1, 2, 1, 0, 1, 2]
+    assert pad_indices(3, 0, 0, "edge") is None

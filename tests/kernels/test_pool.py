@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
-from fastgraph.kernels.window.pick import Window, pick_pool, plan_pool, window_record
+from fastgraph.kernels.window.pick import Window, pick_pool, plan_pool, window_args
 from fastgraph.kernels.window.pool import OPS
 from tests.kernels.harness import each_tier, run
 from tests.kernels.windows import Case, cases, draws, outputs, padded_taps, pixels
@@ -55,9 +55,10 @@ def compute(tier: Any, case: Case, op: str, include_pad: bool, x: Any, extra: An
     elif name == "pool":
         params["tile"] = min(params["tile"], 3)  # few kernels to compile
     y, ldx = outputs(g, case.gap), g.channels + case.gap
-    memory = {"x": pixels(x, case.gap), "y": y, "extras": () if extra is None else [(extra, 0, 0)]}
-    record = window_record(tier, name, params, g, ldx=ldx, ldy=y.shape[-1], threads=threads, **memory)
-    written = run(row(name), params, record, tier, threads)[1]
+    shapes = window_args(tier, name, params, g, threads)
+    record = row(name).args.filled(**shapes, x=pixels(x, case.gap), y=y, ldx=ldx, ldy=y.shape[-1])
+    operands = [] if extra is None else [extra, 0, 0]
+    written = run(row(name), params, [*record, *operands], tier, threads)[1]
     assert (written[..., g.channels :] == 7).all()
     return written[..., : g.channels]
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.pointwise.rows import ROWS
+from fastgraph.kernels.core.table import row
 from tests.kernels.harness import each_tier, run
 
-ROW = next(row for row in ROWS if row.name == "reduce")
+ROW = row("reduce")
 
 
 def log_sum_exp(x: np.ndarray, axis: int) -> np.ndarray:
@@ -30,28 +30,22 @@ MEANING = {
 each_op = pytest.mark.parametrize("op", MEANING)
 
 
-def rows_of(
-    x: np.ndarray, op: str, tier: object, pad: int = 0, threads: int = 1, chain: tuple = ()
-) -> np.ndarray:
-    """The kernel over the last axis of [outer, n], with `pad` elements after each result."""
-    outer, n = x.shape
-    y = np.full((outer, 1 + pad), 7, np.float32)
-    record = [y, x, outer, n, 1, 1 + pad, n, 1]
-    y = run(ROW, {"op": op, "last": True, "chain": chain}, record, tier, threads)[0]
-    assert (y[:, 1:] == 7).all()
-    return y[:, 0]
+def rows_of(x: np.ndarray, op: str, tier: object, threads: int = 1, chain: tuple = ()) -> np.ndarray:
+    """The kernel over the last axis of [outer, n]."""
+    return reduced(x[:, :, None], op, True, tier, threads, chain)[:, 0]
 
 
-def columns_of(
-    x: np.ndarray, op: str, tier: object, pad: int = 0, threads: int = 1, chain: tuple = ()
+def columns_of(x: np.ndarray, op: str, tier: object, threads: int = 1, chain: tuple = ()) -> np.ndarray:
+    """The kernel over the middle axis of [outer, n, inner]."""
+    return reduced(x, op, False, tier, threads, chain, 36)
+
+
+def reduced(
+    x: np.ndarray, op: str, last: bool, tier: object, threads: int, chain: tuple, offset: int = 4
 ) -> np.ndarray:
-    """The kernel over the middle axis of [outer, n, inner], with `pad` elements after each row of y."""
     outer, n, inner = x.shape
-    y = np.full((outer, inner + pad), 7, np.float32)
-    record = [y, x, outer, n, inner, inner + pad, n * inner, inner]
-    y = run(ROW, {"op": op, "last": False, "chain": chain}, record, tier, threads, 36)[0]
-    assert (y[:, inner:] == 7).all()
-    return y[:, :inner]
+    args = ROW.args.filled(y=np.full((outer, inner), 7, np.float32), x=x, outer=outer, n=n, inner=inner)
+    return run(ROW, {"op": op, "last": last, "chain": chain}, args, tier, threads, offset)[0]
 
 
 def values(*shape: int) -> np.ndarray:
@@ -70,10 +64,10 @@ def close(got: np.ndarray, x: np.ndarray, axis: int, op: str) -> bool:
 @each_tier
 @each_op
 @settings(max_examples=12, deadline=None)
-@given(outer=st.integers(1, 9), n=st.integers(1, 2 * 4 * 16 + 1), pad=st.integers(0, 2))
-def test_last_axis(tier, op, outer, n, pad):
+@given(outer=st.integers(1, 9), n=st.integers(1, 2 * 4 * 16 + 1))
+def test_last_axis(tier, op, outer, n):
     x = values(outer, n)
-    got = [rows_of(x, op, tier, pad, threads) for threads in (1, 2, 3)]
+    got = [rows_of(x, op, tier, threads) for threads in (1, 2, 3)]
     assert close(got[0], x, 1, op)
     assert np.array_equal(got[0], got[1]) and np.array_equal(got[0], got[2])
 
@@ -81,10 +75,10 @@ def test_last_axis(tier, op, outer, n, pad):
 @each_tier
 @each_op
 @settings(max_examples=12, deadline=None)
-@given(outer=st.integers(1, 9), n=st.integers(1, 20), inner=st.integers(1, 140), pad=st.integers(0, 2))
-def test_inner_axis(tier, op, outer, n, inner, pad):
+@given(outer=st.integers(1, 9), n=st.integers(1, 20), inner=st.integers(1, 140))
+def test_inner_axis(tier, op, outer, n, inner):
     x = values(outer, n, inner)
-    got = [columns_of(x, op, tier, pad, threads) for threads in (1, 2, 3)]
+    got = [columns_of(x, op, tier, threads) for threads in (1, 2, 3)]
     assert close(got[0], x, 1, op)
     assert np.array_equal(got[0], got[1]) and np.array_equal(got[0], got[2])
 
@@ -119,3 +113,17 @@ def test_a_chain_ends_it(tier):
     want = 2 * np.linalg.norm(x, axis=1)
     assert np.allclose(rows_of(x, "sum_square", tier, chain=chain), want, rtol=1e-6)
     assert np.allclose(columns_of(x[:, :, None], "sum_square", tier, chain=chain)[:, 0], want, rtol=1e-6)
+
+
+@each_tier
+@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("element", ["u8", "s8"])
+@settings(max_examples=12, deadline=None)
+@given(outer=st.integers(1, 9), n=st.integers(1, 2 * 4 * 16 + 1), inner=st.sampled_from([1, 1, 3, 140]))
+def test_extremes_of_bytes(tier, op, element, outer, n, inner):
+    dtype = np.uint8 if element == "u8" else np.int8
+    x = np.random.default_rng(n).integers(0, 256, (outer, n, inner)).astype(np.uint8).view(dtype)
+    kernel, params = row("reduce_bytes"), {"op": op, "element": element, "last": inner == 1}
+    args = kernel.args.filled(y=np.zeros((outer, inner), dtype), x=x, outer=outer, n=n, inner=inner)
+    for threads in (1, 2, 3):
+        assert np.array_equal(run(kernel, params, args, tier, threads)[0], MEANING[op](x, 1))

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.move.coordinates import nearest_places
-from fastgraph.kernels.move.places import taken
-from fastgraph.kernels.move.taps import Taps, apply_taps, axis_taps, resized
+from fastgraph.kernels.move.coordinates import nearest_indices
+from fastgraph.kernels.move.gather_plan import taken
+from fastgraph.kernels.move.resize_plan import resized
+from fastgraph.kernels.move.resize_tables import ResizeTable, resize_table
 from tests.kernels.harness import each_tier
-from tests.kernels.moving import perform
+from tests.kernels.moving import perform, weighted
 
 MODES = [
     "half_pixel",
@@ -30,7 +31,7 @@ def noise(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def through_kernels(
-    x, axes: dict[int, Taps], tier, threads: int = 1, extrapolation: float = 0.0
+    x, axes: dict[int, ResizeTable], tier, threads: int = 1, extrapolation: float = 0.0
 ) -> np.ndarray:
     for plan, out in resized(x.shape, axes, extrapolation):
         x = perform(plan, x, out, tier, threads, offset=4)
@@ -75,8 +76,8 @@ def test_tables_agree_with_onnx(coordinates, variant):
         runtime, reference = by_onnx(x, out, coordinate_transformation_mode=coordinates, **variant)
         y = x
         for k in range(2):
-            taps = axis_taps(shape[k], out[k], coordinate_mode=coordinates, roi=ROI[k], **variant)
-            y = apply_taps(y, 2 + k, taps, 3.5)
+            table = resize_table(shape[k], out[k], coordinate_mode=coordinates, roi=ROI[k], **variant)
+            y = weighted(y, 2 + k, table, 3.5)
         np.testing.assert_allclose(y, runtime, atol=1e-5)
         # The reference differs at the border of a crop and for a single pixel of pytorch_half_pixel.
         if coordinates not in ("tf_crop_and_resize", "pytorch_half_pixel"):
@@ -89,7 +90,7 @@ def test_nearest_agrees_with_onnxruntime(coordinates, rounding):
     attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding, "mode": "nearest"}
     for shape, out in SIZES:
         x = noise((1, 2, *shape))
-        places = [nearest_places(shape[k], out[k], coordinates, rounding, roi=ROI[k]) for k in range(2)]
+        places = [nearest_indices(shape[k], out[k], coordinates, rounding, roi=ROI[k]) for k in range(2)]
         plan = taken(x.shape, [None, None, *places], 4, fill=int(np.float32(3.5).view(np.int32)))
         expected, _ = by_onnx(x, out, **attributes)
         np.testing.assert_array_equal(perform(plan, x, expected.shape, _tier()), expected)
@@ -118,14 +119,14 @@ def _tier():
 )
 def test_kernels_do_what_the_tables_say(tier, shape, axes, mode, extra):
     x = noise(shape)
-    taps = {axis: axis_taps(shape[axis], n, mode, "half_pixel", **extra) for axis, n in axes.items()}
+    tables = {axis: resize_table(shape[axis], n, mode, "half_pixel", **extra) for axis, n in axes.items()}
     expected = x
-    for axis, table in taps.items():
-        expected = apply_taps(expected, axis, table)
-    y = through_kernels(x, taps, tier)
+    for axis, table in tables.items():
+        expected = weighted(expected, axis, table)
+    y = through_kernels(x, tables, tier)
     np.testing.assert_allclose(y, expected, atol=2e-6)
     for threads in (2, 3):
-        np.testing.assert_array_equal(through_kernels(x, taps, tier, threads), y)
+        np.testing.assert_array_equal(through_kernels(x, tables, tier, threads), y)
 
 
 @given(st.data())
@@ -133,24 +134,24 @@ def test_kernels_do_what_the_tables_say(tier, shape, axes, mode, extra):
 def test_crops_with_extrapolation(data):
     shape = (data.draw(st.integers(1, 3)), data.draw(st.integers(2, 8)), data.draw(st.integers(1, 20)))
     roi = (data.draw(st.floats(-0.5, 0.5)), data.draw(st.floats(0.6, 1.5)))
-    taps = axis_taps(shape[1], data.draw(st.integers(1, 12)), "linear", "tf_crop_and_resize", roi=roi)
+    table = resize_table(shape[1], data.draw(st.integers(1, 12)), "linear", "tf_crop_and_resize", roi=roi)
     x = noise(shape)
-    y = through_kernels(x, {1: taps}, _tier(), 2, extrapolation=-7.0)
-    np.testing.assert_allclose(y, apply_taps(x, 1, taps, -7.0), atol=2e-6)
-    assert (y[:, taps.outside] == -7).all()
+    y = through_kernels(x, {1: table}, _tier(), 2, extrapolation=-7.0)
+    np.testing.assert_allclose(y, weighted(x, 1, table, -7.0), atol=2e-6)
+    assert (y[:, table.outside] == -7).all()
 
 
 def test_an_axis_that_keeps_its_size_is_copied():
-    taps = axis_taps(6, 6, "cubic", "half_pixel")
+    table = resize_table(6, 6, "cubic", "half_pixel")
     x = noise((6,))
-    np.testing.assert_array_equal(apply_taps(x, 0, taps), x)
+    np.testing.assert_array_equal(weighted(x, 0, table), x)
 
 
 def test_unknown_modes_are_named():
     with pytest.raises(ValueError, match="half_pixle"):
-        axis_taps(4, 8, "linear", "half_pixle")
+        resize_table(4, 8, "linear", "half_pixle")
     with pytest.raises(ValueError, match="area"):
-        axis_taps(4, 8, "area", "half_pixel")
+        resize_table(4, 8, "area", "half_pixel")
 
 
 def runtime_nearest(coordinates: str, rounding: str, given: str):
@@ -179,7 +180,7 @@ def runtime_nearest(coordinates: str, rounding: str, given: str):
 @pytest.mark.parametrize("given", ["sizes", "scales"])
 @pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
 @pytest.mark.parametrize("coordinates", MODES)
-def test_nearest_places_of_many_sizes_are_onnxruntimes(coordinates, rounding, given):
+def test_nearest_indices_of_many_sizes_are_onnxruntimes(coordinates, rounding, given):
     """Ties fall to the same side in all of them, whatever f32 makes of the quotients."""
     wanted = runtime_nearest(coordinates, rounding, given)
     rng = np.random.default_rng(0)
@@ -191,5 +192,5 @@ def test_nearest_places_of_many_sizes_are_onnxruntimes(coordinates, rounding, gi
             expected = wanted(n_in, n_out if scale is None else scale, roi)
             # A tensor that keeps its size is copied there, even by a crop.
             if len(expected) != n_in:
-                got = nearest_places(n_in, len(expected), coordinates, rounding, scale, roi)
+                got = nearest_indices(n_in, len(expected), coordinates, rounding, scale, roi)
                 np.testing.assert_array_equal(got, expected)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.pointwise.rows import ROWS
+from fastgraph.kernels.core.table import row
 from tests.kernels.harness import each_tier, run
 
-ROW = next(row for row in ROWS if row.name == "softmax")
+ROW = row("softmax")
 
 
 def meaning(x: np.ndarray, axis: int, log: bool) -> np.ndarray:
@@ -22,26 +22,20 @@ def meaning(x: np.ndarray, axis: int, log: bool) -> np.ndarray:
         return x - np.log(total) if log else e / total
 
 
-def rows_of(
-    x: np.ndarray, log: bool, tier: object, pad: int = 0, threads: int = 1, offset: int = 4
-) -> np.ndarray:
-    """The kernel over the last axis of [outer, n], with `pad` elements after each row of y."""
-    outer, n = x.shape
-    y = np.full((outer, n + pad), 7, np.float32)
-    record = [y, x, outer, n, 1, n + pad, 1, n, 1]
-    y = run(ROW, {"log": log, "last": True}, record, tier, threads, offset)[0]
-    assert (y[:, n:] == 7).all()
-    return y[:, :n]
+def rows_of(x: np.ndarray, log: bool, tier: object, threads: int = 1, offset: int = 4) -> np.ndarray:
+    """The kernel over the last axis of [outer, n]."""
+    return softmax(x[:, :, None], log, True, tier, threads, offset)[..., 0]
 
 
-def columns_of(x: np.ndarray, log: bool, tier: object, pad: int = 0, threads: int = 1) -> np.ndarray:
+def columns_of(x: np.ndarray, log: bool, tier: object, threads: int = 1) -> np.ndarray:
     """The kernel over the middle axis of [outer, n, inner]."""
+    return softmax(x, log, False, tier, threads)
+
+
+def softmax(x: np.ndarray, log: bool, last: bool, tier: object, threads: int, offset: int = 4) -> np.ndarray:
     outer, n, inner = x.shape
-    y = np.full((outer, n, inner + pad), 7, np.float32)
-    record = [y, x, outer, n, inner, n * (inner + pad), inner + pad, n * inner, inner]
-    y = run(ROW, {"log": log, "last": False}, record, tier, threads)[0]
-    assert (y[..., inner:] == 7).all()
-    return y[..., :inner]
+    args = ROW.args.filled(y=np.full(x.shape, 7, np.float32), x=x, outer=outer, n=n, inner=inner)
+    return run(ROW, {"log": log, "last": last}, args, tier, threads, offset)[0]
 
 
 def values(*shape: int, scale: float = 5) -> np.ndarray:
@@ -51,11 +45,11 @@ def values(*shape: int, scale: float = 5) -> np.ndarray:
 @each_tier
 @pytest.mark.parametrize("log", [False, True])
 @settings(max_examples=20, deadline=None)
-@given(outer=st.integers(1, 9), n=st.integers(1, 2 * 4 * 16 + 1), pad=st.integers(0, 3),
+@given(outer=st.integers(1, 9), n=st.integers(1, 2 * 4 * 16 + 1),
        offset=st.sampled_from([0, 4, 36]), scale=st.sampled_from([0.1, 5.0, 100.0]))
-def test_last_axis(tier, log, outer, n, pad, offset, scale):
+def test_last_axis(tier, log, outer, n, offset, scale):
     x = values(outer, n, scale=scale)
-    got = [rows_of(x, log, tier, pad, threads, offset) for threads in (1, 2, 3)]
+    got = [rows_of(x, log, tier, threads, offset) for threads in (1, 2, 3)]
     assert np.allclose(got[0], meaning(x, 1, log), rtol=5e-7, atol=2e-6 if log else 1e-30)
     assert np.array_equal(got[0], got[1]) and np.array_equal(got[0], got[2])
 
@@ -63,10 +57,10 @@ def test_last_axis(tier, log, outer, n, pad, offset, scale):
 @each_tier
 @pytest.mark.parametrize("log", [False, True])
 @settings(max_examples=15, deadline=None)
-@given(outer=st.integers(1, 9), n=st.integers(1, 20), inner=st.integers(1, 140), pad=st.integers(0, 3))
-def test_inner_axis(tier, log, outer, n, inner, pad):
+@given(outer=st.integers(1, 9), n=st.integers(1, 20), inner=st.integers(1, 140))
+def test_inner_axis(tier, log, outer, n, inner):
     x = values(outer, n, inner)
-    got = [columns_of(x, log, tier, pad, threads) for threads in (1, 2, 3)]
+    got = [columns_of(x, log, tier, threads) for threads in (1, 2, 3)]
     assert np.allclose(got[0], meaning(x, 1, log), rtol=5e-7, atol=2e-6 if log else 1e-30)
     assert np.array_equal(got[0], got[1]) and np.array_equal(got[0], got[2])
 
@@ -92,5 +86,5 @@ def test_extremes_are_numpys(log, tier):
 @each_tier
 def test_in_place(tier):
     x = values(5, 70)
-    got = run(ROW, {"log": False, "last": True}, [x, x, 5, 70, 1, 70, 1, 70, 1], tier)[0]
+    got = run(ROW, {"log": False, "last": True}, ROW.args.filled(y=x, x=x, outer=5, n=70, inner=1), tier)[0]
     assert np.allclose(got, meaning(x, 1, False), rtol=5e-7)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.move.moves import dense, move, transposed
+from fastgraph.kernels.move.copy_plan import copied, dense, transposed
 from tests.kernels.harness import each_tier
 from tests.kernels.moving import numbered, perform
 
@@ -52,7 +52,7 @@ def test_interleave_and_deinterleave(tier, dtype, k, n):
 def test_between_strided_buffers(tier):
     """Rows of both sides have neighbours that stay as they are."""
     x = numbered((20, 30), np.float32)
-    plan = move((19, 18), (4, 30 * 4), (25 * 4, 4), 4, dst_offset=8)
+    plan = copied((19, 18), (4, 30 * 4), (25 * 4, 4), 4, dst_offset=8)
     y = perform(plan, x, (20, 25), tier, 2)
     np.testing.assert_array_equal(y[:19, 2:20], x[:18, :19].T)
     y[:19, 2:20] = 0

@@ -17,7 +17,6 @@ from fastgraph.kernels.gemm.pick_winograd import (
     best_winograd,
     pick_winograd,
     suits_winograd,
-    winograd_record,
 )
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
@@ -27,6 +26,7 @@ from tests.nets import Net, assert_close, by_onnxruntime
 
 pytestmark = pytest.mark.slow
 
+WINOGRAD = row("winograd")
 CHAINS: dict[tuple[str, ...], Any] = {
     (): (("max", 0, 0.0),),
     ("full", "image", "channel", "scalar"): (("mul", 0, 2), ("add", 5, 1), ("add", 6, 3), ("max", 7, 4)),
@@ -58,9 +58,9 @@ def check(
     packed = pack_winograd(w[:, 0], bias if biased else None, m, choice.nv, tier.lanes)
     y = np.full((g.images, *g.out, g.n + slack), 7, np.float32)
     scratch = np.full(choice.scratch * threads // 4, np.nan, np.float32)
-    extras = [operands[kind][0] for kind in kinds]
-    record = winograd_record(choice, x=x, w=packed, y=y, ldy=g.n + slack, scratch=scratch, extras=extras)
-    y = run(row("winograd"), choice.params, record, tier, threads)[2]
+    record = WINOGRAD.args.filled(**choice.fields, x=x, w=packed, y=y, ldy=g.n + slack, scratch=scratch)
+    record += [slot for kind in kinds for slot in operands[kind][0]]
+    y = run(WINOGRAD, choice.params, record, tier, threads)[2]
     values = [operands[kind][1].astype(np.float64) for kind in kinds]
     expected = eval_chain(CHAINS[kinds], [reference(x[..., : g.c], w, g) + bias, *values])
     assert (y[..., g.n :] == 7).all()
@@ -110,8 +110,8 @@ def test_error_in_relation_to_the_largest_output() -> None:
         y = np.empty((g.images, *g.out, g.n), np.float32)
         scratch = np.empty(choice.scratch // 4, np.float32)
         packed = pack_winograd(w[:, 0], None, m, choice.nv, tier.lanes)
-        record = winograd_record(choice, x=x, w=packed, y=y, ldy=g.n, scratch=scratch)
-        y = run(row("winograd"), choice.params, record, tier)[2]
+        record = WINOGRAD.args.filled(**choice.fields, x=x, w=packed, y=y, ldy=g.n, scratch=scratch)
+        y = run(WINOGRAD, choice.params, record, tier)[2]
         assert abs(y - expected).max() < limit * abs(expected).max()
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from fastgraph.errors import PlanError
 from fastgraph.ir import Graph, TensorType, Value, read_by
 from fastgraph.kernels.isa.tiers import Tier, choose
-from fastgraph.plan.lower import bands
+from fastgraph.plan.lower.window import depth_first
 from fastgraph.plan.program import SLACK, Ref, Scratch, Step, buffer_bytes
 from fastgraph.plan.records import verify_records
 from fastgraph.plan.storage import byte_strides
@@ -127,7 +127,7 @@ GRAPHS |= {
 @cache
 def plan(name: str, tier: Tier, threads: int = 2) -> Executable:
     """A graph's program, bound to memory."""
-    bands.WORTH = 1 if name == "_banded" else bands.L2 // 2
+    depth_first.WORTH = 1 if name == "_banded" else depth_first.L2 // 2
     return compile_graph(GRAPHS[name](), {}, tier, threads)
 
 

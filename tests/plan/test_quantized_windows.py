@@ -10,8 +10,8 @@ import pytest
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
-from fastgraph.plan.lower import bands
 from fastgraph.plan.lower.registry import matched
+from fastgraph.plan.lower.window import depth_first
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.executable import compile_graph
 
@@ -147,8 +147,8 @@ def test_blocks_in_bands(budget: int, kernel: int, stride: int, monkeypatch: pyt
     stored = np.random.default_rng(1).integers(0, 256, (1, 11, 9, 8)).astype(np.uint8)
     results, steps = [], []
     for worth, threads in ((1 << 40, 1), (1, 1), (1, 2)):
-        monkeypatch.setattr(bands, "WORTH", worth)
-        monkeypatch.setattr(bands, "BUDGET", budget)
+        monkeypatch.setattr(depth_first, "WORTH", worth)
+        monkeypatch.setattr(depth_first, "BUDGET", budget)
         plan = compile_graph(inverted_residual(kernel, stride), {}, TIERS[-1], threads)
         plan.fill({"x": stored})
         plan.execute()

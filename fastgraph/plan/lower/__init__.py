@@ -2,20 +2,16 @@
 
 from . import (  # noqa: F401
     dynamic,
-    elementwise,
     move,
+    pointwise,
     product,
-    quantized_elementwise,
     quantized_matmul,
     quantized_product,
     quantized_transposed,
-    quantized_window,
-    resize,
-    selection,
     transposed,
     window,
 )
-from .bands import blocks, emit_block
 from .registry import LOWERINGS, Emit, Lowering, Matches, matched
+from .window.depth_first import blocks, emit_block
 
 __all__ = ["LOWERINGS", "Emit", "Lowering", "Matches", "blocks", "emit_block", "matched"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.amx.pack import pack_amx
-from ...kernels.amx.pick import AmxChoice, amx_record, dense, pick_amx, worth_tiles
+from ...kernels.amx.pick import AmxChoice, amx_args, dense, pick_amx, worth_tiles
 from ...kernels.gemm.pick_conv import Geometry
 from ..program import Ref
 from .product import Rows
@@ -42,12 +42,12 @@ def _emit(
 ) -> None:
     choice = pick_amx(g, e.threads, found.out)
     zx = zero_point(node.x)
-    record = amx_record(
-        choice, g, x=x, w=e.packed((node, choice.nt), lambda: _packed(choice, g, found, weights, zx)), y=y, ldy=ldy,
+    args = amx_args(
+        choice, zx, x=x, w=e.packed((node, choice.nt), lambda: _packed(choice, g, found, weights, zx)), y=y, ldy=ldy,
         table=e.constant(choice.table), config=e.constant(choice.config),
-        scratch=e.scratch(choice.scratch * e.threads), x_zero=zx, stored=found.stored,
+        scratch=e.scratch(choice.scratch * e.threads), **found.stored,
     )  # fmt: skip
-    e.call("amx_conv", choice.params, record, share)
+    e.kernel("amx_conv", choice.params, args, share=share)
 
 
 def _packed(choice: AmxChoice, g: Geometry, found: Layer, weights: np.ndarray, zx: int) -> np.ndarray:

@@ -10,20 +10,15 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.gemm.pack_int8 import pack_int8
-from ...kernels.gemm.pick_conv import Geometry
-from ...kernels.gemm.pick_dynamic import (
-    conv_dynamic_record,
-    dot_dynamic_record,
-    parts_of,
-    pick_conv_dynamic,
-    pick_dot_dynamic,
-)
-from ...kernels.gemm.rows_dynamic import RANGE_BYTES
+from ...kernels.gemm.pick_conv import Geometry, conv_args
+from ...kernels.gemm.pick_dot import dot_args
+from ...kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
+from ...kernels.gemm.rows import RANGE_BYTES
 from ..program import Ref
-from .product import extra_kinds, extra_places, is_dense, three
+from .product import extra_kinds, extra_places, is_dense, slots
 from .quantized import scales
-from .registry import Arg, Emit, is_f32, lowers, row_count
-from .window import is_near
+from .registry import Emit, is_f32, lowers, row_count
+from .spatial import is_near, three
 
 
 @dataclass(frozen=True)
@@ -57,12 +52,14 @@ def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) ->
     """Write the steps that round a node's x to y (u8 or f32); where the ranges are."""
     count = of.rows * of.run
     parts = parts_of(of.images, count, e.threads)
-    found, ranges = e.scratch(8 * parts * of.images), e.scratch(RANGE_BYTES * of.images)
-    x = e.address(node.x)
-    e.call("extremes", {}, [x, of.images, count, parts, found], share)
-    params = {"grid": node.attrs["grid"], "out": out}
-    record: list[Arg] = [x, found, parts, ranges, y, of.images, of.rows, of.run, *of.pads]
-    e.call("dynamic_round", params, record, share)
+    ranges = e.scratch(RANGE_BYTES * of.images)
+    both = {"x": e.address(node.x), "images": of.images, "parts": parts, "extremes": e.scratch(8 * parts * of.images)}
+    e.kernel("extremes", {}, {**both, "count": count}, share=share)
+    pads = dict(zip(("top", "left", "bottom", "right"), of.pads, strict=True))
+    e.kernel(
+        "dynamic_round", {"grid": node.attrs["grid"], "out": out},
+        {**both, "ranges": ranges, "y": y, "rows": of.rows, "run": of.run, **pads}, share=share,
+    )  # fmt: skip
     return ranges
 
 
@@ -115,12 +112,12 @@ def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
     for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, chain, kinds):
         part = slice(piece.start, piece.start + piece.columns)
-        record = dot_dynamic_record(
-            piece, k, (ranges, each, int(per_row)), extra_places(e, node), a=x, lda=k,
-            b=e.constant(_packed(e, node, part, piece.nv, k)), c=e.address(node.out), ldc=ldy, m=m, batch=images,
-            a_stride=m * k, c_stride=m * ldy,
+        args = dot_args(
+            piece, a=x, lda=k, b=e.constant(_packed(e, node, part, piece.nv, k)), c=e.address(node.out), ldc=ldy, m=m,
+            k=-(-k // 4), batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each,
+            per_row=int(per_row),
         )  # fmt: skip
-        e.call("dot_dynamic", piece.params, record, piece.columns / n)
+        e.kernel("dot_dynamic", piece.params, args, slots(extra_places(e, node)), piece.columns / n)
 
 
 def _convolves(node: Node) -> bool:
@@ -161,9 +158,9 @@ def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, shape: tuple[int, int, int, 
     g, pieces = pick_conv_dynamic(e.tier, g, e.threads, chain, kinds)
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
-        record = conv_dynamic_record(
-            piece, g, (ranges, 1, 0), extra_places(e, node), x=x, w=e.constant(_packed(e, node, part, piece.nv, g.run)),
-            y=e.address(node.out), ldy=e.stride(node.out), table=e.constant(piece.table),
-            scratch=e.scratch(piece.scratch * e.threads),
+        args = conv_args(
+            piece, x=x, w=e.constant(_packed(e, node, part, piece.nv, g.run)), y=e.address(node.out),
+            ldy=e.stride(node.out), table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+            ranges=ranges, per_image=1, per_row=0,
         )  # fmt: skip
-        e.call("conv_dynamic", piece.params, record, piece.columns / outputs)
+        e.kernel("conv_dynamic", piece.params, args, slots(extra_places(e, node)), piece.columns / outputs)

@@ -12,13 +12,14 @@ from ...freedoms import free
 from ...ir import Node, Value
 from ...kernels.gemm.pack import merge_groups, pack_weights
 from ...kernels.gemm.pack_winograd import pack_winograd
-from ...kernels.gemm.pick_conv import Geometry, conv_record, merge_factor, pick_conv
-from ...kernels.gemm.pick_dot import dot_record, pick_dot
-from ...kernels.gemm.pick_winograd import best_winograd, pick_winograd, winograd_record
-from ...ops.registry import EXTRAS_AT
-from ...passes.fuse import extra_kind
+from ...kernels.gemm.pick_conv import Geometry, conv_args, merge_factor, pick_conv
+from ...kernels.gemm.pick_dot import dot_args, pick_dot
+from ...kernels.gemm.pick_winograd import best_winograd, pick_winograd
+from ...ops.chain import extra_kind
+from ...ops.registry import OPS
 from ..program import Ref
 from .registry import Arg, Emit, is_f32, last, lowers, row_count
+from .spatial import is_near, three
 
 Extra = tuple[Ref, int, int]
 
@@ -28,7 +29,7 @@ WINOGRAD = 4
 
 def extra_values(node: Node) -> list[Value]:
     """The operands of a node's chain."""
-    return [v for v in node.inputs[EXTRAS_AT[node.op] :] if v is not None]
+    return [v for v in node.inputs[OPS[node.op].extras_at :] if v is not None]
 
 
 def extra_kinds(node: Node) -> tuple[str, ...]:
@@ -48,6 +49,11 @@ def extra_places(e: Emit, node: Node, row: int = 0) -> list[Extra]:
         per_image, per_row = {"full": full, "image": (stride, 0)}.get(kind, (0, 0))
         places.append((e.address(value, 4 * per_row * row), per_image, per_row))
     return places
+
+
+def slots(places: Sequence[Extra]) -> list[Arg]:
+    """The places one after the other, as a record ends with them."""
+    return [slot for place in places for slot in place]
 
 
 def parameters(node: Node) -> tuple[np.ndarray, np.ndarray | None]:
@@ -105,12 +111,11 @@ def dot(e: Emit, node: Node, rows: Rows) -> None:
             return pack_weights(weights[part], None if bias is None else bias[part], nv, e.tier.lanes)
 
         key = (*node.inputs[1:3], piece.start, piece.columns, piece.nv)
-        record = dot_record(
-            piece, a=rows.x, lda=rows.ldx, b=e.packed(key, packed),
-            c=rows.y, ldc=rows.ldy, m=m, k=k, batch=images, a_stride=m * rows.ldx, b_stride=0,
-            c_stride=m * rows.ldy, extras=places,
+        args = dot_args(
+            piece, a=rows.x, lda=rows.ldx, b=e.packed(key, packed), c=rows.y, ldc=rows.ldy, m=m, k=k, batch=images,
+            a_stride=m * rows.ldx, c_stride=m * rows.ldy,
         )  # fmt: skip
-        e.call("dot", piece.params, record, rows.count / row_count(node.out) * piece.columns / n)
+        e.kernel("dot", piece.params, args, slots(places), rows.count / row_count(node.out) * piece.columns / n)
 
 
 def is_depthwise(node: Node) -> bool:
@@ -126,8 +131,12 @@ def is_dense(node: Node) -> bool:
     return ones and not any(a["pads"])
 
 
-def conv(e: Emit, node: Node) -> None:
-    """A convolution that is not depthwise."""
+def _convolves(node: Node) -> bool:
+    return has_constants(node) and not is_depthwise(node) and len(node.x.type.dims) <= 5 and is_near(node)
+
+
+@lowers("conv", match=_convolves, strided_in=True, strided_out=True, in_place=True)
+def conv(e: Emit, node: Node, _: Any) -> None:
     weights, bias = parameters(node)
     if is_dense(node):
         dot(e, node, all_rows(e, node))
@@ -148,11 +157,11 @@ def conv(e: Emit, node: Node) -> None:
         packed = pack_weights(
             per_group[:, part], None if biases is None else biases[:, part], piece.nv, e.tier.lanes
         )
-        record = conv_record(
-            piece, g, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
-            table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads), extras=places,
+        args = conv_args(
+            piece, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
+            table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
         )  # fmt: skip
-        e.call("conv", piece.params, record, piece.columns / g.n)
+        e.kernel("conv", piece.params, args, slots(places), piece.columns / g.n)
 
 
 def winograd(
@@ -161,11 +170,11 @@ def winograd(
     """A 3x3 convolution with fewer products: m x m outputs at a time (Lavin and Gray 2016)."""
     choice = pick_winograd(e.tier, g, m, e.threads, node.attrs.get("chain", ()), extra_kinds(node))
     packed = pack_winograd(weights, bias, m, choice.nv, e.tier.lanes)
-    record = winograd_record(
-        choice, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
-        scratch=e.scratch(choice.scratch * e.threads), extras=extra_places(e, node),
-    )  # fmt: skip
-    e.call("winograd", choice.params, record)
+    args = {
+        **choice.fields, "x": e.address(node.x), "w": e.constant(packed), "y": e.address(node.out),
+        "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads),
+    }  # fmt: skip
+    e.kernel("winograd", choice.params, args, slots(extra_places(e, node)))
 
 
 def geometry(e: Emit, node: Node, weights: np.ndarray, groups: int) -> Geometry:
@@ -179,12 +188,6 @@ def geometry(e: Emit, node: Node, weights: np.ndarray, groups: int) -> Geometry:
         strides=three(a["strides"]), dilations=three(a["dilations"]),
         pads=three(a["pads"][: len(x) - 2], 0),
     )  # fmt: skip
-
-
-def three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
-    """Three spatial numbers, from up to three."""
-    full = (fill,) * (3 - len(values)) + tuple(int(v) for v in values)
-    return full[0], full[1], full[2]
 
 
 def multiplies(node: Node) -> bool:
@@ -215,13 +218,13 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
             packed = e.constant(pack_weights(weights, None, piece.nv, lanes))
         else:
             packed = e.scratch(4 * matrices * panel)
-            args: dict[str, Arg] = {
+            pack: dict[str, Arg] = {
                 "b": e.address(y, 4 * piece.start), "ldb": n, "packed": packed, "n": piece.columns, "k": k,
                 "batch": matrices, "b_stride": k * n,
             }  # fmt: skip
-            e.kernel("pack_b", {"nv": piece.nv, "transposed": False}, args)
-        record = dot_record(
+            e.kernel("pack_b", {"nv": piece.nv}, pack)
+        args = dot_args(
             piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
-            a_stride=m * k, b_stride=panel if matrices > 1 else 0, c_stride=m * n, extras=places,
+            a_stride=m * k, b_stride=panel if matrices > 1 else 0, c_stride=m * n,
         )  # fmt: skip
-        e.call("dot", piece.params, record, piece.columns / n)
+        e.kernel("dot", piece.params, args, slots(places), piece.columns / n)

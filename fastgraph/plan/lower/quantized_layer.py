@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels.gemm.pick_int8 import Stored
 from .product import extra_values
 from .quantized import (
     LARGE,
@@ -29,7 +28,7 @@ from .registry import row_count
 @dataclass(frozen=True)
 class Layer:
     """A layer's numbers: s8 weights [n, k...], zero points of weights int64 [n], bias in units of the sums int64
-    [n], f32 multipliers [n]; `out` and `stored`: what is stored and how (rows_int8.STORED).
+    [n], f32 multipliers [n]; `out` and `stored`: what is stored and how (rows.STORED).
     """
 
     weights: np.ndarray
@@ -37,7 +36,7 @@ class Layer:
     bias: np.ndarray
     multipliers: np.ndarray
     out: str
-    stored: Stored
+    stored: dict[str, int]
 
     @property
     def rowsum(self) -> bool:
@@ -54,15 +53,11 @@ def out_kind(value: Value) -> str | None:
     return None
 
 
-def stored_as(node: Node) -> Stored:
-    """Zero point, low and high of a node's result, as kernels take them."""
+def stored_as(node: Node) -> dict[str, int]:
+    """The slots of rows.STORED for a node's result."""
     kind = out_kind(node.out)
-    if kind == "f32":
-        low, high = real_bounds(node)
-        return 0, f32_bits(low), f32_bits(high)
-    shift = 128 if kind == "s8" else 0
-    low_high = bounds(node)
-    return zero_point(node.out) + shift, low_high[0] + shift, low_high[1] + shift
+    low, high = map(f32_bits, real_bounds(node)) if kind == "f32" else bounds(node)
+    return {"zero_point": zero_point(node.out), "low": low, "high": high}
 
 
 def layer(node: Node, channel_axis: int = 0) -> Layer:

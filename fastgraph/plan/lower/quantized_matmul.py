@@ -8,7 +8,8 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.gemm.pack_int8 import panel_bytes
-from ...kernels.gemm.pick_int8 import dot_int8_record, pick_dot_int8
+from ...kernels.gemm.pick_dot import dot_args
+from ...kernels.gemm.pick_int8 import pick_dot_int8
 from .product import extra_values, multiplies
 from .quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
 from .quantized_layer import out_kind, stored_as
@@ -46,8 +47,8 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
         "minus_zero_a": -zx, "start": k * zx * zy, "multiplier": f32_bits(multipliers(x, y, out, 1)[0]),
         "minus_zero_b": -zy,
     })  # fmt: skip
-    record = dot_int8_record(
-        piece, stored_as(node), k, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, batch=batch,
-        a_stride=m * k, b_stride=panels // 4, c_stride=m * n,
+    args = dot_args(
+        piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=-(-k // 4), batch=batch,
+        a_stride=m * k, b_stride=panels // 4, c_stride=m * n, **stored_as(node),
     )  # fmt: skip
-    e.call("dot_int8", piece.params, record)
+    e.kernel("dot_int8", piece.params, args)

@@ -10,24 +10,24 @@ import numpy as np
 from ...ir import Node
 from ...kernels.gemm.pack import merge_groups
 from ...kernels.gemm.pack_int8 import pack_int8, widen
-from ...kernels.gemm.pick_conv import Geometry, merge_factor
+from ...kernels.gemm.pick_conv import Geometry, conv_args, merge_factor
+from ...kernels.gemm.pick_dot import dot_args
 from ...kernels.gemm.pick_int8 import (
     chains,
-    conv_int8_record,
-    dot_int8_record,
     pick_conv_int8,
     pick_dot_int8,
     pixels_together,
-    row_int8_record,
+    row_args,
     row_params,
     widened,
+    word_of,
 )
 from . import amx
-from .product import Rows, all_rows, is_dense, is_depthwise, three
+from .product import Rows, all_rows, is_dense, is_depthwise
 from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
 from .registry import Emit, lowers, row_count
-from .window import is_near
+from .spatial import is_near, three
 
 
 def _convolves(node: Node) -> bool:
@@ -60,11 +60,11 @@ def conv(e: Emit, node: Node, _: Any) -> None:
         packed = pack_int8(
             e.tier, per_group[:, part], start[:, part], factors[:, part], piece.nv, g.run, found.out, minus
         )
-        record = conv_int8_record(
-            piece, g, found.stored, zx, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out),
-            ldy=ldy, table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+        args = conv_args(
+            piece, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=ldy, fill=word_of(zx),
+            table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads), **found.stored,
         )  # fmt: skip
-        e.call("conv_int8", piece.params, record, piece.columns / g.n)
+        e.kernel("conv_int8", piece.params, args, share=piece.columns / g.n)
 
 
 def _widened(found: Layer, factor: int, stride: int) -> Layer:
@@ -137,10 +137,10 @@ def dot(e: Emit, node: Node, found: Layer, rows: Rows) -> None:
         b = e.packed((node, piece.start, piece.columns, piece.nv, together), packed)
         share = rows.count / row_count(node.out) * piece.columns / n
         if rows.count == 1:
-            record = row_int8_record(piece, found.stored, k, rows.x, b, rows.y)
-            e.call("row_int8", row_params(piece, signed), record, share)
+            row = {"a": rows.x, "b": b, "c": rows.y, **row_args(piece, k), **found.stored}
+            e.kernel("row_int8", row_params(piece, signed), row, share=share)
             continue
-        record = dot_int8_record(
-            piece, found.stored, k, a=rows.x, lda=rows.ldx, b=b, c=rows.y, ldc=rows.ldy, m=rows.count
+        args = dot_args(
+            piece, a=rows.x, lda=rows.ldx, b=b, c=rows.y, ldc=rows.ldy, m=rows.count, k=-(-k // 4), **found.stored
         )
-        e.call("dot_int8", piece.params, record, share)
+        e.kernel("dot_int8", piece.params, args, share=share)

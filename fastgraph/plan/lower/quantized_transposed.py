@@ -8,14 +8,14 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.gemm.pack_int8 import pack_int8
-from ...kernels.gemm.pick_conv_transpose import Transposed, fold_record, tap_weights
-from ...kernels.gemm.pick_int8 import dot_int8_record, pick_dot_int8
+from ...kernels.gemm.pick_conv_transpose import Transposed, col2im_args, products_args, tap_weights
+from ...kernels.gemm.pick_int8 import pick_dot_int8
 from ..program import Ref
 from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
 from .registry import Emit, lowers
+from .spatial import is_near
 from .transposed import geometry
-from .window import is_near
 
 
 def _transposes(node: Node) -> bool:
@@ -28,11 +28,12 @@ def conv_transpose(e: Emit, node: Node, _: Any) -> None:
     g = geometry(node, found.weights)
     products = e.scratch(g.products)
     _dots(e, node, found, g, products)
-    record = fold_record(
+    args = col2im_args(
         g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
-        bias=e.constant(found.bias.astype(np.int32)), scratch=e.scratch(g.scratch * e.threads),
+        bias=e.constant(found.bias.astype(np.int32)), multipliers=e.constant(found.multipliers),
+        scratch=e.scratch(g.scratch * e.threads), **found.stored,
     )  # fmt: skip
-    e.call("fold_int8", {"out": found.out}, [*record, e.constant(found.multipliers), *found.stored])
+    e.kernel("col2im_int8", {"out": found.out}, args)
 
 
 def _dots(e: Emit, node: Node, found: Layer, g: Transposed, products: Ref) -> None:
@@ -47,9 +48,8 @@ def _dots(e: Emit, node: Node, found: Layer, g: Transposed, products: Ref) -> No
         start = [folded_bias(w, none, zero_point(node.x), z) for w, z in both]
         minus = -zeros[:, part].astype(np.int32) if found.rowsum else None
         packed = pack_int8(e.tier, matrix[:, part], np.stack(start), ones, piece.nv, g.c, "i32", minus)
-        record = dot_int8_record(
-            piece, (0, 0, 0), g.c, a=e.address(node.x), lda=e.stride(node.x), b=e.constant(packed), c=products,
-            ldc=g.columns, m=g.pixels, batch=g.groups, a_stride=g.c, b_stride=packed[0].size // 4,
-            c_stride=g.pixels * g.columns,
+        args = products_args(
+            piece, g, a=e.address(node.x), lda=e.stride(node.x), k=-(-g.c // 4), b=e.constant(packed),
+            b_stride=packed[0].size // 4, c=products, zero_point=0, low=0, high=0,
         )  # fmt: skip
-        e.call("dot_int8", piece.params, record, piece.columns / g.columns)
+        e.kernel("dot_int8", piece.params, args, share=piece.columns / g.columns)

@@ -8,12 +8,11 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.gemm.pack import pack_weights
-from ...kernels.gemm.pick_conv_transpose import Transposed, fold_params, fold_record, pick_products, tap_weights
-from ...kernels.gemm.pick_dot import dot_record
+from ...kernels.gemm.pick_conv_transpose import Transposed, col2im_args, pick_products, products_args, tap_weights
 from ...ops.conv import transposed_window
-from .product import extra_kinds, extra_places, has_constants, parameters, three
+from .product import extra_kinds, extra_places, has_constants, parameters, slots
 from .registry import Emit, last, lowers
-from .window import is_near
+from .spatial import is_near, three
 
 
 def _transposes(node: Node) -> bool:
@@ -28,17 +27,17 @@ def conv_transpose(e: Emit, node: Node, _: Any) -> None:
     for piece in pick_products(e.tier, g, e.threads):
         part = slice(piece.start, piece.start + piece.columns)
         packed = pack_weights(matrix[:, part], None, piece.nv, e.tier.lanes)
-        record = dot_record(
-            piece, a=e.address(node.x), lda=lda, b=e.constant(packed), c=products, ldc=g.columns, m=g.pixels, k=g.c,
-            batch=g.groups, a_stride=g.c, b_stride=packed[0].size, c_stride=g.pixels * g.columns,
-        )  # fmt: skip
-        e.call("dot", piece.params, record, piece.columns / g.columns)
-    record = fold_record(
+        args = products_args(
+            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=e.constant(packed), b_stride=packed[0].size, c=products
+        )
+        e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
+    args = col2im_args(
         g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
         bias=e.constant(np.zeros(last(node.out), np.float32) if bias is None else bias),
-        scratch=e.scratch(g.scratch * e.threads), extras=extra_places(e, node),
+        scratch=e.scratch(g.scratch * e.threads),
     )  # fmt: skip
-    e.call("fold", fold_params(node.attrs.get("chain", ()), extra_kinds(node)), record)
+    params = {"chain": node.attrs.get("chain", ()), "extras": extra_kinds(node)}
+    e.kernel("col2im", params, args, slots(extra_places(e, node)))
 
 
 def geometry(node: Node, weights: np.ndarray) -> Transposed:

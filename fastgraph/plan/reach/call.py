@@ -148,7 +148,7 @@ class Call:
         if rank > 6:
             raise Misfit(f"rank is {rank}, expected at most 6")
         for k in range(rank):
-            yield tuple(self.number(f"{name}{k}_") for name in fields.split())
+            yield tuple(self.number(f"{name}{k}") for name in fields.split())
 
     def extras(
         self, images: int, rows: int, run: int, *columns: Loop, start: int = 0, over: int = 0, here: bool = True

@@ -26,16 +26,16 @@ def _sides(c: Call) -> tuple[list[Loop], list[Loop]]:
 @reaches("copy")
 def copy(c: Call) -> Iterator[Reach]:
     count, rows = c.counts("count rows")
-    s0, d0, s1, d1 = c.numbers("s0 d0 s1 d1")
+    step_s, step_d, row_s, row_d = c.numbers("step_s step_d row_s row_d")
     size, mode = c.params["itemsize"], c.params["mode"]
     source, target = _sides(c)
-    source, target = [*source, (rows, s1)], [*target, (rows, d1)]
+    source, target = [*source, (rows, row_s)], [*target, (rows, row_d)]
     if mode == "step":
-        yield read("src", size, *source, (count, s0))
-        yield write("dst", size, *target, (count, d0))
+        yield read("src", size, *source, (count, step_s))
+        yield write("dst", size, *target, (count, step_d))
         return
-    need(d0 == size, f"d0 is {d0} in rows of {size} bytes an element")
-    need(s0 == (1 if mode == "run" else 0), f"s0 is {s0} in mode {mode!r}")
+    need(step_d == size, f"step_d is {step_d} in rows of {size} bytes an element")
+    need(step_s == (1 if mode == "run" else 0), f"step_s is {step_s} in mode {mode!r}")
     yield read("src", size if mode == "fill" and count else size * count, *source)
     yield write("dst", size * count, *target)
 
@@ -44,20 +44,20 @@ def copy(c: Call) -> Iterator[Reach]:
 def transpose(c: Call) -> Iterator[Reach]:
     rows, cols = c.counts("rows cols")
     high, wide = c.counts("high wide", 1)
-    d1, s1 = c.numbers("d1 s1")
+    row_d, col_s = c.numbers("row_d col_s")
     size, narrow = c.params["itemsize"], c.params["narrow"]
     lanes = {1: 16, 2: 8, 4: c.lanes, 8: max(2, c.lanes // 2)}[size]
     source, target = _sides(c)
     over = 0
     if narrow:
-        few, many, step = (cols, rows, d1) if narrow > 0 else (rows, cols, s1)
+        few, many, step = (cols, rows, row_d) if narrow > 0 else (rows, cols, col_s)
         need(few == abs(narrow) and step == few * size, f"narrow is {narrow}, but {few} lie {step} bytes apart")
         need(many >= lanes, f"{many} places, less than the {lanes} of a tile")
     elif rows < lanes or cols < lanes:
         over = short(rows, lanes) * size
     need(high % lanes == 0, f"high is {high}, expected a multiple of {lanes}")
-    yield read("src", rows * size, *source, (cols, s1), over=over)
-    yield write("dst", cols * size, *target, (rows, d1))
+    yield read("src", rows * size, *source, (cols, col_s), over=over)
+    yield write("dst", cols * size, *target, (rows, row_d))
 
 
 @reaches("pad")
@@ -66,7 +66,7 @@ def pad(c: Call) -> Iterator[Reach]:
     source: list[Loop] = []
     target: list[Loop] = []
     start = 0
-    for n, low, inside, s, d in c.outer("n low in s d"):
+    for n, low, inside, s, d in c.outer("n low inside s d"):
         need(n >= 0, f"an outer loop has {n} places")
         first = max(0, -low)
         source.append((min(inside, n - low) - first, s))
@@ -91,12 +91,12 @@ def gather(c: Call) -> Iterator[Reach]:
 @reaches("take")
 def take(c: Call) -> Iterator[Reach]:
     rows, d, size = c.count("rows"), c.number("d"), c.params["itemsize"]
-    axes = [c.table("t", 3 * rows if size == 0 else rows)]
-    yield read("t", axes[0].nbytes)
+    axes = [c.table("table", 3 * rows if size == 0 else rows)]
+    yield read("table", axes[0].nbytes)
     target: list[Loop] = []
-    for k, (n, step) in enumerate((c.count(f"n{k}_"), c.number(f"d{k}_")) for k in range(c.count("rank"))):
-        axes.append(c.table(f"t{k}_", n))
-        yield read(f"t{k}_", 8 * n)
+    for k, (n, step) in enumerate((c.count(f"n{k}"), c.number(f"d{k}")) for k in range(c.count("rank"))):
+        axes.append(c.table(f"table{k}", n))
+        yield read(f"table{k}", 8 * n)
         target.append((n, step))
     inner = axes[0].reshape(-1, 3) if size == 0 else np.stack([np.arange(rows) * d, axes[0], np.full(rows, size)], 1)
     for at in (inner[:, 1], *axes[1:]):
@@ -110,28 +110,28 @@ def take(c: Call) -> Iterator[Reach]:
         yield write("dst", run, *target, part[:, 0])
 
 
-@reaches("resize", "resize_stored")
+@reaches("resize")
 def resize(c: Call) -> Iterator[Reach]:
-    count, outer, n, length = c.counts("count outer n length")
+    taps, outer, n, run = c.counts("taps outer n run")
     outer_s, outer_d, d = c.numbers("outer_s outer_d d")
-    source, target = (SIZES[c.params.get(side, "f32")] for side in ("source", "target"))
-    taps, fixed = c.params["taps"], c.params["run"]
-    need(count >= taps, f"count is {count}, less than {taps} taps")
-    run, used = fixed or length, bool(outer and n)
-    table = c.table("offset", n * count).reshape(n, count)[:, : taps or count] if used else np.zeros((0, 0), np.int64)
-    yield read("offset", 8 * n * count if used else 0)
-    yield read("weight", 4 * n * count if used else 0)
+    source, target = SIZES[c.params["source"]], SIZES[c.params["target"]]
+    known, fixed = c.params["taps"], c.params["run"]
+    need(taps >= known, f"taps is {taps}, less than {known}")
+    run, used = fixed or run, bool(outer and n)
+    table = c.table("offset", n * taps).reshape(n, taps)[:, : known or taps] if used else np.zeros((0, 0), np.int64)
+    yield read("offset", 8 * n * taps if used else 0)
+    yield read("weight", 4 * n * taps if used else 0)
     yield read("bias", 4 * n if used else 0)
     over = 0 if fixed else short(run, c.lanes) * source
     yield read("src", run * source, (outer, outer_s), offsets(table), over=over)
     yield write("dst", run * target, (outer, outer_d), (n, d))
 
 
-@reaches("bilinear", "bilinear_stored")
+@reaches("bilinear")
 def bilinear(c: Call) -> Iterator[Reach]:
     outer, height, width, run = c.counts("outer height width run")
     outer_s, outer_d, dy, dx = c.numbers("outer_s outer_d dy dx")
-    source, target = (SIZES[c.params.get(side, "f32")] for side in ("source", "target"))
+    source, target = SIZES[c.params["source"]], SIZES[c.params["target"]]
     used = bool(outer and height and width)
     places = []
     for axis, n in (("y", height), ("x", width)):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ...kernels.gemm.pick_int8 import chains
-from ...kernels.gemm.rows_dynamic import RANGE_BYTES
+from ...kernels.gemm.rows import RANGE_BYTES
 from .call import Call, Reach, need, parts, prod, reaches, read, short, work, write
 from .moves import SIZES
 
@@ -53,7 +53,6 @@ def ending(
 ) -> Iterator[Reach]:
     """What follows a product's own slots: ranges of what was rounded at run time, and the operands of its chain."""
     if c.step.kernel.name.endswith("_dynamic"):
-        c.more("ranges", "per_image", "per_row")
         image, row = c.counts("per_image per_row")
         loops = (images, RANGE_BYTES * image), (rows, RANGE_BYTES * row)
         yield read("ranges", RANGE_BYTES, *loops)
@@ -96,9 +95,7 @@ def pack_b(c: Call) -> Iterator[Reach]:
     n, batch = c.counts("n batch")
     k, width = c.count("k", 1), c.params["nv"] * c.lanes
     ldb, step = c.numbers("ldb b_stride")
-    rows, run = (n, k) if c.params["transposed"] else (k, n)
-    over = 4 * short(run, c.lanes) if c.params["transposed"] else 0
-    yield read("b", 4 * run, (batch, 4 * step), (rows, 4 * ldb), over=over)
+    yield read("b", 4 * n, (batch, 4 * step), (k, 4 * ldb))
     yield write("packed", 4 * batch * parts(n, width) * (1 + k) * width)
 
 
@@ -112,8 +109,8 @@ def pack_b_int8(c: Call) -> Iterator[Reach]:
     yield write("packed", batch * parts(n, c.vector) * size)
 
 
-@reaches("fold", "fold_int8")
-def fold(c: Call) -> Iterator[Reach]:
+@reaches("col2im", "col2im_int8")
+def col2im(c: Call) -> Iterator[Reach]:
     images, sets, n = c.counts("images sets n")
     size, out = c.counts("d h w"), c.counts("out_d out_h out_w")
     kernel = c.counts("k_d k_h k_w")
@@ -128,7 +125,7 @@ def fold(c: Call) -> Iterator[Reach]:
     need(not used or 4 * out[2] * n <= line, f"scratch_bytes is {line}, less than a row of {4 * out[2] * n}")
     yield work("scratch", used * 4 * out[2] * n, (c.threads, line))
     item = SIZES[c.params.get("out", "f32")]
-    if c.step.kernel.name == "fold_int8":
+    if c.step.kernel.name == "col2im_int8":
         yield read("multipliers", used * 4 * sets * n)
     yield from c.extras(images, pixels, 4 * sets * n)
     yield write("y", item * sets * n, (images * pixels, item * c.number("ldy")))
@@ -138,7 +135,7 @@ def fold(c: Call) -> Iterator[Reach]:
 def extremes(c: Call) -> Iterator[Reach]:
     images, n, each = *c.counts("images count"), c.count("parts", 1)
     yield read("x", 4 * images * n)
-    yield write("found", 8 * images * each)
+    yield write("extremes", 8 * images * each)
 
 
 @reaches("dynamic_round")
@@ -148,6 +145,6 @@ def dynamic_round(c: Call) -> Iterator[Reach]:
     lines, item = top + rows + bottom, SIZES[c.params["out"]]
     used = images if lines else 0
     yield read("x", 4 * used * rows * run, here=item == 4)
-    yield read("found", 8 * used * each)
+    yield read("extremes", 8 * used * each)
     yield write("ranges", RANGE_BYTES * used)
     yield write("y", item * used * lines * (left + run + right))

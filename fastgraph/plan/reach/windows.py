@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...kernels.window.pick_depthwise_int8 import PARTS, scheme_of
+from ...kernels.isa.lanes import PARTS
+from ...kernels.window.pick_depthwise_int8 import scheme_of
 from .call import Call, Reach, need, parts, prod, reaches, read, short, work, write
 
 BITS = 63

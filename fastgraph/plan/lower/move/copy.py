@@ -1,0 +1,108 @@
+"""Copies by strides: what views leave to do for reshape, concat, split and slice; transpose, expand, tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....ir import Node
+from ....kernels.move.copy_plan import Move, dense, expanded, sliced, tiled, transposed
+from ....ops.index import places, slices
+from ....ops.shape import permutation
+from ..registry import Emit, lowers
+from .emit import emit_copy, emit_move, movable, movable_by_constants
+
+
+def _reshapes(node: Node) -> bool:
+    return movable(node) and node.x.type.size == node.out.type.size
+
+
+@lowers("reshape", match=_reshapes, strided_in=True, strided_out=True)
+def reshape(e: Emit, node: Node, _: Any) -> None:
+    """Nothing when the result is a view; else a copy, row by row of the shape whose side is strided."""
+    x, out = node.x, node.out
+    if e.address(x) == e.address(out):
+        return
+    shape, size = out.type.dims if e.dense(x) else x.type.dims, x.type.itemsize
+    src = dense(shape, size) if e.dense(x) else e.strides(x)
+    dst = dense(shape, size) if e.dense(out) else e.strides(out)
+    emit_copy(e, shape, size, (e.address(x), src), (e.address(out), dst))
+
+
+@lowers("concat", match=movable, strided_in=True, strided_out=True)
+def concat(e: Emit, node: Node, _: Any) -> None:
+    """Copies the inputs that were not made in their place."""
+    out = node.out
+    axis = node.attrs["axis"] % len(out.type.dims)
+    strides, at = e.strides(out), 0
+    for value in node.inputs:
+        assert value is not None
+        place = e.address(out, at * strides[axis])
+        at += value.type.dims[axis]
+        if value.data is not None or e.address(value) != place:
+            emit_copy(e, value.type.dims, out.type.itemsize, (e.address(value), e.strides(value)), (place, strides))
+
+
+@lowers("split", match=movable, strided_in=True, strided_out=True)
+def split(e: Emit, node: Node, _: Any) -> None:
+    """Copies the parts that are not views."""
+    x = node.x
+    axis = node.attrs["axis"] % len(x.type.dims)
+    strides, at = e.strides(x), 0
+    for value in node.outputs:
+        place = e.address(x, at * strides[axis])
+        at += value.type.dims[axis]
+        if e.address(value) != place:
+            emit_copy(e, value.type.dims, x.type.itemsize, (place, strides), (e.address(value), e.strides(value)))
+
+
+def _slice(node: Node) -> list[range] | None:
+    """What a slice takes of each axis."""
+    if not movable_by_constants(node):
+        return None
+    taken = [range(n) for n in node.x.type.dims]
+    for axis, cut in slices(node, len(taken), *(node.const(i) for i in range(1, 5))).items():
+        taken[axis] = places(cut, len(taken[axis]))
+    return taken
+
+
+@lowers("slice", match=_slice, strided_in=True, strided_out=True)
+def slice_(e: Emit, node: Node, taken: list[range]) -> None:
+    """A copy, unless the result is a view."""
+    x, out = node.x, node.out
+    starts, steps = [axis.start for axis in taken], [axis.step for axis in taken]
+    move = sliced(x.type.dims, starts, steps, out.type.dims, x.type.itemsize, e.strides(x), e.strides(out))
+    if out.type.size and e.address(x, move.src_offset) != e.address(out):
+        emit_move(e, move, e.address(x), e.address(out))
+
+
+def _transpose(node: Node) -> tuple[int, ...] | None:
+    return permutation(node, len(node.x.type.dims)) if movable(node) else None
+
+
+@lowers("transpose", match=_transpose, strided_in=True, strided_out=True)
+def transpose(e: Emit, node: Node, perm: tuple[int, ...]) -> None:
+    """A copy in another order."""
+    x, out = node.x, node.out
+    if out.type.size:
+        move = transposed(x.type.dims, perm, x.type.itemsize, e.strides(x), e.strides(out))
+        emit_move(e, move, e.address(x), e.address(out))
+
+
+@lowers("expand", match=movable_by_constants, strided_in=True, strided_out=True)
+def expand(e: Emit, node: Node, _: Any) -> None:
+    x, out = node.x, node.out
+    if out.type.size:
+        move = expanded(x.type.dims, out.type.dims, x.type.itemsize, e.strides(x), e.strides(out))
+        emit_move(e, move, e.address(x), e.address(out))
+
+
+def _tile(node: Node) -> Move | None:
+    repeats = node.const(1)
+    if not movable_by_constants(node) or len(node.x.type.dims) > 4 or not node.out.type.size or repeats is None:
+        return None
+    return tiled(node.x.type.dims, repeats.tolist(), node.x.type.itemsize)
+
+
+@lowers("tile", match=_tile)
+def tile(e: Emit, node: Node, move: Move) -> None:
+    emit_move(e, move, e.address(node.x), e.address(node.out))

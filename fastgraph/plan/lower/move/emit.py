@@ -1,0 +1,49 @@
+"""What lowerings that move data share: which nodes they take, and how a planned move is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ....ir import Node
+from ....kernels.move.copy_plan import Move, copied
+from ...program import Ref
+from ...storage import keeps_numbers
+from ..registry import Emit
+
+SIZES = (1, 2, 4, 8, 16)
+"""Bytes of the elements that kernels move."""
+
+Place = tuple[Ref, Sequence[int]]
+"""Where a tensor lies: its address and byte strides."""
+
+
+def movable(node: Node) -> bool:
+    """Whether the node moves elements of a plain type between concrete shapes, and the numbers keep their meaning."""
+    dtype = node.x.type.dtype
+    plain = dtype is not None and dtype.kind in "biufc" and dtype.itemsize in SIZES
+    return plain and keeps_numbers(node) and all(v.type.concrete for v in (node.x, *node.outputs))
+
+
+def movable_by_constants(node: Node) -> bool:
+    """As `movable`, where all that says how is known."""
+    return movable(node) and all(v is None or v.data is not None for v in node.inputs[1:])
+
+
+def emit_move(e: Emit, move: Move, src: Ref, dst: Ref, **more: Ref) -> None:
+    """Write a planned move from `src` to `dst`; `more` are the record's other addresses."""
+    args = {k: e.constant(a) if isinstance(a, np.ndarray) else a for k, a in move.args.items()}
+    ends = {"src": Ref(src.base, src.offset + move.src_offset), "dst": Ref(dst.base, dst.offset + move.dst_offset)}
+    e.kernel(move.kernel, move.params, {**args, **ends, **more})
+
+
+def emit_copy(e: Emit, shape: Sequence[int], itemsize: int, src: Place, dst: Place) -> None:
+    """Copy elements of `itemsize` bytes; nothing where the shape has none."""
+    if 0 not in shape:
+        emit_move(e, copied(shape, src[1], dst[1], itemsize), src[0], dst[0])
+
+
+def bits(element: np.ndarray) -> int:
+    """The bits of the one element of an array."""
+    return int(element.reshape(1).view(f"u{element.itemsize}")[0])

@@ -1,0 +1,120 @@
+"""Calls of the elementwise kernels, for tensors of any element type, and of those that go along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....ir import Node, Value
+from ....kernels.pointwise.elementwise_shape import Loops, broadcast, loops, strides_of
+from ...program import Ref
+from ..elements import Operand, dtype_of
+from ..move.emit import emit_copy
+from ..registry import Arg, Emit, last
+
+LONG_ROW = 2048
+"""Elements of a row from which on joining rows gains nothing."""
+
+
+def inputs_of(node: Node) -> list[Value]:
+    """The inputs that are there."""
+    return [v for v in node.inputs if v is not None]
+
+
+def _dims(value: Operand) -> tuple[int, ...]:
+    return value.shape if isinstance(value, np.ndarray) else value.type.dims
+
+
+# -- over all elements
+
+
+def _loops(e: Emit | None, node: Node, tensors: Sequence[Operand]) -> Loops | None:
+    """The kernel's loops, None when it has not enough; without `e`, for operands whose rows all lie apart."""
+    out = node.out
+
+    def strides(value: Operand) -> tuple[int, ...]:
+        if isinstance(value, np.ndarray):
+            return strides_of(value.shape)
+        return strides_of(value.type.dims, e.stride(value) if e is not None else last(value) + 1)
+
+    return loops(out.type.dims, strides(out), [broadcast(_dims(v), strides(v), out.type.dims) for v in tensors])
+
+
+def fits(node: Node) -> bool:
+    """Whether the kernel has enough loops for the node's broadcast, even if the rows of all operands lie apart."""
+    return _loops(None, node, inputs_of(node)) is not None
+
+
+def loops_of(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, list[Ref]]:
+    """The loops over tensors that fit, and the tensors' addresses."""
+    found = _loops(e, node, tensors)
+    assert found is not None
+    return found, [e.address(v) if isinstance(v, Value) else e.constant(v) for v in tensors]
+
+
+def joined_loops(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, list[Ref]]:
+    """As `loops_of`, with several rows as one where rows are no whole number of blocks.
+
+    What is the same for all rows is repeated before.
+    """
+    found, addresses = loops_of(e, node, tensors)
+    rows, cols = found.dims[-2:]
+    many, steps = together(rows, cols, 4 * e.tier.lanes), row_steps(found)
+    if many == 1 or steps is None:
+        return found, addresses
+    for i, step in enumerate(steps):
+        if step == 0:
+            size = dtype_of(tensors[i]).itemsize
+            made = e.scratch(many * cols * size)
+            emit_copy(e, (many, cols), size, (addresses[i], (0, size)), (made, (cols * size, size)))
+            addresses[i] = made
+    return joined_rows(rows, cols, many, steps), addresses
+
+
+def row_steps(found: Loops) -> list[int] | None:
+    """Of each input: from row to row, its rows' length or 0 (the same for all); None for loops of another kind."""
+    *outer, rows, cols = found.dims
+    steps = [x[-2] for x in found.xs]
+    dense = all(x[-1] == 1 and x[-2] in (cols, 0) for x in found.xs)
+    return steps if dense and rows > 1 and found.y[-2] == cols and all(d == 1 for d in outer) else None
+
+
+def joined_rows(rows: int, cols: int, many: int, steps: Sequence[int]) -> Loops:
+    """The loops over `many` rows at a time; `steps` are those of single rows."""
+    xs = tuple((0, 0, 0, many * step, 1) for step in steps)
+    return Loops((1, 1, 1, rows // many, many * cols), (0, 0, 0, many * cols, 1), xs)
+
+
+def together(rows: int, cols: int, block: int) -> int:
+    """How many rows to join: a divisor of them with whole blocks, else the largest that makes no long rows."""
+    if cols % block == 0 or cols >= LONG_ROW or rows * cols < 2 * LONG_ROW:
+        return 1
+    fit = [k for k in range(2, LONG_ROW // cols + 1) if rows % k == 0]
+    return next((k for k in fit if k * cols % block == 0 and k * cols >= 512), max(fit, default=1))
+
+
+def call_of_one(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], more: Sequence[Arg] = ()) -> None:
+    """Call an elementwise kernel of one input; `more` slots behind that."""
+    found, xs = joined_loops(e, node, [node.x])
+    e.kernel(kernel, params, found.args(e.address(node.out)), [*found.operands(xs), *more])
+
+
+# -- along an axis
+
+Axis = tuple[int, int, int]
+"""(outer, n, inner): elements before, along and after the axes that a kernel goes along."""
+
+
+def axis(dims: Sequence[int], first: int, end: int) -> Axis:
+    """The axes first..end of a tensor as one."""
+    return prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])
+
+
+def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis) -> None:
+    """Call a kernel whose record is AXIS."""
+    outer, n, inner = along
+    args: dict[str, Arg] = {"y": e.address(node.out), "x": e.address(node.x), "outer": outer, "n": n, "inner": inner}
+    e.kernel(kernel, {**params, "last": inner == 1}, args)

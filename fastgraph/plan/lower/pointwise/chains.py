@@ -1,0 +1,247 @@
+"""Chains for the elementwise kernel where operands or results are stored in other types than f32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ....ir import Node, Value
+from ....kernels.pointwise.elementwise_shape import Loops
+from ....kernels.pointwise.rows import ROUNDING
+from ....ops.reals import to_real
+from ...program import Ref
+from ..elements import Operand, element, plain
+from ..quantized import bounds, clamps_only, f32_bits, per_tensor, quant, zero_point
+from ..registry import Emit
+from .calls import joined_loops
+
+RESULTS = (np.uint8, np.int8, np.int16)
+"""Types that the elementwise kernel rounds to."""
+BOUNDED = 2.0**30
+"""Results beyond this are held within bounds before they are rounded."""
+EXACT = 2.0**18
+"""Up to this the constants that zero points make of a sum cancel well enough in f32."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How results are stored: the kernel's parameter `limits` and its slots ROUNDING."""
+
+    limits: str
+    zero: int
+    low: int
+    high: int
+
+
+AS_IT_IS = Rounding("type", 0, 0, 0)
+"""Of f32 and bool."""
+
+
+@dataclass
+class Chain:
+    """A chain as the kernel has it. Its parts name ("tensor", i), ("number", i), ("step", i); `steps` are counted."""
+
+    tensors: list[Operand] = field(default_factory=list)
+    numbers: list[float] = field(default_factory=list)
+    parts: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def tensor(self, value: Operand) -> Any:
+        for i, known in enumerate(self.tensors):
+            if known is value:
+                return "tensor", i
+        self.tensors.append(value)
+        return "tensor", len(self.tensors) - 1
+
+    def number(self, x: float) -> Any:
+        self.numbers.append(float(x))
+        return "number", len(self.numbers) - 1
+
+    def step(self, *step: Any) -> Any:
+        self.parts.append(step)
+        return "step", len(self.parts) - 1
+
+    @property
+    def steps(self) -> tuple[tuple[Any, ...], ...]:
+        """In the form of kernels/pointwise/chain.py."""
+        first = {"tensor": 0, "number": len(self.tensors), "step": len(self.tensors) + len(self.numbers)}
+        return tuple(
+            (name, *(o if isinstance(o, float) else first[o[0]] + o[1] for o in operands))
+            for name, *operands in self.parts
+        )
+
+
+def _reals(value: Value) -> np.ndarray:
+    """What a constant stands for."""
+    assert value.data is not None
+    return np.asarray(value.data if value.type.quant is None else to_real(value.data, value.type.quant))
+
+
+def as_read(value: Value) -> Operand:
+    """A constant of several scales as f32; anything else as it lies."""
+    if value.data is None or value.type.quant is None or per_tensor(value, np.uint8, np.int8):
+        return value
+    return _reals(value).astype(np.float32)
+
+
+def _affine(value: Operand) -> tuple[float, float]:
+    """(scale, zero point) of what the kernel reads."""
+    if isinstance(value, np.ndarray) or value.type.quant is None:
+        return 1.0, 0.0
+    return quant(value).scale[0], zero_point(value)
+
+
+def _largest(value: Operand) -> float:
+    """The greatest size of a real that an operand may have: infinite for f32."""
+    scale, zero = _affine(value)
+    if isinstance(value, np.ndarray):
+        return float(np.abs(value).max(initial=0))
+    if value.data is not None:
+        return float(np.abs(_reals(value)).max(initial=0))
+    if value.type.dtype is None or value.type.dtype.kind == "f":
+        return np.inf
+    limits = np.iinfo(value.type.dtype)
+    return float(max(limits.max - zero, zero - limits.min)) * scale
+
+
+def _minus_zero(chain: Chain, value: Operand) -> Any:
+    zero = _affine(value)[1]
+    return chain.step("sub", chain.tensor(value), chain.number(zero)) if _is_stored(value) else chain.tensor(value)
+
+
+def _is_stored(value: Operand) -> bool:
+    return isinstance(value, Value) and value.type.quant is not None
+
+
+def _linear(chain: Chain, terms: Sequence[tuple[Operand | float, float]], unit: float) -> float:
+    """Sum of sign * operand, in units: one fma per tensor. Gives the greatest size that it may have."""
+    total, most, factors = 0.0, 0.0, []
+    for operand, sign in terms:
+        if isinstance(operand, float):
+            total += sign * operand / unit
+        else:
+            scale, zero = _affine(operand)
+            factors.append((chain.tensor(operand), sign * scale / unit))
+            total -= sign * scale / unit * zero
+            most += _largest(operand) / unit
+    sum_ = chain.number(total)
+    for tensor, factor in factors:
+        sum_ = chain.step("fma", tensor, chain.number(factor), sum_)
+    return most + abs(total)
+
+
+def product(chain: Chain, factors: Sequence[Operand | float], unit: float) -> float:
+    """The product of operands, in units: of differences from zero points, exact for bytes, times one number."""
+    scale, most, result = 1.0 / unit, 1.0 / unit, None
+    for operand in factors:
+        if isinstance(operand, float):
+            scale, most = scale * operand, most * abs(operand)
+            continue
+        scale, most = scale * _affine(operand)[0], most * _largest(operand)
+        x = _minus_zero(chain, operand)
+        result = x if result is None else chain.step("mul", result, x)
+    chain.step("mul", result, chain.number(scale))
+    return most
+
+
+def real(chain: Chain, operand: Operand) -> Any:
+    """The reals that an operand stands for."""
+    x = _minus_zero(chain, operand)
+    return chain.step("mul", x, chain.number(_affine(operand)[0])) if _is_stored(operand) else x
+
+
+def _general(chain: Chain, node: Node, inputs: Sequence[Operand], unit: float) -> float:
+    """Any chain, on reals."""
+    places = [real(chain, operand) for operand in inputs]
+    for name, *operands in node.attrs["chain"]:
+        places.append(chain.step(name, *(o if isinstance(o, float) else places[o] for o in operands)))
+    if node.out.type.quant is not None:
+        chain.step("mul", places[-1], chain.number(1 / unit))
+    return np.inf
+
+
+def chain_of(node: Node) -> tuple[Chain, Rounding]:
+    """The kernel's chain for a `fused` node, and how it rounds."""
+    chain, steps, count = Chain(), node.attrs["chain"], len(node.inputs)
+    inputs = [as_read(v) for v in node.inputs if v is not None]
+    unit = node.out.type.quant.scale[0] if node.out.type.quant is not None else 1.0
+    name, *operands = steps[0]
+    tail = tuple((s[0], *(o if isinstance(o, float) else o - count for o in s[1:])) for s in steps[1:])
+    then = Node("fused", [], node.outputs, {"chain": tail})
+    simple = name in ("add", "sub", "mul") and (clamps_only(then) if node.out.type.quant is not None else not tail)
+    taken = [o if isinstance(o, float) else inputs[o] for o in operands]
+    if simple and node.out.type.quant is not None:
+        sizes = [abs(o) if isinstance(o, float) else _largest(o) for o in taken]
+        # A NaN passes clamps, and not bounds.
+        simple = not (tail and np.inf in sizes)
+        if name != "mul":
+            simple = simple and sum(s for s in sizes if s < np.inf) <= EXACT * unit
+    if simple and any(not isinstance(o, float) for o in operands):
+        if name == "mul":
+            most = product(chain, taken, unit)
+        else:
+            most = _linear(chain, list(zip(taken, (1.0, 1.0 if name == "add" else -1.0), strict=True)), unit)
+    else:
+        most, then = _general(chain, node, inputs, unit), Node("fused", [], node.outputs)
+    return chain, _held(then, most)
+
+
+def held(out: Value, most: float) -> Rounding:
+    """How results of a size up to `most`, in units, are rounded and held within the limits of their type."""
+    return _held(Node("fused", [], [out]), most)
+
+
+def _held(node: Node, most: float) -> Rounding:
+    """The same, with clamps: the node's chain has nothing else."""
+    if node.out.type.quant is None:
+        return AS_IT_IS
+    assert node.out.type.dtype is not None
+    limits, (low, high) = np.iinfo(node.out.type.dtype), bounds(node)
+    within = "any" if not most < BOUNDED else "type" if (low, high) == (limits.min, limits.max) else "bounds"
+    return Rounding(within, zero_point(node.out), low, high)
+
+
+# -- kernel calls
+
+Place = tuple[str, Ref]
+"""Element type and address of a tensor."""
+
+
+def call_stored(e: Emit, node: Node, chain: Chain, rounding: Rounding = AS_IT_IS) -> None:
+    """Call the kernel for the whole result of a node."""
+    loops, addresses = joined_loops(e, node, chain.tensors)
+    xs = [(element(tensor), address) for tensor, address in zip(chain.tensors, addresses, strict=True)]
+    emit_stored(e, chain.steps, chain.numbers, loops, (element(node.out), e.address(node.out)), xs, rounding)
+
+
+def emit_stored(
+    e: Emit, steps: tuple, numbers: Sequence[float], loops: Loops, y: Place, xs: Sequence[Place],
+    rounding: Rounding = AS_IT_IS,
+) -> None:  # fmt: skip
+    """Call the kernel for a chain of these steps over the inputs and then the numbers."""
+    kinds = [f"{kind}:{name}" for kind, (name, _) in zip(loops.kinds, xs, strict=True)]
+    params = {"chain": steps, "kinds": (*kinds, *["number"] * len(numbers)), "out": y[0], "limits": rounding.limits}
+    end = ROUNDING.filled(zero=rounding.zero, low=rounding.low, high=rounding.high)
+    more = [*loops.operands([address for _, address in xs]), *map(f32_bits, numbers), *end]
+    e.kernel("elementwise_stored", params, loops.args(y[1]), more)
+
+
+# -- what is accepted
+
+
+def readable(value: Value) -> bool:
+    """Whether the kernel can read it: f32 that is not quantised, or stored numbers of one scale, or a constant."""
+    if not plain(value.type):
+        return False
+    if value.type.quant is None:
+        return value.type.dtype == np.float32
+    return value.data is not None or per_tensor(value, np.uint8, np.int8, np.int16, np.uint16, np.int32)
+
+
+def writable(value: Value) -> bool:
+    """Whether the kernel can write it: f32, or stored numbers of one scale."""
+    return plain(value.type) and (
+        per_tensor(value, *RESULTS) if value.type.quant is not None else value.type.dtype == np.float32
+    )

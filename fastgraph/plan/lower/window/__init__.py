@@ -1,0 +1,3 @@
+"""Sliding windows, of f32 and of bytes: depthwise convolution, pools, and both within depth-first bands."""
+
+from . import depthwise, pool  # noqa: F401

@@ -1,0 +1,178 @@
+"""Depth-first bands of inverted residual blocks: expand (1x1), depthwise, project (1x1) without large maps in between.
+
+Done one after the other, each of the three streams a map of many channels through memory. Depth first, the rows that a
+band of depthwise outputs needs are made in scratch that stays in the second-level cache; the rows that two bands share
+are kept. The arithmetic of every element stays what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ....freedoms import free
+from ....ir import Graph, Node, Value
+from ....kernels.gemm.pick_dot import L2
+from ....kernels.window.pick import Window
+from ...program import Ref
+from ...storage import Views, same_form
+from .. import product, quantized_product
+from ..move import emit_copy
+from ..product import Rows, is_dense
+from ..registry import Emit, Matches, is_f32, last
+from .depthwise import Depthwise, depthwise_rows
+
+WORTH = L2 // 2
+"""Middle maps of fewer bytes stay in the cache anyhow."""
+BUDGET = L2 * 5 // 8
+"""Bytes of scratch that a band of f32 may take; one of bytes takes a quarter, so that it saves memory too."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Three nodes in a row, or two of them; `plan`: that of the middle one."""
+
+    expand: Node | None
+    middle: Node
+    project: Node | None
+    plan: Depthwise
+
+    def nodes(self) -> list[Node]:
+        return [node for node in (self.expand, self.middle, self.project) if node is not None]
+
+    def saves(self) -> int:
+        """Bytes of the middle maps that need no memory."""
+        node = self.middle
+        return (node.x.type.nbytes if self.expand else 0) + (node.out.type.nbytes if self.project else 0)
+
+
+def blocks(graph: Graph, views: Views, match: Matches) -> Iterator[Block]:
+    """The blocks of a graph that are worth doing depth first."""
+    uses, outputs = graph.uses(), set(graph.outputs)
+    taken: set[Node] = set()
+
+    def private(value: Value, reader: Node) -> bool:
+        """Whether `reader` alone reads the value, and as its first operand alone: a chain would want all of it."""
+        once = uses.get(value) == [reader] and reader.inputs.count(value) == 1
+        return once and value not in outputs and views.alone(value)
+
+    for before, node, after in zip([None, *graph.nodes], graph.nodes, [*graph.nodes[1:], None], strict=False):
+        plan = _depthwise(node, match)
+        if plan is None:
+            continue
+        expand = project = None
+        if before is not None and before not in taken and before.out is node.x and _dense(before, match):
+            expand = before if private(node.x, node) else None
+        if after is not None and _dense(after, match) and after.x is node.out and private(node.out, after):
+            project = after
+        ends = ((expand, project), (expand, None), (None, project))
+        found = (Block(first, node, final, plan) for first, final in ends)
+        block = next((b for b in found if b.saves() >= WORTH and _apart(b, views)), None)
+        if block is not None and free("bands"):
+            taken.update(block.nodes())
+            yield block
+
+
+def _apart(block: Block, views: Views) -> bool:
+    """Whether no band writes what a later one reads.
+
+    A result may lie over an operand that is read at its own rows, as the expand's rows are always ahead of it; not over
+    what the depthwise layer slides over, nor over some other part of an operand.
+    """
+    nodes = block.nodes()
+    out, inner = nodes[-1].out, {node.out for node in nodes}
+    for node in nodes:
+        for value in node.inputs:
+            if value is None or value.data is not None or value in inner or not views.overlap(value, out):
+                continue
+            slides = node is block.middle and value is node.x
+            if slides or not same_form(value, out) or views.storage(value) != views.storage(out):
+                return False
+    return True
+
+
+def _dense(node: Node, match: Matches) -> bool:
+    return node.op == "conv" and match(node) is not None and is_dense(node)
+
+
+def _depthwise(node: Node, match: Matches) -> Depthwise | None:
+    """The plan of a depthwise convolution of one image of two dimensions, with one output channel per input channel and
+    no output row that sees padding only.
+    """
+    found = match(node)
+    if found is None or not isinstance(found[1], Depthwise) or len(node.x.type.dims) != 4:
+        return None
+    where = found[1].window
+    simple = where.images == 1 and where.channels == last(node.x) and max(where.pads[1], where.ends[1]) < where.reach[1]
+    return found[1] if simple else None
+
+
+def _band_height(where: Window, line: int, out_line: int, budget: int) -> int:
+    """Rows of the depthwise layer's result in a band, whose scratch is within a budget where that can be.
+
+    line, out_line: bytes that a row of its input and of its result take there.
+    """
+    reach, stride, height = where.reach[1], where.strides[1], where.out[1]
+    fits = max((budget - line * (reach - stride)) // (line * stride + out_line), 1)
+    bands = -(-height // min(fits, height))
+    # The rows that two bands share move down in one copy, so they must not be more than a band goes on by.
+    apart = -(-(reach - stride + where.pads[1]) // stride)
+    return max(-(-height // bands), apart)
+
+
+def emit_block(e: Emit, block: Block) -> None:
+    """The steps of a block, band by band."""
+    e.node = node = block.middle
+    whole = block.plan.window
+    (_, height, width), (_, out_height, out_width) = whole.size, whole.out
+    reach, stride, pad = whole.reach[1], whole.strides[1], whole.pads[1]
+    line = node.x.type.itemsize * width * last(node.x) if block.expand else 0
+    out_line = node.out.type.itemsize * out_width * last(node.out) if block.project else 0
+    band = _band_height(whole, line, out_line, BUDGET * node.x.type.itemsize // 4)
+    made = e.scratch(line * ((band - 1) * stride + reach)) if block.expand else None
+    kept = e.scratch(out_line * band) if block.project else None
+    below = 0
+    for first in range(0, out_height, band):
+        end, top = min(first + band, out_height), first * stride - pad
+        low, high = max(top, 0), min((end - 1) * stride - pad + reach, height)
+        if made is not None and block.expand is not None:
+            _expand(e, block.expand, made, line, low, high, below, previous=max(top - band * stride, 0))
+            x, ldx, below = made, last(node.x), high
+        else:
+            x, ldx = _row(e, node.x, low * width), e.stride(node.x)
+        y, ldy = (kept, last(node.out)) if kept else (_row(e, node.out, first * out_width), e.stride(node.out))
+        rows = Rows(x, ldx, y, ldy, first * out_width, (end - first) * out_width)
+        size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top, whole.pads[2])
+        e.node = node
+        depthwise_rows(e, node, replace(block.plan, window=replace(whole, size=size, out=out, pads=pads)), rows)
+        if block.project is not None:
+            e.node = project = block.project
+            target = _row(e, project.out, first * out_width)
+            _dot(e, project, Rows(y, ldy, target, e.stride(project.out), first * out_width, rows.count))
+
+
+def _dot(e: Emit, node: Node, rows: Rows) -> None:
+    if is_f32(node):
+        product.dot(e, node, rows)
+    else:
+        quantized_product.dot(e, node, quantized_product.layer(node), rows)
+
+
+def _expand(e: Emit, node: Node, made: Ref, line: int, low: int, high: int, below: int, previous: int) -> None:
+    """Input rows low..high of a band in `made`: those above `below` are there, from `previous` on; the rest is made."""
+    e.node = node
+    width, size = node.out.type.dims[2], node.out.type.itemsize
+    if below > low > previous:
+        shape = ((below - low) * line // size,)
+        emit_copy(e, shape, size, (Ref(made.base, (low - previous) * line), (size,)), (made, (size,)))
+    start = max(below, low)
+    if start < high:
+        place = Ref(made.base, (start - low) * line)
+        rows = Rows(_row(e, node.x, start * width), e.stride(node.x), place, last(node.out), start * width,
+                    (high - start) * width)  # fmt: skip
+        _dot(e, node, rows)
+
+
+def _row(e: Emit, value: Value, row: int) -> Ref:
+    """The address of a row of a value."""
+    return e.address(value, value.type.itemsize * row * e.stride(value))

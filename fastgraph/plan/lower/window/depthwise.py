@@ -1,0 +1,106 @@
+"""Depthwise convolution: each output channel sees one input channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ....ir import Node
+from ....kernels.window.pick import Window, plan_depthwise, window_args
+from ....kernels.window.pick_depthwise_int8 import (
+    Part,
+    depthwise_int8_args,
+    fill_bytes,
+    pack_depthwise_int8,
+    plan_depthwise_int8,
+)
+from ...program import Arg, Ref
+from ..product import Rows, all_rows, extra_kinds, extra_places, has_constants, is_depthwise, parameters, slots
+from ..quantized import folded_bias, zero_point
+from ..quantized_layer import Layer, is_quantized_layer, layer
+from ..registry import Emit, last, lowers, row_count
+from ..spatial import is_near, window
+
+
+@dataclass(frozen=True)
+class Depthwise:
+    """What a depthwise convolution's steps are made from: its window, and the numbers of a quantised layer."""
+
+    window: Window
+    layer: Layer | None = None
+
+
+def _f32(node: Node) -> Depthwise | None:
+    fits = has_constants(node) and is_depthwise(node) and len(node.x.type.dims) <= 5 and is_near(node)
+    return Depthwise(window(node)) if fits else None
+
+
+def _quantized(node: Node) -> Depthwise | None:
+    fits = node.x.type.concrete and is_depthwise(node) and len(node.x.type.dims) <= 4 and is_near(node)
+    return Depthwise(window(node), layer(node)) if fits and is_quantized_layer(node) else None
+
+
+@lowers("conv", match=_quantized, strided_in=True, strided_out=True)
+@lowers("conv", match=_f32, strided_in=True, strided_out=True, in_place=True)
+def depthwise(e: Emit, node: Node, plan: Depthwise) -> None:
+    depthwise_rows(e, node, plan, all_rows(e, node))
+
+
+def depthwise_rows(e: Emit, node: Node, plan: Depthwise, rows: Rows) -> None:
+    """Some rows of the result; the plan's window is that over these rows."""
+    if plan.layer is None:
+        _f32_rows(e, node, plan.window, rows)
+        return
+    weights = np.moveaxis(plan.layer.weights[..., 0], 0, -1).astype(np.int64) - plan.layer.zeros
+    weights = weights.reshape(*plan.window.kernel[1:], -1)
+    fits = bool((weights == weights.astype(np.int8)).all())
+    multiplier = last(node.out) // last(node.x)
+    for part in plan_depthwise_int8(e.tier, plan.window, rows.ldx, rows.ldy, fits, multiplier, plan.layer.out):
+        _quantized_rows(e, node, plan.layer, replace(plan.window, channels=part.channels), rows, part, weights)
+
+
+def _f32_rows(e: Emit, node: Node, where: Window, rows: Rows) -> None:
+    weights, bias = parameters(node)
+    multiplier = last(node.out) // last(node.x)
+    name, params = plan_depthwise(e.tier, where, multiplier, node.attrs.get("chain", ()), extra_kinds(node))
+    args: dict[str, Arg] = {
+        **window_args(e.tier, name, params, where, e.threads),
+        "x": rows.x, "ldx": rows.ldx, "y": rows.y, "ldy": rows.ldy,
+        "weights": e.packed((node, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
+        "bias": e.packed((node, "bias"), lambda: np.zeros(last(node.out), np.float32) if bias is None else bias),
+    }  # fmt: skip
+    e.kernel(name, params, args, slots(extra_places(e, node, rows.start)), rows.count / row_count(node.out))
+
+
+def _quantized_rows(
+    e: Emit, node: Node, found: Layer, where: Window, rows: Rows, part: Part, weights: np.ndarray
+) -> None:
+    """One kernel's part of the channels; weights: those of the layer, less their zero points."""
+    name, params, zx = part.name, part.params, zero_point(node.x)
+    own = slice(part.start, part.start + part.channels)
+
+    def packed() -> np.ndarray:
+        mine, bias = weights[..., own], found.bias[own]
+        if name != "depthwise_int8_any":
+            bias = folded_bias(mine.reshape(-1, part.channels).T, bias, zx)
+        return pack_depthwise_int8(name, params, e.tier, mine, bias, found.multipliers[own])
+
+    shapes = depthwise_int8_args(e.tier, name, params, where, e.threads)
+    args: dict[str, Arg] = {
+        **shapes, "x": _further(rows.x, part.start), "ldx": rows.ldx, "y": _further(rows.y, part.start),
+        "ldy": rows.ldy, "packed": e.packed((node, part.start, name, *params.items()), packed), **found.stored,
+    }  # fmt: skip
+    if name == "depthwise_int8":
+        # Rounded up, so that layers share it.
+        blank = 1 << (fill_bytes(params, rows.ldx) - 1).bit_length()
+        args["fill"] = e.packed(("fill", zx, blank), lambda: np.full(blank, zx, np.uint8))
+    else:
+        args["zero_x"] = zx
+    if name == "depthwise_int8_across":
+        args["scratch"] = e.scratch(shapes["scratch_bytes"] * e.threads)
+    e.kernel(name, params, args, share=rows.count / row_count(node.out) * part.channels / last(node.out))
+
+
+def _further(place: Ref, nbytes: int) -> Ref:
+    return Ref(place.base, place.offset + nbytes)

@@ -1,0 +1,99 @@
+"""Pools; and sums and means of bytes over neighbouring axes, which are windows over all of them."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ....ir import Node
+from ....kernels.window.pick import Window, plan_pool, window_args
+from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
+from ...program import Arg
+from ..pointwise.reduce import reduced
+from ..product import extra_kinds, extra_places, slots
+from ..quantized import bounds, clamps_only, per_tensor, quant, zero_point
+from ..registry import Emit, is_f32, lowers
+from ..spatial import is_near, window
+
+OPS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp", "reduce_mean": "average", "reduce_sum": "sum"}
+
+
+def _f32(node: Node) -> Window | None:
+    if node.op == "average_pool" and max(node.attrs.get("dilations") or (1,)) > 1 and any(node.attrs["pads"]):
+        # The kernel divides by the elements of a window, and such a one may have none.
+        return None
+    plain = is_f32(node) and len(node.outputs) == 1 and len(node.x.type.dims) <= 5
+    full = plain and node.out.type.size > 0 and node.x.type.size > 0 and is_near(node)
+    return window(node) if full and (node.op != "lp_pool" or node.attrs.get("p", 2) in (1, 2)) else None
+
+
+@lowers("max_pool", "average_pool", "lp_pool", match=_f32, strided_in=True, strided_out=True, in_place=True)
+def pool(e: Emit, node: Node, where: Window) -> None:
+    op = OPS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
+    chain = node.attrs.get("chain", ())
+    kinds, places = (extra_kinds(node), extra_places(e, node)) if chain else ((), [])
+    name, params = plan_pool(e.tier, where, op, bool(node.attrs.get("count_include_pad", 0)), chain, kinds)
+    args: dict[str, Arg] = {
+        **window_args(e.tier, name, params, where, e.threads),
+        "x": e.address(node.x), "ldx": e.stride(node.x), "y": e.address(node.out), "ldy": e.stride(node.out),
+    }  # fmt: skip
+    e.kernel(name, params, args, slots(places))
+
+
+def _bytes(node: Node) -> bool:
+    """Whether x and the only result are u8 with one scale each, not empty, and the chain only clamps."""
+    if len(node.outputs) != 1 or not per_tensor(node.x, np.uint8) or not per_tensor(node.out, np.uint8):
+        return False
+    return node.x.type.size > 0 and node.out.type.size > 0 and clamps_only(node)
+
+
+def _sums_fit(node: Node, n: int) -> bool:
+    """Whether the sum of n bytes, each less a zero point, is an int32, and what is next to a half stays."""
+    return n <= (1 << 23 if node.attrs.get("ties") is None else 1 << 13)
+
+
+def _quantized(node: Node) -> Window | None:
+    if not _bytes(node) or len(node.x.type.dims) > 4 or not is_near(node):
+        return None
+    if not _sums_fit(node, prod(node.attrs["kernel_shape"])):
+        return None
+    averages = node.op == "average_pool" and node.attrs.get("ties") is None
+    return window(node) if averages or quant(node.x) == quant(node.out) else None
+
+
+@lowers("max_pool", "average_pool", match=_quantized, strided_in=True, strided_out=True)
+def quantized_pool(e: Emit, node: Node, where: Window) -> None:
+    _pool_bytes(e, node, where, e.stride(node.x), e.stride(node.out))
+
+
+def _reduces(node: Node) -> Window | None:
+    """A window over all of the axes."""
+    shape = reduced(node) if _bytes(node) else None
+    if shape is None or not _sums_fit(node, shape[1]):
+        return None
+    outer, n, inner = shape
+    if n == 1:  # as channels
+        outer, inner = 1, outer * inner
+    return Window(images=outer, channels=inner, size=(1, 1, n), kernel=(1, 1, n), out=(1, 1, 1))
+
+
+@lowers("reduce_mean", "reduce_sum", match=_reduces)
+def quantized_reduce(e: Emit, node: Node, where: Window) -> None:
+    _pool_bytes(e, node, where, where.channels, where.channels)
+
+
+def _pool_bytes(e: Emit, node: Node, where: Window, ldx: int, ldy: int) -> None:
+    name, params = plan_pool_int8(e.tier, where, OPS[node.op])
+    ratio, zeros = quant(node.x).scale[0] / quant(node.out).scale[0], (zero_point(node.x), zero_point(node.out))
+    if (ties := node.attrs.get("ties")) is not None:
+        # Measured from there, sums that are a little greater than they are turn halves away from it, and no others.
+        zeros = (zeros[0] + round(ties / quant(node.x).scale[0]),) * 2
+        ratio = 1 + 2.0**-22
+    low, high = bounds(node)
+    args: dict[str, Arg] = {
+        **pool_int8_args(e.tier, params, where, ratio, bool(node.attrs.get("count_include_pad", 0))),
+        "x": e.address(node.x), "ldx": ldx, "y": e.address(node.out), "ldy": ldy,
+        "zero_x": zeros[0], "zero_point": zeros[1], "low": low, "high": high,
+    }  # fmt: skip
+    e.kernel(name, params, args)

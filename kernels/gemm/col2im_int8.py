@@ -1,0 +1,57 @@
+"""col2im_int8: the second half of a quantised transposed convolution, which sums and requantises dot's i32 products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..isa.loops import each, repeat
+from ..isa.tiers import Tier
+from ..isa.vector import I64, Vector, arg_of, emits
+from .col2im import col2im_kernel
+from .int8 import ITEMS
+from .requantize import clamped, scaled, store_bytes
+from .rows import COL2IM_INT8
+from .tile import Place
+
+
+def make_col2im_int8(tier: Tier, out: str) -> Callable[..., None]:
+    """The kernel; its record is `rows.COL2IM_INT8`."""
+    return col2im_kernel(tier, _finish(tier, out), _total, ITEMS[out])
+
+
+def _total(v: Vector, x: Any, y: Any) -> Any:
+    return v.b.bitcast(v.b.add(v.b.bitcast(x, v.itype), v.b.bitcast(y, v.itype)), v.type)
+
+
+def _finish(tier: Tier, out: str) -> Any:
+    """finish(args, row, to, to_step, n, pixels, image, pixel, column): the i32 of `row`, stored to y."""
+    item = ITEMS[out]
+
+    @emits
+    def finish(
+        b: Any, args: Any, row: Any, to: Any, to_step: Any, n: Any, pixels: Any, image: Any, pixel: Any, column: Any
+    ) -> None:
+        v = Vector(b, tier)
+        factors = v.at(v.pointer(arg_of(b, args, COL2IM_INT8.at("multipliers"))), column)
+
+        def run(_: Any, state: list[Any]) -> list[Any]:
+            source, target = v.pointer(state[0]), state[1]
+
+            def one(v: Vector, i: Any, mask: Any) -> None:
+                total = b.bitcast(v.load(v.at(source, i), mask), v.itype)
+                real = scaled(v, total, v.at(factors, i), mask)
+                at = b.add(target, b.mul(i, I64(item)))
+                if out == "f32":
+                    v.store(clamped(v, real, args, COL2IM_INT8), v.pointer(at), mask)
+                    return
+                columns = None if mask is None else b.sub(n, i)
+                place = Place(1, at, I64(0), columns, None, args, image, pixel, column)
+                store_bytes(v, place, 1, [[real]], COL2IM_INT8, out == "s8")
+
+            each(v, I64(0), n, one, 1)
+            return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]
+
+        repeat(b, pixels, [row, to], run)
+
+    return finish

@@ -1,0 +1,188 @@
+"""Copies and transposes: which kernel does a move, with which record. Plain Python and NumPy; nothing here compiles.
+
+Strides and offsets are bytes and may be negative; a stride of 0 repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..core.record import Record
+from .rows import LOOP, OUTER
+
+Args = dict[str, "int | np.ndarray"]
+
+
+@dataclass(frozen=True)
+class Move:
+    """One kernel call: `args` is the record without its pointers (`dst`, `src` ...), which the caller adds.
+
+    An array in `args` stands for the address of a constant with its content. The caller adds `src_offset`
+    bytes to the source's address and `dst_offset` to the destination's.
+    """
+
+    kernel: str
+    params: dict[str, Any]
+    args: Args
+    src_offset: int = 0
+    dst_offset: int = 0
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A loop: `n` places, `s` bytes apart in the source and `d` in the destination."""
+
+    n: int
+    s: int
+    d: int
+
+
+def dense(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """The byte strides of a C-contiguous array."""
+    return tuple(itemsize * prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def collapse(shape: Sequence[int], src_strides: Sequence[int], dst_strides: Sequence[int]) -> list[Dim]:
+    """The fewest loops that visit the same pairs of places, widest destination stride first."""
+    dims = [Dim(n, s, d) for n, s, d in zip(shape, src_strides, dst_strides, strict=True) if n != 1]
+    dims.sort(key=lambda dim: (-abs(dim.d), -abs(dim.s)))
+    merged: list[Dim] = []
+    for dim in dims:
+        if merged and merged[-1].s == dim.n * dim.s and merged[-1].d == dim.n * dim.d:
+            dim = Dim(merged.pop().n * dim.n, dim.s, dim.d)
+        merged.append(dim)
+    return merged
+
+
+def copied(
+    shape: Sequence[int],
+    src_strides: Sequence[int],
+    dst_strides: Sequence[int],
+    itemsize: int,
+    src_offset: int = 0,
+    dst_offset: int = 0,
+) -> Move:
+    """Copy dst[i, j, ...] = src[i, j, ...] for all indices of `shape`, as a copy or a transpose.
+
+    The two may not overlap. ValueError when more than OUTER + 2 loops remain after merging.
+    """
+    dims = collapse(shape, src_strides, dst_strides)
+    if itemsize not in (1, 2, 4, 8):
+        word = next(size for size in (8, 4, 2, 1) if itemsize % size == 0)
+        dims, itemsize = _merge_last([*dims, Dim(itemsize // word, word, word)]), word
+    if dims and dims[-1].s == dims[-1].d == itemsize and dims[-1].n * itemsize in (2, 4, 8):
+        itemsize *= dims.pop().n
+    return _transpose(dims, itemsize, src_offset, dst_offset) or _copy(dims, itemsize, src_offset, dst_offset)
+
+
+def _merge_last(dims: list[Dim]) -> list[Dim]:
+    return collapse([d.n for d in dims], [d.s for d in dims], [d.d for d in dims])
+
+
+def _copy(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int) -> Move:
+    dims = dims or [Dim(1, itemsize, itemsize)]
+    last = dims[-1]
+    if last.d == itemsize and last.s == itemsize:
+        mode, itemsize, last = "run", 1, Dim(last.n * itemsize, 1, 1)
+    elif last.d == itemsize and last.s == 0:
+        mode = "fill"
+    else:
+        mode = "step"
+    outer = dims[:-1] or [Dim(1, 0, 0)]
+    rows = outer[-1] if last.n * itemsize * outer[-1].n >= 512 else max(outer, key=lambda dim: dim.n)
+    args: Args = {
+        "count": last.n, "step_s": last.s, "step_d": last.d, "rows": rows.n, "row_s": rows.s, "row_d": rows.d,
+        **outer_args(LOOP, [vars(dim) for dim in outer if dim is not rows]),
+    }  # fmt: skip
+    return Move("copy", {"mode": mode, "itemsize": itemsize}, args, src_offset, dst_offset)
+
+
+def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int) -> Move | None:
+    """The transpose that makes these loops, or None when they don't hold one that pays."""
+    if len(dims) < 2 or dims[-1].d != itemsize or dims[-1].s == itemsize:
+        return None
+    cols = dims[-1]
+    found = [dim for dim in dims[:-1] if dim.s == itemsize]
+    if not found or cols.s < 0 or found[0].d <= 0:
+        return None
+    rows = found[0]
+    narrow = 0
+    if 2 <= cols.n <= 8 and rows.d == cols.n * itemsize and rows.n >= 16:
+        narrow = cols.n
+    elif 2 <= rows.n <= 8 and cols.s == rows.n * itemsize and cols.n >= 16:
+        narrow = -rows.n
+    elif min(rows.n, cols.n) < 4:
+        return None
+    high, wide = (4096, 4096) if narrow else (64, 512)
+    args: Args = {
+        "rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s, "high": high, "wide": wide,
+        **outer_args(LOOP, [vars(dim) for dim in dims[:-1] if dim is not rows]),
+    }  # fmt: skip
+    return Move("transpose", {"itemsize": itemsize, "narrow": narrow}, args, src_offset, dst_offset)
+
+
+def outer_args(loop: Record, loops: Sequence[Mapping[str, int | np.ndarray]]) -> Args:
+    """The slots of a record's outer loops; `loops` are the fields of each, outermost first. ValueError for too many."""
+    if len(loops) > OUTER:
+        raise ValueError(f"a move with {len(loops)} outer loops that don't merge; a record has room for {OUTER}")
+    every = [*reversed(loops), *[dict.fromkeys(loop, 0)] * (OUTER - len(loops))]
+    return {"rank": len(loops), **{f"{name}{k}": value for k, one in enumerate(every) for name, value in one.items()}}
+
+
+# -- operators as moves
+
+
+def transposed(
+    shape: Sequence[int],
+    perm: Sequence[int],
+    itemsize: int,
+    src_strides: Sequence[int] | None = None,
+    dst_strides: Sequence[int] | None = None,
+) -> Move:
+    """numpy.transpose(x, perm). Strides default to dense ones; `dst_strides` are the result's."""
+    src = src_strides or dense(shape, itemsize)
+    out = [shape[p] for p in perm]
+    return copied(out, [src[p] for p in perm], dst_strides or dense(out, itemsize), itemsize)
+
+
+def sliced(
+    shape: Sequence[int],
+    starts: Sequence[int],
+    steps: Sequence[int],
+    out: Sequence[int],
+    itemsize: int,
+    src_strides: Sequence[int] | None = None,
+    dst_strides: Sequence[int] | None = None,
+) -> Move:
+    """y[i, ...] = x[starts + i * steps, ...] for i below `out`; starts are in range, one entry per axis."""
+    src = src_strides or dense(shape, itemsize)
+    offset = sum(start * stride for start, stride in zip(starts, src, strict=True)) if prod(out) else 0
+    strides = [step * stride for step, stride in zip(steps, src, strict=True)]
+    return copied(out, strides, dst_strides or dense(out, itemsize), itemsize, src_offset=offset)
+
+
+def expanded(
+    shape: Sequence[int],
+    out: Sequence[int],
+    itemsize: int,
+    src_strides: Sequence[int] | None = None,
+    dst_strides: Sequence[int] | None = None,
+) -> Move:
+    """numpy.broadcast_to(x, out)."""
+    src = src_strides or dense(shape, itemsize)
+    strides = [0] * (len(out) - len(shape)) + [0 if n == 1 else s for n, s in zip(shape, src, strict=True)]
+    return copied(out, strides, dst_strides or dense(out, itemsize), itemsize)
+
+
+def tiled(shape: Sequence[int], repeats: Sequence[int], itemsize: int) -> Move:
+    """numpy.tile(x, repeats) with one repeat per axis, dense."""
+    src, out = dense(shape, itemsize), dense([n * r for n, r in zip(shape, repeats, strict=True)], itemsize)
+    dims = [(d, n) for pair in zip(repeats, shape, strict=True) for d, n in enumerate(pair)]
+    src_strides = [src[i // 2] if kind else 0 for i, (kind, _) in enumerate(dims)]
+    dst_strides = [out[i // 2] * (1 if kind else shape[i // 2]) for i, (kind, _) in enumerate(dims)]
+    return copied([n for _, n in dims], src_strides, dst_strides, itemsize)

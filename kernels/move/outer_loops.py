@@ -1,0 +1,71 @@
+"""The outer loops of a move, from its record: how many places they have, and where each of them lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from numba import njit, types
+from numba.core import cgutils
+
+from ..core.record import Record, reader
+from ..isa.loops import PAIR
+from ..isa.vector import I64, emits
+
+
+def _slot(b: Any, args: Any, slot: Any) -> Any:
+    return b.load(b.gep(b.inttoptr(args, I64.as_pointer()), [slot]))
+
+
+def _fields(b: Any, args: Any, record: Record, k: Any, count: int) -> list[Any]:
+    """The first `count` fields of outer loop k."""
+    first = b.add(I64(record.at("n0")), b.mul(k, I64(record.at("n1") - record.at("n0"))))
+    return [_slot(b, args, b.add(first, I64(i))) for i in range(count)]
+
+
+@cache
+def outer_count(record: Record) -> Callable:
+    """`count(args)`: the product of the outer loops' n."""
+
+    @emits(returns=types.int64)
+    def count(b: Any, args: Any) -> Any:
+        total = cgutils.alloca_once_value(b, I64(1))
+        with cgutils.for_range(b, _slot(b, args, I64(record.at("rank")))) as loop:
+            (n,) = _fields(b, args, record, loop.index, 1)
+            b.store(b.mul(b.load(total), n), total)
+        return b.load(total)
+
+    return count
+
+
+@cache
+def outer_address(record: Record) -> Callable:
+    """`address(args, index, dst, src)`: both, at the index-th place of outer loops of n, s and d, innermost first."""
+
+    @emits(returns=PAIR)
+    def address(b: Any, args: Any, index: Any, dst: Any, src: Any) -> Any:
+        rest, to, at = (cgutils.alloca_once_value(b, v) for v in (index, dst, src))
+        with cgutils.for_range(b, _slot(b, args, I64(record.at("rank")))) as loop:
+            n, s, d = _fields(b, args, record, loop.index, 3)
+            whole = b.load(rest)
+            quotient = b.udiv(whole, n)
+            i = b.sub(whole, b.mul(quotient, n))
+            b.store(quotient, rest)
+            b.store(b.add(b.load(to), b.mul(i, d)), to)
+            b.store(b.add(b.load(at), b.mul(i, s)), at)
+        return cgutils.pack_array(b, [b.load(to), b.load(at)])
+
+    return address
+
+
+@cache
+def outer_fields(record: Record, loop: Record) -> Callable:
+    """`fields(args, k)`: those of outer loop k, by their names in `loop`."""
+    read, first, step = reader(loop), 8 * record.at("n0"), 8 * len(loop)
+
+    @njit(inline="always")
+    def fields(args, k):
+        return read(args + first + k * step)
+
+    return fields
