@@ -19,7 +19,7 @@ from .tile import repeat
 
 
 def make_band(tier: Tier, item: int) -> Any:
-    """An intrinsic that writes `rows` rows to each slice of a band at `to`, those from slice z and row y of the input on.
+    """An intrinsic that writes `rows` rows to each slice of a band at `to`, from slice z and row y of the input on.
 
     `source` is where the input of the image and group begins; an element has `item` bytes.
     """
