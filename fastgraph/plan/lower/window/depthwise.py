@@ -18,7 +18,7 @@ from ....kernels.window.pick_depthwise_int8 import (
 from ...program import Arg, Ref
 from ..product import Rows, all_rows, extra_kinds, extra_places, has_constants, is_depthwise, parameters, slots
 from ..quantized import folded_bias, zero_point
-from ..quantized_layer import Layer, is_quantized_layer, layer
+from ..quantized_layer import Layer, quantized_layer
 from ..registry import Emit, last, lowers, row_count
 from ..spatial import is_near, window
 
@@ -38,7 +38,8 @@ def _f32(node: Node) -> Depthwise | None:
 
 def _quantized(node: Node) -> Depthwise | None:
     fits = node.x.type.concrete and is_depthwise(node) and len(node.x.type.dims) <= 4 and is_near(node)
-    return Depthwise(window(node), layer(node)) if fits and is_quantized_layer(node) else None
+    layer = quantized_layer(node) if fits else None
+    return Depthwise(window(node), layer) if layer else None
 
 
 @lowers("conv", match=_quantized, strided_in=True, strided_out=True)
