@@ -2,13 +2,12 @@
 
 from . import (  # noqa: F401
     dynamic,
+    gemm,
     move,
     pointwise,
-    product,
     quantized_matmul,
     quantized_product,
     quantized_transposed,
-    transposed,
     window,
 )
 from .registry import LOWERINGS, Emit, Lowering, Matches, matched

@@ -9,7 +9,7 @@ from ...kernels.amx.pack import pack_amx
 from ...kernels.amx.pick import AmxChoice, amx_args, dense, pick_amx, worth_tiles
 from ...kernels.gemm.pick_conv import Geometry
 from ..program import Ref
-from .product import Rows
+from .gemm.common import Rows
 from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer
 from .registry import Emit, row_count

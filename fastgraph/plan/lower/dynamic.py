@@ -10,12 +10,13 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.gemm.pack_int8 import pack_int8
-from ...kernels.gemm.pick_conv import Geometry, conv_args
+from ...kernels.gemm.pick_conv import Triple, conv_args
 from ...kernels.gemm.pick_dot import dot_args
 from ...kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
 from ...kernels.gemm.rows import RANGE_BYTES
 from ..program import Ref
-from .product import extra_kinds, extra_places, is_dense, slots
+from .extras import chain_of, extra_slots
+from .gemm.common import geometry, is_dense
 from .quantized import scales
 from .registry import Emit, is_f32, lowers, row_count
 from .spatial import is_near, three
@@ -100,24 +101,23 @@ def dense(e: Emit, node: Node, _: Any) -> None:
     of = images_of(node)
     stored = e.scratch(of.count)
     ranges = round_to(e, node, of, "u8", stored, 0.0)
-    dot(e, node, stored, ranges, node.out.type.dims[0] if "image" in extra_kinds(node) else 1)
+    dot(e, node, stored, ranges, node.out.type.dims[0] if "image" in chain_of(node)[1] else 1)
 
 
 def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     """Rows of bytes times weights."""
-    chain, kinds = node.attrs.get("chain", ()), extra_kinds(node)
     n, k, rows = node.out.type.dims[-1], node.x.type.dims[-1], row_count(node.out)
     m, ldy, per_row = rows // images, e.stride(node.out), node.attrs["per"] == "row"
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
-    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, chain, kinds):
+    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, *chain_of(node)):
         part = slice(piece.start, piece.start + piece.columns)
         args = dot_args(
             piece, a=x, lda=k, b=e.constant(_packed(e, node, part, piece.nv, k)), c=e.address(node.out), ldc=ldy, m=m,
             k=-(-k // 4), batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each,
             per_row=int(per_row),
         )  # fmt: skip
-        e.kernel("dot_dynamic", piece.params, args, slots(extra_places(e, node)), piece.columns / n)
+        e.kernel("dot_dynamic", piece.params, args, extra_slots(e, node), piece.columns / n)
 
 
 def _convolves(node: Node) -> bool:
@@ -142,20 +142,14 @@ def conv(e: Emit, node: Node, _: Any) -> None:
     if is_dense(node):
         dot(e, node, stored, ranges, n)
     else:
-        _conv(e, node, stored, ranges, (n, top + h + bottom, left + w + right, c))
+        _conv(e, node, stored, ranges, (1, top + h + bottom, left + w + right))
 
 
-def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, shape: tuple[int, int, int, int]) -> None:
-    a, weights, (images, h, w, c) = node.attrs, node.inputs[1], shape
+def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, padded: Triple) -> None:
+    weights = node.inputs[1]
     assert weights is not None
-    outputs, line = node.out.type.dims[-1], w * c
-    g = Geometry(
-        images=images, groups=1, c=c, n=outputs, size=(1, h, w), kernel=three(weights.type.dims[1:-1]),
-        out=three(node.out.type.dims[1:-1]), x_strides=(h * line, h * line, line, c), strides=three(a["strides"]),
-        dilations=three(a["dilations"]), pads=(0, 0, 0), item=1,
-    )  # fmt: skip
-    chain, kinds = a.get("chain", ()), extra_kinds(node)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, chain, kinds)
+    g = geometry(node, weights.type.dims, 1, weights.type.dims[-1], 1, padded)
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, *chain_of(node))
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         args = conv_args(
@@ -163,4 +157,4 @@ def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, shape: tuple[int, int, int, 
             ldy=e.stride(node.out), table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
             ranges=ranges, per_image=1, per_row=0,
         )  # fmt: skip
-        e.kernel("conv_dynamic", piece.params, args, slots(extra_places(e, node)), piece.columns / outputs)
+        e.kernel("conv_dynamic", piece.params, args, extra_slots(e, node), piece.columns / g.n)

@@ -10,7 +10,8 @@ from ...ir import Node
 from ...kernels.gemm.pack_int8 import panel_bytes
 from ...kernels.gemm.pick_dot import dot_args
 from ...kernels.gemm.pick_int8 import pick_dot_int8
-from .product import extra_values, multiplies
+from .extras import extra_values
+from .gemm.matmul import multiplies
 from .quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
 from .quantized_layer import out_kind, stored_as
 from .registry import Emit, lowers, row_count

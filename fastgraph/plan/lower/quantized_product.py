@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node
-from ...kernels.gemm.pack import merge_groups
 from ...kernels.gemm.pack_int8 import pack_int8, widen
-from ...kernels.gemm.pick_conv import Geometry, conv_args, merge_factor
+from ...kernels.gemm.pick_conv import conv_args
 from ...kernels.gemm.pick_dot import dot_args
 from ...kernels.gemm.pick_int8 import (
     chains,
@@ -23,11 +22,11 @@ from ...kernels.gemm.pick_int8 import (
     word_of,
 )
 from . import amx
-from .product import Rows, all_rows, is_dense, is_depthwise
+from .gemm.common import Rows, all_rows, geometry, is_dense, is_depthwise, merge_narrow
 from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
 from .registry import Emit, lowers, row_count
-from .spatial import is_near, three
+from .spatial import is_near
 
 
 def _convolves(node: Node) -> bool:
@@ -39,8 +38,14 @@ def conv(e: Emit, node: Node, _: Any) -> None:
     if is_dense(node):
         dot(e, node, layer(node), all_rows(e, node))
         return
-    found, groups = layer(node), node.attrs["groups"]
-    g, weights = geometry(e, node, found)
+    found = layer(node)
+    weights, groups = found.weights, node.attrs["groups"]
+    if groups > 1:
+        # What isn't there stands for 0.0: the weights' zero point.
+        zeros = found.zeros.reshape(-1, *[1] * (weights.ndim - 1))
+        weights, groups = merge_narrow(e.tier, weights - zeros, groups)
+        weights = (weights + zeros).astype(np.int8)
+    g = geometry(node, weights.shape, groups, e.stride(node.x), item=1)
     if amx.suits(e, g, found):
         amx.conv(e, node, found, g, weights)
         return
@@ -77,26 +82,6 @@ def _widened(found: Layer, factor: int, stride: int) -> Layer:
         found, weights=widen(found.weights, factor, stride, found.zeros), zeros=tiled(found.zeros),
         bias=tiled(found.bias), multipliers=tiled(found.multipliers),
     )  # fmt: skip
-
-
-def geometry(e: Emit, node: Node, found: Layer) -> tuple[Geometry, np.ndarray]:
-    """The convolution in three dimensions, narrow groups merged, and its weights so."""
-    a, x, out, row = node.attrs, node.x.type.dims, node.out.type.dims, e.stride(node.x)
-    weights, groups = found.weights, a["groups"]
-    factor = merge_factor(e.tier, groups, weights.shape[0] // groups) if groups > 1 else 1
-    if factor > 1:
-        # What isn't there stands for 0.0: the weights' zero point.
-        zeros = found.zeros.reshape(-1, *[1] * (weights.ndim - 1))
-        weights = (merge_groups(weights - zeros, groups, factor) + zeros).astype(np.int8)
-        groups //= factor
-    size, kernel = three(x[1:-1]), three(weights.shape[1:-1])
-    plane = row * size[1] * size[2]
-    g = Geometry(
-        images=x[0], groups=groups, c=weights.shape[-1], n=weights.shape[0] // groups, size=size, kernel=kernel,
-        out=three(out[1:-1]), x_strides=(plane * size[0], plane, row * size[2], row),
-        strides=three(a["strides"]), dilations=three(a["dilations"]), pads=three(a["pads"][: len(x) - 2], 0), item=1,
-    )  # fmt: skip
-    return g, weights
 
 
 @lowers("dense", match=is_quantized_layer, strided_in=True, strided_out=True)

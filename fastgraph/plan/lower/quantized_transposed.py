@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...ir import Node
@@ -11,21 +9,20 @@ from ...kernels.gemm.pack_int8 import pack_int8
 from ...kernels.gemm.pick_conv_transpose import Transposed, col2im_args, products_args, tap_weights
 from ...kernels.gemm.pick_int8 import pick_dot_int8
 from ..program import Ref
+from .gemm.conv_transpose import transposed
 from .quantized import folded_bias, zero_point
 from .quantized_layer import Layer, is_quantized_layer, layer
 from .registry import Emit, lowers
-from .spatial import is_near
-from .transposed import geometry
 
 
-def _transposes(node: Node) -> bool:
-    return len(node.x.type.dims) <= 5 and is_near(node) and is_quantized_layer(node)
+def _quantized(node: Node) -> tuple[Transposed, Layer] | None:
+    g = transposed(node) if is_quantized_layer(node) else None
+    return (g, layer(node)) if g else None
 
 
-@lowers("conv_transpose", match=_transposes, strided_in=True, strided_out=True)
-def conv_transpose(e: Emit, node: Node, _: Any) -> None:
-    found = layer(node)
-    g = geometry(node, found.weights)
+@lowers("conv_transpose", match=_quantized, strided_in=True, strided_out=True)
+def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> None:
+    g, found = plan
     products = e.scratch(g.products)
     _dots(e, node, found, g, products)
     args = col2im_args(

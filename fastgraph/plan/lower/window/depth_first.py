@@ -16,10 +16,11 @@ from ....kernels.window.pick import Window
 from ...freedoms import free
 from ...program import Ref
 from ...storage import Views, same_form
-from .. import product, quantized_product
+from .. import quantized_product
+from ..gemm.common import Rows, is_dense, parameters
+from ..gemm.dense import dense_rows
 from ..move import emit_copy
-from ..product import Rows, is_dense
-from ..registry import Emit, Matches, is_f32, last
+from ..registry import Emit, Matches, last
 from .depthwise import Depthwise, depthwise_rows
 
 WORTH = L2 // 2
@@ -152,8 +153,8 @@ def emit_block(e: Emit, block: Block) -> None:
 
 
 def _dot(e: Emit, node: Node, rows: Rows) -> None:
-    if is_f32(node):
-        product.dot(e, node, rows)
+    if (found := parameters(node)) is not None:
+        dense_rows(e, node, found, rows)
     else:
         quantized_product.dot(e, node, quantized_product.layer(node), rows)
 
