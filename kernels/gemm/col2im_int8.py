@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import loaded
+from ..isa.loops import each, repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
-from .col2im import col2im_kernel, each_vector
+from .col2im import col2im_kernel
 from .int8 import ITEMS
 from .requantize import clamped, scaled, store_bytes
 from .rows import COL2IM_INT8
-from .tile import Place, repeat
+from .tile import Place
 
 
 def make_col2im_int8(tier: Tier, out: str) -> Callable[..., None]:
@@ -38,7 +39,7 @@ def _finish(tier: Tier, out: str) -> Any:
         def run(_: Any, state: list[Any]) -> list[Any]:
             source, target = v.pointer(state[0]), state[1]
 
-            def one(i: Any, mask: Any) -> None:
+            def one(v: Vector, i: Any, mask: Any) -> None:
                 total = b.bitcast(v.load(v.at(source, i), mask), v.itype)
                 real = scaled(v, total, v.at(factors, i), mask)
                 at = b.add(target, b.mul(i, I64(item)))
@@ -49,7 +50,7 @@ def _finish(tier: Tier, out: str) -> Any:
                 place = Place(1, at, I64(0), columns, None, args, image, pixel, column)
                 store_bytes(v, place, 1, [[real]], r, out == "s8")
 
-            each_vector(v, n, one)
+            each(v, I64(0), n, one, 1)
             return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]
 
         repeat(b, pixels, [row, to], run)

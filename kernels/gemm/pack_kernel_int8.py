@@ -15,11 +15,11 @@ from ..core.record import loaded, reader
 from ..isa.integer import bytes_type, dot_bytes, dot_halves, halves_type
 from ..isa.interleave import interleave, load_bytes
 from ..isa.lanes import PARTS
+from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, emits
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .rows import PACK_INT8
-from .tile import repeat
 
 
 def make_pack_int8(tier: Tier) -> Callable[..., None]:

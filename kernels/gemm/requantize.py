@@ -13,9 +13,10 @@ from numba.core import cgutils
 
 from ..isa.functions import maximum, minimum
 from ..isa.integer import to_bytes
+from ..isa.loops import repeat
 from ..isa.vector import F32, I1, I8, I32, I64, Vector
 from .pack_int8 import parts
-from .tile import Place, repeat
+from .tile import Place
 
 
 def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:

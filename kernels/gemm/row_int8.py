@@ -11,13 +11,13 @@ from functools import partial
 from typing import Any
 
 from ..core.record import reader
-from ..isa.loops import thread_range
+from ..isa.loops import repeat, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector, emits
 from .int8 import int8_arithmetic
 from .pick_int8 import chains
 from .rows import ROW_INT8
-from .tile import Arithmetic, Place, repeat
+from .tile import Arithmetic, Place
 
 
 def make_row_int8(

@@ -4,8 +4,6 @@ from . import (  # noqa: F401
     gemm,
     move,
     pointwise,
-    product,
-    transposed,
     window,
 )
 from .registry import LOWERINGS, Emit, Lowering, Matches, matched

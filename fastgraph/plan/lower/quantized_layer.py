@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ir import Node, Value
-from .product import extra_values
+from .extras import extra_values
 from .quantized import (
     LARGE,
     TINY,

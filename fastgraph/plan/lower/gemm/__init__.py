@@ -1,3 +1,3 @@
-"""Dense layers, convolutions and products of matrices."""
+"""Products with weights and of matrices: dense layers, convolutions and transposed ones, matrix products."""
 
-from . import conv_int8, conv_transpose_int8, dense_int8, dynamic, matmul_int8  # noqa: F401
+from . import conv, conv_transpose, dense, dynamic, matmul  # noqa: F401

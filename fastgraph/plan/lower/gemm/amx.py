@@ -1,4 +1,4 @@
-"""Layers of bytes on AMX tiles: what dense_int8 and conv_int8 choose where `suits` says so."""
+"""Layers of bytes on AMX tiles, which dense.py and conv.py choose where `suits` says so."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ....kernels.amx import pick
 from ....kernels.amx.pack import pack_amx
 from ....kernels.gemm.pick_conv import Geometry
 from ...program import Ref
-from ..product import Rows
 from ..quantized import folded_bias, zero_point
 from ..quantized_layer import Layer
 from ..registry import Emit, row_count
+from .common import Rows
 
 
 def suits(e: Emit, g: Geometry, layer: Layer) -> bool:

@@ -9,15 +9,16 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.gemm.pack_int8 import pack_int8
-from ....kernels.gemm.pick_conv import Geometry, conv_args
+from ....kernels.gemm.pick_conv import conv_args
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.rows import RANGE_BYTES
 from ...program import Ref
-from ..product import extra_kinds, extra_places, is_dense, slots
+from ..extras import chain_of, extra_slots
 from ..quantized import scales
 from ..registry import Emit, is_f32, lowers, row_count
 from ..spatial import is_near, three
+from .common import geometry, is_dense
 
 
 @dataclass(frozen=True)
@@ -106,32 +107,31 @@ def _dense(node: Node) -> Images | None:
 def dense(e: Emit, node: Node, of: Images) -> None:
     stored = e.scratch(of.count)
     ranges = round_to(e, node, of, "u8", stored, 0.0)
-    dot(e, node, stored, ranges, node.out.type.dims[0] if "image" in extra_kinds(node) else 1)
+    dot(e, node, stored, ranges, node.out.type.dims[0] if "image" in chain_of(node)[1] else 1)
 
 
 def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     """Rows of bytes times weights."""
-    chain, kinds = node.attrs.get("chain", ()), extra_kinds(node)
     n, k, rows = node.out.type.dims[-1], node.x.type.dims[-1], row_count(node.out)
     m, ldy, per_row = rows // images, e.stride(node.out), node.attrs["per"] == "row"
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
-    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, chain, kinds):
+    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, *chain_of(node)):
         part = slice(piece.start, piece.start + piece.columns)
         args = dot_args(
             piece, a=x, lda=k, b=e.constant(_packed(e, node, part, piece.nv, k)), c=e.address(node.out), ldc=ldy, m=m,
             k=-(-k // 4), batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each,
             per_row=int(per_row),
         )  # fmt: skip
-        e.kernel("dot_dynamic", piece.params, args, slots(extra_places(e, node)), piece.columns / n)
+        e.kernel("dot_dynamic", piece.params, args, extra_slots(e, node), piece.columns / n)
 
 
 def _convolves(node: Node) -> Images | None:
     """The map is rounded into one with its padding around it."""
-    dims = node.x.type.dims
-    if node.attrs["per"] != "batch" or node.attrs["groups"] != 1 or not _multiplies(node):
+    if node.attrs["per"] != "batch" or node.attrs["groups"] != 1 or not _multiplies(node) or not is_near(node):
         return None
-    if len(dims) not in (3, 4) or not is_near(node):
+    dims = node.x.type.dims
+    if len(dims) not in (3, 4):
         return None
     (_, h, w), c, pads = three(dims[1:-1]), dims[-1], node.attrs["pads"]
     (_, top, left), (_, bottom, right) = (three(half, 0) for half in (pads[: len(dims) - 2], pads[len(dims) - 2 :]))
@@ -149,17 +149,13 @@ def conv(e: Emit, node: Node, of: Images) -> None:
 
 
 def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
-    """A convolution of the map at x, without padding of its own."""
-    weights, c, outputs = node.inputs[1], node.x.type.dims[-1], node.out.type.dims[-1]
+    """A convolution of the map at x, which has its padding."""
+    weights, c = node.inputs[1], node.x.type.dims[-1]
     assert weights is not None
     top, left, bottom, right = of.pads
-    h, line = top + of.rows + bottom, left + of.run + right
-    g = Geometry(
-        images=of.images, groups=1, c=c, n=outputs, size=(1, h, line // c), kernel=three(weights.type.dims[1:-1]),
-        out=three(node.out.type.dims[1:-1]), x_strides=(h * line, h * line, line, c),
-        strides=three(node.attrs["strides"]), dilations=three(node.attrs["dilations"]), item=1,
-    )  # fmt: skip
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, node.attrs.get("chain", ()), extra_kinds(node))
+    padded = (1, top + of.rows + bottom, (left + of.run + right) // c)
+    g = geometry(node, weights.type.dims, 1, c, 1, padded)
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, *chain_of(node))
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         args = conv_args(
@@ -167,4 +163,4 @@ def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
             ldy=e.stride(node.out), table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
             ranges=ranges, per_image=1, per_row=0,
         )  # fmt: skip
-        e.kernel("conv_dynamic", piece.params, args, slots(extra_places(e, node)), piece.columns / outputs)
+        e.kernel("conv_dynamic", piece.params, args, extra_slots(e, node), piece.columns / g.n)
