@@ -10,7 +10,7 @@ from ....ir import Node
 from ....kernels.window.pick import Window, plan_pool, window_args
 from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from ...program import Arg
-from ..elementwise import reduced
+from ..pointwise.reduce import reduced
 from ..product import extra_kinds, extra_places
 from ..quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..registry import Emit, is_f32, lowers
