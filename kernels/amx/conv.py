@@ -56,8 +56,10 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str = "u8") -> Callable[...
                 a += oz * r.stride_z * r.x_z
                 y0 = 0
             else:
-                z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
-                fill_band(r, scratch, a, z, y, (divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
+                fill_band(
+                    r, scratch, source=a, z=oz * r.stride_z - r.pad_z, y=y0 * r.stride_y - r.pad_y,
+                    rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach,
+                )  # fmt: skip
                 a = scratch
             pixel0 = (image * r.out_d + oz) * r.out_h * r.out_w
             for p in range(p0, p1):

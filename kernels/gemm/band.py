@@ -1,7 +1,7 @@
 """A band: rows of a convolution's input, copied into scratch with their padding; and who computes which bands.
 
-`r` is a record whose slots are called as those of `rows.CONV`. Copies are whole vectors in ascending order: each may
-run into the next.
+`r` is a record with slots called as those of `rows.CONV`. Copies are whole vectors in ascending order: each may run
+into the next.
 """
 
 from __future__ import annotations
@@ -9,92 +9,70 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit, types
+from numba import types
+from numba.core import cgutils
 
-from ..isa.loops import repeat, thread_range
+from ..isa.loops import loop, repeat
 from ..isa.tiers import Tier
-from ..isa.vector import I32, I64, Vector, emits
-
-
-@njit(inline="always")
-def deal(r, panels, units, thread, threads):  # type: ignore[no-untyped-def]
-    """(first panel, end, first unit, end) of a thread, which has a part of the panels, or of the units."""
-    p0, p1 = 0, panels
-    first, end = thread_range(units, thread, threads)
-    if r.by_columns:
-        p0, p1 = thread_range(panels, thread, threads)
-        first, end = 0, units
-    if p0 == p1:
-        end = first
-    return p0, p1, first, end
+from ..isa.vector import I1, I32, I64, Vector, emits
 
 
 def make_band(tier: Tier, item: int) -> Any:
-    """band(r, to, source, z, y, rows): for each slice of the kernel `rows` rows, those from row y of slice z on.
+    """An intrinsic that writes `rows` rows to each slice of a band at `to`, from slice z and row y of the input on.
 
-    `source` is where the input of the image and group begins; elements have `item` bytes.
+    `source` is where the input of the image and group begins; an element has `item` bytes.
     """
-    row = make_row(tier, item)
 
-    @njit(inline="always")
-    def band(r, to, source, z, y, rows):  # type: ignore[no-untyped-def]
-        for k in range(r.k_d):
-            iz = z + k * r.dilation_z
-            for i in range(rows):
-                iy = y + i * r.step_y
-                inside = iz >= 0 and iz < r.d and iy >= 0 and iy < r.h
-                row(r, to + k * r.band_z + i * r.band_y, source + iz * r.x_z + iy * r.x_y, inside, r.fill)
+    @emits
+    def band(b: Any, r: Any, to: Any, source: Any, z: Any, y: Any, rows: Any) -> None:
+        with loop(b, 0, r.k_d, 1) as k:
+            iz = b.add(z, b.mul(k, r.dilation_z))
+            plane = b.add(source, b.mul(iz, r.x_z))
+            inside = b.icmp_unsigned("<", iz, r.d)
+            _rows(Vector(b, tier), r, b.add(to, b.mul(k, r.band_z)), plane, y, rows, inside, r.step_y, r.fill, item)
 
     return band
 
 
-def make_row(tier: Tier, item: int) -> Any:
-    """row(r, to, source, inside, fill): a row of a band at `to` from the input's row at `source`.
+def make_rows(tier: Tier) -> Any:
+    """An intrinsic that writes `rows` rows of f32 at `to`: those from row y of the input at `source` on."""
 
-    Padding repeats the word `fill`; where not `inside`, all is padding.
-    """
-    copy, clear = _copy(tier, item), _clear(tier, item)
+    @emits
+    def band(b: Any, r: Any, to: Any, source: Any, y: Any, rows: Any) -> None:
+        _rows(Vector(b, tier), r, to, source, y, rows, I1(1), I64(1), I64(0), 4)
 
-    @njit(inline="always")
-    def row(r, to, source, inside, fill):  # type: ignore[no-untyped-def]
-        if inside:
-            source += r.x_first
-            to = clear(to, fill, r.left)
-            for _ in range(r.pixels):
-                copy(to, source, r.run)
-                to += r.pixel_step
-                source += r.x_step
-            clear(to, fill, r.right)
-        else:
-            clear(to, fill, r.band_y // item)
-
-    return row
+    return band
 
 
-def _copy(tier: Tier, item: int) -> Any:
-    """An intrinsic copy(to, source, count) -> to + item * count."""
+def _rows(
+    v: Vector, r: Any, to: Any, source: Any, y: Any, rows: Any, inside: Any, step: Any, fill: Any, item: int
+) -> None:
+    """Rows of one slice, every step-th of the input; padding repeats the word `fill`."""
+    b = v.b
+    word = b.bitcast(v.splat(b.trunc(fill, I32)), v.type)
 
-    @emits(returns=types.int64)
-    def copy(b: Any, to: Any, source: Any, count: Any) -> Any:
-        v = Vector(b, tier)
+    def copy(to: Any, source: Any, count: Any) -> Any:
         return _vectors(v, to, b.mul(count, I64(item)), source, lambda at: v.load(v.pointer(at), align=1))
 
-    return copy
+    def clear(to: Any, count: Any) -> Any:
+        return _vectors(v, to, b.mul(count, I64(item)), to, lambda at: word)
 
-
-def _clear(tier: Tier, item: int) -> Any:
-    """An intrinsic clear(to, word, count) that writes the low 4 bytes of `word` over and over instead."""
-
-    @emits(returns=types.int64)
-    def clear(b: Any, to: Any, word: Any, count: Any) -> Any:
-        v = Vector(b, tier)
-        value = v.b.bitcast(v.splat(b.trunc(word, I32)), v.type)
-        return _vectors(v, to, b.mul(count, I64(item)), to, lambda at: value)
-
-    return clear
+    with loop(b, 0, rows, 1) as i:
+        iy = b.add(y, b.mul(i, step))
+        line = b.add(to, b.mul(i, r.band_y))
+        with b.if_else(b.and_(inside, b.icmp_unsigned("<", iy, r.h))) as (there, padding):
+            with there:
+                run = clear(line, r.left)
+                first = b.add(b.add(source, b.mul(iy, r.x_y)), r.x_first)
+                with loop(b, 0, r.pixels, 1) as j:
+                    copy(b.add(run, b.mul(j, r.pixel_step)), b.add(first, b.mul(j, r.x_step)), r.run)
+                clear(b.add(run, b.mul(r.pixels, r.pixel_step)), r.right)
+            with padding:
+                _vectors(v, line, r.band_y, line, lambda at: word)
 
 
 def _vectors(v: Vector, to: Any, nbytes: Any, source: Any, value: Callable[[Any], Any]) -> Any:
+    """Whole vectors, value(address from `source` on), to nbytes from `to` on; the end of these."""
     b = v.b
     size = v.lanes * 4
 
@@ -107,3 +85,14 @@ def _vectors(v: Vector, to: Any, nbytes: Any, source: Any, value: Callable[[Any]
     with b.if_then(b.icmp_signed(">", vectors, I64(0))):
         repeat(b, vectors, [to, source], body)
     return b.add(to, nbytes)
+
+
+@emits(returns=types.UniTuple(types.int64, 4))
+def deal(b: Any, r: Any, panels: Any, units: Any, thread: Any, threads: Any) -> Any:
+    """(first panel, end, first unit, end) of a thread: its part of the panels when r.by_columns, else of the units."""
+    columns = b.icmp_signed("!=", r.by_columns, I64(0))
+    total = b.select(columns, panels, units)
+    first, end = (b.udiv(b.mul(total, at), threads) for at in (thread, b.add(thread, I64(1))))
+    p0, p1 = b.select(columns, first, I64(0)), b.select(columns, end, panels)
+    u0, u1 = b.select(columns, I64(0), first), b.select(columns, units, end)
+    return cgutils.pack_array(b, [p0, p1, u0, b.select(b.icmp_signed("<", p0, p1), u1, u0)])

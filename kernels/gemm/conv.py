@@ -68,8 +68,10 @@ def conv_kernel(
             if r.direct:
                 a += oz * r.stride_z * r.x_z + y0 * r.stride_y * r.x_y
             else:
-                z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
-                fill_band(r, scratch, a, z, y, (count - 1) * r.move_y + r.reach)
+                fill_band(
+                    r, scratch, source=a, z=oz * r.stride_z - r.pad_z, y=y0 * r.stride_y - r.pad_y,
+                    rows=(count - 1) * r.move_y + r.reach,
+                )  # fmt: skip
                 a = scratch
             pixel0 = (oz * r.out_h + y0) * r.out_w
             row0 = image * r.out_d * r.out_h * r.out_w
@@ -79,8 +81,9 @@ def conv_kernel(
                 for i in range(0, count, groups):
                     for j in range(0, r.out_w, rows):
                         pixel = pixel0 + i * r.out_w + j
+                        short = i + groups > count or j + rows > r.out_w
                         tile(
-                            short=i + groups > count or j + rows > r.out_w, args=args,
+                            args, short,
                             a=a + i * r.gs + j * r.rs, rs=r.rs, gs=r.gs,
                             table=r.table, segments=r.segments, length=r.length,
                             panel=r.w + (group * panels + p) * step, ahead=ahead,

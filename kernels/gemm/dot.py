@@ -61,7 +61,7 @@ def dot_kernel(
                         if tail == 0 and row + mr > r.m:
                             row = r.m - mr
                         tile(
-                            short=row + mr > r.m, args=args,
+                            args, row + mr > r.m,
                             a=r.a + (i * r.a_stride + row * r.lda) * item, rs=r.lda * item, gs=0,
                             table=0, segments=1, length=r.k,
                             panel=r.b + i * r.b_stride * 4 + p * step, ahead=ahead,

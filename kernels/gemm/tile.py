@@ -64,19 +64,19 @@ class Arithmetic:
 def make_tile(
     tier: Tier, whole: Shape, rest: Shape, segmented: bool, ragged: bool, arithmetic: Arithmetic
 ) -> Any:
-    """An intrinsic that computes groups * rows output rows of one weight panel; its operands are called by name.
+    """An intrinsic that computes groups * rows output rows of one weight panel.
 
-    The tile has the shape `rest` where `short` isn't 0, else `whole`. Row r of group g of A starts at byte address
-    a + g * gs + r * rs; each of its `segments` runs of `length` words starts table[s] bytes further (without
-    `segmented`: one run at 0). The panel is packed as the arithmetic says; the line `ahead` bytes further is
-    prefetched. The results go to rows of `ldc` bytes at `c`; with `ragged` only `columns` of them. `args` is the
-    record; image, row and column are where extras are read.
+    Call it as tile(args, short, a=..., ...): numba takes at most 15 operands by name. `args` is the record. The tile
+    has the shape `rest` where `short` isn't 0, else `whole`. Row r of group g of A starts at byte address a + g * gs +
+    r * rs; each of its `segments` runs of `length` words starts table[s] bytes further (without `segmented`: one run
+    at 0). The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched. The results go to
+    rows of `ldc` bytes at `c`; with `ragged` only `columns` of them. image, row and column are where extras are read.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
     @emits
     def tile(
-        b: Any, short: Any, args: Any, a: Any, rs: Any, gs: Any, table: Any, segments: Any, length: Any, panel: Any,
+        b: Any, args: Any, short: Any, a: Any, rs: Any, gs: Any, table: Any, segments: Any, length: Any, panel: Any,
         ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any,
     ) -> None:  # fmt: skip
         v = Vector(b, tier)

@@ -19,7 +19,7 @@ from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.chain import Chain, emit_chain
-from .band import deal, make_row
+from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
 from .rows import WINOGRAD
 from .tile import f32_arithmetic, load_extra, make_tile
@@ -31,7 +31,7 @@ def make_winograd(
     tier: Tier, m: int, mr: int, nv: int, ragged: bool, chain: Chain = (), extras: Sequence[str] = ()
 ) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors."""
-    fields, fill_row = reader(WINOGRAD), make_row(tier, 4)
+    fields, fill_rows = reader(WINOGRAD), make_rows(tier)
     tile = make_tile(tier, (1, mr), (0, 0), False, False, f32_arithmetic(tier, nv))
     scatter, gather = _scatter(tier, m), _gather(tier, m, nv, ragged, chain, extras)
     width = nv * tier.lanes
@@ -52,23 +52,17 @@ def make_winograd(
             image = unit // bands
             t0 = (unit - image * bands) * r.band
             count = r.band if t0 + r.band < down else down - t0
-            x = r.x + image * r.x_image
-            for i in range(count * m + 2):
-                iy = t0 * m - r.pad_y + i
-                fill_row(r, scratch + i * r.band_y, x + iy * r.x_y, iy >= 0 and iy < r.h, 0)
+            fill_rows(r, scratch, source=r.x + image * r.x_image, y=t0 * m - r.pad_y, rows=count * m + 2)
             for i in range(count):
                 for j in range(r.across):
-                    scatter(
-                        to=v + (i * r.across + j) * r.v_row, plane=r.v_plane,
-                        source=scratch + i * m * r.band_y + j * m * r.pixel, y_step=r.band_y, x_step=r.pixel,
-                        channels=r.k,
-                    )  # fmt: skip
+                    source = scratch + i * m * r.band_y + j * m * r.pixel
+                    scatter(r, source, to=v + (i * r.across + j) * r.v_row)
             for p in range(p0, p1):
                 for e in range(places):
                     ahead = panels * step
                     for t in range(0, count * r.across, mr):
                         tile(
-                            short=0, args=args, a=v + e * r.v_plane + t * r.v_row, rs=r.v_row, gs=0,
+                            args, 0, a=v + e * r.v_plane + t * r.v_row, rs=r.v_row, gs=0,
                             table=0, segments=1, length=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
                             c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
                             image=0, row=0, column=0,
@@ -77,10 +71,9 @@ def make_winograd(
                 for i in range(count):
                     for j in range(r.across):
                         gather(
-                            args=args, sums=s + (i * r.across + j) * width * 4, plane=r.s_plane,
-                            bias=r.w + places * panels * step + p * width * 4, y=r.y, ldy=r.ldy,
-                            out_h=r.out_h, out_w=r.out_w, oy=(t0 + i) * m, ox=j * m,
-                            columns=r.n - p * width, image=image, column=p * width,
+                            args, r, sums=s + (i * r.across + j) * width * 4,
+                            bias=r.w + places * panels * step + p * width * 4, image=image, oy=(t0 + i) * m, ox=j * m,
+                            column=p * width,
                         )  # fmt: skip
 
     return winograd
@@ -143,21 +136,21 @@ def _scatter(tier: Tier, m: int) -> Any:
     """An intrinsic that brings one tile's transformed input to its places."""
 
     @emits
-    def scatter(b: Any, to: Any, plane: Any, source: Any, y_step: Any, x_step: Any, channels: Any) -> None:
+    def scatter(b: Any, r: Any, source: Any, to: Any) -> None:
         v = Vector(b, tier)
         side = range(m + 2)
         transform = partial(_transform_input, v, transforms(m).input)
 
         def vector(_: Any, state: list[Any]) -> list[Any]:
             target, start = state
-            rows = [b.add(start, b.mul(y_step, I64(i))) for i in side]
-            grid = [[v.load(v.pointer(b.add(row, b.mul(x_step, I64(j))))) for j in side] for row in rows]
+            rows = [b.add(start, b.mul(r.band_y, I64(i))) for i in side]
+            grid = [[v.load(v.pointer(b.add(row, b.mul(r.pixel, I64(j))))) for j in side] for row in rows]
             for i, line in enumerate(_both_ways(transform, grid)):
                 for j, value in enumerate(line):
-                    v.store(value, v.pointer(b.add(target, b.mul(plane, I64(i * (m + 2) + j)))))
+                    v.store(value, v.pointer(b.add(target, b.mul(r.v_plane, I64(i * (m + 2) + j)))))
             return [b.add(address, I64(tier.lanes * 4)) for address in state]
 
-        repeat(b, b.sdiv(b.add(channels, I64(tier.lanes - 1)), I64(tier.lanes)), [to, source], vector)
+        repeat(b, b.sdiv(b.add(r.k, I64(tier.lanes - 1)), I64(tier.lanes)), [to, source], vector)
 
     return scatter
 
@@ -166,8 +159,9 @@ def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Seq
     """An intrinsic that brings one tile's outputs to y."""
 
     @emits
-    def gather(b: Any, args: Any, sums: Any, plane: Any, bias: Any, y: Any, ldy: Any, out_h: Any, out_w: Any,
-               oy: Any, ox: Any, columns: Any, image: Any, column: Any) -> None:
+    def gather(
+        b: Any, args: Any, r: Any, sums: Any, bias: Any, image: Any, oy: Any, ox: Any, column: Any
+    ) -> None:
         v = Vector(b, tier)
         side = range(m + 2)
         transform = partial(_transform_output, v, transforms(m).output)
@@ -176,8 +170,8 @@ def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Seq
 
         def vector(n: Any, _: list[Any]) -> list[Any]:
             start = b.add(sums, b.mul(n, I64(tier.lanes * 4)))
-            rows = [b.add(start, b.mul(plane, I64(i * (m + 2)))) for i in side]
-            grid = [[v.load(v.pointer(b.add(row, b.mul(plane, I64(j))))) for j in side] for row in rows]
+            rows = [b.add(start, b.mul(r.s_plane, I64(i * (m + 2)))) for i in side]
+            grid = [[v.load(v.pointer(b.add(row, b.mul(r.s_plane, I64(j))))) for j in side] for row in rows]
             element = b.mul(n, I64(tier.lanes))
             kept, offset = v.at(buffer, element), v.load(v.at(biases, element))
             for i, line in enumerate(_both_ways(transform, grid)):
@@ -186,17 +180,17 @@ def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Seq
             return []
 
         repeat(b, I64(nv), [], vector)
-        masks = [v.mask(b.sub(columns, I64(n * tier.lanes))) if ragged else None for n in range(nv)]
-        target = v.pointer(y)
+        masks = [v.mask(b.sub(b.sub(r.n, column), I64(n * tier.lanes))) if ragged else None for n in range(nv)]
+        target = v.pointer(r.y)
         shift = I64(m.bit_length() - 1)
 
         def output(index: Any, _: list[Any]) -> list[Any]:
             row, across = b.add(oy, b.ashr(index, shift)), b.add(ox, b.and_(index, I64(m - 1)))
-            inside = b.and_(b.icmp_signed("<", row, out_h), b.icmp_signed("<", across, out_w))
+            inside = b.and_(b.icmp_signed("<", row, r.out_h), b.icmp_signed("<", across, r.out_w))
             with b.if_then(inside):
-                pixel = b.add(b.mul(row, out_w), across)
-                above = b.mul(image, b.mul(out_h, out_w))
-                to = v.at(target, b.add(b.mul(b.add(above, pixel), ldy), column))
+                pixel = b.add(b.mul(row, r.out_w), across)
+                above = b.mul(image, b.mul(r.out_h, r.out_w))
+                to = v.at(target, b.add(b.mul(b.add(above, pixel), r.ldy), column))
                 kept = v.at(buffer, b.mul(index, I64(nv * tier.lanes)))
                 for n in range(nv):
                     at = b.add(column, I64(n * tier.lanes))

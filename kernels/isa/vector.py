@@ -13,6 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .tiers import Tier
@@ -24,24 +25,33 @@ F32 = ir.FloatType()
 def emits(body: Callable | None = None, *, returns: Any = types.void) -> Any:
     """Turn `body(builder, *values)` into a numba intrinsic that takes as many int64 arguments as `body` has values.
 
-    The body returns an LLVM value of `returns`'s type, or None for void. Arguments may be given by name.
+    The body returns an LLVM value of `returns`'s type, or None for void. Arguments may be given by name, 15 at
+    most. One may be a record that was read (`core.record.reader`): it comes as a named tuple of values.
     """
     if body is None:
         return partial(emits, returns=returns)
     names = list(inspect.signature(body).parameters)[1:]
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        result = body(builder, *values)
+        result = body(builder, *(_operand(builder, *pair) for pair in zip(signature.args, values, strict=True)))
         return context.get_dummy_value() if result is None else result
 
     def typer(typingctx: Any, *args: Any, **named: Any) -> Any:
-        return returns(*[types.int64] * len(names)), generate
+        given = dict(zip(names, args, strict=False)) | named
+        kinds = (given[name] for name in names)
+        return returns(*(kind if isinstance(kind, types.NamedUniTuple) else types.int64 for kind in kinds)), generate
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(name, kind) for name in ("typingctx", *names)]
     typer.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     typer.__name__ = body.__name__
     return intrinsic(typer)
+
+
+def _operand(builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.NamedUniTuple):
+        return kind.instance_class(*cgutils.unpack_tuple(builder, value))
+    return value
 
 
 @emits(returns=types.int64)

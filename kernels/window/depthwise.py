@@ -42,19 +42,19 @@ def make_depthwise(
 
     def emit_tile(b: Any, place: Place) -> None:
         v = Vector(b, tier)
-        ldx, w, c, ow, weights, bias = slots(b, place.args, DEPTHWISE, "ldx w c ow weights bias")
-        weights, bias = (v.at(v.pointer(address), place.channel) for address in (weights, bias))
+        r = slots(b, place.args, DEPTHWISE)
+        weights, bias = (v.at(v.pointer(address), place.channel) for address in (r.weights, r.bias))
         first = [constant(b, v.load(v.at(bias, i * lanes))) for i in range(vectors)]
         sums = [variable(b, value) for value in first * tile]
 
         def kernel_row(p: Any) -> None:
-            pixels = spread(b, v.at(v.pointer(place.x), b.mul(b.mul(w, ldx), b.mul(p, I64(dh)))), ldx, span)
+            pixels = spread(b, v.at(v.pointer(place.x), b.mul(b.mul(r.w, r.ldx), b.mul(p, I64(dh)))), r.ldx, span)
             taps: list[list[Any]] = []
             for j, pixel in enumerate(pixels):
                 if not users[j]:
                     continue
                 if j == len(taps) * dw and len(taps) < kw:
-                    tap = v.at(weights, b.mul(c, b.add(b.mul(p, I64(kw)), I64(len(taps)))))
+                    tap = v.at(weights, b.mul(r.c, b.add(b.mul(p, I64(kw)), I64(len(taps)))))
                     taps.append([constant(b, v.load(v.at(tap, i * lanes))) for i in range(vectors)])
                 with existing(b, place.columns, j):
                     values = [v.load(v.at(pixel, i * lanes)) for i in range(vectors)]
@@ -70,7 +70,7 @@ def make_depthwise(
         else:
             with loop(b, 0, kh, 1) as index, existing(b, place.rows, index):
                 kernel_row(index)
-        pixel = b.add(b.mul(place.row, ow), place.column)
-        finish(b, place, [b.load(total) for total in sums], pixel, b.sub(c, place.channel))
+        pixel = b.add(b.mul(place.row, r.ow), place.column)
+        finish(b, place, [b.load(total) for total in sums], pixel, b.sub(r.c, place.channel))
 
     return nest(emit_tile, vectors * lanes, (kh, kw), (sh, sw), tile, together, (dh, dw))

@@ -13,12 +13,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import Record, reader
+from ..core.record import reader
 from ..isa.byte_ops import run_copier, run_filler
 from ..isa.integer import bytes_type, to_bytes
 from ..isa.interleave import dot, interleave, load_bytes, load_pieces, store_bytes, store_first, store_pieces
 from ..isa.lanes import PARTS
-from ..isa.loops import divide, lesser, loop, remainder, smaller
+from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector, emits
 from .pick_depthwise_int8 import Scheme
@@ -31,10 +31,9 @@ Finish = Callable[[Sequence[Any], Sequence[Any]], Any]
 """(PARTS vectors of sums, of multipliers) -> a vector of bytes."""
 
 
-def make_finish(v: Vector, args: Any, record: Record) -> Finish:
-    """What scales sums and rounds them, halves to even; zero point and bounds are in a record at `args`."""
-    b = v.b
-    rounded = to_bytes(v, *slots(b, args, record, "zero_y low high"))
+def make_finish(v: Vector, r: Any) -> Finish:
+    """What scales sums and rounds them as the slots of a record say."""
+    b, rounded = v.b, to_bytes(v, r.zero_point, r.low, r.high)
 
     def finish(sums: Sequence[Any], factors: Sequence[Any]) -> Any:
         return rounded([b.fmul(b.sitofp(s, v.type), f) for s, f in zip(sums, factors, strict=True)])
@@ -124,38 +123,36 @@ def make_depthwise(
     @emits
     def row_of_tiles(b: Any, args: Any, image: Any, row: Any, block: Any) -> None:
         v = Vector(b, tier, lanes)
-        x, ldx, y, ldy, h, w, c, oh, ow, pad_top, pad_left, fill, packed = slots(
-            b, args, DEPTHWISE_INT8, "x ldx y ldy h w c oh ow pad_top pad_left fill packed"
-        )
-        finish = make_finish(v, args, DEPTHWISE_INT8)
-        packed = b.add(packed, b.mul(block, I64(constants)))
+        r = slots(b, args, DEPTHWISE_INT8)
+        finish = make_finish(v, r)
+        packed = b.add(r.packed, b.mul(block, I64(constants)))
         channel = b.mul(block, I64(width))
         if not partial and pieces == 1:
-            channel = lesser(b, channel, b.sub(c, I64(width)))
-        up = b.sub(b.mul(row, I64(sh)), pad_top)
+            channel = lesser(b, channel, b.sub(r.c, I64(width)))
+        up = b.sub(b.mul(row, I64(sh)), r.pad_top)
         sources, exist = [], []
         for line in scheme.lines:
             at = b.add(up, I64(line))
-            exist.append(b.icmp_unsigned("<", at, h))
-            sources.append(b.add(x, b.add(b.mul(b.mul(b.add(b.mul(image, h), at), w), ldx), channel)))
-        target = b.add(y, b.add(b.mul(b.mul(b.add(b.mul(image, oh), row), ow), ldy), channel))
-        blank = v.pointer(fill, I8)
-        part = b.udiv(b.add(ow, I64(pieces - 1)), I64(pieces))
+            exist.append(b.icmp_unsigned("<", at, r.h))
+            sources.append(b.add(r.x, b.add(b.mul(b.mul(b.add(b.mul(image, r.h), at), r.w), r.ldx), channel)))
+        target = b.add(r.y, b.add(b.mul(b.mul(b.add(b.mul(image, r.oh), row), r.ow), r.ldy), channel))
+        blank = v.pointer(r.fill, I8)
+        part = b.udiv(b.add(r.ow, I64(pieces - 1)), I64(pieces))
         with loop(b, 0, part, tile) as at:
-            starts = [lesser(b, b.add(at, b.mul(part, I64(k))), b.sub(ow, I64(tile))) for k in range(pieces)]
-            lefts = [b.sub(b.mul(start, I64(sw)), pad_left) for start in starts]
-            inside = [{j: b.icmp_unsigned("<", b.add(left, I64(j)), w) for j in outer} for left in lefts]
+            starts = [lesser(b, b.add(at, b.mul(part, I64(k))), b.sub(r.ow, I64(tile))) for k in range(pieces)]
+            lefts = [b.sub(b.mul(start, I64(sw)), r.pad_left) for start in starts]
+            inside = [{j: b.icmp_unsigned("<", b.add(left, I64(j)), r.w) for j in outer} for left in lefts]
             pixels = [
                 [
-                    spread(b, v.pointer(b.select(there, b.add(source, b.mul(left, ldx)), fill), I8), ldx, span, 1)
+                    spread(b, v.pointer(b.select(there, b.add(source, b.mul(left, r.ldx)), r.fill), I8), r.ldx, span, 1)
                     for there, source in zip(exist, sources, strict=True)
                 ]
                 for left in lefts
             ]
             outputs = [
                 [
-                    spread(b, v.pointer(b.add(target, b.mul(b.add(b.mul(I64(i), ow), start), ldy)), I8), ldy, tile, 1)
-                    for i in range(rows)
+                    spread(b, v.pointer(b.add(target, b.mul(b.add(line, start), r.ldy)), I8), r.ldy, tile, 1)
+                    for line in (b.mul(I64(i), r.ow) for i in range(rows))
                 ]
                 for start in starts
             ]
@@ -169,7 +166,7 @@ def make_depthwise(
 
             def put(i: int, t: int, value: Any) -> None:
                 if partial:
-                    store_first(v, value, outputs[0][i][t], c)
+                    store_first(v, value, outputs[0][i][t], r.c)
                 else:
                     store_pieces(v, value, [of[i][t] for of in outputs])
 
@@ -182,7 +179,8 @@ def make_depthwise(
         units = r.n * bands * blocks
         if r.ow == 0:
             return
-        for unit in range(divide(units * thread, threads), divide(units * (thread + 1), threads)):
+        start, stop = thread_range(units, thread, threads)
+        for unit in range(start, stop):
             above = divide(unit, blocks)
             image = divide(above, bands)
             top = (above - image * bands) * r.band
@@ -207,15 +205,13 @@ def make_depthwise_across(
     @emits
     def row_of_vectors(b: Any, args: Any, to: Any, row: Any, scratch: Any) -> None:
         v = Vector(b, tier)
-        ow, c, line, plane, lines, period, packed = slots(
-            b, args, DEPTHWISE_INT8_ACROSS, "ow c line plane lines period packed"
-        )
-        finish = make_finish(v, args, DEPTHWISE_INT8_ACROSS)
+        r = slots(b, args, DEPTHWISE_INT8_ACROSS)
+        finish = make_finish(v, r)
         first = b.mul(row, I64(sh))
-        sources = [b.add(scratch, b.mul(b.urem(b.add(first, I64(at)), lines), line)) for at in scheme.lines]
-        offsets = [b.add(b.mul(plane, I64(q * dw % sw)), b.mul(c, I64(q * dw // sw))) for q in range(kw)]
-        length = b.mul(ow, c)
-        end = b.mul(period, I64(constants))
+        sources = [b.add(scratch, b.mul(b.urem(b.add(first, I64(at)), r.lines), r.line)) for at in scheme.lines]
+        offsets = [b.add(b.mul(r.plane, I64(q * dw % sw)), b.mul(r.c, I64(q * dw // sw))) for q in range(kw)]
+        length = b.mul(r.ow, r.c)
+        end = b.mul(r.period, I64(constants))
         with b.goto_entry_block():
             phase = b.alloca(I64)
         b.store(I64(0), phase)
@@ -234,7 +230,7 @@ def make_depthwise_across(
                     with part:
                         store_first(v, value, place, left)
 
-            emit_tile(v, scheme, 1, 1, 1, load, b.add(packed, mine), finish, put)
+            emit_tile(v, scheme, 1, 1, 1, load, b.add(r.packed, mine), finish, put)
             following = b.add(mine, I64(constants))
             b.store(b.select(b.icmp_signed("<", following, end), following, I64(0)), phase)
 
@@ -244,7 +240,8 @@ def make_depthwise_across(
         tiles = divide(r.oh + rows - 1, rows)
         zero = r.zero_x * 0x0101010101010101
         made, last = 0, -1
-        for unit in range(divide(r.n * tiles * thread, threads), divide(r.n * tiles * (thread + 1), threads)):
+        start, stop = thread_range(r.n * tiles, thread, threads)
+        for unit in range(start, stop):
             image = divide(unit, tiles)
             row = smaller((unit - image * tiles) * rows, r.oh - rows)
             if image != last:
@@ -265,8 +262,8 @@ def make_depthwise_across(
                     fill(to + r.pad_left * r.c + end, zero, r.plane - r.pad_left * r.c - end)
                     continue
                 for part in range(sw):
-                    column, stop = part - r.pad_left, to + r.plane
-                    while to < stop:
+                    column, limit = part - r.pad_left, to + r.plane
+                    while to < limit:
                         if column < 0 or column >= r.w:
                             fill(to, zero, r.c)
                         else:

@@ -10,7 +10,7 @@ from llvmlite import ir
 from ..core.record import reader
 from ..isa import functions as f
 from ..isa.integer import in_order, splat, to_bytes
-from ..isa.loops import divide, loop, remainder, variable
+from ..isa.loops import divide, loop, remainder, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from .rows import DEPTHWISE_INT8_ANY
@@ -30,15 +30,13 @@ def make_depthwise_any(tier: Tier, multiplier: int, out: str) -> Callable:
     @emits
     def output(b: Any, args: Any, x: Any, y: Any, channel: Any, p0: Any, p1: Any, q0: Any, q1: Any) -> None:
         v = Vector(b, tier)
-        ldx, w, c, kw, dh, dw, packed, zero_x, zero_y, low, high = slots(
-            b, args, DEPTHWISE_INT8_ANY, "ldx w c kw dh dw packed zero_x zero_y low high"
-        )
-        bias = b.add(packed, b.shl(channel, I64(2)))
+        r = slots(b, args, DEPTHWISE_INT8_ANY)
+        bias = b.add(r.packed, b.shl(channel, I64(2)))
         total = variable(b, _load(v, bias, v.itype))
-        zero = splat(v, b.trunc(zero_x, I32), lanes)
+        zero = splat(v, b.trunc(r.zero_x, I32), lanes)
         source = b.add(x, b.udiv(channel, I64(multiplier)))
         with loop(b, p0, p1, 1) as p, loop(b, q0, q1, 1) as q:
-            place = b.add(source, b.mul(b.add(b.mul(b.mul(p, dh), w), b.mul(q, dw)), ldx))
+            place = b.add(source, b.mul(b.add(b.mul(b.mul(p, r.dh), r.w), b.mul(q, r.dw)), r.ldx))
             narrow = _load(v, place, ir.VectorType(I8, lanes))
             if multiplier > 1:
                 first = b.urem(channel, I64(multiplier))
@@ -51,17 +49,17 @@ def make_depthwise_any(tier: Tier, multiplier: int, out: str) -> Callable:
                     value = b.select(b.icmp_signed("==", shares, v.iconst(i)), same, value)
             else:
                 value = b.zext(narrow, v.itype)
-            tap = b.add(b.mul(b.add(b.mul(p, kw), q), c), b.add(channel, b.shl(c, I64(1))))
-            weight = _load(v, b.add(packed, b.shl(tap, I64(2))), v.itype)
+            tap = b.add(b.mul(b.add(b.mul(p, r.kw), q), r.c), b.add(channel, b.shl(r.c, I64(1))))
+            weight = _load(v, b.add(r.packed, b.shl(tap, I64(2))), v.itype)
             b.store(b.add(b.load(total), b.mul(b.sub(value, zero), weight)), total)
-        factor = _load(v, b.add(bias, b.shl(c, I64(2))), v.type)
+        factor = _load(v, b.add(bias, b.shl(r.c, I64(2))), v.type)
         product = b.fmul(b.sitofp(b.load(total), v.type), factor)
         if out == "f32":
-            least, most = (v.splat(b.bitcast(b.trunc(bound, I32), F32)) for bound in (low, high))
+            least, most = (v.splat(b.bitcast(b.trunc(bound, I32), F32)) for bound in (r.low, r.high))
             result = f.minimum(v, f.maximum(v, product, least), most)
         else:
-            result = in_order(v, to_bytes(v, zero_y, low, high, out == "s8")([product]), 1)
-        left = b.sub(c, channel)
+            result = in_order(v, to_bytes(v, r.zero_point, r.low, r.high, out == "s8")([product]), 1)
+        left = b.sub(r.c, channel)
         target = b.add(y, b.mul(channel, I64(size)))
         with b.if_else(b.icmp_signed(">=", left, I64(lanes))) as (whole, part):
             with whole:
@@ -78,7 +76,8 @@ def make_depthwise_any(tier: Tier, multiplier: int, out: str) -> Callable:
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
         units = r.n * r.oh
-        for unit in range(divide(units * thread, threads), divide(units * (thread + 1), threads)):
+        start, stop = thread_range(units, thread, threads)
+        for unit in range(start, stop):
             row = remainder(unit, r.oh)
             up = row * r.sh - r.pad_top
             p0, p1 = steps_to(0, up, r.dh, r.kh), steps_to(r.h, up, r.dh, r.kh)

@@ -70,18 +70,18 @@ def make_pool(
 
     def emit_tile(b: Any, place: Place) -> None:
         v = Vector(b, tier)
-        ldx, w, c, ow = slots(b, place.args, POOL, "ldx w c ow")
+        r = slots(b, place.args, POOL)
         totals = [variable(b, start(v, op)) for _ in range(span)]
         with loop(b, 0, kh, 1) as p, existing(b, place.rows, p):
-            line = v.at(v.pointer(place.x), b.mul(b.mul(w, ldx), p))
-            for j, pixel in enumerate(spread(b, line, ldx, span)):
+            line = v.at(v.pointer(place.x), b.mul(b.mul(r.w, r.ldx), p))
+            for j, pixel in enumerate(spread(b, line, r.ldx, span)):
                 with existing(b, place.columns, j):
                     b.store(joined(v, op, b.load(totals[j]), v.load(pixel)), totals[j])
 
         high, wide = place.rows, I64((1 << span) - 1) if place.columns is None else place.columns
         if include_pad:
-            high = _padded(b, place.args, "h pad_top pad_bottom", b.mul(place.row, I64(sh)), kh)
-            wide = _padded(b, place.args, "w pad_left pad_right", b.mul(place.column, I64(sw)), span)
+            high = _padded(b, (r.h, r.pad_top, r.pad_bottom), b.mul(place.row, I64(sh)), kh)
+            wide = _padded(b, (r.w, r.pad_left, r.pad_right), b.mul(place.column, I64(sw)), span)
         results = []
         for t in range(tile):
             result, *rest = (b.load(totals[t * sw + q]) for q in range(kw))
@@ -92,15 +92,14 @@ def make_pool(
                 window = b.and_(b.lshr(wide, I64(t * sw)), I64((1 << kw) - 1))
                 count = b.mul(_set_bits(v, high), _set_bits(v, window))
             results.append(finished(v, op, result, count))
-        finish(b, place, results, b.add(b.mul(place.row, ow), place.column), b.sub(c, place.channel))
+        finish(b, place, results, b.add(b.mul(place.row, r.ow), place.column), b.sub(r.c, place.channel))
 
     return nest(emit_tile, tier.lanes, (kh, kw), (sh, sw), tile, POOL_BLOCK // tier.lanes)
 
 
-def _padded(b: Any, args: Any, names: str, begin: Any, reach: int) -> Any:
-    """A bit for each of `reach` places from `begin` (in the padded image) on: whether it is inside of it."""
-    extent = reduce(b.add, slots(b, args, POOL, names))
-    return low_bits(b, b.sub(extent, begin), I64(reach))
+def _padded(b: Any, extents: Sequence[Any], begin: Any, reach: int) -> Any:
+    """A bit for each of `reach` places from `begin` on: whether it is in the padded image of these extents."""
+    return low_bits(b, b.sub(reduce(b.add, extents), begin), I64(reach))
 
 
 def _set_bits(v: Vector, bits: Any) -> Any:

@@ -10,7 +10,7 @@ from llvmlite import ir
 from ..core.record import reader
 from ..isa.integer import binary, bytes_type, halves_type, splat
 from ..isa.interleave import load_bytes, store_bytes, store_first, unpack
-from ..isa.loops import divide, lesser, loop, remainder, smaller, variable
+from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from .depthwise_int8 import make_finish
@@ -39,9 +39,9 @@ def make_pool(tier: Tier, op: str, kh: int, kw: int, lanes: int, partial: bool) 
         b: Any, args: Any, x: Any, y: Any, first: Any, end: Any, p0: Any, p1: Any, q0: Any, q1: Any, count: Any
     ) -> None:
         v = Vector(b, tier, lanes)
-        ldx, w, c, dh, dw = slots(b, args, POOL_INT8, "ldx w c dh dw")
-        pool = _Maximum(v, args) if op == "max" else _Sum(v, args, op, b.mul(b.sub(p1, p0), b.sub(q1, q0)), count)
-        down, right = b.mul(b.mul(w, ldx), dh), b.mul(ldx, dw)
+        r = slots(b, args, POOL_INT8)
+        pool = _Maximum(v, r) if op == "max" else _Sum(v, r, op, b.mul(b.sub(p1, p0), b.sub(q1, q0)), count)
+        down, right = b.mul(b.mul(r.w, r.ldx), r.dh), b.mul(r.ldx, r.dw)
 
         def whole(source: Any) -> None:
             for p in range(kh):
@@ -58,7 +58,7 @@ def make_pool(tier: Tier, op: str, kh: int, kw: int, lanes: int, partial: bool) 
                     pool.flush()
 
         with loop(b, first, end, width) as at:
-            channel = at if partial else lesser(b, at, b.sub(c, I64(width)))
+            channel = at if partial else lesser(b, at, b.sub(r.c, I64(width)))
             source, target = (b.inttoptr(b.add(a, channel), I8.as_pointer()) for a in (x, y))
             pool.clear()
             if kh:
@@ -71,7 +71,7 @@ def make_pool(tier: Tier, op: str, kh: int, kw: int, lanes: int, partial: bool) 
             else:
                 some(source)
             if partial:
-                store_first(v, pool.result(), target, c)
+                store_first(v, pool.result(), target, r.c)
             else:
                 store_bytes(v, pool.result(), target)
 
@@ -79,7 +79,8 @@ def make_pool(tier: Tier, op: str, kh: int, kw: int, lanes: int, partial: bool) 
         r = fields(args)
         blocks = divide(r.c + (BLOCK - 1), BLOCK)
         units = r.n * r.oh * blocks
-        for unit in range(divide(units * thread, threads), divide(units * (thread + 1), threads)):
+        start, stop = thread_range(units, thread, threads)
+        for unit in range(start, stop):
             line = divide(unit, blocks)
             first = (unit - line * blocks) * BLOCK
             end = smaller(first + BLOCK, r.c)
@@ -103,11 +104,10 @@ def make_pool(tier: Tier, op: str, kh: int, kw: int, lanes: int, partial: bool) 
 class _Maximum:
     """The largest of the bytes added, held within bounds."""
 
-    def __init__(self, v: Vector, args: Any) -> None:
+    def __init__(self, v: Vector, r: Any) -> None:
         self.v, self.none = v, ir.Constant(bytes_type(v), [0] * 4 * v.lanes)
         self.best = variable(v.b, self.none)
-        low, high = (v.b.trunc(bound, I8) for bound in slots(v.b, args, POOL_INT8, "low high"))
-        self.low, self.high = (splat(v, x, 4 * v.lanes) for x in (low, high))
+        self.low, self.high = (splat(v, v.b.trunc(bound, I8), 4 * v.lanes) for bound in (r.low, r.high))
 
     def clear(self) -> None:
         self.v.b.store(self.none, self.best)
@@ -127,20 +127,19 @@ class _Maximum:
 class _Sum:
     """The sum of the bytes added, at most RUN of them from flush to flush, scaled."""
 
-    def __init__(self, v: Vector, args: Any, op: str, elements: Any, count: Any) -> None:
+    def __init__(self, v: Vector, r: Any, op: str, elements: Any, count: Any) -> None:
         b = self.b = v.b
         self.v, self.zero = v, ir.Constant(bytes_type(v), [0] * 4 * v.lanes)
         self.halves = [variable(b, ir.Constant(halves_type(v), [0] * 2 * v.lanes)) for _ in range(2)]
         self.sums = [variable(b, v.iconst(0)) for _ in range(4)]
-        zero_x, ratio = slots(b, args, POOL_INT8, "zero_x ratio")
-        factor = b.bitcast(ratio, F64)
+        factor = b.bitcast(r.ratio, F64)
         if op == "average":
             factor = b.fdiv(factor, b.sitofp(count, F64))
         # An infinite factor would make NaN of a sum of 0.
         factor = b.select(b.fcmp_ordered("<", factor, F64(_LARGE)), factor, F64(_LARGE))
         self.factor = v.splat(b.fptrunc(factor, F32))
-        self.shift = splat(v, b.trunc(b.mul(elements, zero_x), I32), v.lanes)
-        self.finish = make_finish(v, args, POOL_INT8)
+        self.shift = splat(v, b.trunc(b.mul(elements, r.zero_x), I32), v.lanes)
+        self.finish = make_finish(v, r)
 
     def clear(self) -> None:
         for total in self.sums:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core.record import Record
 from ..core.table import Row
+from ..gemm.rows import STORED
 
 MAPS = Record(
     x="address of x [n, h, w, channels]",
@@ -28,20 +29,18 @@ PARAMETERS = Record(weights="address of weights [window..., c], dense", bias="ad
 FAR_PADS = Record(pad_bottom="rows of padding below x", pad_right="columns of padding after it")
 """Padding that averages may count."""
 
+EXTRA = Record(
+    address="address of an operand of the chain", per_image="f32 from image to image",
+    per_pixel="f32 from pixel to pixel",
+)  # fmt: skip
 TILED = MAPS + PADS + BAND
 DEPTHWISE = TILED + PARAMETERS
 POOL = TILED + FAR_PADS
 ANY = MAPS + WINDOW + PADS + DEPTH
 DEPTHWISE_ANY = ANY + PARAMETERS
 POOL_ANY = ANY + Record(pad_back="planes of padding after x") + FAR_PADS
-"""f32 kernels. Three slots for each operand of the chain follow: address, stride per image, stride per pixel, in f32. y
-overlaps nothing else, except that a "full" operand may be y itself.
-"""
+"""f32 kernels; EXTRA follows for each operand of the chain. y overlaps nothing else, but a "full" operand may be y."""
 
-STORED = Record(
-    zero_y="y = clamp(rint(real) + zero_y, low, high), halves to even", low="the least that is stored",
-    high="the greatest that is stored",
-)  # fmt: skip
 ZERO_X = Record(zero_x="the zero point of x")
 PACKED = Record(packed="address of the constants that pick_depthwise_int8.pack_depthwise_int8 makes")
 

@@ -17,12 +17,12 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from ..core.record import Record, reader
-from ..isa.loops import divide, lesser, loop, remainder, smaller
+from ..core.record import Record, loaded, reader
+from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.chain import Chain, emit_chain, is_long
-from .rows import MAPS, TILED
+from .rows import EXTRA, MAPS, TILED
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,12 @@ class Place:
     outputs: Any = None
 
 
-def field(b: Any, args: Any, index: int) -> Any:
-    """The index-th int64 of the record at `args`, from inside an `emits` body."""
-    return constant(b, b.load(b.gep(b.inttoptr(args, I64.as_pointer()), [I64(index)])))
-
-
-def slots(b: Any, args: Any, record: Record, names: str) -> list[Any]:
-    """The slots of these names, in one string, of a record at `args`, from inside an `emits` body."""
-    return [field(b, args, record.at(name)) for name in names.split()]
+def slots(b: Any, args: Any, record: Record, first: int = 0) -> Any:
+    """As core.record's `loaded`: a record's slots by name, from inside an `emits` body; nothing writes them."""
+    found = loaded(b, args, record, first)
+    for load in found:
+        constant(b, load)
+    return found
 
 
 def constant(b: Any, load: Any) -> Any:
@@ -97,16 +95,16 @@ def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence
 
     def finish(b: Any, place: Place, values: Sequence[Any], pixel: Any, channels: Any) -> None:
         v = Vector(b, tier)
-        start, ldy, outputs = v.pointer(place.y), field(b, place.args, MAPS.at("ldy")), place.outputs
+        start, ldy, outputs = v.pointer(place.y), slots(b, place.args, MAPS).ldy, place.outputs
 
         def operand(e: int, t: Any, i: int) -> Any:
-            address, per_image, per_pixel = (field(b, place.args, len(record) + 3 * e + k) for k in range(3))
-            pointer = v.pointer(address)
+            extra = slots(b, place.args, EXTRA, len(record) + len(EXTRA) * e)
+            pointer = v.pointer(extra.address)
             if extras[e] == "scalar":
                 return v.broadcast(pointer)
-            index = b.add(b.mul(place.image, per_image), place.channel)
+            index = b.add(b.mul(place.image, extra.per_image), place.channel)
             if extras[e] == "full":
-                index = b.add(index, b.mul(b.add(pixel, t), per_pixel))
+                index = b.add(index, b.mul(b.add(pixel, t), extra.per_pixel))
             return v.load(v.at(v.at(pointer, index), i * v.lanes))
 
         def put(t: Any, output: Sequence[Any], masks: Sequence[Any]) -> None:
@@ -162,11 +160,11 @@ def nest(
         units = r.n * bands * blocks
         if units == 0:
             return
-        start = divide(units * thread, threads)
+        start, stop = thread_range(units, thread, threads)
         channel = remainder(start, blocks) * block
         top = remainder(divide(start, blocks), bands) * r.band
         image = divide(start, blocks * bands)
-        for _ in range(start, divide(units * (thread + 1), threads)):
+        for _ in range(start, stop):
             for row in range(top, smaller(top + r.band, r.oh)):
                 output_row(args, image, row, channel)
             channel += block
@@ -196,17 +194,15 @@ def _row_of_tiles(
 
     @emits
     def output_row(b: Any, args: Any, image: Any, row: Any, channel: Any) -> None:
-        x, ldx, y, ldy, h, w, c, oh, ow, pad_top, pad_left = slots(
-            b, args, TILED, "x ldx y ldy h w c oh ow pad_top pad_left"
-        )
-        up = b.sub(b.mul(row, I64(sh)), pad_top)
-        below, above = (b.sdiv(b.add(b.sub(end, up), I64(dh - 1)), I64(dh)) for end in (h, I64(0)))
+        r = slots(b, args, TILED)
+        up = b.sub(b.mul(row, I64(sh)), r.pad_top)
+        below, above = (b.sdiv(b.add(b.sub(end, up), I64(dh - 1)), I64(dh)) for end in (r.h, I64(0)))
         rows = b.sub(low_bits(b, below, I64(kh)), low_bits(b, above, I64(kh)))
-        line = b.sub(b.mul(b.add(b.mul(image, h), up), w), pad_left)
-        source = b.add(x, b.shl(b.mul(line, ldx), I64(2)))
-        line = b.mul(b.add(b.mul(image, oh), row), ow)
-        target = b.add(y, b.shl(b.mul(line, ldy), I64(2)))
-        end = lesser(b, b.add(channel, I64(block)), c)
+        line = b.sub(b.mul(b.add(b.mul(image, r.h), up), r.w), r.pad_left)
+        source = b.add(r.x, b.shl(b.mul(line, r.ldx), I64(2)))
+        line = b.mul(b.add(b.mul(image, r.oh), row), r.ow)
+        target = b.add(r.y, b.shl(b.mul(line, r.ldy), I64(2)))
+        end = lesser(b, b.add(channel, I64(block)), r.c)
 
         def tiles(place: Place) -> None:
             # A loop that runs once would cost a narrow tile a tenth of its speed.
@@ -214,12 +210,12 @@ def _row_of_tiles(
                 skip = b.shl(k, I64(2))
                 emit_tile(b, replace(place, x=b.add(place.x, skip), y=b.add(place.y, skip), channel=k))
 
-        with loop(b, 0, ow, tile) as column:
-            xt = b.add(source, b.mul(b.mul(column, I64(sw * 4)), ldx))
-            yt = b.add(target, b.mul(b.shl(column, I64(2)), ldy))
+        with loop(b, 0, r.ow, tile) as column:
+            xt = b.add(source, b.mul(b.mul(column, I64(sw * 4)), r.ldx))
+            yt = b.add(target, b.mul(b.shl(column, I64(2)), r.ldy))
             place = Place(args, xt, yt, image, channel, row, column, rows)
-            left = b.sub(b.mul(column, I64(sw)), pad_left)
-            room, outputs = b.sub(w, left), b.sub(ow, column)
+            left = b.sub(b.mul(column, I64(sw)), r.pad_left)
+            room, outputs = b.sub(r.w, left), b.sub(r.ow, column)
             inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed(">=", room, I64(span)))
             with b.if_else(b.and_(inside, b.icmp_signed(">=", outputs, I64(tile)))) as (inner, edge):
                 with inner:

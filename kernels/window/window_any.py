@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 
 from ..core.record import reader
-from ..isa.loops import divide, loop, remainder, smaller, variable
+from ..isa.loops import divide, loop, remainder, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I32, I64, Vector, emits
 from ..pointwise.chain import Chain
@@ -33,13 +33,13 @@ def make_depthwise_any(tier: Tier, multiplier: int = 1, chain: Chain = (), extra
             z0: Any, z1: Any, p0: Any, p1: Any, q0: Any, q1: Any, count: Any,
         ) -> None:
             v = Vector(b, tier)
-            c, kh, kw, weights, bias = slots(b, args, DEPTHWISE_ANY, "c kh kw weights bias")
-            weights, bias = (v.at(v.pointer(address), channel) for address in (weights, bias))
+            r = slots(b, args, DEPTHWISE_ANY)
+            weights, bias = (v.at(v.pointer(address), channel) for address in (r.weights, r.bias))
             sums = [variable(b, v.load(bias)) for _ in range(tile)]
 
             def tap(z: Any, p: Any, q: Any, places: Sequence[Any]) -> None:
-                index = b.add(b.mul(b.add(b.mul(z, kh), p), kw), q)
-                weight = v.load(v.at(weights, b.mul(index, c)))
+                index = b.add(b.mul(b.add(b.mul(z, r.kh), p), r.kw), q)
+                weight = v.load(v.at(weights, b.mul(index, r.c)))
                 for total, place in zip(sums, places, strict=True):
                     b.store(v.fma(_repeated(v, multiplier, place), weight, b.load(total)), total)
 
@@ -84,12 +84,12 @@ def make_pool_any(
 def _taps(v: Vector, args: Any, x: Any, tile: int, ranges: Sequence[Any], tap: Callable[..., None]) -> None:
     """Emit tap(z, p, q, places) for all taps in the ranges; places are where the tile's outputs read."""
     b = v.b
-    h, w, ldx, dd, dh, dw, sw = slots(b, args, ANY, "h w ldx dd dh dw sw")
+    r = slots(b, args, ANY)
     z0, z1, p0, p1, q0, q1 = ranges
-    steps = [b.mul(b.mul(ldx, sw), I64(t)) for t in range(tile)]
+    steps = [b.mul(b.mul(r.ldx, r.sw), I64(t)) for t in range(tile)]
     with loop(b, z0, z1, 1) as z, loop(b, p0, p1, 1) as p, loop(b, q0, q1, 1) as q:
-        line = b.add(b.mul(b.mul(z, dd), h), b.mul(p, dh))
-        place = v.at(v.pointer(x), b.mul(b.add(b.mul(line, w), b.mul(q, dw)), ldx))
+        line = b.add(b.mul(b.mul(z, r.dd), r.h), b.mul(p, r.dh))
+        place = v.at(v.pointer(x), b.mul(b.add(b.mul(line, r.w), b.mul(q, r.dw)), r.ldx))
         tap(z, p, q, [v.at(place, step) for step in steps])
 
 
@@ -121,7 +121,8 @@ def _nest_any(tier: Tier, inner: Any, edge: Any, multiplier: int, include_pad: b
         blocks = divide(r.c + width - 1, width) * parts
         units = r.n * r.od * r.oh * blocks
         inner_end = r.w - (r.kw - 1) * r.dw + r.pad_left - (TILE - 1) * r.sw
-        for unit in range(divide(units * thread, threads), divide(units * (thread + 1), threads)):
+        lower, upper = thread_range(units, thread, threads)
+        for unit in range(lower, upper):
             block, line = remainder(unit, blocks), divide(unit, blocks)
             first = divide(block, parts)
             channel = first * width + remainder(block, parts) * lanes

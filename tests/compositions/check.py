@@ -15,7 +15,7 @@ from fastgraph.frontends import read
 from fastgraph.ir import Node
 from fastgraph.passes.specialise import specialise
 from fastgraph.plan.freedoms import without
-from fastgraph.plan.lower import bands
+from fastgraph.plan.lower.window import depth_first
 from fastgraph.runtime import executable
 from tests.nets import by_reference
 from tests.plan.step_by_step import poison
@@ -87,8 +87,8 @@ the numbers may be further off where a later operator makes more of it, as a nor
 def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
     """Small networks run in bands (of at most so many bytes) and on all threads, as large ones do."""
     with (
-        patch.object(bands, "WORTH", 1),
-        patch.object(bands, "BUDGET", budget),
+        patch.object(depth_first, "WORTH", 1),
+        patch.object(depth_first, "BUDGET", budget),
         patch.object(executable, "WORTH_WAKING", 0),
     ):
         yield

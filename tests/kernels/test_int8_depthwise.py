@@ -78,7 +78,7 @@ class Layer:
         flat_x, flat_y = x.reshape(-1)[part.start :], y.reshape(-1)[part.start :]
         args: dict[str, Any] = {
             **depthwise_int8_args(tier, name, params, g, threads), "x": flat_x, "ldx": x.shape[-1], "y": flat_y,
-            "ldy": y.shape[-1], "zero_y": zero_y, "low": low, "high": high,
+            "ldy": y.shape[-1], "zero_point": zero_y, "low": low, "high": high,
             "packed": pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own]),
         }  # fmt: skip
         if name == PIXEL:

@@ -38,7 +38,7 @@ def check(tier: Any, case: Case, op: str, include_pad: bool = False) -> None:
         y = np.full((g.images, *g.out, g.channels + case.gap), 7, np.uint8)
         record = row(name).args.filled(
             **pool_int8_args(tier, params, g, ratio, include_pad), x=wide, ldx=wide.shape[-1], y=y, ldy=y.shape[-1],
-            zero_x=zero_x, zero_y=zero_y, low=low, high=high,
+            zero_x=zero_x, zero_point=zero_y, low=low, high=high,
         )  # fmt: skip
         written = run(row(name), params, record, tier, threads, offset=3)[1]
         assert (written[..., g.channels :] == 7).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.plan.lower import bands
+from fastgraph.plan.lower.window import depth_first
 from tests.blocks import conv
 from tests.nets import F32, Net, assert_close, by_onnxruntime, feeds_for
 from tests.plan.step_by_step import check_steps, poison
@@ -16,7 +16,7 @@ from tests.plan.step_by_step import check_steps, poison
 
 @pytest.fixture(autouse=True)
 def small_blocks_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bands, "WORTH", 1)
+    monkeypatch.setattr(depth_first, "WORTH", 1)
 
 
 def agree(net: Net) -> None:
@@ -36,7 +36,7 @@ def agree(net: Net) -> None:
     ("kernel", "stride", "dilation"), [(3, 1, 1), (3, 2, 1), (5, 1, 1), (5, 2, 1), (3, 1, 2), (1, 1, 1)]
 )
 def test_bands(budget: int, kernel: int, stride: int, dilation: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bands, "BUDGET", budget)
+    monkeypatch.setattr(depth_first, "BUDGET", budget)
     net = Net()
     x = net("Relu", conv(net, net.input("x", (1, 8, 11, 9)), 8, 32, 1))
     pads = [(kernel - 1) * dilation // 2] * 4
@@ -46,7 +46,7 @@ def test_bands(budget: int, kernel: int, stride: int, dilation: int, monkeypatch
 
 
 def test_a_residual_around_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bands, "BUDGET", 1 << 13)
+    monkeypatch.setattr(depth_first, "BUDGET", 1 << 13)
     net = Net()
     x = conv(net, net.input("x", (1, 3, 9, 9)), 3, 16, 3)
     y = conv(net, net("Relu", conv(net, x, 16, 32, 1)), 32, 32, 3, group=32)

@@ -8,7 +8,7 @@ import pytest
 import fastgraph as fg
 from fastgraph.passes.pipeline import STAGES
 from fastgraph.plan.freedoms import free, without
-from fastgraph.plan.lower import bands
+from fastgraph.plan.lower.window import depth_first
 from tests.blocks import conv
 from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
 
@@ -28,7 +28,7 @@ FREEDOMS = ("bands", "winograd", "views", "in_place", "reuse", "layout", "fuse",
 
 @pytest.mark.parametrize("freedom", FREEDOMS)
 def test_a_plan_without(freedom: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bands, "WORTH", 1)
+    monkeypatch.setattr(depth_first, "WORTH", 1)
     source = network().bytes()
     usual = fg.load(source, threads=1)
     with without(freedom):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastgraph as fg
-from fastgraph.plan.lower import bands
+from fastgraph.plan.lower.window import depth_first
 from tests.blocks import conv
 from tests.nets import F32, I64, Net, by_onnxruntime, feeds_for
 from tests.plan.step_by_step import poison
@@ -118,10 +118,10 @@ def check_bands(case: Case, budget: int, atol: float) -> None:
     """Whatever lies in memory before, in bands or not, on any number of threads: the same bits, and the right ones."""
     expected = by_onnxruntime(case.source, case.feeds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bands, "WORTH", 1 << 40)
+        patch.setattr(depth_first, "WORTH", 1 << 40)
         whole = list(fg.load(case.source, threads=1).run(case.feeds).values())
-        patch.setattr(bands, "WORTH", 1)
-        patch.setattr(bands, "BUDGET", budget)
+        patch.setattr(depth_first, "WORTH", 1)
+        patch.setattr(depth_first, "BUDGET", budget)
         for threads in (1, 2, 3):
             model = fg.load(case.source, threads=threads)
             poison(model.plan)
@@ -197,8 +197,8 @@ def test_a_residual_block_is_still_done_in_bands(monkeypatch: pytest.MonkeyPatch
     x = conv(net, net.input("x", (1, C, 12, 8)), C, C, 3)
     y = conv(net, net("Relu", conv(net, net("Relu", conv(net, x, C, C, 1)), C, C, 3, group=C)), C, C, 1)
     net.output(conv(net, net("Add", y, x), C, C, 3), net("Concat", x, y, axis=1))
-    monkeypatch.setattr(bands, "WORTH", 1)
-    monkeypatch.setattr(bands, "BUDGET", 1)
+    monkeypatch.setattr(depth_first, "WORTH", 1)
+    monkeypatch.setattr(depth_first, "BUDGET", 1)
     assert any(step.share < 1 for step in net.load().plan.program.steps)
     check_bands(Case(net.bytes(), feeds_for(net.load())), 1, 1e-5)
 

@@ -16,8 +16,8 @@ import fastgraph as fg
 from fastgraph.demo import MODEL
 from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
-from fastgraph.plan.lower import bands
 from fastgraph.plan.lower.registry import LOWERINGS, Lowering
+from fastgraph.plan.lower.window import depth_first
 from fastgraph.runtime import stepwise
 from fastgraph.runtime.model import Model
 from fastgraph.tools import verify
@@ -85,8 +85,8 @@ def late() -> fg.Model:
 
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    monkeypatch.setattr(bands, "WORTH", 1)
-    monkeypatch.setattr(bands, "BUDGET", 1 << 13)
+    monkeypatch.setattr(depth_first, "WORTH", 1)
+    monkeypatch.setattr(depth_first, "BUDGET", 1 << 13)
     yield {
         "mixed": lambda: mixed().load(), "summands": lambda: summands().load(), "banded": lambda: banded().load(),
         "summing": summing, "late": late,

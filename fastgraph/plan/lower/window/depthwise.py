@@ -16,7 +16,7 @@ from ....kernels.window.pick_depthwise_int8 import (
     plan_depthwise_int8,
 )
 from ...program import Arg, Ref
-from ..product import Rows, all_rows, extra_kinds, extra_places, has_constants, is_depthwise, parameters
+from ..product import Rows, all_rows, extra_kinds, extra_places, has_constants, is_depthwise, parameters, slots
 from ..quantized import folded_bias, zero_point
 from ..quantized_layer import Layer, is_quantized_layer, layer
 from ..registry import Emit, last, lowers, row_count
@@ -70,8 +70,7 @@ def _f32_rows(e: Emit, node: Node, where: Window, rows: Rows) -> None:
         "weights": e.packed((node, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
         "bias": e.packed((node, "bias"), lambda: np.zeros(last(node.out), np.float32) if bias is None else bias),
     }  # fmt: skip
-    operands = [slot for place in extra_places(e, node, rows.start) for slot in place]
-    e.kernel(name, params, args, operands, rows.count / row_count(node.out))
+    e.kernel(name, params, args, slots(extra_places(e, node, rows.start)), rows.count / row_count(node.out))
 
 
 def _quantized_rows(
@@ -88,11 +87,9 @@ def _quantized_rows(
         return pack_depthwise_int8(name, params, e.tier, mine, bias, found.multipliers[own])
 
     shapes = depthwise_int8_args(e.tier, name, params, where, e.threads)
-    zero_y, low, high = found.stored.values()
     args: dict[str, Arg] = {
         **shapes, "x": _further(rows.x, part.start), "ldx": rows.ldx, "y": _further(rows.y, part.start),
-        "ldy": rows.ldy, "packed": e.packed((node, part.start, name, *params.items()), packed),
-        "zero_y": zero_y, "low": low, "high": high,
+        "ldy": rows.ldy, "packed": e.packed((node, part.start, name, *params.items()), packed), **found.stored,
     }  # fmt: skip
     if name == "depthwise_int8":
         # Rounded up, so that layers share it.

@@ -11,7 +11,7 @@ from ....kernels.window.pick import Window, plan_pool, window_args
 from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from ...program import Arg
 from ..pointwise.reduce import reduced
-from ..product import extra_kinds, extra_places
+from ..product import extra_kinds, extra_places, slots
 from ..quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..registry import Emit, is_f32, lowers
 from ..spatial import is_near, window
@@ -38,7 +38,7 @@ def pool(e: Emit, node: Node, where: Window) -> None:
         **window_args(e.tier, name, params, where, e.threads),
         "x": e.address(node.x), "ldx": e.stride(node.x), "y": e.address(node.out), "ldy": e.stride(node.out),
     }  # fmt: skip
-    e.kernel(name, params, args, [slot for place in places for slot in place])
+    e.kernel(name, params, args, slots(places))
 
 
 def _bytes(node: Node) -> bool:
@@ -84,16 +84,16 @@ def quantized_reduce(e: Emit, node: Node, where: Window) -> None:
 
 
 def _pool_bytes(e: Emit, node: Node, where: Window, ldx: int, ldy: int) -> None:
-    low, high = bounds(node)
     name, params = plan_pool_int8(e.tier, where, OPS[node.op])
-    ratio, zero_x, zero_y = quant(node.x).scale[0] / quant(node.out).scale[0], zero_point(node.x), zero_point(node.out)
+    ratio, zeros = quant(node.x).scale[0] / quant(node.out).scale[0], (zero_point(node.x), zero_point(node.out))
     if (ties := node.attrs.get("ties")) is not None:
         # Measured from there, sums that are a little greater than they are turn halves away from it, and no others.
-        zero_x = zero_y = zero_x + round(ties / quant(node.x).scale[0])
+        zeros = (zeros[0] + round(ties / quant(node.x).scale[0]),) * 2
         ratio = 1 + 2.0**-22
+    low, high = bounds(node)
     args: dict[str, Arg] = {
         **pool_int8_args(e.tier, params, where, ratio, bool(node.attrs.get("count_include_pad", 0))),
-        "x": e.address(node.x), "ldx": ldx, "y": e.address(node.out), "ldy": ldy, "zero_x": zero_x, "zero_y": zero_y,
-        "low": low, "high": high,
+        "x": e.address(node.x), "ldx": ldx, "y": e.address(node.out), "ldy": ldy,
+        "zero_x": zeros[0], "zero_point": zeros[1], "low": low, "high": high,
     }  # fmt: skip
     e.kernel(name, params, args)
