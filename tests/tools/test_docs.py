@@ -1,4 +1,4 @@
-"""What docs/ shows is done: adding.md's blocks go into a copy of the tree, and are tried there."""
+"""What docs/ shows is done, and what pages name is there; adding.md's blocks are carried out in a copy of the tree."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         exec(compile(block, page.name, "exec"), names)
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=lambda page: page.stem)
 def test_the_places_it_names_are_there(page: Path) -> None:
     folders = "fastgraph|kernels|schemas|bench|tests|docs|\\.ci"
     for place in re.findall(rf"`((?:{folders})/[\w./*]*)`", page.read_text(encoding="utf-8")):
