@@ -35,14 +35,14 @@ def row(found: dict[str, Any]) -> str:
     """Milliseconds of fastgraph, and how many times as long each other engine takes."""
     engines = {engine["name"]: engine for engine in found["engines"]}
     times = [f"{1 / engines[name]['ratio']:.2f}" if "ratio" in engines.get(name, {}) else "" for name in PEERS]
-    arena = f"{found['arena_bytes'] / 1e6:.2f}"
+    arena = f"{found['arena_bytes'] / 1024:,.0f}"
     cells = [Path(found["model"]).name, f"{engines['fastgraph']['p50_ms']:.3f}", *times, arena]
     return f"| {' | '.join(cells)} |"
 
 
 def text(results: list[dict[str, Any]], command: str) -> str:
     versions = {row["name"]: row["version"] for found in results for row in found["engines"] if "version" in row}
-    heads = ["network", "fastgraph ms", *(f"{name} takes x" for name in PEERS.values()), "arena MB"]
+    heads = ["network", "fastgraph ms", *(f"{name} takes x" for name in PEERS.values()), "arena KiB"]
     means = [geomean(results, name) for name in PEERS]
     mean = ["geometric mean", "", *(f"{1 / m:.2f}" if m else "" for m in means), ""]
     host = machine()

@@ -57,8 +57,8 @@ def test_a_table_of_results_has_a_row_for_each_network() -> None:
         names = ("onnxruntime", "openvino")
         peers = [{"name": n, "version": "2", "ratio": r} for n, r in zip(names, ratios, strict=False)]
         away = [{"name": "litert", "unavailable": "other format"}]
-        return {"model": f"a/{name}", "isa": "avx2", "arena_bytes": 1_500_000, "engines": [own, *peers, *away]}
+        return {"model": f"a/{name}", "isa": "avx2", "arena_bytes": 1_536_000, "engines": [own, *peers, *away]}
 
-    assert row(found("x.onnx", 0.5, 2.0)) == "| x.onnx | 2.000 | 2.00 | 0.50 |  | 1.50 |"
+    assert row(found("x.onnx", 0.5, 2.0)) == "| x.onnx | 2.000 | 2.00 | 0.50 |  | 1,500 |"
     lines = text([found("x.onnx", 0.5, 2.0), found("y.onnx", 0.125)], "command").splitlines()
     assert lines[4] == "| geometric mean |  | 4.00 | 0.50 |  |  |" and "command" in lines[-1]
