@@ -148,6 +148,19 @@ def int8_dynamic_range(m: Model) -> list[int]:
     return m.op("FULLY_CONNECTED", [flat, stored(m, (10, 72), None)[0], None], [(1, 10)])
 
 
+@tflite
+def int8_blocks_as_batches(m: Model) -> list[int]:
+    """A dilated convolution as TensorFlow wrote it, and a slice that drops an axis."""
+    x = m.input((1, 6, 6, 4), I8, X, "x")
+    block, around = ints(m, 2, 2), ints(m, (0, 0), (0, 0))
+    parts = m.op("SPACE_TO_BATCH_ND", [x, block, around], [((4, 3, 3, 4), I8, X)])[0]
+    w, scales = stored(m, (4, 3, 3, 4))
+    y = m.op("CONV_2D", [parts, w, bias(m, 4, scales * X[0])], [((4, 3, 3, 4), I8, Y)], **window(1))[0]
+    whole = m.op("BATCH_TO_SPACE_ND", [y, block, around], [((1, 6, 6, 4), I8, Y)])[0]
+    begin, end, steps = (ints(m, *v) for v in ((0, 1, 0, 0), (1, 2, 6, 4), (1, 1, 2, 1)))
+    return m.op("STRIDED_SLICE", [whole, begin, end, steps], [((1, 3, 4), I8, Y)], shrink_axis_mask=2)
+
+
 # -- ONNX: pairs of QuantizeLinear and DequantizeLinear around real operators
 
 

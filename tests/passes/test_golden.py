@@ -15,18 +15,15 @@ import pytest
 from fastgraph.compile import stages
 from fastgraph.frontends.circle.load import load
 from fastgraph.ir import Graph, check
-from fastgraph.passes import boundary, dynamic_layer, explicit_quantization, integer_product, tables, to_integers
 from fastgraph.passes.specialise import specialise
-from tests.blocks import BLOCKS
+from tests.blocks import BLOCKS, RARE
 from tests.circle.write import Model, litert
 from tests.compositions.coverage import Coverage, known_rules, watching
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
 from tests.quantized_blocks import QDQ, TFLITE
 
 FOLDER = Path(__file__).parent / "golden"
-MODULES = (boundary, dynamic_layer, explicit_quantization, integer_product, tables, to_integers)
-QUANTIZED = {module.__name__.rpartition(".")[2] for module in MODULES}
-"""Files of rules for quantized graphs."""
+FLOATS = {**BLOCKS, **RARE}
 
 Check = Callable[[Graph, str], None]
 
@@ -61,10 +58,10 @@ def feeds_of(graph: Graph) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("name", FLOATS)
 def test_block(name: str, golden: Callable[..., None]) -> None:
     net = Net()
-    BLOCKS[name](net)
+    FLOATS[name](net)
     graph = graph_of(net.bytes())
     feeds = feeds_of(graph)
     expected = by_onnxruntime(net.bytes(), feeds)
@@ -111,21 +108,19 @@ def tflite_graph(data: bytes) -> Graph:
     return graph
 
 
-def test_every_rule_for_quantized_graphs_applies_in_one_of_them() -> None:
+def test_every_rule_applies_in_one_of_them() -> None:
     """And so is seen in a golden text."""
     seen = Coverage()
     with watching(seen):
         for build in TFLITE.values():
             m = Model()
             list(stages(tflite_graph(m.bytes(build(m)))))
-        for write in QDQ.values():
+        for write in (*FLOATS.values(), *QDQ.values()):
             net = Net()
             write(net)
             list(stages(graph_of(net.bytes())))
-    rules = {name for name in known_rules() if name.partition(".")[0] in QUANTIZED}
-    assert {name.partition(".")[0] for name in rules} == QUANTIZED
-    assert not rules - set(seen.rules)
+    assert not known_rules() - set(seen.rules)
 
 
 def test_every_file_belongs_to_a_block() -> None:
-    assert {path.stem for path in FOLDER.glob("*.txt")} == {*BLOCKS, *TFLITE, *QDQ}
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*FLOATS, *TFLITE, *QDQ}
