@@ -11,10 +11,7 @@ import numpy as np
 
 from ..ir import Node, Quantization, TensorType
 from .common import FLOAT32, Types, fail
-from .registry import define
-
-STORED = frozenset({"reinterpret", "table"})
-"""Operators that look at the stored numbers of quantised operands; all others compute on reals."""
+from .registry import Layout, Quant, define
 
 
 def spread(numbers: tuple[Any, ...], axis: int | None, ndim: int) -> np.ndarray:
@@ -83,5 +80,5 @@ def _infer_reinterpret(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(types[0].dtype, types[0].shape)]
 
 
-define("requantize", _declared, _requantize, inputs=(1, 1))
-define("reinterpret", _infer_reinterpret, lambda node, inputs: [inputs[0]], inputs=(1, 1))
+define("requantize", _declared, _requantize, inputs=(1, 1), layout=Layout.EACH)
+define("reinterpret", _infer_reinterpret, lambda node, inputs: [inputs[0]], inputs=(1, 1), quant=Quant.STORED)

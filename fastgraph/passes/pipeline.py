@@ -8,17 +8,17 @@ from ..ir import Graph, check
 from ..plan.freedoms import free
 from .canonicalise import canonicalise
 from .decompose import decompose
+from .explicit_quantization import explicit_quantization
 from .fuse import fuse
 from .layout import layout
-from .quantise import quantise
-from .requantise import requantise
+from .to_integers import to_integers
 
 STAGES: tuple[tuple[str, Callable[[Graph], None]], ...] = (
-    ("requantise", requantise),
+    ("explicit_quantization", explicit_quantization),
     ("canonicalise", canonicalise),
     ("decompose", decompose),
     ("layout", layout),
-    ("quantise", quantise),
+    ("to_integers", to_integers),
     ("fuse", fuse),
 )
 

@@ -16,7 +16,8 @@ import numpy as np
 from ..errors import InputError
 from ..ir import Node, Value
 from ..ops.evaluate import operands, run_node
-from ..ops.registry import EXTRAS_AT
+from ..ops.registry import OPS, Quant
+from ..plan.build import KEEP
 from ..plan.program import HostStep, Step
 from ..runtime.executable import Executable, out_of_range
 from ..runtime.model import Model
@@ -29,13 +30,6 @@ from .feeds import random_feeds
 RELATIVE = 1e-5
 """Of floats the largest error over the largest sum of magnitudes: f32 sums in other orders, functions to a few ulps,
 Winograd's transforms."""
-SUMS = frozenset({"conv", "conv_transpose", "dense", "matmul", "gemm", "average_pool", "reduce_sum", "reduce_mean"})
-"""Operators whose results may be far smaller than what they add up."""
-MOVES = frozenset({
-    "concat", "depth_to_space", "expand", "flatten", "gather", "gather_nd", "identity", "keep", "max_pool", "pad",
-    "reinterpret", "reshape", "slice", "space_to_depth", "split", "squeeze", "table", "tile", "transpose", "unsqueeze",
-})  # fmt: skip
-"""Operators that compute no new numbers: nothing is rounded, unless into another quantisation."""
 ROUNDS = frozenset({"dynamic_round", "dynamic_conv", "dynamic_dense"})
 """Operators that round f32 activations to bytes by their range: where one lies between two, either is right."""
 
@@ -179,7 +173,7 @@ def _references(
 
     for node in nodes:
         given = [value_of(v) for v in operands(node)]
-        if node.op == "keep":
+        if node.op == KEEP:
             expected[node.out] = given[0]
             continue
         with np.errstate(all="ignore"):
@@ -194,8 +188,9 @@ def _magnitude(node: Node, given: Sequence[Any]) -> float:
     floats = [a for a in given if isinstance(a, np.ndarray) and a.dtype.kind == "f" and a.size]
     if node.out.type.dtype is None or node.out.type.dtype.kind != "f" or not floats:
         return 0.0
-    if node.op in SUMS and all(v is None or v.type.quant is None for v in node.inputs):
-        own = EXTRAS_AT.get(node.op, len(given))
+    op = OPS[node.op]
+    if op.sums and all(v is None or v.type.quant is None for v in node.inputs):
+        own = len(given) if op.extras_at is None else op.extras_at
         attrs = {k: v for k, v in node.attrs.items() if k != "chain"}
         plain = Node(node.op, node.inputs[:own], node.outputs[:1], attrs)
         absolute = [np.abs(a) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in given[:own]]
@@ -234,7 +229,8 @@ def _difference(
     else:
         error = float(np.max(gap - np.where(found > right, right, found).astype(object), initial=0))
     types = [v.type.quant for v in (*node.inputs, *node.outputs) if v is not None]
-    rounded = any(types) and (node.op not in MOVES or len({str(q) for q in types if q is not None}) > 1)
+    exact = node.op == KEEP or OPS[node.op].moves or OPS[node.op].quant is Quant.STORED
+    rounded = any(types) and (not exact or len({str(q) for q in types if q is not None}) > 1)
     return error, 1.0 if rounded or node.op.endswith("quantize_linear") or node.op.startswith("qlinear") else 0.0
 
 

@@ -18,7 +18,7 @@ from ..isa.vector import I1, I32, I64, Vector, emits
 
 
 def make_band(tier: Tier, item: int) -> Any:
-    """An intrinsic that writes `rows` rows to each slice of a band at `to`, from slice z and row y of the input on.
+    """An intrinsic that writes `rows` rows to each slice of a band at `to`: those from (z, y) of the input on.
 
     `source` is where the input of the image and group begins; an element has `item` bytes.
     """

@@ -10,8 +10,10 @@ from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
 from ..ops.reals import to_real, to_stored
-from .canonicalise import permutation, turn
+from ..ops.registry import OPS
+from ..ops.shape import permutation
 from .integer_product import integer_product
+from .moves import turn
 from .rewrite import Sweep, also_quantised, sweep
 
 INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "int32")))
@@ -19,14 +21,8 @@ INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "int32")))
 LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_linear"})
 """ONNX's own changes of quantisation."""
 
-MOVES = frozenset({
-    "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "slice", "split", "gather", "gather_nd", "expand",
-    "tile", "identity", "depth_to_space", "space_to_depth", "reverse_sequence", "reverse", "pad", "max_pool", "concat",
-})  # fmt: skip
-"""Operators whose results are among their operands' elements."""
 
-
-def requantise(graph: Graph) -> None:
+def explicit_quantization(graph: Graph) -> None:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
     if not any(node.op in LINEAR or computes_reals(node) for node in graph.nodes):
         return
@@ -100,7 +96,7 @@ def moved(state: Sweep, node: Node) -> bool:
 
     So does a pad, whose fill may be no number of the quantisation that its operand has.
     """
-    if not (node.op in MOVES or _picks(node)) or len(node.outputs) != 1 and node.op != "split":
+    if not (OPS[node.op].moves or _picks(node)) or len(node.outputs) != 1 and node.op != "split":
         return False
     if node.op == "concat" or node.op == "pad" and not fills_with(node, node.x.type):
         return _joined(state, node)

@@ -216,3 +216,13 @@ def test_a_factor_or_summand_after_a_layer_of_stored_weights(op: str, bias: np.d
     after = same_after(b.done(b.add(op, [y, Value.constant("c", RNG.uniform(0.5, 2, 4).astype(F32))])))
     conv = next(node for node in after.nodes if node.op == "conv")
     assert conv.inputs[1].type.quant is not None and len(ops(after)) == 2
+
+
+@pytest.mark.parametrize(
+    "op", [("requantize", {}), ("relu", {}), ("softmax", {"axis": 1}), ("reduce_max", {"keepdims": 1})]
+)
+def test_results_with_scales_along_an_axis_keep_it_behind_a_transpose(op: tuple[str, dict[str, Any]]) -> None:
+    b = Build()
+    turned = b.add("transpose", [b.input((2, 3, 4))], perm=(2, 0, 1))
+    axes = [Value.constant("axes", np.array([0]))] if op[0] == "reduce_max" else []
+    same_after(b.done(b.add(op[0], [turned, *axes], I8, Quantization((0.1, 0.2, 0.3), (0, 1, 2), 2), **op[1])))

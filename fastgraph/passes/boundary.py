@@ -1,6 +1,6 @@
-"""Signed bytes at the edges of a graph whose activations are unsigned: what touches them reads or writes them itself.
+"""Boundary casts: between signed bytes at the edges of a graph and the unsigned ones inside it.
 
-`unsigned` (quantise.py) puts a `requantize` there that adds or takes away 128. Where the neighbour's kernel does that
+`unsigned` puts a `requantize` there that adds or takes away 128. Where the neighbour's kernel does that
 on the way it is a step for nothing.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node
+from ..ops.evaluate import computes_reals
 from ..ops.reals import flips
+from ..ops.registry import OPS, Quant
 from .rewrite import Sweep, also_quantised
 
 ELEMENTWISE = frozenset({"fused", "requantize"})
-"""Operators whose kernels read and write bytes with or without sign."""
-REAL = frozenset({"softmax", "log_softmax"})
-"""Operators on reals, whose results a `requantize` stores."""
+"""Operators whose kernels read bytes with or without sign."""
 
 
 @also_quantised
@@ -54,8 +54,8 @@ def _is_row(node: Node) -> bool:
 
 
 def _writes_signed(node: Node) -> bool:
-    if node.op in ELEMENTWISE | REAL:
-        return True
+    if OPS[node.op].quant is Quant.REALS:
+        return computes_reals(node) and len(node.outputs) == 1
     weights = node.inputs[1] if len(node.inputs) > 1 else None
     constant = weights is not None and weights.data is not None
     return constant and (node.op == "dense" or node.op == "conv" and node.attrs["groups"] == 1)
