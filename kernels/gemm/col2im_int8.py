@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.record import loaded
 from ..isa.loops import each, repeat
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector, arg_of, emits
+from ..isa.vector import I64, Vector, emits
 from .col2im import col2im_kernel
 from .int8 import ITEMS
 from .requantize import clamped, scaled, store_bytes
@@ -32,8 +33,8 @@ def _finish(tier: Tier, out: str) -> Any:
     def finish(
         b: Any, args: Any, row: Any, to: Any, to_step: Any, n: Any, pixels: Any, image: Any, pixel: Any, column: Any
     ) -> None:
-        v = Vector(b, tier)
-        factors = v.at(v.pointer(arg_of(b, args, COL2IM_INT8.at("multipliers"))), column)
+        v, r = Vector(b, tier), loaded(b, args, COL2IM_INT8)
+        factors = v.at(v.pointer(r.multipliers), column)
 
         def run(_: Any, state: list[Any]) -> list[Any]:
             source, target = v.pointer(state[0]), state[1]
@@ -43,11 +44,11 @@ def _finish(tier: Tier, out: str) -> Any:
                 real = scaled(v, total, v.at(factors, i), mask)
                 at = b.add(target, b.mul(i, I64(item)))
                 if out == "f32":
-                    v.store(clamped(v, real, args, COL2IM_INT8), v.pointer(at), mask)
+                    v.store(clamped(v, real, r), v.pointer(at), mask)
                     return
                 columns = None if mask is None else b.sub(n, i)
                 place = Place(1, at, I64(0), columns, None, args, image, pixel, column)
-                store_bytes(v, place, 1, [[real]], COL2IM_INT8, out == "s8")
+                store_bytes(v, place, 1, [[real]], r, out == "s8")
 
             each(v, I64(0), n, one, 1)
             return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]

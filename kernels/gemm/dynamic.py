@@ -62,8 +62,7 @@ def make_extremes(tier: Tier) -> Callable[..., None]:
 
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
-        units = r.images * r.parts
-        first, end = thread_range(units, thread, threads)
+        first, end = thread_range(r.images * r.parts, thread, threads)
         for unit in range(first, end):
             image = divide(unit, r.parts)
             part = unit - image * r.parts
@@ -86,9 +85,8 @@ def make_round(tier: Tier, grid: str, out: str) -> Callable[..., None]:
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
         lines, line = r.top + r.rows + r.bottom, r.left + r.run + r.right
-        units = r.images * lines
+        first, end = thread_range(r.images * lines, thread, threads)
         made, blank = -1, 0
-        first, end = thread_range(units, thread, threads)
         for unit in range(first, end):
             image = divide(unit, lines)
             row, at, to = unit - image * lines - r.top, r.ranges + image * RANGE_BYTES, r.y + unit * line * size

@@ -10,9 +10,13 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.gemm.pack import merge_groups
-from ....kernels.gemm.pick_conv import Geometry, Triple, merge_factor
+from ....kernels.gemm.pack_int8 import pack_int8
+from ....kernels.gemm.pick_conv import ConvPiece, Geometry, Triple, merge_factor
+from ....kernels.gemm.pick_dot import DotPiece
 from ....kernels.isa.tiers import Tier
 from ...program import Ref
+from ..quantized import folded_bias
+from ..quantized_layer import Layer
 from ..registry import Emit, is_f32, last, row_count
 from ..spatial import three
 
@@ -87,3 +91,17 @@ def geometry(
         out=three(out[1:-1]), x_strides=(plane * size[0], plane, line, stride), strides=three(a["strides"]),
         dilations=three(a["dilations"]), pads=(0, 0, 0) if padded else three(a["pads"][: len(x) - 2], 0), item=item,
     )  # fmt: skip
+
+
+def panels(
+    tier: Tier, layer: Layer, zero: int, piece: DotPiece | ConvPiece, run: int, groups: int = 1, chains: int = 1
+) -> np.ndarray:
+    """A quantized layer's weights for a piece's columns of each group, packed. zero: the u8 that stands for 0.0 in x;
+    run, chains: as of pack_int8.
+    """
+    part = slice(piece.start, piece.start + piece.columns)
+    weights = layer.weights.reshape(groups, len(layer.weights) // groups, -1)[:, part]
+    bias, multipliers, zeros = (v.reshape(groups, -1)[:, part] for v in (layer.bias, layer.multipliers, layer.zeros))
+    start = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, bias, zeros, strict=True)])
+    minus = -zeros.astype(np.int32) if layer.rowsum else None
+    return pack_int8(tier, weights, start, multipliers, piece.nv, run, layer.out, minus, chains=chains)

@@ -16,8 +16,7 @@ from ....kernels.window.pick import Window
 from ...freedoms import free
 from ...program import Ref
 from ...storage import Views, same_form
-from .. import quantized_product
-from ..gemm.common import Rows, is_dense, parameters
+from ..gemm.common import Rows, is_dense
 from ..gemm.dense import dense_rows
 from ..move import emit_copy
 from ..registry import Emit, Matches, last
@@ -153,10 +152,9 @@ def emit_block(e: Emit, block: Block) -> None:
 
 
 def _dot(e: Emit, node: Node, rows: Rows) -> None:
-    if (found := parameters(node)) is not None:
-        dense_rows(e, node, found, rows)
-    else:
-        quantized_product.dot(e, node, quantized_product.layer(node), rows)
+    found = e.match(node)
+    assert found is not None
+    dense_rows(e, node, found[1], rows)
 
 
 def _expand(e: Emit, node: Node, made: Ref, line: int, low: int, high: int, below: int, previous: int) -> None:

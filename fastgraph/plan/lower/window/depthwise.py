@@ -19,7 +19,7 @@ from ...program import Arg, Ref
 from ..extras import chain_of, extra_slots
 from ..gemm.common import Parameters, Rows, all_rows, is_depthwise, parameters
 from ..quantized import folded_bias, zero_point
-from ..quantized_layer import Layer, is_quantized_layer, layer
+from ..quantized_layer import Layer, quantized_layer
 from ..registry import Emit, last, lowers, row_count
 from ..spatial import is_near, window
 
@@ -40,7 +40,8 @@ def _f32(node: Node) -> Depthwise | None:
 
 def _quantized(node: Node) -> Depthwise | None:
     fits = node.x.type.concrete and is_depthwise(node) and len(node.x.type.dims) <= 4 and is_near(node)
-    return Depthwise(window(node), layer(node)) if fits and is_quantized_layer(node) else None
+    layer = quantized_layer(node) if fits else None
+    return Depthwise(window(node), layer) if layer else None
 
 
 @lowers("conv", match=_quantized, strided_in=True, strided_out=True)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
-from ...ir import Node
-from ...kernels.gemm.pack_int8 import pack_int8
-from ...kernels.gemm.pick_conv import Triple, conv_args
-from ...kernels.gemm.pick_dot import dot_args
-from ...kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
-from ...kernels.gemm.rows import RANGE_BYTES
-from ..program import Ref
-from .extras import chain_of, extra_slots
-from .gemm.common import geometry, is_dense
-from .quantized import scales
-from .registry import Emit, is_f32, lowers, row_count
-from .spatial import is_near, three
+from ....ir import Node
+from ....kernels.gemm.pack_int8 import pack_int8
+from ....kernels.gemm.pick_conv import conv_args
+from ....kernels.gemm.pick_dot import dot_args
+from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
+from ....kernels.gemm.rows import RANGE_BYTES
+from ...program import Ref
+from ..extras import chain_of, extra_slots
+from ..quantized import scales
+from ..registry import Emit, is_f32, lowers, row_count
+from ..spatial import is_near, three
+from .common import geometry, is_dense
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,8 @@ def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) ->
     """Write the steps that round a node's x to y (u8 or f32); where the ranges are."""
     count = of.rows * of.run
     parts = parts_of(of.images, count, e.threads)
-    ranges = e.scratch(RANGE_BYTES * of.images)
-    both = {"x": e.address(node.x), "images": of.images, "parts": parts, "extremes": e.scratch(8 * parts * of.images)}
+    extremes, ranges = e.scratch(8 * parts * of.images), e.scratch(RANGE_BYTES * of.images)
+    both = {"x": e.address(node.x), "images": of.images, "parts": parts, "extremes": extremes}
     e.kernel("extremes", {}, {**both, "count": count}, share=share)
     pads = dict(zip(("top", "left", "bottom", "right"), of.pads, strict=True))
     e.kernel(
@@ -64,9 +63,13 @@ def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) ->
     return ranges
 
 
-@lowers("dynamic_round", match=lambda node: is_f32(node) and node.x.type.size > 0, in_place=True)
-def dynamic_round(e: Emit, node: Node, _: Any) -> None:
-    round_to(e, node, images_of(node), "f32", e.address(node.out), 0.5)
+def _rounds(node: Node) -> Images | None:
+    return images_of(node) if is_f32(node) and node.x.type.size > 0 else None
+
+
+@lowers("dynamic_round", match=_rounds, in_place=True)
+def dynamic_round(e: Emit, node: Node, of: Images) -> None:
+    round_to(e, node, of, "f32", e.address(node.out), 0.5)
 
 
 def _multiplies(node: Node) -> bool:
@@ -96,9 +99,12 @@ def _packed(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
     return pack_int8(e.tier, own, sums, factors, nv, run, "f32", bias=bias.reshape(1, n)[:, part])
 
 
-@lowers("dynamic_dense", match=_multiplies, strided_out=True)
-def dense(e: Emit, node: Node, _: Any) -> None:
-    of = images_of(node)
+def _dense(node: Node) -> Images | None:
+    return images_of(node) if _multiplies(node) else None
+
+
+@lowers("dynamic_dense", match=_dense, strided_out=True)
+def dense(e: Emit, node: Node, of: Images) -> None:
     stored = e.scratch(of.count)
     ranges = round_to(e, node, of, "u8", stored, 0.0)
     dot(e, node, stored, ranges, node.out.type.dims[0] if "image" in chain_of(node)[1] else 1)
@@ -120,35 +126,35 @@ def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
         e.kernel("dot_dynamic", piece.params, args, extra_slots(e, node), piece.columns / n)
 
 
-def _convolves(node: Node) -> bool:
-    return node.attrs["per"] == "batch" and node.attrs["groups"] == 1 and _multiplies(node) and _flat(node)
-
-
-def _flat(node: Node) -> bool:
-    return len(node.x.type.dims) in (3, 4) and is_near(node)
+def _convolves(node: Node) -> Images | None:
+    """The map is rounded into one with its padding around it."""
+    if node.attrs["per"] != "batch" or node.attrs["groups"] != 1 or not _multiplies(node) or not is_near(node):
+        return None
+    dims = node.x.type.dims
+    if len(dims) not in (3, 4):
+        return None
+    (_, h, w), c, pads = three(dims[1:-1]), dims[-1], node.attrs["pads"]
+    (_, top, left), (_, bottom, right) = (three(half, 0) for half in (pads[: len(dims) - 2], pads[len(dims) - 2 :]))
+    return Images(dims[0], h, w * c, (top, left * c, bottom, right * c))
 
 
 @lowers("dynamic_conv", match=_convolves, strided_out=True)
-def conv(e: Emit, node: Node, _: Any) -> None:
-    """The map is rounded into one with its padding around it."""
-    dims = node.x.type.dims
-    n, (_, h, w), c = dims[0], three(dims[1:-1]), dims[-1]
-    (_, top, left), (_, bottom, right) = (
-        three(node.attrs["pads"][i * (len(dims) - 2) :][: len(dims) - 2], 0) for i in (0, 1)
-    )
-    of = Images(n, h, w * c, (top, left * c, bottom, right * c))
+def conv(e: Emit, node: Node, of: Images) -> None:
     stored = e.scratch(of.count)
     ranges = round_to(e, node, of, "u8", stored, 0.0)
     if is_dense(node):
-        dot(e, node, stored, ranges, n)
+        dot(e, node, stored, ranges, of.images)
     else:
-        _conv(e, node, stored, ranges, (1, top + h + bottom, left + w + right))
+        _conv(e, node, stored, ranges, of)
 
 
-def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, padded: Triple) -> None:
-    weights = node.inputs[1]
+def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
+    """A convolution of the map at x, which has its padding."""
+    weights, c = node.inputs[1], node.x.type.dims[-1]
     assert weights is not None
-    g = geometry(node, weights.type.dims, 1, weights.type.dims[-1], 1, padded)
+    top, left, bottom, right = of.pads
+    padded = (1, top + of.rows + bottom, (left + of.run + right) // c)
+    g = geometry(node, weights.type.dims, 1, c, 1, padded)
     g, pieces = pick_conv_dynamic(e.tier, g, e.threads, *chain_of(node))
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
