@@ -13,7 +13,7 @@ from ..core.record import reader
 from ..isa.elements import ELEMENTS, Rounding, load, write
 from ..isa.loops import div_rem, loop, smaller, thread_range, variable, whole
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I64, Vector, arg_of, emits
+from ..isa.vector import F32, I64, Vector, emits
 from .rows import BILINEAR, RESIZE
 
 _UNROLL = 4
@@ -36,9 +36,7 @@ def resize(tier: Tier, taps: int, run: int, source: str, target: str) -> Callabl
             begin += stop - i
             to, at = r.dst + o * r.outer_d, r.src + o * r.outer_s
             while i < stop:
-                first = i * r.taps
-                combine(to + i * r.d, at, r.offset + 8 * first, r.weight + 4 * first, r.bias + 4 * i, r.taps, r.run,
-                        r.zero)  # fmt: skip
+                combine(r, to + i * r.d, at, i)
                 i += 1
 
     return kernel
@@ -58,7 +56,7 @@ def bilinear(tier: Tier, source: str, target: str) -> Callable:
         while begin < end:
             o, i = div_rem(begin, r.height)
             begin += 1
-            row(args, r.dst + o * r.outer_d + i * r.dy, r.src + o * r.outer_s, i)
+            row(r, r.dst + o * r.outer_d + i * r.dy, r.src + o * r.outer_s, i)
 
     return kernel
 
@@ -87,17 +85,14 @@ def _store(v: Vector, element: str, x: Any, pointer: Any, rest: Any, zero: Any) 
 
 
 def _combine(tier: Tier, taps: int, run: int, source: str, target: str) -> Callable:
-    """`combine(dst, src, offset, weight, bias, count, length, zero)`: one output run; unless `run` is fixed it
-    reads whole vectors.
-    """
+    """`combine(r, dst, src, i)`: the run of place i; unless `run` is fixed it reads whole vectors."""
 
     @emits
-    def combine(
-        b: Any, dst: Any, src: Any, offset: Any, weight: Any, bias: Any, count: Any, length: Any, zero: Any
-    ) -> None:
-        v = Vector(b, tier, run or None)
-        to, offsets, weights = v.pointer(dst, ELEMENTS[target]), v.pointer(offset, I64), v.pointer(weight)
-        start = v.broadcast(v.pointer(bias))
+    def combine(b: Any, r: Any, dst: Any, src: Any, i: Any) -> None:
+        v, first = Vector(b, tier, run or None), b.mul(i, r.taps)
+        to = v.pointer(dst, ELEMENTS[target])
+        offsets, weights = v.at(v.pointer(r.offset, I64), first), v.at(v.pointer(r.weight), first)
+        start = v.broadcast(v.at(v.pointer(r.bias), i))
 
         def tap(t: Any) -> tuple[Any, Any]:
             place = v.pointer(b.add(src, b.load(v.at(offsets, t))), ELEMENTS[source])
@@ -114,43 +109,39 @@ def _combine(tier: Tier, taps: int, run: int, source: str, target: str) -> Calla
                 sums = [v.fma(w, read(x, i, k), s) for k, s in enumerate(sums)]
             if not taps:
                 slots = [variable(b, start) for _ in sums]
-                with loop(b, 0, count, 1) as t:
+                with loop(b, 0, r.taps, 1) as t:
                     w, x = tap(t)
                     for k, slot in enumerate(slots):
                         b.store(v.fma(w, read(x, i, k), b.load(slot)), slot)
                 sums = [b.load(slot) for slot in slots]
             for k, s in enumerate(sums):
-                _store(v, target, s, v.at(v.at(to, i), k * v.lanes), rest, zero)
+                _store(v, target, s, v.at(v.at(to, i), k * v.lanes), rest, r.zero)
 
         if run:
             part(I64(0), 1, None)
         else:
-            _runs(v, length, part, 1 if taps else _UNROLL)
+            _runs(v, r.run, part, 1 if taps else _UNROLL)
 
     return combine
 
 
 def _bilinear_row(tier: Tier, source: str, target: str) -> Callable:
-    """`row(args, dst, src, i)`: output row i of an image."""
+    """`row(r, dst, src, i)`: output row i of an image."""
 
     @emits
-    def row(b: Any, args: Any, dst: Any, src: Any, i: Any) -> None:
+    def row(b: Any, r: Any, dst: Any, src: Any, i: Any) -> None:
         v = Vector(b, tier)
-        names = "offset_y", "weight_y", "offset_x", "weight_x", "width", "dx", "run", "zero"
-        offset_y, weight_y, offset_x, weight_x, width, dx, run, zero = (
-            arg_of(b, args, BILINEAR.at(name)) for name in names
-        )
-        start = v.const(0.0) if target == "f32" else b.fneg(v.splat(b.sitofp(zero, F32)))
+        start = v.const(0.0) if target == "f32" else b.fneg(v.splat(b.sitofp(r.zero, F32)))
 
         def pair(offset: Any, weight: Any, at: Any) -> list[tuple[Any, Any]]:
             first = b.mul(at, I64(2))
             offsets, weights = v.at(v.pointer(offset, I64), first), v.at(v.pointer(weight), first)
             return [(b.load(v.at(offsets, t)), v.broadcast(v.at(weights, t))) for t in range(2)]
 
-        lines = pair(offset_y, weight_y, i)
-        with loop(b, 0, width, 1) as j:
-            to = v.pointer(b.add(dst, b.mul(j, dx)), ELEMENTS[target])
-            columns = pair(offset_x, weight_x, j)
+        lines = pair(r.offset_y, r.weight_y, i)
+        with loop(b, 0, r.width, 1) as j:
+            to = v.pointer(b.add(dst, b.mul(j, r.dx)), ELEMENTS[target])
+            columns = pair(r.offset_x, r.weight_x, j)
             corners = [
                 (b.fmul(p, q), v.pointer(b.add(src, b.add(y, x)), ELEMENTS[source]))
                 for y, p in lines
@@ -161,8 +152,8 @@ def _bilinear_row(tier: Tier, source: str, target: str) -> Callable:
                 total = start
                 for weight, x in corners:
                     total = v.fma(weight, load(v, source, v.at(x, k)), total)
-                _store(v, target, total, v.at(to, k), rest, zero)
+                _store(v, target, total, v.at(to, k), rest, r.zero)
 
-            _runs(v, run, part, 1)
+            _runs(v, r.run, part, 1)
 
     return row
