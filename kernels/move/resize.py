@@ -11,12 +11,10 @@ from typing import Any
 
 from ..core.record import reader
 from ..isa.elements import ELEMENTS, Rounding, load, write
-from ..isa.loops import div_rem, loop, smaller, thread_range, variable, whole
+from ..isa.loops import cover, div_rem, each_vector, loop, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from .rows import BILINEAR, RESIZE
-
-_UNROLL = 4
 
 
 def resize(tier: Tier, taps: int, run: int, source: str, target: str) -> Callable:
@@ -61,21 +59,6 @@ def bilinear(tier: Tier, source: str, target: str) -> Callable:
     return kernel
 
 
-def _runs(v: Vector, count: Any, part: Callable[[Any, int, Any], None], unroll: int) -> None:
-    """Cover `count` elements: part(first, vectors, None) for blocks of `unroll` vectors, then of one, then
-    part(first, 1, rest) for the `rest` that fills no vector.
-    """
-    b = v.b
-    ends = [I64(0)]
-    for vectors in dict.fromkeys((unroll, 1)):
-        ends.append(whole(b, count, vectors * v.lanes))
-        with loop(b, ends[-2], ends[-1], vectors * v.lanes) as i:
-            part(i, vectors, None)
-    rest = b.sub(count, ends[-1])
-    with b.if_then(b.icmp_signed(">", rest, I64(0))):
-        part(ends[-1], 1, rest)
-
-
 def _store(v: Vector, element: str, x: Any, pointer: Any, rest: Any, zero: Any) -> None:
     """Write a vector, or its first `rest` elements."""
     if element == "f32":
@@ -90,37 +73,33 @@ def _combine(tier: Tier, taps: int, run: int, source: str, target: str) -> Calla
     @emits
     def combine(b: Any, r: Any, dst: Any, src: Any, i: Any) -> None:
         v, first = Vector(b, tier, run or None), b.mul(i, r.taps)
-        to = v.pointer(dst, ELEMENTS[target])
+        to, bias = v.pointer(dst, ELEMENTS[target]), b.load(v.at(v.pointer(r.bias), i))
         offsets, weights = v.at(v.pointer(r.offset, I64), first), v.at(v.pointer(r.weight), first)
-        start = v.broadcast(v.at(v.pointer(r.bias), i))
 
         def tap(t: Any) -> tuple[Any, Any]:
             place = v.pointer(b.add(src, b.load(v.at(offsets, t))), ELEMENTS[source])
-            return v.broadcast(v.at(weights, t)), place
+            return b.load(v.at(weights, t)), place
 
         fixed = [tap(t) for t in range(taps)]
 
-        def read(x: Any, i: Any, k: int) -> Any:
-            return load(v, source, v.at(v.at(x, i), k * v.lanes))
-
-        def part(i: Any, vectors: int, rest: Any) -> None:
-            sums = [start] * vectors
-            for w, x in fixed:
-                sums = [v.fma(w, read(x, i, k), s) for k, s in enumerate(sums)]
+        def part(w: Vector, at: Any, rest: Any = None) -> None:
+            total = w.splat(bias)
+            for weight, x in fixed:
+                total = w.fma(w.splat(weight), load(w, source, w.at(x, at)), total)
             if not taps:
-                slots = [variable(b, start) for _ in sums]
+                slot = variable(b, total)
                 with loop(b, 0, r.taps, 1) as t:
-                    w, x = tap(t)
-                    for k, slot in enumerate(slots):
-                        b.store(v.fma(w, read(x, i, k), b.load(slot)), slot)
-                sums = [b.load(slot) for slot in slots]
-            for k, s in enumerate(sums):
-                _store(v, target, s, v.at(v.at(to, i), k * v.lanes), rest, r.zero)
+                    weight, x = tap(t)
+                    b.store(w.fma(w.splat(weight), load(w, source, w.at(x, at)), b.load(slot)), slot)
+                total = b.load(slot)
+            _store(w, target, total, w.at(to, at), rest, r.zero)
 
         if run:
-            part(I64(0), 1, None)
+            part(v, I64(0))
+        elif taps:
+            each_vector(v, I64(0), r.run, part)
         else:
-            _runs(v, r.run, part, 1 if taps else _UNROLL)
+            cover(v, I64(0), r.run, False, part)
 
     return combine
 
@@ -148,12 +127,12 @@ def _bilinear_row(tier: Tier, source: str, target: str) -> Callable:
                 for x, q in columns
             ]
 
-            def part(k: Any, vectors: int, rest: Any, to: Any = to, corners: Any = corners) -> None:
+            def part(v: Vector, k: Any, rest: Any = None, to: Any = to, corners: Any = corners) -> None:
                 total = start
                 for weight, x in corners:
                     total = v.fma(weight, load(v, source, v.at(x, k)), total)
                 _store(v, target, total, v.at(to, k), rest, r.zero)
 
-            _runs(v, r.run, part, 1)
+            each_vector(v, I64(0), r.run, part)
 
     return row
