@@ -104,6 +104,14 @@ def test_what_does_harm_is_found() -> None:
 # -- one step, changed
 
 
+@pytest.mark.parametrize("kernel", ["copy", "transpose", "pad", "take"])
+def test_more_loops_than_a_record_holds_are_found(kernel: str, planned: Any) -> None:
+    found = planned(GRAPHS["_moves"](), BY_NAME["avx2"])
+    at = next(i for i, step in enumerate(found.program.steps) if isinstance(step, Step) and step.kernel.name == kernel)
+    with pytest.raises(PlanError, match="rank is 7"):
+        changed(found, at, rank=7).verify()
+
+
 @pytest.fixture
 def layers(planned: Any) -> Any:
     net = Net()
