@@ -29,7 +29,8 @@ class Row:
 
     def make(self) -> Callable[..., Any]:
         """The generator, imported on demand: only here does numba come in."""
-        return getattr(import_module(f"..{self.module}", __package__), self.function)
+        made: Callable[..., Any] = getattr(import_module(f"..{self.module}", __package__), self.function)
+        return made
 
 
 @cache

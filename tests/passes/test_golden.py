@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.compile import stages
 from fastgraph.frontends.circle.load import load
 from fastgraph.ir import Graph, check
-from fastgraph.passes.pipeline import stages
 from fastgraph.passes.specialise import specialise
 from tests.blocks import BLOCKS, RARE
 from tests.circle.write import Model, litert

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ....freedoms import free
 from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import widen
@@ -13,7 +14,6 @@ from ....kernels.gemm.pack_winograd import pack_winograd
 from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
 from ....kernels.gemm.pick_int8 import pick_conv_int8, pixels_together, widened, word_of
 from ....kernels.gemm.pick_winograd import best_winograd, pick_winograd
-from ...freedoms import free
 from ..extras import chain_of, extra_slots
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
