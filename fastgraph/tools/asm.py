@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import InputError
-from ..kernels.core.record import Record
 from ..kernels.core.table import row
 from ..plan.program import ERROR, Arg, Step
 from ..runtime.executable import Executable
@@ -35,9 +34,8 @@ def step_text(plan: Executable, number: int) -> str:
 def record_lines(step: Step) -> list[str]:
     """A line per slot of a step's record: name, value, meaning. Slots behind those of the table go by their numbers."""
     slots = row(step.kernel.name).args
-    meanings = dict(slots) if isinstance(slots, Record) else {}
     names = [*slots, *map(str, range(len(slots), len(step.args)))]
-    rows = [(name, _value(arg), meanings.get(name, "")) for name, arg in zip(names, step.args, strict=False)]
+    rows = [(name, _value(arg), slots.get(name, "")) for name, arg in zip(names, step.args, strict=False)]
     return [f"  {line}" for line in table(rows)] if rows else []
 
 

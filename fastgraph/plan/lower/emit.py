@@ -93,11 +93,8 @@ class Emit:
         table = row(name)
         missing = set(table.args).symmetric_difference(args) | set(table.params).symmetric_difference(params)
         assert not missing, f"{name}: record or parameters differ from the kernel's row in {sorted(missing)}"
-        self.call(name, params, [*(args[slot] for slot in table.args), *more], share)
-
-    def call(self, name: str, params: Mapping[str, Any], record: Sequence[Arg], share: float = 1.0) -> None:
-        """Call a kernel with its whole record in order; `share`: the part of the node's work that this is."""
         assert self.node is not None
+        record = [*(args[slot] for slot in table.args), *more]
         slots = tuple(slot if isinstance(slot, Ref) else int(slot) for slot in record)
         self.program.steps.append(Step(Kernel(name, tuple(params.items())), slots, self.node, share))
 
