@@ -1,4 +1,4 @@
-"""How many operators of each format have rules, counted: `python -m docs.coverage` writes it into README.md.
+"""How many operators of each format have rules, counted: `python -m docs` writes it into README.md.
 
 Needs the onnx package, whose schemas say which operators ONNX has.
 """
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import onnx
 
-from docs.pages import put
 from fastgraph.frontends.circle.registry import builtin_rule
 from fastgraph.frontends.mil.call import RULES
 from fastgraph.frontends.mil.convert import FILES
@@ -62,7 +61,3 @@ def text() -> str:
         lines.append(f"| {title} | {len(done)} | {len(every)} |")
         missing += [f"`{name}` ({title.split()[0]})" for name in sorted(every - done)]
     return "\n".join([*lines, "", f"Missing: {', '.join(missing) or 'none'}."])
-
-
-if __name__ == "__main__":
-    put("coverage", text())

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 README = Path(__file__).parents[1] / "README.md"
+ARCHITECTURE = Path(__file__).parent / "architecture.md"
 
 
 def part(name: str, page: Path = README) -> str:

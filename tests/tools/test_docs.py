@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.imports import picture
+from docs.pages import ARCHITECTURE
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 ADDING = ROOT / "docs" / "adding.md"
@@ -73,9 +76,8 @@ def test_the_places_it_names_are_there(page: Path) -> None:
 
 
 def test_the_picture_of_imports_is_what_they_are() -> None:
-    picture = pytest.importorskip("docs.imports").picture()
-    (shown,) = blocks(ROOT / "docs" / "architecture.md", "mermaid")
-    assert shown.strip() == picture.strip(), "python docs/imports.py makes it"
+    (shown,) = blocks(ARCHITECTURE, "mermaid")
+    assert shown.strip() == picture(), "python -m docs makes it"
 
 
 def test_pages_link_to_what_there_is() -> None:

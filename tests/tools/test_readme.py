@@ -46,7 +46,7 @@ def test_the_operators_it_counts_are_those_there_are() -> None:
     from docs.coverage import text
     from docs.pages import part
 
-    assert part("coverage").strip() == text(), "python -m docs.coverage counts them"
+    assert part("coverage").strip() == text(), "python -m docs counts them"
 
 
 def test_a_table_of_results_has_a_row_for_each_network() -> None:
