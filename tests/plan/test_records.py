@@ -109,7 +109,7 @@ def test_more_loops_than_a_record_holds_are_found(kernel: str, planned: Any) -> 
     found = planned(GRAPHS["_moves"](), BY_NAME["avx2"])
     at = next(i for i, step in enumerate(found.program.steps) if isinstance(step, Step) and step.kernel.name == kernel)
     with pytest.raises(PlanError, match="rank is 7"):
-        changed(found, at, rank=7).verify()
+        verify(changed(found, at, rank=7))
 
 
 @pytest.fixture
