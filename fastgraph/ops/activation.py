@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
+from .chain import step
 from .common import NUMBER, Types, axis_of, fail, in_float32, of_kind, same_type
-from .elementwise import _erf, infer_broadcast
-from .registry import attr, define
+from .elementwise import erf, infer_broadcast
+from .registry import Layout, attr, define
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -26,7 +27,7 @@ def gelu(x: np.ndarray, approximate: str) -> np.ndarray:
     """x * Phi(x), with the normal distribution by erf ("none") or by tanh of a cubic ("tanh")."""
     if approximate == "tanh":
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
-    return 0.5 * x * (1 + _erf(x * math.sqrt(0.5)).astype(x.dtype))  # type: ignore[union-attr]
+    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)).astype(x.dtype))
 
 
 def _shrink(x: np.ndarray, lambd: float, bias: float) -> np.ndarray:
@@ -59,8 +60,6 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "elu": (_elu, {"alpha": 1.0}),
     "celu": (_celu, {"alpha": 1.0}),
     "selu": (_selu, {"alpha": 1.6732631921768188, "gamma": 1.0507010221481323}),
-    "gelu": (gelu, {"approximate": "none"}),
-    "shrink": (_shrink, {"lambd": 0.5, "bias": 0.0}),
 }
 """Name -> (function of the array and the attributes, attribute defaults)."""
 
@@ -123,9 +122,25 @@ def _infer_gelu(node: Node, types: Types) -> list[TensorType]:
     return same_type(node, types)
 
 
+_EXACT = step("gelu", lambda x: gelu(x, "none"))
+_TANH = step("gelu_tanh", lambda x: gelu(x, "tanh"))
 for _name, (_function, _attrs) in FUNCTIONS.items():
-    _infer = _infer_gelu if _name == "gelu" else same_type
-    define(_name, of_kind(NUMBER, _infer), _pointwise(_function, tuple(_attrs)), inputs=(1, 1), attrs=_attrs)
+    define(
+        _name, of_kind(NUMBER, same_type), _pointwise(_function, tuple(_attrs)), inputs=(1, 1), attrs=_attrs,
+        step=step(_name, _function, _attrs),
+    )  # fmt: skip
+define(
+    "gelu", of_kind(NUMBER, _infer_gelu), _pointwise(gelu, ("approximate",)), inputs=(1, 1),
+    attrs={"approximate": "none"}, step=lambda node: (_TANH if attr(node, "approximate") == "tanh" else _EXACT)(node),
+)  # fmt: skip
+define(
+    "shrink", of_kind(NUMBER, same_type), _pointwise(_shrink, ("lambd", "bias")), inputs=(1, 1),
+    attrs={"lambd": 0.5, "bias": 0.0}, layout=Layout.EACH,
+)  # fmt: skip
 for _name, _function in {"softmax": softmax, "log_softmax": log_softmax, "hardmax": _hardmax}.items():
-    define(_name, of_kind(NUMBER, infer_along), _along(_function), inputs=(1, 1), attrs={"axis": -1})
-define("swiglu", of_kind(NUMBER, infer_broadcast), _swiglu, inputs=(2, 2), attrs={"alpha": 1.0})
+    define(
+        _name, of_kind(NUMBER, infer_along), _along(_function), inputs=(1, 1), attrs={"axis": -1}, layout=Layout.AXIS
+    )
+define(
+    "swiglu", of_kind(NUMBER, infer_broadcast), _swiglu, inputs=(2, 2), attrs={"alpha": 1.0}, layout=Layout.EACH
+)

@@ -23,6 +23,7 @@ from .common import (
     shown,
 )
 from .registry import attr, define
+from .work import in_python
 
 
 def _infer_compress(node: Node, types: Types) -> list[TensorType]:
@@ -128,11 +129,11 @@ def _center_crop_pad(node: Node, inputs: list[Any]) -> list[Any]:
     return [x]
 
 
-define("compress", _infer_compress, _compress, inputs=(2, 2), attrs={"axis": None})
+define("compress", _infer_compress, _compress, inputs=(2, 2), attrs={"axis": None}, moves=True)
 define("non_zero", _infer_non_zero, _non_zero, inputs=(1, 1))
-define("unique", _infer_unique, _unique, inputs=(1, 1), attrs={"axis": None, "sorted": 1})
+define("unique", _infer_unique, _unique, inputs=(1, 1), attrs={"axis": None, "sorted": 1}, work=in_python)
 define(
-    "reverse_sequence", _infer_reverse_sequence, _reverse_sequence, inputs=(2, 2),
+    "reverse_sequence", _infer_reverse_sequence, _reverse_sequence, inputs=(2, 2), moves=True,
     attrs={"batch_axis": 1, "time_axis": 0},
 )  # fmt: skip
 define("center_crop_pad", _infer_center_crop_pad, _center_crop_pad, inputs=(2, 2), attrs={"axes": None})

@@ -27,6 +27,7 @@ from .common import (
     spreads,
 )
 from .registry import attr, define
+from .work import squares
 
 
 def heads(node: Node, x: np.ndarray, count: int | None) -> np.ndarray:
@@ -225,6 +226,7 @@ define(
         "qk_matmul_output_mode": 0, "right_window_size": -1, "scale": None, "softcap": 0.0,
         "softmax_precision": None,
     },
+    work=squares,
 )  # fmt: skip
 define(
     "rotary_embedding", _infer_rotary, _rotary, inputs=(3, 4),

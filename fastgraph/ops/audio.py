@@ -11,6 +11,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from .common import FLOAT, FLOAT32, NUMBER, Types, fail, fits, ints, need_kind, need_one, need_rank, need_vector
 from .registry import REQUIRED, attr, define
+from .work import squares
 
 COMPLEX64 = np.dtype(np.complex64)
 FLOOR = 1e-12
@@ -138,11 +139,11 @@ def _hadamard(node: Node, inputs: list[Any]) -> list[Any]:
 
 define(
     "audio_spectrogram", _infer_spectrogram, _spectrogram, inputs=(1, 1),
-    attrs={"window_size": REQUIRED, "stride": REQUIRED, "squared": 0},
+    attrs={"window_size": REQUIRED, "stride": REQUIRED, "squared": 0}, work=squares,
 )  # fmt: skip
 define(
     "mfcc", _infer_mfcc, _mfcc, inputs=(2, 2),
-    attrs={"upper_frequency": 4000.0, "lower_frequency": 20.0, "filters": 40, "coefficients": 13},
+    attrs={"upper_frequency": 4000.0, "lower_frequency": 20.0, "filters": 40, "coefficients": 13}, work=squares,
 )  # fmt: skip
-define("rfft2d", _infer_rfft, _rfft, inputs=(2, 2))
-define("hadamard_rotation", _infer_hadamard, _hadamard, inputs=(1, 1), attrs={"size": REQUIRED})
+define("rfft2d", _infer_rfft, _rfft, inputs=(2, 2), work=squares)
+define("hadamard_rotation", _infer_hadamard, _hadamard, inputs=(1, 1), attrs={"size": REQUIRED}, work=squares)

@@ -10,7 +10,7 @@ from ..errors import UnsupportedError
 from ..ir import Node, TensorType
 from .common import STRING, Types, fail
 from .narrow import is_narrow, rounded
-from .registry import REQUIRED, attr, define
+from .registry import REQUIRED, Layout, attr, define
 
 
 def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -88,7 +88,7 @@ def _infer_bit_cast(node: Node, types: Types) -> list[TensorType]:
 _CAST = {"saturate": 1, "round_mode": "up", "format": ""}
 define(
     "cast", _infer_cast, lambda node, inputs: _cast(node, inputs[0], _target(node)),
-    inputs=(1, 1), attrs={"to": REQUIRED, **_CAST},
+    inputs=(1, 1), attrs={"to": REQUIRED, **_CAST}, layout=Layout.EACH,
 )  # fmt: skip
 define(
     "cast_like", _infer_cast_like, lambda node, inputs: _cast(node, inputs[0], inputs[1].dtype),

@@ -11,8 +11,9 @@ import numpy as np
 
 from ..ir import Dim, Node, TensorType
 from .common import FLOAT, INT32, WHOLE, Types, fail, fits, need_kind, need_one, need_rank, one_dtype, shown
-from .registry import attr, define
+from .registry import LAYER, Layout, Quant, attr, define
 from .window import met, output_size, resolve_pads, window_attrs
+from .work import window
 
 WINDOW: dict[str, Any] = {
     "strides": None,
@@ -220,6 +221,15 @@ def conv_transpose(node: Node, inputs: list[Any]) -> list[Any]:
     return _with_bias(y, b, x.dtype)
 
 
-define("conv", infer_conv, conv, inputs=(2, 3), attrs=WINDOW)
-define("conv_integer", infer_conv_integer, conv_integer, inputs=(2, 4), attrs=WINDOW)
-define("conv_transpose", infer_conv_transpose, conv_transpose, inputs=(2, 3), attrs=TRANSPOSED)
+define(
+    "conv", infer_conv, conv, inputs=(2, 3), attrs=WINDOW,
+    **LAYER, layout=Layout.WINDOW, quant=Quant.INTEGERS, sums=True, work=window(1),
+)  # fmt: skip
+define(
+    "conv_integer", infer_conv_integer, conv_integer, inputs=(2, 4), attrs=WINDOW,
+    weights=1, layout=Layout.WINDOW, work=window(1),
+)  # fmt: skip
+define(
+    "conv_transpose", infer_conv_transpose, conv_transpose, inputs=(2, 3), attrs=TRANSPOSED,
+    **LAYER, quant=Quant.INTEGERS, sums=True, work=window(1, spreads=True),
+)  # fmt: skip

@@ -10,6 +10,7 @@ from ..ir import Dim, Node, TensorType
 from .common import NUMBER, Types, fail, fits, inside, need_kind, need_rank, need_vector
 from .registry import REQUIRED, attr, define
 from .sample import reflected, sampled
+from .work import squares
 
 
 def _infer_crop(node: Node, types: Types) -> list[TensorType]:
@@ -126,8 +127,10 @@ define(
         "size": REQUIRED, "normalized": 0, "scale": 1.0, "boxes": "corners_height_first", "sampling": "default",
         "pad_value": 0.0, "every": 0,
     },
+    work=squares,
 )  # fmt: skip
 define(
     "resample", _infer_resample, _resample, inputs=(2, 2),
     attrs={"mode": "linear", "padding": "constant", "pad_value": 0.0, "units": "unnormalized", "corners": 0},
+    work=squares,
 )  # fmt: skip

@@ -29,6 +29,7 @@ from .common import (
 )
 from .registry import REQUIRED, attr, define
 from .window import reach, tap, window_attrs
+from .work import squares
 
 
 def _infer_nms(node: Node, types: Types) -> list[TensorType]:
@@ -241,15 +242,16 @@ def _col2im(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.moveaxis(y[(slice(None), *inside)], -1, 1)]
 
 
-define("non_max_suppression", _infer_nms, _nms, inputs=(2, 5), attrs={"center_point_box": 0})
+define("non_max_suppression", _infer_nms, _nms, inputs=(2, 5), attrs={"center_point_box": 0}, work=squares)
 define(
     "max_roi_pool", _infer_max_roi_pool, _max_roi_pool, inputs=(2, 2),
-    attrs={"pooled_shape": REQUIRED, "spatial_scale": 1.0},
+    attrs={"pooled_shape": REQUIRED, "spatial_scale": 1.0}, work=squares,
 )  # fmt: skip
 define(
     "max_unpool", _infer_max_unpool, _max_unpool, inputs=(2, 3),
-    attrs={"kernel_shape": REQUIRED, "pads": None, "strides": None},
+    attrs={"kernel_shape": REQUIRED, "pads": None, "strides": None}, work=squares,
 )  # fmt: skip
 define(
-    "col2im", _infer_col2im, _col2im, inputs=(3, 3), attrs={"dilations": None, "pads": None, "strides": None}
+    "col2im", _infer_col2im, _col2im, inputs=(3, 3), attrs={"dilations": None, "pads": None, "strides": None},
+    work=squares,
 )  # fmt: skip

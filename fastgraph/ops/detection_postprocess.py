@@ -12,6 +12,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from .common import FLOAT, FLOAT32, Types, fail, fits, need_kind, need_rank
 from .registry import REQUIRED, attr, define
+from .work import squares
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:
@@ -109,4 +110,5 @@ define(
         "detections": REQUIRED, "classes_per_detection": 1, "detections_per_class": 100, "classes": REQUIRED,
         "score_threshold": REQUIRED, "iou_threshold": REQUIRED, "scales": REQUIRED, "regular": 0,
     },
+    work=squares,
 )  # fmt: skip

@@ -16,7 +16,8 @@ from ..ir import Node, TensorType
 from .common import FLOAT32, Types, fail, one_dtype
 from .conv import WINDOW, conv_shape, convolve
 from .matmul import dense_shape
-from .registry import REQUIRED, attr, define
+from .registry import LAYER, REQUIRED, Layout, attr, define
+from .work import products, window
 
 PER = ("batch", "row", "tensor")
 GRIDS = ("symmetric", "asymmetric", "onnx")
@@ -94,6 +95,12 @@ def _layer(node: Node, inputs: list[Any], product: Any) -> list[Any]:
     return [(y if b is None else y + b).astype(np.float32)]
 
 
-define("dynamic_round", _infer_round, _round, inputs=(1, 1), attrs=ROUNDING)
-define("dynamic_conv", _infer_conv, _conv, inputs=(2, 3), attrs={**WINDOW, **ROUNDING})
-define("dynamic_dense", _infer_dense, _dense, inputs=(2, 3), attrs={**ROUNDING, "per": "row"})
+define("dynamic_round", _infer_round, _round, inputs=(1, 1), attrs=ROUNDING, one_to_one_at=0)
+define(
+    "dynamic_conv", _infer_conv, _conv, inputs=(2, 3), attrs={**WINDOW, **ROUNDING},
+    **LAYER, layout=Layout.WINDOW, work=window(1),
+)  # fmt: skip
+define(
+    "dynamic_dense", _infer_dense, _dense, inputs=(2, 3), attrs={**ROUNDING, "per": "row"},
+    **LAYER, work=products(0, 1),
+)  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
+from .chain import Step, step
 from .common import (
     ARITHMETIC,
     BOOL,
@@ -24,9 +25,9 @@ from .common import (
     same_type,
     shown,
 )
-from .registry import REQUIRED, attr, define
+from .registry import REQUIRED, Layout, attr, define
 
-_erf = np.frompyfunc(math.erf, 1, 1)
+erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def _reciprocal(x: np.ndarray) -> np.ndarray:
@@ -35,10 +36,13 @@ def _reciprocal(x: np.ndarray) -> np.ndarray:
 
 UNARY: dict[str, Callable[..., Any]] = {
     "abs": np.abs, "neg": np.negative, "ceil": np.ceil, "floor": np.floor, "round": np.rint, "sign": np.sign,
-    "sqrt": np.sqrt, "reciprocal": _reciprocal, "exp": np.exp, "log": np.log, "erf": lambda x: _erf(x),
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "sqrt": np.sqrt, "reciprocal": _reciprocal, "exp": np.exp, "log": np.log, "erf": erf, "tanh": np.tanh,
+    "sin": np.sin, "cos": np.cos,
+}  # fmt: skip
+"""Functions that can be steps of a chain."""
+RARE: dict[str, Callable[..., Any]] = {
+    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "expm1": np.expm1, "log1p": np.log1p,
     "not": np.logical_not, "bitwise_not": np.invert,
 }  # fmt: skip
 
@@ -84,20 +88,18 @@ def _shift(node: Node, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(far & (x >= 0), x.dtype.type(0), np.right_shift(x, step))
 
 
-def _prelu(node: Node, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    return np.where(x < 0, x * np.broadcast_to(slope, x.shape), x).astype(x.dtype, copy=False)
+def _prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    return np.where(x < 0, x * slope, x).astype(x.dtype, copy=False)
 
 
-BINARY: dict[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": divide,
-    "floor_div": np.floor_divide, "atan2": np.arctan2,
-}  # fmt: skip
+BINARY: dict[str, Callable[..., Any]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": divide}
+"""Functions that can be steps of a chain."""
+RARE_BINARY: dict[str, Callable[..., Any]] = {"floor_div": np.floor_divide, "atan2": np.arctan2}
 BITWISE = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
 COMPARE: dict[str, Callable[..., Any]] = {
     "equal": np.equal, "less": np.less, "less_or_equal": np.less_equal, "greater": np.greater,
     "greater_or_equal": np.greater_equal, "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
 }  # fmt: skip
-VARIADIC: dict[str, Callable[..., Any]] = {"max": np.maximum, "min": np.minimum, "sum": np.add}
 
 
 def infer_broadcast(node: Node, types: Types) -> list[TensorType]:
@@ -156,6 +158,41 @@ def clip(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.asarray(y if most is None else np.minimum(y, most.reshape(())))]
 
 
+def clamp(x: Any, low: Any, high: Any) -> Any:
+    """The function of a `clip` step."""
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _clip_step(node: Node) -> tuple[Any, ...] | None:
+    low, high = node.const(1), node.const(2)
+    if (node.has(1) and low is None) or (node.has(2) and high is None):
+        return None
+    if any(bound is not None and bound.size != 1 for bound in (low, high)):
+        return None
+    least = -math.inf if low is None else float(low.item())
+    most = math.inf if high is None else float(high.item())
+    return ("clip", node.x, least, most)
+
+
+def _pow_step(node: Node) -> tuple[Any, ...] | None:
+    exponent = node.const(1)
+    if exponent is not None and exponent.size == 1:
+        match float(exponent.item()):
+            case 2.0:
+                return ("mul", node.x, node.x)
+            case 0.5:
+                return ("sqrt", node.x)
+            case -1.0:
+                return ("reciprocal", node.x)
+            case 1.0:
+                return ("mul", node.x, 1.0)
+    return ("pow", *node.inputs)
+
+
+def _of_two(step: Step) -> Step:
+    return lambda node: step(node) if len(node.inputs) == 2 else None
+
+
 def _infer_where(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(one_dtype(node, types[1:]), broadcast(node, [t.shape for t in types]))]
 
@@ -190,34 +227,45 @@ def _is_inf(node: Node, inputs: list[Any]) -> list[Any]:
     return [found | (np.isneginf(x) & bool(attr(node, "detect_negative")))]
 
 
+EACH: dict[str, Any] = {"layout": Layout.EACH}
+
 for _name, _function in UNARY.items():
+    define(_name, of_kind(ARITHMETIC, same_type), unary(_function), inputs=(1, 1), step=step(_name, _function))
+for _name, _function in RARE.items():
     _kinds = {"not": "b", "bitwise_not": BITS}.get(_name, ARITHMETIC)
-    define(_name, of_kind(_kinds, same_type), unary(_function), inputs=(1, 1))
-for _name, _function in (BINARY | BITWISE).items():
+    define(_name, of_kind(_kinds, same_type), unary(_function), inputs=(1, 1), **EACH)
+for _name, _function in BINARY.items():
+    _infer = of_kind(ARITHMETIC, infer_broadcast)
+    define(_name, _infer, binary(_function), inputs=(2, 2), step=step(_name, _function))
+for _name, _function in (RARE_BINARY | BITWISE).items():
     _kinds = BITS if _name in BITWISE else ARITHMETIC
-    define(_name, of_kind(_kinds, infer_broadcast), binary(_function), inputs=(2, 2))
+    define(_name, of_kind(_kinds, infer_broadcast), binary(_function), inputs=(2, 2), **EACH)
 for _name, _function in COMPARE.items():
     _kinds = {"and": "b", "or": "b", "xor": "b", "equal": ANY}.get(_name, NUMBER)
-    define(_name, of_kind(_kinds, infer_compare), binary(_function), inputs=(2, 2))
-for _name, _function in VARIADIC.items():
-    define(_name, of_kind(ARITHMETIC, infer_broadcast), _variadic(_function), inputs=(1, None))
+    define(_name, of_kind(_kinds, infer_compare), binary(_function), inputs=(2, 2), **EACH)
+for _name, _function in {"max": np.maximum, "min": np.minimum}.items():
+    _step = _of_two(step(_name, _function))
+    define(_name, of_kind(ARITHMETIC, infer_broadcast), _variadic(_function), inputs=(1, None), step=_step)
 for _name, _function in COMPLEX.items():
-    define(_name, _infer_part, _part(_function), inputs=(1, 1))
-define("identity", same_type, lambda node, inputs: [inputs[0]], inputs=(1, 1))
-define("mean", of_kind(ARITHMETIC, infer_broadcast), _mean, inputs=(1, None))
-define("pow", of_kind(ARITHMETIC, _infer_first_dtype), binary(power), inputs=(2, 2))
-define("mod", of_kind(NUMBER, infer_broadcast), binary(_mod, takes_node=True), inputs=(2, 2), attrs={"fmod": 0})
+    define(_name, _infer_part, _part(_function), inputs=(1, 1), **EACH)
+define("sum", of_kind(ARITHMETIC, infer_broadcast), _variadic(np.add), inputs=(1, None), **EACH)
+define("mean", of_kind(ARITHMETIC, infer_broadcast), _mean, inputs=(1, None), **EACH)
+define("identity", same_type, lambda node, inputs: [inputs[0]], inputs=(1, 1), moves=True, **EACH)
+step("pow", power)
+define("pow", of_kind(ARITHMETIC, _infer_first_dtype), binary(power), inputs=(2, 2), step=_pow_step)
 define(
-    "bit_shift",
-    of_kind(WHOLE, infer_broadcast),
-    binary(_shift, takes_node=True),
-    inputs=(2, 2),
-    attrs={"direction": REQUIRED},
+    "mod", of_kind(NUMBER, infer_broadcast), binary(_mod, takes_node=True), inputs=(2, 2), attrs={"fmod": 0}, **EACH
 )
-define("prelu", of_kind(NUMBER, _infer_prelu), binary(_prelu, takes_node=True), inputs=(2, 2))
-define("clip", of_kind(NUMBER, _infer_clip), clip, inputs=(1, 3))
-define("where", _infer_where, where, inputs=(3, 3))
-define("is_nan", of_kind(NUMBER, _infer_bool), lambda node, inputs: [np.isnan(inputs[0])], inputs=(1, 1))
 define(
-    "is_inf", of_kind(NUMBER, _infer_bool), _is_inf, inputs=(1, 1), attrs={"detect_negative": 1, "detect_positive": 1}
-)
+    "bit_shift", of_kind(WHOLE, infer_broadcast), binary(_shift, takes_node=True), inputs=(2, 2),
+    attrs={"direction": REQUIRED}, **EACH,
+)  # fmt: skip
+define("prelu", of_kind(NUMBER, _infer_prelu), binary(_prelu), inputs=(2, 2), step=step("prelu", _prelu))
+step("clip", clamp)
+define("clip", of_kind(NUMBER, _infer_clip), clip, inputs=(1, 3), step=_clip_step)
+define("where", _infer_where, where, inputs=(3, 3), **EACH)
+define("is_nan", of_kind(NUMBER, _infer_bool), lambda node, inputs: [np.isnan(inputs[0])], inputs=(1, 1), **EACH)
+define(
+    "is_inf", of_kind(NUMBER, _infer_bool), _is_inf, inputs=(1, 1),
+    attrs={"detect_negative": 1, "detect_positive": 1}, **EACH,
+)  # fmt: skip

@@ -14,13 +14,15 @@ import numpy as np
 from .. import deadline
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
+from ..ir.reals import to_real, to_stored
 from ..limits import current
 from ..room import need
-from .reals import STORED, real_type, to_real, to_stored
-from .registry import OPS, Op
+from .reals import real_type
+from .registry import OPS, Op, Quant
 from .work import nbytes, work_of
 
-_MISFIT = (ValueError, IndexError, TypeError, KeyError, AttributeError, ArithmeticError)
+MISFIT = (ModelError, ValueError, IndexError, TypeError, KeyError, AttributeError, ArithmeticError)
+"""What inference and references raise where attributes or operands make no sense."""
 
 
 def op_of(node: Node) -> Op:
@@ -46,7 +48,7 @@ def infer_node(node: Node) -> None:
         results = op_of(node).infer(node, types)
     except ModelError as error:
         raise ModelError(f"{_where(node)}{error}") from error
-    except _MISFIT as error:
+    except MISFIT as error:
         raise ModelError(f"{_where(node)}{node.op}: attributes or input types do not fit: {error}") from error
     for value, result in zip(node.outputs, results, strict=True):
         declared = value.type
@@ -79,7 +81,7 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
         return [_result(v, r, node.attrs.get("ties")) for v, r in results]
     except ModelError as error:
         raise ModelError(f"{_where(node)}{error}") from error
-    except _MISFIT as error:
+    except MISFIT as error:
         raise ModelError(f"{_where(node)}{node.op}: inputs do not fit: {error}") from error
     except MemoryError as error:
         raise ModelError(f"{_where(node)}{node.op}: not enough memory: {error}") from error
@@ -111,9 +113,9 @@ def _find_room(types: list[TensorType]) -> None:
 
 def computes_reals(node: Node) -> bool:
     """Whether the node has quantised operands or results, and works on the reals that they stand for."""
-    if node.op in STORED or not any(v is not None and v.type.quant is not None for v in (*node.inputs, *node.outputs)):
+    if not any(v is not None and v.type.quant is not None for v in (*node.inputs, *node.outputs)):
         return False
-    return not any(True for _ in subgraphs(node))
+    return op_of(node).quant is not Quant.STORED and not any(True for _ in subgraphs(node))
 
 
 def _real(value: Value | None, array: Any) -> Any:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
+from .chain import evaluate_chain
 from .matmul import dense_shape
-from .registry import REQUIRED, attr, define
+from .registry import LAYER, REQUIRED, Layout, Quant, attr, define
+from .work import products
 
 
 def _infer_dense(node: Node, types: list[TensorType | None]) -> list[TensorType]:
@@ -29,9 +31,7 @@ def _infer_fused(node: Node, types: list[TensorType | None]) -> list[TensorType]
 
 
 def _fused(node: Node, arrays: list[Any]) -> list[Any]:
-    from ..kernels.pointwise.chain import eval_chain
-
-    return [eval_chain(node.attrs["chain"], arrays)]
+    return [evaluate_chain(node.attrs["chain"], arrays)]
 
 
 def _infer_table(node: Node, types: list[TensorType | None]) -> list[TensorType]:
@@ -46,6 +46,9 @@ def _table(node: Node, arrays: list[Any]) -> list[Any]:
     return [attr(node, "values")[x.view(f"u{x.dtype.itemsize}")]]
 
 
-define("table", _infer_table, _table, inputs=(1, 1), attrs={"values": REQUIRED})
-define("dense", _infer_dense, _dense, inputs=(2, 3))
-define("fused", _infer_fused, _fused)
+define("table", _infer_table, _table, inputs=(1, 1), attrs={"values": REQUIRED}, layout=Layout.EACH, quant=Quant.STORED)
+define(
+    "dense", _infer_dense, _dense, inputs=(2, 3),
+    **LAYER, quant=Quant.INTEGERS, sums=True, work=products(0, 1),
+)  # fmt: skip
+define("fused", _infer_fused, _fused, extras_at=0, layout=Layout.EACH)

@@ -192,8 +192,8 @@ def _tensor_scatter(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.moveaxis(y, 1, axis)]
 
 
-define("gather_elements", _infer_gather_elements, _gather_elements, inputs=(2, 2), attrs={"axis": 0})
-define("gather_nd", _infer_gather_nd, _gather_nd, inputs=(2, 2), attrs={"batch_dims": 0})
+define("gather_elements", _infer_gather_elements, _gather_elements, inputs=(2, 2), attrs={"axis": 0}, moves=True)
+define("gather_nd", _infer_gather_nd, _gather_nd, inputs=(2, 2), attrs={"batch_dims": 0}, moves=True)
 define(
     "checked_indices", _infer_checked, _checked_indices, inputs=(2, 2), attrs={"axis": None, "batch_dims": 0}
 )

@@ -27,7 +27,7 @@ from .common import (
     shown,
     whole,
 )
-from .registry import REQUIRED, attr, define
+from .registry import REQUIRED, Layout, attr, define
 
 
 def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any) -> dict[int, slice]:
@@ -264,9 +264,12 @@ def _top_k(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.take_along_axis(x, best, axis), best.astype(np.int64)]
 
 
-define("slice", _infer_slice, _slice, inputs=(3, 5))
-define("pad", _infer_pad, _pad, inputs=(2, 4), attrs={"mode": "constant"})
-define("concat", _infer_concat, _concat, inputs=(1, None), attrs={"axis": REQUIRED})
-define("split", _infer_split, _split, inputs=(1, 2), attrs={"axis": 0, "num_outputs": None})
-define("gather", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": 0})
-define("top_k", _infer_top_k, _top_k, inputs=(2, 2), attrs={"axis": -1, "largest": 1, "sorted": 1})
+define("slice", _infer_slice, _slice, inputs=(3, 5), moves=True)
+define("pad", _infer_pad, _pad, inputs=(2, 4), attrs={"mode": "constant"}, moves=True)
+define("concat", _infer_concat, _concat, inputs=(1, None), attrs={"axis": REQUIRED}, moves=True)
+define(
+    "split", _infer_split, _split, inputs=(1, 2), attrs={"axis": 0, "num_outputs": None},
+    moves=True, layout=Layout.AXIS,
+)  # fmt: skip
+define("gather", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": 0}, moves=True)
+define("top_k", _infer_top_k, _top_k, inputs=(2, 2), attrs={"axis": -1, "largest": 1, "sorted": 1}, layout=Layout.AXIS)

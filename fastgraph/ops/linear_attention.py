@@ -22,6 +22,7 @@ from .common import (
     same_type,
 )
 from .registry import REQUIRED, attr, define
+from .work import squares
 
 RULES = ("linear", "gated", "delta", "gated_delta")
 
@@ -110,6 +111,7 @@ define(
         "chunk_size": 64, "kv_num_heads": REQUIRED, "q_num_heads": REQUIRED, "scale": 0.0,
         "update_rule": "gated_delta",
     },
+    work=squares,
 )  # fmt: skip
 define(
     "causal_conv_with_state", _infer_causal_conv, _causal_conv, inputs=(2, 4), attrs={"activation": "none"}

@@ -30,6 +30,7 @@ from .common import (
 )
 from .farmhash import fingerprint
 from .registry import REQUIRED, attr, define
+from .work import in_python, squares
 
 UINT8 = np.dtype(np.uint8)
 COMBINERS = ("SUM", "MEAN", "SQRTN")
@@ -183,12 +184,12 @@ def _infer_skip_grams(node: Node, types: Types) -> list[TensorType]:
 
 
 define("hashtable_lookup", _infer_table_rows, _table_rows, inputs=(3, 3))
-define("hashtable_find", _infer_find, _find, inputs=(4, 4))
+define("hashtable_find", _infer_find, _find, inputs=(4, 4), work=in_python)
 define("embedding_lookup_sparse", _infer_sparse, _sparse, inputs=(5, 5), attrs={"combiner": "SUM"})
-define("lsh_projection", _infer_lsh, _lsh, inputs=(2, 3), attrs={"dense": 0})
+define("lsh_projection", _infer_lsh, _lsh, inputs=(2, 3), attrs={"dense": 0}, work=squares)
 define(
     "skip_gram", _infer_skip_grams, _skip_grams, inputs=(1, 1),
-    attrs={"ngram_size": REQUIRED, "max_skip_size": 0, "include_all_ngrams": 0},
+    attrs={"ngram_size": REQUIRED, "max_skip_size": 0, "include_all_ngrams": 0}, work=squares,
 )  # fmt: skip
 def _infer_bucketize(node: Node, types: Types) -> list[TensorType]:
     need_kind(node, types[0], NUMBER)

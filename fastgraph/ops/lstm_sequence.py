@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..ir import Node, TensorType
+from ..ir.reals import to_real, to_stored
 from .activation import sigmoid
 from .common import FLOAT, Types, average, fail, fits, need_kind, need_rank, one_of
-from .reals import to_real, to_stored
 from .registry import REQUIRED, attr, define
+from .work import squares
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "none": lambda x: x,
@@ -190,5 +191,6 @@ define(
     attrs={
         "activation": "tanh", "cell_clip": 0.0, "proj_clip": 0.0, "time_major": 0, "reverse": 0, "hidden_type": None,
     },
+    work=squares,
 )  # fmt: skip
-define("svdf", _infer_svdf, _svdf, inputs=(4, 5), attrs={"rank": REQUIRED})
+define("svdf", _infer_svdf, _svdf, inputs=(4, 5), attrs={"rank": REQUIRED}, work=squares)

@@ -26,7 +26,8 @@ from .common import (
     spreads,
 )
 from .conv import minus
-from .registry import REQUIRED, attr, define
+from .registry import REQUIRED, Quant, attr, define
+from .work import einsum, products
 
 
 def matmul_shape(node: Node, a: Shape | None, b: Shape | None) -> Shape | None:
@@ -197,8 +198,13 @@ def _infer_det(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(types[0].dtype, None if shape is None else shape[:-2])]
 
 
-define("matmul", _infer_matmul, _matmul, inputs=(2, 2))
-define("matmul_integer", _infer_matmul_integer, _matmul_integer, inputs=(2, 4))
-define("gemm", _infer_gemm, _gemm, inputs=(2, 3), attrs=GEMM)
-define("einsum", _infer_einsum, _einsum, inputs=(1, None), attrs={"equation": REQUIRED})
-define("det", _infer_det, lambda node, inputs: [in_float32(np.linalg.det, inputs[0])], inputs=(1, 1))
+define(
+    "matmul", _infer_matmul, _matmul, inputs=(2, 2),
+    weights=1, extras_at=2, quant=Quant.INTEGERS, sums=True, work=products(0, 1),
+)  # fmt: skip
+define("matmul_integer", _infer_matmul_integer, _matmul_integer, inputs=(2, 4), weights=1, work=products(0, 1))
+define("gemm", _infer_gemm, _gemm, inputs=(2, 3), attrs=GEMM, sums=True, work=products(0, 1))
+define("einsum", _infer_einsum, _einsum, inputs=(1, None), attrs={"equation": REQUIRED}, work=einsum)
+define(
+    "det", _infer_det, lambda node, inputs: [in_float32(np.linalg.det, inputs[0])], inputs=(1, 1), work=products(0, 0)
+)

@@ -24,7 +24,8 @@ from .common import (
     same_type,
     spreads,
 )
-from .registry import REQUIRED, attr, define
+from .registry import REQUIRED, Layout, attr, define
+from .work import neighbors
 
 EPSILON = 1e-5
 
@@ -228,8 +229,9 @@ define(
     attrs={"num_groups": REQUIRED, "epsilon": EPSILON, "stash_type": 1},
 )  # fmt: skip
 define(
-    "lrn", _infer_lrn, _lrn, inputs=(1, 1), attrs={"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "bias": 1.0}
-)
-define("lp_normalization", _infer_lp, _lp, inputs=(1, 1), attrs={"axis": -1, "p": 2, "least": 0.0})
+    "lrn", _infer_lrn, _lrn, inputs=(1, 1), attrs={"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "bias": 1.0},
+    work=neighbors,
+)  # fmt: skip
+define("lp_normalization", _infer_lp, _lp, inputs=(1, 1), attrs={"axis": -1, "p": 2, "least": 0.0}, layout=Layout.AXIS)
 define("mean_variance_normalization", _infer_mvn, _mvn, inputs=(1, 1), attrs={"axes": (0, 2, 3)})
 define("global_lp_pool", _infer_global_lp, _global_lp, inputs=(1, 1), attrs={"p": 2})

@@ -8,8 +8,9 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from .common import INT64, Types, fail, need_rank, shown
-from .registry import REQUIRED, attr, define
+from .registry import REQUIRED, Layout, Quant, attr, define
 from .window import output_size, padded, reach, resolve_pads, tap, window_attrs
+from .work import window
 
 POOL = {
     "kernel_shape": REQUIRED,
@@ -134,6 +135,12 @@ def _summed(node: Node, x: np.ndarray) -> np.ndarray:
     return total
 
 
-define("max_pool", infer_pool, max_pool, inputs=(1, 1), attrs={**POOL, "storage_order": 0})
-define("average_pool", infer_pool, average_pool, inputs=(1, 1), attrs={**POOL, "count_include_pad": 0})
-define("lp_pool", infer_pool, lp_pool, inputs=(1, 1), attrs={**POOL, "p": 2})
+define(
+    "max_pool", infer_pool, max_pool, inputs=(1, 1), attrs={**POOL, "storage_order": 0},
+    layout=Layout.WINDOW, moves=True, extras_at=1, work=window(),
+)  # fmt: skip
+define(
+    "average_pool", infer_pool, average_pool, inputs=(1, 1), attrs={**POOL, "count_include_pad": 0},
+    layout=Layout.WINDOW, quant=Quant.INTEGERS, extras_at=1, sums=True, work=window(),
+)  # fmt: skip
+define("lp_pool", infer_pool, lp_pool, inputs=(1, 1), attrs={**POOL, "p": 2}, layout=Layout.WINDOW, work=window())

@@ -13,6 +13,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from .common import FLOAT32, Types, fail, need_rank
 from .registry import REQUIRED, attr, define
+from .work import window
 
 WIDEST = 1 << 15
 _WINDOW = {"kernel_shape": REQUIRED, "strides": REQUIRED, "same": REQUIRED, "in_window": 0}
@@ -99,6 +100,6 @@ def _unpool(node: Node, inputs: list[Any]) -> list[Any]:
 
 define(
     "max_pool_places", _infer_pool, _pool, inputs=(1, 1),
-    attrs={**_WINDOW, "places_dtype": FLOAT32, "with_batch": 0},
+    attrs={**_WINDOW, "places_dtype": FLOAT32, "with_batch": 0}, work=window(),
 )  # fmt: skip
 define("max_unpool_places", _infer_unpool, _unpool, inputs=(2, 2), attrs=_WINDOW)

@@ -28,7 +28,8 @@ from .common import (
 from .conv import WINDOW, conv_shape, convolve, minus, need_zeros
 from .matmul import check_zero, matmul_shape, minus_columns, minus_rows
 from .narrow import is_narrow, rounded, saturated_to
-from .registry import attr, define
+from .registry import Layout, attr, define
+from .work import products, window
 
 UINT8 = np.dtype(np.uint8)
 
@@ -201,5 +202,8 @@ define(
 )  # fmt: skip
 define("dequantize_linear", _check_block, _dequantize, inputs=(2, 3), attrs=_LINEAR)
 define("dynamic_quantize_linear", _infer_dynamic, _dynamic, inputs=(1, 1))
-define("qlinear_conv", _infer_qlinear_conv, _qlinear_conv, inputs=(8, 9), attrs=WINDOW)
-define("qlinear_matmul", _infer_qlinear_matmul, _qlinear_matmul, inputs=(8, 8))
+define(
+    "qlinear_conv", _infer_qlinear_conv, _qlinear_conv, inputs=(8, 9), attrs=WINDOW,
+    weights=3, bias=8, layout=Layout.WINDOW, work=window(3),
+)  # fmt: skip
+define("qlinear_matmul", _infer_qlinear_matmul, _qlinear_matmul, inputs=(8, 8), weights=3, work=products(0, 3))

@@ -28,6 +28,7 @@ from .common import (
     one_of,
 )
 from .registry import attr, define
+from .work import squares
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 DEFAULT = {"rnn": ("Tanh",), "gru": ("Sigmoid", "Tanh"), "lstm": ("Sigmoid", "Tanh", "Tanh")}
@@ -204,6 +205,6 @@ _ATTRS = {
     "activations": None, "activation_alpha": None, "activation_beta": None, "clip": None,
     "direction": "forward", "hidden_size": None, "layout": 0,
 }  # fmt: skip
-define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS)
-define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0})
-define("lstm", _infer, _recurrent, inputs=(3, 8), attrs={**_ATTRS, "input_forget": 0, "cell_clip": None})
+define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS, work=squares)
+define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0}, work=squares)
+define("lstm", _infer, _recurrent, inputs=(3, 8), attrs={**_ATTRS, "input_forget": 0, "cell_clip": None}, work=squares)

@@ -26,7 +26,7 @@ from .common import (
     of_kind,
     same_type,
 )
-from .registry import attr, define
+from .registry import Layout, Quant, attr, define
 
 
 def _log_sum_exp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
@@ -154,12 +154,23 @@ def _running(function: Callable[..., Any], start: int) -> Callable[[Node, list[A
     return reference
 
 
+REDUCTION_FACTS: dict[str, dict[str, Any]] = {
+    "reduce_mean": {"quant": Quant.INTEGERS, "sums": True, "extras_at": 2},
+    "reduce_sum": {"quant": Quant.INTEGERS, "sums": True},
+    "reduce_max": {"moves": True, "extras_at": 2},
+    "reduce_min": {"moves": True},
+}
 _REDUCE = {"keepdims": 1, "noop_with_empty_axes": 0, "axes": None}
 for _name, _function in REDUCTIONS.items():
-    define(_name, infer_reduce, _reduction(_function), inputs=(1, 2), attrs=_REDUCE)
+    define(
+        _name, infer_reduce, _reduction(_function), inputs=(1, 2), attrs=_REDUCE,
+        layout=Layout.AXES, **REDUCTION_FACTS.get(_name, {}),
+    )  # fmt: skip
 _ARG = {"axis": 0, "keepdims": 1, "select_last_index": 0}
 define("arg_max", _infer_arg, _arg(np.argmax), inputs=(1, 1), attrs=_ARG)
 define("arg_min", _infer_arg, _arg(np.argmin), inputs=(1, 1), attrs=_ARG)
-_RUNNING = {"exclusive": 0, "reverse": 0}
-define("cum_sum", of_kind(ARITHMETIC, _infer_running), _running(np.cumsum, 0), inputs=(2, 2), attrs=_RUNNING)
-define("cum_prod", of_kind(ARITHMETIC, _infer_running), _running(np.cumprod, 1), inputs=(2, 2), attrs=_RUNNING)
+for _name, _function in {"cum_sum": _running(np.cumsum, 0), "cum_prod": _running(np.cumprod, 1)}.items():
+    define(
+        _name, of_kind(ARITHMETIC, _infer_running), _function, inputs=(2, 2), attrs={"exclusive": 0, "reverse": 0},
+        layout=Layout.AXIS, axis=1,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The operators of the graph: what each computes, and the type of what it gives.
+"""The operators of the graph: what each computes, the type of what it gives, and the facts that others ask of it.
 
 How it becomes machine work is said in `fastgraph.plan.lower`, by operator name; an operator that is not there
 runs its NumPy reference as a host step.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
 
 from ..errors import ModelError
 from ..ir import MAX_RANK, Node, TensorType
+from .chain import evaluate_chain
 
 Infer = Callable[[Node, list[Any]], list[TensorType]]
 Reference = Callable[[Node, list[Any]], list[Any]]
@@ -34,9 +36,37 @@ FLAGS = frozenset(
 """Attributes that are 0 or 1, whatever the operator."""
 
 
+class Layout(Enum):
+    """What an operator does along the axes of its operands, and so how it commutes with a transpose."""
+
+    OWN = auto()
+    """None of those below: it has a rule of its own (passes/layout.py), or transposes stay before it."""
+    EACH = auto()
+    """An element of the result hangs on the elements at its place, of operands that are broadcast."""
+    AXIS = auto()
+    """One axis is special, that of `axis`; the result has the operand's axes."""
+    AXES = auto()
+    """A reduction over the axes of input 1, which stay with `keepdims`."""
+    ORDER = auto()
+    """All elements stay in their order, only the shape changes."""
+    WINDOW = auto()
+    """A window slides over the spatial axes of [N, spatial..., C], by strides, dilations and pads."""
+
+
+class Quant(Enum):
+    """What an operator makes of quantized operands and results."""
+
+    REALS = auto()
+    """It computes on the reals that they stand for."""
+    INTEGERS = auto()
+    """So it does, and has kernels that do the same on integers, when all around it is quantized."""
+    STORED = auto()
+    """It takes the stored numbers themselves."""
+
+
 @dataclass(frozen=True)
 class Op:
-    """One operator.
+    """An operator: its meaning, and the facts that passes, planning and frontends go by.
 
     `infer(node, input types) -> output types`: an output whose shape hangs on data gets shape None (no
     rank) or None extents. ModelError when the node makes no sense.
@@ -44,42 +74,65 @@ class Op:
     constants, to run what has no kernel, and as the oracle of tests. Control flow gets the arrays of
     `evaluate.operands(node)`.
     Both take absent inputs as None, or left off at the end, and give one result per output of the node.
-    `attrs` are the defaults of the attributes. `pure` is False for what must not be folded: random
-    numbers, and loops that may never end.
+    `attrs` are the defaults of the attributes.
+
+    To add an operator, `define` it in the file of its family, with what holds of it among the facts below; then name
+    it in the table of each frontend whose format has it (ONNX finds it by itself, when it is called the same). With no
+    fact at all it works: it is inferred, folded, and run by its reference; facts and a lowering make it fast. So
+    `expm1`, a function of each element, is one entry of `RARE` in elementwise.py, which is defined with layout EACH,
+    and one entry of `UNARY` in frontends/circle/rules_tensorflow.py.
     """
 
     name: str
     infer: Infer
     reference: Reference
-    pure: bool = True
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    pure: bool = True
+    """Whether it may be folded: not random numbers, and loops that may never end."""
+    work: Callable[[Node], tuple[int, int]] | None = None
+    """(work, elements held) of its reference beyond the elements of its operands and results; see work.py."""
+    layout: Layout = Layout.OWN
+    axis: str | int = "axis"
+    """Where its axis stands: the name of an attribute, or the number of an input that is constant."""
+    moves: bool = False
+    """Whether its results are elements of the first operand (of all: concat), or padding; no new numbers arise."""
+    quant: Quant = Quant.REALS
+    sums: bool = False
+    """Whether it adds up so much that its result may be far smaller than what it comes from."""
+    step: Callable[[Node], tuple[Any, ...] | None] | None = None
+    """Of an elementwise operator that can be part of a chain: the step (see chain.py) that a node is, its operands the
+    node's inputs and numbers; None for a node that is none."""
+    weights: int | None = None
+    """The input that is a layer's weights, when it is constant."""
+    bias: int | None = None
+    """The input that a layer adds to each channel of its sums."""
+    extras_at: int | None = None
+    """Where the further inputs of a chain (attribute `chain`) begin, if it can end in one. Value 0 of the chain is the
+    operator's own result; of `fused`, the first input."""
+    one_to_one_at: int | None = None
+    """Where the operands begin of which each element is read where its result goes, so that a kernel may write over
+    them; 0 of layout EACH, else `extras_at`, unless told."""
 
 
 OPS: dict[str, Op] = {}
 
-EXTRAS_AT = {
-    "conv": 3, "conv_transpose": 3, "dense": 3, "dynamic_conv": 3, "dynamic_dense": 3, "max_pool": 1, "average_pool": 1,
-    "reduce_mean": 2, "reduce_max": 2,
-    "matmul": 2, "fused": 0,
-}  # fmt: skip
-"""Operators that can end in a chain of elementwise steps (attribute `chain`, as in kernels/chain.py), and
-where the chain's further inputs begin. Value 0 of the chain is the operator's own result; of `fused`, the
-first input.
-"""
+LAYER: dict[str, Any] = {"weights": 1, "bias": 2, "extras_at": 3}
+"""Facts of layers: weights, then a bias or None, then what their chain takes."""
 
 
 def define(
     name: str,
     infer: Infer,
     reference: Reference,
-    pure: bool = True,
     inputs: tuple[int, int | None] = (0, None),
     attrs: Mapping[str, Any] | None = None,
+    **facts: Any,
 ) -> None:
     """Add an operator; a second definition of a name is a defect.
 
     `inputs` is the least and the greatest number of inputs (None: any); the functions see their lists
-    filled up with None to the greatest, and the first `inputs[0]` present.
+    filled up with None to the greatest, and the first `inputs[0]` present. `facts`: further fields of `Op`. What is a
+    step has layout EACH; that, and what moves, has kernels for integers; unless told.
     """
     assert name not in OPS, f"operator {name} is defined twice"
 
@@ -95,14 +148,14 @@ def define(
     def computed(node: Node, arrays: list[Any]) -> list[Any]:
         own = _own(node, arrays)
         results = _per_output(node, reference(node, _filled(node, arrays[:own], inputs)))
-        return _chained(node, [*results, *arrays[own:]]) if "chain" in node.attrs and node.op != "fused" else results
+        return [evaluate_chain(node.attrs["chain"], [*results, *arrays[own:]])] if _ends_in_chain(node) else results
 
-    OPS[name] = Op(name, typed, computed, pure, attrs or {})
-
-
-def known(node: Node, index: int) -> np.ndarray | None:
-    """The constant array of input `index`, or None: what infer may use of a parameter that is an input."""
-    return node.const(index)
+    if facts.get("step"):
+        facts.setdefault("layout", Layout.EACH)
+    if facts.get("step") or facts.get("moves"):
+        facts.setdefault("quant", Quant.INTEGERS)
+    facts.setdefault("one_to_one_at", 0 if facts.get("layout") is Layout.EACH else facts.get("extras_at"))
+    OPS[name] = Op(name, typed, computed, attrs or {}, **facts)
 
 
 def attr(node: Node, name: str) -> Any:
@@ -115,15 +168,20 @@ def attr(node: Node, name: str) -> Any:
     return value
 
 
-def _own(node: Node, items: list[Any]) -> int:
+def step_of(node: Node) -> tuple[Any, ...] | None:
+    """The step of a chain that a node is (`Op.step`); None when it is none."""
+    step = OPS[node.op].step
+    return None if step is None else step(node)
+
+
+def _ends_in_chain(node: Node) -> bool:
+    """Whether a chain follows on the operator's own work; a `fused` node is nothing else."""
+    return "chain" in node.attrs and bool(OPS[node.op].extras_at)
+
+
+def _own(node: Node, items: list[Any]) -> int | None:
     """How many of the inputs are the operator's own and not its chain's."""
-    return EXTRAS_AT[node.op] if "chain" in node.attrs and node.op != "fused" else len(items)
-
-
-def _chained(node: Node, values: list[Any]) -> list[Any]:
-    from ..kernels.pointwise.chain import eval_chain
-
-    return [eval_chain(node.attrs["chain"], values)]
+    return OPS[node.op].extras_at if _ends_in_chain(node) else len(items)
 
 
 def _filled(node: Node, items: list[Any], inputs: tuple[int, int | None]) -> list[Any]:

@@ -13,7 +13,8 @@ from ..ir import Dim, Node, TensorType
 from ..kernels.move.coordinates import COORDINATES, NEAREST, nearest_indices
 from ..kernels.move.resize_tables import ResizeTable, resize_table
 from .common import FLOAT, WHOLE, Types, axes_of, fail, fits, need_vector
-from .registry import attr, define
+from .registry import Quant, attr, define
+from .work import resize
 
 MODES = ("nearest", "linear", "cubic")
 POLICIES = ("stretch", "not_larger", "not_smaller")
@@ -198,4 +199,5 @@ define(
         "extrapolation_value": 0.0, "antialias": 0, "axes": None,
         "keep_aspect_ratio_policy": "stretch",
     },
+    quant=Quant.INTEGERS, work=resize,
 )  # fmt: skip

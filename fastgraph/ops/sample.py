@@ -29,6 +29,7 @@ from .common import (
 from .registry import attr, define
 from .resize import converted
 from .window import output_size, window_attrs
+from .work import squares, window
 
 CUBIC = -0.75
 MOST_SAMPLES = 1 << 14
@@ -273,6 +274,7 @@ define("affine_grid", _infer_affine_grid, _affine_grid, inputs=(2, 2), attrs={"a
 define(
     "deform_conv", _infer_deform_conv, _deform_conv, inputs=(3, 5),
     attrs={"groups": 1, "offset_group": 1, "strides": None, "dilations": None, "pads": None, "kernel_shape": None},
+    weights=1, bias=3, work=window(1),
 )  # fmt: skip
 define(
     "roi_align", _infer_roi_align, _roi_align, inputs=(3, 3),
@@ -280,4 +282,5 @@ define(
         "coordinate_transformation_mode": "half_pixel", "mode": "avg", "output_height": 1, "output_width": 1,
         "sampling_ratio": 0, "spatial_scale": 1.0,
     },
+    work=squares,
 )  # fmt: skip

@@ -26,12 +26,15 @@ from .common import (
     shown,
     unknown_dims,
 )
-from .registry import REQUIRED, attr, define
+from .registry import REQUIRED, Layout, attr, define
 
 
-def permutation(node: Node, rank: int) -> tuple[int, ...]:
-    """A transpose's `perm` as numbers: None reverses, "to_last" moves axis 1 to the end, "to_first" back."""
-    perm = attr(node, "perm")
+def permutation(node: Node, rank: int | None = None) -> tuple[int, ...]:
+    """A transpose's `perm` as numbers: None reverses, "to_last" moves axis 1 to the end, "to_first" back.
+
+    `rank`: the operand's, unless told that of its concrete type.
+    """
+    perm, rank = attr(node, "perm"), len(node.x.type.dims) if rank is None else rank
     if perm is None:
         return tuple(reversed(range(rank)))
     if perm in ("to_last", "to_first"):
@@ -274,13 +277,13 @@ def _infer_size(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(INT64, ())]
 
 
-define("transpose", _infer_transpose, _transpose, inputs=(1, 1), attrs={"perm": None})
-define("reshape", _infer_reshape, _reshape, inputs=(2, 2), attrs={"allowzero": 0})
-define("flatten", _infer_flatten, _flatten, inputs=(1, 1), attrs={"axis": 1})
-define("squeeze", _infer_squeeze, _squeeze, inputs=(1, 2))
-define("unsqueeze", _infer_unsqueeze, _unsqueeze, inputs=(2, 2))
-define("expand", _infer_expand, _expand, inputs=(2, 2))
-define("tile", _infer_tile, lambda node, inputs: [np.tile(inputs[0], ints(inputs[1]))], inputs=(2, 2))
+define("transpose", _infer_transpose, _transpose, inputs=(1, 1), attrs={"perm": None}, moves=True)
+define("reshape", _infer_reshape, _reshape, inputs=(2, 2), attrs={"allowzero": 0}, moves=True, layout=Layout.ORDER)
+define("flatten", _infer_flatten, _flatten, inputs=(1, 1), attrs={"axis": 1}, moves=True, layout=Layout.ORDER)
+define("squeeze", _infer_squeeze, _squeeze, inputs=(1, 2), moves=True, layout=Layout.ORDER)
+define("unsqueeze", _infer_unsqueeze, _unsqueeze, inputs=(2, 2), moves=True, layout=Layout.ORDER)
+define("expand", _infer_expand, _expand, inputs=(2, 2), moves=True)
+define("tile", _infer_tile, lambda node, inputs: [np.tile(inputs[0], ints(inputs[1]))], inputs=(2, 2), moves=True)
 define("shape", _infer_shape, _shape, inputs=(1, 1), attrs={"start": 0, "end": None})
 define("size", _infer_size, lambda node, inputs: [np.array(inputs[0].size, np.int64)], inputs=(1, 1))
 define(
@@ -288,5 +291,5 @@ define(
     attrs={"value": np.zeros(1, np.float32)},
 )  # fmt: skip
 _DEPTH = {"blocksize": REQUIRED, "mode": "DCR"}
-define("depth_to_space", _infer_depth, _depth_to_space, inputs=(1, 1), attrs=_DEPTH)
-define("space_to_depth", _infer_depth, _space_to_depth, inputs=(1, 1), attrs=_DEPTH)
+define("depth_to_space", _infer_depth, _depth_to_space, inputs=(1, 1), attrs=_DEPTH, moves=True)
+define("space_to_depth", _infer_depth, _space_to_depth, inputs=(1, 1), attrs=_DEPTH, moves=True)

@@ -26,6 +26,7 @@ from .common import (
     whole,
 )
 from .registry import attr, define
+from .work import squares
 
 
 def _scalar(array: Any) -> int | None:
@@ -179,8 +180,8 @@ def _mel(node: Node, inputs: list[Any]) -> list[Any]:
     return [weights.astype(attr(node, "output_datatype"))]
 
 
-define("dft", _infer_dft, _dft, inputs=(1, 3), attrs={"inverse": 0, "onesided": 0})
-define("stft", _infer_stft, _stft, inputs=(2, 4), attrs={"onesided": 1})
+define("dft", _infer_dft, _dft, inputs=(1, 3), attrs={"inverse": 0, "onesided": 0}, work=squares)
+define("stft", _infer_stft, _stft, inputs=(2, 4), attrs={"onesided": 1}, work=squares)
 for _name in WINDOWS:
     define(_name, _infer_window, _window, inputs=(1, 1), attrs={"output_datatype": FLOAT32, "periodic": 1})
-define("mel_weight_matrix", _infer_mel, _mel, inputs=(5, 5), attrs={"output_datatype": FLOAT32})
+define("mel_weight_matrix", _infer_mel, _mel, inputs=(5, 5), attrs={"output_datatype": FLOAT32}, work=squares)

@@ -125,5 +125,7 @@ def _infer_scatter(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, x.shape)]
 
 
-define("gather_slices", _infer_gather, _gather, inputs=(2, 2), attrs={**DIMENSIONS, "slice_sizes": REQUIRED})
+define(
+    "gather_slices", _infer_gather, _gather, inputs=(2, 2), attrs={**DIMENSIONS, "slice_sizes": REQUIRED}, moves=True
+)
 define("scatter_slices", _infer_scatter, _scatter, inputs=(3, 3), attrs={**DIMENSIONS, "reduction": "none"})

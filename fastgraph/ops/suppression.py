@@ -11,6 +11,7 @@ from ..ir import Node, TensorType
 from .common import INT64, NUMBER, Types, at_least, fits, ints, need_kind, need_one, need_rank, one_dtype, whole
 from .detection import _corners, _overlap
 from .registry import REQUIRED, attr, define
+from .work import squares
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:
@@ -59,7 +60,7 @@ def _suppression(node: Node, inputs: list[Any]) -> list[Any]:
     return [indices, found, np.array(len(chosen), np.int64)]
 
 
-define("box_suppression", _infer, _suppression, inputs=(5, 6))
+define("box_suppression", _infer, _suppression, inputs=(5, 6), work=squares)
 
 
 def _infer_selected(node: Node, types: Types) -> list[TensorType]:
@@ -116,5 +117,5 @@ def _best(node: Node, boxes: np.ndarray, scores: np.ndarray, most: int) -> list[
 
 define(
     "select_boxes", _infer_selected, _selected, inputs=(2, 2),
-    attrs={"max_boxes": REQUIRED, "limit": REQUIRED, "least": None, "per_class": 0},
+    attrs={"max_boxes": REQUIRED, "limit": REQUIRED, "least": None, "per_class": 0}, work=squares,
 )  # fmt: skip

@@ -23,6 +23,7 @@ from .common import (
 )
 from .regex import Automaton, automaton
 from .registry import REQUIRED, attr, define
+from .work import in_python, matching, squares
 
 TEXT = 64
 """Bytes of a string, without its characters, and of its place in an array."""
@@ -173,10 +174,10 @@ def _tf_idf(node: Node, inputs: list[Any]) -> list[Any]:
 
 define("string_concat", _infer_concat, _concat, inputs=(2, 2))
 define("string_split", _infer_split, _split, inputs=(1, 1), attrs={"delimiter": None, "maxsplit": None})
-define("regex_full_match", _infer_match, _match, inputs=(1, 1), attrs={"pattern": None})
+define("regex_full_match", _infer_match, _match, inputs=(1, 1), attrs={"pattern": None}, work=matching)
 define(
     "string_normalizer", _infer_normalize, _normalize, inputs=(1, 1),
-    attrs={"case_change_action": "NONE", "is_case_sensitive": 0, "locale": None, "stopwords": None},
+    attrs={"case_change_action": "NONE", "is_case_sensitive": 0, "locale": None, "stopwords": None}, work=in_python,
 )  # fmt: skip
 define(
     "tf_idf_vectorizer", _infer_tf_idf, _tf_idf, inputs=(1, 1),
@@ -186,4 +187,5 @@ define(
         "ngram_counts": REQUIRED, "ngram_indexes": REQUIRED, "pool_int64s": None, "pool_strings": None,
         "weights": None,
     },
+    work=squares,
 )  # fmt: skip

@@ -14,6 +14,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from .common import Types, at_least, fail, need_kind, need_one, one_dtype, one_of
 from .registry import REQUIRED, attr, define
+from .work import squares
 
 REDUCTIONS: dict[str, Any] = {
     "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.logical_and, "or": np.logical_or,
@@ -115,4 +116,5 @@ define(
     attrs={
         "reduction": REQUIRED, "window": REQUIRED, "strides": (), "base_dilations": (), "dilations": (), "pads": (),
     },
+    work=squares,
 )  # fmt: skip

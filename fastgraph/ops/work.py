@@ -9,6 +9,7 @@ import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
 from .regex import automaton
+from .registry import OPS
 
 CALL = 1 << 12
 """Work of calling a reference at all: what NumPy does in the microseconds that this takes."""
@@ -20,6 +21,9 @@ TEXT = 64
 """Bytes of a string and its places in lists and arrays, without its characters; also how much slower one is."""
 
 ENDLESS = 1 << 62
+
+Work = Callable[[Node], tuple[int, int]]
+"""An operator's `work`: (work, elements held) beyond the elements of its operands and results."""
 
 
 def work_of(node: Node) -> tuple[int, int]:
@@ -38,7 +42,8 @@ def work_of(node: Node) -> tuple[int, int]:
     if graphs:
         work, inside = (max(parts) for parts in zip(*map(_graph, graphs), strict=True))
         return CALL + touched + _turns(node) * work, held + inside
-    more, beside = WORK[node.op](node) if node.op in WORK else (0, 0)
+    own = OPS[node.op].work
+    more, beside = own(node) if own is not None else (0, 0)
     return CALL + touched + more, held + REAL * beside
 
 
@@ -73,7 +78,7 @@ def _dims(node: Node, index: int) -> tuple[int, ...]:
     return () if value is None else value.type.dims
 
 
-def _product(first: int, second: int) -> Callable[[Node], tuple[int, int]]:
+def products(first: int, second: int) -> Work:
     """A matrix product of two operands: as many multiply-adds for each result as rows are long."""
 
     def work(node: Node) -> tuple[int, int]:
@@ -84,28 +89,30 @@ def _product(first: int, second: int) -> Callable[[Node], tuple[int, int]]:
     return work
 
 
-def _window(node: Node) -> tuple[int, int]:
-    """A window over an image [N, spatial..., C]: all of it for each result, from an image with its padding."""
-    spatial = _dims(node, 0)[1:-1]
-    weights = _dims(node, _WEIGHTS[node.op]) if node.op in _WEIGHTS else ()
-    kernel = weights[1:-1] or tuple(node.attrs.get("kernel_shape") or (1,) * len(spatial))
-    a = node.attrs
-    steps = a.get("strides") or (1,) * len(kernel)
-    apart = a.get("dilations") or (1,) * len(kernel)
-    image = spatial if node.op in _SPREADS else node.out.type.dims[1:-1]
-    reach = [(n - 1) * s + (k - 1) * d + 1 for n, k, s, d in zip(image, kernel, steps, apart, strict=False)]
-    planes = (_dims(node, 0)[:1] or (1,))[0] * max(_dims(node, 0)[-1:] + node.out.type.dims[-1:])
-    results = prod(_dims(node, 0)) * (weights[0] if weights else 1) if node.op in _SPREADS else (
-        node.out.type.size * (weights[-1] if weights else 1))  # fmt: skip
-    calls = prod(kernel) * CALL
-    return results * prod(kernel) + calls, prod(max(r, 1) for r in reach) * planes
+def window(weights: int | None = None, spreads: bool = False) -> Work:
+    """A window over an image [N, spatial..., C]: all of it for each result, from an image with its padding.
+
+    `weights`: the input that holds them; `spreads`: the window lies around each operand, and not each result.
+    """
+
+    def work(node: Node) -> tuple[int, int]:
+        spatial = _dims(node, 0)[1:-1]
+        held = _dims(node, weights) if weights is not None else ()
+        kernel = held[1:-1] or tuple(node.attrs.get("kernel_shape") or (1,) * len(spatial))
+        a = node.attrs
+        steps = a.get("strides") or (1,) * len(kernel)
+        apart = a.get("dilations") or (1,) * len(kernel)
+        image = spatial if spreads else node.out.type.dims[1:-1]
+        reach = [(n - 1) * s + (k - 1) * d + 1 for n, k, s, d in zip(image, kernel, steps, apart, strict=False)]
+        planes = (_dims(node, 0)[:1] or (1,))[0] * max(_dims(node, 0)[-1:] + node.out.type.dims[-1:])
+        results = prod(_dims(node, 0)) if spreads else node.out.type.size
+        channels = 1 if not held else held[0] if spreads else held[-1]
+        return results * channels * prod(kernel) + prod(kernel) * CALL, prod(max(r, 1) for r in reach) * planes
+
+    return work
 
 
-_WEIGHTS = {"conv": 1, "conv_integer": 1, "conv_transpose": 1, "dynamic_conv": 1, "qlinear_conv": 3, "deform_conv": 1}
-_SPREADS = ("conv_transpose",)
-
-
-def _einsum(node: Node) -> tuple[int, int]:
+def einsum(node: Node) -> tuple[int, int]:
     """Every combination of all subscripts."""
     terms = str(node.attrs.get("equation", "")).replace(" ", "").partition("->")[0].split(",")
     extents: dict[str, int] = {}
@@ -119,7 +126,7 @@ def _einsum(node: Node) -> tuple[int, int]:
     return prod(extents.values()) * rest, 0
 
 
-def _resize(node: Node) -> tuple[int, int]:
+def resize(node: Node) -> tuple[int, int]:
     """A product with a matrix [out, in] along each axis that changes."""
     x, y = _dims(node, 0), node.out.type.dims
     changed = [(n, m) for n, m in zip(x, y, strict=True) if n != m]
@@ -128,42 +135,27 @@ def _resize(node: Node) -> tuple[int, int]:
     return (0, between) if nearest else (between * sum(map(max, changed)), between + 4 * sum(n * m for n, m in changed))
 
 
-def _squares(node: Node) -> tuple[int, int]:
+def squares(node: Node) -> tuple[int, int]:
     """At most each element with each other one."""
     square = sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None) ** 2
     return square, square // 8
 
 
-def _in_python(node: Node) -> tuple[int, int]:
+def in_python(node: Node) -> tuple[int, int]:
     """A loop of Python's over elements."""
     return 1000 * sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None), 0
 
 
-def _matching(node: Node) -> tuple[int, int]:
+def matching(node: Node) -> tuple[int, int]:
     """Each character with each state of the automaton."""
     text = node.const(0)
     characters = 0 if text is None else sum(len(str(s)) + 1 for s in text.flat)
     return 100 * characters * automaton(node.attrs.get("pattern") or "").states, 0
 
 
-def _neighbours(node: Node) -> tuple[int, int]:
+def neighbors(node: Node) -> tuple[int, int]:
+    """As many elements for each result as `size` says."""
     return node.out.type.size * int(node.attrs.get("size", 1)), 0
-
-
-WORK: dict[str, Callable[[Node], tuple[int, int]]] = {
-    "matmul": _product(0, 1), "gemm": _product(0, 1), "dense": _product(0, 1), "dynamic_dense": _product(0, 1),
-    "matmul_integer": _product(0, 1), "qlinear_matmul": _product(0, 3), "det": _product(0, 0),
-    **dict.fromkeys((*_WEIGHTS, "max_pool", "average_pool", "lp_pool", "max_pool_places"), _window),
-    "einsum": _einsum, "resize": _resize, "lrn": _neighbours,
-    **dict.fromkeys((
-        "attention", "box_suppression", "col2im", "crop_resize", "detection_postprocess", "dft", "gru",
-        "hadamard_rotation", "linear_attention", "lsh_projection", "lstm", "lstm_sequence", "max_roi_pool",
-        "max_unpool", "mel_weight_matrix", "mfcc", "audio_spectrogram", "non_max_suppression", "reduce_window",
-        "resample", "rfft2d", "rnn", "roi_align", "select_boxes", "skip_gram", "stft", "svdf", "tf_idf_vectorizer",
-    ), _squares),
-    **dict.fromkeys(("hashtable_find", "string_normalizer", "unique"), _in_python), "regex_full_match": _matching,
-}  # fmt: skip
-"""(work, elements held) of operators beyond the elements of their operands and results."""
 
 
 def nbytes(array: np.ndarray) -> int:

@@ -7,13 +7,12 @@ import numpy as np
 from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ops.blocks import index_of
 from ..ops.evaluate import computes_reals
+from ..ops.registry import OPS, Layout
 from ..ops.resize import keeps_shape
+from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
+from .moves import only_moves_ones, shaped, turn
 from .rewrite import Sweep, also_quantised, constant, sweep
-from .steps import ELEMENTWISE
-
-RESHAPES = frozenset({"reshape", "flatten", "squeeze", "unsqueeze"})
-SPATIAL = frozenset({"conv", "max_pool", "average_pool", "lp_pool"})
 
 
 def canonicalise(graph: Graph) -> None:
@@ -121,32 +120,6 @@ def variadic(state: Sweep, node: Node) -> bool:
     return True
 
 
-def permutation(node: Node) -> tuple[int, ...]:
-    """The permutation of a transpose whose rank is known, as numbers."""
-    rank = len(node.x.type.dims)
-    perm = node.attrs.get("perm")
-    if perm is None:
-        return tuple(range(rank))[::-1]
-    if perm == "to_last":
-        return (0, *range(2, rank), 1)
-    if perm == "to_first":
-        return (0, rank - 1, *range(1, rank - 1))
-    return tuple(int(p) % rank for p in perm)
-
-
-def only_moves_ones(dims: tuple[int, ...], perm: tuple[int, ...]) -> bool:
-    """Whether a transpose keeps the order of the data, because it moves extents of 1 only."""
-    kept = [p for p in perm if dims[p] != 1]
-    return kept == sorted(kept)
-
-
-def turned_quant(quant: Quantization | None, perm: tuple[int, ...]) -> Quantization | None:
-    """The quantisation of a transposed value."""
-    if quant is None or quant.axis is None:
-        return quant
-    return Quantization(quant.scale, quant.zero_point, perm.index(quant.axis))
-
-
 @also_quantised
 def transpose(state: Sweep, node: Node) -> bool:
     """Compose transposes; one that moves no data is a reshape, or nothing."""
@@ -160,30 +133,12 @@ def transpose(state: Sweep, node: Node) -> bool:
     return False
 
 
-def turn(state: Sweep, like: Node, x: Value, perm: tuple[int, ...]) -> Value:
-    """transpose(x, perm) in its simplest form, written for the node `like`."""
-    before = state.maker.get(x)
-    if before is not None and before.op == "transpose":
-        first = permutation(before)
-        perm, x = tuple(first[p] for p in perm), before.x
-    dims = x.type.dims
-    turned = tuple(dims[p] for p in perm)
-    if x.data is not None:
-        if (x, perm) not in state.turned:
-            data = np.ascontiguousarray(x.data.transpose(perm))
-            state.turned[x, perm] = constant(x, data, "turned", turned_quant(x.type.quant, perm))
-        return state.turned[x, perm]
-    if perm == tuple(range(len(perm))):
-        return x
-    if only_moves_ones(dims, perm):
-        return shaped(state, like, x, turned)
-    return state.add("transpose", [x], x.type.with_shape(turned), like, perm=perm)
-
-
 @also_quantised
 def reshape(state: Sweep, node: Node) -> bool:
     """Every reshape has a constant shape and no reshape before it; one that changes nothing is dropped."""
-    if node.op not in RESHAPES or not node.x.type.concrete or not node.out.type.concrete or not _one_quant(node):
+    if OPS[node.op].layout is not Layout.ORDER or not _one_quant(node):
+        return False
+    if not node.x.type.concrete or not node.out.type.concrete:
         return False
     if node.x.type.quant is not None and node.x.type.quant.axis is not None:
         return False
@@ -196,25 +151,12 @@ def reshape(state: Sweep, node: Node) -> bool:
     return True
 
 
-def shaped(state: Sweep, like: Node, x: Value, dims: tuple[int, ...]) -> Value:
-    """reshape(x, dims) in its simplest form, written for the node `like`."""
-    before = state.maker.get(x)
-    if before is not None and before.op == "reshape":
-        x = before.x
-    if x.data is not None:
-        return constant(x, x.data.reshape(dims), "reshaped", x.type.quant)
-    if x.type.shape == dims:
-        return x
-    shape = constant(like.out, np.array(dims, np.int64), "shape")
-    return state.add("reshape", [x, shape], x.type.with_shape(dims), like, allowzero=1)
-
-
 @also_quantised
 def after_reshape(state: Sweep, node: Node) -> bool:
     """f(reshape(u), reshape(v), number) is reshape(f(u, v, number)) for an elementwise f and u, v of one shape: so f
     can join what makes them.
     """
-    if node.op not in ELEMENTWISE or not node.out.type.concrete:
+    if OPS[node.op].step is None or not node.out.type.concrete:
         return False
     inputs: list[Value | None] = []
     found: Node | None = None
@@ -320,11 +262,12 @@ def batch_norm(state: Sweep, node: Node) -> bool:
 @also_quantised
 def explicit_window(state: Sweep, node: Node) -> bool:
     """Strides, dilations and pads are full tuples of numbers once the image's size is known."""
-    if node.op not in SPATIAL or not node.x.type.concrete:
+    op = OPS[node.op]
+    if op.layout is not Layout.WINDOW or not node.x.type.concrete:
         return False
     kernel = node.attrs.get("kernel_shape")
     if kernel is None:
-        weights = node.inputs[1]
+        weights = None if op.weights is None else node.inputs[op.weights]
         if weights is None or not weights.type.concrete:
             return False
         kernel = weights.type.dims[1:-1]

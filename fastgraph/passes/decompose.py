@@ -6,7 +6,7 @@ import numpy as np
 
 from ..ir import Graph, Node, Value
 from ..ops.registry import attr
-from .canonicalise import shaped, turn
+from .moves import shaped, turn
 from .rewrite import Sweep, also_quantised, constant, sweep
 
 

@@ -1,7 +1,7 @@
 """Take constants, padding and elementwise work into the operators that make the values.
 
 After `fuse`, elementwise work stands in `chain` attributes (see kernels/chain.py for their form): value 0 is what the
-operator computes, values 1.. are the node's inputs from `EXTRAS_AT[op]` on. A chain of its own is a `fused` node, whose
+operator computes, values 1.. are the node's inputs from `extras_at` on. A chain of its own is a `fused` node, whose
 values are its inputs.
 """
 
@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Value
-from ..ops.registry import EXTRAS_AT
-from .canonicalise import permutation
+from ..ops.chain import Chain, extra_kind
+from ..ops.registry import OPS, Quant, step_of
+from ..ops.shape import permutation
 from .rewrite import Sweep, also_quantised, constant, sweep
-from .steps import ELEMENTWISE
-
-Chain = tuple[tuple[Any, ...], ...]
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
@@ -74,7 +72,7 @@ def fold_affine(state: Sweep, node: Node) -> bool:
     if x is not None and x.data is not None and node.op in ("mul", "add"):
         x, c = c, x
     layer = state.sole_maker(x)
-    if c is None or c.data is None or layer is None or layer.op not in ("conv", "dense", "conv_transpose"):
+    if c is None or c.data is None or layer is None or not _adds_bias(layer):
         return False
     per_channel = _per_channel(c.data, layer.out)
     w, b = layer.inputs[1], (layer.inputs[2] if len(layer.inputs) > 2 else None)
@@ -98,6 +96,12 @@ def fold_affine(state: Sweep, node: Node) -> bool:
     return True
 
 
+def _adds_bias(node: Node) -> bool:
+    """Whether it is a layer of f32 or stored weights with a place for a bias."""
+    op = OPS[node.op]
+    return op.quant is Quant.INTEGERS and op.bias is not None
+
+
 def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
     """`data` as one number per channel of a channels-last value, when it is that."""
     channels = out.type.dims[-1]
@@ -113,7 +117,7 @@ def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
 
 def as_chain(state: Sweep, node: Node) -> bool:
     """An elementwise f32 node takes in the chains before it, or ends the operator that makes its input."""
-    step = ELEMENTWISE[node.op](node) if node.op in ELEMENTWISE and _is_f32(node) else None
+    step = step_of(node) if _is_f32(node) else None
     if step is None:
         return False
     inputs: list[Value | None] = []
@@ -194,13 +198,13 @@ def _into_maker(state: Sweep, node: Node, at_hand: Node) -> Node | None:
     Of several candidates the one written last is taken, since the others' results must be there before it runs.
     """
     makers = [state.sole_maker(v, own=int(v in at_hand.inputs)) for v in node.inputs]
-    ready = [m for m in makers if m is not None and m.op in EXTRAS_AT and m.op != "fused"]
+    ready = [m for m in makers if m is not None and OPS[m.op].extras_at]
     for maker in sorted(ready, key=state.position.__getitem__, reverse=True):
         value = maker.out
         others = [v for v in node.inputs if v is not None and v is not value]
         if value.type != node.out.type or len(maker.outputs) > 1 or not all(_reaches(maker, v) for v in others):
             continue
-        if not fits(maker, maker.inputs[EXTRAS_AT[maker.op] :], node):
+        if not fits(maker, maker.inputs[OPS[maker.op].extras_at :], node):
             continue
         state.drop(maker)
         return _end_with(maker, value, node)
@@ -217,7 +221,7 @@ def _reaches(maker: Node, extra: Value) -> bool:
 
 
 def _end_with(maker: Node, value: Value, node: Node) -> Node:
-    at = EXTRAS_AT[maker.op]
+    at = OPS[maker.op].extras_at or 0
     base = (maker.inputs + [None] * at)[:at]
     own = maker.inputs[at:]
     extras = list(dict.fromkeys([*own, *(v for v in node.inputs if v is not value)]))
@@ -227,20 +231,3 @@ def _end_with(maker: Node, value: Value, node: Node) -> Node:
     places = [result if v is value else 1 + extras.index(v) for v in node.inputs]
     tail = _renumber(node.attrs["chain"], places, 1 + len(extras) + len(head))
     return Node(maker.op, base + extras, node.outputs, {**maker.attrs, "chain": head + tail}, maker.name)
-
-
-def extra_kind(extra: Value, out: Value) -> str | None:
-    """"full", "channel", "scalar" or "image": how an operand of a channels-last output is spread; None if otherwise."""
-    dims, target = extra.type.dims, out.type.dims
-    if dims == target:
-        return "full"
-    if extra.type.size == 1:
-        return "scalar"
-    padded = (1,) * (len(target) - len(dims)) + dims
-    if len(dims) > len(target) or padded[-1] != target[-1]:
-        return None
-    if all(d == 1 for d in padded[:-1]):
-        return "channel"
-    if padded[0] == target[0] and all(d == 1 for d in padded[1:-1]):
-        return "image"
-    return None

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Value
-from .canonicalise import canonicalise, only_moves_ones, permutation, reshape, shaped, transpose, turn
+from ..ops.registry import OPS, Layout, attr
+from ..ops.shape import permutation
+from .canonicalise import canonicalise, reshape, transpose
+from .moves import only_moves_ones, shaped, turn
 from .rewrite import Sweep, also_quantised, constant, sweep
-from .steps import ELEMENTWISE
 
 Perm = tuple[int, ...]
 
@@ -84,9 +86,12 @@ def sink(state: Sweep, node: Node) -> bool:
     """Apply the rule of the node's operator when an input is a transpose."""
     if not node.inputs or not all(v.type.concrete for v in node.outputs):
         return False
-    if node.op in ELEMENTWISE or node.op == "concat":
+    if any(v.type.quant is not None and v.type.quant.axis is not None for v in node.outputs):
+        return False  # its scales lie along an axis as well
+    layout = OPS[node.op].layout
+    if layout is Layout.EACH or node.op == "concat":
         return _sink_joint(state, node)
-    rule = RULES.get(node.op)
+    rule = RULES.get(node.op) or BY_LAYOUT.get(layout)
     found = source(state, node.inputs[0]) if rule else None
     if rule is None or found is None or any(v is not None and v.data is None for v in node.inputs[1:]):
         return False
@@ -111,7 +116,7 @@ def _sink_joint(state: Sweep, node: Node) -> bool:
     rank = len(node.out.type.dims)
     found = [source(state, v) for v in node.inputs]
     perm = next((f[1] for f in found if f is not None and len(f[1]) == rank), None)
-    if perm is None or only_moves_ones(node.out.type.dims, perm):
+    if perm is None or only_moves_ones(tuple(node.out.type.dims[i] for i in inverse(perm)), perm):
         return False
     turned = [_without(state, node, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
     large = [v for v in node.inputs if v is not None and v.data is None and v.type.size * 2 > node.out.type.size]
@@ -154,13 +159,18 @@ def _without(
 # -- one operator, one rule: (state, node, u, perm) with node.x = transpose(u, perm)
 
 
-def _same(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
-    return _finish(state, node, [u, *node.inputs[1:]], perm, node.attrs)
-
-
 def _axis(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
-    axis = perm[node.attrs.get("axis", -1) % len(perm)]
-    return _finish(state, node, [u, *node.inputs[1:]], perm, {**node.attrs, "axis": axis})
+    """The axis is an attribute or a constant."""
+    where = OPS[node.op].axis
+    if isinstance(where, str):
+        axis = perm[attr(node, where) % len(perm)]
+        return _finish(state, node, [u, *node.inputs[1:]], perm, {**node.attrs, where: axis})
+    given = node.const(where)
+    if given is None:
+        return False
+    inputs = [u, *node.inputs[1:]]
+    inputs[where] = constant(node.out, np.full(given.shape, perm[int(given.flat[0]) % len(perm)]), "axis")
+    return _finish(state, node, inputs, perm, node.attrs)
 
 
 def _reduce(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
@@ -276,11 +286,8 @@ def matched_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[lis
     return groups
 
 
-RULES: dict[str, Callable[[Sweep, Node, Value, Perm], bool]] = {
-    **dict.fromkeys(("softmax", "log_softmax", "hardmax", "split", "cumsum"), _axis),
-    **dict.fromkeys(
-        ("reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_l1", "reduce_l2",
-         "reduce_sum_square", "reduce_log_sum", "reduce_log_sum_exp"), _reduce),
-    **dict.fromkeys(("cast", "requantize", "table"), _same),
-    "pad": _pad, "slice": _slice, "resize": _resize, "gather": _gather, "reshape": _reshape,
-}  # fmt: skip
+Rule = Callable[[Sweep, Node, Value, Perm], bool]
+
+BY_LAYOUT: dict[Layout, Rule] = {Layout.AXIS: _axis, Layout.AXES: _reduce, Layout.ORDER: _reshape}
+RULES: dict[str, Rule] = {"pad": _pad, "slice": _slice, "resize": _resize, "gather": _gather}
+"""Operators with a layout of their own."""

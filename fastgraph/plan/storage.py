@@ -11,12 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..freedoms import free
 from ..ir import Graph, Node, Value, read_by
-from ..ops.registry import EXTRAS_AT
-from .freedoms import free
-
-ONE_TO_ONE_AT = {**EXTRAS_AT, "requantize": 0, "table": 0, "dynamic_round": 0}
-"""Operators that may write over operands, and where these begin: each element is read where its result goes."""
+from ..ops.registry import OPS
 
 
 @dataclass(frozen=True)
@@ -207,10 +204,11 @@ class Views:
                 final[self.storage(value).root] = len(self._graph.nodes)
         self._found.clear()
         for i, node in enumerate(self._graph.nodes):
-            if not self._abilities[node].in_place or node.op not in ONE_TO_ONE_AT or not self._own(node.out):
+            first = OPS[node.op].one_to_one_at if self._abilities[node].in_place else None
+            if first is None or not self._own(node.out):
                 continue
-            for operand in node.inputs[ONE_TO_ONE_AT[node.op] :]:
-                if operand is None or operand not in self._makers or not self._replaceable(node, operand):
+            for operand in node.inputs[first:]:
+                if operand is None or operand not in self._makers or not self._replaceable(node, operand, first):
                     continue
                 root = self.storage(operand).root
                 if final[root] == i:
@@ -218,15 +216,17 @@ class Views:
                     final[root] = max(i, final.get(node.out, i))
                     break
 
-    def _replaceable(self, node: Node, value: Value) -> bool:
-        """Whether the result has the form of this operand, and no other input lies in the same memory."""
+    def _replaceable(self, node: Node, value: Value, first: int) -> bool:
+        """Whether the result has the form of this operand, and no other input lies in the same memory, unless it is
+        one of those from `first` on that lies at the same place.
+        """
         if not same_form(value, node.out) or not self.dense(value):
             return False
         at = self.storage(value)
         for i, other in enumerate(node.inputs):
             if other is None or other.data is not None or self.storage(other).root is not at.root:
                 continue
-            if i < ONE_TO_ONE_AT[node.op] or not same_form(other, value) or self.storage(other) != at:
+            if i < first or not same_form(other, value) or self.storage(other) != at:
                 return False
         return True
 

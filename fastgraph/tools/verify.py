@@ -16,11 +16,13 @@ import numpy as np
 from ..errors import InputError
 from ..ir import Node, Value
 from ..ops.evaluate import operands, run_node
-from ..ops.registry import EXTRAS_AT
+from ..ops.registry import OPS, Quant
+from ..plan.build import KEEP
 from ..plan.program import HostStep, Step
-from ..runtime.executable import Executable, out_of_range
+from ..runtime.bind import out_of_range
+from ..runtime.executable import Executable
 from ..runtime.model import Model
-from ..runtime.stepwise import Run, groups, held, is_held, single_runs
+from ..runtime.stepwise import Run, groups, is_held, single_runs
 from ..text import shorten, table
 from . import bench
 from .engines import PEERS, peer
@@ -29,13 +31,6 @@ from .feeds import random_feeds
 RELATIVE = 1e-5
 """Of floats the largest error over the largest sum of magnitudes: f32 sums in other orders, functions to a few ulps,
 Winograd's transforms."""
-SUMS = frozenset({"conv", "conv_transpose", "dense", "matmul", "gemm", "average_pool", "reduce_sum", "reduce_mean"})
-"""Operators whose results may be far smaller than what they add up."""
-MOVES = frozenset({
-    "concat", "depth_to_space", "expand", "flatten", "gather", "gather_nd", "identity", "keep", "max_pool", "pad",
-    "reinterpret", "reshape", "slice", "space_to_depth", "split", "squeeze", "table", "tile", "transpose", "unsqueeze",
-})  # fmt: skip
-"""Operators that compute no new numbers: nothing is rounded, unless into another quantisation."""
 ROUNDS = frozenset({"dynamic_round", "dynamic_conv", "dynamic_dense"})
 """Operators that round f32 activations to bytes by their range: where one lies between two, either is right."""
 
@@ -109,7 +104,7 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
     with model._lock:
         arrays = model._checked(_random(model) if feeds is None else feeds)
         plan = model._use(tuple(array.shape for array in arrays.values()))
-        states = [(place, place.copy()) for place, _ in plan._states]
+        states = [(place, place.copy()) for place, _ in plan.states]
         try:
             steps = _steps(plan, arrays)
         finally:
@@ -145,7 +140,7 @@ def _steps(plan: Executable, feeds: Mapping[str, np.ndarray]) -> list[StepCheck]
         steps = [runs[i][0] for i in numbers]
         compared = not any(isinstance(step, HostStep) for step in steps)
         checks = [
-            _difference(np.asarray(held(plan, value)), np.asarray(right), node, *margins.get(value, (0.0, 0.0)))
+            _difference(np.asarray(plan.memory.held(value)), np.asarray(right), node, *margins.get(value, (0.0, 0.0)))
             for node in nodes for value, right in expected.items()
             if compared and value in node.outputs and is_held(plan, value)
         ]  # fmt: skip
@@ -174,12 +169,12 @@ def _references(
     def value_of(value: Value | None) -> Any:
         if value is None or value in expected:
             return None if value is None else expected[value]
-        now = held(plan, value) if is_held(plan, value) else carried[value]
+        now = plan.memory.held(value) if is_held(plan, value) else carried[value]
         return np.array(now) if isinstance(now, np.ndarray) and value.data is None else now
 
     for node in nodes:
         given = [value_of(v) for v in operands(node)]
-        if node.op == "keep":
+        if node.op == KEEP:
             expected[node.out] = given[0]
             continue
         with np.errstate(all="ignore"):
@@ -194,8 +189,9 @@ def _magnitude(node: Node, given: Sequence[Any]) -> float:
     floats = [a for a in given if isinstance(a, np.ndarray) and a.dtype.kind == "f" and a.size]
     if node.out.type.dtype is None or node.out.type.dtype.kind != "f" or not floats:
         return 0.0
-    if node.op in SUMS and all(v is None or v.type.quant is None for v in node.inputs):
-        own = EXTRAS_AT.get(node.op, len(given))
+    op = OPS[node.op]
+    if op.sums and all(v is None or v.type.quant is None for v in node.inputs):
+        own = len(given) if op.extras_at is None else op.extras_at
         attrs = {k: v for k, v in node.attrs.items() if k != "chain"}
         plain = Node(node.op, node.inputs[:own], node.outputs[:1], attrs)
         absolute = [np.abs(a) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in given[:own]]
@@ -234,7 +230,8 @@ def _difference(
     else:
         error = float(np.max(gap - np.where(found > right, right, found).astype(object), initial=0))
     types = [v.type.quant for v in (*node.inputs, *node.outputs) if v is not None]
-    rounded = any(types) and (node.op not in MOVES or len({str(q) for q in types if q is not None}) > 1)
+    exact = node.op == KEEP or OPS[node.op].moves or OPS[node.op].quant is Quant.STORED
+    rounded = any(types) and (not exact or len({str(q) for q in types if q is not None}) > 1)
     return error, 1.0 if rounded or node.op.endswith("quantize_linear") or node.op.startswith("qlinear") else 0.0
 
 

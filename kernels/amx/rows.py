@@ -7,8 +7,8 @@ from ..core.table import Row
 from ..gemm.rows import CONV, STORED
 
 AMX_CONV = (
-    Record({slot: CONV[slot] for slot in CONV if slot not in ("w", "table", "n0", "k", "band", "segments", "length")})
-    + Record(
+    Record(
+        {slot: meaning for slot, meaning in CONV.items() if slot not in ("n0", "k", "segments", "length")},
         w="address of the panels of pack.pack_amx",
         table="address of [lines] int64: bytes from a pixel to where each of its lines begins",
         config="address of the 64 bytes of pack.configuration for tiles of `rows` pixels",
@@ -21,6 +21,6 @@ AMX_CONV = (
     )
     + STORED
 )
-"""As CONV of u8, but that all channels of a group are computed."""
+"""As CONV, for all channels of a group."""
 
 ROWS = (Row("amx_conv", "amx.conv", "make_amx_conv", ("mt", "nt", "out"), AMX_CONV),)

@@ -12,14 +12,13 @@ from typing import Any
 from numba import types
 from numba.core import cgutils
 
-from ..isa.loops import loop
+from ..isa.loops import loop, repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I1, I32, I64, Vector, emits
-from .tile import repeat
 
 
 def make_band(tier: Tier, item: int) -> Any:
-    """An intrinsic that writes `rows` rows to each slice of a band at `to`, those from slice z and row y of the input on.
+    """An intrinsic that writes `rows` rows to each slice of a band at `to`: those from (z, y) of the input on.
 
     `source` is where the input of the image and group begins; an element has `item` bytes.
     """

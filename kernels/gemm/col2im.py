@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.record import reader
+from ..isa.loops import each, repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
 from ..pointwise.chain import Chain, emit_chain
 from .rows import COL2IM
-from .tile import load_extra, repeat
+from .tile import load_extra
 
 
 def make_col2im(tier: Tier, chain: Chain = (), extras: Sequence[str] = ()) -> Callable[..., None]:
@@ -84,22 +85,6 @@ def col2im_kernel(
     return col2im
 
 
-def each_vector(v: Vector, n: Any, body: Callable[[Any, Any], None]) -> None:
-    """body(index of the first lane, mask or None) for all vectors of n elements."""
-    b = v.b
-    whole = b.ashr(n, I64(v.lanes.bit_length() - 1))
-
-    def one(i: Any, _: list[Any]) -> list[Any]:
-        body(b.mul(i, I64(v.lanes)), None)
-        return []
-
-    with b.if_then(b.icmp_signed(">", whole, I64(0))):
-        repeat(b, whole, [], one)
-    done = b.mul(whole, I64(v.lanes))
-    with b.if_then(b.icmp_signed("<", done, n)):
-        body(done, v.mask(b.sub(n, done)))
-
-
 def _fill(tier: Tier) -> Any:
     """An intrinsic that writes the bias to every pixel of a row."""
 
@@ -110,7 +95,7 @@ def _fill(tier: Tier) -> Any:
 
         def pixel(_: Any, state: list[Any]) -> list[Any]:
             to = v.pointer(state[0])
-            each_vector(v, n, lambda i, mask: v.store(v.load(v.at(source, i), mask), v.at(to, i), mask))
+            each(v, I64(0), n, lambda w, i, mask: w.store(w.load(w.at(source, i), mask), w.at(to, i), mask), 1)
             return [b.add(state[0], b.mul(n, I64(4)))]
 
         repeat(b, pixels, [row], pixel)
@@ -128,11 +113,11 @@ def _add(tier: Tier, total: Callable[[Vector, Any, Any], Any]) -> Any:
         def run(_: Any, state: list[Any]) -> list[Any]:
             target, start = (v.pointer(address) for address in state)
 
-            def one(i: Any, mask: Any) -> None:
+            def one(v: Vector, i: Any, mask: Any) -> None:
                 both = total(v, v.load(v.at(target, i), mask), v.load(v.at(start, i), mask))
                 v.store(both, v.at(target, i), mask)
 
-            each_vector(v, n, one)
+            each(v, I64(0), n, one, 1)
             return [b.add(state[0], to_step), b.add(state[1], source_step)]
 
         repeat(b, count, [to, source], run)
@@ -152,14 +137,14 @@ def _finish(tier: Tier, chain: Chain, extras: Sequence[str]) -> Any:
         def run(p: Any, state: list[Any]) -> list[Any]:
             source, target = (v.pointer(address) for address in state)
 
-            def one(i: Any, mask: Any) -> None:
+            def one(v: Vector, i: Any, mask: Any) -> None:
                 at = image, b.add(pixel, p), b.add(column, i), mask
                 slots = range(len(COL2IM), len(COL2IM) + 3 * len(extras), 3)
                 operands = [load_extra(v, kind, args, slot, *at) for kind, slot in zip(extras, slots, strict=True)]
                 result = emit_chain(v, chain, [v.load(v.at(source, i), mask), *operands])
                 v.store(result, v.at(target, i), mask)
 
-            each_vector(v, n, one)
+            each(v, I64(0), n, one, 1)
             return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]
 
         repeat(b, pixels, [row, to], run)

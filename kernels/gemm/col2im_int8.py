@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.record import loaded
+from ..isa.loops import each, repeat
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector, arg_of, emits
-from .col2im import col2im_kernel, each_vector
+from ..isa.vector import I64, Vector, emits
+from .col2im import col2im_kernel
 from .int8 import ITEMS
 from .requantize import clamped, scaled, store_bytes
 from .rows import COL2IM_INT8
-from .tile import Place, repeat
+from .tile import Place
 
 
 def make_col2im_int8(tier: Tier, out: str) -> Callable[..., None]:
@@ -31,24 +33,24 @@ def _finish(tier: Tier, out: str) -> Any:
     def finish(
         b: Any, args: Any, row: Any, to: Any, to_step: Any, n: Any, pixels: Any, image: Any, pixel: Any, column: Any
     ) -> None:
-        v = Vector(b, tier)
-        factors = v.at(v.pointer(arg_of(b, args, COL2IM_INT8.at("multipliers"))), column)
+        v, r = Vector(b, tier), loaded(b, args, COL2IM_INT8)
+        factors = v.at(v.pointer(r.multipliers), column)
 
         def run(_: Any, state: list[Any]) -> list[Any]:
             source, target = v.pointer(state[0]), state[1]
 
-            def one(i: Any, mask: Any) -> None:
+            def one(v: Vector, i: Any, mask: Any) -> None:
                 total = b.bitcast(v.load(v.at(source, i), mask), v.itype)
                 real = scaled(v, total, v.at(factors, i), mask)
                 at = b.add(target, b.mul(i, I64(item)))
                 if out == "f32":
-                    v.store(clamped(v, real, args, COL2IM_INT8), v.pointer(at), mask)
+                    v.store(clamped(v, real, r), v.pointer(at), mask)
                     return
                 columns = None if mask is None else b.sub(n, i)
                 place = Place(1, at, I64(0), columns, None, args, image, pixel, column)
-                store_bytes(v, place, 1, [[real]], COL2IM_INT8, out == "s8")
+                store_bytes(v, place, 1, [[real]], r, out == "s8")
 
-            each_vector(v, n, one)
+            each(v, I64(0), n, one, 1)
             return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]
 
         repeat(b, pixels, [row, to], run)

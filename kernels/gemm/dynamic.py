@@ -12,7 +12,7 @@ from ..core.record import reader
 from ..isa.byte_ops import run_filler
 from ..isa.integer import in_order, round_to_int, to_bytes
 from ..isa.interleave import store_bytes, store_first
-from ..isa.loops import divide, each, fold, loop, share, slice_share, variable, whole
+from ..isa.loops import divide, each, fold, loop, thread_range, thread_slices, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, arg, emits
 from .rows import EXTREMES, RANGE_BYTES, ROUND
@@ -62,11 +62,11 @@ def make_extremes(tier: Tier) -> Callable[..., None]:
 
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
-        units = r.images * r.parts
-        for unit in range(share(units, thread, threads), share(units, thread + 1, threads)):
+        first, end = thread_range(r.images * r.parts, thread, threads)
+        for unit in range(first, end):
             image = divide(unit, r.parts)
             part = unit - image * r.parts
-            left, right = slice_share(r.count, part, r.parts), slice_share(r.count, part + 1, r.parts)
+            left, right = thread_slices(r.count, part, r.parts)
             find(r.x + 4 * (image * r.count + left), right - left, r.extremes + 8 * unit)
 
     return run
@@ -85,9 +85,9 @@ def make_round(tier: Tier, grid: str, out: str) -> Callable[..., None]:
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
         lines, line = r.top + r.rows + r.bottom, r.left + r.run + r.right
-        units = r.images * lines
+        first, end = thread_range(r.images * lines, thread, threads)
         made, blank = -1, 0
-        for unit in range(share(units, thread, threads), share(units, thread + 1, threads)):
+        for unit in range(first, end):
             image = divide(unit, lines)
             row, at, to = unit - image * lines - r.top, r.ranges + image * RANGE_BYTES, r.y + unit * line * size
             if image != made:

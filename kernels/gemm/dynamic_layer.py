@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..core.record import Record
+from ..core.record import Record, loaded
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I32, I64, Vector, arg_of
+from ..isa.vector import F32, I32, I64, Vector
 from ..pointwise.chain import Chain
 from .conv import conv_kernel
 from .dot import dot_kernel
@@ -51,21 +51,21 @@ def _arithmetic(
 
     def finish(v: Vector, place: Place, sums: list[Any]) -> None:
         b = v.b
-        address, per_image, rows = (arg_of(b, place.args, record.at(slot)) for slot in RANGES)
-        first = b.add(b.mul(place.image, per_image), b.mul(place.row, rows))
-        start, step = b.add(address, b.mul(first, I64(RANGE_BYTES))), b.mul(rows, I64(RANGE_BYTES))
+        r = loaded(b, place.args, RANGES, record.at("ranges"))
+        first = b.add(b.mul(place.image, r.per_image), b.mul(place.row, r.per_row))
+        start, step = b.add(r.ranges, b.mul(first, I64(RANGE_BYTES))), b.mul(r.per_row, I64(RANGE_BYTES))
         totals, scales, biases = (lines(v, place, i, kind) for i, kind in enumerate((v.itype, v.type, v.type)))
 
-        def factors(r: int) -> tuple[list[Any], list[Any]]:
-            at = b.inttoptr(b.add(start, b.mul(step, I64(r))), F32.as_pointer())
+        def factors(row: int) -> tuple[list[Any], list[Any]]:
+            at = b.inttoptr(b.add(start, b.mul(step, I64(row))), F32.as_pointer())
             scale, minus = v.broadcast(at), v.splat(b.load(b.bitcast(v.at(at, 1), I32.as_pointer())))
             return [b.mul(t, minus) for t in totals], [b.fmul(s, scale) for s in scales]
 
         same, reals = None if per_row else factors(0), []
-        for r in range(place.rows):
-            shifts, multipliers = same or factors(r)
+        for row in range(place.rows):
+            shifts, multipliers = same or factors(row)
             for n in range(nv):
-                total = b.sitofp(b.add(sums[r * nv + n], shifts[n]), v.type)
+                total = b.sitofp(b.add(sums[row * nv + n], shifts[n]), v.type)
                 reals.append(v.fma(total, multipliers[n], biases[n]))
         store_f32(v, place, nv, reals, chain, f32_operands(v, place, extras, len(record)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import Record
+from ..core.record import Record, loaded
 from ..isa.integer import dot_bytes, dot_halves, split_bytes
 from ..isa.tiers import Tier
 from ..isa.vector import I32, I64, Vector
@@ -17,7 +17,7 @@ from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .requantize import clamped, scaled, store_bytes
-from .rows import CONV_INT8, DOT_INT8
+from .rows import CONV_INT8, DOT_INT8, STORED
 from .tile import Arithmetic, Place, Shape, store_f32
 
 ITEMS = {"u8": 1, "s8": 1, "f32": 4, "i32": 4}
@@ -83,11 +83,12 @@ def int8_arithmetic(
         if out == "i32":
             store_f32(v, place, nv, [v.b.bitcast(s, v.type) for row in rows for s in row])
             return
+        stored = loaded(v.b, place.args, STORED, record.at("zero_point"))
         reals = [[scaled(v, s, at(v, place.panel, nv + n)) for n, s in enumerate(row)] for row in rows]
         if out == "f32":
-            store_f32(v, place, nv, [clamped(v, s, place.args, record) for row in reals for s in row])
+            store_f32(v, place, nv, [clamped(v, s, stored) for row in reals for s in row])
             return
-        store_bytes(v, place, nv, reals, record, out == "s8")
+        store_bytes(v, place, nv, reals, stored, out == "s8")
 
     head = HEAD_LINES[rowsum] * nv * line
     return Arithmetic(head, vectors, count, 1, ITEMS[out], start, load, multiply, finish)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
+from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
 from .rows import PACK
-from .tile import repeat
 
 
 def make_pack(tier: Tier, nv: int) -> Callable[..., None]:

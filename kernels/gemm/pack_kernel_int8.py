@@ -11,15 +11,15 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import reader
+from ..core.record import loaded, reader
 from ..isa.integer import bytes_type, dot_bytes, dot_halves, halves_type
 from ..isa.interleave import interleave, load_bytes
 from ..isa.lanes import PARTS
+from ..isa.loops import repeat
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I32, I64, Vector, arg_of, emits
+from ..isa.vector import I8, I32, I64, Vector, emits
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .rows import PACK_INT8
-from .tile import repeat
 
 
 def make_pack_int8(tier: Tier) -> Callable[..., None]:
@@ -80,10 +80,9 @@ def _lines(tier: Tier) -> Any:
 
         turns = b.ashr(b.add(k, I64(3)), I64(2))
         sums = repeat(b, turns, [b.add(panel, I64(head)), *[v.iconst(0)] * PARTS], words)[1:]
-        minus_a, begin, factor, minus_b = (
-            v.splat(b.trunc(arg_of(b, args, PACK_INT8.at(slot)), I32))
-            for slot in ("minus_zero_a", "start", "multiplier", "minus_zero_b")
-        )
+        r = loaded(b, args, PACK_INT8)
+        slots = r.minus_zero_a, r.start, r.multiplier, r.minus_zero_b
+        minus_a, begin, factor, minus_b = (v.splat(b.trunc(slot, I32)) for slot in slots)
         for i, total in enumerate(sums):
             put(panel, i, b.add(begin, b.mul(total, minus_a)))
             put(panel, PARTS + i, factor)

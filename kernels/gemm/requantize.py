@@ -1,6 +1,6 @@
 """How int8 kernels store their sums: times the multiplier, rounded half to even, plus the zero point, clamped.
 
-The kernels' records have the slots of rows.STORED.
+`stored`: the slots rows.STORED, or all of a record that has them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from ..core.record import Record
 from ..isa.functions import maximum, minimum
 from ..isa.integer import to_bytes
-from ..isa.vector import F32, I1, I8, I32, I64, Vector, arg_of
+from ..isa.loops import repeat
+from ..isa.vector import F32, I1, I8, I32, I64, Vector
 from .pack_int8 import parts
-from .rows import STORED
-from .tile import Place, repeat
+from .tile import Place
 
 
 def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:
@@ -26,17 +25,15 @@ def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:
     return v.b.fmul(v.b.sitofp(total, v.type), factor)
 
 
-def clamped(v: Vector, x: Any, args: Any, record: Record) -> Any:
-    """f32 held between the slots `low` and `high`."""
-    words = (v.splat(v.b.trunc(arg_of(v.b, args, record.at(slot)), I32)) for slot in ("low", "high"))
-    low, high = (v.b.bitcast(word, v.type) for word in words)
+def clamped(v: Vector, x: Any, stored: Any) -> Any:
+    """f32 held between the low and the high one."""
+    low, high = (v.b.bitcast(v.splat(v.b.trunc(bound, I32)), v.type) for bound in (stored.low, stored.high))
     return minimum(v, high, maximum(v, low, x))
 
 
-def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], record: Record, signed: bool) -> None:
+def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], stored: Any, signed: bool) -> None:
     """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
-    zero_point, low, high = (arg_of(v.b, place.args, record.at(slot)) for slot in STORED)
-    rounded = to_bytes(v, zero_point, low, high, signed)
+    rounded = to_bytes(v, stored.zero_point, stored.low, stored.high, signed)
 
     def row_pieces() -> list[tuple[int, int, Any]]:
         """(row, first column, bytes as i32 lanes) of all that is stored."""

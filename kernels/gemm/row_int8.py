@@ -11,13 +11,13 @@ from functools import partial
 from typing import Any
 
 from ..core.record import reader
-from ..isa.loops import share
+from ..isa.loops import repeat, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector, emits
 from .int8 import int8_arithmetic
 from .pick_int8 import chains
 from .rows import ROW_INT8
-from .tile import Arithmetic, Place, repeat
+from .tile import Arithmetic, Place
 
 
 def make_row_int8(
@@ -34,7 +34,7 @@ def make_row_int8(
         step = head + r.k * line
         p, end = 0, (r.n + width - 1) // width
         if threads > 1:
-            p, end = share(end, thread, threads), share(end, thread + 1, threads)
+            p, end = thread_range(end, thread, threads)
         b = r.b + p * step
         c = r.c + (r.n0 + p * width) * item
         while p < end:

@@ -15,13 +15,14 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from ..core.record import reader
+from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.chain import Chain, emit_chain
 from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
 from .rows import WINOGRAD
-from .tile import f32_arithmetic, load_extra, make_tile, repeat
+from .tile import f32_arithmetic, load_extra, make_tile
 
 Grid = list[list[Any]]
 

@@ -108,10 +108,8 @@ def pieces(b: Any, n: Any, size: Any) -> Any:
     return b.udiv(b.add(n, b.sub(size, I64(1))), size)
 
 
-@emits(returns=types.int64)
-def smaller(b: Any, x: Any, y: Any) -> Any:
-    """The smaller of two numbers: numba can't lower min() in an object file."""
-    return lesser(b, x, y)
+smaller = emits(lesser, returns=types.int64)
+"""`lesser` within a kernel: numba can't lower min() in an object file."""
 
 
 @emits(returns=types.int64)
@@ -243,17 +241,3 @@ def thread_block(b: Any, rows: Any, cols: Any, thread: Any, threads: Any) -> Any
             for bound, x in zip(bounds[2:], _slices(b, cols, thread, threads), strict=True):
                 b.store(x, bound)
     return cgutils.pack_array(b, [b.load(bound) for bound in bounds])
-
-
-@emits(returns=types.int64)
-def share(b: Any, total: Any, thread: Any, threads: Any) -> Any:
-    """Where the thread's part of range(total) begins; the next thread's beginning is its end."""
-    return b.udiv(b.mul(total, thread), threads)
-
-
-@emits(returns=types.int64)
-def slice_share(b: Any, total: Any, thread: Any, threads: Any) -> Any:
-    """As `share`, in multiples of 64."""
-    slices = b.udiv(b.add(total, I64(63)), I64(64))
-    start = b.mul(b.udiv(b.mul(slices, thread), threads), I64(64))
-    return b.select(b.icmp_signed("<", start, total), start, total)

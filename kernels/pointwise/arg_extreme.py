@@ -16,7 +16,6 @@ from ..core.record import reader
 from ..isa import functions as f
 from ..isa.byte_ops import putter
 from ..isa.elements import ELEMENTS, load, write
-from ..isa.integer import splat
 from ..isa.loops import each_vector, loop, thread_range, thread_slices, total, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I1, I32, I64, Vector, emits
@@ -82,7 +81,7 @@ def _columns(tier: Tier, least: bool, element: str) -> Any:
                 better = b.fcmp_unordered("<" if least else ">", now, before)
                 better = b.and_(better, b.fcmp_ordered("ord", before, before))
                 b.store(b.select(better, now, before), best)
-                here = splat(w, b.trunc(r, I32), w.lanes)
+                here = w.splat(b.trunc(r, I32), w.lanes)
                 b.store(b.select(better, here, b.load(place)), place)
             write(w, b.sext(b.load(place), ir.VectorType(I64, w.lanes)), w.at(y, i), rest)
 

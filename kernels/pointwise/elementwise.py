@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any
 
 from ..core.record import Record, loaded, reader
-from ..isa.loops import divide, each, loop, remainder, smaller, thread_block
+from ..isa.loops import div_rem, each, loop, smaller, thread_block
 from ..isa.tiers import Tier
 from ..isa.vector import F32, Vector, emits
 from .chain import Chain, emit_chain
@@ -39,10 +39,11 @@ def over_rows(tier: Tier, elements: Sequence[Any], prepare: Prepare) -> Callable
         r = fields(args)
         first, end, left, right = thread_block(r.rows * r.d2 * r.d1 * r.d0, r.cols, thread, threads)
         while first < end and left < right:
-            outer, row = divide(first, r.rows), remainder(first, r.rows)
+            outer, row = div_rem(first, r.rows)
             count = smaller(r.rows - row, end - first)
-            plane, i2 = divide(outer, r.d2), remainder(outer, r.d2)
-            block(args, divide(plane, r.d1), remainder(plane, r.d1), i2, row, count, left, right)
+            plane, i2 = div_rem(outer, r.d2)
+            i0, i1 = div_rem(plane, r.d1)
+            block(args, i0, i1, i2, row, count, left, right)
             first += count
 
     return elementwise

@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..isa.elements import ELEMENTS, halves, write
-from ..isa.integer import binary, splat
+from ..isa.integer import binary
 from ..isa.loops import each_vector, loop, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, emits
@@ -49,7 +49,7 @@ def _row(tier: Tier, op: str, element: str) -> Any:
         rest = b.sub(n, end)
         with b.if_then(b.icmp_signed(">", rest, I64(0))):
             inside = ir.Constant(kind, list(range(v.lanes)))
-            mask = b.icmp_unsigned("<", inside, splat(v, b.trunc(rest, I8), v.lanes))
+            mask = b.icmp_unsigned("<", inside, v.splat(b.trunc(rest, I8), v.lanes))
             tail = b.select(mask, _load(b, v.at(x, end), kind), start)
             b.store(_combined(v, op, element, b.load(best), tail), best)
         found = b.load(best)

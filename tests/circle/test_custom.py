@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from struct import pack
 from typing import Any
 
@@ -233,6 +234,13 @@ def test_tensorflow_operators(form: str, rng: np.random.Generator) -> None:
     run("MatrixBandPart", [x], x * band, [np.array(0, np.int64), np.array(1, np.int64)])
     run("Relu", [x], np.maximum(x, 0))
     run("SquaredDifference", [x, x[:, :1]], (x - x[:, :1]) ** 2)
+
+
+@pytest.mark.parametrize("op, function", [("Expm1", math.expm1), ("Log1p", math.log1p)])
+def test_functions_exact_near_0(op: str, function: Any) -> None:
+    x = np.array([1e-7, -3e-5, 0.2, 5], F32)
+    ((found,),) = ours(single(op, [x], x.shape, custom=b""), [[x]])
+    np.testing.assert_allclose(found, [function(v) for v in x], rtol=1e-6)
 
 
 def pooled(x: np.ndarray, size: int, stride: int) -> tuple[np.ndarray, np.ndarray]:

@@ -11,8 +11,6 @@ from onnx import TensorProto, helper
 
 import fastgraph as fg
 from fastgraph.demo import MODEL, held_out
-from fastgraph.ops.registry import OPS
-from fastgraph.ops.work import WORK
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
 
 MB = 1 << 20
@@ -341,7 +339,3 @@ def test_limits_are_numbers_from_0_on() -> None:
     for wrong in (-1, 1.5, None, "many"):
         with pytest.raises(ValueError, match=r"Limits\(work="):
             fg.Limits(work=wrong)  # type: ignore[arg-type]
-
-
-def test_operators_with_a_price_exist() -> None:
-    assert not WORK.keys() - OPS.keys()

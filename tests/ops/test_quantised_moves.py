@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.plan.freedoms import without
+from fastgraph.freedoms import without
 from tests.nets import Net, by_onnxruntime
 
 RNG = np.random.default_rng(11)
 SHAPE = (2, 4, 4, 6)
+PLACES = np.arange(96).reshape(2, 4, 2, 6) % 4
 
 Move = Callable[[Net, str], Any]
 MOVES: dict[str, Move] = {
@@ -29,6 +30,10 @@ MOVES: dict[str, Move] = {
     "pad by edges": lambda net, x: net("Pad", x, net.const([0, 1, 1, 0, 0, 0, 0, 2]), mode="edge"),
     "concat": lambda net, x: net("Concat", x, x, axis=2),
     "max_pool": lambda net, x: net("MaxPool", x, kernel_shape=[2, 2]),
+    "reduce_max": lambda net, x: net("ReduceMax", x, axes=[2, 3], keepdims=0),
+    "reduce_min": lambda net, x: net("ReduceMin", x, axes=[1]),
+    "gather_elements": lambda net, x: net("GatherElements", x, net.const(PLACES), axis=2),
+    "compress": lambda net, x: net("Compress", x, net.const(np.array([True, False, True])), axis=1),
     "space_to_depth": lambda net, x: net("SpaceToDepth", x, blocksize=2),
     "resize": lambda net, x: net("Resize", x, "", net.const(np.float32([1, 1, 2, 2])), mode="nearest"),
 }

@@ -79,7 +79,7 @@ def test_shapes_that_the_file_names_are_taken(capsys: Any) -> None:
     """hello_world's batch is open, and said to be 1."""
     assert "int8[?,1]" in printed(capsys, "inspect", HELLO)
     assert "row_int8" in printed(capsys, "inspect", HELLO)
-    assert "-- quantise" in printed(capsys, "inspect", HELLO, "--stages")
+    assert "-- to_integers" in printed(capsys, "inspect", HELLO, "--stages")
     assert "int8[1,1]" in printed(capsys, "run", HELLO, "--random")
     assert "int8[7,1]" in printed(capsys, "run", HELLO, "--random", "--shape", "dense_input=7,1")
 

@@ -20,7 +20,8 @@ UNARY = {
     "Round": "round", "Selu": "selu", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin", "Softplus": "softplus",
     "Softsign": "softsign", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh", "IsNan": "is_nan", "IsInf": "is_inf",
     "Reciprocal": "reciprocal", "Inv": "reciprocal", "Sinh": "sinh", "Cosh": "cosh", "Atan": "atan", "Asin": "asin",
-    "Acos": "acos", "Asinh": "asinh", "Acosh": "acosh", "Atanh": "atanh", "StopGradient": "identity",
+    "Acos": "acos", "Asinh": "asinh", "Acosh": "acosh", "Atanh": "atanh", "Expm1": "expm1", "Log1p": "log1p",
+    "StopGradient": "identity",
 }  # fmt: skip
 BINARY = {
     "Add": "add", "AddV2": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "RealDiv": "div", "Maximum": "max",

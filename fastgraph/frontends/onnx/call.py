@@ -7,22 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Graph, Node, Quantization, TensorType, Value
+from ...ir import Graph, Node, Quantization, Shape, TensorType, Value
+from ...ops.evaluate import MISFIT, op_of
 from ..core import call
 from .elements import ELEMENTS
 from .reader import Reader
 from .signatures import REQUIRED, signature
-
-SAME_RANK = frozenset(
-    """
-    abs acos acosh asin asinh atan atanh batch_normalization ceil celu clip conv conv_transpose cos cosh
-    depth_to_space elu erf exp floor gelu hard_sigmoid hard_swish identity instance_normalization
-    leaky_relu log lrn max_pool average_pool lp_pool mish neg not pad prelu reciprocal relu resize round
-    selu sigmoid sign sin sinh softmax softplus softsign space_to_depth sqrt swish tan tanh
-    thresholded_relu transpose cast quantize_linear dequantize_linear concat
-    """.split()
-)
-BROADCAST = frozenset("add sub mul div pow min max mean sum where".split())
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "int": lambda x: type(x) is int,
@@ -99,12 +89,20 @@ class Call(call.Call):
         return outputs
 
     def infer(self, node: Node) -> None:
-        """The rank of the first output, where it is certain: files rely on no more, types are the passes' work."""
-        if node.op in SAME_RANK or node.op in BROADCAST:
-            among = node.inputs if node.op in BROADCAST else node.inputs[:1]
-            known = [self.known_rank(value) for value in among if value is not None]
-            if known and None not in known:
-                self.reader.ranks[node.out] = max(r for r in known if r is not None)
+        """The outputs' ranks, where they follow from the inputs': files rely on no more, types are the passes' work."""
+        types = [None if v is None else TensorType(None, self._open(v)) for v in node.inputs]
+        try:
+            results = op_of(node).infer(node, types)
+        except MISFIT:  # whoever infers the types says so, with all that is known then
+            return
+        for value, result in zip(node.outputs, results, strict=True):
+            if result.shape is not None:
+                self.reader.ranks[value] = len(result.shape)
+
+    def _open(self, value: Value) -> Shape | None:
+        """The shape of a value, its extents left open."""
+        rank = self.known_rank(value)
+        return None if rank is None else (None,) * rank
 
     def known_rank(self, value: Value | None) -> int | None:
         """The number of dimensions, when it is certain."""

@@ -155,8 +155,6 @@ def _pool(op: str, *extra: str) -> Rule:
             call.fail(f"expected kernel_shape from 1 on, found {kernel}")
         window |= {name: attrs[name] for name in ("kernel_shape", "ceil_mode", *extra)}
         outputs = call.add_many(op, [call.to_last(call.x(0))], window, len(call.outputs))
-        for y in outputs:
-            call.reader.ranks[y] = len(kernel) + 2
         return [call.to_first(y) for y in outputs]
 
     return rule

@@ -1,14 +1,9 @@
 """Operators to kernel calls, one file per family."""
 
 from . import (  # noqa: F401
-    dynamic,
+    gemm,
     move,
     pointwise,
-    product,
-    quantized_matmul,
-    quantized_product,
-    quantized_transposed,
-    transposed,
     window,
 )
 from .registry import LOWERINGS, Emit, Lowering, Matches, matched

@@ -1,4 +1,4 @@
-"""A quantised layer's numbers as kernels take them, and which nodes have such."""
+"""A quantized layer's numbers as kernels take them, of nodes that have such."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ir import Node, Value
-from .product import extra_values
+from .extras import extra_values
 from .quantized import (
     LARGE,
     TINY,
@@ -17,7 +17,6 @@ from .quantized import (
     fits_int32,
     multipliers,
     per_tensor,
-    quant,
     real_bounds,
     stored_bias,
     zero_point,
@@ -60,45 +59,37 @@ def stored_as(node: Node) -> dict[str, int]:
     return {"zero_point": zero_point(node.out), "low": low, "high": high}
 
 
-def layer(node: Node, channel_axis: int = 0) -> Layer:
-    """The numbers of a layer whose weights have their output channels along an axis, moved to the front."""
-    w = node.inputs[1]
-    assert w is not None and w.data is not None
-    weights = np.moveaxis(w.data, channel_axis, 0)
-    n = weights.shape[0]
-    bias = node.inputs[2] if len(node.inputs) > 2 and node.op != "matmul" else None
-    kind = out_kind(node.out)
-    assert kind is not None
-    zeros = np.broadcast_to(np.array(quant(w).zero_point, np.int64), (n,))
-    factors = multipliers(node.x, w, node.out, n)
-    return Layer(weights, zeros, stored_bias(node.x, w, bias, n), factors, kind, stored_as(node))
+def quantized_layer(node: Node, channel_axis: int = 0) -> Layer | None:
+    """The numbers of a layer whose weights have their output channels along an axis; None where no kernel takes it.
 
-
-def is_quantized_layer(node: Node, channel_axis: int = 0) -> bool:
-    """Whether x is u8 (s8 will do for a dense layer of one row), the weights constant s8 with scales per tensor or
-    output channel, the bias constant, the chain only clamps, and no sum can leave int32.
+    x must be u8 (s8 will do for a dense layer of one row), the weights constant s8 with scales per tensor or output
+    channel, the bias constant; the chain must only clamp, and no sum may leave int32.
     """
-    w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
+    w, bias = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 and node.op != "matmul" else None
     if w is None or w.data is None or w.type.quant is None or w.type.dtype != np.int8:
-        return False
-    if b is not None and node.op != "matmul" and (b.data is None or b.type.dtype not in (np.int32, np.float32)):
-        return False
-    if not _read_by_kernels(node) or out_kind(node.out) is None or not clamps_only(node) or extra_values(node):
-        return False
+        return None
+    if bias is not None and (bias.data is None or bias.type.dtype not in (np.int32, np.float32)):
+        return None
+    kind = out_kind(node.out)
+    if kind is None or not _read_by_kernels(node) or not clamps_only(node) or extra_values(node):
+        return None
     if node.x.type.size == 0 or node.out.type.size == 0:
-        return False
-    axis, n = quant(w).axis, w.data.shape[channel_axis]
-    wide = len(quant(w).scale) > 1 or len(quant(w).zero_point) > 1
-    if wide and (axis is None or axis % w.data.ndim != channel_axis % w.data.ndim):
-        return False
-    if len(quant(w).scale) not in (1, n) or len(quant(w).zero_point) not in (1, n):
-        return False
-    if b is not None and b.type.quant is None and 0 in quant(w).scale:
-        return False  # no multiple of 0 is the bias
-    found = layer(node, channel_axis)
-    if found.out == "f32" and not ((found.multipliers >= TINY) & (found.multipliers < LARGE)).all():
-        return False
-    return fits_int32(found.weights.reshape(n, -1), found.bias, found.zeros)
+        return None
+    weights, q = np.moveaxis(w.data, channel_axis, 0), w.type.quant
+    n = len(weights)
+    if len(q.scale) not in (1, n) or len(q.zero_point) not in (1, n):
+        return None
+    if max(len(q.scale), len(q.zero_point)) > 1 and (q.axis is None or (q.axis - channel_axis) % w.data.ndim):
+        return None
+    if bias is not None and bias.type.quant is None and 0 in q.scale:
+        return None  # no multiple of 0 is the bias
+    layer = Layer(
+        weights, np.broadcast_to(np.array(q.zero_point, np.int64), (n,)), stored_bias(node.x, w, bias, n),
+        multipliers(node.x, w, node.out, n), kind, stored_as(node),
+    )  # fmt: skip
+    if kind == "f32" and not ((layer.multipliers >= TINY) & (layer.multipliers < LARGE)).all():
+        return None
+    return layer if fits_int32(weights.reshape(n, -1), layer.bias, layer.zeros) else None
 
 
 def _read_by_kernels(node: Node) -> bool:

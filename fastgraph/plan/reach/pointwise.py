@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...kernels.pointwise.rows import OPERAND, ROUNDING, TABLE
 from .call import SIZES, Call, Numbers, Reach, need, reaches, read, short, write
 
 BYTES = ("u8", "s8", "bool")
 
 
-def _walk(c: Call, out: int, inputs: list[tuple[str, int, int]]) -> Iterator[Reach]:
+def _over_rows(c: Call, out: int, inputs: list[tuple[str, int, int]]) -> Iterator[Reach]:
     """y of elements of `out` bytes, then inputs: (kind, bytes of an element, elements over the end of a row)."""
     r = c.record("d0 d1 d2 rows cols")
     dims = {"d0": r.d0, "d1": r.d1, "d2": r.d2, "row": r.rows}
@@ -19,7 +20,7 @@ def _walk(c: Call, out: int, inputs: list[tuple[str, int, int]]) -> Iterator[Rea
 
     for i, (kind, size, over) in enumerate(inputs):
         name, vector = f"x{i}", kind == "vector"
-        c.more(name, *(f"{name}_{step}" for step in ("row", "d2", "d1", "d0")))
+        c.more(name, *(f"{name}_{slot}" for slot in OPERAND if slot != "x"))
         run = size * r.cols if vector or not r.cols else size
         yield read(name, run, *loops(name, size), over=over * size if vector else 0, here=size == out)
     yield write("y", out * r.cols, *loops("y", out))
@@ -27,11 +28,11 @@ def _walk(c: Call, out: int, inputs: list[tuple[str, int, int]]) -> Iterator[Rea
 
 @reaches("elementwise")
 def elementwise(c: Call) -> Iterator[Reach]:
-    yield from _walk(c, 4, [(kind, 4, 0) for kind in c.params["kinds"]])
+    yield from _over_rows(c, 4, [(kind, 4, 0) for kind in c.params["kinds"]])
 
 
 def _covered(c: Call, cols: int, wide: bool) -> int:
-    """Elements that a walk by whole vectors touches behind the end: more than a vector is a block of four if wide."""
+    """Elements that a loop over whole vectors touches behind the end: more than a vector is a block of four if wide."""
     rest = cols % (4 * c.lanes)
     return 4 * c.lanes - rest if wide and rest > c.lanes else short(rest, c.lanes)
 
@@ -42,8 +43,8 @@ def elementwise_stored(c: Call) -> Iterator[Reach]:
     wide = c.lanes == 16 and all(element in (*BYTES, "f32") for _, element in kinds)
     over = _covered(c, c.record("cols").cols, wide)
     inputs = [(kind, SIZES[element], 0 if element == "f32" else over) for kind, element in kinds]
-    yield from _walk(c, SIZES[c.params["out"]], inputs)
-    c.more(*(f"number{i}" for i in range(c.params["kinds"].count("number"))), "zero", "low", "high")
+    yield from _over_rows(c, SIZES[c.params["out"]], inputs)
+    c.more(*(f"number{i}" for i in range(c.params["kinds"].count("number"))), *ROUNDING)
 
 
 @reaches("table")
@@ -51,19 +52,19 @@ def table(c: Call) -> Iterator[Reach]:
     index, value = c.params["index"], c.params["value"]
     vectors = index in BYTES and value in BYTES and c.lanes > 4
     over = short(c.record("cols").cols, 4 * c.lanes) if vectors else 0
-    yield from _walk(c, SIZES[value], [("vector", SIZES[index], over)])
-    c.more("table")
+    yield from _over_rows(c, SIZES[value], [("vector", SIZES[index], over)])
+    c.more(*TABLE)
     yield read("table", SIZES[value] << 8 * SIZES[index])
 
 
 @reaches("flip")
 def flip(c: Call) -> Iterator[Reach]:
-    yield from _walk(c, 1, [("vector", 1, _covered(c, c.record("cols").cols, c.lanes == 16))])
+    yield from _over_rows(c, 1, [("vector", 1, _covered(c, c.record("cols").cols, c.lanes == 16))])
 
 
 @reaches("cast")
 def cast(c: Call) -> Iterator[Reach]:
-    yield from _walk(c, SIZES[c.params["target"]], [("vector", SIZES[c.params["source"]], 0)])
+    yield from _over_rows(c, SIZES[c.params["target"]], [("vector", SIZES[c.params["source"]], 0)])
 
 
 def _axis(c: Call, least: int = 0) -> Numbers:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ....freedoms import free
 from ....ir import Graph, Node, Value
 from ....kernels.gemm.pick_dot import L2
 from ....kernels.window.pick import Window
-from ...freedoms import free
 from ...program import Ref
 from ...storage import Views, same_form
-from .. import product, quantized_product
+from ..gemm.common import Rows, is_dense
+from ..gemm.dense import dense_rows
 from ..move import emit_copy
-from ..product import Rows, is_dense
-from ..registry import Emit, Matches, is_f32, last
+from ..registry import Emit, Matches, last
 from .depthwise import Depthwise, depthwise_rows
 
 WORTH = L2 // 2
@@ -152,10 +152,9 @@ def emit_block(e: Emit, block: Block) -> None:
 
 
 def _dot(e: Emit, node: Node, rows: Rows) -> None:
-    if is_f32(node):
-        product.dot(e, node, rows)
-    else:
-        quantized_product.dot(e, node, quantized_product.layer(node), rows)
+    found = e.match(node)
+    assert found is not None
+    dense_rows(e, node, found[1], rows)
 
 
 def _expand(e: Emit, node: Node, made: Ref, line: int, low: int, high: int, below: int, previous: int) -> None:

@@ -16,29 +16,32 @@ from ....kernels.window.pick_depthwise_int8 import (
     plan_depthwise_int8,
 )
 from ...program import Arg, Ref
-from ..product import Rows, all_rows, extra_kinds, extra_places, has_constants, is_depthwise, parameters, slots
+from ..extras import chain_of, extra_slots
+from ..gemm.common import Parameters, Rows, all_rows, is_depthwise, parameters
 from ..quantized import folded_bias, zero_point
-from ..quantized_layer import Layer, is_quantized_layer, layer
+from ..quantized_layer import Layer, quantized_layer
 from ..registry import Emit, last, lowers, row_count
 from ..spatial import is_near, window
 
 
 @dataclass(frozen=True)
 class Depthwise:
-    """What a depthwise convolution's steps are made from: its window, and the numbers of a quantised layer."""
+    """What a depthwise convolution's steps are made from: its window, and the numbers of the layer."""
 
     window: Window
-    layer: Layer | None = None
+    layer: Layer | Parameters
 
 
 def _f32(node: Node) -> Depthwise | None:
-    fits = has_constants(node) and is_depthwise(node) and len(node.x.type.dims) <= 5 and is_near(node)
-    return Depthwise(window(node)) if fits else None
+    found = parameters(node)
+    fits = found and is_depthwise(node) and len(node.x.type.dims) <= 5 and is_near(node)
+    return Depthwise(window(node), found) if fits and found else None
 
 
 def _quantized(node: Node) -> Depthwise | None:
     fits = node.x.type.concrete and is_depthwise(node) and len(node.x.type.dims) <= 4 and is_near(node)
-    return Depthwise(window(node), layer(node)) if fits and is_quantized_layer(node) else None
+    layer = quantized_layer(node) if fits else None
+    return Depthwise(window(node), layer) if layer else None
 
 
 @lowers("conv", match=_quantized, strided_in=True, strided_out=True)
@@ -49,8 +52,8 @@ def depthwise(e: Emit, node: Node, plan: Depthwise) -> None:
 
 def depthwise_rows(e: Emit, node: Node, plan: Depthwise, rows: Rows) -> None:
     """Some rows of the result; the plan's window is that over these rows."""
-    if plan.layer is None:
-        _f32_rows(e, node, plan.window, rows)
+    if isinstance(plan.layer, Parameters):
+        _f32_rows(e, node, plan.layer, plan.window, rows)
         return
     weights = np.moveaxis(plan.layer.weights[..., 0], 0, -1).astype(np.int64) - plan.layer.zeros
     weights = weights.reshape(*plan.window.kernel[1:], -1)
@@ -60,17 +63,17 @@ def depthwise_rows(e: Emit, node: Node, plan: Depthwise, rows: Rows) -> None:
         _quantized_rows(e, node, plan.layer, replace(plan.window, channels=part.channels), rows, part, weights)
 
 
-def _f32_rows(e: Emit, node: Node, where: Window, rows: Rows) -> None:
-    weights, bias = parameters(node)
+def _f32_rows(e: Emit, node: Node, found: Parameters, where: Window, rows: Rows) -> None:
+    weights, bias = found
     multiplier = last(node.out) // last(node.x)
-    name, params = plan_depthwise(e.tier, where, multiplier, node.attrs.get("chain", ()), extra_kinds(node))
+    name, params = plan_depthwise(e.tier, where, multiplier, *chain_of(node))
     args: dict[str, Arg] = {
         **window_args(e.tier, name, params, where, e.threads),
         "x": rows.x, "ldx": rows.ldx, "y": rows.y, "ldy": rows.ldy,
         "weights": e.packed((node, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
         "bias": e.packed((node, "bias"), lambda: np.zeros(last(node.out), np.float32) if bias is None else bias),
     }  # fmt: skip
-    e.kernel(name, params, args, slots(extra_places(e, node, rows.start)), rows.count / row_count(node.out))
+    e.kernel(name, params, args, extra_slots(e, node, rows.start), rows.count / row_count(node.out))
 
 
 def _quantized_rows(

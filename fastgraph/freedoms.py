@@ -1,0 +1,28 @@
+"""What passes and plans are free to do, but need not: tests take freedoms away and compare the results.
+
+Freedoms are the stages of `compile.py` and the rules of `passes/rewrite.py` by name; in `plan/`: "bands" and "winograd"
+(lower/), "views" and "in_place" (storage.py), "reuse" (memory of a value that is read no more, build.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_gone: ContextVar[frozenset[str]] = ContextVar("gone", default=frozenset())
+
+
+def free(name: str) -> bool:
+    """Whether a plan made now may do what goes by this name."""
+    return name not in _gone.get()
+
+
+@contextmanager
+def without(*names: str) -> Iterator[None]:
+    """Plans made inside do without these freedoms."""
+    token = _gone.set(_gone.get() | set(names))
+    try:
+        yield
+    finally:
+        _gone.reset(token)

@@ -1,0 +1,104 @@
+"""Objects to addresses: link compiled kernels into this process with llvmlite.binding alone."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from ..locks import lock, undisturbed
+
+_FLOAT_FUNCTIONS = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs"
+    " fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 modf nearbyint nextafter"
+    " pow remainder rint round roundeven sin sincos sinh sqrt tan tanh tgamma trunc"
+).split()
+ALLOWED = frozenset(
+    ["memcpy", "memmove", "memset", "memcmp", "bzero", "_GLOBAL_OFFSET_TABLE_"]
+    + [name + suffix for name in _FLOAT_FUNCTIONS for suffix in ("", "f")]
+)
+"""What an object may leave undefined: the C library's memory and mathematics, which every process has."""
+
+_ELF64 = b"\x7fELF\x02\x01"
+_lock = lock()
+_linked: dict[tuple[str, bytes], int] = {}
+_engines: list[Any] = []
+
+
+def undefined(obj: bytes) -> frozenset[str]:
+    """The symbols that an ELF64 object needs from others; other object formats aren't examined: empty."""
+    if not obj.startswith(_ELF64):
+        return frozenset()
+    table, size, count = struct.unpack_from("<Q", obj, 40)[0], *struct.unpack_from("<HH", obj, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", obj, table + size * i) for i in range(count)]
+    names = set()
+    for _, kind, _, _, start, length, strings, *_ in sections:
+        if kind != 2:
+            continue
+        base = sections[strings][4]
+        for at in range(start + 24, start + length, 24):
+            name, _, _, section = struct.unpack_from("<IBBH", obj, at)
+            if section == 0:
+                names.add(obj[base + name : obj.index(b"\0", base + name)].decode())
+    return frozenset(names)
+
+
+def check(obj: bytes, what: object) -> None:
+    """RuntimeError when `obj` is no whole object of this platform, or needs more than ALLOWED.
+
+    Linking such a one would crash the process, or take luck. Whether its bytes are those once written, only a
+    checksum can tell.
+    """
+    if sys.platform == "linux" and not obj.startswith(_ELF64):
+        raise RuntimeError(f"{what} is not an object file of this platform")
+    try:
+        extra = undefined(obj) - ALLOWED
+    except (struct.error, IndexError, ValueError):
+        raise RuntimeError(f"{what} is not a whole object file") from None
+    if extra:
+        raise RuntimeError(f"{what} needs {', '.join(sorted(extra))}, which not every process has")
+
+
+def link(objects: Mapping[str, bytes]) -> dict[str, int]:
+    """{symbol: address in this process} for {symbol: object file}.
+
+    What was linked before keeps its address. Linked code is never unloaded. RuntimeError when an object can't
+    be read or does not define its symbol.
+    """
+    keys = {symbol: (symbol, sha256(obj).digest()) for symbol, obj in objects.items()}
+    with _lock:
+        new = {symbol: objects[symbol] for symbol, key in keys.items() if key not in _linked}
+        if new:
+            with undisturbed():
+                _linked.update((keys[symbol], address) for symbol, address in _load(new).items())
+        return {symbol: _linked[key] for symbol, key in keys.items()}
+
+
+@cache
+def _initialise() -> None:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def _load(objects: Mapping[str, bytes]) -> dict[str, int]:
+    import llvmlite.binding as llvm
+
+    _initialise()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    empty = llvm.parse_assembly(f'target triple = "{llvm.get_process_triple()}"')
+    engine = llvm.create_mcjit_compiler(empty, machine)
+    for symbol, obj in objects.items():
+        check(obj, symbol)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
+    engine.finalize_object()
+    addresses = {symbol: engine.get_function_address(symbol) for symbol in objects}
+    for symbol, address in addresses.items():
+        if not address:
+            raise RuntimeError(f"an object that should define {symbol} does not")
+    _engines.append(engine)
+    return addresses

@@ -1,0 +1,55 @@
+"""Chains: elementwise expressions as data, which stand in nodes' attribute `chain`.
+
+A chain is a tuple of steps (name, *operands), in the form that `kernels.pointwise.chain` compiles. An operator that can
+be a step says so in its definition (`step=`), and what the step means is said here, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, Value
+
+Chain = tuple[tuple[Any, ...], ...]
+Step = Callable[[Node], tuple[Any, ...] | None]
+
+MEANING: dict[str, Callable[..., Any]] = {}
+"""Step -> NumPy function of its operands."""
+
+
+def step(name: str, function: Callable[..., Any], numbers: Mapping[str, Any] | None = None) -> Step:
+    """The step of an operator: by this name, of the node's inputs and these attributes (with their defaults)."""
+    MEANING[name] = function
+    given = numbers or {}
+    return lambda node: (name, *node.inputs, *(float(node.attrs.get(key, default)) for key, default in given.items()))
+
+
+def evaluate_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
+    """What a chain gives of these arrays, in the element type of the first."""
+    values = [np.asarray(a) for a in arrays]
+    dtype = values[0].dtype
+    with np.errstate(all="ignore"):
+        for name, *operands in chain:
+            taken = [values[o] if isinstance(o, int) else dtype.type(o) for o in operands]
+            values.append(np.asarray(MEANING[name](*taken), dtype))
+    return values[-1] if chain else values[0]
+
+
+def extra_kind(extra: Value, out: Value) -> str | None:
+    """"full", "channel", "scalar" or "image": how an operand of a channels-last output is spread; None if otherwise."""
+    dims, target = extra.type.dims, out.type.dims
+    if dims == target:
+        return "full"
+    if extra.type.size == 1:
+        return "scalar"
+    padded = (1,) * (len(target) - len(dims)) + dims
+    if len(dims) > len(target) or padded[-1] != target[-1]:
+        return None
+    if all(d == 1 for d in padded[:-1]):
+        return "channel"
+    if padded[0] == target[0] and all(d == 1 for d in padded[1:-1]):
+        return "image"
+    return None

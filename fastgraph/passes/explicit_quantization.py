@@ -1,0 +1,189 @@
+"""Every change of quantisation becomes an operator of its own, `requantize`; what only moves data keeps what it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import Graph, Node, Quantization, TensorType, Value
+from ..ir.reals import to_real, to_stored
+from ..limits import current
+from ..ops.evaluate import computes_reals, run_node
+from ..ops.registry import OPS
+from ..ops.shape import permutation
+from .integer_product import integer_product
+from .moves import turn
+from .rewrite import Sweep, also_quantised, sweep
+
+INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "int32")))
+
+LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_linear"})
+"""ONNX's own changes of quantisation."""
+
+
+def explicit_quantization(graph: Graph) -> None:
+    """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
+    if not any(node.op in LINEAR or computes_reals(node) for node in graph.nodes):
+        return
+    sweep(graph, linear, integer_product)
+    sweep(graph, turned_constant, moved)
+    sweep(graph, padded)
+
+
+def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:
+    """The quantisation of a quantize_linear or dequantize_linear node, if one of ours says the same."""
+    if scale is None or node.attrs.get("block_size", 0) or node.attrs.get("format", "") or scale.dtype.kind != "f":
+        return None
+    # Any scale may be divided by; a quantisation has positive ones.
+    if not (np.isfinite(scale).all() and (scale > 0).all()):
+        return None
+    scales = tuple(float(s) for s in scale.ravel())
+    zeros = (0,) * len(scales) if zero is None else tuple(int(z) for z in zero.ravel())
+    if len(scales) == 1:
+        return Quantization(scales, zeros[:1])
+    rank = len(node.x.type.shape or ())
+    axis = int(node.attrs.get("axis", 1)) % rank if rank else 0
+    return Quantization(scales, zeros, axis) if len(scales) == len(zeros) else None
+
+
+def linear(state: Sweep, node: Node) -> bool:
+    """quantize_linear and dequantize_linear with constant parameters, as changes of quantisation.
+
+    Given ``y = dequantize_linear(quantize_linear(x, s, z), s, z)``; result ``y = requantize(requantize(x))``.
+    """
+    if node.op not in ("quantize_linear", "dequantize_linear") or len(node.outputs) != 1:
+        return False
+    zero = node.const(2)
+    if (node.has(2) and zero is None) or node.attrs.get("precision") is not None:
+        return False
+    quant = linear_quant(node, node.const(1), zero)
+    out = node.out.type
+    dtype = out.dtype if node.op == "quantize_linear" else node.x.type.dtype
+    if quant is None or dtype not in INTEGERS or not out.concrete:
+        return False
+    if quant.axis is not None and node.x.data is None:
+        return False  # only weights have scales along an axis: what moves activations does not move their scales
+    stored = TensorType(dtype, out.shape, quant)
+    if node.op == "quantize_linear":
+        value = state.add("requantize", [node.x], stored, node)
+        state.replace(node.out, state.add("reinterpret", [value], out, node))
+        return True
+    before = state.maker.get(node.x)
+    if before is not None and before.op == "reinterpret" and same_numbers(before.x.type, stored):
+        x = before.x
+    elif node.x.data is not None:
+        x = Value.constant(node.x.name, node.x.data, quant)
+    else:
+        x = state.add("reinterpret", [node.x], stored, node)
+    state.replace(node.out, state.add("requantize", [x], out, node))
+    return True
+
+
+def turned_constant(state: Sweep, node: Node) -> bool:
+    """transpose(requantize(const)) is requantize(transposed const): weights reach their layer as stored."""
+    before = state.maker.get(node.x) if node.op == "transpose" else None
+    if before is None or before.op != "requantize" or before.x.data is None:
+        return False
+    turned = turn(state, node, before.x, permutation(node))
+    state.replace(node.out, state.add("requantize", [turned], node.out.type, node))
+    return True
+
+
+@also_quantised
+def moved(state: Sweep, node: Node) -> bool:
+    """A move between two quantisations is a move, then a change; concat changes its operands first.
+
+    So does a pad, whose fill may be no number of the quantisation that its operand has.
+    """
+    if not (OPS[node.op].moves or _picks(node)) or len(node.outputs) != 1 and node.op != "split":
+        return False
+    if node.op == "concat" or node.op == "pad" and not fills_with(node, node.x.type):
+        return _joined(state, node)
+    kind = node.x.type
+    if kind.quant is not None and kind.quant.axis is not None:
+        return False
+    if all(same_numbers(v.type, kind) for v in node.outputs):
+        return False
+    outs = [Value(f"{v.name}.moved", TensorType(kind.dtype, v.type.shape, kind.quant)) for v in node.outputs]
+    state.write(Node(node.op, node.inputs, outs, node.attrs, node.name))
+    for old, new in zip(node.outputs, outs, strict=True):
+        state.write(Node("requantize", [new], [old], {}, node.name))
+    return True
+
+
+def _picks(node: Node) -> bool:
+    """Whether the node is a resize that gives elements of its operand, and nothing else."""
+    crops = node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return node.op == "resize" and node.attrs.get("mode", "nearest") == "nearest" and not crops
+
+
+def same_numbers(one: TensorType, other: TensorType) -> bool:
+    """Whether stored numbers of the two types mean the same."""
+    return (one.dtype, one.quant) == (other.dtype, other.quant)
+
+
+def _joined(state: Sweep, node: Node) -> bool:
+    """Given ``y = concat(a, b)`` of other scales; result ``y = concat(requantize(a), requantize(b))``."""
+    kind = node.out.type
+    count = len(node.inputs) if node.op == "concat" else 1
+    if all(v is not None and same_numbers(v.type, kind) for v in node.inputs[:count]):
+        return False
+    inputs: list[Value | None] = []
+    for value in node.inputs[:count]:
+        assert value is not None
+        if not same_numbers(value.type, kind):
+            value = requantized(state, value, TensorType(kind.dtype, value.type.shape, kind.quant), node)
+        inputs.append(value)
+    state.write(Node(node.op, [*inputs, *node.inputs[count:]], node.outputs, node.attrs, node.name))
+    return True
+
+
+def requantized(state: Sweep, value: Value, type_: TensorType, like: Node) -> Value:
+    """`value` in another type: a node, or for a constant its numbers."""
+    if value.data is None:
+        return state.add("requantize", [value], type_, like)
+    out = Value(f"{value.name}.requantized", type_)
+    current().hold(type_.nbytes, out.name)
+    return Value.constant(out.name, run_node(Node("requantize", [value], [out]), [value.data])[0], type_.quant)
+
+
+def fills_with(node: Node, kind: TensorType) -> bool:
+    """Whether what a pad puts around its operand is a number that `kind` can store."""
+    value = node.inputs[2] if len(node.inputs) > 2 else None
+    if kind.quant is None or node.attrs.get("mode", "constant") != "constant":
+        return True
+    if value is None or same_numbers(value.type, kind):
+        return kind.quant.axis is None
+    if kind.quant.axis is not None or value.data is None:
+        return False
+    return bool(np.float32(to_real(_fill(value, kind), kind.quant)) == np.float32(_real(value)))
+
+
+def _real(value: Value) -> np.ndarray:
+    """The one number of a constant."""
+    assert value.data is not None
+    real = value.data if value.type.quant is None else to_real(value.data, value.type.quant)
+    return np.asarray(real, np.float64).reshape(())
+
+
+def _fill(value: Value | None, kind: TensorType) -> np.ndarray:
+    assert kind.dtype is not None and kind.quant is not None
+    return to_stored(np.zeros(()) if value is None else _real(value), kind.dtype, kind.quant)
+
+
+@also_quantised
+def padded(state: Sweep, node: Node) -> bool:
+    """The constant of a pad is stored as the padded value is: without one, it is the zero point and not 0."""
+    kind = node.x.type
+    if node.op != "pad" or node.attrs.get("mode", "constant") != "constant":
+        return False
+    if kind.quant is None or kind.quant.axis is not None or not same_numbers(kind, node.out.type):
+        return False
+    value = node.inputs[2] if len(node.inputs) > 2 else None
+    if value is not None and (value.data is None or same_numbers(value.type, kind)):
+        return False
+    fill = Value.constant(f"{node.out.name}.fill", _fill(value, kind), kind.quant)
+    rest = node.inputs[3:]
+    state.write(Node("pad", [*node.inputs[:2], fill, *rest], node.outputs, node.attrs, node.name))
+    return True

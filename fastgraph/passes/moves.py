@@ -1,0 +1,55 @@
+"""Transposes and reshapes, written in their simplest form."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir import Node, Quantization, Value
+from ..ops.shape import permutation
+from .rewrite import Sweep, constant
+
+
+def only_moves_ones(dims: tuple[int, ...], perm: tuple[int, ...]) -> bool:
+    """Whether a transpose keeps the order of the data, because it moves extents of 1 only."""
+    kept = [p for p in perm if dims[p] != 1]
+    return kept == sorted(kept)
+
+
+def turned_quant(quant: Quantization | None, perm: tuple[int, ...]) -> Quantization | None:
+    """The quantisation of a transposed value."""
+    if quant is None or quant.axis is None:
+        return quant
+    return Quantization(quant.scale, quant.zero_point, perm.index(quant.axis))
+
+
+def turn(state: Sweep, like: Node, x: Value, perm: tuple[int, ...]) -> Value:
+    """transpose(x, perm) in its simplest form, written for the node `like`."""
+    before = state.maker.get(x)
+    if before is not None and before.op == "transpose":
+        first = permutation(before)
+        perm, x = tuple(first[p] for p in perm), before.x
+    dims = x.type.dims
+    turned = tuple(dims[p] for p in perm)
+    if x.data is not None:
+        if (x, perm) not in state.turned:
+            data = np.ascontiguousarray(x.data.transpose(perm))
+            state.turned[x, perm] = constant(x, data, "turned", turned_quant(x.type.quant, perm))
+        return state.turned[x, perm]
+    if perm == tuple(range(len(perm))):
+        return x
+    if only_moves_ones(dims, perm):
+        return shaped(state, like, x, turned)
+    return state.add("transpose", [x], x.type.with_shape(turned), like, perm=perm)
+
+
+def shaped(state: Sweep, like: Node, x: Value, dims: tuple[int, ...]) -> Value:
+    """reshape(x, dims) in its simplest form, written for the node `like`."""
+    before = state.maker.get(x)
+    if before is not None and before.op == "reshape":
+        x = before.x
+    if x.data is not None:
+        return constant(x, x.data.reshape(dims), "reshaped", x.type.quant)
+    if x.type.shape == dims:
+        return x
+    shape = constant(like.out, np.array(dims, np.int64), "shape")
+    return state.add("reshape", [x, shape], x.type.with_shape(dims), like, allowzero=1)

@@ -1,0 +1,216 @@
+"""Integer arithmetic where operands and results are quantised.
+
+After it, activations of 8 bits are uint8 (int8 at the graph's edges only) and weights int8, which is what kernels for
+integers take; clamps stand in `chain`s, and functions of one value of 8 bits are tables.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir import Graph, Node, TensorType, Value
+from ..ops.evaluate import computes_reals, fold
+from ..ops.registry import OPS, Quant, step_of
+from .boundary import reads_signed, writes_signed
+from .dynamic_layer import DYNAMIC, dynamic_layer
+from .explicit_quantization import fills_with, moved, padded, requantized, same_numbers
+from .fuse import LONGEST
+from .rewrite import Sweep, also_quantised, sweep
+from .tables import tabulate
+from .unsigned import unsigned
+
+CLAMPS = frozenset({"relu", "clip"})
+"""Steps that can be done before rounding or after it, with the same result."""
+
+
+def to_integers(graph: Graph) -> None:
+    """Given ``y = requantize(relu(conv(requantize(x), w)))``; result ``y = conv(x, w) {chain=((relu, 0),)}``."""
+    if not any(computes_reals(node) for node in graph.nodes):
+        return
+    sweep(graph, moves_integers, on_integers, absorb)
+    sweep(graph, requantized_twice, moved)
+    sweep(graph, padded)
+    unsigned(graph)
+    sweep(graph, requantized_twice, clamp, tabulate)
+    sweep(graph, as_chain)
+    sweep(graph, dynamic_layer)
+    sweep(graph, writes_signed, reads_signed)
+    sweep(graph, real_constants)
+
+
+def is_layer(node: Node) -> bool:
+    """Whether its kernels multiply integers by weights, when those are constant."""
+    op = OPS[node.op]
+    return op.quant is Quant.INTEGERS and op.weights is not None
+
+
+def _integers(state: Sweep, value: Value | None) -> Value | None:
+    """The quantised value whose reals `value` holds, if there is one."""
+    if value is None or value.type.quant is not None:
+        return value
+    before = state.maker.get(value)
+    return before.x if before is not None and before.op == "requantize" and before.x.type.quant is not None else None
+
+
+def moves_integers(state: Sweep, node: Node) -> bool:
+    """What only moves data moves integers, and their reals are made after it.
+
+    Given ``y = transpose(requantize(x))``; result ``y = requantize(transpose(x))``.
+    """
+    if not OPS[node.op].moves or node.op == "concat" or len(node.outputs) != 1:
+        return False
+    x = _integers(state, node.x)
+    if x is None or x.type.quant is None or x.type.quant.axis is not None or node.out.type.dtype != np.float32:
+        return False
+    if node.op == "pad" and not fills_with(node, x.type):
+        return False
+    stored = TensorType(x.type.dtype, node.out.type.shape, x.type.quant)
+    value = state.add(node.op, [x, *node.inputs[1:]], stored, node, **node.attrs)
+    state.replace(node.out, state.add("requantize", [value], node.out.type, node))
+    return True
+
+
+@also_quantised
+def on_integers(state: Sweep, node: Node) -> bool:
+    """A layer reads the integers of quantised operands, and not their reals.
+
+    Given ``y = conv(requantize(x), requantize(const))``; result ``y = conv(x, const)``, f32 as before.
+    """
+    if not is_layer(node) or len(node.outputs) != 1:
+        return False
+    found = [_integers(state, v) for v in node.inputs]
+    fixed = [v is not None and v.data is not None and v.type.quant is None for v in node.inputs]
+    if found[0] is None or found[1] is None or found == node.inputs:
+        return False
+    if any(f is None and v is not None and not is_fixed
+           for f, v, is_fixed in zip(found, node.inputs, fixed, strict=True)):  # fmt: skip
+        return False
+    inputs = [f if f is not None else v for f, v in zip(found, node.inputs, strict=True)]
+    state.write(Node(node.op, inputs, node.outputs, node.attrs, node.name))
+    return True
+
+
+@also_quantised
+def absorb(state: Sweep, node: Node) -> bool:
+    """An operator on quantised operands gives the quantised result at once, and so do the clamps after it.
+
+    Given ``y = requantize(add(requantize(a), requantize(b)))``; result ``y = add(a, b)``.
+    """
+    if node.op != "requantize" or node.x.type.quant is not None or node.out.type.quant is None:
+        return False
+    nodes: list[Node] = []
+    value = node.x
+    while True:
+        maker = state.sole_maker(value)
+        if maker is None or len(maker.outputs) != 1 or "chain" in maker.attrs:
+            return False
+        if OPS[maker.op].quant is not Quant.INTEGERS:
+            return False
+        nodes.append(maker)
+        if maker.op not in CLAMPS or _integers(state, maker.x) is not None:
+            break
+        value = maker.x
+    first = nodes[-1]
+    inputs = [_integers(state, v) or (v if v is not None and v.data is not None else None) for v in first.inputs]
+    if any(a is None and b is not None for a, b in zip(inputs, first.inputs, strict=True)):
+        return False
+    if is_layer(first) and (inputs[1] is None or inputs[1].type.quant is None):
+        return False
+    if not any(v is not None and v.type.quant is not None and v.data is None for v in inputs):
+        return False
+    for maker in nodes:
+        state.drop(maker)
+    for i, maker in enumerate(reversed(nodes)):
+        own = inputs if i == 0 else [value, *maker.inputs[1:]]
+        value = Value(f"{maker.out.name}.stored", node.out.type)
+        state.write(Node(maker.op, own, [value], maker.attrs, maker.name))
+    state.replace(node.out, value)
+    return True
+
+
+@also_quantised
+def requantized_twice(state: Sweep, node: Node) -> bool:
+    """requantize(requantize(x)) through reals is one change, and none when nothing changes."""
+    if node.op != "requantize":
+        return False
+    x = node.x
+    before = state.maker.get(x)
+    if before is not None and before.op == "requantize" and x.type.quant is None and x.type.dtype == np.float32:
+        x = before.x
+    if same_numbers(x.type, node.out.type):
+        state.replace(node.out, x)
+        return True
+    if x is not node.x:
+        state.replace(node.out, requantized(state, x, node.out.type, node))
+        return True
+    return False
+
+
+@also_quantised
+def clamp(state: Sweep, node: Node) -> bool:
+    """A clamp of the stored result is a clamp of the sum that it is made of.
+
+    Given ``y = relu(conv(x, w))``, both uint8 of one scale; result ``y = conv(x, w) {chain=((relu, 0),)}``.
+    """
+    step = step_of(node) if node.op in CLAMPS else None
+    if step is None or not same_numbers(node.x.type, node.out.type) or node.out.type.quant is None:
+        return False
+    maker = state.sole_maker(node.x)
+    if maker is None or len(maker.outputs) != 1 or not computes_reals(maker):
+        return False
+    if extras_at := OPS[maker.op].extras_at:
+        chain = maker.attrs.get("chain", ())
+        if len(chain) >= LONGEST:
+            return False
+        at = len(maker.inputs) - extras_at
+        last = 0 if not chain else max(at, 0) + len(chain)
+        chain = (*chain, (step[0], last, *step[2:]))
+        state.drop(maker)
+        state.write(Node(maker.op, maker.inputs, node.outputs, {**maker.attrs, "chain": chain}, maker.name))
+        return True
+    first = step_of(maker) if len(maker.inputs) == 2 else None
+    if first is not None and not any(v is None for v in maker.inputs):
+        state.drop(maker)
+        places = {v: i for i, v in enumerate(dict.fromkeys(maker.inputs))}
+        head = tuple(places[o] if isinstance(o, Value) else o for o in first)
+        chain = (head, (step[0], len(places), *step[2:]))
+        state.write(Node("fused", list(places), node.outputs, {"chain": chain}, node.name))
+        return True
+    return False
+
+
+@also_quantised
+def as_chain(state: Sweep, node: Node) -> bool:
+    """What is left of elementwise work is a chain of one step, on reals."""
+    step = None if any(v is None for v in node.inputs[:2]) else step_of(node)
+    if step is None or not computes_reals(node):
+        return False
+    places = {v: i for i, v in enumerate(dict.fromkeys(o for o in step[1:] if isinstance(o, Value)))}
+    chain = (tuple(places[o] if isinstance(o, Value) else o for o in step),)
+    state.write(Node("fused", list(places), node.outputs, {"chain": chain}, node.name))
+    return True
+
+
+@also_quantised
+def real_constants(state: Sweep, node: Node) -> bool:
+    """A quantised constant beside f32 values only is f32 too: weights that are only stored in few bits."""
+    if node.op == "requantize" and node.x.data is not None:
+        found = fold(node)
+        if found is None:
+            return False
+        state.replace(node.out, Value.constant(node.out.name, found[0], node.out.type.quant))
+        return True
+    if node.op in DYNAMIC.values() or not computes_reals(node) or any(
+        v is not None and v.data is None and v.type.quant is not None for v in (*node.inputs, *node.outputs)
+    ):
+        return False
+    inputs: list[Value | None] = []
+    for value in node.inputs:
+        stored = value is not None and value.type.quant is not None
+        inputs.append(requantized(state, value, _f32(value), node) if stored else value)  # type: ignore[arg-type]
+    state.write(Node(node.op, inputs, node.outputs, node.attrs, node.name))
+    return True
+
+
+def _f32(value: Value) -> TensorType:
+    return TensorType(np.dtype(np.float32), value.type.shape)

@@ -1,0 +1,107 @@
+"""Convolutions whose windows have several pixels, or whose groups several channels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ....freedoms import free
+from ....ir import Node
+from ....kernels.gemm.pack import pack_weights
+from ....kernels.gemm.pack_int8 import widen
+from ....kernels.gemm.pack_winograd import pack_winograd
+from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
+from ....kernels.gemm.pick_int8 import pick_conv_int8, pixels_together, widened, word_of
+from ....kernels.gemm.pick_winograd import best_winograd, pick_winograd
+from ..extras import chain_of, extra_slots
+from ..quantized import zero_point
+from ..quantized_layer import Layer, quantized_layer
+from ..registry import Arg, Emit, lowers
+from ..spatial import is_near
+from . import amx
+from .common import Parameters, geometry, is_dense, is_depthwise, merge_narrow, panels, parameters
+
+WINOGRAD = 4
+"""The largest Winograd tile used: 2 is more exact than the plain sum, 4 errs up to twice as much as it."""
+
+
+def convolves(node: Node) -> bool:
+    """Whether it is such a convolution, in up to three dimensions."""
+    return len(node.x.type.dims) <= 5 and is_near(node) and not is_dense(node) and not is_depthwise(node)
+
+
+def _f32(node: Node) -> Parameters | None:
+    found = parameters(node)
+    return found if found and convolves(node) else None
+
+
+@lowers("conv", match=_f32, strided_in=True, strided_out=True, in_place=True)
+def conv(e: Emit, node: Node, plan: Parameters) -> None:
+    weights, groups = merge_narrow(e.tier, plan.weights, node.attrs["groups"])
+    g = geometry(node, weights.shape, groups, e.stride(node.x))
+    if free("winograd") and (m := best_winograd(e.tier, g, WINOGRAD)) is not None:
+        _winograd(e, node, g, m, Parameters(weights, plan.bias))
+        return
+    per_group = weights.reshape(groups, g.n, -1)
+    biases = None if plan.bias is None else plan.bias.reshape(groups, g.n)
+    extras = extra_slots(e, node)
+    for piece in pick_conv(e.tier, g, e.threads, *chain_of(node)):
+        part = slice(piece.start, piece.start + piece.columns)
+        packed = pack_weights(
+            per_group[:, part], None if biases is None else biases[:, part], piece.nv, e.tier.lanes
+        )
+        args = conv_args(
+            piece, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
+            table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+        )  # fmt: skip
+        e.kernel("conv", piece.params, args, extras, piece.columns / g.n)
+
+
+def _winograd(e: Emit, node: Node, g: Geometry, m: int, plan: Parameters) -> None:
+    """A 3x3 convolution with fewer products: m x m outputs at a time (Lavin and Gray 2016)."""
+    choice = pick_winograd(e.tier, g, m, e.threads, *chain_of(node))
+    packed = pack_winograd(*plan, m, choice.nv, e.tier.lanes)
+    args: dict[str, Arg] = {
+        **choice.fields, "x": e.address(node.x), "w": e.constant(packed), "y": e.address(node.out),
+        "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads),
+    }  # fmt: skip
+    e.kernel("winograd", choice.params, args, extra_slots(e, node))
+
+
+def _quantized(node: Node) -> Layer | None:
+    w = node.inputs[1]
+    fixed = node.x.type.concrete and w is not None and w.data is not None
+    return quantized_layer(node) if fixed and convolves(node) else None
+
+
+@lowers("conv", match=_quantized, strided_in=True, strided_out=True)
+def conv_int8(e: Emit, node: Node, layer: Layer) -> None:
+    groups = node.attrs["groups"]
+    if groups > 1:
+        # What isn't there stands for 0.0: the weights' zero point.
+        zeros = layer.zeros.reshape(-1, *[1] * (layer.weights.ndim - 1))
+        weights, groups = merge_narrow(e.tier, layer.weights - zeros, groups)
+        layer = replace(layer, weights=(weights + zeros).astype(np.int8))
+    g = geometry(node, layer.weights.shape, groups, e.stride(node.x), item=1)
+    if amx.suits(e, g, layer):
+        amx.conv(e, node, layer, g)
+        return
+    ldy, zero = e.stride(node.out), zero_point(node.x)
+    if ldy == g.n and (together := pixels_together(e.tier, g)) > 1:
+        layer, g, ldy = _widened(layer, together, g.strides[2]), widened(g, together), together * ldy
+    g, pieces = pick_conv_int8(e.tier, g, layer.out, layer.rowsum, e.threads)
+    for piece in pieces:
+        args = conv_args(
+            piece, x=e.address(node.x), w=e.constant(panels(e.tier, layer, zero, piece, g.run, groups)),
+            y=e.address(node.out), ldy=ldy, table=e.constant(piece.table), fill=word_of(zero),
+            scratch=e.scratch(piece.scratch * e.threads), **layer.stored,
+        )  # fmt: skip
+        e.kernel("conv_int8", piece.params, args, share=piece.columns / g.n)
+
+
+def _widened(layer: Layer, factor: int, stride: int) -> Layer:
+    """The layer for `factor` pixels of a row at once."""
+    zeros, bias, multipliers = (np.tile(v, factor) for v in (layer.zeros, layer.bias, layer.multipliers))
+    weights = widen(layer.weights, factor, stride, layer.zeros)
+    return replace(layer, weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)

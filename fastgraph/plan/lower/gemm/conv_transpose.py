@@ -1,0 +1,97 @@
+"""Transposed convolution: every input pixel times every tap's weights, then the products summed where they overlap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ....ir import Node
+from ....kernels.gemm.pack import pack_weights
+from ....kernels.gemm.pick_conv_transpose import Transposed, col2im_args, pick_products, products_args, tap_weights
+from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ....ops.conv import transposed_window
+from ..extras import chain_of, extra_slots
+from ..quantized import zero_point
+from ..quantized_layer import Layer, quantized_layer
+from ..registry import Emit, last, lowers
+from ..spatial import is_near, three
+from .common import Parameters, panels, parameters
+
+
+def transposed(node: Node) -> Transposed | None:
+    """The convolution in three dimensions, leading ones added; None when it has more, or large numbers."""
+    x, out, groups, weights = node.x.type.dims, node.out.type.dims, node.attrs["groups"], node.inputs[1]
+    assert weights is not None
+    if len(x) > 5 or not is_near(node):
+        return None
+    kernel = weights.type.dims[1:-1]
+    begin, _, a = transposed_window(node, x[1:-1], kernel)
+    return Transposed(
+        images=x[0], groups=groups, c=weights.type.dims[-1], n=out[-1] // groups, size=three(x[1:-1]),
+        kernel=three(kernel), out=three(out[1:-1]), strides=three(a["strides"]), dilations=three(a["dilations"]),
+        pads=three(begin, 0),
+    )  # fmt: skip
+
+
+def _f32(node: Node) -> tuple[Transposed, Parameters] | None:
+    found = parameters(node)
+    g = transposed(node) if found else None
+    return (g, found) if g and found else None
+
+
+@lowers("conv_transpose", match=_f32, strided_in=True, strided_out=True, in_place=True)
+def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Parameters]) -> None:
+    g, (weights, bias) = plan
+    products, matrix, lda = e.scratch(g.products), tap_weights(weights, g), e.stride(node.x)
+    for piece in pick_products(e.tier, g, e.threads):
+        part = slice(piece.start, piece.start + piece.columns)
+        packed = pack_weights(matrix[:, part], None, piece.nv, e.tier.lanes)
+        args = products_args(
+            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=e.constant(packed), b_stride=packed[0].size, c=products
+        )
+        e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
+    args = col2im_args(
+        g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
+        bias=e.constant(np.zeros(last(node.out), np.float32) if bias is None else bias),
+        scratch=e.scratch(g.scratch * e.threads),
+    )  # fmt: skip
+    chain, kinds = chain_of(node)
+    e.kernel("col2im", {"chain": chain, "extras": kinds}, args, extra_slots(e, node))
+
+
+def _quantized(node: Node) -> tuple[Transposed, Layer] | None:
+    layer = quantized_layer(node)
+    g = transposed(node) if layer else None
+    return (g, layer) if g and layer else None
+
+
+@lowers("conv_transpose", match=_quantized, strided_in=True, strided_out=True)
+def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> None:
+    """The products are exact i32."""
+    g, layer = plan
+    taps, products = _taps(layer, g), e.scratch(g.products)
+    for piece in pick_dot_int8(e.tier, g.pixels, g.columns, g.c, taps.out, taps.rowsum, g.groups, e.threads):
+        packed = panels(e.tier, taps, zero_point(node.x), piece, g.c, g.groups)
+        args = products_args(
+            piece, g, a=e.address(node.x), lda=e.stride(node.x), k=-(-g.c // 4), b=e.constant(packed),
+            b_stride=packed[0].size // 4, c=products, **taps.stored,
+        )  # fmt: skip
+        e.kernel("dot_int8", piece.params, args, share=piece.columns / g.columns)
+    args = col2im_args(
+        g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
+        bias=e.constant(layer.bias.astype(np.int32)), multipliers=e.constant(layer.multipliers),
+        scratch=e.scratch(g.scratch * e.threads), **layer.stored,
+    )  # fmt: skip
+    e.kernel("col2im_int8", {"out": layer.out}, args)
+
+
+def _taps(layer: Layer, g: Transposed) -> Layer:
+    """The layer that gives the products of a pixel with every tap, (x - zero point) * (w - zero point), as i32."""
+    columns, per_tap = g.groups * g.columns, (g.groups, g.columns // g.n, g.n)
+    return replace(
+        layer, weights=tap_weights(layer.weights, g).reshape(columns, g.c),
+        zeros=np.broadcast_to(layer.zeros.reshape(g.groups, 1, g.n), per_tap).reshape(columns),
+        bias=np.zeros(columns, np.int64), multipliers=np.ones(columns, np.float32), out="i32",
+        stored=dict.fromkeys(layer.stored, 0),
+    )  # fmt: skip

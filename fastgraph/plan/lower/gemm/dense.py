@@ -1,0 +1,90 @@
+"""Dense layers, convolutions that are one for every pixel, and products by a constant matrix of bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....ir import Node
+from ....kernels.gemm.pack import pack_weights
+from ....kernels.gemm.pick_dot import DotPiece, dot_args, pick_dot
+from ....kernels.gemm.pick_int8 import chains, pick_dot_int8, row_args, row_params
+from ..extras import chain_of, extra_slots
+from ..quantized import zero_point
+from ..quantized_layer import Layer, quantized_layer
+from ..registry import Arg, Emit, lowers, row_count
+from . import amx
+from .common import Parameters, Rows, all_rows, is_dense, panels, parameters
+
+
+def _f32(node: Node) -> Parameters | None:
+    found = parameters(node)
+    return found if found and (node.op == "dense" or is_dense(node)) else None
+
+
+def _quantized(node: Node) -> Layer | None:
+    w = node.inputs[1]
+    if w is None or w.data is None:
+        return None
+    if node.op == "matmul":
+        return quantized_layer(node, 1) if w.data.ndim == 2 else None
+    return quantized_layer(node) if node.op == "dense" or is_dense(node) else None
+
+
+@lowers("dense", "conv", "matmul", match=_quantized, strided_in=True, strided_out=True)
+@lowers("dense", "conv", match=_f32, strided_in=True, strided_out=True, in_place=True)
+def dense(e: Emit, node: Node, plan: Parameters | Layer) -> None:
+    dense_rows(e, node, plan, all_rows(e, node))
+
+
+def dense_rows(e: Emit, node: Node, plan: Parameters | Layer, rows: Rows) -> None:
+    """Some rows of the result: x times weights, with bias, and with the chain or rounded to bytes."""
+    if isinstance(plan, Parameters):
+        _f32_rows(e, node, plan, rows)
+    else:
+        _int8_rows(e, node, plan, rows)
+
+
+def _f32_rows(e: Emit, node: Node, plan: Parameters, rows: Rows) -> None:
+    weights, bias = plan.weights.reshape(plan.weights.shape[0], -1), plan.bias
+    chain, kinds = chain_of(node)
+    n, k = weights.shape
+    images = node.out.type.dims[0] if "image" in kinds else 1
+    m = rows.count // images
+    extras = extra_slots(e, node, rows.start)
+    for piece in pick_dot(e.tier, m, n, k, images, e.threads, chain, kinds, rows.ldx):
+        part = slice(piece.start, piece.start + piece.columns)
+
+        def packed(part: slice = part, nv: int = piece.nv) -> np.ndarray:
+            return pack_weights(weights[part], None if bias is None else bias[part], nv, e.tier.lanes)
+
+        key = (*node.inputs[1:3], piece.start, piece.columns, piece.nv)
+        args = dot_args(
+            piece, a=rows.x, lda=rows.ldx, b=e.packed(key, packed), c=rows.y, ldc=rows.ldy, m=m, k=k, batch=images,
+            a_stride=m * rows.ldx, c_stride=m * rows.ldy,
+        )  # fmt: skip
+        e.kernel("dot", piece.params, args, extras, rows.count / row_count(node.out) * piece.columns / n)
+
+
+def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
+    signed = node.x.type.dtype == np.int8
+    if not signed and amx.suits(e, amx.dense_geometry(rows, layer), layer):
+        amx.dense(e, node, layer, rows)
+        return
+    n, k = len(layer.weights), layer.weights[0].size
+    zero = zero_point(node.x) + 128 * signed
+    for piece in pick_dot_int8(e.tier, rows.count, n, k, layer.out, layer.rowsum, 1, e.threads, rows.ldx):
+        together = chains(piece.nv) if rows.count == 1 else 1
+
+        def packed(piece: DotPiece = piece, together: int = together) -> np.ndarray:
+            return panels(e.tier, layer, zero, piece, k, chains=together)
+
+        operands: dict[str, Arg] = {
+            "a": rows.x, "b": e.packed((node, piece.start, piece.columns, piece.nv, together), packed), "c": rows.y,
+            **layer.stored,
+        }  # fmt: skip
+        share = rows.count / row_count(node.out) * piece.columns / n
+        if rows.count == 1:
+            e.kernel("row_int8", row_params(piece, signed), {**row_args(piece, k), **operands}, share=share)
+        else:
+            args = dot_args(piece, lda=rows.ldx, ldc=rows.ldy, m=rows.count, k=-(-k // 4), **operands)
+            e.kernel("dot_int8", piece.params, args, share=share)

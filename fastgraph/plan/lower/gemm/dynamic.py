@@ -1,0 +1,166 @@
+"""Rounding by the range that values have, and the layers of integers that begin with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ....ir import Node
+from ....kernels.gemm.pack_int8 import pack_int8
+from ....kernels.gemm.pick_conv import conv_args
+from ....kernels.gemm.pick_dot import dot_args
+from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
+from ....kernels.gemm.rows import RANGE_BYTES
+from ...program import Arg, Ref
+from ..extras import chain_of, extra_slots
+from ..quantized import scales
+from ..registry import Emit, is_f32, lowers, row_count
+from ..spatial import is_near, three
+from .common import geometry, is_dense
+
+
+@dataclass(frozen=True)
+class Images:
+    """How x [images, rows, run] is rounded, each image by its own range; pads are around an image's bytes."""
+
+    images: int
+    rows: int
+    run: int
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """Rows above, numbers left, rows below, numbers right."""
+
+    @property
+    def count(self) -> int:
+        """Numbers that are made."""
+        top, left, bottom, right = self.pads
+        return self.images * (top + self.rows + bottom) * (left + self.run + right)
+
+
+def images_of(node: Node) -> Images:
+    """What has a range of its own, and what threads share of it."""
+    dims, per = node.x.type.dims, node.attrs["per"]
+    if per == "row":
+        return Images(prod(dims[:-1]), 1, dims[-1])
+    own, first = (1, dims[:1]) if per == "tensor" else (dims[0], dims[1:2] if len(dims) > 2 else ())
+    rows = prod(first) if len(dims) > 1 else 1
+    return Images(own, rows, node.x.type.size // (own * rows))
+
+
+def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) -> Ref:
+    """Write the steps that round a node's x to y (u8 or f32); where the ranges are."""
+    count = of.rows * of.run
+    parts = parts_of(of.images, count, e.threads)
+    extremes, ranges = e.scratch(8 * parts * of.images), e.scratch(RANGE_BYTES * of.images)
+    both: dict[str, Arg] = {"x": e.address(node.x), "images": of.images, "parts": parts, "extremes": extremes}
+    e.kernel("extremes", {}, {**both, "count": count}, share=share)
+    pads = dict(zip(("top", "left", "bottom", "right"), of.pads, strict=True))
+    e.kernel(
+        "dynamic_round", {"grid": node.attrs["grid"], "out": out},
+        {**both, "ranges": ranges, "y": y, "rows": of.rows, "run": of.run, **pads}, share=share,
+    )  # fmt: skip
+    return ranges
+
+
+def _rounds(node: Node) -> Images | None:
+    return images_of(node) if is_f32(node) and node.x.type.size > 0 else None
+
+
+@lowers("dynamic_round", match=_rounds, in_place=True)
+def dynamic_round(e: Emit, node: Node, of: Images) -> None:
+    round_to(e, node, of, "f32", e.address(node.out), 0.5)
+
+
+def _multiplies(node: Node) -> bool:
+    """Whether the weights are s8 constants without zero points, all else is f32, and the bias constant.
+
+    That no sum leaves int32, the pass that makes these nodes has seen to.
+    """
+    w, b, *extras = (*node.inputs[1:3], *node.inputs[3:])
+    if w is None or w.data is None or w.type.dtype != np.int8 or w.type.quant is None or any(w.type.quant.zero_point):
+        return False
+    values = [node.x, node.out, *(v for v in (b, *extras) if v is not None)]
+    if any(not v.type.concrete or v.type.dtype != np.float32 for v in values):
+        return False
+    return node.x.type.size > 0 and node.out.type.size > 0 and (b is None or b.data is not None)
+
+
+def _packed(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
+    """Panels of some of the output channels."""
+    w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
+    assert w is not None and w.data is not None
+    weights = w.data.reshape(w.data.shape[0], -1)
+    n = len(weights)
+    own = weights[None, part]
+    sums, factors = own.astype(np.int64).sum(axis=2).astype(np.int32), scales(w, n).astype(np.float32)[None, part]
+    bias = np.zeros(n, np.float32) if b is None else b.data
+    assert bias is not None
+    return pack_int8(e.tier, own, sums, factors, nv, run, "f32", bias=bias.reshape(1, n)[:, part])
+
+
+def _dense(node: Node) -> Images | None:
+    return images_of(node) if _multiplies(node) else None
+
+
+@lowers("dynamic_dense", match=_dense, strided_out=True)
+def dense(e: Emit, node: Node, of: Images) -> None:
+    stored = e.scratch(of.count)
+    ranges = round_to(e, node, of, "u8", stored, 0.0)
+    dot(e, node, stored, ranges, node.out.type.dims[0] if "image" in chain_of(node)[1] else 1)
+
+
+def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
+    """Rows of bytes times weights."""
+    n, k, rows = node.out.type.dims[-1], node.x.type.dims[-1], row_count(node.out)
+    m, ldy, per_row = rows // images, e.stride(node.out), node.attrs["per"] == "row"
+    # Batches of a dense layer are images for the chain only.
+    each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
+    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, *chain_of(node)):
+        part = slice(piece.start, piece.start + piece.columns)
+        args = dot_args(
+            piece, a=x, lda=k, b=e.constant(_packed(e, node, part, piece.nv, k)), c=e.address(node.out), ldc=ldy, m=m,
+            k=-(-k // 4), batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each,
+            per_row=int(per_row),
+        )  # fmt: skip
+        e.kernel("dot_dynamic", piece.params, args, extra_slots(e, node), piece.columns / n)
+
+
+def _convolves(node: Node) -> Images | None:
+    """The map is rounded into one with its padding around it."""
+    if node.attrs["per"] != "batch" or node.attrs["groups"] != 1 or not _multiplies(node) or not is_near(node):
+        return None
+    dims = node.x.type.dims
+    if len(dims) not in (3, 4):
+        return None
+    (_, h, w), c, pads = three(dims[1:-1]), dims[-1], node.attrs["pads"]
+    (_, top, left), (_, bottom, right) = (three(half, 0) for half in (pads[: len(dims) - 2], pads[len(dims) - 2 :]))
+    return Images(dims[0], h, w * c, (top, left * c, bottom, right * c))
+
+
+@lowers("dynamic_conv", match=_convolves, strided_out=True)
+def conv(e: Emit, node: Node, of: Images) -> None:
+    stored = e.scratch(of.count)
+    ranges = round_to(e, node, of, "u8", stored, 0.0)
+    if is_dense(node):
+        dot(e, node, stored, ranges, of.images)
+    else:
+        _conv(e, node, stored, ranges, of)
+
+
+def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
+    """A convolution of the map at x, which has its padding."""
+    weights, c = node.inputs[1], node.x.type.dims[-1]
+    assert weights is not None
+    top, left, bottom, right = of.pads
+    padded = (1, top + of.rows + bottom, (left + of.run + right) // c)
+    g = geometry(node, weights.type.dims, 1, c, 1, padded)
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, *chain_of(node))
+    for piece in pieces:
+        part = slice(piece.start, piece.start + piece.columns)
+        args = conv_args(
+            piece, x=x, w=e.constant(_packed(e, node, part, piece.nv, g.run)), y=e.address(node.out),
+            ldy=e.stride(node.out), table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+            ranges=ranges, per_image=1, per_row=0,
+        )  # fmt: skip
+        e.kernel("conv_dynamic", piece.params, args, extra_slots(e, node), piece.columns / g.n)

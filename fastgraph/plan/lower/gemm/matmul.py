@@ -1,0 +1,97 @@
+"""Products of two activations, each a matrix or as many matrices as the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir import Node
+from ....kernels.gemm.pack import pack_weights
+from ....kernels.gemm.pack_int8 import panel_bytes
+from ....kernels.gemm.pick_dot import dot_args, pick_dot
+from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ..extras import chain_of, extra_slots, extra_values
+from ..quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
+from ..quantized_layer import out_kind, stored_as
+from ..registry import Arg, Emit, is_f32, lowers, row_count
+
+
+def multiplies(node: Node) -> bool:
+    """Both operands are matrices or equally many matrices; or the second is one matrix for all rows of the first."""
+    if node.out.type.size == 0 or node.x.type.size == 0:
+        return False
+    a, b = node.x.type.dims, node.inputs[1].type.dims  # type: ignore[union-attr]
+    return len(a) >= 2 and len(b) >= 2 and (a[:-2] == b[:-2] or len(b) == 2)
+
+
+@lowers("matmul", match=lambda node: is_f32(node) and multiplies(node))
+def matmul(e: Emit, node: Node, _: Any) -> None:
+    """Packs the second operand, at build time when it is constant, then multiplies."""
+    x, y, out = node.x, node.inputs[1], node.out
+    assert y is not None
+    k, n = y.type.dims[-2:]
+    matrices = y.type.size // (k * n)
+    (chain, kinds), lanes = chain_of(node), e.tier.lanes
+    batch = out.type.dims[0] if "image" in kinds else matrices
+    assert matrices in (1, batch)
+    m = row_count(x) // batch
+    extras = extra_slots(e, node, images=batch)
+    for piece in pick_dot(e.tier, m, n, k, batch, e.threads, chain, kinds):
+        panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
+        if y.data is not None:
+            weights = y.data.reshape(matrices, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]
+            packed = e.constant(pack_weights(weights, None, piece.nv, lanes))
+        else:
+            packed = e.scratch(4 * matrices * panels)
+            pack: dict[str, Arg] = {
+                "b": e.address(y, 4 * piece.start), "ldb": n, "packed": packed, "n": piece.columns, "k": k,
+                "batch": matrices, "b_stride": k * n,
+            }  # fmt: skip
+            e.kernel("pack_b", {"nv": piece.nv}, pack)
+        args = dot_args(
+            piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
+            a_stride=m * k, b_stride=panels if matrices > 1 else 0, c_stride=m * n,
+        )  # fmt: skip
+        e.kernel("dot", piece.params, args, extras, piece.columns / n)
+
+
+_NV = 4
+"""Vectors in a panel, as pack_b_int8 makes them."""
+
+
+def _bytes(node: Node) -> bool:
+    x, y = node.inputs[:2]
+    if y is None or y.data is not None or not per_tensor(x, np.uint8) or not per_tensor(y, np.uint8):
+        return False
+    # Interleaving puts the columns in the order of results that are packed to bytes.
+    if out_kind(node.out) not in ("u8", "s8") or not clamps_only(node) or extra_values(node) or not multiplies(node):
+        return False
+    return 255 * 255 * node.x.type.dims[-1] < 2**31
+
+
+@lowers("matmul", match=_bytes)
+def matmul_int8(e: Emit, node: Node, _: Any) -> None:
+    """Packs the second operand, then multiplies."""
+    x, y, out = node.x, node.inputs[1], node.out
+    assert y is not None
+    k, n = y.type.dims[-2:]
+    batch, kind = y.type.size // (k * n), out_kind(out)
+    m = row_count(x) // batch
+    assert kind is not None
+    (piece,) = pick_dot_int8(e.tier, m, n, k, kind, True, batch, e.threads, nv=_NV)
+    panels = -(-n // (_NV * e.tier.lanes)) * panel_bytes(e.tier, _NV, True, -(-k // 4))
+    packed = e.scratch(batch * panels)
+    # Packing takes 128 from the bytes of y, and so from its zero point.
+    zx, zy = zero_point(x), zero_point(y) - 128
+    pack: dict[str, Arg] = {
+        "b": e.address(y), "ldb": n, "packed": packed, "n": n, "k": k, "batch": batch, "b_stride": k * n,
+        "minus_zero_a": -zx, "start": k * zx * zy, "multiplier": f32_bits(multipliers(x, y, out, 1)[0]),
+        "minus_zero_b": -zy,
+    }  # fmt: skip
+    e.kernel("pack_b_int8", {}, pack)
+    args = dot_args(
+        piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=-(-k // 4), batch=batch,
+        a_stride=m * k, b_stride=panels // 4, c_stride=m * n, **stored_as(node),
+    )  # fmt: skip
+    e.kernel("dot_int8", piece.params, args)
