@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..kernels.core.table import row
 from ..text import bytes_text, shorten, table
 from .program import Program, Step
 from .storage import row_count
-
-PRODUCTS = frozenset({
-    "dot", "conv", "winograd", "depthwise", "depthwise_any", "dot_int8", "row_int8", "conv_int8", "amx_conv",
-    "depthwise_int8", "depthwise_int8_across", "depthwise_int8_any", "dot_dynamic", "conv_dynamic",
-})  # fmt: skip
-"""Kernels that multiply and add."""
 
 
 def steps(program: Program) -> list[dict[str, Any]]:
@@ -42,7 +37,7 @@ def steps(program: Program) -> list[dict[str, Any]]:
 def macs(step: Step) -> int:
     """Multiply-adds that the step's part of its operator is defined by; 0 where it is not a product."""
     node = step.node
-    if step.kernel.name not in PRODUCTS:
+    if not row(step.kernel.name).product:
         return 0
     weights = node.inputs[1]
     assert weights is not None
@@ -55,8 +50,8 @@ def macs(step: Step) -> int:
 def kernel_counts(program: Program) -> dict[str, int]:
     """How many steps each kind of kernel has; `numpy` for host steps."""
     counts: dict[str, int] = {}
-    for row in steps(program):
-        counts[row["kernel"]] = counts.get(row["kernel"], 0) + 1
+    for step in steps(program):
+        counts[step["kernel"]] = counts.get(step["kernel"], 0) + 1
     return counts
 
 
@@ -70,11 +65,11 @@ def program_text(program: Program) -> str:
         f"constants {bytes_text(constants)}; {len(program.steps)} steps, {len(program.kernels())} kernels"
     ]
     found = steps(program)
-    quantised = any(row["weights"] for row in found)
+    quantised = any(step["weights"] for step in found)
     rows = [("", "op", "result", "type", "offset", "kernel", *["weights"] * quantised)]
-    for n, row in enumerate(found):
-        offset = "" if row["offset"] is None else str(row["offset"])
-        kernel = shorten(row["params"] or "numpy", 90)
-        weights = [", ".join(row["weights"])] * quantised
-        rows.append((str(n), row["op"], shorten(row["result"], 40), row["type"], offset, kernel, *weights))
+    for n, step in enumerate(found):
+        offset = "" if step["offset"] is None else str(step["offset"])
+        kernel = shorten(step["params"] or "numpy", 90)
+        weights = [", ".join(step["weights"])] * quantised
+        rows.append((str(n), step["op"], shorten(step["result"], 40), step["type"], offset, kernel, *weights))
     return "\n".join(lines + table(rows, right=(0, 4)))

@@ -23,4 +23,4 @@ AMX_CONV = (
 )
 """As CONV, for all channels of a group."""
 
-ROWS = (Row("amx_conv", "amx.conv", "make_amx_conv", ("mt", "nt", "out"), AMX_CONV),)
+ROWS = (Row("amx_conv", "amx.conv", "make_amx_conv", ("mt", "nt", "out"), AMX_CONV, product=True),)

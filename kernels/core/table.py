@@ -18,7 +18,8 @@ FAMILIES = ("core", "gemm", "amx", "window", "pointwise", "move")
 class Row:
     """`module:function` (a module of a family, as "gemm.conv") makes the kernel for a tier and compile-time parameters.
 
-    `args`: its record; `params`: names of the compile-time parameters.
+    `args`: its record; `params`: names of the compile-time parameters; `product`: whether it does the multiply-adds
+    that its step's operator is defined by.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Row:
     function: str
     params: tuple[str, ...]
     args: Record
+    product: bool = False
 
     def make(self) -> Callable[..., Any]:
         """The generator, imported on demand: only here does numba come in."""

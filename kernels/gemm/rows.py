@@ -225,21 +225,21 @@ _STORED = ("ragged", "out", "rowsum")
 
 # The records of kernels with `extras` go on with (address, f32 per image or matrix, f32 per row or pixel) of each.
 ROWS = (
-    Row("dot", "gemm.dot", "make_dot", ("mr", "nv", "tail", *_TILES), DOT),
-    Row("conv", "gemm.conv", "make_conv", ("groups", "rows", "nv", "tail", *_TILES), CONV),
-    Row("winograd", "gemm.winograd", "make_winograd", ("m", "mr", "nv", *_TILES), WINOGRAD),
+    Row("dot", "gemm.dot", "make_dot", ("mr", "nv", "tail", *_TILES), DOT, product=True),
+    Row("conv", "gemm.conv", "make_conv", ("groups", "rows", "nv", "tail", *_TILES), CONV, product=True),
+    Row("winograd", "gemm.winograd", "make_winograd", ("m", "mr", "nv", *_TILES), WINOGRAD, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", ("chain", "extras"), COL2IM),
     Row("pack_b", "gemm.pack_kernel", "make_pack", ("nv",), PACK),
-    Row("dot_int8", "gemm.int8", "make_dot_int8", ("mr", "nv", "tail", *_STORED), DOT_INT8),
-    Row("row_int8", "gemm.row_int8", "make_row_int8", ("nv", *_STORED, "signed"), ROW_INT8),
-    Row("conv_int8", "gemm.int8", "make_conv_int8", ("groups", "rows", "nv", "tail", *_STORED), CONV_INT8),
+    Row("dot_int8", "gemm.int8", "make_dot_int8", ("mr", "nv", "tail", *_STORED), DOT_INT8, product=True),
+    Row("row_int8", "gemm.row_int8", "make_row_int8", ("nv", *_STORED, "signed"), ROW_INT8, product=True),
+    Row("conv_int8", "gemm.int8", "make_conv_int8", ("groups", "rows", "nv", "tail", *_STORED),
+        CONV_INT8, product=True),
     Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", ("out",), COL2IM_INT8),
     Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", (), PACK_INT8),
     Row("extremes", "gemm.dynamic", "make_extremes", (), EXTREMES),
     Row("dynamic_round", "gemm.dynamic", "make_round", ("grid", "out"), ROUND),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", ("mr", "nv", "tail", "per_row", *_TILES), DOT_DYNAMIC),
-    Row(
-        "conv_dynamic", "gemm.dynamic_layer", "make_conv", ("groups", "rows", "nv", "tail", "per_row", *_TILES),
-        CONV_DYNAMIC,
-    ),
-)
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", ("mr", "nv", "tail", "per_row", *_TILES),
+        DOT_DYNAMIC, product=True),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", ("groups", "rows", "nv", "tail", "per_row", *_TILES),
+        CONV_DYNAMIC, product=True),
+)  # fmt: skip

@@ -65,14 +65,16 @@ EPILOGUE = ("chain", "extras")
 
 ROWS = (
     Row("depthwise", "window.depthwise", "make_depthwise",
-        ("kh", "kw", "sh", "sw", "tile", "dh", "dw", "vectors", "together", *EPILOGUE), DEPTHWISE),
+        ("kh", "kw", "sh", "sw", "tile", "dh", "dw", "vectors", "together", *EPILOGUE), DEPTHWISE, product=True),
     Row("pool", "window.pool", "make_pool", ("op", "kh", "kw", "sh", "sw", "tile", "include_pad", *EPILOGUE), POOL),
-    Row("depthwise_any", "window.window_any", "make_depthwise_any", ("multiplier", *EPILOGUE), DEPTHWISE_ANY),
+    Row("depthwise_any", "window.window_any", "make_depthwise_any", ("multiplier", *EPILOGUE),
+        DEPTHWISE_ANY, product=True),
     Row("pool_any", "window.window_any", "make_pool_any", ("op", "include_pad", *EPILOGUE), POOL_ANY),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise",
-        (*SCHEME, "tile", "lanes", "partial", "pieces"), DEPTHWISE_INT8),
-    Row("depthwise_int8_across", "window.depthwise_int8", "make_depthwise_across", SCHEME, DEPTHWISE_INT8_ACROSS),
+        (*SCHEME, "tile", "lanes", "partial", "pieces"), DEPTHWISE_INT8, product=True),
+    Row("depthwise_int8_across", "window.depthwise_int8", "make_depthwise_across", SCHEME,
+        DEPTHWISE_INT8_ACROSS, product=True),
     Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", ("multiplier", "out"),
-        DEPTHWISE_INT8_ANY),
+        DEPTHWISE_INT8_ANY, product=True),
     Row("pool_int8", "window.pool_int8", "make_pool", ("op", "kh", "kw", "lanes", "partial"), POOL_INT8),
 )  # fmt: skip
