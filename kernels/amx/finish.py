@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ..core.record import Record, loaded
 from ..isa.functions import maximum, minimum
-from ..isa.integer import in_order, splat, to_bytes
+from ..isa.integer import in_order, to_bytes
 from ..isa.loops import loop
 from ..isa.tiers import Tier
 from ..isa.tile_registers import TILE
@@ -110,7 +110,7 @@ def _store_row(v: Vector, values: list[Any], address: Any, item: int, count: Any
         if count is None:
             b.store(value, pointer, align=1)
             continue
-        left = splat(v, b.trunc(b.sub(count, I64(n * lanes)), I8), lanes)
+        left = v.splat(b.trunc(b.sub(count, I64(n * lanes)), I8), lanes)
         index = ir.Constant(left.type, list(range(lanes)))
         name = f"llvm.masked.store.v{lanes}{'f32' if item == 4 else 'i8'}.p0"
         kinds = [value.type, pointer.type, I32, ir.VectorType(I1, lanes)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .integer import binary, in_order, splat, to_bytes
+from .integer import binary, in_order, to_bytes
 from .loops import variable
 from .vector import F32, I1, I8, I16, I32, I64, Vector
 
@@ -116,9 +116,9 @@ class Rounding:
         least, most = LIMITS[self.kind]
         x = self.whole(v, x)
         x = clamped(v, x, constant(x, -(1 << 16)), constant(x, 1 << 16))
-        x = b.add(x, splat(v, b.trunc(self.zero, I32), v.lanes))
+        x = b.add(x, v.splat(b.trunc(self.zero, I32), v.lanes))
         low, high = (self.low, self.high) if self.limits != "type" else (I64(least), I64(most))
-        x = clamped(v, x, *(splat(v, b.trunc(limit, I32), v.lanes) for limit in (low, high)))
+        x = clamped(v, x, *(v.splat(b.trunc(limit, I32), v.lanes) for limit in (low, high)))
         return b.trunc(x, ir.VectorType(kind, v.lanes))
 
     def packed(self, v: Vector, x: Any, dealt: bool) -> Any:

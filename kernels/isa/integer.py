@@ -119,9 +119,9 @@ def to_bytes(
     zero, low and high: int64s, numbers of the type that is stored; without low and high, the limits of that type.
     """
     b, sign = v.b, "s" if signed else "u"
-    zeros = splat(v, b.trunc(zero, I16), 2 * v.lanes)
+    zeros = v.splat(b.trunc(zero, I16), 2 * v.lanes)
     limits = [] if low is None else [("max", low), ("min", high)]
-    bounds = [(f"{sign}{name}", splat(v, b.trunc(limit, I8), 4 * v.lanes)) for name, limit in limits]
+    bounds = [(f"{sign}{name}", v.splat(b.trunc(limit, I8), 4 * v.lanes)) for name, limit in limits]
 
     def rounded(vectors: Sequence[Any]) -> Any:
         stored = pack_bytes(v, [whole(v, x) for x in vectors], zeros, signed)
@@ -139,10 +139,3 @@ def in_order(v: Vector, packed: Any, count: int = 4) -> Any:
     lanes = ir.Constant(ir.VectorType(I32, len(order)), order)
     turned = v.b.shuffle_vector(words, ir.Constant(v.itype, ir.Undefined), lanes)
     return v.b.bitcast(turned, ir.VectorType(I8, 4 * len(order)))
-
-
-def splat(v: Vector, scalar: Any, count: int) -> Any:
-    """An integer scalar in each of `count` lanes."""
-    undef = ir.Constant(ir.VectorType(scalar.type, count), ir.Undefined)
-    one = v.b.insert_element(undef, scalar, I32(0))
-    return v.b.shuffle_vector(one, undef, ir.Constant(ir.VectorType(I32, count), [0] * count))

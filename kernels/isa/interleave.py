@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .integer import bytes_type, dot_bytes, dot_halves, halves_type, splat
+from .integer import bytes_type, dot_bytes, dot_halves, halves_type
 from .loops import loop
 from .vector import I1, I8, I32, Vector
 
@@ -77,7 +77,7 @@ def store_first(v: Vector, value: Any, pointer: Any, count: Any) -> None:
     b, kind = v.b, bytes_type(v)
     if v.tier.lanes == 16:
         index = ir.Constant(kind, list(range(kind.count)))
-        mask = b.icmp_unsigned("<", index, splat(v, b.trunc(count, I8), kind.count))
+        mask = b.icmp_unsigned("<", index, v.splat(b.trunc(count, I8), kind.count))
         pointer, masks = b.bitcast(pointer, kind.as_pointer()), ir.VectorType(I1, kind.count)
         store = v.declare(f"llvm.masked.store.v{kind.count}i8.p0", ir.VoidType(), [kind, pointer.type, I32, masks])
         b.call(store, [value, pointer, I32(1), mask])

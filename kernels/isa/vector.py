@@ -61,11 +61,6 @@ def arg(builder: Any, args: Any, index: Any) -> Any:
     return builder.load(builder.gep(pointer, [index]))
 
 
-def arg_of(builder: Any, args: Any, index: int) -> Any:
-    """As `arg`, from within an intrinsic."""
-    return builder.load(builder.gep(builder.inttoptr(args, I64.as_pointer()), [I64(index)]))
-
-
 class Vector:
     """Writes vectors of one element type and a tier's width into an LLVM builder."""
 
@@ -112,11 +107,12 @@ class Vector:
         fn = self.declare(name, ir.VoidType(), [self.type, wide.type, I32, self.mtype])
         self.b.call(fn, [value, wide, I32(align), mask])
 
-    def splat(self, scalar: Any) -> Any:
-        """One scalar in every lane."""
-        undef = ir.Constant(ir.VectorType(scalar.type, self.lanes), ir.Undefined)
+    def splat(self, scalar: Any, lanes: int | None = None) -> Any:
+        """One scalar in each of as many lanes, or in every lane."""
+        lanes = lanes or self.lanes
+        undef = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
         one = self.b.insert_element(undef, scalar, I32(0))
-        return self.b.shuffle_vector(one, undef, self.iconst(0))
+        return self.b.shuffle_vector(one, undef, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
 
     def broadcast(self, pointer: Any) -> Any:
         """The f32 at `pointer` in every lane."""

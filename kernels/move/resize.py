@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import loaded, reader
 from ..isa.elements import ELEMENTS, Rounding, load, write
 from ..isa.loops import div_rem, loop, smaller, thread_range, variable, whole
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I64, Vector, arg_of, emits
+from ..isa.vector import F32, I64, Vector, emits
 from .rows import BILINEAR, RESIZE
 
 _UNROLL = 4
@@ -136,21 +136,18 @@ def _bilinear_row(tier: Tier, source: str, target: str) -> Callable:
     @emits
     def row(b: Any, args: Any, dst: Any, src: Any, i: Any) -> None:
         v = Vector(b, tier)
-        names = "offset_y", "weight_y", "offset_x", "weight_x", "width", "dx", "run", "zero"
-        offset_y, weight_y, offset_x, weight_x, width, dx, run, zero = (
-            arg_of(b, args, BILINEAR.at(name)) for name in names
-        )
-        start = v.const(0.0) if target == "f32" else b.fneg(v.splat(b.sitofp(zero, F32)))
+        r = loaded(b, args, BILINEAR)
+        start = v.const(0.0) if target == "f32" else b.fneg(v.splat(b.sitofp(r.zero, F32)))
 
         def pair(offset: Any, weight: Any, at: Any) -> list[tuple[Any, Any]]:
             first = b.mul(at, I64(2))
             offsets, weights = v.at(v.pointer(offset, I64), first), v.at(v.pointer(weight), first)
             return [(b.load(v.at(offsets, t)), v.broadcast(v.at(weights, t))) for t in range(2)]
 
-        lines = pair(offset_y, weight_y, i)
-        with loop(b, 0, width, 1) as j:
-            to = v.pointer(b.add(dst, b.mul(j, dx)), ELEMENTS[target])
-            columns = pair(offset_x, weight_x, j)
+        lines = pair(r.offset_y, r.weight_y, i)
+        with loop(b, 0, r.width, 1) as j:
+            to = v.pointer(b.add(dst, b.mul(j, r.dx)), ELEMENTS[target])
+            columns = pair(r.offset_x, r.weight_x, j)
             corners = [
                 (b.fmul(p, q), v.pointer(b.add(src, b.add(y, x)), ELEMENTS[source]))
                 for y, p in lines
@@ -161,8 +158,8 @@ def _bilinear_row(tier: Tier, source: str, target: str) -> Callable:
                 total = start
                 for weight, x in corners:
                     total = v.fma(weight, load(v, source, v.at(x, k)), total)
-                _store(v, target, total, v.at(to, k), rest, zero)
+                _store(v, target, total, v.at(to, k), rest, r.zero)
 
-            _runs(v, run, part, 1)
+            _runs(v, r.run, part, 1)
 
     return row

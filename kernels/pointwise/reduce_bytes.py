@@ -11,18 +11,18 @@ from typing import Any
 from llvmlite import ir
 
 from ..isa.elements import ELEMENTS, halves, write
-from ..isa.integer import binary, splat
+from ..isa.integer import binary
 from ..isa.loops import each_vector, loop, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, emits
-from .reduce import over_axis
+from .along_axis import along_axis
 
 _START = {("u8", "max"): 0, ("u8", "min"): 255, ("s8", "max"): -128, ("s8", "min"): 127}
 
 
 def make(tier: Tier, op: str, element: str, last: bool) -> Callable[..., None]:
     """The kernel for `op` "max" or "min" of "u8" or "s8"; bools are u8."""
-    return over_axis(1, last, (_row if last else _columns)(tier, op, element))
+    return along_axis(last, (_row if last else _columns)(tier, op, element), 1, 1)
 
 
 def _combined(v: Vector, op: str, element: str, a: Any, b: Any) -> Any:
@@ -49,7 +49,7 @@ def _row(tier: Tier, op: str, element: str) -> Any:
         rest = b.sub(n, end)
         with b.if_then(b.icmp_signed(">", rest, I64(0))):
             inside = ir.Constant(kind, list(range(v.lanes)))
-            mask = b.icmp_unsigned("<", inside, splat(v, b.trunc(rest, I8), v.lanes))
+            mask = b.icmp_unsigned("<", inside, v.splat(b.trunc(rest, I8), v.lanes))
             tail = b.select(mask, _load(b, v.at(x, end), kind), start)
             b.store(_combined(v, op, element, b.load(best), tail), best)
         found = b.load(best)

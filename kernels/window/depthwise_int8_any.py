@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ..core.record import reader
 from ..isa import functions as f
-from ..isa.integer import in_order, splat, to_bytes
+from ..isa.integer import in_order, to_bytes
 from ..isa.loops import divide, loop, remainder, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
@@ -33,19 +33,19 @@ def make_depthwise_any(tier: Tier, multiplier: int, out: str) -> Callable:
         r = slots(b, args, DEPTHWISE_INT8_ANY)
         bias = b.add(r.packed, b.shl(channel, I64(2)))
         total = variable(b, _load(v, bias, v.itype))
-        zero = splat(v, b.trunc(r.zero_x, I32), lanes)
+        zero = v.splat(b.trunc(r.zero_x, I32), lanes)
         source = b.add(x, b.udiv(channel, I64(multiplier)))
         with loop(b, p0, p1, 1) as p, loop(b, q0, q1, 1) as q:
             place = b.add(source, b.mul(b.add(b.mul(b.mul(p, r.dh), r.w), b.mul(q, r.dw)), r.ldx))
             narrow = _load(v, place, ir.VectorType(I8, lanes))
             if multiplier > 1:
                 first = b.urem(channel, I64(multiplier))
-                every = b.add(splat(v, b.trunc(first, I32), lanes), ir.Constant(v.itype, list(range(lanes))))
+                every = b.add(v.splat(b.trunc(first, I32), lanes), ir.Constant(v.itype, list(range(lanes))))
                 shares = b.udiv(every, v.iconst(multiplier))
                 value = v.iconst(0)
                 for i in range((lanes + multiplier - 2) // multiplier + 1):
                     one = b.load(b.inttoptr(b.add(place, I64(i)), I8.as_pointer()))
-                    same = splat(v, b.zext(one, I32), lanes)
+                    same = v.splat(b.zext(one, I32), lanes)
                     value = b.select(b.icmp_signed("==", shares, v.iconst(i)), same, value)
             else:
                 value = b.zext(narrow, v.itype)

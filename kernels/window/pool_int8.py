@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import reader
-from ..isa.integer import binary, bytes_type, halves_type, splat
+from ..isa.integer import binary, bytes_type, halves_type
 from ..isa.interleave import load_bytes, store_bytes, store_first, unpack
 from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range, variable
 from ..isa.tiers import Tier
@@ -107,7 +107,7 @@ class _Maximum:
     def __init__(self, v: Vector, r: Any) -> None:
         self.v, self.none = v, ir.Constant(bytes_type(v), [0] * 4 * v.lanes)
         self.best = variable(v.b, self.none)
-        self.low, self.high = (splat(v, v.b.trunc(bound, I8), 4 * v.lanes) for bound in (r.low, r.high))
+        self.low, self.high = (v.splat(v.b.trunc(bound, I8), 4 * v.lanes) for bound in (r.low, r.high))
 
     def clear(self) -> None:
         self.v.b.store(self.none, self.best)
@@ -138,7 +138,7 @@ class _Sum:
         # An infinite factor would make NaN of a sum of 0.
         factor = b.select(b.fcmp_ordered("<", factor, F64(_LARGE)), factor, F64(_LARGE))
         self.factor = v.splat(b.fptrunc(factor, F32))
-        self.shift = splat(v, b.trunc(b.mul(elements, r.zero_x), I32), v.lanes)
+        self.shift = v.splat(b.trunc(b.mul(elements, r.zero_x), I32), v.lanes)
         self.finish = make_finish(v, r)
 
     def clear(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...kernels.pointwise.rows import OPERAND, ROUNDING, TABLE
 from .call import Call, Loop, Reach, need, reaches, read, short, write
 from .moves import SIZES
 
@@ -19,11 +20,11 @@ def _scaled(loops: list[Loop], steps: list[int], size: int) -> list[Loop]:
     return [(loop[0], size * step) for loop, step in zip(loops, steps, strict=True)]
 
 
-def _walk(c: Call, out: int, inputs: list[tuple[str, int, int]]) -> Iterator[Reach]:
+def _over_rows(c: Call, out: int, inputs: list[tuple[str, int, int]]) -> Iterator[Reach]:
     """y of elements of `out` bytes, then inputs: (kind, bytes of an element, elements over the end of a row)."""
     loops, cols = _loops(c)
     for i, (kind, size, over) in enumerate(inputs):
-        c.more(f"x{i}", *(f"x{i}_{step}" for step in ("row", "d2", "d1", "d0")))
+        c.more(*(f"x{i}" if slot == "x" else f"x{i}_{slot}" for slot in OPERAND))
         steps = _scaled(loops, c.numbers(f"x{i}_d0 x{i}_d1 x{i}_d2 x{i}_row"), size)
         vector = kind == "vector"
         run = size * cols if vector or not cols else size
@@ -33,11 +34,11 @@ def _walk(c: Call, out: int, inputs: list[tuple[str, int, int]]) -> Iterator[Rea
 
 @reaches("elementwise")
 def elementwise(c: Call) -> Iterator[Reach]:
-    yield from _walk(c, 4, [(kind, 4, 0) for kind in c.params["kinds"]])
+    yield from _over_rows(c, 4, [(kind, 4, 0) for kind in c.params["kinds"]])
 
 
 def _covered(c: Call, cols: int, wide: bool) -> int:
-    """Elements that a walk by whole vectors touches behind the end: more than a vector is a block of four if wide."""
+    """Elements that a loop over whole vectors touches behind the end: more than a vector is a block of four if wide."""
     rest = cols % (4 * c.lanes)
     return 4 * c.lanes - rest if wide and rest > c.lanes else short(rest, c.lanes)
 
@@ -48,8 +49,8 @@ def elementwise_stored(c: Call) -> Iterator[Reach]:
     wide = c.lanes == 16 and all(element in (*BYTES, "f32") for _, element in kinds)
     over = _covered(c, c.count("cols"), wide)
     inputs = [(kind, SIZES[element], 0 if element == "f32" else over) for kind, element in kinds]
-    yield from _walk(c, SIZES[c.params["out"]], inputs)
-    c.more(*(f"number{i}" for i in range(c.params["kinds"].count("number"))), "zero", "low", "high")
+    yield from _over_rows(c, SIZES[c.params["out"]], inputs)
+    c.more(*(f"number{i}" for i in range(c.params["kinds"].count("number"))), *ROUNDING)
 
 
 @reaches("table")
@@ -57,19 +58,19 @@ def table(c: Call) -> Iterator[Reach]:
     index, value = c.params["index"], c.params["value"]
     vectors = index in BYTES and value in BYTES and c.lanes > 4
     over = short(c.count("cols"), 4 * c.lanes) if vectors else 0
-    yield from _walk(c, SIZES[value], [("vector", SIZES[index], over)])
-    c.more("table")
+    yield from _over_rows(c, SIZES[value], [("vector", SIZES[index], over)])
+    c.more(*TABLE)
     yield read("table", SIZES[value] << 8 * SIZES[index])
 
 
 @reaches("flip")
 def flip(c: Call) -> Iterator[Reach]:
-    yield from _walk(c, 1, [("vector", 1, _covered(c, c.count("cols"), c.lanes == 16))])
+    yield from _over_rows(c, 1, [("vector", 1, _covered(c, c.count("cols"), c.lanes == 16))])
 
 
 @reaches("cast")
 def cast(c: Call) -> Iterator[Reach]:
-    yield from _walk(c, SIZES[c.params["target"]], [("vector", SIZES[c.params["source"]], 0)])
+    yield from _over_rows(c, SIZES[c.params["target"]], [("vector", SIZES[c.params["source"]], 0)])
 
 
 def _axis(c: Call, least: int = 0) -> tuple[int, int, int]:
