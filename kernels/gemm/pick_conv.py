@@ -217,8 +217,6 @@ def layout(
     band = min(-(-band // group) * group, out_h)
     band_z = band_y * ((band - 1) * move_y + reach)
 
-    left, inside = cover(-g.pads[2], step_x, g.size[2], band_w)
-    merged = x_x * step_x == pixel == g.c * g.item
     z, y, x = (dil_z * x_z, x_y, x_x) if direct else (band_z, band_y, pixel)
     run_y, run_x = g.runs
     taps = [
@@ -229,48 +227,29 @@ def layout(
     ]
     length = -(-g.run * g.item // 4)
     fields = {
-        "scratch_bytes": 0 if direct else -(-(k_d * band_z + 128) // 64) * 64,
-        "images": g.images,
-        "sets": g.groups,
-        "out_d": out_d,
-        "out_h": out_h,
-        "out_w": out_w,
-        "n": columns,
-        "n_set": g.n,
-        "x_image": x_image,
-        "x_set": g.c * g.item,
-        "x_z": x_z,
-        "x_y": x_y,
-        "x_first": (left * step_x - g.pads[2]) * x_x,
-        "d": g.size[0],
-        "h": g.size[1],
-        "k_d": k_d,
-        "stride_z": stride_z,
-        "dilation_z": dil_z,
-        "pad_z": g.pads[0],
-        "stride_y": stride_y,
-        "pad_y": g.pads[1],
-        "band": band,
-        "reach": reach,
-        "step_y": step_y,
-        "move_y": move_y,
-        "left": left * pixel // g.item,
-        "pixels": 1 if merged else inside,
-        "run": inside * g.c if merged else g.c,
-        "x_step": x_x * step_x,
-        "pixel_step": inside * pixel if merged else pixel,
-        "right": (band_w - left - inside) * pixel // g.item,
-        "band_z": band_z,
-        "band_y": band_y,
-        "rs": stride_x * x_x if direct else move_x * pixel,
-        "gs": stride_y * x_y if direct else move_y * band_y,
-        "segments": len(taps),
-        "length": length,
-        "k": len(taps) * length,
-        "direct": int(direct),
-        "by_columns": int(by_columns),
-    }
+        "scratch_bytes": 0 if direct else -(-(k_d * band_z + 128) // 64) * 64, "images": g.images, "sets": g.groups,
+        "out_d": out_d, "out_h": out_h, "out_w": out_w, "n": columns, "n_set": g.n, "k": len(taps) * length,
+        "x_image": x_image, "x_set": g.c * g.item, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "k_d": k_d,
+        "stride_z": stride_z, "dilation_z": dil_z, "pad_z": g.pads[0], "stride_y": stride_y, "pad_y": g.pads[1],
+        "band": band, "reach": reach, "step_y": step_y, "move_y": move_y, "band_z": band_z,
+        **row_of_band(g, band_w, pixel, step_x), "rs": stride_x * x_x if direct else move_x * pixel,
+        "gs": stride_y * x_y if direct else move_y * band_y, "segments": len(taps), "length": length,
+        "direct": int(direct), "by_columns": int(by_columns),
+    }  # fmt: skip
     return np.array(taps, np.int64), fields
+
+
+def row_of_band(g: Geometry, width: int, pixel: int, step: int) -> dict[str, int]:
+    """The slots that say how a row of a band is filled: `width` pixels of `pixel` bytes, every step-th of x's row."""
+    x_step, dense = g.item * g.x_strides[3] * step, g.c * g.item
+    left, inside = cover(-g.pads[2], step, g.size[2], width)
+    merged = x_step == pixel == dense
+    return {
+        "x_first": (left * step - g.pads[2]) * g.item * g.x_strides[3], "left": left * pixel // g.item,
+        "pixels": 1 if merged else inside, "run": inside * g.c if merged else g.c, "x_step": x_step,
+        "pixel_step": inside * pixel if merged else pixel, "right": (width - left - inside) * pixel // g.item,
+        "band_y": width * pixel,
+    }  # fmt: skip
 
 
 def cover(start: int, step: int, size: int, count: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..isa.tiers import Tier
 from ..pointwise.chain import Chain
-from .pick_conv import Geometry, cover
+from .pick_conv import Geometry, row_of_band
 from .pick_dot import L2, STANDARD, columns_first, max_rows, tile_cost, widths
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
@@ -137,24 +137,16 @@ def pick_winograd(
         band, mr, nv = _blocks(tier, g, m, threads, l2)
     v_row = _v_row(tier, g)
 
-    x_image, _, x_y, x_x = (4 * s for s in g.x_strides)
-    pixel = g.c * 4
-    wide = across * m + 2
-    left, inside = cover(-g.pads[2], 1, g.size[2], wide)
-    merged = x_x == pixel
     room = -(-band * across // mr) * mr
-    band_y = wide * pixel
+    row = row_of_band(g, across * m + 2, g.c * 4, 1)
     v_plane, s_plane = room * v_row + 64, room * nv * lanes * 4 + 64
-    v_start = -(-((band * m + 2) * band_y + 128) // 64) * 64
+    v_start = -(-((band * m + 2) * row["band_y"] + 128) // 64) * 64
     s_start = v_start + places * v_plane + 64
     fields = {
-        "images": g.images, "out_h": g.out[1], "out_w": g.out[2], "n": g.n, "k": g.c, "x_image": x_image, "x_y": x_y,
-        "x_first": (left - g.pads[2]) * x_x, "h": g.size[1], "pad_y": g.pads[1], "band": band, "across": across,
-        "left": left * g.c, "pixels": 1 if merged else inside, "run": inside * g.c if merged else g.c,
-        "x_step": x_x, "pixel_step": inside * pixel if merged else pixel, "right": (wide - left - inside) * g.c,
-        "band_y": band_y, "pixel": pixel, "v_start": v_start, "v_row": v_row, "v_plane": v_plane,
-        "s_start": s_start, "s_plane": s_plane, "by_columns": int(by_columns),
-        "scratch_bytes": s_start + places * s_plane,
+        "images": g.images, "out_h": g.out[1], "out_w": g.out[2], "n": g.n, "k": g.c, "x_image": 4 * g.x_strides[0],
+        "x_y": 4 * g.x_strides[2], "h": g.size[1], "pad_y": g.pads[1], "band": band, "across": across, **row,
+        "pixel": g.c * 4, "v_start": v_start, "v_row": v_row, "v_plane": v_plane, "s_start": s_start,
+        "s_plane": s_plane, "scratch_bytes": s_start + places * s_plane, "by_columns": int(by_columns),
     }  # fmt: skip
     params = {
         "m": m, "mr": mr, "nv": nv, "ragged": g.n % (nv * lanes) != 0, "chain": chain, "extras": tuple(extras),

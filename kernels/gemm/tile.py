@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 from numba.core import cgutils
 
 from ..isa.loops import repeat
@@ -250,14 +249,3 @@ def load_extra(
 def _f32(b: Any, start: Any, offset: Any) -> Any:
     """The f32 at byte pointer start + offset."""
     return b.bitcast(b.gep(start, [offset]), F32.as_pointer())
-
-
-def make_fields(count: int) -> Any:
-    """An intrinsic fields(args): the first `count` int64 of a record, as a tuple."""
-
-    @emits(returns=types.UniTuple(types.int64, count))
-    def fields(b: Any, args: Any) -> Any:
-        record = b.inttoptr(args, I64.as_pointer())
-        return cgutils.pack_array(b, [b.load(b.gep(record, [I64(i)])) for i in range(count)])
-
-    return fields

@@ -1,6 +1,6 @@
 """Loops and variables in LLVM IR, for micro-kernels that are more than straight-line code.
 
-Then walks along contiguous elements, horizontal reductions, and the parts of the work that threads take.
+Then loops along contiguous elements, horizontal reductions, and the parts of the work that threads take.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba.core import cgutils
 from .vector import I32, I64, Vector, emits
 
 UNROLL = 4
-"""Vectors per block of a walk."""
+"""Vectors per block."""
 SLICE = 64
 """Columns are dealt to threads in multiples of this."""
 PAIR, FOUR = (types.UniTuple(types.int64, n) for n in (2, 4))

@@ -10,54 +10,38 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 
-from ..core.record import reader
 from ..isa import functions as f
 from ..isa.byte_ops import putter
 from ..isa.elements import ELEMENTS, load, write
-from ..isa.loops import each_vector, loop, thread_range, thread_slices, total, variable
+from ..isa.loops import each_vector, loop, total, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I1, I32, I64, Vector, emits
-from .rows import AXIS
+from .along_axis import along_axis
 
 _SIZES = {"f32": 4, "u8": 1, "s8": 1}
 
 
 def make(tier: Tier, least: bool, element: str, last: bool) -> Callable[..., None]:
     """The kernel for elements of "f32", "u8" or "s8"."""
-    return _of_rows(tier, least, element) if last else _of_columns(tier, least, element)
+    return along_axis(last, (_row if last else _columns)(tier, least, element), _SIZES[element], 8)
 
 
-def _of_rows(tier: Tier, least: bool, element: str) -> Callable[..., None]:
-    extreme, first, put = _extreme(tier, least, element), _first(tier, element), putter(8)
-    fields, size, lanes = reader(AXIS), _SIZES[element], tier.lanes
+def _row(tier: Tier, least: bool, element: str) -> Any:
+    """`row(y, x, n)`: the place in a row of n neighbours."""
+    extreme, first, put, lanes = _extreme(tier, least, element), _first(tier, element), putter(8), tier.lanes
 
-    def arg_extreme(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        begin, end = thread_range(r.outer, thread, threads)
-        for row in range(begin, end):
-            at = r.x + size * row * r.n
-            wanted = extreme(at, r.n)
-            i, place = 0, -1
-            while place < 0 and i < r.n:
-                place = first(at, i, r.n, wanted)
-                i += lanes
-            put(r.y + 8 * row, place)
+    @njit(inline="always")
+    def row(y, x, n):  # type: ignore[no-untyped-def]
+        wanted = extreme(x, n)
+        i, place = 0, -1
+        while place < 0 and i < n:
+            place = first(x, i, n, wanted)
+            i += lanes
+        put(y, place)
 
-    return arg_extreme
-
-
-def _of_columns(tier: Tier, least: bool, element: str) -> Callable[..., None]:
-    fields, columns, size = reader(AXIS), _columns(tier, least, element), _SIZES[element]
-
-    def arg_extreme(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        left, right = thread_slices(r.inner, thread, threads)
-        for o in range(r.outer):
-            columns(r.y + 8 * o * r.inner, r.x + size * o * r.n * r.inner, r.n, r.inner, left, right)
-
-    return arg_extreme
+    return row
 
 
 def _columns(tier: Tier, least: bool, element: str) -> Any:

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.record import reader
 from ..isa import functions as f
-from ..isa.loops import each, loop, thread_block, thread_range, total, variable, whole
+from ..isa.loops import each, loop, total, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector, emits
+from .along_axis import along_axis
 from .chain import Chain, emit_chain
-from .rows import AXIS
 
 
 @dataclass(frozen=True)
@@ -47,29 +46,7 @@ REDUCERS: dict[str, Reducer] = {
 
 def make(tier: Tier, op: str, last: bool, chain: Chain) -> Callable[..., None]:
     """The kernel for one of REDUCERS, or "log_sum_exp"; the chain makes y from the reduced value 0."""
-    return over_axis(4, last, _row(tier, op, chain) if last else _columns(tier, op, chain))
-
-
-def over_axis(size: int, last: bool, one: Any) -> Callable[..., None]:
-    """The kernel that reduces elements of `size` bytes by one(y, x, n) or else one(y, x, n, inner, left, right).
-
-    Those reduce a row of neighbours, and columns left..right with `inner` elements from one to the next.
-    """
-    fields = reader(AXIS)
-
-    def reduce_last(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        first, end = thread_range(r.outer, thread, threads)
-        for o in range(first, end):
-            one(r.y + size * o, r.x + size * o * r.n, r.n)
-
-    def reduce_inner(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        first, end, left, right = thread_block(r.outer, r.inner, thread, threads)
-        for o in range(first, end):
-            one(r.y + size * o * r.inner, r.x + size * o * r.n * r.inner, r.n, r.inner, left, right)
-
-    return reduce_last if last else reduce_inner
+    return along_axis(last, (_row if last else _columns)(tier, op, chain))
 
 
 def _reduced(v: Vector, op: str, n: Any, run: Callable[[float, Any, Any], Any]) -> Any:

@@ -15,14 +15,14 @@ from ..isa.integer import binary
 from ..isa.loops import each_vector, loop, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, emits
-from .reduce import over_axis
+from .along_axis import along_axis
 
 _START = {("u8", "max"): 0, ("u8", "min"): 255, ("s8", "max"): -128, ("s8", "min"): 127}
 
 
 def make(tier: Tier, op: str, element: str, last: bool) -> Callable[..., None]:
     """The kernel for `op` "max" or "min" of "u8" or "s8"; bools are u8."""
-    return over_axis(1, last, (_row if last else _columns)(tier, op, element))
+    return along_axis(last, (_row if last else _columns)(tier, op, element), 1, 1)
 
 
 def _combined(v: Vector, op: str, element: str, a: Any, b: Any) -> Any:

@@ -9,32 +9,16 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
 from ..isa import functions as f
-from ..isa.loops import each, loop, thread_block, thread_range, total, variable
+from ..isa.loops import each, loop, total, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I32, I64, Vector, emits
-from .rows import AXIS
+from .along_axis import along_axis
 
 
 def make(tier: Tier, log: bool, last: bool) -> Callable[..., None]:
     """The kernel: `log` gives log_softmax, `last` is for an axis whose elements are neighbours."""
-    fields, row, columns = reader(AXIS), _row(tier, log), _columns(tier, log)
-
-    def softmax_last(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        first, end = thread_range(r.outer, thread, threads)
-        for o in range(first, end):
-            row(r.y + 4 * o * r.n, r.x + 4 * o * r.n, r.n)
-
-    def softmax_inner(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        first, end, left, right = thread_block(r.outer, r.inner, thread, threads)
-        for o in range(first, end):
-            at = 4 * o * r.n * r.inner
-            columns(r.y + at, r.x + at, r.n, r.inner, left, right)
-
-    return softmax_last if last else softmax_inner
+    return along_axis(last, (_row if last else _columns)(tier, log), keeps=True)
 
 
 def _larger(v: Vector, a: Any, b: Any) -> Any:

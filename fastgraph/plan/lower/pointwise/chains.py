@@ -185,16 +185,11 @@ def chain_of(node: Node) -> tuple[Chain, Rounding]:
             most = _linear(chain, list(zip(taken, (1.0, 1.0 if name == "add" else -1.0), strict=True)), unit)
     else:
         most, then = _general(chain, node, inputs, unit), Node("fused", [], node.outputs)
-    return chain, _held(then, most)
+    return chain, held(then, most)
 
 
-def held(out: Value, most: float) -> Rounding:
-    """How results of a size up to `most`, in units, are rounded and held within the limits of their type."""
-    return _held(Node("fused", [], [out]), most)
-
-
-def _held(node: Node, most: float) -> Rounding:
-    """The same, with clamps: the node's chain has nothing else."""
+def held(node: Node, most: float) -> Rounding:
+    """How results of a size up to `most`, in units, are rounded and held; a chain of the node has clamps only."""
     if node.out.type.quant is None:
         return AS_IT_IS
     assert node.out.type.dtype is not None

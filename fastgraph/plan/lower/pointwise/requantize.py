@@ -39,7 +39,7 @@ def requantize(e: Emit, node: Node, _: Any) -> None:
         most = np.inf
     else:
         most = product(chain, [x], 1.0 if out.type.quant is None else quant(out).scale[0])
-    call_stored(e, node, chain, held(out, most))
+    call_stored(e, node, chain, held(node, most))
 
 
 def _table(x: Value, out: Value) -> np.ndarray:

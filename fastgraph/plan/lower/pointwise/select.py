@@ -49,4 +49,4 @@ def where(e: Emit, node: Node, _: Any) -> None:
     chosen = chain.step("where", *(real(chain, as_read(v)) for v in inputs_of(node)))
     if node.out.type.quant is not None:
         chain.step("mul", chosen, chain.number(1 / node.out.type.quant.scale[0]))
-    call_stored(e, node, chain, held(node.out, np.inf))
+    call_stored(e, node, chain, held(node, np.inf))
