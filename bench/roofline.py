@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastgraph.kernels.isa.tiers import Tier
-from fastgraph.runtime.link import link
+from fastgraph.objects.link import link
 
 CHAINS = 12
 """Independent sums: more than the latency of a multiply-add times the number of units."""

@@ -1,30 +1,16 @@
-"""Time and quality of the arena planner on the MiniMalloc instances and on a typical network."""
+"""Time and quality of the arena planner on instances that are hard, and on networks."""
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from typing import Any
 
 import pytest
+from instances import CAPACITY, CUTS, NETWORKS, cut, minimalloc, network
 
 from fastgraph.plan.arena import Buffer, lower_bound, plan
 from fastgraph.plan.verify import verify
 
-INSTANCES = Path(__file__).resolve().parents[1].parent / "shared" / "models" / "planner"
-CAPACITY = 1_048_576
 RATIO = 1.05
-
-
-def read_instance(name: str) -> list[Buffer]:
-    path = INSTANCES / f"{name}.{CAPACITY}.csv"
-    if not path.exists():
-        pytest.skip(f"{path.name} is absent: the planner instances are not in {INSTANCES}")
-    with path.open(newline="") as file:
-        return [
-            Buffer(row["id"], int(row["lower"]), int(row["upper"]) - 1, int(row["size"]), align=1)
-            for row in csv.DictReader(file)
-        ]
 
 
 def residual_network(blocks: int) -> list[Buffer]:
@@ -40,9 +26,9 @@ def residual_network(blocks: int) -> list[Buffer]:
     return buffers
 
 
-@pytest.mark.parametrize("name", "ABCDEF")
-def test_instance(benchmark: Any, goal: Any, name: str) -> None:
-    buffers = read_instance(name)
+@pytest.mark.parametrize("name", [*CUTS, *"ABCDEF"])
+def test_instance(benchmark: Any, goal: Any, name: str | int) -> None:
+    buffers = cut(name) if isinstance(name, int) else minimalloc(name)
     target = RATIO * CAPACITY / lower_bound(buffers)
     options = {"target": target, "rounds": 2000, "effort": 1 << 40}
     result = benchmark.pedantic(plan, (buffers,), options, rounds=1)
@@ -51,9 +37,9 @@ def test_instance(benchmark: Any, goal: Any, name: str) -> None:
     goal(f"instance {name}: planned", benchmark.stats.stats.max, "s", 10.0)
 
 
-@pytest.mark.parametrize("blocks", [16, 130, 7000])
-def test_network(benchmark: Any, goal: Any, blocks: int) -> None:
-    buffers = residual_network(blocks)
+@pytest.mark.parametrize("name", [*NETWORKS, 16, 130, 7000])
+def test_network(benchmark: Any, goal: Any, name: str | int) -> None:
+    buffers = residual_network(name) if isinstance(name, int) else network(name)
     result = benchmark(plan, buffers)
     verify(buffers, result.offsets, result.size)
     goal(f"network of {len(buffers)} buffers: arena, of its bound", result.size / result.bound, "x", 1.02)

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import FastgraphError, GraphError, InputError, ModelError, PlanError, RunTimeout, UnsupportedError
-from .runtime.locks import undisturbed
+from .locks import undisturbed
 
 if TYPE_CHECKING:
     from .frontends.circle.registry import register_custom_op

@@ -6,13 +6,13 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 
+from .cpus import default_threads
 from .errors import FileError, InputError, MissingFileError, ModelError, UnsupportedError
 from .frontends import read
 from .kernels.isa.tiers import choose
 from .limits import Limits, spending
-from .runtime.locks import undisturbed
+from .locks import undisturbed
 from .runtime.model import Model, declared
-from .runtime.pool import default_threads
 
 
 def load(

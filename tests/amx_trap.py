@@ -24,7 +24,7 @@ from fastgraph.kernels.core.build import build
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.loops import loop, variable
 from fastgraph.kernels.isa.vector import I8, I16, I32, I64, emits
-from fastgraph.runtime.link import link
+from fastgraph.objects.link import link
 
 AMX = tiers.BY_NAME["amx"]
 _LINUX = sys.platform == "linux" and platform.machine() == "x86_64"

@@ -9,10 +9,17 @@ import numpy as np
 from tests.nets import F32, I64, Net
 
 BLOCKS: dict[str, Callable[[Net], None]] = {}
+RARE: dict[str, Callable[[Net], None]] = {}
+"""What is rewritten away more than it is computed: for golden texts."""
 
 
 def block(build: Callable[[Net], None]) -> Callable[[Net], None]:
     BLOCKS[build.__name__] = build
+    return build
+
+
+def rare(build: Callable[[Net], None]) -> Callable[[Net], None]:
+    RARE[build.__name__] = build
     return build
 
 
@@ -137,3 +144,34 @@ def layer_norm_by_hand(net: Net) -> None:
     variance = net("ReduceMean", net("Pow", centred, net.const(np.array(2, F32))), axes=[-1])
     spread = net("Sqrt", net("Add", variance, net.const(np.array(1e-3, F32))))
     net.output(net("Add", net("Mul", net("Div", centred, spread), net.weight(16)), net.weight(16)))
+
+
+@rare
+def nothing_and_sums(net: Net) -> None:
+    """Operators that change nothing, and sums of several values."""
+    x = net("Cast", net("Dropout", image(net)), to=1)
+    y = net("Sum", x, net("Sigmoid", x), net("Tanh", x))
+    net.output(net("Mean", net("Max", x, y, net("Neg", x)), y))
+
+
+@rare
+def cut_and_pick(net: Net) -> None:
+    """Slices and gathers of channels between convolutions, whose layout they keep."""
+    x = conv(net, image(net), 16, 16)
+    ends = [net.const(np.array(v, I64)) for v in ([4], [12], [1])]
+    picked = net("Gather", x, net.const(np.array([3, 1, 1, 8], I64)), axis=1)
+    net.output(conv(net, net("Concat", net("Slice", x, *ends), picked, axis=1), 12, 16))
+
+
+@rare
+def shuffled_pixels(net: Net) -> None:
+    deep = net("SpaceToDepth", image(net), blocksize=2)
+    net.output(net("DepthToSpace", conv(net, deep, 64, 32), blocksize=2, mode="CRD"))
+
+
+@rare
+def norms(net: Net) -> None:
+    """Normalisations, and a reduction over axes that lie apart."""
+    x = net("InstanceNormalization", image(net), net.weight(16), net.weight(16))
+    y = net("LayerNormalization", x, net.weight(8), net.weight(8), axis=-1)
+    net.output(net("ReduceSum", y, net.const(np.array([1, 3], I64)), keepdims=0))

@@ -22,9 +22,9 @@ os.environ.setdefault("FASTGRAPH_CHECK", "1")
 @pytest.fixture(autouse=True, scope="session")
 def small_models_use_their_threads() -> None:
     """Tests of threads are worth something only if small models run on them too."""
-    from fastgraph.runtime import executable
+    from fastgraph.runtime import bind
 
-    executable.WORTH_WAKING = 0
+    bind.WORTH_WAKING = 0
 
 
 TIER = "ISA tier "

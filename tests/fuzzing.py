@@ -32,12 +32,14 @@ from typing import Any
 
 import numpy as np
 
+from fastgraph import compile as compiling
 from fastgraph.errors import FastgraphError, GraphError, PlanError
 from fastgraph.ir import Graph, check, copy, subgraphs
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.isa.tiers import Tier, choose
+from fastgraph.objects import store
 from fastgraph.ops.evaluate import evaluate, infer_graph
-from fastgraph.runtime import cache, executable
+from fastgraph.runtime import bind
 from fastgraph.runtime.model import Model, declared
 from tests.hostile import alike, hostile, shapes_of
 
@@ -82,19 +84,19 @@ def nodes_of(graph: Graph) -> Iterator[Any]:
 @contextmanager
 def kernels(compiled: bool) -> Iterator[None]:
     """Within it plans whose kernels are not in the cache raise Uncompiled, unless they are to be `compiled`."""
-    real = executable.objects
+    real = compiling.objects
 
     def objects(wanted: Sequence[Kernel], tier: Tier) -> list[bytes]:
-        place = cache._toolchain_directory()
-        if not compiled and not all(cache._entry(place, kernel, tier).exists() for kernel in wanted):
+        place = store.folder()
+        if not compiled and not all(store.entry(place, kernel, tier).exists() for kernel in wanted):
             raise Uncompiled
         return real(wanted, tier)
 
-    executable.objects = objects  # type: ignore[assignment]
+    compiling.objects = objects  # type: ignore[assignment]
     try:
         yield
     finally:
-        executable.objects = real
+        compiling.objects = real
 
 
 def small(graph: Graph, shapes: dict[str, tuple[int, ...]]) -> tuple[bool, bool]:
@@ -190,7 +192,7 @@ def main(read: Read, damaged: Callable[[int], bytes]) -> None:
     """
     first, count = map(int, sys.argv[1:3])
     os.environ["FASTGRAPH_CHECK"] = "guard"
-    executable.WORTH_WAKING = 0
+    bind.WORTH_WAKING = 0
     signal.signal(signal.SIGVTALRM, hang)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # native code that hangs: no Python runs, the process ends
     import_module("numba")  # a cold cache of kernels wants it, which is no input's doing

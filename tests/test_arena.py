@@ -1,27 +1,11 @@
-import csv
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.instances import CAPACITY, CUTS, NETWORKS, cut, minimalloc, network
 from fastgraph.plan import arena
 from fastgraph.plan.arena import Buffer, Plan, draw, lower_bound, plan
 from fastgraph.plan.verify import PlanError, verify
-
-INSTANCES = Path(__file__).resolve().parents[1].parent / "shared" / "models" / "planner"
-CAPACITY = 1_048_576
-
-
-def read_instance(name: str) -> list[Buffer]:
-    path = INSTANCES / f"{name}.{CAPACITY}.csv"
-    if not path.exists():
-        pytest.skip(f"{path.name} is absent: the planner instances are not in {INSTANCES}")
-    with path.open(newline="") as file:
-        return [
-            Buffer(row["id"], int(row["lower"]), int(row["upper"]) - 1, int(row["size"]), align=1)
-            for row in csv.DictReader(file)
-        ]
 
 
 @st.composite
@@ -164,12 +148,20 @@ def test_drawing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", "ABCDEF")
-def test_planner_instance(name: str) -> None:
-    buffers = read_instance(name)
+@pytest.mark.parametrize("name", [*CUTS, *"ABCDEF"])
+def test_buffers_that_fit_are_placed_with_a_twentieth_more(name: str | int) -> None:
+    buffers = cut(name) if isinstance(name, int) else minimalloc(name)
     result = plan(buffers, target=1.05 * CAPACITY / lower_bound(buffers), rounds=2000, effort=1 << 40)
     verify(buffers, result.offsets, result.size)
     assert result.size <= 1.05 * CAPACITY
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_need_no_more_than_their_bound(name: str) -> None:
+    buffers = network(name)
+    result = plan(buffers)
+    verify(buffers, result.offsets, result.size)
+    assert result.size <= 1.02 * result.bound
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,6 +1,7 @@
 """Whole networks from files, where there are any: the same answer as onnxruntime or the stored one, natively.
 
-$FASTGRAPH_ZOO is a folder of .onnx files; others are looked for beside the repository, in shared/models.
+$FASTGRAPH_ZOO is a folder that bench/zoo/make_onnx.py wrote; other files are looked for beside the repository, in
+shared/models.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "models"
 ZOO = (
-    "efficientnet_b0", "googlenet", "mobilenet_v2", "mobilenet_v3_large", "resnet50", "shufflenet_v2_x1_0",
+    "efficientnet_b0", "googlenet", "mobilenet_v2", "mobilenet_v3_large", "resnet18", "resnet50", "shufflenet_v2_x1_0",
     "squeezenet1_1",
 )  # fmt: skip
 HOT = {
@@ -72,7 +73,7 @@ def test_zoo(name: str) -> None:
     folder = os.environ.get("FASTGRAPH_ZOO")
     path = Path(folder or "", f"{name}.onnx")
     if not folder or not path.exists():
-        pytest.skip("set FASTGRAPH_ZOO to a folder with the network's .onnx file")
+        pytest.skip("set FASTGRAPH_ZOO to a folder with the network: bench/zoo/make_onnx.py makes it")
     check_file(path)
 
 

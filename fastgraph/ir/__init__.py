@@ -1,7 +1,8 @@
 """The graph that every format becomes."""
 
 from .check import check
-from .graph import Graph, Interface, Node, Port, State, Value, captured, copy, read_by, subgraphs
+from .copy import copy
+from .graph import Graph, Interface, Node, Port, State, Value, captured, read_by, subgraphs
 from .types import MAX_RANK, UNKNOWN, Dim, Quantization, Shape, TensorType
 
 __all__ = [

@@ -25,6 +25,15 @@ class Value:
         array = np.asarray(data)
         return Value(name, TensorType(array.dtype, array.shape, quant), array)
 
+    def text(self) -> str:
+        """What an operand is shown as: its name, or what a constant holds."""
+        if self.data is None:
+            return repr(self)
+        if self.data.size <= 8:
+            quant = "" if self.type.quant is None else f" {{{self.type.quant}}}"
+            return f"const {self.data.dtype}{self.data.tolist()}{quant}"
+        return f"const {self.type}"
+
     def __repr__(self) -> str:
         return f"%{self.name}"
 
@@ -60,10 +69,15 @@ class Node:
         """Whether input `index` is present."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
-    def __str__(self) -> str:
-        from .text import node_text
+    def text(self, indent: str = "") -> str:
+        """Results with types, operator, operands, attributes; `indent` stands before the lines of sub-graphs."""
+        results = ", ".join(f"{v!r}: {v.type}" for v in self.outputs)
+        operands = ", ".join("_" if v is None else v.text() for v in self.inputs)
+        attrs = ", ".join(f"{key}={_attr(item, indent)}" for key, item in sorted(self.attrs.items()))
+        return f"{results} = {self.op}({operands})" + (f" {{{attrs}}}" if attrs else "")
 
-        return node_text(self)
+    def __str__(self) -> str:
+        return self.text()
 
 
 @dataclass(eq=False)
@@ -123,10 +137,17 @@ class Graph:
     limits: Limits = Limits()
     stored: int = 0
 
-    def __str__(self) -> str:
-        from .text import graph_text
+    def text(self, indent: str = "") -> str:
+        """Signature, nodes in order, result: what golden tests compare."""
+        inputs = ", ".join(f"{v!r}: {v.type}" for v in self.inputs)
+        lines = [f"graph {self.name}({inputs}) {{"]
+        lines += [f"  {node.text(indent + '  ')}" for node in self.nodes]
+        lines += [f"  state {s.input!r}: {s.input.type} = {s.output.text()}" for s in self.states]
+        lines.append("  return " + ", ".join(v.text() for v in self.outputs))
+        return "\n".join([*(f"{indent}{line}" if i else line for i, line in enumerate(lines)), indent + "}"])
 
-        return graph_text(self)
+    def __str__(self) -> str:
+        return self.text()
 
     def uses(self) -> dict[Value, list[Node]]:
         """For every value, the nodes that read it (once per node). Graph outputs are not uses."""
@@ -202,34 +223,9 @@ def read_by(node: Node) -> list[Value]:
     return reads
 
 
-def copy(graph: Graph) -> Graph:
-    """A deep copy that shares the constants' arrays. Values of outer scopes stay what they are."""
-    return _copy(graph, {})
-
-
-def _copy(graph: Graph, seen: dict[Value, Value]) -> Graph:
-    def twin(value: Value, own: bool = False) -> Value:
-        if value not in seen:
-            if not own and value.data is None:
-                return value
-            seen[value] = Value(value.name, value.type, value.data)
-        return seen[value]
-
-    def attr(item: Any) -> Any:
-        if isinstance(item, Graph):
-            return _copy(item, seen)
-        if isinstance(item, list | tuple) and any(isinstance(x, Graph) for x in item):
-            return type(item)(attr(x) for x in item)
-        return item
-
-    inputs = [twin(v, own=True) for v in graph.inputs]
-    first = [twin(state.input, own=True) for state in graph.states]
-    nodes = []
-    for node in graph.nodes:
-        reads = [None if v is None else twin(v) for v in node.inputs]
-        attrs = {key: attr(item) for key, item in node.attrs.items()}
-        nodes.append(Node(node.op, reads, [twin(v, own=True) for v in node.outputs], attrs, node.name))
-    states = [State(v, twin(s.output), s.initial) for v, s in zip(first, graph.states, strict=True)]
-    outputs = [twin(v) for v in graph.outputs]
-    return Graph(graph.name, inputs, outputs, nodes, graph.source, states, dict(graph.usual), graph.interface,
-                 graph.limits, graph.stored)  # fmt: skip
+def _attr(item: Any, indent: str) -> str:
+    if isinstance(item, Graph):
+        return item.text(indent)
+    if isinstance(item, np.ndarray) and item.size > 8:
+        return f"array {item.dtype}{list(item.shape)}"
+    return repr(item.tolist() if isinstance(item, np.ndarray) else item)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from .reals import to_real, to_stored
 
 Dim = int | str | None
 """A known extent, a named symbol, or nothing known."""
@@ -31,8 +32,6 @@ class Quantization:
 
         InputError for what are no numbers, or no type of integers.
         """
-        from ..ops.reals import to_stored
-
         try:
             kind, array = np.dtype(dtype), np.asarray(reals, np.float64)
             np.iinfo(kind)
@@ -42,8 +41,6 @@ class Quantization:
 
     def dequantize(self, stored: Any) -> np.ndarray:
         """The float32 that stored numbers stand for. InputError for what are no numbers."""
-        from ..ops.reals import to_real
-
         try:
             array = np.asarray(stored)
             if array.dtype.kind not in "iufb":

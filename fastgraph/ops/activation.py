@@ -122,15 +122,8 @@ def _infer_gelu(node: Node, types: Types) -> list[TensorType]:
     return same_type(node, types)
 
 
-GELUS = {"none": "gelu", "tanh": "gelu_tanh"}
-"""Attribute `approximate` of gelu, and the step that it is."""
-_gelu_steps = {kind: step(name, lambda x, kind=kind: gelu(x, kind)) for kind, name in GELUS.items()}
-
-
-def _gelu_step(node: Node) -> tuple[Any, ...] | None:
-    return _gelu_steps[attr(node, "approximate")](node)
-
-
+_EXACT = step("gelu", lambda x: gelu(x, "none"))
+_TANH = step("gelu_tanh", lambda x: gelu(x, "tanh"))
 for _name, (_function, _attrs) in FUNCTIONS.items():
     define(
         _name, of_kind(NUMBER, same_type), _pointwise(_function, tuple(_attrs)), inputs=(1, 1), attrs=_attrs,
@@ -138,12 +131,11 @@ for _name, (_function, _attrs) in FUNCTIONS.items():
     )  # fmt: skip
 define(
     "gelu", of_kind(NUMBER, _infer_gelu), _pointwise(gelu, ("approximate",)), inputs=(1, 1),
-    attrs={"approximate": "none"}, step=_gelu_step,
+    attrs={"approximate": "none"}, step=lambda node: (_TANH if attr(node, "approximate") == "tanh" else _EXACT)(node),
 )  # fmt: skip
-_SHRINK = {"lambd": 0.5, "bias": 0.0}
 define(
-    "shrink", of_kind(NUMBER, same_type), _pointwise(_shrink, tuple(_SHRINK)), inputs=(1, 1),
-    attrs=_SHRINK, layout=Layout.EACH,
+    "shrink", of_kind(NUMBER, same_type), _pointwise(_shrink, ("lambd", "bias")), inputs=(1, 1),
+    attrs={"lambd": 0.5, "bias": 0.0}, layout=Layout.EACH,
 )  # fmt: skip
 for _name, _function in {"softmax": softmax, "log_softmax": log_softmax, "hardmax": _hardmax}.items():
     define(

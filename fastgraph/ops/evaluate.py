@@ -14,9 +14,10 @@ import numpy as np
 from .. import deadline
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
+from ..ir.reals import to_real, to_stored
 from ..limits import current
 from ..room import need
-from .reals import real_type, to_real, to_stored
+from .reals import real_type
 from .registry import OPS, Op, Quant
 from .work import nbytes, work_of
 

@@ -1,7 +1,4 @@
-"""Between stored integers and the reals that they stand for: real = scale * (stored - zero point).
-
-Semantics: TensorFlow Lite's quantisation specification; rounding is half to even and results saturate, everywhere.
-"""
+"""Operators between quantised values and reals. The arithmetic is in `ir/reals.py`."""
 
 from __future__ import annotations
 
@@ -10,42 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, Quantization, TensorType
+from ..ir.reals import spread, to_real, to_stored
 from .common import FLOAT32, Types, fail
 from .registry import Layout, Quant, define
 
-
-def spread(numbers: tuple[Any, ...], axis: int | None, ndim: int) -> np.ndarray:
-    """Scales or zero points as an f64 array that broadcasts against an array of `ndim` axes."""
-    array = np.array(numbers, np.float64)
-    return array.reshape(()) if axis is None else array.reshape([-1 if i == axis else 1 for i in range(ndim)])
-
-
-def to_real(stored: np.ndarray, quant: Quantization) -> np.ndarray:
-    """The f64 reals that stored numbers stand for."""
-    zero = spread(quant.zero_point, quant.axis, stored.ndim)
-    return np.asarray((stored.astype(np.float64) - zero) * spread(quant.scale, quant.axis, stored.ndim))
-
-
-def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: float | None = None) -> np.ndarray:
-    """The stored numbers nearest to the reals: rounded half to even, held within `dtype`; for NaN the least.
-
-    With `ties`, a real number that `quant` can store, halves are rounded away from that.
-    """
-    scale, zero = spread(quant.scale, quant.axis, reals.ndim), spread(quant.zero_point, quant.axis, reals.ndim)
-    limits = np.iinfo(dtype)
-    with np.errstate(all="ignore"):
-        steps = np.asarray(reals, np.float64) / scale
-        if ties is None:
-            rounded = np.rint(steps) + zero
-        else:
-            # A little more than a half, so that a half is one whatever the division did to it.
-            centre = np.rint(ties / scale)
-            away = np.floor(np.abs(steps - centre) + (0.5 + 2.0**-20))
-            rounded = centre + np.copysign(away, steps - centre) + zero
-    rounded = np.where(np.isnan(rounded), limits.min, rounded)
-    # The greatest int64 is no f64: the limit is the next one below.
-    most = limits.max if dtype.itemsize < 8 else limits.max - 1023
-    return np.asarray(np.clip(rounded, limits.min, most).astype(dtype))
+__all__ = ["flips", "real_type", "spread", "to_real", "to_stored"]
 
 
 def flips(x: TensorType, out: TensorType) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
+from ..ir.reals import to_real, to_stored
 from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
-from ..ops.reals import to_real, to_stored
 from ..ops.registry import OPS
 from ..ops.shape import permutation
 from .integer_product import integer_product

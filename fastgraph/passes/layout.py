@@ -168,9 +168,8 @@ def _axis(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
     given = node.const(where)
     if given is None:
         return False
-    axis = np.array(perm[int(given.item()) % len(perm)], np.int64)
     inputs = [u, *node.inputs[1:]]
-    inputs[where] = constant(node.out, axis.reshape(given.shape), "axis")
+    inputs[where] = constant(node.out, np.full(given.shape, perm[int(given.flat[0]) % len(perm)]), "axis")
     return _finish(state, node, inputs, perm, node.attrs)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..freedoms import free
 from ..ir import Graph, Node, Quantization, TensorType, Value, read_by, subgraphs
 from ..limits import current
 from ..ops.evaluate import computes_reals
-from ..plan.freedoms import free
 
 
 class Sweep:

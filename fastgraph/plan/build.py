@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..freedoms import free
 from ..ir import Graph, Node, Value, read_by
 from ..kernels.isa.tiers import Tier
 from .arena import Buffer, plan
-from .freedoms import free
 from .lower import Emit, Matches, blocks, emit_block
 from .lower.move import emit_copy
 from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
 from .storage import Views
 from .verify import verify
-from .widen import widen
 
 ALIGN = 64
 KEEP = "keep"
@@ -21,11 +20,10 @@ KEEP = "keep"
 
 
 def build(graph: Graph, tier: Tier, threads: int, kept: Mapping[Value, Value] | None = None) -> Program:
-    """The program of a graph whose values are all concrete. Its arena is planned and verified.
+    """The program of a graph after all stages, its values concrete. Its arena is planned and verified.
 
     `kept`: inputs that keep what lies in them from run to run, with the outputs that they become at a run's end.
     """
-    widen(graph)
     program = Program()
     match = Matches()
     views = Views(graph, match.abilities)

@@ -90,7 +90,8 @@ class Problem:
         """[buffer, section]."""
         reach_first = np.where(self.live, self.first[:, None], self.sections).min(axis=0)
         reach_last = np.where(self.live, self.last[:, None], -1).max(axis=0)
-        return (self.first[:, None] <= reach_last) & (self.last[:, None] >= reach_first)
+        found: Bools = (self.first[:, None] <= reach_last) & (self.last[:, None] >= reach_first)
+        return found
 
     def top(self, offsets: Sequence[int]) -> int:
         """The padded size of the arena."""

@@ -171,7 +171,7 @@ class _Check:
         now = self.written.get(base, False)
         if now is True or place.size == 0:
             return
-        if now is False or not fill(now, place, None):  # type: ignore[arg-type]
+        if now is False or not fill(now, place, None):
             raise Misfit(f"{what} reads {place} of {_name(base)}, some of which nobody has written")
 
     def _make(self, base: Base, place: Region) -> None:
@@ -182,7 +182,7 @@ class _Check:
             self.written[base] = True
             return
         mask = np.zeros(self._size(base), bool) if now is False else now
-        fill(mask, place, True)  # type: ignore[arg-type]
+        fill(mask, place, True)
         self.written[base] = True if np.all(mask) else mask
 
 

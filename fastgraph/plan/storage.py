@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..freedoms import free
 from ..ir import Graph, Node, Value, read_by
 from ..ops.registry import OPS
-from .freedoms import free
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Quantised nodes that only f32 kernels can compute get changes of quantisation around them."""
+"""The last stage: quantised nodes that only f32 kernels can compute get changes of quantisation around them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
-from ..passes.rewrite import Sweep
 from .lower import matched
 
 F32 = np.dtype(np.float32)
@@ -15,28 +14,28 @@ F32 = np.dtype(np.float32)
 
 def widen(graph: Graph) -> None:
     """Given ``y = lrn(x)`` in uint8; result ``y = requantize(lrn(requantize(x)))``, if there is a kernel for that."""
-    state = Sweep(graph)
+    nodes: list[Node] = []
     reals: dict[Value, Value] = {}
     for node in graph.nodes:
         wide = _wide(node, reals) if computes_reals(node) and matched(node) is None else None
         if wide is None:
-            state.keep(node)
+            nodes.append(node)
             continue
         for value, real in zip(node.inputs, wide.inputs, strict=True):
             new = real is not value and value not in reals
             if new and value is not None and real is not None and real.data is None:
                 reals[value] = real
-                state.write(Node("requantize", [value], [real], {}, node.name))
-        state.write(wide)
+                nodes.append(Node("requantize", [value], [real], {}, node.name))
+        nodes.append(wide)
         for value, real in zip(node.outputs, wide.outputs, strict=True):
             if real is not value:
-                state.write(Node("requantize", [real], [value], {}, node.name))
-    graph.nodes = state.written()
+                nodes.append(Node("requantize", [real], [value], {}, node.name))
+    graph.nodes = nodes
 
 
 def _wide(node: Node, reals: dict[Value, Value]) -> Node | None:
-    """The node on reals, if a kernel takes it and it isn't a change of quantisation itself."""
-    if node.op == "requantize":
+    """The node on reals, if a kernel takes it; None for changes of quantisation, and for nodes that round otherwise."""
+    if node.op == "requantize" or node.attrs.get("ties") is not None:
         return None
     stored = {v for v in node.inputs if v is not None and v.type.quant is not None}
     own = {v: reals.get(v) or _real(v) for v in stored}

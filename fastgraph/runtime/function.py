@@ -9,14 +9,14 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from ..kernels.core.slots import CALL_AT
+from ..kernels.core.slots import CALL, CALL_AT
 
 _NO_ARGUMENTS = 4
 _Untyped = ctypes.PYFUNCTYPE(None)
 
 
 class _Record(bytes):
-    """A CALL record (kernels/record.py), with the `owner` of what it points to."""
+    """A CALL record (kernels/core/slots.py), with the `owner` of what it points to."""
 
     owner: object
 
@@ -49,7 +49,7 @@ def _native(call: int, program: int, owner: object) -> Callable[[], object] | No
     if sys.implementation.name != "cpython" or bytes.__basicsize__ != CALL_AT + 1:
         return None
     new, addresses = _interpreter()
-    record = _Record(struct.pack("3q", program, *addresses))
+    record = _Record(struct.pack(f"{len(CALL)}q", program, *addresses))
     record.owner = owner
     if ctypes.string_at(id(record) + CALL_AT, len(record)) != record:
         return None

@@ -1,75 +1,86 @@
-"""Aligned, zeroed memory with room to read past its end, or with pages behind it that nobody may touch."""
+"""A program's memory: its arena, its constants, and what lies in neither."""
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from ..plan.program import SLACK
-from ..room import need
+from ..ir import Value
+from ..plan.program import ERROR, Program, Ref, Scratch, buffer_bytes, checked
+from ..plan.storage import byte_strides
+from .allocate import allocate, allocate_apart
 
-_HUGE = 2 << 20
-_MADV_HUGEPAGE = 14
 
+class Memory:
+    """Where the values of a program are: references as addresses, values as arrays.
 
-def allocate(nbytes: int, align: int = 4096) -> tuple[np.ndarray, int]:
-    """A zeroed block: (its uint8 array, the address of its first byte).
-
-    The address is a multiple of `align` (a power of two). The memory lives as long as the array or a view of
-    it; at least SLACK bytes after it may be read. Large blocks ask Linux for huge pages. MemoryError when they are
-    more than is free.
+    `arena` and `constants` are the blocks of bytes that addresses lie in, `error` the cell of ERROR. `offsets` tell
+    where each buffer begins in the arena. `loose` holds values that are no arrays: strings, sequences.
     """
-    if align < 1 or align & (align - 1):
-        raise ValueError(f"align={align} is not a power of two")
-    large = nbytes >= 2 * _HUGE
-    align = max(align, _HUGE) if large else align
-    need(nbytes)
-    raw = np.zeros(nbytes + SLACK + align, np.uint8)
-    start = -raw.ctypes.data % align
-    address = raw.ctypes.data + start
-    if large and sys.platform == "linux":
-        _advise_huge(address, nbytes)
-    return raw[start : start + nbytes], address
+
+    def __init__(self, program: Program) -> None:
+        self.arena, self._base, self.offsets = _arena(program)
+        self.constants, self.addresses = _constants(program.constants)
+        self.error = np.zeros(1, np.int64)
+        self.loose: dict[Value, Any] = {}
+        self._storage = program.storage
+        self._views: dict[Value, np.ndarray] = {}
+
+    def has(self, value: Value) -> bool:
+        """Whether the value has a place in the arena."""
+        return value in self._storage
+
+    def array(self, value: Value) -> np.ndarray:
+        """A NumPy view of a value's place in the arena."""
+        if value not in self._views:
+            at = self._storage[value]
+            dims, dtype = value.type.dims, value.type.dtype
+            assert dtype is not None
+            strides = byte_strides(dims, dtype.itemsize, at.stride)
+            offset = self.offsets[at.root] + at.offset
+            self._views[value] = np.ndarray(dims, dtype, self.arena, offset, strides)
+        return self._views[value]
+
+    def held(self, value: Value) -> Any:
+        """What the value is now: a constant, a view of the arena, or what is loose."""
+        if value.data is not None:
+            return value.data
+        return self.array(value) if self.has(value) else self.loose[value]
+
+    def address(self, arg: int | Ref) -> int:
+        """What a slot of a step's record holds: numbers as they are, addresses for references."""
+        if isinstance(arg, int):
+            return arg
+        if arg is ERROR:
+            return self.error.ctypes.data
+        if isinstance(arg.base, int):
+            return self.addresses[arg.base] + arg.offset
+        return self._base + self.offsets[arg.base] + arg.offset
 
 
-def _advise_huge(address: int, nbytes: int) -> None:
-    """A hint only: that it fails (no huge pages in this kernel) changes nothing but speed."""
-    try:
-        madvise = ctypes.CDLL(None).madvise
-    except (AttributeError, OSError):
-        return
-    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    madvise(address, nbytes // _HUGE * _HUGE, _MADV_HUGEPAGE)
+def _arena(program: Program) -> tuple[np.ndarray, int, Mapping[Value | Scratch, int]]:
+    """The arena, its address, and where each buffer is in it: as planned, or between guard pages."""
+    assert program.arena is not None
+    if checked() != "guard":
+        return *allocate(max(program.arena.size, 64)), program.offsets
+    memory, base, starts = allocate_apart([buffer_bytes(owner) for owner in program.offsets])
+    return memory, base, dict(zip(program.offsets, starts, strict=True))
 
 
-def allocate_apart(sizes: Sequence[int]) -> tuple[np.ndarray, int, list[int]]:
-    """Zeroed blocks between pages that nobody may touch: (all memory, its address, where each block begins in it).
-
-    A block's address is a multiple of 64; behind it are SLACK bytes, and less than 64 more, up to a page that is
-    protected. Windows gets ordinary memory, in the same places. MemoryError where there is no room for them.
-    """
-    page, at, starts = mmap.PAGESIZE, 0, []
-    for size in sizes:
-        at += page
-        room = -(-(size + SLACK) // page) * page
-        starts.append((at + room - SLACK - size) // 64 * 64)
-        at += room
-    if sys.platform == "win32":
-        memory = np.zeros(at + page, np.uint8)
-        return memory, memory.ctypes.data, starts
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    try:
-        memory = np.frombuffer(mmap.mmap(-1, at + page, flags), np.uint8)
-    except (OSError, OverflowError) as error:
-        raise MemoryError(f"no room for {at} bytes: {error}") from None
-    protect = ctypes.CDLL(None).mprotect
-    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    ends = [0, *(-(-(start + size + SLACK) // page) * page for start, size in zip(starts, sizes, strict=True))]
-    for end in ends:
-        if protect(memory.ctypes.data + end, page, 0):
-            raise OSError("the system protects no pages")
-    return memory, memory.ctypes.data, starts
+def _constants(arrays: list[np.ndarray]) -> tuple[np.ndarray, list[int]]:
+    """The constants in one aligned block, and their addresses. The program's own arrays become views of it."""
+    starts, size = [], 0
+    for array in arrays:
+        starts.append(size)
+        size += -(-array.nbytes // 64) * 64
+    if checked() == "guard":
+        block, base, starts = allocate_apart([array.nbytes for array in arrays])
+    else:
+        block, base = allocate(max(size, 64))
+    for i, (array, start) in enumerate(zip(arrays, starts, strict=True)):
+        part = block[start : start + array.nbytes]
+        part[:] = array.reshape(-1).view(np.uint8)
+        arrays[i] = part.view(array.dtype).reshape(array.shape)
+    return block, [base + start for start in starts]

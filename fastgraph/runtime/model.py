@@ -14,10 +14,10 @@ from .. import deadline
 from ..errors import FastgraphError, InputError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
+from ..locks import held, lock
 from ..passes.specialise import fits
 from .executable import Executable, compile_graph
 from .feeds import array_of, dims_of, shape_advice
-from .locks import held, lock
 
 PLANS_KEPT = 8
 """Plans of a model with dynamic shapes that are kept, the least recently used goes first."""
@@ -52,7 +52,7 @@ class Model:
         self.outputs = [TensorSpec.of(v) for v in graph.outputs]
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows
-        self._plans: OrderedDict[tuple, Executable] = OrderedDict()
+        self._plans: OrderedDict[tuple[tuple[int, ...], ...], Executable] = OrderedDict()
         self._lock = lock()
         self._current: Executable | None = None
         usual = {v.name: v.type.dims if v.type.concrete else graph.usual.get(v.name) for v in graph.inputs}
@@ -183,7 +183,7 @@ class Model:
 
     def __repr__(self) -> str:
         arena = f", arena {self._current.arena_bytes} bytes" if self._current else ", not planned yet"
-        return f"<fastgraph.Model {self.graph.name!r} float32 {self.tier.name}, {self.threads} threads{arena}>"
+        return f"<fastgraph.Model {self.graph.name!r} {self.tier.name}, {self.threads} threads{arena}>"
 
     # -- plans
 

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import math
 import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from .. import deadline
 from ..errors import RunTimeout
-from ..kernels.core import slots as slots
 from ..kernels.core.kernel import Kernel
+from ..kernels.core.slots import NO_LIMIT, PROGRAM, SEAT, STEP, TEAM
 from ..kernels.isa.tiers import TIERS
+from ..locks import held, lock
+from ..objects.cache import objects as compiled
+from ..objects.link import link
+from .allocate import allocate
 from .function import function, interpreter
-from .link import link
-from .locks import held, lock
-from .memory import allocate
 from .semaphore import system
 
 KERNELS = (Kernel("execute"), Kernel("call"), Kernel("team"))
@@ -40,55 +39,11 @@ MAX_THREADS = 256
 WORTH_LOOKING = 1_000_000
 """Multiply-adds, about 10 us. A look at the clock takes as long as a thousand of them."""
 _SEMAPHORE_BYTES = 64
+_THREADS, _TICKS, _FIRM, _LIMIT = map(PROGRAM.at, ("threads", "ticks", "firm", "limit"))
 
 _Worker = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _Caller = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 """A caller's kernel releases the interpreter's lock itself, and may return with an exception set."""
-
-
-# -- how many threads
-
-
-@cache
-def default_threads() -> int:
-    """The CPUs that this process may use: its affinity, and its control group's share of CPU time."""
-    try:
-        cpus = len(os.sched_getaffinity(0))
-    except AttributeError:
-        cpus = os.cpu_count() or 1
-    return max(1, min(cpus, math.ceil(_cgroup_limit(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")))))
-
-
-def _cgroup_limit(root: Path, membership: Path) -> float:
-    """CPUs that Linux control groups (version 1 or 2) allow; a large number when they set no limit."""
-    try:
-        lines = membership.read_text().splitlines()
-    except OSError:
-        return 1e9
-    limit = 1e9
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        base = root / controllers if controllers else root
-        own = base / path.lstrip("/")
-        for group in (own, *own.parents):
-            if group == root.parent:
-                break
-            limit = min(limit, _quota(group))
-    return limit
-
-
-def _quota(group: Path) -> float:
-    """CPUs that one control group allows."""
-    try:
-        if (group / "cpu.max").exists():
-            quota, period = (group / "cpu.max").read_text().split()
-        else:
-            quota, period = ((group / f"cpu.cfs_{part}_us").read_text() for part in ("quota", "period"))
-        return int(quota) / int(period) if quota != "max" and int(quota) > 0 else 1e9
-    except (OSError, ValueError):
-        return 1e9
 
 
 # -- native entry points
@@ -107,10 +62,8 @@ def start(objects: Mapping[str, bytes] | None = None) -> None:
         if _entry:
             return
         if objects is None:
-            from .cache import objects as cached
-
             symbols = [kernel.symbol for kernel in KERNELS]
-            objects = dict(zip(symbols, cached(KERNELS, TIER), strict=True))
+            objects = dict(zip(symbols, compiled(KERNELS, TIER), strict=True))
         addresses = link({kernel.symbol: objects[kernel.symbol] for kernel in KERNELS})
         _entry.update({kernel.name: addresses[kernel.symbol] for kernel in KERNELS})
 
@@ -136,8 +89,8 @@ class _Pool:
             worker = self.threads
             try:
                 semaphore = here.create(self._semaphores + _SEMAPHORE_BYTES * worker)
-                self._places[worker, slots.SEMAPHORE] = semaphore
-                enter, args = _Worker(_entry["team"]), (self.address, worker, int(self._record[slots.RUN]))
+                self._seats[worker, SEAT.at("semaphore")] = semaphore
+                enter, args = _Worker(_entry["team"]), (self.address, worker, int(self._record[TEAM.at("run")]))
                 thread = threading.Thread(target=enter, args=args, name="fastgraph", daemon=True)
             except OSError:
                 break
@@ -153,21 +106,22 @@ class _Pool:
         return min(threads, self.threads)
 
     def _prepare(self) -> None:
-        block, address = allocate(8 * slots.TEAM_SLOTS, 64)
-        places, start = allocate(8 * slots.PLACE_SLOTS * MAX_THREADS, 64)
+        block, address = allocate(8 * len(TEAM), 64)
+        seats, start = allocate(8 * len(SEAT) * MAX_THREADS, 64)
         self._owner, self._semaphores = allocate(_SEMAPHORE_BYTES * MAX_THREADS, 64)
-        self._places = places.view(np.int64).reshape(MAX_THREADS, slots.PLACE_SLOTS)
+        self._seats = seats.view(np.int64).reshape(MAX_THREADS, len(SEAT))
         self._record = block.view(np.int64)
-        self._record[slots.PLACES] = start
+        self._record[TEAM.at("seats")] = start
         if here := system():
-            self._record[[slots.WAIT, slots.POST, slots.YIELD]] = here.wait, here.post, here.give_way
+            used = {"wait": here.wait, "post": here.post, "give_way": here.give_way}
+            self._record[[TEAM.at(name) for name in used]] = list(used.values())
         self.address = address
 
     def stop(self) -> None:
         """Let all workers return, unless they are at work. A later run starts new ones."""
         if not self._workers or not self.lock.acquire(timeout=1):
             return
-        _record, no_table = _program(np.zeros((0, slots.STEP_SLOTS), np.int64), self.threads)
+        _record, no_table = _program(np.zeros((0, len(STEP)), np.int64), self.threads)
         _Caller(_entry["team"])(self.address, 0, no_table)
         for thread in self._workers:
             if thread.ident is not None:
@@ -178,13 +132,15 @@ class _Pool:
 
 def _program(steps: np.ndarray, threads: int, firm: int | None = None) -> tuple[np.ndarray, int]:
     """A PROGRAM record of a table of steps, and its address."""
-    block, address = allocate(8 * len(slots.PROGRAM), 64)
+    block, address = allocate(8 * len(PROGRAM), 64)
     record = block.view(np.int64)
-    record[[slots.TABLE, slots.STEPS, slots.THREADS]] = steps.ctypes.data if len(steps) else 0, len(steps), threads
-    record[[slots.FIRM, slots.LIMIT]] = len(steps) if firm is None else firm, slots.NO_LIMIT
-    used = interpreter("PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals", "PyErr_SetNone")
-    record[[slots.RELEASE, slots.ACQUIRE, slots.SIGNALS, slots.RAISE]] = used
-    record[slots.LATE] = id(RunTimeout)
+    names = "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals", "PyErr_SetNone"
+    release, acquire, signals, set_error = interpreter(*names)
+    record[:] = PROGRAM.filled(
+        table=steps.ctypes.data if len(steps) else 0, steps=len(steps), threads=threads, ticks=0,
+        firm=len(steps) if firm is None else firm, limit=NO_LIMIT,
+        release=release, acquire=acquire, signals=signals, set_error=set_error, late=id(RunTimeout),
+    )  # fmt: skip
     return record, address
 
 
@@ -240,7 +196,7 @@ class Runner:
     ) -> None:
         start()
         self._owner = owner
-        self._steps = np.ones((len(steps), slots.STEP_SLOTS), np.int64)
+        self._steps = np.ones((len(steps), len(STEP)), np.int64)
         self._steps[:, :2] = np.reshape(steps, (-1, 2))
         if work is not None:
             self._steps[:, 2] = _looks(work)
@@ -270,13 +226,13 @@ class Runner:
     def _run_timed(self) -> None:
         """With a record of its own: nobody else must find the limit in it."""
         rate = _ticks_per_second()
-        record, address = _program(self._steps, self.threads, int(self._record[slots.FIRM]))
+        record, address = _program(self._steps, self.threads, int(self._record[_FIRM]))
         team = self.threads > 1 and not held(_pool.lock)
         try:
             if team and not _pool.lock.acquire(timeout=deadline.seconds_left()):
                 raise RunTimeout
             deadline.check()
-            record[slots.LIMIT] = min(deadline.seconds_left() * rate, slots.NO_LIMIT)
+            record[_LIMIT] = min(deadline.seconds_left() * rate, NO_LIMIT)
             if team:
                 self._join(record, address)
             else:
@@ -290,28 +246,28 @@ class Runner:
         pool = _pool
         if pool.threads < self.threads or not pool.address:
             self.threads = pool.grow(self.threads)
-        record[slots.THREADS] = self.threads
+        record[_THREADS] = self.threads
         self._team(pool.address, 0, address)
 
     def profile(self) -> np.ndarray:
         """Run once; the seconds from each step's end to the next's."""
         ticks = np.zeros(len(self._steps) + 1, np.int64)
-        self._record[slots.TICKS] = ticks.ctypes.data
+        self._record[_TICKS] = ticks.ctypes.data
         try:
             self.run()
         finally:
-            self._record[slots.TICKS] = 0
+            self._record[_TICKS] = 0
         return np.diff(np.maximum.accumulate(ticks)) / _ticks_per_second()
 
 
 @cache
 def _ticks_per_second() -> float:
     """The rate of the executor's clock, against the system's."""
-    runner = Runner(np.zeros((0, slots.STEP_SLOTS), np.int64))
+    runner = Runner(np.zeros((0, len(STEP)), np.int64))
     ticks = np.zeros((2, 1), np.int64)
     seconds = []
     for cell in ticks:
-        runner._record[slots.TICKS] = cell.ctypes.data
+        runner._record[_TICKS] = cell.ctypes.data
         before = time.perf_counter()
         runner.run()
         seconds.append((before + time.perf_counter()) / 2)

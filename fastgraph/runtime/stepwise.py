@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
-
-import numpy as np
 
 from ..ir import Node, Value
 from ..plan.program import HostStep, Step
+from .bind import host_run, records
 from .executable import Executable
 from .pool import Runner
 
@@ -18,30 +16,18 @@ Run = Callable[[], Any]
 
 def single_runs(plan: Executable) -> Iterator[tuple[Step | HostStep, Run]]:
     """Each step with a function that runs it alone; it gives a native step's error code (0: none)."""
-    addresses = plan._link()
     for step in plan.program.steps:
         if isinstance(step, HostStep):
-            yield step, plan._host(step)
+            yield step, host_run(plan.compiled, plan.memory, step.node)
             continue
-        record = np.array([plan._address(a) for a in step.args] or [0], np.int64)
-        table = np.array([[addresses[step.kernel], record.ctypes.data]], np.int64)
-        yield step, partial(_run, Runner(table, plan.threads, plan._error.ctypes.data), record)
-
-
-def _run(runner: Runner, record: np.ndarray) -> int:
-    """Run while the record, which the table has the address of, is alive."""
-    return runner.run()
+        table, words = records(plan.compiled, plan.memory, [step])
+        yield step, Runner(table, plan.threads, plan.memory.error.ctypes.data, words).run
 
 
 def is_held(plan: Executable, value: Value) -> bool:
     """Whether the value is somewhere: not when nobody touches it, as it has no elements, or only bands of it exist."""
     at = plan.program.storage.get(value)
-    return value.data is not None or value in plan._env or at is not None and at.root in plan.program.offsets
-
-
-def held(plan: Executable, value: Value) -> Any:
-    """What the value is now, for one that `is_held`: a constant, a view of the arena, or an object of the host."""
-    return plan._holder(value)
+    return value.data is not None or value in plan.memory.loose or at is not None and at.root in plan.program.offsets
 
 
 def groups(plan: Executable) -> list[tuple[list[Node], list[int]]]:

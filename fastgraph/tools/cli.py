@@ -53,6 +53,7 @@ stands for: uint8[1,10] {0.5 * (q - 128)}.
   fastgraph inspect net.tflite
   fastgraph inspect net.onnx --memory       a picture of the arena over time
   fastgraph inspect net.onnx --stages       the graph as text, as read and after each stage of rewriting
+  fastgraph inspect net.onnx --asm 3         a step's arguments by name, and the machine code of its kernel
   fastgraph inspect net.mlpackage --function decode
   fastgraph inspect net.onnx --json
 """
@@ -146,6 +147,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--graph", action="store_true", help="the graph as text, as the plan has it")
     what.add_argument("--stages", action="store_true", help="the graph as text after each stage")
     what.add_argument("--memory", action="store_true", help="a picture of the arena")
+    what.add_argument("--asm", type=_number, metavar="STEP", help="a step's call and machine code, by its number")
     what.add_argument("--json", action="store_true", help="print JSON")
 
     sub = add("bench", _bench, "measure models, and other engines beside", BENCH)
@@ -203,6 +205,12 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected the number of a step, found {text!r}")
+    return int(text)
+
+
 def _seconds(text: str) -> float:
     (seconds, *more) = _numbers(text)
     if more or seconds <= 0:
@@ -248,19 +256,21 @@ def _run(args: argparse.Namespace) -> int:
 
 def _inspect(args: argparse.Namespace) -> int:
     from ..loading import load
-    from . import feeds, inspect
+    from . import asm, feeds, inspect
 
     shapes = feeds.parse_shapes(args.shape)
     if args.stages:
         _print(inspect.stages_text(args.model, shapes, args.function))
         return 0
     model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
-    if (args.graph or args.memory) and (why := inspect.unplanned(model)):
+    if (args.graph or args.memory or args.asm is not None) and (why := inspect.unplanned(model)):
         raise InputError(why)
     if args.graph:
         _print(model.plan.graph)
     elif args.memory:
         _print(inspect.memory_text(model))
+    elif args.asm is not None:
+        _print(asm.step_text(model.plan, args.asm))
     else:
         facts = inspect.file_facts(args.model)
         _print(_json(inspect.model_json(model, facts)) if args.json else inspect.summary_text(model, facts))

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..compile import stages
 from ..frontends import kind_of, read
 from ..frontends.circle import MAGIC
 from ..frontends.circle.load import root
@@ -15,7 +16,6 @@ from ..frontends.mil.wire import parse as parse_core_ml
 from ..frontends.onnx.wire import parse
 from ..ir import Graph, TensorType, check, copy
 from ..passes.dynamic import cut_dynamic
-from ..passes.pipeline import stages
 from ..passes.specialise import missing_dims, specialise
 from ..plan.arena import draw
 from ..plan.build import lifetimes

@@ -19,9 +19,10 @@ from ..ops.evaluate import operands, run_node
 from ..ops.registry import OPS, Quant
 from ..plan.build import KEEP
 from ..plan.program import HostStep, Step
-from ..runtime.executable import Executable, out_of_range
+from ..runtime.bind import out_of_range
+from ..runtime.executable import Executable
 from ..runtime.model import Model
-from ..runtime.stepwise import Run, groups, held, is_held, single_runs
+from ..runtime.stepwise import Run, groups, is_held, single_runs
 from ..text import shorten, table
 from . import bench
 from .engines import PEERS, peer
@@ -103,7 +104,7 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
     with model._lock:
         arrays = model._checked(_random(model) if feeds is None else feeds)
         plan = model._use(tuple(array.shape for array in arrays.values()))
-        states = [(place, place.copy()) for place, _ in plan._states]
+        states = [(place, place.copy()) for place, _ in plan.states]
         try:
             steps = _steps(plan, arrays)
         finally:
@@ -139,7 +140,7 @@ def _steps(plan: Executable, feeds: Mapping[str, np.ndarray]) -> list[StepCheck]
         steps = [runs[i][0] for i in numbers]
         compared = not any(isinstance(step, HostStep) for step in steps)
         checks = [
-            _difference(np.asarray(held(plan, value)), np.asarray(right), node, *margins.get(value, (0.0, 0.0)))
+            _difference(np.asarray(plan.memory.held(value)), np.asarray(right), node, *margins.get(value, (0.0, 0.0)))
             for node in nodes for value, right in expected.items()
             if compared and value in node.outputs and is_held(plan, value)
         ]  # fmt: skip
@@ -168,7 +169,7 @@ def _references(
     def value_of(value: Value | None) -> Any:
         if value is None or value in expected:
             return None if value is None else expected[value]
-        now = held(plan, value) if is_held(plan, value) else carried[value]
+        now = plan.memory.held(value) if is_held(plan, value) else carried[value]
         return np.array(now) if isinstance(now, np.ndarray) and value.data is None else now
 
     for node in nodes:

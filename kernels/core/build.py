@@ -51,23 +51,25 @@ def _flags() -> compiler.Flags:
     return flags
 
 
-def build(function: Callable, symbol: str, tier: Tier) -> bytes:
+def build(function: Callable[..., Any], symbol: str, tier: Tier) -> bytes:
     """The object file of `function(args, thread, threads)`, exported as `symbol`.
 
     Attributes it may have: `needs` names CPU flags that it uses beyond those of the tier; with `returns` it returns an
     int64, and so does the symbol.
     """
-    tier = replace(tier, needs=(*tier.needs, *getattr(function, "needs", ())))
-    return _library(function, symbol, tier).emit_native_object()
+    obj: bytes = _library(function, symbol, tier).emit_native_object()
+    return obj
 
 
-def assembly(function: Callable, tier: Tier) -> str:
-    """The machine code of a kernel as text, to look at."""
-    return _library(function, "kernel", tier).get_asm_str()
+def assembly(function: Callable[..., Any], tier: Tier) -> str:
+    """The machine code of a kernel as the assembler's text, to look at."""
+    text: str = _library(function, "kernel", tier).get_asm_str()
+    return text
 
 
 @global_compiler_lock
-def _library(function: Callable, symbol: str, tier: Tier) -> Any:
+def _library(function: Callable[..., Any], symbol: str, tier: Tier) -> Any:
+    tier = replace(tier, needs=(*tier.needs, *getattr(function, "needs", ())))
     typing_context, context = _contexts(tier)
     args = (types.int64,) * 3
     returns = types.int64 if hasattr(function, "returns") else types.void

@@ -55,7 +55,7 @@ def loaded(builder: Any, args: Any, record: Record, first: int = 0) -> Any:
 
     pointer = builder.inttoptr(args, ir.IntType(64).as_pointer())
     slots = (builder.load(builder.gep(pointer, [ir.IntType(64)(first + i)])) for i in range(len(record)))
-    return namedtuple("Slots", list(record))(*slots)  # type: ignore[misc]
+    return namedtuple("Slots", list(record))(*slots)
 
 
 @cache

@@ -1,41 +1,75 @@
-"""Where the executor and the runtime find each other's numbers: int64 slots of the records they share.
+"""Where the executor and the runtime find each other's numbers: int64 slots of the records they share."""
 
-A table has one row of STEP_SLOTS per step: the kernel's address, its args record's address, and whether to look at the
-clock before it; if any other step has that, the first has it too.
+from __future__ import annotations
 
-A pool's record has three cache lines: what stays, the run that is on (written by its caller only), and the
-count of shares done (written by all). `run` grows with every run, and is -1 while the others of its line
-change. Each thread of a pool has a place of two lines: `claimed`, the number of the step up to which its share
-is taken, which its own thread writes most, and what wakes it.
-"""
+from .record import Record
 
-STEP_SLOTS = 3
+LINE = 8
+"""Slots of a cache line."""
 
-PROGRAM = ("table", "steps", "threads", "ticks", "firm", "limit", "release", "acquire", "signals", "raise", "late")
-TABLE, STEPS, THREADS, TICKS, FIRM, LIMIT, RELEASE, ACQUIRE, SIGNALS, RAISE, LATE = range(11)
-"""From step `firm` on a run isn't stopped any more; `limit`: ticks of the clock that it may take. Then addresses of the
-interpreter's functions that release its lock, take it again, call the handlers of signals, and set an exception; and of
-the exception's type for a run that is too late."""
+STEP = Record(
+    kernel="address of the kernel",
+    args="address of its argument record",
+    look="whether to look at the clock before it; if any other step has that, the first has it too",
+)
+"""A row of a program's table."""
+
+PROGRAM = Record(
+    table="address of its steps",
+    steps="how many",
+    threads="that it is for",
+    ticks="address of numbers: the clock before the first step and after each, or 0",
+    firm="the step from which on a run isn't stopped any more",
+    limit="ticks of the clock that it may take",
+    release="address of the interpreter's function that releases its lock",
+    acquire="address of the one that takes it again",
+    signals="address of the one that calls the handlers of signals",
+    set_error="address of the one that sets an exception",
+    late="address of the exception's type for a run that is too late",
+)
 NO_LIMIT = 1 << 62
 
-CALL = ("record", "keep", "none")
-RECORD, KEEP, NONE = range(3)
-"""What a Python function of a program holds: the PROGRAM record; the addresses of the interpreter's function that
-counts a reference, and of what the function returns."""
+CALL = Record(
+    record="address of a PROGRAM record",
+    keep="address of the interpreter's function that counts a reference",
+    none="address of what the function returns",
+)
+"""What a Python function of a program holds."""
 CALL_AT = 32
 """Where the bytes of CPython's `bytes` begin."""
 
-TEAM = (
-    *("wait", "post", "yield", "places", "", "", "", ""),
-    *("run", "at", "of", "among", "before", "clocked", "until", "fate"),
-    "done",
-)
-TEAM_SLOTS = 24
-WAIT, POST, YIELD, PLACES = range(4)
-RUN, AT, OF, AMONG, BEFORE, CLOCKED, UNTIL, FATE = range(8, 16)
-DONE = 16
-OPEN, FIXED, STOPPED = range(3)
-"""`fate` is 4 * run + one of these: the run may be stopped, can't be stopped any more, was stopped."""
 
-PLACE_SLOTS = 16
-CLAIMED, PARKED, SEMAPHORE = 0, 8, 9
+def _line(name: str, /, **slots: str) -> Record:
+    """Slots that have a cache line to themselves."""
+    return Record({**slots, **{f"{name}_{i}": "free" for i in range(len(slots), LINE)}})
+
+
+TEAM = (
+    _line(
+        "same",
+        wait="address of the system's function that waits on a semaphore",
+        post="address of the one that posts it",
+        give_way="address of the one that lets another thread run",
+        seats="address of the threads' SEAT records",
+    )
+    + _line(
+        "job",
+        run="number of the run that is on: grows with every run, -1 while the others of its line change",
+        at="`table` of its program",
+        of="`steps` of it",
+        among="`threads` of it",
+        before="`done` when it began",
+        clocked="`ticks` of its program",
+        until="`firm` of it",
+        fate="4 * run + OPEN, FIXED or STOPPED",
+    )
+    + _line("count", done="shares that are done, of all runs")
+)
+"""A pool of threads: what stays; the run that is on, written by its caller only; what all write."""
+OPEN, FIXED, STOPPED = range(3)
+"""A run may be stopped, can't be stopped any more, was stopped."""
+
+SEAT = _line("claim", claimed="number of the step up to which this thread's share is taken") + _line(
+    "sleep", parked="1 while the thread sleeps, or is about to", semaphore="what wakes it"
+)
+"""A thread of a pool. Its own thread writes `claimed` most."""

@@ -18,18 +18,19 @@ FAMILIES = ("core", "gemm", "amx", "window", "pointwise", "move")
 class Row:
     """`module:function` (a module of a family, as "gemm.conv") makes the kernel for a tier and compile-time parameters.
 
-    `args` names the int64 slots of its record in order; `params` the compile-time parameters.
+    `args`: its record; `params`: names of the compile-time parameters.
     """
 
     name: str
     module: str
     function: str
     params: tuple[str, ...]
-    args: Record | tuple[str, ...]
+    args: Record
 
     def make(self) -> Callable[..., Any]:
         """The generator, imported on demand: only here does numba come in."""
-        return getattr(import_module(f"..{self.module}", __package__), self.function)
+        made: Callable[..., Any] = getattr(import_module(f"..{self.module}", __package__), self.function)
+        return made
 
 
 @cache

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import loaded, reader
+from ..core.record import reader
 from ..isa.elements import ELEMENTS, Rounding, load, write
-from ..isa.loops import div_rem, loop, smaller, thread_range, variable, whole
+from ..isa.loops import cover, div_rem, each_vector, loop, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from .rows import BILINEAR, RESIZE
-
-_UNROLL = 4
 
 
 def resize(tier: Tier, taps: int, run: int, source: str, target: str) -> Callable:
@@ -36,9 +34,7 @@ def resize(tier: Tier, taps: int, run: int, source: str, target: str) -> Callabl
             begin += stop - i
             to, at = r.dst + o * r.outer_d, r.src + o * r.outer_s
             while i < stop:
-                first = i * r.taps
-                combine(to + i * r.d, at, r.offset + 8 * first, r.weight + 4 * first, r.bias + 4 * i, r.taps, r.run,
-                        r.zero)  # fmt: skip
+                combine(r, to + i * r.d, at, i)
                 i += 1
 
     return kernel
@@ -58,24 +54,9 @@ def bilinear(tier: Tier, source: str, target: str) -> Callable:
         while begin < end:
             o, i = div_rem(begin, r.height)
             begin += 1
-            row(args, r.dst + o * r.outer_d + i * r.dy, r.src + o * r.outer_s, i)
+            row(r, r.dst + o * r.outer_d + i * r.dy, r.src + o * r.outer_s, i)
 
     return kernel
-
-
-def _runs(v: Vector, count: Any, part: Callable[[Any, int, Any], None], unroll: int) -> None:
-    """Cover `count` elements: part(first, vectors, None) for blocks of `unroll` vectors, then of one, then
-    part(first, 1, rest) for the `rest` that fills no vector.
-    """
-    b = v.b
-    ends = [I64(0)]
-    for vectors in dict.fromkeys((unroll, 1)):
-        ends.append(whole(b, count, vectors * v.lanes))
-        with loop(b, ends[-2], ends[-1], vectors * v.lanes) as i:
-            part(i, vectors, None)
-    rest = b.sub(count, ends[-1])
-    with b.if_then(b.icmp_signed(">", rest, I64(0))):
-        part(ends[-1], 1, rest)
 
 
 def _store(v: Vector, element: str, x: Any, pointer: Any, rest: Any, zero: Any) -> None:
@@ -87,56 +68,48 @@ def _store(v: Vector, element: str, x: Any, pointer: Any, rest: Any, zero: Any) 
 
 
 def _combine(tier: Tier, taps: int, run: int, source: str, target: str) -> Callable:
-    """`combine(dst, src, offset, weight, bias, count, length, zero)`: one output run; unless `run` is fixed it
-    reads whole vectors.
-    """
+    """`combine(r, dst, src, i)`: the run of place i; unless `run` is fixed it reads whole vectors."""
 
     @emits
-    def combine(
-        b: Any, dst: Any, src: Any, offset: Any, weight: Any, bias: Any, count: Any, length: Any, zero: Any
-    ) -> None:
-        v = Vector(b, tier, run or None)
-        to, offsets, weights = v.pointer(dst, ELEMENTS[target]), v.pointer(offset, I64), v.pointer(weight)
-        start = v.broadcast(v.pointer(bias))
+    def combine(b: Any, r: Any, dst: Any, src: Any, i: Any) -> None:
+        v, first = Vector(b, tier, run or None), b.mul(i, r.taps)
+        to, bias = v.pointer(dst, ELEMENTS[target]), b.load(v.at(v.pointer(r.bias), i))
+        offsets, weights = v.at(v.pointer(r.offset, I64), first), v.at(v.pointer(r.weight), first)
 
         def tap(t: Any) -> tuple[Any, Any]:
             place = v.pointer(b.add(src, b.load(v.at(offsets, t))), ELEMENTS[source])
-            return v.broadcast(v.at(weights, t)), place
+            return b.load(v.at(weights, t)), place
 
         fixed = [tap(t) for t in range(taps)]
 
-        def read(x: Any, i: Any, k: int) -> Any:
-            return load(v, source, v.at(v.at(x, i), k * v.lanes))
-
-        def part(i: Any, vectors: int, rest: Any) -> None:
-            sums = [start] * vectors
-            for w, x in fixed:
-                sums = [v.fma(w, read(x, i, k), s) for k, s in enumerate(sums)]
+        def part(w: Vector, at: Any, rest: Any = None) -> None:
+            total = w.splat(bias)
+            for weight, x in fixed:
+                total = w.fma(w.splat(weight), load(w, source, w.at(x, at)), total)
             if not taps:
-                slots = [variable(b, start) for _ in sums]
-                with loop(b, 0, count, 1) as t:
-                    w, x = tap(t)
-                    for k, slot in enumerate(slots):
-                        b.store(v.fma(w, read(x, i, k), b.load(slot)), slot)
-                sums = [b.load(slot) for slot in slots]
-            for k, s in enumerate(sums):
-                _store(v, target, s, v.at(v.at(to, i), k * v.lanes), rest, zero)
+                slot = variable(b, total)
+                with loop(b, 0, r.taps, 1) as t:
+                    weight, x = tap(t)
+                    b.store(w.fma(w.splat(weight), load(w, source, w.at(x, at)), b.load(slot)), slot)
+                total = b.load(slot)
+            _store(w, target, total, w.at(to, at), rest, r.zero)
 
         if run:
-            part(I64(0), 1, None)
+            part(v, I64(0))
+        elif taps:
+            each_vector(v, I64(0), r.run, part)
         else:
-            _runs(v, length, part, 1 if taps else _UNROLL)
+            cover(v, I64(0), r.run, False, part)
 
     return combine
 
 
 def _bilinear_row(tier: Tier, source: str, target: str) -> Callable:
-    """`row(args, dst, src, i)`: output row i of an image."""
+    """`row(r, dst, src, i)`: output row i of an image."""
 
     @emits
-    def row(b: Any, args: Any, dst: Any, src: Any, i: Any) -> None:
+    def row(b: Any, r: Any, dst: Any, src: Any, i: Any) -> None:
         v = Vector(b, tier)
-        r = loaded(b, args, BILINEAR)
         start = v.const(0.0) if target == "f32" else b.fneg(v.splat(b.sitofp(r.zero, F32)))
 
         def pair(offset: Any, weight: Any, at: Any) -> list[tuple[Any, Any]]:
@@ -154,12 +127,12 @@ def _bilinear_row(tier: Tier, source: str, target: str) -> Callable:
                 for x, q in columns
             ]
 
-            def part(k: Any, vectors: int, rest: Any, to: Any = to, corners: Any = corners) -> None:
+            def part(v: Vector, k: Any, rest: Any = None, to: Any = to, corners: Any = corners) -> None:
                 total = start
                 for weight, x in corners:
                     total = v.fma(weight, load(v, source, v.at(x, k)), total)
                 _store(v, target, total, v.at(to, k), rest, r.zero)
 
-            _runs(v, r.run, part, 1)
+            each_vector(v, I64(0), r.run, part)
 
     return row

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph.compile import optimise
 from fastgraph.errors import ModelError
 from fastgraph.frontends.circle import read
 from fastgraph.ir import check
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.passes.dynamic import cut_dynamic
-from fastgraph.passes.pipeline import optimise
 from fastgraph.passes.specialise import specialise
 from tests.circle.write import TYPES, Model, litert, ours
 

@@ -1,7 +1,7 @@
 """Whole .tflite networks: the same answers as LiteRT on random inputs, and the right ones on pictures.
 
 MLPerf Tiny's and TensorFlow's networks are looked for beside the repository; $FASTGRAPH_ZOO is a folder of full-size
-ones, made by zoo/make_tflite.py.
+ones, made by bench/zoo/make_tflite.py.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def test_persons_are_detected(name: str, person: bool) -> None:
 def zoo(name: str) -> bytes:
     path = Path(ZOO, f"{name}.tflite")
     if not ZOO or not path.exists():
-        pytest.skip(f"set FASTGRAPH_ZOO to a folder with {path.name}: zoo/make_tflite.py makes it")
+        pytest.skip(f"set FASTGRAPH_ZOO to a folder with {path.name}: bench/zoo/make_tflite.py makes it")
     return path.read_bytes()
 
 

@@ -6,20 +6,23 @@ gives each value. That tells as much of passes and of plans as kernels do, but n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
 import fastgraph as fg
-from fastgraph.plan.freedoms import without
-from fastgraph.plan.program import HostStep
-from fastgraph.runtime import cache
-from fastgraph.runtime.executable import Executable
-
-Calls = tuple[Callable[[], object], Callable[[], object]]
-"""A run without a limit of time, and one with."""
+from fastgraph import compile as compiling
+from fastgraph.compile import Compiled
+from fastgraph.freedoms import without
+from fastgraph.kernels.core.kernel import Kernel
+from fastgraph.kernels.isa.tiers import Tier
+from fastgraph.objects import store
+from fastgraph.plan.program import Program
+from fastgraph.runtime import executable
+from fastgraph.runtime.bind import Bound, host_run
+from fastgraph.runtime.memory import Memory
 
 
 @dataclass
@@ -35,9 +38,9 @@ class Purse:
     def next(self) -> None:
         self.held = min(self.held + self.each, max(20 * self.each, 12))
 
-    def pays(self, plan: Executable) -> bool:
-        place = cache._toolchain_directory()
-        missing = [kernel for kernel in plan.program.kernels() if not cache._entry(place, kernel, plan.tier).exists()]
+    def pays(self, program: Program, tier: Tier) -> bool:
+        place = store.folder()
+        missing = [kernel for kernel in program.kernels() if not store.entry(place, kernel, tier).exists()]
         if self.each != float("inf"):
             if len(missing) > self.held:
                 return False
@@ -53,29 +56,36 @@ class Banded(Exception):
 @contextmanager
 def paying(purse: Purse) -> Iterator[None]:
     """Plans made within are native where the purse pays, and run by references elsewhere."""
-    native = Executable._bind
+    really, native = compiling.linked, executable.bind
 
-    def bind(plan: Executable, threads: int) -> Calls:
-        paid = purse.pays(plan)
+    def linked(program: Program, tier: Tier) -> dict[Kernel, int]:
+        paid = purse.pays(program, tier)
         purse.native += paid
         purse.dry += not paid
-        return native(plan, threads) if paid else _by_references(plan)
+        return really(program, tier) if paid else {}
 
-    with patch.object(Executable, "_bind", bind):
+    def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
+        return _by_references(plan, memory) if _dry(plan) else native(plan, memory, threads)
+
+    with patch.object(compiling, "linked", linked), patch.object(executable, "bind", bind):
         yield
 
 
-def _by_references(plan: Executable) -> Calls:
+def _dry(plan: Compiled) -> bool:
+    """Whether its kernels were not paid for."""
+    return not plan.addresses and bool(plan.program.kernels())
+
+
+def _by_references(plan: Compiled, memory: Memory) -> Bound:
     if any(at.root not in plan.program.offsets for at in plan.program.storage.values()):
         raise Banded
-    steps = [plan._host(HostStep(node)) for node in plan.graph.nodes]
-    plan.dry = True  # type: ignore[attr-defined]
+    steps = [host_run(plan, memory, node) for node in plan.graph.nodes]
 
     def execute() -> None:
         for step in steps:
             step()
 
-    return execute, execute
+    return Bound(execute, execute, [])
 
 
 def load(source: bytes, **options: Any) -> fg.Model:
@@ -90,4 +100,4 @@ def load(source: bytes, **options: Any) -> fg.Model:
 
 def is_dry(model: fg.Model) -> bool:
     """Whether its plan is run by references."""
-    return hasattr(model.plan, "dry")
+    return _dry(model.plan.compiled)

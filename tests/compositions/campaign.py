@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from fastgraph.plan.freedoms import without
+from fastgraph.freedoms import without
 
 from .afford import Purse, paying
 from .coverage import Coverage, watching

@@ -11,12 +11,12 @@ from unittest.mock import patch
 import numpy as np
 
 import fastgraph as fg
+from fastgraph.freedoms import without
 from fastgraph.frontends import read
 from fastgraph.ir import Node
 from fastgraph.passes.specialise import specialise
-from fastgraph.plan.freedoms import without
 from fastgraph.plan.lower.window import depth_first
-from fastgraph.runtime import executable
+from fastgraph.runtime import bind
 from tests.nets import by_reference
 from tests.plan.step_by_step import poison
 
@@ -89,7 +89,7 @@ def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
     with (
         patch.object(depth_first, "WORTH", 1),
         patch.object(depth_first, "BUDGET", budget),
-        patch.object(executable, "WORTH_WAKING", 0),
+        patch.object(bind, "WORTH_WAKING", 0),
     ):
         yield
 

@@ -21,6 +21,9 @@ from fastgraph.passes import layout, rewrite
 from fastgraph.plan.lower import LOWERINGS
 from fastgraph.plan.program import HostStep
 
+SINKING: tuple[dict[Any, layout.Rule], ...] = (layout.RULES, layout.BY_LAYOUT)
+"""The rules that `sink` calls, by operators and by layouts."""
+
 NATIVE = frozenset({"execute", "call", "team"})
 """Kernels that run others."""
 
@@ -39,7 +42,7 @@ def rules() -> tuple[str, ...]:
 @cache
 def known_rules() -> frozenset[str]:
     """All rules: functions of a sweep and a node, and those of an operator that `sink` calls."""
-    found = {name_of(rule) for rule in layout.RULES.values()}
+    found = {name_of(rule) for table in SINKING for rule in table.values()}
 
     def listing(graph: Graph, *rules: rewrite.Rule) -> None:
         found.update(map(name_of, rules))
@@ -112,13 +115,14 @@ def watching(coverage: Coverage) -> Iterator[None]:
         rewrite_sweep(graph, *map(counted, rules))
 
     rewrite_sweep = rewrite.sweep
-    sunk = {op: _counted_call(rule, name_of(rule), coverage.rules) for op, rule in layout.RULES.items()}
+    sunk = [{op: _counted_call(rule, name_of(rule), coverage.rules) for op, rule in table.items()} for table in SINKING]
     lowered = {
         op: [replace(entry, emit=_counted_call(entry.emit, lowering_name(op, entry.emit), coverage.lowerings))
              for entry in entries]
         for op, entries in LOWERINGS.items()
     }  # fmt: skip
-    with _sweeping(counting), patch.dict(layout.RULES, sunk), patch.dict(LOWERINGS, lowered):
+    with _sweeping(counting), patch.dict(SINKING[0], sunk[0]), patch.dict(SINKING[1], sunk[1]), \
+         patch.dict(LOWERINGS, lowered):  # fmt: skip
         yield
 
 

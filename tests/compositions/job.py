@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from fastgraph.compile import STAGES
 from fastgraph.kernels.isa.tiers import usable
-from fastgraph.passes.pipeline import STAGES
 
 from .check import Differs, check, small_networks_count
 from .composition import Composition

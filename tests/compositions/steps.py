@@ -55,10 +55,10 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
         done += len(mine)
         kept = {v: _now(plan, v) for v in made if last.get(v, -1) >= done and is_held(plan, v)}
         for step, run in runs:
-            before = plan._memory.copy()
+            before = plan.memory.arena.copy()
             run()
-            stray = np.flatnonzero((plan._memory != before) & ~owned(plan, step))
-            assert not stray.size, f"a step of {step.node} wrote bytes {stray[:8]} of {plan._memory.size}"
+            stray = np.flatnonzero((plan.memory.arena != before) & ~owned(plan, step))
+            assert not stray.size, f"a step of {step.node} wrote bytes {stray[:8]} of {plan.memory.arena.size}"
         for value, array in kept.items():
             np.testing.assert_array_equal(
                 _now(plan, value), array, f"{mine[-1]} changed {value}, which is read later"
@@ -71,5 +71,5 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
 
 
 def _now(plan: Executable, value: Value) -> Any:
-    held = plan._holder(value)
+    held = plan.memory.held(value)
     return held.copy() if isinstance(held, np.ndarray) else held

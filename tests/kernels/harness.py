@@ -17,7 +17,7 @@ from fastgraph.kernels.core.build import build
 from fastgraph.kernels.core.kernel import canonical
 from fastgraph.kernels.core.table import Row
 from fastgraph.kernels.isa import tiers
-from fastgraph.runtime import cache
+from fastgraph.objects import store
 
 GUARD = 256
 """Bytes before and after each array that nobody may write; they read as NaN."""
@@ -100,7 +100,7 @@ def _object(make: Callable, params: Params, tier: Any) -> tuple[str, bytes]:
     """A kernel's symbol and object, kept between runs beside the toolchain's own."""
     name = f"{make.__module__}.{make.__qualname__}({canonical(params)})"
     symbol = f"kernel_{sha256(name.encode()).hexdigest()[:24]}"
-    path = cache._toolchain_directory() / "tests" / f"{symbol}.{tier.name}"
+    path = store.folder() / "tests" / f"{symbol}.{tier.name}"
     if not make.__module__.startswith("fastgraph.kernels."):  # a test's own, which the toolchain does not tell
         symbol = f"{symbol}_{next(_numbers)}"
         code = build(make(tier, **dict(params)), symbol, tier)

@@ -1,8 +1,7 @@
 """Whole networks as Core ML packages: as PyTorch computes them, and as coremltools decodes their weights.
 
-$FASTGRAPH_ZOO is a folder that shared/zoo/make_mil.py wrote. 8-bit weights and palettes are
-compared with NAME.w8.dense.mlpackage and NAME.pal4.dense.mlpackage, for which `decompress_weights` of
-coremltools.optimize.coreml is called on the packages of that name.
+$FASTGRAPH_ZOO is a folder that bench/zoo/make_mil.py wrote. Weights of 8 bits and palettes are compared with the same
+packages, decompressed by coremltools.
 """
 
 from __future__ import annotations

@@ -84,6 +84,7 @@ def test_specs() -> None:
     assert model.inputs == [fg.TensorSpec("x", (2, 3), F32)]
     assert [(s.shape, s.dtype) for s in model.outputs] == [((2, 3), F32)]
     assert "2,3" in str(model) and "arena" in repr(model)
+    assert repr(model).startswith(f"<fastgraph.Model '{model.graph.name}' {model.tier.name}, ")
 
 
 def test_bound_execute_and_views_stay() -> None:

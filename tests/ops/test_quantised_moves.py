@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.plan.freedoms import without
+from fastgraph.freedoms import without
 from tests.nets import Net, by_onnxruntime
 
 RNG = np.random.default_rng(11)

@@ -5,36 +5,122 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from fastgraph.passes.pipeline import stages
-from tests.blocks import BLOCKS
+from fastgraph.compile import stages
+from fastgraph.frontends.circle.load import load
+from fastgraph.ir import Graph, check
+from fastgraph.passes.specialise import specialise
+from tests.blocks import BLOCKS, RARE
+from tests.circle.write import Model, litert
+from tests.compositions.coverage import Coverage, known_rules, watching
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
+from tests.quantized_blocks import QDQ, TFLITE
 
 FOLDER = Path(__file__).parent / "golden"
+FLOATS = {**BLOCKS, **RARE}
+
+Check = Callable[[Graph, str], None]
 
 
-@pytest.mark.parametrize("name", BLOCKS)
-def test_block(name: str, request: pytest.FixtureRequest) -> None:
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, Graph, Check], None]:
+    """golden("residual", graph, check): compares with residual.txt; `check` gets the graph after each stage."""
+
+    def compare(name: str, graph: Graph, check: Check) -> None:
+        graph.source = ""
+        texts, last = [f"-- import\n{graph}\n"], str(graph)
+        for stage, after in stages(graph):
+            check(after, stage)
+            if str(after) != last:
+                texts.append(f"-- {stage}\n{after}\n")
+            last = str(after)
+        path = FOLDER / f"{name}.txt"
+        if request.config.getoption("--golden"):
+            path.write_text("\n".join(texts))
+        assert "\n".join(texts) == path.read_text(), f"{path.name} differs; if the new form is better: pytest --golden"
+
+    return compare
+
+
+def feeds_of(graph: Graph) -> dict[str, np.ndarray]:
+    """Random reals, or any bytes."""
+    rng = np.random.default_rng(0)
+    return {
+        v.name: rng.standard_normal(v.type.dims).astype(F32) if v.type.dtype == F32
+        else rng.integers(-128, 128, v.type.dims).astype(v.type.dtype)
+        for v in graph.inputs
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_block(name: str, golden: Callable[..., None]) -> None:
     net = Net()
-    BLOCKS[name](net)
+    FLOATS[name](net)
     graph = graph_of(net.bytes())
-    graph.source = ""
-    feeds = {v.name: net.rng.standard_normal(v.type.dims).astype(F32) for v in graph.inputs}
+    feeds = feeds_of(graph)
     expected = by_onnxruntime(net.bytes(), feeds)
-    texts, last = [f"-- import\n{graph}\n"], str(graph)
-    for stage, after in stages(graph):
-        assert_close(by_reference(after, feeds), expected, 1e-5, stage)
-        if str(after) != last:
-            texts.append(f"-- {stage}\n{after}\n")
-        last = str(after)
-    path = FOLDER / f"{name}.txt"
-    if request.config.getoption("--golden"):
-        path.write_text("\n".join(texts))
-    assert "\n".join(texts) == path.read_text(), f"{path.name} differs; if the new form is better: pytest --golden"
+    golden(name, graph, lambda after, stage: assert_close(by_reference(after, feeds), expected, 1e-5, stage))
+
+
+def unchanged(graph: Graph, feeds: Mapping[str, Any]) -> Check:
+    """Each stage leaves results as they are: integers exactly, floats but for the order of sums."""
+    before = by_reference(graph, feeds)
+    return lambda after, stage: assert_close(by_reference(after, feeds), before, 1e-6, stage)
+
+
+@pytest.mark.parametrize("name", TFLITE)
+def test_tflite_block(name: str, golden: Callable[..., None]) -> None:
+    m = Model()
+    data = m.bytes(TFLITE[name](m))
+    graph = tflite_graph(data)
+    feeds = feeds_of(graph)
+    for found, expected in zip(by_reference(graph, feeds), litert(data, [list(feeds.values())])[0], strict=True):
+        assert found.dtype == expected.dtype and len(np.unique(found)) > 3
+        apart = np.abs(found.astype(float) - expected)
+        if found.dtype == F32:
+            assert apart.max() <= 1e-6 * np.abs(expected).max()
+        else:  # LiteRT rounds some products down: each operator may be a step off
+            assert apart.mean() < 1 and apart.max() <= len(m.now["operators"])
+    golden(name, graph, unchanged(graph, feeds))
+
+
+@pytest.mark.parametrize("name", QDQ)
+def test_qdq_block(name: str, golden: Callable[..., None]) -> None:
+    net = Net()
+    QDQ[name](net)
+    graph = graph_of(net.bytes())
+    feeds = feeds_of(graph)
+    assert_close(by_reference(graph, feeds), by_onnxruntime(net.bytes(), feeds), 1e-5)
+    golden(name, graph, unchanged(graph, feeds))
+
+
+def tflite_graph(data: bytes) -> Graph:
+    """The imported graph, made concrete."""
+    graph = load(data, "")
+    check(graph)
+    specialise(graph, {})
+    return graph
+
+
+def test_every_rule_applies_in_one_of_them() -> None:
+    """And so is seen in a golden text."""
+    seen = Coverage()
+    with watching(seen):
+        for build in TFLITE.values():
+            m = Model()
+            list(stages(tflite_graph(m.bytes(build(m)))))
+        for write in (*FLOATS.values(), *QDQ.values()):
+            net = Net()
+            write(net)
+            list(stages(graph_of(net.bytes())))
+    assert not known_rules() - set(seen.rules)
 
 
 def test_every_file_belongs_to_a_block() -> None:
-    assert {path.stem for path in FOLDER.glob("*.txt")} == set(BLOCKS)
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*FLOATS, *TFLITE, *QDQ}

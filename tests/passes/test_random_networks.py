@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from fastgraph.compile import STAGES, stages
 from fastgraph.ir import copy
 from fastgraph.passes.dynamic import cut_dynamic
-from fastgraph.passes.pipeline import STAGES, stages
 from tests.nets import assert_close, by_onnxruntime, by_reference, graph_of
 from tests.random_nets import Case, examples, magnitude, networks
 

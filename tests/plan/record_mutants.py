@@ -182,15 +182,15 @@ def harm(found: Executable, old: Step, step: Step) -> str:
 
 def _run(found: Executable, old: Step, step: Step) -> int:
     """3 when bytes were written that aren't the step's own, 4 when its results hang on such bytes, else 0."""
-    record = np.array([found._address(a) for a in step.args], np.int64)
-    table = np.array([[addresses(found)[step.kernel], record.ctypes.data]], np.int64)
-    runner = Runner(table, 1, found._error.ctypes.data)
-    memory = [_pages(found._memory, at, buffer_bytes(owner)) for owner, at in found._offsets.items()]
-    base = found._constants.block.ctypes.data
-    consts = [_pages(found._constants.block, at - base, array.nbytes)
-              for at, array in zip(found._constants.addresses, found.program.constants, strict=True)]  # fmt: skip
+    record = np.array([found.memory.address(a) for a in step.args], np.int64)
+    table = np.array([[found.compiled.addresses[step.kernel], record.ctypes.data]], np.int64)
+    runner = Runner(table, 1, found.memory.error.ctypes.data)
+    memory = [_pages(found.memory.arena, at, buffer_bytes(owner)) for owner, at in found.memory.offsets.items()]
+    base = found.memory.constants.ctypes.data
+    consts = [_pages(found.memory.constants, at - base, array.nbytes)
+              for at, array in zip(found.memory.addresses, found.program.constants, strict=True)]  # fmt: skip
     own, scratch, reads = _masks(found, old, step)
-    whole = found._memory
+    whole = found.memory.arena
     # Zeros in scratch: weights that are packed there are 0 where a row of bytes ends within a word.
     inside = np.where(scratch, 0, np.random.default_rng(0).integers(0, 256, whole.size, np.uint8))
     results = []
@@ -199,25 +199,18 @@ def _run(found: Executable, old: Step, step: Step) -> int:
             keep = reads[part] | own[part] | scratch[part]
             whole[part] = np.where(keep, inside[part], outside)
         for part, array in zip(consts, found.program.constants, strict=True):
-            page = found._constants.block[part]
+            page = found.memory.constants[part]
             end = array.ctypes.data - page.ctypes.data + array.nbytes
             page[: end - array.nbytes], page[end + SLACK :] = outside, outside
-        before, constants = [whole[part].copy() for part in memory], [found._constants.block[p].copy() for p in consts]
+        before, constants = [whole[part].copy() for part in memory], [found.memory.constants[p].copy() for p in consts]
         runner.run()
         for part, was in zip(memory, before, strict=True):
             if np.any((whole[part] != was) & ~(own[part] | scratch[part])):
                 return 3
-        if any(np.any(found._constants.block[p] != was) for p, was in zip(consts, constants, strict=True)):
+        if any(np.any(found.memory.constants[p] != was) for p, was in zip(consts, constants, strict=True)):
             return 3
         results.append([whole[part][own[part]].copy() for part in memory])
     return 4 * any(np.any(a != b) for a, b in zip(*results, strict=True))
-
-
-_linked: dict[int, Any] = {}
-
-
-def addresses(found: Executable) -> Any:
-    return _linked.setdefault(id(found), found._link() if id(found) not in _linked else None)
 
 
 def _pages(memory: np.ndarray, at: int, nbytes: int) -> slice:
@@ -228,19 +221,19 @@ def _pages(memory: np.ndarray, at: int, nbytes: int) -> slice:
 
 def _masks(found: Executable, step: Step, changed: Step) -> list[np.ndarray]:
     """Bytes of the node's results, of scratch memory, and of what the node reads, with what is behind it."""
-    own, scratch, reads = (np.zeros(found._memory.size, bool) for _ in range(3))
+    own, scratch, reads = (np.zeros(found.memory.arena.size, bool) for _ in range(3))
     for values, mask in ((step.node.outputs, own), (read_by(step.node), reads)):
         for value in values:
-            if value in found.program.storage and found.program.storage[value].root in found._offsets:
+            if value in found.program.storage and found.program.storage[value].root in found.memory.offsets:
                 at, dims, dtype = found.program.storage[value], value.type.dims, value.type.dtype
                 assert dtype is not None
                 strides = (*byte_strides(dims, dtype.itemsize, at.stride), 1)
-                start = found._offsets[at.root] + at.offset
+                start = found.memory.offsets[at.root] + at.offset
                 np.ndarray((*dims, dtype.itemsize), bool, mask, start, strides)[...] = True
     reads[SLACK:] |= np.logical_or.reduce([reads[SLACK - n : len(reads) - n] for n in range(1, SLACK + 1)])
     for arg in (*step.args, *changed.args):
         if isinstance(arg, Ref) and isinstance(arg.base, Scratch):
-            scratch[found._offsets[arg.base] : found._offsets[arg.base] + arg.base.nbytes] = True
+            scratch[found.memory.offsets[arg.base] : found.memory.offsets[arg.base] + arg.base.nbytes] = True
     return [own, scratch, reads]
 
 
@@ -254,7 +247,6 @@ def main(first: int, count: int, isa: str | None = None) -> None:
         at = rng.choice([i for i, step in enumerate(found.program.steps) if isinstance(step, Step)])
         step = found.program.steps[at]
         assert isinstance(step, Step)
-        addresses(found)
         slot, held = mutated(rng, found, step)
         changed = Step(step.kernel, (*step.args[:slot], held, *step.args[slot + 1 :]), step.node, step.share)
         says = accepted(found, at, changed)

@@ -19,7 +19,7 @@ POISON = 0xFF
 
 
 def poison(plan: Executable) -> None:
-    plan._memory[...] = POISON
+    plan.memory.arena[...] = POISON
 
 
 def reference_values(plan: Executable, feeds: Mapping[str, np.ndarray]) -> dict[Value, np.ndarray]:
@@ -34,7 +34,7 @@ def reference_values(plan: Executable, feeds: Mapping[str, np.ndarray]) -> dict[
 
 def owned(plan: Executable, step: Step | HostStep) -> np.ndarray:
     """A mask of the bytes of the arena that a step may write: its node's results and its scratch memory."""
-    mask = np.zeros(plan._memory.size, bool)
+    mask = np.zeros(plan.memory.arena.size, bool)
     for value in step.node.outputs:
         at = plan.program.storage.get(value)
         if at is not None and at.root in plan.program.offsets:
@@ -61,14 +61,14 @@ def check_steps(plan: Executable, feeds: Mapping[str, np.ndarray], close: Callab
     steps, made = list(single_runs(plan)), list(plan.graph.inputs)
     for i, node in enumerate(nodes):
         for step, run in [s for s in steps if s[0].node is node]:
-            before = plan._memory.copy()
+            before = plan.memory.arena.copy()
             run()
-            written = plan._memory != before
+            written = plan.memory.arena != before
             stray = np.flatnonzero(written & ~owned(plan, step))
-            assert not stray.size, f"step of {node} wrote bytes {stray[:8]} of {plan._memory.size}"
+            assert not stray.size, f"step of {node} wrote bytes {stray[:8]} of {plan.memory.arena.size}"
         made += node.outputs
         for value in filter(partial(is_held, plan), made):
             if needed.get(value, -1) > i or value in node.outputs and needed.get(value, -1) >= i:
-                close([plan._holder(value)], [expected[value]], what=f"{value} after {node}")
+                close([plan.memory.held(value)], [expected[value]], what=f"{value} after {node}")
     in_order = [n for n in nodes for s in steps if s[0].node is n]
     assert [s[0].node for s in steps] == in_order, "steps in the nodes' order"

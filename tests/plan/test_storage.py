@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from fastgraph.compile import optimise
 from fastgraph.ir import Value
-from fastgraph.passes.pipeline import optimise
 from fastgraph.plan.lower import Matches
 from fastgraph.plan.storage import Storage, Views, byte_strides, last
 from tests.nets import graph_of

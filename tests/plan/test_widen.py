@@ -43,3 +43,12 @@ def test_a_value_that_is_both_operands_is_made_real_once(monkeypatch: pytest.Mon
     model = Model(graph, choose(None), 1)
     assert [step.node.op for step in model.plan.program.steps].count("requantize") == 1
     np.testing.assert_allclose(model(stored), evaluate(graph, {"x": stored})[0], rtol=1e-6)
+
+
+def test_a_pool_that_rounds_halves_away_still_does() -> None:
+    kind = TensorType(I16, (1, 2, 2, 1), Quantization((1.0,), (0,)))
+    x, y = Value("x", kind), Value("y", TensorType(I16, None, kind.quant))
+    attrs = {"kernel_shape": (2, 2), "strides": (2, 2), "count_include_pad": 0, "auto_pad": "VALID", "ties": 0.0}
+    graph = Graph("g", [x], [y], [Node("average_pool", [x], [y], attrs)])
+    infer_graph(graph)
+    assert Model(graph, choose(None), 1)(np.array([1, 0, 0, 1], I16).reshape(kind.dims)) == 1

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from fastgraph import RunTimeout, deadline, kernels
+from fastgraph import RunTimeout, deadline
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import rows
 from fastgraph.kernels.isa.tiers import BY_NAME
-from fastgraph.runtime import cache, trust
-from fastgraph.runtime.link import link
+from fastgraph.objects import cache, store, toolchain, trust
+from fastgraph.objects.link import link
 from fastgraph.runtime.pool import KERNELS as ALL
 from fastgraph.runtime.pool import TIER
 
@@ -30,7 +30,8 @@ SCRIPT = """
 import sys
 if {block}:
     sys.modules["numba"] = None
-from fastgraph.runtime import cache, link, pool
+from fastgraph.objects import cache, link
+from fastgraph.runtime import pool
 labels = []
 kernels = pool.KERNELS[::2]
 found = cache.objects(kernels, pool.TIER, lambda done, total, label: labels.append(label))
@@ -44,8 +45,8 @@ print(len([label for label in labels if label]), bool(sys.modules.get("numba")))
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty cache directory, and nothing remembered."""
     monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "_unsaved", {})
-    monkeypatch.setattr(cache, "_said", [])
+    monkeypatch.setattr(store, "_unsaved", {})
+    monkeypatch.setattr(store, "_said", [])
     yield tmp_path / "cache"
 
 
@@ -151,7 +152,7 @@ def test_a_directory_that_others_can_write_is_not_trusted(place: Path) -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is really compiled: for tests of what becomes of objects."""
-    monkeypatch.setattr(cache, "_compile", lambda kernel, tier: kernel.symbol.encode())
+    monkeypatch.setattr(store, "_compile", lambda kernel, tier: kernel.symbol.encode())
 
 
 POSIX = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX permissions")
@@ -172,7 +173,7 @@ def test_a_directory_above_that_others_can_write_is_not_trusted(quick: None, pla
         assert labels_of() == [], "this process keeps them"
     assert len(said) == 1 and before == {path: path.stat().st_mtime_ns for path in entries(place)}
     open_one.chmod(0o1777)
-    cache._unsaved.clear()
+    store._unsaved.clear()
     assert labels_of() == [], "like /tmp"
 
 
@@ -199,7 +200,7 @@ def test_a_link_of_somebody_else_is_not_followed(
     os.lchown(link, SOMEBODY, -1)
     with pytest.warns(RuntimeWarning, match=f"{link} belongs to another user"):
         assert len(labels_of()) == 2
-    cache._unsaved.clear(), cache._said.clear()
+    store._unsaved.clear(), store._said.clear()
     os.lchown(link, 0, -1)
     place.chmod(0o777)
     with pytest.warns(RuntimeWarning, match=f"write in {place}"):
@@ -239,7 +240,7 @@ def test_an_entry_that_others_can_have_written_is_built_again(quick: None, place
     with pytest.warns(RuntimeWarning, match=f"{entry}.*|{reason}") as said:
         assert len(labels_of()) == 2
     assert len(said) == 1 and reason in str(said[0].message) and "FASTGRAPH_CACHE_DIR" in str(said[0].message)
-    assert labels_of() == [] and not cache._unsaved
+    assert labels_of() == [] and not store._unsaved
     info = os.lstat(entry)
     assert info.st_mode & 0o177777 == 0o100600 and info.st_uid == os.geteuid()
 
@@ -269,7 +270,7 @@ def test_what_is_checked_is_what_is_read(quick: None, place: Path, monkeypatch: 
 
     with monkeypatch.context() as patch:
         patch.setattr(trust.os, "fstat", exchange)
-        assert cache._read(cache._entry(entries(place)[0].parent, KERNELS[0], TIER), True)
+        assert store.read(store.entry(entries(place)[0].parent, KERNELS[0], TIER), True)
     assert len(labels_of()) == 2
 
 
@@ -288,7 +289,7 @@ def test_directories_are_made_for_this_user_alone(quick: None, place: Path) -> N
 def test_nothing_is_pruned_where_others_write(quick: None, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They could make the directory a link to another one."""
     cache.objects(KERNELS[:1], TIER)
-    monkeypatch.setattr(cache, "_KEPT_TOOLCHAINS", 0)
+    monkeypatch.setattr(store, "_KEPT_TOOLCHAINS", 0)
     (place / "objects").chmod(0o777)
     with pytest.warns(RuntimeWarning, match="other users"):
         cache.objects(KERNELS, TIER)
@@ -371,13 +372,13 @@ def test_a_deadline_ends_a_load_between_two_kernels(quick: None, place: Path) ->
 
 
 def test_old_toolchains_make_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_KEPT_TOOLCHAINS", 3)
+    monkeypatch.setattr(store, "_KEPT_TOOLCHAINS", 3)
     for age in range(5):
         old = place / "objects" / f"old{age}"
         old.mkdir(parents=True)
         os.utime(old, (1000 - age, 1000 - age))
     cache.objects(KERNELS[:1], TIER)
-    assert {path.name for path in (place / "objects").iterdir()} == {"old0", "old1", cache.toolchain()}
+    assert {path.name for path in (place / "objects").iterdir()} == {"old0", "old1", toolchain.toolchain()}
 
 
 def test_a_failing_compile_leaves_the_line_clean_and_raises(place: Path) -> None:
@@ -392,27 +393,27 @@ def test_what_names_an_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     place = Path("x")
     kernel, tier = Kernel.of("dot", rows=2), BY_NAME["avx2"]
     names = {
-        cache._entry(place, kernel, tier),
-        cache._entry(place, Kernel.of("dot", rows=3), tier),
-        cache._entry(place, Kernel.of("dot", rows=2.0), tier),
-        cache._entry(place, Kernel.of("dot2", rows=2), tier),
-        cache._entry(place, kernel, replace(tier, needs=("avx2",))),
-        cache._entry(place, kernel, replace(tier, cpu="skylake")),
-        cache._entry(place, kernel, replace(tier, name="other")),
+        store.entry(place, kernel, tier),
+        store.entry(place, Kernel.of("dot", rows=3), tier),
+        store.entry(place, Kernel.of("dot", rows=2.0), tier),
+        store.entry(place, Kernel.of("dot2", rows=2), tier),
+        store.entry(place, kernel, replace(tier, needs=("avx2",))),
+        store.entry(place, kernel, replace(tier, cpu="skylake")),
+        store.entry(place, kernel, replace(tier, name="other")),
     }
     assert len(names) == 7
 
     (tmp_path / "isa").mkdir()
     (tmp_path / "kernel.py").write_text("a = 1")
-    monkeypatch.setattr(kernels, "__path__", [str(tmp_path)])
-    fresh = cache.toolchain.__wrapped__
+    monkeypatch.setattr(toolchain, "KERNELS", [str(tmp_path)])
+    fresh = toolchain.toolchain.__wrapped__
     toolchains = {fresh(), fresh()}
     assert len(toolchains) == 1
     for package in ("numba", "llvmlite"):
         with monkeypatch.context() as patch:
-            real = cache._version
+            real = toolchain._version
             other = {package: b"9"}
-            patch.setattr(cache, "_version", lambda name, o=other, r=real: o.get(name) or r(name))
+            patch.setattr(toolchain, "_version", lambda name, o=other, r=real: o.get(name) or r(name))
             toolchains.add(fresh())
     (tmp_path / "isa" / "more.py").write_text("")
     toolchains.add(fresh())
@@ -424,7 +425,7 @@ def test_what_names_an_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_the_sources_of_every_kernel_name_the_toolchain() -> None:
-    sources = cache._sources(kernels.__path__[0])
+    sources = toolchain._sources(toolchain.KERNELS[0])
     for row in rows().values():
         assert inspect.getsourcefile(row.make()) in sources, row.name
 
@@ -433,9 +434,9 @@ def test_versions_are_those_of_the_packages() -> None:
     import llvmlite
     import numba
 
-    assert numba.__version__.encode() in cache._version("numba")
-    assert llvmlite.__version__.encode() in cache._version("llvmlite")
-    assert cache._version("no_such_package_here") == b""
+    assert numba.__version__.encode() in toolchain._version("numba")
+    assert llvmlite.__version__.encode() in toolchain._version("llvmlite")
+    assert toolchain._version("no_such_package_here") == b""
 
 
 @pytest.mark.parametrize(
@@ -456,7 +457,7 @@ def test_where_objects_are_kept(
     for name, value in {"HOME": "/home/me", **env}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", system)
-    assert str(cache.directory()) == expected
+    assert str(toolchain.directory()) == expected
 
 
 def test_a_cached_object_links_and_runs(place: Path) -> None:

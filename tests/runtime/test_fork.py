@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fastgraph.runtime import locks
+from fastgraph import locks
 from tests.nets import Net
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
@@ -46,9 +46,9 @@ def script(code: str, *args: str, given: bytes = b"", **env: str) -> None:
 BUSY = """
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
-from fastgraph.runtime import executable
+from fastgraph.runtime import bind
 from fastgraph.runtime.model import Model
-executable.WORTH_WAKING = 0
+bind.WORTH_WAKING = 0
 first = last = Value("x", TensorType(np.dtype(np.float32), (64, 256)))
 nodes, w = [], Value.constant("w", np.random.default_rng(0).standard_normal((256, 256)).astype(np.float32) / 16)
 for i in range(12):

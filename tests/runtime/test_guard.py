@@ -14,7 +14,8 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.plan.program import SLACK, Ref, Step
-from fastgraph.runtime.memory import allocate_apart
+from fastgraph.runtime.allocate import allocate_apart
+from fastgraph.runtime.bind import bind
 from tests.blocks import BLOCKS
 from tests.nets import Net, feeds_for
 
@@ -77,6 +78,6 @@ def test_a_step_that_leaves_its_constant_dies(monkeypatch: pytest.MonkeyPatch) -
     for slot in (2, 3):
         kept, base = step.args, step.args[slot].base  # type: ignore[union-attr]
         step.args = (*kept[:slot], Ref(base, SLACK + 64), *kept[slot + 1 :])
-        assert dies(plan._bind(1)[0]) and not plan.results()["v1"].any()
+        assert dies(bind(plan.compiled, plan.memory, 1).run) and not plan.results()["v1"].any()
         step.args = kept
-    plan._bind(1)[0]()
+    bind(plan.compiled, plan.memory, 1).run()

@@ -14,9 +14,10 @@ from fastgraph.kernels.core.build import build
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import row, rows
 from fastgraph.kernels.isa.tiers import BY_NAME
-from fastgraph.runtime import link as linker
-from fastgraph.runtime.memory import SLACK, allocate
-from fastgraph.runtime.progress import terminal
+from fastgraph.objects import link as linker
+from fastgraph.objects.progress import terminal
+from fastgraph.plan.program import SLACK
+from fastgraph.runtime.allocate import allocate
 
 ELF = pytest.mark.skipif(sys.platform != "linux", reason="objects are ELF on Linux")
 
@@ -92,7 +93,7 @@ def test_symbols_of_different_objects_keep_apart() -> None:
 
 @ELF
 def test_the_runtime_kernels_need_nothing() -> None:
-    from fastgraph.runtime.cache import objects
+    from fastgraph.objects.cache import objects
     from fastgraph.runtime.pool import KERNELS, TIER
 
     assert [linker.undefined(obj) for obj in objects(KERNELS, TIER)] == [frozenset()] * len(KERNELS)

@@ -13,7 +13,7 @@ from fastgraph.kernels.core.build import build
 from fastgraph.kernels.core.execute import put
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.kernels.isa.vector import F32, I32, I64, arg, emits
-from fastgraph.runtime.link import link
+from fastgraph.objects.link import link
 
 ROTATE = ("source", "target", "n", "shift")
 DENORMAL = ("cells",)

@@ -152,7 +152,7 @@ def test_a_wrong_step_is_named_and_no_other(kind: str, models: dict[str, Any], m
             for i, (step, run) in enumerate(real(plan)):
 
                 def wrong(run: Any = run, value: Value = value) -> Any:
-                    code, place = run(), plan.array(value)
+                    code, place = run(), plan.memory.array(value)
                     place[(-1,) * place.ndim] += 2 if place.dtype.kind in "iu" else 1e-3 * np.abs(place).max() + 1e-6
                     return code
 

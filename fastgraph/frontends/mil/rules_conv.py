@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
-from ...ops.reals import to_real
+from ...ir.reals import to_real
 from ..core.common import ints
 from .call import Call, Rule, rule
 from .common import alike

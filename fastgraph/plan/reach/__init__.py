@@ -3,10 +3,10 @@
 Written from the kernels themselves; shares nothing with the lowerings that write records.
 """
 
-from . import convolutions, moves, pointwise, products, windows
+from . import amx, gemm, move, pointwise, window
 from .call import RULES, Call, Misfit, Reach
 
 NO_STEPS = frozenset({"execute", "call", "team"})
 """Kernels that run the others and are no step of a program."""
 
-__all__ = ["Call", "Misfit", "NO_STEPS", "RULES", "Reach", "convolutions", "moves", "pointwise", "products", "windows"]
+__all__ = ["Call", "Misfit", "NO_STEPS", "RULES", "Reach", "amx", "gemm", "move", "pointwise", "window"]

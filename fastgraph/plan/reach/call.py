@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,10 @@ import numpy as np
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ..program import Ref, Step
+
+SIZES = {"f32": 4, "f64": 8, "i64": 8, "u64": 8, "i32": 4, "u32": 4, "f16": 2, "i16": 2, "u16": 2, "s8": 1, "u8": 1,
+         "bool": 1}  # fmt: skip
+"""Bytes of what kernels call element types."""
 
 MOST = 1 << 48
 """No count or stride is larger: sums of products of a few stay far from what an address can be."""
@@ -80,6 +83,19 @@ def work(slot: str, run: int, *loops: Loop, start: int = 0) -> Reach:
     return Reach(slot, "work", run, loops, start)
 
 
+class Numbers:
+    """The numbers that the slots of a record hold, by name: Misfit for an address, or what is too large."""
+
+    def __init__(self, slots: dict[str, Any]) -> None:
+        self._slots = slots
+
+    def __getattr__(self, name: str) -> int:
+        value = self._slots[name]
+        if isinstance(value, Ref) or not -MOST < value < MOST:
+            raise Misfit(f"{name} is {value}, expected a number")
+        return int(value)
+
+
 @dataclass
 class Call:
     """A step's kernel parameters and record, by name. `lanes`: f32 in a vector of the tier; threads: that may share."""
@@ -91,12 +107,12 @@ class Call:
     slots: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        known = row(self.step.kernel.name)
+        self.kernel = self.step.kernel.name
         self.params = dict(self.step.kernel.params)
         self.lanes = self.tier.lanes
         self.vector = 4 * self.tier.lanes
         self._left = list(self.step.args)
-        self.more(*known.args)
+        self.more(*row(self.kernel).args)
 
     def more(self, *names: str) -> None:
         """Name the slots that come next in the record."""
@@ -110,26 +126,17 @@ class Call:
         """Slots that have no name yet."""
         return len(self._left)
 
-    def number(self, name: str) -> int:
-        """A slot that holds any number."""
-        value = self.slots[name]
-        if isinstance(value, Ref) or not -MOST < value < MOST:
-            raise Misfit(f"{name} is {value}, expected a number")
-        return int(value)
+    def record(self, counts: str = "", positive: str = "", numbers: str = "") -> Numbers:
+        """The numbers of the record: `counts` (names) of 0 and more, `positive` of 1 and more, `numbers` of any size.
 
-    def count(self, name: str, least: int = 0) -> int:
-        """A slot that holds a number of at least `least`."""
-        value = self.number(name)
-        if value < least:
-            raise Misfit(f"{name} is {value}, expected {least} or more")
-        return value
-
-    def counts(self, names: str, least: int = 0) -> list[int]:
-        """Several slots, their names in one string."""
-        return [self.count(name, least) for name in names.split()]
-
-    def numbers(self, names: str) -> list[int]:
-        return [self.number(name) for name in names.split()]
+        What a rule reads need not be among `numbers`.
+        """
+        found = Numbers(self.slots)
+        for least, names in ((0, counts), (1, positive), (-MOST, numbers)):
+            for name in names.split():
+                value = getattr(found, name)
+                need(value >= least, f"{name} is {value}, expected {least} or more")
+        return found
 
     def table(self, name: str, count: int, dtype: type = np.int64) -> np.ndarray:
         """The first `count` elements of a constant that decides what is reached."""
@@ -143,12 +150,13 @@ class Call:
         return data[ref.offset : end].view(dtype)
 
     def outer(self, fields: str) -> Iterator[tuple[int, ...]]:
-        """The fields of each of the outer loops of a move: those of `rank`, innermost first."""
-        rank = self.count("rank")
-        if rank > 6:
-            raise Misfit(f"rank is {rank}, expected at most 6")
-        for k in range(rank):
-            yield tuple(self.number(f"{name}{k}") for name in fields.split())
+        """The fields, n first, of each of the outer loops of a move, innermost first."""
+        r = self.record("rank")
+        need(r.rank <= 6, f"rank is {r.rank}, expected at most 6")
+        for k in range(r.rank):
+            loop = tuple(getattr(r, f"{name}{k}") for name in fields.split())
+            need(loop[0] >= 0, f"n{k} is {loop[0]}, expected 0 or more")
+            yield loop
 
     def extras(
         self, images: int, rows: int, run: int, *columns: Loop, start: int = 0, over: int = 0, here: bool = True
@@ -160,7 +168,7 @@ class Call:
             if kind == "scalar":
                 yield read(name, 4)
                 continue
-            image, step = self.numbers(f"{name}_image {name}_row")
+            image, step = (getattr(self.record(), f"{name}_{each}") for each in ("image", "row"))
             loops = [(images, 4 * image), *columns, *([(rows, 4 * step)] if kind == "full" else [])]
             yield read(name, run, *loops, start=start, over=over, here=here)
 
@@ -195,7 +203,3 @@ def short(n: int, width: int) -> int:
 def parts(n: int, width: int) -> int:
     """How many pieces of up to `width` make n."""
     return -(-n // width)
-
-
-__all__ = ["Call", "Loop", "Misfit", "Reach", "RULES", "need", "offsets", "parts", "prod", "reaches", "read", "short",
-           "work", "write"]  # fmt: skip

@@ -5,31 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...kernels.pointwise.rows import OPERAND, ROUNDING, TABLE
-from .call import Call, Loop, Reach, need, reaches, read, short, write
-from .moves import SIZES
+from .call import SIZES, Call, Numbers, Reach, need, reaches, read, short, write
 
 BYTES = ("u8", "s8", "bool")
 
 
-def _loops(c: Call) -> tuple[list[Loop], int]:
-    dims = c.counts("d0 d1 d2 rows")
-    return [(n, step) for n, step in zip(dims, c.numbers("y_d0 y_d1 y_d2 y_row"), strict=True)], c.count("cols")
-
-
-def _scaled(loops: list[Loop], steps: list[int], size: int) -> list[Loop]:
-    return [(loop[0], size * step) for loop, step in zip(loops, steps, strict=True)]
-
-
 def _over_rows(c: Call, out: int, inputs: list[tuple[str, int, int]]) -> Iterator[Reach]:
     """y of elements of `out` bytes, then inputs: (kind, bytes of an element, elements over the end of a row)."""
-    loops, cols = _loops(c)
+    r = c.record("d0 d1 d2 rows cols")
+    dims = {"d0": r.d0, "d1": r.d1, "d2": r.d2, "row": r.rows}
+
+    def loops(name: str, size: int) -> list[tuple[int, int]]:
+        return [(n, size * getattr(r, f"{name}_{step}")) for step, n in dims.items()]
+
     for i, (kind, size, over) in enumerate(inputs):
-        c.more(*(f"x{i}" if slot == "x" else f"x{i}_{slot}" for slot in OPERAND))
-        steps = _scaled(loops, c.numbers(f"x{i}_d0 x{i}_d1 x{i}_d2 x{i}_row"), size)
-        vector = kind == "vector"
-        run = size * cols if vector or not cols else size
-        yield read(f"x{i}", run, *steps, over=over * size if vector else 0, here=size == out)
-    yield write("y", out * cols, *_scaled(loops, [step for _, step in loops], out))  # type: ignore[misc]
+        name, vector = f"x{i}", kind == "vector"
+        c.more(name, *(f"{name}_{slot}" for slot in OPERAND if slot != "x"))
+        run = size * r.cols if vector or not r.cols else size
+        yield read(name, run, *loops(name, size), over=over * size if vector else 0, here=size == out)
+    yield write("y", out * r.cols, *loops("y", out))
 
 
 @reaches("elementwise")
@@ -47,7 +41,7 @@ def _covered(c: Call, cols: int, wide: bool) -> int:
 def elementwise_stored(c: Call) -> Iterator[Reach]:
     kinds = [kind.split(":") for kind in c.params["kinds"] if kind != "number"]
     wide = c.lanes == 16 and all(element in (*BYTES, "f32") for _, element in kinds)
-    over = _covered(c, c.count("cols"), wide)
+    over = _covered(c, c.record("cols").cols, wide)
     inputs = [(kind, SIZES[element], 0 if element == "f32" else over) for kind, element in kinds]
     yield from _over_rows(c, SIZES[c.params["out"]], inputs)
     c.more(*(f"number{i}" for i in range(c.params["kinds"].count("number"))), *ROUNDING)
@@ -57,7 +51,7 @@ def elementwise_stored(c: Call) -> Iterator[Reach]:
 def table(c: Call) -> Iterator[Reach]:
     index, value = c.params["index"], c.params["value"]
     vectors = index in BYTES and value in BYTES and c.lanes > 4
-    over = short(c.count("cols"), 4 * c.lanes) if vectors else 0
+    over = short(c.record("cols").cols, 4 * c.lanes) if vectors else 0
     yield from _over_rows(c, SIZES[value], [("vector", SIZES[index], over)])
     c.more(*TABLE)
     yield read("table", SIZES[value] << 8 * SIZES[index])
@@ -65,7 +59,7 @@ def table(c: Call) -> Iterator[Reach]:
 
 @reaches("flip")
 def flip(c: Call) -> Iterator[Reach]:
-    yield from _over_rows(c, 1, [("vector", 1, _covered(c, c.count("cols"), c.lanes == 16))])
+    yield from _over_rows(c, 1, [("vector", 1, _covered(c, c.record("cols").cols, c.lanes == 16))])
 
 
 @reaches("cast")
@@ -73,34 +67,31 @@ def cast(c: Call) -> Iterator[Reach]:
     yield from _over_rows(c, SIZES[c.params["target"]], [("vector", SIZES[c.params["source"]], 0)])
 
 
-def _axis(c: Call, least: int = 0) -> tuple[int, int, int]:
-    outer, n, inner = c.count("outer"), c.count("n", least), c.count("inner")
-    need(inner == 1 or not c.params["last"], f"inner is {inner}, expected 1 where the axis is the last")
-    return outer, n, inner
+def _axis(c: Call, least: int = 0) -> Numbers:
+    r = c.record("outer n inner")
+    need(r.inner == 1 or not c.params["last"], f"inner is {r.inner}, expected 1 where the axis is the last")
+    need(r.n >= least, f"n is {r.n}, expected {least} or more")
+    return r
 
 
 @reaches("softmax")
 def softmax(c: Call) -> Iterator[Reach]:
-    outer, n, inner = _axis(c)
-    yield read("x", 4 * outer * n * inner, here=True)
-    yield write("y", 4 * outer * n * inner)
+    r = _axis(c)
+    yield read("x", 4 * r.outer * r.n * r.inner, here=True)
+    yield write("y", 4 * r.outer * r.n * r.inner)
 
 
 @reaches("reduce", "reduce_bytes")
 def reduce(c: Call) -> Iterator[Reach]:
-    outer, n, inner = _axis(c)
-    bytewise = "element" in c.params
-    size, line = (1, c.vector) if bytewise else (4, 1)
-    need(n > 0 or not bytewise, "n is 0, expected 1 or more")
-    run = n if c.params["last"] else inner
-    yield read("x", size * outer * n * inner, over=short(run, line))
-    yield write("y", size * outer * inner)
+    size, line, least = (1, c.vector, 1) if c.kernel == "reduce_bytes" else (4, 1, 0)
+    r = _axis(c, least)
+    yield read("x", size * r.outer * r.n * r.inner, over=short(r.n if c.params["last"] else r.inner, line))
+    yield write("y", size * r.outer * r.inner)
 
 
 @reaches("arg_extreme")
 def arg_extreme(c: Call) -> Iterator[Reach]:
-    outer, n, inner = _axis(c, least=1)
-    run = n if c.params["last"] else inner
-    over = 0 if c.params["element"] == "f32" else short(run, c.lanes)
-    yield read("x", SIZES[c.params["element"]] * outer * n * inner, over=over)
-    yield write("y", 8 * outer * inner)
+    r, element = _axis(c, least=1), c.params["element"]
+    over = 0 if element == "f32" else short(r.n if c.params["last"] else r.inner, c.lanes)
+    yield read("x", SIZES[element] * r.outer * r.n * r.inner, over=over)
+    yield write("y", 8 * r.outer * r.inner)

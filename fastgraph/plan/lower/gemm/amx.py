@@ -43,8 +43,8 @@ def _emit(e: Emit, node: Node, layer: Layer, g: Geometry, x: Ref, y: Ref, ldy: i
         weights = layer.weights.reshape(g.groups * g.n, -1)
         start = folded_bias(weights, layer.bias, zero)
         lines = weights.reshape(g.groups, g.n, choice.runs, choice.length)
-        both = (values.reshape(g.groups, g.n) for values in (start, layer.multipliers))
-        return pack_amx(lines, *both, choice.nt)
+        columns = (g.groups, g.n)
+        return pack_amx(lines, start.reshape(columns), layer.multipliers.reshape(columns), choice.nt)
 
     args = pick.amx_args(
         choice, zero, x=x, w=e.packed((node, choice.nt), packed), y=y, ldy=ldy, table=e.constant(choice.table),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ....freedoms import free
 from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import widen
@@ -13,11 +14,10 @@ from ....kernels.gemm.pack_winograd import pack_winograd
 from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
 from ....kernels.gemm.pick_int8 import pick_conv_int8, pixels_together, widened, word_of
 from ....kernels.gemm.pick_winograd import best_winograd, pick_winograd
-from ...freedoms import free
 from ..extras import chain_of, extra_slots
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
-from ..registry import Emit, lowers
+from ..registry import Arg, Emit, lowers
 from ..spatial import is_near
 from . import amx
 from .common import Parameters, geometry, is_dense, is_depthwise, merge_narrow, panels, parameters
@@ -62,7 +62,7 @@ def _winograd(e: Emit, node: Node, g: Geometry, m: int, plan: Parameters) -> Non
     """A 3x3 convolution with fewer products: m x m outputs at a time (Lavin and Gray 2016)."""
     choice = pick_winograd(e.tier, g, m, e.threads, *chain_of(node))
     packed = pack_winograd(*plan, m, choice.nv, e.tier.lanes)
-    args = {
+    args: dict[str, Arg] = {
         **choice.fields, "x": e.address(node.x), "w": e.constant(packed), "y": e.address(node.out),
         "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads),
     }  # fmt: skip

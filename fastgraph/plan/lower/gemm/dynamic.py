@@ -13,7 +13,7 @@ from ....kernels.gemm.pick_conv import conv_args
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.rows import RANGE_BYTES
-from ...program import Ref
+from ...program import Arg, Ref
 from ..extras import chain_of, extra_slots
 from ..quantized import scales
 from ..registry import Emit, is_f32, lowers, row_count
@@ -53,7 +53,7 @@ def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) ->
     count = of.rows * of.run
     parts = parts_of(of.images, count, e.threads)
     extremes, ranges = e.scratch(8 * parts * of.images), e.scratch(RANGE_BYTES * of.images)
-    both = {"x": e.address(node.x), "images": of.images, "parts": parts, "extremes": extremes}
+    both: dict[str, Arg] = {"x": e.address(node.x), "images": of.images, "parts": parts, "extremes": extremes}
     e.kernel("extremes", {}, {**both, "count": count}, share=share)
     pads = dict(zip(("top", "left", "bottom", "right"), of.pads, strict=True))
     e.kernel(

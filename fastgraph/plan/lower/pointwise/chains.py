@@ -212,7 +212,7 @@ def call_stored(e: Emit, node: Node, chain: Chain, rounding: Rounding = AS_IT_IS
 
 
 def emit_stored(
-    e: Emit, steps: tuple, numbers: Sequence[float], loops: Loops, y: Place, xs: Sequence[Place],
+    e: Emit, steps: tuple[Any, ...], numbers: Sequence[float], loops: Loops, y: Place, xs: Sequence[Place],
     rounding: Rounding = AS_IT_IS,
 ) -> None:  # fmt: skip
     """Call the kernel for a chain of these steps over the inputs and then the numbers."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....ir import Node
@@ -10,7 +12,9 @@ from ..quantized import per_tensor
 from ..registry import Emit, lowers
 from .calls import Axis, axis, call_along
 
-REDUCTIONS: dict[str, tuple[str, tuple]] = {
+Chain = tuple[tuple[Any, ...], ...]
+
+REDUCTIONS: dict[str, tuple[str, Chain]] = {
     "reduce_mean": ("mean", ()), "reduce_sum": ("sum", ()), "reduce_max": ("max", ()), "reduce_min": ("min", ()),
     "reduce_prod": ("prod", ()), "reduce_l1": ("sum_abs", ()), "reduce_l2": ("sum_square", (("sqrt", 0),)),
     "reduce_sum_square": ("sum_square", ()), "reduce_log_sum": ("sum", (("log", 0),)),
@@ -45,7 +49,7 @@ def reduce(e: Emit, node: Node, along: Axis) -> None:
     call_along(e, node, "reduce", {"op": op, "chain": join(chain, node.attrs.get("chain", ()))}, along)
 
 
-def join(first: tuple, then: tuple) -> tuple:
+def join(first: Chain, then: Chain) -> Chain:
     """The chain of one value that does `first`, then `then`."""
     count = len(first)
     moved = ((s[0], *(o if isinstance(o, float) else o + count for o in s[1:])) for s in then)

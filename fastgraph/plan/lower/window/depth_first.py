@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ....freedoms import free
 from ....ir import Graph, Node, Value
 from ....kernels.gemm.pick_dot import L2
 from ....kernels.window.pick import Window
-from ...freedoms import free
 from ...program import Ref
 from ...storage import Views, same_form
 from ..gemm.common import Rows, is_dense

@@ -1,6 +1,6 @@
 """Compile kernels in several processes at once: numba compiles one at a time in each.
 
-A helper is a Python of its own that reads what to compile from its standard input, and leaves the objects in the cache.
+A worker is a Python of its own that reads what to compile from its standard input, and leaves the objects in the cache.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from pathlib import Path
 from typing import IO, Any
 
 from .. import deadline
+from ..cpus import default_threads
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import BY_NAME, Tier
-from .pool import default_threads
+from . import store
 
 WORTH = 4
-"""Kernels for each process: a helper takes as long to start as two take to compile."""
+"""Kernels for each process: a worker takes as long to start as two take to compile."""
 
 MOST = 8
 
 PATIENCE = 60.0
-"""Seconds without a new object after which a helper is given up."""
+"""Seconds without a new object after which a worker is given up."""
 
-_HELPER = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from fastgraph.runtime import crew; crew.work()"
+_WORKER = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "from fastgraph.objects import workers; workers.work()"
 )
 
 
@@ -45,44 +47,42 @@ def _is_python(path: str | None) -> bool:
     return bool(path) and os.path.basename(str(path)).lower().startswith("python") and not hasattr(sys, "frozen")
 
 
-def call(kernels: Sequence[Kernel], tier: Tier) -> subprocess.Popen[bytes] | None:
-    """A helper that compiles these kernels, or None if there can be none."""
+def start(kernels: Sequence[Kernel], tier: Tier) -> subprocess.Popen[bytes] | None:
+    """A worker that compiles these kernels, or None if there can be none."""
     try:
-        helper = subprocess.Popen(
-            [sys.executable, "-c", _HELPER], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        worker = subprocess.Popen(
+            [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
     except OSError:
         return None
-    assert helper.stdin is not None
+    assert worker.stdin is not None
     try:
-        with helper.stdin as pipe:
+        with worker.stdin as pipe:
             pickle.dump(sys.path, pipe)
             pickle.dump((tier.name, list(kernels)), pipe)
     except OSError:
         pass
-    return helper
+    return worker
 
 
-def finish(helper: subprocess.Popen[bytes], wanted: Sequence[Path]) -> None:
-    """Wait until a helper ends; kill it when of the files that it shall make there come no more."""
+def finish(worker: subprocess.Popen[bytes], wanted: Sequence[Path]) -> None:
+    """Wait until a worker ends; kill it when of the files that it shall make there come no more."""
     seen, since = -1, time.monotonic()
-    while helper.poll() is None:
+    while worker.poll() is None:
         deadline.check()
         if (count := sum(map(os.path.exists, wanted))) > seen:
             seen, since = count, time.monotonic()
         elif time.monotonic() > since + PATIENCE:
-            helper.kill()
+            worker.kill()
         try:
-            helper.wait(0.5)
+            worker.wait(0.5)
         except subprocess.TimeoutExpired:
             pass
 
 
 def work(source: IO[bytes] | None = None) -> None:
     """Compile what standard input says; errors are left to whoever asked, who will meet them too."""
-    from .cache import keep
-
     name, kernels = pickle.load(source or sys.stdin.buffer)
     tier: Any = BY_NAME[name]
     for kernel in kernels:
-        keep(kernel, tier)
+        store.keep(kernel, tier)

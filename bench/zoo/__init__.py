@@ -1,5 +1,5 @@
-"""The networks that are measured: torchvision's and Keras's architectures, made outside of this repository, and the
-small ones of MLPerf Tiny beside it.
+"""The networks that are measured: architectures of torchvision and Keras with random weights, which the scripts in this
+folder write into the folder that $FASTGRAPH_ZOO names.
 """
 
 from __future__ import annotations
@@ -15,32 +15,30 @@ NAMES = (
 )  # fmt: skip
 KERAS = ("mobilenet", "mobilenetv2", "resnet50", "efficientnetb0")
 TINY = ("ic_resnet8", "vww_mobilenetv1_025_96", "kws_dscnn", "ad01")
-MLPERF = Path(__file__).resolve().parents[1].parent / "shared" / "models" / "mlperf_tiny"
+MLPERF = Path(__file__).resolve().parents[3] / "shared" / "models" / "mlperf_tiny"
+"""MLPerf Tiny's own files, which have weights that were trained, where they lie beside the repository."""
 
 
 def network(name: str) -> str:
     """The path of an ONNX network in $FASTGRAPH_ZOO; skips the test, with the reason, when it is not there."""
-    return _zoo(f"{name}.onnx", "zoo/make_onnx.py")
+    return _zoo(f"{name}.onnx", "make_onnx.py")
 
 
 def keras(name: str, kind: str) -> str:
     """The path of a .tflite network in $FASTGRAPH_ZOO, or skips; `kind`: f32, int8, dynamic or f16."""
-    return _zoo(f"{name}.{kind}.tflite", "zoo/make_tflite.py")
+    return _zoo(f"{name}.{kind}.tflite", "make_tflite.py")
 
 
 def tiny(name: str, kind: str) -> str:
-    """The path of a network of MLPerf Tiny, or skips; `kind`: fp32 or int8."""
+    """The path of a network of MLPerf Tiny, or of ours of the same layers, or skips; `kind`: fp32 or int8."""
     path = MLPERF / f"{name}_{kind}.tflite"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not in {MLPERF}")
-    return str(path)
+    return str(path) if path.exists() else _zoo(f"{name}_{kind}.tflite", "make_tflite.py")
 
 
 def _zoo(name: str, maker: str) -> str:
     folder = os.environ.get("FASTGRAPH_ZOO")
-    if not folder:
-        pytest.skip(f"FASTGRAPH_ZOO names no folder of networks: make them with {maker}")
-    path = Path(folder, name)
+    path = Path(folder or "nowhere", name)
     if not path.exists():
-        pytest.skip(f"FASTGRAPH_ZOO has no {name}: make it with {maker}")
+        where = f"FASTGRAPH_ZOO has no {name}" if folder else "FASTGRAPH_ZOO names no folder of networks"
+        pytest.skip(f"{where}: bench/zoo/{maker} makes it")
     return str(path)

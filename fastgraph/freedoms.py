@@ -1,6 +1,6 @@
 """What passes and plans are free to do, but need not: tests take freedoms away and compare the results.
 
-Freedoms are the stages of `passes/pipeline.py` and the rules of `passes/rewrite.py` by name; "bands" and "winograd"
+Freedoms are the stages of `compile.py` and the rules of `passes/rewrite.py` by name; in `plan/`: "bands" and "winograd"
 (lower/), "views" and "in_place" (storage.py), "reuse" (memory of a value that is read no more, build.py).
 """
 

@@ -9,7 +9,7 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from .locks import lock, undisturbed
+from ..locks import lock, undisturbed
 
 _FLOAT_FUNCTIONS = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs"

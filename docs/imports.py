@@ -1,0 +1,127 @@
+"""Who imports whom: the folders in layers, held against the sources, and as a picture.
+
+    python docs/imports.py            # a mermaid flowchart; an arrow says "imports"; those that follow are left out
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"fastgraph": "fastgraph", "fastgraph.kernels": "kernels", "fastgraph.schemas": "schemas"}
+"""Where the modules of a package lie in a checkout."""
+
+BASE = ("errors", "text", "room", "limits", "deadline", "locks", "cpus", "freedoms")
+"""Small modules of `fastgraph/` that everybody may use; together they count as the folder `base`."""
+
+KERNELS = ("kernels.isa", "kernels.core")
+FAMILIES = ("kernels.move", "kernels.pointwise", "kernels.gemm", "kernels.amx", "kernels.window")
+FORMATS = ("frontends.onnx", "frontends.circle", "frontends.mil")
+
+LAYERS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "schemas": (),
+    "kernels": (),
+    "kernels.isa": (),
+    "kernels.core": ("kernels.isa",),
+    "kernels.move": KERNELS,
+    "kernels.pointwise": (*KERNELS, "kernels.move"),
+    "kernels.gemm": (*KERNELS, "kernels.move", "kernels.pointwise"),
+    "kernels.amx": (*KERNELS, "kernels.gemm"),
+    "kernels.window": (*KERNELS, "kernels.move", "kernels.pointwise", "kernels.gemm"),
+    "ir": ("base",),
+    "ops": ("base", "ir", "kernels.move"),
+    "frontends.core": ("base", "schemas", "ir", "ops"),
+    **{name: ("base", "ir", "ops", "frontends.core") for name in FORMATS},
+    "frontends": ("base", "ir", "frontends.core", *FORMATS),
+    "passes": ("base", "ir", "ops"),
+    "plan": ("base", "ir", "ops", *KERNELS, *FAMILIES),
+    "objects": ("base", "kernels", *KERNELS),
+    "compile": ("base", "ir", *KERNELS, "passes", "plan", "objects"),
+    "runtime": ("base", "ir", "ops", *KERNELS, "passes", "plan", "objects", "compile"),
+    "loading": ("base", "kernels.isa", "frontends", "runtime"),
+    "fastgraph": ("base",),
+    "demo": ("base", "plan", "loading"),
+    "tools": ("base", "ir", "ops", *KERNELS, "frontends", *FORMATS, "passes", "plan", "objects", "compile", "runtime",
+              "loading", "fastgraph", "demo"),
+    "__main__": ("tools",),
+}  # fmt: skip
+"""Each folder or module of `fastgraph`, and those that its modules may import. They stand before it, so there are no
+circles. `fastgraph` itself imports its API when it is first asked for.
+"""
+
+
+def modules() -> dict[str, Path]:
+    """Every module's name and file."""
+    found = {}
+    for package, folder in PACKAGES.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            found[".".join((package, *(part for part in parts if part != "__init__")))] = path
+    return found
+
+
+def imports() -> dict[str, set[str]]:
+    """By module, the modules of fastgraph that it imports, within functions too; not what only type checkers see."""
+    every = modules()
+    graph = {}
+    for name, path in every.items():
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        named = _named(ast.parse(path.read_text("utf-8")), package)
+        # Of `from a import b`, a is meant where a.b is no module.
+        graph[name] = {n if n in every else n.rpartition(".")[0] for n in named} & set(every) - {name}
+    return graph
+
+
+def _named(tree: ast.AST, package: str) -> Iterator[str]:
+    """What the import statements of a module of `package` name, as `a.b` for `from a import b`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            source = ".".join([*above, *filter(None, [node.module])])
+            yield from (f"{source}.{alias.name}" for alias in node.names)
+        yield from _named(node, package)
+
+
+def folder(module: str) -> str:
+    """The longest name in LAYERS that the module lies under."""
+    parts = module.split(".")[1:] or ["fastgraph"]
+    if parts[0] in BASE:
+        return "base"
+    return next((name for n in (2, 1) if (name := ".".join(parts[:n])) in LAYERS), parts[0])
+
+
+def arrows() -> dict[tuple[str, str], list[str]]:
+    """Between different folders: the imports "module -> module" that make one know the other."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for module, others in imports().items():
+        for other in sorted(others):
+            ends = folder(module), folder(other)
+            if ends[0] != ends[1]:
+                found.setdefault(ends, []).append(f"{module} -> {other}")
+    return found
+
+
+def picture() -> str:
+    """The arrows between folders as a mermaid flowchart; those that follow from others are left out."""
+    direct: dict[str, set[str]] = {name: set() for name in LAYERS}
+    for one, other in arrows():
+        direct[one].add(other)
+    below: dict[str, set[str]] = {}
+    for name in LAYERS:
+        below[name] = direct[name].union(*(below[other] for other in direct[name]))
+    lines = ["flowchart TD"]
+    for name in reversed(LAYERS):
+        followed = set().union(*(below[other] for other in direct[name]))
+        lines += [f"    {name} --> {other}" for other in LAYERS if other in direct[name] - followed]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(picture())

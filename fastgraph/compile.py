@@ -1,0 +1,144 @@
+"""From a graph to machine code: its shapes made known, the stages, a plan of steps and memory, linked kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .errors import FastgraphError, GraphError, ModelError
+from .freedoms import free
+from .ir import Graph, State, Value, check, copy
+from .kernels.core.kernel import Kernel
+from .kernels.isa.tiers import Tier
+from .limits import spending
+from .locks import undisturbed
+from .objects.cache import objects
+from .objects.link import link
+from .passes.canonicalise import canonicalise
+from .passes.decompose import decompose
+from .passes.dynamic import cut_dynamic
+from .passes.explicit_quantization import explicit_quantization
+from .passes.fuse import fuse
+from .passes.layout import layout
+from .passes.specialise import specialise
+from .passes.to_integers import to_integers
+from .plan.build import build
+from .plan.program import Program
+from .plan.widen import widen
+from .room import need
+
+STAGES: tuple[tuple[str, Callable[[Graph], None]], ...] = (
+    ("explicit_quantization", explicit_quantization),
+    ("canonicalise", canonicalise),
+    ("decompose", decompose),
+    ("layout", layout),
+    ("to_integers", to_integers),
+    ("fuse", fuse),
+    ("widen", widen),
+)
+"""What a specialised graph goes through, in order."""
+
+
+def stages(graph: Graph) -> Iterator[tuple[str, Graph]]:
+    """Run the stages on a specialised graph, in place; yields each stage's name with the graph after it, checked."""
+    for name, run in STAGES:
+        if free(name):
+            run(graph)
+        check(graph, name)
+        yield name, graph
+
+
+def optimise(graph: Graph) -> None:
+    """Run all stages, in place."""
+    for _ in stages(graph):
+        pass
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program whose kernels are linked into this process, and what its values are to the graph it was made of.
+
+    `graph` is the graph after the stages. `made` maps the values that are wanted, as they are called before the stages,
+    to what holds them after; `results` are the names of the outputs with such values. `tail` is the part of the graph
+    whose shapes hang on data: NumPy computes it after the rest. `states` are kept from run to run; `late`: their next
+    values where the program does not keep them itself, by the values they become. `addresses`: of the kernels.
+    """
+
+    graph: Graph
+    program: Program
+    tier: Tier
+    threads: int
+    made: Mapping[Value, Value]
+    results: Sequence[tuple[str, Value]]
+    tail: Graph | None
+    states: Sequence[State]
+    late: Mapping[Value, Value]
+    addresses: Mapping[Kernel, int]
+
+
+_UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+@np.errstate(all="ignore")
+def compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Compiled:
+    """The graph for these input shapes, down to the addresses of its kernels. What it makes is held to its limits.
+
+    Raises ModelError and UnsupportedError for what the file asks, GraphError where a plan can't be made of it, and
+    MemoryError when a run would take more than is free.
+    """
+    stored = graph.stored or sum(v.type.nbytes for v in graph.constants())
+    try:
+        with spending(graph.limits, stored, graph.source or graph.name or "model"):
+            return _compiled(graph, shapes, tier, threads)
+    except FastgraphError:
+        raise
+    except _UNFORESEEN as error:
+        raise GraphError(
+            f"{graph.source or graph.name}: making a plan failed ({type(error).__name__}: {error}): it has numbers "
+            "that make no sense together, or this is a defect of fastgraph; if other programs can run it, report it"
+        ) from error
+
+
+def _compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Compiled:
+    with undisturbed():  # modules are imported on the way
+        lowered = copy(graph)
+        states = lowered.states
+        lowered.unfold_states()
+        specialise(lowered, shapes)
+        check(lowered, "specialise")
+        finals = lowered.outputs[len(graph.outputs) :]
+        for state, final in zip(states, finals, strict=True):
+            _fits_state(graph, state, final)
+        tail = cut_dynamic(lowered)
+        wanted = list(lowered.outputs)
+        optimise(lowered)
+        made = dict(zip(wanted, lowered.outputs, strict=True))
+        kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}
+        late = {s.input: v for s, v in zip(states, finals, strict=True) if v not in made or tail is not None}
+        if tail is not None:
+            kept = {}  # a run may end in the tail: all states have their next values at its end, or none
+        program = build(lowered, tier, threads, kept)
+    results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
+    assert program.arena is not None
+    need(program.arena.size + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
+    addresses = linked(program, tier)
+    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, addresses)
+
+
+def _fits_state(graph: Graph, state: State, final: Value) -> None:
+    """ModelError unless a state's next value can take its place."""
+    same = (final.type.dtype, final.type.shape) == (state.input.type.dtype, state.input.type.shape)
+    if not same or not final.type.concrete or final.type.dtype == object:
+        raise ModelError(
+            f"{graph.source or graph.name}: the state {state.input.name!r} is {state.input.type}, but its next value "
+            f"is {final.type}: a state keeps its type, and its shape must be known before the run"
+        )
+
+
+def linked(program: Program, tier: Tier) -> dict[Kernel, int]:
+    """The addresses of a program's kernels in this process, compiled where the cache has them not."""
+    kernels = program.kernels()
+    found = link({kernel.symbol: obj for kernel, obj in zip(kernels, objects(kernels, tier), strict=True)})
+    return {kernel: found[kernel.symbol] for kernel in kernels}

@@ -1,0 +1,139 @@
+"""Files of compiled kernels: written whole, read only if they are what was written, and by whom we trust.
+
+There is one folder per toolchain, and in it one file per kernel and ISA tier. An entry carries a checksum of itself, so
+that one which is cut short or damaged is built again. Writers replace whole files; they may race.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from hashlib import sha256
+from pathlib import Path
+
+from ..kernels.core.kernel import Kernel
+from ..kernels.isa.tiers import Tier
+from ..locks import undisturbed
+from . import trust
+from .link import check
+from .toolchain import FORMAT, directory, toolchain
+
+_KEPT_TOOLCHAINS = 16
+
+_STALE = 86400.0
+"""Seconds after which a file that somebody began to write is nobody's."""
+
+_unsaved: dict[Path, bytes] = {}
+_said: list[str] = []
+
+
+def folder() -> Path:
+    """Where this toolchain's objects are."""
+    return directory() / "objects" / toolchain()
+
+
+def entry(place: Path, kernel: Kernel, tier: Tier) -> Path:
+    """The file of a kernel for a tier in such a folder."""
+    wants = sha256(f"{kernel.symbol} {tier.name} {tier.features} {tier.cpu} {kernel}".encode()).hexdigest()
+    return place / f"{kernel.name}-{tier.name}-{wants[:32]}.o"
+
+
+def keep(kernel: Kernel, tier: Tier) -> bytes:
+    """The object of a kernel, compiled now and kept."""
+    with undisturbed():
+        obj = _compile(kernel, tier)
+        _write(entry(folder(), kernel, tier), obj)
+    return obj
+
+
+def _compile(kernel: Kernel, tier: Tier) -> bytes:
+    from ..kernels.core.build import build
+    from ..kernels.core.table import row
+
+    obj: bytes = build(row(kernel.name).make()(tier, **dict(kernel.params)), kernel.symbol, tier)
+    check(obj, f"kernel {kernel}")
+    return obj
+
+
+def trusted(place: Path) -> bool:
+    """Whether only this user (or the system's owner) can have written there: objects are code that we run."""
+    try:
+        trust.check_folder(place)
+    except trust.Untrusted as error:
+        _say(f"compiled kernels in {place} are not used: {error}")
+        return False
+    except OSError:
+        return False
+    return True
+
+
+def _say(what: str) -> None:
+    """A warning, and what to do: once per process, as all entries of a cache tend to have the same fault."""
+    if not _said:
+        _said.append(what)
+        warnings.warn(f"{what}; set FASTGRAPH_CACHE_DIR to a directory of your own", RuntimeWarning, stacklevel=3)
+
+
+def _checksum(path: Path, obj: bytes) -> bytes:
+    return sha256(path.name.encode() + obj).digest()
+
+
+def read(path: Path, safe: bool) -> bytes | None:
+    """The object kept at `path`, or None when there is none or it isn't what was written."""
+    if path in _unsaved:
+        return _unsaved[path]
+    if not safe:
+        return None
+    try:
+        data = trust.read(path)
+    except trust.Untrusted as error:
+        _say(f"a compiled kernel is not used, and built again: {error}")
+        return None
+    except OSError:
+        return None
+    obj = data[len(FORMAT) + 32 :]
+    return obj if data[: len(FORMAT) + 32] == FORMAT + _checksum(path, obj) else None
+
+
+def _write(path: Path, obj: bytes) -> None:
+    """Keep an object: in its place, or in this process only when that can't be written."""
+    import tempfile
+
+    try:
+        _make(path.parent)
+        trust.check_folder(path.parent)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(FORMAT + _checksum(path, obj) + obj)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except (OSError, trust.Untrusted) as error:
+        _say(f"compiled kernels can't be kept, so each process compiles them again: {error}")
+        _unsaved[path] = obj
+
+
+def _make(folder: Path) -> None:
+    """A directory, and those above it that are missing: for this user alone, whatever the umask."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def prune(place: Path) -> None:
+    """Keep the objects of the toolchains built last; who still uses another builds it again. And drop what processes
+    that died left half written."""
+    import shutil
+
+    try:
+        newest = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in place.glob(".new-*"):
+            if path.stat().st_mtime < time.time() - _STALE:
+                path.unlink()
+    except OSError:
+        return
+    for path in newest[_KEPT_TOOLCHAINS:]:
+        shutil.rmtree(path, ignore_errors=True)

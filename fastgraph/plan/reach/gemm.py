@@ -1,0 +1,204 @@
+"""What matrix products and convolutions reach, and the packing of a right operand: floats, bytes, bytes rounded at run
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
+from ...kernels.gemm.pick_int8 import chains
+from ...kernels.gemm.rows import RANGE_BYTES
+from .bands import band, copied, line_end, taps
+from .call import SIZES, Call, Reach, need, offsets, parts, reaches, read, short, work, write
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Bytes of an element of A and of C, of a panel's head and of the weights of one word of A.
+
+    A's rows are read in words of 4 bytes; `over` of the last one may lie behind the row.
+    """
+
+    item: int
+    out: int
+    head: int
+    word: int
+
+    @property
+    def over(self) -> int:
+        return 4 - self.item
+
+
+def _kind(c: Call) -> _Kind:
+    """How the kernel of a product computes."""
+    nv, name = c.params["nv"], c.kernel
+    if name.endswith("_dynamic"):
+        return _Kind(1, 4, 3 * nv * c.vector, vectors_per_word(c.tier, nv, False) * c.vector)
+    if name.endswith("_int8"):
+        rowsum = c.params["rowsum"]
+        words = vectors_per_word(c.tier, nv, rowsum)
+        return _Kind(1, SIZES[c.params["out"]], HEAD_LINES[rowsum] * nv * c.vector, words * c.vector)
+    return _Kind(4, 4, nv * c.vector, nv * c.vector)
+
+
+def _panels(c: Call, n: int) -> int:
+    """Panels of n columns; what isn't ragged stores whole ones."""
+    width = c.params["nv"] * c.lanes
+    need(c.params["ragged"] or n % width == 0, f"n is {n}, expected whole panels of {width}")
+    return parts(n, width)
+
+
+def _ending(
+    c: Call, images: int, rows: int, run: int, *columns: tuple[int, int], start: int, here: bool = True
+) -> Iterator[Reach]:
+    """What follows a product's own slots: ranges of what was rounded at run time, and the operands of its chain."""
+    if c.kernel.endswith("_dynamic"):
+        r = c.record("per_image per_row")
+        yield read("ranges", RANGE_BYTES, (images, RANGE_BYTES * r.per_image), (rows, RANGE_BYTES * r.per_row))
+    yield from c.extras(images, rows, run, *columns, start=start, here=here)
+
+
+@reaches("dot", "dot_int8", "dot_dynamic")
+def dot(c: Call) -> Iterator[Reach]:
+    kind, r = _kind(c), c.record("m n n0 batch", "k block")
+    mr, tail = c.params["mr"], c.params["tail"]
+    whole = r.m % mr == 0 or tail == r.m % mr or (tail == 0 and r.m >= mr)
+    need(whole, f"m is {r.m}, with tiles of {mr} rows and a last one of {tail}")
+    rows = (r.batch, r.a_stride * kind.item), (r.m, r.lda * kind.item)
+    yield read("a", 4 * r.k - kind.over if r.m and r.n and r.batch else 0, *rows, over=kind.over)
+    yield read("b", _panels(c, r.n) * (kind.head + r.k * kind.word) if r.m else 0, (r.batch, 4 * r.b_stride))
+    yield from _ending(c, r.batch, r.m, 4 * r.n, start=4 * r.n0, here=r.m % mr in (0, tail))
+    columns = (r.batch, r.c_stride * kind.out), (r.m, r.ldc * kind.out)
+    yield write("c", r.n * kind.out, *columns, start=r.n0 * kind.out)
+
+
+@reaches("row_int8")
+def row_int8(c: Call) -> Iterator[Reach]:
+    nv, rowsum, out = c.params["nv"], c.params["rowsum"], SIZES[c.params["out"]]
+    r, together = c.record("n n0", "k"), chains(nv)
+    need(r.k % together == 0, f"k is {r.k}, expected a multiple of {together}")
+    over = 4 * together - 1
+    yield read("a", 4 * r.k - over, over=over)
+    words = HEAD_LINES[rowsum] * nv + r.k * vectors_per_word(c.tier, nv, rowsum)
+    yield read("b", _panels(c, r.n) * words * c.vector)
+    yield write("c", r.n * out, start=r.n0 * out)
+
+
+@reaches("conv", "conv_int8", "conv_dynamic")
+def conv(c: Call) -> Iterator[Reach]:
+    kind, r = _kind(c), c.record("images sets n n0 n_set out_d out_h out_w k", "band segments length")
+    need(r.k == r.segments * r.length, f"k is {r.k}, but there are {r.segments} segments of {r.length}")
+    _tiles(c)
+    pixels = r.out_d * r.out_h * r.out_w
+    used = int(bool(r.images * r.sets * pixels * r.n))
+    table = c.table("table", used * r.segments)
+    yield read("table", 8 * used * r.segments)
+    if r.direct:
+        yield work("scratch", 0)
+        step = r.stride_y * r.x_y
+        need(step == r.gs or r.band >= r.out_h, f"gs is {r.gs}, but bands begin {step} bytes a row apart")
+    else:
+        yield from band(c, kind.item, used * r.band, r.out_h)
+    yield from taps(c, table, 4 * r.length, kind.over, r.band, r.out_w)
+    yield read("w", used * r.sets * _panels(c, r.n) * (kind.head + r.k * kind.word))
+    yield from _ending(c, r.images, pixels, 4 * r.n, (r.sets, 4 * r.n_set), start=4 * r.n0)
+    rows = (r.images * pixels, r.ldy * kind.out), (r.sets, r.n_set * kind.out)
+    yield write("y", r.n * kind.out, *rows, start=r.n0 * kind.out)
+
+
+def _tiles(c: Call) -> None:
+    """Misfit unless the kernel's tiles cover its bands, and nothing else."""
+    r = c.record()
+    (groups, rows), tail = (c.params["groups"], c.params["rows"]), tuple(c.params["tail"])
+    if groups == 1:
+        rest = (1, r.out_w % rows) if r.out_w % rows else (0, 0)
+    else:
+        need(rows == r.out_w, f"tiles of {groups} rows of {rows} pixels, but rows have {r.out_w}")
+        need(r.band % groups == 0 or r.band >= r.out_h, f"band is {r.band} for tiles of {groups} rows")
+        rest = (r.out_h % groups, rows) if r.out_h % groups else (0, 0)
+    need(rest in (tail, (0, 0)), f"the last tile is {tail}, but {rest} is left over")
+
+
+@reaches("winograd")
+def winograd(c: Call) -> Iterator[Reach]:
+    m, mr, width = c.params["m"], c.params["mr"], c.params["nv"] * c.lanes
+    r = c.record(
+        "images out_h out_w n h pixel scratch_bytes band_y v_start v_row v_plane s_start s_plane", "k band across"
+    )
+    places, down, outputs = (m + 2) ** 2, parts(r.out_h, m), r.images * r.out_h * r.out_w
+    tallest, used = min(r.band, down), int(bool(outputs * r.n))
+    tiles = parts(r.out_w, m)
+    need(tiles == r.across, f"across is {r.across}, expected {tiles} tiles for {r.out_w} outputs")
+    room = parts(tallest * r.across, mr) * mr
+    y = np.arange(down * m + 2) - r.pad_y
+    yield from copied(c, 4, (r.images * used, r.x_image), offsets(y[(y >= 0) & (y < r.h)] * r.x_y))
+    above, row = (tallest * m + 1) * r.band_y, (r.across * m + 1) * r.pixel
+    vector = parts(4 * r.k, c.vector) * c.vector
+    bounds = [
+        (above + line_end(c, 4), r.v_start), (row + 4 * r.k, r.band_y), (above + row + vector, r.v_start),
+        (vector, r.v_row), (room * r.v_row, r.v_plane), (r.v_start + places * r.v_plane, r.s_start),
+        (4 * room * width, r.s_plane), (r.s_start + places * r.s_plane, r.scratch_bytes),
+    ]  # fmt: skip
+    for taken, there in bounds:
+        need(not used or taken <= there, f"{taken} bytes of scratch where there are {there}")
+    yield work("scratch", r.scratch_bytes * used, (c.threads, r.scratch_bytes))
+    count = _panels(c, r.n)
+    yield read("w", used * 4 * (places * count * (r.k + 1) + count) * width)
+    yield from c.extras(r.images, r.out_h * r.out_w, 4 * r.n)
+    yield write("y", 4 * r.n, (outputs, 4 * r.ldy))
+
+
+@reaches("pack_b")
+def pack_b(c: Call) -> Iterator[Reach]:
+    r, width = c.record("n batch", "k"), c.params["nv"] * c.lanes
+    yield read("b", 4 * r.n, (r.batch, 4 * r.b_stride), (r.k, 4 * r.ldb))
+    yield write("packed", 4 * r.batch * parts(r.n, width) * (1 + r.k) * width)
+
+
+@reaches("pack_b_int8")
+def pack_b_int8(c: Call) -> Iterator[Reach]:
+    r = c.record("n batch", "k")
+    yield read("b", r.n, (r.batch, r.b_stride), (r.k, r.ldb), over=short(r.n, c.vector))
+    size = (HEAD_LINES[True] * 4 + parts(r.k, 4) * vectors_per_word(c.tier, 4, True)) * c.vector
+    yield write("packed", r.batch * parts(r.n, c.vector) * size)
+
+
+@reaches("col2im", "col2im_int8")
+def col2im(c: Call) -> Iterator[Reach]:
+    r = c.record(
+        "images sets n d h w out_d out_h out_w k_d k_h k_w scratch_bytes", "stride_z stride_y stride_x",
+        "dilation_z dilation_y dilation_x pad_z pad_y pad_x",
+    )  # fmt: skip
+    pixels, item = r.out_d * r.out_h * r.out_w, SIZES[c.params.get("out", "f32")]
+    used = int(bool(r.images * r.sets * pixels))
+    line, channels = 4 * used * r.out_w * r.n, r.sets * r.n
+    yield read("t", 4 * used * channels * r.images * r.d * r.h * r.w * r.k_d * r.k_h * r.k_w)
+    yield read("bias", 4 * used * channels)
+    need(line <= r.scratch_bytes, f"scratch_bytes is {r.scratch_bytes}, less than a row of {line}")
+    yield work("scratch", line, (c.threads, r.scratch_bytes))
+    if c.kernel == "col2im_int8":
+        yield read("multipliers", 4 * used * channels)
+    yield from c.extras(r.images, pixels, 4 * channels)
+    yield write("y", item * channels, (r.images * pixels, item * r.ldy))
+
+
+@reaches("extremes")
+def extremes(c: Call) -> Iterator[Reach]:
+    r = c.record("images count", "parts")
+    yield read("x", 4 * r.images * r.count)
+    yield write("extremes", 8 * r.images * r.parts)
+
+
+@reaches("dynamic_round")
+def dynamic_round(c: Call) -> Iterator[Reach]:
+    r = c.record("images rows run top left bottom right", "parts")
+    lines, item = r.top + r.rows + r.bottom, SIZES[c.params["out"]]
+    used = r.images if lines else 0
+    yield read("x", 4 * used * r.rows * r.run, here=item == 4)
+    yield read("extremes", 8 * used * r.parts)
+    yield write("ranges", RANGE_BYTES * used)
+    yield write("y", item * used * lines * (r.left + r.run + r.right))

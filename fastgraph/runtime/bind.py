@@ -1,0 +1,156 @@
+"""A compiled program and its memory become functions: native calls, and NumPy's steps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ..compile import Compiled
+from ..errors import InputError, ModelError
+from ..ir import Graph, Node
+from ..ops.evaluate import operands, run_node
+from ..plan.build import KEEP
+from ..plan.describe import macs
+from ..plan.program import ERROR, HostStep, Step
+from .memory import Memory
+from .pool import Runner
+
+WORTH_WAKING = 4_000_000
+"""Multiply-adds, about 40 us: waking other threads for less takes longer than it saves. Results don't depend on it."""
+
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`run()` is a run of all steps, `run_timed()` one within this thread's deadline: RunTimeout when it passes.
+
+    `segments`: runs of native steps, with what runs them.
+    """
+
+    run: Run
+    run_timed: Run
+    segments: Sequence[tuple[Sequence[Step], Runner]]
+
+
+def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
+    """One native call when all steps are native; else the segments and host steps in turn."""
+    parts: list[tuple[Run, Run]] = []
+    segments: list[tuple[Sequence[Step], Runner]] = []
+    for part in _parts(plan.program.steps):
+        if isinstance(part, HostStep):
+            parts.append((host_run(plan, memory, part.node),) * 2)
+            continue
+        runner = _runner(plan, memory, part, threads)
+        segments.append((part, runner))
+        parts.append(_calls(plan.graph, part, runner))
+    run, run_timed = (_in_turn(way) for way in zip(*parts, strict=True))
+    return Bound(run, run_timed, segments)
+
+
+def _parts(steps: Sequence[Step | HostStep]) -> list[HostStep | list[Step]]:
+    """Host steps, and the runs of native ones between them; one run without steps where there are none at all."""
+    parts: list[HostStep | list[Step]] = []
+    segment: list[Step] = []
+    for step in steps:
+        if isinstance(step, HostStep):
+            parts += [segment, step] if segment else [step]
+            segment = []
+            continue
+        # States, which are kept by the last steps, stay as they were when a lookup failed.
+        first = step.node.op == KEEP and bool(segment) and segment[-1].node.op != KEEP
+        if first and any(ERROR in s.args for s in segment):
+            parts.append(segment)
+            segment = []
+        segment.append(step)
+    return [*parts, segment] if segment or not parts else parts
+
+
+def records(plan: Compiled, memory: Memory, steps: Sequence[Step]) -> tuple[np.ndarray, np.ndarray]:
+    """int64 [steps, 2]: the address of each step's kernel, and of its argument record; and all records in one array,
+    which must outlive the table's use.
+    """
+    starts = np.cumsum([0, *(len(s.args) for s in steps)])
+    words = np.array([memory.address(a) for s in steps for a in s.args] or [0], np.int64)
+    base = words.ctypes.data
+    rows = [[plan.addresses[s.kernel], base + 8 * at] for s, at in zip(steps, starts, strict=False)]
+    return np.array(rows, np.int64), words
+
+
+def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step], threads: int) -> Runner:
+    table, words = records(plan, memory, steps)
+    work = [int(macs(s) + 4 * s.node.out.type.size * s.share) for s in steps]
+    owner = memory.arena, memory.constants, memory.error, words
+    firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
+    error = memory.error.ctypes.data
+    return Runner(table, threads if sum(work) >= WORTH_WAKING else 1, error, owner, firm, work)
+
+
+def _calls(graph: Graph, steps: Sequence[Step], runner: Runner) -> tuple[Run, Run]:
+    """A segment's call without and with a limit; those with lookups say which index was out of range."""
+    timed = partial(runner.run, True)
+    lookups = [s.node for s in steps if ERROR in s.args]
+    if lookups:
+        return _checked(graph, runner.run, lookups), _checked(graph, timed, lookups)
+    return runner.alone if runner.threads == 1 else runner.run, timed
+
+
+def _checked(graph: Graph, part: Callable[[], int], lookups: Sequence[Node]) -> Run:
+    def run() -> None:
+        if part():
+            raise out_of_range(graph, lookups)
+
+    return run
+
+
+def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
+    """The error of native steps, of these nodes, one of which read an index that its operand does not have."""
+    extents = [node.x.type.dims[node.attrs.get("axis", 0)] for node in lookups]
+    ranges = [f"node {node.name}: {node.op} takes {-n} to {n - 1}" for node, n in zip(lookups, extents, strict=True)]
+    return InputError(
+        f"{graph.source or graph.name}: an index read at run time is out of range ({'; or '.join(ranges)}): check what "
+        "was fed to the model"
+    )
+
+
+def host_run(plan: Compiled, memory: Memory, node: Node) -> Run:
+    """A function that lets NumPy compute a node, from and into the memory."""
+
+    def run() -> None:
+        with np.errstate(all="ignore"), fed(plan.graph):
+            found = run_node(node, [None if v is None else memory.held(v) for v in operands(node)])
+        for value, data in zip(node.outputs, found, strict=False):
+            if not memory.has(value):
+                memory.loose[value] = data
+                continue
+            view = memory.array(value)
+            if np.shape(data) != view.shape:
+                raise ModelError(f"{node}: the result has shape {np.shape(data)}")
+            with np.errstate(all="ignore"):
+                view[...] = data
+
+    return run
+
+
+def _in_turn(parts: Sequence[Run]) -> Run:
+    if len(parts) == 1:
+        return parts[0]
+
+    def execute() -> None:
+        for part in parts:
+            part()
+
+    return execute
+
+
+@contextmanager
+def fed(graph: Graph) -> Iterator[None]:
+    """What a reference refuses after the model has passed inference is the fault of what was fed: InputError."""
+    try:
+        yield
+    except ModelError as error:
+        raise InputError(f"{graph.source or graph.name}: {error}: check what was fed to the model") from error

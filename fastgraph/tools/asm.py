@@ -1,0 +1,60 @@
+"""`fastgraph inspect --asm`: a step's call, and the machine code of its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import InputError
+from ..kernels.core.table import row
+from ..plan.program import ERROR, Arg, Step
+from ..runtime.executable import Executable
+from ..text import table
+
+
+def step_text(plan: Executable, number: int) -> str:
+    """Step `number` of the plan: what it makes, kernel, record by slots, machine code for the plan's ISA tier.
+
+    InputError with the numbers there are when there is no such step, or none with a kernel.
+    """
+    from ..kernels.core.build import assembly
+
+    steps = plan.program.steps
+    native = [i for i, step in enumerate(steps) if isinstance(step, Step)]
+    if not native:
+        raise InputError(f"no step has machine code: NumPy computes all {len(steps)}")
+    step = steps[number] if 0 <= number < len(steps) else None
+    if not isinstance(step, Step):
+        why = f"there is no step {number}" if step is None else f"NumPy computes step {number} ({step.node.op})"
+        raise InputError(f"{why}: steps with machine code are {', '.join(_ranges(native))}")
+    code = assembly(row(step.kernel.name).make()(plan.tier, **dict(step.kernel.params)), plan.tier)
+    head = f"step {number}: {step.node.op} -> {step.node.out.name}: {step.node.out.type}"
+    return "\n".join([head, f"kernel {step.kernel} for {plan.tier.name}", *record_lines(step), "", code.strip()])
+
+
+def record_lines(step: Step) -> list[str]:
+    """A line per slot of a step's record: name, value, meaning. Slots behind those of the table go by their numbers."""
+    slots = row(step.kernel.name).args
+    names = [*slots, *map(str, range(len(slots), len(step.args)))]
+    rows = [(name, _value(arg), slots.get(name, "")) for name, arg in zip(names, step.args, strict=False)]
+    return [f"  {line}" for line in table(rows)] if rows else []
+
+
+def _value(arg: Arg) -> str:
+    """A number, or what an address is of."""
+    if isinstance(arg, int):
+        return str(arg)
+    if arg is ERROR:
+        return "&error"
+    where = f"&constant {arg.base}" if isinstance(arg.base, int) else f"&{arg.base.name}"
+    return f"{where} + {arg.offset}" if arg.offset else where
+
+
+def _ranges(numbers: list[int]) -> Iterator[str]:
+    """Numbers in order as "0 to 3", "5"."""
+    first = last = numbers[0]
+    for number in [*numbers[1:], -1]:
+        if number == last + 1:
+            last = number
+            continue
+        yield str(first) if first == last else f"{first} to {last}"
+        first = last = number

@@ -1,0 +1,254 @@
+"""Small quantized networks, as converters write them: `TFLITE[name](m)` writes one into a `Model` and gives its
+outputs, `QDQ[name](net)` writes one into a `Net`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.circle.write import Model
+from tests.nets import F32, I64, Net
+
+Quant = tuple[Any, Any] | tuple[Any, Any, int]
+
+TFLITE: dict[str, Callable[[Model], list[int]]] = {}
+QDQ: dict[str, Callable[[Net], None]] = {}
+
+I8, U8 = np.dtype(np.int8), np.dtype(np.uint8)
+X, Y, Z = (0.0213, 3), (0.0497, -7), (0.0307, -128)
+"""Scales and zero points of activations. No scale is near a simple multiple of another: sums would be ties."""
+
+
+def tflite(build: Callable[[Model], list[int]]) -> Callable[[Model], list[int]]:
+    TFLITE[build.__name__] = build
+    return build
+
+
+def qdq(build: Callable[[Net], None]) -> Callable[[Net], None]:
+    QDQ[build.__name__] = build
+    return build
+
+
+# -- TensorFlow Lite: values are integers, with a scale and a zero point of their own
+
+
+def stored(m: Model, shape: tuple[int, ...], axis: int | None = 0) -> tuple[int, np.ndarray]:
+    """int8 weights with a scale for each index of an axis, or one; and the scales."""
+    rng = np.random.default_rng(len(m.buffers))
+    scales = rng.uniform(0.002, 0.01, 1 if axis is None else shape[axis]).astype(F32)
+    zeros = np.zeros(scales.size, np.int64)
+    quant = (scales, zeros) if axis is None else (scales, zeros, axis)
+    return m.const(rng.integers(-127, 128, shape).astype(np.int8), quant), scales
+
+
+def bias(m: Model, count: int, units: np.ndarray) -> int:
+    """int32, in units of the sums."""
+    numbers = np.random.default_rng(len(m.buffers)).integers(-2000, 2000, count)
+    return m.const(numbers.astype(np.int32), (units.astype(F32), np.zeros(units.size, np.int64), 0))
+
+
+def window(stride: int) -> dict[str, Any]:
+    """Options of a convolution."""
+    return {"padding": "SAME", "stride_h": stride, "stride_w": stride, "dilation_h_factor": 1, "dilation_w_factor": 1}
+
+
+def ints(m: Model, *values: Any) -> int:
+    return m.const(np.array(values, np.int32))
+
+
+def conv(m: Model, x: int, c: int, o: int, k: int, take: Quant, give: Quant, size: int = 6, **options: Any) -> int:
+    w, scales = stored(m, (o, k, k, c))
+    inputs = [x, w, bias(m, o, scales * take[0])]
+    return m.op("CONV_2D", inputs, [((1, size, size, o), I8, give)], **window(1), **options)[0]
+
+
+def dense(m: Model, x: int, rows: int, c: int, o: int, take: Quant, give: Quant, **options: Any) -> int:
+    w, scales = stored(m, (o, c), None)
+    return m.op("FULLY_CONNECTED", [x, w, bias(m, o, scales * take[0])], [((rows, o), I8, give)], **options)[0]
+
+
+@tflite
+def int8_conv_relu(m: Model) -> list[int]:
+    """The clamp is an operator of its own: it goes into the store of the layer before it."""
+    y = conv(m, m.input((1, 6, 6, 3), I8, X, "x"), 3, 8, 3, X, Y)
+    clamped = m.op("RELU", [y], [((1, 6, 6, 8), I8, Y)])[0]
+    return [conv(m, clamped, 8, 4, 1, Y, Z, fused_activation_function="RELU6")]
+
+
+@tflite
+def int8_depthwise(m: Model) -> list[int]:
+    """Zeros are put around a map whose zero point is not 0."""
+    x = m.input((1, 6, 6, 8), I8, X, "x")
+    around = m.op("PAD", [x, ints(m, (0, 0), (1, 1), (1, 1), (0, 0))], [((1, 8, 8, 8), I8, X)])[0]
+    w, scales = stored(m, (1, 3, 3, 8), 3)
+    options = {"padding": "VALID", "stride_h": 1, "stride_w": 1, "depth_multiplier": 1}
+    inputs = [around, w, bias(m, 8, scales * X[0])]
+    return m.op("DEPTHWISE_CONV_2D", inputs, [((1, 6, 6, 8), I8, Y)], fused_activation_function="RELU", **options)
+
+
+@tflite
+def int8_residual(m: Model) -> list[int]:
+    x = m.input((1, 6, 6, 8), I8, X, "x")
+    y = conv(m, conv(m, x, 8, 8, 3, X, Z, fused_activation_function="RELU"), 8, 8, 3, Z, Y)
+    total = m.op("ADD", [y, x], [((1, 6, 6, 8), I8, Z)], fused_activation_function="RELU")[0]
+    return [conv(m, total, 8, 4, 1, Z, Y)]
+
+
+@tflite
+def int8_concat(m: Model) -> list[int]:
+    """Branches of three scales, joined in a fourth."""
+    x = m.input((1, 6, 6, 8), I8, X, "x")
+    pooled = m.op(
+        "MAX_POOL_2D", [x], [((1, 6, 6, 8), I8, X)],
+        padding="SAME", stride_h=1, stride_w=1, filter_height=3, filter_width=3,
+    )[0]  # fmt: skip
+    branches = [pooled, conv(m, x, 8, 8, 1, X, Y), conv(m, x, 8, 8, 3, X, Z)]
+    other = [m.op("QUANTIZE", [b], [((1, 6, 6, 8), I8, (0.0611, 1))])[0] for b in branches]
+    joined = m.op("CONCATENATION", other, [((1, 6, 6, 24), I8, (0.0611, 1))], axis=3)[0]
+    return [conv(m, joined, 24, 4, 1, (0.0611, 1), Y)]
+
+
+@tflite
+def int8_classifier(m: Model) -> list[int]:
+    """Mean, layer and softmax: signed bytes at the edge, one row of results."""
+    x = m.input((1, 6, 6, 16), I8, X, "x")
+    mean = m.op("MEAN", [x, ints(m, 1, 2)], [((1, 16), I8, X)], keep_dims=False)[0]
+    logits = dense(m, mean, 1, 16, 10, X, Y)
+    return m.op("SOFTMAX", [logits], [((1, 10), I8, (1 / 256, -128))], beta=1.0)
+
+
+@tflite
+def int8_row_at_the_edge(m: Model) -> list[int]:
+    """A layer of one row reads the input's signed bytes, and writes the output's."""
+    return [dense(m, m.input((1, 16), I8, X, "x"), 1, 16, 10, X, Y)]
+
+
+@tflite
+def int8_functions(m: Model) -> list[int]:
+    """x * sigmoid(x), twice: one table each, of 256 numbers."""
+    x, at, gate = m.input((1, 4, 4, 8), I8, X, "x"), X, (1 / 256, -128)
+    for give in (Y, (0.0391, -100)):
+        sigmoid = m.op("LOGISTIC", [x], [((1, 4, 4, 8), I8, gate)])[0]
+        x = m.op("MUL", [x, sigmoid], [((1, 4, 4, 8), I8, give)])[0]
+        x, at = conv(m, x, 8, 8, 1, give, at, 4), at
+    return [x]
+
+
+@tflite
+def int8_dynamic_range(m: Model) -> list[int]:
+    """Float activations, int8 weights: layers round what they read by its range at run time."""
+    x = m.input((1, 6, 6, 3), name="x")
+    w, _ = stored(m, (8, 3, 3, 3))
+    b = m.const(np.linspace(-1, 1, 8, dtype=F32))
+    y = m.op("CONV_2D", [x, w, b], [(1, 3, 3, 8)], fused_activation_function="RELU", **window(2))[0]
+    flat = m.op("RESHAPE", [y, ints(m, 1, 72)], [(1, 72)], new_shape=[1, 72])[0]
+    return m.op("FULLY_CONNECTED", [flat, stored(m, (10, 72), None)[0], None], [(1, 10)])
+
+
+@tflite
+def int8_blocks_as_batches(m: Model) -> list[int]:
+    """A dilated convolution as TensorFlow wrote it, and a slice that drops an axis."""
+    x = m.input((1, 6, 6, 4), I8, X, "x")
+    block, around = ints(m, 2, 2), ints(m, (0, 0), (0, 0))
+    parts = m.op("SPACE_TO_BATCH_ND", [x, block, around], [((4, 3, 3, 4), I8, X)])[0]
+    w, scales = stored(m, (4, 3, 3, 4))
+    y = m.op("CONV_2D", [parts, w, bias(m, 4, scales * X[0])], [((4, 3, 3, 4), I8, Y)], **window(1))[0]
+    whole = m.op("BATCH_TO_SPACE_ND", [y, block, around], [((1, 6, 6, 4), I8, Y)])[0]
+    begin, end, steps = (ints(m, *v) for v in ((0, 1, 0, 0), (1, 2, 6, 4), (1, 1, 2, 1)))
+    return m.op("STRIDED_SLICE", [whole, begin, end, steps], [((1, 3, 4), I8, Y)], shrink_axis_mask=2)
+
+
+# -- ONNX: pairs of QuantizeLinear and DequantizeLinear around real operators
+
+
+def pair(net: Net, x: str, scale: float, zero: int, dtype: Any = U8) -> str:
+    """What is left of x after 8 bits."""
+    return real(net, number(net, x, scale, zero, dtype), scale, zero, dtype)
+
+
+def number(net: Net, x: str, scale: float, zero: int, dtype: Any = U8) -> str:
+    return net("QuantizeLinear", x, net.const(F32.type(scale)), net.const(zero, dtype))
+
+
+def real(net: Net, x: str, scale: float, zero: int, dtype: Any = U8) -> str:
+    return net("DequantizeLinear", x, net.const(F32.type(scale)), net.const(zero, dtype))
+
+
+def weights(net: Net, *shape: int, dtype: Any = I8, axis: int | None = 0) -> str:
+    """The reals of stored weights, with a scale for each index of an axis, or one."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    data = net.const(net.rng.integers(low + 1, high + 1, shape), dtype)
+    count = () if axis is None else (shape[axis],)
+    scales = net.const(net.rng.uniform(0.002, 0.01, count).astype(F32))
+    zeros = net.const(np.full(count, (low + high + 1) // 2), dtype)
+    return net("DequantizeLinear", data, scales, zeros, **({} if axis is None else {"axis": axis}))
+
+
+@qdq
+def qdq_conv_relu(net: Net) -> None:
+    """Floats in and out."""
+    x = pair(net, net.input("x", (1, 3, 6, 6)), 0.0213, 120)
+    y = net("Relu", net("Conv", x, weights(net, 8, 3, 3, 3), net.weight(8), pads=[1, 1, 1, 1]))
+    net.output(pair(net, y, 0.0307, 0))
+
+
+@qdq
+def qdq_residual(net: Net) -> None:
+    x = pair(net, net.input("x", (1, 8, 6, 6)), 0.0213, 120)
+    y = pair(net, net("Conv", x, weights(net, 8, 8, 3, 3), pads=[1, 1, 1, 1]), 0.0497, 128)
+    z = pair(net, net("Relu", pair(net, net("Add", y, x), 0.0391, 110)), 0.0391, 110)
+    net.output(pair(net, net("Conv", z, weights(net, 4, 8, 1, 1)), 0.0497, 128))
+
+
+@qdq
+def qdq_moves(net: Net) -> None:
+    """A transpose that changes the scale, a move of reals, a concat of two scales, a pad whose fill has no byte."""
+    x = number(net, net.input("x", (1, 4, 6, 6)), 0.0213, 120)
+    turned = number(net, net("Transpose", real(net, x, 0.0213, 120), perm=[0, 1, 3, 2]), 0.0497, 128)
+    sliced = [net.const(np.array(v, I64)) for v in ([0], [3], [1])]
+    part = net("Slice", real(net, x, 0.0213, 120), *sliced)
+    joined = number(net, net("Concat", real(net, turned, 0.0497, 128), part, axis=1), 0.0307, 100)
+    pads = net.const(np.array([0, 0, 1, 1, 0, 0, 1, 1], I64))
+    around = net("Pad", real(net, joined, 0.0307, 100), pads, net.const(F32.type(-100)))
+    net.output(pair(net, net("MaxPool", around, kernel_shape=[2, 2]), 0.0307, 100))
+    net.output(net("Exp", part))
+
+
+@qdq
+def qdq_weights(net: Net) -> None:
+    """Weights of uint8, weights that are transposed, and weights that are only stored in bytes."""
+    x = pair(net, net.input("x", (3, 16)), 0.0213, 120)
+    y = pair(net, net("MatMul", x, weights(net, 16, 12, dtype=U8, axis=None)), 0.0497, 128)
+    turned = net("Transpose", weights(net, 10, 12, axis=0), perm=[1, 0])
+    z = net("MatMul", y, turned)
+    net.output(net("MatMul", z, weights(net, 10, 5, axis=1)))
+
+
+@qdq
+def qdq_functions(net: Net) -> None:
+    """A function of one byte, a sum with a clamp, and elementwise work of two values."""
+    x = pair(net, net.input("x", (2, 12)), 0.0291, 128)
+    gate = pair(net, net("Sigmoid", x), 1 / 256, 0)
+    y = pair(net, net("Mul", x, gate), 0.0203, 14)
+    other = pair(net, net.input("y", (2, 12)), 0.0113, 7)
+    total = pair(net, net("Relu", pair(net, net("Add", y, other), 0.0389, 90)), 0.0389, 90)
+    net.output(pair(net, net("Sub", total, other), 0.0497, 128))
+
+
+@qdq
+def qdq_dynamic(net: Net) -> None:
+    """As onnxruntime's quantize_dynamic writes a product and a convolution."""
+
+    def factors(x: str, w: np.ndarray, op: str, scales: np.ndarray, **attrs: Any) -> str:
+        q, s, z = net("DynamicQuantizeLinear", x, outputs=3)
+        product = net("Cast", net(op, q, net.const(w, I8), z, **attrs), to=1)
+        return net("Mul", product, net("Mul", s, net.const(scales.astype(F32))))
+
+    x = net.input("x", (1, 4, 6, 6))
+    w = net.rng.integers(-127, 128, (8, 4, 3, 3))
+    y = net("Relu", factors(x, w, "ConvInteger", np.array(0.004), pads=[1, 1, 1, 1]))
+    flat = net("Flatten", net("GlobalAveragePool", y))
+    net.output(factors(flat, net.rng.integers(-127, 128, (8, 10)), "MatMulInteger", net.rng.uniform(0.01, 0.02, 10)))

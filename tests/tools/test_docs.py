@@ -1,0 +1,93 @@
+"""What docs/ shows is done, and what pages name is there; adding.md's blocks are carried out in a copy of the tree."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+ADDING = ROOT / "docs" / "adding.md"
+"""The page whose blocks go into files."""
+
+
+def blocks(page: Path, language: str = "python") -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def put(tree: Path, head: str, code: str) -> None:
+    """Write a block into the file that its first line names, where that says."""
+    name, where = head.removeprefix("# ").split(", ", 1)
+    path = tree / name
+    lines = [] if where == "new" else path.read_text(encoding="utf-8").splitlines(keepends=True)
+    assert where != "new" or not path.exists()
+    if where in ("new", "at the end"):
+        at = len(lines)
+    elif where == "before the last line":
+        at = len(lines) - 1
+    else:
+        start = where.removeprefix("before the line: ")
+        (at, *_) = [i for i, line in enumerate(lines) if line.strip().startswith(start)]
+    path.write_text("".join([*lines[:at], code, *lines[at:]]), encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_what_is_to_be_added_can_be(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for folder in ("fastgraph", "kernels", "schemas", "tests"):
+        ignore = shutil.ignore_patterns("__pycache__", "*.tar.xz")
+        shutil.copytree(ROOT / folder, tree / folder, ignore=ignore)
+    env = {**os.environ, "PYTHONPATH": str(tree), "FASTGRAPH_CACHE_DIR": str(tmp_path / "cache")}
+    tried = 0
+    for block in blocks(ADDING):
+        head, _, code = block.partition("\n")
+        if head != "# try":
+            put(tree, head, code)
+            continue
+        done = subprocess.run([sys.executable, "-c", code], cwd=tree, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, f"{code}\n{done.stderr}"
+        tried += 1
+    assert tried >= 5
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != ADDING], ids=lambda page: page.stem)
+def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in blocks(page):
+        exec(compile(block, page.name, "exec"), names)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=lambda page: page.stem)
+def test_the_places_it_names_are_there(page: Path) -> None:
+    folders = "fastgraph|kernels|schemas|bench|tests|docs|\\.ci"
+    for place in re.findall(rf"`((?:{folders})/[\w./*]*)`", page.read_text(encoding="utf-8")):
+        assert list(ROOT.glob(place.rstrip("/"))), f"{page.name} names {place}, which is not there"
+
+
+def test_the_picture_of_imports_is_what_they_are() -> None:
+    picture = pytest.importorskip("docs.imports").picture()
+    (shown,) = blocks(ROOT / "docs" / "architecture.md", "mermaid")
+    assert shown.strip() == picture.strip(), "python docs/imports.py makes it"
+
+
+def test_pages_link_to_what_there_is() -> None:
+    for page in [*PAGES, *ROOT.glob("*.md")]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_the_commands_are_ones_that_there_are() -> None:
+    from fastgraph.tools.cli import parser
+
+    for page in PAGES:
+        for line in "".join(blocks(page, "sh")).splitlines():
+            if line.startswith("fastgraph "):
+                parser().parse_args(shlex.split(line)[1:])
