@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from ..core.record import loaded
 from ..isa.loops import loop
 from ..isa.tiers import Tier
 from ..isa.tile_registers import TILE, TileRegisters
 from ..isa.vector import I8, I32, I64, emits
-from .finish import COLUMNS, PANEL, SKIP, TILES, A, Y, make_finish, slot
+from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
 from .pack import LINE, numbering
 
 
 class Block(NamedTuple):
-    """Intrinsics over int64s; `note` and `sums` are addresses in a thread's memory, as pack_amx.WORK says.
+    """Intrinsics over int64s; `note` and `sums` are addresses in a thread's memory, as pack.WORK says.
 
     A note says what a block is: its panel, how many columns of it there are, and for each of its mt tiles where
     row 0 is read (a) and written (y), and how many rows at its start are not to be written (skip).
@@ -66,14 +67,11 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
 
     @emits
     def note(b: Any, at: Any, panel: Any, columns: Any) -> None:
-        for index, value in ((PANEL, panel), (COLUMNS, columns)):
-            b.store(value, slot(b, at, I64(index)))
+        _put(b, at, BLOCK_NOTE.filled(panel=panel, columns=columns))
 
     @emits
     def place(b: Any, at: Any, m: Any, a: Any, y: Any, skip: Any) -> None:
-        first = b.add(b.mul(m, I64(3)), I64(TILES))
-        for index, value in ((A, a), (Y, y), (SKIP, skip)):
-            b.store(value, slot(b, at, b.add(first, I64(index))))
+        _put(b, tile_note(b, at, m), TILE_NOTE.filled(a=a, y=y, skip=skip))
 
     @emits
     def begin(b: Any, panel: Any) -> None:
@@ -85,10 +83,10 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
     @emits
     def steps(b: Any, at: Any, rs: Any, table: Any, first: Any, last: Any, ahead: Any, lines: Any) -> None:
         registers = TileRegisters(b)
-        weights = b.add(b.load(slot(b, at, I64(PANEL))), I64(2 * nt * LINE))
-        starts = [b.load(slot(b, at, I64(TILES + 3 * m + A))) for m in range(mt)]
+        weights = b.add(loaded(b, at, BLOCK_NOTE).panel, I64(2 * nt * LINE))
+        starts = [loaded(b, tile_note(b, at, I64(m)), TILE_NOTE).a for m in range(mt)]
         with loop(b, first, last, 1) as s:
-            offset = b.load(slot(b, table, s))
+            offset = b.load(b.gep(b.inttoptr(table, I64.as_pointer()), [s]))
             line = b.add(weights, b.mul(s, I64(step_bytes)))
             with loop(b, 0, lines, 1) as i:
                 _prefetch(b, b.add(b.add(line, ahead), b.mul(i, I64(LINE))))
@@ -107,6 +105,13 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
             registers.store(c, b.add(sums, I64(c * TILE)), I64(LINE))
 
     return Block(configure, release, note, place, begin, steps, keep, make_finish(tier, nt, out))
+
+
+def _put(b: Any, address: Any, values: list[Any]) -> None:
+    """Store int64s one behind the other."""
+    first = b.inttoptr(address, I64.as_pointer())
+    for i, value in enumerate(values):
+        b.store(value, b.gep(first, [I64(i)]))
 
 
 def _prefetch(b: Any, address: Any) -> None:

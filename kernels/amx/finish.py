@@ -7,6 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..core.record import Record, loaded
 from ..isa.functions import maximum, minimum
 from ..isa.integer import in_order, to_bytes
 from ..isa.loops import loop
@@ -15,10 +16,14 @@ from ..isa.tile_registers import TILE
 from ..isa.vector import I1, I8, I32, I64, Vector, emits
 from .pack import LINE, ROWS
 
-PANEL, COLUMNS, TILES = 0, 1, 2
-"""Slots of a note: the address of a block's panel, how many of its columns there are, then three for each tile."""
-A, Y, SKIP = 0, 1, 2
-"""A tile's slots: where its row 0 is read and written, and how many rows at its start are not to be written."""
+BLOCK_NOTE = Record(panel="address of the block's panel", columns="how many of its columns there are")
+TILE_NOTE = Record(a="where row 0 is read", y="where it is written", skip="rows at the start that are not written")
+"""A note is a BLOCK_NOTE, then a TILE_NOTE for each of the block's tiles of pixels."""
+
+
+def tile_note(b: Any, note: Any, m: Any) -> Any:
+    """Where the slots of the m-th tile are."""
+    return b.add(note, b.mul(b.add(b.mul(m, I64(len(TILE_NOTE))), I64(len(BLOCK_NOTE))), I64(8)))
 
 
 def units(mt: int, nt: int) -> int:
@@ -36,18 +41,17 @@ def make_finish(tier: Tier, nt: int, out: str) -> Any:
         b: Any, note: Any, sums: Any, ldy: Any, rows: Any, zero_point: Any, low: Any, high: Any, first: Any, last: Any
     ) -> None:
         v = Vector(b, tier)
-        panel, columns = (b.load(slot(b, note, I64(index))) for index in (PANEL, COLUMNS))
+        block = loaded(b, note, BLOCK_NOTE)
         stored = _f32(v, low, high) if out == "f32" else _bytes(v, zero_point, low, high, out == "s8")
         with loop(b, first, last, 1) as unit:
             m = b.udiv(unit, I64(per_tile))
             row = b.mul(b.urem(unit, I64(per_tile)), I64(per_unit))
-            slots = b.add(b.mul(m, I64(3)), I64(TILES))
-            y, skip = (b.load(slot(b, note, b.add(slots, I64(index)))) for index in (Y, SKIP))
+            tile = loaded(b, tile_note(b, note, m), TILE_NOTE)
             start = b.add(b.add(sums, b.mul(m, I64(nt * TILE))), b.mul(row, I64(LINE)))
-            vectors = stored(_scaled(v, panel, start, nt))
-            targets = [b.add(y, b.mul(ldy, b.add(row, I64(r)))) for r in range(per_unit)]
-            kept = [_within(b, b.add(row, I64(r)), skip, rows) for r in range(per_unit)]
-            whole = b.icmp_signed("==", columns, I64(nt * 16))
+            vectors = stored(_scaled(v, block.panel, start, nt))
+            targets = [b.add(tile.y, b.mul(ldy, b.add(row, I64(r)))) for r in range(per_unit)]
+            kept = [_within(b, b.add(row, I64(r)), tile.skip, rows) for r in range(per_unit)]
+            whole = b.icmp_signed("==", block.columns, I64(nt * 16))
             for one in kept:
                 whole = b.and_(whole, one)
             with b.if_else(whole) as (all_of_it, parts_of_it):
@@ -56,7 +60,7 @@ def make_finish(tier: Tier, nt: int, out: str) -> Any:
                         _store_row(v, _columns(b, vectors, r, nt), to, item)
                 with parts_of_it:
                     for r, to in enumerate(targets):
-                        _store_row(v, _columns(b, vectors, r, nt), to, item, b.select(kept[r], columns, I64(0)))
+                        _store_row(v, _columns(b, vectors, r, nt), to, item, b.select(kept[r], block.columns, I64(0)))
 
     return finish
 
@@ -116,11 +120,6 @@ def _store_row(v: Vector, values: list[Any], address: Any, item: int, count: Any
 
 def _within(b: Any, row: Any, first: Any, last: Any) -> Any:
     return b.and_(b.icmp_signed("<=", first, row), b.icmp_signed("<", row, last))
-
-
-def slot(b: Any, address: Any, index: Any) -> Any:
-    """A pointer to the index-th int64 at an address."""
-    return b.gep(b.inttoptr(address, I64.as_pointer()), [index])
 
 
 def _load(b: Any, address: Any, kind: Any) -> Any:

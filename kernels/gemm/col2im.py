@@ -16,7 +16,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
 from ..pointwise.chain import Chain, emit_chain
 from .rows import COL2IM
-from .tile import load_extra
+from .tile import load_extras
 
 
 def make_col2im(tier: Tier, chain: Chain = (), extras: Sequence[str] = ()) -> Callable[..., None]:
@@ -139,8 +139,7 @@ def _finish(tier: Tier, chain: Chain, extras: Sequence[str]) -> Any:
 
             def one(v: Vector, i: Any, mask: Any) -> None:
                 at = image, b.add(pixel, p), b.add(column, i), mask
-                slots = range(len(COL2IM), len(COL2IM) + 3 * len(extras), 3)
-                operands = [load_extra(v, kind, args, slot, *at) for kind, slot in zip(extras, slots, strict=True)]
+                operands = load_extras(v, extras, args, len(COL2IM), *at)
                 result = emit_chain(v, chain, [v.load(v.at(source, i), mask), *operands])
                 v.store(result, v.at(target, i), mask)
 

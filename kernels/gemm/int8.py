@@ -45,7 +45,7 @@ def make_conv_int8(
 def int8_arithmetic(
     tier: Tier, nv: int, out: str, rowsum: bool, record: Record, signed: bool = False
 ) -> Arithmetic:
-    """Sums of u8 * s8 in i32 over panels that kernels/pack_int8.py packs; out: "u8", "s8", "f32" or "i32".
+    """Sums of u8 * s8 in i32 over panels that pack_int8.py packs; out: "u8", "s8", "f32" or "i32".
 
     "i32" stores the sums; else the record has the slots of rows.STORED. rowsum: the weights' zero point times a
     row's sum is added. signed: A is s8, and each byte counts as the u8 that is 128 more.

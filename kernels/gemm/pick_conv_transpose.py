@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..isa.tiers import Tier
+from .pick_conv import Triple
 from .pick_dot import DotPiece, dot_args, pick_dot
-
-Triple = tuple[int, int, int]
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
+from ..core.record import loaded
 from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from ..pointwise.chain import Chain, emit_chain, is_long
+from ..pointwise.chain import EXTRA, Chain, emit_chain, is_long
 
 Shape = tuple[int, int]
 """Of a tile: groups of rows, rows in a group."""
@@ -137,8 +138,7 @@ def f32_arithmetic(
 ) -> Arithmetic:
     """Sums of f32 products, then `chain`; panels of nv vectors as kernels/pack.py packs them, bias first.
 
-    Extra i has (address, stride per image, stride per row) in f32 elements at args[first_extra + 3 * i]
-    and is read at (image, row, column).
+    The extras' slots begin at args[first_extra]; they are read at (image, row, column).
     """
 
     def line(v: Vector, start: Any) -> list[Any]:
@@ -160,14 +160,9 @@ def f32_operands(
     """operands(row, n): the extras beside vector n of a row of the tile; their slots begin at args[first_extra]."""
 
     def operands(r: Any, n: int) -> list[Any]:
-        b = v.b
-        slots = range(first_extra, first_extra + 3 * len(extras), 3)
-        at = b.add(place.column, I64(n * v.lanes))
+        row, column = v.b.add(place.row, r), v.b.add(place.column, I64(n * v.lanes))
         mask = _masks(v, n + 1, place.columns)[n]
-        return [
-            load_extra(v, kind, place.args, slot, place.image, b.add(place.row, r), at, mask)
-            for kind, slot in zip(extras, slots, strict=True)
-        ]
+        return load_extras(v, extras, place.args, first_extra, place.image, row, column, mask)
 
     return operands
 
@@ -227,23 +222,25 @@ def _masks(v: Vector, nv: int, columns: Any) -> list[Any]:
     return [v.mask(v.b.sub(columns, I64(n * v.lanes))) for n in range(nv)]
 
 
-def load_extra(
-    v: Vector, kind: str, args: Any, slot: int, image: Any, row: Any, column: Any, mask: Any
-) -> Any:
-    """The vector of an extra operand at (image, row, column); its record starts at args[slot].
+def load_extras(
+    v: Vector, extras: Sequence[str], args: Any, first: int, image: Any, row: Any, column: Any, mask: Any
+) -> list[Any]:
+    """The vectors of a chain's operands at (image, row, column); their slots begin at args[first].
 
-    kind: "full" has rows, "channel" and "image" are the same for all rows, "scalar" is one f32.
+    extras: "full" has rows, "channel" and "image" are the same for all rows, "scalar" is one f32.
     """
     b = v.b
-    record = b.inttoptr(args, I64.as_pointer())
-    address, per_image, per_row = (b.load(b.gep(record, [I64(slot + i)])) for i in range(3))
-    start = v.pointer(address)
-    if kind == "scalar":
-        return v.broadcast(start)
-    index = b.add(b.mul(image, per_image), column)
-    if kind == "full":
-        index = b.add(index, b.mul(row, per_row))
-    return v.load(v.at(start, index), mask)
+
+    def one(kind: str, extra: Any) -> Any:
+        start = v.pointer(extra.address)
+        if kind == "scalar":
+            return v.broadcast(start)
+        index = b.add(b.mul(image, extra.per_image), column)
+        if kind == "full":
+            index = b.add(index, b.mul(row, extra.per_row))
+        return v.load(v.at(start, index), mask)
+
+    return [one(kind, loaded(b, args, EXTRA, first + i * len(EXTRA))) for i, kind in enumerate(extras)]
 
 
 def _f32(b: Any, start: Any, offset: Any) -> Any:

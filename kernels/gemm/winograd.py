@@ -22,7 +22,7 @@ from ..pointwise.chain import Chain, emit_chain
 from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
 from .rows import WINOGRAD
-from .tile import f32_arithmetic, load_extra, make_tile
+from .tile import f32_arithmetic, load_extras, make_tile
 
 Grid = list[list[Any]]
 
@@ -194,8 +194,7 @@ def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Seq
                 kept = v.at(buffer, b.mul(index, I64(nv * tier.lanes)))
                 for n in range(nv):
                     at = b.add(column, I64(n * tier.lanes))
-                    operands = [load_extra(v, kind, args, len(WINOGRAD) + 3 * slot, image, pixel, at, masks[n])
-                                for slot, kind in enumerate(extras)]
+                    operands = load_extras(v, extras, args, len(WINOGRAD), image, pixel, at, masks[n])
                     result = emit_chain(v, chain, [v.load(v.at(kept, n * tier.lanes)), *operands])
                     v.store(result, v.at(to, n * tier.lanes), masks[n])
             return []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.record import Record
 from ..isa.math import OPS
 
 if TYPE_CHECKING:
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 Step = tuple[str | int | float, ...]
 Chain = tuple[Step, ...]
+
+EXTRA = Record(
+    address="address of the f32 at the operand's first row",
+    per_image="f32 from image to image of it",
+    per_row="f32 from row to row; a row of a map is a pixel",
+)
+"""What follows a kernel's own slots for each operand of its chain."""
 
 INLINE_COST = 8
 """Chains up to this cost are unrolled over registers."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.table import row
+from ..gemm.pick_conv import Triple
 from ..gemm.pick_dot import L2
 from ..isa.tiers import Tier
 from ..pointwise.chain import Chain
 
-Triple = tuple[int, int, int]
 TILES = (7, 8, 6, 5, 4)
 """Outputs in a tile. Most maps are 7 * 2**n wide."""
 STANDARD = 0.97

@@ -29,17 +29,13 @@ PARAMETERS = Record(weights="address of weights [window..., c], dense", bias="ad
 FAR_PADS = Record(pad_bottom="rows of padding below x", pad_right="columns of padding after it")
 """Padding that averages may count."""
 
-EXTRA = Record(
-    address="address of an operand of the chain", per_image="f32 from image to image",
-    per_pixel="f32 from pixel to pixel",
-)  # fmt: skip
 TILED = MAPS + PADS + BAND
 DEPTHWISE = TILED + PARAMETERS
 POOL = TILED + FAR_PADS
 ANY = MAPS + WINDOW + PADS + DEPTH
 DEPTHWISE_ANY = ANY + PARAMETERS
 POOL_ANY = ANY + Record(pad_back="planes of padding after x") + FAR_PADS
-"""f32 kernels; EXTRA follows for each operand of the chain. y overlaps nothing else, but a "full" operand may be y."""
+"""f32 kernels; an EXTRA follows for each operand of the chain. y overlaps nothing else, but a "full" one may be y."""
 
 ZERO_X = Record(zero_x="the zero point of x")
 PACKED = Record(packed="address of the constants that pick_depthwise_int8.pack_depthwise_int8 makes")

@@ -21,8 +21,8 @@ from ..core.record import Record, loaded, reader
 from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
-from ..pointwise.chain import Chain, emit_chain, is_long
-from .rows import EXTRA, MAPS, TILED
+from ..pointwise.chain import EXTRA, Chain, emit_chain, is_long
+from .rows import MAPS, TILED
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence
                 return v.broadcast(pointer)
             index = b.add(b.mul(place.image, extra.per_image), place.channel)
             if extras[e] == "full":
-                index = b.add(index, b.mul(b.add(pixel, t), extra.per_pixel))
+                index = b.add(index, b.mul(b.add(pixel, t), extra.per_row))
             return v.load(v.at(v.at(pointer, index), i * v.lanes))
 
         def put(t: Any, output: Sequence[Any], masks: Sequence[Any]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from fastgraph.kernels.window.pick import Triple, Window
+from fastgraph.kernels.gemm.pick_conv import Triple
+from fastgraph.kernels.window.pick import Window
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.gemm.pick_int8 import pixels_together, widened
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
+from fastgraph.plan.lower import quantized_layer
 from fastgraph.plan.lower.quantized import bounds, fits_int32, folded_bias, stored_bias
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.executable import compile_graph
 
 TIERS = [tier for tier in tiers.usable() if tier.name != "generic"][:: max(len(tiers.usable()) - 2, 1)]
 """The narrowest that is quick to compile, and the widest."""
-U8 = np.dtype(np.uint8)
+U8, S8, F32 = (np.dtype(kind) for kind in (np.uint8, np.int8, np.float32))
 
 
 def quantization(scale: Any, zero: Any, axis: int | None = None) -> Quantization:
@@ -26,7 +27,7 @@ def quantization(scale: Any, zero: Any, axis: int | None = None) -> Quantization
 
 
 def network(op: str, x: tuple[int, ...], w: tuple[int, ...], more: dict[str, Any]) -> Graph:
-    """A layer on u8. `more`: attributes, and out ("u8" or "f32"), zero (of weights), axis (of their channels)."""
+    """A layer on u8. `more`: attributes, and out ("u8", "s8" or "f32"), zero (of weights), axis (of their channels)."""
     more = dict(more)
     out, zero, axis = more.pop("out", "u8"), more.pop("zero", 0), more.pop("axis", 0)
     rng = np.random.default_rng(sum(x) + sum(w))
@@ -39,7 +40,8 @@ def network(op: str, x: tuple[int, ...], w: tuple[int, ...], more: dict[str, Any
     bias = rng.integers(-3000, 3000, n).astype(np.int32)
     units = np.broadcast_to(0.02 * scales, n)
     b = Value.constant("b", bias, quantization(units, [0] * n, 0))
-    type_ = TensorType(U8, None, quantization(0.15, 30)) if out == "u8" else TensorType(np.dtype(np.float32))
+    types = {"u8": (U8, quantization(0.15, 30)), "s8": (S8, quantization(0.15, -98)), "f32": (F32, None)}
+    type_ = TensorType(types[out][0], None, types[out][1])
     given, made = Value("x", TensorType(U8, x, quantization(0.02, 117))), Value("y", type_)
     if "conv" in op:
         rank = len(x) - 2
@@ -58,6 +60,9 @@ CASES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] =
     "pixels together": ("conv", (2, 11, 12, 3), (4, 3, 3, 3), {"pads": (1,) * 4, "chain": (("relu", 0),)}),
     "pixels together, a step of two": ("conv", (1, 16, 3), (4, 3, 3), {"pads": (0, 1), "strides": (2,), "zero": 9}),
     "dense": ("dense", (3, 17), (10, 17), {"chain": (("relu", 0),)}),
+    "3x3 to s8": ("conv", (1, 9, 9, 8), (20, 3, 3, 8), {"out": "s8", "zero": 2, "chain": (("clip", 0, -9.0, 9.0),)}),
+    "dense to s8": ("dense", (3, 17), (10, 17), {"out": "s8"}),
+    "transposed to s8": ("conv_transpose", (1, 4, 6), (5, 3, 6), {"out": "s8", "chain": (("relu", 0),)}),
     "dense to f32": ("dense", (3, 17), (10, 17), {"zero": -7, "out": "f32", "chain": (("clip", 0, -1.0, 2.5),)}),
     "matmul": ("matmul", (2, 3, 17), (17, 10), {"axis": 1}),
     "transposed": ("conv_transpose", (2, 5, 6, 6), (20, 3, 3, 6), {"strides": (2, 2), "pads": (1, 0, 1, 0)}),
@@ -88,6 +93,21 @@ def test_layer(name: str) -> None:
         off = np.abs(found.astype(int) - wanted.astype(int))
         assert len(np.unique(wanted)) > 5
         assert off.max() <= 1 and np.mean(off > 0) < 0.005, (tier.name, off.max(), np.mean(off > 0))
+
+
+def test_the_numbers_of_a_layer_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once more by the stage that looks for nodes without kernels."""
+    seen: list[int] = []
+
+    def counted(*args: Any) -> bool:
+        seen.append(1)
+        return fits_int32(*args)
+
+    monkeypatch.setattr(quantized_layer, "fits_int32", counted)
+    for name in ("3x3", "1x1", "pixels together", "dense", "matmul", "transposed"):
+        seen.clear()
+        compile_graph(network(*CASES[name]), {}, TIERS[-1], 2)
+        assert len(seen) == 2, name
 
 
 @pytest.mark.parametrize(("a", "b"), [((2, 3, 5, 37), (2, 3, 37, 70)), ((3, 9, 8), (8, 5)), ((4, 6), (6, 33))])

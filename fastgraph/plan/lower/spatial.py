@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir import Node
-from ...kernels.window.pick import Triple, Window
+from ...kernels.gemm.pick_conv import Triple
+from ...kernels.window.pick import Window
 
 FAR = 1 << 15
 """Strides, dilations and pads from here on are left to the reference: kernels make scratch and addresses of them."""
