@@ -16,13 +16,13 @@ from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
-from .passes.canonicalise import canonicalise
+from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
-from .passes.specialise import specialise
+from .passes.specialize import specialize
 from .passes.to_integers import to_integers
 from .plan.build import build
 from .plan.program import Program
@@ -31,18 +31,18 @@ from .room import need
 
 STAGES: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("explicit_quantization", explicit_quantization),
-    ("canonicalise", canonicalise),
+    ("canonicalize", canonicalize),
     ("decompose", decompose),
     ("layout", layout),
     ("to_integers", to_integers),
     ("fuse", fuse),
     ("widen", widen),
 )
-"""What a specialised graph goes through, in order."""
+"""What a specialized graph goes through, in order."""
 
 
 def stages(graph: Graph) -> Iterator[tuple[str, Graph]]:
-    """Run the stages on a specialised graph, in place; yields each stage's name with the graph after it, checked."""
+    """Run the stages on a specialized graph, in place; yields each stage's name with the graph after it, checked."""
     for name, run in STAGES:
         if free(name):
             run(graph)
@@ -50,7 +50,7 @@ def stages(graph: Graph) -> Iterator[tuple[str, Graph]]:
         yield name, graph
 
 
-def optimise(graph: Graph) -> None:
+def optimize(graph: Graph) -> None:
     """Run all stages, in place."""
     for _ in stages(graph):
         pass
@@ -106,14 +106,14 @@ def _compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, thr
         lowered = copy(graph)
         states = lowered.states
         lowered.unfold_states()
-        specialise(lowered, shapes)
-        check(lowered, "specialise")
+        specialize(lowered, shapes)
+        check(lowered, "specialize")
         finals = lowered.outputs[len(graph.outputs) :]
         for state, final in zip(states, finals, strict=True):
             _fits_state(graph, state, final)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
-        optimise(lowered)
+        optimize(lowered)
         made = dict(zip(wanted, lowered.outputs, strict=True))
         kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}
         late = {s.input: v for s, v in zip(states, finals, strict=True) if v not in made or tail is not None}

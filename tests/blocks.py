@@ -140,10 +140,10 @@ def computed_shape(net: Net) -> None:
 @block
 def layer_norm_by_hand(net: Net) -> None:
     x = net.input("x", (1, 4, 16))
-    centred = net("Sub", x, net("ReduceMean", x, axes=[-1]))
-    variance = net("ReduceMean", net("Pow", centred, net.const(np.array(2, F32))), axes=[-1])
+    centered = net("Sub", x, net("ReduceMean", x, axes=[-1]))
+    variance = net("ReduceMean", net("Pow", centered, net.const(np.array(2, F32))), axes=[-1])
     spread = net("Sqrt", net("Add", variance, net.const(np.array(1e-3, F32))))
-    net.output(net("Add", net("Mul", net("Div", centred, spread), net.weight(16)), net.weight(16)))
+    net.output(net("Add", net("Mul", net("Div", centered, spread), net.weight(16)), net.weight(16)))
 
 
 @rare
@@ -171,7 +171,7 @@ def shuffled_pixels(net: Net) -> None:
 
 @rare
 def norms(net: Net) -> None:
-    """Normalisations, and a reduction over axes that lie apart."""
+    """Normalizations, and a reduction over axes that lie apart."""
     x = net("InstanceNormalization", image(net), net.weight(16), net.weight(16))
     y = net("LayerNormalization", x, net.weight(8), net.weight(8), axis=-1)
     net.output(net("ReduceSum", y, net.const(np.array([1, 3], I64)), keepdims=0))

@@ -14,7 +14,7 @@ import fastgraph as fg
 from fastgraph.frontends.onnx import read
 from fastgraph.ir import Graph, check
 from fastgraph.ops.evaluate import evaluate
-from fastgraph.passes.specialise import specialise
+from fastgraph.passes.specialize import specialize
 
 F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
 
@@ -72,8 +72,8 @@ def graph_of(source: bytes, shapes: Mapping[str, Sequence[int]] | None = None) -
     """The imported graph, made concrete."""
     graph = read(source)
     check(graph)
-    specialise(graph, shapes or {})
-    check(graph, "specialise")
+    specialize(graph, shapes or {})
+    check(graph, "specialize")
     return graph
 
 

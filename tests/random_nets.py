@@ -166,10 +166,10 @@ def conv(g: Growing) -> None:
         inputs.append(g.net.weight(o))
     y = g.add((n, o, *out), "Conv", *inputs, **attrs, dilations=dilations)
     if g.pick(False, True):
-        normalise(g, y)
+        normalize(g, y)
 
 
-def normalise(g: Growing, x: str | None = None) -> None:
+def normalize(g: Growing, x: str | None = None) -> None:
     x = x or g.value(2, 3, 4, 5)
     if x is None:
         return
@@ -250,7 +250,7 @@ def reshape(g: Growing) -> None:
             short = tuple(0 if i < axis and g.pick(False, True) else d for i, d in enumerate(new))
             g.add(new, "Reshape", x, g.ints(*(new if 0 in shape else short)), allowzero=int(0 in shape))
     else:
-        factors = [f for d in shape for f in factorise(d)]
+        factors = [f for d in shape for f in factorize(d)]
         new = [1] * g.number(1, 5)
         for f in factors:
             new[g.number(0, len(new) - 1)] *= f
@@ -260,10 +260,10 @@ def reshape(g: Growing) -> None:
         g.add(tuple(new), "Reshape", x, g.ints(*given), allowzero=1)
 
 
-def factorise(n: int) -> list[int]:
+def factorize(n: int) -> list[int]:
     for p in (2, 3, 5, 7, 11, 13, 17):
         if n > 1 and n % p == 0:
-            return [p, *factorise(n // p)]
+            return [p, *factorize(n // p)]
     return [n] if n != 1 else []
 
 
@@ -510,7 +510,7 @@ def rare(g: Growing) -> None:
 
 
 FAMILIES = (
-    unary, with_constant, with_value, gate, conv, conv, normalise, pool, transpose, channels_last, reshape, reshape,
+    unary, with_constant, with_value, gate, conv, conv, normalize, pool, transpose, channels_last, reshape, reshape,
     shuffle, concat, concat, split, slice_, pad, pad_conv, reduce, reduce_sum, softmax, gather, dense, product, resize,
     expand, depth, rare,
 )  # fmt: skip

@@ -45,7 +45,7 @@ def main(folder: Path, names: list[str]) -> None:
 
 
 def with_statistics(net: tf.keras.Model) -> None:
-    """Normalisations that are not the identity: fresh ones are, and folding them would show nothing."""
+    """Normalizations that are not the identity: fresh ones are, and folding them would show nothing."""
     rng = np.random.default_rng(0)
     for layer in net.layers:
         if isinstance(layer, tf.keras.layers.BatchNormalization):

@@ -63,13 +63,13 @@ def main() -> None:
     x = torch.from_numpy(images[train]).float()[:, None] / 16
     y = torch.from_numpy(labels[train]).long()
     steps = EPOCHS * -(-len(x) // BATCH)
-    optimiser = torch.optim.AdamW(net.parameters(), lr=4e-3, weight_decay=1e-2)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 4e-3, total_steps=steps)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=4e-3, weight_decay=1e-2)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps)
     for _ in range(EPOCHS):
         for rows in torch.randperm(len(x)).split(BATCH):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             torch.nn.functional.cross_entropy(net(shifted(x[rows])), y[rows], label_smoothing=0.05).backward()
-            optimiser.step()
+            optimizer.step()
             schedule.step()
 
     net.eval()

@@ -95,7 +95,7 @@ class Port:
 
     `adapt` makes such an array of what was fed, `check` says whether a shape is among those the model allows: both
     raise InputError. `default` is what an input holds that nothing is fed to. `layout`: "RGB", "BGR" or another of
-    Core ML's colour spaces when the input is an image, of pixels 0 to 255.
+    Core ML's color spaces when the input is an image, of pixels 0 to 255.
     """
 
     adapt: Callable[[Any], Any] | None = None

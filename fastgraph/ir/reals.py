@@ -1,6 +1,6 @@
 """Between stored integers and the reals that they stand for: real = scale * (stored - zero point).
 
-Semantics: TensorFlow Lite's quantisation specification; rounding is half to even and results saturate, everywhere.
+Semantics: TensorFlow Lite's quantization specification; rounding is half to even and results saturate, everywhere.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: flo
             rounded = np.rint(steps) + zero
         else:
             # A little more than a half, so that a half is one whatever the division did to it.
-            centre = np.rint(ties / scale)
-            away = np.floor(np.abs(steps - centre) + (0.5 + 2.0**-20))
-            rounded = centre + np.copysign(away, steps - centre) + zero
+            center = np.rint(ties / scale)
+            away = np.floor(np.abs(steps - center) + (0.5 + 2.0**-20))
+            rounded = center + np.copysign(away, steps - center) + zero
     rounded = np.where(np.isnan(rounded), limits.min, rounded)
     # The greatest int64 is no f64: the limit is the next one below.
     most = limits.max if dtype.itemsize < 8 else limits.max - 1023

@@ -1,4 +1,4 @@
-"""What is known of a value before it exists: element type, shape, quantisation."""
+"""What is known of a value before it exists: element type, shape, quantization."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Quantization:
 
 @dataclass(frozen=True)
 class TensorType:
-    """Element type, shape (None: rank unknown) and quantisation of a value.
+    """Element type, shape (None: rank unknown) and quantization of a value.
 
     A value whose type has `quant` stands for real numbers, whatever integers it is stored as. `dtype` None stands for a
     value that is not a tensor (a sequence, an optional); such values never get memory.

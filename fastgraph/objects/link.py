@@ -78,7 +78,7 @@ def link(objects: Mapping[str, bytes]) -> dict[str, int]:
 
 
 @cache
-def _initialise() -> None:
+def _initialize() -> None:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -88,7 +88,7 @@ def _initialise() -> None:
 def _load(objects: Mapping[str, bytes]) -> dict[str, int]:
     import llvmlite.binding as llvm
 
-    _initialise()
+    _initialize()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     empty = llvm.parse_assembly(f'target triple = "{llvm.get_process_triple()}"')
     engine = llvm.create_mcjit_compiler(empty, machine)

@@ -200,7 +200,7 @@ def _infer_rotary(node: Node, types: Types) -> list[TensorType]:
 
 
 def _rotary(node: Node, inputs: list[Any]) -> list[Any]:
-    """Pairs of features, from the halves of each head or neighbours, turned by their position's angles."""
+    """Pairs of features, from the halves of each head or neighbors, turned by their position's angles."""
     x, cos, sin, positions = inputs
     y = x.transpose(0, 2, 1, 3) if x.ndim == 4 else x.reshape(*x.shape[:2], attr(node, "num_heads") or 1, -1)
     turned = attr(node, "rotary_embedding_dim") or y.shape[-1]

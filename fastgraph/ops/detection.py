@@ -48,9 +48,9 @@ def _infer_nms(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(INT64, (None, 3))]
 
 
-def _corners(boxes: np.ndarray, centred: int) -> np.ndarray:
+def _corners(boxes: np.ndarray, centered: int) -> np.ndarray:
     """[N, 4] as (low, low, high, high)."""
-    if centred:
+    if centered:
         middle, half = boxes[:, [1, 0]], boxes[:, [3, 2]] / 2
         return np.concatenate([middle - half, middle + half], 1)
     a, b = boxes[:, :2], boxes[:, 2:]

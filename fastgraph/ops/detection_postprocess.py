@@ -45,9 +45,9 @@ def _decoded(node: Node, boxes: np.ndarray, anchors: np.ndarray) -> np.ndarray:
     y, x, h, w = (boxes[:, i].astype(np.float64) / s for i, s in enumerate(attr(node, "scales")))
     tops, lefts, heights, widths = anchors[:, :4].astype(np.float64).T
     with np.errstate(over="ignore"):
-        centre = np.stack([y * heights + tops, x * widths + lefts], 1).astype(np.float32)
+        center = np.stack([y * heights + tops, x * widths + lefts], 1).astype(np.float32)
         half = np.stack([0.5 * np.exp(h) * heights, 0.5 * np.exp(w) * widths], 1).astype(np.float32)
-    return np.concatenate([centre - half, centre + half], 1)
+    return np.concatenate([center - half, center + half], 1)
 
 
 def _overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:

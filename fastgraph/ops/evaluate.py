@@ -1,6 +1,6 @@
 """Runs graphs by the operators' references, and infers the types of a node's or graph's values.
 
-The one place that knows how operators compute on quantised values: on the reals that they stand for.
+The one place that knows how operators compute on quantized values: on the reals that they stand for.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
     """The node's outputs by its reference, for the arrays of `operands(node)`. ModelError on a misfit; RunTimeout when
     the deadline of this thread has passed.
 
-    Operands that are quantised are taken as the reals that they stand for, in f64, and results that are quantised are
+    Operands that are quantized are taken as the reals that they stand for, in f64, and results that are quantized are
     rounded half to even and saturated; where the node has `ties`, as `to_stored` says.
     """
     deadline.check()
@@ -112,7 +112,7 @@ def _find_room(types: list[TensorType]) -> None:
 
 
 def computes_reals(node: Node) -> bool:
-    """Whether the node has quantised operands or results, and works on the reals that they stand for."""
+    """Whether the node has quantized operands or results, and works on the reals that they stand for."""
     if not any(v is not None and v.type.quant is not None for v in (*node.inputs, *node.outputs)):
         return False
     return op_of(node).quant is not Quant.STORED and not any(True for _ in subgraphs(node))

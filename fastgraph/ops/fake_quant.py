@@ -1,4 +1,4 @@
-"""What quantisation would leave of floats. Semantics: tflite/kernels/{fake_quant, numeric_verify}.cc."""
+"""What quantization would leave of floats. Semantics: tflite/kernels/{fake_quant, numeric_verify}.cc."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An LSTM layer with all that TensorFlow Lite's has, and SVDF. Semantics: tflite/kernels/lstm_eval.cc, svdf.cc.
 
-States are quantised where their inputs are: each step rounds them, so that what the next step reads is what a
+States are quantized where their inputs are: each step rounds them, so that what the next step reads is what a
 device that stores them would read.
 """
 
@@ -34,7 +34,7 @@ input, forget, cell, output. Without weights for the input gate, it is 1 - forge
 """
 
 EPSILON = 1e-8
-"""Added to the variance by layer normalisation."""
+"""Added to the variance by layer normalization."""
 
 
 def rounded(array: np.ndarray, t: TensorType) -> np.ndarray:
@@ -59,8 +59,8 @@ class Gate(NamedTuple):
         if self.peephole is not None and c is not None:
             total = total + c * self.peephole
         if self.norm is not None:
-            centred = total - average(total, (1,))
-            total = centred / np.sqrt(average(centred**2, (1,)) + EPSILON) * self.norm
+            centered = total - average(total, (1,))
+            total = centered / np.sqrt(average(centered**2, (1,)) + EPSILON) * self.norm
         return total if self.bias is None else total + self.bias
 
 

@@ -1,4 +1,4 @@
-"""Normalisations. batch, instance and lrn are channels last; the others follow ONNX's axes."""
+"""Normalizations. batch, instance and lrn are channels last; the others follow ONNX's axes."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _batch(node: Node, inputs: list[Any]) -> list[Any]:
     running = [mean, var]
     if attr(node, "training_mode"):
         axes, keep = tuple(range(x.ndim - 1)), attr(node, "momentum")
-        centre = average(x, axes, keepdims=False)
-        now = [centre, average((x - centre) ** 2, axes, keepdims=False)]
+        center = average(x, axes, keepdims=False)
+        now = [center, average((x - center) ** 2, axes, keepdims=False)]
         running = [
             (old * keep + new * (1 - keep)).astype(old.dtype) for old, new in zip(running, now, strict=True)
         ]
@@ -80,9 +80,9 @@ def standardized(
     """(x with mean 0 and variance 1 over the axes, the mean, 1 / the deviation), in float32 or wider."""
     wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
     mean = average(wide, axes)
-    centred = wide - mean
-    inverse = 1 / np.sqrt(average(centred * centred, axes) + epsilon)
-    return centred * inverse, mean, inverse
+    centered = wide - mean
+    inverse = 1 / np.sqrt(average(centered * centered, axes) + epsilon)
+    return centered * inverse, mean, inverse
 
 
 def _infer_instance(node: Node, types: Types) -> list[TensorType]:
@@ -158,7 +158,7 @@ def _infer_lrn(node: Node, types: Types) -> list[TensorType]:
 
 
 def _lrn(node: Node, inputs: list[Any]) -> list[Any]:
-    """x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ** beta, channels last."""
+    """x / (bias + alpha / size * sum of squares over `size` neighboring channels) ** beta, channels last."""
     x, size = inputs[0], attr(node, "size")
     channels = x.shape[-1]
     before, after = min((size - 1) // 2, channels), min(size // 2, channels)
@@ -197,8 +197,8 @@ def _infer_mvn(node: Node, types: Types) -> list[TensorType]:
 
 def _mvn(node: Node, inputs: list[Any]) -> list[Any]:
     x, axes = inputs[0], tuple(attr(node, "axes"))
-    centred = x - average(x, axes)
-    y = centred / (np.sqrt(average(centred * centred, axes)) + 1e-9)
+    centered = x - average(x, axes)
+    y = centered / (np.sqrt(average(centered * centered, axes)) + 1e-9)
     return [y.astype(x.dtype, copy=False)]
 
 

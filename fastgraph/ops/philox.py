@@ -109,7 +109,7 @@ def _infer_multinomial(node: Node, types: Types) -> list[TensorType]:
 
 
 def _multinomial(node: Node, inputs: list[Any]) -> list[Any]:
-    """Classes by each row's unnormalised log probabilities; what is not finite has none."""
+    """Classes by each row's unnormalized log probabilities; what is not finite has none."""
     logits, count, before = inputs[0].astype(np.float64), ints(inputs[1])[0], inputs[2]
     if logits.shape[1] == 0 or count < 0:
         fail(node, f"needs classes and a count from 0 on, found {logits.shape[1]} classes and count {count}")

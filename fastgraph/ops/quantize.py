@@ -1,4 +1,4 @@
-"""Quantised arithmetic: real = (stored - zero point) * scale. Semantics: ONNX.
+"""Quantized arithmetic: real = (stored - zero point) * scale. Semantics: ONNX.
 
 Rounding is half to even, results saturate. qlinear_conv is channels last, like conv.
 """

@@ -66,7 +66,7 @@ def _infer_multinomial(node: Node, types: Types) -> list[TensorType]:
 
 
 def _multinomial(node: Node, inputs: list[Any]) -> list[Any]:
-    """Classes drawn with replacement by each row's unnormalised log probabilities."""
+    """Classes drawn with replacement by each row's unnormalized log probabilities."""
     logits = inputs[0].astype(np.float64)
     weights = np.exp(logits - logits.max(axis=1, keepdims=True)).cumsum(axis=1)
     draws = generator(node).uniform(size=(len(logits), attr(node, "sample_size"))) * weights[:, -1:]

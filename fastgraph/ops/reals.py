@@ -1,4 +1,4 @@
-"""Operators between quantised values and reals. The arithmetic is in `ir/reals.py`."""
+"""Operators between quantized values and reals. The arithmetic is in `ir/reals.py`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def flips(x: TensorType, out: TensorType) -> bool:
 
 
 def real_type(type_: TensorType) -> TensorType:
-    """The type of the reals that a quantised value stands for."""
+    """The type of the reals that a quantized value stands for."""
     return TensorType(FLOAT32, type_.shape)
 
 

@@ -48,7 +48,7 @@ def reflected(x: np.ndarray, low: float, high: float) -> np.ndarray:
 def sampled(x: np.ndarray, where: np.ndarray, mode: str, outside: str, corners: bool = True) -> np.ndarray:
     """x [N, C, spatial...] at pixel coordinates `where` [N, P, spatial rank]: [N, C, P].
 
-    mode: nearest, linear or cubic; outside: zeros, border or reflection (at the centres of the corner pixels,
+    mode: nearest, linear or cubic; outside: zeros, border or reflection (at the centers of the corner pixels,
     or at their outer edges).
     """
     n, _, *spatial = x.shape
@@ -63,7 +63,7 @@ def sampled(x: np.ndarray, where: np.ndarray, mode: str, outside: str, corners: 
 
 
 def _taps(where: np.ndarray, size: int, mode: str, outside: str, corners: bool) -> list[tuple[Any, Any]]:
-    """(indices, weights) of each neighbour along one axis."""
+    """(indices, weights) of each neighbor along one axis."""
     if mode == "nearest":
         places, weights = [np.rint(where)], [np.ones_like(where)]
     else:

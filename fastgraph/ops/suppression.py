@@ -82,7 +82,7 @@ def _infer_selected(node: Node, types: Types) -> list[TensorType]:
 def _selected(node: Node, inputs: list[Any]) -> list[Any]:
     """[boxes [N, max_boxes, 4], scores [N, max_boxes, K], indices [N, max_boxes], counts [N]], best first.
 
-    Inputs: boxes [N, B, 4] as centre x, y, width, height, scores [N, B, K]. A box's score is that of its best class.
+    Inputs: boxes [N, B, 4] as center x, y, width, height, scores [N, B, K]. A box's score is that of its best class.
     One counts from `least` on, and unless it overlaps a better one (`per_class`: of its class) by more than `limit`; if
     there is none, the best box. Zeros fill up, -1 the indices.
     """

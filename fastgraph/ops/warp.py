@@ -25,7 +25,7 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
 
 
 def _warp(node: Node, inputs: list[Any]) -> list[Any]:
-    """At each place (y, x), the image at (y, x) - flow, between its four neighbours; edges go on as they are."""
+    """At each place (y, x), the image at (y, x) - flow, between its four neighbors; edges go on as they are."""
     image, flow = inputs
     batch, height, width, _ = image.shape
     places = np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij"), -1) - flow

@@ -1,6 +1,6 @@
 """Boundary casts: between signed bytes at the edges of a graph and the unsigned ones inside it.
 
-`unsigned` puts a `requantize` there that adds or takes away 128. Where the neighbour's kernel does that
+`unsigned` puts a `requantize` there that adds or takes away 128. Where the neighbor's kernel does that
 on the way it is a step for nothing.
 """
 
@@ -12,13 +12,13 @@ from ..ir import Node
 from ..ops.evaluate import computes_reals
 from ..ops.reals import flips
 from ..ops.registry import OPS, Quant
-from .rewrite import Sweep, also_quantised
+from .rewrite import Sweep, also_quantized
 
 ELEMENTWISE = frozenset({"fused", "requantize"})
 """Operators whose kernels read bytes with or without sign."""
 
 
-@also_quantised
+@also_quantized
 def reads_signed(state: Sweep, node: Node) -> bool:
     """Given ``y = dense(requantize(x), w)`` of one row, x int8 and its twin uint8; result ``y = dense(x, w)``."""
     places = range(len(node.inputs)) if node.op in ELEMENTWISE else range(1) if _is_row(node) else ()
@@ -34,7 +34,7 @@ def reads_signed(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def writes_signed(state: Sweep, node: Node) -> bool:
     """Given ``y = requantize(dense(x, w))``, y int8 and its twin uint8; result ``y = dense(x, w)``, int8."""
     if node.op != "requantize" or node.out.type.dtype != np.int8 or not flips(node.x.type, node.out.type):

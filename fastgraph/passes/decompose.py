@@ -1,4 +1,4 @@
-"""Operators that are others in disguise: normalisations as reductions and elementwise steps, blocks as transposes."""
+"""Operators that are others in disguise: normalizations as reductions and elementwise steps, blocks as transposes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from ..ir import Graph, Node, Value
 from ..ops.registry import attr
 from .moves import shaped, turn
-from .rewrite import Sweep, also_quantised, constant, sweep
+from .rewrite import Sweep, also_quantized, constant, sweep
 
 
 def decompose(graph: Graph) -> None:
@@ -29,13 +29,13 @@ def normalization(state: Sweep, node: Node) -> bool:
     axes = constant(node.out, np.arange(first, last, dtype=np.int64), "axes")
     small = x.type.with_shape(tuple(1 if first <= i < last else d for i, d in enumerate(x.type.dims)))
     mean = state.add("reduce_mean", [x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
-    centred = state.add("sub", [x, mean], x.type, node)
-    square = state.add("mul", [centred, centred], x.type, node)
+    centered = state.add("sub", [x, mean], x.type, node)
+    square = state.add("mul", [centered, centered], x.type, node)
     variance = state.add("reduce_mean", [square, axes], small, node, keepdims=1, noop_with_empty_axes=0)
     epsilon = constant(node.out, np.float32(attr(node, "epsilon")), "epsilon")
     shifted = state.add("add", [variance, epsilon], small, node)
     root = state.add("sqrt", [shifted], small, node)
-    y = state.add("div", [centred, root], x.type, node)
+    y = state.add("div", [centered, root], x.type, node)
     for op, value in zip(("mul", "add"), node.inputs[1:3], strict=False):
         if value is not None:
             y = state.add(op, [y, value], x.type, node)
@@ -79,7 +79,7 @@ def reduction(state: Sweep, node: Node) -> bool:
 
 
 def _runs(axes: list[int]) -> list[list[int]]:
-    """Sorted numbers in runs of neighbours."""
+    """Sorted numbers in runs of neighbors."""
     runs: list[list[int]] = []
     for axis in axes:
         if runs and runs[-1][-1] == axis - 1:
@@ -89,7 +89,7 @@ def _runs(axes: list[int]) -> list[list[int]]:
     return runs
 
 
-@also_quantised
+@also_quantized
 def depth_to_space(state: Sweep, node: Node) -> bool:
     """Channels become blocks of pixels: reshape, transpose, reshape."""
     if node.op != "depth_to_space" or not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
@@ -103,7 +103,7 @@ def depth_to_space(state: Sweep, node: Node) -> bool:
     return _blocks(state, node, split, perm)
 
 
-@also_quantised
+@also_quantized
 def space_to_depth(state: Sweep, node: Node) -> bool:
     """Blocks of pixels become channels: reshape, transpose, reshape."""
     if node.op != "space_to_depth" or not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
@@ -114,7 +114,7 @@ def space_to_depth(state: Sweep, node: Node) -> bool:
     return _blocks(state, node, (n, h // b, b, w // b, b, c), perm)
 
 
-@also_quantised
+@also_quantized
 def space_to_batch(state: Sweep, node: Node) -> bool:
     """Places within a block become batches: pad, reshape, transpose, reshape."""
     found = _blocked(node, "space_to_batch")
@@ -136,7 +136,7 @@ def space_to_batch(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def batch_to_space(state: Sweep, node: Node) -> bool:
     """Batches become places within a block: reshape, transpose, reshape, slice."""
     found = _blocked(node, "batch_to_space")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, Value
-from .rewrite import Sweep, also_quantised
+from .rewrite import Sweep, also_quantized
 
 DYNAMIC = {"conv": "dynamic_conv", "dense": "dynamic_dense"}
 """What a layer becomes. Depthwise convolutions stay f32: where so few products are, rounding to floats costs less."""
 
 
-@also_quantised
+@also_quantized
 def dynamic_layer(state: Sweep, node: Node) -> bool:
     """A layer of rounded activations rounds them itself.
 

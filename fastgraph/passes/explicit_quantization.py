@@ -1,4 +1,4 @@
-"""Every change of quantisation becomes an operator of its own, `requantize`; what only moves data keeps what it has."""
+"""Every change of quantization becomes an operator of its own, `requantize`; what only moves data keeps what it has."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..ops.registry import OPS
 from ..ops.shape import permutation
 from .integer_product import integer_product
 from .moves import turn
-from .rewrite import Sweep, also_quantised, sweep
+from .rewrite import Sweep, also_quantized, sweep
 
 INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "int32")))
 
 LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_linear"})
-"""ONNX's own changes of quantisation."""
+"""ONNX's own changes of quantization."""
 
 
 def explicit_quantization(graph: Graph) -> None:
@@ -32,10 +32,10 @@ def explicit_quantization(graph: Graph) -> None:
 
 
 def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:
-    """The quantisation of a quantize_linear or dequantize_linear node, if one of ours says the same."""
+    """The quantization of a quantize_linear or dequantize_linear node, if one of ours says the same."""
     if scale is None or node.attrs.get("block_size", 0) or node.attrs.get("format", "") or scale.dtype.kind != "f":
         return None
-    # Any scale may be divided by; a quantisation has positive ones.
+    # Any scale may be divided by; a quantization has positive ones.
     if not (np.isfinite(scale).all() and (scale > 0).all()):
         return None
     scales = tuple(float(s) for s in scale.ravel())
@@ -48,7 +48,7 @@ def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:
 
 
 def linear(state: Sweep, node: Node) -> bool:
-    """quantize_linear and dequantize_linear with constant parameters, as changes of quantisation.
+    """quantize_linear and dequantize_linear with constant parameters, as changes of quantization.
 
     Given ``y = dequantize_linear(quantize_linear(x, s, z), s, z)``; result ``y = requantize(requantize(x))``.
     """
@@ -90,11 +90,11 @@ def turned_constant(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def moved(state: Sweep, node: Node) -> bool:
-    """A move between two quantisations is a move, then a change; concat changes its operands first.
+    """A move between two quantizations is a move, then a change; concat changes its operands first.
 
-    So does a pad, whose fill may be no number of the quantisation that its operand has.
+    So does a pad, whose fill may be no number of the quantization that its operand has.
     """
     if not (OPS[node.op].moves or _picks(node)) or len(node.outputs) != 1 and node.op != "split":
         return False
@@ -172,7 +172,7 @@ def _fill(value: Value | None, kind: TensorType) -> np.ndarray:
     return to_stored(np.zeros(()) if value is None else _real(value), kind.dtype, kind.quant)
 
 
-@also_quantised
+@also_quantized
 def padded(state: Sweep, node: Node) -> bool:
     """The constant of a pad is stored as the padded value is: without one, it is the zero point and not 0."""
     kind = node.x.type

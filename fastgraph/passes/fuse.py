@@ -16,7 +16,7 @@ from ..ir import Graph, Node, Value
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
-from .rewrite import Sweep, also_quantised, constant, sweep
+from .rewrite import Sweep, also_quantized, constant, sweep
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
@@ -32,7 +32,7 @@ def fuse(graph: Graph) -> None:
 # -- constants into weights
 
 
-@also_quantised
+@also_quantized
 def fold_pad(state: Sweep, node: Node) -> bool:
     """A constant zero pad of the image before a convolution, or before its transpose, is the convolution's own."""
     maker = state.sole_maker(node.inputs[0]) if node.op == "conv" else None

@@ -1,4 +1,4 @@
-"""ONNX's products of dynamically quantised activations, as products of rounded reals and quantised weights."""
+"""ONNX's products of dynamically quantized activations, as products of rounded reals and quantized weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def integer_product(state: Sweep, node: Node) -> bool:
     """What onnxruntime's quantize_dynamic writes for a product.
 
     Given ``q, s, z = dynamic_quantize_linear(x)``, ``y = mul(cast(matmul_integer(q, w, z)), mul(s, c))``, w and c
-    constants; result ``y = matmul(dynamic_round(x), w)``, where w is quantised with the scales c. A convolution may
+    constants; result ``y = matmul(dynamic_round(x), w)``, where w is quantized with the scales c. A convolution may
     stand between transposes.
     """
     if node.op != "mul" or len(node.inputs) != 2 or node.out.type.dtype != F32:

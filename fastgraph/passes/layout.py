@@ -14,9 +14,9 @@ import numpy as np
 from ..ir import Graph, Node, Value
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
-from .canonicalise import canonicalise, reshape, transpose
+from .canonicalize import canonicalize, reshape, transpose
 from .moves import only_moves_ones, shaped, turn
-from .rewrite import Sweep, also_quantised, constant, sweep
+from .rewrite import Sweep, also_quantized, constant, sweep
 
 Perm = tuple[int, ...]
 
@@ -25,7 +25,7 @@ def layout(graph: Graph) -> None:
     """Sink transposes and let them cancel; then again, as reshapes that are gone can free another pair."""
     for _ in range(2):
         sweep(graph, transpose, sink, reshape)
-        canonicalise(graph)
+        canonicalize(graph)
         share(graph)
 
 
@@ -39,7 +39,7 @@ def share(graph: Graph) -> None:
     begun: dict[tuple, int] = {}
     whole: dict[int, Value] = {}
 
-    @also_quantised
+    @also_quantized
     def moved(state: Sweep, node: Node) -> bool:
         if node.op not in ("transpose", "reshape"):
             return False
@@ -50,7 +50,7 @@ def share(graph: Graph) -> None:
         seen[key] = node.out
         return False
 
-    @also_quantised
+    @also_quantized
     def joined(state: Sweep, node: Node) -> bool:
         if node.op != "concat" or not node.out.type.concrete:
             return False
@@ -81,7 +81,7 @@ def inverse(perm: Sequence[int]) -> Perm:
     return tuple(int(i) for i in np.argsort(perm))
 
 
-@also_quantised
+@also_quantized
 def sink(state: Sweep, node: Node) -> bool:
     """Apply the rule of the node's operator when an input is a transpose."""
     if not node.inputs or not all(v.type.concrete for v in node.outputs):

@@ -16,7 +16,7 @@ def only_moves_ones(dims: tuple[int, ...], perm: tuple[int, ...]) -> bool:
 
 
 def turned_quant(quant: Quantization | None, perm: tuple[int, ...]) -> Quantization | None:
-    """The quantisation of a transposed value."""
+    """The quantization of a transposed value."""
     if quant is None or quant.axis is None:
         return quant
     return Quantization(quant.scale, quant.zero_point, perm.index(quant.axis))

@@ -93,12 +93,12 @@ class Sweep:
 
 Rule = Callable[[Sweep, Node], bool]
 
-_ALSO_QUANTISED: set[Rule] = set()
+_ALSO_QUANTIZED: set[Rule] = set()
 
 
-def also_quantised(rule: Rule) -> Rule:
-    """Say of a rule that it holds for quantised operands and results; others see only nodes that have none."""
-    _ALSO_QUANTISED.add(rule)
+def also_quantized(rule: Rule) -> Rule:
+    """Say of a rule that it holds for quantized operands and results; others see only nodes that have none."""
+    _ALSO_QUANTIZED.add(rule)
     return rule
 
 
@@ -106,7 +106,7 @@ def sweep(graph: Graph, *rules: Rule) -> None:
     """Run the rules over the graph once, in order; the first that applies to a node wins. Dead nodes are pruned."""
     state = Sweep(graph)
     rules = tuple(rule for rule in rules if free(rule.__name__))
-    general = [rule for rule in rules if rule in _ALSO_QUANTISED]
+    general = [rule for rule in rules if rule in _ALSO_QUANTIZED]
     for node in graph.nodes:
         node.inputs = [None if v is None else state.current(v) for v in node.inputs]
         if any(rule(state, node) for rule in (general if computes_reals(node) else rules)):

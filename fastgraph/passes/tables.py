@@ -7,12 +7,12 @@ import numpy as np
 from ..ir import Node, Value
 from ..ops.evaluate import run_node
 from ..ops.registry import OPS
-from .rewrite import Sweep, also_quantised
+from .rewrite import Sweep, also_quantized
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
-@also_quantised
+@also_quantized
 def tabulate(state: Sweep, node: Node) -> bool:
     """An elementwise function of one value of 8 bits is a table of 256 results.
 
@@ -38,7 +38,7 @@ def tabulate(state: Sweep, node: Node) -> bool:
 def _function(state: Sweep, value: Value, further: bool = True) -> tuple[Value, np.ndarray] | None:
     """(x, the 256 stored numbers of `value` for those of x) when `value` is a function of a value of 8 bits.
 
-    `further`: look through a change of quantisation, but through no second one, of which there may be very many.
+    `further`: look through a change of quantization, but through no second one, of which there may be very many.
     """
     maker = state.maker.get(value)
     if maker is not None and maker.op == "table":

@@ -1,4 +1,4 @@
-"""Integer arithmetic where operands and results are quantised.
+"""Integer arithmetic where operands and results are quantized.
 
 After it, activations of 8 bits are uint8 (int8 at the graph's edges only) and weights int8, which is what kernels for
 integers take; clamps stand in `chain`s, and functions of one value of 8 bits are tables.
@@ -15,7 +15,7 @@ from .boundary import reads_signed, writes_signed
 from .dynamic_layer import DYNAMIC, dynamic_layer
 from .explicit_quantization import fills_with, moved, padded, requantized, same_numbers
 from .fuse import LONGEST
-from .rewrite import Sweep, also_quantised, sweep
+from .rewrite import Sweep, also_quantized, sweep
 from .tables import tabulate
 from .unsigned import unsigned
 
@@ -45,7 +45,7 @@ def is_layer(node: Node) -> bool:
 
 
 def _integers(state: Sweep, value: Value | None) -> Value | None:
-    """The quantised value whose reals `value` holds, if there is one."""
+    """The quantized value whose reals `value` holds, if there is one."""
     if value is None or value.type.quant is not None:
         return value
     before = state.maker.get(value)
@@ -70,9 +70,9 @@ def moves_integers(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def on_integers(state: Sweep, node: Node) -> bool:
-    """A layer reads the integers of quantised operands, and not their reals.
+    """A layer reads the integers of quantized operands, and not their reals.
 
     Given ``y = conv(requantize(x), requantize(const))``; result ``y = conv(x, const)``, f32 as before.
     """
@@ -90,9 +90,9 @@ def on_integers(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def absorb(state: Sweep, node: Node) -> bool:
-    """An operator on quantised operands gives the quantised result at once, and so do the clamps after it.
+    """An operator on quantized operands gives the quantized result at once, and so do the clamps after it.
 
     Given ``y = requantize(add(requantize(a), requantize(b)))``; result ``y = add(a, b)``.
     """
@@ -128,7 +128,7 @@ def absorb(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def requantized_twice(state: Sweep, node: Node) -> bool:
     """requantize(requantize(x)) through reals is one change, and none when nothing changes."""
     if node.op != "requantize":
@@ -146,7 +146,7 @@ def requantized_twice(state: Sweep, node: Node) -> bool:
     return False
 
 
-@also_quantised
+@also_quantized
 def clamp(state: Sweep, node: Node) -> bool:
     """A clamp of the stored result is a clamp of the sum that it is made of.
 
@@ -179,7 +179,7 @@ def clamp(state: Sweep, node: Node) -> bool:
     return False
 
 
-@also_quantised
+@also_quantized
 def as_chain(state: Sweep, node: Node) -> bool:
     """What is left of elementwise work is a chain of one step, on reals."""
     step = None if any(v is None for v in node.inputs[:2]) else step_of(node)
@@ -191,9 +191,9 @@ def as_chain(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def real_constants(state: Sweep, node: Node) -> bool:
-    """A quantised constant beside f32 values only is f32 too: weights that are only stored in few bits."""
+    """A quantized constant beside f32 values only is f32 too: weights that are only stored in few bits."""
     if node.op == "requantize" and node.x.data is not None:
         found = fold(node)
         if found is None:

@@ -11,7 +11,7 @@ from .storage import row_count
 
 
 def steps(program: Program) -> list[dict[str, Any]]:
-    """One row per step: node, operator, result, its type, the types of quantised constants it takes, kernel and its
+    """One row per step: node, operator, result, its type, the types of quantized constants it takes, kernel and its
     parameters, multiply-adds, place in the arena.
     """
     rows = []
@@ -65,11 +65,11 @@ def program_text(program: Program) -> str:
         f"constants {bytes_text(constants)}; {len(program.steps)} steps, {len(program.kernels())} kernels"
     ]
     found = steps(program)
-    quantised = any(step["weights"] for step in found)
-    rows = [("", "op", "result", "type", "offset", "kernel", *["weights"] * quantised)]
+    quantized = any(step["weights"] for step in found)
+    rows = [("", "op", "result", "type", "offset", "kernel", *["weights"] * quantized)]
     for n, step in enumerate(found):
         offset = "" if step["offset"] is None else str(step["offset"])
         kernel = shorten(step["params"] or "numpy", 90)
-        weights = [", ".join(step["weights"])] * quantised
+        weights = [", ".join(step["weights"])] * quantized
         rows.append((str(n), step["op"], shorten(step["result"], 40), step["type"], offset, kernel, *weights))
     return "\n".join(lines + table(rows, right=(0, 4)))

@@ -31,7 +31,7 @@ def verify(buffers: Sequence[Placed], offsets: Sequence[int], size: int) -> None
     `size`, or two buffers alive in the same step share a byte.
 
     Method: sweep over the steps with the live byte ranges kept sorted; they are disjoint so far, hence a
-    new range can only touch its two neighbours.
+    new range can only touch its two neighbors.
     """
     if len(buffers) != len(offsets):
         raise PlanError(f"{len(buffers)} buffers but {len(offsets)} offsets; give one offset per buffer")

@@ -1,4 +1,4 @@
-"""The last stage: quantised nodes that only f32 kernels can compute get changes of quantisation around them."""
+"""The last stage: quantized nodes that only f32 kernels can compute get changes of quantization around them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def widen(graph: Graph) -> None:
 
 
 def _wide(node: Node, reals: dict[Value, Value]) -> Node | None:
-    """The node on reals, if a kernel takes it; None for changes of quantisation, and for nodes that round otherwise."""
+    """The node on reals, if a kernel takes it; None for changes of quantization, and for nodes that round otherwise."""
     if node.op == "requantize" or node.attrs.get("ties") is not None:
         return None
     stored = {v for v in node.inputs if v is not None and v.type.quant is not None}

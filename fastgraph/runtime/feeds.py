@@ -21,7 +21,7 @@ def array_of(value: Value, fed: Any) -> np.ndarray:
     """What is fed to an input, in its element type. InputError where that can't be, with a next step that works.
 
     Arrays are converted where no number changes. Python's own numbers and lists of them have no type yet: they are
-    read as the input's, floats rounded. Quantised inputs take the numbers that they store, and arrays of no other type.
+    read as the input's, floats rounded. Quantized inputs take the numbers that they store, and arrays of no other type.
     """
     dtype = value.type.dtype
     if type(fed) is np.ndarray and fed.dtype == dtype:

@@ -15,7 +15,7 @@ from ..errors import FastgraphError, InputError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
-from ..passes.specialise import fits
+from ..passes.specialize import fits
 from .executable import Executable, compile_graph
 from .feeds import array_of, dims_of, shape_advice
 
@@ -25,7 +25,7 @@ PLANS_KEPT = 8
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Name, shape (int, symbol or None per axis; None: rank unknown), dtype and quantisation of an input or output."""
+    """Name, shape (int, symbol or None per axis; None: rank unknown), dtype and quantization of an input or output."""
 
     name: str
     shape: tuple[int | str | None, ...] | None

@@ -29,8 +29,8 @@ TOLERANCE = 1e-3
 """Largest accepted |difference| of outputs, over the largest |output|: float32 sums in other orders, and no more."""
 HYBRID_TOLERANCE = 0.05
 """The same for floats out of numbers of 8 bits: engines round to them each in its own way, and fuse some away."""
-QUANTISED_TOLERANCE = 0.05
-"""Of quantised outputs the largest gap, over the range of their type: roundings of many layers, in other orders."""
+QUANTIZED_TOLERANCE = 0.05
+"""Of quantized outputs the largest gap, over the range of their type: roundings of many layers, in other orders."""
 ROUNDS = frozenset({"quantize_linear", "dynamic_quantize_linear"})
 """ONNX's operators that round; other formats say it in the types."""
 
@@ -120,7 +120,7 @@ def _burst(engine: Engine, calls: int) -> np.ndarray:
 def compared(
     found: Sequence[np.ndarray], expected: Sequence[np.ndarray], specs: Sequence[TensorSpec], most: float = TOLERANCE
 ) -> dict[str, Any]:
-    """`difference` of the plain outputs; of quantised ones, if there are any, `unequal`, the share of the stored
+    """`difference` of the plain outputs; of quantized ones, if there are any, `unequal`, the share of the stored
     numbers that differ, and `steps`, the largest gap between two. `agrees`: whether it is what rounding explains, with
     `most` as the largest difference.
     """
@@ -136,7 +136,7 @@ def compared(
         steps = [int(each.max(initial=0)) for each in gaps]
         ranges = [256**a.dtype.itemsize - 1 for a, _ in stored]
         row |= {"unequal": float((np.concatenate(gaps) != 0).mean()), "steps": max(steps)}
-        row["agrees"] &= all(step <= QUANTISED_TOLERANCE * limit for step, limit in zip(steps, ranges, strict=True))
+        row["agrees"] &= all(step <= QUANTIZED_TOLERANCE * limit for step, limit in zip(steps, ranges, strict=True))
     return row
 
 

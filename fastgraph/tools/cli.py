@@ -42,12 +42,12 @@ when the model has one input.
 
 An image (.bmp; .png, .jpg, .gif, .webp need pip install 'fastgraph[images]') is resized to the input's height and
 width. Then uint8 inputs take the pixels 0..255 as they are, int8 inputs the pixel - 128, float inputs the pixel / 255.
-With --mean or --std it is (pixel - mean) / std, which a quantised input takes by its own scale.
+With --mean or --std it is (pixel - mean) / std, which a quantized input takes by its own scale.
 """
 
 INSPECT = """\
 Show what a model reads and makes, the steps it became, the kernel of each, and the memory it needs.
-A step's offset is its result's place in the arena, in bytes. A quantised tensor shows what a stored number q
+A step's offset is its result's place in the arena, in bytes. A quantized tensor shows what a stored number q
 stands for: uint8[1,10] {0.5 * (q - 128)}.
 
   fastgraph inspect net.tflite
@@ -129,7 +129,7 @@ def parser() -> argparse.ArgumentParser:
     _threads(sub, None, "the CPUs that this process may use")
     sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
     sub.add_argument("--random", action="store_true", help="random arrays for the inputs that --input leaves out")
-    sub.add_argument("--float-io", action="store_true", help="floats in and out of quantised inputs and outputs")
+    sub.add_argument("--float-io", action="store_true", help="floats in and out of quantized inputs and outputs")
     pixels = "of the pixels 0..255 of an image; or one a channel: 123.7,116.3,103.5"
     sub.add_argument("--mean", type=_numbers, metavar="X", help=f"mean {pixels}")
     sub.add_argument("--std", type=_numbers, metavar="X", help="standard deviation, likewise")

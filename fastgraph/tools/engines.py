@@ -79,7 +79,7 @@ def _as_bytes(place: np.ndarray, array: np.ndarray) -> tuple[Any, Any]:
 def onnxruntime(path: str, feeds: Feeds, threads: int, rewrites: bool = True) -> Engine:
     """An InferenceSession on the CPU provider with its inputs and outputs bound: it reads the inputs where they are.
 
-    `rewrites`: whether it may change the graph, which takes some roundings out of quantised networks.
+    `rewrites`: whether it may change the graph, which takes some roundings out of quantized networks.
     """
     ort = _import("onnxruntime")
     options = ort.SessionOptions()

@@ -1,5 +1,5 @@
 """What a command feeds a model: arrays from files, random ones, shapes from the command line; and floats for the
-integers of quantised inputs and outputs.
+integers of quantized inputs and outputs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_inputs(
 
     A file needs no name when it is the only input's, or an .npz, which has names within. `mean`, `std` and `stored` say
     how images are taken. With `float_io` raw files for
-    quantised inputs hold float32, and floats are quantised. InputError when a file does not hold what the input takes.
+    quantized inputs hold float32, and floats are quantized. InputError when a file does not hold what the input takes.
     """
     specs = {spec.name: replace(spec, shape=model.graph.usual.get(spec.name, spec.shape)) for spec in model.inputs}
     feeds: dict[str, np.ndarray] = {}
@@ -68,7 +68,7 @@ def read_inputs(
 
 
 def _layout(model: Model, name: str) -> str:
-    """The colours of an input that the model declares to be an image."""
+    """The colors of an input that the model declares to be an image."""
     port = model.graph.interface.ports.get(name)
     return "" if port is None else port.layout
 
@@ -125,20 +125,20 @@ def _raw(path: str, spec: TensorSpec, shape: Sequence[int] | None, float_io: boo
 
 
 def edge_in(array: np.ndarray, spec: TensorSpec, float_io: bool) -> np.ndarray:
-    """What the model takes for an array: floats for a quantised input are quantised, if that is wanted."""
-    quantised = spec.quantization is not None and spec.dtype is not None and spec.dtype.kind in "iu"
-    if not quantised or array.dtype.kind != "f":
+    """What the model takes for an array: floats for a quantized input are quantized, if that is wanted."""
+    quantized = spec.quantization is not None and spec.dtype is not None and spec.dtype.kind in "iu"
+    if not quantized or array.dtype.kind != "f":
         return array
     if not float_io:
         raise InputError(
             f"input {spec.name!r} takes {spec.dtype} that stands for {spec.quantization}, {array.dtype} was given: "
-            "quantise it by adding --float-io, or feed the stored numbers"
+            "quantize it by adding --float-io, or feed the stored numbers"
         )
     return to_stored(array, spec.dtype, spec.quantization)  # type: ignore[arg-type]
 
 
 def edge_out(outputs: Mapping[str, Any], specs: Sequence[TensorSpec]) -> dict[str, Any]:
-    """The outputs, the quantised ones as the float32 that they stand for."""
+    """The outputs, the quantized ones as the float32 that they stand for."""
     quants = {spec.name: spec.quantization for spec in specs}
 
     def real(name: str, array: Any) -> Any:
@@ -150,7 +150,7 @@ def edge_out(outputs: Mapping[str, Any], specs: Sequence[TensorSpec]) -> dict[st
 
 
 def random_feeds(model: Model, shapes: Shapes, seed: int = 0) -> dict[str, np.ndarray]:
-    """An array for each input, seeded: normal floats, random truths, bytes and quantised integers over their whole
+    """An array for each input, seeded: normal floats, random truths, bytes and quantized integers over their whole
     range; other integers are 0 and 1 (they may be indices). An open shape is the one that the file names, if it does;
     else an open batch is 1. InputError when more is open.
     """

@@ -2,7 +2,7 @@
 
 Pixels are 0..255. Without a mean and a standard deviation an unsigned byte takes the pixel as it is, a signed one the
 pixel - 128 (the same image, for the zero point moves along), and a float the pixel / 255. With them the input
-is (pixel - mean) / std, quantised by the tensor's own scale if it is quantised.
+is (pixel - mean) / std, quantized by the tensor's own scale if it is quantized.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..ir.reals import to_stored
 from ..runtime.model import TensorSpec
 
 SUFFIXES = frozenset({".bmp", ".png", ".jpg", ".jpeg", ".gif", ".webp"})
-_GREY = (0.299, 0.587, 0.114)
+_GRAY = (0.299, 0.587, 0.114)
 """Shares of red, green and blue in brightness: ITU-R BT.601."""
 
 
@@ -35,7 +35,7 @@ def image_input(
     height, width, channels, first = _layout(spec)
     pixels = read_image(path).astype(np.float64)
     if channels == 1:
-        pixels = pixels @ np.array(_GREY)[:, None]
+        pixels = pixels @ np.array(_GRAY)[:, None]
     pixels = np.clip(resize(pixels, height or pixels.shape[0], width or pixels.shape[1]), 0, 255)
     array = _stored(pixels, spec) if stored else _scaled(pixels, spec, mean, std)
     if first:
@@ -78,7 +78,7 @@ def _scaled(pixels: np.ndarray, spec: TensorSpec, mean: Any, std: Any) -> np.nda
     if dtype.kind == "f":
         return reals.astype(dtype)
     if spec.quantization is None:
-        raise InputError(f"input {spec.name!r} is {dtype} without a quantisation: it takes no scaled image")
+        raise InputError(f"input {spec.name!r} is {dtype} without a quantization: it takes no scaled image")
     return to_stored(reals, dtype, spec.quantization)
 
 
@@ -98,8 +98,8 @@ def resize(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
 def _filter(old: int, new: int) -> np.ndarray:
     """[new, old]: each new place's shares of the old ones; a triangle around it, of at least two old places."""
     ratio = old / new
-    centres = (np.arange(new) + 0.5) * ratio - 0.5
-    shares = np.maximum(0, 1 - np.abs(np.arange(old) - centres[:, None]) / max(ratio, 1))
+    centers = (np.arange(new) + 0.5) * ratio - 0.5
+    shares = np.maximum(0, 1 - np.abs(np.arange(old) - centers[:, None]) / max(ratio, 1))
     return shares / shares.sum(axis=1, keepdims=True)
 
 
@@ -129,7 +129,7 @@ def _bitmap(data: bytes) -> np.ndarray | None:
     """The pixels of an uncompressed Windows bitmap; None for other kinds, and for one that is cut short."""
     if len(data) < 54:
         return None
-    at, size, width, height, bits, compression, colours = struct.unpack_from("<IIii2xHI12xI", data, 10)
+    at, size, width, height, bits, compression, colors = struct.unpack_from("<IIii2xHI12xI", data, 10)
     stride = (width * bits + 31) // 32 * 4
     if size < 40 or compression or bits not in (8, 24, 32) or width < 1 or not height:
         return None
@@ -138,7 +138,7 @@ def _bitmap(data: bytes) -> np.ndarray | None:
     rows = np.frombuffer(data, np.uint8, stride * abs(height), at).reshape(abs(height), stride)
     pixels = rows[:, : width * bits // 8].reshape(abs(height), width, bits // 8)
     if bits == 8:
-        count = colours or 256
+        count = colors or 256
         if 14 + size + 4 * count > len(data) or pixels.max() >= count:
             return None
         pixels = np.frombuffer(data, np.uint8, 4 * count, 14 + size).reshape(count, 4)[pixels[..., 0]]

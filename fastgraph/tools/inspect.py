@@ -16,7 +16,7 @@ from ..frontends.mil.wire import parse as parse_core_ml
 from ..frontends.onnx.wire import parse
 from ..ir import Graph, TensorType, check, copy
 from ..passes.dynamic import cut_dynamic
-from ..passes.specialise import missing_dims, specialise
+from ..passes.specialize import missing_dims, specialize
 from ..plan.arena import draw
 from ..plan.build import lifetimes
 from ..plan.describe import kernel_counts, steps
@@ -104,9 +104,9 @@ def stages_text(path: str, shapes: Shapes, function: str | None = None) -> str:
     parts = [("read", str(graph))]
     if not _open(graph):
         graph = copy(graph)
-        specialise(graph, {name: graph.usual[name] for name in missing_dims(graph)})
-        check(graph, "specialise")
-        parts.append(("specialise", str(graph)))
+        specialize(graph, {name: graph.usual[name] for name in missing_dims(graph)})
+        check(graph, "specialize")
+        parts.append(("specialize", str(graph)))
         cut_dynamic(graph)
         parts += [(name, str(after)) for name, after in stages(graph)]
     return "\n\n".join(f"-- {name}\n{text}" for name, text in parts)
@@ -176,6 +176,6 @@ def _open(graph: Graph) -> list[str]:
 
 
 def _spec(spec: TensorSpec) -> dict[str, Any]:
-    """An input or output; its quantisation, if it has one, as scales, zero points and their axis."""
+    """An input or output; its quantization, if it has one, as scales, zero points and their axis."""
     found = {"name": spec.name, "shape": spec.shape, "dtype": str(spec.dtype)}
     return found | ({} if spec.quantization is None else {"quantization": asdict(spec.quantization)})

@@ -53,7 +53,7 @@ class StepCheck:
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """An output of a run beside a peer engine's: the largest |difference| over the largest output, or of quantised
+    """An output of a run beside a peer engine's: the largest |difference| over the largest output, or of quantized
     ones the largest difference of stored numbers.
     """
 
@@ -201,7 +201,7 @@ def _magnitude(node: Node, given: Sequence[Any]) -> float:
 
 
 def _flip(node: Node, given: Sequence[Any]) -> float:
-    """By how much a result changes when one activation is rounded to its other neighbour; 0 where none are rounded."""
+    """By how much a result changes when one activation is rounded to its other neighbor; 0 where none are rounded."""
     if node.op not in ROUNDS:
         return 0.0
     w = node.inputs[1] if len(node.inputs) > 1 else None
@@ -258,9 +258,9 @@ def _outputs(model: Model, name: str, feeds: Mapping[str, np.ndarray]) -> list[O
     found = []
     for spec, mine, other in zip(model.outputs, ours, theirs, strict=True):
         row = bench.compared([mine], [other], [spec], most)
-        quantised = spec.quantization is not None and spec.dtype is not None
-        allowed = bench.QUANTISED_TOLERANCE * (256**spec.dtype.itemsize - 1) if quantised else most  # type: ignore[union-attr]
-        gap = float(row["steps"] if quantised else row["difference"])
+        quantized = spec.quantization is not None and spec.dtype is not None
+        allowed = bench.QUANTIZED_TOLERANCE * (256**spec.dtype.itemsize - 1) if quantized else most  # type: ignore[union-attr]
+        gap = float(row["steps"] if quantized else row["difference"])
         found.append(OutputCheck(spec.name, f"{engine.name} {engine.version}", gap, allowed, bool(row["agrees"])))
     return found
 

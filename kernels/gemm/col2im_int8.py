@@ -1,4 +1,4 @@
-"""col2im_int8: the second half of a quantised transposed convolution, which sums and requantises dot's i32 products."""
+"""col2im_int8: the second half of a quantized transposed convolution, which sums and requantizes dot's i32 products."""
 
 from __future__ import annotations
 

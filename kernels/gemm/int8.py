@@ -1,4 +1,4 @@
-"""dot and conv of u8 activations with s8 weights: exact i32 sums, requantised as they are stored.
+"""dot and conv of u8 activations with s8 weights: exact i32 sums, requantized as they are stored.
 
 Words of four u8 are broadcast as the f32 kernels broadcast an f32; a lane multiplies and sums its four bytes
 by vpdpbusd, or as two pairs of i16 (pmaddwd) on tiers without it, which is exact as well.

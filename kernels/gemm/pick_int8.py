@@ -112,7 +112,7 @@ def pixels_together(tier: Tier, g: Geometry) -> int:
 
 
 def widened(g: Geometry, factor: int) -> Geometry:
-    """The geometry whose outputs are `factor` neighbours in a row, one after the other."""
+    """The geometry whose outputs are `factor` neighbors in a row, one after the other."""
     (k_d, k_h, k_w), (s_d, s_h, s_w) = g.kernel, g.strides
     return replace(
         g, n=g.n * factor, kernel=(k_d, k_h, k_w + (factor - 1) * s_w), strides=(s_d, s_h, s_w * factor),

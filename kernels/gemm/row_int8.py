@@ -1,7 +1,7 @@
 """row_int8: one row of bytes times s8 weights, as dot_int8 computes it.
 
 Each weight is read once, so this is a walk over the panels at the pace of the cache that they lie in: the sums of
-neighbouring words are kept apart, and there is next to nothing to do before the first weight of a layer is asked for.
+neighboring words are kept apart, and there is next to nothing to do before the first weight of a layer is asked for.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from .rows import AXIS
 def along_axis(last: bool, one: Any, x_size: int = 4, y_size: int = 4, keeps: bool = False) -> Callable[..., None]:
     """The kernel that calls one(y, x, n) for each row, or without `last` one(y, x, n, inner, left, right).
 
-    Those go along n neighbours, and along each of the columns left..right, whose elements are `inner` apart. Elements
+    Those go along n neighbors, and along each of the columns left..right, whose elements are `inner` apart. Elements
     have x_size and y_size bytes; y `keeps` the axis, or else has one element in its place.
     """
     fields = reader(AXIS)

@@ -29,7 +29,7 @@ def make(tier: Tier, least: bool, element: str, last: bool) -> Callable[..., Non
 
 
 def _row(tier: Tier, least: bool, element: str) -> Any:
-    """`row(y, x, n)`: the place in a row of n neighbours."""
+    """`row(y, x, n)`: the place in a row of n neighbors."""
     extreme, first, put, lanes = _extreme(tier, least, element), _first(tier, element), putter(8), tier.lanes
 
     @njit(inline="always")

@@ -64,7 +64,7 @@ def broadcast(shape: Sequence[int], strides: Sequence[int], out: Sequence[int]) 
 
 
 def collapse(shape: Sequence[int], operands: Sequence[Strides]) -> tuple[tuple[int, ...], list[Strides]]:
-    """Drop extents of 1 and merge neighbours that every operand walks as one: (dims, strides per operand)."""
+    """Drop extents of 1 and merge neighbors that every operand walks as one: (dims, strides per operand)."""
     dims: list[int] = []
     steps: list[tuple[int, ...]] = []
     for d, here in zip(shape, zip(*operands, strict=True), strict=True):

@@ -87,7 +87,7 @@ def _shuffled(v: Vector, table: Any) -> Look:
     """Sixteen shuffles within 16 bytes.
 
     A shuffle gives 0 for an index below 0, and looks at 4 bits of the others. With the difference (xor) of
-    neighbouring parts of the table in each shuffle, and 16 less in each next index, the sum is the right entry.
+    neighboring parts of the table in each shuffle, and 16 less in each next index, the sum is the right entry.
     """
     b, n = v.b, 4 * v.lanes
     kind, part = ir.VectorType(I8, n), ir.VectorType(I8, 16)

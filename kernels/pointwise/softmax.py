@@ -17,7 +17,7 @@ from .along_axis import along_axis
 
 
 def make(tier: Tier, log: bool, last: bool) -> Callable[..., None]:
-    """The kernel: `log` gives log_softmax, `last` is for an axis whose elements are neighbours."""
+    """The kernel: `log` gives log_softmax, `last` is for an axis whose elements are neighbors."""
     return along_axis(last, (_row if last else _columns)(tier, log), keeps=True)
 
 

@@ -227,7 +227,7 @@ def _band(g: Window, params: dict[str, Any], threads: int) -> int:
 def _lines(params: dict[str, Any], g: Window, tier: Tier) -> tuple[int, int, int, int]:
     """(bytes of a padded line, of a plane of it, lines kept, vectors after which constants repeat).
 
-    A line has a plane for each remainder of columns by the stride: there the outputs' columns are neighbours.
+    A line has a plane for each remainder of columns by the stride: there the outputs' columns are neighbors.
     """
     c, sw = g.channels, params["sw"]
     plane = (g.out[2] + (params["kw"] - 1) * params["dw"] // sw) * c

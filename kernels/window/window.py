@@ -1,6 +1,6 @@
 """What depthwise convolution and pooling share: the loop nest over output tiles, addresses, and the epilogue.
 
-A tile is `tile` neighbouring outputs of a row by `vectors` vectors of channels, held in registers. One
+A tile is `tile` neighboring outputs of a row by `vectors` vectors of channels, held in registers. One
 whose input columns all exist runs without checks; in the others a bit for each column says what to skip, so
 that padding costs neither arithmetic nor a copy. Rows outside the image are skipped likewise.
 

@@ -18,7 +18,7 @@ from .rows import ANY, DEPTHWISE_ANY, POOL_ANY
 from .window import Place, finisher, slots
 
 TILE = 6
-"""Neighbouring outputs computed together where no window touches the border."""
+"""Neighboring outputs computed together where no window touches the border."""
 
 
 def make_depthwise_any(tier: Tier, multiplier: int = 1, chain: Chain = (), extras: Sequence[str] = ()) -> Callable:

@@ -24,7 +24,7 @@ def opened(path: Path) -> Graph:
 
 
 def compare(name: str, value: Value | Any, found: np.ndarray, wanted: np.ndarray, relative: float = 1e-5) -> None:
-    """Floats within `relative` (and 1e-6 of the largest), quantised numbers within a step, others exactly."""
+    """Floats within `relative` (and 1e-6 of the largest), quantized numbers within a step, others exactly."""
     assert found.shape == wanted.shape and found.dtype == wanted.dtype, (
         f"{name}: {found.dtype}{found.shape}, expected {wanted.dtype}{wanted.shape}"
     )

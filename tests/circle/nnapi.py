@@ -49,10 +49,10 @@ class Case:
         self.bytes = self.model.bytes([self.tensors[i] for i in self.given])
 
     def type(self, index: int) -> tuple[Any, Any]:
-        """(element type, quantisation) of an operand."""
+        """(element type, quantization) of an operand."""
         operand = self.operands[index]
-        quantised = operand["scale"] and operand["type"] != "TENSOR_FLOAT32"
-        return DTYPES[operand["type"]], (operand["scale"], operand["zero_point"]) if quantised else None
+        quantized = operand["scale"] and operand["type"] != "TENSOR_FLOAT32"
+        return DTYPES[operand["type"]], (operand["scale"], operand["zero_point"]) if quantized else None
 
     def later(self, index: int, values: np.ndarray) -> np.ndarray:
         """What an operand of NNAPI is in TensorFlow Lite: there SVDF makes room in its memory before it writes."""

@@ -1,4 +1,4 @@
-"""Quantised average pools: halves are rounded away from the stored number 0, as TFLite's integer kernels do."""
+"""Quantized average pools: halves are rounded away from the stored number 0, as TFLite's integer kernels do."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def variable(m: Model, name: str = "v") -> int:
     return m.op("VAR_HANDLE", [], [((), "resource")], container="", shared_name=name)[0]
 
 
-def test_a_variable_is_initialised_once_and_lives_on() -> None:
+def test_a_variable_is_initialized_once_and_lives_on() -> None:
     m = Model()
     start = m.graph()
     m.op("ASSIGN_VARIABLE", [variable(m), m.const(np.array([10, 20], F32))], [])
@@ -276,7 +276,7 @@ def test_what_has_no_meaning_is_refused(op: str) -> None:
         ours(m.bytes(), [[np.zeros(3, F32)]])
 
 
-def test_a_loop_that_carries_quantised_values() -> None:
+def test_a_loop_that_carries_quantized_values() -> None:
     m, q = Model(), (0.05, 3)
     condition = m.graph()
     i, _ = m.input((1,), np.int32), m.input((4,), np.int8, q)

@@ -46,17 +46,17 @@ def rng() -> np.random.Generator:
 # detection
 
 
-def detector(regular: bool, quantised: bool = False, per_box: int = 1) -> tuple[bytes, int]:
+def detector(regular: bool, quantized: bool = False, per_box: int = 1) -> tuple[bytes, int]:
     boxes, classes = 40, 5
     rng = np.random.default_rng(1)
     m = Model()
-    q = (0.01, 20) if quantised else None
-    kind = np.uint8 if quantised else F32
+    q = (0.01, 20) if quantized else None
+    kind = np.uint8 if quantized else F32
     anchors = np.concatenate([rng.uniform(0, 1, (boxes, 2)), rng.uniform(0.2, 0.5, (boxes, 2))], 1)
-    x = m.input((1, boxes, 4), kind, (0.05, 128) if quantised else None)
+    x = m.input((1, boxes, 4), kind, (0.05, 128) if quantized else None)
     s = m.input((1, boxes, classes + 1), kind, q)
     stored = np.rint(anchors / 0.005).astype(np.uint8)
-    a = m.const(stored, quant=(0.005, 0)) if quantised else m.const(anchors.astype(F32))
+    a = m.const(stored, quant=(0.005, 0)) if quantized else m.const(anchors.astype(F32))
     told = options(
         max_detections=10, max_classes_per_detection=per_box, detections_per_class=6, use_regular_nms=regular,
         nms_score_threshold=0.3, nms_iou_threshold=0.4, num_classes=classes, y_scale=10.0, x_scale=10.0, h_scale=5.0,
@@ -86,7 +86,7 @@ def test_detection_of_several_classes_for_a_box(rng: np.random.Generator) -> Non
 
 
 def test_detection_from_uint8(rng: np.random.Generator) -> None:
-    data, boxes = detector(True, quantised=True)
+    data, boxes = detector(True, quantized=True)
     scores = np.stack([rng.permutation(np.arange(6) * 40 + i % 40) for i in range(boxes)])[None].astype(np.uint8)
     agree(data, [rng.integers(0, 256, (1, boxes, 4)).astype(np.uint8), scores], 1e-5, 1e-5)
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.compile import optimise
+from fastgraph.compile import optimize
 from fastgraph.errors import ModelError
 from fastgraph.frontends.circle import read
 from fastgraph.ir import check
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.passes.dynamic import cut_dynamic
-from fastgraph.passes.specialise import specialise
+from fastgraph.passes.specialize import specialize
 from tests.circle.write import TYPES, Model, litert, ours
 
 pytest.importorskip("ai_edge_litert.interpreter")
@@ -74,10 +74,10 @@ def as_planned(data: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
     """The outputs by the references of what the passes make of the graph."""
     graph = read(data)
     names = [v.name for v in graph.inputs]
-    specialise(graph, {})
+    specialize(graph, {})
     check(graph)
     tail, wanted = cut_dynamic(graph), list(graph.outputs)
-    optimise(graph)
+    optimize(graph)
     ready = dict(zip(wanted, evaluate(graph, dict(zip(names, feeds, strict=True))), strict=True))
     if tail is None:
         return list(ready.values())
@@ -98,7 +98,7 @@ def close(found: Any, wanted: np.ndarray, steps: int) -> None:
 
 
 def agrees(op: str, inputs: list[Const | None], outputs: list[Any], version: int = 1, **options: Any) -> bool:
-    """Whether LiteRT takes it; what it gives is then what we give, on quantised values within a step."""
+    """Whether LiteRT takes it; what it gives is then what we give, on quantized values within a step."""
     data, feeds = build(op, inputs, outputs, version, options)
     try:
         (expected,) = litert(data, [feeds])
@@ -113,7 +113,7 @@ def agrees(op: str, inputs: list[Const | None], outputs: list[Any], version: int
 
 
 def kinds(*dtypes: str, plain: bool = True) -> Iterator[tuple[str, Any]]:
-    """Element types with what they stand for: plain numbers, and where they may be quantised that too."""
+    """Element types with what they stand for: plain numbers, and where they may be quantized that too."""
     for dtype in dtypes:
         if plain:
             yield dtype, None
@@ -124,7 +124,7 @@ def kinds(*dtypes: str, plain: bool = True) -> Iterator[tuple[str, Any]]:
 def moves(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
     """Operators that move elements: (op, inputs, outputs, options)."""
     a, image, other = Fed(some(t, 2, 3, 4), q), Fed(some(t, 2, 4, 4, 4), q), None if q is None else (q[0] * 2, q[1])
-    for again in dict.fromkeys((q, other)):  # a file may name another quantisation for what is only moved
+    for again in dict.fromkeys((q, other)):  # a file may name another quantization for what is only moved
         yield "RESHAPE", [a, vec(4, 6)], [((4, 6), t, again)], {"new_shape": [4, 6]}
         yield "TRANSPOSE", [a, vec(2, 0, 1)], [((4, 2, 3), t, again)], {}
         yield "PACK", [a, a], [((2, 2, 3, 4), t, again)], {"values_count": 2, "axis": 1}
@@ -220,7 +220,7 @@ PAIRS = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE",
 
 
 def arithmetic(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
-    """On floats, wide integers, and quantised bytes and int16: where LiteRT computes what the operator means."""
+    """On floats, wide integers, and quantized bytes and int16: where LiteRT computes what the operator means."""
     if q is None and t in QUANT:
         if t == "int16":  # as plain numbers, that wrap
             for op in ("ADD", "MUL"):
@@ -272,7 +272,7 @@ def resizes(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def conversions(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
-    """Between floats and stored numbers, and from one quantisation to another."""
+    """Between floats and stored numbers, and from one quantization to another."""
     a, channels = Fed(some(t, 2, 3, 4), q), ([0.1, 0.2, 0.3, 0.4], [0] * 4, 2)
     if t == "float32" or q is not None:
         for to, quant in QUANT.items():

@@ -44,7 +44,7 @@ def calls(n: int) -> bytes:
     return m.bytes([m.op("NEG", [y], [SHAPE])[0]])
 
 
-def quantised_chain(n: int) -> bytes:
+def quantized_chain(n: int) -> bytes:
     m = Model()
     x = m.input(SHAPE, np.int8, (0.05, 3), name="x")
     w = m.const(np.random.default_rng(0).integers(-127, 128, (8, 8)).astype(np.int8), (0.01, 0))
@@ -54,7 +54,7 @@ def quantised_chain(n: int) -> bytes:
 
 
 FILES: dict[str, Callable[[int], bytes]] = {
-    "residual chain": residual_chain, "branches": branches, "calls": calls, "quantised chain": quantised_chain,
+    "residual chain": residual_chain, "branches": branches, "calls": calls, "quantized chain": quantized_chain,
 }  # fmt: skip
 
 

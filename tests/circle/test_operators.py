@@ -30,7 +30,7 @@ class Const:
 
 @dataclass
 class Fed:
-    """An input that is fed, with its quantisation."""
+    """An input that is fed, with its quantization."""
 
     array: np.ndarray
     quant: Any = None
@@ -242,7 +242,7 @@ S8, U8, S16 = np.int8, np.uint8, np.int16
 
 
 def q(*shape: int, dtype: Any = S8, scale: float = 0.05, zero: int = -3) -> Fed:
-    """A quantised tensor of any values."""
+    """A quantized tensor of any values."""
     limits = np.iinfo(dtype)
     return Fed(whole(limits.min, limits.max + 1, *shape, dtype=dtype), (scale, 0 if dtype == S16 else zero))
 
@@ -255,18 +255,18 @@ OUT, OUT_U8 = (S8, (0.06, 5)), (U8, (0.06, 130))
 PROBABLE = (S8, (1 / 256, -128))
 ONE = {"stride_w": 1, "stride_h": 1}
 EACH = ([0.01, 0.02, 0.005, 0.03], [0] * 4)
-QUANTISED = [Case(op, [q(3, 4), q(1, 4, scale=0.02, zero=9)], [OUT], {"fused_activation_function": act}, act)
+QUANTIZED = [Case(op, [q(3, 4), q(1, 4, scale=0.02, zero=9)], [OUT], {"fused_activation_function": act}, act)
              for op in ("ADD", "SUB", "MUL") for act in ("NONE", "RELU", "RELU6")]  # fmt: skip
-QUANTISED += [Case(op, [q(3, 4, dtype=U8, zero=120), q(1, 4, dtype=U8, scale=0.02, zero=9)], [OUT_U8], note="uint8")
+QUANTIZED += [Case(op, [q(3, 4, dtype=U8, zero=120), q(1, 4, dtype=U8, scale=0.02, zero=9)], [OUT_U8], note="uint8")
               for op in ("ADD", "SUB", "MUL")]  # fmt: skip
-QUANTISED += [Case(op, [q(3, 4, dtype=S16, scale=1e-3), q(1, 4, dtype=S16, scale=2e-3)], [(S16, (3e-3, 0))],
+QUANTIZED += [Case(op, [q(3, 4, dtype=S16, scale=1e-3), q(1, 4, dtype=S16, scale=2e-3)], [(S16, (3e-3, 0))],
                    note="int16") for op in ("ADD", "SUB", "MUL")]  # fmt: skip
-QUANTISED += [Case(op, [q(3, 4)], [(S8, (0.05, -3))]) for op in ("RELU", "RELU6")]
-QUANTISED += [Case(op, [q(3, 4), q(3, 4)], [(S8, (0.05, -3))]) for op in ("MAXIMUM", "MINIMUM")]
-QUANTISED += [Case(op, [q(3, 4), q(3, 4)], [B]) for op in ("LESS", "EQUAL", "GREATER_EQUAL")]
-QUANTISED += [Case(op, [q(3, 9, scale=0.03)], [OUT], version=2) for op in ("LEAKY_RELU", "GELU", "ABS")]
-QUANTISED += [Case(op, [q(3, 9, scale=0.03)], [OUT]) for op in ("HARD_SWISH", "ELU")]
-QUANTISED += [
+QUANTIZED += [Case(op, [q(3, 4)], [(S8, (0.05, -3))]) for op in ("RELU", "RELU6")]
+QUANTIZED += [Case(op, [q(3, 4), q(3, 4)], [(S8, (0.05, -3))]) for op in ("MAXIMUM", "MINIMUM")]
+QUANTIZED += [Case(op, [q(3, 4), q(3, 4)], [B]) for op in ("LESS", "EQUAL", "GREATER_EQUAL")]
+QUANTIZED += [Case(op, [q(3, 9, scale=0.03)], [OUT], version=2) for op in ("LEAKY_RELU", "GELU", "ABS")]
+QUANTIZED += [Case(op, [q(3, 9, scale=0.03)], [OUT]) for op in ("HARD_SWISH", "ELU")]
+QUANTIZED += [
     Case("LOGISTIC", [q(3, 9)], [PROBABLE], version=2),
     Case("SOFTMAX", [q(3, 9)], [PROBABLE], {"beta": 1.0}, version=2),
     Case("TANH", [q(3, 9)], [(S8, (1 / 128, 0))], version=2),
@@ -308,7 +308,7 @@ QUANTISED += [
          {"axis": 1}, "two scales"),
     Case("PAD", [q(2, 3), Const(np.array([[1, 0], [2, 1]], I32))], [(S8, (0.05, -3))], version=2),
     Case("QUANTIZE", [real(3, 9)], [OUT]),
-    Case("QUANTIZE", [q(3, 9)], [(U8, (0.02, 99))], note="requantise", version=2),
+    Case("QUANTIZE", [q(3, 9)], [(U8, (0.02, 99))], note="requantize", version=2),
     Case("QUANTIZE", [q(3, 9)], [(S16, (0.001, 0))], note="to int16", version=2),
     Case("DEQUANTIZE", [q(3, 9, dtype=S16)], version=3),
     Case("DEQUANTIZE", [Const(real(3, 9).astype(np.float16))], version=3, note="halves"),
@@ -333,7 +333,7 @@ def _model(case: Case) -> tuple[bytes, list[np.ndarray]]:
     return model.bytes(made), fed
 
 
-ALL = [*UNARY, *BINARY, *WINDOWS, *AXES, *SHAPES, *QUANTISED]
+ALL = [*UNARY, *BINARY, *WINDOWS, *AXES, *SHAPES, *QUANTIZED]
 ONLY_DEFAULT = {"CEIL", "ROUND", "ELU", "SEGMENT_SUM", "SUM"}
 """Operators that LiteRT's table of reference kernels lacks; and the one whose sums of int8 overflow there."""
 
@@ -374,15 +374,15 @@ def test_a_slope_wider_than_the_input_is_refused(x: tuple[int, ...], slope: tupl
 
 
 @pytest.mark.parametrize("op", ["RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"])
-@pytest.mark.parametrize(("corners", "centres"), [(False, False), (True, False), (False, True)])
-def test_the_pixels_of_many_sizes_are_litert_s(op: str, corners: bool, centres: bool) -> None:
+@pytest.mark.parametrize(("corners", "centers"), [(False, False), (True, False), (False, True)])
+def test_the_pixels_of_many_sizes_are_litert_s(op: str, corners: bool, centers: bool) -> None:
     """Ties between two fall to the same side in all of them."""
-    mode = "tf_align_corners" if corners else "tf_half_pixel" if centres else "tf_asymmetric"
+    mode = "tf_align_corners" if corners else "tf_half_pixel" if centers else "tf_asymmetric"
     rounding = "floor" if mode == "tf_asymmetric" else "round_prefer_ceil"
     for n_in in (1, 2, 3, 7, 14, 28, 61, 96, 130):
         model = Model()
         made = model.op(op, [model.input((1, 1, n_in, 1)), model.input((2,), np.int32)], [(1, 1, 1, 1)],
-                        align_corners=corners, half_pixel_centers=centres)  # fmt: skip
+                        align_corners=corners, half_pixel_centers=centers)  # fmt: skip
         x, counts = np.arange(n_in, dtype=F), (*range(1, 131, 7), 2, 13, 49)
         runs = [[x.reshape(1, 1, -1, 1), np.array([1, n], np.int32)] for n in counts]
         for n, (wanted,) in zip(counts, litert(model.bytes(made), runs, False), strict=True):

@@ -32,7 +32,7 @@ def test_open_extents():
         declared((1, 8), shape_signature=[-1])
 
 
-def test_quantisation():
+def test_quantization():
     def quant(kind="INT8", **fields):
         return declared(type=kind, quantization=fields).quant
 

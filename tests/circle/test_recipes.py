@@ -61,7 +61,7 @@ def _files(name: str) -> tuple[list[np.ndarray], list[np.ndarray], list[Value]]:
     return found, _arrays(name, "out", graphs[0].outputs), graphs[0].outputs
 
 
-def _normalised(name: str) -> np.ndarray:
+def _normalized(name: str) -> np.ndarray:
     """x / sqrt(1 + the sum of squares over 5 channels to both sides), what the recipe asks for."""
     with np.load(FOLDER / f"{name}.npz") as arrays:
         x = arrays["in0"].astype(np.float64)
@@ -74,7 +74,7 @@ def test_a_recipe_runs_and_agrees(name: str) -> None:
     found, wanted, values = _files(name)
     relative = 1e-4 if any(word in name for word in TRANSCENDENTAL) else 1e-5
     if name in OFF_BY_ONE:
-        wanted = [_normalised(name)]
+        wanted = [_normalized(name)]
     for value, y, expected in zip(values, found, wanted or found, strict=True):
         compare(name, value, y, expected, relative)
 

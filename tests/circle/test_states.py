@@ -32,7 +32,7 @@ def lstm() -> tuple[bytes, list[list[np.ndarray]]]:
 
 
 def counter() -> tuple[bytes, list[list[np.ndarray]]]:
-    """A variable, initialised to 10, to which a branch adds x or takes 1 from."""
+    """A variable, initialized to 10, to which a branch adds x or takes 1 from."""
     m = Model()
     start = m.graph()
     m.op("ASSIGN_VARIABLE", [variable(m), m.const(np.array([10], F32))], [])

@@ -112,8 +112,8 @@ def test_fields_and_defaults():
     view = found.buffers[1].array("data")
     assert view.tolist() == [0, 1, 2, 3, 4] and not view.flags.writeable and not view.flags.owndata
     assert len(found.buffers[0].array("data")) == 0
-    with pytest.raises(AttributeError, match="no field 'colour'"):
-        getattr(found, "colour")  # noqa: B009
+    with pytest.raises(AttributeError, match="no field 'color'"):
+        getattr(found, "color")  # noqa: B009
     with pytest.raises(IndexError):
         found.buffers[2]
 

@@ -14,7 +14,7 @@ import fastgraph as fg
 from fastgraph.freedoms import without
 from fastgraph.frontends import read
 from fastgraph.ir import Node
-from fastgraph.passes.specialise import specialise
+from fastgraph.passes.specialize import specialize
 from fastgraph.plan.lower.window import depth_first
 from fastgraph.runtime import bind
 from tests.nets import by_reference
@@ -107,7 +107,7 @@ def run(model: fg.Model, subject: Subject) -> Arrays:
 def check(subject: Subject, variants: Sequence[str]) -> fg.Model:
     """Differs, or what fastgraph raises, unless all agree. Gives the model for what else one wants to know of it."""
     graph = read(subject.source)
-    specialise(graph, {})
+    specialize(graph, {})
     reference = by_reference(graph, subject.feeds)
     for engine, wanted in subject.expected.items():
         try:

@@ -109,7 +109,7 @@ def watching(coverage: Coverage) -> Iterator[None]:
             return done
 
         inner.__name__ = rule.__name__
-        return rewrite.also_quantised(inner) if rule in rewrite._ALSO_QUANTISED else inner
+        return rewrite.also_quantized(inner) if rule in rewrite._ALSO_QUANTIZED else inner
 
     def counting(graph: Graph, *rules: rewrite.Rule) -> None:
         rewrite_sweep(graph, *map(counted, rules))

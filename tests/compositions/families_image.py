@@ -239,8 +239,8 @@ def padded(g: Grow, x: str) -> str:
     return g.layer(y, g.channels(), 3, pads=(0, 0, 0, 0), stride=g.pick(1, 2))
 
 
-def normalised(g: Grow, x: str) -> str:
-    """Normalisation of instances or groups."""
+def normalized(g: Grow, x: str) -> str:
+    """Normalization of instances or groups."""
     n, c, h, w = g.shapes[x]
     if g.chance(0.5) or c % 2:
         y = g.op("instance_norm", x, g.const(c, kind="positive"), g.const(c, kind="bias"))
@@ -255,5 +255,5 @@ def normalised(g: Grow, x: str) -> str:
 IMAGE = (
     plain, plain, transposed, pooled, residual, residual, inverted, inverted, inverted, excite, spatial_gate,
     dense_block, branches, u_shape, shuffle_unit, parts_in_turn, grouped, upscale, focus, pools_in_turn, pyramid, gated,
-    modern, padded, normalised,
+    modern, padded, normalized,
 )  # fmt: skip

@@ -46,7 +46,7 @@ def cut_and_joined(g: Grow, x: str) -> str:
 
 
 def overlapping(g: Grow, x: str) -> str:
-    """Differences of neighbours: slices that lie over each other."""
+    """Differences of neighbors: slices that lie over each other."""
     shape = g.shapes[x]
     axis = g.pick(*(i for i, d in enumerate(shape) if d > 2))
     d = shape[axis]
@@ -84,7 +84,7 @@ def _rest(shape: tuple[int, ...]) -> int:
     return size
 
 
-def centred(g: Grow, x: str) -> str:
+def centered(g: Grow, x: str) -> str:
     """What a reduction gives, spread over what was reduced."""
     rank = len(g.shapes[x])
     axes = tuple(sorted(g.random.sample(range(1, rank), g.pick(*range(1, rank)))))
@@ -152,7 +152,7 @@ ANY = (
     overlapping,
     turned,
     regrouped,
-    centred,
+    centered,
     picked,
     rare,
     spread,

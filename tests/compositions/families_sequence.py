@@ -17,10 +17,10 @@ def norm(g: Grow, x: str) -> str:
         return g.layer_norm(x)
     if kind == "none":
         return x
-    centred = x if kind == "rms" else g.op("sub", x, g.mean(x, 2))
-    squares = g.op("mul", centred, centred) if g.chance(0.5) else g.op("square", centred)
+    centered = x if kind == "rms" else g.op("sub", x, g.mean(x, 2))
+    squares = g.op("mul", centered, centered) if g.chance(0.5) else g.op("square", centered)
     root = g.op("sqrt", g.op("add", g.mean(squares, 2), g.const(1, kind="half")))
-    y = g.op("div", centred, root)
+    y = g.op("div", centered, root)
     return g.op("mul", y, g.const(g.shapes[x][2], kind="positive"))
 
 

@@ -12,11 +12,11 @@ from tests.nets import session
 
 from .check import Subject
 from .composition import Composition
-from .quantised import Scheme, params
+from .quantized import Scheme, params
 from .write_dynamic import Dynamic
 from .write_mil import Mil
 from .write_onnx import Writer
-from .write_qdq import Quantised
+from .write_qdq import Quantized
 from .write_tflite import Declined, Flat
 
 MOST = 1e4
@@ -51,7 +51,7 @@ def qdq(scheme: Scheme) -> Callable[[Composition], Subject]:
         values = trace(net, feeds)
         scale = largest(values)
         found = params(net, values, scheme)
-        source = Quantised(net, found, scheme).model().SerializeToString()
+        source = Quantized(net, found, scheme).model().SerializeToString()
         steps = [found[name].scale if name in found else 0.0 for name in net.outputs]
         return Subject(source, feeds, {"onnxruntime": session(source).run(None, feeds)}, scale, steps)
 

@@ -139,7 +139,7 @@ class Grow:
                        group=group)  # fmt: skip
 
     def norm(self, x: str) -> str:
-        """Perhaps a batch normalisation."""
+        """Perhaps a batch normalization."""
         if self.chance(0.6):
             return x
         c = self.shapes[x][1]
@@ -147,7 +147,7 @@ class Grow:
         return self.op("batch_norm", x, *parameters)
 
     def layer(self, x: str, out: int, kernel: int = 1, **options: Any) -> str:
-        """A convolution with normalisation and activation."""
+        """A convolution with normalization and activation."""
         return self.act(self.norm(self.conv(x, out, kernel, **options)))
 
     def depthwise(self, x: str, kernel: int | None = None, stride: int = 1, dilation: int = 1) -> str:

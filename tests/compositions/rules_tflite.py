@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from .composition import Op
-from .quantised import one_in
+from .quantized import one_in
 from .rules_tflite_layers import conv, conv_transpose, dense, end, matmul, pool
 from .shapes import EDGE
 from .write_tflite import F32, I32, TO_FIRST, TO_LAST, Declined, Flat
@@ -92,8 +92,8 @@ def reduce(f: Flat, op: Op) -> None:
     f.give(out, f.op(kind, [f.read(x, last, stored), axes], out, last, stored, keep_dims=bool(a["keep"])), last, stored)
 
 
-def normalise(f: Flat, op: Op) -> None:
-    """By hand: batch normalisation as a factor and a summand, others with the mean and the mean square."""
+def normalize(f: Flat, op: Op) -> None:
+    """By hand: batch normalization as a factor and a summand, others with the mean and the mean square."""
     x, out, rank = op.inputs[0], op.outputs[0], f.rank(op.inputs[0])
     numbers = [f.net.consts[name].array() for name in op.inputs[1:]]
     if op.kind == "batch_norm":
@@ -111,11 +111,11 @@ def normalise(f: Flat, op: Op) -> None:
     axes = (rank - 1,) if op.kind == "layer_norm" else (1, 2) if last else tuple(range(2, rank))
     small = tuple(1 if i in axes else d for i, d in enumerate(shape))
     tensor = f.read(x, last)
-    centred = f.raw("SUB", [tensor, f.raw("MEAN", [tensor, f.ints(*axes)], small, keep_dims=True)], shape)
-    spread = f.raw("MEAN", [f.raw("MUL", [centred, centred], shape), f.ints(*axes)], small, keep_dims=True)
+    centered = f.raw("SUB", [tensor, f.raw("MEAN", [tensor, f.ints(*axes)], small, keep_dims=True)], shape)
+    spread = f.raw("MEAN", [f.raw("MUL", [centered, centered], shape), f.ints(*axes)], small, keep_dims=True)
     root = f.raw("RSQRT", [f.raw("ADD", [spread, f.number(1e-2)], small)], small)
     scale, shift = (a if last or op.kind == "layer_norm" else a.reshape(1, -1, *[1] * (rank - 2)) for a in numbers)
-    y = f.raw("MUL", [f.raw("MUL", [centred, root], shape), f.weights(scale)], shape)
+    y = f.raw("MUL", [f.raw("MUL", [centered, root], shape), f.weights(scale)], shape)
     f.give(out, f.raw("ADD", [y, f.weights(shift)], shape), last)
 
 
@@ -301,7 +301,7 @@ SAME = {
 KINDS: dict[str, Callable[[Flat, Op], None]] = {
     **{kind: partial(elementwise, name) for kind, name in SAME.items()},
     **dict.fromkeys(("swish", "hard_sigmoid", "sqrt", "softplus", "clip"), composed),
-    **dict.fromkeys(("batch_norm", "layer_norm", "instance_norm"), normalise),
+    **dict.fromkeys(("batch_norm", "layer_norm", "instance_norm"), normalize),
     "conv": conv, "conv_transpose": conv_transpose, "max_pool": pool, "average_pool": pool, "dense": dense,
     "matmul": matmul, "softmax": softmax, "log_softmax": softmax, "cumsum": cumsum, "reduce": reduce, "concat": concat,
     "split": split, "slice": slice_, "reshape": reshape, "identity": reshape, "transpose": transpose, "pad": pad,

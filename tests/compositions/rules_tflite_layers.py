@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .composition import Op, Shape
-from .quantised import one_in
+from .quantized import one_in
 from .write_tflite import F32, I32, TO_LAST, Declined, Flat
 
 

@@ -165,7 +165,7 @@ def recurrent(gates: int) -> Callable[[list[Shape], dict[str, Any]], list[Shape]
     return infer
 
 
-def normalised(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
+def normalized(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
     axis = -1 if a.get("last") else 1
     need(all(s == (shapes[0][axis],) for s in shapes[1:]), "channels")
     return [shapes[0]]
@@ -193,8 +193,8 @@ RULES: dict[str, Callable[[list[Shape], dict[str, Any]], list[Shape]]] = {
     "matmul": matmul, "reduce": reduce, "concat": concat, "split": split, "slice": slice_, "reshape": reshape,
     "transpose": transpose, "pad": pad, "resize": resize, "depth_to_space": depth_to_space,
     "space_to_depth": space_to_depth, "gather": gather, "expand": expand, "lstm": recurrent(4), "gru": recurrent(3),
-    "layer_norm": lambda shapes, a: normalised(shapes, {"last": True}), "batch_norm": normalised,
-    "instance_norm": normalised, "select": lambda shapes, a: [np.broadcast_shapes(*shapes)],
+    "layer_norm": lambda shapes, a: normalized(shapes, {"last": True}), "batch_norm": normalized,
+    "instance_norm": normalized, "select": lambda shapes, a: [np.broadcast_shapes(*shapes)],
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto
 
 from .composition import Op
-from .quantised import one_in, weights
+from .quantized import one_in, weights
 from .write_onnx import Writer
 
 

@@ -137,7 +137,7 @@ def reduce(m: Mil, op: Op, x: str, out: str) -> None:
     m.op(f"reduce_{how}", out, x=x, axes=ints(*a["axes"]), keep_dims=np.bool_(a["keep"]))
 
 
-def normalise(m: Mil, op: Op, x: str, out: str) -> None:
+def normalize(m: Mil, op: Op, x: str, out: str) -> None:
     gamma, beta, *rest = map(m.read, op.inputs[1:])
     more: dict[str, Any] = {"gamma": gamma, "beta": beta, "epsilon": m.number(1e-2)}
     if rest:
@@ -244,7 +244,7 @@ def lstm(m: Mil, op: Op, x: str, out: str) -> None:
 
 RULES: dict[str, Callable[[Mil, Op, str, str], None]] = {
     **dict.fromkeys(("hard_sigmoid", "hard_swish", "gelu", "leaky_relu", "elu", "sqrt", "neg", "clip"), activation),
-    **dict.fromkeys(("layer_norm", "batch_norm", "instance_norm"), normalise),
+    **dict.fromkeys(("layer_norm", "batch_norm", "instance_norm"), normalize),
     "conv": conv, "conv_transpose": conv, "max_pool": pool, "average_pool": pool, "lp_pool": pool, "dense": dense,
     "matmul": matmul, "softmax": axis_of, "cumsum": axis_of, "reduce": reduce, "concat": concat, "split": split,
     "slice": slice_, "reshape": reshape, "transpose": transpose, "pad": pad, "resize": resize, "depth_to_space": blocks,

@@ -160,7 +160,7 @@ def reduce(w: Writer, op: Op, inputs: list[str]) -> None:
         w.add(f"Reduce{how}", inputs, op.outputs, axes=axes, keepdims=keep)
 
 
-def normalise(w: Writer, op: Op, inputs: list[str]) -> None:
+def normalize(w: Writer, op: Op, inputs: list[str]) -> None:
     kind = {"batch_norm": "BatchNormalization", "instance_norm": "InstanceNormalization"}.get(op.kind)
     more = {"epsilon": 1e-2} if kind else {"epsilon": 1e-2, "axis": -1}
     w.add(kind or "LayerNormalization", inputs, op.outputs, **more)
@@ -268,7 +268,7 @@ RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
     "leaky_relu": leaky_relu, "softmax": softmax, "log_softmax": softmax, "cumsum": cumsum, "conv": conv,
     "conv_transpose": conv, "max_pool": pool, "lp_pool": pool, "total": total, "arg": arg, "tile": tile,
     "average_pool": pool, "dense": dense, "reduce": reduce,
-    "layer_norm": normalise, "batch_norm": normalise, "instance_norm": normalise, "concat": concat, "split": split,
+    "layer_norm": normalize, "batch_norm": normalize, "instance_norm": normalize, "concat": concat, "split": split,
     "slice": slice_, "reshape": reshape, "expand": expand, "transpose": transpose, "pad": pad, "resize": resize,
     "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "lstm": recurrent, "gru": recurrent,
     "select": select,

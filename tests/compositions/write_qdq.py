@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from .composition import Composition, Op
-from .quantised import LAYERS, Params, Scheme, one_in, weights
+from .quantized import LAYERS, Params, Scheme, one_in, weights
 from .write_onnx import Writer
 
 
-class Quantised(Writer):
-    """`params`: of the values that are quantised. Inputs and outputs are floats."""
+class Quantized(Writer):
+    """`params`: of the values that are quantized. Inputs and outputs are floats."""
 
     def __init__(self, net: Composition, params: dict[str, Params], scheme: Scheme) -> None:
         super().__init__(net)

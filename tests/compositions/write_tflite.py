@@ -14,7 +14,7 @@ import numpy as np
 from tests.circle.write import Model
 
 from .composition import Composition, Op, Shape
-from .quantised import LAYERS, Params, one_in, weights
+from .quantized import LAYERS, Params, one_in, weights
 
 TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)

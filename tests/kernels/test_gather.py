@@ -84,6 +84,6 @@ def test_an_empty_table_takes_nothing():
     assert perform(plan, np.ones((3, 4), np.float32), (1,), tiers.usable()[-1])[0] == 0
 
 
-def test_neighbours_in_a_table_move_together():
+def test_neighbors_in_a_table_move_together():
     plan = taken((50,), [np.array([2, 1, *range(50), 48, 47])], 4)
     assert plan.args["table"].tolist() == [[0, 8, 4], [4, 4, 4], [8, 0, 200], [208, 192, 4], [212, 188, 4]]

@@ -112,7 +112,7 @@ def test_epilogue(tier: Any) -> None:
 @each_tier
 @pytest.mark.parametrize("dilation", [1, 2])
 def test_nan_and_infinity(tier: Any, dilation: int) -> None:
-    """A window of only NaN gives NaN, NaN never hides a neighbour window's maximum, and -inf is a number."""
+    """A window of only NaN gives NaN, NaN never hides a neighbor window's maximum, and -inf is a number."""
     out = 8 - 2 * dilation
     g = Window(1, 2, (1, 8, 8), (1, 3, 3), (1, out, out), dilations=(1, dilation, dilation))
     x = np.arange(128, dtype=np.float32).reshape(1, 1, 8, 8, 2)

@@ -50,7 +50,7 @@ def test_interleave_and_deinterleave(tier, dtype, k, n):
 
 @each_tier
 def test_between_strided_buffers(tier):
-    """Rows of both sides have neighbours that stay as they are."""
+    """Rows of both sides have neighbors that stay as they are."""
     x = numbered((20, 30), np.float32)
     plan = copied((19, 18), (4, 30 * 4), (25 * 4, 4), 4, dst_offset=8)
     y = perform(plan, x, (20, 25), tier, 2)

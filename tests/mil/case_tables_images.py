@@ -85,9 +85,9 @@ def sampling() -> None:
         add(f"crop_resize/{mode}", x, lambda mb, x, m=mode: mb.crop_resize(
             x=x, boxes=boxes, box_indices=images, target_height=3, target_width=4, sampling_mode=m, pad_value=2.0),
             lambda x, m=mode: cropped(x, boxes, images, (3, 4), m, 2), "iOS17")  # fmt: skip
-    centred = np.float32([[3, 2, 4, 2]]) / [7, 5, 7, 5]
+    centered = np.float32([[3, 2, 4, 2]]) / [7, 5, 7, 5]
     add("crop_resize/every", x, lambda mb, x: mb.crop_resize(
-        x=x, roi=centred.astype("f4").reshape(1, 1, 4, 1, 1), target_height=3, target_width=4,
+        x=x, roi=centered.astype("f4").reshape(1, 1, 4, 1, 1), target_height=3, target_width=4,
         normalized_coordinates=True, box_coordinate_mode="CENTER_SIZE_WIDTH_FIRST", sampling_mode="ALIGN_CORNERS"),
         lambda x: np.stack([cropped(x, np.float32([[1, 1, 3, 5]]), np.int32([b]), (3, 4), "ALIGN_CORNERS", 0)[0]
                             for b in range(2)])[None])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Cases of layers: convolutions, products, pools, normalisations, reductions."""
+"""Cases of layers: convolutions, products, pools, normalizations, reductions."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _max_same(x: torch.Tensor, lower: bool) -> torch.Tensor:
     return F.max_pool2d(torch.where(inside > 0, _same(x, (3, 2), (2, 2), lower), -torch.inf), (3, 2), 2)
 
 
-def normalisations() -> None:
+def normalizations() -> None:
     maps, line = normal(2, 3, 4, 5), normal(2, 3, 7)
     mean, var, gamma, beta = normal(3), uniform(3), normal(3), normal(3)
     tensors = [torch.from_numpy(v) for v in (mean, var, gamma, beta)]

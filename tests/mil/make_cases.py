@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from tests.mil.case_tables import FOUND, Case, activations, binary, unary
-from tests.mil.case_tables_layers import convolutions, normalisations, pools, reductions
+from tests.mil.case_tables_layers import convolutions, normalizations, pools, reductions
 from tests.mil.case_tables_shapes import fills, joins, narrow, shapes, slices
 
 HERE = Path(__file__).parent
 SETS = ("iOS15", "iOS16", "iOS17", "iOS18")
-TABLES = (unary, binary, activations, convolutions, pools, normalisations, reductions, shapes, joins, slices, fills,
+TABLES = (unary, binary, activations, convolutions, pools, normalizations, reductions, shapes, joins, slices, fills,
           narrow)  # fmt: skip
 REASONS = {
     "_const_symbolic": "coremltools' own while it converts: never in a file",

@@ -199,7 +199,7 @@ PIXELS = np.arange(2 * 4 * 3, dtype=np.uint8).reshape(2, 4, 3) * 10
 
 @pytest.mark.parametrize("element", ["FLOAT32", "FLOAT16"])
 @pytest.mark.parametrize("layout", ["RGB", "BGR"])
-def test_colour_images(layout, element):
+def test_color_images(layout, element):
     image = pytest.importorskip("PIL.Image")
     model = fg.load(picture(layout, element).zip(), threads=1)
     step = 1 if layout == "RGB" else -1
@@ -214,12 +214,12 @@ def test_colour_images(layout, element):
 
 
 @pytest.mark.parametrize("layout, element", [("GRAYSCALE", "FLOAT32"), ("GRAYSCALE_FLOAT16", "FLOAT16")])
-def test_grey_images(layout, element):
+def test_gray_images(layout, element):
     image = pytest.importorskip("PIL.Image")
     model = fg.load(picture(layout, element).zip(), threads=1)
-    grey = PIXELS[:, :, 0]
-    want = grey[None, None].astype(model.inputs[0].dtype)
-    for fed in (grey, grey[:, :, None], image.fromarray(grey), want):
+    gray = PIXELS[:, :, 0]
+    want = gray[None, None].astype(model.inputs[0].dtype)
+    for fed in (gray, gray[:, :, None], image.fromarray(gray), want):
         np.testing.assert_array_equal(model.run({"x": fed})["y"], want)
 
 
@@ -248,7 +248,7 @@ def test_images_of_several_sizes():
 def test_damaged_images():
     p = picture("RGB")
     p.model.description.input[0].type.imageType.colorSpace = 0
-    refused(p, "colour spaces, found number 0")
+    refused(p, "color spaces, found number 0")
     p = identity((4,), image="RGB", default=(2, 4))
     refused(p, r"expected a tensor \[1, channels, height, width\] for an image")
     p = picture("GRAYSCALE")

@@ -105,21 +105,21 @@ def test_open_sequences() -> None:
 # -- integers
 
 
-def _quantised(p: Program, name: str, x: str, shape: Any, scale: float) -> str:
+def _quantized(p: Program, name: str, x: str, shape: Any, scale: float) -> str:
     how = {"scale": np.float32(scale), "zero_point": np.int8(0)}
     q = p.op("quantize", f"{name}_q", ("INT8", shape), input=x, output_dtype=p.const("int8"), **how)
     return p.op("dequantize", name, ("FLOAT32", shape), input=q, **how)
 
 
-def test_a_quantised_convolution_runs_on_integers() -> None:
+def test_a_quantized_convolution_runs_on_integers() -> None:
     w = np.random.default_rng(0).integers(-127, 128, (16, 16, 3, 3)).astype(np.int8)
     p = Program("CoreML8")
     p.input("x", (1, 16, 12, 12))
-    x = _quantised(p, "xq", "x", (1, 16, 12, 12), 0.05)
+    x = _quantized(p, "xq", "x", (1, 16, 12, 12), 0.05)
     weight = p.op("constexpr_blockwise_shift_scale", "w", ("FLOAT32", w.shape), data=w,
                   scale=np.full((16, 1, 1, 1), 0.01, "f4"))  # fmt: skip
     y = p.op("conv", "c", ("FLOAT32", (1, 16, 10, 10)), x=x, weight=weight, pad_type=p.const("valid"))
-    p.output(_quantised(p, "y", y, (1, 16, 10, 10), 0.5))
+    p.output(_quantized(p, "y", y, (1, 16, 10, 10), 0.5))
     found = fg.load(p.zip(), threads=1)
     steps = {step.node.op: step for step in found.plan.program.steps}
     conv = steps["conv"].node

@@ -29,7 +29,7 @@ def same(shape: Any, dtype: Any = F32) -> fg.Model:
 
 
 def byte_model(dtype: str, scale: float, zero: int) -> tuple[fg.Model, bytes]:
-    """A max pool of quantised images [1, 4, 4, 2]."""
+    """A max pool of quantized images [1, 4, 4, 2]."""
     m = Tflite()
     x = m.input((1, 4, 4, 2), dtype, (scale, zero), name="image")
     window = {"stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
@@ -106,7 +106,7 @@ def test_what_fits_nowhere_is_refused(fed: Any, dtype: Any, says: str) -> None:
 
 @pytest.mark.parametrize("dtype, scale, zero", [("int8", 1 / 255, -128), ("int8", 1 / 127.5, -1), ("uint8", 1 / 255, 0),
                                                 ("int8", 0.05, 3)])  # fmt: skip
-def test_the_advice_for_quantised_inputs_gives_what_litert_gives(dtype: str, scale: float, zero: int) -> None:
+def test_the_advice_for_quantized_inputs_gives_what_litert_gives(dtype: str, scale: float, zero: int) -> None:
     model, data = byte_model(dtype, scale, zero)
     reals = RNG.uniform(-0.2, 1.2, (1, 4, 4, 2)).astype(F32)
     said = refused(model, reals)

@@ -197,7 +197,7 @@ def test_scan() -> None:
 
 
 def test_a_sub_graph_that_captures_what_a_pass_rewrites() -> None:
-    """The captured value is a batch normalised convolution, which becomes another node with another layout."""
+    """The captured value is a batch normalized convolution, which becomes another node with another layout."""
     net = Net()
     y = net("Conv", net.input("x", (1, 3, 6, 6)), net.weight(8, 3, 3, 3))
     y = net("BatchNormalization", y, *(net.weight(8) for _ in range(3)), net.const(np.ones(8, F32)))

@@ -129,8 +129,8 @@ def computed_shapes(net: Net, x: str, n: int) -> str:
 
 
 @net_of
-def quantised_chain(net: Net, x: str, n: int) -> str:
-    """Changes of quantisation one after the other, some of which a function of one byte looks through."""
+def quantized_chain(net: Net, x: str, n: int) -> str:
+    """Changes of quantization one after the other, some of which a function of one byte looks through."""
     zero = net.const(np.array(128, np.uint8))
     for i in range(n // 2):
         scale = net.const(np.array(0.02 + 0.0001 * (i % 7), F32))
@@ -140,7 +140,7 @@ def quantised_chain(net: Net, x: str, n: int) -> str:
 
 
 @net_of
-def clamps_of_a_quantised_layer(net: Net, x: str, n: int) -> str:
+def clamps_of_a_quantized_layer(net: Net, x: str, n: int) -> str:
     scale, zero = net.const(np.array(0.05, F32)), net.const(np.array(128, np.uint8))
     w = net("DequantizeLinear", net.const(net.rng.integers(-127, 128, (8, 8)).astype(np.int8)),
             net.const(np.array(0.01, F32)), net.const(np.array(0, np.int8)))  # fmt: skip
@@ -169,9 +169,9 @@ def transformer(net: Net, x: str, n: int) -> str:
     two, small, one, half, root = (net.const(np.array(v, F32)) for v in (2, 1e-5, 1, 0.5, 2**0.5))
 
     def norm(y: str) -> str:
-        centred = net("Sub", y, net("ReduceMean", y, axes=[-1]))
-        variance = net("ReduceMean", net("Pow", centred, two), axes=[-1])
-        scaled = net("Mul", net("Div", centred, net("Sqrt", net("Add", variance, small))), net.weight(width))
+        centered = net("Sub", y, net("ReduceMean", y, axes=[-1]))
+        variance = net("ReduceMean", net("Pow", centered, two), axes=[-1])
+        scaled = net("Mul", net("Div", centered, net("Sqrt", net("Add", variance, small))), net.weight(width))
         return net("Add", scaled, net.weight(width))
 
     def dense(y: str, k: int, o: int) -> str:

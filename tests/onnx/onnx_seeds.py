@@ -19,7 +19,7 @@ BIGGEST_SEED = 16 << 10
 
 
 def own_seeds() -> list[bytes]:
-    """Blocks of real networks, and layers whose parameters are constants, quantised too."""
+    """Blocks of real networks, and layers whose parameters are constants, quantized too."""
     found = []
     for build in BLOCKS.values():
         net = Net()

@@ -136,7 +136,7 @@ def test_resize(data: Any, mode: str) -> None:
         scales = [1.0, 1.0, *(data.draw(st.sampled_from([0.5, 0.75, 1.5, 2.0, 4.0])) for _ in range(2))]
         compare("Resize", x, {"roi": None, "scales": np.array(scales, np.float32)}, rtol=1e-3, **attrs)
     else:
-        # Doublings and halvings: elsewhere float32 and float64 coordinates may round to different neighbours.
+        # Doublings and halvings: elsewhere float32 and float64 coordinates may round to different neighbors.
         sizes = [1, 2, *(n * data.draw(st.sampled_from([1, 2, 4])) for n in x.shape[2:])]
         compare("Resize", x, {"roi": None, "scales": None, "sizes": np.array(sizes)}, rtol=1e-3, **attrs)
 

@@ -1,4 +1,4 @@
-"""Quantisation at its ends: scales and numbers that are no use to a network, but have an answer. As onnxruntime."""
+"""Quantization at its ends: scales and numbers that are no use to a network, but have an answer. As onnxruntime."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import pytest
 from fastgraph.compile import stages
 from fastgraph.frontends.circle.load import load
 from fastgraph.ir import Graph, check
-from fastgraph.passes.specialise import specialise
+from fastgraph.passes.specialize import specialize
 from tests.blocks import BLOCKS, RARE
 from tests.circle.write import Model, litert
 from tests.compositions.coverage import Coverage, known_rules, watching
@@ -104,7 +104,7 @@ def tflite_graph(data: bytes) -> Graph:
     """The imported graph, made concrete."""
     graph = load(data, "")
     check(graph)
-    specialise(graph, {})
+    specialize(graph, {})
     return graph
 
 

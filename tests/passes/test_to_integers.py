@@ -1,4 +1,4 @@
-"""Integer arithmetic out of quantised graphs: results stay what they are, and integers take the place of reals."""
+"""Integer arithmetic out of quantized graphs: results stay what they are, and integers take the place of reals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.compile import optimise
+from fastgraph.compile import optimize
 from fastgraph.freedoms import without
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value, check, copy
 from fastgraph.ops.evaluate import evaluate, infer_graph
@@ -62,7 +62,7 @@ def same_after(graph: Graph) -> Graph:
     """The graph after all stages but the last, which gives what it gave before, for random stored numbers."""
     after = copy(graph)
     with without("widen"):
-        optimise(after)
+        optimize(after)
     feeds = {}
     for value in graph.inputs:
         limits = {F32: (-3, 3), I8: (-128, 128), U8: (0, 256)}[value.type.dtype]
@@ -73,7 +73,7 @@ def same_after(graph: Graph) -> Graph:
     return after
 
 
-def test_a_convolution_between_changes_of_quantisation_is_done_on_integers_and_clamped_there() -> None:
+def test_a_convolution_between_changes_of_quantization_is_done_on_integers_and_clamped_there() -> None:
     b = Build()
     x = b.input((1, 6, 6, 3))
     stored = b.add("requantize", [x], I8, q(0.02, 3))
@@ -164,7 +164,7 @@ def test_a_sum_and_its_clamp_are_one_chain() -> None:
     assert ops(after) == ["fused"] and after.nodes[0].attrs["chain"] == (("add", 0, 1), ("relu", 2))
 
 
-def test_moves_change_quantisation_apart_and_concat_before() -> None:
+def test_moves_change_quantization_apart_and_concat_before() -> None:
     b = Build()
     x, y = b.input((2, 4), U8, q(0.03, 128)), b.input((2, 4), U8, q(0.01, 7))
     turned = b.add("transpose", [x], U8, q(0.05, 1), perm=(1, 0))

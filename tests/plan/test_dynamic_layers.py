@@ -112,7 +112,7 @@ def quantize_dynamic(op: str, x: tuple[int, ...], w: tuple[int, ...], dtype: typ
     ("matmul_integer", (2, 5, 20), (20, 12)), ("conv_integer", (1, 6, 9, 8), (10, 3, 3, 6)),
     ("conv_integer", (2, 6, 9, 8), (10, 3, 3, 6)),
 ])  # fmt: skip
-def test_products_of_dynamically_quantised_activations(op: str, x: Any, w: Any, dtype: type, zero: int) -> None:
+def test_products_of_dynamically_quantized_activations(op: str, x: Any, w: Any, dtype: type, zero: int) -> None:
     """On integers where weights have no zero point and there is one image, else in f32, and never by NumPy."""
     given = draw(x)
     (expected,) = evaluate(quantize_dynamic(op, x, w, dtype, zero), {"x": given})

@@ -14,7 +14,7 @@ from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
 
 
 def network() -> Net:
-    """With a use for every freedom but the rewriting of quantised nodes."""
+    """With a use for every freedom but the rewriting of quantized nodes."""
     net = Net()
     x = net("Relu", conv(net, net.input("x", (1, 16, 24, 24)), 16, 32, 1))
     y = conv(net, net("Relu", conv(net, x, 32, 32, 3, group=32)), 32, 64, 1)

@@ -1,4 +1,4 @@
-"""Elementwise nodes over quantised values: what kernels compute against the references."""
+"""Elementwise nodes over quantized values: what kernels compute against the references."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TYPES = {"u8": np.uint8, "s8": np.int8, "i16": np.int16, "f32": np.float32, "boo
 
 
 def typed(kind: str, shape: Sequence[int], scale: float = 1.0, zero: int = 0, plain: bool = False) -> TensorType:
-    """A type: "u8" and the like are quantised unless `plain`, "f32", "bool" and "i64" are not."""
+    """A type: "u8" and the like are quantized unless `plain`, "f32", "bool" and "i64" are not."""
     stored = kind in ("u8", "s8", "i16") and not plain
     return TensorType(np.dtype(TYPES[kind]), tuple(shape), Quantization((scale,), (zero,)) if stored else None)
 

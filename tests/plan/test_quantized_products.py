@@ -1,4 +1,4 @@
-"""Quantised layers as kernels, within one step of their references on reals."""
+"""Quantized layers as kernels, within one step of their references on reals."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_product_of_two_activations(a: tuple[int, ...], b: tuple[int, ...]) -> N
         assert off.max() <= 1 and np.mean(off > 0) < 0.005
 
 
-def test_neighbours_are_computed_together_where_channels_are_few() -> None:
+def test_neighbors_are_computed_together_where_channels_are_few() -> None:
     """As one pixel of more channels, whose windows share what they read."""
     wide = tiers.BY_NAME["avx512vnni"]
 

@@ -1,4 +1,4 @@
-"""Quantised depthwise convolutions, pools and means as kernels, within one step of their references on reals."""
+"""Quantized depthwise convolutions, pools and means as kernels, within one step of their references on reals."""
 
 from __future__ import annotations
 

@@ -17,12 +17,12 @@ from tests.plan.step_by_step import poison
 from tests.random_nets import Case, Draw, examples
 
 C, STEP = 8, 0.05
-"""Channels of all maps; the scale of all quantised values."""
+"""Channels of all maps; the scale of all quantized values."""
 
 
 @dataclass
 class Growing:
-    """A block under construction: its maps [1, C, height, width] by name, and whether all of them are quantised."""
+    """A block under construction: its maps [1, C, height, width] by name, and whether all of them are quantized."""
 
     draw: Draw
     net: Net
@@ -33,7 +33,7 @@ class Growing:
         return self.draw(st.sampled_from(options))
 
     def add(self, name: str, size: tuple[int, int]) -> str:
-        """Note a map; in a quantised net, it is what its 8 bits stand for."""
+        """Note a map; in a quantized net, it is what its 8 bits stand for."""
         if self.bytes:
             scale, zero = self.net.const(np.array(STEP, F32)), self.net.const(np.array(128, np.uint8))
             name = self.net("DequantizeLinear", self.net("QuantizeLinear", name, scale, zero), scale, zero)
@@ -90,10 +90,10 @@ class Growing:
 
 
 @st.composite
-def networks(draw: Draw, quantised: bool) -> Case:
+def networks(draw: Draw, quantized: bool) -> Case:
     """What the block reads is an input, a map that may be written over, or part of one that other parts overlap."""
     net = Net(17, draw(st.integers(0, 99)))
-    g = Growing(draw, net, quantised)
+    g = Growing(draw, net, quantized)
     h, w = g.pick(5, 9, 12), g.pick(5, 8)
     x = g.add(net.input("x", (1, C, h, w)), (h, w))
     if g.pick(False, True, True):

@@ -1,4 +1,4 @@
-"""Quantised operators without integer kernels run on f32 ones, with changes of quantisation around them."""
+"""Quantized operators without integer kernels run on f32 ones, with changes of quantization around them."""
 
 from __future__ import annotations
 

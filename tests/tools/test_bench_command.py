@@ -108,7 +108,7 @@ BYTES = TensorSpec("y", (2, 4), np.dtype(np.int8), Quantization((0.1,), (0,)))
 
 
 @pytest.mark.parametrize("steps, agree", [(0, True), (1, True), (-12, True), (13, False), (200, False)])
-def test_quantised_outputs_are_compared_by_steps(steps: int, agree: bool) -> None:
+def test_quantized_outputs_are_compared_by_steps(steps: int, agree: bool) -> None:
     found = np.full((2, 4), -100, np.int8)
     expected = found.copy()
     expected[0, 1] = -100 + steps
@@ -116,7 +116,7 @@ def test_quantised_outputs_are_compared_by_steps(steps: int, agree: bool) -> Non
     assert row == {"difference": 0.0, "unequal": (steps != 0) / 8, "steps": abs(steps), "agrees": agree}
 
 
-def test_quantised_outputs_of_other_types_disagree() -> None:
+def test_quantized_outputs_of_other_types_disagree() -> None:
     found = np.zeros((2, 4), np.int8)
     for other in (found.astype(np.float32), found[:1]):
         assert not bench.compared([found], [other], [BYTES])["agrees"]

@@ -113,7 +113,7 @@ def test_inspect_draws_the_arena_and_prints_graphs(capsys: Any) -> None:
     assert printed(capsys, "inspect", DIGITS, "--graph").startswith("graph ")
     stages = printed(capsys, "inspect", DIGITS, "--stages")
     names = [line.removeprefix("-- ") for line in stages.splitlines() if line.startswith("-- ")]
-    assert names[:2] == ["read", "specialise"] and "fuse" in names
+    assert names[:2] == ["read", "specialize"] and "fuse" in names
 
 
 def test_inspect_of_open_shapes_says_how_to_close_them(capsys: Any, open_model: str) -> None:

@@ -1,4 +1,4 @@
-"""What commands feed models, and the floats of quantised edges."""
+"""What commands feed models, and the floats of quantized edges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REALS = (ARRAY.astype(np.float32) + 4) / 2
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    """Two inputs as its outputs: quantised "a", and "b=c" float32[4]."""
+    """Two inputs as its outputs: quantized "a", and "b=c" float32[4]."""
     a, b = Value("a", INT8), Value("b=c", TensorType(np.dtype(np.float32), (4,)))
     return Model(Graph("edges", [a, b], [a, b]), choose(), 1)
 
@@ -53,7 +53,7 @@ def test_the_only_input_needs_no_name(only: Model, tmp_path: Path) -> None:
         np.testing.assert_array_equal(feeds.read_inputs([f"{tmp_path}/{file}"], only)["x"], ARRAY)
 
 
-def test_floats_are_quantised_when_asked(only: Model, tmp_path: Path) -> None:
+def test_floats_are_quantized_when_asked(only: Model, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", REALS + 0.1)
     REALS.tofile(tmp_path / "x.raw")
     for file in ("x.npy", "x.raw"):
@@ -68,7 +68,7 @@ def test_floats_are_quantised_when_asked(only: Model, tmp_path: Path) -> None:
     np.testing.assert_array_equal(outputs["y"], np.clip(np.rint(REALS), -128, 127))
 
 
-def test_edges_that_are_not_quantised_stay(model: Model) -> None:
+def test_edges_that_are_not_quantized_stay(model: Model) -> None:
     outputs = feeds.edge_out({"a": ARRAY, "b=c": np.ones(4, np.float32), "c": [ARRAY]}, model.outputs)
     np.testing.assert_array_equal(outputs["a"], REALS)
     assert outputs["b=c"].sum() == 4 and outputs["c"] == [ARRAY]
@@ -139,7 +139,7 @@ def test_top_classes_are_probabilities(only: Model) -> None:
     assert "0.7000     1  two" in text(top)
 
 
-def test_quantised_outputs_are_read_as_reals(only: Model) -> None:
+def test_quantized_outputs_are_read_as_reals(only: Model) -> None:
     stored = top_classes({"y": np.array([[0, 1, 0], [0, 0, 1]], np.int8)}, only.outputs, ["a", "b", "c"], 1)
     assert [rows[0]["label"] for rows in stored["y"]] == ["b", "c"]
     assert "y, row 1:" in text(stored)

@@ -23,21 +23,21 @@ def spec(dtype: Any, *shape: int | str | None, quant: Quantization | None = None
 
 
 def bitmap(pixels: np.ndarray, bits: int = 24, downwards: bool = False) -> bytes:
-    """An uncompressed Windows bitmap; with 8 bits, of a palette of greys turned round."""
+    """An uncompressed Windows bitmap; with 8 bits, of a palette of grays turned round."""
     height, width = pixels.shape[:2]
-    colours = b""
+    colors = b""
     if bits == 8:
-        colours = bytes(n for grey in range(256) for n in (255 - grey,) * 3 + (0,))
+        colors = bytes(n for gray in range(256) for n in (255 - gray,) * 3 + (0,))
         rows = 255 - pixels[..., :1]
     else:
         rows = pixels[..., ::-1] if bits == 24 else np.dstack([pixels[..., ::-1], np.full_like(pixels[..., :1], 9)])
     stride = -(-width * bits // 32) * 4
     lines = np.zeros((height, stride), np.uint8)
     lines[:, : width * bits // 8] = rows.reshape(height, -1)
-    start = 54 + len(colours)
+    start = 54 + len(colors)
     head = b"BM" + struct.pack("<IHHI", start + lines.nbytes, 0, 0, start)
     info = struct.pack("<IiiHHIIiiII", 40, width, -height if downwards else height, 1, bits, 0, 0, 0, 0, 0, 0)
-    return head + info + colours + (lines if downwards else lines[::-1]).tobytes()
+    return head + info + colors + (lines if downwards else lines[::-1]).tobytes()
 
 
 @pytest.fixture
@@ -106,13 +106,13 @@ def test_floats_are_scaled(picture: str) -> None:
     np.testing.assert_allclose(found[0].transpose(1, 2, 0), (PIXELS - np.array(mean)) / std, rtol=1e-5)
 
 
-def test_a_scaled_image_is_quantised_by_the_tensor(picture: str) -> None:
+def test_a_scaled_image_is_quantized_by_the_tensor(picture: str) -> None:
     quant = Quantization((0.5,), (3,))
     found = image_input(picture, spec(np.int16, 1, 5, 7, 3, quant=quant), [100], [2])
     np.testing.assert_array_equal(found[0], np.rint((PIXELS - 100.0) / 2 / 0.5) + 3)
 
 
-def test_grey_and_open_shapes(picture: str) -> None:
+def test_gray_and_open_shapes(picture: str) -> None:
     found = image_input(picture, spec(np.uint8, "N", None, None, 1))
     expected = np.rint(PIXELS @ np.array([0.299, 0.587, 0.114]))
     assert found.shape == (1, 5, 7, 1)

@@ -48,7 +48,7 @@ def test_persons_are_named(capsys: Any, tmp_path: Path, name: str, label: str) -
     assert rows[0]["label"] == label and rows[0]["probability"] > 0.7
 
 
-def test_floats_at_the_edges_of_a_quantised_network(capsys: Any, tmp_path: Path) -> None:
+def test_floats_at_the_edges_of_a_quantized_network(capsys: Any, tmp_path: Path) -> None:
     """hello_world is a sine."""
     x = np.linspace(0, 6, 13, dtype=np.float32)[:, None]
     np.save(tmp_path / "x.npy", x)
@@ -60,7 +60,7 @@ def test_floats_at_the_edges_of_a_quantised_network(capsys: Any, tmp_path: Path)
     np.testing.assert_allclose(y, np.sin(x), atol=0.12)
 
 
-def test_inspect_shows_quantisation_and_kernels(capsys: Any) -> None:
+def test_inspect_shows_quantization_and_kernels(capsys: Any) -> None:
     text = printed(capsys, "inspect", SPEECH)
     assert 'TensorFlow Lite ("TOCO Converted.")' in text and "4 nodes" in text
     assert "int8[1,1960] {0.101716 * (q + 128)}" in text and "int8[1,4] {0.00390625 * (q + 128)}" in text
@@ -102,6 +102,6 @@ def test_float_networks_with_integer_weights_are_compared_less_closely(capsys: A
     assert "DISAGREES" not in printed(capsys, "bench", path, "--against", "litert", "--runs", "1")
 
 
-def test_models_carry_their_quantisation() -> None:
+def test_models_carry_their_quantization() -> None:
     spec = fg.load(SPEECH, threads=1).inputs[0]
     assert spec.quantization is not None and spec.quantization.zero_point == (-128,)

@@ -51,7 +51,7 @@ def banded() -> Net:
     return net
 
 
-def quantised() -> bytes:
+def quantized() -> bytes:
     """Bytes through a convolution, an addition, an average and a softmax."""
     m, rng, q = Tflite(), np.random.default_rng(0), (0.05, -3)
     x = m.input((1, 6, 6, 4), np.int8, q)
@@ -90,7 +90,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     yield {
         "mixed": lambda: mixed().load(), "summands": lambda: summands().load(), "banded": lambda: banded().load(),
         "summing": summing, "late": late,
-        "quantised": lambda: fg.load(quantised(), threads=1), "two threads": lambda: mixed().load(threads=2),
+        "quantized": lambda: fg.load(quantized(), threads=1), "two threads": lambda: mixed().load(threads=2),
     }  # fmt: skip
 
 
@@ -118,17 +118,17 @@ def rounded() -> Net:
     return net
 
 
-KINDS = ("mixed", "summands", "banded", "summing", "late", "quantised", "two threads")
+KINDS = ("mixed", "summands", "banded", "summing", "late", "quantized", "two threads")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_differs(kind: str, models: dict[str, Any]) -> None:
     model = models[kind]()
-    feeds = None if kind == "quantised" else feeds_for(model)
+    feeds = None if kind == "quantized" else feeds_for(model)
     report = fg.verify(model, feeds)
     assert report.ok and report.first is None and str(report).endswith("All agree.")
     assert any(step.kernel not in ("view", "numpy") for step in report.steps)
-    assert max(step.error for step in report.steps) <= (1 if kind == "quantised" else 1e-6)
+    assert max(step.error for step in report.steps) <= (1 if kind == "quantized" else 1e-6)
     if kind == "mixed":
         assert {"det"} == {step.op for step in report.steps if step.kernel == "numpy"}
         assert any(step.kernel == "view" for step in report.steps)

@@ -1,4 +1,4 @@
-"""Constants quantised in blocks, each with scales of its own: they become the float32 that they stand for."""
+"""Constants quantized in blocks, each with scales of its own: they become the float32 that they stand for."""
 
 from __future__ import annotations
 

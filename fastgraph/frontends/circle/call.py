@@ -51,7 +51,7 @@ class Call(call.Call):
 
     `op`: builtin name ("CONV_2D") or custom code. `name`: unique, for nodes and messages. `version`: of the operator.
     `inputs`: a Value each, None where the file says -1; a variable tensor stands for its present value.
-    `outputs`: a Value each with the type that the file declares: element type and quantisation hold, the shape is a
+    `outputs`: a Value each with the type that the file declares: element type and quantization hold, the shape is a
     hint (None where open; operators infer it). The rule makes every one of them.
     `options`: attributes are the fields of the operator's options table with the schema's defaults; enums are their
     names ("SAME", "RELU6"), tensor types NumPy dtypes, vectors tuples (empty where absent).
@@ -132,7 +132,7 @@ class Call(call.Call):
     def activate(self, op: str, inputs: Sequence[Value | None], activation: str | None = None, **attrs: Any) -> None:
         """Write `op` and the fused activation of the options as nodes that make the first output.
 
-        The activation is a node of its own behind a Value of the output's type (dtype and quantisation): clamping
+        The activation is a node of its own behind a Value of the output's type (dtype and quantization): clamping
         and rounding commute. `activation` says which one instead of the options' `fused_activation_function`.
         """
         kind = self.options.fused_activation_function if activation is None else activation
@@ -210,7 +210,7 @@ class Call(call.Call):
         """`value` is what resource `key` holds from here on, in later runs too."""
         self.scope.assign(key, value)
 
-    def initialise(self, key: str, array: np.ndarray, quant: Quantization | None = None) -> None:
+    def initialize(self, key: str, array: np.ndarray, quant: Quantization | None = None) -> None:
         """What resource `key` holds before the first run (CALL_ONCE)."""
         self.scope.reader.initial[key] = Value(key, TensorType(array.dtype, array.shape, quant), array)
 

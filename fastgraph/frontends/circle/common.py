@@ -47,7 +47,7 @@ def inputs_alike(c: Call) -> None:
 
 
 def real(c: Call) -> TensorType:
-    """The type of a result before the last step: not yet rounded where the operator's own result is quantised."""
+    """The type of a result before the last step: not yet rounded where the operator's own result is quantized."""
     declared = c.outputs[0].type
     return TensorType(FLOAT32 if declared.quant is not None else declared.dtype)
 
@@ -105,7 +105,7 @@ def moved(
 ) -> None:
     """Write an operator that moves elements of its first input unchanged, stored numbers and all.
 
-    Where the file declares another quantisation for the result, the stored numbers are what is kept.
+    Where the file declares another quantization for the result, the stored numbers are what is kept.
     """
     x = inputs[0]
     assert x is not None
@@ -155,14 +155,14 @@ def rounded(c: Call, op: str, inputs: Sequence[Value | None], **attrs: Any) -> N
 
 
 def same_dtype(c: Call, *values: Value | None) -> None:
-    """ModelError unless all are stored as one element type, and all or none of them are quantised."""
+    """ModelError unless all are stored as one element type, and all or none of them are quantized."""
     present = [v for v in values if v is not None]
     if len({(v.type.dtype, v.type.quant is None) for v in present}) > 1:
         c.fail(f"expected operands of one element type, found {', '.join(str(v.type) for v in present)}")
 
 
 def computed(c: Call, *values: Value | None) -> None:
-    """ModelError when 8-bit or 16-bit integers that stand for reals lack their quantisation."""
+    """ModelError when 8-bit or 16-bit integers that stand for reals lack their quantization."""
     for value in values:
         if value is None or value.type.quant is not None or value.type.dtype is None:
             continue

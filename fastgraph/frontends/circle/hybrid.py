@@ -1,4 +1,4 @@
-"""Float activations times quantised weights: TFLite rounds the activations to 8 bits first, by the range they have."""
+"""Float activations times quantized weights: TFLite rounds the activations to 8 bits first, by the range they have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def hybrid(c: Call, x: Value, w: Value, symmetric: bool, last: bool = False) -> 
     """The x that an operator multiplies: rounded within each batch, or (`last`) each row.
 
     `symmetric`: to -127 .. 127 steps, else to 256 from the least to the greatest. Operands that are both floats or
-    both quantised stay as they are. Semantics: LiteRT's kernels, whose results these steps give
+    both quantized stay as they are. Semantics: LiteRT's kernels, whose results these steps give
     but for the last bits (its XNNPACK delegate rounds otherwise).
     """
     if x.type.quant is not None or w.type.quant is None:

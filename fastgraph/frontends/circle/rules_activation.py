@@ -1,4 +1,4 @@
-"""Activation functions and normalisations. Semantics: TFLite's kernels."""
+"""Activation functions and normalizations. Semantics: TFLite's kernels."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def _call_once(c: Call) -> None:
         c.fail(f"its sub-graph does not run: {error}")
     results = list(zip(graph.outputs, arrays, strict=True))[len(arrays) - len(keys) :]
     for key, (value, array) in zip(keys, results, strict=True):
-        c.initialise(key, np.asarray(array), value.type.quant)
+        c.initialize(key, np.asarray(array), value.type.quant)
 
 
 def _check_initial(c: Call, graph: Graph) -> None:

@@ -21,18 +21,18 @@ from .weights import row_by_row
 
 
 def _operands(c: Call, x: Value, w: Value) -> None:
-    """ModelError unless such types are multiplied: floats, quantised integers, or floats by quantised weights."""
+    """ModelError unless such types are multiplied: floats, quantized integers, or floats by quantized weights."""
     computed(c, x, w, *c.outputs)
-    quantised = x.type.quant is not None
-    if quantised != (c.outputs[0].type.quant is not None):
+    quantized = x.type.quant is not None
+    if quantized != (c.outputs[0].type.quant is not None):
         c.fail(f"expected an output of the input's kind, found {x.type} and {c.outputs[0].type}")
-    if quantised and w.type.quant is None:
-        c.fail(f"expected quantised weights for the quantised input {x.type}, found {w.type}")
+    if quantized and w.type.quant is None:
+        c.fail(f"expected quantized weights for the quantized input {x.type}, found {w.type}")
     assert w.type.dtype is not None and x.type.dtype is not None
     stored = w.type.dtype.kind in "iu"
     if stored and (w.type.quant is None or w.type.dtype.itemsize > x.type.dtype.itemsize):
-        c.fail(f"expected weights of floats, or of quantised integers no wider than {x.type}, found {w.type}")
-    if not quantised:
+        c.fail(f"expected weights of floats, or of quantized integers no wider than {x.type}, found {w.type}")
+    if not quantized:
         same_dtype(c, x, c.outputs[0])
 
 
@@ -51,7 +51,7 @@ def symmetric(c: Call, w: Value, always: bool = True) -> Value:
 
 
 def turned(c: Call, w: Value, perm: tuple[int, ...]) -> Value:
-    """Weights with their axes in another order, and their quantisation along with them; constants at once."""
+    """Weights with their axes in another order, and their quantization along with them; constants at once."""
     quant = w.type.quant
     if quant is not None and quant.axis is not None:
         quant = Quantization(quant.scale, quant.zero_point, perm.index(quant.axis))
@@ -76,7 +76,7 @@ def bias_of(c: Call, index: int, x: Value, w: Value) -> Value | None:
 
 
 def _flat(c: Call, bias: Value, quant: Quantization | None) -> Value:
-    """A bias as a vector with the given quantisation."""
+    """A bias as a vector with the given quantization."""
     if bias.data is not None:
         return c.const(bias.data.reshape(-1), quant)
     if bias.type.shape is not None and len(bias.type.shape) != 1:

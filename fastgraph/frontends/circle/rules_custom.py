@@ -64,7 +64,7 @@ def _hadamard(c: Call) -> None:
 
 @custom("NumericVerify")
 def _numeric_verify(c: Call) -> None:
-    """How far quantised values are from their float twins; LiteRT only logs it unless its output is asked for."""
+    """How far quantized values are from their float twins; LiteRT only logs it unless its output is asked for."""
     c.count(2, (0, 1))
     if c.outputs:
         c.write("sub", [c.add("requantize", [c.x(0)], type=TensorType(FLOAT32)), c.x(1)])

@@ -122,7 +122,7 @@ def _select(c: Call) -> None:
 
 @rule("CAST")
 def _cast(c: Call) -> None:
-    """A quantised tensor is taken, and made, as the numbers that are stored."""
+    """A quantized tensor is taken, and made, as the numbers that are stored."""
     c.count(1)
     on_stored(c, "cast", c.inputs, to=c.outputs[0].type.dtype)
 
@@ -136,7 +136,7 @@ def _bitcast(c: Call) -> None:
 
 @rule("QUANTIZE", "DEQUANTIZE")
 def _requantize(c: Call) -> None:
-    """Between reals and stored numbers, or from one quantisation to another."""
+    """Between reals and stored numbers, or from one quantization to another."""
     c.count(1)
     x, out = c.x(), c.outputs[0]
     named = out if c.op == "QUANTIZE" else x

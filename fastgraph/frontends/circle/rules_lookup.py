@@ -10,7 +10,7 @@ from .common import computed, moved, whole
 
 @rule("EMBEDDING_LOOKUP")
 def _embedding_lookup(c: Call) -> None:
-    """The rows of a table that ids name; quantised rows may become floats."""
+    """The rows of a table that ids name; quantized rows may become floats."""
     c.count(2)
     ids, table = whole(c, 0), c.x(1)
     out = c.outputs[0]

@@ -23,7 +23,7 @@ def _drawn(c: Call, op: str, inputs: list[Value], seeds: tuple[int, int], **attr
         c.add(op, [*inputs, c.const(np.int64(0))], [c.outputs[0], c.fresh(TensorType(INT64, ()))], seeds=None, **attrs)
         return
     key = random_key(c.name)
-    c.initialise(key, np.array(0, np.int64))
+    c.initialize(key, np.array(0, np.int64))
     before, after = c.read_resource(key, TensorType(INT64, ())), c.fresh(TensorType(INT64, ()))
     c.add(op, [*inputs, before], [c.outputs[0], after], seeds=seeds, **attrs)
     c.assign_resource(key, after)

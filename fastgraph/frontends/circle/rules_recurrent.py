@@ -18,7 +18,7 @@ from .call import Call, custom, rule
 from .common import computed, real, same_dtype
 
 LAYER_NORM_BITS = 10
-"""Biases of normalised gates are in steps of the norm's, divided by two to this power."""
+"""Biases of normalized gates are in steps of the norm's, divided by two to this power."""
 
 RNN_NAMES = {"NONE": "Affine", "RELU": "Relu", "RELU6": "relu6", "RELU_N1_TO_1": "relu_n1_to_1", "TANH": "Tanh"}
 """Activations as the canonical `rnn` calls them."""
@@ -80,9 +80,9 @@ def _hidden_type(c: Call) -> TensorType | None:
 
 
 def _beside(c: Call, a: Value, b: Value) -> Value:
-    """Two values side by side along the last axis, as reals where they are quantised."""
-    quantised = a.type.quant is not None or b.type.quant is not None
-    dtype = FLOAT32 if quantised else a.type.dtype
+    """Two values side by side along the last axis, as reals where they are quantized."""
+    quantized = a.type.quant is not None or b.type.quant is not None
+    dtype = FLOAT32 if quantized else a.type.dtype
     return c.add("concat", [a, b], type=TensorType(dtype), axis=-1)
 
 

@@ -79,7 +79,7 @@ def _concatenate(c: Call) -> None:
 def _convert(c: Call) -> None:
     c.count(1)
     if c.x().type.quant is not None or c.outputs[0].type.quant is not None:
-        c.unsupported("from or to quantised values")
+        c.unsupported("from or to quantized values")
     c.write("cast", to=c.outputs[0].type.dtype)
 
 
@@ -170,7 +170,7 @@ def _rfft(c: Call) -> None:
 
 def _refused(*names: str) -> None:
     def refuse(c: Call) -> None:
-        c.unsupported("has no kernel in TensorFlow Lite: legalise StableHLO when converting")
+        c.unsupported("has no kernel in TensorFlow Lite: legalize StableHLO when converting")
 
     rule(*names)(refuse)
 

@@ -35,7 +35,7 @@ def _initial(scope: Scope, key: str, value: Value) -> tuple[TensorType, np.ndarr
     type = value.type if value.type.dtype is not None else reader.types.get(key, value.type)
     if not key.startswith("variable tensor "):
         raise ModelError(f"{scope.where}: {key!r} is read before anything gave it a value; "
-                         "the model wants an initialisation by CALL_ONCE")  # fmt: skip
+                         "the model wants an initialization by CALL_ONCE")  # fmt: skip
     if not type.concrete or type.nbytes > BIGGEST:
         raise ModelError(f"{scope.where}: expected a shape and element type of {key!r}, and at most {BIGGEST} bytes, "
                          f"found {type}")  # fmt: skip

@@ -74,7 +74,7 @@ class Call:
     ) -> Value:  # fmt: skip
         """Write a node; its first output. Without `outputs` that is a fresh Value.
 
-        `type` says what can't be inferred: the quantisation, the type to which something is converted.
+        `type` says what can't be inferred: the quantization, the type to which something is converted.
         """
         if outputs is None:
             outputs = [self.fresh(type)]

@@ -56,7 +56,7 @@ def per_channel(c: Call, key: str, x: Value) -> Value | None:
 
 
 def reals(c: Call, value: Value) -> np.ndarray:
-    """What a constant stands for: its array, of a quantised one as float32. ModelError when a run computes it."""
+    """What a constant stands for: its array, of a quantized one as float32. ModelError when a run computes it."""
     if value.data is None:
         c.fail(f"expected a constant, found {value}, which is computed")
     if value.type.quant is None:

@@ -23,7 +23,7 @@ FOLDED = 1 << 12
 them. Larger ones are for the passes."""
 
 STORED = frozenset({"dequantize_linear"})
-"""What is not computed here: integer kernels want the numbers of quantised weights."""
+"""What is not computed here: integer kernels want the numbers of quantized weights."""
 
 FILES = RuleFiles(__package__)
 

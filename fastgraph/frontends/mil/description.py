@@ -31,7 +31,7 @@ class Feature:
     """An input or output. `dtype` is None where the program's own type holds.
 
     `shape`: the default one, of an image without batch and channels: (height, width). `choices`: the shapes that are
-    allowed, `extents`: the bounds, both empty where only the default is. `layout`: an image's colours.
+    allowed, `extents`: the bounds, both empty where only the default is. `layout`: an image's colors.
     """
 
     name: str
@@ -221,7 +221,7 @@ def _array(name: str, proto: Message, optional: bool, where: str) -> Feature:
 def _image(name: str, proto: Message, optional: bool, where: str) -> Feature:
     field = proto.DESCRIPTOR.fields_by_name["colorSpace"].enum_type.values_by_number.get(proto.colorSpace)
     if field is None or not proto.colorSpace:
-        raise ModelError(f"{where}: expected one of Core ML's colour spaces, found number {proto.colorSpace}")
+        raise ModelError(f"{where}: expected one of Core ML's color spaces, found number {proto.colorSpace}")
     choices = tuple(_shape((s.height, s.width), where) for s in proto.enumeratedSizes.sizes)
     sizes = proto.imageSizeRange
     flexible = proto.WhichOneof("SizeFlexibility") == "imageSizeRange"

@@ -15,8 +15,8 @@ from ...ir import TensorType
 def adapter(name: str, layout: str, outside: TensorType) -> Callable[[Any], Any]:
     """What makes the input's own array, [1, channels, height, width], of an image.
 
-    It takes Pillow images, and uint8 arrays [height, width, channels] (RGB) or [height, width] (grey), as NumPy has
-    Pillow images; all else is passed on. Colours become the model's, sizes stay what they are.
+    It takes Pillow images, and uint8 arrays [height, width, channels] (RGB) or [height, width] (gray), as NumPy has
+    Pillow images; all else is passed on. Colors become the model's, sizes stay what they are.
     """
     assert outside.shape is not None
     channels, rank, dtype = outside.shape[-3], len(outside.shape), outside.dtype

@@ -89,7 +89,7 @@ def _check_blocks(c: Call, dims: tuple[int, ...], scale: np.ndarray, offset: np.
 
 
 def _scaled(c: Call, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> Value:
-    """scale * (data - zero). Bytes with a scale per tensor or per place of an axis stay, with their quantisation."""
+    """scale * (data - zero). Bytes with a scale per tensor or per place of an axis stay, with their quantization."""
     axes = [i for i, (n, m) in enumerate(zip(scale.shape, zero.shape, strict=True)) if max(n, m) > 1]
     whole = np.all(zero == np.rint(zero)) and np.all(np.abs(zero) < 1 << 15)
     channel = len(axes) == 1 and max(scale.shape[axes[0]], zero.shape[axes[0]]) == data.shape[axes[0]]

@@ -1,4 +1,4 @@
-"""Normalisations. Semantics: coremltools/converters/mil/mil/ops/defs/iOS15/normalization.py."""
+"""Normalizations. Semantics: coremltools/converters/mil/mil/ops/defs/iOS15/normalization.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantisation at run time. Semantics: coremltools/converters/mil/mil/ops/defs/iOS17/quantization_ops.py."""
+"""Quantization at run time. Semantics: coremltools/converters/mil/mil/ops/defs/iOS17/quantization_ops.py."""
 
 from __future__ import annotations
 

@@ -109,10 +109,10 @@ def _scaled(c: Call, x: Value, axes: Sequence[int]) -> Value:
 def _upsample(c: Call) -> None:
     """half_pixel_centers is what align_corners is not, unless it is given (iOS16)."""
     corners = bool(c.known("align_corners", True))
-    centres = bool(c.known("half_pixel_centers", not corners))
-    if corners and centres:
+    centers = bool(c.known("half_pixel_centers", not corners))
+    if corners and centers:
         c.fail("expected not both align_corners and half_pixel_centers")
-    sampling = "strict_align_corners" if corners else "unalign_corners" if centres else "default"
+    sampling = "strict_align_corners" if corners else "unalign_corners" if centers else "default"
     axes = _spatial(c, c.x())
     c.give(_resized(c, c.x(), axes, _scaled(c, c.x(), axes), sampling))
 

@@ -25,9 +25,9 @@ _KINDS = {
     ),
     "treeEnsemble": ("a tree ensemble", _RETRAIN),
     "supportVector": ("a support vector machine", _RETRAIN),
-    "glm": ("a generalised linear model", _RETRAIN),
+    "glm": ("a generalized linear model", _RETRAIN),
     "bayesianProbit": ("a Bayesian probit regressor", _RETRAIN),
-    "kNearestNeighbors": ("a nearest neighbours classifier", _RETRAIN),
+    "kNearestNeighbors": ("a nearest neighbors classifier", _RETRAIN),
     "serializedModel": ("a model in Apple's own encoding", "load the .mlpackage that it was made from"),
     "linkedModel": ("a link to another model", "load that one"),
 }

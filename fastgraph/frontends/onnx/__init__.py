@@ -11,7 +11,7 @@ def read(source: str | os.PathLike[str] | bytes, name: str = "") -> Graph:
     """The graph of an ONNX model, IR versions 1 to 14, operator sets 1 to 28 of ai.onnx.
 
     `source` is a path or the file's bytes, `name` stands for it in messages (default: the path).
-    Initialisers are constants even where IR version 3 lists them as inputs. Constants may be read-only
+    Initializers are constants even where IR version 3 lists them as inputs. Constants may be read-only
     views of the file's bytes. Element types that numpy lacks are held in wider ones: bfloat16 and smaller
     floats in float32, (u)int4 and (u)int2 in (u)int8; strings in object arrays of str.
 

@@ -1,4 +1,4 @@
-"""What a graph begins and ends with: initialisers, inputs, outputs."""
+"""What a graph begins and ends with: initializers, inputs, outputs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def define_initializers(reader: Reader, scope: Scope, proto: Message, top: bool,
 
 
 def define_inputs(reader: Reader, scope: Scope, proto: Message, top: bool) -> list[Value]:
-    """Define the inputs of a graph; those that initialisers of the model's graph give are constants."""
+    """Define the inputs of a graph; those that initializers of the model's graph give are constants."""
     found: dict[Value, None] = {}
     for info in proto.input:
         known = scope.values.get(info.name)
         if top and known is not None and known.data is not None and known not in found:
-            continue  # an initialiser that IR version 3 wants among the inputs
+            continue  # an initializer that IR version 3 wants among the inputs
         where = f"{scope.where}: input {info.name!r}"
         value = Value(info.name, type_of(info.type, where))
         if top:

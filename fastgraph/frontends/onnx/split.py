@@ -1,6 +1,6 @@
 """Large tensor data kept out of the protobuf parser, which would copy it twice.
 
-Only the few nested messages on the way to initialisers are walked. Whatever looks odd is left for the
+Only the few nested messages on the way to initializers are walked. Whatever looks odd is left for the
 parser to judge.
 """
 
@@ -16,7 +16,7 @@ LARGE = 4096
 """Bytes of tensor data from which it is worth the walk."""
 
 Held = dict[int, dict[str, np.ndarray]]
-"""For an initialiser's position, the bytes of one of its fields, as a view of the file."""
+"""For an initializer's position, the bytes of one of its fields, as a view of the file."""
 
 _GRAPH, _INITIALIZER = 7, 5
 _DATA = {4: "float_data", 9: "raw_data", 10: "double_data"}
@@ -27,7 +27,7 @@ class _Odd(Exception):
 
 
 def hold_back(data: bytes) -> tuple[bytes, Held]:
-    """The file without the data of its large initialisers, and that data by the initialiser's position."""
+    """The file without the data of its large initializers, and that data by the initializer's position."""
     if len(data) < LARGE:
         return data, {}
     try:

@@ -1,4 +1,4 @@
-"""Arithmetic that the lowerings of quantised layers share: multipliers, folded biases, clamps, in stored numbers.
+"""Arithmetic that the lowerings of quantized layers share: multipliers, folded biases, clamps, in stored numbers.
 
 A layer sums acc = sum (x - zx) * (w - zw) + bias in int32 and stores
 q = clamp(rint(f32(acc) * multiplier) + zero_point, low, high), rounded half to even, or the f32 acc * multiplier.
@@ -25,18 +25,18 @@ def per_tensor(value: Value | None, *dtypes: type) -> bool:
 
 
 def quant(value: Value) -> Quantization:
-    """The quantisation of a value that has one."""
-    assert value.type.quant is not None, f"{value} is not quantised"
+    """The quantization of a value that has one."""
+    assert value.type.quant is not None, f"{value} is not quantized"
     return value.type.quant
 
 
 def zero_point(value: Value) -> int:
-    """The stored number for 0.0 of a value with one scale; 0 when it isn't quantised."""
+    """The stored number for 0.0 of a value with one scale; 0 when it isn't quantized."""
     return 0 if value.type.quant is None else int(value.type.quant.zero_point[0])
 
 
 def scales(value: Value, channels: int) -> np.ndarray:
-    """f64 [channels]: the scale of each channel of a constant or activation; 1 when it isn't quantised."""
+    """f64 [channels]: the scale of each channel of a constant or activation; 1 when it isn't quantized."""
     found = (1.0,) if value.type.quant is None else value.type.quant.scale
     return np.broadcast_to(np.array(found, np.float64), (channels,))
 

@@ -1,6 +1,6 @@
 """Resize: nearest as a move by tables of indices, linear and cubic as weighted sums, axis by axis.
 
-Bytes of one quantisation are resized as stored numbers: the weights of a place sum to 1.
+Bytes of one quantization are resized as stored numbers: the weights of a place sum to 1.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def emit_stored(
 
 
 def readable(value: Value) -> bool:
-    """Whether the kernel can read it: f32 that is not quantised, or stored numbers of one scale, or a constant."""
+    """Whether the kernel can read it: f32 that is not quantized, or stored numbers of one scale, or a constant."""
     if not plain(value.type):
         return False
     if value.type.quant is None:

@@ -1,4 +1,4 @@
-"""Pools; and sums and means of bytes over neighbouring axes, which are windows over all of them."""
+"""Pools; and sums and means of bytes over neighboring axes, which are windows over all of them."""
 
 from __future__ import annotations
 

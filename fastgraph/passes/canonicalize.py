@@ -12,16 +12,16 @@ from ..ops.resize import keeps_shape
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
 from .moves import only_moves_ones, shaped, turn
-from .rewrite import Sweep, also_quantised, constant, sweep
+from .rewrite import Sweep, also_quantized, constant, sweep
 
 
-def canonicalise(graph: Graph) -> None:
+def canonicalize(graph: Graph) -> None:
     """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below."""
     sweep(graph, spatial_axes, strided_slice, identity, one_input, variadic, transpose, reshape, after_reshape, gemm,
           matmul, batch_norm, explicit_window)  # fmt: skip
 
 
-@also_quantised
+@also_quantized
 def spatial_axes(state: Sweep, node: Node) -> bool:
     """The spatial axes of a channels-last value, which may be none, become numbers once its rank is known."""
     if node.attrs.get("axes") == "spatial" and node.x.type.concrete:
@@ -31,7 +31,7 @@ def spatial_axes(state: Sweep, node: Node) -> bool:
     return False
 
 
-@also_quantised
+@also_quantized
 def strided_slice(state: Sweep, node: Node) -> bool:
     """Python's slices, with dropped and new axes, as a slice and a reshape."""
     parts = [node.const(i) for i in (1, 2, 3)] if node.op == "strided_slice" else [None]
@@ -53,7 +53,7 @@ def strided_slice(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def identity(state: Sweep, node: Node) -> bool:
     """Drop what changes nothing."""
     if not node.inputs or node.inputs[0] is None or len(node.outputs) != 1:
@@ -87,7 +87,7 @@ def _forward(node: Node) -> bool:
     return not node.has(4) or (steps is not None and bool(np.all(steps > 0)))
 
 
-@also_quantised
+@also_quantized
 def one_input(state: Sweep, node: Node) -> bool:
     """Concat, sum, mean, min, max of a single input are that input."""
     if node.op in ("concat", "sum", "mean", "min", "max") and len(node.inputs) == 1 and _one_quant(node):
@@ -97,7 +97,7 @@ def one_input(state: Sweep, node: Node) -> bool:
 
 
 def _one_quant(node: Node) -> bool:
-    """Whether a node gives its first input's quantisation."""
+    """Whether a node gives its first input's quantization."""
     return node.x.type.quant == node.out.type.quant
 
 
@@ -120,7 +120,7 @@ def variadic(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def transpose(state: Sweep, node: Node) -> bool:
     """Compose transposes; one that moves no data is a reshape, or nothing."""
     if node.op != "transpose" or not node.x.type.concrete or not _one_quant(node):
@@ -133,7 +133,7 @@ def transpose(state: Sweep, node: Node) -> bool:
     return False
 
 
-@also_quantised
+@also_quantized
 def reshape(state: Sweep, node: Node) -> bool:
     """Every reshape has a constant shape and no reshape before it; one that changes nothing is dropped."""
     if OPS[node.op].layout is not Layout.ORDER or not _one_quant(node):
@@ -151,7 +151,7 @@ def reshape(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def after_reshape(state: Sweep, node: Node) -> bool:
     """f(reshape(u), reshape(v), number) is reshape(f(u, v, number)) for an elementwise f and u, v of one shape: so f
     can join what makes them.
@@ -186,7 +186,7 @@ def _number(value: Value) -> Value:
     return constant(value, value.data.reshape(()), quant=scalar)
 
 
-@also_quantised
+@also_quantized
 def gemm(state: Sweep, node: Node) -> bool:
     """alpha * A' B' + beta * C as matmul, mul and add, with constants folded."""
     if node.op != "gemm" or not node.out.type.concrete:
@@ -227,7 +227,7 @@ def _scaled(state: Sweep, node: Node, value: Value, factor: float) -> Value:
     return state.add("mul", [value, constant(node.out, number, "factor")], value.type, node)
 
 
-@also_quantised
+@also_quantized
 def matmul(state: Sweep, node: Node) -> bool:
     """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]."""
     if node.op != "matmul" or not node.out.type.concrete or len(node.inputs) != 2:
@@ -244,7 +244,7 @@ def matmul(state: Sweep, node: Node) -> bool:
 
 
 def batch_norm(state: Sweep, node: Node) -> bool:
-    """Inference batch normalisation with constant statistics is x * scale + shift per channel (channels last)."""
+    """Inference batch normalization with constant statistics is x * scale + shift per channel (channels last)."""
     if node.op != "batch_normalization" or node.attrs.get("training_mode") or len(node.outputs) != 1:
         return False
     scale, bias, mean, var = (node.const(i) for i in range(1, 5))
@@ -259,7 +259,7 @@ def batch_norm(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantised
+@also_quantized
 def explicit_window(state: Sweep, node: Node) -> bool:
     """Strides, dilations and pads are full tuples of numbers once the image's size is known."""
     op = OPS[node.op]

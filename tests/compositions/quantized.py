@@ -13,7 +13,7 @@ MOVES = frozenset({
     "reshape", "transpose", "slice", "split", "concat", "max_pool", "pad", "depth_to_space", "space_to_depth", "gather",
     "expand", "identity",
 })  # fmt: skip
-"""Operators that only move numbers: what they read and make has one quantisation."""
+"""Operators that only move numbers: what they read and make has one quantization."""
 
 FIXED = {"sigmoid": (0.0, 1.0), "hard_sigmoid": (0.0, 1.0), "softmax": (0.0, 1.0), "tanh": (-1.0, 1.0)}
 """Operators whose results have a known range."""
@@ -21,7 +21,7 @@ FIXED = {"sigmoid": (0.0, 1.0), "hard_sigmoid": (0.0, 1.0), "softmax": (0.0, 1.0
 
 @dataclass(frozen=True)
 class Scheme:
-    """`signed` activations; `weights` "s8" or "u8", per channel or not; `apart`: some moves change the quantisation."""
+    """`signed` activations; `weights` "s8" or "u8", per channel or not; `apart`: some moves change the quantization."""
 
     signed: bool = False
     weights: str = "s8"
@@ -45,7 +45,7 @@ def one_in(name: str, count: int) -> bool:
 
 
 def params(net: Composition, values: dict[str, np.ndarray], scheme: Scheme) -> dict[str, Params]:
-    """Of all values that are quantised, by name: inputs of floats, constants that are moved, and results."""
+    """Of all values that are quantized, by name: inputs of floats, constants that are moved, and results."""
     leader: dict[str, str] = {}
 
     def find(name: str) -> str:

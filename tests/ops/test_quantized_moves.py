@@ -1,4 +1,4 @@
-"""Numbers that a quantisation can't store, and scales along an axis, where data is only moved. As onnxruntime."""
+"""Numbers that a quantization can't store, and scales along an axis, where data is only moved. As onnxruntime."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_scales_along_the_channels_that_a_spatial_operator_makes(op: str) -> Non
 @pytest.mark.parametrize("fill", [1.55, 1000, -1e9, -np.inf, 0.3])
 @pytest.mark.parametrize("scale", [None, 0.1, 0.17])
 def test_a_pad_by_what_its_operand_can_not_store(fill: float, scale: float | None) -> None:
-    """0.3 is one of its numbers; a next quantisation may hold more."""
+    """0.3 is one of its numbers; a next quantization may hold more."""
     net = Net()
     x = net.input("x", (2, 4), np.uint8)
     real = net("DequantizeLinear", x, net.const(np.float32(0.1)), net.const(np.uint8(3)))

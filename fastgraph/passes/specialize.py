@@ -16,7 +16,7 @@ from ..ops.registry import MAX_ELEMENTS
 from ..ops.work import nbytes
 
 
-def specialise(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
+def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
     """Set the input shapes, infer every type and fold constants, in place. Unknown shapes stay unknown.
 
     Given ``y = reshape(x, shape(x))`` and x: f32[2,3]; result ``y = reshape(x, const [2,3])``.
@@ -73,7 +73,7 @@ def _forget(read: list[Value], reads: Counter[Value], instead: dict[Value, Value
 
 
 def _stays_stored(node: Node) -> bool:
-    """Whether the node gives a layer's quantised weights: their numbers are what integer kernels want."""
+    """Whether the node gives a layer's quantized weights: their numbers are what integer kernels want."""
     return node.op == "dequantize_linear" and node.x.type.concrete and node.x.type.size > 1
 
 
