@@ -1,6 +1,6 @@
 """Who imports whom: the folders in layers, held against the sources, and as a picture.
 
-    python docs/imports.py            # a mermaid flowchart; an arrow says "imports"; those that follow are left out
+python docs/imports.py            # a mermaid flowchart; an arrow says "imports"; those that follow are left out
 """
 
 from __future__ import annotations

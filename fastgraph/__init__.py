@@ -1,8 +1,8 @@
 """fastgraph runs neural-network files as one block of machine work.
 
-    import fastgraph as fg
-    model = fg.load("net.onnx")
-    outputs = model.run({"input": array})
+import fastgraph as fg
+model = fg.load("net.onnx")
+outputs = model.run({"input": array})
 """
 
 from __future__ import annotations

@@ -35,9 +35,7 @@ def parse(text: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         for kind, name, base, body in blocks
         if kind == "enum"
     }
-    unions = {
-        name: {tag: key for key, tag in _members(body, 1)} for kind, name, _, body in blocks if kind == "union"
-    }
+    unions = {name: {tag: key for key, tag in _members(body, 1)} for kind, name, _, body in blocks if kind == "union"}
     tables = {name: _fields(body, enums, unions) for kind, name, _, body in blocks if kind == "table"}
     return tables, enums, unions
 

@@ -6,6 +6,21 @@ from .graph import Graph, Interface, Node, Port, State, Value, captured, read_by
 from .types import MAX_RANK, UNKNOWN, Dim, Quantization, Shape, TensorType
 
 __all__ = [
-    "MAX_RANK", "UNKNOWN", "Dim", "Graph", "Interface", "Node", "Port", "Quantization", "Shape", "State", "TensorType",
-    "Value", "captured", "check", "copy", "read_by", "subgraphs",
+    "MAX_RANK",
+    "UNKNOWN",
+    "Dim",
+    "Graph",
+    "Interface",
+    "Node",
+    "Port",
+    "Quantization",
+    "Shape",
+    "State",
+    "TensorType",
+    "Value",
+    "captured",
+    "check",
+    "copy",
+    "read_by",
+    "subgraphs",
 ]

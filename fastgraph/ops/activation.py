@@ -141,6 +141,4 @@ for _name, _function in {"softmax": softmax, "log_softmax": log_softmax, "hardma
     define(
         _name, of_kind(NUMBER, infer_along), _along(_function), inputs=(1, 1), attrs={"axis": -1}, layout=Layout.AXIS
     )
-define(
-    "swiglu", of_kind(NUMBER, infer_broadcast), _swiglu, inputs=(2, 2), attrs={"alpha": 1.0}, layout=Layout.EACH
-)
+define("swiglu", of_kind(NUMBER, infer_broadcast), _swiglu, inputs=(2, 2), attrs={"alpha": 1.0}, layout=Layout.EACH)

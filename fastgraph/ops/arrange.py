@@ -67,9 +67,7 @@ def _unique(node: Node, inputs: list[Any]) -> list[Any]:
     x, axis = inputs[0], attr(node, "axis")
     x = x.reshape(-1) if axis is None else x
     axis = 0 if axis is None else axis
-    _, first, inverse, counts = np.unique(
-        x, return_index=True, return_inverse=True, return_counts=True, axis=axis
-    )
+    _, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
     inverse = inverse.reshape(-1)
     if not attr(node, "sorted"):
         order = np.argsort(first)

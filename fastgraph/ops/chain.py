@@ -39,7 +39,7 @@ def evaluate_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
 
 
 def extra_kind(extra: Value, out: Value) -> str | None:
-    """"full", "channel", "scalar" or "image": how an operand of a channels-last output is spread; None if otherwise."""
+    """How an operand of a channels-last output is spread: "full", "channel", "scalar" or "image"; None if otherwise."""
     dims, target = extra.type.dims, out.type.dims
     if dims == target:
         return "full"

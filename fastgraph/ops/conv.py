@@ -26,9 +26,7 @@ WINDOW: dict[str, Any] = {
 TRANSPOSED = {**WINDOW, "output_padding": None, "output_shape": None}
 
 
-def conv_shape(
-    node: Node, x: TensorType, w: TensorType, b: TensorType | None = None
-) -> tuple[Dim, ...] | None:
+def conv_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None = None) -> tuple[Dim, ...] | None:
     """The output shape of a convolution, as far as it is known."""
     need_rank(node, x, 3)
     need_rank(node, w, 3, what="weight")

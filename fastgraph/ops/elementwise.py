@@ -253,9 +253,7 @@ define("mean", of_kind(ARITHMETIC, infer_broadcast), _mean, inputs=(1, None), **
 define("identity", same_type, lambda node, inputs: [inputs[0]], inputs=(1, 1), moves=True, **EACH)
 step("pow", power)
 define("pow", of_kind(ARITHMETIC, _infer_first_dtype), binary(power), inputs=(2, 2), step=_pow_step)
-define(
-    "mod", of_kind(NUMBER, infer_broadcast), binary(_mod, takes_node=True), inputs=(2, 2), attrs={"fmod": 0}, **EACH
-)
+define("mod", of_kind(NUMBER, infer_broadcast), binary(_mod, takes_node=True), inputs=(2, 2), attrs={"fmod": 0}, **EACH)
 define(
     "bit_shift", of_kind(WHOLE, infer_broadcast), binary(_shift, takes_node=True), inputs=(2, 2),
     attrs={"direction": REQUIRED}, **EACH,

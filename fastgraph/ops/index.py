@@ -164,9 +164,7 @@ def _infer_concat(node: Node, types: Types) -> list[TensorType]:
         out = [d if i == axis else join(node, d, e) for i, (d, e) in enumerate(zip(out, shape, strict=True))]
     along = [s[axis] for s in shapes]
     whole = len(shapes) == len(types) and all(isinstance(d, int) for d in along)
-    out[axis] = (
-        sum(d for d in along if isinstance(d, int)) if whole else along[0] if len(types) == 1 else None
-    )
+    out[axis] = sum(d for d in along if isinstance(d, int)) if whole else along[0] if len(types) == 1 else None
     return [TensorType(dtype, tuple(out))]
 
 
@@ -178,11 +176,7 @@ def split_sizes(node: Node, extent: Dim, sizes: Any, count: int) -> list[Dim]:
     """The extents of the parts: as given, or `count` equal ones of which the last may be smaller."""
     if sizes is not None:
         parts = ints(sizes)
-        if (
-            len(parts) != count
-            or min(parts, default=0) < 0
-            or (isinstance(extent, int) and sum(parts) != extent)
-        ):
+        if len(parts) != count or min(parts, default=0) < 0 or (isinstance(extent, int) and sum(parts) != extent):
             fail(node, f"split {parts} must be {count} numbers that add up to the extent {extent}")
         return list(parts)
     if attr(node, "num_outputs") not in (None, count):

@@ -113,6 +113,4 @@ define(
     },
     work=squares,
 )  # fmt: skip
-define(
-    "causal_conv_with_state", _infer_causal_conv, _causal_conv, inputs=(2, 4), attrs={"activation": "none"}
-)
+define("causal_conv_with_state", _infer_causal_conv, _causal_conv, inputs=(2, 4), attrs={"activation": "none"})

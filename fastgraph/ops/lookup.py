@@ -191,6 +191,8 @@ define(
     "skip_gram", _infer_skip_grams, _skip_grams, inputs=(1, 1),
     attrs={"ngram_size": REQUIRED, "max_skip_size": 0, "include_all_ngrams": 0}, work=squares,
 )  # fmt: skip
+
+
 def _infer_bucketize(node: Node, types: Types) -> list[TensorType]:
     need_kind(node, types[0], NUMBER)
     return [TensorType(INT32, types[0].shape)]

@@ -170,9 +170,7 @@ def _infer_einsum(node: Node, types: Types) -> list[TensorType]:
         ends = t.shape[len(t.shape) - len(tail) :]
         for letter, dim in [*zip(head, t.shape, strict=False), *zip(tail, ends, strict=True)]:
             old = extents.get(letter)
-            extents[letter] = (
-                dim if old == 1 or letter not in extents else old if dim == 1 else join(node, old, dim)
-            )
+            extents[letter] = dim if old == 1 or letter not in extents else old if dim == 1 else join(node, old, dim)
         stacks.append(t.shape[len(head) : len(head) + extra])
         need_kind(node, t, NUMBER)
     dtype = one_dtype(node, types)

@@ -24,9 +24,7 @@ FLOATS: dict[str, tuple[int, int, float, str]] = {
 INTEGERS = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
 
 
-def rounded(
-    x: np.ndarray, dtype: np.dtype, kind: str, saturate: bool = True, round_mode: str = "up"
-) -> np.ndarray:
+def rounded(x: np.ndarray, dtype: np.dtype, kind: str, saturate: bool = True, round_mode: str = "up") -> np.ndarray:
     """x as values of the format `kind`, held in `dtype`. Integers keep their low bits, as a cast does."""
     if kind == "float8e8m0":
         return _power_of_two(x.astype(np.float64), saturate, round_mode).astype(dtype)

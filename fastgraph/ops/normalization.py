@@ -64,9 +64,7 @@ def _batch(node: Node, inputs: list[Any]) -> list[Any]:
         axes, keep = tuple(range(x.ndim - 1)), attr(node, "momentum")
         center = average(x, axes, keepdims=False)
         now = [center, average((x - center) ** 2, axes, keepdims=False)]
-        running = [
-            (old * keep + new * (1 - keep)).astype(old.dtype) for old, new in zip(running, now, strict=True)
-        ]
+        running = [(old * keep + new * (1 - keep)).astype(old.dtype) for old, new in zip(running, now, strict=True)]
         mean, var = now
     factor = scale / np.sqrt(var + attr(node, "epsilon"))
     y = (x - mean) * factor + b
@@ -74,9 +72,7 @@ def _batch(node: Node, inputs: list[Any]) -> list[Any]:
     return [v.astype(t, copy=False) for v, t in zip((y, *running), types, strict=True)]
 
 
-def standardized(
-    x: np.ndarray, axes: tuple[int, ...], epsilon: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def standardized(x: np.ndarray, axes: tuple[int, ...], epsilon: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(x with mean 0 and variance 1 over the axes, the mean, 1 / the deviation), in float32 or wider."""
     wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
     mean = average(wide, axes)
@@ -179,11 +175,7 @@ def _infer_lp(node: Node, types: Types) -> list[TensorType]:
 def _lp(node: Node, inputs: list[Any]) -> list[Any]:
     """x over its l1 or l2 norm along the axis, of which the least counts; 0 where the norm is 0."""
     x, axis = inputs[0], attr(node, "axis")
-    norm = (
-        np.abs(x).sum(axis, keepdims=True)
-        if attr(node, "p") == 1
-        else np.sqrt((x * x).sum(axis, keepdims=True))
-    )
+    norm = np.abs(x).sum(axis, keepdims=True) if attr(node, "p") == 1 else np.sqrt((x * x).sum(axis, keepdims=True))
     norm = np.maximum(norm, norm.dtype.type(attr(node, "least")))
     return [np.divide(x, norm, out=np.zeros_like(x), where=norm != 0)]
 

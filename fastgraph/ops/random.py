@@ -17,9 +17,7 @@ def generator(node: Node) -> np.random.RandomState:
     seed = node.attrs.get("seed")
     if seed is None:
         return np.random.RandomState()
-    return np.random.RandomState(
-        seed if isinstance(seed, int) else struct.unpack("<I", struct.pack("<f", seed))[0]
-    )
+    return np.random.RandomState(seed if isinstance(seed, int) else struct.unpack("<I", struct.pack("<f", seed))[0])
 
 
 def _drawn(node: Node, shape: Any, dtype: Any) -> list[Any]:

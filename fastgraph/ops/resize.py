@@ -65,11 +65,7 @@ def resized(node: Node, shape: Any, scales: Any, sizes: Any) -> tuple[list[Dim],
             factor[axis] = float(scale)
     for axis, n in zip(axes, wanted, strict=True):
         out[axis] = n
-        if (
-            attr(node, "keep_aspect_ratio_policy") == "stretch"
-            and isinstance(shape[axis], int)
-            and shape[axis]
-        ):
+        if attr(node, "keep_aspect_ratio_policy") == "stretch" and isinstance(shape[axis], int) and shape[axis]:
             factor[axis] = n / shape[axis]
     return out, factor
 

@@ -180,9 +180,7 @@ def _deform_conv(node: Node, inputs: list[Any]) -> list[Any]:
     groups, parts, taps = attr(node, "groups"), attr(node, "offset_group"), math.prod(kernel)
     points = math.prod(out)  # type: ignore[arg-type]
     offset = offset.reshape(n, parts, taps, rank, points)
-    factor = (
-        np.ones((n, parts, taps, points), x.dtype) if mask is None else mask.reshape(n, parts, taps, points)
-    )
+    factor = np.ones((n, parts, taps, points), x.dtype) if mask is None else mask.reshape(n, parts, taps, points)
     starts = np.indices(out).reshape(rank, points).T * a["strides"]  # type: ignore[arg-type]
     y = np.zeros((n, groups, w.shape[0] // groups, points), np.promote_types(x.dtype, np.float32))
     weights = w.reshape(groups, -1, w.shape[1], taps)
@@ -190,9 +188,7 @@ def _deform_conv(node: Node, inputs: list[Any]) -> list[Any]:
     for tap, index in enumerate(np.ndindex(*kernel)):
         base = starts + np.array(index) * a["dilations"] - a["pads"][:rank]
         columns = [
-            sampled(
-                x[:, p * share : (p + 1) * share], base + offset[:, p, tap].swapaxes(1, 2), "linear", "zeros"
-            )
+            sampled(x[:, p * share : (p + 1) * share], base + offset[:, p, tap].swapaxes(1, 2), "linear", "zeros")
             * factor[:, p, tap, None]
             for p in range(parts)
         ]
@@ -252,9 +248,7 @@ def _roi_align(node: Node, inputs: list[Any]) -> list[Any]:
             continue
         if max(samples) > MOST_SAMPLES:
             fail(node, f"a region would take {max(samples)} samples along an axis of each bin")
-        rows, columns = (
-            _roi_axis(*v) for v in zip((y1, x1), extents, bins, samples, x.shape[2:], strict=True)
-        )
+        rows, columns = (_roi_axis(*v) for v in zip((y1, x1), extents, bins, samples, x.shape[2:], strict=True))
         corners = [
             x[image][:, rows[r][:, None], columns[c]] * (rows[r + 2][:, None] * columns[c + 2])
             for r in (0, 1)

@@ -194,9 +194,7 @@ def _infer_tile(node: Node, types: Types) -> list[TensorType]:
     if min(ints(repeats), default=0) < 0:
         fail(node, f"repeats must not be negative, found {repeats.tolist()}")
     pairs = zip(x.shape, ints(repeats), strict=True)
-    return [
-        TensorType(x.dtype, tuple(d * n if isinstance(d, int) else d if n == 1 else None for d, n in pairs))
-    ]
+    return [TensorType(x.dtype, tuple(d * n if isinstance(d, int) else d if n == 1 else None for d, n in pairs))]
 
 
 def _span(node: Node, rank: int) -> slice:

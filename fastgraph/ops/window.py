@@ -124,19 +124,14 @@ def met(offset: int, stride: int, count: int, extent: int) -> range:
     return range(first, max(min((extent - 1 - offset) // stride + 1, count), first))
 
 
-def reach(
-    out: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> list[int]:
+def reach(out: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> list[int]:
     """The spatial extents that `out` windows cover."""
     return [(n - 1) * s + (k - 1) * d + 1 for n, k, s, d in zip(out, kernel, strides, dilations, strict=True)]
 
 
-def tap(
-    index: Sequence[int], out: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> tuple[Any, ...]:
+def tap(index: Sequence[int], out: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> tuple[Any, ...]:
     """The slices of a padded [N, spatial..., C] that kernel element `index` meets at all `out` positions."""
     spans = (
-        slice(i * d, i * d + (n - 1) * s + 1, s)
-        for i, n, s, d in zip(index, out, strides, dilations, strict=True)
+        slice(i * d, i * d + (n - 1) * s + 1, s) for i, n, s, d in zip(index, out, strides, dilations, strict=True)
     )
     return (slice(None), *spans)

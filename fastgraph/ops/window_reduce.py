@@ -108,9 +108,7 @@ def _reduce_window(node: Node, inputs: list[Any]) -> list[Any]:
     return [reduce(y, first).astype(x.dtype)]
 
 
-define(
-    "interior_pad", _infer_pad, _pad, inputs=(2, 2), attrs={"low": REQUIRED, "high": REQUIRED, "interior": REQUIRED}
-)
+define("interior_pad", _infer_pad, _pad, inputs=(2, 2), attrs={"low": REQUIRED, "high": REQUIRED, "interior": REQUIRED})
 define(
     "reduce_window", _infer_window, _reduce_window, inputs=(2, 2),
     attrs={

@@ -47,8 +47,11 @@ def _onto(value: Value, x: Value) -> bool:
     """Whether a value is of x's element type and broadcasts to it."""
     dims, target = value.type.shape or (), x.type.dims
     pairs = zip(reversed(dims), reversed(target), strict=False)
-    return value.type.concrete and value.type.dtype == x.type.dtype and len(dims) <= len(target) and all(
-        a in (1, b) for a, b in pairs
+    return (
+        value.type.concrete
+        and value.type.dtype == x.type.dtype
+        and len(dims) <= len(target)
+        and all(a in (1, b) for a, b in pairs)
     )
 
 

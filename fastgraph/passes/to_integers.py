@@ -200,8 +200,10 @@ def real_constants(state: Sweep, node: Node) -> bool:
             return False
         state.replace(node.out, Value.constant(node.out.name, found[0], node.out.type.quant))
         return True
-    if node.op in DYNAMIC.values() or not computes_reals(node) or any(
-        v is not None and v.data is None and v.type.quant is not None for v in (*node.inputs, *node.outputs)
+    if (
+        node.op in DYNAMIC.values()
+        or not computes_reals(node)
+        or any(v is not None and v.data is None and v.type.quant is not None for v in (*node.inputs, *node.outputs))
     ):
         return False
     inputs: list[Value | None] = []

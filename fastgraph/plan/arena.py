@@ -85,9 +85,7 @@ def lower_bound(buffers: Sequence[Buffer]) -> int:
     return max(accumulate(change[step] for step in sorted(change)), default=0)
 
 
-def plan(
-    buffers: Sequence[Buffer], *, target: float = TARGET, rounds: int = ROUNDS, effort: int = EFFORT
-) -> Plan:
+def plan(buffers: Sequence[Buffer], *, target: float = TARGET, rounds: int = ROUNDS, effort: int = EFFORT) -> Plan:
     """Return offsets for `buffers`, at most `target` times the lower bound where the effort allows.
 
     The bound that `target` multiplies counts padding to the common alignment, so that it can be reached.

@@ -41,6 +41,7 @@ class Ref:
 ERROR = Ref(-1)
 """The cell that a kernel writes a code into when what it reads at run time is out of range."""
 
+
 def buffer_bytes(owner: Value | Scratch) -> int:
     """Bytes of the buffer that belongs to a value or a scratch: one at least."""
     return max(owner.nbytes if isinstance(owner, Scratch) else owner.type.nbytes, 1)

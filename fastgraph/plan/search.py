@@ -84,9 +84,7 @@ class _Repair:
         return to
 
 
-def _skyline_round(
-    best: Best, turn: int, rng: random.Random, weight: NDArray[np.float64]
-) -> bool:
+def _skyline_round(best: Best, turn: int, rng: random.Random, weight: NDArray[np.float64]) -> bool:
     """Search once below a ceiling; add the sections that failed to `weight`. Return True on a proof.
 
     The first round may prove that the best is optimal, the second wants the bound; both place by area.

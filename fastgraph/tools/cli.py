@@ -292,7 +292,13 @@ def _bench(args: argparse.Namespace) -> int:
         model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
         inputs = feeds.random_feeds(model, shapes)
         result = bench.compare(
-            path, inputs, against, threads=args.threads, isa=args.isa, seconds=args.seconds, rounds=args.runs,
+            path,
+            inputs,
+            against,
+            threads=args.threads,
+            isa=args.isa,
+            seconds=args.seconds,
+            rounds=args.runs,
             function=args.function,
         )
         results.append(result)

@@ -37,9 +37,7 @@ class Unavailable(FastgraphError):
     """An engine is not installed, or can't run this model."""
 
 
-def fastgraph(
-    path: str, feeds: Feeds, threads: int, isa: str | None = None, function: str | None = None
-) -> Engine:
+def fastgraph(path: str, feeds: Feeds, threads: int, isa: str | None = None, function: str | None = None) -> Engine:
     """The inputs copied into the plan's memory, then `execute`: a run leaves its results there, and may write over its
     inputs. Models whose results have no fixed place are `run`.
     """

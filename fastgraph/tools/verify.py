@@ -213,9 +213,7 @@ def _largest(array: np.ndarray) -> float:
     return float(np.abs(array[np.isfinite(array)]).max(initial=0))
 
 
-def _difference(
-    found: np.ndarray, right: np.ndarray, node: Node, magnitude: float, flip: float
-) -> tuple[float, float]:
+def _difference(found: np.ndarray, right: np.ndarray, node: Node, magnitude: float, flip: float) -> tuple[float, float]:
     """The error of a result and what is allowed, in the units of `StepCheck`."""
     if found.shape != right.shape or found.dtype != right.dtype:
         return float("inf"), 0.0

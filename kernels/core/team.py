@@ -222,7 +222,15 @@ def _watch() -> Any:
 
     @njit(inline="always")
     def watch(
-        fate: int, run: int, step: int, firm: int, record: int, state: int, mode: int, end: int, due: int,
+        fate: int,
+        run: int,
+        step: int,
+        firm: int,
+        record: int,
+        state: int,
+        mode: int,
+        end: int,
+        due: int,
     ) -> tuple[int, int]:
         now = clock()
         if step == 0:

@@ -19,9 +19,7 @@ def make_dot(
     return dot_kernel(tier, mr, nv, tail, ragged, arithmetic)
 
 
-def dot_kernel(
-    tier: Tier, mr: int, nv: int, tail: int, ragged: bool, arithmetic: Arithmetic
-) -> Callable[..., None]:
+def dot_kernel(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, arithmetic: Arithmetic) -> Callable[..., None]:
     """The loops of a dot kernel around a tile; its record begins with `rows.DOT`.
 
     Where m isn't a multiple of mr, tail is m % mr, or 0 and the last tile computes rows again (m >= mr, and C is

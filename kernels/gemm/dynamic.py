@@ -199,5 +199,3 @@ def _to_reals(tier: Tier, grid: str) -> Any:
         each(v, I64(0), count, element, unroll=1)
 
     return convert
-
-

@@ -39,9 +39,7 @@ def make_conv(
     return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
 
 
-def _arithmetic(
-    tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequence[str], record: Record
-) -> Arithmetic:
+def _arithmetic(tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequence[str], record: Record) -> Arithmetic:
     """The record ends with rows.RANGES; then the extras."""
     bytewise = int8_arithmetic(tier, nv, "i32", False, record)
 

@@ -27,9 +27,7 @@ SIGNS = -0x7F7F7F80
 """The i32 of four bytes of 128."""
 
 
-def make_dot_int8(
-    tier: Tier, mr: int, nv: int, tail: int, ragged: bool, out: str, rowsum: bool
-) -> Callable[..., None]:
+def make_dot_int8(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, out: str, rowsum: bool) -> Callable[..., None]:
     """The kernel for tiles of mr rows x nv vectors; its record is `rows.DOT_INT8`."""
     return dot_kernel(tier, mr, nv, tail, ragged, int8_arithmetic(tier, nv, out, rowsum, DOT_INT8))
 
@@ -42,9 +40,7 @@ def make_conv_int8(
     return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
 
 
-def int8_arithmetic(
-    tier: Tier, nv: int, out: str, rowsum: bool, record: Record, signed: bool = False
-) -> Arithmetic:
+def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record, signed: bool = False) -> Arithmetic:
     """Sums of u8 * s8 in i32 over panels that pack_int8.py packs; out: "u8", "s8", "f32" or "i32".
 
     "i32" stores the sums; else the record has the slots of rows.STORED. rowsum: the weights' zero point times a

@@ -172,9 +172,7 @@ def idle(units: int, threads: int) -> float:
     return -(-units // threads) * threads / units
 
 
-def columns_first(
-    row_units: int, column_units: int, row_size: int, column_size: int, threads: int
-) -> bool:
+def columns_first(row_units: int, column_units: int, row_size: int, column_size: int, threads: int) -> bool:
     """Whether threads share panels, else rows: what is balanced better, then what is read less."""
     rows, columns = idle(row_units, threads), idle(column_units, threads)
     if abs(rows - columns) > 0.06:

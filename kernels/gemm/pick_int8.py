@@ -56,7 +56,15 @@ COSTS = {
 
 
 def pick_dot_int8(
-    tier: Tier, m: int, n: int, k: int, out: str, rowsum: bool = False, batch: int = 1, threads: int = 1, lda: int = 0,
+    tier: Tier,
+    m: int,
+    n: int,
+    k: int,
+    out: str,
+    rowsum: bool = False,
+    batch: int = 1,
+    threads: int = 1,
+    lda: int = 0,
     nv: int = 0,
 ) -> tuple[DotPiece, ...]:
     """The dot calls for C [batch, m, n] = A [batch, m, k] x B; lda: A's row stride in bytes (k when 0); nv: the width

@@ -20,9 +20,7 @@ from .rows import ROW_INT8
 from .tile import Arithmetic, Place
 
 
-def make_row_int8(
-    tier: Tier, nv: int, ragged: bool, out: str, rowsum: bool, signed: bool
-) -> Callable[..., None]:
+def make_row_int8(tier: Tier, nv: int, ragged: bool, out: str, rowsum: bool, signed: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; `signed` as `int8_arithmetic`. Its record is `rows.ROW_INT8`."""
     arithmetic = int8_arithmetic(tier, nv, out, rowsum, ROW_INT8, signed)
     fields, panel = reader(ROW_INT8), _make_panel(tier, chains(nv), ragged, arithmetic)

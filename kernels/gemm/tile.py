@@ -61,9 +61,7 @@ class Arithmetic:
     finish: Callable[[Vector, Place, list[Any]], None]
 
 
-def make_tile(
-    tier: Tier, whole: Shape, rest: Shape, segmented: bool, ragged: bool, arithmetic: Arithmetic
-) -> Any:
+def make_tile(tier: Tier, whole: Shape, rest: Shape, segmented: bool, ragged: bool, arithmetic: Arithmetic) -> Any:
     """An intrinsic that computes groups * rows output rows of one weight panel.
 
     Call it as tile(args, short, a=..., ...): numba takes at most 15 operands by name. `args` is the record. The tile
@@ -84,9 +82,7 @@ def make_tile(
 
         def emit(groups: int, rows: int) -> None:
             mr = groups * rows
-            offsets = [
-                b.add(b.mul(gs, I64(g)), b.mul(rs, I64(r))) for g in range(groups) for r in range(rows)
-            ]
+            offsets = [b.add(b.mul(gs, I64(g)), b.mul(rs, I64(r))) for g in range(groups) for r in range(rows)]
             step = partial(_step, v, arithmetic, line_bytes, offsets, ahead)
 
             def segment(s: Any, state: list[Any]) -> list[Any]:
@@ -154,9 +150,7 @@ def f32_arithmetic(
     return Arithmetic(nv * tier.lanes * 4, nv, nv, 4, 4, line, line, multiply, finish)
 
 
-def f32_operands(
-    v: Vector, place: Place, extras: Sequence[str], first_extra: int
-) -> Callable[[Any, int], list[Any]]:
+def f32_operands(v: Vector, place: Place, extras: Sequence[str], first_extra: int) -> Callable[[Any, int], list[Any]]:
     """operands(row, n): the extras beside vector n of a row of the tile; their slots begin at args[first_extra]."""
 
     def operands(r: Any, n: int) -> list[Any]:
@@ -197,9 +191,7 @@ def store_f32(
 
         def body(r: Any, state: list[Any]) -> list[Any]:
             start = b.mul(r, I64(nv * v.lanes))
-            put(
-                r, [v.load(v.at(v.at(buffer, start), n * v.lanes)) for n in range(nv)], _masks(v, nv, columns)
-            )
+            put(r, [v.load(v.at(v.at(buffer, start), n * v.lanes)) for n in range(nv)], _masks(v, nv, columns))
             return []
 
         repeat(b, I64(mr), [], body)

@@ -159,9 +159,7 @@ def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Seq
     """An intrinsic that brings one tile's outputs to y."""
 
     @emits
-    def gather(
-        b: Any, args: Any, r: Any, sums: Any, bias: Any, image: Any, oy: Any, ox: Any, column: Any
-    ) -> None:
+    def gather(b: Any, args: Any, r: Any, sums: Any, bias: Any, image: Any, oy: Any, ox: Any, column: Any) -> None:
         v = Vector(b, tier)
         side = range(m + 2)
         transform = partial(_transform_output, v, transforms(m).output)

@@ -141,9 +141,7 @@ def run_filler(tier: Tier) -> Callable:
 
         def put(offset: Any, size: int) -> None:
             if size > 8:
-                value = b.shuffle_vector(
-                    wide, undef, ir.Constant(ir.VectorType(I32, size // 8), [0] * (size // 8))
-                )
+                value = b.shuffle_vector(wide, undef, ir.Constant(ir.VectorType(I32, size // 8), [0] * (size // 8)))
             else:
                 value = bits if size == 8 else b.trunc(bits, word(size))
             write(b, value, b.add(dst, offset))

@@ -35,9 +35,7 @@ def interleave(v: Vector, rows: Sequence[Any]) -> list[Any]:
     if len(rows) == 2:
         return [unpack(v, pair, zero, half) for pair in pairs for half in halves]
     others = [v.b.bitcast(unpack(v, rows[2], rows[3], half), kind) for half in halves]
-    return [
-        unpack(v, v.b.bitcast(x, kind), y, half) for x, y in zip(pairs, others, strict=True) for half in halves
-    ]
+    return [unpack(v, v.b.bitcast(x, kind), y, half) for x, y in zip(pairs, others, strict=True) for half in halves]
 
 
 def dot(v: Vector, sums: Any, x: Any, w: Any, wide: bool) -> Any:

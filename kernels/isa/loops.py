@@ -42,9 +42,7 @@ def loop(b: Any, start: Any, stop: Any, step: Any) -> Iterator[Any]:
     b.position_at_end(done)
 
 
-def repeat(
-    b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]
-) -> list[Any]:
+def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
     """Emit a loop that runs `state = body(index, state)` count times, at least once; the last state."""
     before = b.block
     inside = b.append_basic_block("loop")
@@ -121,9 +119,7 @@ def larger(b: Any, x: Any, y: Any) -> Any:
 # -- along contiguous elements
 
 
-def each(
-    v: Vector, left: Any, right: Any, body: Callable[[Vector, Any, Any], None], unroll: int = UNROLL
-) -> None:
+def each(v: Vector, left: Any, right: Any, body: Callable[[Vector, Any, Any], None], unroll: int = UNROLL) -> None:
     """`body(w, i, mask)` for the elements that w spans from i on; mask is None when all are before `right`.
 
     w is as wide as `unroll` vectors (a power of two) or as v.

@@ -27,8 +27,7 @@ def _unzip(b: Any, x: Any, y: Any, block: int) -> list[Any]:
     """The even and the odd blocks of lanes of x then y."""
     n = x.type.count
     return [
-        _shuffle(b, x, y, [q + i for q in range(odd, 2 * n, 2 * block) for i in range(block)])
-        for odd in (0, block)
+        _shuffle(b, x, y, [q + i for q in range(odd, 2 * n, 2 * block) for i in range(block)]) for odd in (0, block)
     ]
 
 

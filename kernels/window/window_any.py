@@ -29,8 +29,21 @@ def make_depthwise_any(tier: Tier, multiplier: int = 1, chain: Chain = (), extra
 
         @emits
         def outputs_of_row(
-            b: Any, args: Any, x: Any, y: Any, image: Any, pixel: Any, channel: Any, channels: Any,
-            z0: Any, z1: Any, p0: Any, p1: Any, q0: Any, q1: Any, count: Any,
+            b: Any,
+            args: Any,
+            x: Any,
+            y: Any,
+            image: Any,
+            pixel: Any,
+            channel: Any,
+            channels: Any,
+            z0: Any,
+            z1: Any,
+            p0: Any,
+            p1: Any,
+            q0: Any,
+            q1: Any,
+            count: Any,
         ) -> None:
             v = Vector(b, tier)
             r = slots(b, args, DEPTHWISE_ANY)
@@ -62,8 +75,21 @@ def make_pool_any(
 
         @emits
         def outputs_of_row(
-            b: Any, args: Any, x: Any, y: Any, image: Any, pixel: Any, channel: Any, channels: Any,
-            z0: Any, z1: Any, p0: Any, p1: Any, q0: Any, q1: Any, count: Any,
+            b: Any,
+            args: Any,
+            x: Any,
+            y: Any,
+            image: Any,
+            pixel: Any,
+            channel: Any,
+            channels: Any,
+            z0: Any,
+            z1: Any,
+            p0: Any,
+            p1: Any,
+            q0: Any,
+            q1: Any,
+            count: Any,
         ) -> None:
             v = Vector(b, tier)
             totals = [variable(b, start(v, op)) for _ in range(tile)]
@@ -144,14 +170,12 @@ def _nest_any(tier: Tier, inner: Any, edge: Any, multiplier: int, include_pad: b
                 left = begin - r.pad_left
                 xt, yt = source + left * r.ldx * 4, target + column * r.ldy * 4
                 if r.pad_left <= begin < inner_end and column + TILE <= r.ow:
-                    inner(args, xt, yt, image, pixel + column, channel, channels,
-                          z0, z1, p0, p1, 0, r.kw, high * r.kw)
+                    inner(args, xt, yt, image, pixel + column, channel, channels, z0, z1, p0, p1, 0, r.kw, high * r.kw)
                     column += TILE
                 else:
                     q0, q1 = steps_to(0, left, r.dw, r.kw), steps_to(r.w, left, r.dw, r.kw)
                     wide = steps_to(end_x, left, r.dw, r.kw) if include_pad else q1 - q0
-                    edge(args, xt, yt, image, pixel + column, channel, channels,
-                         z0, z1, p0, p1, q0, q1, high * wide)
+                    edge(args, xt, yt, image, pixel + column, channel, channels, z0, z1, p0, p1, q0, q1, high * wide)
                     column += 1
 
     return run

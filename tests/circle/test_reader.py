@@ -111,6 +111,7 @@ def test_tensors_of_one_name_become_values_of_different_ones():
 
 def test_codes():
     """The greater of the old byte and the new number; Circle's own are negative, and old files have just the byte."""
+
     def op(schema, **code):
         m = Model(schema)
         m.op("RELU", [m.input((2,))], [(2,)])

@@ -73,6 +73,7 @@ def test_variables_that_can_not_be(fields, message):
 @pytest.fixture
 def calls(monkeypatch):
     """Rules for CALL and VAR_HANDLE and its kin, as plain as can be, in place of the product's."""
+
     def call(c):
         keys = c.touched(c.options.subgraph, args=c.inputs)
         body = c.subgraph(c.options.subgraph, c.inputs, keys)

@@ -1,10 +1,10 @@
 """Writes small .tflite and .circle files for tests, by the schemas' tables.
 
-    m = Model()                                        # or Model("circle")
-    x = m.input((1, 4), name="x")                      # of the sub-graph at hand: 0, until m.graph() begins another
-    w = m.const(np.ones((2, 4), np.int8), quant=(0.1, 0))
-    (y,) = m.op("FULLY_CONNECTED", [x, w, None], [(1, 2)], keep_num_dims=False)
-    data = m.bytes([y])
+m = Model()                                        # or Model("circle")
+x = m.input((1, 4), name="x")                      # of the sub-graph at hand: 0, until m.graph() begins another
+w = m.const(np.ones((2, 4), np.int8), quant=(0.1, 0))
+(y,) = m.op("FULLY_CONNECTED", [x, w, None], [(1, 2)], keep_num_dims=False)
+data = m.bytes([y])
 """
 
 from __future__ import annotations

@@ -60,9 +60,7 @@ def check_steps(plan: Executable, feeds: dict[str, np.ndarray], close: Close) ->
             stray = np.flatnonzero((plan.memory.arena != before) & ~owned(plan, step))
             assert not stray.size, f"a step of {step.node} wrote bytes {stray[:8]} of {plan.memory.arena.size}"
         for value, array in kept.items():
-            np.testing.assert_array_equal(
-                _now(plan, value), array, f"{mine[-1]} changed {value}, which is read later"
-            )
+            np.testing.assert_array_equal(_now(plan, value), array, f"{mine[-1]} changed {value}, which is read later")
         for node in mine:
             for value in node.outputs:
                 if value in last and is_held(plan, value) and (last[value] >= done or node is mine[-1]):

@@ -50,8 +50,9 @@ _engines: list[Any] = []
 _compiled: dict[Any, Native] = {}
 
 
-def run(kernel: Row | Callable, params: dict[str, Any], args: Sequence[Any], tier: Any, threads: int = 1,
-        offset: int = 4) -> list[np.ndarray]:
+def run(
+    kernel: Row | Callable, params: dict[str, Any], args: Sequence[Any], tier: Any, threads: int = 1, offset: int = 4
+) -> list[np.ndarray]:
     """Call `kernel(tier, **params)` once per thread, in turn; the arrays of `args` after it, in their order.
 
     `args` is the argument record: ints, and arrays that become addresses of guarded copies. These start
@@ -73,7 +74,7 @@ def run(kernel: Row | Callable, params: dict[str, Any], args: Sequence[Any], tie
         call(words.ctypes.data, thread, threads)
     for memory, view in copies.values():
         start = view.ctypes.data - memory.ctypes.data
-        edges = np.concatenate([memory[:start], memory[start + view.nbytes:]])
+        edges = np.concatenate([memory[:start], memory[start + view.nbytes :]])
         assert (edges == 0xFF).all(), "the kernel wrote outside of its arrays"
     return [copies[id(a)][1] for a in args if isinstance(a, np.ndarray)]
 
@@ -82,7 +83,7 @@ def guarded(array: np.ndarray, offset: int = 4) -> tuple[np.ndarray, np.ndarray]
     """(bytes, view): a copy of `array` inside a larger block of 0xFF bytes."""
     memory = np.full(array.nbytes + 2 * GUARD + 64 + offset, 0xFF, np.uint8)
     start = GUARD + -(memory.ctypes.data + GUARD) % 64 + offset
-    view = memory[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    view = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     view[...] = array
     return memory, view
 

@@ -31,11 +31,7 @@ def perform(
     memory, y = guarded(np.zeros(out, x.dtype), offset)
     before = memory.copy()
     _, source = guarded(x, offset)
-    keep = {
-        name: np.ascontiguousarray(value)
-        for name, value in move.args.items()
-        if isinstance(value, np.ndarray)
-    }
+    keep = {name: np.ascontiguousarray(value) for name, value in move.args.items() if isinstance(value, np.ndarray)}
     keep |= pointers
     values = move.args | {name: array.ctypes.data for name, array in keep.items()}
     values |= {"dst": y.ctypes.data + move.dst_offset, "src": source.ctypes.data + move.src_offset}

@@ -27,6 +27,7 @@ from tests.kernels.test_conv import reference, square
 
 KERNEL = ROWS[0]
 
+
 def check(
     g: Geometry, choice: AmxChoice, threads: int = 1, slack: int = 0, seed: int = 0, extreme: bool = False
 ) -> np.ndarray:

@@ -54,9 +54,7 @@ def summed(t: np.ndarray, g: Transposed) -> np.ndarray:
 def geometries(draw: Any) -> Transposed:
     small = st.integers(1, 3)
     depth = draw(st.booleans())
-    size, kernel, strides, dilations = (
-        (draw(small) if depth else 1, draw(small), draw(small)) for _ in range(4)
-    )
+    size, kernel, strides, dilations = ((draw(small) if depth else 1, draw(small), draw(small)) for _ in range(4))
     pads, out = [], []
     for i, k, s, d in zip(size, kernel, strides, dilations, strict=True):
         full = (i - 1) * s + (k - 1) * d + 1
@@ -78,9 +76,7 @@ def geometries(draw: Any) -> Transposed:
 
 @each_tier
 @settings(max_examples=25, deadline=None)
-@given(
-    g=geometries(), kinds=st.sampled_from(sorted(CHAINS)), threads=st.integers(1, 3), slack=st.integers(0, 2)
-)
+@given(g=geometries(), kinds=st.sampled_from(sorted(CHAINS)), threads=st.integers(1, 3), slack=st.integers(0, 2))
 def test_sums(tier: Any, g: Transposed, kinds: tuple[str, ...], threads: int, slack: int) -> None:
     channels, pixels = g.groups * g.n, g.out[0] * g.out[1] * g.out[2]
     x, w, bias = noise(g.images, *g.size, g.groups * g.c), noise(channels, *g.kernel, g.c), noise(channels)
@@ -94,9 +90,7 @@ def test_sums(tier: Any, g: Transposed, kinds: tuple[str, ...], threads: int, sl
     )  # fmt: skip
     record = [*COL2IM.args.filled(**args), *(slot for extra in extras for slot in extra)]
     y = run(COL2IM, {"chain": CHAINS[kinds], "extras": kinds}, record, tier, threads)[1]
-    expected = eval_chain(
-        CHAINS[kinds], [summed(t, g).reshape(full.shape) + bias, full, channel][: len(kinds) + 1]
-    )
+    expected = eval_chain(CHAINS[kinds], [summed(t, g).reshape(full.shape) + bias, full, channel][: len(kinds) + 1])
     np.testing.assert_allclose(y[..., :channels], expected, rtol=1e-5, atol=1e-4)
     assert (y[..., channels:] == 7).all()
 
@@ -115,6 +109,4 @@ def test_whole(tier: Any) -> None:
     y = np.zeros((1, 8, 10, 12), np.float32)
     args = col2im_args(g, t=t, y=y, ldy=12, bias=bias, scratch=np.zeros(g.scratch // 4, np.float32))
     y = run(COL2IM, {"chain": (), "extras": ()}, COL2IM.args.filled(**args), tier)[1]
-    np.testing.assert_allclose(
-        y[:, None], summed(products(x, w, g), g).reshape(1, 1, 8, 10, 12), rtol=1e-4, atol=1e-4
-    )
+    np.testing.assert_allclose(y[:, None], summed(products(x, w, g), g).reshape(1, 1, 8, 10, 12), rtol=1e-4, atol=1e-4)

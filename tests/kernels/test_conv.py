@@ -38,10 +38,7 @@ def noise(*shape: int) -> np.ndarray:
 
 def reference(x: np.ndarray, w: np.ndarray, g: Geometry) -> np.ndarray:
     """[images, *out, groups * n] in f64 from x [images, d, h, w, groups * c] and w [groups * n, k..., c]."""
-    span = [
-        (o - 1) * s + (k - 1) * d + 1
-        for o, s, k, d in zip(g.out, g.strides, g.kernel, g.dilations, strict=True)
-    ]
+    span = [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(g.out, g.strides, g.kernel, g.dilations, strict=True)]
     after = [max(n - p - size, 0) for n, p, size in zip(span, g.pads, g.size, strict=True)]
     padded = np.pad(x.astype(np.float64), [(0, 0), *zip(g.pads, after, strict=True), (0, 0)])
     y = np.zeros((g.images, *g.out, g.groups, g.n))
@@ -55,9 +52,7 @@ def reference(x: np.ndarray, w: np.ndarray, g: Geometry) -> np.ndarray:
     return y.reshape(*y.shape[:4], -1)
 
 
-def check(
-    tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, slack: int = 0
-) -> list[np.ndarray]:
+def check(tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, slack: int = 0) -> list[np.ndarray]:
     """Run the pieces on random data in rows `slack` longer than dense, compare, return y."""
     channels, outputs, dims = g.groups * g.c, g.groups * g.n, (g.images, *g.size)
     pixel = g.x_strides[3]
@@ -79,9 +74,7 @@ def check(
             tier.lanes,
         )
         scratch = np.full(max(piece.scratch * threads // 4, 1), np.nan, np.float32)
-        args = conv_args(
-            piece, x=x, w=packed, y=y, ldy=outputs + slack, table=piece.table, scratch=scratch
-        )
+        args = conv_args(piece, x=x, w=packed, y=y, ldy=outputs + slack, table=piece.table, scratch=scratch)
         extras = [slot for o, kind in zip(operands, kinds, strict=True) for slot in (o, *strides[kind])]
         y = run(CONV, piece.params, [*CONV.args.filled(**args), *extras], tier, threads)[2]
     views = [
@@ -99,9 +92,7 @@ def geometries(draw: Any, out_h: int, out_w: int, slack: int = 3) -> Geometry:
     small = st.integers(1, 3)
     c, groups, depth = draw(st.integers(1, 9)), draw(small), draw(st.integers(1, 2))
     out = (depth, out_h, out_w)
-    kernel, strides, dilations = (
-        (draw(small) if depth > 1 else 1, draw(small), draw(small)) for _ in range(3)
-    )
+    kernel, strides, dilations = ((draw(small) if depth > 1 else 1, draw(small), draw(small)) for _ in range(3))
     size, pads = [], []
     for o, k, s, d in zip(out, kernel, strides, dilations, strict=True):
         span = (o - 1) * s + (k - 1) * d + 1
@@ -212,8 +203,7 @@ def test_long_row(tier: Any, c: int) -> None:
 def test_same_bits_for_any_threads(tier: Any) -> None:
     g = square(6, 40, 8, 3, 1, 1)
     results = {
-        check(tier, g, forced(tier, g, (1, 3), 1, (1, 2), threads, 4000), threads).tobytes()
-        for threads in (1, 2, 3)
+        check(tier, g, forced(tier, g, (1, 3), 1, (1, 2), threads, 4000), threads).tobytes() for threads in (1, 2, 3)
     }
     assert len(results) == 1
 
@@ -247,6 +237,4 @@ def test_narrow_groups_are_merged_into_one_vector() -> None:
     g, factor = square(4, 4, 6, 3, 1, 1, groups=6), 3
     x, w = noise(1, 1, 6, 6, 24), noise(24, 1, 3, 3, 4)
     merged = square(12, 12, 6, 3, 1, 1, groups=2)
-    np.testing.assert_allclose(
-        reference(x, merge_groups(w, 6, factor), merged), reference(x, w, g), rtol=1e-9
-    )
+    np.testing.assert_allclose(reference(x, merge_groups(w, 6, factor), merged), reference(x, w, g), rtol=1e-9)

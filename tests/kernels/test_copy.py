@@ -25,9 +25,7 @@ def slices(draw):
         first, last = sorted((draw(st.integers(0, n - 1)), draw(st.integers(0, n - 1))))
         step = draw(st.sampled_from([1, 1, 2, 3]))
         back = draw(st.booleans()) and draw(st.booleans())
-        index.append(
-            (last, -step, 1 + (last - first) // step) if back else (first, step, 1 + (last - first) // step)
-        )
+        index.append((last, -step, 1 + (last - first) // step) if back else (first, step, 1 + (last - first) // step))
     return x, index
 
 
@@ -46,20 +44,14 @@ def test_slices(case, tier, threads, offset):
 @given(st.data(), st.sampled_from(tiers.usable()), st.sampled_from(TYPES))
 @settings(max_examples=60, deadline=None)
 def test_expand_and_tile(data, tier, dtype):
-    out = tuple(data.draw(st.lists(st.integers(1, 7), min_size=1, max_size=4))) + (
-        data.draw(st.integers(1, 90)),
-    )
+    out = tuple(data.draw(st.lists(st.integers(1, 7), min_size=1, max_size=4))) + (data.draw(st.integers(1, 90)),)
     shape = tuple(n if data.draw(st.booleans()) else 1 for n in out)
     shape = shape[data.draw(st.integers(0, len(shape) - 1)) :]
     x = numbered(shape, dtype)
-    np.testing.assert_array_equal(
-        perform(expanded(shape, out, x.itemsize), x, out, tier, 2), np.broadcast_to(x, out)
-    )
+    np.testing.assert_array_equal(perform(expanded(shape, out, x.itemsize), x, out, tier, 2), np.broadcast_to(x, out))
     repeats = [data.draw(st.integers(1, 3)) for _ in shape]
     expected = np.tile(x, repeats)
-    np.testing.assert_array_equal(
-        perform(tiled(shape, repeats, x.itemsize), x, expected.shape, tier, 2), expected
-    )
+    np.testing.assert_array_equal(perform(tiled(shape, repeats, x.itemsize), x, expected.shape, tier, 2), expected)
 
 
 @each_tier
@@ -79,9 +71,7 @@ def test_other_element_sizes(tier, dtype):
     np.testing.assert_array_equal(perform(stepped, x, (3, 14), tier), x[::-1, ::-3])
     if x.itemsize <= 8:
         wide = expanded((3, 1), (3, 21), x.itemsize)
-        np.testing.assert_array_equal(
-            perform(wide, x[:, :1].copy(), (3, 21), tier), np.repeat(x[:, :1], 21, 1)
-        )
+        np.testing.assert_array_equal(perform(wide, x[:, :1].copy(), (3, 21), tier), np.repeat(x[:, :1], 21, 1))
 
 
 @each_tier

@@ -79,9 +79,7 @@ def test_any_shape(tier: Any, data: Any) -> None:
     params = {"mr": mr, "nv": nv, "tail": tail, "ragged": True, "chain": CHAINS[kinds], "extras": kinds}
     piece = DotPiece(0, n, nv, params, data.draw(st.integers(1, 3)), data.draw(st.booleans()))
     bias = noise(batch, n) if data.draw(st.booleans()) else None
-    product(
-        tier, [piece], noise(batch, m, k), noise(batch, n, k), bias, n + data.draw(st.integers(0, 3)), threads
-    )
+    product(tier, [piece], noise(batch, m, k), noise(batch, n, k), bias, n + data.draw(st.integers(0, 3)), threads)
 
 
 @each_tier
@@ -129,9 +127,7 @@ def test_matrix_packed_at_run_time(tier: Any, data: Any) -> None:
     b = np.zeros((batch, k, ldb), np.float32)
     b[:, :, :n] = w.transpose(0, 2, 1)
     expected = pack_weights(w, None, 2, tier.lanes)
-    args = PACK.args.filled(
-        b=b, ldb=ldb, packed=np.full_like(expected, 7), n=n, k=k, batch=batch, b_stride=b[0].size
-    )
+    args = PACK.args.filled(b=b, ldb=ldb, packed=np.full_like(expected, 7), n=n, k=k, batch=batch, b_stride=b[0].size)
     packed = run(PACK, {"nv": 2}, args, tier, threads)[1]
     unpacked, wanted = (np.moveaxis(p, 2, 0).reshape(1 + k, batch, -1)[..., :n] for p in (packed, expected))
     np.testing.assert_array_equal(unpacked, wanted)
@@ -145,9 +141,7 @@ def test_matrix_packed_at_run_time(tier: Any, data: Any) -> None:
     k=st.integers(1, 3000),
     threads=st.integers(1, 4),
 )
-def test_choices_cover_every_column_and_fit_the_registers(
-    tier: Any, m: int, n: int, k: int, threads: int
-) -> None:
+def test_choices_cover_every_column_and_fit_the_registers(tier: Any, m: int, n: int, k: int, threads: int) -> None:
     pieces = pick_dot(tier, m, n, k, threads=threads)
     assert [p.start for p in pieces] == [0, *(p.start + p.columns for p in pieces)][:-1]
     assert sum(p.columns for p in pieces) == n
@@ -191,6 +185,4 @@ def test_merged_groups_compute_the_same() -> None:
     w, x = noise(12, 5, 4), noise(5, 24)
     separate = np.einsum("gokc,kgc->go", w.reshape(groups, 2, 5, 4), x.reshape(5, groups, 4)).ravel()
     merged = merge_groups(w, groups, factor).reshape(2, 6, 5, 12)
-    np.testing.assert_allclose(
-        np.einsum("gokc,kgc->go", merged, x.reshape(5, 2, 12)).ravel(), separate, rtol=1e-4
-    )
+    np.testing.assert_allclose(np.einsum("gokc,kgc->go", merged, x.reshape(5, 2, 12)).ravel(), separate, rtol=1e-4)

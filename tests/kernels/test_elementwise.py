@@ -35,11 +35,22 @@ def apply(chain: tuple, xs: list[np.ndarray], tier: object, threads: int = 1, of
 
 
 @each_tier
-@pytest.mark.parametrize("shapes", [
-    [(1,), (1,)], [(3, 5, 7), (7,)], [(3, 5, 7), (5, 1)], [(2, 3, 4, 5), (3, 1, 5)], [(300,), (1,)],
-    [(4, 1, 6), (1, 5, 1)],
-    [(2, 1, 3, 1, 5), (1, 4, 1, 7, 1)], [(2, 9, 70), (2, 1, 70)], [(0, 3), (3,)], [(), (4, 130)],
-], ids=str)
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(1,), (1,)],
+        [(3, 5, 7), (7,)],
+        [(3, 5, 7), (5, 1)],
+        [(2, 3, 4, 5), (3, 1, 5)],
+        [(300,), (1,)],
+        [(4, 1, 6), (1, 5, 1)],
+        [(2, 1, 3, 1, 5), (1, 4, 1, 7, 1)],
+        [(2, 9, 70), (2, 1, 70)],
+        [(0, 3), (3,)],
+        [(), (4, 130)],
+    ],
+    ids=str,
+)
 def test_broadcasting_is_numpys(shapes, tier):
     xs = [values(*shape, seed=i) for i, shape in enumerate(shapes)]
     got = apply(RELU6, xs, tier)
@@ -50,8 +61,13 @@ def test_broadcasting_is_numpys(shapes, tier):
 
 @each_tier
 @settings(max_examples=25, deadline=None)
-@given(rows=st.integers(1, 9), cols=st.integers(1, 2 * 4 * 16 + 1), offset=st.sampled_from([0, 4, 20, 60]),
-       threads=st.integers(1, 3), extra=st.integers(0, 3))
+@given(
+    rows=st.integers(1, 9),
+    cols=st.integers(1, 2 * 4 * 16 + 1),
+    offset=st.sampled_from([0, 4, 20, 60]),
+    threads=st.integers(1, 3),
+    extra=st.integers(0, 3),
+)
 def test_any_size_at_any_address(tier, rows, cols, offset, threads, extra):
     x, z = values(rows, cols + extra), values(rows, cols, seed=1)
     y = np.full((rows, cols + extra), 7, np.float32)

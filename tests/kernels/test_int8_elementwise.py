@@ -36,7 +36,7 @@ def walk(kernel: str, params: dict, xs: list, out: str, more: list, tier: Any, t
         kinds = (f"{kind}:{names[x.dtype]}" for kind, x in zip(plan.kinds, xs, strict=True))
         params = {**params, "kinds": (*kinds, *params["kinds"])}
     got = run(row(kernel), params, [*record, *more], tier, threads, offset)[0]
-    assert y.dtype == got.dtype and (got[..., shape[-1]:] == y[..., shape[-1]:]).all()
+    assert y.dtype == got.dtype and (got[..., shape[-1] :] == y[..., shape[-1] :]).all()
     return got[..., : shape[-1]]
 
 

@@ -14,8 +14,9 @@ from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
 from tests.kernels.harness import each_tier, run
 
 TINY = float(np.finfo(np.float32).tiny)
-SPECIAL = np.float32([0, -0.0, 1, -1, 0.5, -0.5, 2.5, -2.5, 3e38, -3e38, 1e30, 88.8, -87.5, 200, -200,
-                      np.inf, -np.inf, np.nan])
+SPECIAL = np.float32(
+    [0, -0.0, 1, -1, 0.5, -0.5, 2.5, -2.5, 3e38, -3e38, 1e30, 88.8, -87.5, 200, -200, np.inf, -np.inf, np.nan]
+)
 
 # Largest error for any f32: so many ulps of the result, or else absolute. All others are exact, or rounded once.
 SPAN = np.float32(np.linspace(-20, 20, 40001))

@@ -103,8 +103,15 @@ def test_of_nothing(tier):
     x = np.zeros((2, 0), np.float32)
     empty = {op: rows_of(x, op, tier)[0] for op in MEANING}
     assert np.isnan(empty.pop("mean"))
-    assert empty == {"sum": 0, "sum_square": 0, "sum_abs": 0, "prod": 1, "max": -np.inf, "min": np.inf,
-                     "log_sum_exp": -np.inf}
+    assert empty == {
+        "sum": 0,
+        "sum_square": 0,
+        "sum_abs": 0,
+        "prod": 1,
+        "max": -np.inf,
+        "min": np.inf,
+        "log_sum_exp": -np.inf,
+    }
 
 
 @each_tier

@@ -30,9 +30,7 @@ def noise(shape: tuple[int, ...]) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape, np.float32)
 
 
-def through_kernels(
-    x, axes: dict[int, ResizeTable], tier, threads: int = 1, extrapolation: float = 0.0
-) -> np.ndarray:
+def through_kernels(x, axes: dict[int, ResizeTable], tier, threads: int = 1, extrapolation: float = 0.0) -> np.ndarray:
     for plan, out in resized(x.shape, axes, extrapolation):
         x = perform(plan, x, out, tier, threads, offset=4)
     return x

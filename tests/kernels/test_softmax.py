@@ -45,8 +45,12 @@ def values(*shape: int, scale: float = 5) -> np.ndarray:
 @each_tier
 @pytest.mark.parametrize("log", [False, True])
 @settings(max_examples=20, deadline=None)
-@given(outer=st.integers(1, 9), n=st.integers(1, 2 * 4 * 16 + 1),
-       offset=st.sampled_from([0, 4, 36]), scale=st.sampled_from([0.1, 5.0, 100.0]))
+@given(
+    outer=st.integers(1, 9),
+    n=st.integers(1, 2 * 4 * 16 + 1),
+    offset=st.sampled_from([0, 4, 36]),
+    scale=st.sampled_from([0.1, 5.0, 100.0]),
+)
 def test_last_axis(tier, log, outer, n, offset, scale):
     x = values(outer, n, scale=scale)
     got = [rows_of(x, log, tier, threads, offset) for threads in (1, 2, 3)]

@@ -85,10 +85,16 @@ def geometries(draw: Any, n: int) -> Geometry:
 @pytest.mark.parametrize("m", [2, 4])
 @pytest.mark.parametrize(("n", "kinds"), list(zip((3, 18), CHAINS, strict=True)))
 @settings(max_examples=10, deadline=None)
-@given(data=st.data(), threads=st.integers(1, 2), slack=st.integers(0, 2), l2=st.sampled_from([1, 1 << 20]),
-       biased=st.booleans())
-def test_any_map(tier: Any, m: int, n: int, kinds: tuple[str, ...], data: Any, threads: int, slack: int, l2: int,
-                 biased: bool) -> None:
+@given(
+    data=st.data(),
+    threads=st.integers(1, 2),
+    slack=st.integers(0, 2),
+    l2=st.sampled_from([1, 1 << 20]),
+    biased=st.booleans(),
+)
+def test_any_map(
+    tier: Any, m: int, n: int, kinds: tuple[str, ...], data: Any, threads: int, slack: int, l2: int, biased: bool
+) -> None:
     error, _ = check(tier, data.draw(geometries(n)), m, threads, kinds, slack, True, l2, biased)
     assert error < (1e-6 if m == 2 else 4e-6)  # of 300 random maps the worst made 2.6e-7 and 1.3e-6
 

@@ -38,7 +38,7 @@ def cases(
     """Windows over small images: any padding short of the window, channels up to two vectors and one.
 
     Flat ones of the given kernel, strides and dilation, or of any three. With `ceil` the last windows may
-    reach beyond the padding. 
+    reach beyond the padding.
     """
     flat = kernel is not None
     dilations = (1, dilation, dilation) if flat else tuple(draw(st.integers(1, 3)) for _ in range(3))

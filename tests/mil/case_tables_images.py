@@ -61,8 +61,12 @@ def resizing() -> None:
         add(f"upsample_bilinear/{corners}", x, lambda mb, x, c=corners: mb.upsample_bilinear(
             x=x, scale_factor_height=2.0, scale_factor_width=1.5, align_corners=c),
             by_torch(lambda x, c=corners: F.interpolate(x, (8, 10), mode="bilinear", align_corners=c)))  # fmt: skip
-    add("upsample_nearest_neighbor/part", x, lambda mb, x: mb.upsample_nearest_neighbor(
-        x=x, scale_factor_height=3.0, scale_factor_width=1.5), by_torch(lambda x: F.interpolate(x, (12, 10))))
+    add(
+        "upsample_nearest_neighbor/part",
+        x,
+        lambda mb, x: mb.upsample_nearest_neighbor(x=x, scale_factor_height=3.0, scale_factor_width=1.5),
+        by_torch(lambda x: F.interpolate(x, (12, 10))),
+    )
     add("crop", x, lambda mb, x: mb.crop(x=x, crop_height=[1, 0], crop_width=[2, 3]), lambda x: x[:, :, 1:, 2:4])
 
 

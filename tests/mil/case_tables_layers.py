@@ -133,8 +133,12 @@ def normalizations() -> None:
     last = normal(4, 5)
     add("layer_norm", maps, lambda mb, x: mb.layer_norm(x=x, axes=[2, -1], gamma=last, beta=last, epsilon=1e-3),
         by_torch(lambda x: F.layer_norm(x, (4, 5), torch.from_numpy(last), torch.from_numpy(last), 1e-3)))  # fmt: skip
-    add("layer_norm/all", maps, lambda mb, x: mb.layer_norm(x=x, axes=[0, 1, 2, 3]),
-        by_torch(lambda x: F.layer_norm(x, x.shape)))
+    add(
+        "layer_norm/all",
+        maps,
+        lambda mb, x: mb.layer_norm(x=x, axes=[0, 1, 2, 3]),
+        by_torch(lambda x: F.layer_norm(x, x.shape)),
+    )
     add("layer_norm/channels", maps, lambda mb, x: mb.layer_norm(x=x, axes=[1], gamma=gamma, beta=beta),
         by_torch(lambda x: F.layer_norm(x.movedim(1, -1), (3,), *tensors[2:]).movedim(-1, 1)))  # fmt: skip
     add("l2_norm", maps, lambda mb, x: mb.l2_norm(x=x, epsilon=1e-2),

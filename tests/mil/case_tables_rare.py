@@ -59,9 +59,24 @@ def recurrent() -> None:
         y, finals = double(torch.from_numpy(x), tuple(states))
         return [y.detach().numpy(), *(np.concatenate(list(v.detach().numpy()), 1) for v in finals)]
 
-    add("lstm/bidirectional", x, lambda mb, x: mb.lstm(
-        x=x, initial_h=both, initial_c=both_cells, weight_ih=w, weight_hh=r, bias=b, weight_ih_back=back[0],
-        weight_hh_back=back[1], bias_back=back[2], direction="bidirectional", output_sequence=True), bidirectional)
+    add(
+        "lstm/bidirectional",
+        x,
+        lambda mb, x: mb.lstm(
+            x=x,
+            initial_h=both,
+            initial_c=both_cells,
+            weight_ih=w,
+            weight_hh=r,
+            bias=b,
+            weight_ih_back=back[0],
+            weight_hh_back=back[1],
+            bias_back=back[2],
+            direction="bidirectional",
+            output_sequence=True,
+        ),
+        bidirectional,
+    )
     peephole = normal(3 * h)
 
     def clipped(x: Array) -> list[Array]:
@@ -142,8 +157,14 @@ def control() -> None:
             x = x + 7 if x.max() > 5 else x * 3
         return x
 
-    add("while_loop/cond", np.float32([1, 2]), lambda mb, x: mb.while_loop(
-        _cond=lambda v: mb.less(x=mb.reduce_sum(x=v), y=60.0), _body=lambda v: branch(mb, v), loop_vars=(x,)), nested)
+    add(
+        "while_loop/cond",
+        np.float32([1, 2]),
+        lambda mb, x: mb.while_loop(
+            _cond=lambda v: mb.less(x=mb.reduce_sum(x=v), y=60.0), _body=lambda v: branch(mb, v), loop_vars=(x,)
+        ),
+        nested,
+    )
 
     def listed(mb: Any, x: Any, y: Any) -> Any:
         ls = mb.make_list(init_length=3, dynamic_length=False, elem_shape=(2,))
@@ -157,8 +178,12 @@ def control() -> None:
         ls = mb.make_list(init_length=0, elem_shape=(2,))
         _, ls = mb.while_loop(
             _cond=lambda n, ls: mb.less(x=n, y=4),
-            _body=lambda n, ls: (mb.add(x=n, y=1), mb.list_write(
-                ls=ls, index=n, value=mb.mul(x=x, y=mb.cast(x=n, dtype="fp32")))), loop_vars=(np.int32(0), ls))
+            _body=lambda n, ls: (
+                mb.add(x=n, y=1),
+                mb.list_write(ls=ls, index=n, value=mb.mul(x=x, y=mb.cast(x=n, dtype="fp32"))),
+            ),
+            loop_vars=(np.int32(0), ls),
+        )
         length = mb.list_length(ls=ls)
         return mb.list_gather(ls=ls, indices=mb.range_1d(start=0, end=length, step=1)), length
 
@@ -315,12 +340,19 @@ def attention() -> None:
     add("scaled_dot_product_attention", [q, k, v], lambda mb, x, y, z: mb.scaled_dot_product_attention(
         query=x, key=y, value=z), by_torch(F.scaled_dot_product_attention), "iOS18")  # fmt: skip
     flags = np.array([[True, False, True, True, False]] * 4)
-    add("scaled_dot_product_attention/flags", [q, k, v], lambda mb, x, y, z: mb.scaled_dot_product_attention(
-        query=x, key=y, value=z, attn_mask=flags),
-        by_torch(lambda *v: F.scaled_dot_product_attention(*v, torch.from_numpy(flags))), "iOS18")
-    add("einsum/4", [normal(2, 3, 1, 4), normal(1, 4, 5, 6)], lambda mb, x, y: mb.einsum(
-        values=(x, y), equation="nchw,nwhu->nchu"),
-        lambda x, y: np.einsum("nchw,nwhu->nchu", np.broadcast_to(x, (2, 3, 5, 4)), np.broadcast_to(y, (2, 4, 5, 6))))
+    add(
+        "scaled_dot_product_attention/flags",
+        [q, k, v],
+        lambda mb, x, y, z: mb.scaled_dot_product_attention(query=x, key=y, value=z, attn_mask=flags),
+        by_torch(lambda *v: F.scaled_dot_product_attention(*v, torch.from_numpy(flags))),
+        "iOS18",
+    )
+    add(
+        "einsum/4",
+        [normal(2, 3, 1, 4), normal(1, 4, 5, 6)],
+        lambda mb, x, y: mb.einsum(values=(x, y), equation="nchw,nwhu->nchu"),
+        lambda x, y: np.einsum("nchw,nwhu->nchu", np.broadcast_to(x, (2, 3, 5, 4)), np.broadcast_to(y, (2, 4, 5, 6))),
+    )
     add("einsum/3", [normal(3, 5, 4), normal(4, 5, 6)], lambda mb, x, y: mb.einsum(
         values=(x, y), equation="abc,cbd->abd"), lambda x, y: np.einsum("abc,cbd->abd", x, y))  # fmt: skip
     add("sliding_windows", normal(2, 9, 3), lambda mb, x: mb.sliding_windows(x=x, axis=1, size=4, stride=2),

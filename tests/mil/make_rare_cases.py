@@ -1,6 +1,6 @@
 """The cases of rarer operators: as make_cases.py, into rare_cases.tar.xz.
 
-    python -m tests.mil.make_rare_cases        needs coremltools and torch
+python -m tests.mil.make_rare_cases        needs coremltools and torch
 """
 
 from __future__ import annotations

@@ -118,9 +118,7 @@ def test_absurd_dims(dims, raw):
 
 @pytest.mark.parametrize("size", [0, 11, 13, 24])
 def test_raw_data_of_the_wrong_length(size):
-    refused(
-        identity(TensorProto(data_type=1, dims=[3], raw_data=bytes(size))), f"expected 12 bytes.*found {size}"
-    )
+    refused(identity(TensorProto(data_type=1, dims=[3], raw_data=bytes(size))), f"expected 12 bytes.*found {size}")
 
 
 def test_large_raw_data_of_the_wrong_length():
@@ -233,9 +231,7 @@ def external(tmp_path, location="w.bin", data=bytes(range(24)), **entries):
     return path
 
 
-@pytest.mark.parametrize(
-    "entries", [{}, {"offset": 0, "length": 12}, {"offset": 12}, {"offset": 4, "checksum": "x"}]
-)
+@pytest.mark.parametrize("entries", [{}, {"offset": 0, "length": 12}, {"offset": 12}, {"offset": 4, "checksum": "x"}])
 def test_external_data(tmp_path, entries):
     graph = read(external(tmp_path, **entries))
     expected = np.frombuffer(bytes(range(24)), np.float32, 3, entries.get("offset", 0))
@@ -316,9 +312,7 @@ def big_model() -> onnx.ModelProto:
         "f", "Scale", ["v"], ["r"],
         [helper.make_node("LeakyRelu", ["v"], ["r"])], [helper.make_opsetid("", 17)], ["k"],
     )  # fmt: skip
-    reference = function.node[0].attribute.add(
-        name="alpha", ref_attr_name="k", type=onnx.AttributeProto.FLOAT
-    )
+    reference = function.node[0].attribute.add(name="alpha", ref_attr_name="k", type=onnx.AttributeProto.FLOAT)
     assert reference.ref_attr_name == "k"
     nodes = [
         helper.make_node("Conv", ["x", "w", ""], ["a"], pads=[1, 1, 1, 1]),

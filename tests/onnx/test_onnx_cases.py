@@ -56,18 +56,8 @@ def test_signature_is_that_of_the_onnx_package(name):
             assert spec.type.name == known.get(kind, kind.upper())
         if spec.default_value.name and (name, attr) != ("RNN", "activations"):
             value = helper.get_attribute_value(spec.default_value)
-            value = (
-                value.decode()
-                if isinstance(value, bytes)
-                else tuple(value)
-                if isinstance(value, list)
-                else value
-            )
-            assert (
-                default == value
-                if not isinstance(value, float)
-                else math.isclose(default, value, rel_tol=1e-7)
-            )
+            value = value.decode() if isinstance(value, bytes) else tuple(value) if isinstance(value, list) else value
+            assert default == value if not isinstance(value, float) else math.isclose(default, value, rel_tol=1e-7)
 
 
 def test_every_case_of_every_operator_is_read_or_refused_for_its_domain():

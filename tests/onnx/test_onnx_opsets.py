@@ -123,9 +123,7 @@ def check(model, expected, *arrays, exact=False):
 @pytest.mark.parametrize("opset", [1, 6])
 @pytest.mark.parametrize("shape", [[2, 3, 4, 5], None], ids=["shaped", "shapeless"])
 @pytest.mark.parametrize("constant", [True, False])
-@pytest.mark.parametrize(
-    "op, f", [("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide)]
-)
+@pytest.mark.parametrize("op, f", [("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide)])
 def test_broadcast_from_an_axis(opset, shape, constant, op, f):
     b = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
     inputs = [info("x", shape)] if constant else [info("x", shape), info("b")]
@@ -207,9 +205,7 @@ def test_scan_of_opset_8_runs_every_member_of_the_batch():
         [helper.make_node("Add", ["s", "v"], ["t"]), helper.make_node("Identity", ["t"], ["u"])],
         [info("s", [2]), info("v", [2])], ["t", "u"],
     )  # fmt: skip
-    model = one(
-        "Scan", ["", info("s0", [3, 2]), info("xs", [3, 4, 2])], 8, {}, 2, body=body, num_scan_inputs=1
-    )
+    model = one("Scan", ["", info("s0", [3, 2]), info("xs", [3, 4, 2])], 8, {}, 2, body=body, num_scan_inputs=1)
     start, steps = np.ones((3, 2), np.float32), np.arange(24, dtype=np.float32).reshape(3, 4, 2)
     final, stacked = run(model, start, steps)
     assert np.array_equal(stacked, 1 + np.cumsum(steps, 1)) and np.array_equal(final, stacked[:, -1])

@@ -55,14 +55,8 @@ def test_every_enum_value_of_the_onnx_package_is_in_the_schema():
 
 def test_descriptor_set_was_compiled_from_the_text():
     text = resources.files("fastgraph.schemas").joinpath("onnx.proto").read_text()
-    declared = re.findall(
-        r"^\s*(?:(?:optional|repeated)\s+)?[\w.]+\s+(\w+)\s*=\s*(\d+)\s*(?:\[.*?\])?;", text, re.M
-    )
-    compiled = [
-        (name.rpartition(".")[2], str(number))
-        for m in _ours().message_type
-        for name, number, *_ in _fields(m)
-    ]
+    declared = re.findall(r"^\s*(?:(?:optional|repeated)\s+)?[\w.]+\s+(\w+)\s*=\s*(\d+)\s*(?:\[.*?\])?;", text, re.M)
+    compiled = [(name.rpartition(".")[2], str(number)) for m in _ours().message_type for name, number, *_ in _fields(m)]
     values = [(name.rpartition(".")[2], str(number)) for name, number in _enums(_ours())]
     enums = re.findall(r"^\s*(\w+)\s*=\s*(\d+);", text, re.M)
     assert sorted(declared) == sorted(compiled)
@@ -106,9 +100,7 @@ def test_reading_imports_no_onnx_no_numba_and_no_generated_code(tmp_path):
     node = onnx.helper.make_node("Abs", ["x"], ["y"])
     ends = [onnx.helper.make_tensor_value_info(n, 1, [1]) for n in "xy"]
     onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "g", ends[:1], ends[1:])), path)
-    script = (
-        OURS.format(str(path)) + "\nimport sys\nprint(sorted(m for m in sys.modules if m.split('.')[0] in "
-    )
+    script = OURS.format(str(path)) + "\nimport sys\nprint(sorted(m for m in sys.modules if m.split('.')[0] in "
     script += "('onnx', 'numba', 'llvmlite', 'ml_dtypes') or m.endswith('_pb2') and 'google' not in m))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert result.stdout.strip() == "[]", result.stderr

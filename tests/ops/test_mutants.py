@@ -63,6 +63,7 @@ OTHERWISE = (
 )
 """(operator, change, reason): where onnxruntime's numbers are others than ONNX's text asks for."""
 
+
 def operators() -> list[str]:
     return [op for op in sorted(cases()) if not op.startswith("expanded") and op not in REFUSED]
 

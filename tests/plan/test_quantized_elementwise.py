@@ -146,8 +146,12 @@ def test_constants(op):
     weights = np.random.default_rng(0).integers(-127, 128, (1, 1, 12)).astype(np.int8)
     channels = Quantization(tuple(0.01 * (i + 1) for i in range(12)), (0,) * 12, 2)
     one = Quantization((0.0405279,), (3,))
-    for value in (Value.constant("w", weights, one), Value.constant("w", weights, channels),
-                  Value.constant("w", np.float32(1.25)), Value.constant("w", np.float32([[1.25]] * 5))):
+    for value in (
+        Value.constant("w", weights, one),
+        Value.constant("w", weights, channels),
+        Value.constant("w", np.float32(1.25)),
+        Value.constant("w", np.float32([[1.25]] * 5)),
+    ):
         check(*both(graph_of(op, [x, value], out)))
 
 

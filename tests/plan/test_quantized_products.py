@@ -240,7 +240,6 @@ def test_layers_saturate(name: str, out: str, tier: tiers.Tier) -> None:
         np.testing.assert_allclose(plan.results()["y"], wanted, rtol=1e-5)
 
 
-
 def test_a_bias_of_other_scales_is_rounded_to_those_of_the_sums() -> None:
     x = Value("x", TensorType(U8, (1, 2), quantization(0.5, 0)))
     w = Value.constant("w", np.ones((2, 2), np.int8), quantization([0.5, 1.0], [0, 0], 0))

@@ -201,4 +201,3 @@ def test_a_residual_block_is_still_done_in_bands(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(depth_first, "BUDGET", 1)
     assert any(step.share < 1 for step in net.load().plan.program.steps)
     check_bands(Case(net.bytes(), feeds_for(net.load())), 1, 1e-5)
-

@@ -88,9 +88,7 @@ def test_many_steps_while_others_are_busy(fresh: pool._Pool) -> None:
     fresh.stop()
 
 
-def test_the_caller_does_everything_when_nobody_comes(
-    fresh: pool._Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_caller_does_everything_when_nobody_comes(fresh: pool._Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """And those that come when all is over, and the tables are gone, do nothing; then they take part."""
     late: list[threading.Thread] = []
     with monkeypatch.context() as patch:

@@ -170,6 +170,7 @@ def test_a_wrong_step_is_named_and_no_other(kind: str, models: dict[str, Any], m
 
 def test_a_wrong_lowering_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     """Differences are taken the other way round."""
+
     def turned(real: Lowering) -> Lowering:
         def emit(e: Any, node: Node, plan: Any) -> None:
             real.emit(e, Node(node.op, node.inputs[::-1], node.outputs, node.attrs, node.name), plan)

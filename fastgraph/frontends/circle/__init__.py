@@ -10,6 +10,7 @@ from .wire import MAGIC
 
 __all__ = ["MAGIC", "read", "register_custom_op"]
 
+
 def read(source: str | os.PathLike[str] | bytes, name: str = "") -> Graph:
     """The graph of sub-graph 0 of a TensorFlow Lite (version 3) or Circle (version 0) model.
 

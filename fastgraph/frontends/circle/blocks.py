@@ -36,9 +36,7 @@ def ggml(name: str, data: np.ndarray, dims: tuple[int, ...], where: str) -> np.n
     return numbers.reshape(dims)
 
 
-def blockwise(
-    stored: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, block: int, where: str
-) -> np.ndarray:
+def blockwise(stored: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, block: int, where: str) -> np.ndarray:
     """TensorFlow Lite's blocks along the last dimension: scale * (number - zero point), one of each per block."""
     count = stored.size // block if block > 0 else 0
     fits = stored.ndim and block > 0 and stored.shape[-1] % block == 0 and scales.size == count

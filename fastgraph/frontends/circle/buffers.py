@@ -14,8 +14,10 @@ def outside(table: Table, offset: int, size: int, where: str) -> np.ndarray:
     """`size` bytes of the file from `offset` on. ModelError when they are not in it."""
     data = table.wire.data
     if offset + size > len(data):
-        raise ModelError(f"{where}: expected its {size} bytes from {offset} on within the file's {len(data)} bytes, "
-                         "found its end; the file was cut short, or the part behind the FlatBuffer is missing")
+        raise ModelError(
+            f"{where}: expected its {size} bytes from {offset} on within the file's {len(data)} bytes, "
+            "found its end; the file was cut short, or the part behind the FlatBuffer is missing"
+        )
     return np.frombuffer(data, np.uint8, size, offset)
 
 
@@ -25,8 +27,9 @@ def buffer(buffers: object, index: int, where: str) -> np.ndarray:
     if index >= count:
         if index == 0:
             return EMPTY  # a model without constants may leave out even the empty buffer
-        raise ModelError(f"{where}: expected a buffer from 0 to {count - 1}, found {index}; "
-                         "the file was not written correctly")
+        raise ModelError(
+            f"{where}: expected a buffer from 0 to {count - 1}, found {index}; the file was not written correctly"
+        )
     table: Table = buffers[index]  # type: ignore[index]
     if "offset" in table.fields and table.offset > 1:
         return outside(table, table.offset, table.size, where)

@@ -71,9 +71,7 @@ def _output(scope: Scope, value: Value, name: str) -> Value:
     return renamed
 
 
-def _subgraph(
-    reader: Reader, index: int, args: Sequence[Value | None], resources: Sequence[str], caller: str
-) -> Graph:
+def _subgraph(reader: Reader, index: int, args: Sequence[Value | None], resources: Sequence[str], caller: str) -> Graph:
     """Sub-graph `index`, as `Call.subgraph` says."""
     reader.check(index, caller)
     if index in reader.active:

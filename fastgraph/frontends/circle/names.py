@@ -30,4 +30,3 @@ def interface(tensors: Sequence[int], names: Sequence[str], entries: Sequence[tu
         names = [told[tensor].pop(0) if len(told[tensor]) > 1 else told[tensor][0] for tensor in tensors]
     taken: dict[str, int] = {}
     return [unique(taken, name or f"tensor_{tensor}") for tensor, name in zip(tensors, names, strict=True)]
-

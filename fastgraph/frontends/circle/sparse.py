@@ -13,9 +13,7 @@ from ...limits import current
 from .wire import Table
 
 
-def densify(
-    sparsity: Table, numbers: Callable[[int], np.ndarray], type: TensorType, where: str
-) -> np.ndarray:
+def densify(sparsity: Table, numbers: Callable[[int], np.ndarray], type: TensorType, where: str) -> np.ndarray:
     """The dense array of `type`. `numbers(count)` gives the stored numbers, after it has checked their count.
 
     Level after level, in the order of traversal, every place stored so far becomes the places below it: all of them in
@@ -62,9 +60,7 @@ def densify(
     return dense.reshape(dims)
 
 
-def _listed(
-    level: Table, flat: np.ndarray, extent: int, stride: int, fail: Callable[[str], NoReturn]
-) -> np.ndarray:
+def _listed(level: Table, flat: np.ndarray, extent: int, stride: int, fail: Callable[[str], NoReturn]) -> np.ndarray:
     """The places below `flat` in a compressed level: array_segments says how many each has, array_indices which."""
     vectors = [level.array_segments, level.array_indices]
     if None in vectors:

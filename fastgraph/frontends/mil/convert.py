@@ -34,9 +34,7 @@ def run(scope: Scope, block: Message) -> None:
         _operation(scope, place, operation)
 
 
-def _block(
-    call: Call, proto: Message, index: int, args: Sequence[Value] | None, states: Sequence[str]
-) -> Graph:
+def _block(call: Call, proto: Message, index: int, args: Sequence[Value] | None, states: Sequence[str]) -> Graph:
     """A nested block, as `Call.block` says."""
     current().count(32, call.where)
     scope, reader = call.scope, call.scope.reader
@@ -138,9 +136,7 @@ def _bound(scope: Scope, binding: Message, where: str) -> Value:
     return value
 
 
-def _translated(
-    scope: Scope, proto: Message, outputs: list[Value], declared: list[MilType], where: str
-) -> list[Value]:
+def _translated(scope: Scope, proto: Message, outputs: list[Value], declared: list[MilType], where: str) -> list[Value]:
     op, begun = proto.type, len(scope.nodes)
     try:
         rule = FILES.find(RULES, op)

@@ -95,9 +95,7 @@ def _state(scope: Scope, name: str, kind: MilType, where: str) -> None:
     scope.current[name] = Value(scope.reader.unique(name), kind.held)
 
 
-def _output(
-    scope: Scope, graph: Graph, made: set[Value], name: str, value: Value, feature: Feature | None
-) -> Value:
+def _output(scope: Scope, graph: Graph, made: set[Value], name: str, value: Value, feature: Feature | None) -> Value:
     """The value under the name of an output, in the type that callers get. `made`: those that may be renamed."""
     reader = scope.reader
     said = reader.declared[value]

@@ -79,9 +79,7 @@ class Call(call.Call):
         self.made.append(value)
         return value
 
-    def add_many(
-        self, op: str, inputs: Sequence[Value | None], attrs: dict[str, Any], count: int
-    ) -> list[Value]:
+    def add_many(self, op: str, inputs: Sequence[Value | None], attrs: dict[str, Any], count: int) -> list[Value]:
         """Write a node with `count` outputs."""
         outputs = [Value(self.unique(self.name)) for _ in range(count)]
         self.made += outputs
@@ -123,19 +121,13 @@ class Call(call.Call):
         self._check_count("outputs", self.outputs, known.outputs, known.count("outputs"))
         for value, name in zip(self.inputs, known.inputs, strict=False):
             if value is None and name[-1] not in "?*":
-                self.fail(
-                    f"its input {name!r} is required and absent; the file was not written correctly"
-                )
+                self.fail(f"its input {name!r} is required and absent; the file was not written correctly")
         extra = sorted(self.attrs.keys() - known.attrs.keys())
         if extra:
-            self.fail(
-                f"expected attributes {sorted(known.attrs)}, found {extra[0]!r} (operator set {self.version})"
-            )
+            self.fail(f"expected attributes {sorted(known.attrs)}, found {extra[0]!r} (operator set {self.version})")
         return {name: self._attr(name, *spec) for name, spec in known.attrs.items()}
 
-    def _check_count(
-        self, kind: str, found: Sequence[Any], names: tuple[str, ...], bounds: tuple[int, float]
-    ) -> None:
+    def _check_count(self, kind: str, found: Sequence[Any], names: tuple[str, ...], bounds: tuple[int, float]) -> None:
         if not bounds[0] <= len(found) <= bounds[1]:
             self.fail(f"expected {kind} ({' '.join(names)}), found {len(found)} of them")
 
@@ -153,9 +145,7 @@ class Call(call.Call):
         if code == 0 and default == 0:
             return None
         if code not in ELEMENTS:
-            self.fail(
-                f"expected its attribute {name!r} to be an element type (1 to {max(ELEMENTS)}), found {code}"
-            )
+            self.fail(f"expected its attribute {name!r} to be an element type (1 to {max(ELEMENTS)}), found {code}")
         self.formats[name] = ELEMENTS[code].format
         return ELEMENTS[code].dtype
 

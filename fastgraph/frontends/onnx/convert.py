@@ -48,18 +48,14 @@ def _opsets(imports: Message, where: str) -> dict[str, int]:
     for item in imports:
         check_text(f"{where}: operator sets", item.domain)
         if item.version < 1:
-            raise ModelError(
-                f"{where}: expected operator set versions from 1 on, found {item.domain!r} {item.version}"
-            )
+            raise ModelError(f"{where}: expected operator set versions from 1 on, found {item.domain!r} {item.version}")
         found[_domain(item.domain)] = item.version
     return found
 
 
 def _graph(reader: Reader, scope: Scope, proto: Message, held: Held | None = None) -> Graph:
     if scope.depth > DEPTH_LIMIT:
-        raise ModelError(
-            f"{scope.where}: graphs and functions lie more than {DEPTH_LIMIT} deep in one another"
-        )
+        raise ModelError(f"{scope.where}: graphs and functions lie more than {DEPTH_LIMIT} deep in one another")
     top = scope.outer is None
     define_initializers(reader, scope, proto, top, held)
     given = define_inputs(reader, scope, proto, top)
@@ -128,9 +124,7 @@ def _attributes(reader: Reader, scope: Scope, node: Message, call: Call) -> None
             call.fail(f"its attribute {name!r} is given twice")
         if attr.ref_attr_name:
             if scope.refs is None:
-                call.fail(
-                    f"its attribute {name!r} refers to {attr.ref_attr_name!r}, but is not in a function"
-                )
+                call.fail(f"its attribute {name!r} refers to {attr.ref_attr_name!r}, but is not in a function")
             if attr.ref_attr_name not in scope.refs:
                 continue
             attr, written = scope.refs[attr.ref_attr_name]
@@ -192,9 +186,7 @@ def _inline(
     current().count(_length(function), where)
     opsets = {**scope.opsets, **_opsets(function.opset_import, where)}
     refs: dict[str, tuple[Message, Scope]] = {}
-    body = Scope(
-        where, opsets, None, refs, nodes=scope.nodes, depth=scope.depth + 1, calls=(*scope.calls, key)
-    )
+    body = Scope(where, opsets, None, refs, nodes=scope.nodes, depth=scope.depth + 1, calls=(*scope.calls, key))
     refs.update({attr.name: (attr, body) for attr in function.attribute_proto})
     for attr in node.attribute:
         if not attr.ref_attr_name:

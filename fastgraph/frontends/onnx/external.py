@@ -44,8 +44,7 @@ def read_external(tensor: Message, size: int, folder: str | None, where: str) ->
             return part(file, offset, size, where)
     except OSError as error:
         raise ModelError(
-            f"{where}: can't read its data from {location!r} ({error.strerror or error}); "
-            "put the file beside the model"
+            f"{where}: can't read its data from {location!r} ({error.strerror or error}); put the file beside the model"
         ) from error
 
 
@@ -55,9 +54,7 @@ def _resolve(location: str, folder: str, where: str) -> Path:
         raise ModelError(f"{where}: external data must be in the model's folder, found location {location!r}")
     path = Path(os.path.realpath(os.path.join(folder, *parts.parts)))
     if not path.is_relative_to(os.path.realpath(folder)):
-        raise ModelError(
-            f"{where}: external data {location!r} leads out of the model's folder; copy the file there"
-        )
+        raise ModelError(f"{where}: external data {location!r} leads out of the model's folder; copy the file there")
     return path
 
 
@@ -66,7 +63,5 @@ def _number(entries: dict[str, str], key: str, default: int, where: str) -> int:
     if not text:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise ModelError(
-            f"{where}: expected a count of bytes as {key} of its external data, found {text[:40]!r}"
-        )
+        raise ModelError(f"{where}: expected a count of bytes as {key} of its external data, found {text[:40]!r}")
     return int(text)

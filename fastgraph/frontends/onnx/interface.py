@@ -64,9 +64,7 @@ def named_output(scope: Scope, info: Message) -> Value:
         value = None
     where = f"{scope.where}: output {info.name!r}"
     if value is None:
-        raise ModelError(
-            f"{where}: no node, input or initializer gives it; the file was not written correctly"
-        )
+        raise ModelError(f"{where}: no node, input or initializer gives it; the file was not written correctly")
     declared = type_of(info.type, where)
     if value.name != info.name or info.name not in scope.values:
         renamed = Value(info.name, declared if value.data is None else value.type, value.data)

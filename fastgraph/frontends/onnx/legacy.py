@@ -57,9 +57,7 @@ def _tile(call: Call) -> None:
     one = call.const([1])
     ones = call.add("constant_of_shape", [rank_of(call, call.x(0))], value=np.ones(1, np.int64))
     whole: dict[str, Any] = {"to": np.dtype(np.int64), "saturate": 1, "round_mode": "up", "format": ""}
-    times, axis = (
-        call.add("reshape", [call.add("cast", [call.x(i)], **whole), one], allowzero=0) for i in (1, 2)
-    )
+    times, axis = (call.add("reshape", [call.add("cast", [call.x(i)], **whole), one], allowzero=0) for i in (1, 2))
     call.inputs = [call.x(0), call.add("scatter_elements", [ones, axis, times], axis=0, reduction="none")]
 
 
@@ -107,9 +105,7 @@ def _group_normalization(call: Call) -> None:
     if call.version >= 21 or not isinstance(groups, int):
         return
     channels = call.add("shape", [call.x(0)], start=1, end=2)
-    shape = call.add(
-        "concat", [call.const([groups]), call.add("div", [channels, call.const([groups])])], axis=0
-    )
+    shape = call.add("concat", [call.const([groups]), call.add("div", [channels, call.const([groups])])], axis=0)
     for index in (1, 2):
         wide = call.add("expand", [call.add("unsqueeze", [call.x(index), call.const([1])]), shape])
         call.set_input(index, call.add("reshape", [wide, call.const([-1])], allowzero=0))

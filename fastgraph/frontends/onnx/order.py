@@ -58,9 +58,7 @@ def in_order(nodes: list[Message], where: str) -> list[tuple[int, Message]]:
             if missing[j] == 0:
                 heapq.heappush(ready, j)
     if len(result) < len(nodes):
-        raise ModelError(
-            f"{where}: its nodes form a cycle: {_cycle(nodes, needs, missing)}; no order can run them"
-        )
+        raise ModelError(f"{where}: its nodes form a cycle: {_cycle(nodes, needs, missing)}; no order can run them")
     return result
 
 

@@ -95,9 +95,7 @@ def _recurrent(op: str, *activations: str) -> Rule:
         directions = counts[attrs["direction"]]
         attrs["activations"] = attrs["activations"] or activations * directions
         if len(attrs["activations"]) != len(activations) * directions:
-            call.fail(
-                f"expected {len(activations) * directions} activations, found {len(attrs['activations'])}"
-            )
+            call.fail(f"expected {len(activations) * directions} activations, found {len(attrs['activations'])}")
         for name in ("activation_alpha", "activation_beta"):
             attrs[name] = attrs[name] or ()
         recurrence = call.x(2).data

@@ -36,9 +36,7 @@ def _windows(call: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | N
         call.fail(f"expected windows of one number of spatial dimensions, found {found}")
     n = next(iter(found.values()), None)
     if n is not None and not 1 <= n <= 30:
-        call.fail(
-            f"expected an input of batch, channels and spatial dimensions, found {n} of the last kind"
-        )
+        call.fail(f"expected an input of batch, channels and spatial dimensions, found {n} of the last kind")
     auto_pad = attrs["auto_pad"]
     if auto_pad not in _AUTO_PADS:
         call.fail(f"expected auto_pad as one of {_AUTO_PADS}, found {auto_pad!r}")
@@ -69,9 +67,7 @@ def _weights(call: Call, attrs: Attrs, w: Value) -> Value:
     if w.data is None:
         return call.to_last(w)
     if w.data.ndim < 3 or (kernel and kernel != w.data.shape[2:]):
-        call.fail(
-            f"expected weights [out, in, *{list(kernel or '?')}], found shape {list(w.data.shape)}"
-        )
+        call.fail(f"expected weights [out, in, *{list(kernel or '?')}], found shape {list(w.data.shape)}")
     return call.const(np.moveaxis(w.data, 1, -1))
 
 
@@ -107,9 +103,7 @@ def _conv_transpose(call: Call, attrs: Attrs) -> Value:
         weights = _flipped_nodes(call, w, groups, n)
     else:
         if w.data.ndim < 3 or w.data.shape[0] % groups or (kernel and kernel != w.data.shape[2:]):
-            call.fail(
-                f"expected weights [in, out/{groups}, *{list(kernel or '?')}], found {list(w.data.shape)}"
-            )
+            call.fail(f"expected weights [in, out/{groups}, *{list(kernel or '?')}], found {list(w.data.shape)}")
         weights = call.const(_flipped(w.data, groups))
     output_shape = attrs["output_shape"]
     if output_shape and n is not None and len(output_shape) == n + 2:
@@ -118,9 +112,7 @@ def _conv_transpose(call: Call, attrs: Attrs) -> Value:
     window["output_shape"] = output_shape or None
     if kernel and w.data is None:
         window["kernel_shape"] = kernel
-    y = call.add(
-        "conv_transpose", [call.to_last(call.x(0)), weights, *call.inputs[2:]], groups=groups, **window
-    )
+    y = call.add("conv_transpose", [call.to_last(call.x(0)), weights, *call.inputs[2:]], groups=groups, **window)
     if n is not None:
         call.reader.ranks[y] = n + 2
     return call.to_first(y)
@@ -141,9 +133,7 @@ def _flipped_nodes(call: Call, w: Value, groups: int, n: int | None) -> Value:
     tail = call.add("slice", [shape, call.const([1]), call.const([_MOST]), call.const([0]), None])
     split = call.add("reshape", [w, call.add("concat", [call.const([groups, -1]), tail], axis=0)], allowzero=0)
     moved = call.add("transpose", [split], perm=(0, 2, *range(3, n + 3), 1))
-    rest = call.add(
-        "slice", [shape_of(call, moved), call.const([2]), call.const([_MOST]), call.const([0]), None]
-    )
+    rest = call.add("slice", [shape_of(call, moved), call.const([2]), call.const([_MOST]), call.const([0]), None])
     return call.add("reshape", [moved, call.add("concat", [call.const([-1]), rest], axis=0)], allowzero=0)
 
 
@@ -207,9 +197,7 @@ def _batch_normalization(call: Call, attrs: Attrs) -> list[Value]:
 
 
 def _deform_conv(call: Call, attrs: Attrs) -> Value:
-    window, _ = _windows(
-        call, {**attrs, "auto_pad": "NOTSET"}, _spatial(call, (call.x(0), 2), (call.x(1), 2))
-    )
+    window, _ = _windows(call, {**attrs, "auto_pad": "NOTSET"}, _spatial(call, (call.x(0), 2), (call.x(1), 2)))
     del window["auto_pad"]
     if attrs["kernel_shape"]:
         window["kernel_shape"] = attrs["kernel_shape"]

@@ -37,9 +37,7 @@ def to_array(
     shape = _shape(tensor.dims, max(element.dtype.itemsize, 1), where)
     count = prod(shape)
     if tensor.HasField("segment"):
-        raise ModelError(
-            f"{where}: it is split into segments, which no ONNX operator set defines; save it whole"
-        )
+        raise ModelError(f"{where}: it is split into segments, which no ONNX operator set defines; save it whole")
     size = element.size(count)
     if element.name == "STRING":
         return _strings(tensor, count, where).reshape(shape)
@@ -80,8 +78,7 @@ def _from_field(tensor: Message, element: Element, count: int, where: str) -> np
     expected = -(-count * parts // per_item)
     if len(stored) != expected:
         raise ModelError(
-            f"{where}: expected {expected} items of {field} for {count} elements of {element.name}, "
-            f"found {len(stored)}"
+            f"{where}: expected {expected} items of {field} for {count} elements of {element.name}, found {len(stored)}"
         )
     items = np.fromiter(stored, _FIELD_TYPES[field], expected)
     if field == "int32_data" and element.dtype.kind != "i" or element.format:
@@ -117,11 +114,7 @@ def densify(sparse: Message, folder: str | None, where: str) -> np.ndarray:
     total = prod(shape)
     current().hold(total * values.dtype.itemsize, where)
     rank = len(shape)
-    if (
-        indices.dtype != np.int64
-        or indices.shape not in ((values.size,), (values.size, rank))
-        or values.ndim != 1
-    ):
+    if indices.dtype != np.int64 or indices.shape not in ((values.size,), (values.size, rank)) or values.ndim != 1:
         raise ModelError(
             f"{where}: expected int64 indices of shape [{values.size}] or [{values.size}, {rank}], "
             f"found {indices.dtype}{list(indices.shape)}"

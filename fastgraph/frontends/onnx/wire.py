@@ -36,9 +36,7 @@ def parse(data: bytes, source: str) -> Message:
 
     head = data[:64]
     if not data:
-        raise ModelError(
-            f"{source}: expected an ONNX model, found an empty file; export or download it again"
-        )
+        raise ModelError(f"{source}: expected an ONNX model, found an empty file; export or download it again")
     try:
         model = message("ModelProto").FromString(data)
     except DecodeError as error:

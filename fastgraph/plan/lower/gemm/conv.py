@@ -48,9 +48,7 @@ def conv(e: Emit, node: Node, plan: Parameters) -> None:
     extras = extra_slots(e, node)
     for piece in pick_conv(e.tier, g, e.threads, *chain_of(node)):
         part = slice(piece.start, piece.start + piece.columns)
-        packed = pack_weights(
-            per_group[:, part], None if biases is None else biases[:, part], piece.nv, e.tier.lanes
-        )
+        packed = pack_weights(per_group[:, part], None if biases is None else biases[:, part], piece.nv, e.tier.lanes)
         args = conv_args(
             piece, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
             table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
