@@ -14,12 +14,17 @@ from .registry import REQUIRED, Layout, attr, define
 
 
 def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """x in another type: floats to integers truncate, strings parse, numbers to strings print shortest."""
+    """x in another type: floats to integers truncate, strings parse, numbers to strings print shortest.
+
+    Of a complex number the real part counts, but for bools.
+    """
     if dtype == STRING:
         return np.frompyfunc(_text, 1, 1)(x).astype(object) if x.size else x.astype(object)
     if x.dtype == STRING:
         wide = x.astype(np.float64 if dtype.kind == "f" else np.int64)
         return wide.astype(dtype)
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real
     with np.errstate(all="ignore"):
         return x.astype(dtype)
 
