@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 
-class Record(Mapping[str, str]):
+class Record(dict[str, str]):
     """The slots of a kernel's record in order: each name with its meaning and unit.
 
     `DOT = Record(a="address of A [batch, m, k]", lda="f32 from row to row of A", ...)`; `DOT + STORED` goes on with
@@ -16,26 +15,13 @@ class Record(Mapping[str, str]):
     number; a caller fills them with `DOT.filled(a=..., lda=..., ...)`.
     """
 
-    def __init__(self, slots: Mapping[str, str] | None = None, /, **more: str) -> None:
-        self._slots = {**(slots or {}), **more}
-
-    def __getitem__(self, name: str) -> str:
-        return self._slots[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._slots)
-
-    def __len__(self) -> int:
-        return len(self._slots)
-
     def __add__(self, other: Record) -> Record:
         """These slots, then those. ValueError when a name would be there twice."""
-        twice = set(self) & set(other)
-        if twice:
+        if twice := self.keys() & other.keys():
             raise ValueError(f"a record can't have two slots called {', '.join(sorted(twice))}")
         return Record({**self, **other})
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
 
     def at(self, name: str) -> int:
@@ -44,8 +30,8 @@ class Record(Mapping[str, str]):
 
     def filled(self, **values: Any) -> list[Any]:
         """The values in the order of the slots. TypeError, with the names, unless there is one for each."""
-        if wrong := set(values) ^ set(self):
-            raise TypeError(f"missing or unknown slots: {', '.join(sorted(wrong))}")
+        if values.keys() != self.keys():
+            raise TypeError(f"missing or unknown slots: {', '.join(sorted(values.keys() ^ self.keys()))}")
         return [values[name] for name in self]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
 
 from .record import Record
@@ -37,16 +36,14 @@ class Row:
 
 @cache
 def rows() -> dict[str, Row]:
-    """Every row by its kernel's name: the ROWS of all `rows*.py` of the families."""
+    """Every row by its kernel's name: the ROWS of the families' `rows.py`."""
     found: dict[str, Row] = {}
     for family in FAMILIES:
-        package = import_module(f"..{family}", __package__)
-        for name in (m.name for m in iter_modules(package.__path__) if m.name.startswith("rows")):
-            for row in import_module(f".{name}", package.__name__).ROWS:
-                if row.name in found:
-                    other = found[row.name].module
-                    raise ValueError(f"two kernels are called {row.name!r}: in {other} and {row.module}")
-                found[row.name] = row
+        for row in import_module(f"..{family}.rows", __package__).ROWS:
+            if row.name in found:
+                other = found[row.name].module
+                raise ValueError(f"two kernels are called {row.name!r}: in {other} and {row.module}")
+            found[row.name] = row
     return found
 
 

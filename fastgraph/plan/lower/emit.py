@@ -90,11 +90,11 @@ class Emit:
 
         share: the part of the node's work that this call is.
         """
-        table = row(name)
-        missing = set(table.args).symmetric_difference(args) | set(table.params).symmetric_difference(params)
-        assert not missing, f"{name}: record or parameters differ from the kernel's row in {sorted(missing)}"
         assert self.node is not None
-        record = [*(args[slot] for slot in table.args), *more]
+        table = row(name)
+        if params.keys() != set(table.params):
+            raise TypeError(f"{name} has the parameters {table.params}, found {sorted(params)}")
+        record = *table.args.filled(**args), *more
         slots = tuple(slot if isinstance(slot, Ref) else int(slot) for slot in record)
         self.program.steps.append(Step(Kernel(name, tuple(params.items())), slots, self.node, share))
 
