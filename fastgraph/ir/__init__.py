@@ -3,7 +3,8 @@
 from .check import check
 from .copy import copy
 from .graph import Graph, Interface, Node, Port, State, Value, captured, read_by, subgraphs
-from .types import MAX_RANK, UNKNOWN, Dim, Quantization, Shape, TensorType
+from .quantization import Quantization
+from .types import MAX_RANK, UNKNOWN, Dim, Shape, TensorType
 
 __all__ = [
     "MAX_RANK",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..limits import Limits
-from .types import UNKNOWN, Quantization, TensorType
+from .quantization import Quantization
+from .types import UNKNOWN, TensorType
 
 
 @dataclass(eq=False)

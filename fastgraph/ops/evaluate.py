@@ -14,7 +14,7 @@ import numpy as np
 from .. import deadline
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
-from ..ir.reals import to_real, to_stored
+from ..ir.quantization import to_real, to_stored
 from ..limits import current
 from ..room import need
 from .reals import real_type

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..ir.reals import to_real, to_stored
+from ..ir.quantization import to_real, to_stored
 from .activation import sigmoid
 from .common import FLOAT, Types, average, fail, fits, need_kind, need_rank, one_of
 from .registry import REQUIRED, attr, define

@@ -1,4 +1,4 @@
-"""Operators between quantized values and reals. The arithmetic is in `ir/reals.py`."""
+"""Operators between quantized values and reals. The arithmetic is in `ir/quantization.py`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, Quantization, TensorType
-from ..ir.reals import spread, to_real, to_stored
 from .common import FLOAT32, Types, fail
 from .registry import Layout, Quant, define
-
-__all__ = ["flips", "real_type", "spread", "to_real", "to_stored"]
 
 
 def flips(x: TensorType, out: TensorType) -> bool:

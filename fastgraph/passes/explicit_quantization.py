@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
-from ..ir.reals import to_real, to_stored
+from ..ir.quantization import to_real, to_stored
 from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
 from ..ops.registry import OPS

@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..errors import InputError
-from ..ir.reals import to_real, to_stored
+from ..ir.quantization import to_real, to_stored
 from ..runtime.model import Model, TensorSpec
 from . import images
 

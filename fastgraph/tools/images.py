@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..ir.reals import to_stored
+from ..ir.quantization import to_stored
 from ..runtime.model import TensorSpec
 
 SUFFIXES = frozenset({".bmp", ".png", ".jpg", ".jpeg", ".gif", ".webp"})

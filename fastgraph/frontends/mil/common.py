@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir import Value
-from ...ir.reals import to_real
+from ...ir.quantization import to_real
 from ..core.common import axis_in, ints
 from .call import Call, Rule, rule
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
-from ...ir.reals import to_real
+from ...ir.quantization import to_real
 from ..core.common import ints
 from .call import Call, Rule, rule
 from .common import alike

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from ...limits import current
 from ..program import Arg, HostStep, Program, Ref, Scratch, Step
 from ..storage import Storage, Views, byte_strides, last
 
-if TYPE_CHECKING:
-    from .registry import Matches
-
 
 @dataclass(eq=False)
 class Emit:
@@ -26,7 +23,7 @@ class Emit:
 
     program: Program
     views: Views
-    match: Matches
+    match: Callable[[Node], Any]
     tier: Tier
     threads: int
     node: Node | None = None

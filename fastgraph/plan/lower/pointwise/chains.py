@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ....ir import Node, Value
+from ....ir.quantization import to_real
 from ....kernels.pointwise.elementwise_shape import Loops
 from ....kernels.pointwise.rows import ROUNDING
-from ....ops.reals import to_real
 from ...program import Ref
 from ..elements import Operand, element, plain
 from ..quantized import bounds, clamps_only, f32_bits, per_tensor, quant, zero_point

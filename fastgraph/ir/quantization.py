@@ -5,12 +5,49 @@ Semantics: TensorFlow Lite's quantization specification; rounding is half to eve
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from .types import Quantization
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """real = scale * (stored - zero_point): one of each, or (with `axis`) one for each place along that axis."""
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    axis: int | None = None
+
+    def quantize(self, reals: Any, dtype: Any) -> np.ndarray:
+        """The numbers of an integer type that stand for reals: rounded half to even, held within the type.
+
+        InputError for what are no numbers, or no type of integers.
+        """
+        try:
+            kind, array = np.dtype(dtype), np.asarray(reals, np.float64)
+            np.iinfo(kind)
+            return to_stored(array, kind, self)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"quantize({type(reals).__name__}, {dtype!r}): {error}") from None
+
+    def dequantize(self, stored: Any) -> np.ndarray:
+        """The float32 that stored numbers stand for. InputError for what are no numbers."""
+        try:
+            array = np.asarray(stored)
+            if array.dtype.kind not in "iufb":
+                raise ValueError(f"no numbers of {array.dtype} are stored")
+            return to_real(array, self).astype(np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"dequantize({type(stored).__name__}): {error}") from None
+
+    def __str__(self) -> str:
+        if self.axis is not None:
+            return f"{len(self.scale)} scales along axis {self.axis}"
+        scale, zero = f"{self.scale[0]:.6g}", self.zero_point[0]
+        return f"{scale} * (q {'+' if zero < 0 else '-'} {abs(zero)})" if zero else f"{scale} * q"
 
 
 def spread(numbers: tuple[Any, ...], axis: int | None, ndim: int) -> np.ndarray:
