@@ -132,7 +132,7 @@ def _step(
 def f32_arithmetic(
     tier: Tier, nv: int, chain: Chain = (), extras: Sequence[str] = (), first_extra: int = 0
 ) -> Arithmetic:
-    """Sums of f32 products, then `chain`; panels of nv vectors as kernels/pack.py packs them, bias first.
+    """Sums of f32 products, then `chain`; panels of nv vectors as pack.py packs them, bias first.
 
     The extras' slots begin at args[first_extra]; they are read at (image, row, column).
     """
