@@ -195,6 +195,7 @@ def test_a_scan_and_a_sequence_map_are_stopped(how: str) -> None:
 
 CTRL_C = """
 import os, signal, sys, threading, numpy as np, fastgraph as fg
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who starts tests in the background may have it ignored
 model = fg.load(sys.stdin.buffer.read(), threads=int(sys.argv[1]))
 (spec,) = model.inputs
 x = {spec.name: np.ones(spec.shape, np.float32)}
