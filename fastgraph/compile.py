@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from .passes.layout import layout
 from .passes.specialize import specialize
 from .passes.to_integers import to_integers
 from .plan.build import build
+from .plan.lower import Matches
 from .plan.program import Program
 from .plan.widen import widen
 from .room import need
@@ -41,18 +43,22 @@ STAGES: tuple[tuple[str, Callable[[Graph], None]], ...] = (
 """What a specialized graph goes through, in order."""
 
 
-def stages(graph: Graph) -> Iterator[tuple[str, Graph]]:
-    """Run the stages on a specialized graph, in place; yields each stage's name with the graph after it, checked."""
-    for name, run in STAGES:
+def stages(graph: Graph, match: Matches | None = None) -> Iterator[tuple[str, Graph]]:
+    """Run the stages on a specialized graph, in place; yields each stage's name with the graph after it, checked.
+
+    `match` keeps what the last stage finds of nodes' lowerings.
+    """
+    last: Callable[[Graph], None] = partial(widen, match=match)
+    for name, run in (*STAGES[:-1], (STAGES[-1][0], last)):
         if free(name):
             run(graph)
         check(graph, name)
         yield name, graph
 
 
-def optimize(graph: Graph) -> None:
+def optimize(graph: Graph, match: Matches | None = None) -> None:
     """Run all stages, in place."""
-    for _ in stages(graph):
+    for _ in stages(graph, match):
         pass
 
 
@@ -113,13 +119,14 @@ def _compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, thr
             _fits_state(graph, state, final)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
-        optimize(lowered)
+        match = Matches()
+        optimize(lowered, match)
         made = dict(zip(wanted, lowered.outputs, strict=True))
         kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}
         late = {s.input: v for s, v in zip(states, finals, strict=True) if v not in made or tail is not None}
         if tail is not None:
             kept = {}  # a run may end in the tail: all states have their next values at its end, or none
-        program = build(lowered, tier, threads, kept)
+        program = build(lowered, tier, threads, kept, match)
     results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
     assert program.arena is not None
     need(program.arena.size + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))

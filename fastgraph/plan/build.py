@@ -19,13 +19,16 @@ KEEP = "keep"
 """What the last steps of a program with states do: nothing but let the next values take their places."""
 
 
-def build(graph: Graph, tier: Tier, threads: int, kept: Mapping[Value, Value] | None = None) -> Program:
+def build(
+    graph: Graph, tier: Tier, threads: int, kept: Mapping[Value, Value] | None = None, match: Matches | None = None
+) -> Program:
     """The program of a graph after all stages, its values concrete. Its arena is planned and verified.
 
     `kept`: inputs that keep what lies in them from run to run, with the outputs that they become at a run's end.
+    `match`: what the stages have found of its nodes.
     """
     program = Program()
-    match = Matches()
+    match = match or Matches()
     views = Views(graph, match.abilities)
     emit = Emit(program, views, match, tier, threads)
     banded = list(blocks(graph, views, match))

@@ -7,17 +7,21 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
-from .lower import matched
+from .lower import Matches
 
 F32 = np.dtype(np.float32)
 
 
-def widen(graph: Graph) -> None:
-    """Given ``y = lrn(x)`` in uint8; result ``y = requantize(lrn(requantize(x)))``, if there is a kernel for that."""
+def widen(graph: Graph, match: Matches | None = None) -> None:
+    """Given ``y = lrn(x)`` in uint8; result ``y = requantize(lrn(requantize(x)))``, if there is a kernel for that.
+
+    What `match` finds here holds for the plan, too: the nodes of the result don't change any more.
+    """
+    match = match or Matches()
     nodes: list[Node] = []
     reals: dict[Value, Value] = {}
     for node in graph.nodes:
-        wide = _wide(node, reals) if computes_reals(node) and matched(node) is None else None
+        wide = _wide(node, reals, match) if computes_reals(node) and match(node) is None else None
         if wide is None:
             nodes.append(node)
             continue
@@ -33,7 +37,7 @@ def widen(graph: Graph) -> None:
     graph.nodes = nodes
 
 
-def _wide(node: Node, reals: dict[Value, Value]) -> Node | None:
+def _wide(node: Node, reals: dict[Value, Value], match: Matches) -> Node | None:
     """The node on reals, if a kernel takes it; None for changes of quantization, and for nodes that round otherwise."""
     if node.op == "requantize" or node.attrs.get("ties") is not None:
         return None
@@ -42,7 +46,7 @@ def _wide(node: Node, reals: dict[Value, Value]) -> Node | None:
     inputs = [v if v is None else own.get(v, v) for v in node.inputs]
     outputs = [v if v.type.quant is None else _real(v) for v in node.outputs]
     wide = Node(node.op, inputs, outputs, node.attrs, node.name)
-    return wide if matched(wide) is not None else None
+    return wide if match(wide) is not None else None
 
 
 def _real(value: Value) -> Value:

@@ -64,7 +64,7 @@ def matched(node: Node) -> tuple[Lowering, Any] | None:
 
 
 class Matches:
-    """What takes each node of a graph that does not change any more, looked for once."""
+    """What takes each node, looked for once: the nodes must not change any more."""
 
     def __init__(self) -> None:
         self._found: dict[Node, tuple[Lowering, Any] | None] = {}
