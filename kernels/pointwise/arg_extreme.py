@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import njit, types
 
 from ..isa import functions as f
-from ..isa.byte_ops import putter
+from ..isa.byte_ops import put
 from ..isa.elements import ELEMENTS, load, write
 from ..isa.loops import each_vector, loop, total, variable
 from ..isa.tiers import Tier
@@ -30,7 +30,7 @@ def make(tier: Tier, least: bool, element: str, last: bool) -> Callable[..., Non
 
 def _row(tier: Tier, least: bool, element: str) -> Any:
     """`row(y, x, n)`: the place in a row of n neighbors."""
-    extreme, first, put, lanes = _extreme(tier, least, element), _first(tier, element), putter(8), tier.lanes
+    extreme, first, lanes = _extreme(tier, least, element), _first(tier, element), tier.lanes
 
     @njit(inline="always")
     def row(y, x, n):  # type: ignore[no-untyped-def]
