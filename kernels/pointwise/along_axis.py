@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.record import reader
+from ..isa.byte_ops import choose
 from ..isa.loops import thread_block, thread_range
+from ..isa.vector import I64
 from .rows import AXIS
 
 
@@ -34,3 +37,9 @@ def along_axis(last: bool, one: Any, x_size: int = 4, y_size: int = 4, keeps: bo
             one(args, r.y + y_size * results * o, r.x + x_size * r.n * r.inner * o, r.n, r.inner, left, right)
 
     return rows if last else columns
+
+
+def by_extreme(b: Any, r: Any, body: Callable[[bool, bool], None], signs: Sequence[bool] = (False, True)) -> None:
+    """`body(least, signed)` for what a record of EXTREME says; `signs`: what `signed` may be."""
+    cases = {least | signed << 1: partial(body, least, signed) for least in (False, True) for signed in signs}
+    choose(b, b.or_(r.least, b.shl(r.signed, I64(1))), cases)
