@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ....freedoms import free
@@ -19,7 +17,6 @@ from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Arg, Emit, lowers
 from ..spatial import is_near
-from . import amx
 from .common import Parameters, geometry, is_dense, is_depthwise, merge_narrow, panels, parameters
 
 WINOGRAD = 4
@@ -80,11 +77,14 @@ def conv_int8(e: Emit, node: Node, layer: Layer) -> None:
         # What isn't there stands for 0.0: the weights' zero point.
         zeros = layer.zeros.reshape(-1, *[1] * (layer.weights.ndim - 1))
         weights, groups = merge_narrow(e.tier, layer.weights - zeros, groups)
-        layer = replace(layer, weights=(weights + zeros).astype(np.int8))
+        layer = layer._replace(weights=(weights + zeros).astype(np.int8))
     g = geometry(node, layer.weights.shape, groups, e.stride(node.x), item=1)
-    if amx.suits(e, g, layer):
-        amx.conv(e, node, layer, g)
-        return
+    if e.tier.amx:
+        from . import amx
+
+        if amx.suits(g, layer):
+            amx.conv(e, node, layer, g)
+            return
     ldy, zero = e.stride(node.out), zero_point(node.x)
     if ldy == g.n and (together := pixels_together(e.tier, g)) > 1:
         layer, g, ldy = _widened(layer, together, g.strides[2]), widened(g, together), together * ldy
@@ -102,4 +102,4 @@ def _widened(layer: Layer, factor: int, stride: int) -> Layer:
     """The layer for `factor` pixels of a row at once."""
     zeros, bias, multipliers = (np.tile(v, factor) for v in (layer.zeros, layer.bias, layer.multipliers))
     weights = widen(layer.weights, factor, stride, layer.zeros)
-    return replace(layer, weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)
+    return layer._replace(weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)
