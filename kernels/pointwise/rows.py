@@ -29,13 +29,6 @@ OPERAND = Record(
 )
 """Records of LOOPS go on with this for each input: those of kind "vector" have dense rows, a "scalar" one number."""
 
-ROUNDING = Record(
-    zero="the stored number for 0.0",
-    low="the least number to store",
-    high="the greatest",
-)
-"""How `elementwise_stored` rounds: its record ends with this, behind the f32 bits of each number of the chain."""
-
 TABLE = Record(table="address of the 256 or 65536 entries, of y's type")
 
 AXIS = Record(
@@ -111,12 +104,12 @@ EPILOGUE = (
 """What a kernel does with its sums at the end: y = clip(sum + addend, low, high), or a chain of steps of which sums are
 value 0; then nothing is added, and nothing held within bounds. pointwise/epilogue.py does it."""
 
+ELEMENTWISE = LOOPS + Record(item="bytes of an element of y") + WALK
+
 ROWS: tuple[Row, ...] = (
     Row("chain", "pointwise.walk", "make", CALL),
     Row("vector_op", "pointwise.vector_op", "make", Record(), {"op": tuple(STEPS)}),
-    Row("elementwise", "pointwise.elementwise", "make", LOOPS, dict.fromkeys(("chain", "kinds"), OPEN)),
-    Row("elementwise_stored", "pointwise.elementwise_stored", "make", LOOPS,
-        dict.fromkeys(("chain", "kinds", "out", "limits"), OPEN)),
+    Row("elementwise", "pointwise.elementwise", "make", ELEMENTWISE),
     Row("table", "pointwise.lookup", "make", LOOPS, dict.fromkeys(("index", "value", "vbmi"), OPEN)),
     Row("flip", "pointwise.convert", "flip", LOOPS),
     Row("cast", "pointwise.convert", "cast", LOOPS, dict.fromkeys(("source", "target"), OPEN)),

@@ -1,26 +1,80 @@
-"""The steps that a walked chain is made of, each a kernel `vector_op`. Imports nothing that compiles."""
+"""The steps that walked chains are made of, each of them a kernel `vector_op`. Imports nothing that compiles."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from ..isa.math import OPS
 from .chain import Chain
 
-COMPOSED: dict[str, Chain] = {
-    "mul_add": (("mul", 0, 1), ("add", 3, 2)),
-}
-"""Steps that often follow one another, as one; its name -> what it does with its operands."""
+NUMBER = "number"
+"""In place of an operand's element type: it is one f32 for all elements."""
+ROUNDED = ("u8", "s8", "i16")
+"""Types that results are rounded to; a step that does so ends with the numbers zero, low and high."""
+OTHERS = frozenset({"prelu", "selu", "square", "rsqrt", "is_nan", "is_inf", "not", "less", "less_or_equal"})
+"""Operations that are no steps: others do the same, see `plan.lower.steps`."""
 
-STEPS: dict[str, Chain] = {
-    **{name: ((name, *range(op.arity)),) for name, op in OPS.items()},
+
+@dataclass(frozen=True)
+class Step:
+    """y = chain(operands) on f32. elements: of each operand; out: of y. What is neither f32 nor NUMBER is converted as
+    it is loaded, and stored as `isa.elements.Rounding` says; bool: whether the result is not 0.
+    """
+
+    chain: Chain
+    elements: tuple[str, ...]
+    out: str = "f32"
+
+    @property
+    def arity(self) -> int:
+        """How many operands it takes, numbers among them."""
+        return len(self.elements) + 3 * (self.out in ROUNDED)
+
+
+def _f32(count: int) -> tuple[str, ...]:
+    return ("f32",) * count
+
+
+_ADDED: Chain = (("fma", 0, 2, 4), ("fma", 1, 3, 5))
+_PRODUCT: Chain = (("sub", 0, 2), ("sub", 1, 3), ("mul", 5, 6), ("mul", 7, 4))
+
+COMPOSED: dict[str, Step] = {
+    "mul_add": Step((("mul", 0, 1), ("add", 3, 2)), _f32(3)),
+    **{f"dequantize_{t}": Step((("sub", 0, 1), ("mul", 3, 2)), (t, NUMBER, NUMBER)) for t in ("u8", "s8", "i16")},
+    **{f"quantize_{t}": Step((("div", 0, 1),), ("f32", NUMBER), t) for t in ROUNDED},
+    **{f"requantize_{t}": Step((("sub", 0, 1), ("mul", 3, 2)), (t, NUMBER, NUMBER), t) for t in ("u8", "s8")},
+    **{f"add_{t}": Step(_ADDED, (t, t, NUMBER, NUMBER, NUMBER), t) for t in ("u8", "s8")},
+    **{f"mul_{t}": Step(_PRODUCT, (t, t, NUMBER, NUMBER, NUMBER), t) for t in ("u8", "s8")},
+    **{f"scale_{t}": Step((("sub", 0, 2), ("mul", 3, 1)), (t, "f32", NUMBER), t) for t in ("u8", "s8")},
+    **{f"{name}_bool": Step(((name, 0, 1),), _f32(2), "bool") for name in ("equal", "greater", "greater_or_equal")},
+    **{f"{name}_bools": Step(((name, 0, 1),), ("u8", "u8"), "bool") for name in ("and", "or")},
+    "where_bool": Step((("where", 0, 1, 2),), ("u8", "f32", "f32")),
+}  # fmt: skip
+"""Steps that often follow one another, as one."""
+
+STEPS: dict[str, Step] = {
+    **{name: Step(((name, *range(op.arity)),), _f32(op.arity)) for name, op in OPS.items() if name not in OTHERS},
+    **{f"load_{t}": Step((), (t,)) for t in ("u8", "s8", "i16", "u16", "i32")},
+    **{f"store_{t}": Step((), ("f32",), t) for t in (*ROUNDED, "bool")},
     **COMPOSED,
 }
-"""Every step by its name: a chain over its operands."""
+"""Every step by its name."""
 
 
-def arity(step: str) -> int:
-    """How many operands a step takes."""
-    chain = STEPS[step]
-    if len(chain) == 1:
-        return len(chain[0]) - 1
-    made = len(chain) - 1
-    return max(o for _, *operands in chain for o in operands if isinstance(o, int)) + 1 - made
+def pattern(step: Step) -> Chain:
+    """A step as single ones, loads and stores among them."""
+    count = step.arity
+    loads = [(f"load_{t}", i) for i, t in enumerate(step.elements) if t not in ("f32", NUMBER)]
+    places = {i: count + n for n, (_, i) in enumerate(loads)}
+    inner = len(step.elements)
+
+    def moved(o: int | float | str) -> int | float | str:
+        if not isinstance(o, int):
+            return o
+        return places.get(o, o) if o < inner else o - inner + count + len(loads)
+
+    steps = [*loads, *((name, *map(moved, operands)) for name, *operands in step.chain)]
+    if step.out != "f32":
+        result = count + len(steps) - 1 if steps else 0
+        steps.append((f"store_{step.out}", result, *range(inner, count)))
+    return tuple(steps)

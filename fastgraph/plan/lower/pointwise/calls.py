@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from ....ir import Node, Value
+from ....kernels.pointwise.chain import Chain
 from ....kernels.pointwise.elementwise_shape import Loops, broadcast, loops, strides_of
 from ...program import Ref
 from ..elements import Operand, dtype_of
 from ..move.emit import emit_copy
 from ..registry import Arg, Emit, last
+from ..walk import SIZES, Out, Read, table, walker
 
 LONG_ROW = 2048
 """Elements of a row from which on joining rows gains nothing."""
@@ -100,6 +102,30 @@ def call_of_one(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], mor
     """Call an elementwise kernel of one input; `more` slots behind that."""
     found, xs = joined_loops(e, node, [node.x])
     e.kernel(kernel, params, found.args(e.address(node.out)), [*found.operands(xs), *more])
+
+
+Place = tuple[str, Ref]
+"""Element type and address of a tensor."""
+
+
+def call_walk(
+    e: Emit,
+    chain: Chain,
+    loops: Loops,
+    y: Ref,
+    xs: Sequence[Place],
+    out: Out = Out(),  # noqa: B008
+) -> None:
+    """Call the kernel for a chain over operands that lie as the loops say; its result as `out` says is at y."""
+    reads = [_read(place, strides) for place, strides in zip(xs, loops.xs, strict=True)]
+    args: dict[str, Arg] = {"item": SIZES[out.element], "walk": walker(e), "table": table(e, chain, reads, out)}
+    e.kernel("elementwise", {}, {**loops.args(y), **args})
+
+
+def _read(place: Place, strides: Sequence[int]) -> Read:
+    name, address = place
+    d0, d1, d2, row, column = (SIZES[name] * step for step in strides)
+    return Read(address, d0, d1, d2, row, column, name)
 
 
 # -- along an axis
