@@ -11,7 +11,9 @@ NUMBER = "number"
 """In place of an operand's element type: it is one f32 for all elements."""
 ROUNDED = ("u8", "s8", "i16")
 """Types that results are rounded to; a step that does so ends with the numbers zero, low and high."""
-OTHERS = frozenset({"prelu", "selu", "square", "rsqrt", "is_nan", "is_inf", "not", "less", "less_or_equal"})
+NUMBERS = {"swish": 1, "clip": 2, "leaky_relu": 1, "elu": 1, "celu": 1, "thresholded_relu": 1, "hard_sigmoid": 2}
+"""How many of an operation's operands, the last ones, are numbers in every chain."""
+OTHERS = frozenset({"selu", "square", "rsqrt", "is_nan", "is_inf", "not", "less", "less_or_equal"})
 """Operations that are no steps: others do the same, see `plan.lower.steps`."""
 
 
@@ -35,11 +37,28 @@ def _f32(count: int) -> tuple[str, ...]:
     return ("f32",) * count
 
 
+def _operands(op: str) -> tuple[str, ...]:
+    numbers = NUMBERS.get(op, 0)
+    return (*_f32(OPS[op].arity - numbers), *[NUMBER] * numbers)
+
+
+_CDF: Chain = (("div", 0, 1), ("erf", 4), ("add", 5, 2))
+"""1 + erf(x / sqrt(2)), as networks write it, of four operands."""
 _ADDED: Chain = (("fma", 0, 2, 4), ("fma", 1, 3, 5))
 _PRODUCT: Chain = (("sub", 0, 2), ("sub", 1, 3), ("mul", 5, 6), ("mul", 7, 4))
 
+_PAIRS = ("mul", "add"), ("mul", "mul"), ("mul", "sub"), ("add", "add"), ("add", "mul"), ("sub", "mul")
+
 COMPOSED: dict[str, Step] = {
-    "mul_add": Step((("mul", 0, 1), ("add", 3, 2)), _f32(3)),
+    **{f"{one}_{two}": Step(((one, 0, 1), (two, 3, 2)), _f32(3)) for one, two in _PAIRS},
+    "add_relu": Step((("add", 0, 1), ("relu", 2)), _f32(2)),
+    "mul_add_relu": Step((("mul", 0, 1), ("add", 3, 2), ("relu", 4)), _f32(3)),
+    "div_mul_add": Step((("div", 0, 1), ("mul", 4, 2), ("add", 5, 3)), _f32(4)),
+    "sub_square": Step((("sub", 0, 1), ("mul", 2, 2)), _f32(2)),
+    "sigmoid_mul": Step((("sigmoid", 0), ("mul", 0, 1)), _f32(1)),
+    "hard_sigmoid_mul": Step((("hard_sigmoid", 0, 1, 2), ("mul", 0, 3)), ("f32", NUMBER, NUMBER)),
+    "erf_mul_mul": Step((*_CDF, ("mul", 0, 6), ("mul", 7, 3)), ("f32", NUMBER, NUMBER, NUMBER)),
+    "erf_half_mul": Step((*_CDF, ("mul", 6, 3), ("mul", 0, 7)), ("f32", NUMBER, NUMBER, NUMBER)),
     **{f"dequantize_{t}": Step((("sub", 0, 1), ("mul", 3, 2)), (t, NUMBER, NUMBER)) for t in ("u8", "s8", "i16")},
     **{f"quantize_{t}": Step((("div", 0, 1),), ("f32", NUMBER), t) for t in ROUNDED},
     **{f"requantize_{t}": Step((("sub", 0, 1), ("mul", 3, 2)), (t, NUMBER, NUMBER), t) for t in ("u8", "s8")},
@@ -53,7 +72,7 @@ COMPOSED: dict[str, Step] = {
 """Steps that often follow one another, as one."""
 
 STEPS: dict[str, Step] = {
-    **{name: Step(((name, *range(op.arity)),), _f32(op.arity)) for name, op in OPS.items() if name not in OTHERS},
+    **{name: Step(((name, *range(op.arity)),), _operands(name)) for name, op in OPS.items() if name not in OTHERS},
     **{f"load_{t}": Step((), (t,)) for t in ("u8", "s8", "i16", "u16", "i32")},
     **{f"store_{t}": Step((), ("f32",), t) for t in (*ROUNDED, "bool")},
     **COMPOSED,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
 from ..core.record import loaded
-from ..isa.elements import BYTES, ELEMENTS, Rounding, load, load_dealt, write
+from ..isa.elements import BYTES, ELEMENTS, Rounding, load, load_dealt, load_one, write
 from ..isa.loops import UNROLL, cover, each, loop
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I64, Vector, emits
@@ -47,12 +48,24 @@ def _block(tier: Tier, step: Step) -> Any:
             whole = b.and_(whole, b.icmp_signed("==", place.row, b.mul(columns, place.column)))
         columns = b.select(whole, b.mul(rows, columns), columns)
         rows = b.select(whole, I64(1), rows)
-        elements = [ELEMENTS[kind] for kind in kinds if kind != NUMBER]
-        buffers = [_buffer(v) for _ in tensors]
-        with loop(b, 0, rows, 1) as r:
-            at, *xs = (b.gep(b.inttoptr(p.address, I8.as_pointer()), [b.mul(r, p.row)]) for p in (y, *tensors))
-            sources = [_source(v, r, *one) for one in zip(tensors, xs, elements, buffers, strict=True)]
-            (_row_of_f32 if _is_f32(step) else _row)(v, step, columns, at, sources, numbers)
+        rows = b.select(b.icmp_signed(">", columns, I64(0)), rows, I64(0))
+        kinds = [kind for kind in kinds if kind != NUMBER]
+        single = reduce(b.or_, [b.icmp_signed("==", p.column, I64(0)) for p in tensors])
+        with b.goto_entry_block():
+            spare = b.bitcast(b.alloca(ir.ArrayType(v.type, UNROLL)), I8.as_pointer())
+        row = _row_of_f32 if _is_f32(step) else _row
+
+        def run(varied: bool) -> None:
+            with loop(b, 0, rows, 1) as r:
+                at, *xs = (b.gep(b.inttoptr(p.address, I8.as_pointer()), [b.mul(r, p.row)]) for p in (y, *tensors))
+                sources = [_source(v, *one, spare) for one in zip(tensors, xs, kinds, strict=True)]
+                row(v, step, columns, at, sources, numbers, varied)
+
+        with b.if_else(single) as (then, otherwise):
+            with then:
+                run(varied=True)
+            with otherwise:
+                run(varied=False)
 
     return block
 
@@ -65,40 +78,38 @@ def _number(v: Vector, place: Any) -> Any:
     return v.b.load(v.pointer(place.address))
 
 
-def _buffer(v: Vector) -> Any:
-    """Memory for one number, repeated."""
-    with v.b.goto_entry_block():
-        room = v.b.alloca(ir.ArrayType(v.type, UNROLL))
-        room.align = 4 * v.lanes
-    return v.b.bitcast(room, I8.as_pointer())
+class Source(NamedTuple):
+    """A row of an operand: where it is read, and the bytes from column to column; one number if that is 0."""
+
+    start: Any
+    column: Any
+    single: Any
+    one: Any
+
+    def load(self, v: Vector, kind: str, i: Any, mask: Any, dealt: bool, varied: bool) -> Any:
+        """The f32 from column i on; `varied` unless it is known that the operand is not single."""
+        b = v.b
+        place = b.bitcast(b.gep(self.start, [b.mul(i, self.column)]), ELEMENTS[kind].as_pointer())
+        x = load_dealt(v, kind, place) if dealt else load(v, kind, place, mask)
+        return b.select(v.splat(self.single), v.splat(self.one), x) if varied else x
 
 
-def _source(v: Vector, r: Any, place: Any, x: Any, element: Any, buffer: Any) -> tuple[Any, Any]:
-    """Where a row of an operand is read, and the bytes from column to column: one number is repeated in the buffer."""
-    b = v.b
-    single = b.icmp_signed("==", place.column, I64(0))
-    changed = b.or_(b.icmp_signed("==", r, I64(0)), b.icmp_signed("!=", place.row, I64(0)))
-    with b.if_then(b.and_(single, changed)):
-        one = b.load(b.bitcast(x, element.as_pointer()), align=1)
-        many = v.splat(one, UNROLL * v.lanes)
-        b.store(many, b.bitcast(buffer, many.type.as_pointer()), align=4)
-    return b.select(single, buffer, x), place.column
+def _source(v: Vector, place: Any, x: Any, kind: str, elsewhere: Any) -> Source:
+    """elsewhere: readable memory, for vectors that nobody needs."""
+    single = v.b.icmp_signed("==", place.column, I64(0))
+    one = load_one(v, kind, v.b.bitcast(x, ELEMENTS[kind].as_pointer()))
+    return Source(v.b.select(single, elsewhere, x), place.column, single, one)
 
 
-Sources = Sequence[tuple[Any, Any]]
-
-
-def _row_of_f32(v: Vector, step: Step, columns: Any, y: Any, sources: Sources, numbers: Sequence[Any]) -> None:
+def _row_of_f32(
+    v: Vector, step: Step, columns: Any, y: Any, sources: Sequence[Source], numbers: Sequence[Any], varied: bool
+) -> None:
     def apply(w: Vector, i: Any, mask: Any) -> None:
-        values = [w.load(w.b.bitcast(_at(w, source, i), F32.as_pointer()), mask) for source in sources]
+        values = [source.load(w, "f32", i, mask, False, varied) for source in sources]
         result = emit_chain(w, step.chain, _operands(w, step, values, numbers))
         w.store(result, w.at(w.b.bitcast(y, F32.as_pointer()), i), mask)
 
     each(v, I64(0), columns, apply)
-
-
-def _at(v: Vector, source: tuple[Any, Any], i: Any) -> Any:
-    return v.b.gep(source[0], [v.b.mul(i, source[1])])
 
 
 def _operands(v: Vector, step: Step, values: Sequence[Any], numbers: Sequence[Any]) -> list[Any]:
@@ -107,7 +118,9 @@ def _operands(v: Vector, step: Step, values: Sequence[Any], numbers: Sequence[An
     return [v.splat(next(rest)) if kind == NUMBER else next(tensors) for kind in step.elements]
 
 
-def _row(v: Vector, step: Step, columns: Any, y: Any, sources: Sources, numbers: Sequence[Any]) -> None:
+def _row(
+    v: Vector, step: Step, columns: Any, y: Any, sources: Sequence[Source], numbers: Sequence[Any], varied: bool
+) -> None:
     """A row where elements are converted as they are loaded or stored."""
     b, out, rounding = v.b, step.out, None
     kinds = [kind for kind in step.elements if kind != NUMBER]
@@ -125,11 +138,8 @@ def _row(v: Vector, step: Step, columns: Any, y: Any, sources: Sources, numbers:
         deal = dealt and w.lanes > v.lanes
         mask = None if rest is None else w.mask(rest)
 
-        def operand(kind: str, source: tuple[Any, Any]) -> Any:
-            place = b.bitcast(_at(w, source, i), ELEMENTS[kind].as_pointer())
-            return load_dealt(w, kind, place) if deal else load(w, kind, place, mask)
-
-        values = [operand(*one) for one in zip(kinds, sources, strict=True)]
+        pairs = zip(sources, kinds, strict=True)
+        values = [source.load(w, kind, i, mask, deal, varied) for source, kind in pairs]
         result = emit_chain(w, step.chain, _operands(w, step, values, numbers))
         _store(w, out, rounding, result, w.at(b.bitcast(y, ELEMENTS[out].as_pointer()), i), deal, rest)
 

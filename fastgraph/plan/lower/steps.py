@@ -51,8 +51,8 @@ def _rewritten(name: Any, operands: list[Any], following: int) -> Steps:
             return [_extreme(name, x, y)]
         case "less" | "less_or_equal":
             return [(name.replace("less", "greater"), y, x)]
-        case "prelu":
-            return [("leaky_relu", x, y)]
+        case "prelu" | "leaky_relu":
+            return [("leaky_relu" if isinstance(y, float) else "prelu", x, y)]
         case "selu":
             return [("elu", x, y), ("mul", z, following)]
         case "square":

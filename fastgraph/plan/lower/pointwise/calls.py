@@ -26,6 +26,11 @@ def inputs_of(node: Node) -> list[Value]:
     return [v for v in node.inputs if v is not None]
 
 
+def _data(value: Operand) -> np.ndarray | None:
+    """What a constant holds."""
+    return value if isinstance(value, np.ndarray) else value.data
+
+
 def _dims(value: Operand) -> tuple[int, ...]:
     return value.shape if isinstance(value, np.ndarray) else value.type.dims
 
@@ -57,18 +62,24 @@ def loops_of(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, li
     return found, [e.address(v) if isinstance(v, Value) else e.constant(v) for v in tensors]
 
 
-def joined_loops(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, list[Ref]]:
-    """As `loops_of`, with several rows as one where rows are no whole number of blocks.
+def joined_loops(
+    e: Emit, node: Node, tensors: Sequence[Operand], longest: int = LONG_ROW
+) -> tuple[Loops, list[Ref]]:
+    """As `loops_of`, with several rows as one where rows are no whole number of blocks, and shorter than `longest`.
 
     What is the same for all rows is repeated before.
     """
     found, addresses = loops_of(e, node, tensors)
     rows, cols = found.dims[-2:]
     many, steps = together(rows, cols, 4 * e.tier.lanes), row_steps(found)
-    if many == 1 or steps is None:
+    if many == 1 or steps is None or cols >= longest:
         return found, addresses
     for i, step in enumerate(steps):
-        if step == 0:
+        constant = _data(tensors[i])
+        if step == 0 and constant is not None:
+            key = "repeated", tensors[i] if isinstance(tensors[i], Value) else id(tensors[i]), many
+            addresses[i] = e.packed(key, lambda data=constant: np.tile(data.reshape(-1), many))  # type: ignore[misc]
+        elif step == 0:
             size = dtype_of(tensors[i]).itemsize
             made = e.scratch(many * cols * size)
             emit_copy(e, (many, cols), size, (addresses[i], (0, size)), (made, (cols * size, size)))

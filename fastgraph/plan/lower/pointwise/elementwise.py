@@ -9,7 +9,7 @@ from ....kernels.pointwise.elementwise_shape import Loops
 from ..elements import element
 from ..registry import Emit, is_f32, lowers
 from ..walk import Out
-from .calls import call_walk, fits, inputs_of, joined_rows, loops_of, row_steps, together
+from .calls import call_walk, fits, inputs_of, joined_loops, joined_rows, loops_of, row_steps, together
 from .chains import Chain, call_stored, chain_of, readable, writable
 
 
@@ -19,7 +19,7 @@ def _match(node: Node) -> bool:
 
 @lowers("fused", match=_match, strided_in=True, strided_out=True, in_place=True)
 def fused(e: Emit, node: Node, _: Any) -> None:
-    loops, xs = loops_of(e, node, inputs_of(node))
+    loops, xs = joined_loops(e, node, inputs_of(node), longest=4 * e.tier.lanes)
     call_walk(e, node.attrs["chain"], loops, e.address(node.out), [("f32", x) for x in xs])
 
 
