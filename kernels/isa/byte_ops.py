@@ -1,6 +1,6 @@
 """Byte operations: what moves an element, copies a run, fills a run.
 
-Addresses, lengths and strides are bytes. All are intrinsics, so that they cost numba little time to compile.
+Addresses, lengths and strides are bytes. All write IR themselves.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from functools import cache
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
+from .loops import loop
 from .tiers import Tier
 from .vector import I8, I32, I64, emits
 
@@ -62,7 +61,7 @@ def putter(size: int) -> Callable:
 def loader(size: int) -> Callable:
     """`load(src)`: the signed integer of `size` bytes (1, 2, 4 or 8) at `src`."""
 
-    @emits(returns=types.int64)
+    @emits
     def load(b: Any, src: Any) -> Any:
         value = read(b, src, word(size))
         return value if size == 8 else b.sext(value, I64)
@@ -74,7 +73,7 @@ def loader(size: int) -> Callable:
 def repeater(size: int) -> Callable:
     """`repeat(src)`: the element of `size` bytes at `src`, repeated to 8 bytes."""
 
-    @emits(returns=types.int64)
+    @emits
     def repeat(b: Any, src: Any) -> Any:
         value = read(b, src, word(size))
         if size == 8:
@@ -99,7 +98,7 @@ def _cover(b: Any, n: Any, width: int, put: Callable[[Any, int], None]) -> None:
             with then:
                 last = b.sub(n, I64(size))
                 if size == width:
-                    with cgutils.for_range_slice(b, I64(0), last, I64(size), I64) as (offset, _):
+                    with loop(b, 0, last, size) as offset:
                         put(offset, size)
                 else:
                     put(I64(0), size)

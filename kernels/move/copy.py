@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from numba import njit
-
 from ..core.record import reader
 from ..isa.byte_ops import mover, repeater, run_copier, run_filler
 from ..isa.loops import div_rem, pieces, smaller, thread_range
@@ -48,7 +46,6 @@ def _row(tier: Tier, mode: str, itemsize: int) -> Callable:
     if mode == "run":
         copy_run = run_copier(tier)
 
-        @njit(inline="always")
         def run(dst, src, n, s, d):
             copy_run(dst, src, n)
 
@@ -56,7 +53,6 @@ def _row(tier: Tier, mode: str, itemsize: int) -> Callable:
     if mode == "fill":
         fill_run, repeat = run_filler(tier), repeater(itemsize)
 
-        @njit(inline="always")
         def fill(dst, src, n, s, d):
             fill_run(dst, repeat(src), n * itemsize)
 
@@ -65,7 +61,6 @@ def _row(tier: Tier, mode: str, itemsize: int) -> Callable:
         raise ValueError(f"copy mode {mode!r} is none of run, fill, step")
     move = mover(itemsize)
 
-    @njit(inline="always")
     def step(dst, src, n, s, d):
         for i in range(n):
             move(dst + i * d, src + i * s)

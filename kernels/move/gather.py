@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from numba import njit
-
 from ..core.record import reader
 from ..isa.byte_ops import loader, mover, putter, run_copier, run_filler
 from ..isa.loops import div_rem, larger, smaller, thread_range
@@ -77,7 +75,6 @@ def take(tier: Tier, itemsize: int) -> Callable:
 def _elements(itemsize: int) -> Callable:
     move, put, offset = mover(itemsize), putter(itemsize), loader(8)
 
-    @njit(inline="always")
     def elements(to, src, base, table, i, stop, d, bits):
         while i < stop:
             at = base + offset(table + 8 * i)
@@ -93,7 +90,6 @@ def _elements(itemsize: int) -> Callable:
 def _runs(tier: Tier) -> Callable:
     copy_run, fill_run, offset = run_copier(tier), run_filler(tier), loader(8)
 
-    @njit(inline="always")
     def runs(to, src, base, table, i, stop, d, bits):
         while i < stop:
             entry = table + 24 * i
@@ -112,7 +108,6 @@ def _row(tier: Tier, itemsize: int) -> Callable:
         return run_copier(tier)
     element = mover(itemsize)
 
-    @njit(inline="always")
     def move(dst, src, run):
         element(dst, src)
 

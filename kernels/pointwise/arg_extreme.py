@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
 
 from ..isa import functions as f
 from ..isa.byte_ops import putter
@@ -32,7 +31,6 @@ def _row(tier: Tier, least: bool, element: str) -> Any:
     """`row(y, x, n)`: the place in a row of n neighbors."""
     extreme, first, put, lanes = _extreme(tier, least, element), _first(tier, element), putter(8), tier.lanes
 
-    @njit(inline="always")
     def row(y, x, n):  # type: ignore[no-untyped-def]
         wanted = extreme(x, n)
         i, place = 0, -1
@@ -78,7 +76,7 @@ def _extreme(tier: Tier, least: bool, element: str) -> Any:
     """`extreme(x, n)`: the bits of the extreme of n elements as f32."""
     combine = f.minimum if least else f.maximum
 
-    @emits(returns=types.int64)
+    @emits
     def extreme(b: Any, x: Any, n: Any) -> Any:
         v = Vector(b, tier)
         x = v.pointer(x, ELEMENTS[element])
@@ -95,7 +93,7 @@ def _extreme(tier: Tier, least: bool, element: str) -> Any:
 def _first(tier: Tier, element: str) -> Any:
     """`first(x, i, n, bits)`: where in the vector from element i on the wanted f32 is, or -1."""
 
-    @emits(returns=types.int64)
+    @emits
     def first(b: Any, x: Any, i: Any, n: Any, bits: Any) -> Any:
         v = Vector(b, tier)
         mask = v.mask(b.sub(n, i))
