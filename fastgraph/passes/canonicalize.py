@@ -11,6 +11,7 @@ from ..ops.registry import OPS, Layout
 from ..ops.resize import keeps_shape
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
+from ..weights import once
 from .moves import only_moves_ones, shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sweep
 
@@ -199,7 +200,7 @@ def gemm(state: Sweep, node: Node) -> bool:
     a = turn(state, node, a, (1, 0)) if node.attrs.get("trans_a") else a
     b = turn(state, node, b, (1, 0)) if node.attrs.get("trans_b") else b
     if b.data is not None and alpha != 1.0:
-        b, alpha = constant(b, (b.data * np.asarray(alpha, b.data.dtype))), 1.0
+        b, alpha = constant(b, times(b.data, alpha)), 1.0
     if b.data is not None and c is not None and c.data is not None and c.data.shape == (b.type.dims[1],):
         if computes_reals(node):
             weights = turn(state, node, b, (1, 0))
@@ -221,10 +222,15 @@ def gemm(state: Sweep, node: Node) -> bool:
 def _scaled(state: Sweep, node: Node, value: Value, factor: float) -> Value:
     if factor == 1.0:
         return value
-    number = np.asarray(factor, value.type.dtype)
     if value.data is not None:
-        return constant(value, value.data * number)
+        return constant(value, times(value.data, factor))
+    number = np.asarray(factor, value.type.dtype)
     return state.add("mul", [value, constant(node.out, number, "factor")], value.type, node)
+
+
+def times(data: np.ndarray, factor: float) -> np.ndarray:
+    """The array times a number of its own type."""
+    return once(lambda: data * np.asarray(factor, data.dtype), data, factor)
 
 
 @also_quantized

@@ -12,6 +12,7 @@ from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
 from ..ops.registry import OPS
 from ..ops.shape import permutation
+from ..weights import once
 from .integer_product import integer_product
 from .moves import turn
 from .rewrite import Sweep, also_quantized, sweep
@@ -145,7 +146,8 @@ def requantized(state: Sweep, value: Value, type_: TensorType, like: Node) -> Va
         return state.add("requantize", [value], type_, like)
     out = Value(f"{value.name}.requantized", type_)
     current().hold(type_.nbytes, out.name)
-    return Value.constant(out.name, run_node(Node("requantize", [value], [out]), [value.data])[0], type_.quant)
+    node = Node("requantize", [value], [out])
+    return Value.constant(out.name, once(lambda: run_node(node, [value.data])[0], node), type_.quant)
 
 
 def fills_with(node: Node, kind: TensorType) -> bool:

@@ -16,6 +16,7 @@ from ..ir import Graph, Node, Value
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
+from ..weights import once
 from .rewrite import Sweep, also_quantized, constant, sweep
 
 LONGEST, WIDEST = 32, 16
@@ -86,7 +87,7 @@ def fold_affine(state: Sweep, node: Node) -> bool:
     bias = np.zeros(w.data.shape[0], node.out.type.dtype) if b is None or b.data is None else b.data
     if scales:
         factor = per_channel if node.op == "mul" else 1 / per_channel.astype(np.float64)
-        w = constant(w, (w.data * factor.reshape(-1, *[1] * (w.data.ndim - 1))).astype(w.data.dtype))
+        w = constant(w, _scaled(w.data, factor))
         bias = (bias * factor).astype(bias.dtype)
     else:
         bias = bias + per_channel if node.op == "add" else bias - per_channel
@@ -94,6 +95,12 @@ def fold_affine(state: Sweep, node: Node) -> bool:
     inputs: list[Value | None] = [layer.x, w, constant(node.out, bias, "bias")]
     state.write(Node(layer.op, inputs, node.outputs, layer.attrs, layer.name))
     return True
+
+
+def _scaled(weights: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Weights [n, k...] times a factor for each n, in their own type."""
+    column = factor.reshape(-1, *[1] * (weights.ndim - 1))
+    return once(lambda: (weights * column).astype(weights.dtype), weights, factor)
 
 
 def _adds_bias(node: Node) -> bool:

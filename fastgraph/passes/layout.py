@@ -15,7 +15,7 @@ from ..ir import Graph, Node, Value
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
 from .canonicalize import canonicalize, reshape, transpose
-from .moves import only_moves_ones, shaped, turn
+from .moves import only_moves_ones, shaped, turn, turned_data
 from .rewrite import Sweep, also_quantized, constant, sweep
 
 Perm = tuple[int, ...]
@@ -149,8 +149,8 @@ def _without(
             return lambda: value
         if value.type.quant is not None and value.type.quant.axis is not None:
             return None
-        data = value.data.reshape(dims).transpose(back)
-        return lambda: constant(value, np.ascontiguousarray(data), "turned", value.type.quant)
+        data = value.data.reshape(dims)
+        return lambda: constant(value, turned_data(data, back), "turned", value.type.quant)
     if len(value.type.dims) < len(perm):
         return None
     return lambda: turn(state, node, value, back)

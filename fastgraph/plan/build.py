@@ -9,7 +9,7 @@ from ..ir import Graph, Node, Value, read_by
 from ..kernels.isa.tiers import Tier
 from .arena import Buffer, plan
 from .lower import Emit, Matches, blocks, emit_block
-from .lower.move import emit_copy
+from .lower.move.emit import emit_copy
 from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
 from .storage import Views
 from .verify import verify

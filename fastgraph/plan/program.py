@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -71,11 +72,13 @@ class HostStep:
 class Program:
     """Steps in order, constants (packed weights), the place of each value, and the arena's plan.
 
-    `offsets` maps the buffers' owners to bytes in the arena; `storage` every value to its place in a buffer.
+    `offsets` maps the buffers' owners to bytes in the arena; `storage` every value to its place in a buffer. `lasting`:
+    the keys of constants, by number, that other plans of the model may have as well.
     """
 
     steps: list[Step | HostStep] = field(default_factory=list)
     constants: list[np.ndarray] = field(default_factory=list)
+    lasting: dict[int, Hashable] = field(default_factory=dict)
     storage: dict[Value, Storage] = field(default_factory=dict)
     offsets: dict[Value | Scratch, int] = field(default_factory=dict)
     arena: Plan | None = None

@@ -84,7 +84,7 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step]) -> tuple[np.n
 def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step], threads: int) -> Runner:
     table, words = records(plan, memory, steps)
     work = [int(macs(s) + 4 * s.node.out.type.size * s.share) for s in steps]
-    owner = memory.arena, memory.constants, memory.error, words
+    owner = memory.arena, memory.constants, memory.common, memory.error, words
     firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
     error = memory.error.ctypes.data
     return Runner(table, threads if sum(work) >= WORTH_WAKING else 1, error, owner, firm, work)

@@ -51,15 +51,34 @@ TIERS: tuple[Tier, ...] = (
 BY_NAME = {tier.name: tier for tier in TIERS}
 
 
+_LINUX_NAMES = {
+    "abm": "lzcnt", "amx_int8": "amx-int8", "amx_tile": "amx-tile", "avx512_vnni": "avx512vnni",
+    "avx_vnni": "avxvnni", "bmi1": "bmi", "sse4_2": "sse4.2",
+}  # fmt: skip
+"""What Linux calls flags that kernels ask for, and LLVM's names of them; the others have one name."""
+
+
 @cache
 def cpu_flags() -> frozenset[str]:
-    """The flags of the CPU this process runs on, in LLVM's names."""
+    """The flags of the CPU this process runs on, as far as the system lets it use them, in LLVM's names."""
+    if flags := _linux_flags():
+        return flags
     import llvmlite.binding as llvm
 
     try:
         return frozenset(flag for flag, on in llvm.get_host_cpu_features().items() if on)
     except RuntimeError:
         return frozenset()
+
+
+def _linux_flags() -> frozenset[str]:
+    """What Linux says of an x86 CPU: LLVM is not loaded for it. Empty elsewhere."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            line = next((line for line in file if line.startswith("flags")), "")
+    except OSError:
+        return frozenset()
+    return frozenset(_LINUX_NAMES.get(flag, flag) for flag in line.partition(":")[2].split())
 
 
 def usable(flags: frozenset[str] | None = None) -> tuple[Tier, ...]:

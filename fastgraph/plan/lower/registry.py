@@ -5,16 +5,18 @@ A node that none of them accepts runs its NumPy reference as a host step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...families import Families
 from ...ir import Node
 from ..program import Arg
 from ..storage import Abilities, last, row_count
 from .emit import Emit
+from .families import FAMILIES
 
 Match = Callable[[Node], Any]
 """Gives what a lowering must know of a node to write its steps, its plan: True when there is nothing to know, None or
@@ -30,13 +32,14 @@ class Lowering:
     abilities: Abilities = Abilities()
 
 
-LOWERINGS: dict[str, list[Lowering]] = {}
+_defined: dict[str, list[Lowering]] = {}
+LOWERINGS: Mapping[str, list[Lowering]] = Families(__package__, FAMILIES, _defined)
 
 
 def lowers(
     *ops: str, match: Match, strided_in: bool = False, strided_out: bool = False, in_place: bool = False
 ) -> Callable[[Callable[[Emit, Node, Any], None]], Callable[[Emit, Node, Any], None]]:
-    """Register the decorated `emit` for these operators, with what it can do about storage.
+    """Register the decorated `emit` for these operators, with what it can do about storage; families.py names them too.
 
     An operator may have several, for other types say; no two may match the same node.
     """
@@ -44,7 +47,7 @@ def lowers(
     def add(emit: Callable[[Emit, Node, Any], None]) -> Callable[[Emit, Node, Any], None]:
         for op in ops:
             lowering = Lowering(match, emit, Abilities(strided_in, strided_out, in_place))
-            LOWERINGS.setdefault(op, []).append(lowering)
+            _defined.setdefault(op, []).append(lowering)
         return emit
 
     return add

@@ -18,7 +18,7 @@ from ...program import Ref
 from ...storage import Views, same_form
 from ..gemm.common import Rows, is_dense
 from ..gemm.dense import dense_rows
-from ..move import emit_copy
+from ..move.emit import emit_copy
 from ..registry import Emit, Matches, last
 from .depthwise import Depthwise, depthwise_rows
 
