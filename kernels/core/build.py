@@ -41,7 +41,9 @@ def _compiled(function: Callable[..., Any], symbol: str, tier: Tier) -> tuple[An
     machine = _machine(replace(tier, needs=(*tier.needs, *getattr(function, "needs", ()))))
     module = llvm.parse_assembly(_text(function, symbol, machine))
     module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    # Vectors are written as such: what LLVM's higher levels add takes half as long again, and makes nothing faster.
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    options.loop_vectorization = options.loop_interleaving = options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return machine, module
@@ -52,9 +54,7 @@ def _machine(tier: Tier) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(
-        cpu=tier.cpu, features=tier.features, opt=3, reloc="pic", codemodel="default"
-    )  # fmt: skip
+    return target.create_target_machine(cpu=tier.cpu, features=tier.features, opt=3, reloc="pic", codemodel="default")
 
 
 def _text(function: Callable[..., Any], symbol: str, machine: Any) -> str:
