@@ -55,7 +55,7 @@ def _is_python(path: str | None) -> bool:
 class Crew:
     """Kernels to compile, and the workers who do so beside this process.
 
-    Each kernel comes once: here from `take`, or when a worker has compiled it from `finished`. `close` ends the workers.
+    Each kernel comes once: from `take` to be compiled here, or compiled from `finished`. `close` ends the workers.
     """
 
     def __init__(self, kernels: Sequence[Kernel], tier: Tier) -> None:

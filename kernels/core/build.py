@@ -15,7 +15,8 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ..isa.tiers import Tier
-from .translate import I64, translate
+from .arithmetic import I64
+from .translate import translate
 
 
 def build(function: Callable[..., Any], symbol: str, tier: Tier) -> bytes:

@@ -65,8 +65,9 @@ def make_tile(tier: Tier, whole: Shape, rest: Shape, segmented: bool, ragged: bo
 
     Call it as tile(args, short, a=..., ...). `args` is the record. The tile has the shape `rest` where `short` isn't 0,
     else `whole`. Row r of group g of A starts at byte address a + g * gs + r * rs; each of its `segments` runs of
-    `length` words starts table[s] bytes further (without `segmented`: one run at 0). The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched. The results go to
-    rows of `ldc` bytes at `c`; with `ragged` only `columns` of them. image, row and column are where extras are read.
+    `length` words starts table[s] bytes further (without `segmented`: one run at 0). The panel is packed as the
+    arithmetic says; the line `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`; with
+    `ragged` only `columns` of them. image, row and column are where extras are read.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
