@@ -13,6 +13,7 @@ class Families(Mapping[str, Entry]):
     """Entries by name. All names are known; an entry is there once the modules that define it are imported.
 
     `modules`: by module of `package`, the names that it defines, as words. `defined`: the dict that the modules fill.
+    `found`: the entries that were asked for by now.
     A module that does not define what it is said to is a defect: the entry is a KeyError.
     """
 

@@ -33,9 +33,7 @@ def undefined(obj: bytes) -> frozenset[str]:
     """The symbols that an ELF64 object needs from others; other object formats aren't examined: empty."""
     if not obj.startswith(elf.ELF64):
         return frozenset()
-    return frozenset(
-        symbol.name for symbol in elf.symbols(obj, elf.sections(obj)) if symbol.name and not symbol.section
-    )
+    return frozenset(each.name for each in elf.symbols(obj, elf.sections(obj)) if each.name and not each.section)
 
 
 def check(obj: bytes, what: object) -> None:

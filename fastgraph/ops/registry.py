@@ -7,9 +7,8 @@ runs its NumPy reference as a host step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,8 +65,7 @@ class Quant(Enum):
     """It takes the stored numbers themselves."""
 
 
-@dataclass(frozen=True)
-class Op:
+class Op(NamedTuple):
     """An operator: its meaning, and the facts that passes, planning and frontends go by.
 
     `infer(node, input types) -> output types`: an output whose shape hangs on data gets shape None (no
@@ -88,7 +86,7 @@ class Op:
     name: str
     infer: Infer
     reference: Reference
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Mapping[str, Any]
     pure: bool = True
     """Whether it may be folded: not random numbers, and loops that may never end."""
     work: Callable[[Node], tuple[int, int]] | None = None
@@ -117,7 +115,7 @@ class Op:
 
 
 _defined: dict[str, Op] = {}
-OPS: Mapping[str, Op] = Families(__package__, FAMILIES, _defined)
+OPS = Families(__package__, FAMILIES, _defined)
 
 LAYER: dict[str, Any] = {"weights": 1, "bias": 2, "extras_at": 3}
 """Facts of layers: weights, then a bias or None, then what their chain takes."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ WORTH_WAKING = 4_000_000
 Run = Callable[[], object]
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """`run()` is a run of all steps, `run_timed()` one within this thread's deadline: RunTimeout when it passes.
 
     `segments`: runs of native steps, with what runs them.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,17 +17,16 @@ from ..program import Arg, HostStep, Program, Ref, Scratch, Step, checked
 from ..storage import Storage, Views, byte_strides, last
 
 
-@dataclass(eq=False)
 class Emit:
     """Writes steps into a program. `match`: the lowering that takes a node of the graph, and its plan of it."""
 
-    program: Program
-    views: Views
-    match: Callable[[Node], Any]
-    tier: Tier
-    threads: int
-    node: Node | None = None
-    _constants: dict[Any, Ref] = field(default_factory=dict)
+    def __init__(
+        self, program: Program, views: Views, match: Callable[[Node], Any], tier: Tier, threads: int
+    ) -> None:
+        self.program, self.views, self.match = program, views, match
+        self.tier, self.threads = tier, threads
+        self.node: Node | None = None
+        self._constants: dict[Any, Ref] = {}
 
     def storage(self, value: Value) -> Storage:
         if value not in self.program.storage:

@@ -5,9 +5,8 @@ A node that none of them accepts runs its NumPy reference as a host step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,7 @@ Match = Callable[[Node], Any]
 False when its kernels can't do the node."""
 
 
-@dataclass(frozen=True)
-class Lowering:
+class Lowering(NamedTuple):
     """`match(node)`: its plan, if it takes the node; `emit(e, node, plan)` writes its steps."""
 
     match: Match
@@ -33,7 +31,7 @@ class Lowering:
 
 
 _defined: dict[str, list[Lowering]] = {}
-LOWERINGS: Mapping[str, list[Lowering]] = Families(__package__, FAMILIES, _defined)
+LOWERINGS = Families(__package__, FAMILIES, _defined)
 
 
 def lowers(
