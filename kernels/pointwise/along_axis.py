@@ -11,10 +11,11 @@ from .rows import AXIS
 
 
 def along_axis(last: bool, one: Any, x_size: int = 4, y_size: int = 4, keeps: bool = False) -> Callable[..., None]:
-    """The kernel that calls one(y, x, n) for each row, or without `last` one(y, x, n, inner, left, right).
+    """The kernel that calls one(args, y, x, n) for each row, or without `last` one(args, y, x, n, inner, left, right).
 
-    Those go along n neighbors, and along each of the columns left..right, whose elements are `inner` apart. Elements
-    have x_size and y_size bytes; y `keeps` the axis, or else has one element in its place.
+    Those go along n neighbors, and along each of the columns left..right, whose elements are `inner` apart. `args` is
+    the record's address. Elements have x_size and y_size bytes; y `keeps` the axis, or else has one element in its
+    place.
     """
     fields = reader(AXIS)
 
@@ -23,13 +24,13 @@ def along_axis(last: bool, one: Any, x_size: int = 4, y_size: int = 4, keeps: bo
         results = r.n if keeps else 1
         first, end = thread_range(r.outer, thread, threads)
         for o in range(first, end):
-            one(r.y + y_size * results * o, r.x + x_size * r.n * o, r.n)
+            one(args, r.y + y_size * results * o, r.x + x_size * r.n * o, r.n)
 
     def columns(args: int, thread: int, threads: int) -> None:
         r = fields(args)
         results = r.n * r.inner if keeps else r.inner
         first, end, left, right = thread_block(r.outer, r.inner, thread, threads)
         for o in range(first, end):
-            one(r.y + y_size * results * o, r.x + x_size * r.n * r.inner * o, r.n, r.inner, left, right)
+            one(args, r.y + y_size * results * o, r.x + x_size * r.n * r.inner * o, r.n, r.inner, left, right)
 
     return rows if last else columns

@@ -71,7 +71,7 @@ def _row(tier: Tier, op: str, chain: Chain) -> Any:
     """An intrinsic that reduces one contiguous row of n elements."""
 
     @emits
-    def row(b: Any, y: Any, x: Any, n: Any) -> None:
+    def row(b: Any, args: Any, y: Any, x: Any, n: Any) -> None:
         v, one = Vector(b, tier), Vector(b, tier, 1)
         x = v.pointer(x)
 
@@ -88,7 +88,7 @@ def _columns(tier: Tier, op: str, chain: Chain) -> Any:
     """An intrinsic that reduces columns left..right, each over n elements `step` apart."""
 
     @emits
-    def columns(b: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
+    def columns(b: Any, args: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
         x, y = (Vector(b, tier).pointer(p) for p in (x, y))
 
         def column(w: Vector, i: Any, mask: Any) -> None:

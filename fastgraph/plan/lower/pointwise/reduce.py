@@ -10,7 +10,7 @@ from ....ir import Node
 from ....ops.reduce import reduced_axes
 from ..quantized import per_tensor
 from ..registry import Emit, lowers
-from .calls import Axis, axis, call_along
+from .calls import Axis, axis, call_along, flip
 
 Chain = tuple[tuple[Any, ...], ...]
 
@@ -67,5 +67,4 @@ def _match_bytes(node: Node) -> Axis | None:
 @lowers("reduce_max", "reduce_min", match=_match_bytes)
 def reduce_bytes(e: Emit, node: Node, along: Axis) -> None:
     """Bytes are compared as they are stored; bools give any and all."""
-    kind = "s8" if node.x.type.dtype == np.int8 else "u8"
-    call_along(e, node, "reduce_bytes", {"op": node.op.removeprefix("reduce_"), "element": kind}, along)
+    call_along(e, node, "reduce_bytes", {}, along, flip=flip(node.x, node.op == "reduce_min"))
