@@ -1,6 +1,7 @@
 """The place along an axis of the first of the largest, or smallest, elements of [outer, n, inner], as int64.
 
-A NaN counts as the largest and as the smallest; n is at least 1.
+It is the largest, once the bits that the record's `flip` says are turned: f32 are negated for the smallest, and bytes
+become unsigned. A NaN counts as the largest and as the smallest; n is at least 1.
 """
 
 from __future__ import annotations
@@ -10,63 +11,76 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
 
+from ..core.record import loaded
 from ..isa import functions as f
-from ..isa.byte_ops import putter
-from ..isa.elements import ELEMENTS, load, write
+from ..isa.byte_ops import put
+from ..isa.elements import ELEMENTS, write
 from ..isa.loops import each_vector, loop, total, variable
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I1, I32, I64, Vector, emits
+from ..isa.vector import F32, I1, I8, I32, I64, Vector, emits
 from .along_axis import along_axis
+from .rows import FLIPPED
 
-_SIZES = {"f32": 4, "u8": 1, "s8": 1}
-
-
-def make(tier: Tier, least: bool, element: str, last: bool) -> Callable[..., None]:
-    """The kernel for elements of "f32", "u8" or "s8"."""
-    return along_axis(last, (_row if last else _columns)(tier, least, element), _SIZES[element], 8)
+_SIZES = {"f32": 4, "u8": 1}
 
 
-def _row(tier: Tier, least: bool, element: str) -> Any:
-    """`row(y, x, n)`: the place in a row of n neighbors."""
-    extreme, first, put, lanes = _extreme(tier, least, element), _first(tier, element), putter(8), tier.lanes
+def make(tier: Tier, element: str, last: bool) -> Callable[..., None]:
+    """The kernel for elements of "f32" or "u8", of rows of neighbors (`last`) or of columns."""
+    return along_axis(last, (_row if last else _columns)(tier, element), _SIZES[element], 8)
 
-    @njit(inline="always")
-    def row(y, x, n):  # type: ignore[no-untyped-def]
-        wanted = extreme(x, n)
+
+def _load(v: Vector, element: str, pointer: Any, flip: Any, mask: Any = None) -> Any:
+    """The elements from `pointer` on as f32, their bits turned. Bytes are read whole, over the end."""
+    b = v.b
+    if element == "f32":
+        bits = b.bitcast(v.load(pointer, mask), v.itype)
+        return b.bitcast(b.xor(bits, v.splat(b.trunc(flip, I32), v.lanes)), v.type)
+    flips = v.splat(b.trunc(flip, I8), v.lanes)
+    x = b.load(b.bitcast(pointer, flips.type.as_pointer()), align=1)
+    return b.sitofp(b.zext(b.xor(x, flips), v.itype), v.type)
+
+
+def _row(tier: Tier, element: str) -> Any:
+    """`row(args, y, x, n)`: the place in a row of n neighbors."""
+    extreme, first, lanes = _extreme(tier, element), _first(tier, element), tier.lanes
+
+    def row(args, y, x, n):  # type: ignore[no-untyped-def]
+        wanted = extreme(args, x, n)
         i, place = 0, -1
         while place < 0 and i < n:
-            place = first(x, i, n, wanted)
+            place = first(args, x, i, n, wanted)
             i += lanes
         put(y, place)
 
     return row
 
 
-def _columns(tier: Tier, least: bool, element: str) -> Any:
-    """`columns(y, x, n, step, left, right)`: the places for columns left..right, each of n elements `step` apart."""
+def _columns(tier: Tier, element: str) -> Any:
+    """`columns(args, y, x, n, step, left, right)`: the places for columns left..right, each of n elements `step`
+    apart.
+    """
 
     @emits
-    def columns(b: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
-        v = Vector(b, tier)
+    def columns(b: Any, args: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
+        v, flip = Vector(b, tier), loaded(b, args, FLIPPED).flip
         x, y = v.pointer(x, ELEMENTS[element]), v.pointer(y, I64)
 
         def column(w: Vector, i: Any, rest: Any = None) -> None:
             mask = None if rest is None else w.mask(rest)
 
             def read(r: Any) -> Any:
-                return load(w, element, w.at(x, b.add(i, b.mul(r, step))), mask)
+                return _load(w, element, w.at(x, b.add(i, b.mul(r, step))), flip, mask)
 
             best, place = variable(b, read(I64(0))), variable(b, w.iconst(0))
             with loop(b, 1, n, 1) as r:
                 now, before = read(r), b.load(best)
-                # Better or a NaN, but nothing is better than a NaN.
-                better = b.fcmp_unordered("<" if least else ">", now, before)
-                better = b.and_(better, b.fcmp_ordered("ord", before, before))
-                b.store(b.select(better, now, before), best)
+                # Larger or a NaN, but nothing is larger than a NaN.
+                larger = b.fcmp_unordered(">", now, before)
+                larger = b.and_(larger, b.fcmp_ordered("ord", before, before))
+                b.store(b.select(larger, now, before), best)
                 here = w.splat(b.trunc(r, I32), w.lanes)
-                b.store(b.select(better, here, b.load(place)), place)
+                b.store(b.select(larger, here, b.load(place)), place)
             write(w, b.sext(b.load(place), ir.VectorType(I64, w.lanes)), w.at(y, i), rest)
 
         each_vector(v, left, right, column)
@@ -74,32 +88,30 @@ def _columns(tier: Tier, least: bool, element: str) -> Any:
     return columns
 
 
-def _extreme(tier: Tier, least: bool, element: str) -> Any:
-    """`extreme(x, n)`: the bits of the extreme of n elements as f32."""
-    combine = f.minimum if least else f.maximum
+def _extreme(tier: Tier, element: str) -> Any:
+    """`extreme(args, x, n)`: the bits of the largest of n elements as f32."""
 
-    @emits(returns=types.int64)
-    def extreme(b: Any, x: Any, n: Any) -> Any:
-        v = Vector(b, tier)
+    @emits
+    def extreme(b: Any, args: Any, x: Any, n: Any) -> Any:
+        v, flip = Vector(b, tier), loaded(b, args, FLIPPED).flip
         x = v.pointer(x, ELEMENTS[element])
 
         def read(w: Vector, i: Any, mask: Any) -> Any:
-            return load(w, element, w.at(x, i), mask)
+            return _load(w, element, w.at(x, i), flip, mask)
 
-        found = total(v, n, math.inf if least else -math.inf, combine, read)
-        return b.zext(b.bitcast(found, I32), I64)
+        return b.zext(b.bitcast(total(v, n, -math.inf, f.maximum, read), I32), I64)
 
     return extreme
 
 
 def _first(tier: Tier, element: str) -> Any:
-    """`first(x, i, n, bits)`: where in the vector from element i on the wanted f32 is, or -1."""
+    """`first(args, x, i, n, bits)`: where in the vector from element i on the wanted f32 is, or -1."""
 
-    @emits(returns=types.int64)
-    def first(b: Any, x: Any, i: Any, n: Any, bits: Any) -> Any:
-        v = Vector(b, tier)
+    @emits
+    def first(b: Any, args: Any, x: Any, i: Any, n: Any, bits: Any) -> Any:
+        v, flip = Vector(b, tier), loaded(b, args, FLIPPED).flip
         mask = v.mask(b.sub(n, i))
-        values = load(v, element, v.at(v.pointer(x, ELEMENTS[element]), i), mask)
+        values = _load(v, element, v.at(v.pointer(x, ELEMENTS[element]), i), flip, mask)
         wanted = v.splat(b.bitcast(b.trunc(bits, I32), F32))
         # Where there is a NaN, that is wanted, and it equals nothing.
         same = b.or_(b.fcmp_ordered("==", values, wanted), b.fcmp_unordered("uno", values, values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..isa.math import OPS
 from .chain import Chain
@@ -17,8 +17,7 @@ OTHERS = frozenset({"selu", "square", "rsqrt", "is_nan", "is_inf", "not", "less"
 """Operations that are no steps: others do the same, see `plan.lower.steps`."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """y = chain(operands) on f32. elements: of each operand; out: of y. What is neither f32 nor NUMBER is converted as
     it is loaded, and stored as `isa.elements.Rounding` says; bool: whether the result is not 0.
     """

@@ -15,7 +15,10 @@ from fastgraph.kernels.pointwise.elementwise_shape import broadcast, loops, stri
 from tests.kernels.harness import each_tier, run
 
 TYPES = {"u8": np.uint8, "s8": np.int8, "i16": np.int16, "u16": np.uint16, "i32": np.int32, "f32": np.float32,
-         "bool": np.bool_, "i64": np.int64, "f64": np.float64, "f16": np.float16}  # fmt: skip
+         "bool": np.bool_, "i64": np.int64, "f64": np.float64, "f16": np.float16,
+         "u32": np.uint32, "u64": np.uint64}  # fmt: skip
+
+
 def walk(kernel: str, params: dict, xs: list, out: str, more: list, tier: Any, threads: int = 1, offset: int = 4,
          pad: int = 0) -> np.ndarray:  # fmt: skip
     """The result of a kernel with the elementwise record; rows of y and of whole operands lie `pad` elements apart."""
@@ -49,18 +52,19 @@ def test_tables_of_bytes(tier, vbmi, rows, cols, pad, offset, source):
     if vbmi and tier.lanes < 16:
         return
     x, values = bytes_of((rows, cols), cols, TYPES[source]), bytes_of((256,), 5)
-    params = {"index": source, "value": "u8", "vbmi": vbmi}
+    params = {"index": 1, "value": 1, "vbmi": vbmi}
     got = walk("table", params, [x], "u8", [values], tier, offset=offset, pad=pad)
     assert np.array_equal(got, values[x.view(np.uint8)])
 
 
 @each_tier
-@pytest.mark.parametrize("index, value", [("u8", "f32"), ("i16", "i16"), ("i16", "u8")])
+@pytest.mark.parametrize("index, value", [("u8", "f32"), ("u8", "u16"), ("i16", "i32"), ("i16", "i16"), ("i16", "u8")])
 def test_other_tables(tier, index, value):
-    count = 1 << 8 * np.dtype(TYPES[index]).itemsize
+    sizes = [np.dtype(TYPES[element]).itemsize for element in (index, value)]
+    count, params = 1 << 8 * sizes[0], {"index": sizes[0], "value": sizes[1], "vbmi": False}
     values = np.random.default_rng(1).integers(0, 200, count).astype(TYPES[value])
-    x = np.random.default_rng(0).integers(0, count, (3, 77)).astype(f"u{np.dtype(TYPES[index]).itemsize}")
-    got = walk("table", {"index": index, "value": value, "vbmi": False}, [x.view(TYPES[index])], value, [values], tier)
+    x = np.random.default_rng(0).integers(0, count, (3, 77)).astype(f"u{sizes[0]}")
+    got = walk("table", params, [x.view(TYPES[index])], value, [values], tier)
     assert np.array_equal(got, values[x])
 
 
@@ -72,19 +76,39 @@ def test_flip(tier, rows, cols, pad, threads):
     assert np.array_equal(walk("flip", {}, [x], "u8", [], tier, threads=threads, pad=pad), x ^ 0x80)
 
 
+def converts(name: str, signed: bool) -> Any:
+    """The NumPy type of what the kernel `cast` calls numbers."""
+    if name[0] == "i":
+        return np.dtype(f"{'i' if signed else 'u'}{int(name[1:]) // 8}")
+    return np.dtype(TYPES[name])
+
+
+def casts() -> list[Any]:
+    kernels = dict.fromkeys(kernel for tier in tiers.usable() for kernel in row("cast").kernels(tier))
+    return [tuple(dict(kernel.params)[end] for end in ("source", "target")) for kernel in kernels]
+
+
 @each_tier
-@pytest.mark.parametrize("source", ["f32", "f64", "i64", "i32", "s8", "u8", "bool"])
-def test_casts_are_numpys(tier, source):
-    x = (np.random.default_rng(0).standard_normal((3, 50)) * 100).astype(TYPES[source])
-    for target in ("f32", "i64", "i32", "bool") if source[0] == "f" else ("f32", "i64", "u8", "i16"):
-        got = walk("cast", {"source": source, "target": target}, [x], target, [], tier, pad=1)
-        assert np.array_equal(got, x.astype(TYPES[target])), target
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("source, target", [pair for pair in casts() if "f16" not in pair])
+def test_casts_are_numpys(tier, source, target, signed):
+    """All that the table has. Integers have all bits; floats are what the integers can hold."""
+    kind, rng = converts(source, signed), np.random.default_rng(0)
+    x = rng.standard_normal((3, 50)) * 100
+    if source[0] == "i":
+        x = rng.integers(0, 256, (3, 50 * kind.itemsize)).astype(np.uint8).view(kind)
+    x = x.astype(kind) * (rng.random((3, 50)) < 0.9).astype(kind)
+    assert (x == 0).any()
+    for to in {converts(target, True), converts(target, False)} if source[0] == "i" else {converts(target, True)}:
+        name = next(name for name, own in TYPES.items() if own is to.type)
+        got = walk("cast", {"source": source, "target": target}, [x], name, [signed], tier, pad=1)
+        assert np.array_equal(got, x.astype(to))
 
 
 @each_tier
 def test_every_half_is_widened_exactly(tier):
     x = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(2, -1)
-    got = walk("cast", {"source": "f16", "target": "f32"}, [x], "f32", [], tier, threads=2)
+    got = walk("cast", {"source": "f16", "target": "f32"}, [x], "f32", [0], tier, threads=2)
     np.testing.assert_array_equal(got, x.astype(np.float32))
     assert np.array_equal(np.signbit(got), np.signbit(x))
 
@@ -99,7 +123,7 @@ def test_halves_are_rounded_as_numpy_does(tier):
     x = np.concatenate([near, -near, special, -special]).reshape(1, -1)
     with np.errstate(over="ignore"):
         want = x.astype(np.float16)
-    got = walk("cast", {"source": "f32", "target": "f16"}, [x], "f16", [], tier)
+    got = walk("cast", {"source": "f32", "target": "f16"}, [x], "f16", [0], tier)
     np.testing.assert_array_equal(got, want)
     number = ~np.isnan(x)
     assert np.array_equal(got.view(np.uint16)[number], want.view(np.uint16)[number])
@@ -113,6 +137,8 @@ def test_halves_are_rounded_as_numpy_does(tier):
 def test_places_of_extremes(tier, element, rows, n, inner, least, seed):
     x = bytes_of((rows, n, inner), seed, np.int8 if element != "u8" else np.uint8).astype(TYPES[element])
     y = np.full((rows, inner), -7, np.int64)
-    kernel, params = row("arg_extreme"), {"least": least, "element": element, "last": inner == 1}
-    got = run(kernel, params, kernel.args.filled(y=y, x=x, outer=rows, n=n, inner=inner), tier, threads=2)[0]
+    kernel, params = row("arg_extreme"), {"element": "f32" if element == "f32" else "u8", "last": inner == 1}
+    flip = {"f32": least << 31, "u8": 255 * least, "s8": 128 ^ 255 * least}[element]
+    args = kernel.args.filled(y=y, x=x, outer=rows, n=n, inner=inner, flip=flip)
+    got = run(kernel, params, args, tier, threads=2)[0]
     assert np.array_equal(got, (np.argmin if least else np.argmax)(x, axis=1))

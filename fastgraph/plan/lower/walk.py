@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +23,7 @@ SIZES = {"f32": 4, "i32": 4, "i16": 2, "u16": 2, "u8": 1, "s8": 1, "bool": 1}
 """Bytes of an element."""
 
 
-@dataclass(frozen=True)
-class Read:
+class Read(NamedTuple):
     """Where an operand is read: its address, bytes from place to place of each loop, and its element type."""
 
     address: Ref
@@ -37,8 +35,7 @@ class Read:
     element: str = "f32"
 
 
-@dataclass(frozen=True)
-class Out:
+class Out(NamedTuple):
     """The element type of a result, and how it is rounded: the stored number for 0.0, the least and the greatest."""
 
     element: str = "f32"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...kernels.core.kernel import Kernel
-from ...kernels.pointwise.rows import OPERAND, TABLE
+from ...kernels.pointwise.rows import CAST, OPERAND, TABLE
 from .call import SIZES, Call, Numbers, Reach, need, reaches, read, short, write
 from .walked import walked
 
@@ -45,11 +45,11 @@ def _covered(c: Call, cols: int, wide: bool) -> int:
 @reaches("table")
 def table(c: Call) -> Iterator[Reach]:
     index, value = c.params["index"], c.params["value"]
-    vectors = index in BYTES and value in BYTES and c.lanes > 4
+    vectors = index == value == 1 and c.lanes > 4
     over = short(c.record("cols").cols, 4 * c.lanes) if vectors else 0
-    yield from _over_rows(c, SIZES[value], [("vector", SIZES[index], over)])
+    yield from _over_rows(c, value, [("vector", index, over)])
     c.more(*TABLE)
-    yield read("table", SIZES[value] << 8 * SIZES[index])
+    yield read("table", value << 8 * index)
 
 
 @reaches("flip")
@@ -59,7 +59,9 @@ def flip(c: Call) -> Iterator[Reach]:
 
 @reaches("cast")
 def cast(c: Call) -> Iterator[Reach]:
-    yield from _over_rows(c, SIZES[c.params["target"]], [("vector", SIZES[c.params["source"]], 0)])
+    source, target = (1 if kind == "bool" else int(kind[1:]) // 8 for kind in (c.params["source"], c.params["target"]))
+    yield from _over_rows(c, target, [("vector", source, 0)])
+    c.more(*CAST)
 
 
 def _axis(c: Call, least: int = 0) -> Numbers:

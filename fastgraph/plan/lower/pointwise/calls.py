@@ -150,10 +150,15 @@ def axis(dims: Sequence[int], first: int, end: int) -> Axis:
     return prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])
 
 
-def call_along(
-    e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, more: Mapping[str, Arg] | None = None
-) -> None:
+def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, **more: Arg) -> None:
     """Call a kernel whose record is AXIS, and `more`."""
     outer, n, inner = along
     args: dict[str, Arg] = {"y": e.address(node.out), "x": e.address(node.x), "outer": outer, "n": n, "inner": inner}
-    e.kernel(kernel, {**params, "last": inner == 1}, {**args, **(more or {})})
+    e.kernel(kernel, {**params, "last": inner == 1}, args | more)
+
+
+def flip(value: Value, least: bool) -> int:
+    """The bits to turn in f32 or bytes so that the largest as f32, or as unsigned byte, is their largest or `least`."""
+    if value.type.dtype == np.float32:
+        return 1 << 31 if least else 0
+    return (0xFF if least else 0) ^ (0x80 if value.type.dtype == np.int8 else 0)
