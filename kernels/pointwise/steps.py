@@ -44,12 +44,15 @@ def _operands(op: str) -> tuple[str, ...]:
 _CDF: Chain = (("div", 0, 1), ("erf", 4), ("add", 5, 2))
 """1 + erf(x / sqrt(2)), as networks write it, of four operands."""
 _ADDED: Chain = (("fma", 0, 2, 4), ("fma", 1, 3, 5))
-_PRODUCT: Chain = (("sub", 0, 2), ("sub", 1, 3), ("mul", 5, 6), ("mul", 7, 4))
+_PRODUCT: Chain = (("add", 0, 2), ("add", 1, 3), ("mul", 5, 6), ("mul", 7, 4))
 
+_SCALED: Chain = (("add", 0, 1), ("mul", 3, 2))
 _PAIRS = ("mul", "add"), ("mul", "mul"), ("mul", "sub"), ("add", "add"), ("add", "mul"), ("sub", "mul")
 
 COMPOSED: dict[str, Step] = {
     **{f"{one}_{two}": Step(((one, 0, 1), (two, 3, 2)), _f32(3)) for one, two in _PAIRS},
+    **{f"{name}_number": Step(((name, 0, 1),), ("f32", NUMBER)) for name in ("add", "mul")},
+    "mul_add_numbers": Step((("mul", 0, 1), ("add", 3, 2)), ("f32", NUMBER, NUMBER)),
     "add_relu": Step((("add", 0, 1), ("relu", 2)), _f32(2)),
     "mul_add_relu": Step((("mul", 0, 1), ("add", 3, 2), ("relu", 4)), _f32(3)),
     "div_mul_add": Step((("div", 0, 1), ("mul", 4, 2), ("add", 5, 3)), _f32(4)),
@@ -58,12 +61,12 @@ COMPOSED: dict[str, Step] = {
     "hard_sigmoid_mul": Step((("hard_sigmoid", 0, 1, 2), ("mul", 0, 3)), ("f32", NUMBER, NUMBER)),
     "erf_mul_mul": Step((*_CDF, ("mul", 0, 6), ("mul", 7, 3)), ("f32", NUMBER, NUMBER, NUMBER)),
     "erf_half_mul": Step((*_CDF, ("mul", 6, 3), ("mul", 0, 7)), ("f32", NUMBER, NUMBER, NUMBER)),
-    **{f"dequantize_{t}": Step((("sub", 0, 1), ("mul", 3, 2)), (t, NUMBER, NUMBER)) for t in ("u8", "s8", "i16")},
+    **{f"dequantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER)) for t in ("u8", "s8", "i16")},
     **{f"quantize_{t}": Step((("div", 0, 1),), ("f32", NUMBER), t) for t in ROUNDED},
-    **{f"requantize_{t}": Step((("sub", 0, 1), ("mul", 3, 2)), (t, NUMBER, NUMBER), t) for t in ("u8", "s8")},
+    **{f"requantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER), t) for t in ("u8", "s8")},
     **{f"add_{t}": Step(_ADDED, (t, t, NUMBER, NUMBER, NUMBER), t) for t in ("u8", "s8")},
     **{f"mul_{t}": Step(_PRODUCT, (t, t, NUMBER, NUMBER, NUMBER), t) for t in ("u8", "s8")},
-    **{f"scale_{t}": Step((("sub", 0, 2), ("mul", 3, 1)), (t, "f32", NUMBER), t) for t in ("u8", "s8")},
+    **{f"scale_{t}": Step((("add", 0, 2), ("mul", 3, 1)), (t, "f32", NUMBER), t) for t in ("u8", "s8")},
     **{f"{name}_bool": Step(((name, 0, 1),), _f32(2), "bool") for name in ("equal", "greater", "greater_or_equal")},
     **{f"{name}_bools": Step(((name, 0, 1),), ("u8", "u8"), "bool") for name in ("and", "or")},
     "where_bool": Step((("where", 0, 1, 2),), ("u8", "f32", "f32")),

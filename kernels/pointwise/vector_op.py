@@ -51,8 +51,7 @@ def _block(tier: Tier, step: Step) -> Any:
         rows = b.select(b.icmp_signed(">", columns, I64(0)), rows, I64(0))
         kinds = [kind for kind in kinds if kind != NUMBER]
         single = reduce(b.or_, [b.icmp_signed("==", p.column, I64(0)) for p in tensors])
-        with b.goto_entry_block():
-            spare = b.bitcast(b.alloca(ir.ArrayType(v.type, UNROLL)), I8.as_pointer())
+        spare = b.bitcast(head, I8.as_pointer())
         row = _row_of_f32 if _is_f32(step) else _row
 
         def run(varied: bool) -> None:
@@ -109,7 +108,7 @@ def _row_of_f32(
         result = emit_chain(w, step.chain, _operands(w, step, values, numbers))
         w.store(result, w.at(w.b.bitcast(y, F32.as_pointer()), i), mask)
 
-    each(v, I64(0), columns, apply)
+    each(v, I64(0), columns, apply, 1 if varied else UNROLL)
 
 
 def _operands(v: Vector, step: Step, values: Sequence[Any], numbers: Sequence[Any]) -> list[Any]:

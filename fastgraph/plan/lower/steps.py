@@ -46,9 +46,13 @@ def _rewritten(name: Any, operands: list[Any], following: int) -> Steps:
     x, y, z = (*operands, None, None)[:3]
     match name:
         case "clip" if not _are_numbers(y, z):
-            return [_extreme("max", x, y), _extreme("min", following, z)]
-        case "min" | "max":
-            return [_extreme(name, x, y)]
+            first = _rewritten("max", [x, y], following)
+            return first + _rewritten("min", [following, z], following + len(first))
+        case "min" | "max" if _are_numbers(x) or _are_numbers(y):
+            number, x = (x, y) if isinstance(x, float) else (y, x)
+            return [("clip", x, number, inf) if name == "max" else ("clip", x, -inf, number)]
+        case "sub" if isinstance(y, float):
+            return [("add", x, -y)]
         case "less" | "less_or_equal":
             return [(name.replace("less", "greater"), y, x)]
         case "prelu" | "leaky_relu":
@@ -68,11 +72,6 @@ def _rewritten(name: Any, operands: list[Any], following: int) -> Steps:
         case "pow":
             return _power(x, y, following)
     return [(name, *operands)]
-
-
-def _extreme(name: str, x: Any, y: Any) -> tuple[Any, ...]:
-    """Of operands that compare as equal an extreme gives the second: a number is to be the first."""
-    return (name, y, x) if isinstance(y, float) else (name, x, y)
 
 
 def _are_numbers(*operands: Any) -> bool:
@@ -119,12 +118,17 @@ def _values(step: tuple[Any, ...]) -> list[int]:
 
 @cache
 def _patterns() -> dict[str, list[tuple[str, Step, Chain]]]:
-    """What is composed, by the name of the last step, the longest first."""
+    """What is composed, by the name of the last step, the longest and those of numbers first."""
     found: dict[str, list[tuple[str, Step, Chain]]] = {}
-    for name, step in sorted(COMPOSED.items(), key=lambda item: -len(pattern(item[1]))):
-        chain = pattern(step)
+    of = sorted(((name, step, pattern(step)) for name, step in COMPOSED.items()), key=_precedence)
+    for name, step, chain in of:
         found.setdefault(str(chain[-1][0]), []).append((name, step, chain))
     return found
+
+
+def _precedence(composed: tuple[str, Step, Chain]) -> tuple[int, int]:
+    _, step, chain = composed
+    return -len(chain), -step.elements.count(NUMBER)
 
 
 def _composed(steps: Steps, inputs: int) -> Chain:
