@@ -18,7 +18,7 @@ import fastgraph as fg
 model = fg.load(sys.argv[1], threads=1)
 out = model.run({spec.name: np.zeros(spec.shape, np.float32) for spec in model.inputs})
 assert all(np.isfinite(array).all() for array in out.values())
-print(*(name for name in ("numba", "fastgraph.kernels.core.build", "onnx") if name in sys.modules))
+print(*(name for name in ("llvmlite.ir", "fastgraph.kernels.core.build", "onnx") if name in sys.modules))
 """
 
 

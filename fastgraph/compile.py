@@ -13,7 +13,7 @@ from .errors import FastgraphError, GraphError, ModelError
 from .freedoms import free
 from .ir import Graph, State, Value, check, copy
 from .kernels.core.kernel import Kernel
-from .kernels.isa.tiers import Tier
+from .kernels.isa.tiers import NUMPY, Tier
 from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
@@ -156,7 +156,7 @@ def _compiled(
             _fits_state(graph, state, final)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
-        match = Matches()
+        match = Matches(kernels=tier is not NUMPY)
         optimize(lowered, match)
         made = dict(zip(wanted, lowered.outputs, strict=True))
         kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}

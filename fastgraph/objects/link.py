@@ -9,6 +9,7 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
+from ..errors import CompilerError
 from ..locks import lock, undisturbed
 from . import elf
 
@@ -67,11 +68,18 @@ def link(objects: Mapping[str, bytes]) -> dict[str, int]:
 
 
 @cache
-def _initialize() -> None:
-    import llvmlite.binding as llvm
-
+def _llvm() -> Any:
+    """llvmlite's binding, ready to use."""
+    try:
+        import llvmlite.binding as llvm
+    except (ImportError, OSError) as error:
+        raise CompilerError(
+            f"kernels can't be linked: llvmlite, which does that here, can't be imported ({error}): install it again "
+            "(pip install --force-reinstall llvmlite), or load with isa='numpy', which is slow"
+        ) from error
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    return llvm
 
 
 def _load(objects: Mapping[str, bytes]) -> dict[str, int]:
@@ -90,9 +98,7 @@ def _load(objects: Mapping[str, bytes]) -> dict[str, int]:
 
 
 def _load_with_llvm(objects: Mapping[str, bytes]) -> dict[str, int]:
-    import llvmlite.binding as llvm
-
-    _initialize()
+    llvm = _llvm()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     empty = llvm.parse_assembly(f'target triple = "{llvm.get_process_triple()}"')
     engine = llvm.create_mcjit_compiler(empty, machine)

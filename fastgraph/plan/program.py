@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
-from typing import NamedTuple
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -46,7 +46,15 @@ def buffer_bytes(owner: Value | Scratch) -> int:
     return max(owner.nbytes if isinstance(owner, Scratch) else owner.type.nbytes, 1)
 
 
-Arg = int | Ref
+class Table:
+    """Words that a kernel reads beside its record, of the same kinds. As a word itself: their address."""
+
+    def __init__(self, words: tuple[int | Ref | Kernel, ...]) -> None:
+        self.words = words
+
+
+Arg: TypeAlias = int | Ref | Kernel | Table
+"""A word of a record: a number, or the address of memory, of a kernel's machine code, of a table."""
 
 
 class Step:
@@ -54,6 +62,18 @@ class Step:
 
     def __init__(self, kernel: Kernel, args: tuple[Arg, ...], node: Node, share: float = 1.0) -> None:
         self.kernel, self.args, self.node, self.share = kernel, args, node, share
+
+    def words(self) -> Iterator[Arg]:
+        """All that its record and its tables hold."""
+        for arg in self.args:
+            yield arg
+            if isinstance(arg, Table):
+                yield from arg.words
+
+    def kernels(self) -> Iterator[Kernel]:
+        """Its kernel, and those that this one calls."""
+        yield self.kernel
+        yield from (word for word in self.words() if isinstance(word, Kernel))
 
 
 class HostStep:
@@ -80,4 +100,5 @@ class Program:
 
     def kernels(self) -> list[Kernel]:
         """The distinct kernels, in order of first use."""
-        return list(dict.fromkeys(step.kernel for step in self.steps if isinstance(step, Step)))
+        steps = (step for step in self.steps if isinstance(step, Step))
+        return list(dict.fromkeys(kernel for step in steps for kernel in step.kernels()))

@@ -2,7 +2,7 @@
 
 `OPS[name].emit(v, *values)` takes one value per operand (parameters such as clip's bounds are operands too,
 usually constants); `OPS[name].meaning(*arrays)` is the same in NumPy and keeps the element type, so that
-f64 arrays give an oracle. Reading this module imports neither numba nor llvmlite.
+f64 arrays give an oracle. Reading this module does not import llvmlite.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ _op(
     3,
     2,
     lambda x, low, high: np.minimum(np.maximum(x, low), high),
-    lambda v, x, low, high: f.minimum(v, f.maximum(v, x, low), high),
+    f.clip,
 )
 _op("leaky_relu", 2, 3, lambda x, alpha: np.where(x < 0, x * alpha, x), _leaky)
 _op("prelu", 2, 3, lambda x, slope: np.where(x < 0, x * slope, x), _leaky)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
 from tests.kernels.harness import each_tier, run
+from tests.kernels.walking import walk_of
 
 ROW = row("reduce")
 
@@ -44,8 +45,9 @@ def reduced(
     x: np.ndarray, op: str, last: bool, tier: object, threads: int, chain: tuple, offset: int = 4
 ) -> np.ndarray:
     outer, n, inner = x.shape
-    args = ROW.args.filled(y=np.full((outer, inner), 7, np.float32), x=x, outer=outer, n=n, inner=inner)
-    return run(ROW, {"op": op, "last": last, "chain": chain}, args, tier, threads, offset)[0]
+    y = np.full((outer, inner), 7, np.float32)
+    args = ROW.args.filled(y=y, x=x, outer=outer, n=n, inner=inner, **walk_of(chain, tier))
+    return run(ROW, {"op": op, "last": last}, args, tier, threads, offset)[0]
 
 
 def values(*shape: int) -> np.ndarray:

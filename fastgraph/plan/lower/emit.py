@@ -9,11 +9,12 @@ import numpy as np
 
 from ...errors import PlanError
 from ...ir import Node, Value
+from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...limits import current
 from ...weights import current as current_weights
-from ..program import Arg, HostStep, Program, Ref, Scratch, Step, checked
+from ..program import Arg, HostStep, Program, Ref, Scratch, Step, Table, checked
 from ..storage import Storage, Views, byte_strides, last
 
 
@@ -106,7 +107,7 @@ class Emit:
         table = row(name)
         kernel = table.kernel(self.tier, params)
         record = *table.args.filled(**args), *more
-        slots = tuple(slot if isinstance(slot, Ref) else int(slot) for slot in record)
+        slots = tuple(slot if isinstance(slot, Ref | Kernel | Table) else int(slot) for slot in record)
         self.program.steps.append(Step(kernel, slots, self.node, share))
 
     def host(self) -> None:

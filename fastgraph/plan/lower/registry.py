@@ -65,14 +65,15 @@ def matched(node: Node) -> tuple[Lowering, Any] | None:
 
 
 class Matches:
-    """What takes each node, looked for once: the nodes must not change any more."""
+    """What takes each node, looked for once: the nodes must not change any more. None without `kernels`."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernels: bool = True) -> None:
+        self._kernels = kernels
         self._found: dict[Node, tuple[Lowering, Any] | None] = {}
 
     def __call__(self, node: Node) -> tuple[Lowering, Any] | None:
         if node not in self._found:
-            self._found[node] = matched(node)
+            self._found[node] = matched(node) if self._kernels else None
         return self._found[node]
 
     def abilities(self, node: Node) -> Abilities:

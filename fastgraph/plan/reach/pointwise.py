@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...kernels.pointwise.rows import CAST, OPERAND, ROUNDING, TABLE
+from ...kernels.core.kernel import Kernel
+from ...kernels.pointwise.rows import CAST, OPERAND, TABLE
 from .call import SIZES, Call, Numbers, Reach, need, reaches, read, short, write
+from .walked import walked
 
 BYTES = ("u8", "s8", "bool")
 
@@ -28,23 +30,16 @@ def _over_rows(c: Call, out: int, inputs: list[tuple[str, int, int]]) -> Iterato
 
 @reaches("elementwise")
 def elementwise(c: Call) -> Iterator[Reach]:
-    yield from _over_rows(c, 4, [(kind, 4, 0) for kind in c.params["kinds"]])
+    r = c.record("d0 d1 d2 rows cols", "item")
+    need(isinstance(c.slots["walk"], Kernel), "walk is 0, expected the kernel `chain`")
+    yield from walked(c, (r.d0, r.d1, r.d2, r.rows), 4 * r.cols, x=False, item=r.item)
+    yield from _over_rows(c, r.item, [])
 
 
 def _covered(c: Call, cols: int, wide: bool) -> int:
     """Elements that a walk by whole vectors touches behind the end: more than a vector is a block of four if wide."""
     rest = cols % (4 * c.lanes)
     return 4 * c.lanes - rest if wide and rest > c.lanes else short(rest, c.lanes)
-
-
-@reaches("elementwise_stored")
-def elementwise_stored(c: Call) -> Iterator[Reach]:
-    kinds = [kind.split(":") for kind in c.params["kinds"] if kind != "number"]
-    wide = c.lanes == 16 and all(element in (*BYTES, "f32") for _, element in kinds)
-    over = _covered(c, c.record("cols").cols, wide)
-    inputs = [(kind, SIZES[element], 0 if element == "f32" else over) for kind, element in kinds]
-    yield from _over_rows(c, SIZES[c.params["out"]], inputs)
-    c.more(*(f"number{i}" for i in range(c.params["kinds"].count("number"))), *ROUNDING)
 
 
 @reaches("table")
@@ -90,6 +85,8 @@ def softmax(c: Call) -> Iterator[Reach]:
 def reduce(c: Call) -> Iterator[Reach]:
     size, line, least = (1, c.vector, 1) if c.kernel == "reduce_bytes" else (4, 1, 0)
     r = _axis(c, least)
+    if c.kernel == "reduce":
+        yield from walked(c, (1, 1, 1, r.outer), 4 * r.inner)
     yield read("x", size * r.outer * r.n * r.inner, over=short(r.n if c.params["last"] else r.inner, line))
     yield write("y", size * r.outer * r.inner)
 
