@@ -149,11 +149,17 @@ WINOGRAD = Record(
     by_columns="whether threads split the panels; else bands",
 )
 
-STORED = Record(
-    zero_point="what is added to rint(sum * multiplier); nothing for f32 and i32",
-    low="the least number that is stored: of the result's type, f32 bits, or nothing for i32",
-    high="the greatest, alike",
+STORED_U8 = Record(
+    zero_point="what is added to rint(sum * multiplier)",
+    low="the least number that is stored",
+    high="the greatest",
 )
+STORED = STORED_U8 + Record(
+    form="0: u8, or f32 (low and high are their bits); 128: s8, where zero_point, low and high are 128 more than those "
+    "of the result, as of a u8; 1: i32, the sums themselves"
+)
+STORES = ("bytes", "words")
+"""What a kernel stores: u8 and s8, or f32 and i32."""
 DOT_INT8 = DOT + STORED
 CONV_INT8 = CONV + STORED
 COL2IM_INT8 = COL2IM + Record(multipliers="address of [sets * n] f32") + STORED
@@ -167,6 +173,7 @@ ROW_INT8 = (
         n="columns computed here",
         n0="the first of them",
         k="words of 4 bytes in a sum, a multiple of pick_int8.chains",
+        signs="what every word of A is xored with: 0x80808080 where A is s8, else 0",
     )
     + STORED
 )
