@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.record import Record
-from ..core.table import Row
+from ..core.table import OPEN, Row
 
 DOT = Record(
     a="address of A [batch, m, k]",
@@ -232,21 +232,25 @@ _STORED = ("ragged", "out", "rowsum")
 
 # The records of kernels with `extras` go on with (address, f32 per image or matrix, f32 per row or pixel) of each.
 ROWS = (
-    Row("dot", "gemm.dot", "make_dot", ("mr", "nv", "tail", *_TILES), DOT, product=True),
-    Row("conv", "gemm.conv", "make_conv", ("groups", "rows", "nv", "tail", *_TILES), CONV, product=True),
-    Row("winograd", "gemm.winograd", "make_winograd", ("m", "mr", "nv", *_TILES), WINOGRAD, product=True),
-    Row("col2im", "gemm.col2im", "make_col2im", ("chain", "extras"), COL2IM),
-    Row("pack_b", "gemm.pack_kernel", "make_pack", ("nv",), PACK),
-    Row("dot_int8", "gemm.int8", "make_dot_int8", ("mr", "nv", "tail", *_STORED), DOT_INT8, product=True),
-    Row("row_int8", "gemm.row_int8", "make_row_int8", ("nv", *_STORED, "signed"), ROW_INT8, product=True),
-    Row("conv_int8", "gemm.int8", "make_conv_int8", ("groups", "rows", "nv", "tail", *_STORED),
-        CONV_INT8, product=True),
-    Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", ("out",), COL2IM_INT8),
-    Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", (), PACK_INT8),
-    Row("extremes", "gemm.dynamic", "make_extremes", (), EXTREMES),
-    Row("dynamic_round", "gemm.dynamic", "make_round", ("grid", "out"), ROUND),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", ("mr", "nv", "tail", "per_row", *_TILES),
-        DOT_DYNAMIC, product=True),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", ("groups", "rows", "nv", "tail", "per_row", *_TILES),
-        CONV_DYNAMIC, product=True),
+    Row("dot", "gemm.dot", "make_dot", DOT, dict.fromkeys(("mr", "nv", "tail", *_TILES), OPEN), product=True),
+    Row("conv", "gemm.conv", "make_conv", CONV,
+        dict.fromkeys(("groups", "rows", "nv", "tail", *_TILES), OPEN), product=True),
+    Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
+        dict.fromkeys(("m", "mr", "nv", *_TILES), OPEN), product=True),
+    Row("col2im", "gemm.col2im", "make_col2im", COL2IM, dict.fromkeys(("chain", "extras"), OPEN)),
+    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, dict.fromkeys(("nv",), OPEN)),
+    Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8,
+        dict.fromkeys(("mr", "nv", "tail", *_STORED), OPEN), product=True),
+    Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8,
+        dict.fromkeys(("nv", *_STORED, "signed"), OPEN), product=True),
+    Row("conv_int8", "gemm.int8", "make_conv_int8", CONV_INT8,
+        dict.fromkeys(("groups", "rows", "nv", "tail", *_STORED), OPEN), product=True),
+    Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, dict.fromkeys(("out",), OPEN)),
+    Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
+    Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
+    Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, dict.fromkeys(("grid", "out"), OPEN)),
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC,
+        dict.fromkeys(("mr", "nv", "tail", "per_row", *_TILES), OPEN), product=True),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC,
+        dict.fromkeys(("groups", "rows", "nv", "tail", "per_row", *_TILES), OPEN), product=True),
 )  # fmt: skip
