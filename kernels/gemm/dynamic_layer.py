@@ -24,22 +24,22 @@ HEAD_LINES = 3
 
 
 def make_dot(
-    tier: Tier, mr: int, nv: int, tail: int, ragged: bool, per_row: bool, chain: Chain, extras: Sequence[str]
+    tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain, extras: Sequence[str]
 ) -> Callable[..., None]:
     """The kernel for tiles of mr rows x nv vectors; its record is `rows.DOT_DYNAMIC`."""
-    return dot_kernel(tier, mr, nv, tail, ragged, _arithmetic(tier, nv, per_row, chain, extras, DOT_DYNAMIC))
+    return dot_kernel(tier, mr, nv, tail, ragged, _arithmetic(tier, nv, chain, extras, DOT_DYNAMIC))
 
 
 def make_conv(
-    tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, per_row: bool, chain: Chain,
+    tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, chain: Chain,
     extras: Sequence[str],
 ) -> Callable[..., None]:  # fmt: skip
     """The kernel for tiles as conv.make_conv's; its record is `rows.CONV_DYNAMIC`."""
-    arithmetic = _arithmetic(tier, nv, per_row, chain, extras, CONV_DYNAMIC)
+    arithmetic = _arithmetic(tier, nv, chain, extras, CONV_DYNAMIC)
     return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
 
 
-def _arithmetic(tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequence[str], record: Record) -> Arithmetic:
+def _arithmetic(tier: Tier, nv: int, chain: Chain, extras: Sequence[str], record: Record) -> Arithmetic:
     """The record ends with rows.RANGES; then the extras."""
     bytewise = int8_arithmetic(tier, nv, "words", False, record)
 
@@ -59,9 +59,9 @@ def _arithmetic(tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequen
             scale, minus = v.broadcast(at), v.splat(b.load(b.bitcast(v.at(at, 1), I32.as_pointer())))
             return [b.mul(t, minus) for t in totals], [b.fmul(s, scale) for s in scales]
 
-        same, reals = None if per_row else factors(0), []
+        reals = []
         for row in range(place.rows):
-            shifts, multipliers = same or factors(row)
+            shifts, multipliers = factors(row)
             for n in range(nv):
                 total = b.sitofp(b.add(sums[row * nv + n], shifts[n]), v.type)
                 reals.append(v.fma(total, multipliers[n], biases[n]))

@@ -17,11 +17,8 @@ from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .requantize import scaled, store_bytes, word
-from .rows import CONV_INT8, DOT_INT8, STORED
+from .rows import CONV_INT8, DOT_INT8, STORED, STORES
 from .tile import Arithmetic, Place, Shape, store_f32
-
-ITEMS = {"bytes": 1, "words": 4}
-"""Bytes of an element of the result by its kind."""
 
 
 def make_dot_int8(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, out: str, rowsum: bool) -> Callable[..., None]:
@@ -85,4 +82,4 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record)
         store_f32(v, place, nv, [word(v, total, real, stored) for total, real in pairs])
 
     head = HEAD_LINES[rowsum] * nv * line
-    return Arithmetic(head, vectors, count, 1, ITEMS[out], start, load, multiply, finish)
+    return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish)
