@@ -14,6 +14,7 @@ from ....kernels.gemm.pack_winograd import pack_winograd
 from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
 from ....kernels.gemm.pick_int8 import pick_conv_int8, pixels_together, widened, word_of
 from ....kernels.gemm.pick_winograd import best_winograd, pick_winograd
+from ..epilogue import epilogue
 from ..extras import chain_of, extra_slots
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
@@ -58,13 +59,13 @@ def conv(e: Emit, node: Node, plan: Parameters) -> None:
 
 def _winograd(e: Emit, node: Node, g: Geometry, m: int, plan: Parameters) -> None:
     """A 3x3 convolution with fewer products: m x m outputs at a time (Lavin and Gray 2016)."""
-    choice = pick_winograd(e.tier, g, m, e.threads, *chain_of(node))
+    choice = pick_winograd(e.tier, g, m, e.threads)
     packed = pack_winograd(*plan, m, choice.nv, e.tier.lanes)
     args: dict[str, Arg] = {
         **choice.fields, "x": e.address(node.x), "w": e.constant(packed), "y": e.address(node.out),
-        "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads),
+        "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads), **epilogue(e, node),
     }  # fmt: skip
-    e.kernel("winograd", choice.params, args, extra_slots(e, node))
+    e.kernel("winograd", choice.params, args)
 
 
 def _quantized(node: Node) -> Layer | None:
