@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
 
 from ..core.record import loaded
@@ -15,14 +16,11 @@ from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from ..pointwise.chain import EXTRA, Chain, emit_chain, is_long
-
-Shape = tuple[int, int]
-"""Of a tile: groups of rows, rows in a group."""
-
+from .heights import packed
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tile's results go: `rows` rows of `ldc` bytes at `c`, `columns` (None: all) of each stored.
+    """Where a tile's results go: `rows` rows of `ldc` bytes at `c`, the first `columns` of each stored.
 
     panel: a pointer to the tile's panel; args: the record; image, row, column: where extras are read.
     """
@@ -61,29 +59,28 @@ class Arithmetic:
     finish: Callable[[Vector, Place, list[Any]], None]
 
 
-def make_tile(tier: Tier, whole: Shape, rest: Shape, segmented: bool, ragged: bool, arithmetic: Arithmetic) -> Any:
-    """An intrinsic that computes groups * rows output rows of one weight panel.
+def make_tile(tier: Tier, heights: Sequence[int], segmented: bool, arithmetic: Arithmetic) -> Any:
+    """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel.
 
-    Call it as tile(args, short, a=..., ...): numba takes at most 15 operands by name. `args` is the record. The tile
-    has the shape `rest` where `short` isn't 0, else `whole`. Row r of group g of A starts at byte address a + g * gs +
-    r * rs; each of its `segments` runs of `length` words starts table[s] bytes further (without `segmented`: one run
-    at 0). The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched. The results go to
-    rows of `ldc` bytes at `c`; with `ragged` only `columns` of them. image, row and column are where extras are read.
+    Call it as tile(args, height, a=..., ...): numba takes at most 15 operands by name. `args` is the record. Row r of A
+    starts at byte address a + offsets[r] (of int64); each of its `segments` runs of `length` words starts table[s]
+    bytes further (without `segmented`: one run at 0). The panel is packed as the arithmetic says; the line `ahead`
+    bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and
+    column are where extras are read.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
     @emits
     def tile(
-        b: Any, args: Any, short: Any, a: Any, rs: Any, gs: Any, table: Any, segments: Any, length: Any, panel: Any,
+        b: Any, args: Any, height: Any, a: Any, offsets: Any, table: Any, segments: Any, length: Any, panel: Any,
         ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any,
     ) -> None:  # fmt: skip
         v = Vector(b, tier)
-        limit = columns if ragged else None
+        first = b.inttoptr(panel, I8.as_pointer())
 
-        def emit(groups: int, rows: int) -> None:
-            mr = groups * rows
-            offsets = [b.add(b.mul(gs, I64(g)), b.mul(rs, I64(r))) for g in range(groups) for r in range(rows)]
-            step = partial(_step, v, arithmetic, line_bytes, offsets, ahead)
+        def emit(rows: int) -> None:
+            starts = [b.load(v.at(b.inttoptr(offsets, I64.as_pointer()), r)) for r in range(rows)]
+            step = partial(_step, v, arithmetic, line_bytes, starts, ahead)
 
             def segment(s: Any, state: list[Any]) -> list[Any]:
                 start = b.inttoptr(a, I8.as_pointer())
@@ -91,21 +88,46 @@ def make_tile(tier: Tier, whole: Shape, rest: Shape, segmented: bool, ragged: bo
                     start = b.gep(start, [b.load(b.gep(b.inttoptr(table, I64.as_pointer()), [s]))])
                 return repeat(b, length, [start, *state], step)[1:]
 
-            first = b.inttoptr(panel, I8.as_pointer())
-            state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * mr]
+            state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * rows]
             sums = (repeat(b, segments, state, segment) if segmented else segment(None, state))[1:]
-            arithmetic.finish(v, Place(mr, c, ldc, limit, first, args, image, row, column), sums)
+            arithmetic.finish(v, Place(rows, c, ldc, columns, first, args, image, row, column), sums)
 
-        if not rest[0]:
-            emit(*whole)
-            return
-        with b.if_else(b.icmp_signed("!=", short, I64(0))) as (then, otherwise):
-            with then:
-                emit(*rest)
-            with otherwise:
-                emit(*whole)
+        done = b.append_basic_block("done")
+        jump = b.switch(height, done)
+        for rows in heights:
+            body = b.append_basic_block(f"rows{rows}")
+            jump.add_case(I64(rows), body)
+            b.position_at_end(body)
+            emit(rows)
+            b.branch(done)
+        b.position_at_end(done)
 
     return tile
+
+
+def make_height(bodies: Sequence[int]) -> Any:
+    """An intrinsic next_height(height, rest): that of the next tile for `rest` rows, where main tiles have `height`."""
+    smaller = packed(bodies)
+
+    @emits(returns=types.int64)
+    def next_height(b: Any, height: Any, rest: Any) -> Any:
+        end = b.and_(b.lshr(I64(smaller), b.shl(rest, I64(2))), I64(15))
+        return b.select(b.icmp_signed(">=", rest, height), height, end)
+
+    return next_height
+
+
+def make_offsets(bodies: Sequence[int]) -> Any:
+    """An intrinsic offsets(step): the address of a tile's offsets for rows that are `step` bytes apart."""
+
+    @emits(returns=types.int64)
+    def offsets(b: Any, step: Any) -> Any:
+        start = cgutils.alloca_once(b, I64, size=bodies[0])
+        for r in range(bodies[0]):
+            b.store(b.mul(step, I64(r)), b.gep(start, [I64(r)]))
+        return b.ptrtoint(start, I64)
+
+    return offsets
 
 
 def _step(
