@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.record import Record
-from ..core.table import Row
+from ..core.table import OPEN, Row
 from ..gemm.rows import CONV, STORED
 
 AMX_CONV = (
@@ -23,4 +23,4 @@ AMX_CONV = (
 )
 """As CONV, for all channels of a group."""
 
-ROWS = (Row("amx_conv", "amx.conv", "make_amx_conv", ("mt", "nt", "out"), AMX_CONV, product=True),)
+ROWS = (Row("amx_conv", "amx.conv", "make_amx_conv", AMX_CONV, dict.fromkeys(("mt", "nt", "out"), OPEN), product=True),)

@@ -43,12 +43,12 @@ def _finish(tier: Tier, out: str) -> Any:
                 total = b.bitcast(v.load(v.at(source, i), mask), v.itype)
                 real = scaled(v, total, v.at(factors, i), mask)
                 at = b.add(target, b.mul(i, I64(item)))
-                if out == "f32":
+                if out == "words":
                     v.store(clamped(v, real, r), v.pointer(at), mask)
                     return
                 columns = None if mask is None else b.sub(n, i)
                 place = Place(1, at, I64(0), columns, None, args, image, pixel, column)
-                store_bytes(v, place, 1, [[real]], r, out == "s8")
+                store_bytes(v, place, 1, [[real]], r)
 
             each(v, I64(0), n, one, 1)
             return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]

@@ -41,7 +41,7 @@ def make_conv(
 
 def _arithmetic(tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequence[str], record: Record) -> Arithmetic:
     """The record ends with rows.RANGES; then the extras."""
-    bytewise = int8_arithmetic(tier, nv, "i32", False, record)
+    bytewise = int8_arithmetic(tier, nv, "words", False, record)
 
     def lines(v: Vector, place: Place, index: int, kind: Any) -> list[Any]:
         starts = [v.b.gep(place.panel, [I64((index * nv + n) * tier.lanes * 4)]) for n in range(nv)]

@@ -81,15 +81,16 @@ def chains(nv: int) -> int:
     return {1: 8, 2: 4, 3: 2, 4: 2}.get(nv, 1)
 
 
-def row_params(piece: DotPiece, signed: bool) -> dict[str, Any]:
+def row_params(piece: DotPiece) -> dict[str, Any]:
     """The parameters of `row_int8`, for a piece of one row."""
-    return {name: piece.params[name] for name in ("nv", "ragged", "out", "rowsum")} | {"signed": signed}
+    return {name: piece.params[name] for name in ("nv", "out", "rowsum")}
 
 
-def row_args(piece: DotPiece, k: int) -> dict[str, int]:
-    """The slots of `rows.ROW_INT8` that a piece of one row decides, for k products."""
+def row_args(piece: DotPiece, k: int, signed: bool = False) -> dict[str, int]:
+    """The slots of `rows.ROW_INT8` that a piece of one row decides, for k products; signed: A is s8."""
     together = chains(piece.nv)
-    return {"n": piece.columns, "n0": piece.start, "k": -(-k // (4 * together)) * together}
+    words = -(-k // (4 * together)) * together
+    return {"n": piece.columns, "n0": piece.start, "k": words, "signs": signed * word_of(128)}
 
 
 def pick_conv_int8(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.record import Record
-from ..core.table import Row
+from ..core.table import OPEN, Row
 
 DOT = Record(
     a="address of A [batch, m, k]",
@@ -149,11 +149,17 @@ WINOGRAD = Record(
     by_columns="whether threads split the panels; else bands",
 )
 
-STORED = Record(
-    zero_point="what is added to rint(sum * multiplier); nothing for f32 and i32",
-    low="the least number that is stored: of the result's type, f32 bits, or nothing for i32",
-    high="the greatest, alike",
+STORED_U8 = Record(
+    zero_point="what is added to rint(sum * multiplier)",
+    low="the least number that is stored",
+    high="the greatest",
 )
+STORED = STORED_U8 + Record(
+    form="0: u8, or f32 (low and high are their bits); 128: s8, where zero_point, low and high are 128 more than those "
+    "of the result, as of a u8; 1: i32, the sums themselves"
+)
+STORES = ("bytes", "words")
+"""What a kernel stores: u8 and s8, or f32 and i32."""
 DOT_INT8 = DOT + STORED
 CONV_INT8 = CONV + STORED
 COL2IM_INT8 = COL2IM + Record(multipliers="address of [sets * n] f32") + STORED
@@ -167,6 +173,7 @@ ROW_INT8 = (
         n="columns computed here",
         n0="the first of them",
         k="words of 4 bytes in a sum, a multiple of pick_int8.chains",
+        signs="what every word of A is xored with: 0x80808080 where A is s8, else 0",
     )
     + STORED
 )
@@ -225,21 +232,25 @@ _STORED = ("ragged", "out", "rowsum")
 
 # The records of kernels with `extras` go on with (address, f32 per image or matrix, f32 per row or pixel) of each.
 ROWS = (
-    Row("dot", "gemm.dot", "make_dot", ("mr", "nv", "tail", *_TILES), DOT, product=True),
-    Row("conv", "gemm.conv", "make_conv", ("groups", "rows", "nv", "tail", *_TILES), CONV, product=True),
-    Row("winograd", "gemm.winograd", "make_winograd", ("m", "mr", "nv", *_TILES), WINOGRAD, product=True),
-    Row("col2im", "gemm.col2im", "make_col2im", ("chain", "extras"), COL2IM),
-    Row("pack_b", "gemm.pack_kernel", "make_pack", ("nv",), PACK),
-    Row("dot_int8", "gemm.int8", "make_dot_int8", ("mr", "nv", "tail", *_STORED), DOT_INT8, product=True),
-    Row("row_int8", "gemm.row_int8", "make_row_int8", ("nv", *_STORED, "signed"), ROW_INT8, product=True),
-    Row("conv_int8", "gemm.int8", "make_conv_int8", ("groups", "rows", "nv", "tail", *_STORED),
-        CONV_INT8, product=True),
-    Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", ("out",), COL2IM_INT8),
-    Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", (), PACK_INT8),
-    Row("extremes", "gemm.dynamic", "make_extremes", (), EXTREMES),
-    Row("dynamic_round", "gemm.dynamic", "make_round", ("grid", "out"), ROUND),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", ("mr", "nv", "tail", "per_row", *_TILES),
-        DOT_DYNAMIC, product=True),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", ("groups", "rows", "nv", "tail", "per_row", *_TILES),
-        CONV_DYNAMIC, product=True),
+    Row("dot", "gemm.dot", "make_dot", DOT, dict.fromkeys(("mr", "nv", "tail", *_TILES), OPEN), product=True),
+    Row("conv", "gemm.conv", "make_conv", CONV,
+        dict.fromkeys(("groups", "rows", "nv", "tail", *_TILES), OPEN), product=True),
+    Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
+        dict.fromkeys(("m", "mr", "nv", *_TILES), OPEN), product=True),
+    Row("col2im", "gemm.col2im", "make_col2im", COL2IM, dict.fromkeys(("chain", "extras"), OPEN)),
+    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, dict.fromkeys(("nv",), OPEN)),
+    Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8,
+        dict.fromkeys(("mr", "nv", "tail", *_STORED), OPEN), product=True),
+    Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8,
+        dict.fromkeys(("nv", *_STORED, "signed"), OPEN), product=True),
+    Row("conv_int8", "gemm.int8", "make_conv_int8", CONV_INT8,
+        dict.fromkeys(("groups", "rows", "nv", "tail", *_STORED), OPEN), product=True),
+    Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, dict.fromkeys(("out",), OPEN)),
+    Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
+    Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
+    Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, dict.fromkeys(("grid", "out"), OPEN)),
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC,
+        dict.fromkeys(("mr", "nv", "tail", "per_row", *_TILES), OPEN), product=True),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC,
+        dict.fromkeys(("groups", "rows", "nv", "tail", "per_row", *_TILES), OPEN), product=True),
 )  # fmt: skip

@@ -7,7 +7,7 @@ slot says otherwise. copy_plan.py, gather_plan.py and resize_plan.py fill the re
 from __future__ import annotations
 
 from ..core.record import Record
-from ..core.table import Row
+from ..core.table import OPEN, Row
 
 OUTER = 6
 """Outer loops that a record has room for."""
@@ -115,11 +115,11 @@ BILINEAR = _ENDS + Record(
 ) + _ZERO  # fmt: skip
 
 ROWS = (
-    Row("copy", "move.copy", "copy", ("mode", "itemsize"), COPY),
-    Row("transpose", "move.transpose", "transpose", ("itemsize", "narrow"), TRANSPOSE),
-    Row("pad", "move.pad", "pad", (), PAD),
-    Row("gather", "move.gather", "gather", ("itemsize", "index_size"), GATHER),
-    Row("take", "move.gather", "take", ("itemsize",), TAKE),
-    Row("resize", "move.resize", "resize", ("taps", "run", "source", "target"), RESIZE),
-    Row("bilinear", "move.resize", "bilinear", ("source", "target"), BILINEAR),
+    Row("copy", "move.copy", "copy", COPY, dict.fromkeys(("mode", "itemsize"), OPEN)),
+    Row("transpose", "move.transpose", "transpose", TRANSPOSE, dict.fromkeys(("itemsize", "narrow"), OPEN)),
+    Row("pad", "move.pad", "pad", PAD),
+    Row("gather", "move.gather", "gather", GATHER, dict.fromkeys(("itemsize", "index_size"), OPEN)),
+    Row("take", "move.gather", "take", TAKE, dict.fromkeys(("itemsize",), OPEN)),
+    Row("resize", "move.resize", "resize", RESIZE, dict.fromkeys(("taps", "run", "source", "target"), OPEN)),
+    Row("bilinear", "move.resize", "bilinear", BILINEAR, dict.fromkeys(("source", "target"), OPEN)),
 )

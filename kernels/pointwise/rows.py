@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.record import Record
-from ..core.table import Row
+from ..core.table import OPEN, Row
 
 LOOPS = Record(
     y="address of the result; its rows are dense",
@@ -47,13 +47,14 @@ AXIS = Record(
 """Of kernels that go along an axis."""
 
 ROWS: tuple[Row, ...] = (
-    Row("elementwise", "pointwise.elementwise", "make", ("chain", "kinds"), LOOPS),
-    Row("elementwise_stored", "pointwise.elementwise_stored", "make", ("chain", "kinds", "out", "limits"), LOOPS),
-    Row("table", "pointwise.lookup", "make", ("index", "value", "vbmi"), LOOPS),
-    Row("flip", "pointwise.convert", "flip", (), LOOPS),
-    Row("cast", "pointwise.convert", "cast", ("source", "target"), LOOPS),
-    Row("softmax", "pointwise.softmax", "make", ("log", "last"), AXIS),
-    Row("reduce", "pointwise.reduce", "make", ("op", "last", "chain"), AXIS),
-    Row("reduce_bytes", "pointwise.reduce_bytes", "make", ("op", "element", "last"), AXIS),
-    Row("arg_extreme", "pointwise.arg_extreme", "make", ("least", "element", "last"), AXIS),
-)
+    Row("elementwise", "pointwise.elementwise", "make", LOOPS, dict.fromkeys(("chain", "kinds"), OPEN)),
+    Row("elementwise_stored", "pointwise.elementwise_stored", "make", LOOPS,
+        dict.fromkeys(("chain", "kinds", "out", "limits"), OPEN)),
+    Row("table", "pointwise.lookup", "make", LOOPS, dict.fromkeys(("index", "value", "vbmi"), OPEN)),
+    Row("flip", "pointwise.convert", "flip", LOOPS),
+    Row("cast", "pointwise.convert", "cast", LOOPS, dict.fromkeys(("source", "target"), OPEN)),
+    Row("softmax", "pointwise.softmax", "make", AXIS, dict.fromkeys(("log", "last"), OPEN)),
+    Row("reduce", "pointwise.reduce", "make", AXIS, dict.fromkeys(("op", "last", "chain"), OPEN)),
+    Row("reduce_bytes", "pointwise.reduce_bytes", "make", AXIS, dict.fromkeys(("op", "element", "last"), OPEN)),
+    Row("arg_extreme", "pointwise.arg_extreme", "make", AXIS, dict.fromkeys(("least", "element", "last"), OPEN)),
+)  # fmt: skip

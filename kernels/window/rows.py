@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.record import Record
-from ..core.table import Row
+from ..core.table import OPEN, Row
 from ..gemm.rows import STORED
 
 MAPS = Record(
@@ -60,17 +60,21 @@ SCHEME = ("kh", "kw", "sh", "sw", "dh", "dw", "rows", "wide")
 EPILOGUE = ("chain", "extras")
 
 ROWS = (
-    Row("depthwise", "window.depthwise", "make_depthwise",
-        ("kh", "kw", "sh", "sw", "tile", "dh", "dw", "vectors", "together", *EPILOGUE), DEPTHWISE, product=True),
-    Row("pool", "window.pool", "make_pool", ("op", "kh", "kw", "sh", "sw", "tile", "include_pad", *EPILOGUE), POOL),
-    Row("depthwise_any", "window.window_any", "make_depthwise_any", ("multiplier", *EPILOGUE),
-        DEPTHWISE_ANY, product=True),
-    Row("pool_any", "window.window_any", "make_pool_any", ("op", "include_pad", *EPILOGUE), POOL_ANY),
-    Row("depthwise_int8", "window.depthwise_int8", "make_depthwise",
-        (*SCHEME, "tile", "lanes", "partial", "pieces"), DEPTHWISE_INT8, product=True),
-    Row("depthwise_int8_across", "window.depthwise_int8", "make_depthwise_across", SCHEME,
-        DEPTHWISE_INT8_ACROSS, product=True),
-    Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", ("multiplier", "out"),
-        DEPTHWISE_INT8_ANY, product=True),
-    Row("pool_int8", "window.pool_int8", "make_pool", ("op", "kh", "kw", "lanes", "partial"), POOL_INT8),
+    Row("depthwise", "window.depthwise", "make_depthwise", DEPTHWISE,
+        dict.fromkeys(("kh", "kw", "sh", "sw", "tile", "dh", "dw", "vectors", "together", *EPILOGUE), OPEN),
+        product=True),
+    Row("pool", "window.pool", "make_pool", POOL,
+        dict.fromkeys(("op", "kh", "kw", "sh", "sw", "tile", "include_pad", *EPILOGUE), OPEN)),
+    Row("depthwise_any", "window.window_any", "make_depthwise_any", DEPTHWISE_ANY,
+        dict.fromkeys(("multiplier", *EPILOGUE), OPEN), product=True),
+    Row("pool_any", "window.window_any", "make_pool_any", POOL_ANY,
+        dict.fromkeys(("op", "include_pad", *EPILOGUE), OPEN)),
+    Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
+        dict.fromkeys((*SCHEME, "tile", "lanes", "partial", "pieces"), OPEN), product=True),
+    Row("depthwise_int8_across", "window.depthwise_int8", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,
+        dict.fromkeys(SCHEME, OPEN), product=True),
+    Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", DEPTHWISE_INT8_ANY,
+        dict.fromkeys(("multiplier", "out"), OPEN), product=True),
+    Row("pool_int8", "window.pool_int8", "make_pool", POOL_INT8,
+        dict.fromkeys(("op", "kh", "kw", "lanes", "partial"), OPEN)),
 )  # fmt: skip

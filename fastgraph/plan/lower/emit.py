@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...limits import current
@@ -85,15 +84,15 @@ class Emit:
     ) -> None:
         """Call a kernel: compile-time parameters and the slots of its record by name, `more` slots after those.
 
-        share: the part of the node's work that this call is.
+        share: the part of the node's work that this call is. TypeError when the table has no kernel with these
+        parameters.
         """
         assert self.node is not None
         table = row(name)
-        if params.keys() != set(table.params):
-            raise TypeError(f"{name} has the parameters {table.params}, found {sorted(params)}")
+        kernel = table.kernel(self.tier, params)
         record = *table.args.filled(**args), *more
         slots = tuple(slot if isinstance(slot, Ref) else int(slot) for slot in record)
-        self.program.steps.append(Step(Kernel(name, tuple(params.items())), slots, self.node, share))
+        self.program.steps.append(Step(kernel, slots, self.node, share))
 
     def host(self) -> None:
         """Let NumPy compute this node."""
