@@ -10,9 +10,9 @@ from functools import cache
 def heights(most: int, nv: int) -> tuple[int, ...]:
     """The rows that tiles of nv vectors have, descending, where registers allow `most` (1 to 16).
 
-    Of these, fewer than 16 sums wait for one another, so that halves would take longer than the whole.
+    Half as many vectors of sums as 16 wait for one another: what has no more is not made of halves.
     """
-    return (most, *range(min(most - 1, max(-(-most // 2), min(8, 15 // nv))), 0, -1))
+    return (most, *range(min(most - 1, max(-(-most // 2), min(8, 16 // nv))), 0, -1))
 
 
 def first_of(rest: int, bodies: Sequence[int]) -> int:

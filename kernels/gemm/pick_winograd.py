@@ -9,7 +9,7 @@ from typing import Any
 from ..isa.tiers import Tier
 from ..pointwise.chain import Chain
 from .pick_conv import Geometry, row_of_band
-from .pick_dot import L2, STANDARD, columns_first, max_rows, tile_cost, widths
+from .pick_dot import L2, STANDARD, columns_first, max_rows, tile_cost
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
@@ -76,7 +76,7 @@ def _plain_cycles(tier: Tier, g: Geometry) -> float:
         mr = max_rows(tier, nv)
         return tile_cost(tier, mr, nv, g.k) / mr * -(-g.n // (nv * tier.lanes))
 
-    return g.images * g.out[1] * g.out[2] * min(cost(nv) for nv in widths(tier))
+    return g.images * g.out[1] * g.out[2] * min(cost(nv) for nv in range(1, 9 if tier.registers == 32 else 5))
 
 
 def _cycles(tier: Tier, g: Geometry, m: int, l2: int) -> float:

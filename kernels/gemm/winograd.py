@@ -22,7 +22,7 @@ from ..pointwise.chain import Chain, emit_chain
 from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
 from .rows import WINOGRAD
-from .tile import f32_arithmetic, load_extras, make_tile
+from .tile import f32_arithmetic, load_extras, make_offsets, make_tile
 
 Grid = list[list[Any]]
 
@@ -32,7 +32,7 @@ def make_winograd(
 ) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors."""
     fields, fill_rows = reader(WINOGRAD), make_rows(tier)
-    tile = make_tile(tier, (1, mr), (0, 0), False, False, f32_arithmetic(tier, nv))
+    tile, offsets = make_tile(tier, (mr,), False, f32_arithmetic(tier, nv)), make_offsets((mr,))
     scatter, gather = _scatter(tier, m), _gather(tier, m, nv, ragged, chain, extras)
     width = nv * tier.lanes
     line = tier.lanes * 4
@@ -40,6 +40,7 @@ def make_winograd(
 
     def winograd(args: int, thread: int, threads: int) -> None:
         r = fields(args)
+        starts = offsets(r.v_row)
         scratch = r.scratch + thread * r.scratch_bytes
         v, s = scratch + r.v_start, scratch + r.s_start
         down = (r.out_h + m - 1) // m
@@ -62,7 +63,7 @@ def make_winograd(
                     ahead = panels * step
                     for t in range(0, count * r.across, mr):
                         tile(
-                            args, 0, a=v + e * r.v_plane + t * r.v_row, rs=r.v_row, gs=0,
+                            args, mr, a=v + e * r.v_plane + t * r.v_row, offsets=starts,
                             table=0, segments=1, length=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
                             c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
                             image=0, row=0, column=0,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
-from ...kernels.gemm.pick_int8 import chains
+from ...kernels.gemm.pick_dot import F32
+from ...kernels.gemm.pick_int8 import COSTS, chains
 from ...kernels.gemm.rows import RANGE_BYTES
 from .bands import band, copied, line_end, taps
 from .call import SIZES, Call, Reach, need, offsets, parts, reaches, read, short, work, write
@@ -46,10 +47,8 @@ def _kind(c: Call) -> _Kind:
 
 
 def _panels(c: Call, n: int) -> int:
-    """Panels of n columns; what isn't ragged stores whole ones."""
-    width = c.params["nv"] * c.lanes
-    need(c.params["ragged"] or n % width == 0, f"n is {n}, expected whole panels of {width}")
-    return parts(n, width)
+    """Panels of n columns."""
+    return parts(n, c.params["nv"] * c.lanes)
 
 
 def _ending(
@@ -65,13 +64,11 @@ def _ending(
 @reaches("dot", "dot_int8", "dot_dynamic")
 def dot(c: Call) -> Iterator[Reach]:
     kind, r = _kind(c), c.record("m n n0 batch", "k block")
-    mr, tail = c.params["mr"], c.params["tail"]
-    whole = r.m % mr == 0 or tail == r.m % mr or (tail == 0 and r.m >= mr)
-    need(whole, f"m is {r.m}, with tiles of {mr} rows and a last one of {tail}")
+    _tiles(c)
     rows = (r.batch, r.a_stride * kind.item), (r.m, r.lda * kind.item)
     yield read("a", 4 * r.k - kind.over if r.m and r.n and r.batch else 0, *rows, over=kind.over)
     yield read("b", _panels(c, r.n) * (kind.head + r.k * kind.word) if r.m else 0, (r.batch, 4 * r.b_stride))
-    yield from _ending(c, r.batch, r.m, 4 * r.n, start=4 * r.n0, here=r.m % mr in (0, tail))
+    yield from _ending(c, r.batch, r.m, 4 * r.n, start=4 * r.n0)
     columns = (r.batch, r.c_stride * kind.out), (r.m, r.ldc * kind.out)
     yield write("c", r.n * kind.out, *columns, start=r.n0 * kind.out)
 
@@ -111,16 +108,10 @@ def conv(c: Call) -> Iterator[Reach]:
 
 
 def _tiles(c: Call) -> None:
-    """Misfit unless the kernel's tiles cover its bands, and nothing else."""
-    r = c.record()
-    (groups, rows), tail = (c.params["groups"], c.params["rows"]), tuple(c.params["tail"])
-    if groups == 1:
-        rest = (1, r.out_w % rows) if r.out_w % rows else (0, 0)
-    else:
-        need(rows == r.out_w, f"tiles of {groups} rows of {rows} pixels, but rows have {r.out_w}")
-        need(r.band % groups == 0 or r.band >= r.out_h, f"band is {r.band} for tiles of {groups} rows")
-        rest = (r.out_h % groups, rows) if r.out_h % groups else (0, 0)
-    need(rest in (tail, (0, 0)), f"the last tile is {tail}, but {rest} is left over")
+    """Misfit unless the kernel has tiles of the height that the record says."""
+    costs = COSTS[c.params.get("rowsum", False)] if c.kernel.endswith(("_int8", "_dynamic")) else F32
+    there, height = costs.heights(c.tier, c.params["nv"]), c.record().height
+    need(height in there, f"height is {height}, expected one of {', '.join(map(str, there))}")
 
 
 @reaches("winograd")
