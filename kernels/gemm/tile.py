@@ -70,7 +70,7 @@ def make_tile(tier: Tier, heights: Sequence[int], segmented: bool, arithmetic: A
     """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel.
 
     Call it as tile(args, height, a=..., ...): numba takes at most 15 operands by name. `args` is the record. Row r of A
-    starts at byte address a + offsets[r] (of int64); each of its `segments` runs of `length` words starts table[s]
+    starts at byte address a + offsets[r] (of int64, the first 0); each of its `segments` runs of `length` words starts table[s]
     bytes further (without `segmented`: one run at 0). The panel is packed as the arithmetic says; the line `ahead`
     bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and
     column are where extras are read.
@@ -86,8 +86,8 @@ def make_tile(tier: Tier, heights: Sequence[int], segmented: bool, arithmetic: A
         first = b.inttoptr(panel, I8.as_pointer())
 
         def emit(rows: int) -> None:
-            starts = [b.load(v.at(b.inttoptr(offsets, I64.as_pointer()), r)) for r in range(rows)]
-            step = partial(_step, v, arithmetic, line_bytes, starts, ahead)
+            others = [b.load(v.at(b.inttoptr(offsets, I64.as_pointer()), r)) for r in range(1, rows)]
+            step = partial(_step, v, arithmetic, line_bytes, [I64(0), *others], ahead)
 
             def segment(s: Any, state: list[Any]) -> list[Any]:
                 start = b.add(a, b.load(v.at(b.inttoptr(table, I64.as_pointer()), s))) if segmented else a
