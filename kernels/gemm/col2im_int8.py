@@ -10,15 +10,14 @@ from ..isa.loops import each, repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
 from .col2im import col2im_kernel
-from .int8 import ITEMS
 from .requantize import clamped, scaled, store_bytes
-from .rows import COL2IM_INT8
+from .rows import COL2IM_INT8, STORES
 from .tile import Place
 
 
 def make_col2im_int8(tier: Tier, out: str) -> Callable[..., None]:
     """The kernel; its record is `rows.COL2IM_INT8`."""
-    return col2im_kernel(tier, _finish(tier, out), _total, ITEMS[out])
+    return col2im_kernel(tier, _finish(tier, out), _total, STORES[out])
 
 
 def _total(v: Vector, x: Any, y: Any) -> Any:
@@ -27,7 +26,7 @@ def _total(v: Vector, x: Any, y: Any) -> Any:
 
 def _finish(tier: Tier, out: str) -> Any:
     """finish(args, row, to, to_step, n, pixels, image, pixel, column): the i32 of `row`, stored to y."""
-    item = ITEMS[out]
+    item = STORES[out]
 
     @emits
     def finish(

@@ -36,7 +36,7 @@ def make_conv(tier: Tier, nv: int, chain: Chain, extras: Sequence[str]) -> Calla
     return conv_kernel(tier, nv, bodies, _arithmetic(tier, nv, chain, extras, CONV_DYNAMIC))
 
 
-def _arithmetic(tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequence[str], record: Record) -> Arithmetic:
+def _arithmetic(tier: Tier, nv: int, chain: Chain, extras: Sequence[str], record: Record) -> Arithmetic:
     """The record ends with rows.RANGES; then the extras."""
     bytewise = int8_arithmetic(tier, nv, "words", False, record)
 
@@ -56,9 +56,9 @@ def _arithmetic(tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequen
             scale, minus = v.broadcast(at), v.splat(b.load(b.bitcast(v.at(at, 1), I32.as_pointer())))
             return [b.mul(t, minus) for t in totals], [b.fmul(s, scale) for s in scales]
 
-        same, reals = None if per_row else factors(0), []
+        reals = []
         for row in range(place.rows):
-            shifts, multipliers = same or factors(row)
+            shifts, multipliers = factors(row)
             for n in range(nv):
                 total = b.sitofp(b.add(sums[row * nv + n], shifts[n]), v.type)
                 reals.append(v.fma(total, multipliers[n], biases[n]))

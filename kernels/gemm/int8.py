@@ -18,11 +18,8 @@ from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .pick_int8 import COSTS
 from .requantize import scaled, store_bytes, word
-from .rows import CONV_INT8, DOT_INT8, STORED
+from .rows import CONV_INT8, DOT_INT8, STORED, STORES
 from .tile import Arithmetic, Place, store_f32, store_kept
-
-ITEMS = {"bytes": 1, "words": 4}
-"""Bytes of an element of the result by its kind."""
 
 
 def make_dot_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
@@ -89,4 +86,4 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record)
 
     head = HEAD_LINES[rowsum] * nv * line
     later = rest if out == "words" else None
-    return Arithmetic(head, vectors, count, 1, ITEMS[out], start, load, multiply, finish, later)
+    return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish, later)

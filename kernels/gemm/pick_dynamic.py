@@ -20,10 +20,10 @@ def parts_of(images: int, count: int, threads: int) -> int:
 
 
 def pick_dot_dynamic(
-    tier: Tier, m: int, n: int, k: int, batch: int, threads: int, per_row: bool, chain: Chain, kinds: Sequence[str]
+    tier: Tier, m: int, n: int, k: int, batch: int, threads: int, chain: Chain, kinds: Sequence[str]
 ) -> tuple[DotPiece, ...]:
     """The dot_dynamic calls for C [batch, m, n] = A [batch, m, k] x B."""
-    more = {"per_row": per_row, "chain": chain, "extras": tuple(kinds)}
+    more = {"chain": chain, "extras": tuple(kinds)}
     return dot_pieces(tier, m, n, -(-k // 4), batch, threads, COSTS[False], more, k)
 
 
@@ -33,5 +33,5 @@ def pick_conv_dynamic(
     """The conv_dynamic calls for a geometry of u8 without padding, and the geometry that they are for."""
     assert g.item == 1 and not any(g.pads)
     g = upright(g, l2)
-    more = {"per_row": False, "chain": chain, "extras": tuple(kinds)}
+    more = {"chain": chain, "extras": tuple(kinds)}
     return g, conv_pieces(tier, g, threads, COSTS[False], more, l2)

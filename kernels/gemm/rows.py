@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record
 from ..core.table import OPEN, Row
+from ..isa.tiers import Tier
 
 DOT = Record(
     a="address of A [batch, m, k]",
@@ -162,8 +164,8 @@ STORED = STORED_U8 + Record(
     form="0: u8, or f32 (low and high are their bits); 128: s8, where zero_point, low and high are 128 more than those "
     "of the result, as of a u8; 1: i32, the sums themselves"
 )
-STORES = ("bytes", "words")
-"""What a kernel stores: u8 and s8, or f32 and i32."""
+STORES = {"bytes": 1, "words": 4}
+"""What a kernel stores, u8 and s8 or f32 and i32, and the bytes of an element."""
 DOT_INT8 = DOT + STORED
 CONV_INT8 = CONV + STORED
 COL2IM_INT8 = COL2IM + Record(multipliers="address of [sets * n] f32") + STORED
@@ -199,6 +201,8 @@ PACK_INT8 = Record(
 RANGE_BYTES = 16
 """Bytes of a range: scale (f32), minus the u8 for 0.0 (i32), steps per unit and the s8 for 0.0 (f32 both)."""
 
+GRIDS = ("symmetric", "asymmetric", "onnx")
+
 EXTREMES = Record(
     x="address of [images, count] f32",
     images="how many",
@@ -212,6 +216,7 @@ ROUND = Record(
     extremes="address of what the kernel `extremes` made of x",
     parts="of an image",
     ranges="address of [images] ranges, which are made",
+    grid="which numbers a range has: the place of the operator dynamic_round's grid in GRIDS",
     y="address of [images, top + rows + bottom, left + run + right] u8 or f32, with what stands for 0.0 around x",
     images="how many",
     rows="of an image",
@@ -225,7 +230,7 @@ ROUND = Record(
 RANGES = Record(
     ranges="address of the ranges that A or x was rounded by",
     per_image="ranges from image to image (batch to batch)",
-    per_row="ranges from row to row",
+    per_row="ranges from row to row: 1, or 0 where an image has one",
 )
 DOT_DYNAMIC = DOT + RANGES
 CONV_DYNAMIC = CONV + RANGES
@@ -234,7 +239,13 @@ CONV_DYNAMIC = CONV + RANGES
 _TILES = ("ragged", "chain", "extras")
 _CHAINS = {"chain": OPEN, "extras": OPEN}
 _WIDTHS = {"nv": (1, 2, 3, 4)}
-_STORED: dict[str, tuple[Any, ...]] = {"out": STORES, "rowsum": (False, True)}
+_STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True)}
+
+
+def _row_exists(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Eight vectors of sums take more than 16 registers."""
+    return params["nv"] <= 4 or tier.registers == 32
+
 
 # The records of kernels with `extras` go on with (address, f32 per image or matrix, f32 per row or pixel) of each.
 ROWS = (
@@ -243,15 +254,15 @@ ROWS = (
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
         dict.fromkeys(("m", "mr", "nv", *_TILES), OPEN), product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM, dict.fromkeys(("chain", "extras"), OPEN)),
-    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, dict.fromkeys(("nv",), OPEN)),
+    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, _WIDTHS),
     Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True),
     Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8,
-        _WIDTHS | _STORED, product=True),
+        {"nv": (1, 2, 3, 4, 8), **_STORED}, _row_exists, product=True),
     Row("conv_int8", "gemm.int8", "make_conv_int8", CONV_INT8, _WIDTHS | _STORED, product=True),
-    Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, dict.fromkeys(("out",), OPEN)),
+    Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, {"out": tuple(STORES)}),
     Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
     Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
-    Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, dict.fromkeys(("grid", "out"), OPEN)),
+    Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, {"out": ("u8", "f32")}),
     Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _WIDTHS | _CHAINS, product=True),
     Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _WIDTHS | _CHAINS, product=True),
 )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ...kernels.gemm.pick_dot import F32
 from ...kernels.gemm.pick_int8 import COSTS, chains
-from ...kernels.gemm.rows import RANGE_BYTES
+from ...kernels.gemm.rows import GRIDS, RANGE_BYTES, STORES
 from .bands import band, copied, line_end, taps
 from .call import SIZES, Call, Reach, need, offsets, parts, reaches, read, short, work, write
 
@@ -42,7 +42,7 @@ def _kind(c: Call) -> _Kind:
     if name.endswith("_int8"):
         rowsum = c.params["rowsum"]
         words = vectors_per_word(c.tier, nv, rowsum)
-        return _Kind(1, SIZES[c.params["out"]], HEAD_LINES[rowsum] * nv * c.vector, words * c.vector)
+        return _Kind(1, STORES[c.params["out"]], HEAD_LINES[rowsum] * nv * c.vector, words * c.vector)
     return _Kind(4, 4, nv * c.vector, nv * c.vector)
 
 
@@ -75,7 +75,7 @@ def dot(c: Call) -> Iterator[Reach]:
 
 @reaches("row_int8")
 def row_int8(c: Call) -> Iterator[Reach]:
-    nv, rowsum, out = c.params["nv"], c.params["rowsum"], SIZES[c.params["out"]]
+    nv, rowsum, out = c.params["nv"], c.params["rowsum"], STORES[c.params["out"]]
     r, together = c.record("n n0", "k"), chains(nv)
     need(r.k % together == 0, f"k is {r.k}, expected a multiple of {together}")
     over = 4 * together - 1
@@ -164,7 +164,7 @@ def col2im(c: Call) -> Iterator[Reach]:
         "images sets n d h w out_d out_h out_w k_d k_h k_w scratch_bytes", "stride_z stride_y stride_x",
         "dilation_z dilation_y dilation_x pad_z pad_y pad_x",
     )  # fmt: skip
-    pixels, item = r.out_d * r.out_h * r.out_w, SIZES[c.params.get("out", "f32")]
+    pixels, item = r.out_d * r.out_h * r.out_w, STORES[c.params.get("out", "words")]
     used = int(bool(r.images * r.sets * pixels))
     line, channels = 4 * used * r.out_w * r.n, r.sets * r.n
     yield read("t", 4 * used * channels * r.images * r.d * r.h * r.w * r.k_d * r.k_h * r.k_w)
@@ -187,6 +187,7 @@ def extremes(c: Call) -> Iterator[Reach]:
 @reaches("dynamic_round")
 def dynamic_round(c: Call) -> Iterator[Reach]:
     r = c.record("images rows run top left bottom right", "parts")
+    need(0 <= r.grid < len(GRIDS), f"grid is {r.grid}, expected the place of one in {GRIDS}")
     lines, item = r.top + r.rows + r.bottom, SIZES[c.params["out"]]
     used = r.images if lines else 0
     yield read("x", 4 * used * r.rows * r.run, here=item == 4)

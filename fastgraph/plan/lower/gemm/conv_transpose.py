@@ -92,6 +92,6 @@ def _taps(layer: Layer, g: Transposed) -> Layer:
     return replace(
         layer, weights=tap_weights(layer.weights, g).reshape(columns, g.c),
         zeros=np.broadcast_to(layer.zeros.reshape(g.groups, 1, g.n), per_tap).reshape(columns),
-        bias=np.zeros(columns, np.int64), multipliers=np.ones(columns, np.float32), out="i32",
-        stored=dict.fromkeys(layer.stored, 0),
+        bias=np.zeros(columns, np.int64), multipliers=np.ones(columns, np.float32), out="words",
+        stored={**dict.fromkeys(layer.stored, 0), "form": 1},
     )  # fmt: skip

@@ -84,7 +84,7 @@ def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
         }  # fmt: skip
         share = rows.count / row_count(node.out) * piece.columns / n
         if rows.count == 1:
-            e.kernel("row_int8", row_params(piece, signed), {**row_args(piece, k), **operands}, share=share)
+            e.kernel("row_int8", row_params(piece), {**row_args(piece, k, signed), **operands}, share=share)
         else:
             args = dot_args(piece, lda=rows.ldx, ldc=rows.ldy, m=rows.count, k=-(-k // 4), **operands)
             e.kernel("dot_int8", piece.params, args, share=share)

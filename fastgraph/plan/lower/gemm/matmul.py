@@ -65,7 +65,7 @@ def _bytes(node: Node) -> bool:
     if y is None or y.data is not None or not per_tensor(x, np.uint8) or not per_tensor(y, np.uint8):
         return False
     # Interleaving puts the columns in the order of results that are packed to bytes.
-    if out_kind(node.out) not in ("u8", "s8") or not clamps_only(node) or extra_values(node) or not multiplies(node):
+    if out_kind(node.out) != "bytes" or not clamps_only(node) or extra_values(node) or not multiplies(node):
         return False
     return 255 * 255 * node.x.type.dims[-1] < 2**31
 
@@ -76,10 +76,9 @@ def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     x, y, out = node.x, node.inputs[1], node.out
     assert y is not None
     k, n = y.type.dims[-2:]
-    batch, kind = y.type.size // (k * n), out_kind(out)
+    batch = y.type.size // (k * n)
     m = row_count(x) // batch
-    assert kind is not None
-    (piece,) = pick_dot_int8(e.tier, m, n, k, kind, True, batch, e.threads, nv=_NV)
+    (piece,) = pick_dot_int8(e.tier, m, n, k, "bytes", True, batch, e.threads, nv=_NV)
     panels = -(-n // (_NV * e.tier.lanes)) * panel_bytes(e.tier, _NV, True, -(-k // 4))
     packed = e.scratch(batch * panels)
     # Packing takes 128 from the bytes of y, and so from its zero point.
