@@ -16,27 +16,24 @@ from ..pointwise.chain import Chain
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .int8 import int8_arithmetic
+from .pick_int8 import COSTS
 from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES, RANGES
-from .tile import Arithmetic, Place, Shape, f32_operands, store_f32
+from .tile import Arithmetic, Place, f32_operands, store_f32, store_kept
 
 HEAD_LINES = 3
 """Of a panel: the sums of its columns' weights (i32), their scales, the bias (f32)."""
 
 
-def make_dot(
-    tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain, extras: Sequence[str]
-) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; its record is `rows.DOT_DYNAMIC`."""
-    return dot_kernel(tier, mr, nv, tail, ragged, _arithmetic(tier, nv, chain, extras, DOT_DYNAMIC))
+def make_dot(tier: Tier, nv: int, chain: Chain, extras: Sequence[str]) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.DOT_DYNAMIC`."""
+    bodies = COSTS[False].heights(tier, nv)
+    return dot_kernel(tier, nv, bodies, _arithmetic(tier, nv, chain, extras, DOT_DYNAMIC))
 
 
-def make_conv(
-    tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, chain: Chain,
-    extras: Sequence[str],
-) -> Callable[..., None]:  # fmt: skip
-    """The kernel for tiles as conv.make_conv's; its record is `rows.CONV_DYNAMIC`."""
-    arithmetic = _arithmetic(tier, nv, chain, extras, CONV_DYNAMIC)
-    return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
+def make_conv(tier: Tier, nv: int, chain: Chain, extras: Sequence[str]) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.CONV_DYNAMIC`."""
+    bodies = COSTS[False].heights(tier, nv)
+    return conv_kernel(tier, nv, bodies, _arithmetic(tier, nv, chain, extras, CONV_DYNAMIC))
 
 
 def _arithmetic(tier: Tier, nv: int, chain: Chain, extras: Sequence[str], record: Record) -> Arithmetic:
@@ -67,6 +64,10 @@ def _arithmetic(tier: Tier, nv: int, chain: Chain, extras: Sequence[str], record
                 reals.append(v.fma(total, multipliers[n], biases[n]))
         store_f32(v, place, nv, reals, chain, f32_operands(v, place, extras, len(record)))
 
-    return replace(
-        bytewise, head=HEAD_LINES * nv * tier.lanes * 4, start=lambda v, panel: [v.iconst(0)] * nv, finish=finish
-    )
+    def rest(v: Vector, place: Place, kept: Any) -> None:
+        store_kept(v, place, nv, kept, chain, f32_operands(v, place, extras, len(record)))
+
+    def start(v: Vector, panel: Any) -> list[Any]:
+        return [v.iconst(0)] * nv
+
+    return replace(bytewise, head=HEAD_LINES * nv * tier.lanes * 4, start=start, finish=finish, rest=rest)

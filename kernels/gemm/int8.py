@@ -16,22 +16,22 @@ from ..isa.vector import I32, I64, Vector
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
+from .pick_int8 import COSTS
 from .requantize import scaled, store_bytes, word
 from .rows import CONV_INT8, DOT_INT8, STORED, STORES
-from .tile import Arithmetic, Place, Shape, store_f32
+from .tile import Arithmetic, Place, store_f32, store_kept
 
 
-def make_dot_int8(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, out: str, rowsum: bool) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; its record is `rows.DOT_INT8`."""
-    return dot_kernel(tier, mr, nv, tail, ragged, int8_arithmetic(tier, nv, out, rowsum, DOT_INT8))
+def make_dot_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.DOT_INT8`."""
+    bodies = COSTS[rowsum].heights(tier, nv)
+    return dot_kernel(tier, nv, bodies, int8_arithmetic(tier, nv, out, rowsum, DOT_INT8))
 
 
-def make_conv_int8(
-    tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, out: str, rowsum: bool
-) -> Callable[..., None]:
-    """The kernel for tiles as make_conv's; its record is `rows.CONV_INT8`."""
-    arithmetic = int8_arithmetic(tier, nv, out, rowsum, CONV_INT8)
-    return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
+def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.CONV_INT8`."""
+    bodies = COSTS[rowsum].heights(tier, nv)
+    return conv_kernel(tier, nv, bodies, int8_arithmetic(tier, nv, out, rowsum, CONV_INT8))
 
 
 def add_products(v: Vector, word: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
@@ -81,5 +81,9 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record)
         pairs = [pair for one in zip(rows, reals, strict=True) for pair in zip(*one, strict=False)]
         store_f32(v, place, nv, [word(v, total, real, stored) for total, real in pairs])
 
+    def rest(v: Vector, place: Place, kept: Any) -> None:
+        store_kept(v, place, nv, kept)
+
     head = HEAD_LINES[rowsum] * nv * line
-    return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish)
+    later = rest if out == "words" else None
+    return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish, later)

@@ -24,7 +24,8 @@ DOT = Record(
     a_stride="elements from matrix to matrix of A",
     b_stride="words from matrix to matrix of the panels, 0 when all share one",
     c_stride="elements from matrix to matrix of C",
-    block="tiles of rows computed before the next panel",
+    height="rows of a tile, one of the kernel's `heights`; the last ones have fewer where m isn't a multiple",
+    block="such tiles of rows computed before the next panel",
     by_columns="whether threads split the panels; else the tiles of rows",
 )
 
@@ -58,6 +59,7 @@ CONV = Record(
     pad_z="slices of padding before",
     stride_y="rows from output to output",
     pad_y="rows of padding before",
+    height="outputs of a tile, one of the kernel's `heights`; the last ones of a band have fewer",
     band="rows of the result that a band is for",
     reach="rows of a band for the first of them",
     step_y="rows of x from row to row of a band",
@@ -141,6 +143,7 @@ WINOGRAD = (
         pad_y="rows of padding before",
         band="rows of tiles that a band is for",
         across="tiles in each",
+        height="Winograd tiles in a tile of dot, one of the kernel's heights; the last ones of a band are of fewer",
         left="zeros that a row of a band begins with",
         pixels="runs copied after that",
         run="f32 of a run",
@@ -242,6 +245,8 @@ CONV_DYNAMIC = CONV + RANGES
 """Then as for dot and conv (address, stride per image, stride per row) of each extra."""
 
 _TILES = ("ragged", "chain", "extras")
+_CHAINS = {"chain": OPEN, "extras": OPEN}
+_WIDTHS = {"nv": (1, 2, 3, 4)}
 _STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True)}
 
 
@@ -252,25 +257,20 @@ def _row_exists(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 # The records of kernels with `extras` go on with (address, f32 per image or matrix, f32 per row or pixel) of each.
 ROWS = (
-    Row("dot", "gemm.dot", "make_dot", DOT, dict.fromkeys(("mr", "nv", "tail", *_TILES), OPEN), product=True),
-    Row("conv", "gemm.conv", "make_conv", CONV,
-        dict.fromkeys(("groups", "rows", "nv", "tail", *_TILES), OPEN), product=True),
+    Row("dot", "gemm.dot", "make_dot", DOT, _WIDTHS | _CHAINS, product=True),
+    Row("conv", "gemm.conv", "make_conv", CONV, _WIDTHS | _CHAINS, product=True),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
-        dict.fromkeys(("m", "mr", "nv"), OPEN), product=True),
+        {"m": (2, 4), "nv": (1, 2)}, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
-    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, {"nv": (1, 2, 3, 4)}),
-    Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8,
-        {**dict.fromkeys(("mr", "nv", "tail", "ragged"), OPEN), **_STORED}, product=True),
+    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, _WIDTHS),
+    Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True),
     Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8,
         {"nv": (1, 2, 3, 4, 8), **_STORED}, _row_exists, product=True),
-    Row("conv_int8", "gemm.int8", "make_conv_int8", CONV_INT8,
-        {**dict.fromkeys(("groups", "rows", "nv", "tail", "ragged"), OPEN), **_STORED}, product=True),
+    Row("conv_int8", "gemm.int8", "make_conv_int8", CONV_INT8, _WIDTHS | _STORED, product=True),
     Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, {"out": tuple(STORES)}),
     Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
     Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
     Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, {"out": ("u8", "f32")}),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC,
-        dict.fromkeys(("mr", "nv", "tail", *_TILES), OPEN), product=True),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC,
-        dict.fromkeys(("groups", "rows", "nv", "tail", *_TILES), OPEN), product=True),
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _WIDTHS | _CHAINS, product=True),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _WIDTHS | _CHAINS, product=True),
 )  # fmt: skip

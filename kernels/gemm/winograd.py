@@ -22,15 +22,16 @@ from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
 from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
 from .rows import WINOGRAD
-from .tile import f32_arithmetic, make_tile
+from .tile import f32_arithmetic, make_height, make_offsets, make_tile
 
 Grid = list[list[Any]]
 
 
-def make_winograd(tier: Tier, m: int, mr: int, nv: int) -> Callable[..., None]:
-    """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors."""
-    fields, fill_rows = reader(WINOGRAD), make_rows(tier)
-    tile = make_tile(tier, (1, mr), (0, 0), False, False, f32_arithmetic(tier, nv))
+def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
+    """The kernel for m x m outputs a tile (2 or 4), and panels of nv vectors."""
+    fields, fill_rows, bodies = reader(WINOGRAD), make_rows(tier), F32.heights(tier, nv)
+    tile, next_height = make_tile(tier, bodies, False, f32_arithmetic(tier, nv)), make_height(bodies)
+    offsets = make_offsets(bodies)
     scatter, gather, walk = _scatter(tier, m), _gather(tier, m, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
     line = tier.lanes * 4
@@ -38,6 +39,7 @@ def make_winograd(tier: Tier, m: int, mr: int, nv: int) -> Callable[..., None]:
 
     def winograd(args: int, thread: int, threads: int) -> None:
         r = fields(args)
+        starts = offsets(r.v_row)
         scratch = r.scratch + thread * r.scratch_bytes
         v, s = scratch + r.v_start, scratch + r.s_start
         down = (r.out_h + m - 1) // m
@@ -58,14 +60,17 @@ def make_winograd(tier: Tier, m: int, mr: int, nv: int) -> Callable[..., None]:
             for p in range(p0, p1):
                 for e in range(places):
                     ahead = panels * step
-                    for t in range(0, count * r.across, mr):
+                    t, tiles = 0, count * r.across
+                    while t < tiles:
+                        height = next_height(r.height, tiles - t)
                         tile(
-                            args, 0, a=v + e * r.v_plane + t * r.v_row, rs=r.v_row, gs=0,
+                            args, height, a=v + e * r.v_plane + t * r.v_row, offsets=starts,
                             table=0, segments=1, length=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
                             c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
                             image=0, row=0, column=0,
                         )  # fmt: skip
                         ahead = ahead + line if 0 < ahead < last else 0
+                        t += height
                 for i in range(count):
                     for j in range(r.across):
                         gather(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
-from ...kernels.gemm.pick_int8 import chains
+from ...kernels.gemm.pick_dot import F32
+from ...kernels.gemm.pick_int8 import COSTS, chains
 from ...kernels.gemm.rows import GRIDS, RANGE_BYTES, STORES
 from .bands import band, copied, line_end, taps
 from .call import SIZES, Call, Reach, need, offsets, parts, reaches, read, short, work, write
@@ -47,10 +48,8 @@ def _kind(c: Call) -> _Kind:
 
 
 def _panels(c: Call, n: int) -> int:
-    """Panels of n columns; what isn't ragged stores whole ones."""
-    width = c.params["nv"] * c.lanes
-    need(c.params.get("ragged", True) or n % width == 0, f"n is {n}, expected whole panels of {width}")
-    return parts(n, width)
+    """Panels of n columns."""
+    return parts(n, c.params["nv"] * c.lanes)
 
 
 def _ending(
@@ -66,13 +65,11 @@ def _ending(
 @reaches("dot", "dot_int8", "dot_dynamic")
 def dot(c: Call) -> Iterator[Reach]:
     kind, r = _kind(c), c.record("m n n0 batch", "k block")
-    mr, tail = c.params["mr"], c.params["tail"]
-    whole = r.m % mr == 0 or tail == r.m % mr or (tail == 0 and r.m >= mr)
-    need(whole, f"m is {r.m}, with tiles of {mr} rows and a last one of {tail}")
+    _tiles(c)
     rows = (r.batch, r.a_stride * kind.item), (r.m, r.lda * kind.item)
     yield read("a", 4 * r.k - kind.over if r.m and r.n and r.batch else 0, *rows, over=kind.over)
     yield read("b", _panels(c, r.n) * (kind.head + r.k * kind.word) if r.m else 0, (r.batch, 4 * r.b_stride))
-    yield from _ending(c, r.batch, r.m, 4 * r.n, start=4 * r.n0, here=r.m % mr in (0, tail))
+    yield from _ending(c, r.batch, r.m, 4 * r.n, start=4 * r.n0)
     columns = (r.batch, r.c_stride * kind.out), (r.m, r.ldc * kind.out)
     yield write("c", r.n * kind.out, *columns, start=r.n0 * kind.out)
 
@@ -112,21 +109,16 @@ def conv(c: Call) -> Iterator[Reach]:
 
 
 def _tiles(c: Call) -> None:
-    """Misfit unless the kernel's tiles cover its bands, and nothing else."""
-    r = c.record()
-    (groups, rows), tail = (c.params["groups"], c.params["rows"]), tuple(c.params["tail"])
-    if groups == 1:
-        rest = (1, r.out_w % rows) if r.out_w % rows else (0, 0)
-    else:
-        need(rows == r.out_w, f"tiles of {groups} rows of {rows} pixels, but rows have {r.out_w}")
-        need(r.band % groups == 0 or r.band >= r.out_h, f"band is {r.band} for tiles of {groups} rows")
-        rest = (r.out_h % groups, rows) if r.out_h % groups else (0, 0)
-    need(rest in (tail, (0, 0)), f"the last tile is {tail}, but {rest} is left over")
+    """Misfit unless the kernel has tiles of the height that the record says."""
+    costs = COSTS[c.params.get("rowsum", False)] if c.kernel.endswith(("_int8", "_dynamic")) else F32
+    there, height = costs.heights(c.tier, c.params["nv"]), c.record().height
+    need(height in there, f"height is {height}, expected one of {', '.join(map(str, there))}")
 
 
 @reaches("winograd")
 def winograd(c: Call) -> Iterator[Reach]:
-    m, mr, width = c.params["m"], c.params["mr"], c.params["nv"] * c.lanes
+    m, width = c.params["m"], c.params["nv"] * c.lanes
+    _tiles(c)
     r = c.record(
         "images out_h out_w n h pixel scratch_bytes band_y v_start v_row v_plane s_start s_plane o_start",
         "k band across",
@@ -135,7 +127,7 @@ def winograd(c: Call) -> Iterator[Reach]:
     tallest, used = min(r.band, down), int(bool(outputs * r.n))
     tiles = parts(r.out_w, m)
     need(tiles == r.across, f"across is {r.across}, expected {tiles} tiles for {r.out_w} outputs")
-    room = parts(tallest * r.across, mr) * mr
+    room = tallest * r.across
     y = np.arange(down * m + 2) - r.pad_y
     yield from copied(c, 4, (r.images * used, r.x_image), offsets(y[(y >= 0) & (y < r.h)] * r.x_y))
     above, row = (tallest * m + 1) * r.band_y, (r.across * m + 1) * r.pixel
