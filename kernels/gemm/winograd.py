@@ -32,7 +32,7 @@ def make_winograd(
 ) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors."""
     fields, fill_rows = reader(WINOGRAD), make_rows(tier)
-    tile, offsets = make_tile(tier, (mr,), False, f32_arithmetic(tier, nv)), make_offsets((mr,))
+    tile, offsets = make_tile(tier, nv, (mr,), False, f32_arithmetic(tier, nv)), make_offsets((mr,))
     scatter, gather = _scatter(tier, m), _gather(tier, m, nv, ragged, chain, extras)
     width = nv * tier.lanes
     line = tier.lanes * 4
