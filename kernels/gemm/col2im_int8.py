@@ -11,8 +11,8 @@ from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
 from .col2im import col2im_kernel
 from .requantize import clamped, scaled, store_bytes
+from .results import Place
 from .rows import COL2IM_INT8, STORES
-from .tile import Place
 
 
 def make_col2im_int8(tier: Tier, out: str) -> Callable[..., None]:

@@ -16,19 +16,18 @@ from ..core.record import reader
 from ..isa.loops import repeat, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, emits
-from ..pointwise.chain import Chain
 from .band import deal, make_band
 from .pick_dot import F32
 from .rows import CONV
 from .tile import Arithmetic, f32_arithmetic, make_height, make_offsets, make_tile
 
 
-def make_conv(tier: Tier, nv: int, chain: Chain = (), extras: Sequence[str] = ()) -> Callable[..., None]:
-    """The kernel for panels of nv vectors.
+def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.CONV_F32`.
 
-    An extra's columns run over all channels of the output, its rows over the pixels of an image.
+    The columns of an epilogue's operands run over all channels of the output, their rows over the pixels of an image.
     """
-    return conv_kernel(tier, nv, F32.heights(tier, nv), f32_arithmetic(tier, nv, chain, extras, len(CONV)))
+    return conv_kernel(tier, nv, F32.heights(tier, nv), f32_arithmetic(tier, nv, len(CONV)))
 
 
 def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmetic) -> Callable[..., None]:
@@ -38,7 +37,7 @@ def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmet
     """
     item, out_item = arithmetic.item, arithmetic.out_item
     fields, fill_band = reader(CONV), make_band(tier, item)
-    tile, next_height, offsets = make_tile(tier, bodies, True, arithmetic), make_height(bodies), make_offsets(bodies)
+    tile, next_height, offsets = make_tile(tier, nv, bodies, True, arithmetic), make_height(bodies), make_offsets(bodies)
     width = nv * tier.lanes
     line_bytes = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line_bytes
@@ -82,7 +81,7 @@ def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmet
                     starts, beyond, rest = _walk(in_row, across, height, left, r.rs, turn, r.out_w)
                     tile(
                         args, height, a=start, offsets=starts,
-                        table=r.table, segments=r.segments, length=r.length,
+                        table=r.taps, segments=r.segments, length=r.length,
                         panel=r.w + (group * panels + p) * step, ahead=ahead,
                         c=r.y + ((row0 + i) * r.ldy + column) * out_item, ldc=r.ldy * out_item,
                         columns=r.n - p * width, image=image, row=i, column=column,

@@ -1,4 +1,4 @@
-"""dot: C = chain(A x B + bias), B packed in panels; fully connected, 1x1 convolution and matrix product."""
+"""dot: C = A x B + bias, B packed in panels; fully connected, 1x1 convolution and matrix product."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from collections.abc import Callable, Sequence
 from ..core.record import reader
 from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
 from .pick_dot import F32
 from .rows import DOT
 from .tile import Arithmetic, f32_arithmetic, make_height, make_offsets, make_tile
 
 
-def make_dot(tier: Tier, nv: int, chain: Chain = (), extras: Sequence[str] = ()) -> Callable[..., None]:
-    """The kernel for panels of nv vectors."""
-    return dot_kernel(tier, nv, F32.heights(tier, nv), f32_arithmetic(tier, nv, chain, extras, len(DOT)))
+def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.DOT_F32`."""
+    return dot_kernel(tier, nv, F32.heights(tier, nv), f32_arithmetic(tier, nv, len(DOT)))
 
 
 def dot_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmetic) -> Callable[..., None]:
     """The loops of a dot kernel around tiles of these heights; its record begins with `rows.DOT`."""
     fields = reader(DOT)
-    tile, next_height, offsets = make_tile(tier, bodies, False, arithmetic), make_height(bodies), make_offsets(bodies)
+    tile, next_height, offsets = make_tile(tier, nv, bodies, False, arithmetic), make_height(bodies), make_offsets(bodies)
     width = nv * tier.lanes
     line = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line

@@ -18,8 +18,9 @@ from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .pick_int8 import COSTS
 from .requantize import scaled, store_bytes, word
+from .results import Place
 from .rows import CONV_INT8, DOT_INT8, STORED, STORES
-from .tile import Arithmetic, Place, store_f32, store_kept
+from .tile import Arithmetic
 
 
 def make_dot_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
@@ -68,7 +69,7 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record)
     def multiply(v: Vector, place: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
         return add_products(v, v.b.load(v.b.bitcast(place, I32.as_pointer()), align=1), weights, sums)
 
-    def finish(v: Vector, place: Place, sums: list[Any]) -> None:
+    def finish(v: Vector, place: Place, sums: list[Any]) -> list[Any] | None:
         rows = [sums[r * count : (r + 1) * count] for r in range(place.rows)]
         if rowsum:
             minus = [v.b.load(at(v, place.panel, 2 * nv + n), align=4) for n in range(nv)]
@@ -77,13 +78,9 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record)
         reals = [[scaled(v, s, at(v, place.panel, nv + n)) for n, s in enumerate(row)] for row in rows]
         if out == "bytes":
             store_bytes(v, place, nv, reals, stored)
-            return
+            return None
         pairs = [pair for one in zip(rows, reals, strict=True) for pair in zip(*one, strict=False)]
-        store_f32(v, place, nv, [word(v, total, real, stored) for total, real in pairs])
-
-    def rest(v: Vector, place: Place, kept: Any) -> None:
-        store_kept(v, place, nv, kept)
+        return [word(v, total, real, stored) for total, real in pairs]
 
     head = HEAD_LINES[rowsum] * nv * line
-    later = rest if out == "words" else None
-    return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish, later)
+    return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
 from .pick_dot import F32, L2, Costs, columns_first, idle, split_columns
 
 Triple = tuple[int, int, int]
@@ -129,11 +128,9 @@ def upright(g: Geometry, l2: int) -> Geometry:
     )  # fmt: skip
 
 
-def pick_conv(
-    tier: Tier, g: Geometry, threads: int = 1, chain: Chain = (), extras: Sequence[str] = (), l2: int = L2
-) -> tuple[ConvPiece, ...]:
+def pick_conv(tier: Tier, g: Geometry, threads: int = 1, l2: int = L2) -> tuple[ConvPiece, ...]:
     """The conv calls for a geometry: one, or two that share the channels."""
-    return conv_pieces(tier, upright(g, l2), threads, F32, {"chain": chain, "extras": tuple(extras)}, l2)
+    return conv_pieces(tier, upright(g, l2), threads, F32, {}, l2)
 
 
 def conv_pieces(
@@ -159,7 +156,7 @@ def conv_pieces(
 
 def conv_args(piece: ConvPiece, **operands: Any) -> dict[str, Any]:
     """The slots of `rows.CONV`: what the piece decides, and `operands`: x, w (this piece's channels packed), y (whole),
-    ldy, table, scratch, and fill unless it is 0.
+    ldy, taps, scratch, and fill unless it is 0.
     """
     return {"fill": 0, **piece.fields, "n0": piece.start, **operands}
 

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Any
 
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
 from .heights import cover, heights
 
 L2 = 1 << 20
@@ -56,8 +55,6 @@ def pick_dot(
     k: int,
     batch: int = 1,
     threads: int = 1,
-    chain: Chain = (),
-    extras: Sequence[str] = (),
     lda: int = 0,
     l2: int = L2,
 ) -> tuple[DotPiece, ...]:
@@ -65,8 +62,7 @@ def pick_dot(
 
     lda: A's row stride in f32 (k when 0), of interest only because rows 4 KiB apart collide in the cache.
     """
-    params = {"chain": chain, "extras": tuple(extras)}
-    return dot_pieces(tier, m, n, k, batch, threads, F32, params, (lda or k) * 4, l2)
+    return dot_pieces(tier, m, n, k, batch, threads, F32, {}, (lda or k) * 4, l2)
 
 
 def dot_pieces(

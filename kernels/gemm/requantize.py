@@ -16,7 +16,7 @@ from ..isa.integer import to_bytes
 from ..isa.loops import repeat
 from ..isa.vector import F32, I1, I8, I32, I64, Vector
 from .pack_int8 import parts
-from .tile import Place
+from .results import Place
 
 
 def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:

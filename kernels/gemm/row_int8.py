@@ -7,6 +7,7 @@ neighboring words are kept apart, and there is next to nothing to do before the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,14 +17,15 @@ from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, emits
 from .int8 import add_products, int8_arithmetic
 from .pick_int8 import chains
+from .results import Place, open_sink, settle, store_rows
 from .rows import ROW_INT8
-from .tile import Arithmetic, Place
+from .tile import Arithmetic
 
 
 def make_row_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.ROW_INT8`."""
     arithmetic = int8_arithmetic(tier, nv, out, rowsum, ROW_INT8)
-    fields, panel = reader(ROW_INT8), _make_panel(tier, chains(nv), arithmetic)
+    fields, panel = reader(ROW_INT8), _make_panel(tier, nv, chains(nv), arithmetic)
     width, item = nv * tier.lanes, arithmetic.out_item
     head, line = arithmetic.head, arithmetic.vectors * tier.lanes * 4
 
@@ -44,7 +46,7 @@ def make_row_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., 
     return row
 
 
-def _make_panel(tier: Tier, chains: int, arithmetic: Arithmetic) -> Any:
+def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic) -> Any:
     """An intrinsic panel(args, a, signs, b, k, c, columns): the sums of k words of A, a multiple of `chains`."""
     line = arithmetic.vectors * tier.lanes * 4
 
@@ -61,7 +63,12 @@ def _make_panel(tier: Tier, chains: int, arithmetic: Arithmetic) -> Any:
             half = len(found) // 2
             found = [b.add(x, y) for x, y in zip(found[:half], found[half:], strict=True)]
         place = Place(1, c, I64(0), columns, first, args, I64(0), I64(0), I64(0))
-        arithmetic.finish(v, place, found)
+        results = arithmetic.finish(v, place, found)
+        if results is not None:
+            place = replace(place, rows=I64(1))
+            sink, done = open_sink(v, place, nv, 1, None), b.append_basic_block("done")
+            store_rows(v, place, sink, [(b.block, 1, results)], done)
+            settle(v, place, sink)
 
     return panel
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record
-from ..core.table import OPEN, Row
+from ..core.table import Row
 from ..isa.tiers import Tier
 from ..pointwise.rows import EPILOGUE
 
@@ -33,7 +33,7 @@ CONV = Record(
     x="address of the input [images, d, h, w, sets * channels]",
     w="address of packed panels [sets, panels, ...], those of this call's channels",
     y="address of the result [images, out_d, out_h, out_w, channels], whole",
-    table="address of [segments] int64: bytes from a pixel to where each segment begins",
+    taps="address of [segments] int64: bytes from a pixel to where each segment begins",
     scratch="address of scratch_bytes for each thread, 64-byte aligned",
     scratch_bytes="bytes",
     images="how many",
@@ -240,12 +240,12 @@ RANGES = Record(
     per_image="ranges from image to image (batch to batch)",
     per_row="ranges from row to row: 1, or 0 where an image has one",
 )
-DOT_DYNAMIC = DOT + RANGES
-CONV_DYNAMIC = CONV + RANGES
-"""Then as for dot and conv (address, stride per image, stride per row) of each extra."""
+DOT_DYNAMIC = DOT + RANGES + EPILOGUE
+CONV_DYNAMIC = CONV + RANGES + EPILOGUE
+DOT_F32 = DOT + EPILOGUE
+CONV_F32 = CONV + EPILOGUE
 
 _TILES = ("ragged", "chain", "extras")
-_CHAINS = {"chain": OPEN, "extras": OPEN}
 _WIDTHS = {"nv": (1, 2, 3, 4)}
 _STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True)}
 
@@ -257,8 +257,8 @@ def _row_exists(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 # The records of kernels with `extras` go on with (address, f32 per image or matrix, f32 per row or pixel) of each.
 ROWS = (
-    Row("dot", "gemm.dot", "make_dot", DOT, _WIDTHS | _CHAINS, product=True),
-    Row("conv", "gemm.conv", "make_conv", CONV, _WIDTHS | _CHAINS, product=True),
+    Row("dot", "gemm.dot", "make_dot", DOT_F32, _WIDTHS, product=True),
+    Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
         {"m": (2, 4), "nv": (1, 2)}, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
@@ -271,6 +271,6 @@ ROWS = (
     Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
     Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
     Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, {"out": ("u8", "f32")}),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _WIDTHS | _CHAINS, product=True),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _WIDTHS | _CHAINS, product=True),
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _WIDTHS, product=True),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _WIDTHS, product=True),
 )  # fmt: skip

@@ -1,4 +1,7 @@
-"""The micro-kernel of dot and convolution: rows x vectors of sums, in registers from bias to store."""
+"""The micro-kernel of dot and convolution: rows x vectors of sums, in registers from bias to store.
+
+It has a body for each of a few heights of tiles, and jumps to the one that is asked for.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +15,12 @@ from numba import types
 from numba.core import cgutils
 
 from ..core.record import loaded
-from ..isa.loops import repeat, variable
+from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from ..pointwise.chain import EXTRA, Chain, emit_chain, is_long
+from ..pointwise.chain import EXTRA
 from .heights import packed
-
-Operands = Callable[[Any, int], list[Any]]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a tile's results go: `rows` rows of `ldc` bytes at `c`, the first `columns` of each stored.
-
-    panel: a pointer to the tile's panel; args: the record; image, row, column: where extras are read. keep(sums) puts
-    off what is to be done with all sums until it is done in a loop over rows, by the arithmetic's `rest`.
-    """
-
-    rows: int
-    c: Any
-    ldc: Any
-    columns: Any
-    panel: Any
-    args: Any
-    image: Any
-    row: Any
-    column: Any
-    keep: Callable[[Sequence[Any]], None] | None = None
+from .results import Place, open_sink, settle, store_rows
 
 
 @dataclass(frozen=True)
@@ -50,8 +32,8 @@ class Arithmetic:
 
     start(v, panel): the sums that a row begins with. load(v, line): the weights of a word.
     multiply(v, word, weights, sums): a row's new sums; `word` points to A's word.
-    finish(v, place, sums): stores the results; sums come row by row. rest(v, place, kept): does so for what `place.keep`
-    was given, which lies at the f32 pointer `kept` now; place.rows is no Python number here.
+    finish(v, place, sums): f32 results, or i32 as such, row by row as the sums come; or stores others itself. epilogue:
+    the slot of the record that EPILOGUE begins with, if it has that.
     """
 
     head: int
@@ -62,18 +44,18 @@ class Arithmetic:
     start: Callable[[Vector, Any], list[Any]]
     load: Callable[[Vector, Any], list[Any]]
     multiply: Callable[[Vector, Any, list[Any], list[Any]], list[Any]]
-    finish: Callable[[Vector, Place, list[Any]], None]
-    rest: Callable[[Vector, Place, Any], None] | None = None
+    finish: Callable[[Vector, Place, list[Any]], list[Any] | None]
+    epilogue: int | None = None
 
 
-def make_tile(tier: Tier, heights: Sequence[int], segmented: bool, arithmetic: Arithmetic) -> Any:
-    """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel.
+def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arithmetic: Arithmetic) -> Any:
+    """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel of nv vectors.
 
     Call it as tile(args, height, a=..., ...): numba takes at most 15 operands by name. `args` is the record. Row r of A
-    starts at byte address a + offsets[r] (of int64, the first 0); each of its `segments` runs of `length` words starts table[s]
-    bytes further (without `segmented`: one run at 0). The panel is packed as the arithmetic says; the line `ahead`
-    bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and
-    column are where extras are read.
+    starts at byte address a + offsets[r] (of int64, the first 0); each of its `segments` runs of `length` words starts
+    table[s] bytes further (without `segmented`: one run at 0). The panel is packed as the arithmetic says; the line
+    `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and
+    column are where the epilogue reads.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
@@ -85,7 +67,7 @@ def make_tile(tier: Tier, heights: Sequence[int], segmented: bool, arithmetic: A
         v = Vector(b, tier)
         first = b.inttoptr(panel, I8.as_pointer())
 
-        def emit(rows: int) -> None:
+        def emit(rows: int) -> list[Any] | None:
             others = [b.load(v.at(b.inttoptr(offsets, I64.as_pointer()), r)) for r in range(1, rows)]
             step = partial(_step, v, arithmetic, line_bytes, [I64(0), *others], ahead)
 
@@ -95,29 +77,25 @@ def make_tile(tier: Tier, heights: Sequence[int], segmented: bool, arithmetic: A
 
             state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * rows]
             sums = (repeat(b, segments, state, segment) if segmented else segment(None, state))[1:]
-            arithmetic.finish(v, replace(place, rows=rows, keep=keep if arithmetic.rest else None), sums)
-
-        def keep(sums: Sequence[Any]) -> None:
-            for i, value in enumerate(sums):
-                v.store(value, v.at(kept, i * v.lanes))
-            b.store(height, waiting)
+            return arithmetic.finish(v, replace(place, rows=rows), sums)
 
         place = Place(height, c, ldc, columns, first, args, image, row, column)
-        if arithmetic.rest:
-            waiting = variable(b, I64(0))
-            kept = cgutils.alloca_once(b, F32, size=heights[0] * arithmetic.sums * v.lanes)
-        done = b.append_basic_block("done")
+        sink = open_sink(v, place, nv, heights[0], arithmetic.epilogue)
+        found, done = [], b.append_basic_block("done")
         jump = b.switch(height, done)
         for rows in heights:
             body = b.append_basic_block(f"rows{rows}")
             jump.add_case(I64(rows), body)
             b.position_at_end(body)
-            emit(rows)
-            b.branch(done)
+            results = emit(rows)
+            if results is None:
+                b.branch(done)
+            else:
+                found.append((b.block, rows, results))
         b.position_at_end(done)
-        if arithmetic.rest:
-            with b.if_then(b.icmp_signed("!=", b.load(waiting), I64(0))):
-                arithmetic.rest(v, place, kept)
+        if found:
+            store_rows(v, place, sink, found, done)
+            settle(v, place, sink)
 
     return tile
 
@@ -164,14 +142,7 @@ def _words(b: Any, start: Any, length: Any, state: Sequence[Any], step: Callable
 
 
 def _step(
-    v: Vector,
-    arithmetic: Arithmetic,
-    line_bytes: int,
-    offsets: Sequence[Any],
-    ahead: Any,
-    a: Any,
-    panel: Any,
-    *sums: Any,
+    v: Vector, arithmetic: Arithmetic, line_bytes: int, offsets: Sequence[Any], ahead: Any, a: Any, panel: Any, *sums: Any
 ) -> list[Any]:
     """The word at address a: (panel, sums row by row) after it."""
     b, each = v.b, arithmetic.sums
@@ -187,13 +158,8 @@ def _step(
     return [b.gep(panel, [I64(line_bytes)]), *out]
 
 
-def f32_arithmetic(
-    tier: Tier, nv: int, chain: Chain = (), extras: Sequence[str] = (), first_extra: int = 0
-) -> Arithmetic:
-    """Sums of f32 products, then `chain`; panels of nv vectors as pack.py packs them, bias first.
-
-    The extras' slots begin at args[first_extra]; they are read at (image, row, column).
-    """
+def f32_arithmetic(tier: Tier, nv: int, epilogue: int | None = None) -> Arithmetic:
+    """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue: as of Arithmetic."""
 
     def line(v: Vector, start: Any) -> list[Any]:
         return [v.load(_f32(v.b, start, I64(n * v.lanes * 4))) for n in range(nv)]
@@ -202,77 +168,10 @@ def f32_arithmetic(
         x = v.broadcast(v.b.bitcast(word, F32.as_pointer()))
         return [v.fma(x, w, s) for w, s in zip(weights, sums, strict=True)]
 
-    def finish(v: Vector, place: Place, sums: list[Any]) -> None:
-        store_f32(v, place, nv, sums, chain, f32_operands(v, place, extras, first_extra))
+    def finish(v: Vector, place: Place, sums: list[Any]) -> list[Any]:
+        return sums
 
-    def rest(v: Vector, place: Place, kept: Any) -> None:
-        store_kept(v, place, nv, kept, chain, f32_operands(v, place, extras, first_extra))
-
-    return Arithmetic(nv * tier.lanes * 4, nv, nv, 4, 4, line, line, multiply, finish, rest)
-
-
-def f32_operands(v: Vector, place: Place, extras: Sequence[str], first_extra: int) -> Operands:
-    """operands(row, n): the extras beside vector n of a row of the tile; their slots begin at args[first_extra]."""
-
-    def operands(r: Any, n: int) -> list[Any]:
-        row, column = v.b.add(place.row, r), v.b.add(place.column, I64(n * v.lanes))
-        mask = _masks(v, n + 1, place.columns)[n]
-        return load_extras(v, extras, place.args, first_extra, place.image, row, column, mask)
-
-    return operands
-
-
-def no_operands(row: Any, n: int) -> list[Any]:
-    """Of a chain that has none."""
-    return []
-
-
-def store_f32(
-    v: Vector, place: Place, nv: int, sums: list[Any], chain: Chain = (), extras: Operands = no_operands
-) -> None:
-    """Store chain(sums, extras), nv f32 vectors a row, or keep the sums; extras(row, n) are loaded beside vector n."""
-
-    def store(masks: Sequence[Any]) -> None:
-        for r in range(place.rows):
-            _put(v, place, I64(r), sums[r * nv : (r + 1) * nv], masks, chain, extras)
-
-    if place.keep and is_long(chain):
-        place.keep(sums)
-    elif place.keep is None or v.lanes == 16:
-        store(_masks(v, nv, place.columns))
-    else:
-        with v.b.if_else(v.b.icmp_signed(">=", place.columns, I64(nv * v.lanes))) as (whole, partial):
-            with whole:
-                store([None] * nv)
-            with partial:
-                place.keep(sums)
-
-
-def store_kept(v: Vector, place: Place, nv: int, kept: Any, chain: Chain = (), extras: Operands = no_operands) -> None:
-    """Store chain(sums, extras) of place.rows rows of sums at the f32 pointer `kept`."""
-    b, masks = v.b, _masks(v, nv, place.columns)
-
-    def body(r: Any, _: list[Any]) -> list[Any]:
-        start = v.at(kept, b.mul(r, I64(nv * v.lanes)))
-        _put(v, place, r, [v.load(v.at(start, n * v.lanes)) for n in range(nv)], masks, chain, extras)
-        return []
-
-    repeat(b, place.rows, [], body)
-
-
-def _put(
-    v: Vector, place: Place, r: Any, sums: Sequence[Any], masks: Sequence[Any], chain: Chain, extras: Operands
-) -> None:
-    """Store row r of a tile."""
-    start = v.b.gep(v.b.inttoptr(place.c, I8.as_pointer()), [v.b.mul(place.ldc, r)])
-    for n, value in enumerate(sums):
-        v.store(emit_chain(v, chain, [value, *extras(r, n)]), _f32(v.b, start, I64(n * v.lanes * 4)), masks[n])
-
-
-def _masks(v: Vector, nv: int, columns: Any) -> list[Any]:
-    if columns is None:
-        return [None] * nv
-    return [v.mask(v.b.sub(columns, I64(n * v.lanes))) for n in range(nv)]
+    return Arithmetic(nv * tier.lanes * 4, nv, nv, 4, 4, line, line, multiply, finish, epilogue)
 
 
 def load_extras(

@@ -75,7 +75,7 @@ def check(tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, s
             tier.lanes,
         )
         scratch = np.full(max(piece.scratch * threads // 4, 1), np.nan, np.float32)
-        args = conv_args(piece, x=x, w=packed, y=y, ldy=outputs + slack, table=piece.table, scratch=scratch)
+        args = conv_args(piece, x=x, w=packed, y=y, ldy=outputs + slack, taps=piece.table, scratch=scratch)
         extras = [slot for o, kind in zip(operands, kinds, strict=True) for slot in (o, *strides[kind])]
         y = run(CONV, piece.params, [*CONV.args.filled(**args), *extras], tier, threads)[2]
     views = [

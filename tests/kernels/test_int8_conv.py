@@ -32,7 +32,7 @@ def check(
     for piece in pieces:
         scratch = np.full(max(piece.scratch * threads, 1), 0xFF, np.uint8)
         args = conv_args(
-            piece, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack, table=piece.table,
+            piece, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack, taps=piece.table,
             scratch=scratch, fill=word_of(zero), **layer.stored,
         )  # fmt: skip
         y = run(CONV, piece.params, CONV.args.filled(**args), tier, threads)[2]

@@ -53,13 +53,14 @@ def _panels(c: Call, n: int) -> int:
 
 
 def _ending(
-    c: Call, images: int, rows: int, run: int, *columns: tuple[int, int], start: int, here: bool = True
+    c: Call, images: int, rows: int, run: int, *columns: tuple[int, int], start: int
 ) -> Iterator[Reach]:
-    """What follows a product's own slots: ranges of what was rounded at run time, and the operands of its chain."""
+    """What is read to finish a product: ranges of what was rounded at run time, and the operands of its chain."""
     if c.kernel.endswith("_dynamic"):
         r = c.record("per_image per_row")
         yield read("ranges", RANGE_BYTES, (images, RANGE_BYTES * r.per_image), (rows, RANGE_BYTES * r.per_row))
-    yield from c.extras(images, rows, run, *columns, start=start, here=here)
+    if not c.kernel.endswith("_int8"):
+        yield from epilogue(c, images, rows, run, *columns, start=start)
 
 
 @reaches("dot", "dot_int8", "dot_dynamic")
@@ -93,8 +94,8 @@ def conv(c: Call) -> Iterator[Reach]:
     _tiles(c)
     pixels = r.out_d * r.out_h * r.out_w
     used = int(bool(r.images * r.sets * pixels * r.n))
-    table = c.table("table", used * r.segments)
-    yield read("table", 8 * used * r.segments)
+    table = c.table("taps", used * r.segments)
+    yield read("taps", 8 * used * r.segments)
     if r.direct:
         yield work("scratch", 0)
         step = r.stride_y * r.x_y

@@ -15,7 +15,6 @@ from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
 from ....kernels.gemm.pick_int8 import pick_conv_int8, pixels_together, widened, word_of
 from ....kernels.gemm.pick_winograd import best_winograd, pick_winograd
 from ..epilogue import epilogue
-from ..extras import chain_of, extra_slots
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Arg, Emit, lowers
@@ -46,15 +45,16 @@ def conv(e: Emit, node: Node, plan: Parameters) -> None:
         return
     per_group = weights.reshape(groups, g.n, -1)
     biases = None if plan.bias is None else plan.bias.reshape(groups, g.n)
-    extras = extra_slots(e, node)
-    for piece in pick_conv(e.tier, g, e.threads, *chain_of(node)):
+    ending = epilogue(e, node)
+    for piece in pick_conv(e.tier, g, e.threads):
         part = slice(piece.start, piece.start + piece.columns)
         packed = pack_weights(per_group[:, part], None if biases is None else biases[:, part], piece.nv, e.tier.lanes)
         args = conv_args(
             piece, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
-            table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+            taps=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+            **ending,
         )  # fmt: skip
-        e.kernel("conv", piece.params, args, extras, piece.columns / g.n)
+        e.kernel("conv", piece.params, args, share=piece.columns / g.n)
 
 
 def _winograd(e: Emit, node: Node, g: Geometry, m: int, plan: Parameters) -> None:
@@ -93,7 +93,7 @@ def conv_int8(e: Emit, node: Node, layer: Layer) -> None:
     for piece in pieces:
         args = conv_args(
             piece, x=e.address(node.x), w=e.constant(panels(e.tier, layer, zero, piece, g.run, groups)),
-            y=e.address(node.out), ldy=ldy, table=e.constant(piece.table), fill=word_of(zero),
+            y=e.address(node.out), ldy=ldy, taps=e.constant(piece.table), fill=word_of(zero),
             scratch=e.scratch(piece.scratch * e.threads), **layer.stored,
         )  # fmt: skip
         e.kernel("conv_int8", piece.params, args, share=piece.columns / g.n)

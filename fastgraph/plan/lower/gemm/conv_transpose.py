@@ -10,6 +10,7 @@ from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pick_conv_transpose import Transposed, col2im_args, pick_products, products_args, tap_weights
 from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....ops.conv import transposed_window
 from ..epilogue import epilogue
 from ..quantized import zero_point
@@ -48,7 +49,8 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Parameters]) -> 
         part = slice(piece.start, piece.start + piece.columns)
         packed = pack_weights(matrix[:, part], None, piece.nv, e.tier.lanes)
         args = products_args(
-            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=e.constant(packed), b_stride=packed[0].size, c=products
+            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=e.constant(packed), b_stride=packed[0].size, c=products,
+            **NO_EPILOGUE,
         )
         e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
     args = col2im_args(

@@ -14,7 +14,8 @@ from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
 from ...program import Arg, Ref
-from ..extras import chain_of, extra_slots
+from ..epilogue import epilogue
+from ..extras import chain_of
 from ..quantized import scales
 from ..registry import Emit, is_f32, lowers, row_count
 from ..spatial import is_near, three
@@ -114,14 +115,15 @@ def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     m, ldy = rows // images, e.stride(node.out)
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
-    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, *chain_of(node)):
+    ending = epilogue(e, node)
+    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads):
         part = slice(piece.start, piece.start + piece.columns)
         args = dot_args(
             piece, a=x, lda=k, b=e.constant(_packed(e, node, part, piece.nv, k)), c=e.address(node.out), ldc=ldy, m=m,
             k=-(-k // 4), batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each,
-            per_row=int(node.attrs["per"] == "row"),
+            per_row=int(node.attrs["per"] == "row"), **ending,
         )  # fmt: skip
-        e.kernel("dot_dynamic", piece.params, args, extra_slots(e, node), piece.columns / n)
+        e.kernel("dot_dynamic", piece.params, args, share=piece.columns / n)
 
 
 def _convolves(node: Node) -> Images | None:
@@ -153,12 +155,13 @@ def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
     top, left, bottom, right = of.pads
     padded = (1, top + of.rows + bottom, (left + of.run + right) // c)
     g = geometry(node, weights.type.dims, 1, c, 1, padded)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, *chain_of(node))
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads)
+    ending = epilogue(e, node)
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         args = conv_args(
             piece, x=x, w=e.constant(_packed(e, node, part, piece.nv, g.run)), y=e.address(node.out),
-            ldy=e.stride(node.out), table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
-            ranges=ranges, per_image=1, per_row=0,
+            ldy=e.stride(node.out), taps=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+            ranges=ranges, per_image=1, per_row=0, **ending,
         )  # fmt: skip
-        e.kernel("conv_dynamic", piece.params, args, extra_slots(e, node), piece.columns / g.n)
+        e.kernel("conv_dynamic", piece.params, args, share=piece.columns / g.n)

@@ -11,7 +11,8 @@ from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
 from ....kernels.gemm.pick_dot import dot_args, pick_dot
 from ....kernels.gemm.pick_int8 import pick_dot_int8
-from ..extras import chain_of, extra_slots, extra_values
+from ..epilogue import epilogue
+from ..extras import chain_of, extra_values
 from ..quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
 from ..quantized_layer import out_kind, stored_as
 from ..registry import Arg, Emit, is_f32, lowers, row_count
@@ -32,12 +33,12 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
     assert y is not None
     k, n = y.type.dims[-2:]
     matrices = y.type.size // (k * n)
-    (chain, kinds), lanes = chain_of(node), e.tier.lanes
-    batch = out.type.dims[0] if "image" in kinds else matrices
+    lanes = e.tier.lanes
+    batch = out.type.dims[0] if "image" in chain_of(node)[1] else matrices
     assert matrices in (1, batch)
     m = row_count(x) // batch
-    extras = extra_slots(e, node, images=batch)
-    for piece in pick_dot(e.tier, m, n, k, batch, e.threads, chain, kinds):
+    ending = epilogue(e, node, images=batch)
+    for piece in pick_dot(e.tier, m, n, k, batch, e.threads):
         panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
         if y.data is not None:
             weights = y.data.reshape(matrices, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]
@@ -52,8 +53,9 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
         args = dot_args(
             piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
             a_stride=m * k, b_stride=panels if matrices > 1 else 0, c_stride=m * n,
+            **ending,
         )  # fmt: skip
-        e.kernel("dot", piece.params, args, extras, piece.columns / n)
+        e.kernel("dot", piece.params, args, share=piece.columns / n)
 
 
 _NV = 4
