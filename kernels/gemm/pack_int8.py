@@ -36,8 +36,8 @@ def panel_bytes(tier: Tier, nv: int, rowsum: bool, words: int) -> int:
 
 
 def column_order(nv: int, lanes: int, out: str) -> np.ndarray:
-    """The column that stands in each of a panel's nv * lanes places; out: what the kernel stores."""
-    if out not in ("u8", "s8"):
+    """The column that stands in each of a panel's nv * lanes places; out: one of rows.STORES."""
+    if out != "bytes":
         return np.arange(nv * lanes)
     found = []
     for first, width in parts(nv):

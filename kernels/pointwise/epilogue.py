@@ -8,7 +8,6 @@ of what lies in the buffer.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,11 +16,7 @@ from llvmlite import ir
 from ..isa.functions import clip
 from ..isa.loops import variable
 from ..isa.vector import F32, I8, I32, I64, Vector
-from .rows import CALL
-
-
-def _bits(x: float) -> Any:
-    return I64(int.from_bytes(struct.pack("<f", x), "little", signed=True))
+from .rows import CALL, NO_EPILOGUE
 
 
 def is_walked(b: Any, slots: Any) -> Any:
@@ -36,8 +31,8 @@ def simple(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int]
     with b.if_then(b.icmp_signed("!=", slots.addend, I64(0))):
         for i, result in enumerate(results):
             b.store(b.fadd(b.load(result), addends(i)), result)
-    bounds = ((slots.low, float("-inf")), (slots.high, float("inf")))
-    unbounded = [b.icmp_signed("==", found, _bits(none)) for found, none in bounds]
+    bounds = [(getattr(slots, name), I64(NO_EPILOGUE[name])) for name in ("low", "high")]
+    unbounded = [b.icmp_signed("==", found, none) for found, none in bounds]
     with b.if_then(b.not_(b.and_(*unbounded))):
         low, high = (v.splat(b.bitcast(b.trunc(found, I32), F32)) for found, _ in bounds)
         for result in results:

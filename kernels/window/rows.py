@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.record import Record
 from ..core.table import OPEN, Row
-from ..gemm.rows import STORED
+from ..gemm.rows import STORED, STORED_U8, STORES
 
 MAPS = Record(
     x="address of x [n, h, w, channels]",
@@ -49,12 +49,14 @@ DEPTHWISE_INT8_ACROSS = MAPS + PADS + ZERO_X + PACKED + STORED + Record(
     lines="lines that are kept",
     period="vectors of y after which the packed constants repeat",
 )  # fmt: skip
-DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED
+DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED + Record(
+    multiplier="channels of y that read a channel of x, one behind the other",
+)  # fmt: skip
 POOL_INT8 = MAPS + WINDOW + PADS + Record(
     end_y="row of x where the padded image ends", end_x="column likewise",
     include_pad="1: an average counts the padded image's places", ratio="scale of x by scale of y: the bits of an f64",
-) + ZERO_X + STORED  # fmt: skip
-"""Kernels of u8 x; y is u8, where no parameter says otherwise, and overlaps nothing else."""
+) + ZERO_X + STORED_U8  # fmt: skip
+"""Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
 SCHEME = ("kh", "kw", "sh", "sw", "dh", "dw", "rows", "wide")
 EPILOGUE = ("chain", "extras")
@@ -74,7 +76,7 @@ ROWS = (
     Row("depthwise_int8_across", "window.depthwise_int8", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,
         dict.fromkeys(SCHEME, OPEN), product=True),
     Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", DEPTHWISE_INT8_ANY,
-        dict.fromkeys(("multiplier", "out"), OPEN), product=True),
+        {"out": tuple(STORES)}, product=True),
     Row("pool_int8", "window.pool_int8", "make_pool", POOL_INT8,
         dict.fromkeys(("op", "kh", "kw", "lanes", "partial"), OPEN)),
 )  # fmt: skip

@@ -13,11 +13,16 @@ from fastgraph.kernels.core.table import row
 from fastgraph.kernels.gemm.pack_int8 import pack_int8
 from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args
 from fastgraph.kernels.gemm.pick_dynamic import parts_of
-from fastgraph.kernels.gemm.rows import RANGE_BYTES
-from fastgraph.ops.dynamic import GRIDS, dynamic_rounded
+from fastgraph.kernels.gemm.rows import GRIDS, RANGE_BYTES
+from fastgraph.ops import dynamic
+from fastgraph.ops.dynamic import dynamic_rounded
 from tests.kernels.harness import each_integer_tier, run
 
 EXTREMES, ROUND, DOT = (row(name) for name in ("extremes", "dynamic_round", "dot_dynamic"))
+
+
+def test_grids_are_numbered_as_the_operator_names_them() -> None:
+    assert GRIDS == dynamic.GRIDS
 
 
 def rounded(
@@ -34,9 +39,9 @@ def rounded(
     y = np.zeros((images, top + rows + bottom, left + count + right), np.uint8 if out == "u8" else np.float32)
     record = ROUND.args.filled(
         **both, extremes=extremes, ranges=ranges, y=y, rows=rows, run=count, top=top, left=left, bottom=bottom,
-        right=right,
+        right=right, grid=GRIDS.index(grid),
     )  # fmt: skip
-    _, _, ranges, y = run(ROUND, {"grid": grid, "out": out}, record, tier, threads)
+    _, _, ranges, y = run(ROUND, {"out": out}, record, tier, threads)
     return y, ranges
 
 
@@ -96,7 +101,7 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row
     ranges.view(np.int32)[..., 1] = -rng.integers(0, 256, ranges.shape[:2])
     packed = pack_int8(tier, weights, weights.sum(axis=2, dtype=np.int32), scales, nv, k, "f32", bias=bias)
     params = {
-        "mr": mr, "nv": nv, "tail": 0, "ragged": True, "per_row": per_row, "chain": (("add", 0, 1), ("relu", 2)),
+        "mr": mr, "nv": nv, "tail": 0, "ragged": True, "chain": (("add", 0, 1), ("relu", 2)),
         "extras": ("full",),
     }  # fmt: skip
     args = dot_args(

@@ -14,7 +14,7 @@ from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, lay
 from fastgraph.kernels.gemm.pick_int8 import pick_conv_int8, word_of
 from fastgraph.kernels.gemm.rows import ROWS
 from tests.kernels.harness import each_integer_tier, run
-from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer
+from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer, stores
 from tests.kernels.test_conv import geometries, reference, square
 
 CONV = next(row for row in ROWS if row.name == "conv_int8")
@@ -32,7 +32,7 @@ def check(
     for piece in pieces:
         scratch = np.full(max(piece.scratch * threads, 1), 0xFF, np.uint8)
         args = conv_args(
-            piece, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack, table=piece.table,
+            piece, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack, taps=piece.table,
             scratch=scratch, fill=word_of(zero), **layer.stored,
         )  # fmt: skip
         y = run(CONV, piece.params, CONV.args.filled(**args), tier, threads)[2]
@@ -74,7 +74,8 @@ def test_any_geometry(tier: Any, data: Any) -> None:
     zero, seed = data.draw(st.integers(0, 255)), data.draw(st.integers(0, 99))
     table, fields = layout(g, tile[0], g.n, nv * tier.lanes, threads, l2)
     params = {
-        "groups": tile[0], "rows": tile[1], "nv": nv, "tail": tail, "ragged": True, "out": out, "rowsum": rowsum,
+        "groups": tile[0], "rows": tile[1], "nv": nv, "tail": tail, "ragged": True, "out": stores(out),
+        "rowsum": rowsum,
     }  # fmt: skip
     piece = ConvPiece(0, g.n, nv, params, table, fields)
     layer = draw_layer(seed, g.groups, g.n, g.k, out, rowsum)
@@ -88,7 +89,7 @@ def test_any_geometry(tier: Any, data: Any) -> None:
     ids=["3x3", "collides", "mostly padding"],
 )
 def test_picked(tier: Any, g: Geometry) -> None:
-    g, pieces = pick_conv_int8(tier, replace(g, item=1), "u8", threads=2)
+    g, pieces = pick_conv_int8(tier, replace(g, item=1), "bytes", threads=2)
     check(tier, g, pieces, draw_layer(1, g.groups, g.n, g.k, "u8", False), 117, 2)
 
 

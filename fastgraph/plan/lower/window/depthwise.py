@@ -100,6 +100,8 @@ def _quantized_rows(
         args["fill"] = e.packed(("fill", zx, blank), lambda: np.full(blank, zx, np.uint8))
     else:
         args["zero_x"] = zx
+    if name == "depthwise_int8_any":
+        args["multiplier"] = last(node.out) // last(node.x)
     if name == "depthwise_int8_across":
         args["scratch"] = e.scratch(shapes["scratch_bytes"] * e.threads)
     e.kernel(name, params, args, share=rows.count / row_count(node.out) * part.channels / last(node.out))
