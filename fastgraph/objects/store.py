@@ -101,8 +101,7 @@ def _write(path: Path, obj: bytes) -> None:
     import tempfile
 
     try:
-        _make(path.parent)
-        trust.check_folder(path.parent)
+        prepare(path.parent)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -114,6 +113,12 @@ def _write(path: Path, obj: bytes) -> None:
     except (OSError, trust.Untrusted) as error:
         _say(f"compiled kernels can't be kept, so each process compiles them again: {error}")
         _unsaved[path] = obj
+
+
+def prepare(place: Path) -> None:
+    """Make the folder of objects. OSError when that can't be, Untrusted when others can write there."""
+    _make(place)
+    trust.check_folder(place)
 
 
 def _make(folder: Path) -> None:

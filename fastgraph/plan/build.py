@@ -75,7 +75,7 @@ def has_memory(value: Value) -> bool:
 def _touched(program: Program, step: Step | HostStep) -> Iterator[Value | Scratch]:
     """The buffers that a step reads or writes."""
     if isinstance(step, Step):
-        for arg in step.args:
+        for arg in step.words():
             if isinstance(arg, Ref) and not isinstance(arg.base, int):
                 yield arg.base
     else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -47,7 +49,15 @@ def buffer_bytes(owner: Value | Scratch) -> int:
     return max(owner.nbytes if isinstance(owner, Scratch) else owner.type.nbytes, 1)
 
 
-Arg = int | Ref
+@dataclass(eq=False)
+class Table:
+    """Words that a kernel reads beside its record, of the same kinds. As a word itself: their address."""
+
+    words: tuple[int | Ref | Kernel, ...]
+
+
+Arg: TypeAlias = int | Ref | Kernel | Table
+"""A word of a record: a number, or the address of memory, of a kernel's machine code, of a table."""
 
 
 @dataclass(eq=False)
@@ -58,6 +68,18 @@ class Step:
     args: tuple[Arg, ...]
     node: Node
     share: float = 1.0
+
+    def words(self) -> Iterator[Arg]:
+        """All that its record and its tables hold."""
+        for arg in self.args:
+            yield arg
+            if isinstance(arg, Table):
+                yield from arg.words
+
+    def kernels(self) -> Iterator[Kernel]:
+        """Its kernel, and those that this one calls."""
+        yield self.kernel
+        yield from (word for word in self.words() if isinstance(word, Kernel))
 
 
 @dataclass(eq=False)
@@ -82,4 +104,5 @@ class Program:
 
     def kernels(self) -> list[Kernel]:
         """The distinct kernels, in order of first use."""
-        return list(dict.fromkeys(step.kernel for step in self.steps if isinstance(step, Step)))
+        steps = (step for step in self.steps if isinstance(step, Step))
+        return list(dict.fromkeys(kernel for step in steps for kernel in step.kernels()))

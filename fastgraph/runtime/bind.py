@@ -12,10 +12,11 @@ import numpy as np
 from ..compile import Compiled
 from ..errors import InputError, ModelError
 from ..ir import Graph, Node
+from ..kernels.core.kernel import Kernel
 from ..ops.evaluate import operands, run_node
 from ..plan.build import KEEP
 from ..plan.describe import macs
-from ..plan.program import ERROR, HostStep, Step
+from ..plan.program import ERROR, Arg, HostStep, Step, Table
 from .memory import Memory
 from .pool import Runner
 
@@ -72,12 +73,22 @@ def _parts(steps: Sequence[Step | HostStep]) -> list[HostStep | list[Step]]:
 
 def records(plan: Compiled, memory: Memory, steps: Sequence[Step]) -> tuple[np.ndarray, np.ndarray]:
     """int64 [steps, 2]: the address of each step's kernel, and of its argument record; and all records in one array,
-    which must outlive the table's use.
+    with the tables behind them, which must outlive the use of both.
     """
-    starts = np.cumsum([0, *(len(s.args) for s in steps)])
-    words = np.array([memory.address(a) for s in steps for a in s.args] or [0], np.int64)
+    tables = list(dict.fromkeys(a for s in steps for a in s.args if isinstance(a, Table)))
+    blocks = [*(s.args for s in steps), *(t.words for t in tables)]
+    starts = np.cumsum([0, *map(len, blocks)])
+    words = np.zeros(starts[-1] + 1, np.int64)
     base = words.ctypes.data
-    rows = [[plan.addresses[s.kernel], base + 8 * at] for s, at in zip(steps, starts, strict=False)]
+    at = dict(zip(tables, base + 8 * starts[len(steps) :], strict=False))
+
+    def word(arg: Arg) -> int:
+        if isinstance(arg, Kernel):
+            return plan.addresses[arg]
+        return int(at[arg]) if isinstance(arg, Table) else memory.address(arg)
+
+    words[:-1] = [word(a) for block in blocks for a in block]
+    rows = [[plan.addresses[s.kernel], base + 8 * start] for s, start in zip(steps, starts, strict=False)]
     return np.array(rows, np.int64), words
 
 

@@ -247,7 +247,7 @@ _op(
     3,
     2,
     lambda x, low, high: np.minimum(np.maximum(x, low), high),
-    lambda v, x, low, high: f.minimum(v, f.maximum(v, x, low), high),
+    f.clip,
 )
 _op("leaky_relu", 2, 3, lambda x, alpha: np.where(x < 0, x * alpha, x), _leaky)
 _op("prelu", 2, 3, lambda x, slope: np.where(x < 0, x * slope, x), _leaky)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core.record import Record
 from ..core.table import OPEN, Row
+from .steps import STEPS
 
 LOOPS = Record(
     y="address of the result; its rows are dense",
@@ -46,7 +47,73 @@ AXIS = Record(
 )
 """Of kernels that go along an axis."""
 
+CALL = Record(
+    table="address of the chain's table: CHAIN, READ for each operand, then the steps",
+    d0="where the elements begin: the place in the outermost loop of the operands",
+    d1="",
+    image="",
+    row="",
+    column="",
+    rows="how many",
+    columns="of each row",
+    x="address of the f32 that are value 0",
+    x_row="bytes from row to row of it",
+    y="address of the result, which may be that of an operand that is read in the same way",
+    y_row="bytes from row to row of it",
+)
+"""What the kernel `chain` computes: rows x columns of a chain's result."""
+
+CHAIN = Record(
+    operands="how many",
+    steps="how many",
+    item="bytes of an element of the result",
+    temporaries="values that wait on the stack for later steps",
+    block="f32 of each of them: elements that go through all steps before the next",
+)
+"""Begins a chain's table."""
+READ = Record(
+    operand="address of its first element",
+    operand_d0="bytes from place to place of the outermost loop",
+    operand_d1="",
+    operand_image="",
+    operand_row="",
+    operand_column="bytes of an element, or 0: a row has one number",
+)
+"""An operand of a chain; a number has nothing but zeros behind its address."""
+STEP = Record(kernel="address of a `vector_op`", words="of this step; after these two come its result and operands")
+"""A step of a chain. Values are named by where their VALUE lies: see `value`."""
+VALUE = Record(address="of an element", row="bytes from row to row", column="bytes from column to column")
+"""A value during a walk. In memory: rows, columns, VALUE of 0 (x), of 1 (y), of each operand, of each temporary."""
+MOST_VALUES = 192
+ROOM = 4096
+"""f32 that the temporaries of a chain have on the stack, all together."""
+
+
+def value(number: int) -> int:
+    """How a step names a value: bytes from where the walk's values are."""
+    return 16 + 8 * len(VALUE) * number
+
+
+WALK = Record(
+    walk="address of the kernel `chain`, or 0: there is none",
+    table="address of the chain's table, or 0",
+)
+EPILOGUE = (
+    Record(
+        low="least result, f32 bits; -inf without",
+        high="greatest, alike; inf without",
+        addend="address of f32 that are added first, 0 without",
+        addend_image="f32 from image to image of it",
+        addend_row="f32 from row to row",
+    )
+    + WALK
+)
+"""What a kernel does with its sums at the end: y = clip(sum + addend, low, high), or a chain of steps of which sums are
+value 0; then nothing is added, and nothing held within bounds. pointwise/epilogue.py does it."""
+
 ROWS: tuple[Row, ...] = (
+    Row("chain", "pointwise.walk", "make", CALL),
+    Row("vector_op", "pointwise.vector_op", "make", Record(), {"op": tuple(STEPS)}),
     Row("elementwise", "pointwise.elementwise", "make", LOOPS, dict.fromkeys(("chain", "kinds"), OPEN)),
     Row("elementwise_stored", "pointwise.elementwise_stored", "make", LOOPS,
         dict.fromkeys(("chain", "kinds", "out", "limits"), OPEN)),
@@ -54,7 +121,7 @@ ROWS: tuple[Row, ...] = (
     Row("flip", "pointwise.convert", "flip", LOOPS),
     Row("cast", "pointwise.convert", "cast", LOOPS, dict.fromkeys(("source", "target"), OPEN)),
     Row("softmax", "pointwise.softmax", "make", AXIS, dict.fromkeys(("log", "last"), OPEN)),
-    Row("reduce", "pointwise.reduce", "make", AXIS, dict.fromkeys(("op", "last", "chain"), OPEN)),
+    Row("reduce", "pointwise.reduce", "make", AXIS + WALK, dict.fromkeys(("op", "last"), OPEN)),
     Row("reduce_bytes", "pointwise.reduce_bytes", "make", AXIS, dict.fromkeys(("op", "element", "last"), OPEN)),
     Row("arg_extreme", "pointwise.arg_extreme", "make", AXIS, dict.fromkeys(("least", "element", "last"), OPEN)),
 )  # fmt: skip

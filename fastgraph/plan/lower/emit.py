@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, Value
+from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...limits import current
-from ..program import Arg, HostStep, Program, Ref, Scratch, Step
+from ..program import Arg, HostStep, Program, Ref, Scratch, Step, Table
 from ..storage import Storage, Views, byte_strides, last
 
 
@@ -91,7 +92,7 @@ class Emit:
         table = row(name)
         kernel = table.kernel(self.tier, params)
         record = *table.args.filled(**args), *more
-        slots = tuple(slot if isinstance(slot, Ref) else int(slot) for slot in record)
+        slots = tuple(slot if isinstance(slot, Ref | Kernel | Table) else int(slot) for slot in record)
         self.program.steps.append(Step(kernel, slots, self.node, share))
 
     def host(self) -> None:

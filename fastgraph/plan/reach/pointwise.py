@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ...kernels.pointwise.rows import OPERAND, ROUNDING, TABLE
 from .call import SIZES, Call, Numbers, Reach, need, reaches, read, short, write
+from .walked import walked
 
 BYTES = ("u8", "s8", "bool")
 
@@ -85,6 +86,8 @@ def softmax(c: Call) -> Iterator[Reach]:
 def reduce(c: Call) -> Iterator[Reach]:
     size, line, least = (1, c.vector, 1) if c.kernel == "reduce_bytes" else (4, 1, 0)
     r = _axis(c, least)
+    if c.kernel == "reduce":
+        yield from walked(c, (1, 1, 1, r.outer), 4 * r.inner)
     yield read("x", size * r.outer * r.n * r.inner, over=short(r.n if c.params["last"] else r.inner, line))
     yield write("y", size * r.outer * r.inner)
 

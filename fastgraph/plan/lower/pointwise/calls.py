@@ -113,8 +113,10 @@ def axis(dims: Sequence[int], first: int, end: int) -> Axis:
     return prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])
 
 
-def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis) -> None:
-    """Call a kernel whose record is AXIS."""
+def call_along(
+    e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, more: Mapping[str, Arg] | None = None
+) -> None:
+    """Call a kernel whose record is AXIS, and `more`."""
     outer, n, inner = along
     args: dict[str, Arg] = {"y": e.address(node.out), "x": e.address(node.x), "outer": outer, "n": n, "inner": inner}
-    e.kernel(kernel, {**params, "last": inner == 1}, args)
+    e.kernel(kernel, {**params, "last": inner == 1}, {**args, **(more or {})})

@@ -1,0 +1,56 @@
+"""Tables of chains for kernels that a test calls itself: words with the addresses of what lies in this process."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from fastgraph.kernels.core.kernel import Kernel
+from fastgraph.kernels.core.table import row
+from fastgraph.plan.lower.registry import Emit
+from fastgraph.plan.lower.walk import Read, table
+from fastgraph.plan.program import Ref
+from tests.kernels.harness import compiled
+
+
+def kernel_address(kernel: Kernel, tier: Any) -> int:
+    """The address of a kernel's machine code."""
+    native = compiled(row(kernel.name).make(), kernel.params, tier)
+    return cast(int, ctypes.cast(native, ctypes.c_void_p).value)
+
+
+class Constants:
+    """In place of Emit, for `table`: keeps what a table refers to."""
+
+    def __init__(self, tier: Any) -> None:
+        self.tier, self.arrays = tier, list[np.ndarray]()
+
+    def packed(self, key: Any, make: Callable[[], np.ndarray]) -> Ref:
+        return self.add(make())
+
+    def add(self, array: np.ndarray) -> Ref:
+        self.arrays.append(array)
+        return Ref(len(self.arrays) - 1)
+
+    def word(self, arg: Any) -> int:
+        """What a record or a table holds for an argument."""
+        if isinstance(arg, Ref):
+            assert isinstance(arg.base, int)
+            return self.arrays[arg.base].ctypes.data + arg.offset
+        return kernel_address(arg, self.tier) if isinstance(arg, Kernel) else int(arg)
+
+
+def table_of(constants: Constants, chain: tuple, operands: Sequence[Read | None], item: int = 4) -> np.ndarray:
+    """The words of a chain's table."""
+    found = table(cast(Emit, constants), chain, operands, item)
+    return np.array([constants.word(word) for word in found.words], np.int64)
+
+
+def strided(constants: Constants, array: np.ndarray, broadcast: Sequence[str] = ()) -> Read:
+    """How an operand [image, row, column] is read; "image", "row" and "column" are those that it is the same for."""
+    names = ("image", "row", "column")[-array.ndim :]
+    steps = {name: step for name, step in zip(names, array.strides, strict=True) if name not in broadcast}
+    return Read(constants.add(array), **steps)
