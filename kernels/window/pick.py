@@ -91,7 +91,8 @@ def _block(tier: Tier, name: str, params: dict[str, Any], channels: int) -> int:
     if name == "pool":
         return POOL_BLOCK
     # Pixels a power of two apart fall into few sets of the cache: use all of their lines at once.
-    return 128 if channels % 128 == 0 else params["vectors"] * tier.lanes
+    few = params.get("size") != 3 and channels % 128
+    return params["vectors"] * tier.lanes if few else 128
 
 
 def band_rows(g: Window, block: int, threads: int = 1) -> int:

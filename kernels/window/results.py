@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.record import Record
-from ..isa.loops import lesser, loop
+from ..isa.loops import lesser
 from ..isa.vector import I64, Vector
-from ..pointwise.epilogue import addend_at, buffer, is_walked, simple, target, walk, walk_from
+from ..pointwise.epilogue import addend_at, buffer, simple, target, walk_from
 from ..pointwise.rows import EPILOGUE
-from .window import Place, slots
+from .window import Place, opaque, slots
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,12 @@ def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequen
     e = slots(b, place.args, EPILOGUE, len(record) - len(EPILOGUE))
     ldy = b.shl(slots(b, place.args, record).ldy, I64(2))
     channels = b.sub(place.end, place.channel)
+    count = I64(tile) if out.count is None else out.count
 
     def addend(k: int) -> Any:
-        t = I64(k // vectors) if out.count is None else lesser(b, I64(k // vectors), b.sub(out.count, I64(1)))
-        first = addend_at(v, e, place.image, b.add(out.pixel, t), place.channel)
-        return v.load(v.at(first, k % vectors * v.lanes))
+        t = I64(k // vectors) if out.count is None else lesser(b, I64(k // vectors), opaque(b, b.sub(count, I64(1))))
+        first = addend_at(v, e, place.image, out.pixel, place.channel)
+        return v.load(v.at(v.at(first, b.mul(t, e.addend_row)), k % vectors * v.lanes))
 
     sums = buffer(b, 4 * tile * width)
     to, row = target(b, e, out.y, ldy, sums, I64(4 * width))
@@ -48,13 +49,12 @@ def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequen
 
     def store(masks: Sequence[Any]) -> None:
         for t in range(tile):
-            with nullcontext() if out.count is None else b.if_then(b.icmp_signed("<", I64(t), out.count)):
+            with nullcontext() if out.count is None else b.if_then(b.icmp_signed("<", I64(t), count)):
                 first = v.pointer(b.add(to, b.mul(row, I64(t))))
                 for i, mask in enumerate(masks):
                     v.store(results[t * vectors + i], v.at(first, i * v.lanes), mask)
 
     masked(v, channels, vectors, store)
-    count = I64(tile) if out.count is None else out.count
     columns = lesser(b, channels, I64(width))
     walk_from(b, e, place.image, out.pixel, place.channel, count, columns, sums, I64(4 * width), out.y, ldy)
 
@@ -70,24 +70,3 @@ def masked(v: Vector, channels: Any, vectors: int, store: Any) -> None:
             store([None] * vectors)
         with part:
             store(masks)
-
-
-def finish_rows(v: Vector, record: Record, place: Place, out: Outputs, sums: Any) -> None:
-    """As `finish`, of a vector of each output at the address `sums`, one after the other; out.count is not None."""
-    b, width = v.b, 4 * v.lanes
-    e = slots(b, place.args, EPILOGUE, len(record) - len(EPILOGUE))
-    ldy = b.shl(slots(b, place.args, record).ldy, I64(2))
-    columns = lesser(b, b.sub(place.end, place.channel), I64(v.lanes))
-
-    def store(masks: Sequence[Any]) -> None:
-        with loop(b, 0, out.count, 1) as t:
-            value = v.load(v.pointer(b.add(sums, b.mul(t, I64(width)))))
-            at = addend_at(v, e, place.image, b.add(out.pixel, t), place.channel)
-            result = simple(v, e, [value], lambda _: v.load(at))[0]
-            v.store(result, v.pointer(b.add(out.y, b.mul(t, ldy))), masks[0])
-
-    with b.if_else(is_walked(b, e), likely=False) as (walked, plain):
-        with walked:
-            walk(b, e, place.image, out.pixel, place.channel, out.count, columns, sums, I64(width), out.y, ldy)
-        with plain:
-            masked(v, columns, 1, store)

@@ -5,19 +5,17 @@ Loads take whole vectors even where fewer channels are left: what follows a tens
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 
 from ..core.record import Record, loaded
 from ..isa.loops import lesser, loop, share
-from ..isa.tiers import Tier
-from ..isa.vector import F32, I64, Vector, emits
+from ..isa.vector import I64, emits
 
 
 @dataclass(frozen=True)
@@ -96,6 +94,16 @@ def nest(record: Record, emit_row: Callable[[Any, Place], None]) -> Callable:
         body(args, thread, threads)
 
     return run
+
+
+def opaque(b: Any, x: Any) -> Any:
+    """x, of which LLVM computes nothing ahead of where it is wanted: a loop that runs once has no use for that."""
+    return b.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [x], True)
+
+
+def fence(b: Any) -> None:
+    """Nothing is loaded on the other side of this than where it is written: registers hold only so much."""
+    b.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
 
 
 def low_bits(b: Any, count: Any, limit: Any) -> Any:
