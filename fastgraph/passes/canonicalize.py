@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
-from ..ops.blocks import index_of
 from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Layout
-from ..ops.resize import keeps_shape
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
 from ..weights import once
@@ -37,6 +35,8 @@ def spatial_axes(state: Sweep, node: Node) -> bool:
 @sees("strided_slice")
 def strided_slice(state: Sweep, node: Node) -> bool:
     """Python's slices, with dropped and new axes, as a slice and a reshape."""
+    from ..ops.blocks import index_of
+
     parts = [node.const(i) for i in (1, 2, 3)]
     if any(p is None for p in parts) or not node.x.type.concrete or not node.out.type.concrete or not _one_quant(node):
         return False
@@ -75,6 +75,8 @@ def identity(state: Sweep, node: Node) -> bool:
             pads = node.const(1)
             gone = same and pads is not None and not np.any(pads)
         case "resize":
+            from ..ops.resize import keeps_shape
+
             gone = same and keeps_shape(node, x.type.dims, out.type.dims)
         case "dropout":
             training = node.const(2)
@@ -205,20 +207,23 @@ def gemm(state: Sweep, node: Node) -> bool:
     if computes_reals(node) and (alpha, beta) != (1.0, 1.0):
         return False
     a = turn(state, node, a, (1, 0)) if node.attrs.get("trans_a") else a
-    b = turn(state, node, b, (1, 0)) if node.attrs.get("trans_b") else b
     if b.data is not None and alpha != 1.0:
         b, alpha = constant(b, times(b.data, alpha)), 1.0
-    if b.data is not None and c is not None and c.data is not None and c.data.shape == (b.type.dims[1],):
+    flipped = bool(node.attrs.get("trans_b"))
+    columns = b.type.dims[0 if flipped else 1]
+    if b.data is not None and c is not None and c.data is not None and c.data.shape == (columns,):
         if computes_reals(node):
-            weights = turn(state, node, b, (1, 0))
+            weights = b if flipped else turn(state, node, b, (1, 0))
             state.write(Node("dense", [a, weights, c], node.outputs, {}, node.name))
             return True
     elif computes_reals(node) and c is not None:
         return False
     product = Node("matmul", [a, b], [Value(f"{node.out.name}.matmul", node.out.type)], {}, node.name)
-    if not matmul(state, product):
+    out = _dense(state, product, flipped)
+    if out is None:
+        product.inputs = [a, turn(state, node, b, (1, 0)) if flipped else b]
         state.write(product)
-    out = state.current(product.out)
+        out = product.out
     out = _scaled(state, node, out, alpha)
     if c is not None and beta != 0:
         out = state.add("add", [out, _scaled(state, node, c, beta)], node.out.type, node)
@@ -246,15 +251,22 @@ def matmul(state: Sweep, node: Node) -> bool:
     """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]."""
     if not node.out.type.concrete or len(node.inputs) != 2:
         return False
+    out = _dense(state, node)
+    if out is not None:
+        state.replace(node.out, out)
+    return out is not None
+
+
+def _dense(state: Sweep, node: Node, flipped: bool = False) -> Value | None:
+    """The product of a node's two operands as a dense layer, if it can be one. `flipped`: of the second's transpose."""
     a, b = node.inputs
     assert a is not None and b is not None
     if b.data is None or b.data.ndim != 2 or a.data is not None or len(a.type.dims) < 2:
-        return False
+        return None
     if a.type.dtype != np.float32 and a.type.quant is None:
-        return False
-    weights = turn(state, node, b, (1, 0))
-    state.replace(node.out, state.add("dense", [a, weights, None], node.out.type, node))
-    return True
+        return None
+    weights = b if flipped else turn(state, node, b, (1, 0))
+    return state.add("dense", [a, weights, None], node.out.type, node)
 
 
 @sees("batch_normalization")

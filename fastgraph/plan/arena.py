@@ -23,7 +23,6 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .packing import Best, Problem, best_fit, greedy
-from .search import improve
 
 TARGET = 1.02
 """Stop searching when the arena is at most this many times the lower bound."""
@@ -107,6 +106,8 @@ def _pack(best: Best, rounds: int) -> None:
     if not best.done and not crowded:
         greedy(best)
     if not best.done and not crowded and p.count <= MANY:
+        from .search import improve
+
         improve(best, rounds)
 
 

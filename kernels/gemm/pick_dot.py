@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
 from ..pointwise.chain import Chain
@@ -18,8 +18,7 @@ SPLIT_GAIN = 0.93
 """Two kernels share one layer's columns only when they cost less than this part of one."""
 
 
-@dataclass(frozen=True)
-class DotPiece:
+class DotPiece(NamedTuple):
     """One dot call: `columns` columns from `start` on, packed with `nv`; `params` makes the kernel."""
 
     start: int

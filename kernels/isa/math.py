@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from .vector import Vector
 
 
-@dataclass(frozen=True)
-class VectorOp:
+class VectorOp(NamedTuple):
     """An operation on f32 vectors: `cost` is its rough number of vector instructions."""
 
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from .rows import LOOP, NARROW, OUTER, WORDS
 Args = dict[str, "int | np.ndarray"]
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(NamedTuple):
     """One kernel call: `args` is the record without its pointers (`dst`, `src` ...), which the caller adds.
 
     An array in `args` stands for the address of a constant with its content. The caller adds `src_offset`

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import loaded, reader
 from ..isa.byte_ops import choose
 from ..isa.elements import ELEMENTS, Rounding, load, write
 from ..isa.loops import cover, div_rem, each_vector, loop, smaller, thread_range, variable
@@ -33,7 +33,7 @@ def resize(tier: Tier, source: str, target: str) -> Callable:
             o, i = div_rem(begin, r.n)
             stop = smaller(r.n, i + end - begin)
             begin += stop - i
-            places(r, r.dst + o * r.outer_d, r.src + o * r.outer_s, i, stop)
+            places(args, r.dst + o * r.outer_d, r.src + o * r.outer_s, i, stop)
 
     return kernel
 
@@ -66,18 +66,21 @@ def _store(v: Vector, element: str, x: Any, pointer: Any, rest: Any, zero: Any) 
 
 
 def _places(tier: Tier, source: str, target: str) -> Callable:
-    """`places(r, dst, src, first, end)`: places first..end of a line; bodies for 2 and 4 taps, and for short runs."""
+    """`places(args, dst, src, first, end)`: places first..end of a line; bodies for 2 and 4 taps, and for short runs."""
 
     @emits
-    def places(b: Any, r: Any, dst: Any, src: Any, first: Any, end: Any) -> None:
+    def places(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any) -> None:
         def walk(taps: int, run: int) -> None:
+            r = loaded(b, args, RESIZE)  # once more, so that none waits in memory while it is not used
             with loop(b, first, end, 1) as i:
                 _combine(Vector(b, tier, run or None), r, b.add(dst, b.mul(i, r.d)), src, i, taps, run, source, target)
 
         def runs(taps: int) -> None:
+            r = loaded(b, args, RESIZE)
             short = b.select(b.icmp_signed("<=", r.run, I64(SHORT)), r.run, I64(0))
             choose(b, short, {run: partial(walk, taps, run) for run in range(SHORT + 1)})
 
+        r = loaded(b, args, RESIZE)
         fixed = b.or_(b.icmp_signed("==", r.taps, I64(2)), b.icmp_signed("==", r.taps, I64(4)))
         choose(b, b.select(fixed, r.taps, I64(0)), {taps: partial(runs, taps) for taps in (0, 2, 4)})
 
@@ -86,7 +89,7 @@ def _places(tier: Tier, source: str, target: str) -> Callable:
 
 def _combine(v: Vector, r: Any, dst: Any, src: Any, i: Any, taps: int, run: int, source: str, target: str) -> None:
     """The run of place i. `taps` and `run` are the record's, or 0 for any; then whole vectors of a run are read."""
-    b, first = v.b, v.b.mul(i, r.taps)
+    b, first = v.b, v.b.mul(i, I64(taps) if taps else r.taps)
     to, bias = v.pointer(dst, ELEMENTS[target]), b.load(v.at(v.pointer(r.bias), i))
     offsets, weights = v.at(v.pointer(r.offset, I64), first), v.at(v.pointer(r.weight), first)
 

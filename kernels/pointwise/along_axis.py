@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.record import reader
+from ..isa.byte_ops import choose
 from ..isa.loops import thread_block, thread_range
-from ..isa.vector import emits
+from ..isa.vector import I64, emits
 from .rows import AXIS
 
 
@@ -41,6 +43,12 @@ def along_axis(
         finish(args, r.y + step * first + y_size * left, end - first, right - left, step)
 
     return rows if last else columns
+
+
+def by_extreme(b: Any, r: Any, body: Callable[[bool, bool], None], signs: Sequence[bool] = (False, True)) -> None:
+    """`body(least, signed)` for what a record of EXTREME says; `signs`: what `signed` may be."""
+    cases = {least | signed << 1: partial(body, least, signed) for least in (False, True) for signed in signs}
+    choose(b, b.or_(r.least, b.shl(r.signed, I64(1))), cases)
 
 
 @emits

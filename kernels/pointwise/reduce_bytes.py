@@ -1,7 +1,6 @@
 """The largest or smallest of bytes over n, of [outer, n, inner]; for bools any or all.
 
-It is the largest as unsigned numbers, once the bits that the record's `flip` says are turned: none for that of u8, all
-for the smallest, the highest for s8. n is at least 1. Reads whole vectors.
+n is at least 1. Reads whole vectors.
 """
 
 from __future__ import annotations
@@ -12,13 +11,15 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import loaded
-from ..isa.elements import constant, halves, write
+from ..isa.elements import halves, write
 from ..isa.integer import binary
 from ..isa.loops import each_vector, loop, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, emits
-from .along_axis import along_axis
-from .rows import FLIPPED
+from .along_axis import along_axis, by_extreme
+from .rows import EXTREME
+
+_START = {"umax": 0, "umin": 255, "smax": -128, "smin": 127}
 
 
 def make(tier: Tier, last: bool) -> Callable[..., None]:
@@ -26,12 +27,12 @@ def make(tier: Tier, last: bool) -> Callable[..., None]:
     return along_axis(last, (_row if last else _columns)(tier), 1, 1)
 
 
-def _load(b: Any, pointer: Any, flip: Any) -> Any:
-    return b.xor(b.load(b.bitcast(pointer, flip.type.as_pointer()), align=1), flip)
+def _name(least: bool, signed: bool) -> str:
+    return ("s" if signed else "u") + ("min" if least else "max")
 
 
-def _flip(v: Vector, args: Any) -> Any:
-    return v.splat(v.b.trunc(loaded(v.b, args, FLIPPED).flip, I8), v.lanes)
+def _load(b: Any, pointer: Any, kind: Any) -> Any:
+    return b.load(b.bitcast(pointer, kind.as_pointer()), align=1)
 
 
 def _row(tier: Tier) -> Any:
@@ -40,21 +41,27 @@ def _row(tier: Tier) -> Any:
     @emits
     def row(b: Any, args: Any, y: Any, x: Any, n: Any) -> None:
         v = Vector(b, tier, 4 * tier.lanes)
-        x, y, flip = v.pointer(x, I8), v.pointer(y, I8), _flip(v, args)
-        best = variable(b, constant(flip, 0))
-        end = whole(b, n, v.lanes)
-        with loop(b, 0, end, v.lanes) as i:
-            b.store(binary(v, "umax", b.load(best), _load(b, v.at(x, i), flip)), best)
-        rest = b.sub(n, end)
-        with b.if_then(b.icmp_signed(">", rest, I64(0))):
-            inside = ir.Constant(flip.type, list(range(v.lanes)))
-            mask = b.icmp_unsigned("<", inside, v.splat(b.trunc(rest, I8), v.lanes))
-            tail = b.select(mask, _load(b, v.at(x, end), flip), constant(flip, 0))
-            b.store(binary(v, "umax", b.load(best), tail), best)
-        found = b.load(best)
-        while found.type.count > 1:
-            found = binary(v, "umax", *halves(b, found))
-        b.store(b.xor(b.extract_element(found, I32(0)), b.extract_element(flip, I32(0))), y)
+        kind, x, y = ir.VectorType(I8, v.lanes), v.pointer(x, I8), v.pointer(y, I8)
+
+        def reduce(least: bool, signed: bool) -> None:
+            op = _name(least, signed)
+            start = ir.Constant(kind, [_START[op]] * v.lanes)
+            best = variable(b, start)
+            end = whole(b, n, v.lanes)
+            with loop(b, 0, end, v.lanes) as i:
+                b.store(binary(v, op, b.load(best), _load(b, v.at(x, i), kind)), best)
+            rest = b.sub(n, end)
+            with b.if_then(b.icmp_signed(">", rest, I64(0))):
+                inside = ir.Constant(kind, list(range(v.lanes)))
+                mask = b.icmp_unsigned("<", inside, v.splat(b.trunc(rest, I8), v.lanes))
+                tail = b.select(mask, _load(b, v.at(x, end), kind), start)
+                b.store(binary(v, op, b.load(best), tail), best)
+            found = b.load(best)
+            while found.type.count > 1:
+                found = binary(v, op, *halves(b, found))
+            b.store(b.extract_element(found, I32(0)), y)
+
+        by_extreme(b, loaded(b, args, EXTREME), reduce)
 
     return row
 
@@ -65,15 +72,20 @@ def _columns(tier: Tier) -> Any:
     @emits
     def columns(b: Any, args: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
         v = Vector(b, tier, 4 * tier.lanes)
-        x, y, flip = v.pointer(x, I8), v.pointer(y, I8), _flip(v, args)
+        kind, x, y = ir.VectorType(I8, v.lanes), v.pointer(x, I8), v.pointer(y, I8)
 
-        def column(w: Vector, i: Any, rest: Any = None) -> None:
-            best = variable(b, constant(flip, 0))
-            with loop(b, 0, n, 1) as r:
-                place = w.at(x, b.add(i, b.mul(r, step)))
-                b.store(binary(w, "umax", b.load(best), _load(b, place, flip)), best)
-            write(w, b.xor(b.load(best), flip), w.at(y, i), rest)
+        def reduce(least: bool, signed: bool) -> None:
+            op = _name(least, signed)
 
-        each_vector(v, left, right, column)
+            def column(w: Vector, i: Any, rest: Any = None) -> None:
+                best = variable(b, ir.Constant(kind, [_START[op]] * w.lanes))
+                with loop(b, 0, n, 1) as r:
+                    place = w.at(x, b.add(i, b.mul(r, step)))
+                    b.store(binary(w, op, b.load(best), _load(b, place, kind)), best)
+                write(w, b.load(best), w.at(y, i), rest)
+
+            each_vector(v, left, right, column)
+
+        by_extreme(b, loaded(b, args, EXTREME), reduce)
 
     return columns

@@ -45,8 +45,11 @@ AXIS = Record(
     inner="1 where the parameter `last` says that there are no inner axes",
 )
 """Of kernels that go along an axis."""
-FLIPPED = AXIS + Record(flip="bits that are turned in each element of x, so that the greatest is what is looked for")
-"""Of kernels that look for an extreme: f32 are negated for the least, bytes become unsigned, or their opposites."""
+EXTREME = AXIS + Record(
+    least="1 where the smallest is looked for, 0 for the largest",
+    signed="1 where bytes have a sign, else 0",
+)
+"""Of those that look for the largest or the smallest."""
 
 CALL = Record(
     table="address of the chain's table: CHAIN, READ for each operand, then the steps",
@@ -143,6 +146,6 @@ ROWS: tuple[Row, ...] = (
     Row("cast", "pointwise.convert", "cast", LOOPS, {"source": NUMBERS, "target": (*NUMBERS, "bool")}, _casts),
     Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG, "last": _FLAG}),
     Row("reduce", "pointwise.reduce", "make", AXIS + WALK, {"op": REDUCTIONS, "last": _FLAG}),
-    Row("reduce_bytes", "pointwise.reduce_bytes", "make", FLIPPED, {"last": _FLAG}),
-    Row("arg_extreme", "pointwise.arg_extreme", "make", FLIPPED, {"element": ("f32", "u8"), "last": _FLAG}),
+    Row("reduce_bytes", "pointwise.reduce_bytes", "make", EXTREME, {"last": _FLAG}),
+    Row("arg_extreme", "pointwise.arg_extreme", "make", EXTREME, {"element": ("f32", "byte"), "last": _FLAG}),
 )  # fmt: skip

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,8 +79,7 @@ def scheme_of(params: dict[str, Any]) -> Scheme:
     return Scheme(p["kh"], p["kw"], p["sh"], p["dh"], p["rows"], 2 if p["wide"] else 4)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A kernel and its parameters for `channels` of a layer's channels (of y) from `start` on."""
 
     start: int
@@ -104,7 +103,7 @@ def plan_depthwise_int8(
         return (Part(0, c, "depthwise_int8_any", {"multiplier": multiplier, "out": out}),)
     wide = not (tier.vnni and bytewise)
     dh, dw = dh if kh > 1 else 1, dw if kw > 1 else 1
-    rows = _rows(tier, kh, kw, sh, dh, 2 if wide else 4, g.out[1])
+    rows = _rows(tier, kh, kw, sh, dh, 2 if wide else 4, min(g.out[1], 4))
     params = {"kh": kh, "kw": kw, "sh": sh, "sw": sw, "dh": dh, "dw": dw, "rows": rows, "wide": wide}
     blocks = _blocks(tier, c, g.out[2])
     if ldy == c and _across_pays(tier, g, params, ldx, blocks):
@@ -146,6 +145,7 @@ def _across_pays(
     return across < vector * pixel
 
 
+@cache
 def _rows(tier: Tier, kh: int, kw: int, sh: int, dh: int, group: int, most: int) -> int:
     """Rows of outputs that share interleaved input: as many as its groups hold anyhow, and the registers."""
     one = Scheme(kh, kw, sh, dh, 1, group)

@@ -137,8 +137,7 @@ def test_halves_are_rounded_as_numpy_does(tier):
 def test_places_of_extremes(tier, element, rows, n, inner, least, seed):
     x = bytes_of((rows, n, inner), seed, np.int8 if element != "u8" else np.uint8).astype(TYPES[element])
     y = np.full((rows, inner), -7, np.int64)
-    kernel, params = row("arg_extreme"), {"element": "f32" if element == "f32" else "u8", "last": inner == 1}
-    flip = {"f32": least << 31, "u8": 255 * least, "s8": 128 ^ 255 * least}[element]
-    args = kernel.args.filled(y=y, x=x, outer=rows, n=n, inner=inner, flip=flip)
+    kernel, params = row("arg_extreme"), {"element": "f32" if element == "f32" else "byte", "last": inner == 1}
+    args = kernel.args.filled(y=y, x=x, outer=rows, n=n, inner=inner, least=least, signed=element == "s8")
     got = run(kernel, params, args, tier, threads=2)[0]
     assert np.array_equal(got, (np.argmin if least else np.argmax)(x, axis=1))

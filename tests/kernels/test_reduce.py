@@ -133,7 +133,7 @@ def test_extremes_of_bytes(tier, op, element, outer, n, inner):
     dtype = np.uint8 if element == "u8" else np.int8
     x = np.random.default_rng(n).integers(0, 256, (outer, n, inner)).astype(np.uint8).view(dtype)
     kernel, params = row("reduce_bytes"), {"last": inner == 1}
-    flip = (0x80 if element == "s8" else 0) ^ (0xFF if op == "min" else 0)
-    args = kernel.args.filled(y=np.zeros((outer, inner), dtype), x=x, outer=outer, n=n, inner=inner, flip=flip)
+    which = {"least": op == "min", "signed": element == "s8"}
+    args = kernel.args.filled(y=np.zeros((outer, inner), dtype), x=x, outer=outer, n=n, inner=inner, **which)
     for threads in (1, 2, 3):
         assert np.array_equal(run(kernel, params, args, tier, threads)[0], MEANING[op](x, 1))

@@ -69,7 +69,7 @@ def bias_of(c: Call, index: int, x: Value, w: Value) -> Value | None:
         return _flat(c, bias, None)
     if bias.type.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
         c.fail(f"expected a bias of int32 or int64, found {bias.type}")
-    scales = tuple(x.type.quant.scale[0] * s for s in w.type.quant.scale)
+    scales = tuple((x.type.quant.scale[0] * np.array(w.type.quant.scale)).tolist())
     axis = None if w.type.quant.axis is None else 0
     return _flat(c, bias, Quantization(scales, (0,) * len(scales), axis))
 

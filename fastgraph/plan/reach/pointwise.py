@@ -66,6 +66,9 @@ def cast(c: Call) -> Iterator[Reach]:
 
 def _axis(c: Call, least: int = 0) -> Numbers:
     r = c.record("outer n inner")
+    if c.kernel in ("reduce_bytes", "arg_extreme"):
+        both = r.least in (0, 1) and r.signed in ((0,) if c.params.get("element") == "f32" else (0, 1))
+        need(both, f"least is {r.least} and signed {r.signed}")
     need(r.inner == 1 or not c.params["last"], f"inner is {r.inner}, expected 1 where the axis is the last")
     need(r.n >= least, f"n is {r.n}, expected {least} or more")
     return r

@@ -17,7 +17,6 @@ from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Arg, Emit, lowers
 from ..spatial import is_near
-from . import amx
 from .common import Parameters, geometry, is_dense, is_depthwise, merge_narrow, panels, parameters
 
 WINOGRAD = 4
@@ -80,9 +79,12 @@ def conv_int8(e: Emit, node: Node, layer: Layer) -> None:
         weights, groups = merge_narrow(e.tier, layer.weights - zeros, groups)
         layer = layer._replace(weights=(weights + zeros).astype(np.int8))
     g = geometry(node, layer.weights.shape, groups, e.stride(node.x), item=1)
-    if amx.suits(e, g, layer):
-        amx.conv(e, node, layer, g)
-        return
+    if e.tier.amx:
+        from . import amx
+
+        if amx.suits(g, layer):
+            amx.conv(e, node, layer, g)
+            return
     ldy, zero = e.stride(node.out), zero_point(node.x)
     if ldy == g.n and (together := pixels_together(e.tier, g)) > 1:
         layer, g, ldy = _widened(layer, together, g.strides[2]), widened(g, together), together * ldy

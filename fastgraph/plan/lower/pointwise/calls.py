@@ -157,8 +157,6 @@ def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], alon
     e.kernel(kernel, {**params, "last": inner == 1}, args | more)
 
 
-def flip(value: Value, least: bool) -> int:
-    """The bits to turn in f32 or bytes so that the largest as f32, or as unsigned byte, is their largest or `least`."""
-    if value.type.dtype == np.float32:
-        return 1 << 31 if least else 0
-    return (0xFF if least else 0) ^ (0x80 if value.type.dtype == np.int8 else 0)
+def extreme(value: Value, least: bool) -> dict[str, Arg]:
+    """What the slots of EXTREME behind AXIS hold, for that of a value's elements."""
+    return {"least": least, "signed": value.type.dtype == np.int8}

@@ -11,7 +11,7 @@ from ....ops.reduce import reduced_axes
 from ..quantized import per_tensor
 from ..registry import Arg, Emit, lowers
 from ..walk import table, walker
-from .calls import Axis, axis, call_along, flip
+from .calls import Axis, axis, call_along, extreme
 
 Chain = tuple[tuple[Any, ...], ...]
 
@@ -70,4 +70,4 @@ def _match_bytes(node: Node) -> Axis | None:
 @lowers("reduce_max", "reduce_min", match=_match_bytes)
 def reduce_bytes(e: Emit, node: Node, along: Axis) -> None:
     """Bytes are compared as they are stored; bools give any and all."""
-    call_along(e, node, "reduce_bytes", {}, along, flip=flip(node.x, node.op == "reduce_min"))
+    call_along(e, node, "reduce_bytes", {}, along, **extreme(node.x, node.op == "reduce_min"))
