@@ -19,12 +19,14 @@ OTHERS = frozenset({"selu", "square", "rsqrt", "is_nan", "is_inf", "not", "less"
 
 class Step(NamedTuple):
     """y = chain(operands) on f32. elements: of each operand; out: of y. What is neither f32 nor NUMBER is converted as
-    it is loaded, and stored as `isa.elements.Rounding` says; bool: whether the result is not 0.
+    it is loaded, and stored as `isa.elements.Rounding` says; bool: whether the result is not 0. bounded: no result is
+    2**31 or more, nor NaN.
     """
 
     chain: Chain
     elements: tuple[str, ...]
     out: str = "f32"
+    bounded: bool = False
 
     @property
     def arity(self) -> int:
@@ -63,12 +65,13 @@ COMPOSED: dict[str, Step] = {
     "erf_half_mul": Step((*_CDF, ("mul", 6, 3), ("mul", 0, 7)), ("f32", NUMBER, NUMBER, NUMBER)),
     **{f"dequantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER)) for t in ("u8", "s8", "i16")},
     **{f"quantize_{t}": Step((("div", 0, 1),), ("f32", NUMBER), t) for t in ROUNDED},
-    **{f"requantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER), t) for t in ("u8", "s8")},
-    **{f"add_{t}": Step(_ADDED, (t, t, NUMBER, NUMBER, NUMBER), t) for t in ("u8", "s8")},
-    **{f"mul_{t}": Step(_PRODUCT, (t, t, NUMBER, NUMBER, NUMBER), t) for t in ("u8", "s8")},
-    **{f"scale_{t}": Step((("add", 0, 2), ("mul", 3, 1)), (t, "f32", NUMBER), t) for t in ("u8", "s8")},
+    **{f"requantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
+    **{f"add_{t}": Step(_ADDED, (t, t, NUMBER, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
+    **{f"mul_{t}": Step(_PRODUCT, (t, t, NUMBER, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
+    **{f"scale_{t}": Step((("add", 0, 2), ("mul", 3, 1)), (t, "f32", NUMBER), t, True) for t in ("u8", "s8")},
     **{f"{name}_bool": Step(((name, 0, 1),), _f32(2), "bool") for name in ("equal", "greater", "greater_or_equal")},
     **{f"{name}_bools": Step(((name, 0, 1),), ("u8", "u8"), "bool") for name in ("and", "or")},
+    "not_bools": Step((("equal", 0, 0.0),), ("u8",), "bool"),
     "where_bool": Step((("where", 0, 1, 2),), ("u8", "f32", "f32")),
 }  # fmt: skip
 """Steps that often follow one another, as one."""
@@ -97,5 +100,5 @@ def pattern(step: Step) -> Chain:
     steps = [*loads, *((name, *map(moved, operands)) for name, *operands in step.chain)]
     if step.out != "f32":
         result = count + len(steps) - 1 if steps else 0
-        steps.append((f"store_{step.out}", result, *range(inner, count)))
+        steps.append((f"{'round' if step.bounded else 'store'}_{step.out}", result, *range(inner, count)))
     return tuple(steps)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from ..core.record import loaded
-from ..isa.elements import BYTES, ELEMENTS, Rounding, load, load_dealt, load_one, write
+from ..isa.elements import BYTES, ELEMENTS, LIMITS, Rounding, load, load_dealt, load_one, write
 from ..isa.loops import UNROLL, cover, each, loop
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I64, Vector, emits
@@ -52,25 +52,40 @@ def _block(tier: Tier, step: Step) -> Any:
         kinds = [kind for kind in kinds if kind != NUMBER]
         single = reduce(b.or_, [b.icmp_signed("==", p.column, I64(0)) for p in tensors])
         spare = b.bitcast(head, I8.as_pointer())
-        row = _row_of_f32 if _is_f32(step) else _row
 
-        def run(varied: bool) -> None:
+        def run(varied: bool, limits: str = "bounds" if step.bounded else "any") -> None:
             with loop(b, 0, rows, 1) as r:
                 at, *xs = (b.gep(b.inttoptr(p.address, I8.as_pointer()), [b.mul(r, p.row)]) for p in (y, *tensors))
                 sources = [_source(v, *one, spare) for one in zip(tensors, xs, kinds, strict=True)]
-                row(v, step, columns, at, sources, numbers, varied)
+                if _is_f32(step):
+                    _row_of_f32(v, step, columns, at, sources, numbers, varied)
+                else:
+                    _row(v, step, columns, at, sources, numbers, varied, limits)
 
         with b.if_else(single) as (then, otherwise):
             with then:
                 run(varied=True)
             with otherwise:
-                run(varied=False)
+                if not step.bounded:
+                    run(varied=False)
+                    return
+                with b.if_else(_unlimited(v, step.out, *numbers[-2:])) as (no_limits, limits):
+                    with no_limits:
+                        run(varied=False, limits="type")
+                    with limits:
+                        run(varied=False)
 
     return block
 
 
 def _is_f32(step: Step) -> bool:
     return {step.out, *step.elements} <= {"f32", NUMBER}
+
+
+def _unlimited(v: Vector, out: str, low: Any, high: Any) -> Any:
+    """Whether results have no limits but those of their type."""
+    ends = zip((low, high), LIMITS[out], strict=True)
+    return v.b.and_(*(v.b.fcmp_ordered("==", x, ir.Constant(F32, end)) for x, end in ends))
 
 
 def _number(v: Vector, place: Any) -> Any:
@@ -118,16 +133,17 @@ def _operands(v: Vector, step: Step, values: Sequence[Any], numbers: Sequence[An
 
 
 def _row(
-    v: Vector, step: Step, columns: Any, y: Any, sources: Sequence[Source], numbers: Sequence[Any], varied: bool
-) -> None:
-    """A row where elements are converted as they are loaded or stored."""
+    v: Vector, step: Step, columns: Any, y: Any, sources: Sequence[Source], numbers: Sequence[Any], varied: bool,
+    limits: str,
+) -> None:  # fmt: skip
+    """A row where elements are converted as they are loaded or stored, held between limits as said in Rounding."""
     b, out, rounding = v.b, step.out, None
     kinds = [kind for kind in step.elements if kind != NUMBER]
     if out == "bool":
         rounding = Rounding("u8", I64(0), I64(0), I64(1), "type")
     elif out != "f32":
         zero, low, high = (b.fptosi(x, I64) for x in numbers[-3:])
-        rounding = Rounding(out, zero, low, high, "any")
+        rounding = Rounding(out, zero, low, high, limits)
     # Dealing costs less than shuffling where any bytes can be shuffled, but all that has lanes must be dealt.
     dealt = v.tier.lanes > 4 and all(kind in BYTES for kind in (out, *kinds))
     # With masked stores one block is faster than several vectors; it reads bytes over the end, but no more.

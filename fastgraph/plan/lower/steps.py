@@ -15,9 +15,11 @@ COMMUTE = frozenset({"add", "mul", "fma", "and", "or", "equal"})
 """Operations whose first two operands may change places."""
 
 
-def steps_of(chain: Chain, elements: Sequence[str], out: str = "f32", rounding: Sequence[float] = ()) -> Chain:
+def steps_of(
+    chain: Chain, elements: Sequence[str], out: str = "f32", rounding: Sequence[float] = (), bounded: bool = False
+) -> Chain:
     """The steps of a chain over operands of these element types. A result of type `out` is rounded with the numbers
-    zero, low and high.
+    zero, low and high. bounded: as of Step.
     """
     count = len(elements)
     steps: Steps = []
@@ -37,8 +39,9 @@ def steps_of(chain: Chain, elements: Sequence[str], out: str = "f32", rounding: 
         places.append(count + len(steps) - 1)
     last = place(len(places) - 1 if chain else 0)
     if out != "f32":
-        steps.append((f"store_{out}", last, *rounding))
-    return _composed(_needed(steps, count), count)
+        steps.append((f"{'round' if bounded else 'store'}_{out}", last, *rounding))
+    *most, (name, *taken) = _composed(_needed(steps, count), count)
+    return (*most, (str(name).replace("round_", "store_"), *taken))
 
 
 def _rewritten(name: Any, operands: list[Any], following: int) -> Steps:

@@ -36,12 +36,16 @@ class Read(NamedTuple):
 
 
 class Out(NamedTuple):
-    """The element type of a result, and how it is rounded: the stored number for 0.0, the least and the greatest."""
+    """The element type of a result, and how it is rounded: the stored number for 0.0, the least and the greatest.
+
+    bounded: no result is so large that it would have to be held within bounds before.
+    """
 
     element: str = "f32"
     zero: int = 0
     low: int = 0
     high: int = 0
+    bounded: bool = False
 
 
 def walker(e: Emit) -> Kernel:
@@ -53,7 +57,7 @@ def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out
     """The table of a chain over these operands; None: the `x` of the walk. It has a step, or f32 become others."""
     elements = ["f32" if r is None else "u8" if r.element == "bool" else r.element for r in operands]
     rounding = () if out.element in ("f32", "bool") else (float(out.zero), float(out.low), float(out.high))
-    steps = steps_of(chain, elements, out.element, rounding)
+    steps = steps_of(chain, elements, out.element, rounding, out.bounded)
     reads = [read for read in operands if read is not None]
     numbers = list(dict.fromkeys(f32_bits(o) for _, *taken in steps for o in taken if isinstance(o, float)))
     first_number = FIRST + len(reads)

@@ -95,5 +95,5 @@ def reduce(c: Call) -> Iterator[Reach]:
 def arg_extreme(c: Call) -> Iterator[Reach]:
     r, element = _axis(c, least=1), c.params["element"]
     over = 0 if element == "f32" else short(r.n if c.params["last"] else r.inner, c.lanes)
-    yield read("x", SIZES[element] * r.outer * r.n * r.inner, over=over)
+    yield read("x", (4 if element == "f32" else 1) * r.outer * r.n * r.inner, over=over)
     yield write("y", 8 * r.outer * r.inner)

@@ -18,6 +18,8 @@ from .calls import call_walk, joined_loops
 
 RESULTS = (np.uint8, np.int8, np.int16)
 """Types that the elementwise kernel rounds to."""
+BOUNDED = 2.0**30
+"""Results beyond this are held within bounds before they are rounded."""
 EXACT = 2.0**18
 """Up to this the constants that zero points make of a sum cancel well enough in f32."""
 
@@ -92,9 +94,9 @@ def _is_stored(value: Operand) -> bool:
     return isinstance(value, Value) and value.type.quant is not None
 
 
-def _linear(chain: Chain, terms: Sequence[tuple[Operand | float, float]], unit: float) -> None:
-    """Sum of sign * operand, in units: one fma per tensor."""
-    total, factors = 0.0, []
+def _linear(chain: Chain, terms: Sequence[tuple[Operand | float, float]], unit: float) -> float:
+    """Sum of sign * operand, in units: one fma per tensor. Gives the greatest size that it may have."""
+    total, most, factors = 0.0, 0.0, []
     for operand, sign in terms:
         if isinstance(operand, float):
             total += sign * operand / unit
@@ -102,22 +104,28 @@ def _linear(chain: Chain, terms: Sequence[tuple[Operand | float, float]], unit: 
             scale, zero = _affine(operand)
             factors.append((chain.tensor(operand), sign * scale / unit))
             total -= sign * scale / unit * zero
+            most += _largest(operand) / unit
     sum_: Any = f32(total)
     for tensor, factor in factors:
         sum_ = chain.step("fma", tensor, f32(factor), sum_)
+    return most + abs(total)
 
 
-def product(chain: Chain, factors: Sequence[Operand | float], unit: float) -> None:
-    """The product of operands, in units: of differences from zero points, exact for bytes, times one number."""
-    scale, result = 1.0 / unit, None
+def product(chain: Chain, factors: Sequence[Operand | float], unit: float) -> float:
+    """The product of operands, in units: of differences from zero points, exact for bytes, times one number.
+
+    Gives the greatest size that it may have.
+    """
+    scale, most, result = 1.0 / unit, 1.0 / unit, None
     for operand in factors:
         if isinstance(operand, float):
-            scale *= operand
+            scale, most = scale * operand, most * abs(operand)
             continue
-        scale *= _affine(operand)[0]
+        scale, most = scale * _affine(operand)[0], most * _largest(operand)
         x = _minus_zero(chain, operand)
         result = x if result is None else chain.step("mul", result, x)
     chain.step("mul", result, f32(scale))
+    return most
 
 
 def real(chain: Chain, operand: Operand) -> Any:
@@ -153,20 +161,20 @@ def chain_of(node: Node) -> tuple[Chain, Out]:
             simple = simple and sum(s for s in sizes if s < np.inf) <= EXACT * unit
     if simple and any(not isinstance(o, float) for o in operands):
         if name == "mul":
-            product(chain, taken, unit)
+            most = product(chain, taken, unit)
         else:
-            _linear(chain, list(zip(taken, (1.0, 1.0 if name == "add" else -1.0), strict=True)), unit)
+            most = _linear(chain, list(zip(taken, (1.0, 1.0 if name == "add" else -1.0), strict=True)), unit)
     else:
         _general(chain, node, inputs, unit)
-        then = Node("fused", [], node.outputs)
-    return chain, held(then)
+        most, then = np.inf, Node("fused", [], node.outputs)
+    return chain, held(then, most)
 
 
-def held(node: Node) -> Out:
-    """How results, in units, are rounded and held; a chain of the node has clamps only."""
+def held(node: Node, most: float = np.inf) -> Out:
+    """How results of a size up to `most`, in units, are rounded and held; a chain of the node has clamps only."""
     if node.out.type.quant is None:
         return Out()
-    return Out(element(node.out), zero_point(node.out), *bounds(node))
+    return Out(element(node.out), zero_point(node.out), *bounds(node), most < BOUNDED)
 
 
 def f32(x: float) -> float:

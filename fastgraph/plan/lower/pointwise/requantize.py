@@ -35,10 +35,11 @@ def requantize(e: Emit, node: Node, _: Any) -> None:
     chain = Chain()
     if x.type.quant is None:
         # Runs take a subnormal scale for zero, and 0 / 0 is no number.
+        most = np.inf
         chain.step("div", chain.tensor(x), f32(max(quant(out).scale[0], TINY)))
     else:
-        product(chain, [x], 1.0 if out.type.quant is None else quant(out).scale[0])
-    call_stored(e, node, chain, held(node))
+        most = product(chain, [x], 1.0 if out.type.quant is None else quant(out).scale[0])
+    call_stored(e, node, chain, held(node, most))
 
 
 def _table(x: Value, out: Value) -> np.ndarray:
