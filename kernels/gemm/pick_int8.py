@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ..isa.tiers import Tier
@@ -55,6 +55,7 @@ COSTS = {
 }
 
 
+@lru_cache(1024)
 def pick_dot_int8(
     tier: Tier,
     m: int,
