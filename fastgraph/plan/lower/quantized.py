@@ -74,7 +74,7 @@ def folded_bias(weights: np.ndarray, bias: np.ndarray, zx: int, zw: np.ndarray |
 
     weights: stored numbers [n, k]; bias: integers [n]; zw: one or [n]. It wraps as the int32 sum itself does.
     """
-    products = weights.astype(np.int64).sum(axis=1) - np.int64(weights.shape[1]) * np.asarray(zw, np.int64)
+    products = weights.sum(axis=1, dtype=np.int64) - np.int64(weights.shape[1]) * np.asarray(zw, np.int64)
     return (bias.astype(np.int64) - zx * products).astype(np.int32)
 
 
