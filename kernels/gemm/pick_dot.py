@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -47,6 +48,7 @@ class Costs:
         return sum(count * self.tile_cost(tier, h, nv, words) for h, count in tiles if count)
 
 
+@lru_cache(1024)
 def pick_dot(
     tier: Tier,
     m: int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -88,6 +88,7 @@ class Part(NamedTuple):
     params: dict[str, Any]
 
 
+@lru_cache(1024)
 def plan_depthwise_int8(
     tier: Tier, window: Window, ldx: int, ldy: int, bytewise: bool, multiplier: int = 1, out: str = "bytes"
 ) -> tuple[Part, ...]:
