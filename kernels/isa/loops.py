@@ -60,6 +60,18 @@ def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[A
     return out
 
 
+def apart(b: Any, values: Sequence[Any], body: Callable[..., None]) -> None:
+    """`body(builder, *values)` in a function of its own: where an object has many bodies, each has all registers."""
+    kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+    function = ir.Function(b.module, kind, b.module.get_unique_name("part"))
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    inside = ir.IRBuilder(function.append_basic_block())
+    body(inside, *function.args)
+    inside.ret_void()
+    b.call(function, values)
+
+
 def variable(b: Any, value: Any) -> Any:
     """A slot that holds `value` first, for b.load and b.store; LLVM turns it into a register."""
     slot = room(b, value.type)
