@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
 from .pick_conv import Geometry, row_of_band
 from .pick_dot import L2, STANDARD, columns_first, max_rows, tile_cost
 
@@ -122,8 +120,6 @@ def pick_winograd(
     g: Geometry,
     m: int = 2,
     threads: int = 1,
-    chain: Chain = (),
-    extras: Sequence[str] = (),
     l2: int = L2,
 ) -> WinogradChoice:
     """The choice for a geometry that suits_winograd; m x m outputs a tile."""
@@ -142,13 +138,12 @@ def pick_winograd(
     v_plane, s_plane = room * v_row + 64, room * nv * lanes * 4 + 64
     v_start = -(-((band * m + 2) * row["band_y"] + 128) // 64) * 64
     s_start = v_start + places * v_plane + 64
+    o_start = s_start + places * s_plane
     fields = {
         "images": g.images, "out_h": g.out[1], "out_w": g.out[2], "n": g.n, "k": g.c, "x_image": 4 * g.x_strides[0],
         "x_y": 4 * g.x_strides[2], "h": g.size[1], "pad_y": g.pads[1], "band": band, "across": across, **row,
         "pixel": g.c * 4, "v_start": v_start, "v_row": v_row, "v_plane": v_plane, "s_start": s_start,
-        "s_plane": s_plane, "scratch_bytes": s_start + places * s_plane, "by_columns": int(by_columns),
+        "s_plane": s_plane, "o_start": o_start, "scratch_bytes": o_start + m * g.out[2] * nv * lanes * 4,
+        "by_columns": int(by_columns),
     }  # fmt: skip
-    params = {
-        "m": m, "mr": mr, "nv": nv, "ragged": g.n % (nv * lanes) != 0, "chain": chain, "extras": tuple(extras),
-    }  # fmt: skip
-    return WinogradChoice(m, nv, params, fields)
+    return WinogradChoice(m, nv, {"m": m, "mr": mr, "nv": nv}, fields)

@@ -91,7 +91,7 @@ PACK = Record(
     b_stride="f32 from matrix to matrix of B",
 )
 
-COL2IM = Record(
+OVERLAPS = Record(
     t="address of the products [sets, images, d, h, w, taps, n], f32",
     y="address of the result [images, out_d, out_h, out_w, sets * n]",
     ldy="elements from pixel to pixel of y",
@@ -121,39 +121,45 @@ COL2IM = Record(
     pad_x="pixels",
 )
 
-WINOGRAD = Record(
-    x="address of the input [images, h, w, k]",
-    w="address of the weights in panels [places, panels, ...], then the bias",
-    y="address of the result [images, out_h, out_w, n]",
-    scratch="address of scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums of one panel",
-    scratch_bytes="bytes",
-    images="how many",
-    out_h="rows of the result",
-    out_w="pixels of a row",
-    n="channels of the result",
-    k="channels of x",
-    ldy="f32 from pixel to pixel of y",
-    x_image="bytes from image to image of x",
-    x_y="bytes from row to row",
-    x_first="bytes from a row's start to the first pixel that is copied",
-    h="rows of x",
-    pad_y="rows of padding before",
-    band="rows of tiles that a band is for",
-    across="tiles in each",
-    left="zeros that a row of a band begins with",
-    pixels="runs copied after that",
-    run="f32 of a run",
-    x_step="bytes from run to run in x",
-    pixel_step="bytes from run to run in a band",
-    right="zeros after them",
-    band_y="bytes from row to row of a band",
-    pixel="bytes from pixel to pixel of a band",
-    v_start="bytes of scratch before the transformed inputs",
-    v_row="bytes of them from tile to tile",
-    v_plane="bytes of them from place to place",
-    s_start="bytes of scratch before the sums",
-    s_plane="bytes of them from place to place",
-    by_columns="whether threads split the panels; else bands",
+COL2IM = OVERLAPS + EPILOGUE
+
+WINOGRAD = (
+    Record(
+        x="address of the input [images, h, w, k]",
+        w="address of the weights in panels [places, panels, ...], then the bias",
+        y="address of the result [images, out_h, out_w, n]",
+        scratch="address of scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums, outputs",
+        scratch_bytes="bytes",
+        images="how many",
+        out_h="rows of the result",
+        out_w="pixels of a row",
+        n="channels of the result",
+        k="channels of x",
+        ldy="f32 from pixel to pixel of y",
+        x_image="bytes from image to image of x",
+        x_y="bytes from row to row",
+        x_first="bytes from a row's start to the first pixel that is copied",
+        h="rows of x",
+        pad_y="rows of padding before",
+        band="rows of tiles that a band is for",
+        across="tiles in each",
+        left="zeros that a row of a band begins with",
+        pixels="runs copied after that",
+        run="f32 of a run",
+        x_step="bytes from run to run in x",
+        pixel_step="bytes from run to run in a band",
+        right="zeros after them",
+        band_y="bytes from row to row of a band",
+        pixel="bytes from pixel to pixel of a band",
+        v_start="bytes of scratch before the transformed inputs",
+        v_row="bytes of them from tile to tile",
+        v_plane="bytes of them from place to place",
+        s_start="bytes of scratch before the sums",
+        s_plane="bytes of them from place to place",
+        o_start="bytes of scratch before m rows of outputs of one panel, which wait for the chain",
+        by_columns="whether threads split the panels; else bands",
+    )
+    + EPILOGUE
 )
 
 STORED_U8 = Record(
@@ -169,7 +175,7 @@ STORES = {"bytes": 1, "words": 4}
 """What a kernel stores, u8 and s8 or f32 and i32, and the bytes of an element."""
 DOT_INT8 = DOT + STORED
 CONV_INT8 = CONV + STORED
-COL2IM_INT8 = COL2IM + Record(multipliers="address of [sets * n] f32") + STORED
+COL2IM_INT8 = OVERLAPS + Record(multipliers="address of [sets * n] f32") + STORED
 """The products and the bias are i32."""
 
 ROW_INT8 = (
@@ -253,8 +259,8 @@ ROWS = (
     Row("dot", "gemm.dot", "make_dot", DOT_F32, _WIDTHS, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
-        dict.fromkeys(("m", "mr", "nv", *_TILES), OPEN), product=True),
-    Row("col2im", "gemm.col2im", "make_col2im", COL2IM, dict.fromkeys(("chain", "extras"), OPEN)),
+        {"m": OPEN, "mr": OPEN, "nv": OPEN}, product=True),
+    Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
     Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, _WIDTHS),
     Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True),
     Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8,

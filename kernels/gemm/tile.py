@@ -18,7 +18,6 @@ from ..core.record import loaded
 from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from ..pointwise.chain import EXTRA
 from .heights import packed
 from .results import Place, open_sink, settle, store_rows
 
@@ -171,27 +170,6 @@ def f32_arithmetic(tier: Tier, nv: int, epilogue: int | None = None) -> Arithmet
         return sums
 
     return Arithmetic(nv * tier.lanes * 4, nv, nv, 4, 4, line, line, multiply, finish, epilogue)
-
-
-def load_extras(
-    v: Vector, extras: Sequence[str], args: Any, first: int, image: Any, row: Any, column: Any, mask: Any
-) -> list[Any]:
-    """The vectors of a chain's operands at (image, row, column); their slots begin at args[first].
-
-    extras: "full" has rows, "channel" and "image" are the same for all rows, "scalar" is one f32.
-    """
-    b = v.b
-
-    def one(kind: str, extra: Any) -> Any:
-        start = v.pointer(extra.address)
-        if kind == "scalar":
-            return v.broadcast(start)
-        index = b.add(b.mul(image, extra.per_image), column)
-        if kind == "full":
-            index = b.add(index, b.mul(row, extra.per_row))
-        return v.load(v.at(start, index), mask)
-
-    return [one(kind, loaded(b, args, EXTRA, first + i * len(EXTRA))) for i, kind in enumerate(extras)]
 
 
 def _f32(b: Any, start: Any, offset: Any) -> Any:

@@ -120,7 +120,8 @@ def _tiles(c: Call) -> None:
 def winograd(c: Call) -> Iterator[Reach]:
     m, mr, width = c.params["m"], c.params["mr"], c.params["nv"] * c.lanes
     r = c.record(
-        "images out_h out_w n h pixel scratch_bytes band_y v_start v_row v_plane s_start s_plane", "k band across"
+        "images out_h out_w n h pixel scratch_bytes band_y v_start v_row v_plane s_start s_plane o_start",
+        "k band across",
     )
     places, down, outputs = (m + 2) ** 2, parts(r.out_h, m), r.images * r.out_h * r.out_w
     tallest, used = min(r.band, down), int(bool(outputs * r.n))
@@ -134,14 +135,15 @@ def winograd(c: Call) -> Iterator[Reach]:
     bounds = [
         (above + line_end(c, 4), r.v_start), (row + 4 * r.k, r.band_y), (above + row + vector, r.v_start),
         (vector, r.v_row), (room * r.v_row, r.v_plane), (r.v_start + places * r.v_plane, r.s_start),
-        (4 * room * width, r.s_plane), (r.s_start + places * r.s_plane, r.scratch_bytes),
+        (4 * room * width, r.s_plane), (r.s_start + places * r.s_plane, r.o_start),
+        (r.o_start + 4 * m * r.out_w * width, r.scratch_bytes),
     ]  # fmt: skip
     for taken, there in bounds:
         need(not used or taken <= there, f"{taken} bytes of scratch where there are {there}")
     yield work("scratch", r.scratch_bytes * used, (c.threads, r.scratch_bytes))
     count = _panels(c, r.n)
     yield read("w", used * 4 * (places * count * (r.k + 1) + count) * width)
-    yield from c.extras(r.images, r.out_h * r.out_w, 4 * r.n)
+    yield from epilogue(c, r.images, r.out_h * r.out_w, 4 * r.n)
     yield write("y", 4 * r.n, (outputs, 4 * r.ldy))
 
 
@@ -175,7 +177,8 @@ def col2im(c: Call) -> Iterator[Reach]:
     yield work("scratch", line, (c.threads, r.scratch_bytes))
     if c.kernel == "col2im_int8":
         yield read("multipliers", 4 * used * channels)
-    yield from c.extras(r.images, pixels, 4 * channels)
+    else:
+        yield from epilogue(c, r.images, pixels, 4 * channels)
     yield write("y", item * channels, (r.images * pixels, item * r.ldy))
 
 

@@ -60,13 +60,13 @@ def conv(e: Emit, node: Node, plan: Parameters) -> None:
 
 def _winograd(e: Emit, node: Node, g: Geometry, m: int, plan: Parameters) -> None:
     """A 3x3 convolution with fewer products: m x m outputs at a time (Lavin and Gray 2016)."""
-    choice = pick_winograd(e.tier, g, m, e.threads, *chain_of(node))
+    choice = pick_winograd(e.tier, g, m, e.threads)
     packed = pack_winograd(*plan, m, choice.nv, e.tier.lanes)
     args: dict[str, Arg] = {
         **choice.fields, "x": e.address(node.x), "w": e.constant(packed), "y": e.address(node.out),
-        "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads),
+        "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads), **epilogue(e, node),
     }  # fmt: skip
-    e.kernel("winograd", choice.params, args, extra_slots(e, node))
+    e.kernel("winograd", choice.params, args)
 
 
 def _quantized(node: Node) -> Layer | None:

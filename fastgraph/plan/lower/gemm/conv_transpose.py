@@ -12,7 +12,7 @@ from ....kernels.gemm.pick_conv_transpose import Transposed, col2im_args, pick_p
 from ....kernels.gemm.pick_int8 import pick_dot_int8
 from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....ops.conv import transposed_window
-from ..extras import chain_of, extra_slots
+from ..epilogue import epilogue
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Emit, last, lowers
@@ -56,10 +56,9 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Parameters]) -> 
     args = col2im_args(
         g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
         bias=e.constant(np.zeros(last(node.out), np.float32) if bias is None else bias),
-        scratch=e.scratch(g.scratch * e.threads),
+        scratch=e.scratch(g.scratch * e.threads), **epilogue(e, node),
     )  # fmt: skip
-    chain, kinds = chain_of(node)
-    e.kernel("col2im", {"chain": chain, "extras": kinds}, args, extra_slots(e, node))
+    e.kernel("col2im", {}, args)
 
 
 def _quantized(node: Node) -> tuple[Transposed, Layer] | None:
