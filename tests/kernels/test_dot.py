@@ -92,11 +92,13 @@ def test_result_may_replace_a_full_operand(tier: Any, chain: Any) -> None:
     a, weights, c = noise(1, 8, 11), noise(1, 21, 11), noise(8, 21)
     piece = DotPiece(0, 21, 2, {"nv": 2}, 3, 1, False)
     b = pack_weights(weights, None, 2, tier.lanes)
-    place, constants = np.zeros_like(c), Constants(tier)
-    ending = ended(constants, chain, [c[None]])
-    place = ending["addend"] if isinstance(ending["addend"], np.ndarray) else constants.arrays[0]
+    constants, operand = Constants(tier), c[None].copy()
+    ending = ended(constants, chain, [operand])
+    # What a table refers to isn't copied for the call.
+    place = operand.ctypes.data if constants.arrays else operand
     args = dot_args(piece, a=a, lda=11, b=b, c=place, ldc=21, m=8, k=11, **ending)
-    out = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]
+    found = run(DOT, piece.params, DOT.args.filled(**args), tier)
+    out = (operand if constants.arrays else found[2])[0]
     expected = eval_chain(chain, [(a[0] @ weights[0].T).astype(np.float64), c.astype(np.float64)])
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
 
