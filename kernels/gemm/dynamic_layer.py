@@ -5,7 +5,7 @@ y = sum (x - zero) * w * (scale * scale of w) + bias, then the epilogue, where s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 

@@ -10,7 +10,7 @@ from ..isa.tiers import Tier
 from .heights import heights
 from .pack_int8 import vectors_per_word
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright
-from .pick_dot import L2, address_rows, Costs, DotPiece, dot_pieces
+from .pick_dot import L2, Costs, DotPiece, address_rows, dot_pieces
 
 
 def _widths(tier: Tier) -> tuple[int, ...]:
@@ -46,10 +46,7 @@ def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: int, words: int) -> floa
     return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(nv, 0)) + 2
 
 
-COSTS = {
-    rowsum: Costs(_widths, partial(_heights, rowsum), partial(_tile_cost, rowsum))
-    for rowsum in (False, True)
-}
+COSTS = {rowsum: Costs(_widths, partial(_heights, rowsum), partial(_tile_cost, rowsum)) for rowsum in (False, True)}
 
 
 def pick_dot_int8(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record
-from ..core.table import OPEN, Row
+from ..core.table import Row
 from ..isa.tiers import Tier
 from ..pointwise.rows import EPILOGUE
 
@@ -143,6 +143,7 @@ WINOGRAD = (
         pad_y="rows of padding before",
         band="rows of tiles that a band is for",
         across="tiles in each",
+        height="Winograd tiles in a tile of dot, one of the kernel's heights; the last ones of a band are of fewer",
         left="zeros that a row of a band begins with",
         pixels="runs copied after that",
         run="f32 of a run",
@@ -259,7 +260,7 @@ ROWS = (
     Row("dot", "gemm.dot", "make_dot", DOT_F32, _WIDTHS, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
-        {"m": OPEN, "mr": OPEN, "nv": OPEN}, product=True),
+        {"m": (2, 4), "nv": (1, 2)}, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
     Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, _WIDTHS),
     Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True),

@@ -21,6 +21,7 @@ from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from .heights import packed
 from .results import Place, open_sink, settle, store_rows
 
+
 @dataclass(frozen=True)
 class Arithmetic:
     """How a tile sums products of words of 4 bytes (an f32, or four u8) with packed weights.

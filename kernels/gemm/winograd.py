@@ -21,16 +21,18 @@ from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
 from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
+from .pick_dot import F32
 from .rows import WINOGRAD
-from .tile import f32_arithmetic, make_offsets, make_tile
+from .tile import f32_arithmetic, make_height, make_offsets, make_tile
 
 Grid = list[list[Any]]
 
 
-def make_winograd(tier: Tier, m: int, mr: int, nv: int) -> Callable[..., None]:
-    """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors."""
-    fields, fill_rows = reader(WINOGRAD), make_rows(tier)
-    tile, offsets = make_tile(tier, nv, (mr,), False, f32_arithmetic(tier, nv)), make_offsets((mr,))
+def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
+    """The kernel for m x m outputs a tile (2 or 4), and panels of nv vectors."""
+    fields, fill_rows, bodies = reader(WINOGRAD), make_rows(tier), F32.heights(tier, nv)
+    tile, next_height = make_tile(tier, nv, bodies, False, f32_arithmetic(tier, nv)), make_height(bodies)
+    offsets = make_offsets(bodies)
     scatter, gather, walk = _scatter(tier, m), _gather(tier, m, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
     line = tier.lanes * 4
@@ -59,14 +61,17 @@ def make_winograd(tier: Tier, m: int, mr: int, nv: int) -> Callable[..., None]:
             for p in range(p0, p1):
                 for e in range(places):
                     ahead = panels * step
-                    for t in range(0, count * r.across, mr):
+                    t, tiles = 0, count * r.across
+                    while t < tiles:
+                        height = next_height(r.height, tiles - t)
                         tile(
-                            args, mr, a=v + e * r.v_plane + t * r.v_row, offsets=starts,
+                            args, height, a=v + e * r.v_plane + t * r.v_row, offsets=starts,
                             table=0, segments=1, length=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
                             c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
                             image=0, row=0, column=0,
                         )  # fmt: skip
                         ahead = ahead + line if 0 < ahead < last else 0
+                        t += height
                 for i in range(count):
                     for j in range(r.across):
                         gather(

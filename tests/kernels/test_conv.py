@@ -176,9 +176,7 @@ def test_long_row(tier: Any, c: int) -> None:
 @each_tier
 def test_same_bits_for_any_threads(tier: Any) -> None:
     g = square(6, 40, 8, 3, 1, 1)
-    results = {
-        check(tier, g, forced(tier, g, 3, 1, threads, 4000), threads).tobytes() for threads in (1, 2, 3)
-    }
+    results = {check(tier, g, forced(tier, g, 3, 1, threads, 4000), threads).tobytes() for threads in (1, 2, 3)}
     assert len(results) == 1
 
 

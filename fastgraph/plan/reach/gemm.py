@@ -118,7 +118,8 @@ def _tiles(c: Call) -> None:
 
 @reaches("winograd")
 def winograd(c: Call) -> Iterator[Reach]:
-    m, mr, width = c.params["m"], c.params["mr"], c.params["nv"] * c.lanes
+    m, width = c.params["m"], c.params["nv"] * c.lanes
+    _tiles(c)
     r = c.record(
         "images out_h out_w n h pixel scratch_bytes band_y v_start v_row v_plane s_start s_plane o_start",
         "k band across",
@@ -127,7 +128,7 @@ def winograd(c: Call) -> Iterator[Reach]:
     tallest, used = min(r.band, down), int(bool(outputs * r.n))
     tiles = parts(r.out_w, m)
     need(tiles == r.across, f"across is {r.across}, expected {tiles} tiles for {r.out_w} outputs")
-    room = parts(tallest * r.across, mr) * mr
+    room = tallest * r.across
     y = np.arange(down * m + 2) - r.pad_y
     yield from copied(c, 4, (r.images * used, r.x_image), offsets(y[(y >= 0) & (y < r.h)] * r.x_y))
     above, row = (tallest * m + 1) * r.band_y, (r.across * m + 1) * r.pixel

@@ -15,7 +15,6 @@ from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
 from ....kernels.gemm.pick_int8 import pick_conv_int8, pixels_together, widened, word_of
 from ....kernels.gemm.pick_winograd import best_winograd, pick_winograd
 from ..epilogue import epilogue
-from ..extras import chain_of, extra_slots
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Arg, Emit, lowers
