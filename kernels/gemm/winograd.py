@@ -21,7 +21,7 @@ from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
 from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
-from .pick_dot import F32
+from .pick_dot import F32 as COSTS
 from .rows import WINOGRAD
 from .tile import f32_arithmetic, make_height, make_offsets, make_tile
 
@@ -30,7 +30,7 @@ Grid = list[list[Any]]
 
 def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), and panels of nv vectors."""
-    fields, fill_rows, bodies = reader(WINOGRAD), make_rows(tier), F32.heights(tier, nv)
+    fields, fill_rows, bodies = reader(WINOGRAD), make_rows(tier), COSTS.heights(tier, nv)
     tile, next_height = make_tile(tier, nv, bodies, False, f32_arithmetic(tier, nv)), make_height(bodies)
     offsets = make_offsets(bodies)
     scatter, gather, walk = _scatter(tier, m), _gather(tier, m, nv), _walk(tier, m, nv)
