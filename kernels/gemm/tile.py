@@ -14,7 +14,6 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from ..core.record import loaded
 from ..isa.loops import repeat
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
@@ -53,8 +52,8 @@ def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arit
     Call it as tile(args, height, a=..., ...): numba takes at most 15 operands by name. `args` is the record. Row r of A
     starts at byte address a + offsets[r] (of int64, the first 0); each of its `segments` runs of `length` words starts
     table[s] bytes further (without `segmented`: one run at 0). The panel is packed as the arithmetic says; the line
-    `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and
-    column are where the epilogue reads.
+    `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
+    row and column are where the epilogue reads.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
@@ -141,10 +140,11 @@ def _words(b: Any, start: Any, length: Any, state: Sequence[Any], step: Callable
 
 
 def _step(
-    v: Vector, arithmetic: Arithmetic, line_bytes: int, offsets: Sequence[Any], ahead: Any, a: Any, panel: Any, *sums: Any
-) -> list[Any]:
+    v: Vector, arithmetic: Arithmetic, line_bytes: int, offsets: Sequence[Any], ahead: Any, a: Any, panel: Any,
+    *row_sums: Any,
+) -> list[Any]:  # fmt: skip
     """The word at address a: (panel, sums row by row) after it."""
-    b, each = v.b, arithmetic.sums
+    b, each, sums = v.b, arithmetic.sums, list(row_sums)
     weights = arithmetic.load(v, panel)
     prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
     b.call(prefetch, [b.gep(panel, [ahead]), I32(0), I32(2), I32(1)])

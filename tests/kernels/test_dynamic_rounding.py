@@ -106,9 +106,9 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row
     params, constants = {"nv": nv}, Constants(tier)
     ending = ended(constants, (("add", 0, 1), ("relu", 2)), [full])
     args = dot_args(
-        DotPiece(0, n, nv, params, height, 2, False), a=a, lda=k, b=packed, c=np.zeros((batch, m, n), np.float32), ldc=n, m=m,
-        k=-(-k // 4), batch=batch, a_stride=m * k, c_stride=m * n, ranges=ranges, per_image=m if per_row else 1,
-        per_row=int(per_row), **ending,
+        DotPiece(0, n, nv, params, height, 2, False), a=a, lda=k, b=packed, c=np.zeros((batch, m, n), np.float32),
+        ldc=n, m=m, k=-(-k // 4), batch=batch, a_stride=m * k, c_stride=m * n, ranges=ranges,
+        per_image=m if per_row else 1, per_row=int(per_row), **ending,
     )  # fmt: skip
     c = run(DOT, params, DOT.args.filled(**args), tier, threads)[2]
     zero = -ranges.view(np.int32)[..., 1, None].astype(np.int64)

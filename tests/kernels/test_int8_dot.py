@@ -68,7 +68,8 @@ def test_picked(tier: Any, m: int, n: int, k: int) -> None:
 @given(data=st.data())
 def test_one_row_of_signed_or_unsigned_bytes(tier: Any, data: Any) -> None:
     """Threads share the panels; A is read to the end of its last words, whatever stands there."""
-    nv, out = data.draw(st.sampled_from((1, 2, 3, 4, 8)[: 5 if tier.registers == 32 else 4])), data.draw(st.sampled_from(sorted(DTYPES)))
+    nv = data.draw(st.sampled_from((1, 2, 3, 4, 8)[: 5 if tier.registers == 32 else 4]))
+    out = data.draw(st.sampled_from(sorted(DTYPES)))
     start, n = data.draw(st.integers(0, 9)), data.draw(st.integers(1, 3 * nv * tier.lanes))
     k = data.draw(st.integers(1, 70))
     rowsum, signed = data.draw(st.booleans()), data.draw(st.booleans())
