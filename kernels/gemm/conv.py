@@ -35,7 +35,8 @@ def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmet
     """
     item, out_item = arithmetic.item, arithmetic.out_item
     fields, fill_band = reader(CONV), make_band(tier, item)
-    tile, next_height, offsets = make_tile(tier, nv, bodies, True, arithmetic), make_height(bodies), make_offsets(bodies)
+    tile, next_height = make_tile(tier, nv, bodies, True, arithmetic), make_height(bodies)
+    offsets = make_offsets(bodies)
     width = nv * tier.lanes
     line_bytes = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line_bytes

@@ -16,7 +16,6 @@ from ..core.record import loaded
 from ..isa.loops import repeat, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from ..pointwise.chain import EXTRA
 from .heights import packed
 from .results import Place, open_sink, settle, store_rows
 
@@ -52,8 +51,8 @@ def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arit
     Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A
     starts at byte address a + offsets[r] (of int64, the first 0); each of its `segments` runs of `length` words starts
     table[s] bytes further (without `segmented`: one run at 0). The panel is packed as the arithmetic says; the line
-    `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and
-    column are where the epilogue reads.
+    `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
+    row and column are where the epilogue reads.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
@@ -140,10 +139,11 @@ def _words(b: Any, start: Any, length: Any, state: Sequence[Any], step: Callable
 
 
 def _step(
-    v: Vector, arithmetic: Arithmetic, line_bytes: int, offsets: Sequence[Any], ahead: Any, a: Any, panel: Any, *sums: Any
-) -> list[Any]:
+    v: Vector, arithmetic: Arithmetic, line_bytes: int, offsets: Sequence[Any], ahead: Any, a: Any, panel: Any,
+    *row_sums: Any,
+) -> list[Any]:  # fmt: skip
     """The word at address a: (panel, sums row by row) after it."""
-    b, each = v.b, arithmetic.sums
+    b, each, sums = v.b, arithmetic.sums, list(row_sums)
     weights = arithmetic.load(v, panel)
     prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
     b.call(prefetch, [b.gep(panel, [ahead]), I32(0), I32(2), I32(1)])
@@ -170,27 +170,6 @@ def f32_arithmetic(tier: Tier, nv: int, epilogue: int | None = None) -> Arithmet
         return sums
 
     return Arithmetic(nv * tier.lanes * 4, nv, nv, 4, 4, line, line, multiply, finish, epilogue)
-
-
-def load_extras(
-    v: Vector, extras: Sequence[str], args: Any, first: int, image: Any, row: Any, column: Any, mask: Any
-) -> list[Any]:
-    """The vectors of a chain's operands at (image, row, column); their slots begin at args[first].
-
-    extras: "full" has rows, "channel" and "image" are the same for all rows, "scalar" is one f32.
-    """
-    b = v.b
-
-    def one(kind: str, extra: Any) -> Any:
-        start = v.pointer(extra.address)
-        if kind == "scalar":
-            return v.broadcast(start)
-        index = b.add(b.mul(image, extra.per_image), column)
-        if kind == "full":
-            index = b.add(index, b.mul(row, extra.per_row))
-        return v.load(v.at(start, index), mask)
-
-    return [one(kind, loaded(b, args, EXTRA, first + i * len(EXTRA))) for i, kind in enumerate(extras)]
 
 
 def _f32(b: Any, start: Any, offset: Any) -> Any:

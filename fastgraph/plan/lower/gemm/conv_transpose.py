@@ -47,7 +47,14 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Parameters]) -> 
         part = slice(piece.start, piece.start + piece.columns)
         packed = pack_weights(matrix[:, part], None, piece.nv, e.tier.lanes)
         args = products_args(
-            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=e.constant(packed), b_stride=packed[0].size, c=products,
+            piece,
+            g,
+            a=e.address(node.x),
+            lda=lda,
+            k=g.c,
+            b=e.constant(packed),
+            b_stride=packed[0].size,
+            c=products,
             **NO_EPILOGUE,
         )
         e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
