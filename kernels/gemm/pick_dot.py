@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-<<<<<<< HEAD
-from dataclasses import dataclass
-from functools import lru_cache
-=======
 from dataclasses import dataclass, replace
->>>>>>> h_gemm
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 

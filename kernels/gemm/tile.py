@@ -12,7 +12,6 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import loaded
 from ..isa.loops import repeat, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
