@@ -127,11 +127,6 @@ def max_rows(tier: Tier, nv: int) -> int:
     return max(1, min(14, (tier.registers - nv - spare) // nv))
 
 
-def address_rows(nv: int) -> int:
-    """The most rows whose offsets need no more loads from memory than there is time for."""
-    return 12 if nv == 1 else 16
-
-
 def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
     """Cycles of one tile: two FMAs and two loads a cycle, latency of four cycles, weights in L2.
 
@@ -145,7 +140,7 @@ def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
     return (step + weights / 400 + 0.2) * k + rows * nv + 20
 
 
-F32 = Costs(widths, lambda tier, nv: heights(min(max_rows(tier, nv), address_rows(nv)), nv), tile_cost)
+F32 = Costs(widths, lambda tier, nv: heights(max_rows(tier, nv), nv), tile_cost)
 
 
 def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int, int, int]]:
