@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-
 FREE = 12
 """The most rows whose offsets have registers; those of more are loaded anew for every word."""
 

@@ -41,14 +41,16 @@ class Costs:
     heights: Callable[[Tier, int], tuple[int, ...]]
     tile_cost: Callable[[Tier, int, int, int], float]
 
+    def rows_cost(self, tier: Tier, m: int, height: int, nv: int, words: int) -> float:
+        """Cycles of m rows of one panel in tiles of `height` and what is left."""
+        whole, rest = divmod(m, height)
+        tiles = [(height, whole), *((h, 1) for h in cover(rest, height, self.heights(tier, nv)))]
+        return sum(count * self.tile_cost(tier, h, nv, words) for h, count in tiles if count)
+
     def choices(self, tier: Tier, m: int, nv: int, words: int) -> dict[int, float]:
-        """The heights that main tiles may have, and the cycles of m rows of one panel."""
-        found, bodies = {}, self.heights(tier, nv)
-        for height in mains(bodies, nv, words):
-            whole, rest = divmod(m, height)
-            tiles = [(height, whole), *((h, 1) for h in cover(rest, height, bodies))]
-            found[height] = sum(count * self.tile_cost(tier, h, nv, words) for h, count in tiles if count)
-        return found
+        """The heights that main tiles may have, each with its `rows_cost`."""
+        found = mains(self.heights(tier, nv), nv, words)
+        return {height: self.rows_cost(tier, m, height, nv, words) for height in found}
 
 
 def pick_dot(
