@@ -87,7 +87,7 @@ def repeater(size: int) -> Callable:
 # -- runs
 
 
-def _cover(b: Any, n: Any, width: int, put: Callable[[Any, int], None]) -> None:
+def cover_run(b: Any, n: Any, width: int, put: Callable[[Any, int], None]) -> None:
     """Cover n >= 0 bytes with whole words: `put(offset, size)` writes one.
 
     The last word overlaps the one before it, so that nothing outside is touched and nothing is masked.
@@ -119,7 +119,7 @@ def run_copier(tier: Tier) -> Callable:
         def put(offset: Any, size: int) -> None:
             write(b, read(b, b.add(src, offset), word(size)), b.add(dst, offset))
 
-        _cover(b, n, 4 * tier.lanes, put)
+        cover_run(b, n, 4 * tier.lanes, put)
 
     return copy
 
@@ -146,6 +146,6 @@ def run_filler(tier: Tier) -> Callable:
                 value = bits if size == 8 else b.trunc(bits, word(size))
             write(b, value, b.add(dst, offset))
 
-        _cover(b, n, 4 * tier.lanes, put)
+        cover_run(b, n, 4 * tier.lanes, put)
 
     return fill

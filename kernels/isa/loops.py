@@ -203,20 +203,21 @@ def fold(v: Vector, x: Any, combine: Combine, lanes: int = 1) -> Any:
 # -- what a thread does of the work
 
 
-def _range(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
+def share(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
+    """The thread's part [start, stop) of range(total), from inside an `emits` body."""
     return [b.udiv(b.mul(total, t), threads) for t in (thread, b.add(thread, I64(1)))]
 
 
 def _slices(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
     count = b.udiv(b.add(total, I64(SLICE - 1)), I64(SLICE))
-    ends = [b.mul(end, I64(SLICE)) for end in _range(b, count, thread, threads)]
+    ends = [b.mul(end, I64(SLICE)) for end in share(b, count, thread, threads)]
     return [b.select(b.icmp_signed("<", end, total), end, total) for end in ends]
 
 
 @emits(returns=PAIR)
 def thread_range(b: Any, total: Any, thread: Any, threads: Any) -> Any:
     """The thread's part [start, stop) of range(total)."""
-    return cgutils.pack_array(b, _range(b, total, thread, threads))
+    return cgutils.pack_array(b, share(b, total, thread, threads))
 
 
 @emits(returns=PAIR)
@@ -231,7 +232,7 @@ def thread_block(b: Any, rows: Any, cols: Any, thread: Any, threads: Any) -> Any
     bounds = [variable(b, x) for x in (I64(0), rows, I64(0), cols)]
     with b.if_else(b.icmp_signed(">=", rows, b.mul(threads, I64(4)))) as (by_rows, by_columns):
         with by_rows:
-            for bound, x in zip(bounds[:2], _range(b, rows, thread, threads), strict=True):
+            for bound, x in zip(bounds[:2], share(b, rows, thread, threads), strict=True):
                 b.store(x, bound)
         with by_columns:
             for bound, x in zip(bounds[2:], _slices(b, cols, thread, threads), strict=True):

@@ -15,8 +15,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from .pick_pool_int8 import BLOCK
 from .rows import POOL_INT8
-from .window import slots
-from .window_any import steps_to
+from .window import slots, steps_to
 
 F64 = ir.DoubleType()
 _LARGE = 2.0**127
