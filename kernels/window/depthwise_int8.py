@@ -165,7 +165,7 @@ def _assign(b: Any, slots: Columns, values: Columns) -> None:
 
 
 class _Row:
-    """Where a row of outputs is read: `lines` of x, those that `exist`; a vector's pieces begin at the outputs `starts`.
+    """Where a row of outputs is read: `lines` of x, those that `exist`; pieces begin at the outputs `starts`.
 
     What doesn't exist is read at the slot `fill` of r, where all bytes are zero points of x.
     """

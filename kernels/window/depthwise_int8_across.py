@@ -1,4 +1,4 @@
-"""Depthwise convolution of bytes for few channels: vectors across pixels, for a square kernel of one size and stride."""
+"""Depthwise convolution of bytes in vectors across pixels, for few channels; a square kernel of one size and stride."""
 
 from __future__ import annotations
 

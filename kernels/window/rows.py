@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record
-from ..core.table import OPEN, Row
+from ..core.table import Row
 from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.tiers import Tier
 from ..pointwise.rows import EPILOGUE
@@ -59,7 +59,8 @@ DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED + Record(
 )  # fmt: skip
 POOL_INT8 = MAPS + WINDOW + PADS + Record(
     end_y="row of x where the padded image ends", end_x="column likewise",
-    include_pad="1: an average counts the padded image's places", ratio="scale of x by scale of y: the bits of an f64",
+    average="1: sums are divided by their count", include_pad="1: which is of the padded image's places",
+    ratio="scale of x by scale of y: the bits of an f64",
 ) + ZERO_X + STORED_U8  # fmt: skip
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
@@ -89,5 +90,5 @@ ROWS = (
     Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", DEPTHWISE_INT8_ANY,
         {"out": tuple(STORES)}, product=True),
     Row("pool_int8", "window.pool_int8", "make_pool", POOL_INT8,
-        dict.fromkeys(("op", "kh", "kw", "lanes", "partial"), OPEN)),
+        {"op": ("max", "sum")}),
 )  # fmt: skip

@@ -100,10 +100,7 @@ def depthwise_int8_any(c: Call) -> Iterator[Reach]:
 
 @reaches("pool_int8")
 def pool_int8(c: Call) -> Iterator[Reach]:
-    r, p = c.record("n h w c oh ow kh kw", "dh dw", "sh sw pad_top pad_left end_y end_x"), c.params
-    out, width = r.n * r.oh * r.ow, 4 * p["lanes"]
-    need(not p["kh"] or (r.kh, r.kw) == (p["kh"], p["kw"]),
-         f"a window of {r.kh} x {r.kw}, expected {p['kh']} x {p['kw']}")  # fmt: skip
-    need(r.c <= width if p["partial"] else r.c >= width, f"c is {r.c} for vectors of {width} bytes")
-    yield read("x", r.c if out else 0, (r.n * r.h * r.w, r.ldx), over=max(width - r.c, 0))
+    r = c.record("n h w c oh ow kh kw", "dh dw", "sh sw pad_top pad_left end_y end_x")
+    out = r.n * r.oh * r.ow
+    yield read("x", r.c if out else 0, (r.n * r.h * r.w, r.ldx), over=max(c.vector - r.c, 0))
     yield write("y", r.c, (out, r.ldy))
