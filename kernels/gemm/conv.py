@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numba import types
-from numba.core import cgutils
 
 from ..core.record import reader
 from ..isa.loops import repeat, variable
@@ -37,7 +35,8 @@ def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmet
     """
     item, out_item = arithmetic.item, arithmetic.out_item
     fields, fill_band = reader(CONV), make_band(tier, item)
-    tile, next_height, offsets = make_tile(tier, nv, bodies, True, arithmetic), make_height(bodies), make_offsets(bodies)
+    tile, next_height = make_tile(tier, nv, bodies, True, arithmetic), make_height(bodies)
+    offsets = make_offsets(bodies)
     width = nv * tier.lanes
     line_bytes = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line_bytes
@@ -94,7 +93,7 @@ def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmet
     return conv
 
 
-@emits(returns=types.UniTuple(types.int64, 3))
+@emits
 def _walk(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> Any:
     """(address of the offsets of `height` outputs, bytes to the one behind them, outputs left in its row).
 
@@ -116,4 +115,4 @@ def _walk(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, t
 
         for slot, value in zip(found, (across, *repeat(b, height, [I64(0), left], output)), strict=True):
             b.store(value, slot)
-    return cgutils.pack_array(b, [b.load(slot) for slot in found])
+    return [b.load(slot) for slot in found]

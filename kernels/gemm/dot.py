@@ -20,7 +20,8 @@ def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
 def dot_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmetic) -> Callable[..., None]:
     """The loops of a dot kernel around tiles of these heights; its record begins with `rows.DOT`."""
     fields = reader(DOT)
-    tile, next_height, offsets = make_tile(tier, nv, bodies, False, arithmetic), make_height(bodies), make_offsets(bodies)
+    tile, next_height = make_tile(tier, nv, bodies, False, arithmetic), make_height(bodies)
+    offsets = make_offsets(bodies)
     width = nv * tier.lanes
     line = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line

@@ -1,6 +1,7 @@
 """dot and conv of bytes that dynamic.py rounds with s8 weights: exact i32 sums, stored as f32.
 
-y = sum (x - zero) * w * (scale * scale of w) + bias, then the epilogue, where scale and zero are those of x's image, or row.
+y = sum (x - zero) * w * (scale * scale of w) + bias, where scale and zero are those of x's image, or row; then as
+EPILOGUE says.
 """
 
 from __future__ import annotations

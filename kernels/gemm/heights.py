@@ -15,6 +15,14 @@ def heights(most: int, nv: int) -> tuple[int, ...]:
     return (most, *range(min(most - 1, max(-(-most // 2), min(8, 16 // nv))), 0, -1))
 
 
+def mains(bodies: Sequence[int], nv: int, words: int) -> list[int]:
+    """Those of the heights that main tiles may have.
+
+    Few products are worth fewer rows: the CPU looks ahead far enough to store one tile while it sums the next.
+    """
+    return [h for h in bodies if 2 * h >= bodies[0] or (words <= 32 and h * nv >= 12)]
+
+
 def first_of(rest: int, bodies: Sequence[int]) -> int:
     """The height of the next tile for `rest` rows, fewer than a main tile has: all of them, or the larger part."""
     if rest in bodies:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,8 +91,7 @@ class Geometry:
         return self.k // self.run * -(-self.run * self.item // 4)
 
 
-@dataclass(frozen=True)
-class ConvPiece:
+class ConvPiece(NamedTuple):
     """One conv call: `columns` channels of each group from `start` on, packed with `nv`; `params` makes
     the kernel.
 
@@ -142,10 +141,7 @@ def conv_pieces(
 
     def best(nv: int) -> tuple[float, int]:
         share = min(rows, idle(-(-g.n // (nv * tier.lanes)), threads))
-        return min(
-            (costs.rows_cost(tier, out_h * out_w, height, nv, g.words) * share, -height)
-            for height in costs.heights(tier, nv)
-        )
+        return min((c * share, -h) for h, c in costs.choices(tier, out_h * out_w, nv, g.words).items())
 
     pieces = []
     for start, columns, nv in split_columns(tier, g.n, {nv: best(nv)[0] for nv in costs.widths(tier)}):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from .heights import cover, heights
+from .heights import cover, heights, mains
 
 L2 = 1 << 20
 """Bytes of second-level cache that blocking assumes when it isn't told."""
@@ -18,8 +19,7 @@ SPLIT_GAIN = 0.93
 """Two kernels share one layer's columns only when they cost less than this part of one."""
 
 
-@dataclass(frozen=True)
-class DotPiece:
+class DotPiece(NamedTuple):
     """One dot call: `columns` columns from `start` on, packed with `nv`; `params` makes the kernel."""
 
     start: int
@@ -33,21 +33,25 @@ class DotPiece:
 
 @dataclass(frozen=True)
 class Costs:
-    """What an arithmetic lets tiles be: widths(tier) in vectors, heights(tier, nv), those that a kernel has, descending,
-    and the cycles that tile_cost(tier, rows, nv, words) estimates for one.
+    """What an arithmetic lets tiles be: widths(tier) in vectors, the heights(tier, nv) of a kernel, descending, and the
+    cycles that tile_cost(tier, rows, nv, words) estimates for one.
     """
 
     widths: Callable[[Tier], Sequence[int]]
     heights: Callable[[Tier, int], tuple[int, ...]]
     tile_cost: Callable[[Tier, int, int, int], float]
 
-    def rows_cost(self, tier: Tier, m: int, height: int, nv: int, words: int) -> float:
-        """Cycles of m rows of one panel in tiles of `height` and what is left."""
-        whole, rest = divmod(m, height)
-        tiles = [(height, whole), *((h, 1) for h in cover(rest, height, self.heights(tier, nv)))]
-        return sum(count * self.tile_cost(tier, h, nv, words) for h, count in tiles if count)
+    def choices(self, tier: Tier, m: int, nv: int, words: int) -> dict[int, float]:
+        """The heights that main tiles may have, and the cycles of m rows of one panel."""
+        found, bodies = {}, self.heights(tier, nv)
+        for height in mains(bodies, nv, words):
+            whole, rest = divmod(m, height)
+            tiles = [(height, whole), *((h, 1) for h in cover(rest, height, bodies))]
+            found[height] = sum(count * self.tile_cost(tier, h, nv, words) for h, count in tiles if count)
+        return found
 
 
+@lru_cache(1024)
 def pick_dot(
     tier: Tier,
     m: int,
@@ -62,7 +66,10 @@ def pick_dot(
 
     lda: A's row stride in f32 (k when 0), of interest only because rows 4 KiB apart collide in the cache.
     """
-    return dot_pieces(tier, m, n, k, batch, threads, F32, {}, (lda or k) * 4, l2)
+    costs = F32
+    if m == 1:  # at the pace of the weights: the wider, the more sums don't wait for one another
+        costs = replace(F32, widths=lambda tier: (min(max(widths(tier)), -(-n // tier.lanes)),))
+    return dot_pieces(tier, m, n, k, batch, threads, costs, {}, (lda or k) * 4, l2)
 
 
 def dot_pieces(
@@ -80,15 +87,15 @@ def dot_pieces(
     """As `pick_dot`, for rows of `words` words, `row_bytes` apart; `more`: the kernel's other parameters."""
     colliding = row_bytes % 4096 == 0
 
-    def cost(height: int, nv: int) -> float:
-        total, tiles = costs.rows_cost(tier, m, height, nv, words), -(-m // height)
+    def cost(height: int, nv: int, cycles: float) -> float:
+        tiles = -(-m // height)
         by_rows = idle(batch * tiles, threads) * tiles * height / m
         by_columns = idle(batch * -(-n // (nv * tier.lanes)), threads)
         slower = 1.05 if colliding and height > 12 else 1.0
-        return total * (min(by_rows, by_columns) if threads > 1 else 1.0) * slower
+        return cycles * (min(by_rows, by_columns) if threads > 1 else 1.0) * slower
 
     def best(nv: int) -> tuple[float, int]:
-        return min((cost(height, nv), -height) for height in costs.heights(tier, nv))
+        return min((cost(h, nv, cycles), -h) for h, cycles in costs.choices(tier, m, nv, words).items())
 
     pieces = []
     for start, columns, nv in split_columns(tier, n, {nv: best(nv)[0] for nv in costs.widths(tier)}):

@@ -245,7 +245,6 @@ CONV_DYNAMIC = CONV + RANGES + EPILOGUE
 DOT_F32 = DOT + EPILOGUE
 CONV_F32 = CONV + EPILOGUE
 
-_TILES = ("ragged", "chain", "extras")
 _WIDTHS = {"nv": (1, 2, 3, 4)}
 _STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True)}
 
@@ -255,7 +254,6 @@ def _row_exists(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["nv"] <= 4 or tier.registers == 32
 
 
-# The records of kernels with `extras` go on with (address, f32 per image or matrix, f32 per row or pixel) of each.
 ROWS = (
     Row("dot", "gemm.dot", "make_dot", DOT_F32, _WIDTHS, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),

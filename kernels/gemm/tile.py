@@ -11,14 +11,10 @@ from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
-from ..core.record import loaded
-from ..isa.loops import repeat
+from ..isa.loops import repeat, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from ..pointwise.chain import EXTRA
 from .heights import packed
 from .results import Place, open_sink, settle, store_rows
 
@@ -51,11 +47,11 @@ class Arithmetic:
 def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arithmetic: Arithmetic) -> Any:
     """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel of nv vectors.
 
-    Call it as tile(args, height, a=..., ...): numba takes at most 15 operands by name. `args` is the record. Row r of A
+    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A
     starts at byte address a + offsets[r] (of int64, the first 0); each of its `segments` runs of `length` words starts
     table[s] bytes further (without `segmented`: one run at 0). The panel is packed as the arithmetic says; the line
-    `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and
-    column are where the epilogue reads.
+    `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
+    row and column are where the epilogue reads.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
@@ -104,7 +100,7 @@ def make_height(bodies: Sequence[int]) -> Any:
     """An intrinsic next_height(height, rest): that of the next tile for `rest` rows, where main tiles have `height`."""
     smaller = packed(bodies)
 
-    @emits(returns=types.int64)
+    @emits
     def next_height(b: Any, height: Any, rest: Any) -> Any:
         end = b.and_(b.lshr(I64(smaller), b.shl(rest, I64(2))), I64(15))
         return b.select(b.icmp_signed(">=", rest, height), height, end)
@@ -115,9 +111,9 @@ def make_height(bodies: Sequence[int]) -> Any:
 def make_offsets(bodies: Sequence[int]) -> Any:
     """An intrinsic offsets(step): the address of a tile's offsets for rows that are `step` bytes apart."""
 
-    @emits(returns=types.int64)
+    @emits
     def offsets(b: Any, step: Any) -> Any:
-        start = cgutils.alloca_once(b, I64, size=bodies[0])
+        start = b.bitcast(room(b, ir.ArrayType(I64, bodies[0])), I64.as_pointer())
         for r in range(bodies[0]):
             b.store(b.mul(step, I64(r)), b.gep(start, [I64(r)]))
         return b.ptrtoint(start, I64)
@@ -142,10 +138,11 @@ def _words(b: Any, start: Any, length: Any, state: Sequence[Any], step: Callable
 
 
 def _step(
-    v: Vector, arithmetic: Arithmetic, line_bytes: int, offsets: Sequence[Any], ahead: Any, a: Any, panel: Any, *sums: Any
-) -> list[Any]:
+    v: Vector, arithmetic: Arithmetic, line_bytes: int, offsets: Sequence[Any], ahead: Any, a: Any, panel: Any,
+    *row_sums: Any,
+) -> list[Any]:  # fmt: skip
     """The word at address a: (panel, sums row by row) after it."""
-    b, each = v.b, arithmetic.sums
+    b, each, sums = v.b, arithmetic.sums, list(row_sums)
     weights = arithmetic.load(v, panel)
     prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
     b.call(prefetch, [b.gep(panel, [ahead]), I32(0), I32(2), I32(1)])
@@ -172,27 +169,6 @@ def f32_arithmetic(tier: Tier, nv: int, epilogue: int | None = None) -> Arithmet
         return sums
 
     return Arithmetic(nv * tier.lanes * 4, nv, nv, 4, 4, line, line, multiply, finish, epilogue)
-
-
-def load_extras(
-    v: Vector, extras: Sequence[str], args: Any, first: int, image: Any, row: Any, column: Any, mask: Any
-) -> list[Any]:
-    """The vectors of a chain's operands at (image, row, column); their slots begin at args[first].
-
-    extras: "full" has rows, "channel" and "image" are the same for all rows, "scalar" is one f32.
-    """
-    b = v.b
-
-    def one(kind: str, extra: Any) -> Any:
-        start = v.pointer(extra.address)
-        if kind == "scalar":
-            return v.broadcast(start)
-        index = b.add(b.mul(image, extra.per_image), column)
-        if kind == "full":
-            index = b.add(index, b.mul(row, extra.per_row))
-        return v.load(v.at(start, index), mask)
-
-    return [one(kind, loaded(b, args, EXTRA, first + i * len(EXTRA))) for i, kind in enumerate(extras)]
 
 
 def _f32(b: Any, start: Any, offset: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .byte_ops import cover_run, read, word, write
+from .byte_ops import copy_run
 from .integer import bytes_type, dot_bytes, dot_halves, halves_type
 from .loops import lesser
 from .vector import I1, I8, I32, I64, Vector
@@ -84,12 +84,7 @@ def store_first(v: Vector, value: Any, pointer: Any, count: Any) -> None:
     with b.goto_entry_block():
         slot = b.alloca(kind)
     b.store(value, slot)
-    source, target = b.ptrtoint(slot, I64), b.ptrtoint(pointer, I64)
-
-    def put(offset: Any, size: int) -> None:
-        write(b, read(b, b.add(source, offset), word(size)), b.add(target, offset))
-
-    cover_run(b, count, kind.count, put)
+    copy_run(b, v.tier, b.ptrtoint(pointer, I64), b.ptrtoint(slot, I64), count)
 
 
 def store_some(v: Vector, value: Any, pointer: Any, count: Any) -> None:

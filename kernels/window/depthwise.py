@@ -16,7 +16,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from .results import Outputs, finish
 from .rows import DEPTHWISE
-from .window import Place, constant, existing, fence, low_bits, nest, slots, spread
+from .window import Place, constant, existing, fence, low_bits, nest, opaque, slots, spread
 
 UNROLL_ROWS = 3
 """The most kernel rows that are unrolled."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.table import row
@@ -51,6 +51,17 @@ class Window:
     def dilated(self) -> bool:
         return any(d > 1 and k > 1 for d, k in zip(self.dilations, self.kernel, strict=True))
 
+    def simplified(self) -> Window:
+        """The same with fewer dimensions: windows of one column that go down row by row see all pixels in one row."""
+        (d, h, w), (od, oh, ow), (kd, kh, kw) = self.size, self.out, self.kernel
+        (sd, sh, sw), (dd, dh, dw), (front, top, left) = self.strides, self.dilations, self.pads
+        if not self.flat or kh == 1 or kw > 1 or sh > 1 or sw > 1 or left or ow != w:
+            return self
+        return replace(
+            self, size=(1, 1, h * w), out=(1, 1, oh * w), kernel=(1, 1, kh), strides=(1, 1, 1), dilations=(1, 1, dh * w),
+            pads=(0, 0, top * w), ends=(0, 0, self.ends[1] * w),
+        )  # fmt: skip
+
     def slots(self) -> dict[str, int]:
         """Its numbers, as the records of kernels call them."""
         names = "d h w od oh ow kd kh kw sd sh sw dd dh dw pad_front pad_top pad_left pad_back pad_bottom pad_right"
@@ -78,6 +89,8 @@ def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]
 
 def window_args(tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1) -> dict[str, int]:
     """The slots of a planned kernel that follow from the window: all but addresses and distances of pixels."""
+    if name == "depthwise_any":
+        window = window.simplified()
     shapes, slots = window.slots(), row(name).args
     found = {slot: shapes[slot] for slot in slots if slot in shapes}
     if "block" in slots:
@@ -91,8 +104,7 @@ def _block(tier: Tier, name: str, params: dict[str, Any], channels: int) -> int:
     if name == "pool":
         return POOL_BLOCK
     # Pixels a power of two apart fall into few sets of the cache: use all of their lines at once.
-    few = params.get("size") != 3 and channels % 128
-    return params["vectors"] * tier.lanes if few else 128
+    return 128 if params.get("size") == 3 or channels % 128 == 0 else 32
 
 
 def band_rows(g: Window, block: int, threads: int = 1) -> int:

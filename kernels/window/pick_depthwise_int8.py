@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,6 +82,7 @@ class Scheme:
         return [(j, s) for j, s in far if j <= last[s] - self.stride]
 
 
+@cache
 def scheme_of(tier: Tier, size: int, stride: int, wide: bool) -> Scheme:
     """The scheme of a kernel: its rows are as many as its groups hold anyhow, and the registers."""
     group = 2 if wide else 4
@@ -106,8 +107,7 @@ def steps_of(tier: Tier, scheme: Scheme) -> tuple[int, bool]:
     return (3 if crowded else 2) if tier.registers == 32 else 1, not crowded
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A kernel and its parameters for `channels` of a layer's channels (of y) from `start` on."""
 
     start: int
@@ -116,6 +116,7 @@ class Part:
     params: dict[str, Any]
 
 
+@lru_cache(1024)
 def plan_depthwise_int8(
     tier: Tier, window: Window, ldx: int, ldy: int, bytewise: bool, multiplier: int = 1, out: str = "bytes"
 ) -> tuple[Part, ...]:

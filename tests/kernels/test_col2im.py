@@ -19,6 +19,7 @@ from fastgraph.kernels.gemm.pick_conv_transpose import (
 )
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.pointwise.chain import eval_chain
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from tests.kernels.harness import each_tier, run
 from tests.kernels.walking import Constants, ended
 
@@ -104,7 +105,7 @@ def test_whole(tier: Any) -> None:
     for piece in pick_products(tier, g):
         part = tap_weights(w, g)[:, piece.start : piece.start + piece.columns]
         packed = pack_weights(part, None, piece.nv, tier.lanes)
-        args = products_args(piece, g, a=x, lda=10, k=g.c, b=packed, b_stride=packed[0].size, c=t)
+        args = products_args(piece, g, a=x, lda=10, k=g.c, b=packed, b_stride=packed[0].size, c=t, **NO_EPILOGUE)
         t = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]
     assert t.nbytes == g.products
     y = np.zeros((1, 8, 10, 12), np.float32)

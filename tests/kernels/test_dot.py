@@ -15,7 +15,9 @@ from fastgraph.kernels.gemm.pick_dot import F32, DotPiece, dot_args, max_rows, p
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from tests.kernels.harness import each_tier, run
+from tests.kernels.walking import Constants, ended
 
 DOT, PACK = (next(row for row in ROWS if row.name == name) for name in ("dot", "pack_b"))
 CHAINS: dict[tuple[str, ...], Any] = {
@@ -38,30 +40,26 @@ def product(
     bias: np.ndarray | None,
     ldc: int,
     threads: int,
+    kinds: tuple[str, ...] = (),
 ) -> None:
     """Run the pieces on A [batch, m, k] and check C [batch, m, n] in rows of ldc against float64."""
     batch, m, k = a.shape
     n = weights.shape[1]
-    chain, kinds = pieces[0].params["chain"], pieces[0].params["extras"]
-    shapes = {"full": (batch, m, n), "channel": (n,), "scalar": (1,), "image": (batch, n)}
-    strides = {"full": (m * n, n), "channel": (0, 0), "scalar": (0, 0), "image": (n, 0)}
-    operands = [noise(*shapes[kind]) for kind in kinds]
+    shapes = {"full": (batch, m, n), "channel": (1, 1, n), "scalar": (1, 1, 1), "image": (batch, 1, n)}
+    operands, constants = [noise(*shapes[kind]) for kind in kinds], Constants(tier)
+    ending = ended(constants, CHAINS[kinds], operands)
     c = np.full((batch, m, ldc), 7, np.float32)
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         b = pack_weights(weights[:, part], None if bias is None else bias[:, part], piece.nv, tier.lanes)
         args = dot_args(
             piece, a=a, lda=k, b=b, c=c, ldc=ldc, m=m, k=k, batch=batch, a_stride=m * k, b_stride=b[0].size,
-            c_stride=m * ldc,
+            c_stride=m * ldc, **ending,
         )  # fmt: skip
-        extras = [slot for o, kind in zip(operands, kinds, strict=True) for slot in (o, *strides[kind])]
-        c = run(DOT, piece.params, [*DOT.args.filled(**args), *extras], tier, threads)[2]
-    views = [
-        o.astype(np.float64)[:, None] if kind == "image" else o.astype(np.float64)
-        for o, kind in zip(operands, kinds, strict=True)
-    ]
+        c = run(DOT, piece.params, DOT.args.filled(**args), tier, threads)[2]
+    views = [o.astype(np.float64) for o in operands]
     sums = np.einsum("bmk,bnk->bmn", a.astype(np.float64), weights.astype(np.float64))
-    expected = eval_chain(chain, [sums + (0 if bias is None else bias[:, None]), *views])
+    expected = eval_chain(CHAINS[kinds], [sums + (0 if bias is None else bias[:, None]), *views])
     np.testing.assert_allclose(c[:, :, :n], expected, rtol=2e-5, atol=2e-5 * k**0.5)
     assert (c[:, :, n:] == 7).all()
 
@@ -76,10 +74,10 @@ def test_any_shape(tier: Any, data: Any) -> None:
     m = data.draw(st.integers(1, 3 * height + 1))
     n, k = data.draw(st.integers(1, 2 * width + 1)), data.draw(st.integers(1, 40))
     batch, threads = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
-    params = {"nv": nv, "chain": CHAINS[kinds], "extras": kinds}
-    piece = DotPiece(0, n, nv, params, height, data.draw(st.integers(1, 3)), data.draw(st.booleans()))
+    piece = DotPiece(0, n, nv, {"nv": nv}, height, data.draw(st.integers(1, 3)), data.draw(st.booleans()))
     bias = noise(batch, n) if data.draw(st.booleans()) else None
-    product(tier, [piece], noise(batch, m, k), noise(batch, n, k), bias, n + data.draw(st.integers(0, 3)), threads)
+    a, weights, ldc = noise(batch, m, k), noise(batch, n, k), n + data.draw(st.integers(0, 3))
+    product(tier, [piece], a, weights, bias, ldc, threads, kinds)
 
 
 @each_tier
@@ -92,10 +90,15 @@ def test_picked(tier: Any, m: int, n: int, k: int) -> None:
 @pytest.mark.parametrize("chain", [(("add", 0, 1),), (("sigmoid", 0), ("mul", 2, 1))])
 def test_result_may_replace_a_full_operand(tier: Any, chain: Any) -> None:
     a, weights, c = noise(1, 8, 11), noise(1, 21, 11), noise(8, 21)
-    piece = DotPiece(0, 21, 2, {"nv": 2, "chain": chain, "extras": ("full",)}, 3, 1, False)
+    piece = DotPiece(0, 21, 2, {"nv": 2}, 3, 1, False)
     b = pack_weights(weights, None, 2, tier.lanes)
-    args = dot_args(piece, a=a, lda=11, b=b, c=c, ldc=21, m=8, k=11)
-    out = run(DOT, piece.params, [*DOT.args.filled(**args), c, 0, 21], tier)[2]
+    constants, operand = Constants(tier), c[None].copy()
+    ending = ended(constants, chain, [operand])
+    # What a table refers to isn't copied for the call.
+    place = operand.ctypes.data if constants.arrays else operand
+    args = dot_args(piece, a=a, lda=11, b=b, c=place, ldc=21, m=8, k=11, **ending)
+    found = run(DOT, piece.params, DOT.args.filled(**args), tier)
+    out = (operand if constants.arrays else found[2])[0]
     expected = eval_chain(chain, [(a[0] @ weights[0].T).astype(np.float64), c.astype(np.float64)])
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
 
@@ -105,12 +108,11 @@ def test_same_bits_for_any_threads(tier: Any) -> None:
     a, weights = noise(1, 23, 37), noise(1, 50, 37)
     results = []
     for threads, by_columns in [(1, False), (2, False), (3, True)]:
-        params = {"nv": 2, "chain": (), "extras": ()}
-        piece = DotPiece(0, 50, 2, params, 3, 2, by_columns)
+        piece = DotPiece(0, 50, 2, {"nv": 2}, 3, 2, by_columns)
         c = np.zeros((23, 50), np.float32)
         b = pack_weights(weights, None, 2, tier.lanes)
-        args = dot_args(piece, a=a, lda=37, b=b, c=c, ldc=50, m=23, k=37)
-        results.append(run(DOT, params, DOT.args.filled(**args), tier, threads)[2].tobytes())
+        args = dot_args(piece, a=a, lda=37, b=b, c=c, ldc=50, m=23, k=37, **NO_EPILOGUE)
+        results.append(run(DOT, piece.params, DOT.args.filled(**args), tier, threads)[2].tobytes())
     assert len(set(results)) == 1
 
 

@@ -18,8 +18,8 @@ from tests.kernels.harness import each_integer_tier, f32_bits, run
 from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer, stores
 
 DOT, ROW, PACK = (next(r for r in ROWS if r.name == name) for name in ("dot_int8", "row_int8", "pack_b_int8"))
-KINDS = [(3, 2, 2, "u8", False), (2, 3, 1, "u8", True), (5, 1, 0, "s8", False), (1, 6, 0, "f32", True)]
-"""mr, nv, tail, out, rowsum"""
+KINDS = [(2, "u8", False), (3, "u8", True), (1, "s8", False), (4, "f32", True), (4, "u8", False)]
+"""nv, out, rowsum"""
 
 
 def product(tier: Any, pieces: list[DotPiece], a: np.ndarray, layer: Layer, ldc: int, threads: int) -> None:
@@ -45,13 +45,13 @@ def product(tier: Any, pieces: list[DotPiece], a: np.ndarray, layer: Layer, ldc:
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_any_shape(tier: Any, data: Any) -> None:
-    mr, nv, tail, out, rowsum = data.draw(st.sampled_from(KINDS))
-    width = nv * tier.lanes
-    m = mr * data.draw(st.integers(0 if tail else 1, 4)) + tail
+    nv, out, rowsum = data.draw(st.sampled_from(KINDS))
+    width, height = nv * tier.lanes, data.draw(st.sampled_from(COSTS[rowsum].heights(tier, nv)))
+    m = data.draw(st.integers(1, 3 * height + 1))
     n, k = data.draw(st.integers(1, 2 * width + 1)), data.draw(st.integers(1, 40))
     batch, threads, seed = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)), data.draw(st.integers(0, 99))
-    params = {"mr": mr, "nv": nv, "tail": tail, "ragged": True, "out": stores(out), "rowsum": rowsum}
-    piece = DotPiece(0, n, nv, params, data.draw(st.integers(1, 3)), data.draw(st.booleans()))
+    params = {"nv": nv, "out": stores(out), "rowsum": rowsum}
+    piece = DotPiece(0, n, nv, params, height, data.draw(st.integers(1, 3)), data.draw(st.booleans()))
     layer = draw_layer(seed, batch, n, k, out, rowsum)
     product(tier, [piece], draw_bytes(seed, batch, m, k), layer, n + data.draw(st.integers(0, 3)), threads)
 
@@ -68,13 +68,14 @@ def test_picked(tier: Any, m: int, n: int, k: int) -> None:
 @given(data=st.data())
 def test_one_row_of_signed_or_unsigned_bytes(tier: Any, data: Any) -> None:
     """Threads share the panels; A is read to the end of its last words, whatever stands there."""
-    nv, out = data.draw(st.sampled_from(COSTS[False].widths(tier))), data.draw(st.sampled_from(sorted(DTYPES)))
+    nv = data.draw(st.sampled_from((1, 2, 3, 4, 8)[: 5 if tier.registers == 32 else 4]))
+    out = data.draw(st.sampled_from(sorted(DTYPES)))
     start, n = data.draw(st.integers(0, 9)), data.draw(st.integers(1, 3 * nv * tier.lanes))
     k = data.draw(st.integers(1, 70))
     rowsum, signed = data.draw(st.booleans()), data.draw(st.booleans())
     layer, a = draw_layer(n + k, 1, start + n, k, out, rowsum), draw_bytes(k, k)
     params = {"nv": nv, "out": stores(out), "rowsum": rowsum}
-    piece = DotPiece(start, n, nv, params, 1, True)
+    piece = DotPiece(start, n, nv, params, 1, 1, True)
     x = (a ^ 128).view(np.int8) if signed else a
     c = np.full(start + n + 2, 7, DTYPES[out])
     packed = layer.packed(tier, piece, k, chains(nv))
@@ -87,21 +88,13 @@ def test_one_row_of_signed_or_unsigned_bytes(tier: Any, data: Any) -> None:
 
 
 @each_integer_tier
-def test_the_last_tile_may_repeat_rows(tier: Any) -> None:
-    params = {"mr": 5, "nv": 1, "tail": 0, "ragged": True, "out": "bytes", "rowsum": False}
-    layer = draw_layer(3, 2, 11, 9, "s8", False)
-    for m, threads in ((5, 1), (8, 2), (23, 3)):
-        product(tier, [DotPiece(0, 11, 1, params, 2, False)], draw_bytes(m, 2, m, 9), layer, 12, threads)
-
-
-@each_integer_tier
 def test_extreme_numbers_are_exact(tier: Any) -> None:
     """All products at their largest: 16-bit sums of two would saturate."""
     k, n = 300, 2 * tier.lanes
     layer = draw_layer(0, 1, n, k, "i32", False)
     layer.weights[:, ::2], layer.weights[:, 1::2] = -128, 127
-    params = {"mr": 2, "nv": 2, "tail": 0, "ragged": False, "out": "words", "rowsum": False}
-    product(tier, [DotPiece(0, n, 2, params, 1, False)], np.full((1, 4, k), 255, np.uint8), layer, n, 1)
+    params = {"nv": 2, "out": "words", "rowsum": False}
+    product(tier, [DotPiece(0, n, 2, params, 2, 1, False)], np.full((1, 4, k), 255, np.uint8), layer, n, 1)
 
 
 @each_integer_tier
@@ -110,9 +103,9 @@ def test_halves_are_rounded_to_even(tier: Any) -> None:
     layer = draw_layer(0, 1, n, k, "u8", False)
     layer.weights[...], layer.multipliers[...], layer.limits = 1, 0.5, (3, 0, 255)
     layer.start[...] = np.arange(-n // 2, n - n // 2)
-    params = {"mr": 2, "nv": 1, "tail": 0, "ragged": False, "out": "bytes", "rowsum": False}
+    params = {"nv": 1, "out": "bytes", "rowsum": False}
     a = np.arange(8, dtype=np.uint8).reshape(1, 2, 4)
-    product(tier, [DotPiece(0, n, 1, params, 1, False)], a, layer, n, 1)
+    product(tier, [DotPiece(0, n, 1, params, 2, 1, False)], a, layer, n, 1)
 
 
 @settings(max_examples=100, deadline=None)
@@ -128,9 +121,9 @@ def test_choices_cover_every_column_and_fit_the_registers(tier: Any, m: int, n: 
     assert [p.start for p in pieces] == [0, *(p.start + p.columns for p in pieces)][:-1]
     assert sum(p.columns for p in pieces) == n
     for p in pieces:
-        mr, nv = p.params["mr"], p.nv
-        assert 1 <= mr <= m and p.params["tail"] in (0, m % mr) and nv in COSTS[rowsum].widths(tier)
-        assert mr == 1 or mr * (nv + rowsum) + vectors_per_word(tier, nv, rowsum) < tier.registers
+        there = COSTS[rowsum].heights(tier, p.nv)
+        assert p.height in there and p.nv in ((1, 2, 3, 4, 8) if m == 1 else (1, 2, 3, 4))
+        assert there[0] == 1 or there[0] * (p.nv + rowsum) + vectors_per_word(tier, p.nv, rowsum) < tier.registers
 
 
 @pytest.mark.parametrize("nv", range(1, 9))

@@ -52,9 +52,7 @@ def _panels(c: Call, n: int) -> int:
     return parts(n, c.params["nv"] * c.lanes)
 
 
-def _ending(
-    c: Call, images: int, rows: int, run: int, *columns: tuple[int, int], start: int
-) -> Iterator[Reach]:
+def _ending(c: Call, images: int, rows: int, run: int, *columns: tuple[int, int], start: int) -> Iterator[Reach]:
     """What is read to finish a product: ranges of what was rounded at run time, and the operands of its chain."""
     if c.kernel.endswith("_dynamic"):
         r = c.record("per_image per_row")
