@@ -40,7 +40,7 @@ def start(path: str, cache: Path) -> tuple[float, list[str]]:
 def test_cold_start(benchmark: Any, goal: Any, tmp_path: Path) -> None:
     path = zoo.network("mobilenet_v2")
     first, _ = start(path, tmp_path)
-    goal("first load of mobilenet_v2 ever", first, "s", 20.0)
+    goal("first load of mobilenet_v2 ever", first, "s", 3.0)
     seconds, imported = [], set()
 
     def again() -> None:

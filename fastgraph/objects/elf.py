@@ -114,7 +114,8 @@ class _Part:
                 continue
             if section.kind != _PROGRAM or section.flags & _WRITABLE:
                 raise Foreign(f"it has a section of kind {section.kind} and flags {section.flags}")
-            self.places[i] = -(-end // max(section.align, 1)) * section.align
+            align = max(section.align, 1)
+            self.places[i] = -(-end // align) * align
             end = self.places[i] + section.size
         return end
 

@@ -89,7 +89,7 @@ def _load(objects: Mapping[str, bytes]) -> dict[str, int]:
         addresses = elf.load(objects)
     except elf.Foreign:
         addresses = _load_with_llvm(objects)
-    except (struct.error, LookupError, ValueError):
+    except (struct.error, LookupError, ValueError, OverflowError):
         raise RuntimeError(f"of {', '.join(objects)}, one is not a whole object file") from None
     for symbol, address in addresses.items():
         if not address:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -15,7 +15,7 @@ from ..isa.integer import to_bytes
 from ..isa.loops import repeat, room
 from ..isa.vector import F32, I1, I8, I32, I64, Vector
 from .pack_int8 import parts
-from .tile import Place
+from .results import Place
 
 
 def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:
@@ -30,9 +30,22 @@ def clamped(v: Vector, x: Any, stored: Any) -> Any:
     return minimum(v, high, maximum(v, low, x))
 
 
-def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], stored: Any, signed: bool) -> None:
+def word(v: Vector, total: Any, real: Any, stored: Any) -> Any:
+    """What is stored as f32 of an i32 sum and its scaled number: this one clamped, or the sum's bits."""
+    whole = v.b.icmp_signed("!=", stored.form, I64(0))
+    return v.b.select(whole, v.b.bitcast(total, v.type), clamped(v, real, stored))
+
+
+def byte_rounder(v: Vector, stored: Any) -> Callable[[Sequence[Any]], Any]:
+    """What makes stored bytes of up to four f32 vectors, in the order of `isa.integer.pack_bytes`."""
+    rounded = to_bytes(v, stored.zero_point, stored.low, stored.high)
+    signs = v.splat(v.b.trunc(stored.form, I8), 4 * v.lanes)
+    return lambda vectors: v.b.xor(rounded(vectors), signs)
+
+
+def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], stored: Any) -> None:
     """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
-    rounded = to_bytes(v, stored.zero_point, stored.low, stored.high, signed)
+    rounded = byte_rounder(v, stored)
 
     def row_pieces() -> list[tuple[int, int, Any]]:
         """(row, first column, bytes as i32 lanes) of all that is stored."""

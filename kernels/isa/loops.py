@@ -60,6 +60,18 @@ def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[A
     return out
 
 
+def apart(b: Any, values: Sequence[Any], body: Callable[..., None]) -> None:
+    """`body(builder, *values)` in a function of its own: where an object has many bodies, each has all registers."""
+    kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+    function = ir.Function(b.module, kind, b.module.get_unique_name("part"))
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    inside = ir.IRBuilder(function.append_basic_block())
+    body(inside, *function.args)
+    inside.ret_void()
+    b.call(function, values)
+
+
 def variable(b: Any, value: Any) -> Any:
     """A slot that holds `value` first, for b.load and b.store; LLVM turns it into a register."""
     slot = room(b, value.type)
@@ -205,20 +217,21 @@ def fold(v: Vector, x: Any, combine: Combine, lanes: int = 1) -> Any:
 # -- what a thread does of the work
 
 
-def _range(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
+def share(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
+    """The thread's part [start, stop) of range(total), from inside an `emits` body."""
     return [b.udiv(b.mul(total, t), threads) for t in (thread, b.add(thread, I64(1)))]
 
 
 def _slices(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
     count = b.udiv(b.add(total, I64(SLICE - 1)), I64(SLICE))
-    ends = [b.mul(end, I64(SLICE)) for end in _range(b, count, thread, threads)]
+    ends = [b.mul(end, I64(SLICE)) for end in share(b, count, thread, threads)]
     return [b.select(b.icmp_signed("<", end, total), end, total) for end in ends]
 
 
 @emits
 def thread_range(b: Any, total: Any, thread: Any, threads: Any) -> Any:
     """The thread's part [start, stop) of range(total)."""
-    return _range(b, total, thread, threads)
+    return share(b, total, thread, threads)
 
 
 @emits
@@ -233,7 +246,7 @@ def thread_block(b: Any, rows: Any, cols: Any, thread: Any, threads: Any) -> Any
     bounds = [variable(b, x) for x in (I64(0), rows, I64(0), cols)]
     with b.if_else(b.icmp_signed(">=", rows, b.mul(threads, I64(4)))) as (by_rows, by_columns):
         with by_rows:
-            for bound, x in zip(bounds[:2], _range(b, rows, thread, threads), strict=True):
+            for bound, x in zip(bounds[:2], share(b, rows, thread, threads), strict=True):
                 b.store(x, bound)
         with by_columns:
             for bound, x in zip(bounds[2:], _slices(b, cols, thread, threads), strict=True):

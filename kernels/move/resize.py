@@ -13,7 +13,7 @@ from typing import Any
 from ..core.record import loaded, reader
 from ..isa.byte_ops import choose
 from ..isa.elements import ELEMENTS, Rounding, load, write
-from ..isa.loops import cover, div_rem, each_vector, loop, smaller, thread_range, variable
+from ..isa.loops import apart, cover, div_rem, each_vector, loop, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from .rows import BILINEAR, RESIZE, SHORT
@@ -66,23 +66,24 @@ def _store(v: Vector, element: str, x: Any, pointer: Any, rest: Any, zero: Any) 
 
 
 def _places(tier: Tier, source: str, target: str) -> Callable:
-    """`places(args, dst, src, first, end)`: places first..end of a line; bodies for 2 and 4 taps, and for short runs."""
+    """`places(args, dst, src, first, end)`: places first..end of a line, by taps and elements that lie together."""
 
-    @emits
-    def places(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any) -> None:
-        def walk(taps: int, run: int) -> None:
-            r = loaded(b, args, RESIZE)  # once more, so that none waits in memory while it is not used
+    def walk(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any, taps: int) -> None:
+        r = loaded(b, args, RESIZE)
+
+        def line(run: int) -> None:
             with loop(b, first, end, 1) as i:
                 _combine(Vector(b, tier, run or None), r, b.add(dst, b.mul(i, r.d)), src, i, taps, run, source, target)
 
-        def runs(taps: int) -> None:
-            r = loaded(b, args, RESIZE)
-            short = b.select(b.icmp_signed("<=", r.run, I64(SHORT)), r.run, I64(0))
-            choose(b, short, {run: partial(walk, taps, run) for run in range(SHORT + 1)})
+        short = b.select(b.icmp_signed("<=", r.run, I64(SHORT)), r.run, I64(0))
+        choose(b, short, {run: partial(line, run) for run in range(SHORT + 1)})
 
-        r = loaded(b, args, RESIZE)
-        fixed = b.or_(b.icmp_signed("==", r.taps, I64(2)), b.icmp_signed("==", r.taps, I64(4)))
-        choose(b, b.select(fixed, r.taps, I64(0)), {taps: partial(runs, taps) for taps in (0, 2, 4)})
+    @emits
+    def places(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any) -> None:
+        taps, values = loaded(b, args, RESIZE).taps, (args, dst, src, first, end)
+        fixed = b.or_(b.icmp_signed("==", taps, I64(2)), b.icmp_signed("==", taps, I64(4)))
+        bodies = {taps: partial(apart, b, values, partial(walk, taps=taps)) for taps in (0, 2, 4)}
+        choose(b, b.select(fixed, taps, I64(0)), bodies)
 
     return places
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import reader
+from ..core.record import loaded, reader
 from ..isa.byte_ops import choose, read, write
-from ..isa.loops import div_rem, lesser, loop, pieces, smaller, thread_range
+from ..isa.loops import apart, div_rem, lesser, loop, pieces, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I1, I32, I64, emits
 from .outer_loops import outer_address, outer_count
@@ -69,7 +69,7 @@ def _narrow(tier: Tier, itemsize: int) -> Callable:
 
     def kernel(args, thread, threads):
         r = fields(args)
-        n, line = (r.rows, r.col_s) if r.few > 0 else (r.cols, r.row_d)
+        n = r.rows if r.few > 0 else r.cols
         count = pieces(n, r.high)
         begin, end = thread_range(outer(args) * count, thread, threads)
         while begin < end:
@@ -77,7 +77,7 @@ def _narrow(tier: Tier, itemsize: int) -> Callable:
             first = piece * r.high
             begin += 1
             to, at = address(args, o, r.dst, r.src)
-            strips(r.few, to, at, line, first, smaller(n, first + r.high), n)
+            strips(args, to, at, first, smaller(n, first + r.high))
 
     return kernel
 
@@ -122,23 +122,29 @@ def _edge(itemsize: int, lanes: int) -> Callable:
 
 
 def _strips(itemsize: int, lanes: int) -> Callable:
-    """`strips(few, dst, src, line, first, end, n)`: places first..end of n, of k lines that are `line` bytes apart."""
+    """`strips(args, dst, src, first, end)`: places first..end of the k lines that `few` says."""
 
     @emits
-    def strips(b: Any, few: Any, dst: Any, src: Any, line: Any, first: Any, end: Any, n: Any) -> None:
-        last = b.sub(n, I64(lanes))
-
-        def walk(k: int, split: bool) -> None:
-            with loop(b, first, end, lanes) as i:
-                at = lesser(b, i, last)
-                dense, lined = b.mul(at, I64(k * itemsize)), b.mul(at, I64(itemsize))
-                to, place = (lined, dense) if split else (dense, lined)
-                _strip(b, b.add(dst, to), b.add(src, place), line, k, split, _vector(itemsize, lanes))
-
+    def strips(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any) -> None:
         sides = [(k, split) for k in range(2, NARROW + 1) for split in (False, True)]
-        choose(b, few, {-k if split else k: partial(walk, k, split) for k, split in sides})
+        values, kind = (args, dst, src, first, end), _vector(itemsize, lanes)
+        choose(b, loaded(b, args, TRANSPOSE).few, {
+            -k if split else k: partial(apart, b, values, partial(_walk, k=k, split=split, kind=kind))
+            for k, split in sides
+        })  # fmt: skip
 
     return strips
+
+
+def _walk(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any, k: int, split: bool, kind: Any) -> None:
+    r, itemsize = loaded(b, args, TRANSPOSE), kind.element.width // 8
+    n, line = (r.cols, r.row_d) if split else (r.rows, r.col_s)
+    last = b.sub(n, I64(kind.count))
+    with loop(b, first, end, kind.count) as i:
+        at = lesser(b, i, last)
+        dense, lined = b.mul(at, I64(k * itemsize)), b.mul(at, I64(itemsize))
+        to, place = (lined, dense) if split else (dense, lined)
+        _strip(b, b.add(dst, to), b.add(src, place), line, k, split, kind)
 
 
 def _strip(b: Any, dst: Any, src: Any, line: Any, k: int, split: bool, kind: Any) -> None:

@@ -114,6 +114,8 @@ EPILOGUE = (
 )
 """What a kernel does with its sums at the end: y = clip(sum + addend, low, high), or a chain of steps of which sums are
 value 0; then nothing is added, and nothing held within bounds. pointwise/epilogue.py does it."""
+NO_EPILOGUE = {**dict.fromkeys(EPILOGUE, 0), "low": -0x800000, "high": 0x7F800000}
+"""The slots where sums are the results."""
 
 ELEMENTWISE = LOOPS + Record(item="bytes of an element of y") + WALK
 

@@ -14,8 +14,9 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import reader
+from ..gemm.requantize import byte_rounder
 from ..isa.byte_ops import run_copier, run_filler
-from ..isa.integer import bytes_type, to_bytes
+from ..isa.integer import bytes_type
 from ..isa.interleave import dot, interleave, load_bytes, load_pieces, store_bytes, store_first, store_pieces
 from ..isa.lanes import PARTS
 from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range
@@ -33,7 +34,7 @@ Finish = Callable[[Sequence[Any], Sequence[Any]], Any]
 
 def make_finish(v: Vector, r: Any) -> Finish:
     """What scales sums and rounds them as the slots of a record say."""
-    b, rounded = v.b, to_bytes(v, r.zero_point, r.low, r.high)
+    b, rounded = v.b, byte_rounder(v, r)
 
     def finish(sums: Sequence[Any], factors: Sequence[Any]) -> Any:
         return rounded([b.fmul(b.sitofp(s, v.type), f) for s, f in zip(sums, factors, strict=True)])

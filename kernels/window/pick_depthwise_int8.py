@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -88,19 +88,20 @@ class Part(NamedTuple):
     params: dict[str, Any]
 
 
+@lru_cache(1024)
 def plan_depthwise_int8(
-    tier: Tier, window: Window, ldx: int, ldy: int, bytewise: bool, multiplier: int = 1, out: str = "u8"
+    tier: Tier, window: Window, ldx: int, ldy: int, bytewise: bool, multiplier: int = 1, out: str = "bytes"
 ) -> tuple[Part, ...]:
     """The kernels of a layer whose output channel o reads input channel o // multiplier.
 
-    bytewise: the weights less their zero point fit into signed bytes. out: "u8", "s8" or "f32".
+    bytewise: the weights less their zero point fit into signed bytes. out: one of gemm's STORES.
     """
     g, c = window, window.channels
     (kh, kw), (sh, sw), (dh, dw) = g.kernel[1:], g.strides[1:], g.dilations[1:]
     # A larger padding than the kernel reaches would have outputs that see nothing else.
     beyond = any(pad >= reach for pad, reach in zip((*g.pads, *g.ends), g.reach * 2, strict=True))
-    if multiplier != 1 or out != "u8" or kh * kw > MOST_TAPS or beyond:
-        return (Part(0, c, "depthwise_int8_any", {"multiplier": multiplier, "out": out}),)
+    if multiplier != 1 or out != "bytes" or kh * kw > MOST_TAPS or beyond:
+        return (Part(0, c, "depthwise_int8_any", {"out": out}),)
     wide = not (tier.vnni and bytewise)
     dh, dw = dh if kh > 1 else 1, dw if kw > 1 else 1
     rows = _rows(tier, kh, kw, sh, dh, 2 if wide else 4, min(g.out[1], 4))

@@ -8,16 +8,14 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import reader
-from ..isa.integer import binary, bytes_type, halves_type
+from ..isa.integer import binary, bytes_type, halves_type, to_bytes
 from ..isa.interleave import load_bytes, store_bytes, store_first, unpack
 from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from .depthwise_int8 import make_finish
 from .pick_pool_int8 import BLOCK
 from .rows import POOL_INT8
-from .window import slots
-from .window_any import steps_to
+from .window import slots, steps_to
 
 F64 = ir.DoubleType()
 _LARGE = 2.0**127
@@ -139,7 +137,7 @@ class _Sum:
         factor = b.select(b.fcmp_ordered("<", factor, F64(_LARGE)), factor, F64(_LARGE))
         self.factor = v.splat(b.fptrunc(factor, F32))
         self.shift = v.splat(b.trunc(b.mul(elements, r.zero_x), I32), v.lanes)
-        self.finish = make_finish(v, r)
+        self.rounded = to_bytes(v, r.zero_point, r.low, r.high)
 
     def clear(self) -> None:
         for total in self.sums:
@@ -161,4 +159,4 @@ class _Sum:
 
     def result(self) -> Any:
         sums = [self.b.sub(self.b.load(total), self.shift) for total in self.sums]
-        return self.finish(sums, [self.factor] * 4)
+        return self.rounded([self.b.fmul(self.b.sitofp(total, self.v.type), self.factor) for total in sums])

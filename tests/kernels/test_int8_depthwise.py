@@ -23,7 +23,8 @@ from fastgraph.kernels.window.pick_depthwise_int8 import (
     plan_depthwise_int8,
 )
 from fastgraph.kernels.window.rows import SCHEME
-from tests.kernels.harness import each_integer_tier, run
+from tests.kernels.harness import each_integer_tier, f32_bits, run
+from tests.kernels.int8 import DTYPES, stored, stores
 from tests.kernels.windows import Case, cases, padded_taps
 
 PIXEL, ACROSS, ANY = "depthwise_int8", "depthwise_int8_across", "depthwise_int8_any"
@@ -32,9 +33,9 @@ PIXEL, ACROSS, ANY = "depthwise_int8", "depthwise_int8_across", "depthwise_int8_
 class Layer:
     """Random numbers for a case; `wide`: weights that need more than a byte."""
 
-    def __init__(self, case: Case, multiplier: int = 1, wide: bool = False) -> None:
+    def __init__(self, case: Case, multiplier: int = 1, wide: bool = False, out: str = "u8") -> None:
         g, rng = case.window, np.random.default_rng(case.seed)
-        self.case, self.multiplier, self.bytewise = case, multiplier, not wide
+        self.case, self.multiplier, self.bytewise, self.out = case, multiplier, not wide, out
         most = 255 if wide else 127
         self.x = rng.integers(0, 256, (g.images, *g.size, g.channels // multiplier)).astype(np.uint8)
         self.weights = rng.integers(-most - (not wide), most + 1, (*g.kernel[1:], g.channels))
@@ -58,7 +59,7 @@ class Layer:
         """What the kernels of a plan write, one after the other into the same memory."""
         g, gap = self.case.window, self.case.gap
         x = np.concatenate([self.x, np.full((*self.x.shape[:-1], gap), 99, np.uint8)], -1)
-        dtype = {"s8": np.int8, "f32": np.float32}.get(parts[0].params.get("out", "u8"), np.uint8)
+        dtype = DTYPES[self.out]
         y = np.full((g.images, *g.out, g.channels + (gap if parts[0].name != ACROSS else 0)), 7, dtype)
         for part in parts:
             y = self._run(tier, part, x, y, threads)
@@ -70,21 +71,23 @@ class Layer:
         g, bias = replace(self.case.window, channels=part.channels), self.bias[own]
         if name != ANY:
             bias = bias - self.zero_x * self.weights[..., own].sum((0, 1))
-        shift = 128 if y.dtype == np.int8 else 0
+        shift = 128 if self.out == "s8" else 0
         zero_y, low, high = (z - shift for z in (self.zero_y, self.low, self.high))
-        if y.dtype == np.float32:
-            low, high = (int(np.float32(z - self.zero_y).view(np.int32)) for z in (low, high))
+        if self.out == "f32":
+            low, high = (f32_bits(z - self.zero_y) for z in (low, high))
         # A part begins at its first channel.
         flat_x, flat_y = x.reshape(-1)[part.start :], y.reshape(-1)[part.start :]
         args: dict[str, Any] = {
             **depthwise_int8_args(tier, name, params, g, threads), "x": flat_x, "ldx": x.shape[-1], "y": flat_y,
-            "ldy": y.shape[-1], "zero_point": zero_y, "low": low, "high": high,
+            "ldy": y.shape[-1], **stored(self.out, zero_y, low, high),
             "packed": pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own]),
         }  # fmt: skip
         if name == PIXEL:
             args["fill"] = np.full(fill_bytes(params, x.shape[-1]), self.zero_x, np.uint8)
         else:
             args["zero_x"] = self.zero_x
+        if name == ANY:
+            args["multiplier"] = self.multiplier
         if name == ACROSS:
             args["scratch"] = np.zeros(args["scratch_bytes"] * threads, np.uint8)
         offset = 4 if y.dtype == np.float32 else 3
@@ -146,19 +149,21 @@ def test_any_window(tier: Any, data: Any) -> None:
     strides = (1, data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)))
     case = data.draw(cases(tier.lanes, kernel, strides, data.draw(st.integers(1, 2)), multiplier))
     layer = Layer(case, multiplier, True)
-    check(layer, tier, general(layer, "u8"))
+    check(layer, tier, general(layer))
 
 
-def general(layer: Layer, out: str) -> list[Part]:
-    return [Part(0, layer.case.window.channels, ANY, {"multiplier": layer.multiplier, "out": out})]
+def general(layer: Layer) -> list[Part]:
+    return [Part(0, layer.case.window.channels, ANY, {"out": stores(layer.out)})]
 
 
 @each_integer_tier
 def test_other_results(tier: Any) -> None:
-    layer = Layer(Case(Window(1, 21, (1, 5, 4), (1, 3, 3), (1, 5, 4), pads=(0, 1, 1)), 2, 5))
-    signed = layer.compute(tier, general(layer, "s8"))
-    np.testing.assert_array_equal(signed, layer.expected().astype(int) - 128)
-    real = layer.compute(tier, general(layer, "f32"))
+    case = Case(Window(1, 69, (1, 5, 4), (1, 3, 3), (1, 5, 4), pads=(0, 1, 1)), 2, 5)
+    layer = Layer(case, out="s8")
+    for parts in (general(layer), planned(tier, layer, False), planned(tier, layer, True)):
+        np.testing.assert_array_equal(layer.compute(tier, parts), layer.expected().astype(int) - 128)
+    layer = Layer(case, out="f32")
+    real = layer.compute(tier, general(layer))
     least, most = layer.low - layer.zero_y, layer.high - layer.zero_y
     np.testing.assert_array_equal(real, np.clip(layer.sums(), least, most))
 

@@ -11,8 +11,9 @@ import numpy as np
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.pointwise.elementwise_shape import Loops
+from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.registry import Emit
-from fastgraph.plan.lower.walk import Out, Read, table
+from fastgraph.plan.lower.walk import Out, Read, f32_bits, table
 from fastgraph.plan.program import Ref
 from tests.kernels.harness import compiled, run
 
@@ -83,3 +84,29 @@ def strided(constants: Constants, array: np.ndarray, broadcast: Sequence[str] = 
     names = ("image", "row", "column")[-array.ndim :]
     steps = {name: step for name, step in zip(names, array.strides, strict=True) if name not in broadcast}
     return Read(constants.add(array), **steps)
+
+
+def ended(constants: Constants, chain: tuple, operands: Sequence[np.ndarray]) -> dict[str, Any]:
+    """The slots of EPILOGUE for a chain over sums and operands [image, row, column], 1 where all are the same."""
+    found = ending(chain, len(operands))
+    if found is None:
+        names = ("image", "row", "column")
+        reads = [
+            strided(constants, x, [name for name, size in zip(names, x.shape, strict=True) if size == 1])
+            for x in operands
+        ]
+        words = table_of(constants, chain, [None, *reads])
+        walk = {"walk": kernel_address(Kernel("chain"), constants.tier), "table": words}
+        return {**_plain(-np.inf, np.inf), **walk}
+    slots = _plain(found.low, found.high)
+    if found.addend is None:
+        return slots
+    assert isinstance(found.addend, int)
+    x = operands[found.addend - 1]
+    image, row, _ = (size // 4 * (n > 1) for size, n in zip(x.strides, x.shape, strict=True))
+    return {**slots, "addend": x, "addend_image": image, "addend_row": row}
+
+
+def _plain(low: float, high: float) -> dict[str, Any]:
+    none = dict.fromkeys(("addend", "addend_image", "addend_row", "walk", "table"), 0)
+    return {**none, "low": f32_bits(low), "high": f32_bits(high)}

@@ -126,7 +126,7 @@ def test_limits_as_people_write_them(given: Any, count: int | None, most: int | 
     assert (limits.count, limits.bytes) == (count, most)
 
 
-@pytest.mark.parametrize("given", [0, -1, 1.5, True, "many", "12 parsecs", "-5MB", "0MB", "", b"1MB", [8], {"count": 8}])
+@pytest.mark.parametrize("given", [0, -1, 1.5, True, "many", "12 parsecs", "-5MB", "0MB", "", b"1MB", [8], {}])
 def test_limits_that_are_none(given: Any) -> None:
     assert "plans=8" in message(scaled("n").load, plans=given)
 
@@ -313,6 +313,92 @@ def test_a_key_that_says_too_little_is_found(monkeypatch: pytest.MonkeyPatch) ->
         model.resize({"x": (64, 128)})
         with pytest.raises(fg.PlanError, match="key"):
             model.resize({"x": (640, 128)})
+
+
+# -- what can't be
+
+
+BAD: dict[str, Any] = {
+    "no batch": (0, 3, 8, 8), "no rows": (1, 3, 0, 8), "no pixels": (1, 3, 0, 0), "nothing": (0, 3, 0, 0),
+    "a thousand million images": (10**9, 3, 8, 8), "of rows": (1, 3, 10**9, 8), "of columns": (1, 3, 8, 10**9),
+    "of both": (1, 3, 10**9, 10**9), "of all": (10**9,) * 4, "more than an int64": (2**70, 3, 8, 8),
+    "less than none": (-1, 3, 8, 8), "another rank": (1, 3, 8), "a fifth axis": (1, 3, 8, 8, 1), "no axis": (),
+    "other channels": (1, 4, 8, 8), "halves": (1, 3, 8.5, 8), "text": "1388", "a number": 8, "None": None,
+    "not fed": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("call", ["resize", "prepare"])
+def test_shapes_that_can_t_be(name: str, call: str) -> None:
+    """Nothing is kept of them, no memory is taken, and the next call works."""
+    shapes = BAD[name] if isinstance(BAD[name], dict) else {"x": BAD[name]}
+    with unlinked():
+        model = convolved().load()
+        model.resize({"x": (1, 3, 8, 8)})
+        before, kept = model.plan, model._plans.nbytes
+        tracemalloc.start()
+        try:
+            message(model.resize, shapes) if call == "resize" else message(model.prepare, [shapes])
+            assert tracemalloc.get_traced_memory()[1] < 8 << 20
+        finally:
+            tracemalloc.stop()
+        assert model.plan is before and model._plans.nbytes == kept
+        model.resize({"x": (2, 3, 8, 8)})
+        assert model.plan is not before
+
+
+def spread(shape: tuple[int, ...], dtype: Any = F32) -> np.ndarray:
+    """An array of any shape that takes no memory."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+FEEDS: dict[str, Any] = {
+    **{name: spread(BAD[name]) for name in ("no batch", "no rows", "nothing", "another rank", "other channels")},
+    **{name: spread(BAD[name]) for name in ("a thousand million images", "of rows", "of columns", "a fifth axis")},
+    "f64 that f32 has not": np.full((1, 3, 8, 8), 0.1), "text": "image", "None": None, "a list of lists": [[1], [2, 3]],
+    "objects": np.full((1, 3, 8, 8), None), "letters": np.full((1, 3, 8, 8), "a"),
+    "complex": spread((1, 3, 8, 8), complex) + 1j, "too many to convert": spread((10**9, 3, 8, 8), np.float64),
+    "a dict": {"x": 1}, "a function": len,
+}  # fmt: skip
+
+
+def test_feeds_that_can_t_be() -> None:
+    """In turn with one that can."""
+    net = convolved()
+    model, x = net.load(), np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(F32)
+    expected = model(x)
+    assert_close([expected], by_onnxruntime(net.bytes(), {"x": x}), 1e-5)
+    plan, kept = model.plan, model._plans.nbytes
+    for name, fed in FEEDS.items():
+        with pytest.raises(fg.InputError):
+            model.run({"x": fed})
+        assert (model.plan, model._plans.nbytes) == (plan, kept), name
+        np.testing.assert_array_equal(model(x), expected)
+
+
+def test_ranks_that_change_from_run_to_run() -> None:
+    """An input whose rank the model leaves open takes any; one whose rank it names takes that."""
+    model = scaled().load()
+    assert "shape" in message(model, np.ones(2, F32))
+    net = Net()
+    net.output(net("Relu", net.input("x", None)))
+    model = net.load(plans=2)
+    for shape in ((2,), (2, 3), (), (1, 2, 3), (2,)):
+        assert model(np.ones(shape, F32)).shape == shape
+        assert "nothing can be computed" in message(model, np.ones((*shape, 0), F32))
+        assert "axes" in message(model, np.ones((1,) * 33, F32))
+
+
+def test_an_empty_operand_beside_others_is_fine() -> None:
+    """As the memory of attention before the first word."""
+    net = Net()
+    net.output(net("Concat", net.input("past", ("n", 4)), net.input("x", (1, 4)), axis=0))
+    assert net.load()(np.zeros((0, 4), F32), np.ones((1, 4), F32)).tolist() == [[1] * 4]
+
+
+def test_a_model_that_declares_an_extent_of_0_has_it() -> None:
+    assert scaled(0).load()(np.zeros(0, F32)).shape == (0,)
 
 
 def test_models_with_fixed_shapes_share_nothing() -> None:

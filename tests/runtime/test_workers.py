@@ -15,11 +15,12 @@ import pytest
 
 from fastgraph import RunTimeout, deadline
 from fastgraph.kernels.core.kernel import Kernel
+from fastgraph.kernels.core.table import kernels_of, row
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.objects import cache, store, workers
 
 TIER = BY_NAME["generic"]
-KERNELS = [Kernel.of("copy", mode="run", itemsize=size) for size in (1, 2, 4, 8)]
+KERNELS = [kernel for kernel in kernels_of(TIER) if row(kernel.name).family == "move"][:4]
 Started = list[subprocess.Popen[bytes]]
 
 

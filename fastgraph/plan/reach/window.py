@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...kernels.gemm.rows import STORES
 from ...kernels.isa.lanes import PARTS
 from ...kernels.window.pick_depthwise_int8 import scheme_of
-from .call import SIZES, Call, Reach, need, parts, reaches, read, short, work, write
+from .call import Call, Reach, need, parts, reaches, read, short, work, write
 
 BITS = 63
 """Rows and columns of a window that fit the bits of an int64."""
@@ -87,9 +88,10 @@ def depthwise_int8_across(c: Call) -> Iterator[Reach]:
 
 @reaches("depthwise_int8_any")
 def depthwise_int8_any(c: Call) -> Iterator[Reach]:
-    r, each = c.record("n h w c oh ow kh kw", "dh dw", "sh sw pad_top pad_left"), c.params["multiplier"]
+    r = c.record("n h w c oh ow kh kw", "dh dw multiplier", "sh sw pad_top pad_left")
+    each = r.multiplier
     need(r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
-    out, item = r.n * r.oh * r.ow, SIZES[c.params["out"]]
+    out, item = r.n * r.oh * r.ow, STORES[c.params["out"]]
     run = r.c if out else 0
     last = max(r.c - 1, 0) // c.lanes * c.lanes
     reached = last // each + ((c.lanes + each - 2) // each + 1 if each > 1 else c.lanes)
