@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,16 +23,14 @@ def checked() -> str:
     return "" if found == "0" else found
 
 
-@dataclass(eq=False)
 class Scratch:
     """Memory that one step needs while it runs."""
 
-    name: str
-    nbytes: int
+    def __init__(self, name: str, nbytes: int) -> None:
+        self.name, self.nbytes = name, nbytes
 
 
-@dataclass(frozen=True)
-class Ref:
+class Ref(NamedTuple):
     """An address: `offset` bytes into the buffer of a value or a scratch, or into a constant's array."""
 
     base: Value | Scratch | int
@@ -50,35 +49,34 @@ def buffer_bytes(owner: Value | Scratch) -> int:
 Arg = int | Ref
 
 
-@dataclass(eq=False)
 class Step:
     """A call of a kernel with its argument record, which does `share` of the work of `node`."""
 
-    kernel: Kernel
-    args: tuple[Arg, ...]
-    node: Node
-    share: float = 1.0
+    def __init__(self, kernel: Kernel, args: tuple[Arg, ...], node: Node, share: float = 1.0) -> None:
+        self.kernel, self.args, self.node, self.share = kernel, args, node, share
 
 
-@dataclass(eq=False)
 class HostStep:
     """A node that NumPy computes between native segments."""
 
-    node: Node
+    def __init__(self, node: Node) -> None:
+        self.node = node
 
 
-@dataclass(eq=False)
 class Program:
     """Steps in order, constants (packed weights), the place of each value, and the arena's plan.
 
-    `offsets` maps the buffers' owners to bytes in the arena; `storage` every value to its place in a buffer.
+    `offsets` maps the buffers' owners to bytes in the arena; `storage` every value to its place in a buffer. `lasting`:
+    the keys of constants, by number, that other plans of the model may have as well.
     """
 
-    steps: list[Step | HostStep] = field(default_factory=list)
-    constants: list[np.ndarray] = field(default_factory=list)
-    storage: dict[Value, Storage] = field(default_factory=dict)
-    offsets: dict[Value | Scratch, int] = field(default_factory=dict)
-    arena: Plan | None = None
+    def __init__(self) -> None:
+        self.steps: list[Step | HostStep] = []
+        self.constants: list[np.ndarray] = []
+        self.lasting: dict[int, Hashable] = {}
+        self.storage: dict[Value, Storage] = {}
+        self.offsets: dict[Value | Scratch, int] = {}
+        self.arena: Plan | None = None
 
     def kernels(self) -> list[Kernel]:
         """The distinct kernels, in order of first use."""

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from ..core.record import loaded
-from ..isa.loops import repeat
+from ..isa.loops import repeat, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from ..pointwise.chain import EXTRA, Chain, emit_chain, is_long
@@ -64,11 +63,11 @@ class Arithmetic:
 def make_tile(tier: Tier, whole: Shape, rest: Shape, segmented: bool, ragged: bool, arithmetic: Arithmetic) -> Any:
     """An intrinsic that computes groups * rows output rows of one weight panel.
 
-    Call it as tile(args, short, a=..., ...): numba takes at most 15 operands by name. `args` is the record. The tile
-    has the shape `rest` where `short` isn't 0, else `whole`. Row r of group g of A starts at byte address a + g * gs +
-    r * rs; each of its `segments` runs of `length` words starts table[s] bytes further (without `segmented`: one run
-    at 0). The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched. The results go to
-    rows of `ldc` bytes at `c`; with `ragged` only `columns` of them. image, row and column are where extras are read.
+    Call it as tile(args, short, a=..., ...). `args` is the record. The tile has the shape `rest` where `short` isn't 0,
+    else `whole`. Row r of group g of A starts at byte address a + g * gs + r * rs; each of its `segments` runs of
+    `length` words starts table[s] bytes further (without `segmented`: one run at 0). The panel is packed as the
+    arithmetic says; the line `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`; with
+    `ragged` only `columns` of them. image, row and column are where extras are read.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
@@ -185,7 +184,7 @@ def store_f32(
 
     def rolled() -> None:
         size = ir.ArrayType(v.type, mr * nv)
-        buffer = b.bitcast(cgutils.alloca_once(b, size), F32.as_pointer())
+        buffer = b.bitcast(room(b, size), F32.as_pointer())
         for i, value in enumerate(sums):
             v.store(value, v.at(buffer, i * v.lanes))
 

@@ -1,6 +1,6 @@
 """Byte operations: what moves an element, copies a run, fills a run.
 
-Addresses, lengths and strides are bytes. All are intrinsics, so that they cost numba little time to compile.
+Addresses, lengths and strides are bytes. All write IR themselves.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from functools import cache, partial
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
+from .loops import loop, variable
 from .tiers import Tier
 from .vector import I8, I32, I64, emits
 
@@ -60,16 +59,16 @@ def put(b: Any, dst: Any, value: Any) -> None:
     write(b, value, dst)
 
 
-@emits(returns=types.int64)
+@emits
 def get(b: Any, src: Any) -> Any:
     """The int64 at `src`."""
     return read(b, src, I64)
 
 
-@emits(returns=types.int64)
+@emits
 def repeat(b: Any, src: Any, size: Any) -> Any:
     """The element of `size` bytes (1, 2, 4 or 8) at `src`, repeated to 8 bytes."""
-    slot = cgutils.alloca_once_value(b, I64(0))
+    slot = variable(b, I64(0))
 
     def element(n: int) -> None:
         value = read(b, src, word(n))
@@ -96,7 +95,7 @@ def _cover(b: Any, n: Any, width: int, put: Callable[[Any, int], None]) -> None:
             with then:
                 last = b.sub(n, I64(size))
                 if size == width:
-                    with cgutils.for_range_slice(b, I64(0), last, I64(size), I64) as (offset, _):
+                    with loop(b, 0, last, size) as offset:
                         put(offset, size)
                 else:
                     put(I64(0), size)

@@ -2,7 +2,7 @@
 
 `OPS[name].emit(v, *values)` takes one value per operand (parameters such as clip's bounds are operands too,
 usually constants); `OPS[name].meaning(*arrays)` is the same in NumPy and keeps the element type, so that
-f64 arrays give an oracle. Reading this module imports neither numba nor llvmlite.
+f64 arrays give an oracle. Reading this module does not import llvmlite.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
-
 from ..core.record import reader
 from ..isa.byte_ops import by_size, read, repeat, run_copier, run_filler, word, write
 from ..isa.loops import div_rem, loop, pieces, smaller, thread_range
@@ -50,7 +48,6 @@ def _row(tier: Tier, mode: str) -> Callable:
     if mode == "run":
         copy_run = run_copier(tier)
 
-        @njit(inline="always")
         def run(dst, src, n, s, d, size):
             copy_run(dst, src, n)
 
@@ -58,7 +55,6 @@ def _row(tier: Tier, mode: str) -> Callable:
     if mode == "fill":
         fill_run = run_filler(tier)
 
-        @njit(inline="always")
         def fill(dst, src, n, s, d, size):
             fill_run(dst, repeat(src, size), n * size)
 

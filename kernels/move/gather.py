@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from numba import njit, types
-
 from ..core.record import reader
 from ..isa.byte_ops import by_size, choose, copy_run, get, put, read, run_copier, run_filler, word, write
 from ..isa.loops import div_rem, lesser, loop, smaller, thread_range, variable
@@ -41,7 +39,7 @@ def gather(tier: Tier, runs: bool) -> Callable:
 
 
 def _gathered_runs(tier: Tier) -> Callable:
-    @emits(returns=types.int64)
+    @emits
     def line(b: Any, r: Any, to: Any, at: Any, i: Any, stop: Any) -> Any:
         bad, index = variable(b, I64(0)), variable(b, I64(0))
         with loop(b, i, stop, 1) as j:
@@ -52,7 +50,7 @@ def _gathered_runs(tier: Tier) -> Callable:
     return line
 
 
-@emits(returns=types.int64)
+@emits
 def _gathered_words(b: Any, r: Any, to: Any, at: Any, i: Any, stop: Any) -> Any:
     bad, index = variable(b, I64(0)), variable(b, I64(0))
 
@@ -126,7 +124,6 @@ def _elements(b: Any, r: Any, to: Any, base: Any, i: Any, stop: Any) -> None:
 def _runs(tier: Tier) -> Callable:
     copy, fill = run_copier(tier), run_filler(tier)
 
-    @njit(inline="always")
     def runs(r, to, base, i, stop):
         while i < stop:
             entry = r.table + 24 * i

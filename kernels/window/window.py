@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from ..core.record import Record, loaded, reader
-from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range
+from ..isa.loops import divide, lesser, loop, remainder, room, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.chain import EXTRA, Chain, emit_chain, is_long
@@ -119,7 +118,7 @@ def finisher(tier: Tier, tile: int, vectors: int, chain: Chain, extras: Sequence
                     put(I64(t), values[t * vectors : (t + 1) * vectors], [None] * vectors)
 
         def rolled(masks: Sequence[Any]) -> None:
-            buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(v.type, tile * vectors)), F32.as_pointer())
+            buffer = b.bitcast(room(b, ir.ArrayType(v.type, tile * vectors)), F32.as_pointer())
             for k, value in enumerate(values):
                 v.store(value, v.at(buffer, k * v.lanes))
             with loop(b, 0, tile if outputs is None else outputs, 1) as t:

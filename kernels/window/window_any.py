@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 
 from ..core.record import reader
 from ..isa.loops import divide, loop, remainder, smaller, thread_range, variable
@@ -181,7 +180,7 @@ def _nest_any(tier: Tier, inner: Any, edge: Any, multiplier: int, include_pad: b
     return run
 
 
-@emits(returns=types.int64)
+@emits
 def steps_to(b: Any, end: Any, begin: Any, step: Any, count: Any) -> Any:
     """How many of begin, begin + step, ... (count of them) are below `end`."""
     room = b.sub(end, begin)

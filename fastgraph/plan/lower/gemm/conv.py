@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ....freedoms import free
@@ -80,7 +78,7 @@ def conv_int8(e: Emit, node: Node, layer: Layer) -> None:
         # What isn't there stands for 0.0: the weights' zero point.
         zeros = layer.zeros.reshape(-1, *[1] * (layer.weights.ndim - 1))
         weights, groups = merge_narrow(e.tier, layer.weights - zeros, groups)
-        layer = replace(layer, weights=(weights + zeros).astype(np.int8))
+        layer = layer._replace(weights=(weights + zeros).astype(np.int8))
     g = geometry(node, layer.weights.shape, groups, e.stride(node.x), item=1)
     if amx.suits(e, g, layer):
         amx.conv(e, node, layer, g)
@@ -102,4 +100,4 @@ def _widened(layer: Layer, factor: int, stride: int) -> Layer:
     """The layer for `factor` pixels of a row at once."""
     zeros, bias, multipliers = (np.tile(v, factor) for v in (layer.zeros, layer.bias, layer.multipliers))
     weights = widen(layer.weights, factor, stride, layer.zeros)
-    return replace(layer, weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)
+    return layer._replace(weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)

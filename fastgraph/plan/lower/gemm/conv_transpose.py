@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ....ir import Node
@@ -89,8 +87,8 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> 
 def _taps(layer: Layer, g: Transposed) -> Layer:
     """The layer that gives the products of a pixel with every tap, (x - zero point) * (w - zero point), as i32."""
     columns, per_tap = g.groups * g.columns, (g.groups, g.columns // g.n, g.n)
-    return replace(
-        layer, weights=tap_weights(layer.weights, g).reshape(columns, g.c),
+    return layer._replace(
+        weights=tap_weights(layer.weights, g).reshape(columns, g.c),
         zeros=np.broadcast_to(layer.zeros.reshape(g.groups, 1, g.n), per_tap).reshape(columns),
         bias=np.zeros(columns, np.int64), multipliers=np.ones(columns, np.float32), out="i32",
         stored=dict.fromkeys(layer.stored, 0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ EXACT = 2.0**18
 """Up to this the constants that zero points make of a sum cancel well enough in f32."""
 
 
-@dataclass(frozen=True)
-class Rounding:
+class Rounding(NamedTuple):
     """How results are stored: the kernel's parameter `limits` and its slots ROUNDING."""
 
     limits: str

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,7 @@ from ..registry import Emit, last, lowers, row_count
 from ..spatial import is_near, window
 
 
-@dataclass(frozen=True)
-class Depthwise:
+class Depthwise(NamedTuple):
     """What a depthwise convolution's steps are made from: its window, and the numbers of the layer."""
 
     window: Window
