@@ -24,7 +24,7 @@ from .passes.dynamic import cut_dynamic
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
-from .passes.specialize import specialize
+from .passes.specialize import sizes_suit, specialize
 from .passes.to_integers import to_integers
 from .plan.build import build
 from .plan.lower import Matches
@@ -151,6 +151,7 @@ def _compiled(
         lowered.unfold_states()
         specialize(lowered, shapes)
         check(lowered, "specialize")
+        sizes_suit(lowered, graph)
         finals = lowered.outputs[len(graph.outputs) :]
         for state, final in zip(states, finals, strict=True):
             _fits_state(graph, state, final)
@@ -167,7 +168,7 @@ def _compiled(
     results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
     assert program.arena is not None
     need(program.arena.size + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
-    addresses = linked(program, tier, {} if common is None else common.addresses)
+    addresses = linked(program, tier) if common is None else linked(program, tier, common.addresses)
     return Compiled(lowered, program, tier, threads, made, results, tail, states, late, addresses, common, used)
 
 
@@ -181,12 +182,12 @@ def _fits_state(graph: Graph, state: State, final: Value) -> None:
         )
 
 
-def linked(program: Program, tier: Tier, known: dict[Kernel, int]) -> dict[Kernel, int]:
+def linked(program: Program, tier: Tier, known: dict[Kernel, int] | None = None) -> dict[Kernel, int]:
     """The addresses of a program's kernels in this process, compiled where the cache has them not.
 
     `known`: those of the tier's kernels that are linked already; the others join them.
     """
-    kernels = program.kernels()
+    kernels, known = program.kernels(), {} if known is None else known
     new = [kernel for kernel in kernels if kernel not in known]
     found = link({kernel.symbol: obj for kernel, obj in zip(new, objects(new, tier), strict=True)})
     known.update((kernel, found[kernel.symbol]) for kernel in new)

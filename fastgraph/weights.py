@@ -35,6 +35,10 @@ class Weights:
         for array in self._own:
             self._last(array)
 
+    def __len__(self) -> int:
+        """How many arrays are kept."""
+        return len(self._made)
+
     @contextmanager
     def planning(self) -> Iterator[list[np.ndarray]]:
         """Let `once` be asked of these within; gives the arrays that the plan must keep."""

@@ -58,7 +58,7 @@ def paying(purse: Purse) -> Iterator[None]:
     """Plans made within are native where the purse pays, and run by references elsewhere."""
     really, native = compiling.linked, executable.bind
 
-    def linked(program: Program, tier: Tier, known: dict[Kernel, int]) -> dict[Kernel, int]:
+    def linked(program: Program, tier: Tier, known: dict[Kernel, int] | None = None) -> dict[Kernel, int]:
         paid = purse.pays(program, tier)
         purse.native += paid
         purse.dry += not paid

@@ -85,6 +85,11 @@ class Emit:
             self.program.lasting[ref.base] = lasting
         return ref
 
+    def array(self, constant: Ref) -> np.ndarray:
+        """The array of a constant."""
+        assert isinstance(constant.base, int)
+        return self.program.constants[constant.base]
+
     def scratch(self, nbytes: int) -> Ref:
         """Memory for the steps of this node."""
         assert self.node is not None

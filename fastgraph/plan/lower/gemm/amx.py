@@ -46,8 +46,9 @@ def _emit(e: Emit, node: Node, layer: Layer, g: Geometry, x: Ref, y: Ref, ldy: i
         columns = (g.groups, g.n)
         return pack_amx(lines, start.reshape(columns), layer.multipliers.reshape(columns), choice.nt)
 
+    key = (node, choice.nt, choice.runs, choice.length)
     args = pick.amx_args(
-        choice, zero, x=x, w=e.packed((node, choice.nt), packed), y=y, ldy=ldy, table=e.constant(choice.table),
+        choice, zero, x=x, w=e.packed(key, packed), y=y, ldy=ldy, table=e.constant(choice.table),
         config=e.constant(choice.config), scratch=e.scratch(choice.scratch * e.threads), **layer.stored,
     )  # fmt: skip
     e.kernel("amx_conv", choice.params, args, share=share)

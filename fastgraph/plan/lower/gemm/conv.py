@@ -45,9 +45,13 @@ def conv(e: Emit, node: Node, plan: Parameters) -> None:
     extras = extra_slots(e, node)
     for piece in pick_conv(e.tier, g, e.threads, *chain_of(node)):
         part = slice(piece.start, piece.start + piece.columns)
-        packed = pack_weights(per_group[:, part], None if biases is None else biases[:, part], piece.nv, e.tier.lanes)
+
+        def packed(part: slice = part, nv: int = piece.nv) -> np.ndarray:
+            return pack_weights(per_group[:, part], None if biases is None else biases[:, part], nv, e.tier.lanes)
+
+        key = (*node.inputs[1:3], node.attrs["groups"], piece.start, piece.columns, piece.nv)
         args = conv_args(
-            piece, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
+            piece, x=e.address(node.x), w=e.packed(key, packed), y=e.address(node.out), ldy=e.stride(node.out),
             table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
         )  # fmt: skip
         e.kernel("conv", piece.params, args, extras, piece.columns / g.n)
@@ -56,9 +60,10 @@ def conv(e: Emit, node: Node, plan: Parameters) -> None:
 def _winograd(e: Emit, node: Node, g: Geometry, m: int, plan: Parameters) -> None:
     """A 3x3 convolution with fewer products: m x m outputs at a time (Lavin and Gray 2016)."""
     choice = pick_winograd(e.tier, g, m, e.threads, *chain_of(node))
-    packed = pack_winograd(*plan, m, choice.nv, e.tier.lanes)
+    key = (*node.inputs[1:3], node.attrs["groups"], m, choice.nv)
+    packed = e.packed(key, lambda: pack_winograd(*plan, m, choice.nv, e.tier.lanes))
     args: dict[str, Arg] = {
-        **choice.fields, "x": e.address(node.x), "w": e.constant(packed), "y": e.address(node.out),
+        **choice.fields, "x": e.address(node.x), "w": packed, "y": e.address(node.out),
         "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads),
     }  # fmt: skip
     e.kernel("winograd", choice.params, args, extra_slots(e, node))
@@ -90,8 +95,10 @@ def conv_int8(e: Emit, node: Node, layer: Layer) -> None:
         layer, g, ldy = _widened(layer, together, g.strides[2]), widened(g, together), together * ldy
     g, pieces = pick_conv_int8(e.tier, g, layer.out, layer.rowsum, e.threads)
     for piece in pieces:
+        key = (node, piece.start, piece.columns, piece.nv, g.run, len(layer.weights))
         args = conv_args(
-            piece, x=e.address(node.x), w=e.constant(panels(e.tier, layer, zero, piece, g.run, groups)),
+            piece, x=e.address(node.x),
+            w=e.packed(key, lambda piece=piece: panels(e.tier, layer, zero, piece, g.run, groups)),  # type: ignore[misc]
             y=e.address(node.out), ldy=ldy, table=e.constant(piece.table), fill=word_of(zero),
             scratch=e.scratch(piece.scratch * e.threads), **layer.stored,
         )  # fmt: skip

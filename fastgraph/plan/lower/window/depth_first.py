@@ -27,6 +27,8 @@ WORTH = L2 // 2
 """Middle maps of fewer bytes stay in the cache anyhow."""
 BUDGET = L2 * 5 // 8
 """Bytes of scratch that a band of f32 may take; one of bytes takes a quarter, so that it saves memory too."""
+MOST = 512
+"""Bands of a block: each has steps of its own, and making these takes time."""
 
 
 class Block(NamedTuple):
@@ -44,6 +46,20 @@ class Block(NamedTuple):
         """Bytes of the middle maps that need no memory."""
         node = self.middle
         return (node.x.type.nbytes if self.expand else 0) + (node.out.type.nbytes if self.project else 0)
+
+    def lines(self) -> tuple[int, int]:
+        """Bytes that a row of the middle's input and one of its result take in scratch."""
+        x, out = self.middle.x.type, self.middle.out.type
+        return (x.itemsize * x.dims[2] * x.dims[3] if self.expand else 0,
+                out.itemsize * out.dims[2] * out.dims[3] if self.project else 0)  # fmt: skip
+
+    def height(self) -> int:
+        """Rows of the middle's result in a band."""
+        return _band_height(self.plan.window, *self.lines(), BUDGET * self.middle.x.type.itemsize // 4)
+
+    def bands(self) -> int:
+        """How many there are."""
+        return -(-self.plan.window.out[1] // self.height())
 
 
 def blocks(graph: Graph, views: Views, match: Matches) -> Iterator[Block]:
@@ -67,7 +83,7 @@ def blocks(graph: Graph, views: Views, match: Matches) -> Iterator[Block]:
             project = after
         ends = ((expand, project), (expand, None), (None, project))
         found = (Block(first, node, final, plan) for first, final in ends)
-        block = next((b for b in found if b.saves() >= WORTH and _apart(b, views)), None)
+        block = next((b for b in found if b.saves() >= WORTH and b.bands() <= MOST and _apart(b, views)), None)
         if block is not None and free("bands"):
             taken.update(block.nodes())
             yield block
@@ -126,9 +142,7 @@ def emit_block(e: Emit, block: Block) -> None:
     whole = block.plan.window
     (_, height, width), (_, out_height, out_width) = whole.size, whole.out
     reach, stride, pad = whole.reach[1], whole.strides[1], whole.pads[1]
-    line = node.x.type.itemsize * width * last(node.x) if block.expand else 0
-    out_line = node.out.type.itemsize * out_width * last(node.out) if block.project else 0
-    band = _band_height(whole, line, out_line, BUDGET * node.x.type.itemsize // 4)
+    (line, out_line), band = block.lines(), block.height()
     made = e.scratch(line * ((band - 1) * stride + reach)) if block.expand else None
     kept = e.scratch(out_line * band) if block.project else None
     below = 0

@@ -90,9 +90,10 @@ def _quantized_rows(
         return pack_depthwise_int8(name, params, e.tier, mine, bias, found.multipliers[own])
 
     shapes = depthwise_int8_args(e.tier, name, params, where, e.threads)
+    key = (node, part.start, part.channels, name, *params.items())
     args: dict[str, Arg] = {
         **shapes, "x": _further(rows.x, part.start), "ldx": rows.ldx, "y": _further(rows.y, part.start),
-        "ldy": rows.ldy, "packed": e.packed((node, part.start, name, *params.items()), packed), **found.stored,
+        "ldy": rows.ldy, "packed": e.packed(key, packed), **found.stored,
     }  # fmt: skip
     if name == "depthwise_int8":
         # Rounded up, so that layers share it.
