@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from .ir import Node, TensorType, Value
+from .graph import Node, Value
+from .types import TensorType
 
 SMALL = 1 << 14
 """Bytes up to which an array may be known by what it holds."""
