@@ -58,7 +58,7 @@ class Weights:
         their constants, types of elements and attributes, without shapes.
         """
         try:
-            found = (make.__code__, *map(self._known, parts))  # type: ignore[attr-defined]
+            found = (make.__code__, *map(self._known, parts))
             hash(found)
         except (_Strange, TypeError):
             return None
