@@ -18,7 +18,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector
 from .results import Outputs, finish
 from .rows import DEPTHWISE_ANY
-from .window import Place, constant, fence, nest, slots, spread, taps_inside
+from .window import Place, constants, fence, nest, opaque, slots, taps_inside
 
 TILE = 7
 """Neighboring outputs of a row that are computed together."""
@@ -46,15 +46,18 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
         v = Vector(b, tier)
         r = slots(b, place.args, DEPTHWISE_ANY)
         weights, bias = (v.at(v.pointer(address), place.channel) for address in (r.weights, r.bias))
-        sums = [variable(b, value) for value in _vectors(v, bias, vectors) * TILE]
+        sums = [variable(b, value) for value in constants(v, bias, vectors) * TILE]
         load, channel = _repeated(v, r.multiplier, place.channel) if repeated else (v.load, place.channel)
         line, across, shared = b.mul(r.w, r.ldx), b.mul(r.dw, r.ldx), b.icmp_signed("==", r.dw, r.sw)
         grouped = b.select(shared, b.sub(r.kw, b.urem(r.kw, I64(GROUP))), I64(0))
 
         def taps(x: Any, tap: Any, at: Any, count: int, checked: bool) -> None:
             """Add `count` taps, whose first column is `at`, at the pointer x. `checked`: not all columns exist."""
-            found = [_vectors(v, v.at(tap, b.mul(r.c, I64(k))), vectors) for k in range(count)]
-            for j, pixel in enumerate(spread(b, x, b.mul(r.sw, r.ldx), TILE + count - 1)):
+            found = [constants(v, v.at(tap, b.mul(r.c, I64(k))), vectors) for k in range(count)]
+            pixel, step = x, b.mul(r.sw, r.ldx)
+            for j in range(TILE + count - 1):
+                if j:
+                    pixel = v.pointer(opaque(b, b.ptrtoint(v.at(pixel, step), I64)))
                 if vectors > 1 and count > 1:
                     fence(b)
                 exists = b.icmp_unsigned("<", b.add(at, b.mul(r.sw, I64(j))), r.w)
@@ -99,11 +102,6 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
         finish(v, DEPTHWISE_ANY, place, out, [b.load(total) for total in sums], vectors)
 
     return nest(DEPTHWISE_ANY, emit_row)
-
-
-def _vectors(v: Vector, pointer: Any, count: int) -> list[Any]:
-    """Some vectors of constants."""
-    return [constant(v.b, v.load(v.at(pointer, i * v.lanes))) for i in range(count)]
 
 
 def _repeated(v: Vector, multiplier: Any, channel: Any) -> tuple[Callable[[Any], Any], Any]:
