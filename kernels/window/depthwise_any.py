@@ -34,12 +34,12 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
 
     def emit_row(b: Any, place: Place) -> None:
         r = slots(b, place.args, DEPTHWISE_ANY)
-        begin, *ranges = taps_inside(b, r, place)
+        begin, planes, rows = taps_inside(b, r, place)
         with loop(b, 0, r.ow, TILE) as column:
             left = b.sub(b.mul(column, r.sw), r.pad_left)
             x = b.add(begin, b.shl(b.mul(left, r.ldx), I64(2)))
             with loop(b, place.channel, place.end, vectors * lanes) as channel:
-                emit_tile(b, replace(place, channel=channel), column, left, x, *ranges)
+                emit_tile(b, replace(place, channel=channel), column, left, x, planes, rows)
 
     def emit_tile(b: Any, place: Place, column: Any, left: Any, x: Any, planes: Any, rows: Any) -> None:
         """One tile; `left`: the column of x at which its first window begins, x: the address of that."""
@@ -87,11 +87,11 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
                     b.store(v.at(weights, b.mul(r.c, step)), tap)
                 done = end
 
-        with loop(b, *planes, 1) as z:
+        with loop(b, planes[0], planes[1], 1) as z:
             plane = v.at(v.at(v.pointer(x), channel), b.mul(line, b.mul(z, b.mul(r.dd, r.h))))
             row = variable(b, v.at(plane, b.mul(b.mul(rows[0], r.dh), line)))
             tap = variable(b, v.at(weights, b.mul(b.mul(b.add(b.mul(z, r.kh), rows[0]), r.kw), r.c)))
-            with loop(b, *rows, 1):
+            with loop(b, rows[0], rows[1], 1):
                 row_of_taps(b.load(row), b.load(tap))
                 b.store(v.at(b.load(row), b.mul(line, r.dh)), row)
                 b.store(v.at(b.load(tap), b.mul(r.kw, r.c)), tap)

@@ -53,12 +53,12 @@ class Window:
 
     def flattened(self) -> Window:
         """The same with fewer dimensions: windows of one column that go down row by row see all pixels in one row."""
-        (d, h, w), (od, oh, ow), (kd, kh, kw) = self.size, self.out, self.kernel
-        (sd, sh, sw), (dd, dh, dw), (front, top, left) = self.strides, self.dilations, self.pads
-        if not self.flat or kh == 1 or kw > 1 or sh > 1 or sw > 1 or left or ow != w:
+        (_, h, w), (_, oh, ow), (_, kh, kw) = self.size, self.out, self.kernel
+        (_, top, left), dh = self.pads, self.dilations[1]
+        if not self.flat or kh == 1 or kw > 1 or self.strides[1:] != (1, 1) or left or ow != w:
             return self
         return replace(
-            self, size=(1, 1, h * w), out=(1, 1, oh * w), kernel=(1, 1, kh), strides=(1, 1, 1), dilations=(1, 1, dh * w),
+            self, size=(1, 1, h * w), out=(1, 1, oh * w), kernel=(1, 1, kh), dilations=(1, 1, dh * w),
             pads=(0, 0, top * w), ends=(0, 0, self.ends[1] * w),
         )  # fmt: skip
 

@@ -15,8 +15,8 @@ from .window import existing, low_bits, spread
 
 
 def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
-    """y[n, i, j, c] is what the epilogue makes of `op` over the x[n, i*stride + p - pad_top, j*stride + q - pad_left, c]
-    inside of the image; p, q < size.
+    """y[n, i, j, c] is what the epilogue makes of `op` over all
+    x[n, i*stride + p - pad_top, j*stride + q - pad_left, c] inside of the image; p, q < size.
 
     An average divides by their number, with `include_pad` by that of the places inside of the padded image.
     Columns are pooled first, then their results from left to right.
