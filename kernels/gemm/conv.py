@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numba import types
-from numba.core import cgutils
 
 from ..core.record import reader
 from ..isa.loops import repeat, variable
@@ -95,7 +93,7 @@ def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmet
     return conv
 
 
-@emits(returns=types.UniTuple(types.int64, 3))
+@emits
 def _walk(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> Any:
     """(address of the offsets of `height` outputs, bytes to the one behind them, outputs left in its row).
 
@@ -117,4 +115,4 @@ def _walk(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, t
 
         for slot, value in zip(found, (across, *repeat(b, height, [I64(0), left], output)), strict=True):
             b.store(value, slot)
-    return cgutils.pack_array(b, [b.load(slot) for slot in found])
+    return [b.load(slot) for slot in found]

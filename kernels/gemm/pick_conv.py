@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,8 +91,7 @@ class Geometry:
         return self.k // self.run * -(-self.run * self.item // 4)
 
 
-@dataclass(frozen=True)
-class ConvPiece:
+class ConvPiece(NamedTuple):
     """One conv call: `columns` channels of each group from `start` on, packed with `nv`; `params` makes
     the kernel.
 

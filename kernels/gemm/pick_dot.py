@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
 from .heights import cover, heights, mains
@@ -18,8 +19,7 @@ SPLIT_GAIN = 0.93
 """Two kernels share one layer's columns only when they cost less than this part of one."""
 
 
-@dataclass(frozen=True)
-class DotPiece:
+class DotPiece(NamedTuple):
     """One dot call: `columns` columns from `start` on, packed with `nv`; `params` makes the kernel."""
 
     start: int
@@ -53,6 +53,7 @@ class Costs:
         return {height: self.rows_cost(tier, m, height, nv, words) for height in found}
 
 
+@lru_cache(1024)
 def pick_dot(
     tier: Tier,
     m: int,

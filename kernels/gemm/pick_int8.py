@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ..isa.tiers import Tier
@@ -49,6 +49,7 @@ def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: int, words: int) -> floa
 COSTS = {rowsum: Costs(_widths, partial(_heights, rowsum), partial(_tile_cost, rowsum)) for rowsum in (False, True)}
 
 
+@lru_cache(1024)
 def pick_dot_int8(
     tier: Tier,
     m: int,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
 from .pick_conv import Geometry, row_of_band
@@ -17,8 +16,7 @@ TRANSFORM_CYCLES = {2: (50, 45), 4: (130, 130)}
 """Of one vector of a tile's input, and of its output."""
 
 
-@dataclass(frozen=True)
-class WinogradChoice:
+class WinogradChoice(NamedTuple):
     """How winograd computes a convolution; `params` makes the kernel.
 
     fields: the slots of `rows.WINOGRAD` that the geometry decides; x, w, y, ldy and scratch are left.

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from ..isa.functions import maximum, minimum
 from ..isa.integer import to_bytes
-from ..isa.loops import repeat
+from ..isa.loops import repeat, room
 from ..isa.vector import F32, I1, I8, I32, I64, Vector
 from .pack_int8 import parts
 from .results import Place
@@ -122,7 +121,7 @@ def _store_part(
 ) -> None:
     """The first `columns` bytes of each row, by way of the stack."""
     b, width = v.b, nv * v.lanes
-    buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(I8, place.rows * width)), I8.as_pointer())
+    buffer = b.bitcast(room(b, ir.ArrayType(I8, place.rows * width)), I8.as_pointer())
     for r, column, piece in pieces:
         store(piece, b.gep(buffer, [I64(r * width + column)]))
     copy = v.declare("llvm.memcpy.p0.p0.i64", ir.VoidType(), [buffer.type, buffer.type, I64, I1])

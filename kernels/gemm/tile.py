@@ -11,9 +11,8 @@ from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
+from ..isa.loops import room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from .heights import packed
@@ -48,9 +47,9 @@ class Arithmetic:
 def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arithmetic: Arithmetic) -> Any:
     """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel of nv vectors.
 
-    Call it as tile(args, height, a=..., ...): numba takes at most 15 operands by name. `args` is the record. Row r of A
-    starts at byte address a + offsets[r] (of int64, the first 0) and has `words` words: where it is `segmented`, in
-    runs of `length` words that start table[s] bytes further. The panel is packed as the arithmetic says; the line
+    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A starts at byte address a + offsets[r] (of
+    int64, the first 0) and has `words` words: where it is `segmented`, in runs of `length` words that start table[s]
+    bytes further. The panel is packed as the arithmetic says; the line
     `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
     row and column are where the epilogue reads.
     """
@@ -98,7 +97,7 @@ def make_height(bodies: Sequence[int]) -> Any:
     """An intrinsic next_height(height, rest): that of the next tile for `rest` rows, where main tiles have `height`."""
     smaller = packed(bodies)
 
-    @emits(returns=types.int64)
+    @emits
     def next_height(b: Any, height: Any, rest: Any) -> Any:
         end = b.and_(b.lshr(I64(smaller), b.shl(rest, I64(2))), I64(15))
         return b.select(b.icmp_signed(">=", rest, height), height, end)
@@ -109,9 +108,9 @@ def make_height(bodies: Sequence[int]) -> Any:
 def make_offsets(bodies: Sequence[int]) -> Any:
     """An intrinsic offsets(step): the address of a tile's offsets for rows that are `step` bytes apart."""
 
-    @emits(returns=types.int64)
+    @emits
     def offsets(b: Any, step: Any) -> Any:
-        start = cgutils.alloca_once(b, I64, size=bodies[0])
+        start = b.bitcast(room(b, ir.ArrayType(I64, bodies[0])), I64.as_pointer())
         for r in range(bodies[0]):
             b.store(b.mul(step, I64(r)), b.gep(start, [I64(r)]))
         return b.ptrtoint(start, I64)

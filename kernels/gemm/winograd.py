@@ -12,10 +12,9 @@ from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from ..core.record import reader
-from ..isa.loops import lesser, repeat
+from ..isa.loops import lesser, repeat, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
@@ -169,7 +168,7 @@ def _gather(tier: Tier, m: int, nv: int) -> Any:
         v = Vector(b, tier)
         side = range(m + 2)
         transform = partial(_transform_output, v, transforms(m).output)
-        buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(v.type, m * m * nv)), F32.as_pointer())
+        buffer = b.bitcast(room(b, ir.ArrayType(v.type, m * m * nv)), F32.as_pointer())
         biases = v.pointer(bias)
 
         def vector(n: Any, _: list[Any]) -> list[Any]:

@@ -2,15 +2,14 @@
 
 `OPS[name].emit(v, *values)` takes one value per operand (parameters such as clip's bounds are operands too,
 usually constants); `OPS[name].meaning(*arrays)` is the same in NumPy and keeps the element type, so that
-f64 arrays give an oracle. Reading this module imports neither numba nor llvmlite.
+f64 arrays give an oracle. Reading this module does not import llvmlite.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from .vector import Vector
 
 
-@dataclass(frozen=True)
-class VectorOp:
+class VectorOp(NamedTuple):
     """An operation on f32 vectors: `cost` is its rough number of vector instructions."""
 
     name: str

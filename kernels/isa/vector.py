@@ -1,20 +1,15 @@
-"""Emit vector code from inside a numba kernel: addresses are int64, everything else is an LLVM value.
+"""Emit vector code from inside a kernel: addresses are int64, everything else is an LLVM value.
 
-A kernel is a plain Python function for numba; where it needs vectors it calls an intrinsic made by `emits`, whose
-body writes LLVM IR through a `Vector`. The IR is generic LLVM (no target intrinsics), so one body serves every tier.
+A kernel is a plain Python function (`core.translate`); where it needs vectors it calls a function that `emits`, which
+writes LLVM IR through a `Vector`. The IR is generic LLVM (no target intrinsics), so one body serves every tier.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from .tiers import Tier
 
@@ -22,39 +17,19 @@ I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32 = ir.FloatType()
 
 
-def emits(body: Callable | None = None, *, returns: Any = types.void) -> Any:
-    """Turn `body(builder, *values)` into a numba intrinsic that takes as many int64 arguments as `body` has values.
+def emits(body: Any = None, **_: Any) -> Any:
+    """Let kernel code call `body(builder, *values)`, without the builder: it writes IR, and may return values.
 
-    The body returns an LLVM value of `returns`'s type, or None for void. Arguments may be given by name, 15 at
-    most. One may be a record that was read (`core.record.reader`): it comes as a named tuple of values.
+    Every number comes as an LLVM int64, and so must those returned be: one, a tuple of them, or None. What is no
+    number (a record that was read, as `core.record.reader` says) comes as it is.
     """
     if body is None:
-        return partial(emits, returns=returns)
-    names = list(inspect.signature(body).parameters)[1:]
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        result = body(builder, *(_operand(builder, *pair) for pair in zip(signature.args, values, strict=True)))
-        return context.get_dummy_value() if result is None else result
-
-    def typer(typingctx: Any, *args: Any, **named: Any) -> Any:
-        given = dict(zip(names, args, strict=False)) | named
-        kinds = (given[name] for name in names)
-        return returns(*(kind if isinstance(kind, types.NamedUniTuple) else types.int64 for kind in kinds)), generate
-
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(name, kind) for name in ("typingctx", *names)]
-    typer.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    typer.__name__ = body.__name__
-    return intrinsic(typer)
+        return emits
+    body.emits = True
+    return body
 
 
-def _operand(builder: Any, kind: Any, value: Any) -> Any:
-    if isinstance(kind, types.NamedUniTuple):
-        return kind.instance_class(*cgutils.unpack_tuple(builder, value))
-    return value
-
-
-@emits(returns=types.int64)
+@emits
 def arg(builder: Any, args: Any, index: Any) -> Any:
     """The index-th int64 of an argument record."""
     pointer = builder.inttoptr(args, I64.as_pointer())

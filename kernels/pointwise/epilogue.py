@@ -27,17 +27,29 @@ def is_walked(b: Any, slots: Any) -> Any:
 def simple(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int], Any]) -> list[Any]:
     """clip(value + addend, low, high) of these vectors; addends(i) loads what is added to values[i]."""
     b = v.b
+    results = [variable(b, x) for x in added(v, slots, values, addends)]
+    unbounded = [b.icmp_signed("==", getattr(slots, name), I64(NO_EPILOGUE[name])) for name in ("low", "high")]
+    with b.if_then(b.not_(b.and_(*unbounded))):
+        low, high = bounds(v, slots)
+        for result in results:
+            b.store(clip(v, b.load(result), low, high), result)
+    return [b.load(result) for result in results]
+
+
+def added(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int], Any]) -> list[Any]:
+    """value + addend of these vectors; addends(i) loads what is added to values[i]."""
+    b = v.b
     results = [variable(b, x) for x in values]
     with b.if_then(b.icmp_signed("!=", slots.addend, I64(0))):
         for i, result in enumerate(results):
             b.store(b.fadd(b.load(result), addends(i)), result)
-    bounds = [(getattr(slots, name), I64(NO_EPILOGUE[name])) for name in ("low", "high")]
-    unbounded = [b.icmp_signed("==", found, none) for found, none in bounds]
-    with b.if_then(b.not_(b.and_(*unbounded))):
-        low, high = (v.splat(b.bitcast(b.trunc(found, I32), F32)) for found, _ in bounds)
-        for result in results:
-            b.store(clip(v, b.load(result), low, high), result)
     return [b.load(result) for result in results]
+
+
+def bounds(v: Vector, slots: Any) -> list[Any]:
+    """The least and the greatest result, as vectors for `clip`."""
+    b = v.b
+    return [v.splat(b.bitcast(b.trunc(found, I32), F32)) for found in (slots.low, slots.high)]
 
 
 def addend_at(v: Vector, slots: Any, image: Any, row: Any, column: Any) -> Any:

@@ -15,8 +15,7 @@ from ..isa.loops import divide, loop, remainder, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, emits
 from .rows import DEPTHWISE_INT8_ANY
-from .window import slots
-from .window_any import steps_to
+from .window import slots, steps_to
 
 
 def make_depthwise_any(tier: Tier, out: str) -> Callable:

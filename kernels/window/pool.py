@@ -1,4 +1,4 @@
-"""f32 pooling, channels last, for one window size and stride."""
+"""f32 pooling, channels last, for one size of window and one stride."""
 
 from __future__ import annotations
 
@@ -9,12 +9,53 @@ from typing import Any
 from ..isa.loops import loop, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
-from ..pointwise.chain import Chain
-from .pick import POOL_BLOCK
 from .rows import POOL
-from .window import Place, existing, finisher, low_bits, nest, slots, spread
+from .tiles import Tile, tiles
+from .window import existing, low_bits, spread
 
-OPS = ("max", "average", "lp1", "lp2")
+
+def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
+    """y[n, i, j, c] is what the epilogue makes of `op` over all
+    x[n, i*stride + p - pad_top, j*stride + q - pad_left, c] inside of the image; p, q < size.
+
+    An average divides by their number, with `include_pad` by that of the places inside of the padded image.
+    Columns are pooled first, then their results from left to right.
+    """
+    tile = min(7, (tier.registers - 2 - size) // stride + 1)
+    span = (tile - 1) * stride + size
+
+    def emit_sums(v: Vector, r: Any, where: Tile) -> list[Any]:
+        b = v.b
+        totals = [variable(b, start(v, op)) for _ in range(span)]
+        with loop(b, 0, size, 1) as p, existing(b, where.rows, p):
+            line = v.at(where.x, b.mul(b.mul(r.w, r.ldx), p))
+            for j, pixel in enumerate(spread(b, line, r.ldx, span)):
+                with existing(b, where.columns, j):
+                    b.store(joined(v, op, b.load(totals[j]), v.load(pixel)), totals[j])
+        high, wide = counted(v, r, where) if op == "average" else (None, None)
+        results = []
+        for t in range(tile):
+            result, *rest = (b.load(totals[t * stride + q]) for q in range(size))
+            for total in rest:
+                result = merged(v, op, result, total)
+            count = None
+            if op == "average":
+                window = b.and_(b.lshr(wide, I64(t * stride)), I64((1 << size) - 1))
+                count = b.mul(high, _set_bits(v, window))
+            results.append(finished(v, op, result, count))
+        return results
+
+    def counted(v: Vector, r: Any, where: Tile) -> tuple[Any, Any]:
+        """How many rows of the windows count in an average, and a bit for each column that does."""
+        b, place = v.b, where.place
+        up, left = b.mul(place.row, I64(stride)), b.mul(where.column, I64(stride))
+        rows = _padded(b, (r.h, r.pad_top, r.pad_bottom), up, size)
+        columns = _padded(b, (r.w, r.pad_left, r.pad_right), left, span)
+        included = b.icmp_signed("!=", r.include_pad, I64(0))
+        inside = I64((1 << span) - 1) if where.columns is None else where.columns
+        return _set_bits(v, b.select(included, rows, where.rows)), b.select(included, columns, inside)
+
+    return tiles(tier, POOL, size, stride, tile, 1, emit_sums)
 
 
 def start(v: Vector, op: str) -> Any:
@@ -45,56 +86,6 @@ def finished(v: Vector, op: str, total: Any, count: Any) -> Any:
     if op == "average":
         return v.b.fdiv(total, v.splat(v.b.sitofp(count, v.type.element)))
     return v.call("sqrt", total) if op == "lp2" else total
-
-
-def make_pool(
-    tier: Tier,
-    op: str,
-    kh: int,
-    kw: int,
-    sh: int,
-    sw: int,
-    tile: int,
-    include_pad: bool = False,
-    chain: Chain = (),
-    extras: Sequence[str] = (),
-) -> Callable:
-    """y[n, i, j, c] = chain(op of the x[n, i*sh + p - pad_top, j*sw + q - pad_left, c] inside of the image,
-    extras...).
-
-    An average divides by their number, with `include_pad` by that of the places inside of the padded image.
-    Columns are pooled first, then their results from left to right.
-    """
-    span = (tile - 1) * sw + kw
-    finish = finisher(tier, tile, 1, chain, extras, POOL)
-
-    def emit_tile(b: Any, place: Place) -> None:
-        v = Vector(b, tier)
-        r = slots(b, place.args, POOL)
-        totals = [variable(b, start(v, op)) for _ in range(span)]
-        with loop(b, 0, kh, 1) as p, existing(b, place.rows, p):
-            line = v.at(v.pointer(place.x), b.mul(b.mul(r.w, r.ldx), p))
-            for j, pixel in enumerate(spread(b, line, r.ldx, span)):
-                with existing(b, place.columns, j):
-                    b.store(joined(v, op, b.load(totals[j]), v.load(pixel)), totals[j])
-
-        high, wide = place.rows, I64((1 << span) - 1) if place.columns is None else place.columns
-        if include_pad:
-            high = _padded(b, (r.h, r.pad_top, r.pad_bottom), b.mul(place.row, I64(sh)), kh)
-            wide = _padded(b, (r.w, r.pad_left, r.pad_right), b.mul(place.column, I64(sw)), span)
-        results = []
-        for t in range(tile):
-            result, *rest = (b.load(totals[t * sw + q]) for q in range(kw))
-            for total in rest:
-                result = merged(v, op, result, total)
-            count = None
-            if op == "average":
-                window = b.and_(b.lshr(wide, I64(t * sw)), I64((1 << kw) - 1))
-                count = b.mul(_set_bits(v, high), _set_bits(v, window))
-            results.append(finished(v, op, result, count))
-        finish(b, place, results, b.add(b.mul(place.row, r.ow), place.column), b.sub(r.c, place.channel))
-
-    return nest(emit_tile, tier.lanes, (kh, kw), (sh, sw), tile, POOL_BLOCK // tier.lanes)
 
 
 def _padded(b: Any, extents: Sequence[Any], begin: Any, reach: int) -> Any:

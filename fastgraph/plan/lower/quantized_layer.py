@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ from .quantized import (
 from .registry import row_count
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """A layer's numbers: s8 weights [n, k...], zero points of weights int64 [n], bias in units of the sums int64
     [n], f32 multipliers [n]; `out` and `stored`: what is stored (one of rows.STORES) and how (rows.STORED).
     """

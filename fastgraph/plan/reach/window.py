@@ -6,77 +6,71 @@ from collections.abc import Iterator
 
 from ...kernels.gemm.rows import STORES
 from ...kernels.isa.lanes import PARTS
-from ...kernels.window.pick_depthwise_int8 import scheme_of
+from ...kernels.window.pick_depthwise_int8 import Scheme, fill_bytes, scheme_of
 from .call import Call, Reach, need, parts, reaches, read, short, work, write
-
-BITS = 63
-"""Rows and columns of a window that fit the bits of an int64."""
+from .walked import epilogue
 
 
 @reaches("depthwise", "pool")
 def window(c: Call) -> Iterator[Reach]:
-    r, p = c.record("n h w c oh ow", "band", "pad_top pad_left"), c.params
-    span = (p["tile"] - 1) * p["sw"] + (p["kw"] - 1) * p.get("dw", 1) + 1
-    need(span <= BITS and p["kh"] <= BITS, f"a window of {p['kh']} x {span}")
-    out = r.oh * r.ow
-    over, run = 4 * short(r.c, p.get("vectors", 1) * c.lanes), 4 * r.c if r.n * out else 0
-    yield read("x", run, (r.n * r.h * r.w, 4 * r.ldx), over=over)
-    if c.kernel == "depthwise":
-        yield read("weights", p["kh"] * p["kw"] * run, over=over)
-        yield read("bias", run, over=over)
-    yield from c.extras(r.n, out, run, over=over)
-    yield write("y", 4 * r.c, (r.n * out, 4 * r.ldy))
+    r, p = c.record("n h w c oh ow", "band block", "pad_top pad_left"), c.params
+    size, stride = (p["size"],) * 2, (p["stride"],) * 2
+    need((r.kh, r.kw) == size and (r.sh, r.sw) == stride and r.dh == r.dw == r.d == r.od == r.kd == 1,
+         f"a window of {r.kd} x {r.kh} x {r.kw}, strides {r.sh} and {r.sw}, dilations {r.dh} and {r.dw}")  # fmt: skip
+    yield from _windows(c)
 
 
 @reaches("depthwise_any", "pool_any")
 def window_any(c: Call) -> Iterator[Reach]:
-    sizes, steps = "n d h w c od oh ow kd kh kw", "sd sh sw pad_front pad_top pad_left"
-    r, each = c.record(sizes, "dd dh dw", steps), c.params.get("multiplier", 1)
-    need(r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
-    out, together = r.od * r.oh * r.ow, max(1, c.lanes // each)
-    width, run = together * each, 4 * r.c if r.n * out else 0
-    first = parts(r.c, width) - 1
-    wide = 1 if each > c.lanes else c.lanes
-    yield read("x", run // each, (r.n * r.d * r.h * r.w, 4 * r.ldx),
-               over=4 * max(first * together + wide - r.c // each, 0))  # fmt: skip
-    over = 4 * max(first * width + (parts(each, c.lanes) - 1) * c.lanes + c.lanes - r.c, 0)
-    if c.kernel == "depthwise_any":
+    c.record("n d h w c od oh ow kd kh kw", "sd sh sw dd dh dw band block", "pad_front pad_top pad_left")
+    yield from _windows(c)
+
+
+def _windows(c: Call) -> Iterator[Reach]:
+    r, p = c.record(), c.params
+    width = p.get("vectors", 1) * c.lanes
+    each = r.multiplier if p.get("repeated") else 1
+    need(each > 0 and r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
+    need(r.block % width == 0, f"block is {r.block}, expected a multiple of {width}")
+    out = r.od * r.oh * r.ow
+    over, run = 4 * short(r.c, width), 4 * r.c if r.n * out else 0
+    behind = over if each == 1 else 4 * max(max(parts(r.c, width) - 1, 0) * width // each + width - r.c // each, 0)
+    yield read("x", run // each, (r.n * r.d * r.h * r.w, 4 * r.ldx), over=behind)
+    if "weights" in c.slots:
         yield read("weights", r.kd * r.kh * r.kw * run, over=over)
         yield read("bias", run, over=over)
-    yield from c.extras(r.n, out, run, over=over)
+    yield from epilogue(c, r.n, out, run, over=over)
     yield write("y", 4 * r.c, (r.n * out, 4 * r.ldy))
 
 
 @reaches("depthwise_int8")
 def depthwise_int8(c: Call) -> Iterator[Reach]:
-    r, p = c.record("n h w oh ow", "c band", "pad_top"), c.params
-    width, reach = 4 * p["lanes"], (p["kw"] - 1) * p["dw"]
-    each, used = width // p["pieces"], int(r.n * r.oh * r.ow > 0)
-    fits = r.c <= width if p["partial"] else r.c >= width if p["pieces"] == 1 else r.c == each
-    need(fits, f"c is {r.c} for vectors of {width} bytes in {p['pieces']} pieces")
-    if used:
-        need(r.oh >= p["rows"] and r.ow >= p["tile"],
-             f"{r.oh} x {r.ow} outputs, less than a tile of {p['rows']} x {p['tile']}")  # fmt: skip
-        need(0 <= r.pad_left <= reach and (r.ow - 1) * p["sw"] - r.pad_left < r.w,
-             f"pad_left is {r.pad_left}, {r.ow} outputs of {r.w} columns: too much lies outside")  # fmt: skip
+    r, p, width = c.record("n h w oh ow", "c band", "pad_top pad_left"), c.params, c.vector
+    each, used, scheme = width // p["pieces"], int(r.n * r.oh * r.ow > 0), _scheme(c)
+    need(p["pieces"] == 1 or r.c == each, f"c is {r.c} for vectors of {width} bytes in {p['pieces']} pieces")
+    blank = fill_bytes(c.tier, p, 1) - width + 1
     yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx), over=max(each - r.c, 0))
-    yield read("fill", used * each, ((p["tile"] - 1) * p["sw"] + reach + 1, r.ldx))
-    yield read("packed", used * parts(r.c, width) * (2 + len(scheme_of(p).terms)) * PARTS * width)
+    yield read("fill", used * each, (blank, r.ldx))
+    yield read("packed", used * parts(r.c, width) * (2 + len(scheme.terms)) * PARTS * width)
     yield write("y", r.c, (r.n * r.oh * r.ow, r.ldy))
+
+
+def _scheme(c: Call) -> Scheme:
+    return scheme_of(c.tier, c.params["size"], c.params["stride"], c.params["wide"])
 
 
 @reaches("depthwise_int8_across")
 def depthwise_int8_across(c: Call) -> Iterator[Reach]:
     r, p = c.record("n h w oh ow pad_left scratch_bytes line plane", "c lines period", "pad_top"), c.params
     need(r.ldy == r.c, f"ldy is {r.ldy}, expected rows of y without gaps: {r.c}")
-    scheme, vector, lines = scheme_of(p), c.vector, r.lines
+    scheme, vector, lines, stride = _scheme(c), c.vector, r.lines, p["stride"]
     used = int(r.n * r.oh * r.ow > 0)
-    need(not used or r.oh >= p["rows"], f"{r.oh} rows of outputs, less than {p['rows']}")
+    need(not used or r.oh >= scheme.rows, f"{r.oh} rows of outputs, less than {scheme.rows}")
     need(r.plane % r.c == 0 and r.plane >= r.pad_left * r.c, f"plane is {r.plane}, with pixels of {r.c}")
     need(lines > scheme.lines[-1], f"{lines} lines, expected {scheme.lines[-1] + 1}")
-    need(p["sw"] * r.plane <= r.line and lines * r.line <= r.scratch_bytes,
-         f"{lines} lines of {p['sw']} planes of {r.plane} in {r.scratch_bytes}")  # fmt: skip
-    tap = max(r.plane * (q * p["dw"] % p["sw"]) + r.c * (q * p["dw"] // p["sw"]) for q in range(p["kw"]))
+    need(stride * r.plane <= r.line and lines * r.line <= r.scratch_bytes,
+         f"{lines} lines of {stride} planes of {r.plane} in {r.scratch_bytes}")  # fmt: skip
+    tap = max(r.plane * (q % stride) + r.c * (q // stride) for q in range(p["size"]))
     row = r.ow * r.c
     need(tap + row <= r.line, f"line is {r.line}, less than the {tap + row} that are read")
     yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx))
@@ -102,10 +96,7 @@ def depthwise_int8_any(c: Call) -> Iterator[Reach]:
 
 @reaches("pool_int8")
 def pool_int8(c: Call) -> Iterator[Reach]:
-    r, p = c.record("n h w c oh ow kh kw", "dh dw", "sh sw pad_top pad_left end_y end_x"), c.params
-    out, width = r.n * r.oh * r.ow, 4 * p["lanes"]
-    need(not p["kh"] or (r.kh, r.kw) == (p["kh"], p["kw"]),
-         f"a window of {r.kh} x {r.kw}, expected {p['kh']} x {p['kw']}")  # fmt: skip
-    need(r.c <= width if p["partial"] else r.c >= width, f"c is {r.c} for vectors of {width} bytes")
-    yield read("x", r.c if out else 0, (r.n * r.h * r.w, r.ldx), over=max(width - r.c, 0))
+    r = c.record("n h w c oh ow kh kw", "dh dw", "sh sw pad_top pad_left end_y end_x")
+    out = r.n * r.oh * r.ow
+    yield read("x", r.c if out else 0, (r.n * r.h * r.w, r.ldx), over=max(c.vector - r.c, 0))
     yield write("y", r.c, (out, r.ldy))

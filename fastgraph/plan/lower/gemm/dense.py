@@ -13,7 +13,6 @@ from ..extras import chain_of
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Arg, Emit, lowers, row_count
-from . import amx
 from .common import Parameters, Rows, all_rows, is_dense, panels, parameters
 
 
@@ -67,9 +66,12 @@ def _f32_rows(e: Emit, node: Node, plan: Parameters, rows: Rows) -> None:
 
 def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
     signed = node.x.type.dtype == np.int8
-    if not signed and amx.suits(e, amx.dense_geometry(rows, layer), layer):
-        amx.dense(e, node, layer, rows)
-        return
+    if e.tier.amx and not signed:
+        from . import amx
+
+        if amx.suits(amx.dense_geometry(rows, layer), layer):
+            amx.dense(e, node, layer, rows)
+            return
     n, k = len(layer.weights), layer.weights[0].size
     zero = zero_point(node.x) + 128 * signed
     for piece in pick_dot_int8(e.tier, rows.count, n, k, layer.out, layer.rowsum, 1, e.threads, rows.ldx):

@@ -85,8 +85,13 @@ def _multiplies(node: Node) -> bool:
     return node.x.type.size > 0 and node.out.type.size > 0 and (b is None or b.data is not None)
 
 
-def _packed(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
+def _packed(e: Emit, node: Node, part: slice, nv: int, run: int) -> Ref:
     """Panels of some of the output channels."""
+    key = (*node.inputs[1:3], part.start, part.stop, nv, run)
+    return e.packed(key, lambda: _panels(e, node, part, nv, run))
+
+
+def _panels(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
     w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
     assert w is not None and w.data is not None
     weights = w.data.reshape(w.data.shape[0], -1)
@@ -119,7 +124,7 @@ def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row):
         part = slice(piece.start, piece.start + piece.columns)
         args = dot_args(
-            piece, a=x, lda=k, b=e.constant(_packed(e, node, part, piece.nv, k)), c=e.address(node.out), ldc=ldy, m=m,
+            piece, a=x, lda=k, b=_packed(e, node, part, piece.nv, k), c=e.address(node.out), ldc=ldy, m=m,
             k=-(-k // 4), batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each,
             per_row=int(per_row), **ending,
         )  # fmt: skip
@@ -160,7 +165,7 @@ def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         args = conv_args(
-            piece, x=x, w=e.constant(_packed(e, node, part, piece.nv, g.run)), y=e.address(node.out),
+            piece, x=x, w=_packed(e, node, part, piece.nv, g.run), y=e.address(node.out),
             ldy=e.stride(node.out), taps=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
             ranges=ranges, per_image=1, per_row=0, **ending,
         )  # fmt: skip

@@ -42,7 +42,8 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
         panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
         if y.data is not None:
             weights = y.data.reshape(matrices, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]
-            packed = e.constant(pack_weights(weights, None, piece.nv, lanes))
+            key = (y, matrices, piece.start, piece.columns, piece.nv)
+            packed = e.packed(key, lambda w=weights, nv=piece.nv: pack_weights(w, None, nv, lanes))  # type: ignore[misc]
         else:
             packed = e.scratch(4 * matrices * panels)
             pack: dict[str, Arg] = {

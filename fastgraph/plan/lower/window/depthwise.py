@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ....kernels.window.pick_depthwise_int8 import (
     plan_depthwise_int8,
 )
 from ...program import Arg, Ref
-from ..extras import chain_of, extra_slots
+from ..epilogue import epilogue
 from ..gemm.common import Parameters, Rows, all_rows, is_depthwise, parameters
 from ..quantized import folded_bias, zero_point
 from ..quantized_layer import Layer, quantized_layer
@@ -24,8 +25,7 @@ from ..registry import Emit, last, lowers, row_count
 from ..spatial import is_near, window
 
 
-@dataclass(frozen=True)
-class Depthwise:
+class Depthwise(NamedTuple):
     """What a depthwise convolution's steps are made from: its window, and the numbers of the layer."""
 
     window: Window
@@ -66,14 +66,17 @@ def depthwise_rows(e: Emit, node: Node, plan: Depthwise, rows: Rows) -> None:
 def _f32_rows(e: Emit, node: Node, found: Parameters, where: Window, rows: Rows) -> None:
     weights, bias = found
     multiplier = last(node.out) // last(node.x)
-    name, params = plan_depthwise(e.tier, where, multiplier, *chain_of(node))
+    name, params = plan_depthwise(e.tier, where, multiplier)
     args: dict[str, Arg] = {
         **window_args(e.tier, name, params, where, e.threads),
         "x": rows.x, "ldx": rows.ldx, "y": rows.y, "ldy": rows.ldy,
         "weights": e.packed((node, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
         "bias": e.packed((node, "bias"), lambda: np.zeros(last(node.out), np.float32) if bias is None else bias),
+        **epilogue(e, node, rows.start),
     }  # fmt: skip
-    e.kernel(name, params, args, extra_slots(e, node, rows.start), rows.count / row_count(node.out))
+    if name == "depthwise_any":
+        args["multiplier"] = multiplier
+    e.kernel(name, params, args, share=rows.count / row_count(node.out))
 
 
 def _quantized_rows(
@@ -90,13 +93,14 @@ def _quantized_rows(
         return pack_depthwise_int8(name, params, e.tier, mine, bias, found.multipliers[own])
 
     shapes = depthwise_int8_args(e.tier, name, params, where, e.threads)
+    key = (node, part.start, part.channels, name, *params.items())
     args: dict[str, Arg] = {
         **shapes, "x": _further(rows.x, part.start), "ldx": rows.ldx, "y": _further(rows.y, part.start),
-        "ldy": rows.ldy, "packed": e.packed((node, part.start, name, *params.items()), packed), **found.stored,
+        "ldy": rows.ldy, "packed": e.packed(key, packed), **found.stored,
     }  # fmt: skip
     if name == "depthwise_int8":
         # Rounded up, so that layers share it.
-        blank = 1 << (fill_bytes(params, rows.ldx) - 1).bit_length()
+        blank = 1 << (fill_bytes(e.tier, params, rows.ldx) - 1).bit_length()
         args["fill"] = e.packed(("fill", zx, blank), lambda: np.full(blank, zx, np.uint8))
     else:
         args["zero_x"] = zx
