@@ -86,8 +86,8 @@ _UNROLLED: dict[str, tuple[Any, ...]] = {"size": (3, 5), "stride": (1, 2), "wide
 
 
 def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """Whether the tier multiplies weights of bytes, unless they are wide; whether a piece of a vector has 16 bytes: these
-    are few channels, of which larger kernels seldom have so few that four pixels are in a vector.
+    """Whether the tier multiplies weights of bytes, unless they are wide, and a piece of a vector has 16 bytes. As few
+    channels as make four pieces are for kernels of 3x3 only.
     """
     pieces = params.get("pieces", 1)
     return (params["wide"] or tier.vnni) and 4 * tier.lanes >= 16 * pieces and (pieces < 4 or params["size"] == 3)
