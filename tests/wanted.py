@@ -91,7 +91,7 @@ def planned(graph: Graph, tier: Tier, extent: int = 8) -> list[Kernel]:
     """The kernels of a graph's program, for the shapes that the file proposes, or with all open extents as said."""
     found: list[Kernel] = []
 
-    def linked(program: Program, tier: Tier) -> dict[Kernel, int]:
+    def linked(program: Program, *_: object) -> dict[Kernel, int]:
         found.extend(program.kernels())
         return {}
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+FREE = 12
+"""The most rows whose offsets have registers; those of more are loaded anew for every word."""
+
 
 @cache
 def heights(most: int, nv: int) -> tuple[int, ...]:
@@ -12,7 +15,8 @@ def heights(most: int, nv: int) -> tuple[int, ...]:
 
     Half as many vectors of sums as 16 wait for one another: what has no more is not made of halves.
     """
-    return (most, *range(min(most - 1, max(-(-most // 2), min(8, 16 // nv))), 0, -1))
+    half = max(-(-most // 2), min(8, 16 // nv))
+    return (most, *([FREE] if most > FREE and nv == 1 else []), *range(min(most - 1, half), 0, -1))
 
 
 def mains(bodies: Sequence[int], nv: int, words: int) -> list[int]:
@@ -20,7 +24,7 @@ def mains(bodies: Sequence[int], nv: int, words: int) -> list[int]:
 
     Few products are worth fewer rows: the CPU looks ahead far enough to store one tile while it sums the next.
     """
-    return [h for h in bodies if 2 * h >= bodies[0] or (words <= 32 and h * nv >= 12)]
+    return [h for h in bodies if 2 * h > bodies[0] or (words <= 32 and h * nv >= 14)]
 
 
 def first_of(rest: int, bodies: Sequence[int]) -> int:

@@ -41,14 +41,16 @@ class Costs:
     heights: Callable[[Tier, int], tuple[int, ...]]
     tile_cost: Callable[[Tier, int, int, int], float]
 
+    def rows_cost(self, tier: Tier, m: int, height: int, nv: int, words: int) -> float:
+        """Cycles of m rows of one panel in tiles of `height` and what is left."""
+        whole, rest = divmod(m, height)
+        tiles = [(height, whole), *((h, 1) for h in cover(rest, height, self.heights(tier, nv)))]
+        return sum(count * self.tile_cost(tier, h, nv, words) for h, count in tiles if count)
+
     def choices(self, tier: Tier, m: int, nv: int, words: int) -> dict[int, float]:
-        """The heights that main tiles may have, and the cycles of m rows of one panel."""
-        found, bodies = {}, self.heights(tier, nv)
-        for height in mains(bodies, nv, words):
-            whole, rest = divmod(m, height)
-            tiles = [(height, whole), *((h, 1) for h in cover(rest, height, bodies))]
-            found[height] = sum(count * self.tile_cost(tier, h, nv, words) for h, count in tiles if count)
-        return found
+        """The heights that main tiles may have, each with its `rows_cost`."""
+        found = mains(self.heights(tier, nv), nv, words)
+        return {height: self.rows_cost(tier, m, height, nv, words) for height in found}
 
 
 @lru_cache(1024)
@@ -128,11 +130,6 @@ def max_rows(tier: Tier, nv: int) -> int:
     return max(1, min(14, (tier.registers - nv - spare) // nv))
 
 
-def address_rows(nv: int) -> int:
-    """The most rows whose offsets need no more loads from memory than there is time for."""
-    return 12 if nv == 1 else 16
-
-
 def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
     """Cycles of one tile: two FMAs and two loads a cycle, latency of four cycles, weights in L2.
 
@@ -146,7 +143,7 @@ def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
     return (step + weights / 400 + 0.2) * k + rows * nv + 20
 
 
-F32 = Costs(widths, lambda tier, nv: heights(min(max_rows(tier, nv), address_rows(nv)), nv), tile_cost)
+F32 = Costs(widths, lambda tier, nv: heights(max_rows(tier, nv), nv), tile_cost)
 
 
 def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int, int, int]]:

@@ -10,7 +10,7 @@ from ..isa.tiers import Tier
 from .heights import heights
 from .pack_int8 import vectors_per_word
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright
-from .pick_dot import L2, Costs, DotPiece, address_rows, dot_pieces
+from .pick_dot import L2, Costs, DotPiece, dot_pieces
 
 
 def _widths(tier: Tier) -> tuple[int, ...]:
@@ -24,7 +24,7 @@ def _heights(rowsum: bool, tier: Tier, nv: int) -> tuple[int, ...]:
     """
     spare = 1 if tier.vnni else 3 if tier.fma else 5
     free = tier.registers - vectors_per_word(tier, nv, rowsum) - spare
-    return heights(max(1, min(address_rows(nv), 14, free // (nv + rowsum))), nv)
+    return heights(max(1, min(16 if nv == 1 else 14, free // (nv + rowsum))), nv)
 
 
 _STORING = {1: 0.6, 2: 0.15, 3: 0.5}

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.record import loaded
+from ..isa.functions import clip
 from ..isa.loops import lesser, repeat
-from ..isa.vector import F32, I1, I8, I64, Vector
+from ..isa.vector import F32, I1, I8, I32, I64, Vector
 from ..pointwise.epilogue import addend_at, buffer, is_walked, simple, walk_from
 from ..pointwise.rows import EPILOGUE, NO_EPILOGUE
 
@@ -40,15 +41,15 @@ class Place:
 class Sink:
     """Where a tile of nv vectors a row stores, to `c` in rows of `ldc` bytes: the result itself or a buffer.
 
-    slots: those of EPILOGUE, if any; here: as what the tile itself does with them. masks: of the vectors of a row; cut:
-    whether columns must be counted afterwards.
+    slots: those of EPILOGUE, if any; way: the place in _WAYS of what is done with sums; masks: of the vectors of a row;
+    cut: whether columns must be counted afterwards.
     """
 
     nv: int
     c: Any
     ldc: Any
     slots: Any
-    here: Any
+    way: Any
     masks: Sequence[Any]
     cut: Any
 
@@ -56,44 +57,44 @@ class Sink:
 def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: int | None) -> Sink:
     """For tiles of at most `rows` rows; epilogue: the slot of the record that EPILOGUE begins with."""
     b, width = v.b, nv * v.lanes
-    slots = here = None if epilogue is None else loaded(b, place.args, EPILOGUE, epilogue)
-    cut = I1(0) if v.lanes == 16 else b.icmp_signed("<", place.columns, I64(width))
-    aside = cut
+    slots = None if epilogue is None else loaded(b, place.args, EPILOGUE, epilogue)
+    aside = cut = I1(0) if v.lanes == 16 else b.icmp_signed("<", place.columns, I64(width))
+    way = I64(0)
     if slots:
-        own = ("low", "high", "addend")
-        here = slots._replace(**{name: b.select(cut, I64(NO_EPILOGUE[name]), getattr(slots, name)) for name in own})
         aside = b.or_(cut, is_walked(b, slots))
+        bounded = b.or_(*(b.icmp_signed("!=", getattr(slots, n), I64(NO_EPILOGUE[n])) for n in ("low", "high")))
+        added = b.icmp_signed("!=", slots.addend, I64(0))
+        way = b.select(aside, I64(0), b.select(added, I64(2), b.zext(bounded, I64)))
     room = buffer(b, 4 * rows * width)
     c, ldc = b.select(aside, room, place.c), b.select(aside, I64(4 * width), place.ldc)
-    return Sink(nv, c, ldc, slots, here, _masks(v, nv, place.columns) if v.lanes == 16 else [None] * nv, cut)
+    return Sink(nv, c, ldc, slots, way, _masks(v, nv, place.columns) if v.lanes == 16 else [None] * nv, cut)
 
 
 def store_rows(v: Vector, place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Any]]], done: Any) -> None:
-    """Store the results of tiles: found are (block that ends with them, rows, results), descending; then go to `done`.
+    """Store the results of tiles: found are (block that ends with them, rows, results); then go to `done`.
 
-    A tile's last row comes first, then what stores all tiles that have as many rows as are left.
+    For each way there is code for each row, from the last row on: tiles of fewer rows begin further down.
     """
-    b, nv = v.b, sink.nv
-    above: tuple[Any, Sequence[Any]] | None = None
-    bodies = {rows: (block, results) for block, rows, results in found}
-    for r in reversed(range(max(bodies))):
-        sources = [source for source in (above, bodies.get(r + 1)) if source]
-        block = b.append_basic_block(f"row{r}")
-        phis = []
+    b, nv, tallest = v.b, sink.nv, max(rows for _, rows, _ in found)
+    ways = _WAYS if sink.slots else _WAYS[:1]
+    blocks = [[b.append_basic_block(f"row{r}") for r in range(tallest)] for _ in ways]
+    for block, rows, _ in found:
         b.position_at_end(block)
-        for i in range((r + 1) * nv):
-            phi = b.phi(v.type)
-            for source, results in sources:
-                phi.add_incoming(results[i], source)
-            phis.append(phi)
-        for source, _ in sources:
-            b.position_at_end(source)
-            b.branch(block)
-        b.position_at_end(block)
-        to = b.gep(b.inttoptr(sink.c, I8.as_pointer()), [b.mul(sink.ldc, I64(r))])
-        _put(v, place, sink.here, I64(r), to, phis[r * nv :], sink.masks)
-        above = b.block, phis[: r * nv]
-    b.branch(done)
+        jump = b.switch(sink.way, blocks[0][rows - 1])
+        for i in range(1, len(ways)):
+            jump.add_case(I64(i), blocks[i][rows - 1])
+    for end, chain in zip(ways, blocks, strict=True):
+        above: list[tuple[Any, Sequence[Any]]] = []
+        for r in reversed(range(tallest)):
+            b.position_at_end(chain[r])
+            phis = [b.phi(v.type) for _ in range((r + 1) * nv)]
+            for source, results in above + [(block, results) for block, rows, results in found if rows == r + 1]:
+                for phi, value in zip(phis, results, strict=True):
+                    phi.add_incoming(value, source)
+            to = b.gep(b.inttoptr(sink.c, I8.as_pointer()), [b.mul(sink.ldc, I64(r))])
+            _store(v, to, end(v, place, sink.slots, I64(r), phis[r * nv :], sink.masks), sink.masks)
+            b.branch(chain[r - 1] if r else done)
+            above = [(chain[r], phis[: r * nv])]
     b.position_at_end(done)
 
 
@@ -110,7 +111,7 @@ def settle(v: Vector, place: Place, sink: Sink) -> None:
                 source = v.pointer(b.add(sink.c, b.mul(r, sink.ldc)))
                 sums = [v.load(v.at(source, n * v.lanes)) for n in range(sink.nv)]
                 to = b.gep(b.inttoptr(place.c, I8.as_pointer()), [b.mul(r, place.ldc)])
-                _put(v, place, sink.slots, r, to, sums, masks)
+                _store(v, to, sums if not sink.slots else _ended(v, place, sink.slots, r, sums, masks), masks)
                 return []
 
             repeat(b, place.rows, [], row)
@@ -121,15 +122,41 @@ def settle(v: Vector, place: Place, sink: Sink) -> None:
         )  # fmt: skip
 
 
-def _put(v: Vector, place: Place, slots: Any, r: Any, to: Any, sums: Sequence[Any], masks: Sequence[Any]) -> None:
-    """Store row r of a tile at byte pointer `to`."""
-    row = v.b.add(place.row, r)
+Sums = Sequence[Any]
+
+
+def _plain(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
+    return sums
+
+
+def _bounded(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
+    low, high = (v.splat(v.b.bitcast(v.b.trunc(bound, I32), F32)) for bound in (slots.low, slots.high))
+    return [clip(v, x, low, high) for x in sums]
+
+
+def _added(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
+    start = addend_at(v, slots, place.image, v.b.add(place.row, r), place.column)
+    addends = [v.load(v.at(start, n * v.lanes), mask) for n, mask in enumerate(masks)]
+    total = [v.b.fadd(x, y) for x, y in zip(sums, addends, strict=True)]
+    return _bounded(v, place, slots, r, total, masks)
+
+
+_WAYS = (_plain, _bounded, _added)
+"""What is done with a row's sums: each gives what is stored. Bounds that are infinite leave all as it is."""
+
+
+def _ended(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
+    """As the slots say."""
 
     def addend(n: int) -> Any:
-        column = v.b.add(place.column, I64(n * v.lanes))
-        return v.load(addend_at(v, slots, place.image, row, column), masks[n])
+        start = addend_at(v, slots, place.image, v.b.add(place.row, r), place.column)
+        return v.load(v.at(start, n * v.lanes), masks[n])
 
-    results = simple(v, slots, sums, addend) if slots else sums
+    return simple(v, slots, sums, addend)
+
+
+def _store(v: Vector, to: Any, results: Sums, masks: Sequence[Any]) -> None:
+    """Store a row at byte pointer `to`."""
     for n, (result, mask) in enumerate(zip(results, masks, strict=True)):
         v.store(result, v.b.bitcast(v.b.gep(to, [I64(n * v.lanes * 4)]), F32.as_pointer()), mask)
 

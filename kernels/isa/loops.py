@@ -79,10 +79,10 @@ def variable(b: Any, value: Any) -> Any:
     return slot
 
 
-def room(b: Any, kind: Any) -> Any:
-    """Memory for a value of a type, as long as the kernel runs."""
+def room(b: Any, kind: Any, size: int = 1) -> Any:
+    """Memory for so many values of a type, as long as the kernel runs."""
     with b.goto_entry_block():
-        return b.alloca(kind)
+        return b.alloca(kind, size=size)
 
 
 def whole(b: Any, count: Any, step: int) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record
-from ..core.table import OPEN, Row
+from ..core.table import Row
 from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.tiers import Tier
 from ..pointwise.rows import EPILOGUE
@@ -59,16 +59,22 @@ DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED + Record(
 )  # fmt: skip
 POOL_INT8 = MAPS + WINDOW + PADS + Record(
     end_y="row of x where the padded image ends", end_x="column likewise",
-    include_pad="1: an average counts the padded image's places", ratio="scale of x by scale of y: the bits of an f64",
+    average="1: sums are divided by their count", include_pad="1: which is of the padded image's places",
+    ratio="scale of x by scale of y: the bits of an f64",
 ) + ZERO_X + STORED_U8  # fmt: skip
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
-
-SCHEME = ("kh", "kw", "sh", "sw", "dh", "dw", "rows", "wide")
-
 
 def _vectors_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Whether the sums of so many vectors fit the tier's registers; repeated channels come one vector at a time."""
     return params["vectors"] == 1 or (tier.registers == 32 and not params.get("repeated"))
+
+
+_UNROLLED: dict[str, tuple[Any, ...]] = {"size": (3, 5), "stride": (1, 2), "wide": (False, True)}
+
+
+def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Whether the tier multiplies weights of bytes, unless they are wide; whether a piece of a vector has 16 bytes."""
+    return (params["wide"] or tier.vnni) and 4 * tier.lanes >= 16 * params.get("pieces", 1)
 
 
 ROWS = (
@@ -78,11 +84,11 @@ ROWS = (
         {"vectors": (1, 2), "repeated": (False, True)}, _vectors_fit, product=True),
     Row("pool", "window.pool", "make_pool", POOL, {"op": ("max", "average", "lp1", "lp2")}),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
-        dict.fromkeys((*SCHEME, "tile", "lanes", "partial", "pieces"), OPEN), product=True),
-    Row("depthwise_int8_across", "window.depthwise_int8", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,
-        dict.fromkeys(SCHEME, OPEN), product=True),
+        {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
+    Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,
+        _UNROLLED, _bytes_fit, product=True),
     Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", DEPTHWISE_INT8_ANY,
         {"out": tuple(STORES)}, product=True),
     Row("pool_int8", "window.pool_int8", "make_pool", POOL_INT8,
-        dict.fromkeys(("op", "kh", "kw", "lanes", "partial"), OPEN)),
+        {"op": ("max", "sum")}),
 )  # fmt: skip

@@ -9,11 +9,11 @@ import numpy as np
 
 from ...errors import PlanError
 from ...ir import Node, Value
+from ...ir.weights import current as current_weights
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...limits import current
-from ...weights import current as current_weights
 from ..program import Arg, HostStep, Program, Ref, Scratch, Step, Table, checked
 from ..storage import Storage, Views, byte_strides, last
 

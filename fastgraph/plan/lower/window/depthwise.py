@@ -97,7 +97,7 @@ def _quantized_rows(
     }  # fmt: skip
     if name == "depthwise_int8":
         # Rounded up, so that layers share it.
-        blank = 1 << (fill_bytes(params, rows.ldx) - 1).bit_length()
+        blank = 1 << (fill_bytes(e.tier, params, rows.ldx) - 1).bit_length()
         args["fill"] = e.packed(("fill", zx, blank), lambda: np.full(blank, zx, np.uint8))
     else:
         args["zero_x"] = zx
