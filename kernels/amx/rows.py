@@ -12,7 +12,7 @@ from ..isa.tiers import Tier
 
 AMX_CONV = (
     Record(
-        {slot: meaning for slot, meaning in CONV.items() if slot not in ("n0", "k", "segments", "length")},
+        {slot: meaning for slot, meaning in CONV.items() if slot not in ("taps", "n0", "k", "height", "length")},
         w="address of the panels of pack.pack_amx",
         table="address of [lines] int64: bytes from a pixel to where each of its lines begins",
         config="address of the 64 bytes of pack.configuration for tiles of `rows` pixels",

@@ -80,7 +80,7 @@ def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmet
                     starts, beyond, rest = _walk(in_row, across, height, left, r.rs, turn, r.out_w)
                     tile(
                         args, height, a=start, offsets=starts,
-                        table=r.taps, segments=r.segments, length=r.length,
+                        table=r.taps, length=r.length, words=r.k,
                         panel=r.w + (group * panels + p) * step, ahead=ahead,
                         c=r.y + ((row0 + i) * r.ldy + column) * out_item, ldc=r.ldy * out_item,
                         columns=r.n - p * width, image=image, row=i, column=column,

@@ -55,7 +55,7 @@ def dot_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmeti
                         height = next_height(r.height, until - row)
                         tile(
                             args, height, a=r.a + (i * r.a_stride + row * r.lda) * item, offsets=starts,
-                            table=0, segments=1, length=r.k,
+                            table=0, length=0, words=r.k,
                             panel=r.b + i * r.b_stride * 4 + p * step, ahead=ahead,
                             c=r.c + (i * r.c_stride + row * r.ldc + column) * out_item, ldc=r.ldc * out_item,
                             columns=r.n - p * width, image=i, row=row, column=column,

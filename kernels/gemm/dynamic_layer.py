@@ -26,19 +26,19 @@ HEAD_LINES = 3
 """Of a panel: the sums of its columns' weights (i32), their scales, the bias (f32)."""
 
 
-def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
-    """The kernel for panels of nv vectors; its record is `rows.DOT_DYNAMIC`."""
+def make_dot(tier: Tier, nv: int, per_row: bool) -> Callable[..., None]:
+    """The kernel for panels of nv vectors, and ranges of rows or of batches; its record is `rows.DOT_DYNAMIC`."""
     bodies = COSTS[False].heights(tier, nv)
-    return dot_kernel(tier, nv, bodies, _arithmetic(tier, nv, DOT_DYNAMIC))
+    return dot_kernel(tier, nv, bodies, _arithmetic(tier, nv, per_row, DOT_DYNAMIC))
 
 
 def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.CONV_DYNAMIC`."""
     bodies = COSTS[False].heights(tier, nv)
-    return conv_kernel(tier, nv, bodies, _arithmetic(tier, nv, CONV_DYNAMIC))
+    return conv_kernel(tier, nv, bodies, _arithmetic(tier, nv, False, CONV_DYNAMIC))
 
 
-def _arithmetic(tier: Tier, nv: int, record: Record) -> Arithmetic:
+def _arithmetic(tier: Tier, nv: int, per_row: bool, record: Record) -> Arithmetic:
     """The record ends with rows.RANGES and EPILOGUE."""
     bytewise = int8_arithmetic(tier, nv, "words", False, record)
 
@@ -58,9 +58,9 @@ def _arithmetic(tier: Tier, nv: int, record: Record) -> Arithmetic:
             scale, minus = v.broadcast(at), v.splat(b.load(b.bitcast(v.at(at, 1), I32.as_pointer())))
             return [b.mul(t, minus) for t in totals], [b.fmul(s, scale) for s in scales]
 
-        reals = []
+        same, reals = None if per_row else factors(0), []
         for row in range(place.rows):
-            shifts, multipliers = factors(row)
+            shifts, multipliers = same or factors(row)
             for n in range(nv):
                 total = b.sitofp(b.add(sums[row * nv + n], shifts[n]), v.type)
                 reals.append(v.fma(total, multipliers[n], biases[n]))

@@ -201,7 +201,7 @@ def layout(
         "stride_z": stride_z, "dilation_z": dil_z, "pad_z": g.pads[0], "stride_y": stride_y, "pad_y": g.pads[1],
         "height": height, "band": band, "reach": reach, "step_y": step_y, "move_y": move_y, "band_z": band_z,
         **row_of_band(g, band_w, pixel, step_x), "rs": stride_x * x_x if direct else move_x * pixel,
-        "gs": stride_y * x_y if direct else move_y * band_y, "segments": len(taps), "length": length,
+        "gs": stride_y * x_y if direct else move_y * band_y, "length": length,
         "direct": int(direct), "by_columns": int(by_columns),
     }  # fmt: skip
     return np.array(taps, np.int64), fields

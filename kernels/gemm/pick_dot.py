@@ -69,8 +69,9 @@ def pick_dot(
     lda: A's row stride in f32 (k when 0), of interest only because rows 4 KiB apart collide in the cache.
     """
     costs = F32
-    if m == 1:  # at the pace of the weights: the wider, the more sums don't wait for one another
-        costs = replace(F32, widths=lambda tier: (min(max(widths(tier)), -(-n // tier.lanes)),))
+    if m == 1:  # at the pace of the weights: the more sums, the fewer wait for one another
+        wide = (8,) if tier.registers == 32 else ()
+        costs = replace(F32, widths=lambda tier: (min(4, -(-n // tier.lanes)), *wide))
     return dot_pieces(tier, m, n, k, batch, threads, costs, {}, (lda or k) * 4, l2)
 
 

@@ -16,9 +16,11 @@ def parts_of(images: int, count: int, threads: int) -> int:
     return threads if images < threads and count >= WORTH_A_PART else 1
 
 
-def pick_dot_dynamic(tier: Tier, m: int, n: int, k: int, batch: int, threads: int) -> tuple[DotPiece, ...]:
-    """The dot_dynamic calls for C [batch, m, n] = A [batch, m, k] x B."""
-    return dot_pieces(tier, m, n, -(-k // 4), batch, threads, COSTS[False], {}, k)
+def pick_dot_dynamic(
+    tier: Tier, m: int, n: int, k: int, batch: int, threads: int, per_row: bool
+) -> tuple[DotPiece, ...]:
+    """The dot_dynamic calls for C [batch, m, n] = A [batch, m, k] x B; per_row: each row of A has its own range."""
+    return dot_pieces(tier, m, n, -(-k // 4), batch, threads, COSTS[False], {"per_row": per_row}, k)
 
 
 def pick_conv_dynamic(tier: Tier, g: Geometry, threads: int, l2: int = L2) -> tuple[Geometry, tuple[ConvPiece, ...]]:

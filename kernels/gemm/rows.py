@@ -33,7 +33,7 @@ CONV = Record(
     x="address of the input [images, d, h, w, sets * channels]",
     w="address of packed panels [sets, panels, ...], those of this call's channels",
     y="address of the result [images, out_d, out_h, out_w, channels], whole",
-    taps="address of [segments] int64: bytes from a pixel to where each segment begins",
+    taps="address of [k / length] int64: bytes from a pixel to where each run begins",
     scratch="address of scratch_bytes for each thread, 64-byte aligned",
     scratch_bytes="bytes",
     images="how many",
@@ -44,7 +44,7 @@ CONV = Record(
     n="channels of each group computed here",
     n0="the first of them",
     n_set="channels of a group",
-    k="words of 4 bytes in a sum: segments * length",
+    k="words of 4 bytes in a sum",
     ldy="elements from pixel to pixel of y",
     x_image="bytes from image to image of x",
     x_set="bytes from group to group",
@@ -74,8 +74,7 @@ CONV = Record(
     band_y="bytes from row to row",
     rs="bytes from pixel to pixel, in a band or `direct` in x",
     gs="bytes from one row of outputs to the next, in a band or `direct` in x",
-    segments="runs of words that a sum is made of",
-    length="words of a segment",
+    length="words of a run: those of a sum lie in runs of as many",
     direct="whether x is read without a band",
     by_columns="whether threads split the panels; else bands",
     fill="the word whose bytes padding repeats",
@@ -246,29 +245,31 @@ DOT_F32 = DOT + EPILOGUE
 CONV_F32 = CONV + EPILOGUE
 
 _WIDTHS = {"nv": (1, 2, 3, 4)}
+_F32 = {"nv": (*_WIDTHS["nv"], 8)}
 _STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True)}
 
 
-def _row_exists(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """Eight vectors of sums take more than 16 registers."""
+def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Panels of eight vectors are for single rows, whose sums take more than 16 registers then."""
     return params["nv"] <= 4 or tier.registers == 32
 
 
 ROWS = (
-    Row("dot", "gemm.dot", "make_dot", DOT_F32, _WIDTHS, product=True),
+    Row("dot", "gemm.dot", "make_dot", DOT_F32, _F32, _wide, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
         {"m": (2, 4), "nv": (1, 2)}, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
-    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, _WIDTHS),
+    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, _F32, _wide),
     Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True),
     Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8,
-        {"nv": (1, 2, 3, 4, 8), **_STORED}, _row_exists, product=True),
+        {"nv": (1, 2, 3, 4, 8), **_STORED}, _wide, product=True),
     Row("conv_int8", "gemm.int8", "make_conv_int8", CONV_INT8, _WIDTHS | _STORED, product=True),
     Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, {"out": tuple(STORES)}),
     Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
     Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
     Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, {"out": ("u8", "f32")}),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _WIDTHS, product=True),
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, {**_WIDTHS, "per_row": (False, True)},
+        product=True),
     Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _WIDTHS, product=True),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..isa.loops import repeat, room
+from ..isa.loops import room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from .heights import packed
@@ -47,9 +47,9 @@ class Arithmetic:
 def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arithmetic: Arithmetic) -> Any:
     """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel of nv vectors.
 
-    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A
-    starts at byte address a + offsets[r] (of int64, the first 0); each of its `segments` runs of `length` words starts
-    table[s] bytes further (without `segmented`: one run at 0). The panel is packed as the arithmetic says; the line
+    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A starts at byte address a + offsets[r] (of
+    int64, the first 0) and has `words` words: where it is `segmented`, in runs of `length` words that start table[s]
+    bytes further. The panel is packed as the arithmetic says; the line
     `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
     row and column are where the epilogue reads.
     """
@@ -57,7 +57,7 @@ def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arit
 
     @emits
     def tile(
-        b: Any, args: Any, height: Any, a: Any, offsets: Any, table: Any, segments: Any, length: Any, panel: Any,
+        b: Any, args: Any, height: Any, a: Any, offsets: Any, table: Any, length: Any, words: Any, panel: Any,
         ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any,
     ) -> None:  # fmt: skip
         v = Vector(b, tier)
@@ -67,12 +67,9 @@ def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arit
             others = [b.load(v.at(b.inttoptr(offsets, I64.as_pointer()), r)) for r in range(1, rows)]
             step = partial(_step, v, arithmetic, line_bytes, [I64(0), *others], ahead)
 
-            def segment(s: Any, state: list[Any]) -> list[Any]:
-                start = b.add(a, b.load(v.at(b.inttoptr(table, I64.as_pointer()), s))) if segmented else a
-                return _words(b, start, length, state, step)
-
-            state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * rows]
-            sums = (repeat(b, segments, state, segment) if segmented else segment(None, state))[1:]
+            weights = b.gep(first, [I64(arithmetic.head)])
+            runs = (b.inttoptr(table, I64.as_pointer()), length) if segmented else None
+            sums = _words(b, a, runs, weights, b.mul(words, I64(line_bytes)), arithmetic.start(v, first) * rows, step)
             return arithmetic.finish(v, replace(place, rows=rows), sums)
 
         place = Place(height, c, ldc, columns, first, args, image, row, column)
@@ -121,18 +118,46 @@ def make_offsets(bodies: Sequence[int]) -> Any:
     return offsets
 
 
-def _words(b: Any, start: Any, length: Any, state: Sequence[Any], step: Callable[..., list[Any]]) -> list[Any]:
-    """Emit a loop of state = step(address, state) for `length` words from `start` on, at least one; the last state."""
-    end = b.add(start, b.shl(length, I64(2)))
+def _words(
+    b: Any, a: Any, runs: tuple[Any, Any] | None, panel: Any, nbytes: Any, sums: Sequence[Any], step: Callable[..., Any]
+) -> list[Any]:
+    """Emit a loop of panel, sums = step(address, panel, sums) over the words of a row, at least one; the last sums.
+
+    runs: (table, words of a run), or None: one run; nbytes: of the panel.
+    """
     before, inside, after = b.block, b.append_basic_block("words"), b.append_basic_block("after")
+    end = b.gep(panel, [nbytes])
+
+    def run(table: Any) -> list[Any]:
+        """The first word of a run, where its offset is, and the address behind it."""
+        assert runs
+        start = b.add(a, b.load(table))
+        return [start, table, b.add(start, b.shl(runs[1], I64(2)))]
+
+    state = [*(run(runs[0]) if runs else [a]), panel, *sums]
     b.branch(inside)
     b.position_at_end(inside)
-    phis = [b.phi(value.type) for value in (start, *state)]
-    following = [b.add(phis[0], I64(4)), *step(*phis)]
-    for phi, *values in zip(phis, (start, *state), following, strict=True):
-        for value, block in zip(values, (before, b.block), strict=True):
+    phis = [b.phi(value.type) for value in state]
+    word, *walk = phis[: -1 - len(sums)]
+    following = step(word, *phis[-1 - len(sums) :])
+    ahead = b.add(word, I64(4))
+    sources = [(before, state), (b.block, [ahead, *walk, *following])]
+    more = b.icmp_unsigned("!=", following[0], end)
+    if runs:
+        # One loop, where another run is a turn aside: so the offsets of all rows stay in registers.
+        latch, turn = b.append_basic_block("latch"), b.append_basic_block("turn")
+        b.cbranch(more, latch, after)
+        b.position_at_end(latch)
+        b.cbranch(b.icmp_unsigned("==", ahead, walk[1]), turn, inside).set_weights([1, 64])
+        b.position_at_end(turn)
+        sources[1] = (latch, sources[1][1])
+        sources.append((turn, [*run(b.gep(walk[0], [I64(1)])), *following]))
+        b.branch(inside)
+    else:
+        b.cbranch(more, inside, after)
+    for block, values in sources:
+        for phi, value in zip(phis, values, strict=True):
             phi.add_incoming(value, block)
-    b.cbranch(b.icmp_unsigned("!=", following[0], end), inside, after)
     b.position_at_end(after)
     return following[1:]
 
@@ -147,9 +172,7 @@ def _step(
     prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
     b.call(prefetch, [b.gep(panel, [ahead]), I32(0), I32(2), I32(1)])
     out = []
-    # LLVM would rather compute the sum of a run's start and each offset for every run: it can't tell what this is.
-    hide = v.declare("llvm.launder.invariant.group.p0", panel.type, [panel.type])
-    word = b.call(hide, [b.inttoptr(a, I8.as_pointer())])
+    word = b.inttoptr(a, I8.as_pointer())
     for r, offset in enumerate(offsets):
         out += arithmetic.multiply(v, b.gep(word, [offset]), weights, sums[r * each : (r + 1) * each])
     return [b.gep(panel, [I64(line_bytes)]), *out]

@@ -65,7 +65,7 @@ def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
                         height = next_height(r.height, tiles - t)
                         tile(
                             args, height, a=v + e * r.v_plane + t * r.v_row, offsets=starts,
-                            table=0, segments=1, length=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
+                            table=0, length=0, words=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
                             c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
                             image=0, row=0, column=0,
                         )  # fmt: skip

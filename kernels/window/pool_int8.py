@@ -30,7 +30,7 @@ def make_pool(tier: Tier, op: str) -> Callable:
     x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c] inside of the image.
 
     op: "max" or "sum"; count: 1 of a sum, of an average the elements, or the places of the padded image where its slots
-    say so. Windows of UNROLLED sizes inside of the image are unrolled.
+    say so. What is of UNROLLED sizes inside of the image is unrolled.
     """
     fields, width = reader(POOL_INT8), 4 * tier.lanes
 
@@ -43,7 +43,8 @@ def make_pool(tier: Tier, op: str) -> Callable:
         pool = _Maximum(v, r) if op == "max" else _Sum(v, r, b.mul(b.sub(p1, p0), b.sub(q1, q0)), count)
         down, right = b.mul(b.mul(r.w, r.ldx), r.dh), b.mul(r.ldx, r.dw)
 
-        def whole(source: Any, size: int) -> None:
+        def unrolled(source: Any, size: int) -> None:
+            source = b.gep(source, [b.add(b.mul(down, p0), b.mul(right, q0))])
             for p in range(size):
                 for q in range(size):
                     pool.add(b.gep(source, [b.add(b.mul(down, I64(p)), b.mul(right, I64(q)))]))
@@ -67,7 +68,7 @@ def make_pool(tier: Tier, op: str) -> Callable:
             for size in UNROLLED:
                 jump.add_case(I64(size), b.append_basic_block(f"size{size}"))
                 b.position_at_end(jump.cases[-1][1])
-                whole(source, size)
+                unrolled(source, size)
                 b.branch(done)
             b.position_at_end(edge)
             some(source)

@@ -103,7 +103,7 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row
     ranges[..., 0] = rng.uniform(0.01, 1, ranges.shape[:2])
     ranges.view(np.int32)[..., 1] = -rng.integers(0, 256, ranges.shape[:2])
     packed = pack_int8(tier, weights, weights.sum(axis=2, dtype=np.int32), scales, nv, k, "f32", bias=bias)
-    params, constants = {"nv": nv}, Constants(tier)
+    params, constants = {"nv": nv, "per_row": per_row}, Constants(tier)
     ending = ended(constants, (("add", 0, 1), ("relu", 2)), [full])
     args = dot_args(
         DotPiece(0, n, nv, params, height, 2, False), a=a, lda=k, b=packed, c=np.zeros((batch, m, n), np.float32),

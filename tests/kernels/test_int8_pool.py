@@ -13,8 +13,7 @@ from fastgraph.kernels.core.table import row
 from fastgraph.kernels.window.pick import Window
 from fastgraph.kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from tests.kernels.harness import each_integer_tier, run
-from tests.kernels.test_pool import counted
-from tests.kernels.windows import Case, cases, padded_taps
+from tests.kernels.windows import Case, cases, counted, padded_taps
 
 
 def check(tier: Any, case: Case, op: str, include_pad: bool = False) -> None:

@@ -55,7 +55,8 @@ def _panels(c: Call, n: int) -> int:
 def _ending(c: Call, images: int, rows: int, run: int, *columns: tuple[int, int], start: int) -> Iterator[Reach]:
     """What is read to finish a product: ranges of what was rounded at run time, and the operands of its chain."""
     if c.kernel.endswith("_dynamic"):
-        r = c.record("per_image per_row")
+        r, apart = c.record("per_image per_row"), c.params.get("per_row", False)
+        need(bool(r.per_row) == apart, f"per_row is {r.per_row} for a kernel with per_row={apart}")
         yield read("ranges", RANGE_BYTES, (images, RANGE_BYTES * r.per_image), (rows, RANGE_BYTES * r.per_row))
     if not c.kernel.endswith("_int8"):
         yield from epilogue(c, images, rows, run, *columns, start=start)
@@ -87,13 +88,13 @@ def row_int8(c: Call) -> Iterator[Reach]:
 
 @reaches("conv", "conv_int8", "conv_dynamic")
 def conv(c: Call) -> Iterator[Reach]:
-    kind, r = _kind(c), c.record("images sets n n0 n_set out_d out_h out_w k", "band segments length")
-    need(r.k == r.segments * r.length, f"k is {r.k}, but there are {r.segments} segments of {r.length}")
+    kind, r = _kind(c), c.record("images sets n n0 n_set out_d out_h out_w k", "band length")
+    need(r.k % r.length == 0, f"k is {r.k}, expected runs of {r.length}")
     _tiles(c)
     pixels = r.out_d * r.out_h * r.out_w
     used = int(bool(r.images * r.sets * pixels * r.n))
-    table = c.table("taps", used * r.segments)
-    yield read("taps", 8 * used * r.segments)
+    table = c.table("taps", used * r.k // r.length)
+    yield read("taps", 8 * used * r.k // r.length)
     if r.direct:
         yield work("scratch", 0)
         step = r.stride_y * r.x_y

@@ -117,16 +117,16 @@ def dense(e: Emit, node: Node, of: Images) -> None:
 def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     """Rows of bytes times weights."""
     n, k, rows = node.out.type.dims[-1], node.x.type.dims[-1], row_count(node.out)
-    m, ldy = rows // images, e.stride(node.out)
+    m, ldy, per_row = rows // images, e.stride(node.out), node.attrs["per"] == "row"
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
     ending = epilogue(e, node)
-    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads):
+    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row):
         part = slice(piece.start, piece.start + piece.columns)
         args = dot_args(
             piece, a=x, lda=k, b=_packed(e, node, part, piece.nv, k), c=e.address(node.out), ldc=ldy, m=m,
             k=-(-k // 4), batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each,
-            per_row=int(node.attrs["per"] == "row"), **ending,
+            per_row=int(per_row), **ending,
         )  # fmt: skip
         e.kernel("dot_dynamic", piece.params, args, share=piece.columns / n)
 
