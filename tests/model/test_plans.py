@@ -14,6 +14,7 @@ import pytest
 
 import fastgraph as fg
 from fastgraph import compile as compiling
+from fastgraph.ir.weights import Weights
 from fastgraph.plan.program import Program, Ref, Step
 from fastgraph.runtime import model as models
 from fastgraph.runtime.executable import Executable
@@ -410,3 +411,18 @@ def test_a_model_that_declares_an_extent_of_0_has_it() -> None:
 def test_models_with_fixed_shapes_share_nothing() -> None:
     plan: Executable = scaled(4).load().plan
     assert plan.compiled.shared is None and not plan.memory.common
+
+
+def test_constants_are_named_by_arrays_themselves() -> None:
+    """Equal small arrays are one constant in all plans, others are not; large ones that don't last are none's."""
+    weights = Weights([])
+    small, other, large = np.zeros(4, F32), np.ones(4, F32), np.zeros(1 << 14, F32)
+
+    def key(*parts: Any) -> Any:
+        return weights.key(key, parts)
+
+    assert key("made", small) == key("made", small.copy()) is not None
+    assert len({key("made", small), key("made", other), key("made", small.view(np.int32)), key(0.0), key(-0.0)}) == 5
+    assert key(large) is None and key([1]) is None
+    weights.keep("large", large)
+    assert key(large[1:]) == key(large[1:]) != key(large[:-1])
