@@ -11,7 +11,16 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .errors import FastgraphError, GraphError, InputError, ModelError, PlanError, RunTimeout, UnsupportedError
+from .errors import (
+    CompilerError,
+    FastgraphError,
+    GraphError,
+    InputError,
+    ModelError,
+    PlanError,
+    RunTimeout,
+    UnsupportedError,
+)
 from .locks import undisturbed
 
 if TYPE_CHECKING:
@@ -28,8 +37,8 @@ if not os.path.isdir(os.path.join(__path__[0], "kernels")):
 
 __version__ = "0.1.0"
 __all__ = [
-    "FastgraphError", "GraphError", "InputError", "Limits", "Model", "ModelError", "PlanError", "Plans",
-    "RunTimeout", "TensorSpec", "UnsupportedError", "load", "register_custom_op", "verify",
+    "CompilerError", "FastgraphError", "GraphError", "InputError", "Limits", "Model", "ModelError", "PlanError",
+    "Plans", "RunTimeout", "TensorSpec", "UnsupportedError", "load", "register_custom_op", "verify",
 ]  # fmt: skip
 
 _LAZY = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from .freedoms import free
 from .ir import Graph, State, Value, check, copy
 from .ir.weights import Weights
 from .kernels.core.kernel import Kernel
-from .kernels.isa.tiers import Tier
+from .kernels.isa.tiers import NUMPY, Tier
 from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
@@ -64,8 +64,7 @@ def optimize(graph: Graph, match: Matches | None = None) -> None:
         pass
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(NamedTuple):
     """A program whose kernels are linked into this process, and what its values are to the graph it was made of.
 
     `graph` is the graph after the stages. `made` maps the values that are wanted, as they are called before the stages,
@@ -89,16 +88,15 @@ class Compiled:
     used: Sequence[np.ndarray] = ()
 
 
-@dataclass(eq=False)
 class Shared:
     """What the plans of a model whose input shapes are open have in common.
 
     `graph` is the model's, with all computed that hangs on no shape. `addresses`: of the kernels linked by now.
     """
 
-    graph: Graph
-    weights: Weights
-    addresses: dict[Kernel, int] = field(default_factory=dict)
+    def __init__(self, graph: Graph, weights: Weights) -> None:
+        self.graph, self.weights = graph, weights
+        self.addresses: dict[Kernel, int] = {}
 
 
 def shared(graph: Graph) -> Shared:
@@ -159,7 +157,7 @@ def _compiled(
             _fits_state(graph, state, final)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
-        match = Matches()
+        match = Matches(kernels=tier is not NUMPY)
         optimize(lowered, match)
         made = dict(zip(wanted, lowered.outputs, strict=True))
         kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}

@@ -17,7 +17,7 @@ from ..ir.weights import once
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
-from .rewrite import Sweep, also_quantized, constant, sweep
+from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
@@ -34,9 +34,10 @@ def fuse(graph: Graph) -> None:
 
 
 @also_quantized
+@sees("conv")
 def fold_pad(state: Sweep, node: Node) -> bool:
     """A constant zero pad of the image before a convolution, or before its transpose, is the convolution's own."""
-    maker = state.sole_maker(node.inputs[0]) if node.op == "conv" else None
+    maker = state.sole_maker(node.inputs[0])
     turned = maker if maker is not None and maker.op == "transpose" else None
     pad = state.sole_maker(turned.x) if turned is not None else maker
     if pad is None or pad.op != "pad" or pad.attrs.get("mode", "constant") != "constant":
@@ -65,9 +66,10 @@ def _zero(pad: Node) -> int:
     return 0 if pad.x.type.quant is None else pad.x.type.quant.zero_point[0]
 
 
+@sees("mul", "add", "sub", "div")
 def fold_affine(state: Sweep, node: Node) -> bool:
     """A constant factor or summand per channel goes into the weights or the bias of the layer before it."""
-    if node.op not in ("mul", "add", "sub", "div") or len(node.inputs) != 2:
+    if len(node.inputs) != 2:
         return False
     x, c = node.inputs
     if x is not None and x.data is not None and node.op in ("mul", "add"):
@@ -122,6 +124,7 @@ def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
 # -- chains
 
 
+@sees(lambda op: op.step is not None)
 def as_chain(state: Sweep, node: Node) -> bool:
     """An elementwise f32 node takes in the chains before it, or ends the operator that makes its input."""
     step = step_of(node) if _is_f32(node) else None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,16 +23,14 @@ def checked() -> str:
     return "" if found == "0" else found
 
 
-@dataclass(eq=False)
 class Scratch:
     """Memory that one step needs while it runs."""
 
-    name: str
-    nbytes: int
+    def __init__(self, name: str, nbytes: int) -> None:
+        self.name, self.nbytes = name, nbytes
 
 
-@dataclass(frozen=True)
-class Ref:
+class Ref(NamedTuple):
     """An address: `offset` bytes into the buffer of a value or a scratch, or into a constant's array."""
 
     base: Value | Scratch | int
@@ -48,27 +46,43 @@ def buffer_bytes(owner: Value | Scratch) -> int:
     return max(owner.nbytes if isinstance(owner, Scratch) else owner.type.nbytes, 1)
 
 
-Arg = int | Ref
+class Table:
+    """Words that a kernel reads beside its record, of the same kinds. As a word itself: their address."""
+
+    def __init__(self, words: tuple[int | Ref | Kernel, ...]) -> None:
+        self.words = words
 
 
-@dataclass(eq=False)
+Arg: TypeAlias = int | Ref | Kernel | Table
+"""A word of a record: a number, or the address of memory, of a kernel's machine code, of a table."""
+
+
 class Step:
     """A call of a kernel with its argument record, which does `share` of the work of `node`."""
 
-    kernel: Kernel
-    args: tuple[Arg, ...]
-    node: Node
-    share: float = 1.0
+    def __init__(self, kernel: Kernel, args: tuple[Arg, ...], node: Node, share: float = 1.0) -> None:
+        self.kernel, self.args, self.node, self.share = kernel, args, node, share
+
+    def words(self) -> Iterator[Arg]:
+        """All that its record and its tables hold."""
+        for arg in self.args:
+            yield arg
+            if isinstance(arg, Table):
+                yield from arg.words
+
+    def kernels(self) -> Iterator[Kernel]:
+        """Its kernel, and those that this one calls."""
+        yield self.kernel
+        yield from (word for word in self.words() if isinstance(word, Kernel))
 
 
-@dataclass(eq=False)
 class HostStep:
     """A node that NumPy computes between native segments."""
 
-    node: Node
+    def __init__(self, node: Node) -> None:
+        self.node = node
 
 
-@dataclass(eq=False)
 class Program:
     """Steps in order, constants (packed weights), the place of each value, and the arena's plan.
 
@@ -76,13 +90,15 @@ class Program:
     the keys of constants, by number, that other plans of the model may have as well.
     """
 
-    steps: list[Step | HostStep] = field(default_factory=list)
-    constants: list[np.ndarray] = field(default_factory=list)
-    lasting: dict[int, Hashable] = field(default_factory=dict)
-    storage: dict[Value, Storage] = field(default_factory=dict)
-    offsets: dict[Value | Scratch, int] = field(default_factory=dict)
-    arena: Plan | None = None
+    def __init__(self) -> None:
+        self.steps: list[Step | HostStep] = []
+        self.constants: list[np.ndarray] = []
+        self.lasting: dict[int, Hashable] = {}
+        self.storage: dict[Value, Storage] = {}
+        self.offsets: dict[Value | Scratch, int] = {}
+        self.arena: Plan | None = None
 
     def kernels(self) -> list[Kernel]:
         """The distinct kernels, in order of first use."""
-        return list(dict.fromkeys(step.kernel for step in self.steps if isinstance(step, Step)))
+        steps = (step for step in self.steps if isinstance(step, Step))
+        return list(dict.fromkeys(kernel for step in steps for kernel in step.kernels()))

@@ -14,8 +14,10 @@ import numpy as np
 
 from ..errors import PlanError
 from ..ir import Node, Value, read_by
+from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
-from .program import SLACK, Arg, HostStep, Program, Ref, Scratch, Step
+from ..kernels.pointwise.rows import WALK
+from .program import SLACK, Arg, HostStep, Program, Ref, Scratch, Step, Table
 from .reach import NO_STEPS, RULES, Call, Misfit, Reach
 from .reach.regions import Region, fill, holds, meet, region
 from .storage import Storage, last, row_count
@@ -88,6 +90,8 @@ class _Check:
         for name, arg in call.slots.items():
             if isinstance(arg, Ref) and name not in known:
                 raise Misfit(f"{name} holds an address, expected a number")
+            if isinstance(arg, Kernel | Table) and name not in WALK:
+                raise Misfit(f"{name} holds {arg}, expected a number or an address of memory")
         real = [(reach, self._place(step.node, reach, call.slots[reach.slot])) for reach in reached if not reach.empty]
         self._apart(real)
         for reach, (base, found) in real:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +20,7 @@ from .feeds import array_of, dims_of, shape_advice
 from .plans import USUAL, Kept, Plans, Shapes
 
 
-@dataclass(frozen=True)
-class TensorSpec:
+class TensorSpec(NamedTuple):
     """Name, shape (int, symbol or None per axis; None: rank unknown), dtype and quantization of an input or output."""
 
     name: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import InputError
+from ..kernels.core.kernel import Kernel
 from ..kernels.core.table import row
-from ..plan.program import ERROR, Arg, Step
+from ..plan.program import ERROR, Arg, Step, Table
 from ..runtime.executable import Executable
 from ..text import table
 
@@ -43,6 +44,10 @@ def _value(arg: Arg) -> str:
     """A number, or what an address is of."""
     if isinstance(arg, int):
         return str(arg)
+    if isinstance(arg, Kernel):
+        return f"&{arg}"
+    if isinstance(arg, Table):
+        return f"&({', '.join(map(_value, arg.words))})"
     if arg is ERROR:
         return "&error"
     where = f"&constant {arg.base}" if isinstance(arg.base, int) else f"&{arg.base.name}"

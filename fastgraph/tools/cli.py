@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import FastgraphError, InputError
-from ..kernels.isa.tiers import BY_NAME
+from ..kernels.isa.tiers import BY_NAME, NUMPY
 from ..text import shorten, visible
 
 DESCRIPTION = """\
@@ -25,6 +25,7 @@ Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block 
   fastgraph run net.tflite --input cat.jpg --labels labels.txt
   fastgraph bench net.onnx --against onnxruntime,openvino
   fastgraph verify net.onnx --against onnxruntime        is it computed right, step by step
+  fastgraph kernels --build                 compile all kernels now, for a container or a read-only system
 """
 
 RUN = """\
@@ -90,6 +91,23 @@ DIGITS = """\
 Classify the held-out digits of the network that ships with fastgraph, one by one: accuracy, latency, memory, kernels.
 """
 
+KERNELS = """\
+List the kernels that any network can want on a tier, and which of them are in the cache of compiled kernels.
+There are as many for all networks together; a load compiles those that it wants and the cache lacks.
+
+  fastgraph kernels                         objects by family and kernel, those in the cache and their bytes
+  fastgraph kernels --build                 compile all that are missing, with all CPUs
+  fastgraph kernels --build --isa avx2      for another machine: this one need not have the instructions
+  fastgraph kernels --json                  each with its parameters
+
+For a container or a read-only system, build into a folder of the image, which loads then only read:
+
+  FASTGRAPH_CACHE_DIR=/opt/fastgraph fastgraph kernels --build && chmod -R a+rX /opt/fastgraph
+
+and set FASTGRAPH_CACHE_DIR=/opt/fastgraph where it runs. The folder must belong to root or to the user who runs
+models, with the same versions of fastgraph, llvmlite and Python.
+"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; its exit code: 0, 1 when results disagree, 2 for errors (one line on stderr)."""
@@ -120,8 +138,8 @@ def parser() -> argparse.ArgumentParser:
     def add(name: str, command: Any, summary: str, description: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=summary, description=description, formatter_class=_Raw)
         sub.set_defaults(command=command)
-        tiers = ", ".join(BY_NAME)
-        sub.add_argument("--isa", choices=tuple(BY_NAME), metavar="TIER", help=f"{tiers}; default: the widest here")
+        tiers = (*BY_NAME, NUMPY.name) if name != "kernels" else tuple(BY_NAME)
+        sub.add_argument("--isa", choices=tiers, metavar="TIER", help=f"{', '.join(tiers)}; default: the widest here")
         return sub
 
     sub = add("run", _run, "run a model", RUN)
@@ -166,6 +184,10 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
     sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
     sub.add_argument("--json", action="store_true", help="print JSON, with every step")
+
+    sub = add("kernels", _kernels, "list all kernels, and compile those that the cache lacks", KERNELS)
+    sub.add_argument("--build", action="store_true", help="compile what is missing")
+    sub.add_argument("--json", action="store_true", help="print JSON, with each kernel")
 
     sub = add("digits", _digits, "classify handwritten digits: a first try", DIGITS)
     _threads(sub, 1, "1")
@@ -336,6 +358,19 @@ def _verify(args: argparse.Namespace) -> int:
     report = verify.verify(model, given, [name for name in args.against.split(",") if name])
     _print(_json(verify.as_json(report)) if args.json else report)
     return 0 if report.ok else 1
+
+
+def _kernels(args: argparse.Namespace) -> int:
+    from ..kernels.isa.tiers import choose
+    from . import kernels
+
+    tier = BY_NAME[args.isa] if args.isa else choose()
+    made = kernels.build(tier) if args.build else None
+    found = kernels.report(tier)
+    _print(_json(found) if args.json else kernels.text(found))
+    if made and not args.json:
+        _print(f"{made[0]} compiled in {made[1]:.1f} s")
+    return 0
 
 
 def _digits(args: argparse.Namespace) -> int:

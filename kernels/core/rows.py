@@ -1,10 +1,21 @@
-"""The kernels that run the others. Their records are in `slots.py`."""
+"""The kernels that run the others: for the narrowest tier alone, which any CPU has. Their records are in `slots.py`."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..isa.tiers import TIERS, Tier
 from .slots import CALL, PROGRAM, TEAM
 from .table import Row
 
+
+def _narrowest(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return tier is TIERS[0]
+
+
 ROWS = (
-    Row("execute", "core.execute", "execute", params=(), args=PROGRAM),
-    Row("call", "core.execute", "call_from_python", params=(), args=CALL),
-    Row("team", "core.team", "team", params=(), args=TEAM),
+    Row("execute", "core.execute", "execute", PROGRAM, exists=_narrowest),
+    Row("call", "core.execute", "call_from_python", CALL, exists=_narrowest),
+    Row("team", "core.team", "team", TEAM, exists=_narrowest),
 )

@@ -1,37 +1,75 @@
-"""One row per kernel: its name, where its generator is, and what its argument record holds."""
+"""One row per kernel: its name, where its generator is, what its compile-time parameters can be, what its record holds.
+
+The set of kernels is closed: every parameter has an enumerated set of values, none of them a size of a network's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from itertools import product
 from typing import Any
 
+from ..isa.tiers import Tier
+from .kernel import Kernel
 from .record import Record
 
 FAMILIES = ("core", "gemm", "amx", "window", "pointwise", "move")
 
+OPEN: tuple[Any, ...] = ()
+"""In place of a parameter's values: it takes any, so that its row's kernels can't be enumerated."""
 
-@dataclass(frozen=True)
+
+def everywhere(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """That a tier has a kernel with all combinations of its parameters' values."""
+    return True
+
+
+@dataclass(frozen=True, eq=False)
 class Row:
     """`module:function` (a module of a family, as "gemm.conv") makes the kernel for a tier and compile-time parameters.
 
-    `args`: its record; `params`: names of the compile-time parameters; `product`: whether it does the multiply-adds
-    that its step's operator is defined by.
+    `args`: its record; `params`: each compile-time parameter with all values that it can take; `exists`: whether a tier
+    has the kernel with such a combination of them; `product`: whether it does the multiply-adds that its step's
+    operator is defined by.
     """
 
     name: str
     module: str
     function: str
-    params: tuple[str, ...]
     args: Record
+    params: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    exists: Callable[[Tier, Mapping[str, Any]], bool] = everywhere
     product: bool = False
 
+    @property
+    def family(self) -> str:
+        """The family that its module is of."""
+        return self.module.partition(".")[0]
+
     def make(self) -> Callable[..., Any]:
-        """The generator, imported on demand: only here does numba come in."""
+        """The generator, imported on demand: only here does llvmlite.ir come in."""
         made: Callable[..., Any] = getattr(import_module(f"..{self.module}", __package__), self.function)
         return made
+
+    def kernel(self, tier: Tier, params: Mapping[str, Any]) -> Kernel:
+        """The kernel with these parameters. TypeError unless the tier has it: whoever chose them is wrong."""
+        if params.keys() != self.params.keys():
+            raise TypeError(f"{self.name} has the parameters {list(self.params)}, found {sorted(params)}")
+        for name, value in params.items():
+            values = self.params[name]
+            if values is not OPEN and not any(value == v and type(value) is type(v) for v in values):
+                raise TypeError(f"{self.name}: {name}={value!r} is none of {', '.join(map(repr, values))}")
+        if not self.exists(tier, params):
+            raise TypeError(f"{self.name}: tier {tier.name} has no kernel with {dict(params)}")
+        return Kernel(self.name, tuple(params.items()))
+
+    def kernels(self, tier: Tier) -> list[Kernel]:
+        """All of a tier; none when a parameter is OPEN."""
+        combinations = (dict(zip(self.params, values, strict=True)) for values in product(*self.params.values()))
+        return [self.kernel(tier, params) for params in combinations if self.exists(tier, params)]
 
 
 @cache
@@ -53,3 +91,8 @@ def row(name: str) -> Row:
         return rows()[name]
     except KeyError:
         raise KeyError(f"no kernel is called {name!r}; the table has {', '.join(sorted(rows()))}") from None
+
+
+def kernels_of(tier: Tier) -> list[Kernel]:
+    """Every kernel that a program for this tier can want, row by row; none of the rows that have an OPEN parameter."""
+    return [kernel for row in rows().values() for kernel in row.kernels(tier)]

@@ -59,7 +59,13 @@ def _extreme(v: Vector, relation: str, a: Any, b: Any) -> Any:
 
 def clamp(v: Vector, x: Any, low: float, high: float) -> Any:
     """x held between two constants; NaN stays NaN."""
-    return minimum(v, v.const(high), maximum(v, v.const(low), x))
+    return clip(v, x, v.const(low), v.const(high))
+
+
+def clip(v: Vector, x: Any, low: Any, high: Any) -> Any:
+    """x held between two vectors of numbers; NaN stays NaN."""
+    x = v.b.select(v.b.fcmp_ordered(">", low, x), low, x)
+    return v.b.select(v.b.fcmp_ordered("<", high, x), high, x)
 
 
 def bits(v: Vector, x: Any) -> Any:

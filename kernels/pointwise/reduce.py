@@ -11,12 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.record import loaded
 from ..isa import functions as f
 from ..isa.loops import each, loop, total, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector, emits
 from .along_axis import along_axis
-from .chain import Chain, emit_chain
+from .epilogue import walk_from
+from .rows import AXIS, WALK
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,21 @@ REDUCERS: dict[str, Reducer] = {
 }
 
 
-def make(tier: Tier, op: str, last: bool, chain: Chain) -> Callable[..., None]:
-    """The kernel for one of REDUCERS, or "log_sum_exp"; the chain makes y from the reduced value 0."""
-    return along_axis(last, (_row if last else _columns)(tier, op, chain))
+def make(tier: Tier, op: str, last: bool) -> Callable[..., None]:
+    """The kernel for one of REDUCERS, or "log_sum_exp"; its record is AXIS and WALK, of the results in their place."""
+    return along_axis(last, (_row if last else _columns)(tier, op), finish=_walked())
+
+
+def _walked() -> Any:
+    """An intrinsic that walks a record's chain over rows x columns of results at y."""
+
+    @emits
+    def walked(b: Any, args: Any, y: Any, rows: Any, columns: Any, step: Any) -> None:
+        slots = loaded(b, args, WALK, len(AXIS))
+        zero = I64(0)
+        walk_from(b, slots, zero, zero, zero, rows, columns, y, step, y, step)
+
+    return walked
 
 
 def _reduced(v: Vector, op: str, n: Any, run: Callable[[float, Any, Any], Any]) -> Any:
@@ -67,11 +81,11 @@ def _reduced(v: Vector, op: str, n: Any, run: Callable[[float, Any, Any], Any]) 
     return v.b.fadd(f.log(v, run(0, _add, power)), shift)
 
 
-def _row(tier: Tier, op: str, chain: Chain) -> Any:
+def _row(tier: Tier, op: str) -> Any:
     """An intrinsic that reduces one contiguous row of n elements."""
 
     @emits
-    def row(b: Any, y: Any, x: Any, n: Any) -> None:
+    def row(b: Any, args: Any, y: Any, x: Any, n: Any) -> None:
         v, one = Vector(b, tier), Vector(b, tier, 1)
         x = v.pointer(x)
 
@@ -79,16 +93,16 @@ def _row(tier: Tier, op: str, chain: Chain) -> Any:
             load = lambda w, i, mask: before(w, w.load(w.at(x, i), mask))  # noqa: E731
             return one.splat(total(v, n, start, combine, load))
 
-        one.store(emit_chain(one, chain, [_reduced(one, op, n, run)]), v.pointer(y))
+        one.store(_reduced(one, op, n, run), v.pointer(y))
 
     return row
 
 
-def _columns(tier: Tier, op: str, chain: Chain) -> Any:
+def _columns(tier: Tier, op: str) -> Any:
     """An intrinsic that reduces columns left..right, each over n elements `step` apart."""
 
     @emits
-    def columns(b: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
+    def columns(b: Any, args: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
         x, y = (Vector(b, tier).pointer(p) for p in (x, y))
 
         def column(w: Vector, i: Any, mask: Any) -> None:
@@ -98,7 +112,7 @@ def _columns(tier: Tier, op: str, chain: Chain) -> Any:
             def run(start: float, combine: Any, before: Any) -> Any:
                 return _down(w, n, start, combine, lambda r: before(w, element(r)))
 
-            w.store(emit_chain(w, chain, [_reduced(w, op, n, run)]), w.at(y, i), mask)
+            w.store(_reduced(w, op, n, run), w.at(y, i), mask)
 
         each(Vector(b, tier), left, right, column)
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..core.record import Record
 from ..core.table import Row
+from ..isa.tiers import Tier
+from .steps import STEPS
 
 LOOPS = Record(
     y="address of the result; its rows are dense",
@@ -28,14 +33,9 @@ OPERAND = Record(
 )
 """Records of LOOPS go on with this for each input: those of kind "vector" have dense rows, a "scalar" one number."""
 
-ROUNDING = Record(
-    zero="the stored number for 0.0",
-    low="the least number to store",
-    high="the greatest",
-)
-"""How `elementwise_stored` rounds: its record ends with this, behind the f32 bits of each number of the chain."""
-
 TABLE = Record(table="address of the 256 or 65536 entries, of y's type")
+CAST = Record(signed="1 where whole numbers of x have a sign, else 0; which means nothing for other x")
+"""Behind LOOPS and the one OPERAND, as TABLE."""
 
 AXIS = Record(
     y="address of the result, dense: [outer, n, inner] for softmax, else [outer, inner]",
@@ -45,15 +45,109 @@ AXIS = Record(
     inner="1 where the parameter `last` says that there are no inner axes",
 )
 """Of kernels that go along an axis."""
+EXTREME = AXIS + Record(
+    least="1 where the smallest is looked for, 0 for the largest",
+    signed="1 where bytes have a sign, else 0",
+)
+"""Of those that look for the largest or the smallest."""
+
+CALL = Record(
+    table="address of the chain's table: CHAIN, READ for each operand, then the steps",
+    d0="where the elements begin: the place in the outermost loop of the operands",
+    d1="",
+    image="",
+    row="",
+    column="",
+    rows="how many",
+    columns="of each row",
+    x="address of the f32 that are value 0",
+    x_row="bytes from row to row of it",
+    y="address of the result, which may be that of an operand that is read in the same way",
+    y_row="bytes from row to row of it",
+)
+"""What the kernel `chain` computes: rows x columns of a chain's result."""
+
+CHAIN = Record(
+    operands="how many",
+    steps="how many",
+    item="bytes of an element of the result",
+    temporaries="values that wait on the stack for later steps",
+    block="f32 of each of them: elements that go through all steps before the next",
+)
+"""Begins a chain's table."""
+READ = Record(
+    operand="address of its first element",
+    operand_d0="bytes from place to place of the outermost loop",
+    operand_d1="",
+    operand_image="",
+    operand_row="",
+    operand_column="bytes of an element, or 0: a row has one number",
+)
+"""An operand of a chain; a number has nothing but zeros behind its address."""
+STEP = Record(kernel="address of a `vector_op`", words="of this step; after these two come its result and operands")
+"""A step of a chain. Values are named by where their VALUE lies: see `value`."""
+VALUE = Record(address="of an element", row="bytes from row to row", column="bytes from column to column")
+"""A value during a walk. In memory: rows, columns, VALUE of 0 (x), of 1 (y), of each operand, of each temporary."""
+MOST_VALUES = 192
+ROOM = 4096
+"""f32 that the temporaries of a chain have on the stack, all together."""
+
+
+def value(number: int) -> int:
+    """How a step names a value: bytes from where the walk's values are."""
+    return 16 + 8 * len(VALUE) * number
+
+
+WALK = Record(
+    walk="address of the kernel `chain`, or 0: there is none",
+    table="address of the chain's table, or 0",
+)
+EPILOGUE = (
+    Record(
+        low="least result, f32 bits; -inf without",
+        high="greatest, alike; inf without",
+        addend="address of f32 that are added first, 0 without",
+        addend_image="f32 from image to image of it",
+        addend_row="f32 from row to row",
+    )
+    + WALK
+)
+"""What a kernel does with its sums at the end: y = clip(sum + addend, low, high), or a chain of steps of which sums are
+value 0; then nothing is added, and nothing held within bounds. pointwise/epilogue.py does it."""
+NO_EPILOGUE = {**dict.fromkeys(EPILOGUE, 0), "low": -0x800000, "high": 0x7F800000}
+"""The slots where sums are the results."""
+
+ELEMENTWISE = LOOPS + Record(item="bytes of an element of y") + WALK
+
+NUMBERS = ("i8", "i16", "i32", "i64", "f16", "f32", "f64")
+"""What numbers are in memory: whole ones with or without a sign, and floats."""
+
+
+def _casts(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """To the same type nothing is done. Of floats, what an int32 or int64 can't hold is the processor's choice."""
+    source, target = params["source"], params["target"]
+    if "f16" in (source, target):
+        return "f32" in (source, target)
+    return source != target and (source[0] == "i" or target not in ("i8", "i16"))
+
+
+def _looks_up(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Bytes are permuted across registers of 512 bits."""
+    return not params["vbmi"] or (tier.lanes == 16 and params["index"] == params["value"] == 1)
+
+
+_FLAG = (False, True)
+REDUCTIONS = ("sum", "mean", "sum_square", "sum_abs", "prod", "max", "min", "log_sum_exp")
 
 ROWS: tuple[Row, ...] = (
-    Row("elementwise", "pointwise.elementwise", "make", ("chain", "kinds"), LOOPS),
-    Row("elementwise_stored", "pointwise.elementwise_stored", "make", ("chain", "kinds", "out", "limits"), LOOPS),
-    Row("table", "pointwise.lookup", "make", ("index", "value", "vbmi"), LOOPS),
-    Row("flip", "pointwise.convert", "flip", (), LOOPS),
-    Row("cast", "pointwise.convert", "cast", ("source", "target"), LOOPS),
-    Row("softmax", "pointwise.softmax", "make", ("log", "last"), AXIS),
-    Row("reduce", "pointwise.reduce", "make", ("op", "last", "chain"), AXIS),
-    Row("reduce_bytes", "pointwise.reduce_bytes", "make", ("op", "element", "last"), AXIS),
-    Row("arg_extreme", "pointwise.arg_extreme", "make", ("least", "element", "last"), AXIS),
-)
+    Row("chain", "pointwise.walk", "make", CALL),
+    Row("vector_op", "pointwise.vector_op", "make", Record(), {"op": tuple(STEPS)}),
+    Row("elementwise", "pointwise.elementwise", "make", ELEMENTWISE),
+    Row("table", "pointwise.lookup", "make", LOOPS, {"index": (1, 2), "value": (1, 2, 4), "vbmi": _FLAG}, _looks_up),
+    Row("flip", "pointwise.convert", "flip", LOOPS),
+    Row("cast", "pointwise.convert", "cast", LOOPS, {"source": NUMBERS, "target": (*NUMBERS, "bool")}, _casts),
+    Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG, "last": _FLAG}),
+    Row("reduce", "pointwise.reduce", "make", AXIS + WALK, {"op": REDUCTIONS, "last": _FLAG}),
+    Row("reduce_bytes", "pointwise.reduce_bytes", "make", EXTREME, {"last": _FLAG}),
+    Row("arg_extreme", "pointwise.arg_extreme", "make", EXTREME, {"element": ("f32", "byte"), "last": _FLAG}),
+)  # fmt: skip

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.table import row
 from ..gemm.pick_conv import Triple
 from ..gemm.pick_dot import L2
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
 
-TILES = (7, 8, 6, 5, 4)
-"""Outputs in a tile. Most maps are 7 * 2**n wide."""
-STANDARD = 0.97
-"""What a cost is multiplied by for the first of the tiles: fewer kernels to compile."""
+TILES = (7, 8)
+"""Outputs in a tile of depthwise convolution. Most maps are 7 * 2**n wide."""
 OVERHEAD = 6
 """Cycles that a tile takes beyond its arithmetic."""
 POOL_BLOCK = 64
 """Channels of a pixel that are pooled before the next pixels: memory is faster in longer runs."""
-BITS = 62
-"""Rows and columns of input that a tile can tell apart."""
-WIDEST = 31
-"""The widest depthwise kernel that is unrolled; wider ones are done by the general kernel."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +51,17 @@ class Window:
     def dilated(self) -> bool:
         return any(d > 1 and k > 1 for d, k in zip(self.dilations, self.kernel, strict=True))
 
+    def simplified(self) -> Window:
+        """The same with fewer dimensions: windows of one column that go down row by row see all pixels in one row."""
+        (d, h, w), (od, oh, ow), (kd, kh, kw) = self.size, self.out, self.kernel
+        (sd, sh, sw), (dd, dh, dw), (front, top, left) = self.strides, self.dilations, self.pads
+        if not self.flat or kh == 1 or kw > 1 or sh > 1 or sw > 1 or left or ow != w:
+            return self
+        return replace(
+            self, size=(1, 1, h * w), out=(1, 1, oh * w), kernel=(1, 1, kh), strides=(1, 1, 1), dilations=(1, 1, dh * w),
+            pads=(0, 0, top * w), ends=(0, 0, self.ends[1] * w),
+        )  # fmt: skip
+
     def slots(self) -> dict[str, int]:
         """Its numbers, as the records of kernels call them."""
         names = "d h w od oh ow kd kh kw sd sh sw dd dh dw pad_front pad_top pad_left pad_back pad_bottom pad_right"
@@ -67,93 +70,58 @@ class Window:
         return {"n": self.images, "c": self.channels, **dict(zip(names.split(), numbers, strict=True))}
 
 
-def pick_depthwise(
-    tier: Tier, kh: int, kw: int, sh: int, sw: int, ow: int, c: int, dh: int = 1, dw: int = 1
-) -> dict[str, Any] | None:
-    """The depthwise kernel's parameters without chain and extras; None where only "depthwise_any" will do."""
-    vectors = -(-c // tier.lanes)
-    # Two vectors of channels halve the work of addressing, where no line of the cache is fetched in vain.
-    wide = 2 if tier.registers == 32 and vectors % 2 == 0 and c > 2 * tier.lanes else 1
-    # Pixels a power of two apart fall into few sets of the cache: use all of their lines at once.
-    together = 128 // (wide * tier.lanes) if c % 128 == 0 else 1
-    tile = _tile(ow, kh * kw * wide / 2)
-    if (tile - 1) * sw + (kw - 1) * dw + 1 > BITS or kh > BITS or kw > WIDEST:
-        return None
-    shape = {"kh": kh, "kw": kw, "sh": sh, "sw": sw, "dh": dh, "dw": dw}
-    return {**shape, "tile": tile, "vectors": wide, "together": together}
-
-
-def pick_pool(tier: Tier, op: str, kh: int, kw: int, sh: int, sw: int, ow: int) -> dict[str, Any] | None:
-    """The pool kernel's parameters without chain and extras; None where only "pool_any" will do."""
-    room = (tier.registers - 2 - kw) // sw + 1
-    if kw > tier.registers - 2 or kh > BITS:
-        return None
-    tiles = [t for t in (*TILES, 3, 2, 1) if t <= room]
-    return {"op": op, "kh": kh, "kw": kw, "sh": sh, "sw": sw, "tile": _tile(ow, (kh + kw) / 2, tiles)}
-
-
-def plan_depthwise(
-    tier: Tier, window: Window, multiplier: int = 1, chain: Chain = (), extras: Sequence[str] = ()
-) -> tuple[str, dict[str, Any]]:
+def plan_depthwise(tier: Tier, window: Window, multiplier: int = 1) -> tuple[str, dict[str, Any]]:
     """(kernel, its parameters) where output channel o reads input channel o // multiplier."""
-    params = None
-    if window.flat and multiplier == 1:
-        dilations = window.dilations[1:] if window.dilated else (1, 1)
-        params = pick_depthwise(tier, *_planar(window), window.out[2], window.channels, *dilations)
-    name = "depthwise_any" if params is None else "depthwise"
-    return name, {**(params or {"multiplier": multiplier}), "chain": chain, "extras": tuple(extras)}
+    g = window
+    # Two vectors of channels halve the work of addressing, where no line of the cache is fetched in vain.
+    wide = tier.registers == 32 and -(-g.channels // tier.lanes) % 2 == 0 and g.channels > 2 * tier.lanes
+    vectors = 2 if wide and multiplier == 1 else 1
+    (_, size, kw), (_, stride, sw) = g.kernel, g.strides
+    if not g.flat or g.dilated or multiplier > 1 or size != kw or stride != sw or size not in (3, 5) or stride > 2:
+        return "depthwise_any", {"vectors": vectors, "repeated": multiplier > 1}
+    return "depthwise", {"size": size, "stride": stride, "tile": _tile(g.out[2], size, vectors), "vectors": vectors}
 
 
-def plan_pool(
-    tier: Tier,
-    window: Window,
-    op: str,
-    include_pad: bool = False,
-    chain: Chain = (),
-    extras: Sequence[str] = (),
-) -> tuple[str, dict[str, Any]]:
-    """(kernel, its parameters) for a pool; op as in kernels.pool.OPS."""
-    params = pick_pool(tier, op, *_planar(window), window.out[2]) if window.flat and not window.dilated else None
-    name = "pool_any" if params is None else "pool"
-    include_pad = include_pad and op == "average"
-    epilogue = {"chain": chain, "extras": tuple(extras)}
-    return name, {**(params or {"op": op}), "include_pad": include_pad, **epilogue}
+def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]:
+    """(kernel, its parameters) for a pool; op as in the table."""
+    return "pool", {"op": op}
 
 
-def window_args(
-    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1, l2: int = L2
-) -> dict[str, int]:
+def window_args(tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1) -> dict[str, int]:
     """The slots of a planned kernel that follow from the window: all but addresses and distances of pixels."""
-    shapes = window.slots()
-    found = {slot: shapes[slot] for slot in row(name).args if slot in shapes}
-    if name in ("depthwise", "pool"):
-        block = POOL_BLOCK if name == "pool" else params["together"] * params["vectors"] * tier.lanes
-        found["band"] = band_rows(window, block, threads, l2)
+    if name == "depthwise_any":
+        window = window.simplified()
+    shapes, slots = window.slots(), row(name).args
+    found = {slot: shapes[slot] for slot in slots if slot in shapes}
+    if "block" in slots:
+        found["block"] = _block(tier, name, params, window.channels)
+        found["band"] = band_rows(window, found["block"], threads)
     return found
 
 
-def band_rows(g: Window, block: int, threads: int = 1, l2: int = L2) -> int:
+def _block(tier: Tier, name: str, params: dict[str, Any], channels: int) -> int:
+    """Channels that are computed for a tile before the next tile."""
+    if name == "pool":
+        return POOL_BLOCK
+    # Pixels a power of two apart fall into few sets of the cache: use all of their lines at once.
+    return 128 if params.get("size") == 3 or channels % 128 == 0 else 32
+
+
+def band_rows(g: Window, block: int, threads: int = 1) -> int:
     """Rows of y to compute for `block` channels before the next: their input takes half of the cache.
 
     Where blocks don't divide among the threads, there are enough bands for that.
     """
     row = 4 * g.size[2] * g.channels
-    fits = max(4, (l2 // 2 // row - g.kernel[1]) // g.strides[1] + 1)
-    bands = max(1, -(-g.out[1] // fits))
+    fits = max(4, (L2 // 2 // row - g.kernel[1]) // g.strides[1] + 1)
+    rows = g.out[0] * g.out[1]
+    bands = max(1, -(-rows // fits))
     units = g.images * -(-g.channels // block)
     if units % threads and units * bands < 8 * threads:
         bands = -(-bands // threads) * threads
-    return max(1, -(-g.out[1] // bands))
+    return max(1, -(-rows // bands))
 
 
-def _planar(g: Window) -> tuple[int, int, int, int]:
-    return (*g.kernel[1:], *g.strides[1:])
-
-
-def _tile(ow: int, work: float, tiles: Sequence[int] = TILES) -> int:
-    """The tile that covers `ow` outputs in the least time, at `work` cycles per output."""
-
-    def cost(t: int) -> float:
-        return -(-ow // t) * (min(t, ow) * work + OVERHEAD) * (STANDARD if t == TILES[0] else 1.0)
-
-    return min(tiles, key=cost)
+def _tile(ow: int, size: int, vectors: int) -> int:
+    """The tile that covers `ow` outputs in the least time."""
+    return min(TILES, key=lambda tile: -(-ow // tile) * (min(tile, ow) * size * size * vectors / 2 + OVERHEAD))

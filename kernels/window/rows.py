@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..core.record import Record
 from ..core.table import Row
-from ..gemm.rows import STORED
+from ..gemm.rows import STORED, STORED_U8, STORES
+from ..isa.tiers import Tier
+from ..pointwise.rows import EPILOGUE
 
 MAPS = Record(
     x="address of x [n, h, w, channels]",
@@ -26,16 +31,16 @@ DEPTH = Record(
 )  # fmt: skip
 
 PARAMETERS = Record(weights="address of weights [window..., c], dense", bias="address of bias [c]")
-FAR_PADS = Record(pad_bottom="rows of padding below x", pad_right="columns of padding after it")
+FAR_PADS = Record(
+    pad_back="planes of padding after x", pad_bottom="rows of padding below it", pad_right="columns of padding after it"
+)
 """Padding that averages may count."""
 
-TILED = MAPS + PADS + BAND
-DEPTHWISE = TILED + PARAMETERS
-POOL = TILED + FAR_PADS
-ANY = MAPS + WINDOW + PADS + DEPTH
-DEPTHWISE_ANY = ANY + PARAMETERS
-POOL_ANY = ANY + Record(pad_back="planes of padding after x") + FAR_PADS
-"""f32 kernels; an EXTRA follows for each operand of the chain. y overlaps nothing else, but a "full" one may be y."""
+WINDOWS = MAPS + WINDOW + PADS + DEPTH + BAND + Record(block="channels computed for a row before the next row")
+DEPTHWISE = WINDOWS + PARAMETERS + EPILOGUE
+DEPTHWISE_ANY = WINDOWS + PARAMETERS + Record(multiplier="channels of y for each of x") + EPILOGUE
+POOL = WINDOWS + FAR_PADS + Record(include_pad="1: an average counts the padded image's places") + EPILOGUE
+"""f32 kernels. y overlaps nothing else, but an operand of the epilogue with its rows may be y."""
 
 ZERO_X = Record(zero_x="the zero point of x")
 PACKED = Record(packed="address of the constants that pick_depthwise_int8.pack_depthwise_int8 makes")
@@ -49,28 +54,41 @@ DEPTHWISE_INT8_ACROSS = MAPS + PADS + ZERO_X + PACKED + STORED + Record(
     lines="lines that are kept",
     period="vectors of y after which the packed constants repeat",
 )  # fmt: skip
-DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED
+DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED + Record(
+    multiplier="channels of y that read a channel of x, one behind the other",
+)  # fmt: skip
 POOL_INT8 = MAPS + WINDOW + PADS + Record(
     end_y="row of x where the padded image ends", end_x="column likewise",
-    include_pad="1: an average counts the padded image's places", ratio="scale of x by scale of y: the bits of an f64",
-) + ZERO_X + STORED  # fmt: skip
-"""Kernels of u8 x; y is u8, where no parameter says otherwise, and overlaps nothing else."""
+    average="1: sums are divided by their count", include_pad="1: which is of the padded image's places",
+    ratio="scale of x by scale of y: the bits of an f64",
+) + ZERO_X + STORED_U8  # fmt: skip
+"""Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
-SCHEME = ("kh", "kw", "sh", "sw", "dh", "dw", "rows", "wide")
-EPILOGUE = ("chain", "extras")
+def _vectors_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Whether the sums of so many vectors fit the tier's registers; repeated channels come one vector at a time."""
+    return params["vectors"] == 1 or (tier.registers == 32 and not params.get("repeated"))
+
+
+_UNROLLED: dict[str, tuple[Any, ...]] = {"size": (3, 5), "stride": (1, 2), "wide": (False, True)}
+
+
+def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Whether the tier multiplies weights of bytes, unless they are wide; whether a piece of a vector has 16 bytes."""
+    return (params["wide"] or tier.vnni) and 4 * tier.lanes >= 16 * params.get("pieces", 1)
+
 
 ROWS = (
-    Row("depthwise", "window.depthwise", "make_depthwise",
-        ("kh", "kw", "sh", "sw", "tile", "dh", "dw", "vectors", "together", *EPILOGUE), DEPTHWISE, product=True),
-    Row("pool", "window.pool", "make_pool", ("op", "kh", "kw", "sh", "sw", "tile", "include_pad", *EPILOGUE), POOL),
-    Row("depthwise_any", "window.window_any", "make_depthwise_any", ("multiplier", *EPILOGUE),
-        DEPTHWISE_ANY, product=True),
-    Row("pool_any", "window.window_any", "make_pool_any", ("op", "include_pad", *EPILOGUE), POOL_ANY),
-    Row("depthwise_int8", "window.depthwise_int8", "make_depthwise",
-        (*SCHEME, "tile", "lanes", "partial", "pieces"), DEPTHWISE_INT8, product=True),
-    Row("depthwise_int8_across", "window.depthwise_int8", "make_depthwise_across", SCHEME,
-        DEPTHWISE_INT8_ACROSS, product=True),
-    Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", ("multiplier", "out"),
-        DEPTHWISE_INT8_ANY, product=True),
-    Row("pool_int8", "window.pool_int8", "make_pool", ("op", "kh", "kw", "lanes", "partial"), POOL_INT8),
+    Row("depthwise", "window.depthwise", "make_depthwise", DEPTHWISE,
+        {"size": (3, 5), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2)}, _vectors_fit, product=True),
+    Row("depthwise_any", "window.depthwise_any", "make_depthwise_any", DEPTHWISE_ANY,
+        {"vectors": (1, 2), "repeated": (False, True)}, _vectors_fit, product=True),
+    Row("pool", "window.pool", "make_pool", POOL, {"op": ("max", "average", "lp1", "lp2")}),
+    Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
+        {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
+    Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,
+        _UNROLLED, _bytes_fit, product=True),
+    Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", DEPTHWISE_INT8_ANY,
+        {"out": tuple(STORES)}, product=True),
+    Row("pool_int8", "window.pool_int8", "make_pool", POOL_INT8,
+        {"op": ("max", "sum")}),
 )  # fmt: skip

@@ -41,7 +41,7 @@ def owned(plan: Executable, step: Step | HostStep) -> np.ndarray:
             dims, size = value.type.dims, value.type.dtype.itemsize
             start = plan.program.offsets[at.root] + at.offset
             np.ndarray((*dims, size), bool, mask, start, (*byte_strides(dims, size, at.stride), 1))[...] = True
-    for arg in step.args if isinstance(step, Step) else ():
+    for arg in step.words() if isinstance(step, Step) else ():
         if isinstance(arg, Ref) and isinstance(arg.base, Scratch):
             start = plan.program.offsets[arg.base]
             mask[start : start + arg.base.nbytes] = True

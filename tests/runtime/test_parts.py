@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from fastgraph.kernels.core.build import build
 from fastgraph.kernels.core.kernel import Kernel
-from fastgraph.kernels.core.table import row, rows
-from fastgraph.kernels.isa.tiers import BY_NAME
+from fastgraph.kernels.core.record import Record
+from fastgraph.kernels.core.table import OPEN, Row, kernels_of, row, rows
+from fastgraph.kernels.isa.tiers import BY_NAME, Tier
 from fastgraph.objects import link as linker
 from fastgraph.objects.progress import terminal
 from fastgraph.plan.program import SLACK
@@ -72,6 +73,48 @@ def test_rows_are_found_by_name() -> None:
     assert all(name == found.name for name, found in rows().items())
     with pytest.raises(KeyError, match="no kernel is called 'nothing'.*execute"):
         row("nothing")
+
+
+def _some(open_too: bool = False) -> Row:
+    params = {"nv": (1, 2), "last": (False, True)} | ({"chain": OPEN} if open_too else {})
+    return Row("some", "gemm.some", "make", Record(), params, lambda tier, p: tier.lanes == 16 or p["nv"] == 1)
+
+
+def test_a_row_lists_the_kernels_that_a_tier_has() -> None:
+    assert set(_some().kernels(BY_NAME["avx512"])) == {
+        Kernel.of("some", nv=nv, last=last) for nv in (1, 2) for last in (False, True)
+    }
+    assert set(_some().kernels(BY_NAME["avx2"])) == {Kernel.of("some", nv=1, last=last) for last in (False, True)}
+    assert _some(open_too=True).kernels(BY_NAME["avx512"]) == []
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"nv": 3, "last": True}, "some: nv=3 is none of 1, 2"),
+        ({"nv": 1, "last": 1}, "last=1 is none of False, True"),
+        ({"nv": True, "last": True}, "nv=True is none of 1, 2"),
+        ({"nv": 2, "last": True}, "tier avx2 has no kernel with .*'nv': 2"),
+        ({"nv": 1}, "some has the parameters .*last.*, found .*nv"),
+        ({"nv": 1, "last": True, "m": 7}, "found .*'m'"),
+    ],
+)
+def test_a_row_refuses_what_it_does_not_list(params: dict[str, object], message: str) -> None:
+    assert _some().kernel(BY_NAME["avx512"], {"nv": 2, "last": True}) == Kernel.of("some", last=True, nv=2)
+    with pytest.raises(TypeError, match=message):
+        _some().kernel(BY_NAME["avx2"], params)
+
+
+def test_an_open_parameter_takes_any_value() -> None:
+    tier, params = BY_NAME["avx2"], {"nv": 1, "last": True, "chain": (("add", 0, 1.0),)}
+    assert _some(open_too=True).kernel(tier, params) == Kernel("some", tuple(params.items()))
+
+
+@pytest.mark.parametrize("tier", list(BY_NAME.values()), ids=list(BY_NAME))
+def test_each_kernel_is_listed_once(tier: Tier) -> None:
+    listed = kernels_of(tier)
+    assert len(set(listed)) == len(listed) == sum(len(found.kernels(tier)) for found in rows().values())
+    assert (Kernel("execute") in listed) == (tier.name == "generic")
 
 
 # -- linking

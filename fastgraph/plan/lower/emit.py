@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,22 +14,21 @@ from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...limits import current
-from ..program import Arg, HostStep, Program, Ref, Scratch, Step, checked
+from ..program import Arg, HostStep, Program, Ref, Scratch, Step, Table, checked
 from ..storage import Storage, Views, byte_strides, last
 
 
-@dataclass(eq=False)
 class Emit:
     """Writes steps into a program. `match`: the lowering that takes a node of the graph, and its plan of it."""
 
-    program: Program
-    views: Views
-    match: Callable[[Node], Any]
-    tier: Tier
-    threads: int
-    node: Node | None = None
-    _constants: dict[Any, Ref] = field(default_factory=dict)
-    _named: list[np.ndarray] = field(default_factory=list)
+    def __init__(
+        self, program: Program, views: Views, match: Callable[[Node], Any], tier: Tier, threads: int
+    ) -> None:
+        self.program, self.views, self.match = program, views, match
+        self.tier, self.threads = tier, threads
+        self.node: Node | None = None
+        self._constants: dict[Any, Ref] = {}
+        self._named: list[np.ndarray] = []
 
     def storage(self, value: Value) -> Storage:
         if value not in self.program.storage:
@@ -112,15 +110,15 @@ class Emit:
     ) -> None:
         """Call a kernel: compile-time parameters and the slots of its record by name, `more` slots after those.
 
-        share: the part of the node's work that this call is.
+        share: the part of the node's work that this call is. TypeError when the table has no kernel with these
+        parameters.
         """
         assert self.node is not None
         table = row(name)
-        if params.keys() != set(table.params):
-            raise TypeError(f"{name} has the parameters {table.params}, found {sorted(params)}")
+        kernel = table.kernel(self.tier, params)
         record = *table.args.filled(**args), *more
-        slots = tuple(slot if isinstance(slot, Ref) else int(slot) for slot in record)
-        self.program.steps.append(Step(Kernel(name, tuple(params.items())), slots, self.node, share))
+        slots = tuple(slot if isinstance(slot, Ref | Kernel | Table) else int(slot) for slot in record)
+        self.program.steps.append(Step(kernel, slots, self.node, share))
 
     def host(self) -> None:
         """Let NumPy compute this node."""

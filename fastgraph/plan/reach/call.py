@@ -91,7 +91,7 @@ class Numbers:
 
     def __getattr__(self, name: str) -> int:
         value = self._slots[name]
-        if isinstance(value, Ref) or not -MOST < value < MOST:
+        if not isinstance(value, int) or not -MOST < value < MOST:
             raise Misfit(f"{name} is {value}, expected a number")
         return int(value)
 

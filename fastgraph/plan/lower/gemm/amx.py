@@ -1,4 +1,4 @@
-"""Layers of bytes on AMX tiles, which dense.py and conv.py choose where `suits` says so."""
+"""Layers of bytes on AMX tiles, which dense.py and conv.py choose, on tiers that have them, where `suits` says so."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..registry import Emit, row_count
 from .common import Rows
 
 
-def suits(e: Emit, g: Geometry, layer: Layer) -> bool:
-    """Whether the tier has tiles, the kernel does such layers (weights without zero points), and it pays."""
-    return e.tier.amx and not layer.rowsum and pick.worth_tiles(g)
+def suits(g: Geometry, layer: Layer) -> bool:
+    """Whether the kernel does such layers (weights without zero points), and it pays."""
+    return not layer.rowsum and pick.worth_tiles(g)
 
 
 def dense_geometry(rows: Rows, layer: Layer) -> Geometry:

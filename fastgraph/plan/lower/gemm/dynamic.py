@@ -12,9 +12,10 @@ from ....kernels.gemm.pack_int8 import pack_int8
 from ....kernels.gemm.pick_conv import conv_args
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
-from ....kernels.gemm.rows import RANGE_BYTES
+from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
 from ...program import Arg, Ref
-from ..extras import chain_of, extra_slots
+from ..epilogue import epilogue
+from ..extras import chain_of
 from ..quantized import scales
 from ..registry import Emit, is_f32, lowers, row_count
 from ..spatial import is_near, three
@@ -56,10 +57,8 @@ def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) ->
     both: dict[str, Arg] = {"x": e.address(node.x), "images": of.images, "parts": parts, "extremes": extremes}
     e.kernel("extremes", {}, {**both, "count": count}, share=share)
     pads = dict(zip(("top", "left", "bottom", "right"), of.pads, strict=True))
-    e.kernel(
-        "dynamic_round", {"grid": node.attrs["grid"], "out": out},
-        {**both, "ranges": ranges, "y": y, "rows": of.rows, "run": of.run, **pads}, share=share,
-    )  # fmt: skip
+    numbers = {"grid": GRIDS.index(node.attrs["grid"]), "rows": of.rows, "run": of.run, **pads}
+    e.kernel("dynamic_round", {"out": out}, {**both, **numbers, "ranges": ranges, "y": y}, share=share)
     return ranges
 
 
@@ -101,7 +100,7 @@ def _panels(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
     sums, factors = own.astype(np.int64).sum(axis=2).astype(np.int32), scales(w, n).astype(np.float32)[None, part]
     bias = np.zeros(n, np.float32) if b is None else b.data
     assert bias is not None
-    return pack_int8(e.tier, own, sums, factors, nv, run, "f32", bias=bias.reshape(1, n)[:, part])
+    return pack_int8(e.tier, own, sums, factors, nv, run, "words", bias=bias.reshape(1, n)[:, part])
 
 
 def _dense(node: Node) -> Images | None:
@@ -118,17 +117,18 @@ def dense(e: Emit, node: Node, of: Images) -> None:
 def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     """Rows of bytes times weights."""
     n, k, rows = node.out.type.dims[-1], node.x.type.dims[-1], row_count(node.out)
-    m, ldy, per_row = rows // images, e.stride(node.out), node.attrs["per"] == "row"
+    m, ldy = rows // images, e.stride(node.out)
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
-    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, *chain_of(node)):
+    ending = epilogue(e, node)
+    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads):
         part = slice(piece.start, piece.start + piece.columns)
         args = dot_args(
             piece, a=x, lda=k, b=_packed(e, node, part, piece.nv, k), c=e.address(node.out), ldc=ldy, m=m,
             k=-(-k // 4), batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each,
-            per_row=int(per_row),
+            per_row=int(node.attrs["per"] == "row"), **ending,
         )  # fmt: skip
-        e.kernel("dot_dynamic", piece.params, args, extra_slots(e, node), piece.columns / n)
+        e.kernel("dot_dynamic", piece.params, args, share=piece.columns / n)
 
 
 def _convolves(node: Node) -> Images | None:
@@ -160,12 +160,13 @@ def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
     top, left, bottom, right = of.pads
     padded = (1, top + of.rows + bottom, (left + of.run + right) // c)
     g = geometry(node, weights.type.dims, 1, c, 1, padded)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, *chain_of(node))
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads)
+    ending = epilogue(e, node)
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         args = conv_args(
             piece, x=x, w=_packed(e, node, part, piece.nv, g.run), y=e.address(node.out),
-            ldy=e.stride(node.out), table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
-            ranges=ranges, per_image=1, per_row=0,
+            ldy=e.stride(node.out), taps=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+            ranges=ranges, per_image=1, per_row=0, **ending,
         )  # fmt: skip
-        e.kernel("conv_dynamic", piece.params, args, extra_slots(e, node), piece.columns / g.n)
+        e.kernel("conv_dynamic", piece.params, args, share=piece.columns / g.n)

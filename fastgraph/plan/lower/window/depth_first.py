@@ -8,7 +8,8 @@ are kept. The arithmetic of every element stays what it was.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from ....freedoms import free
 from ....ir import Graph, Node, Value
@@ -18,7 +19,7 @@ from ...program import Ref
 from ...storage import Views, same_form
 from ..gemm.common import Rows, is_dense
 from ..gemm.dense import dense_rows
-from ..move import emit_copy
+from ..move.emit import emit_copy
 from ..registry import Emit, Matches, last
 from .depthwise import Depthwise, depthwise_rows
 
@@ -30,8 +31,7 @@ MOST = 512
 """Bands of a block: each has steps of its own, and making these takes time."""
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Three nodes in a row, or two of them; `plan`: that of the middle one."""
 
     expand: Node | None
@@ -158,7 +158,7 @@ def emit_block(e: Emit, block: Block) -> None:
         rows = Rows(x, ldx, y, ldy, first * out_width, (end - first) * out_width)
         size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top, whole.pads[2])
         e.node = node
-        depthwise_rows(e, node, replace(block.plan, window=replace(whole, size=size, out=out, pads=pads)), rows)
+        depthwise_rows(e, node, block.plan._replace(window=replace(whole, size=size, out=out, pads=pads)), rows)
         if block.project is not None:
             e.node = project = block.project
             target = _row(e, project.out, first * out_width)

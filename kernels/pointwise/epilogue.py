@@ -1,0 +1,101 @@
+"""How kernels end: what EPILOGUE says, done with sums in registers or by walking a chain over a tile of them.
+
+A kernel whose record has EPILOGUE from slot `first` on reads it once, `slots = loaded(b, args, EPILOGUE, first)`. Its
+tiles store into `target(...)`, the result itself or a buffer; what they store has gone through `simple`, which does
+nothing where a chain is walked. Behind the tile, once for all of its shapes, `walk_from` has the chain make the result
+of what lies in the buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ..isa.functions import clip
+from ..isa.loops import variable
+from ..isa.vector import F32, I8, I32, I64, Vector
+from .rows import CALL, NO_EPILOGUE
+
+
+def is_walked(b: Any, slots: Any) -> Any:
+    """Whether a chain is walked: then sums go to a buffer."""
+    return b.icmp_signed("!=", slots.walk, I64(0))
+
+
+def simple(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int], Any]) -> list[Any]:
+    """clip(value + addend, low, high) of these vectors; addends(i) loads what is added to values[i]."""
+    b = v.b
+    results = [variable(b, x) for x in added(v, slots, values, addends)]
+    unbounded = [b.icmp_signed("==", getattr(slots, name), I64(NO_EPILOGUE[name])) for name in ("low", "high")]
+    with b.if_then(b.not_(b.and_(*unbounded))):
+        low, high = bounds(v, slots)
+        for result in results:
+            b.store(clip(v, b.load(result), low, high), result)
+    return [b.load(result) for result in results]
+
+
+def added(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int], Any]) -> list[Any]:
+    """value + addend of these vectors; addends(i) loads what is added to values[i]."""
+    b = v.b
+    results = [variable(b, x) for x in values]
+    with b.if_then(b.icmp_signed("!=", slots.addend, I64(0))):
+        for i, result in enumerate(results):
+            b.store(b.fadd(b.load(result), addends(i)), result)
+    return [b.load(result) for result in results]
+
+
+def bounds(v: Vector, slots: Any) -> list[Any]:
+    """The least and the greatest result, as vectors for `clip`."""
+    b = v.b
+    return [v.splat(b.bitcast(b.trunc(found, I32), F32)) for found in (slots.low, slots.high)]
+
+
+def addend_at(v: Vector, slots: Any, image: Any, row: Any, column: Any) -> Any:
+    """The pointer to what is added to the sum at (image, row, column), which are int64."""
+    b = v.b
+    index = b.add(b.mul(image, slots.addend_image), b.add(b.mul(row, slots.addend_row), column))
+    return v.at(v.pointer(slots.addend), index)
+
+
+def buffer(b: Any, nbytes: int) -> Any:
+    """The address (int64) of memory on the stack for the sums of a tile."""
+    with b.goto_entry_block():
+        room = b.alloca(ir.ArrayType(I8, nbytes))
+        room.align = 64
+    return b.ptrtoint(room, I64)
+
+
+def target(b: Any, slots: Any, y: Any, y_row: Any, sums: Any, sums_row: Any) -> tuple[Any, Any]:
+    """(address, bytes from row to row) of where a tile stores: y, or a buffer `sums` where a chain is walked."""
+    walked = is_walked(b, slots)
+    return b.select(walked, sums, y), b.select(walked, sums_row, y_row)
+
+
+def walk_from(
+    b: Any, slots: Any, image: Any, row: Any, column: Any, rows: Any, columns: Any, x: Any, x_row: Any, y: Any,
+    y_row: Any,
+) -> None:  # fmt: skip
+    """Where a chain is walked: make rows x columns of y, from (image, row, column) on, of the sums at x. All int64;
+    x_row and y_row are bytes from row to row.
+    """
+    with b.if_then(is_walked(b, slots), likely=False):
+        walk(b, slots, image, row, column, rows, columns, x, x_row, y, y_row)
+
+
+def walk(
+    b: Any, slots: Any, image: Any, row: Any, column: Any, rows: Any, columns: Any, x: Any, x_row: Any, y: Any,
+    y_row: Any, d0: Any = 0, d1: Any = 0,
+) -> None:  # fmt: skip
+    """As `walk_from`, of a record that has a chain: slots are EPILOGUE's or WALK's."""
+    words = CALL.filled(
+        table=slots.table, d0=d0, d1=d1, image=image, row=row, column=column, rows=rows, columns=columns, x=x,
+        x_row=x_row, y=y, y_row=y_row,
+    )  # fmt: skip
+    with b.goto_entry_block():
+        record = b.alloca(ir.ArrayType(I64, len(CALL)))
+    for i, word in enumerate(words):
+        b.store(I64(word) if isinstance(word, int) else word, b.gep(record, [I32(0), I32(i)]))
+    kind = ir.FunctionType(ir.VoidType(), [I64] * 3)
+    b.call(b.inttoptr(slots.walk, kind.as_pointer()), [b.ptrtoint(record, I64), I64(0), I64(1)])

@@ -1,0 +1,73 @@
+"""Where the windows' results go: through the epilogue of the record into y."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.record import Record
+from ..isa.loops import lesser
+from ..isa.vector import I64, Vector
+from ..pointwise.epilogue import added, addend_at, bounds, buffer, clip, target, walk_from
+from ..pointwise.rows import EPILOGUE
+from .window import Place, opaque, slots
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Neighboring outputs of a row: LLVM int64 values.
+
+    `y`: the address of the first, which is pixel `pixel` of its image; `count` of them exist, all where it is None.
+    """
+
+    y: Any
+    pixel: Any
+    count: Any = None
+
+
+def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequence[Any], vectors: int = 1) -> None:
+    """Emit the epilogue of some outputs; values[t * vectors + i] is vector i of output t.
+
+    The record ends with EPILOGUE. Channels at and behind place.end are not stored.
+    """
+    b, tile, width = v.b, len(values) // vectors, vectors * v.lanes
+    e = slots(b, place.args, EPILOGUE, len(record) - len(EPILOGUE))
+    ldy = b.shl(slots(b, place.args, record).ldy, I64(2))
+    channels = b.sub(place.end, place.channel)
+    count = I64(tile) if out.count is None else out.count
+
+    def addend(k: int) -> Any:
+        t = I64(k // vectors) if out.count is None else lesser(b, I64(k // vectors), opaque(b, b.sub(count, I64(1))))
+        first = addend_at(v, e, place.image, out.pixel, place.channel)
+        return v.load(v.at(v.at(first, b.mul(t, e.addend_row)), k % vectors * v.lanes))
+
+    sums = buffer(b, 4 * tile * width)
+    to, row = target(b, e, out.y, ldy, sums, I64(4 * width))
+    # Without a branch: nearly all windows of networks have bounds, and these stay in registers.
+    results = [clip(v, x, *bounds(v, e)) for x in added(v, e, values, addend)]
+
+    def store(masks: Sequence[Any]) -> None:
+        for t in range(tile):
+            with nullcontext() if out.count is None else b.if_then(b.icmp_signed("<", I64(t), count)):
+                first = v.pointer(b.add(to, b.mul(row, I64(t))))
+                for i, mask in enumerate(masks):
+                    v.store(results[t * vectors + i], v.at(first, i * v.lanes), mask)
+
+    masked(v, channels, vectors, store)
+    columns = lesser(b, channels, I64(width))
+    walk_from(b, e, place.image, out.pixel, place.channel, count, columns, sums, I64(4 * width), out.y, ldy)
+
+
+def masked(v: Vector, channels: Any, vectors: int, store: Any) -> None:
+    """Emit store(masks), a mask for each vector, as a tier does that best; None where all lanes count."""
+    masks = [v.mask(v.b.sub(channels, I64(i * v.lanes))) for i in range(vectors)]
+    if v.lanes == 16:
+        store(masks)
+        return
+    with v.b.if_else(v.b.icmp_signed(">=", channels, I64(vectors * v.lanes))) as (whole, part):
+        with whole:
+            store([None] * vectors)
+        with part:
+            store(masks)

@@ -1,0 +1,127 @@
+"""How kernels end: sums plus an operand within bounds, and chains that are walked over tiles, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastgraph.kernels.core.kernel import Kernel
+from fastgraph.kernels.core.record import Record, loaded
+from fastgraph.kernels.isa.loops import loop
+from fastgraph.kernels.isa.vector import I64, Vector, emits
+from fastgraph.kernels.pointwise.chain import eval_chain
+from fastgraph.kernels.pointwise.epilogue import addend_at, buffer, simple, target, walk_from
+from fastgraph.kernels.pointwise.rows import EPILOGUE
+from fastgraph.plan.lower.epilogue import ending
+from fastgraph.plan.lower.walk import f32_bits
+from tests.kernels.harness import each_tier, run
+from tests.kernels.walking import Constants, kernel_address, strided, table_of
+
+VECTORS, ROWS = 2, 5
+TILE = Record(x="sums [rows, ldx]", ldx="f32", y="result", ldy="f32", image="", row="", column="", rows="", columns="")
+NONE = {"low": f32_bits(-np.inf), "high": f32_bits(np.inf), "addend": 0, "addend_image": 0, "addend_row": 0}
+
+
+def tile(tier: Any) -> Callable:
+    """A kernel that ends as a product does: `rows` rows of VECTORS vectors of sums, of which `columns` are stored."""
+
+    @emits
+    def body(b: Any, args: Any) -> None:
+        v = Vector(b, tier)
+        t, slots = loaded(b, args, TILE), loaded(b, args, EPILOGUE, len(TILE))
+        line = 4 * VECTORS * v.lanes
+        sums = buffer(b, ROWS * line)
+        y_row = b.mul(t.ldy, I64(4))
+        to, step = target(b, slots, t.y, y_row, sums, I64(line))
+        masks = [v.mask(b.sub(t.columns, I64(i * v.lanes))) for i in range(VECTORS)]
+        with loop(b, 0, t.rows, 1) as r:
+            x = v.at(v.pointer(t.x), b.mul(r, t.ldx))
+            values = [v.load(v.at(x, i * v.lanes), masks[i]) for i in range(VECTORS)]
+            addend = addend_at(v, slots, t.image, b.add(t.row, r), t.column)
+            results = simple(v, slots, values, lambda i: v.load(v.at(addend, i * v.lanes), masks[i]))
+            start = v.pointer(b.add(to, b.mul(r, step)))
+            for i, result in enumerate(results):
+                v.store(result, v.at(start, i * v.lanes), masks[i])
+        walk_from(b, slots, t.image, t.row, t.column, t.rows, t.columns, sums, I64(line), t.y, y_row)
+
+    def kernel(args: int, thread: int, threads: int) -> None:
+        body(args)
+
+    return kernel
+
+
+def place(constants: Constants, shape: tuple[int, int], **slots: Any) -> list[Any]:
+    at = dict(zip(("image", "row", "column"), (1, 3, 2), strict=True))
+    return [*TILE.filled(rows=shape[0], columns=shape[1], **at, **slots)]
+
+
+def values(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.asarray(np.random.default_rng(seed).standard_normal(shape) * 4, np.float32)
+
+
+@each_tier
+@settings(max_examples=20, deadline=None)
+@given(
+    rows=st.integers(1, ROWS),
+    columns=st.integers(1, 9),
+    low=st.sampled_from([-np.inf, -1, 0]),
+    high=st.sampled_from([np.inf, 6, 0]),
+    adds=st.booleans(),
+)
+def test_bounds_and_an_addend(tier, rows, columns, low, high, adds):
+    columns = min(columns, VECTORS * tier.lanes)
+    x, z, y = (
+        values(rows, columns),
+        values(2, ROWS + 3, columns + 2, seed=1),
+        np.full((rows, columns + 1), 7, np.float32),
+    )
+    x[0, 0] = np.nan
+    slots = NONE | {"low": f32_bits(low), "high": f32_bits(high), "walk": 0, "table": 0}
+    if adds:
+        slots |= {"addend": z, "addend_image": z[0].size, "addend_row": z.shape[2]}
+    args = place(Constants(tier), x.shape, x=x, ldx=columns, y=y, ldy=columns + 1)
+    got = run(tile, {}, [*args, *EPILOGUE.filled(**slots)], tier)[1]
+    want = np.clip(x + z[1, 3 : 3 + rows, 2:] if adds else x, low, high)
+    assert np.array_equal(got[:, :columns], want, equal_nan=True) and (got[:, columns] == 7).all()
+
+
+CHAINS = [
+    (("sigmoid", 0), ("mul", 4, 0)),
+    (("mul", 0, 2), ("add", 4, 1), ("relu", 5)),
+    (("add", 0, 1), ("mul", 4, 0.5), ("tanh", 4), ("sub", 5, 6), ("mul", 7, 3)),
+]
+
+
+@each_tier
+@pytest.mark.parametrize("chain", CHAINS, ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 8), (4, 7), (3, 32)])
+def test_a_chain_is_walked_over_a_tile(chain, shape, tier):
+    rows, columns = shape[0], min(shape[1], VECTORS * tier.lanes)
+    x, y = values(rows, columns), np.full((rows, columns + 1), 7, np.float32)
+    full, channel, one = values(2, ROWS + 3, columns + 2, seed=1), values(columns + 2, seed=2), values(1, seed=3)
+    constants = Constants(tier)
+    operands = [None, strided(constants, full), strided(constants, channel), strided(constants, one, ["column"])]
+    slots = NONE | {"walk": kernel_address(Kernel("chain"), tier), "table": table_of(constants, chain, operands)}
+    args = place(constants, x.shape, x=x, ldx=columns, y=y, ldy=columns + 1)
+    got = run(tile, {}, [*args, *EPILOGUE.filled(**slots)], tier, offset=0)[1]
+    want = eval_chain(chain, [a.astype(float) for a in (x, full[1, 3 : 3 + rows, 2:], channel[2:], one)])
+    assert np.allclose(got[:, :columns], want, rtol=1e-5, atol=1e-6) and (got[:, columns] == 7).all()
+
+
+def test_which_chains_need_no_table():
+    inf = np.inf
+    assert ending((), 0) == (None, -inf, inf)
+    assert ending((("add", 1, 0), ("relu", 2)), 1) == (1, 0, inf)
+    assert ending((("min", 6.0, 0), ("max", 1, -1.0)), 0) == (None, -1, 6)
+    assert ending((("clip", 0, 5.0, 3.0),), 0) == (None, 3, 3)
+    assert ending((("add", 0, 2.0), ("clip", 1, -1.0, 1.0)), 0) == (2, -1, 1)
+    for chain in [
+        (("add", 0, 0),), (("clip", 0, float("nan"), 1.0),), (("relu", 0), ("add", 2, 1)), (("max", 0, 1),),
+        (("relu", 0), ("relu", 0)), (("add", 0, 1), ("relu", 0)), (("mul", 0, 2.0),),
+    ]:  # fmt: skip
+        assert ending(chain, 1) is None
