@@ -99,7 +99,7 @@ class Weights:
         if isinstance(part, Node):
             values = [None if v is None else self._known(v) for v in (*part.inputs, *part.outputs)]
             return part.op, tuple(values), tuple(sorted(part.attrs.items()))
-        return type(part), part
+        return type(part), part.hex() if isinstance(part, float) else part  # 0.0 == -0.0
 
     def _array(self, array: np.ndarray) -> Hashable:
         """By what an array is known: its place in memory that lasts, or what it holds."""

@@ -77,7 +77,7 @@ def joined_loops(
     for i, step in enumerate(steps):
         constant = _data(tensors[i])
         if step == 0 and constant is not None:
-            key = "repeated", tensors[i] if isinstance(tensors[i], Value) else id(tensors[i]), many
+            key = "repeated", tensors[i], many
             addresses[i] = e.packed(key, lambda data=constant: np.tile(data.reshape(-1), many))  # type: ignore[misc]
         elif step == 0:
             size = dtype_of(tensors[i]).itemsize
