@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...kernels.core.kernel import Kernel
 from ...kernels.pointwise.rows import CAST, OPERAND, TABLE
-from .call import SIZES, Call, Numbers, Reach, need, reaches, read, short, write
+from .call import Call, Numbers, Reach, need, reaches, read, short, write
 from .walked import walked
 
 BYTES = ("u8", "s8", "bool")
