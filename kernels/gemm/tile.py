@@ -47,11 +47,11 @@ class Arithmetic:
 def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arithmetic: Arithmetic) -> Any:
     """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel of nv vectors.
 
-    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A starts at byte address a + offsets[r] (of
-    int64, the first 0) and has `words` words: where it is `segmented`, in runs of `length` words that start table[s]
-    bytes further. The panel is packed as the arithmetic says; the line
-    `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
-    row and column are where the epilogue reads.
+    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A starts at byte address a + offsets[r]
+    (of int64, the first 0) and has `words` words: where it is `segmented`, in runs of `length` words that start
+    table[s] bytes further. The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched.
+    The results go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and column are where the epilogue
+    reads.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
