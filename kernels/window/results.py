@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.record import Record
-from ..isa.functions import clip
 from ..isa.loops import lesser, loop
 from ..isa.vector import I64, Vector
 from ..pointwise.epilogue import (
     added,
     addend_at,
-    bounds,
     buffer,
     is_walked,
+    shaped,
     target,
     walk,
     walk_from,
@@ -55,8 +54,8 @@ def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequen
 
     sums = buffer(b, 4 * tile * width)
     to, row = target(b, e, out.y, ldy, sums, I64(4 * width))
-    # Without a branch: nearly all windows of networks have bounds, and these stay in registers.
-    results = [clip(v, x, *bounds(v, e)) for x in added(v, e, values, addend)]
+    # Bounds without a branch: nearly all windows of networks have them, and they stay in registers.
+    results = shaped(v, e, added(v, e, values, addend))
 
     def store(masks: Sequence[Any]) -> None:
         for t in range(tile):
@@ -81,7 +80,7 @@ def finish_rows(v: Vector, record: Record, place: Place, out: Outputs, sums: Any
         with loop(b, 0, out.count, 1) as t:
             value = v.load(v.pointer(b.add(sums, b.mul(t, I64(width)))))
             at = addend_at(v, e, place.image, b.add(out.pixel, t), place.channel)
-            result = clip(v, added(v, e, [value], lambda _: v.load(at))[0], *bounds(v, e))
+            (result,) = shaped(v, e, added(v, e, [value], lambda _: v.load(at)))
             v.store(result, v.pointer(b.add(out.y, b.mul(t, ldy))), masks[0])
 
     with b.if_else(is_walked(b, e), likely=False) as (walked, plain):

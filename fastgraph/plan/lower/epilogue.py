@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.pointwise.chain import EXTRA, Chain
-from ...kernels.pointwise.rows import NO_EPILOGUE
+from ...kernels.pointwise.rows import FORMS, NO_EPILOGUE
 from ..program import Ref
 from .extras import chain_of, extra_slots
 from .registry import Arg, Emit, last
@@ -17,15 +17,19 @@ from .walk import Read, f32_bits, table, walker
 
 
 class Ending(NamedTuple):
-    """clip(sum + addend, low, high); the addend is a value of the chain or a number."""
+    """What `form`, one of FORMS, makes of sum + addend, which is a value of the chain or a number."""
 
     addend: int | float | None = None
     low: float = -inf
     high: float = inf
+    form: str = "clip"
 
 
 def ending(chain: Chain, operands: int) -> Ending | None:
     """A chain over a sum and `operands` more as EPILOGUE says it without a table, if that can."""
+    found = _formed(chain, operands)
+    if found is not None:
+        return found
     addend: int | float | None = None
     low, high, x = -inf, inf, 0
     for i, (name, *taken) in enumerate(chain):
@@ -48,6 +52,19 @@ def ending(chain: Chain, operands: int) -> Ending | None:
     return Ending(addend, low, high)
 
 
+def _formed(chain: Chain, operands: int) -> Ending | None:
+    """A chain that is another form than clip."""
+    gate = operands + 1
+    match chain:
+        case (("leaky_relu", 0, float(slope)),):
+            return Ending(None, slope, 0.0, "leaky_relu")
+        case (("hard_swish", 0),):
+            return Ending(None, 1 / 6, 0.5, "hard_sigmoid_mul")
+        case (("hard_sigmoid", 0, float(slope), float(shift)), ("mul", x, y)) if {x, y} == {0, gate}:
+            return Ending(None, slope, shift, "hard_sigmoid_mul")
+    return None
+
+
 def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None) -> dict[str, Arg]:
     """The slots of EPILOGUE for a kernel that makes a node's result from its row `row` on.
 
@@ -65,7 +82,8 @@ def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None) -> di
             for r, kind in zip(reads, kinds, strict=True)
         ]
         return {**NO_EPILOGUE, "walk": walker(e), "table": table(e, chain, [None, *operands])}
-    slots: dict[str, Arg] = {**NO_EPILOGUE, "low": f32_bits(found.low), "high": f32_bits(found.high)}
+    numbers = {"form": FORMS.index(found.form), "low": f32_bits(found.low), "high": f32_bits(found.high)}
+    slots: dict[str, Arg] = {**NO_EPILOGUE, **numbers}
     if isinstance(found.addend, int):
         r = reads[found.addend - 1]
         return {**slots, "addend": r.address, "addend_image": r.per_image, "addend_row": r.per_row}

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.record import Record
-from ...kernels.pointwise.rows import CHAIN, MOST_VALUES, READ, ROOM, STEP, VALUE, value
+from ...kernels.pointwise.rows import CHAIN, FORMS, MOST_VALUES, READ, ROOM, STEP, VALUE, value
 from ...kernels.pointwise.steps import NUMBER, STEPS
 from ..program import Ref, Table
 from .call import SIZES, Call, Loop, Numbers, Reach, count, need, read
@@ -25,6 +25,8 @@ def epilogue(
     `columns` offsets, as they would be of f32 beside one another. over, here: as of Reach, of what is f32.
     """
     r = c.record(numbers="low high addend_image addend_row")
+    need(0 <= r.form < len(FORMS), f"form is {r.form}, expected one of {len(FORMS)}")
+    need(r.form == 0 or c.slots["addend"] == 0, f"form is {r.form}, and something is added")
     if isinstance(c.slots["addend"], Ref):
         loops = (images, 4 * r.addend_image), *columns, (rows, 4 * r.addend_row)
         yield read("addend", run, *loops, start=start, over=over, here=here)
