@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...ir import Node
+from ...ir import Node, Value
 from ...kernels.pointwise.chain import EXTRA, Chain
 from ...kernels.pointwise.rows import FORMS, NO_EPILOGUE
 from ..program import Ref
-from .extras import chain_of, extra_slots
-from .registry import Arg, Emit, last
+from .extras import chain_of, extra_slots, extra_values
+from .move.emit import emit_copy
+from .registry import Arg, Emit, last, row_count
 from .walk import Read, f32_bits, table, walker
 
 
@@ -65,10 +66,11 @@ def _formed(chain: Chain, operands: int) -> Ending | None:
     return None
 
 
-def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None) -> dict[str, Arg]:
+def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None, apart: bool = False) -> dict[str, Arg]:
     """The slots of EPILOGUE for a kernel that makes a node's result from its row `row` on.
 
-    images: how many equal parts the kernel divides the rows of the result into; those of the result when None.
+    images: how many equal parts the kernel divides the rows of the result into; those of the result when None. apart:
+    sums lie in the result's place while a chain is walked, so that its operands may not.
     """
     chain, kinds = chain_of(node)
     extras = extra_slots(e, node, row, images)
@@ -77,6 +79,8 @@ def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None) -> di
     if found is not None and isinstance(found.addend, int) and kinds[found.addend - 1] == "scalar":
         found = None
     if found is None:
+        if apart:
+            reads = [_set_apart(e, node, r, value) for r, value in zip(reads, extra_values(node), strict=True)]
         operands = [
             Read(r.address, image=4 * r.per_image, row=4 * r.per_row, column=0 if kind == "scalar" else 4)
             for r, kind in zip(reads, kinds, strict=True)
@@ -91,6 +95,17 @@ def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None) -> di
         number, n = np.float32(found.addend), last(node.out)
         slots["addend"] = e.packed(("channels", n, number.tobytes()), lambda: np.full(n, number))
     return slots
+
+
+def _set_apart(e: Emit, node: Node, extra: _Extra, value: Value) -> _Extra:
+    """The operand, or a copy of it where it shares memory with the node's result."""
+    if extra.address.base is not e.address(node.out).base:
+        return extra
+    dims, step = value.type.dims, e.stride(value)
+    copy = e.scratch(4 * row_count(value) * step)
+    strides = e.strides(value)
+    emit_copy(e, dims, 4, (e.address(value), strides), (copy, strides))
+    return extra._replace(address=Ref(copy.base, extra.address.offset - e.address(value).offset))
 
 
 class _Extra(NamedTuple):

@@ -19,10 +19,12 @@ X, Y, FIRST = 0, 1, 2
 
 
 def epilogue(
-    c: Call, images: int, rows: int, run: int, *columns: Loop, start: int = 0, over: int = 0, here: bool = True
-) -> Iterator[Reach]:
+    c: Call, images: int, rows: int, run: int, *columns: Loop, start: int = 0, over: int = 0, here: bool = True,
+    apart: bool = False,
+) -> Iterator[Reach]:  # fmt: skip
     """What is read for the slots EPILOGUE of a record: at each image and row, `run` bytes of f32 at `start` and all of
-    `columns` offsets, as they would be of f32 beside one another. over, here: as of Reach, of what is f32.
+    `columns` offsets, as they would be of f32 beside one another. over, here: as of Reach, of what is f32. apart:
+    sums lie in the result's place while a chain is walked.
     """
     r = c.record(numbers="low high addend_image addend_row")
     need(0 <= r.form < len(FORMS), f"form is {r.form}, expected one of {len(FORMS)}")
@@ -32,7 +34,7 @@ def epilogue(
         yield read("addend", run, *loops, start=start, over=over, here=here)
     else:
         need(c.slots["addend"] == 0, f"addend is {c.slots['addend']}, expected an address or 0")
-    yield from walked(c, (1, 1, images, rows), run, *columns, start=start, here=here)
+    yield from walked(c, (1, 1, images, rows), run, *columns, start=start, here=here and not apart)
 
 
 def walked(
