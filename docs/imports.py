@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {"fastgraph": "fastgraph", "fastgraph.kernels": "kernels", "fastgraph.schemas": "schemas"}
 """Where the modules of a package lie in a checkout."""
 
-BASE = ("errors", "text", "room", "limits", "deadline", "locks", "cpus", "freedoms")
+BASE = ("errors", "text", "room", "limits", "deadline", "locks", "cpus", "freedoms", "families")
 """Small modules of `fastgraph/` that everybody may use; together they count as the folder `base`."""
 
 KERNELS = ("kernels.isa", "kernels.core")
@@ -32,15 +32,16 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "kernels.amx": (*KERNELS, "kernels.gemm"),
     "kernels.window": (*KERNELS, "kernels.move", "kernels.pointwise", "kernels.gemm"),
     "ir": ("base",),
-    "ops": ("base", "ir", "kernels.move"),
+    "weights": ("base", "ir"),
+    "ops": ("base", "ir", "weights", "kernels.move"),
     "frontends.core": ("base", "schemas", "ir", "ops"),
     **{name: ("base", "ir", "ops", "frontends.core") for name in FORMATS},
     "frontends": ("base", "ir", "frontends.core", *FORMATS),
-    "passes": ("base", "ir", "ops"),
-    "plan": ("base", "ir", "ops", *KERNELS, *FAMILIES),
+    "passes": ("base", "ir", "weights", "ops"),
+    "plan": ("base", "ir", "weights", "ops", *KERNELS, *FAMILIES),
     "objects": ("base", "kernels", *KERNELS),
-    "compile": ("base", "ir", *KERNELS, "passes", "plan", "objects"),
-    "runtime": ("base", "ir", "ops", *KERNELS, "passes", "plan", "objects", "compile"),
+    "compile": ("base", "ir", "weights", *KERNELS, "passes", "plan", "objects"),
+    "runtime": ("base", "ir", "weights", "ops", *KERNELS, "passes", "plan", "objects", "compile"),
     "loading": ("base", "kernels.isa", "frontends", "runtime"),
     "fastgraph": ("base",),
     "demo": ("base", "plan", "loading"),

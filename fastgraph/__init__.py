@@ -11,7 +11,16 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .errors import FastgraphError, GraphError, InputError, ModelError, PlanError, RunTimeout, UnsupportedError
+from .errors import (
+    CompilerError,
+    FastgraphError,
+    GraphError,
+    InputError,
+    ModelError,
+    PlanError,
+    RunTimeout,
+    UnsupportedError,
+)
 from .locks import undisturbed
 
 if TYPE_CHECKING:
@@ -19,6 +28,7 @@ if TYPE_CHECKING:
     from .limits import Limits
     from .loading import load
     from .runtime.model import Model, TensorSpec
+    from .runtime.plans import Plans
     from .tools.verify import verify
 
 if not os.path.isdir(os.path.join(__path__[0], "kernels")):
@@ -27,12 +37,13 @@ if not os.path.isdir(os.path.join(__path__[0], "kernels")):
 
 __version__ = "0.1.0"
 __all__ = [
-    "FastgraphError", "GraphError", "InputError", "Limits", "Model", "ModelError", "PlanError", "RunTimeout",
-    "TensorSpec", "UnsupportedError", "load", "register_custom_op", "verify",
+    "CompilerError", "FastgraphError", "GraphError", "InputError", "Limits", "Model", "ModelError", "PlanError",
+    "Plans", "RunTimeout", "TensorSpec", "UnsupportedError", "load", "register_custom_op", "verify",
 ]  # fmt: skip
 
 _LAZY = {
-    "load": ".loading", "Limits": ".limits", "Model": ".runtime.model", "TensorSpec": ".runtime.model",
+    "load": ".loading", "Limits": ".limits", "Model": ".runtime.model", "Plans": ".runtime.plans",
+    "TensorSpec": ".runtime.model",
     "register_custom_op": ".frontends.circle.registry", "verify": ".tools.verify",
 }  # fmt: skip
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from .errors import FastgraphError, GraphError, ModelError
 from .freedoms import free
 from .ir import Graph, State, Value, check, copy
+from .ir.weights import Weights
 from .kernels.core.kernel import Kernel
-from .kernels.isa.tiers import Tier
+from .kernels.isa.tiers import NUMPY, Tier
 from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
@@ -23,7 +25,7 @@ from .passes.dynamic import cut_dynamic
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
-from .passes.specialize import specialize
+from .passes.specialize import sizes_suit, specialize
 from .passes.to_integers import to_integers
 from .plan.build import build
 from .plan.lower import Matches
@@ -62,14 +64,14 @@ def optimize(graph: Graph, match: Matches | None = None) -> None:
         pass
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(NamedTuple):
     """A program whose kernels are linked into this process, and what its values are to the graph it was made of.
 
     `graph` is the graph after the stages. `made` maps the values that are wanted, as they are called before the stages,
     to what holds them after; `results` are the names of the outputs with such values. `tail` is the part of the graph
     whose shapes hang on data: NumPy computes it after the rest. `states` are kept from run to run; `late`: their next
     values where the program does not keep them itself, by the values they become. `addresses`: of the kernels.
+    `shared`: what it has in common with other plans of its model, of which it needs `used`.
     """
 
     graph: Graph
@@ -82,22 +84,50 @@ class Compiled:
     states: Sequence[State]
     late: Mapping[Value, Value]
     addresses: Mapping[Kernel, int]
+    shared: Shared | None = None
+    used: Sequence[np.ndarray] = ()
+
+
+class Shared:
+    """What the plans of a model whose input shapes are open have in common.
+
+    `graph` is the model's, with all computed that hangs on no shape. `addresses`: of the kernels linked by now.
+    """
+
+    def __init__(self, graph: Graph, weights: Weights) -> None:
+        self.graph, self.weights = graph, weights
+        self.addresses: dict[Kernel, int] = {}
+
+
+def shared(graph: Graph) -> Shared:
+    """What plans of a graph for several shapes can share."""
+    base = copy(graph)
+    if not graph.states:
+        with spending(graph.limits, _stored(graph), graph.source or graph.name or "model"):
+            try:
+                specialize(base, {})
+            except (FastgraphError, *_UNFORESEEN):
+                base = copy(graph)  # a plan says what is wrong
+    return Shared(base, Weights(v.data for v in base.constants() if v.data is not None))
 
 
 _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @np.errstate(all="ignore")
-def compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Compiled:
+def compiled(
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None = None
+) -> Compiled:
     """The graph for these input shapes, down to the addresses of its kernels. What it makes is held to its limits.
+
+    `common`: what it may share with other plans of this graph.
 
     Raises ModelError and UnsupportedError for what the file asks, GraphError where a plan can't be made of it, and
     MemoryError when a run would take more than is free.
     """
-    stored = graph.stored or sum(v.type.nbytes for v in graph.constants())
     try:
-        with spending(graph.limits, stored, graph.source or graph.name or "model"):
-            return _compiled(graph, shapes, tier, threads)
+        with spending(graph.limits, _stored(graph), graph.source or graph.name or "model"):
+            return _compiled(graph, shapes, tier, threads, common)
     except FastgraphError:
         raise
     except _UNFORESEEN as error:
@@ -107,19 +137,27 @@ def compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, thre
         ) from error
 
 
-def _compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Compiled:
-    with undisturbed():  # modules are imported on the way
-        lowered = copy(graph)
+def _stored(graph: Graph) -> int:
+    return graph.stored or sum(v.type.nbytes for v in graph.constants())
+
+
+def _compiled(
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None
+) -> Compiled:
+    planning = nullcontext(()) if common is None else common.weights.planning()
+    with undisturbed(), planning as used:  # modules are imported on the way
+        lowered = copy(graph if common is None else common.graph)
         states = lowered.states
         lowered.unfold_states()
         specialize(lowered, shapes)
         check(lowered, "specialize")
+        sizes_suit(lowered, graph)
         finals = lowered.outputs[len(graph.outputs) :]
         for state, final in zip(states, finals, strict=True):
             _fits_state(graph, state, final)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
-        match = Matches()
+        match = Matches(kernels=tier is not NUMPY)
         optimize(lowered, match)
         made = dict(zip(wanted, lowered.outputs, strict=True))
         kept = {s.input: made[v] for s, v in zip(states, finals, strict=True) if v in made}
@@ -130,8 +168,8 @@ def _compiled(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, thr
     results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
     assert program.arena is not None
     need(program.arena.size + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
-    addresses = linked(program, tier)
-    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, addresses)
+    addresses = linked(program, tier) if common is None else linked(program, tier, common.addresses)
+    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, addresses, common, used)
 
 
 def _fits_state(graph: Graph, state: State, final: Value) -> None:
@@ -144,8 +182,13 @@ def _fits_state(graph: Graph, state: State, final: Value) -> None:
         )
 
 
-def linked(program: Program, tier: Tier) -> dict[Kernel, int]:
-    """The addresses of a program's kernels in this process, compiled where the cache has them not."""
-    kernels = program.kernels()
-    found = link({kernel.symbol: obj for kernel, obj in zip(kernels, objects(kernels, tier), strict=True)})
-    return {kernel: found[kernel.symbol] for kernel in kernels}
+def linked(program: Program, tier: Tier, known: dict[Kernel, int] | None = None) -> dict[Kernel, int]:
+    """The addresses of a program's kernels in this process, compiled where the cache has them not.
+
+    `known`: those of the tier's kernels that are linked already; the others join them.
+    """
+    kernels, known = program.kernels(), {} if known is None else known
+    new = [kernel for kernel in kernels if kernel not in known]
+    found = link({kernel.symbol: obj for kernel, obj in zip(new, objects(new, tier), strict=True)})
+    known.update((kernel, found[kernel.symbol]) for kernel in new)
+    return {kernel: known[kernel] for kernel in kernels}

@@ -35,6 +35,10 @@ class RunTimeout(FastgraphError, TimeoutError):
     """A run took longer than the `timeout` that it was given, and was stopped."""
 
 
+class CompilerError(FastgraphError):
+    """A kernel that the cache lacks can't be compiled, or linked, on this system."""
+
+
 class GraphError(FastgraphError):
     """A graph broke one of its invariants: a defect in a pass or a frontend."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from .errors import ModelError
 
@@ -17,7 +16,6 @@ GROWTH = 64
 """How often over a file may become what it stores: bits that become floats take 32 times their bytes."""
 
 
-@dataclass(frozen=True)
 class Limits:
     """What loading a file and making a plan may cost at most.
 
@@ -29,11 +27,8 @@ class Limits:
     Constants that would cost too much to compute before the run are computed in each run. All else is a ModelError.
     """
 
-    constants: int = 1 << 29
-    work: int = 1 << 32
-    nodes: int = 1_000_000
-
-    def __post_init__(self) -> None:
+    def __init__(self, constants: int = 1 << 29, work: int = 1 << 32, nodes: int = 1_000_000) -> None:
+        self.constants, self.work, self.nodes = constants, work, nodes
         for name, value in vars(self).items():
             if not isinstance(value, int) or value < 0:
                 raise ValueError(f"Limits({name}={value!r}): expected a number from 0 on")

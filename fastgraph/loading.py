@@ -13,6 +13,7 @@ from .kernels.isa.tiers import choose
 from .limits import Limits, spending
 from .locks import undisturbed
 from .runtime.model import Model, declared
+from .runtime.plans import Plans
 
 
 def load(
@@ -24,15 +25,18 @@ def load(
     shapes: Mapping[str, Sequence[int]] | None = None,
     function: str | None = None,
     limits: Limits | None = None,
+    plans: Plans | int | str | None = None,
 ) -> Model:
     """A model from an ONNX, TensorFlow Lite or Circle file, or its bytes; or from a Core ML package (.mlpackage), a zip
     archive of one, an .mlmodel, or the bytes of the last two.
 
     `threads`: how many to run on (default: the CPUs that this process may use); results don't depend on it. `isa`: a
-    tier ("generic", "avx2", "avxvnni", "avx512", "avx512vnni", "amx") instead of the widest this CPU has. `shapes`:
-    sizes for inputs whose shapes the file leaves open, by name; without them a plan is made at the first run with a
-    shape, and kept. `function`: which one of a Core ML program that has several (default: the one that the model names,
-    else "main"). `limits`: what loading may cost, for files that want more than `Limits()` and can be trusted.
+    tier ("generic", "avx2", "avxvnni", "avx512", "avx512vnni", "amx") instead of the widest this CPU has, or "numpy",
+    which has no kernels: it is slow, and needs no compiler. `shapes`: sizes for inputs whose shapes the file leaves
+    open, by name; without them a plan is made at the first run with a shape, and kept. `function`: which one of a Core
+    ML program that has several (default: the one that the model names, else "main"). `limits`: what loading may cost,
+    for files that want more than `Limits()` and can be trusted. `plans`: how many plans are kept (8), or how many bytes
+    of them ("512MB"), or both (`Plans`); those least recently used go.
 
     Raises ModelError for a broken file, UnsupportedError for one that uses what fastgraph does not have, InputError
     for arguments that don't fit the model, and for files that can't be read errors that are OSErrors too
@@ -40,7 +44,7 @@ def load(
     """
     if precision != "float32":
         raise InputError(f"precision={precision!r}: float32 is what there is")
-    count = _count(threads)
+    count, kept = _count(threads), Plans.of(plans)
     try:
         with undisturbed():  # modules are imported on the way
             tier = choose(isa)
@@ -63,7 +67,7 @@ def load(
                 "can be fed, so let the file say its element type, or feed the parts of a sequence or optional apart"
             )
     declared(graph, shapes)
-    return Model(graph, tier, count)
+    return Model(graph, tier, count, kept)
 
 
 def _count(threads: int | None) -> int:

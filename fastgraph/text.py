@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
@@ -27,7 +27,7 @@ def bytes_text(nbytes: int) -> str:
 
 def visible(text: str) -> str:
     """The text with escapes in place of what a terminal would obey or can't show: names in a file may be anything."""
-    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub(_COMMANDS, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def shorten(text: str, limit: int) -> str:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 from llvmlite import ir
-from numba import types
 
 from fastgraph.kernels.core.build import build
 from fastgraph.kernels.isa import tiers
@@ -133,12 +132,12 @@ def make_handler(record: int, places: int) -> Callable[..., None]:
 # -- machine state
 
 
-@emits(returns=types.int64)
+@emits
 def word(b: Any, address: Any) -> Any:
     return _get(b, address, I64)
 
 
-@emits(returns=types.int64)
+@emits
 def byte(b: Any, address: Any) -> Any:
     return b.zext(_get(b, address, I8), I64)
 
@@ -153,14 +152,14 @@ def add(b: Any, address: Any, value: Any) -> None:
     _put(b, address, b.add(_get(b, address, I64), value))
 
 
-@emits(returns=types.int64)
+@emits
 def signed(b: Any, address: Any, size: Any) -> Any:
     """A number of 1 or 4 bytes."""
     narrow = b.icmp_signed("==", size, I64(1))
     return b.select(narrow, b.sext(_get(b, address, I8), I64), b.sext(_get(b, address, I32), I64))
 
 
-@emits(returns=types.int64)
+@emits
 def register(b: Any, context: Any, number: Any) -> Any:
     """A general register by its number in instructions, from where the signal's frame has it."""
     slots = ir.Constant(ir.VectorType(I64, 16), [13, 14, 12, 11, 15, 10, 9, 8, 0, 1, 2, 3, 4, 5, 6, 7])
@@ -175,7 +174,7 @@ def restore(b: Any, function: Any, number: Any, action: Any) -> None:
     b.call(b.inttoptr(function, kind.as_pointer()), [b.trunc(number, I32), action, I64(0)])
 
 
-@emits(returns=types.int64)
+@emits
 def find(b: Any, places: Any) -> Any:
     """The thread's own place, claimed at its first instruction; with too many threads 0, and the process dies."""
     name, kind = "llvm.thread.pointer.p0", ir.FunctionType(I8.as_pointer(), [])
@@ -200,7 +199,7 @@ def clear(b: Any, place: Any) -> None:
         _put(b, b.add(place, i), ir.Constant(_WORDS, [0] * 16))
 
 
-@emits(returns=types.int64)
+@emits
 def configure(b: Any, place: Any, address: Any) -> Any:
     """LDTILECFG: palette 1, nothing reserved, at most 16 rows of 64 bytes; 0 when it would fault."""
     ok = b.icmp_signed("==", _get(b, address, I64), I64(1))
@@ -216,7 +215,7 @@ def configure(b: Any, place: Any, address: Any) -> Any:
     return b.zext(ok, I64)
 
 
-@emits(returns=types.int64)
+@emits
 def move(b: Any, place: Any, tile: Any, address: Any, stride: Any, out: Any) -> Any:
     """TILELOADD and (out) TILESTORED; 0 when it would fault."""
     rows, wide = _shape(b, place, tile)
@@ -229,7 +228,7 @@ def move(b: Any, place: Any, tile: Any, address: Any, stride: Any, out: Any) -> 
     return b.zext(b.icmp_signed("!=", b.mul(rows, wide), I64(0)), I64)
 
 
-@emits(returns=types.int64)
+@emits
 def multiply(b: Any, place: Any, c: Any, x: Any, y: Any) -> Any:
     """TDPBUSD: c[m, n] += u8 x[m, 4 k + j] * s8 y[k, 4 n + j]; 0 when it would fault."""
     (rows, wide), (x_rows, x_wide), (y_rows, y_wide) = (_shape(b, place, t) for t in (c, x, y))

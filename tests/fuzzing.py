@@ -195,7 +195,7 @@ def main(read: Read, damaged: Callable[[int], bytes]) -> None:
     bind.WORTH_WAKING = 0
     signal.signal(signal.SIGVTALRM, hang)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # native code that hangs: no Python runs, the process ends
-    import_module("numba")  # a cold cache of kernels wants it, which is no input's doing
+    import_module("llvmlite.binding")  # a cold cache of kernels wants it, which is no input's doing
     damaged(first)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + LIMIT, resource.RLIM_INFINITY))

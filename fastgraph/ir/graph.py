@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,13 +12,11 @@ from .quantization import Quantization
 from .types import UNKNOWN, TensorType
 
 
-@dataclass(eq=False)
 class Value:
     """One tensor of a graph. `data` holds the array of a constant and is None for everything else."""
 
-    name: str
-    type: TensorType = UNKNOWN
-    data: np.ndarray | None = None
+    def __init__(self, name: str, type: TensorType = UNKNOWN, data: np.ndarray | None = None) -> None:
+        self.name, self.type, self.data = name, type, data
 
     @staticmethod
     def constant(name: str, data: Any, quant: Quantization | None = None) -> Value:
@@ -39,15 +36,20 @@ class Value:
         return f"%{self.name}"
 
 
-@dataclass(eq=False)
 class Node:
     """One operator. An absent optional input is None. Attributes may hold a `Graph` (control flow)."""
 
-    op: str
-    inputs: list[Value | None]
-    outputs: list[Value]
-    attrs: dict[str, Any] = field(default_factory=dict)
-    name: str = ""
+    def __init__(
+        self,
+        op: str,
+        inputs: list[Value | None],
+        outputs: list[Value],
+        attrs: dict[str, Any] | None = None,
+        name: str = "",
+    ) -> None:
+        self.op, self.inputs, self.outputs = op, inputs, outputs
+        self.attrs = {} if attrs is None else attrs
+        self.name = name
 
     @property
     def x(self) -> Value:
@@ -81,17 +83,14 @@ class Node:
         return self.text()
 
 
-@dataclass(eq=False)
 class State:
     """What a graph keeps from run to run: it reads `input`, whose next value is `output`; `initial` is the first."""
 
-    input: Value
-    output: Value
-    initial: np.ndarray
+    def __init__(self, input: Value, output: Value, initial: np.ndarray) -> None:
+        self.input, self.output, self.initial = input, output, initial
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(NamedTuple):
     """What an input takes beyond arrays of its own type.
 
     `adapt` makes such an array of what was fed, `check` says whether a shape is among those the model allows: both
@@ -105,7 +104,6 @@ class Port:
     layout: str = ""
 
 
-@dataclass
 class Interface:
     """What a file says of its model beyond the graph.
 
@@ -113,12 +111,12 @@ class Interface:
     `about`: what there is to read, by title.
     """
 
-    ports: dict[str, Port] = field(default_factory=dict)
-    shows: dict[str, Callable[[np.ndarray], Any]] = field(default_factory=dict)
-    about: dict[str, str] = field(default_factory=dict)
+    def __init__(self, about: dict[str, str] | None = None) -> None:
+        self.ports: dict[str, Port] = {}
+        self.shows: dict[str, Callable[[np.ndarray], Any]] = {}
+        self.about = about or {}
 
 
-@dataclass(eq=False)
 class Graph:
     """Inputs, outputs and nodes in topological order. `source` names the file it came from, for messages.
 
@@ -127,16 +125,27 @@ class Graph:
     What `states` read and give is among neither `inputs` nor `outputs`; `unfold_states` makes it more of both.
     """
 
-    name: str = ""
-    inputs: list[Value] = field(default_factory=list)
-    outputs: list[Value] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    source: str = ""
-    states: list[State] = field(default_factory=list)
-    usual: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    interface: Interface = field(default_factory=Interface)
-    limits: Limits = Limits()
-    stored: int = 0
+    def __init__(
+        self,
+        name: str = "",
+        inputs: list[Value] | None = None,
+        outputs: list[Value] | None = None,
+        nodes: list[Node] | None = None,
+        source: str = "",
+        states: list[State] | None = None,
+        usual: dict[str, tuple[int, ...]] | None = None,
+        interface: Interface | None = None,
+        limits: Limits | None = None,
+        stored: int = 0,
+    ) -> None:
+        self.name, self.source, self.stored = name, source, stored
+        self.inputs = [] if inputs is None else inputs
+        self.outputs = [] if outputs is None else outputs
+        self.nodes = [] if nodes is None else nodes
+        self.states = [] if states is None else states
+        self.usual = {} if usual is None else usual
+        self.interface = interface or Interface()
+        self.limits = limits or Limits()
 
     def text(self, indent: str = "") -> str:
         """Signature, nodes in order, result: what golden tests compare."""

@@ -5,16 +5,14 @@ Semantics: TensorFlow Lite's quantization specification; rounding is half to eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
 
 
-@dataclass(frozen=True)
-class Quantization:
+class Quantization(NamedTuple):
     """real = scale * (stored - zero_point): one of each, or (with `axis`) one for each place along that axis."""
 
     scale: tuple[float, ...]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ MAX_RANK = 32
 """The most axes of a value: as many as every NumPy function takes."""
 
 
-@dataclass(frozen=True)
-class TensorType:
+class TensorType(NamedTuple):
     """Element type, shape (None: rank unknown) and quantization of a value.
 
     A value whose type has `quant` stands for real numbers, whatever integers it is stored as. `dtype` None stands for a
@@ -71,7 +69,7 @@ class TensorType:
         return self.size * self.itemsize
 
     def with_shape(self, shape: Shape | None) -> TensorType:
-        return replace(self, shape=shape)
+        return TensorType(self.dtype, shape, self.quant)
 
     def __str__(self) -> str:
         dims = "*" if self.shape is None else ",".join("?" if d is None else str(d) for d in self.shape)

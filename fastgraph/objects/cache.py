@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .. import deadline
 from ..kernels.core.kernel import Kernel
+from ..kernels.core.table import rows
 from ..kernels.isa.tiers import Tier
 from ..locks import lock, undisturbed
 from . import store
@@ -18,8 +19,9 @@ _lock = lock()
 def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal) -> list[bytes]:
     """The object file of each kernel for a tier, in order; what is missing is compiled and kept.
 
-    numba is imported only when something is missing. Raises what a kernel's generator or the compiler raises, and
-    RunTimeout when this thread's deadline passes meanwhile: what was compiled by then is kept.
+    llvmlite is imported only when something is missing. Raises CompilerError when that can't be compiled here, what a
+    kernel's generator raises, and RunTimeout when this thread's deadline passes meanwhile: what was compiled by then is
+    kept.
     """
     place = store.folder()
     safe = store.trusted(place)
@@ -33,32 +35,44 @@ def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal
 
 def _build_missing(place: Path, kernels: list[Kernel], tier: Tier, progress: Progress) -> dict[Kernel, bytes]:
     """All of `kernels`: another thread or process may have built some since we looked."""
-    with undisturbed():
-        from . import workers
     safe = store.trusted(place)
-    built = {kernel: store.read(store.entry(place, kernel, tier), safe) for kernel in kernels}
-    missing = [kernel for kernel, obj in built.items() if obj is None]
-    own, *others = workers.shares(missing)
-    started = [workers.start(share, tier) for share in others]
+    found = {kernel: store.read(store.entry(place, kernel, tier), safe) for kernel in kernels}
+    built = {kernel: obj for kernel, obj in found.items() if obj is not None}
+    missing = sorted((kernel for kernel, obj in found.items() if obj is None), key=_quick)
     try:
-        for done, kernel in enumerate(own):
-            deadline.check()
-            progress(done * len(missing) // len(own), len(missing), str(kernel))
-            built[kernel] = store.keep(kernel, tier)
-        for share, worker in zip(others, started, strict=True):
-            if worker is not None:
-                workers.finish(worker, [store.entry(place, kernel, tier) for kernel in share])
-            for kernel in share:
-                deadline.check()
-                made = store.read(store.entry(place, kernel, tier), store.trusted(place))
-                built[kernel] = made or store.keep(kernel, tier)
+        _build(missing, tier, built, progress)
     finally:
-        for worker in started:
-            if worker is not None:
-                worker.kill()
-                worker.wait()
         progress(len(missing), len(missing), "")
     if store.trusted(place):
         with undisturbed():
             store.prune(place)
-    return {kernel: obj for kernel, obj in built.items() if obj is not None}
+    return built
+
+
+def _quick(kernel: Kernel) -> bool:
+    """What takes longest comes first, so that nobody has to wait for it at the end."""
+    return kernel.name not in rows() or not rows()[kernel.name].product
+
+
+def _build(missing: Sequence[Kernel], tier: Tier, built: dict[Kernel, bytes], progress: Progress) -> None:
+    """Compile kernels, with others where that is worth it, and keep them; what is done is added to `built`."""
+    with undisturbed():
+        from .workers import Crew, count
+
+    before = len(built)
+    crew = Crew(missing, tier)
+    try:
+        for _ in range(count(len(missing))):
+            crew.hire()
+        while len(built) < before + len(missing):
+            deadline.check()
+            kernel = crew.take()
+            if kernel is not None:
+                progress(len(built) - before, len(missing), str(kernel))
+                built[kernel] = store.keep(kernel, tier, store.compiled(kernel, tier))
+            for made, obj in crew.finished(0 if kernel else 0.1):
+                built[made] = store.keep(made, tier, obj)
+    finally:
+        crew.close()
+        for made, obj in crew.finished(0):
+            built[made] = store.keep(made, tier, obj)

@@ -1,4 +1,4 @@
-"""Objects to addresses: link compiled kernels into this process with llvmlite.binding alone."""
+"""Objects to addresses: link compiled kernels into this process, where we can without loading LLVM for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
+from ..errors import CompilerError
 from ..locks import lock, undisturbed
+from . import elf
 
 _FLOAT_FUNCTIONS = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs"
@@ -22,7 +24,6 @@ ALLOWED = frozenset(
 )
 """What an object may leave undefined: the C library's memory and mathematics, which every process has."""
 
-_ELF64 = b"\x7fELF\x02\x01"
 _lock = lock()
 _linked: dict[tuple[str, bytes], int] = {}
 _engines: list[Any] = []
@@ -30,20 +31,9 @@ _engines: list[Any] = []
 
 def undefined(obj: bytes) -> frozenset[str]:
     """The symbols that an ELF64 object needs from others; other object formats aren't examined: empty."""
-    if not obj.startswith(_ELF64):
+    if not obj.startswith(elf.ELF64):
         return frozenset()
-    table, size, count = struct.unpack_from("<Q", obj, 40)[0], *struct.unpack_from("<HH", obj, 58)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", obj, table + size * i) for i in range(count)]
-    names = set()
-    for _, kind, _, _, start, length, strings, *_ in sections:
-        if kind != 2:
-            continue
-        base = sections[strings][4]
-        for at in range(start + 24, start + length, 24):
-            name, _, _, section = struct.unpack_from("<IBBH", obj, at)
-            if section == 0:
-                names.add(obj[base + name : obj.index(b"\0", base + name)].decode())
-    return frozenset(names)
+    return frozenset(each.name for each in elf.symbols(obj, elf.sections(obj)) if each.name and not each.section)
 
 
 def check(obj: bytes, what: object) -> None:
@@ -52,7 +42,7 @@ def check(obj: bytes, what: object) -> None:
     Linking such a one would crash the process, or take luck. Whether its bytes are those once written, only a
     checksum can tell.
     """
-    if sys.platform == "linux" and not obj.startswith(_ELF64):
+    if sys.platform == "linux" and not obj.startswith(elf.ELF64):
         raise RuntimeError(f"{what} is not an object file of this platform")
     try:
         extra = undefined(obj) - ALLOWED
@@ -78,27 +68,42 @@ def link(objects: Mapping[str, bytes]) -> dict[str, int]:
 
 
 @cache
-def _initialize() -> None:
-    import llvmlite.binding as llvm
-
+def _llvm() -> Any:
+    """llvmlite's binding, ready to use."""
+    try:
+        import llvmlite.binding as llvm
+    except (ImportError, OSError) as error:
+        raise CompilerError(
+            f"kernels can't be linked: llvmlite, which does that here, can't be imported ({error}): install it again "
+            "(pip install --force-reinstall llvmlite), or load with isa='numpy', which is slow"
+        ) from error
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    return llvm
 
 
 def _load(objects: Mapping[str, bytes]) -> dict[str, int]:
-    import llvmlite.binding as llvm
-
-    _initialize()
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    empty = llvm.parse_assembly(f'target triple = "{llvm.get_process_triple()}"')
-    engine = llvm.create_mcjit_compiler(empty, machine)
     for symbol, obj in objects.items():
         check(obj, symbol)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
-    engine.finalize_object()
-    addresses = {symbol: engine.get_function_address(symbol) for symbol in objects}
+    try:
+        addresses = elf.load(objects)
+    except elf.Foreign:
+        addresses = _load_with_llvm(objects)
+    except (struct.error, LookupError, ValueError, OverflowError):
+        raise RuntimeError(f"of {', '.join(objects)}, one is not a whole object file") from None
     for symbol, address in addresses.items():
         if not address:
             raise RuntimeError(f"an object that should define {symbol} does not")
-    _engines.append(engine)
     return addresses
+
+
+def _load_with_llvm(objects: Mapping[str, bytes]) -> dict[str, int]:
+    llvm = _llvm()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    empty = llvm.parse_assembly(f'target triple = "{llvm.get_process_triple()}"')
+    engine = llvm.create_mcjit_compiler(empty, machine)
+    for obj in objects.values():
+        engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
+    engine.finalize_object()
+    _engines.append(engine)
+    return {symbol: engine.get_function_address(symbol) for symbol in objects}

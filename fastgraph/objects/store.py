@@ -12,6 +12,7 @@ import warnings
 from hashlib import sha256
 from pathlib import Path
 
+from ..errors import CompilerError
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..locks import undisturbed
@@ -39,20 +40,38 @@ def entry(place: Path, kernel: Kernel, tier: Tier) -> Path:
     return place / f"{kernel.name}-{tier.name}-{wants[:32]}.o"
 
 
-def keep(kernel: Kernel, tier: Tier) -> bytes:
-    """The object of a kernel, compiled now and kept."""
+def compiled(kernel: Kernel, tier: Tier) -> bytes:
+    """The object of a kernel, compiled now. CompilerError when llvmlite is missing, or does not do it."""
     with undisturbed():
-        obj = _compile(kernel, tier)
-        _write(entry(folder(), kernel, tier), obj)
+        try:
+            from ..kernels.core.build import build
+        except (ImportError, OSError) as error:
+            raise no_compiler(kernel, tier, "llvmlite, which compiles it, can't be imported", error) from error
+        from ..kernels.core.table import row
+
+        function = row(kernel.name).make()(tier, **dict(kernel.params))
+        try:
+            obj: bytes = build(function, kernel.symbol, tier)
+            check(obj, f"kernel {kernel}")
+        except (RuntimeError, OSError) as error:
+            raise no_compiler(kernel, tier, "LLVM can't compile it", error) from error
     return obj
 
 
-def _compile(kernel: Kernel, tier: Tier) -> bytes:
-    from ..kernels.core.build import build
-    from ..kernels.core.table import row
+def no_compiler(kernel: object, tier: Tier, what: str, error: Exception) -> CompilerError:
+    """The error of what can't be had here, with the ways to go on."""
+    return CompilerError(
+        f"kernel {kernel} for {tier.name} is not in the cache, and {what} ({type(error).__name__}: {error}): install "
+        "llvmlite again (pip install --force-reinstall llvmlite); or compile where it works (fastgraph kernels --build "
+        f"--isa {tier.name}) and let FASTGRAPH_CACHE_DIR name a copy of that cache; or load with isa='numpy', which "
+        "compiles nothing and is slow"
+    )
 
-    obj: bytes = build(row(kernel.name).make()(tier, **dict(kernel.params)), kernel.symbol, tier)
-    check(obj, f"kernel {kernel}")
+
+def keep(kernel: Kernel, tier: Tier, obj: bytes) -> bytes:
+    """Keep a kernel's object in the cache; it is given back."""
+    with undisturbed():
+        _write(entry(folder(), kernel, tier), obj)
     return obj
 
 

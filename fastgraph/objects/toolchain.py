@@ -37,8 +37,7 @@ def toolchain() -> str:
     digest = sha256(FORMAT)
     for text in (platform.machine(), sys.platform, str(sys.version_info[:2])):
         digest.update(text.encode() + b"\0")
-    for package in ("numba", "llvmlite"):
-        digest.update(_version(package) + b"\0")
+    digest.update(_version("llvmlite") + b"\0")
     root = KERNELS[0]
     for path in _sources(root):
         with open(path, "rb") as file:

@@ -1,6 +1,7 @@
-"""Compile kernels in several processes at once: numba compiles one at a time in each.
+"""Compile kernels in several processes at once.
 
-A worker is a Python of its own that reads what to compile from its standard input, and leaves the objects in the cache.
+A worker is a Python of its own. It reads from its standard input one kernel after the other, and answers each on its
+standard output with the object, or None. Whoever is idle takes the next kernel, so that all end together.
 """
 
 from __future__ import annotations
@@ -9,37 +10,41 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections import deque
+from collections.abc import Iterator, Sequence
+from queue import Empty, SimpleQueue
 from typing import IO, Any
 
-from .. import deadline
 from ..cpus import default_threads
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import BY_NAME, Tier
+from ..room import free_memory
 from . import store
 
-WORTH = 4
-"""Kernels for each process: a worker takes as long to start as two take to compile."""
+WORTH = 3
+"""Kernels for each process: a worker takes as long to start as one takes to compile."""
 
-MOST = 8
+MOST = 16
+MEMORY = 256 << 20
+"""Bytes that a worker may take."""
 
 PATIENCE = 60.0
-"""Seconds without a new object after which a worker is given up."""
+"""Seconds without an object after which a worker is given up."""
 
 _WORKER = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from fastgraph.objects import workers; workers.work()"
+    "from fastgraph.objects import workers; workers.work(sys.stdin.buffer, sys.stdout.buffer)"
 )
 
 
-def shares(kernels: Sequence[Kernel]) -> list[list[Kernel]]:
-    """The kernels dealt out to as many processes as are worth it, this one's share first."""
-    count = max(1, min(default_threads(), MOST, len(kernels) // WORTH))
-    if not _is_python(sys.executable):
-        count = 1
-    return [list(kernels[i::count]) for i in range(count)]
+def count(kernels: int) -> int:
+    """How many workers are worth it for so many kernels, beside this process."""
+    free = free_memory()
+    room = MOST if free is None else free // MEMORY
+    found = min(default_threads(), MOST, kernels // WORTH, room) - 1
+    return max(0, found) if _is_python(sys.executable) else 0
 
 
 def _is_python(path: str | None) -> bool:
@@ -47,42 +52,105 @@ def _is_python(path: str | None) -> bool:
     return bool(path) and os.path.basename(str(path)).lower().startswith("python") and not hasattr(sys, "frozen")
 
 
-def start(kernels: Sequence[Kernel], tier: Tier) -> subprocess.Popen[bytes] | None:
-    """A worker that compiles these kernels, or None if there can be none."""
-    try:
-        worker = subprocess.Popen(
-            [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-    except OSError:
-        return None
-    assert worker.stdin is not None
-    try:
-        with worker.stdin as pipe:
-            pickle.dump(sys.path, pipe)
-            pickle.dump((tier.name, list(kernels)), pipe)
-    except OSError:
-        pass
-    return worker
+class Crew:
+    """Kernels to compile, and the workers who do so beside this process.
 
+    Each kernel comes once: from `take` to be compiled here, or compiled from `finished`. `close` ends the workers.
+    """
 
-def finish(worker: subprocess.Popen[bytes], wanted: Sequence[Path]) -> None:
-    """Wait until a worker ends; kill it when of the files that it shall make there come no more."""
-    seen, since = -1, time.monotonic()
-    while worker.poll() is None:
-        deadline.check()
-        if (count := sum(map(os.path.exists, wanted))) > seen:
-            seen, since = count, time.monotonic()
-        elif time.monotonic() > since + PATIENCE:
-            worker.kill()
+    def __init__(self, kernels: Sequence[Kernel], tier: Tier) -> None:
+        self._tier = tier
+        self._left, self._refused = deque(kernels), deque[Kernel]()
+        self._done: SimpleQueue[tuple[Kernel, bytes]] = SimpleQueue()
+        self._workers: dict[subprocess.Popen[bytes], float] = {}
+        self._threads: list[threading.Thread] = []
+
+    def hire(self) -> None:
+        """One more worker, if it can be had."""
+        pipe = subprocess.PIPE
         try:
-            worker.wait(0.5)
-        except subprocess.TimeoutExpired:
+            worker = subprocess.Popen(
+                [sys.executable, "-c", _WORKER], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+            )
+        except OSError:
+            return
+        self._workers[worker] = time.monotonic()
+        thread = threading.Thread(target=self._employ, args=(worker,), name="fastgraph compiles", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            worker.kill()
+        else:
+            self._threads.append(thread)
+
+    def _employ(self, worker: subprocess.Popen[bytes]) -> None:
+        """Hand one kernel after the other to a worker until none is left, or it fails."""
+        kernel = None
+        try:
+            assert worker.stdin is not None and worker.stdout is not None
+            _send(worker.stdin, sys.path)
+            _send(worker.stdin, self._tier.name)
+            while self._left:
+                kernel = self._left.popleft()
+                self._workers[worker] = time.monotonic()
+                _send(worker.stdin, kernel)
+                obj = pickle.load(worker.stdout)
+                if obj is None:
+                    self._refused.append(kernel)
+                else:
+                    self._done.put((kernel, obj))
+                kernel = None
+        except Exception:  # whatever the matter is with a worker, what it was given is done here
+            if kernel is not None:
+                self._refused.append(kernel)
+
+    def take(self) -> Kernel | None:
+        """A kernel for this process to compile: those that a worker failed at are not given to another one."""
+        for queue in (self._refused, self._left):
+            try:
+                return queue.popleft()
+            except IndexError:
+                pass
+        return None
+
+    def finished(self, wait: float) -> Iterator[tuple[Kernel, bytes]]:
+        """What workers made since the last time; for the first, wait so many seconds. Who keeps silent is killed."""
+        try:
+            yield self._done.get(timeout=wait) if wait else self._done.get_nowait()
+            while True:
+                yield self._done.get_nowait()
+        except Empty:
             pass
+        for worker, since in self._workers.items():
+            if time.monotonic() > since + PATIENCE and worker.poll() is None:
+                worker.kill()
+
+    def close(self) -> None:
+        """End all workers, at once."""
+        self._left.clear()
+        for worker in self._workers:
+            worker.kill()
+        for thread in self._threads:
+            thread.join()
+        for worker in self._workers:
+            worker.communicate()
 
 
-def work(source: IO[bytes] | None = None) -> None:
-    """Compile what standard input says; errors are left to whoever asked, who will meet them too."""
-    name, kernels = pickle.load(source or sys.stdin.buffer)
-    tier: Any = BY_NAME[name]
-    for kernel in kernels:
-        store.keep(kernel, tier)
+def _send(pipe: IO[bytes], what: Any) -> None:
+    pickle.dump(what, pipe)
+    pipe.flush()
+
+
+def work(source: IO[bytes], target: IO[bytes]) -> None:
+    """Compile what comes; errors are left to whoever asked, who will meet them too."""
+    tier: Any = BY_NAME[pickle.load(source)]
+    while True:
+        try:
+            kernel = pickle.load(source)
+        except EOFError:
+            return
+        try:
+            obj = store.compiled(kernel, tier)
+        except Exception:
+            obj = None
+        _send(target, obj)

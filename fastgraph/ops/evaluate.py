@@ -15,6 +15,7 @@ from .. import deadline
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
 from ..ir.quantization import to_real, to_stored
+from ..ir.weights import SMALL, once
 from ..limits import current
 from ..room import need
 from .reals import real_type
@@ -180,11 +181,18 @@ def fold(node: Node) -> list[np.ndarray] | None:
     values, budget = operands(node), current()
     if any(v is not None and v.data is None for v in values) or not budget.affords(*work_of(node)):
         return None
-    results = run_node(node, [None if v is None else v.data for v in values])
+    results = _folded(node, [None if v is None else v.data for v in values])
     if not all(isinstance(r, np.ndarray) for r in results):
         return None
     budget.held += sum(map(nbytes, results))
     return results
+
+
+def _folded(node: Node, arrays: list[Any]) -> list[Any]:
+    """The node's outputs; those of large constants are made once for all plans of a model."""
+    if len(node.outputs) != 1 or all(a is None or nbytes(a) <= SMALL for a in arrays):
+        return run_node(node, arrays)
+    return [once(lambda: run_node(node, arrays)[0], node)]
 
 
 def _pure(node: Node) -> bool:

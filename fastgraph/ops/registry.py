@@ -7,15 +7,16 @@ runs its NumPy reference as a host step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import ModelError
+from ..families import Families
 from ..ir import MAX_RANK, Node, TensorType
 from .chain import evaluate_chain
+from .families import FAMILIES
 
 Infer = Callable[[Node, list[Any]], list[TensorType]]
 Reference = Callable[[Node, list[Any]], list[Any]]
@@ -64,8 +65,7 @@ class Quant(Enum):
     """It takes the stored numbers themselves."""
 
 
-@dataclass(frozen=True)
-class Op:
+class Op(NamedTuple):
     """An operator: its meaning, and the facts that passes, planning and frontends go by.
 
     `infer(node, input types) -> output types`: an output whose shape hangs on data gets shape None (no
@@ -76,17 +76,17 @@ class Op:
     Both take absent inputs as None, or left off at the end, and give one result per output of the node.
     `attrs` are the defaults of the attributes.
 
-    To add an operator, `define` it in the file of its family, with what holds of it among the facts below; then name
-    it in the table of each frontend whose format has it (ONNX finds it by itself, when it is called the same). With no
-    fact at all it works: it is inferred, folded, and run by its reference; facts and a lowering make it fast. So
-    `expm1`, a function of each element, is one entry of `RARE` in elementwise.py, which is defined with layout EACH,
-    and one entry of `UNARY` in frontends/circle/rules_tensorflow.py.
+    To add an operator, `define` it in the file of its family, with what holds of it among the facts below, and name it
+    in families.py and in the table of each frontend whose format has it (ONNX finds it by itself, when it is called the
+    same). With no fact at all it works: it is inferred, folded, and run by its reference; facts and a lowering make it
+    fast. So `expm1`, a function of each element, is one entry of `RARE` in elementwise.py, which is defined with layout
+    EACH, and one entry of `UNARY` in frontends/circle/rules_tensorflow.py.
     """
 
     name: str
     infer: Infer
     reference: Reference
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Mapping[str, Any]
     pure: bool = True
     """Whether it may be folded: not random numbers, and loops that may never end."""
     work: Callable[[Node], tuple[int, int]] | None = None
@@ -114,7 +114,8 @@ class Op:
     them; 0 of layout EACH, else `extras_at`, unless told."""
 
 
-OPS: dict[str, Op] = {}
+_defined: dict[str, Op] = {}
+OPS = Families(__package__, FAMILIES, _defined)
 
 LAYER: dict[str, Any] = {"weights": 1, "bias": 2, "extras_at": 3}
 """Facts of layers: weights, then a bias or None, then what their chain takes."""
@@ -134,7 +135,7 @@ def define(
     filled up with None to the greatest, and the first `inputs[0]` present. `facts`: further fields of `Op`. What is a
     step has layout EACH; that, and what moves, has kernels for integers; unless told.
     """
-    assert name not in OPS, f"operator {name} is defined twice"
+    assert name not in _defined, f"operator {name} is defined twice"
 
     def typed(node: Node, types: list[Any]) -> list[TensorType]:
         for flag in FLAGS.intersection(node.attrs):
@@ -155,7 +156,7 @@ def define(
     if facts.get("step") or facts.get("moves"):
         facts.setdefault("quant", Quant.INTEGERS)
     facts.setdefault("one_to_one_at", 0 if facts.get("layout") is Layout.EACH else facts.get("extras_at"))
-    OPS[name] = Op(name, typed, computed, attrs or {}, **facts)
+    _defined[name] = Op(name, typed, computed, attrs or {}, **facts)
 
 
 def attr(node: Node, name: str) -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -104,8 +103,7 @@ def _crops(node: Node) -> bool:
     return attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """An axis that is sampled: `n_in` places become `n_out`. A crop takes the part `roi` (start, end) of it."""
 
     axis: int

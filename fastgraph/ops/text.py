@@ -23,7 +23,7 @@ from .common import (
 )
 from .regex import Automaton, automaton
 from .registry import REQUIRED, attr, define
-from .work import in_python, matching, squares
+from .work import in_python, squares
 
 TEXT = 64
 """Bytes of a string, without its characters, and of its place in an array."""
@@ -172,9 +172,16 @@ def _tf_idf(node: Node, inputs: list[Any]) -> list[Any]:
     return [counts.astype(np.float32).reshape(*x.shape[:-1], -1)]
 
 
+def _matching(node: Node) -> tuple[int, int]:
+    """Each character with each state of the automaton."""
+    text = node.const(0)
+    characters = 0 if text is None else sum(len(str(s)) + 1 for s in text.flat)
+    return 100 * characters * automaton(node.attrs.get("pattern") or "").states, 0
+
+
 define("string_concat", _infer_concat, _concat, inputs=(2, 2))
 define("string_split", _infer_split, _split, inputs=(1, 1), attrs={"delimiter": None, "maxsplit": None})
-define("regex_full_match", _infer_match, _match, inputs=(1, 1), attrs={"pattern": None}, work=matching)
+define("regex_full_match", _infer_match, _match, inputs=(1, 1), attrs={"pattern": None}, work=_matching)
 define(
     "string_normalizer", _infer_normalize, _normalize, inputs=(1, 1),
     attrs={"case_change_action": "NONE", "is_case_sensitive": 0, "locale": None, "stopwords": None}, work=in_python,

@@ -8,7 +8,6 @@ from math import prod
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
-from .regex import automaton
 from .registry import OPS
 
 CALL = 1 << 12
@@ -144,13 +143,6 @@ def squares(node: Node) -> tuple[int, int]:
 def in_python(node: Node) -> tuple[int, int]:
     """A loop of Python's over elements."""
     return 1000 * sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None), 0
-
-
-def matching(node: Node) -> tuple[int, int]:
-    """Each character with each state of the automaton."""
-    text = node.const(0)
-    characters = 0 if text is None else sum(len(str(s)) + 1 for s in text.flat)
-    return 100 * characters * automaton(node.attrs.get("pattern") or "").states, 0
 
 
 def neighbors(node: Node) -> tuple[int, int]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
-from ..ops.blocks import index_of
+from ..ir.weights import once
 from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Layout
-from ..ops.resize import keeps_shape
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
 from .moves import only_moves_ones, shaped, turn
-from .rewrite import Sweep, also_quantized, constant, sweep
+from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 
 def canonicalize(graph: Graph) -> None:
@@ -22,6 +21,7 @@ def canonicalize(graph: Graph) -> None:
 
 
 @also_quantized
+@sees(lambda op: op.layout is Layout.AXES)
 def spatial_axes(state: Sweep, node: Node) -> bool:
     """The spatial axes of a channels-last value, which may be none, become numbers once its rank is known."""
     if node.attrs.get("axes") == "spatial" and node.x.type.concrete:
@@ -32,9 +32,12 @@ def spatial_axes(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees("strided_slice")
 def strided_slice(state: Sweep, node: Node) -> bool:
     """Python's slices, with dropped and new axes, as a slice and a reshape."""
-    parts = [node.const(i) for i in (1, 2, 3)] if node.op == "strided_slice" else [None]
+    from ..ops.blocks import index_of
+
+    parts = [node.const(i) for i in (1, 2, 3)]
     if any(p is None for p in parts) or not node.x.type.concrete or not node.out.type.concrete or not _one_quant(node):
         return False
     index = index_of(node, *([int(n) for n in p.ravel()] for p in parts if p is not None))
@@ -54,6 +57,7 @@ def strided_slice(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees("identity", "cast", "expand", "tile", "slice", "pad", "resize", "dropout")
 def identity(state: Sweep, node: Node) -> bool:
     """Drop what changes nothing."""
     if not node.inputs or node.inputs[0] is None or len(node.outputs) != 1:
@@ -71,6 +75,8 @@ def identity(state: Sweep, node: Node) -> bool:
             pads = node.const(1)
             gone = same and pads is not None and not np.any(pads)
         case "resize":
+            from ..ops.resize import keeps_shape
+
             gone = same and keeps_shape(node, x.type.dims, out.type.dims)
         case "dropout":
             training = node.const(2)
@@ -88,9 +94,10 @@ def _forward(node: Node) -> bool:
 
 
 @also_quantized
+@sees("concat", "sum", "mean", "min", "max")
 def one_input(state: Sweep, node: Node) -> bool:
     """Concat, sum, mean, min, max of a single input are that input."""
-    if node.op in ("concat", "sum", "mean", "min", "max") and len(node.inputs) == 1 and _one_quant(node):
+    if len(node.inputs) == 1 and _one_quant(node):
         state.replace(node.out, node.x)
         return True
     return False
@@ -101,10 +108,11 @@ def _one_quant(node: Node) -> bool:
     return node.x.type.quant == node.out.type.quant
 
 
+@sees("sum", "mean", "min", "max")
 def variadic(state: Sweep, node: Node) -> bool:
     """sum, mean, min, max of several inputs become binary steps, in order."""
-    step = {"sum": "add", "mean": "add", "min": "min", "max": "max"}.get(node.op)
-    if step is None or len(node.inputs) < 2 or not node.out.type.concrete:
+    step = {"sum": "add", "mean": "add", "min": "min", "max": "max"}[node.op]
+    if len(node.inputs) < 2 or not node.out.type.concrete:
         return False
     if node.op in ("min", "max") and len(node.inputs) == 2:
         return False
@@ -121,9 +129,10 @@ def variadic(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees("transpose")
 def transpose(state: Sweep, node: Node) -> bool:
     """Compose transposes; one that moves no data is a reshape, or nothing."""
-    if node.op != "transpose" or not node.x.type.concrete or not _one_quant(node):
+    if not node.x.type.concrete or not _one_quant(node):
         return False
     perm = permutation(node)
     if state.made_by(node.x, "transpose") or node.x.data is not None or only_moves_ones(node.x.type.dims, perm):
@@ -134,11 +143,10 @@ def transpose(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees(lambda op: op.layout is Layout.ORDER)
 def reshape(state: Sweep, node: Node) -> bool:
     """Every reshape has a constant shape and no reshape before it; one that changes nothing is dropped."""
-    if OPS[node.op].layout is not Layout.ORDER or not _one_quant(node):
-        return False
-    if not node.x.type.concrete or not node.out.type.concrete:
+    if not node.x.type.concrete or not node.out.type.concrete or not _one_quant(node):
         return False
     if node.x.type.quant is not None and node.x.type.quant.axis is not None:
         return False
@@ -152,11 +160,12 @@ def reshape(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees(lambda op: op.step is not None)
 def after_reshape(state: Sweep, node: Node) -> bool:
     """f(reshape(u), reshape(v), number) is reshape(f(u, v, number)) for an elementwise f and u, v of one shape: so f
     can join what makes them.
     """
-    if OPS[node.op].step is None or not node.out.type.concrete:
+    if not node.out.type.concrete:
         return False
     inputs: list[Value | None] = []
     found: Node | None = None
@@ -187,9 +196,10 @@ def _number(value: Value) -> Value:
 
 
 @also_quantized
+@sees("gemm")
 def gemm(state: Sweep, node: Node) -> bool:
     """alpha * A' B' + beta * C as matmul, mul and add, with constants folded."""
-    if node.op != "gemm" or not node.out.type.concrete:
+    if not node.out.type.concrete:
         return False
     a, b, c = (node.inputs + [None])[:3]
     assert a is not None and b is not None
@@ -197,20 +207,23 @@ def gemm(state: Sweep, node: Node) -> bool:
     if computes_reals(node) and (alpha, beta) != (1.0, 1.0):
         return False
     a = turn(state, node, a, (1, 0)) if node.attrs.get("trans_a") else a
-    b = turn(state, node, b, (1, 0)) if node.attrs.get("trans_b") else b
     if b.data is not None and alpha != 1.0:
-        b, alpha = constant(b, (b.data * np.asarray(alpha, b.data.dtype))), 1.0
-    if b.data is not None and c is not None and c.data is not None and c.data.shape == (b.type.dims[1],):
+        b, alpha = constant(b, times(b.data, alpha)), 1.0
+    flipped = bool(node.attrs.get("trans_b"))
+    columns = b.type.dims[0 if flipped else 1]
+    if b.data is not None and c is not None and c.data is not None and c.data.shape == (columns,):
         if computes_reals(node):
-            weights = turn(state, node, b, (1, 0))
+            weights = b if flipped else turn(state, node, b, (1, 0))
             state.write(Node("dense", [a, weights, c], node.outputs, {}, node.name))
             return True
     elif computes_reals(node) and c is not None:
         return False
     product = Node("matmul", [a, b], [Value(f"{node.out.name}.matmul", node.out.type)], {}, node.name)
-    if not matmul(state, product):
+    out = _dense(state, product, flipped)
+    if out is None:
+        product.inputs = [a, turn(state, node, b, (1, 0)) if flipped else b]
         state.write(product)
-    out = state.current(product.out)
+        out = product.out
     out = _scaled(state, node, out, alpha)
     if c is not None and beta != 0:
         out = state.add("add", [out, _scaled(state, node, c, beta)], node.out.type, node)
@@ -221,31 +234,45 @@ def gemm(state: Sweep, node: Node) -> bool:
 def _scaled(state: Sweep, node: Node, value: Value, factor: float) -> Value:
     if factor == 1.0:
         return value
-    number = np.asarray(factor, value.type.dtype)
     if value.data is not None:
-        return constant(value, value.data * number)
+        return constant(value, times(value.data, factor))
+    number = np.asarray(factor, value.type.dtype)
     return state.add("mul", [value, constant(node.out, number, "factor")], value.type, node)
 
 
+def times(data: np.ndarray, factor: float) -> np.ndarray:
+    """The array times a number of its own type."""
+    return once(lambda: data * np.asarray(factor, data.dtype), data, factor)
+
+
 @also_quantized
+@sees("matmul")
 def matmul(state: Sweep, node: Node) -> bool:
     """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]."""
-    if node.op != "matmul" or not node.out.type.concrete or len(node.inputs) != 2:
+    if not node.out.type.concrete or len(node.inputs) != 2:
         return False
+    out = _dense(state, node)
+    if out is not None:
+        state.replace(node.out, out)
+    return out is not None
+
+
+def _dense(state: Sweep, node: Node, flipped: bool = False) -> Value | None:
+    """The product of a node's two operands as a dense layer, if it can be one. `flipped`: of the second's transpose."""
     a, b = node.inputs
     assert a is not None and b is not None
     if b.data is None or b.data.ndim != 2 or a.data is not None or len(a.type.dims) < 2:
-        return False
+        return None
     if a.type.dtype != np.float32 and a.type.quant is None:
-        return False
-    weights = turn(state, node, b, (1, 0))
-    state.replace(node.out, state.add("dense", [a, weights, None], node.out.type, node))
-    return True
+        return None
+    weights = b if flipped else turn(state, node, b, (1, 0))
+    return state.add("dense", [a, weights, None], node.out.type, node)
 
 
+@sees("batch_normalization")
 def batch_norm(state: Sweep, node: Node) -> bool:
     """Inference batch normalization with constant statistics is x * scale + shift per channel (channels last)."""
-    if node.op != "batch_normalization" or node.attrs.get("training_mode") or len(node.outputs) != 1:
+    if node.attrs.get("training_mode") or len(node.outputs) != 1:
         return False
     scale, bias, mean, var = (node.const(i) for i in range(1, 5))
     if scale is None or bias is None or mean is None or var is None or not node.x.type.concrete:
@@ -260,10 +287,11 @@ def batch_norm(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees(lambda op: op.layout is Layout.WINDOW)
 def explicit_window(state: Sweep, node: Node) -> bool:
     """Strides, dilations and pads are full tuples of numbers once the image's size is known."""
     op = OPS[node.op]
-    if op.layout is not Layout.WINDOW or not node.x.type.concrete:
+    if not node.x.type.concrete:
         return False
     kernel = node.attrs.get("kernel_shape")
     if kernel is None:

@@ -7,7 +7,7 @@ import numpy as np
 from ..ir import Graph, Node, Value
 from ..ops.registry import attr
 from .moves import shaped, turn
-from .rewrite import Sweep, also_quantized, constant, sweep
+from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 
 def decompose(graph: Graph) -> None:
@@ -15,9 +15,10 @@ def decompose(graph: Graph) -> None:
     sweep(graph, normalization, reduction, depth_to_space, space_to_depth, space_to_batch, batch_to_space)
 
 
+@sees("instance_normalization", "layer_normalization")
 def normalization(state: Sweep, node: Node) -> bool:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, in f32, over the axes of the operator."""
-    if node.op not in ("instance_normalization", "layer_normalization") or len(node.outputs) != 1:
+    if len(node.outputs) != 1:
         return False
     x, rank = node.x, len(node.x.type.shape or ())
     if not x.type.concrete or x.type.dtype != np.float32 or not x.type.size:
@@ -59,10 +60,11 @@ REPEATABLE = frozenset({"reduce_mean", "reduce_sum", "reduce_max", "reduce_min",
 """Reductions of reductions, as each of their inputs counts the same."""
 
 
+@sees(*REPEATABLE)
 def reduction(state: Sweep, node: Node) -> bool:
     """Over axes that do not lie side by side: one run of axes after the other."""
     axes = node.const(1)
-    if node.op not in REPEATABLE or axes is None:
+    if axes is None:
         return False
     x = node.x
     if not x.type.concrete or x.type.dtype != np.float32:
@@ -93,9 +95,10 @@ def _runs(axes: list[int]) -> list[list[int]]:
 
 
 @also_quantized
+@sees("depth_to_space")
 def depth_to_space(state: Sweep, node: Node) -> bool:
     """Channels become blocks of pixels: reshape, transpose, reshape."""
-    if node.op != "depth_to_space" or not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
+    if not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
         return False
     n, h, w, c = node.x.type.dims
     b = attr(node, "blocksize")
@@ -107,9 +110,10 @@ def depth_to_space(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees("space_to_depth")
 def space_to_depth(state: Sweep, node: Node) -> bool:
     """Blocks of pixels become channels: reshape, transpose, reshape."""
-    if node.op != "space_to_depth" or not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
+    if not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
         return False
     n, h, w, c = node.x.type.dims
     b = attr(node, "blocksize")
@@ -118,9 +122,10 @@ def space_to_depth(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees("space_to_batch")
 def space_to_batch(state: Sweep, node: Node) -> bool:
     """Places within a block become batches: pad, reshape, transpose, reshape."""
-    found = _blocked(node, "space_to_batch")
+    found = _blocked(node)
     if found is None:
         return False
     block, pairs = found
@@ -140,9 +145,10 @@ def space_to_batch(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees("batch_to_space")
 def batch_to_space(state: Sweep, node: Node) -> bool:
     """Batches become places within a block: reshape, transpose, reshape, slice."""
-    found = _blocked(node, "batch_to_space")
+    found = _blocked(node)
     if found is None:
         return False
     block, pairs = found
@@ -162,9 +168,9 @@ def batch_to_space(state: Sweep, node: Node) -> bool:
     return True
 
 
-def _blocked(node: Node, op: str) -> tuple[list[int], list[tuple[int, int]]] | None:
-    """The block and the pairs (before, after) of a node `op` with constant parameters, else None."""
-    block, pairs = (node.const(1), node.const(2)) if node.op == op else (None, None)
+def _blocked(node: Node) -> tuple[list[int], list[tuple[int, int]]] | None:
+    """The block and the pairs (before, after) of a node with constant parameters, else None."""
+    block, pairs = node.const(1), node.const(2)
     if block is None or pairs is None or not node.out.type.concrete or not node.out.type.size or not node.x.type.size:
         return None
     return [int(b) for b in block.ravel()], [(int(a), int(b)) for a, b in pairs.reshape(-1, 2)]

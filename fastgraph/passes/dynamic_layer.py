@@ -5,19 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, Value
-from .rewrite import Sweep, also_quantized
+from .rewrite import Sweep, also_quantized, sees
 
 DYNAMIC = {"conv": "dynamic_conv", "dense": "dynamic_dense"}
 """What a layer becomes. Depthwise convolutions stay f32: where so few products are, rounding to floats costs less."""
 
 
 @also_quantized
+@sees(*DYNAMIC)
 def dynamic_layer(state: Sweep, node: Node) -> bool:
     """A layer of rounded activations rounds them itself.
 
     Given ``y = conv(dynamic_round(x), w)``, w constant of 8 bits; result ``y = dynamic_conv(x, w)``.
     """
-    if node.op not in DYNAMIC or "chain" in node.attrs or node.out.type.dtype != np.float32:
+    if "chain" in node.attrs or node.out.type.dtype != np.float32:
         return False
     rounding = state.maker.get(node.x)
     w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None

@@ -8,13 +8,14 @@ import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ir.quantization import to_real, to_stored
+from ..ir.weights import once
 from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
 from ..ops.registry import OPS
 from ..ops.shape import permutation
 from .integer_product import integer_product
 from .moves import turn
-from .rewrite import Sweep, also_quantized, sweep
+from .rewrite import Sweep, also_quantized, sees, sweep
 
 INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "int32")))
 
@@ -47,12 +48,13 @@ def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:
     return Quantization(scales, zeros, axis) if len(scales) == len(zeros) else None
 
 
+@sees("quantize_linear", "dequantize_linear")
 def linear(state: Sweep, node: Node) -> bool:
     """quantize_linear and dequantize_linear with constant parameters, as changes of quantization.
 
     Given ``y = dequantize_linear(quantize_linear(x, s, z), s, z)``; result ``y = requantize(requantize(x))``.
     """
-    if node.op not in ("quantize_linear", "dequantize_linear") or len(node.outputs) != 1:
+    if len(node.outputs) != 1:
         return False
     zero = node.const(2)
     if (node.has(2) and zero is None) or node.attrs.get("precision") is not None:
@@ -80,9 +82,10 @@ def linear(state: Sweep, node: Node) -> bool:
     return True
 
 
+@sees("transpose")
 def turned_constant(state: Sweep, node: Node) -> bool:
     """transpose(requantize(const)) is requantize(transposed const): weights reach their layer as stored."""
-    before = state.maker.get(node.x) if node.op == "transpose" else None
+    before = state.maker.get(node.x)
     if before is None or before.op != "requantize" or before.x.data is None:
         return False
     turned = turn(state, node, before.x, permutation(node))
@@ -91,6 +94,7 @@ def turned_constant(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees(lambda op: op.moves, "resize")
 def moved(state: Sweep, node: Node) -> bool:
     """A move between two quantizations is a move, then a change; concat changes its operands first.
 
@@ -145,7 +149,8 @@ def requantized(state: Sweep, value: Value, type_: TensorType, like: Node) -> Va
         return state.add("requantize", [value], type_, like)
     out = Value(f"{value.name}.requantized", type_)
     current().hold(type_.nbytes, out.name)
-    return Value.constant(out.name, run_node(Node("requantize", [value], [out]), [value.data])[0], type_.quant)
+    node = Node("requantize", [value], [out])
+    return Value.constant(out.name, once(lambda: run_node(node, [value.data])[0], node), type_.quant)
 
 
 def fills_with(node: Node, kind: TensorType) -> bool:
@@ -173,10 +178,11 @@ def _fill(value: Value | None, kind: TensorType) -> np.ndarray:
 
 
 @also_quantized
+@sees("pad")
 def padded(state: Sweep, node: Node) -> bool:
     """The constant of a pad is stored as the padded value is: without one, it is the zero point and not 0."""
     kind = node.x.type
-    if node.op != "pad" or node.attrs.get("mode", "constant") != "constant":
+    if node.attrs.get("mode", "constant") != "constant":
         return False
     if kind.quant is None or kind.quant.axis is not None or not same_numbers(kind, node.out.type):
         return False

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Value
+from ..ir.weights import once
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
-from .rewrite import Sweep, also_quantized, constant, sweep
+from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
@@ -33,9 +34,10 @@ def fuse(graph: Graph) -> None:
 
 
 @also_quantized
+@sees("conv")
 def fold_pad(state: Sweep, node: Node) -> bool:
     """A constant zero pad of the image before a convolution, or before its transpose, is the convolution's own."""
-    maker = state.sole_maker(node.inputs[0]) if node.op == "conv" else None
+    maker = state.sole_maker(node.inputs[0])
     turned = maker if maker is not None and maker.op == "transpose" else None
     pad = state.sole_maker(turned.x) if turned is not None else maker
     if pad is None or pad.op != "pad" or pad.attrs.get("mode", "constant") != "constant":
@@ -64,9 +66,10 @@ def _zero(pad: Node) -> int:
     return 0 if pad.x.type.quant is None else pad.x.type.quant.zero_point[0]
 
 
+@sees("mul", "add", "sub", "div")
 def fold_affine(state: Sweep, node: Node) -> bool:
     """A constant factor or summand per channel goes into the weights or the bias of the layer before it."""
-    if node.op not in ("mul", "add", "sub", "div") or len(node.inputs) != 2:
+    if len(node.inputs) != 2:
         return False
     x, c = node.inputs
     if x is not None and x.data is not None and node.op in ("mul", "add"):
@@ -86,7 +89,7 @@ def fold_affine(state: Sweep, node: Node) -> bool:
     bias = np.zeros(w.data.shape[0], node.out.type.dtype) if b is None or b.data is None else b.data
     if scales:
         factor = per_channel if node.op == "mul" else 1 / per_channel.astype(np.float64)
-        w = constant(w, (w.data * factor.reshape(-1, *[1] * (w.data.ndim - 1))).astype(w.data.dtype))
+        w = constant(w, _scaled(w.data, factor))
         bias = (bias * factor).astype(bias.dtype)
     else:
         bias = bias + per_channel if node.op == "add" else bias - per_channel
@@ -94,6 +97,12 @@ def fold_affine(state: Sweep, node: Node) -> bool:
     inputs: list[Value | None] = [layer.x, w, constant(node.out, bias, "bias")]
     state.write(Node(layer.op, inputs, node.outputs, layer.attrs, layer.name))
     return True
+
+
+def _scaled(weights: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Weights [n, k...] times a factor for each n, in their own type."""
+    column = factor.reshape(-1, *[1] * (weights.ndim - 1))
+    return once(lambda: (weights * column).astype(weights.dtype), weights, factor)
 
 
 def _adds_bias(node: Node) -> bool:
@@ -115,6 +124,7 @@ def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
 # -- chains
 
 
+@sees(lambda op: op.step is not None)
 def as_chain(state: Sweep, node: Node) -> bool:
     """An elementwise f32 node takes in the chains before it, or ends the operator that makes its input."""
     step = step_of(node) if _is_f32(node) else None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, Quantization, TensorType, Value
-from .rewrite import Sweep
+from .rewrite import Sweep, sees
 
 REAL = {"matmul_integer": "matmul", "conv_integer": "conv"}
 F32 = np.dtype(np.float32)
 
 
+@sees("mul")
 def integer_product(state: Sweep, node: Node) -> bool:
     """What onnxruntime's quantize_dynamic writes for a product.
 
@@ -18,7 +19,7 @@ def integer_product(state: Sweep, node: Node) -> bool:
     constants; result ``y = matmul(dynamic_round(x), w)``, where w is quantized with the scales c. A convolution may
     stand between transposes.
     """
-    if node.op != "mul" or len(node.inputs) != 2 or node.out.type.dtype != F32:
+    if len(node.inputs) != 2 or node.out.type.dtype != F32:
         return False
     for real, scale in (node.inputs, node.inputs[::-1]):
         cast = _maker(state, real, "cast")

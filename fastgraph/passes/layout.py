@@ -15,8 +15,8 @@ from ..ir import Graph, Node, Value
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
 from .canonicalize import canonicalize, reshape, transpose
-from .moves import only_moves_ones, shaped, turn
-from .rewrite import Sweep, also_quantized, constant, sweep
+from .moves import only_moves_ones, shaped, turn, turned_data
+from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 Perm = tuple[int, ...]
 
@@ -40,9 +40,8 @@ def share(graph: Graph) -> None:
     whole: dict[int, Value] = {}
 
     @also_quantized
+    @sees("transpose", "reshape")
     def moved(state: Sweep, node: Node) -> bool:
-        if node.op not in ("transpose", "reshape"):
-            return False
         key = (node.op, node.x, node.out.type.shape, node.attrs.get("perm"))
         if key in seen:
             state.replace(node.out, seen[key])
@@ -51,8 +50,9 @@ def share(graph: Graph) -> None:
         return False
 
     @also_quantized
+    @sees("concat")
     def joined(state: Sweep, node: Node) -> bool:
-        if node.op != "concat" or not node.out.type.concrete:
+        if not node.out.type.concrete:
             return False
         axis, inputs = node.attrs["axis"] % len(node.out.type.dims), node.inputs
         # `begun` numbers the beginnings of concats, each by the number of what is one operand shorter.
@@ -82,6 +82,7 @@ def inverse(perm: Sequence[int]) -> Perm:
 
 
 @also_quantized
+@sees("concat", lambda op: op.layout is Layout.EACH or op.layout in BY_LAYOUT or op.name in RULES)
 def sink(state: Sweep, node: Node) -> bool:
     """Apply the rule of the node's operator when an input is a transpose."""
     if not node.inputs or not all(v.type.concrete for v in node.outputs):
@@ -149,8 +150,8 @@ def _without(
             return lambda: value
         if value.type.quant is not None and value.type.quant.axis is not None:
             return None
-        data = value.data.reshape(dims).transpose(back)
-        return lambda: constant(value, np.ascontiguousarray(data), "turned", value.type.quant)
+        data = value.data.reshape(dims)
+        return lambda: constant(value, turned_data(data, back), "turned", value.type.quant)
     if len(value.type.dims) < len(perm):
         return None
     return lambda: turn(state, node, value, back)

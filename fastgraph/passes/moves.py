@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, Quantization, Value
+from ..ir.weights import once
 from ..ops.shape import permutation
 from .rewrite import Sweep, constant
 
@@ -22,6 +23,11 @@ def turned_quant(quant: Quantization | None, perm: tuple[int, ...]) -> Quantizat
     return Quantization(quant.scale, quant.zero_point, perm.index(quant.axis))
 
 
+def turned_data(data: np.ndarray, perm: tuple[int, ...]) -> np.ndarray:
+    """The array transposed, in memory of its own."""
+    return once(lambda: np.ascontiguousarray(data.transpose(perm)), data, perm)
+
+
 def turn(state: Sweep, like: Node, x: Value, perm: tuple[int, ...]) -> Value:
     """transpose(x, perm) in its simplest form, written for the node `like`."""
     before = state.maker.get(x)
@@ -32,7 +38,7 @@ def turn(state: Sweep, like: Node, x: Value, perm: tuple[int, ...]) -> Value:
     turned = tuple(dims[p] for p in perm)
     if x.data is not None:
         if (x, perm) not in state.turned:
-            data = np.ascontiguousarray(x.data.transpose(perm))
+            data = turned_data(x.data, perm)
             state.turned[x, perm] = constant(x, data, "turned", turned_quant(x.type.quant, perm))
         return state.turned[x, perm]
     if perm == tuple(range(len(perm))):

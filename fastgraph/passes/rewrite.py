@@ -12,6 +12,7 @@ from ..freedoms import free
 from ..ir import Graph, Node, Quantization, TensorType, Value, read_by, subgraphs
 from ..limits import current
 from ..ops.evaluate import computes_reals
+from ..ops.registry import OPS, Op
 
 
 class Sweep:
@@ -93,23 +94,43 @@ class Sweep:
 
 Rule = Callable[[Sweep, Node], bool]
 
-_ALSO_QUANTIZED: set[Rule] = set()
-
 
 def also_quantized(rule: Rule) -> Rule:
     """Say of a rule that it holds for quantized operands and results; others see only nodes that have none."""
-    _ALSO_QUANTIZED.add(rule)
+    rule.also_quantized = True  # type: ignore[attr-defined]
     return rule
+
+
+def sees(*which: str | Callable[[Op], bool]) -> Callable[[Rule], Rule]:
+    """Say which nodes a rule is for: of operators called so, or of which so much is true. Others see all nodes."""
+
+    def note(rule: Rule) -> Rule:
+        rule.sees = which  # type: ignore[attr-defined]
+        return rule
+
+    return note
+
+
+def _sees(rule: Rule, op: str) -> bool:
+    which = getattr(rule, "sees", None)
+    return which is None or any(each == op if isinstance(each, str) else each(OPS[op]) for each in which)
 
 
 def sweep(graph: Graph, *rules: Rule) -> None:
     """Run the rules over the graph once, in order; the first that applies to a node wins. Dead nodes are pruned."""
-    state = Sweep(graph)
     rules = tuple(rule for rule in rules if free(rule.__name__))
-    general = [rule for rule in rules if rule in _ALSO_QUANTIZED]
+    by_op = {op: [rule for rule in rules if _sees(rule, op)] for op in {node.op for node in graph.nodes}}
+    if not any(by_op.values()):
+        graph.prune()
+        return
+    state = Sweep(graph)
     for node in graph.nodes:
-        node.inputs = [None if v is None else state.current(v) for v in node.inputs]
-        if any(rule(state, node) for rule in (general if computes_reals(node) else rules)):
+        if state._instead:
+            node.inputs = [None if v is None else state.current(v) for v in node.inputs]
+        found = by_op[node.op]
+        if found and computes_reals(node):
+            found = [rule for rule in found if hasattr(rule, "also_quantized")]
+        if any(rule(state, node) for rule in found):
             state.forget(node)
         else:
             state.keep(node)

@@ -12,8 +12,9 @@ from ..errors import FastgraphError, InputError
 from ..ir import MAX_RANK, Graph, Node, Shape, TensorType, Value, read_by, subgraphs
 from ..limits import current
 from ..ops.evaluate import fold, infer_node
-from ..ops.registry import MAX_ELEMENTS
+from ..ops.registry import MAX_ELEMENTS, OPS, Layout
 from ..ops.work import nbytes
+from ..room import need
 
 
 def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
@@ -93,6 +94,22 @@ def fits(value: Value, shape: Sequence[int], advise: Callable[[Shape, Sequence[i
     if len(declared) != len(shape) or any(type(d) is int and d != s for d, s in zip(declared, shape, strict=True)):
         advice = advise(declared, shape) if advise is not None else "feed an array that fits"
         raise InputError(f"input {value.name!r} has shape {tuple(shape)}, the model declares {value.type}: {advice}")
+
+
+def sizes_suit(graph: Graph, declared: Graph) -> None:
+    """InputError when windows of a specialized graph slide over no pixels for an extent of 0 that `declared` leaves
+    open. MemoryError when what goes in and out takes more than there is.
+    """
+    values = [v for v in (*graph.inputs, *graph.outputs) if v.type.concrete]
+    need(sum(v.type.nbytes for v in values))
+    pairs = zip(graph.inputs, declared.inputs, strict=False)
+    empty = [v for v, said in pairs if v.type.concrete and 0 in v.type.dims and 0 not in (said.type.shape or ())]
+    if not empty:
+        return
+    for node in graph.nodes:
+        if OPS[node.op].layout is Layout.WINDOW and node.x.type.concrete and 0 in node.x.type.dims[1:-1]:
+            shape = f"input {empty[0].name!r} has shape {empty[0].type.dims}"
+            raise InputError(f"{shape}, so that node {node.name} ({node.op}) has no pixels: feed some")
 
 
 def missing_dims(graph: Graph) -> dict[str, TensorType]:

@@ -6,19 +6,19 @@ import numpy as np
 
 from ..ir import Node, Value
 from ..ops.evaluate import run_node
-from ..ops.registry import OPS
-from .rewrite import Sweep, also_quantized
+from .rewrite import Sweep, also_quantized, sees
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 @also_quantized
+@sees(lambda op: op.step is not None, "requantize")
 def tabulate(state: Sweep, node: Node) -> bool:
     """An elementwise function of one value of 8 bits is a table of 256 results.
 
     Given ``y = mul(x, sigmoid(x))``, all uint8; result ``y = table(x)``. A table is indexed by the byte that is stored.
     """
-    if OPS[node.op].step is None and not (node.op == "requantize" and state.made_by(node.x, "table")):
+    if node.op == "requantize" and not state.made_by(node.x, "table"):
         return False
     if len(node.outputs) != 1 or node.out.type.dtype not in BYTES:
         return False

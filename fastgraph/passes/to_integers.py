@@ -15,7 +15,7 @@ from .boundary import reads_signed, writes_signed
 from .dynamic_layer import DYNAMIC, dynamic_layer
 from .explicit_quantization import fills_with, moved, padded, requantized, same_numbers
 from .fuse import LONGEST
-from .rewrite import Sweep, also_quantized, sweep
+from .rewrite import Sweep, also_quantized, sees, sweep
 from .tables import tabulate
 from .unsigned import unsigned
 
@@ -52,12 +52,13 @@ def _integers(state: Sweep, value: Value | None) -> Value | None:
     return before.x if before is not None and before.op == "requantize" and before.x.type.quant is not None else None
 
 
+@sees(lambda op: op.moves)
 def moves_integers(state: Sweep, node: Node) -> bool:
     """What only moves data moves integers, and their reals are made after it.
 
     Given ``y = transpose(requantize(x))``; result ``y = requantize(transpose(x))``.
     """
-    if not OPS[node.op].moves or node.op == "concat" or len(node.outputs) != 1:
+    if node.op == "concat" or len(node.outputs) != 1:
         return False
     x = _integers(state, node.x)
     if x is None or x.type.quant is None or x.type.quant.axis is not None or node.out.type.dtype != np.float32:
@@ -71,6 +72,7 @@ def moves_integers(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees(lambda op: op.weights is not None)
 def on_integers(state: Sweep, node: Node) -> bool:
     """A layer reads the integers of quantized operands, and not their reals.
 
@@ -91,12 +93,13 @@ def on_integers(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees("requantize")
 def absorb(state: Sweep, node: Node) -> bool:
     """An operator on quantized operands gives the quantized result at once, and so do the clamps after it.
 
     Given ``y = requantize(add(requantize(a), requantize(b)))``; result ``y = add(a, b)``.
     """
-    if node.op != "requantize" or node.x.type.quant is not None or node.out.type.quant is None:
+    if node.x.type.quant is not None or node.out.type.quant is None:
         return False
     nodes: list[Node] = []
     value = node.x
@@ -129,10 +132,9 @@ def absorb(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees("requantize")
 def requantized_twice(state: Sweep, node: Node) -> bool:
     """requantize(requantize(x)) through reals is one change, and none when nothing changes."""
-    if node.op != "requantize":
-        return False
     x = node.x
     before = state.maker.get(x)
     if before is not None and before.op == "requantize" and x.type.quant is None and x.type.dtype == np.float32:
@@ -147,12 +149,13 @@ def requantized_twice(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees(*CLAMPS)
 def clamp(state: Sweep, node: Node) -> bool:
     """A clamp of the stored result is a clamp of the sum that it is made of.
 
     Given ``y = relu(conv(x, w))``, both uint8 of one scale; result ``y = conv(x, w) {chain=((relu, 0),)}``.
     """
-    step = step_of(node) if node.op in CLAMPS else None
+    step = step_of(node)
     if step is None or not same_numbers(node.x.type, node.out.type) or node.out.type.quant is None:
         return False
     maker = state.sole_maker(node.x)
@@ -180,6 +183,7 @@ def clamp(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
+@sees(lambda op: op.step is not None)
 def as_chain(state: Sweep, node: Node) -> bool:
     """What is left of elementwise work is a chain of one step, on reals."""
     step = None if any(v is None for v in node.inputs[:2]) else step_of(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value, subgraphs
+from ..ir.weights import once
 from ..ops.registry import OPS, Quant
 from .explicit_quantization import requantized
 from .rewrite import Sweep, constant
@@ -53,7 +54,8 @@ def _weights(value: Value | None) -> Value | None:
     if value is None or value.data is None or value.type.quant is None or value.type.dtype != np.uint8:
         return value
     type_ = _shifted(value.type, -128, np.int8)
-    return constant(value, (value.data ^ np.uint8(128)).view(np.int8), "int8", type_.quant)
+    data = value.data
+    return constant(value, once(lambda: (data ^ np.uint8(128)).view(np.int8), data), "int8", type_.quant)
 
 
 def _shifted(type_: TensorType, by: int, dtype: type) -> TensorType:

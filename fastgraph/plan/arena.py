@@ -19,11 +19,10 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from .packing import Best, Problem, best_fit, greedy
-from .search import improve
 
 TARGET = 1.02
 """Stop searching when the arena is at most this many times the lower bound."""
@@ -43,28 +42,21 @@ PAIRS = 300_000
 _LETTERS = string.ascii_letters + string.digits
 
 
-@dataclass(frozen=True)
 class Buffer:
     """`size` bytes, alive in steps `first`..`last` inclusive, at an offset that is a multiple of `align`.
 
     Raises ValueError on an empty lifetime, a negative size or an alignment below one.
     """
 
-    name: str
-    first: int
-    last: int
-    size: int
-    align: int = 64
-
-    def __post_init__(self) -> None:
-        if self.first > self.last:
-            raise ValueError(f"buffer {self.name!r}: first step {self.first} is after last step {self.last}")
-        if self.size < 0 or self.align < 1:
-            raise ValueError(f"buffer {self.name!r}: size {self.size} or align {self.align} is out of range")
+    def __init__(self, name: str, first: int, last: int, size: int, align: int = 64) -> None:
+        if first > last:
+            raise ValueError(f"buffer {name!r}: first step {first} is after last step {last}")
+        if size < 0 or align < 1:
+            raise ValueError(f"buffer {name!r}: size {size} or align {align} is out of range")
+        self.name, self.first, self.last, self.size, self.align = name, first, last, size, align
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Byte `offsets` in the order of the buffers given, the arena's `size` and its lower `bound` in bytes.
 
     `heuristic` names the method that found it.
@@ -114,6 +106,8 @@ def _pack(best: Best, rounds: int) -> None:
     if not best.done and not crowded:
         greedy(best)
     if not best.done and not crowded and p.count <= MANY:
+        from .search import improve
+
         improve(best, rounds)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from ..freedoms import free
 from ..ir import Graph, Node, Value, read_by
-from ..kernels.isa.tiers import Tier
+from ..kernels.isa.tiers import NUMPY, Tier
 from .arena import Buffer, plan
 from .lower import Emit, Matches, blocks, emit_block
-from .lower.move import emit_copy
+from .lower.move.emit import emit_copy
 from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
 from .storage import Views
 from .verify import verify
@@ -63,6 +63,12 @@ def _keep(emit: Emit, kept: Mapping[Value, Value]) -> None:
     pairs = [*aside.items(), *((aside.get(final, final), value) for value, final in moved.items())]
     for source, target in pairs:
         emit.node = Node(KEEP, [source], [target])
+        if emit.tier is NUMPY:
+            for value in (source, target):
+                if value.data is None:
+                    emit.storage(value)
+            emit.host()
+            continue
         emit_copy(emit, source.type.dims, source.type.itemsize, (emit.address(source), emit.strides(source)),
                   (emit.address(target), emit.strides(target)))  # fmt: skip
 

@@ -6,26 +6,29 @@ import math
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from typing import Protocol
 
+    from numpy.typing import NDArray
 
-class Sized(Protocol):
-    """What is read of a buffer: alive in steps `first`..`last` inclusive; `size`, `align` in bytes."""
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
 
-    @property
-    def first(self) -> int: ...
-    @property
-    def last(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def align(self) -> int: ...
+    class Sized(Protocol):
+        """What is read of a buffer: alive in steps `first`..`last` inclusive; `size`, `align` in bytes."""
+
+        @property
+        def first(self) -> int: ...
+        @property
+        def last(self) -> int: ...
+        @property
+        def size(self) -> int: ...
+        @property
+        def align(self) -> int: ...
 
 
 class Problem:

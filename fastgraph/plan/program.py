@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,16 +23,14 @@ def checked() -> str:
     return "" if found == "0" else found
 
 
-@dataclass(eq=False)
 class Scratch:
     """Memory that one step needs while it runs."""
 
-    name: str
-    nbytes: int
+    def __init__(self, name: str, nbytes: int) -> None:
+        self.name, self.nbytes = name, nbytes
 
 
-@dataclass(frozen=True)
-class Ref:
+class Ref(NamedTuple):
     """An address: `offset` bytes into the buffer of a value or a scratch, or into a constant's array."""
 
     base: Value | Scratch | int
@@ -49,25 +46,22 @@ def buffer_bytes(owner: Value | Scratch) -> int:
     return max(owner.nbytes if isinstance(owner, Scratch) else owner.type.nbytes, 1)
 
 
-@dataclass(eq=False)
 class Table:
     """Words that a kernel reads beside its record, of the same kinds. As a word itself: their address."""
 
-    words: tuple[int | Ref | Kernel, ...]
+    def __init__(self, words: tuple[int | Ref | Kernel, ...]) -> None:
+        self.words = words
 
 
 Arg: TypeAlias = int | Ref | Kernel | Table
 """A word of a record: a number, or the address of memory, of a kernel's machine code, of a table."""
 
 
-@dataclass(eq=False)
 class Step:
     """A call of a kernel with its argument record, which does `share` of the work of `node`."""
 
-    kernel: Kernel
-    args: tuple[Arg, ...]
-    node: Node
-    share: float = 1.0
+    def __init__(self, kernel: Kernel, args: tuple[Arg, ...], node: Node, share: float = 1.0) -> None:
+        self.kernel, self.args, self.node, self.share = kernel, args, node, share
 
     def words(self) -> Iterator[Arg]:
         """All that its record and its tables hold."""
@@ -82,25 +76,27 @@ class Step:
         yield from (word for word in self.words() if isinstance(word, Kernel))
 
 
-@dataclass(eq=False)
 class HostStep:
     """A node that NumPy computes between native segments."""
 
-    node: Node
+    def __init__(self, node: Node) -> None:
+        self.node = node
 
 
-@dataclass(eq=False)
 class Program:
     """Steps in order, constants (packed weights), the place of each value, and the arena's plan.
 
-    `offsets` maps the buffers' owners to bytes in the arena; `storage` every value to its place in a buffer.
+    `offsets` maps the buffers' owners to bytes in the arena; `storage` every value to its place in a buffer. `lasting`:
+    the keys of constants, by number, that other plans of the model may have as well.
     """
 
-    steps: list[Step | HostStep] = field(default_factory=list)
-    constants: list[np.ndarray] = field(default_factory=list)
-    storage: dict[Value, Storage] = field(default_factory=dict)
-    offsets: dict[Value | Scratch, int] = field(default_factory=dict)
-    arena: Plan | None = None
+    def __init__(self) -> None:
+        self.steps: list[Step | HostStep] = []
+        self.constants: list[np.ndarray] = []
+        self.lasting: dict[int, Hashable] = {}
+        self.storage: dict[Value, Storage] = {}
+        self.offsets: dict[Value | Scratch, int] = {}
+        self.arena: Plan | None = None
 
     def kernels(self) -> list[Kernel]:
         """The distinct kernels, in order of first use."""

@@ -5,11 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .packing import Best, Bools, Ints, Problem, first_fit
+from .packing import Best, Problem, first_fit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .packing import Bools, Ints
 
 WORK_PER_ROUND = 200_000
 NODES_PER_BUFFER = 3

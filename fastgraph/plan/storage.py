@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from ..ir import Graph, Node, Value, read_by
 from ..ops.registry import OPS
 
 
-@dataclass(frozen=True)
-class Storage:
+class Storage(NamedTuple):
     """`offset` bytes into the buffer of `root`; `stride` elements from one row to the next."""
 
     root: Value
@@ -25,8 +24,7 @@ class Storage:
     stride: int
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A value lies in `parent`: as one run of bytes, or (`rows`) as a slice of each of its rows."""
 
     parent: Value
@@ -34,8 +32,7 @@ class Link:
     rows: bool
 
 
-@dataclass(frozen=True)
-class Abilities:
+class Abilities(NamedTuple):
     """What the lowering of a node can do: read strided inputs, write strided outputs, write over an input."""
 
     strided_in: bool = False

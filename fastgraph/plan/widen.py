@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
+from ..ir.weights import once
 from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
 from .lower import Matches
@@ -54,4 +55,5 @@ def _real(value: Value) -> Value:
     if value.data is None:
         return real
     current().hold(real.type.nbytes, real.name)
-    return Value.constant(real.name, run_node(Node("requantize", [value], [real]), [value.data])[0])
+    node = Node("requantize", [value], [real])
+    return Value.constant(real.name, once(lambda: run_node(node, [value.data])[0], node))

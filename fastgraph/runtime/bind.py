@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
+from typing import NamedTuple
 
 import numpy as np
 
+from .. import deadline
 from ..compile import Compiled
 from ..errors import InputError, ModelError
 from ..ir import Graph, Node
 from ..kernels.core.kernel import Kernel
+from ..kernels.isa.tiers import NUMPY
 from ..ops.evaluate import operands, run_node
 from ..plan.build import KEEP
 from ..plan.describe import macs
@@ -26,8 +29,7 @@ WORTH_WAKING = 4_000_000
 Run = Callable[[], object]
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """`run()` is a run of all steps, `run_timed()` one within this thread's deadline: RunTimeout when it passes.
 
     `segments`: runs of native steps, with what runs them.
@@ -41,6 +43,8 @@ class Bound:
 def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
     """One native call when all steps are native; else the segments and host steps in turn."""
     parts: list[tuple[Run, Run]] = []
+    if plan.tier is NUMPY:
+        return _bind_to_numpy(plan, memory)
     segments: list[tuple[Sequence[Step], Runner]] = []
     for part in _parts(plan.program.steps):
         if isinstance(part, HostStep):
@@ -51,6 +55,15 @@ def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
         parts.append(_calls(plan.graph, part, runner))
     run, run_timed = (_in_turn(way) for way in zip(*parts, strict=True))
     return Bound(run, run_timed, segments)
+
+
+def _bind_to_numpy(plan: Compiled, memory: Memory) -> Bound:
+    """NumPy computes all steps. A timed run looks at the clock before each; states get their next values together."""
+    nodes = [step.node for step in plan.program.steps]
+    runs = [host_run(plan, memory, node) for node in nodes if node.op != KEEP]
+    kept = [(memory.array(node.out), memory.held(node.x)) for node in nodes if node.op == KEEP]
+    runs.append(lambda: list(starmap(np.copyto, kept)))  # no signal's handler is called in between
+    return Bound(_in_turn(runs), _in_turn([each for run in runs for each in (deadline.check, run)]), [])
 
 
 def _parts(steps: Sequence[Step | HostStep]) -> list[HostStep | list[Step]]:
@@ -95,7 +108,7 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step]) -> tuple[np.n
 def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step], threads: int) -> Runner:
     table, words = records(plan, memory, steps)
     work = [int(macs(s) + 4 * s.node.out.type.size * s.share) for s in steps]
-    owner = memory.arena, memory.constants, memory.error, words
+    owner = memory.arena, memory.constants, memory.common, memory.error, words
     firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
     error = memory.error.ctypes.data
     return Runner(table, threads if sum(work) >= WORTH_WAKING else 1, error, owner, firm, work)
@@ -130,6 +143,8 @@ def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
 
 def host_run(plan: Compiled, memory: Memory, node: Node) -> Run:
     """A function that lets NumPy compute a node, from and into the memory."""
+    if node.op == KEEP:
+        return partial(np.copyto, memory.array(node.out), memory.held(node.x))
 
     def run() -> None:
         with np.errstate(all="ignore"), fed(plan.graph):

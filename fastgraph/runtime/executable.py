@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile import Compiled, compiled
+from ..compile import Compiled, Shared, compiled
 from ..errors import FastgraphError, ModelError, UnknownNameError
 from ..ir import Graph, TensorType
 from ..kernels.core.kernel import Kernel
@@ -20,9 +20,11 @@ from .bind import bind, fed
 from .memory import Memory
 
 
-def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
-    """A graph for these input shapes, compiled and ready to run."""
-    return Executable(compiled(graph, shapes, tier, threads))
+def compile_graph(
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None = None
+) -> Executable:
+    """A graph for these input shapes, compiled and ready to run. `common`: what its plans share."""
+    return Executable(compiled(graph, shapes, tier, threads, common))
 
 
 class Executable:
@@ -39,7 +41,7 @@ class Executable:
         self.tier, self.threads = plan.tier, plan.threads
         assert plan.program.arena is not None
         self.arena_bytes = plan.program.arena.size
-        self.memory = Memory(plan.program)
+        self.memory = Memory(plan.program, None if plan.shared is None else plan.shared.weights)
         bound = bind(plan, self.memory, plan.threads)
         self.execute, self.execute_timed, self.segments = bound.run, bound.run_timed, bound.segments
         self._made, self._results = plan.made, plan.results

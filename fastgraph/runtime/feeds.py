@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..ir import Quantization, Shape, Value
+from ..room import need
 
 TO_FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
 TO_LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
@@ -42,6 +43,10 @@ def array_of(value: Value, fed: Any) -> np.ndarray:
         raise InputError(f"input {value.name!r} has dtype {found}, the model declares {value.type}: feed such an array")
     untyped = isinstance(fed, list | tuple | bool | int | float | complex) and not isinstance(fed, np.generic)
     if value.type.quant is None or (untyped and array.dtype.kind in "iu"):
+        try:
+            need(array.size * (2 * array.itemsize + dtype.itemsize))
+        except MemoryError as error:
+            raise InputError(f"input {value.name!r}: not enough memory for shape {array.shape}: {error}") from None
         made = _converted(array, dtype, rounds=untyped)
         if made is not None:
             return made

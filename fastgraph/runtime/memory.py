@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ir import Value
+from ..ir.weights import Weights
 from ..plan.program import ERROR, Program, Ref, Scratch, buffer_bytes, checked
 from ..plan.storage import byte_strides
 from .allocate import allocate, allocate_apart
@@ -16,17 +17,23 @@ from .allocate import allocate, allocate_apart
 class Memory:
     """Where the values of a program are: references as addresses, values as arrays.
 
-    `arena` and `constants` are the blocks of bytes that addresses lie in, `error` the cell of ERROR. `offsets` tell
-    where each buffer begins in the arena. `loose` holds values that are no arrays: strings, sequences.
+    `arena` and `constants` are blocks of bytes that addresses lie in, `error` the cell of ERROR. `offsets` tell where
+    each buffer begins in the arena. `loose` holds values that are no arrays: strings, sequences.
+    `common`: what else addresses lie in, constants that other plans of the model may have, too.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, weights: Weights | None = None) -> None:
         self.arena, self._base, self.offsets = _arena(program)
-        self.constants, self.addresses = _constants(program.constants)
+        self.constants, self.common, self.addresses = _constants(program, weights)
         self.error = np.zeros(1, np.int64)
         self.loose: dict[Value, Any] = {}
         self._storage = program.storage
         self._views: dict[Value, np.ndarray] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of it that are this program's own."""
+        return self.arena.nbytes + self.constants.nbytes
 
     def has(self, value: Value) -> bool:
         """Whether the value has a place in the arena."""
@@ -69,18 +76,36 @@ def _arena(program: Program) -> tuple[np.ndarray, int, Mapping[Value | Scratch, 
     return memory, base, dict(zip(program.offsets, starts, strict=True))
 
 
-def _constants(arrays: list[np.ndarray]) -> tuple[np.ndarray, list[int]]:
-    """The constants in one aligned block, and their addresses. The program's own arrays become views of it."""
+def _constants(program: Program, weights: Weights | None) -> tuple[np.ndarray, list[np.ndarray], list[int]]:
+    """(a block of the constants that are this program's own, those in other memory, the addresses of all).
+
+    The program's arrays become views of where they are. Those that may last lie in a block of their own, and what other
+    plans have already is theirs.
+    """
+    arrays, lasting = program.constants, program.lasting if weights is not None else {}
+    placed = {i for i, key in lasting.items() if weights is not None and weights.find(key) is arrays[i]}
+    own = _placed(arrays, [i for i in range(len(arrays)) if i not in lasting])
+    new = [i for i in lasting if i not in placed]
+    if new:
+        _placed(arrays, new)
+    for i in new:
+        assert weights is not None
+        weights.keep(lasting[i], arrays[i])
+    return own, [arrays[i] for i in lasting], [array.__array_interface__["data"][0] for array in arrays]
+
+
+def _placed(arrays: list[np.ndarray], chosen: Sequence[int]) -> np.ndarray:
+    """An aligned block that the chosen arrays are copied to; they become views of it."""
     starts, size = [], 0
-    for array in arrays:
+    for i in chosen:
         starts.append(size)
-        size += -(-array.nbytes // 64) * 64
+        size += -(-arrays[i].nbytes // 64) * 64
     if checked() == "guard":
-        block, base, starts = allocate_apart([array.nbytes for array in arrays])
+        block, _, starts = allocate_apart([arrays[i].nbytes for i in chosen])
     else:
-        block, base = allocate(max(size, 64))
-    for i, (array, start) in enumerate(zip(arrays, starts, strict=True)):
-        part = block[start : start + array.nbytes]
-        part[:] = array.reshape(-1).view(np.uint8)
-        arrays[i] = part.view(array.dtype).reshape(array.shape)
-    return block, [base + start for start in starts]
+        block, _ = allocate(max(size, 64))
+    for i, start in zip(chosen, starts, strict=True):
+        part = block[start : start + arrays[i].nbytes]
+        part[:] = arrays[i].reshape(-1).view(np.uint8)
+        arrays[i] = part.view(arrays[i].dtype).reshape(arrays[i].shape)
+    return block

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import deadline
-from ..errors import FastgraphError, InputError, RunTimeout
+from ..compile import Shared, shared
+from ..errors import FastgraphError, InputError, ModelError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
 from ..passes.specialize import fits
 from .executable import Executable, compile_graph
 from .feeds import array_of, dims_of, shape_advice
-
-PLANS_KEPT = 8
-"""Plans of a model with dynamic shapes that are kept, the least recently used goes first."""
+from .plans import USUAL, Kept, Plans, Shapes
 
 
-@dataclass(frozen=True)
-class TensorSpec:
+class TensorSpec(NamedTuple):
     """Name, shape (int, symbol or None per axis; None: rank unknown), dtype and quantization of an input or output."""
 
     name: str
@@ -44,7 +40,7 @@ class Model:
     and `output` work on the memory of the plan itself, without copies, and are for one thread.
     """
 
-    def __init__(self, graph: Graph, tier: Tier, threads: int) -> None:
+    def __init__(self, graph: Graph, tier: Tier, threads: int, plans: Plans = USUAL) -> None:
         self.graph = graph
         self.tier = tier
         self.threads = threads
@@ -52,9 +48,10 @@ class Model:
         self.outputs = [TensorSpec.of(v) for v in graph.outputs]
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows
-        self._plans: OrderedDict[tuple[tuple[int, ...], ...], Executable] = OrderedDict()
+        self._open = not all(v.type.concrete for v in graph.inputs)
+        self._shared: Shared | None = None
+        self._plans = Kept(plans)
         self._lock = lock()
-        self._current: Executable | None = None
         usual = {v.name: v.type.dims if v.type.concrete else graph.usual.get(v.name) for v in graph.inputs}
         self.unplanned = ""
         """Why there is no plan for the shapes that the file names, when these only are its proposal."""
@@ -62,7 +59,7 @@ class Model:
             try:
                 self._use(tuple(usual.values()))  # type: ignore[arg-type]
             except FastgraphError as error:
-                if all(v.type.concrete for v in graph.inputs):
+                if not self._open:
                     raise
                 self.unplanned = str(error)
         self._specify_outputs()
@@ -87,7 +84,7 @@ class Model:
         if self._lock._is_owned():  # `held`, without its call
             raise FastgraphError("the handler of a signal can't run the model within whose run it was called")
         with self._lock if timeout is None else self._within(timeout):
-            current = self._current
+            current = self._plans.current
             if current is None or not current.feed(feeds):
                 arrays = self._checked(feeds)
                 current = self._use(tuple(a.shape for a in arrays.values()))
@@ -128,20 +125,44 @@ class Model:
 
     def resize(self, shapes: Mapping[str, Sequence[int]]) -> None:
         """Plan for these input shapes, so that `input`, `execute` and `output` can be used with them."""
+        wanted = self._wanted("resize", shapes)
+        with self._lock:
+            self._use(wanted)
+
+    def prepare(self, shapes: Sequence[Mapping[str, Sequence[int]]]) -> None:
+        """Plan ahead for several sets of input shapes, so that their first runs take no longer than others.
+
+        The plan in use stays in use. InputError when shapes don't fit the model, or its `plans` don't keep them all.
+        """
+        if isinstance(shapes, Mapping) or not isinstance(shapes, Sequence) or isinstance(shapes, str):
+            raise InputError("prepare takes a list of dicts of shapes by input name: prepare([{name: shape}, ...])")
+        wanted = [self._wanted("prepare", each) for each in shapes]
+        for each in wanted:
+            with self._lock:
+                if self._plans.find(each) is None:
+                    self._plans.add(each, self._made(each))
+        missing = sum(each not in self._plans for each in set(wanted))
+        if missing:
+            raise InputError(
+                f"prepare: {missing} of the plans for {len(set(wanted))} sets of shapes are not kept, within "
+                f"{self._plans.limits}: prepare fewer, or load the model with plans= for more"
+            )
+
+    def _wanted(self, what: str, shapes: Mapping[str, Sequence[int]]) -> Shapes:
+        """The shapes of all inputs, of which these are given. InputError when they don't fit."""
         wanted = []
         if not isinstance(shapes, Mapping):
-            raise InputError(f"resize takes a dict of shapes by input name, {type(shapes).__name__} was given")
+            raise InputError(f"{what} takes shapes by input name in a dict, {type(shapes).__name__} was given")
         for name in shapes:
             if name not in self._by_name:
-                raise InputError(f"resize: no input is called {name!r}, the inputs are {self._names()}")
+                raise InputError(f"{what}: no input is called {name!r}, the inputs are {self._names()}")
         for value in self.graph.inputs:
             if value.name not in shapes and not value.type.concrete:
-                raise InputError(f"resize: no shape for input {value.name!r}, which the model declares {value.type}")
+                raise InputError(f"{what}: no shape for input {value.name!r}, which the model declares {value.type}")
             shape = dims_of(value.name, shapes[value.name]) if value.name in shapes else value.type.dims
             allowed(self.graph, value, shape)
             wanted.append(shape)
-        with self._lock:
-            self._use(tuple(wanted))
+        return tuple(wanted)
 
     def input(self, name: str) -> np.ndarray:
         """The plan's own memory of an input: write into it, then `execute`."""
@@ -159,8 +180,8 @@ class Model:
     def reset_states(self) -> None:
         """Let the variables that live from run to run have their first values again."""
         with self._lock:
-            if self._current is not None:
-                self._current.reset_states()
+            if self._plans.current is not None:
+                self._plans.current.reset_states()
 
     # -- what is known before the first run
 
@@ -175,48 +196,56 @@ class Model:
         return self._planned()
 
     def __str__(self) -> str:
-        current = self._current
+        current = self._plans.current
         if current is not None:
             return str(current)
         why = f"\nno plan for the input shapes that the file names: {self.unplanned}" if self.unplanned else ""
         return f"{self!r}{why}\n{self.graph}"
 
     def __repr__(self) -> str:
-        arena = f", arena {self._current.arena_bytes} bytes" if self._current else ", not planned yet"
+        arena = f", arena {self._plans.current.arena_bytes} bytes" if self._plans.current else ", not planned yet"
         return f"<fastgraph.Model {self.graph.name!r} {self.tier.name}, {self.threads} threads{arena}>"
 
     # -- plans
 
     def _planned(self) -> Executable:
-        if self._current is None:
+        if self._plans.current is None:
             why = f" (there is no plan for those that the file names: {self.unplanned})" if self.unplanned else ""
             raise InputError(
                 f"the model's input shapes are not fixed{why} ({self._names()}): run it once, "
                 "call resize({name: shape}), or load it with shapes={name: shape}"
             )
-        return self._current
+        return self._plans.current
 
-    def _use(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
-        if shapes in self._plans:
-            self._plans.move_to_end(shapes)
-        else:
-            by_name = dict(zip(self._by_name, shapes, strict=True))
-            try:
-                self._plans[shapes] = compile_graph(self.graph, by_name, self.tier, self.threads)
-            except MemoryError as error:
-                where = self.graph.source or self.graph.name or "model"
-                raise InputError(f"{where}: not enough memory for input shapes {by_name}: {error}") from None
-            while len(self._plans) > PLANS_KEPT:
-                self._plans.popitem(last=False)
-        chosen = self._plans[shapes]
-        if self._current is not None and self._current is not chosen:
-            chosen.take_states(self._current)
-        self._current = chosen
+    def _use(self, shapes: Shapes) -> Executable:
+        """The plan for these shapes, which is now the current one."""
+        before, kept = self._plans.current, self._plans.find(shapes)
+        chosen = self._made(shapes) if kept is None else kept
+        if before is not None and before is not chosen:
+            chosen.take_states(before)
+        self._plans.current = chosen
+        if kept is None:
+            self._plans.add(shapes, chosen)
         return chosen
 
+    def _made(self, shapes: Shapes) -> Executable:
+        """A new plan. InputError when the caller may choose shapes, and there is none for these."""
+        if self._open and self._shared is None:
+            self._shared = shared(self.graph)
+        by_name = dict(zip(self._by_name, shapes, strict=True))
+        try:
+            return compile_graph(self.graph, by_name, self.tier, self.threads, self._shared)
+        except MemoryError as error:
+            where = self.graph.source or self.graph.name or "model"
+            raise InputError(f"{where}: not enough memory for input shapes {by_name}: {error}") from None
+        except ModelError as error:
+            if not self._open:
+                raise
+            raise InputError(f"input shapes {by_name} don't suit the model: {error}") from error
+
     def _specify_outputs(self) -> None:
-        if self._current is not None:
-            known = self._current.output_types()
+        if self._plans.current is not None:
+            known = self._plans.current.output_types()
             self.outputs = [
                 TensorSpec(spec.name, type_.shape, type_.dtype, type_.quant) if type_.concrete else spec
                 for spec, type_ in zip(self.outputs, known, strict=True)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class System:
+class System(NamedTuple):
     """Addresses of C functions, and how to make a semaphore with count 0.
 
     Native code calls `wait(semaphore, -1)` until it returns 0, which is when it took a post,

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import FastgraphError, InputError
-from ..kernels.isa.tiers import BY_NAME
+from ..kernels.isa.tiers import BY_NAME, NUMPY
 from ..text import shorten, visible
 
 DESCRIPTION = """\
@@ -105,7 +105,7 @@ For a container or a read-only system, build into a folder of the image, which l
   FASTGRAPH_CACHE_DIR=/opt/fastgraph fastgraph kernels --build && chmod -R a+rX /opt/fastgraph
 
 and set FASTGRAPH_CACHE_DIR=/opt/fastgraph where it runs. The folder must belong to root or to the user who runs
-models, with the same versions of fastgraph, numba, llvmlite and Python.
+models, with the same versions of fastgraph, llvmlite and Python.
 """
 
 
@@ -138,8 +138,8 @@ def parser() -> argparse.ArgumentParser:
     def add(name: str, command: Any, summary: str, description: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=summary, description=description, formatter_class=_Raw)
         sub.set_defaults(command=command)
-        tiers = ", ".join(BY_NAME)
-        sub.add_argument("--isa", choices=tuple(BY_NAME), metavar="TIER", help=f"{tiers}; default: the widest here")
+        tiers = (*BY_NAME, NUMPY.name) if name != "kernels" else tuple(BY_NAME)
+        sub.add_argument("--isa", choices=tiers, metavar="TIER", help=f"{', '.join(tiers)}; default: the widest here")
         return sub
 
     sub = add("run", _run, "run a model", RUN)

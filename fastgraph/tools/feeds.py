@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -45,7 +44,7 @@ def read_inputs(
     how images are taken. With `float_io` raw files for
     quantized inputs hold float32, and floats are quantized. InputError when a file does not hold what the input takes.
     """
-    specs = {spec.name: replace(spec, shape=model.graph.usual.get(spec.name, spec.shape)) for spec in model.inputs}
+    specs = {spec.name: spec._replace(shape=model.graph.usual.get(spec.name, spec.shape)) for spec in model.inputs}
     feeds: dict[str, np.ndarray] = {}
     for text in texts:
         name, path = _named(text, specs)

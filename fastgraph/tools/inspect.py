@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -178,4 +177,4 @@ def _open(graph: Graph) -> list[str]:
 def _spec(spec: TensorSpec) -> dict[str, Any]:
     """An input or output; its quantization, if it has one, as scales, zero points and their axis."""
     found = {"name": spec.name, "shape": spec.shape, "dtype": str(spec.dtype)}
-    return found | ({} if spec.quantization is None else {"quantization": asdict(spec.quantization)})
+    return found | ({} if spec.quantization is None else {"quantization": spec.quantization._asdict()})

@@ -45,10 +45,7 @@ class Block(NamedTuple):
     keep: Any
     """keep(sums): the sums go to memory."""
     finish: Any
-    """finish(note, sums, ldy, rows, zero_point, low, high, first, last): scale and store units first.. of UNITS.
-
-    Rows of y are ldy bytes apart; zero_point, low and high: as gemm.rows.STORED.
-    """
+    """finish(note, sums, r, first, last): scale and store units first.. of UNITS, as the record r says."""
 
 
 def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:

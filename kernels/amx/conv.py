@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ..core.record import reader
 from ..gemm.band import deal, make_band
+from ..gemm.rows import STORES
 from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
 from .block import make_block
@@ -21,11 +22,11 @@ PARTS = 8
 """Parts that a block's products, and the finish of the one before it, are cut into to be done side by side."""
 
 
-def make_amx_conv(tier: Tier, mt: int, nt: int, out: str = "u8") -> Callable[..., None]:
-    """The kernel for blocks of mt x nt tiles, at most 4; `out`: what it stores, "u8", "s8" or "f32"."""
+def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]:
+    """The kernel for blocks of mt x nt tiles, at most 4; out: one of gemm's STORES, of which i32 isn't made."""
     fields, fill_band = reader(AMX_CONV), make_band(tier, 1)
     configure, release, note, place, begin, steps, keep, finish = make_block(tier, mt, nt, out)
-    width, item, per_part = 16 * nt, 4 if out == "f32" else 1, units(mt, nt) // PARTS
+    width, item, per_part = 16 * nt, STORES[out], units(mt, nt) // PARTS
     head = panel_bytes(nt, 0)
     line = panel_bytes(nt, 1) - head
 
@@ -87,14 +88,14 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str = "u8") -> Callable[...
                         steps(at, r.rs, r.table, first, last, ahead, fetched)
                         if busy:
                             first, last = part * per_part, (part + 1) * per_part
-                            finish(before, done, r.ldy * item, r.rows, r.zero_point, r.low, r.high, first, last)
+                            finish(before, done, r, first, last)
                     keep(sums)
                     ahead += fetched * 64
                     turn, busy = 1 - turn, 1
             unit += 1
         if busy:
             before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
-            finish(before, done, r.ldy * item, r.rows, r.zero_point, r.low, r.high, 0, PARTS * per_part)
+            finish(before, done, r, 0, PARTS * per_part)
         release()
 
     return amx_conv

@@ -8,8 +8,9 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import Record, loaded
-from ..isa.functions import maximum, minimum
-from ..isa.integer import in_order, to_bytes
+from ..gemm.requantize import byte_rounder, clamped
+from ..gemm.rows import STORES
+from ..isa.integer import in_order
 from ..isa.loops import loop
 from ..isa.tiers import Tier
 from ..isa.tile_registers import TILE
@@ -34,33 +35,31 @@ def units(mt: int, nt: int) -> int:
 def make_finish(tier: Tier, nt: int, out: str) -> Any:
     """Block.finish. A unit is 4 / nt rows of a tile; rows that the tile lacks, or skips, are not written."""
     per_unit, per_tile = 4 // nt, ROWS * nt // 4
-    item = 4 if out == "f32" else 1
+    item = STORES[out]
 
     @emits
-    def finish(
-        b: Any, note: Any, sums: Any, ldy: Any, rows: Any, zero_point: Any, low: Any, high: Any, first: Any, last: Any
-    ) -> None:
+    def finish(b: Any, note: Any, sums: Any, r: Any, first: Any, last: Any) -> None:
         v = Vector(b, tier)
-        block = loaded(b, note, BLOCK_NOTE)
-        stored = _f32(v, low, high) if out == "f32" else _bytes(v, zero_point, low, high, out == "s8")
+        block, line = loaded(b, note, BLOCK_NOTE), b.mul(r.ldy, I64(item))
+        finished = _words(v, r) if out == "words" else _bytes(v, r)
         with loop(b, first, last, 1) as unit:
             m = b.udiv(unit, I64(per_tile))
             row = b.mul(b.urem(unit, I64(per_tile)), I64(per_unit))
             tile = loaded(b, tile_note(b, note, m), TILE_NOTE)
             start = b.add(b.add(sums, b.mul(m, I64(nt * TILE))), b.mul(row, I64(LINE)))
-            vectors = stored(_scaled(v, block.panel, start, nt))
-            targets = [b.add(tile.y, b.mul(ldy, b.add(row, I64(r)))) for r in range(per_unit)]
-            kept = [_within(b, b.add(row, I64(r)), tile.skip, rows) for r in range(per_unit)]
+            vectors = finished(_scaled(v, block.panel, start, nt))
+            targets = [b.add(tile.y, b.mul(line, b.add(row, I64(i)))) for i in range(per_unit)]
+            kept = [_within(b, b.add(row, I64(i)), tile.skip, r.rows) for i in range(per_unit)]
             whole = b.icmp_signed("==", block.columns, I64(nt * 16))
             for one in kept:
                 whole = b.and_(whole, one)
             with b.if_else(whole) as (all_of_it, parts_of_it):
                 with all_of_it:
-                    for r, to in enumerate(targets):
-                        _store_row(v, _columns(b, vectors, r, nt), to, item)
+                    for i, to in enumerate(targets):
+                        _store_row(v, _columns(b, vectors, i, nt), to, item)
                 with parts_of_it:
-                    for r, to in enumerate(targets):
-                        _store_row(v, _columns(b, vectors, r, nt), to, item, b.select(kept[r], block.columns, I64(0)))
+                    for i, to in enumerate(targets):
+                        _store_row(v, _columns(b, vectors, i, nt), to, item, b.select(kept[i], block.columns, I64(0)))
 
     return finish
 
@@ -80,15 +79,14 @@ Stored = Callable[[list[Any]], list[Any]]
 """From the scaled sums of a unit, four vectors, to what is stored of it."""
 
 
-def _f32(v: Vector, low: Any, high: Any) -> Stored:
+def _words(v: Vector, r: Any) -> Stored:
     """The same, clamped."""
-    lowest, highest = (v.b.bitcast(v.splat(v.b.trunc(x, I32)), v.type) for x in (low, high))
-    return lambda scaled: [minimum(v, highest, maximum(v, lowest, x)) for x in scaled]
+    return lambda scaled: [clamped(v, x, r) for x in scaled]
 
 
-def _bytes(v: Vector, zero_point: Any, low: Any, high: Any, signed: bool) -> Stored:
+def _bytes(v: Vector, r: Any) -> Stored:
     """One vector of bytes, rows one behind the other."""
-    rounded = to_bytes(v, zero_point, low, high, signed)
+    rounded = byte_rounder(v, r)
     return lambda scaled: [in_order(v, rounded(scaled))]
 
 

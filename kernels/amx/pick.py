@@ -12,10 +12,7 @@ from ..gemm.pick_conv import Geometry, layout
 from ..gemm.pick_dot import L2, STANDARD, columns_first
 from ..gemm.pick_int8 import word_of
 from .pack import LINE, ROWS, WORK, configuration, panel_bytes
-from .rows import AMX_CONV
-
-BLOCKS = ((2, 2), (1, 4), (4, 1))
-"""Tiles down and across: four sums hide the latency of a product, and then two loads each meet two products."""
+from .rows import AMX_CONV, BLOCKS
 
 PRODUCT, SHORT_PRODUCT, LOAD, STORE = 16.0, 10.0, 8.7, 16.0
 """Cycles of a product (of few rows), a load and a store of a tile, as measured."""
@@ -59,11 +56,11 @@ def dense(m: int, n: int, k: int, ldx: int) -> Geometry:
 def pick_amx(
     g: Geometry,
     threads: int = 1,
-    out: str = "u8",
+    out: str = "bytes",
     l2: int = L2,
     blocks: Sequence[tuple[int, int]] = BLOCKS,
 ) -> AmxChoice:
-    """The best of `blocks` for a geometry of bytes (item 1); `out`: what is stored, "u8", "s8" or "f32"."""
+    """The best of `blocks` for a geometry of bytes (item 1); out: one of gemm's STORES."""
     assert g.item == 1
     costs = [(_cycles(g, mt, nt, l2) * (STANDARD if (mt, nt) == BLOCKS[0] else 1), mt, nt) for mt, nt in blocks]
     _, mt, nt = min(costs)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..core.record import Record
-from ..core.table import OPEN, Row
-from ..gemm.rows import CONV, STORED
+from ..core.table import Row
+from ..gemm.rows import CONV, STORED, STORES
+from ..isa.tiers import Tier
 
 AMX_CONV = (
     Record(
-        {slot: meaning for slot, meaning in CONV.items() if slot not in ("n0", "k", "segments", "length")},
+        {slot: meaning for slot, meaning in CONV.items() if slot not in ("taps", "n0", "k", "height", "length")},
         w="address of the panels of pack.pack_amx",
         table="address of [lines] int64: bytes from a pixel to where each of its lines begins",
         config="address of the 64 bytes of pack.configuration for tiles of `rows` pixels",
@@ -23,4 +27,15 @@ AMX_CONV = (
 )
 """As CONV, for all channels of a group."""
 
-ROWS = (Row("amx_conv", "amx.conv", "make_amx_conv", AMX_CONV, dict.fromkeys(("mt", "nt", "out"), OPEN), product=True),)
+BLOCKS = ((2, 2), (1, 4), (4, 1))
+"""Tiles down and across: four sums hide the latency of a product, and then two loads each meet two products."""
+
+
+def _exists(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return tier.amx and (params["mt"], params["nt"]) in BLOCKS
+
+
+ROWS = (
+    Row("amx_conv", "amx.conv", "make_amx_conv", AMX_CONV,
+        {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}, _exists, product=True),
+)  # fmt: skip

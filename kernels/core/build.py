@@ -1,54 +1,24 @@
-"""Compile one kernel with numba into an object file for one ISA tier.
+"""Compile one kernel into an object file for one ISA tier.
 
-The object's only export is `void symbol(int64 args, int64 thread, int64 threads)`. It needs no Python, no numba
-runtime and no symbol beyond libm and mem* (a test holds it to that), so that llvmlite.binding alone can link it.
+The object's only export is `void symbol(int64 args, int64 thread, int64 threads)`. It needs no Python and no symbol
+beyond libm and mem* (a test holds it to that), so that llvmlite.binding alone can link it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
-from numba import types
-from numba.core import compiler, cpu, typing
-from numba.core.codegen import AOTCPUCodegen
-from numba.core.compiler_lock import global_compiler_lock
 
 from ..isa.tiers import Tier
-
-
-class _TierCodegen(AOTCPUCodegen):
-    """numba's object-file code generator, held to a tier's instructions instead of the host's."""
-
-    def __init__(self, tier: Tier) -> None:
-        self._tier = tier
-        super().__init__(f"fastgraph.{tier.name}", cpu_name=tier.cpu)
-
-    def _customize_tm_features(self) -> str:
-        return self._tier.features
-
-
-@cache
-def _contexts(tier: Tier) -> tuple[Any, Any]:
-    typing_context = typing.Context()
-    context = cpu.CPUContext(typing_context)
-    context.refresh()
-    context = context.subtarget(_internal_codegen=_TierCodegen(tier), aot_mode=True)
-    typing_context.refresh()
-    return typing_context, context
-
-
-def _flags() -> compiler.Flags:
-    flags = compiler.Flags()
-    flags.no_compile = True
-    flags.nrt = False
-    flags.error_model = "numpy"
-    flags.no_cpython_wrapper = True
-    flags.no_cfunc_wrapper = True
-    return flags
+from .arithmetic import I64
+from .translate import translate
 
 
 def build(function: Callable[..., Any], symbol: str, tier: Tier) -> bytes:
@@ -57,47 +27,74 @@ def build(function: Callable[..., Any], symbol: str, tier: Tier) -> bytes:
     Attributes it may have: `needs` names CPU flags that it uses beyond those of the tier; with `returns` it returns an
     int64, and so does the symbol.
     """
-    obj: bytes = _library(function, symbol, tier).emit_native_object()
+    machine, module = _compiled(function, symbol, tier)
+    obj: bytes = machine.emit_object(module)
     return obj
 
 
 def assembly(function: Callable[..., Any], tier: Tier) -> str:
     """The machine code of a kernel as the assembler's text, to look at."""
-    text: str = _library(function, "kernel", tier).get_asm_str()
+    machine, module = _compiled(function, "kernel", tier)
+    text: str = machine.emit_assembly(module)
     return text
 
 
-@global_compiler_lock
-def _library(function: Callable[..., Any], symbol: str, tier: Tier) -> Any:
-    tier = replace(tier, needs=(*tier.needs, *getattr(function, "needs", ())))
-    typing_context, context = _contexts(tier)
-    args = (types.int64,) * 3
-    returns = types.int64 if hasattr(function, "returns") else types.void
-    result = compiler.compile_extra(typing_context, context, function, args, returns, _flags(), locals={})
-    library = context.codegen().create_library(symbol)
-    library.add_linking_library(result.library)
-    library.add_ir_module(_export(result.fndesc, context, symbol))
-    library.finalize()
-    for defined in library.get_defined_functions():
-        if defined.name != symbol:
-            defined.linkage = "internal"
-    return library
+def _compiled(function: Callable[..., Any], symbol: str, tier: Tier) -> tuple[Any, Any]:
+    """The machine that a kernel is for, and its optimised module."""
+    machine = _machine(replace(tier, needs=(*tier.needs, *getattr(function, "needs", ()))))
+    with _uncollected():
+        text = _text(function, symbol, machine)
+    module = llvm.parse_assembly(text)
+    module.verify()
+    # Vectors are written as such: what LLVM's higher levels add takes half as long again, and makes nothing faster.
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    options.loop_vectorization = options.loop_interleaving = options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return machine, module
 
 
-def _export(fndesc: Any, context: Any, symbol: str) -> ir.Module:
-    """A module whose `symbol` has our C signature and calls numba's function."""
-    module = context.create_module(symbol)
-    int64 = ir.IntType(64)
-    returns = fndesc.restype == types.int64
-    outer = ir.Function(module, ir.FunctionType(int64 if returns else ir.VoidType(), [int64] * 3), symbol)
-    builder = ir.IRBuilder(outer.append_basic_block())
-    inner = context.call_conv.get_function_type(fndesc.restype, (types.int64,) * 3)
-    callee = ir.Function(module, inner, fndesc.llvm_func_name)
-    result = builder.alloca(inner.args[0].pointee)
-    error = builder.alloca(inner.args[1].pointee)
-    builder.call(callee, [result, error, *outer.args])
-    if returns:
-        builder.ret(builder.load(result))
+class _Builder(ir.IRBuilder):
+    """A pointer to another type is the same pointer to LLVM, so that a cast of it need not be written."""
+
+    def bitcast(self, value: Any, typ: Any, name: str = "") -> Any:
+        if not isinstance(typ, ir.PointerType) or not isinstance(value.type, ir.PointerType):
+            return super().bitcast(value, typ, name)
+        same = object.__new__(type(value))
+        same.__dict__.update(value.__dict__, type=typ)
+        return same
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Tens of thousands of objects that all live on: looking for garbage among them takes a third of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+@cache
+def _machine(tier: Tier) -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(cpu=tier.cpu, features=tier.features, opt=3, reloc="pic", codemodel="default")
+
+
+def _text(function: Callable[..., Any], symbol: str, machine: Any) -> str:
+    module = ir.Module(symbol)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    returns = I64 if hasattr(function, "returns") else ir.VoidType()
+    outer = ir.Function(module, ir.FunctionType(returns, [I64] * 3), symbol)
+    outer.attributes.add("nounwind")
+    builder = _Builder(outer.append_basic_block())
+    result = translate(builder, function, outer.args)
+    if hasattr(function, "returns"):
+        builder.ret(result)
     else:
         builder.ret_void()
-    return module
+    return str(module)

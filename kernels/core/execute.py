@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
-
 from ..isa.tiers import Tier
 from ..isa.vector import arg
 from .primitives import X86, call, clock, enter_float_mode, give, handled, leave_float_mode, put, released
@@ -70,7 +68,6 @@ def _walk_alone() -> Any:
     TABLE, STEPS, TICKS, FIRM, LIMIT = map(PROGRAM.at, ("table", "steps", "ticks", "firm", "limit"))
     look = look_at()
 
-    @njit(inline="always")
     def walk(record: int, state: int) -> int:
         table = arg(record, TABLE)
         ticks = arg(record, TICKS)
@@ -100,7 +97,6 @@ def _walk_alone() -> Any:
     return walk
 
 
-@njit(inline="always")
 def earlier(one: int, other: int) -> int:
     return one if one < other else other
 
@@ -110,7 +106,6 @@ def look_at() -> Any:
     RELEASE, ACQUIRE, SIGNALS = map(PROGRAM.at, ("release", "acquire", "signals"))
     RAISE, LATE = map(PROGRAM.at, ("set_error", "late"))
 
-    @njit(inline="always")
     def look(record: int, state: int, late: int) -> int:
         give(arg(record, ACQUIRE), state)
         stopped = 0

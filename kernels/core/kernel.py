@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -17,7 +16,6 @@ def canonical(value: Any) -> str:
     raise TypeError(f"kernel parameter {value!r} is a {kind}: use None, bool, int, float, str or tuple")
 
 
-@dataclass(frozen=True, eq=False)
 class Kernel:
     """One kernel to compile: `name` is a row of the table, `params` its compile-time (name, value) pairs.
 
@@ -25,14 +23,9 @@ class Kernel:
     True, and in a chain an int names a value where a float is a constant.
     """
 
-    name: str
-    params: tuple[tuple[str, Any], ...] = ()
-
-    def __post_init__(self) -> None:
-        params = tuple(sorted(self.params))
-        text = f"{self.name}({','.join(f'{key}={canonical(value)}' for key, value in params)})"
-        object.__setattr__(self, "params", params)
-        object.__setattr__(self, "_text", text)
+    def __init__(self, name: str, params: tuple[tuple[str, Any], ...] = ()) -> None:
+        self.name, self.params = name, tuple(sorted(params))
+        self._text = f"{name}({','.join(f'{key}={canonical(value)}' for key, value in self.params)})"
 
     @classmethod
     def of(cls, name: str, **params: Any) -> Kernel:
@@ -40,13 +33,16 @@ class Kernel:
         return cls(name, tuple(params.items()))
 
     def __str__(self) -> str:
-        return self._text  # type: ignore[attr-defined, no-any-return]
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._text
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash(self._text)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kernel) and str(self) == str(other)
+        return isinstance(other, Kernel) and self._text == other._text
 
     @property
     def symbol(self) -> str:

@@ -8,7 +8,6 @@ import platform
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 
 from ..isa.vector import I8, I32, I64, emits
 
@@ -38,7 +37,7 @@ def put(builder: Any, address: Any, index: Any, value: Any) -> None:
     builder.store(value, builder.gep(builder.inttoptr(address, I64.as_pointer()), [index]))
 
 
-@emits(returns=types.int64)
+@emits
 def peek(builder: Any, address: Any) -> Any:
     """A shared number, seeing all that was written before it was."""
     return builder.load_atomic(builder.inttoptr(address, I64.as_pointer()), "seq_cst", 8)
@@ -50,13 +49,13 @@ def publish(builder: Any, address: Any, value: Any) -> None:
     builder.store_atomic(value, builder.inttoptr(address, I64.as_pointer()), "release", 8)
 
 
-@emits(returns=types.int64)
+@emits
 def exchange(builder: Any, address: Any, value: Any) -> Any:
     """Store a shared number before this thread reads any other; returns what was there."""
     return builder.atomic_rmw("xchg", builder.inttoptr(address, I64.as_pointer()), value, "seq_cst")
 
 
-@emits(returns=types.int64)
+@emits
 def replace(builder: Any, address: Any, old: Any, new: Any) -> Any:
     """Store `new` where `old` is; 0 when something else was there."""
     pointer = builder.inttoptr(address, I64.as_pointer())
@@ -89,7 +88,7 @@ def give_way(builder: Any, function: Any) -> None:
     _indirect(builder, function, I32, [])
 
 
-@emits(returns=types.int64)
+@emits
 def enter_float_mode(builder: Any) -> Any:
     """Flush denormals to zero; returns the mode to restore."""
     if not X86:
@@ -113,14 +112,14 @@ def leave_float_mode(builder: Any, before: Any) -> None:
         builder.call(_declare(builder, "llvm.x86.sse.ldmxcsr", ir.VoidType(), [pointer.type]), [pointer])
 
 
-@emits(returns=types.int64)
+@emits
 def clock(builder: Any) -> Any:
     """A counter of constant rate."""
     name = "llvm.readcyclecounter" if X86 else "llvm.readsteadycounter"
     return builder.call(_declare(builder, name, I64, []), [])
 
 
-@emits(returns=types.int64)
+@emits
 def take(builder: Any, function: Any, semaphore: Any) -> Any:
     """Wait for a post and take it; not 0 when a signal came first. See `runtime/semaphore.py`."""
     return builder.sext(_indirect(builder, function, I32, [semaphore, I64(-1)]), I64)
@@ -132,7 +131,7 @@ def post(builder: Any, function: Any, semaphore: Any) -> None:
     _indirect(builder, function, I32, [semaphore, I64(1), I64(0)])
 
 
-@emits(returns=types.int64)
+@emits
 def released(builder: Any, function: Any) -> Any:
     """Release the interpreter's lock; what `give` needs to take it again."""
     return _indirect(builder, function, I64, [])
@@ -144,7 +143,7 @@ def give(builder: Any, function: Any, value: Any) -> None:
     _indirect(builder, function, ir.VoidType(), [value])
 
 
-@emits(returns=types.int64)
+@emits
 def handled(builder: Any, function: Any) -> Any:
     """Call the handlers of signals that came, with the interpreter's lock; not 0 when one raised an exception."""
     return builder.sext(_indirect(builder, function, I32, []), I64)

@@ -36,28 +36,26 @@ class Record(dict[str, str]):
 
 
 def loaded(builder: Any, args: Any, record: Record, first: int = 0) -> Any:
-    """Within an intrinsic: a record's slots as a named tuple of LLVM values; they begin `first` slots behind `args`."""
+    """Within what `emits`: a record's slots as a named tuple of LLVM values; they begin `first` slots behind `args`."""
     from llvmlite import ir
 
     pointer = builder.inttoptr(args, ir.IntType(64).as_pointer())
     slots = (builder.load(builder.gep(pointer, [ir.IntType(64)(first + i)])) for i in range(len(record)))
-    return namedtuple("Slots", list(record))(*slots)
+    return _named(record)(*slots)
+
+
+@cache
+def _named(record: Record) -> Any:
+    return namedtuple("Slots", list(record))
 
 
 @cache
 def reader(record: Record) -> Any:
-    """An intrinsic: read(args) loads the slots of a record at address `args` as a named tuple of int64s."""
-    from numba import types
-    from numba.extending import intrinsic
+    """For kernel code: read(args) loads the slots of a record at address `args` as a named tuple of int64s."""
+    from ..isa.vector import emits
 
-    names = namedtuple("Slots", list(record))  # type: ignore[misc]
-    kind = types.NamedUniTuple(types.int64, len(record), names)
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return context.make_tuple(builder, kind, loaded(builder, values[0], record))
-
-    @intrinsic
-    def read(typingctx: Any, args: Any) -> Any:
-        return kind(types.int64), generate
+    @emits
+    def read(builder: Any, args: Any) -> Any:
+        return loaded(builder, args, record)
 
     return read

@@ -50,7 +50,7 @@ class Row:
         return self.module.partition(".")[0]
 
     def make(self) -> Callable[..., Any]:
-        """The generator, imported on demand: only here does numba come in."""
+        """The generator, imported on demand: only here does llvmlite.ir come in."""
         made: Callable[..., Any] = getattr(import_module(f"..{self.module}", __package__), self.function)
         return made
 

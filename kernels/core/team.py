@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
-
 from ..isa.tiers import Tier
 from ..isa.vector import arg
 from .execute import LOOK, earlier, look_at
@@ -97,7 +95,6 @@ def _tell() -> Any:
     AT, OF, AMONG, BEFORE, CLOCKED, UNTIL, RUN = _bytes_at(*_JOB)
     DONE, FATE = _bytes_at("done", "fate")
 
-    @njit(inline="always")
     def tell(pool: int, record: int) -> int:
         run: int = peek(pool + RUN) + peek(pool + OF) + 1
         exchange(pool + RUN, -1)
@@ -126,7 +123,6 @@ def _listen() -> Any:
     SIZE, PARKED, linger = 8 * len(SEAT), 8 * SEAT.at("parked"), _LINGER
     (RUN,) = _bytes_at("run")
 
-    @njit(inline="always")
     def listen(pool: int, thread: int, run: int) -> int:
         later: int = peek(pool + RUN)
         looked = 0
@@ -152,7 +148,6 @@ def _wake() -> Any:
     POST, SEATS, SEMAPHORE = TEAM.at("post"), TEAM.at("seats"), SEAT.at("semaphore")
     SIZE, PARKED = 8 * len(SEAT), 8 * SEAT.at("parked")
 
-    @njit(inline="always")
     def wake(pool: int, thread: int, threads: int) -> None:
         for child in range(2 * thread + 1, 2 * thread + 3):
             seat = arg(pool, SEATS) + SIZE * child
@@ -170,7 +165,6 @@ def _walk() -> Any:
     row, size, spins = len(STEP), 8 * len(SEAT), _SPINS
     watch = _watch()
 
-    @njit(inline="always")
     def walk(
         pool: int, thread: int, threads: int, table: int, steps: int, run: int, before: int,
         ticks: int, firm: int, record: int, state: int,
@@ -220,7 +214,6 @@ def _watch() -> Any:
     LIMIT, interval = PROGRAM.at("limit"), LOOK
     look = look_at()
 
-    @njit(inline="always")
     def watch(
         fate: int,
         run: int,

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import types
-from numba.core import cgutils
-
 from ..isa.loops import loop, repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I1, I32, I64, Vector, emits
@@ -87,7 +84,7 @@ def _vectors(v: Vector, to: Any, nbytes: Any, source: Any, value: Callable[[Any]
     return b.add(to, nbytes)
 
 
-@emits(returns=types.UniTuple(types.int64, 4))
+@emits
 def deal(b: Any, r: Any, panels: Any, units: Any, thread: Any, threads: Any) -> Any:
     """(first panel, end, first unit, end) of a thread: its part of the panels when r.by_columns, else of the units."""
     columns = b.icmp_signed("!=", r.by_columns, I64(0))
@@ -95,4 +92,4 @@ def deal(b: Any, r: Any, panels: Any, units: Any, thread: Any, threads: Any) -> 
     first, end = (b.udiv(b.mul(total, at), threads) for at in (thread, b.add(thread, I64(1))))
     p0, p1 = b.select(columns, first, I64(0)), b.select(columns, end, panels)
     u0, u1 = b.select(columns, I64(0), first), b.select(columns, units, end)
-    return cgutils.pack_array(b, [p0, p1, u0, b.select(b.icmp_signed("<", p0, p1), u1, u0)])
+    return [p0, p1, u0, b.select(b.icmp_signed("<", p0, p1), u1, u0)]

@@ -7,33 +7,32 @@ stored with its chain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import loaded, reader
 from ..isa.loops import each, repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
-from ..pointwise.chain import Chain, emit_chain
-from .rows import COL2IM
-from .tile import load_extras
+from ..pointwise.epilogue import addend_at, is_walked, simple, walk
+from .rows import COL2IM, OVERLAPS
 
 
-def make_col2im(tier: Tier, chain: Chain = (), extras: Sequence[str] = ()) -> Callable[..., None]:
+def make_col2im(tier: Tier) -> Callable[..., None]:
     """The kernel that sums f32 products."""
-    return col2im_kernel(tier, _finish(tier, chain, extras), lambda v, x, y: v.b.fadd(x, y), 4)
+    return col2im_kernel(tier, _finish(tier), lambda v, x, y: v.b.fadd(x, y), 4)
 
 
 def col2im_kernel(
     tier: Tier, finish: Any, total: Callable[[Vector, Any, Any], Any], out_item: int
 ) -> Callable[..., None]:
-    """The loops of a col2im kernel; its record begins with `rows.COL2IM`.
+    """The loops of a col2im kernel; its record begins with `rows.OVERLAPS`.
 
     total(v, x, y) sums two vectors of products, as f32 vectors whatever they are. finish(args, row, to, to_step, n,
     pixels, image, pixel, column) stores the sums of `pixels` pixels of n channels, `to_step` bytes apart; `out_item`:
     bytes of an element of y.
     """
-    fields = reader(COL2IM)
+    fields = reader(OVERLAPS)
     fill, add = _fill(tier), _add(tier, total)
 
     def col2im(args: int, thread: int, threads: int) -> None:
@@ -125,27 +124,31 @@ def _add(tier: Tier, total: Callable[[Vector, Any, Any], Any]) -> Any:
     return add
 
 
-def _finish(tier: Tier, chain: Chain, extras: Sequence[str]) -> Any:
-    """An intrinsic, `finish` of col2im_kernel, that stores chain(row, extras)."""
+def _finish(tier: Tier) -> Any:
+    """An intrinsic, `finish` of col2im_kernel, that stores what EPILOGUE makes of the sums."""
 
     @emits
     def finish(
         b: Any, args: Any, row: Any, to: Any, to_step: Any, n: Any, pixels: Any, image: Any, pixel: Any, column: Any
     ) -> None:
-        v = Vector(b, tier)
+        v, slots = Vector(b, tier), loaded(b, args, COL2IM)
 
         def run(p: Any, state: list[Any]) -> list[Any]:
             source, target = (v.pointer(address) for address in state)
+            addends = addend_at(v, slots, image, b.add(pixel, p), column)
 
-            def one(v: Vector, i: Any, mask: Any) -> None:
-                at = image, b.add(pixel, p), b.add(column, i), mask
-                operands = load_extras(v, extras, args, len(COL2IM), *at)
-                result = emit_chain(v, chain, [v.load(v.at(source, i), mask), *operands])
-                v.store(result, v.at(target, i), mask)
+            def one(w: Vector, i: Any, mask: Any) -> None:
+                value = w.load(w.at(source, i), mask)
+                (result,) = simple(w, slots, [value], lambda _: w.load(w.at(addends, i), mask))
+                w.store(result, w.at(target, i), mask)
 
             each(v, I64(0), n, one, 1)
             return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]
 
-        repeat(b, pixels, [row, to], run)
+        with b.if_else(is_walked(b, slots), likely=False) as (chain, plain):
+            with chain:
+                walk(b, slots, image, pixel, column, pixels, n, row, b.mul(n, I64(4)), to, to_step)
+            with plain:
+                repeat(b, pixels, [row, to], run)
 
     return finish

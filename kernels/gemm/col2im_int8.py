@@ -10,15 +10,14 @@ from ..isa.loops import each, repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
 from .col2im import col2im_kernel
-from .int8 import ITEMS
 from .requantize import clamped, scaled, store_bytes
-from .rows import COL2IM_INT8
-from .tile import Place
+from .results import Place
+from .rows import COL2IM_INT8, STORES
 
 
 def make_col2im_int8(tier: Tier, out: str) -> Callable[..., None]:
     """The kernel; its record is `rows.COL2IM_INT8`."""
-    return col2im_kernel(tier, _finish(tier, out), _total, ITEMS[out])
+    return col2im_kernel(tier, _finish(tier, out), _total, STORES[out])
 
 
 def _total(v: Vector, x: Any, y: Any) -> Any:
@@ -27,7 +26,7 @@ def _total(v: Vector, x: Any, y: Any) -> Any:
 
 def _finish(tier: Tier, out: str) -> Any:
     """finish(args, row, to, to_step, n, pixels, image, pixel, column): the i32 of `row`, stored to y."""
-    item = ITEMS[out]
+    item = STORES[out]
 
     @emits
     def finish(
@@ -43,12 +42,12 @@ def _finish(tier: Tier, out: str) -> Any:
                 total = b.bitcast(v.load(v.at(source, i), mask), v.itype)
                 real = scaled(v, total, v.at(factors, i), mask)
                 at = b.add(target, b.mul(i, I64(item)))
-                if out == "f32":
+                if out == "words":
                     v.store(clamped(v, real, r), v.pointer(at), mask)
                     return
                 columns = None if mask is None else b.sub(n, i)
                 place = Place(1, at, I64(0), columns, None, args, image, pixel, column)
-                store_bytes(v, place, 1, [[real]], r, out == "s8")
+                store_bytes(v, place, 1, [[real]], r)
 
             each(v, I64(0), n, one, 1)
             return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]

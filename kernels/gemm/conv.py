@@ -7,49 +7,44 @@ pixel's taps lie at fixed distances, so the micro-kernel reads them in place: no
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
+
 
 from ..core.record import reader
+from ..isa.loops import repeat, variable
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
+from ..isa.vector import I64, emits
 from .band import deal, make_band
+from .pick_dot import F32
 from .rows import CONV
-from .tile import Arithmetic, Shape, f32_arithmetic, make_tile
+from .tile import Arithmetic, f32_arithmetic, make_height, make_offsets, make_tile
 
 
-def make_conv(
-    tier: Tier,
-    groups: int,
-    rows: int,
-    nv: int,
-    tail: Shape,
-    ragged: bool,
-    chain: Chain = (),
-    extras: Sequence[str] = (),
-) -> Callable[..., None]:
-    """The kernel for tiles of `groups` output rows x `rows` pixels x nv vectors.
+def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.CONV_F32`.
 
-    Either groups is 1 and `tail` (1, out_w % rows), or rows is out_w and `tail` (out_h % groups, rows);
-    (0, 0) when nothing is left over. An extra's columns run over all channels of the output, its rows over the
-    pixels of an image.
+    The columns of an epilogue's operands run over all channels of the output, their rows over the pixels of an image.
     """
-    arithmetic = f32_arithmetic(tier, nv, chain, extras, len(CONV))
-    return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
+    return conv_kernel(tier, nv, F32.heights(tier, nv), f32_arithmetic(tier, nv, len(CONV)))
 
 
-def conv_kernel(
-    tier: Tier, whole: Shape, tail: Shape, nv: int, ragged: bool, arithmetic: Arithmetic
-) -> Callable[..., None]:
-    """The loops of a convolution around tiles of these shapes; its record begins with `rows.CONV`."""
-    groups, rows = whole
+def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmetic) -> Callable[..., None]:
+    """The loops of a convolution around tiles of these heights; its record begins with `rows.CONV`.
+
+    A tile's rows are outputs that follow one another in a band, from row to row of the map.
+    """
     item, out_item = arithmetic.item, arithmetic.out_item
     fields, fill_band = reader(CONV), make_band(tier, item)
-    tile = make_tile(tier, whole, tail, True, ragged, arithmetic)
+    tile, next_height = make_tile(tier, nv, bodies, True, arithmetic), make_height(bodies)
+    offsets = make_offsets(bodies)
     width = nv * tier.lanes
     line_bytes = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line_bytes
 
     def conv(args: int, thread: int, threads: int) -> None:
         r = fields(args)
+        in_row, across = offsets(r.rs), offsets(0)
+        turn = r.gs - r.out_w * r.rs
         scratch = r.scratch + thread * r.scratch_bytes
         bands = (r.out_h + r.band - 1) // r.band
         panels = (r.n + width - 1) // width
@@ -78,18 +73,46 @@ def conv_kernel(
             for p in range(p0, p1):
                 column = group * r.n_set + r.n0 + p * width
                 ahead = step
-                for i in range(0, count, groups):
-                    for j in range(0, r.out_w, rows):
-                        pixel = pixel0 + i * r.out_w + j
-                        short = i + groups > count or j + rows > r.out_w
-                        tile(
-                            args, short,
-                            a=a + i * r.gs + j * r.rs, rs=r.rs, gs=r.gs,
-                            table=r.table, segments=r.segments, length=r.length,
-                            panel=r.w + (group * panels + p) * step, ahead=ahead,
-                            c=r.y + ((row0 + pixel) * r.ldy + column) * out_item, ldc=r.ldy * out_item,
-                            columns=r.n - p * width, image=image, row=pixel, column=column,
-                        )  # fmt: skip
-                        ahead = ahead + line_bytes if 0 < ahead < last else 0
+                start, left = a, r.out_w
+                i, stop = pixel0, pixel0 + count * r.out_w
+                while i < stop:
+                    height = next_height(r.height, stop - i)
+                    starts, beyond, rest = _walk(in_row, across, height, left, r.rs, turn, r.out_w)
+                    tile(
+                        args, height, a=start, offsets=starts,
+                        table=r.taps, length=r.length, words=r.k,
+                        panel=r.w + (group * panels + p) * step, ahead=ahead,
+                        c=r.y + ((row0 + i) * r.ldy + column) * out_item, ldc=r.ldy * out_item,
+                        columns=r.n - p * width, image=image, row=i, column=column,
+                    )  # fmt: skip
+                    ahead = ahead + line_bytes if 0 < ahead < last else 0
+                    i += height
+                    start += beyond
+                    left = rest
 
     return conv
+
+
+@emits
+def _walk(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> Any:
+    """(address of the offsets of `height` outputs, bytes to the one behind them, outputs left in its row).
+
+    left: outputs that are left in the row from the first one on. in_row: offsets within a row, `step` bytes apart;
+    across: where those of outputs in several rows are put. turn: bytes more from the last one of a row to the next.
+    """
+    rest = b.sub(left, height)
+    found = [variable(b, value) for value in (in_row, b.mul(height, step), rest)]
+    with b.if_then(b.icmp_signed("<=", rest, I64(0))):
+        place = b.inttoptr(across, I64.as_pointer())
+
+        def output(r: Any, state: list[Any]) -> list[Any]:
+            offset, rest = state
+            b.store(offset, b.gep(place, [r]))
+            rest = b.sub(rest, I64(1))
+            ends = b.icmp_signed("==", rest, I64(0))
+            following = b.add(offset, step)
+            return [b.select(ends, b.add(following, turn), following), b.select(ends, out_w, rest)]
+
+        for slot, value in zip(found, (across, *repeat(b, height, [I64(0), left], output)), strict=True):
+            b.store(value, slot)
+    return [b.load(slot) for slot in found]

@@ -1,32 +1,27 @@
-"""dot: C = chain(A x B + bias), B packed in panels; fully connected, 1x1 convolution and matrix product."""
+"""dot: C = A x B + bias, B packed in panels; fully connected, 1x1 convolution and matrix product."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from ..core.record import reader
+from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
+from .pick_dot import F32
 from .rows import DOT
-from .tile import Arithmetic, f32_arithmetic, make_tile
+from .tile import Arithmetic, f32_arithmetic, make_height, make_offsets, make_tile
 
 
-def make_dot(
-    tier: Tier, mr: int, nv: int, tail: int, ragged: bool, chain: Chain = (), extras: Sequence[str] = ()
-) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; tail = m % mr; ragged when n isn't whole panels."""
-    arithmetic = f32_arithmetic(tier, nv, chain, extras, len(DOT))
-    return dot_kernel(tier, mr, nv, tail, ragged, arithmetic)
+def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.DOT_F32`."""
+    return dot_kernel(tier, nv, F32.heights(tier, nv), f32_arithmetic(tier, nv, len(DOT)))
 
 
-def dot_kernel(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, arithmetic: Arithmetic) -> Callable[..., None]:
-    """The loops of a dot kernel around a tile; its record begins with `rows.DOT`.
-
-    Where m isn't a multiple of mr, tail is m % mr, or 0 and the last tile computes rows again (m >= mr, and C is
-    no operand).
-    """
+def dot_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmetic) -> Callable[..., None]:
+    """The loops of a dot kernel around tiles of these heights; its record begins with `rows.DOT`."""
     fields = reader(DOT)
-    tile = make_tile(tier, (1, mr), (min(tail, 1), tail), False, ragged, arithmetic)
+    tile, next_height = make_tile(tier, nv, bodies, False, arithmetic), make_height(bodies)
+    offsets = make_offsets(bodies)
     width = nv * tier.lanes
     line = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line
@@ -34,7 +29,8 @@ def dot_kernel(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, arithmetic
 
     def dot(args: int, thread: int, threads: int) -> None:
         r = fields(args)
-        tiles = (r.m + mr - 1) // mr
+        starts = offsets(r.lda * item)
+        tiles = divide(r.m + r.height - 1, r.height)
         panels = (r.n + width - 1) // width
         step = head + r.k * word
         last = step + word - line
@@ -48,26 +44,25 @@ def dot_kernel(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, arithmetic
             lo = unit - i * units
             hi = units if end - i * units > units else end - i * units
             t0, t1, p0, p1 = (0, tiles, lo, hi) if r.by_columns else (lo, hi, 0, panels)
-            start = t0
-            while start < t1:
-                stop = start + r.block if start + r.block < t1 else t1
+            first, stop = t0 * r.height, smaller(t1 * r.height, r.m)
+            while first < stop:
+                until = smaller(first + r.block * r.height, stop)
                 for p in range(p0, p1):
                     column = r.n0 + p * width
                     ahead = step
-                    for t in range(start, stop):
-                        row = t * mr
-                        if tail == 0 and row + mr > r.m:
-                            row = r.m - mr
+                    row = first
+                    while row < until:
+                        height = next_height(r.height, until - row)
                         tile(
-                            args, row + mr > r.m,
-                            a=r.a + (i * r.a_stride + row * r.lda) * item, rs=r.lda * item, gs=0,
-                            table=0, segments=1, length=r.k,
+                            args, height, a=r.a + (i * r.a_stride + row * r.lda) * item, offsets=starts,
+                            table=0, length=0, words=r.k,
                             panel=r.b + i * r.b_stride * 4 + p * step, ahead=ahead,
                             c=r.c + (i * r.c_stride + row * r.ldc + column) * out_item, ldc=r.ldc * out_item,
                             columns=r.n - p * width, image=i, row=row, column=column,
                         )  # fmt: skip
                         ahead = ahead + line if 0 < ahead < last else 0
-                start = stop
+                        row += height
+                first = until
             unit += hi - lo
 
     return dot

@@ -5,7 +5,7 @@ Threads share both: `extremes` finds those of parts of an image, `dynamic_round`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.record import reader
@@ -15,7 +15,7 @@ from ..isa.interleave import store_bytes, store_first
 from ..isa.loops import divide, each, fold, loop, thread_range, thread_slices, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, arg, emits
-from .rows import EXTREMES, RANGE_BYTES, ROUND
+from .rows import EXTREMES, GRIDS, RANGE_BYTES, ROUND
 
 TINY = 1e-30
 UNROLL = 4
@@ -72,15 +72,14 @@ def make_extremes(tier: Tier) -> Callable[..., None]:
     return run
 
 
-def make_round(tier: Tier, grid: str, out: str) -> Callable[..., None]:
+def make_round(tier: Tier, out: str) -> Callable[..., None]:
     """The kernel that rounds to the numbers of a range; its record is `rows.ROUND`.
 
-    out: "u8" for the numbers' bytes, 128 more than LiteRT's, or "f32" for the numbers. grid: that of the operator
-    dynamic_round.
+    out: "u8" for the numbers' bytes, 128 more than LiteRT's, or "f32" for the numbers.
     """
     fields = reader(ROUND)
-    prepare, fill = _range_maker(tier, grid), run_filler(tier)
-    convert, size = (_to_bytes(tier, grid), 1) if out == "u8" else (_to_reals(tier, grid), 4)
+    prepare, fill = _range_maker(tier), run_filler(tier)
+    convert, size = (_to_bytes(tier), 1) if out == "u8" else (_to_reals(tier), 4)
 
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -92,23 +91,23 @@ def make_round(tier: Tier, grid: str, out: str) -> Callable[..., None]:
             row, at, to = unit - image * lines - r.top, r.ranges + image * RANGE_BYTES, r.y + unit * line * size
             if image != made:
                 # Threads that share an image all write the same.
-                prepare(r.extremes + 8 * image * r.parts, r.parts, at)
+                prepare(r.extremes + 8 * image * r.parts, r.parts, at, r.grid)
                 made, blank = image, (-(arg(at, 0) >> 32) & 255) * 0x0101010101010101
             if row < 0 or row >= r.rows:
                 fill(to, blank, line)
             else:
                 fill(to, blank, r.left)
-                convert(r.x + 4 * (image * r.rows + row) * r.run, to + r.left * size, r.run, at)
+                convert(r.x + 4 * (image * r.rows + row) * r.run, to + r.left * size, r.run, at, r.grid)
                 fill(to + (r.left + r.run) * size, blank, r.right)
 
     return run
 
 
-def _range_maker(tier: Tier, grid: str) -> Any:
+def _range_maker(tier: Tier) -> Any:
     """An intrinsic that writes the range of an image whose parts have these extremes."""
 
     @emits
-    def prepare(b: Any, extremes: Any, parts: Any, to: Any) -> None:
+    def prepare(b: Any, extremes: Any, parts: Any, to: Any, grid: Any) -> None:
         v = Vector(b, tier)
         start = v.pointer(extremes)
         low, high, odd = (variable(b, v.const(0)) for _ in range(3))
@@ -118,17 +117,7 @@ def _range_maker(tier: Tier, grid: str) -> Any:
             b.store(greatest(v, y, b.load(high)), high)
             b.store(v.fma(x, v.const(0), b.load(odd)), odd)
         bottom, top = b.load(low), b.load(high)
-        if grid == "symmetric":
-            reach = greatest(v, greatest(v, b.fneg(bottom), top), v.const(TINY))
-            factor, scale, zero = b.fdiv(v.const(127), reach), b.fdiv(reach, v.const(127)), v.iconst(0)
-        elif grid == "asymmetric":
-            scale = greatest(v, b.fdiv(b.fsub(top, bottom), v.const(255)), v.const(TINY))
-            factor = b.fdiv(v.const(1), scale)
-            zero = round_to_int(v, b.fsub(v.const(-128), b.fdiv(bottom, scale)))
-        else:
-            step = b.fdiv(b.fsub(top, bottom), v.const(255))
-            factor = scale = b.select(b.fcmp_ordered("==", step, v.const(0)), v.const(1), step)
-            zero = b.sub(round_to_int(v, b.fdiv(b.fneg(bottom), scale)), v.iconst(128))
+        scale, factor, zero = _range(v, grid, bottom, top)
         minus = b.bitcast(b.sub(v.iconst(-128), zero), v.type)
         values = b.fadd(scale, b.load(odd)), minus, factor, b.sitofp(zero, v.type)
         for i, value in enumerate(values):
@@ -137,65 +126,94 @@ def _range_maker(tier: Tier, grid: str) -> Any:
     return prepare
 
 
-def _rounder(v: Vector, at: Any, grid: str) -> Callable[[Any], Any]:
-    """What gives the numbers (i32) of f32 by the range at an address."""
+def _range(v: Vector, grid: Any, bottom: Any, top: Any) -> Iterable[Any]:
+    """(scale, steps per unit, s8 for 0.0) of a grid, for the extremes of an image."""
+    b = v.b
+    reach = greatest(v, greatest(v, b.fneg(bottom), top), v.const(TINY))
+    symmetric = b.fdiv(reach, v.const(127)), b.fdiv(v.const(127), reach), v.iconst(0)
+    step = b.fdiv(b.fsub(top, bottom), v.const(255))
+    scale = greatest(v, step, v.const(TINY))
+    zero = round_to_int(v, b.fsub(v.const(-128), b.fdiv(bottom, scale)))
+    asymmetric = scale, b.fdiv(v.const(1), scale), zero
+    scale = b.select(b.fcmp_ordered("==", step, v.const(0)), v.const(1), step)
+    onnx = scale, scale, b.sub(round_to_int(v, b.fdiv(b.fneg(bottom), scale)), v.iconst(128))
+    is_symmetric, is_onnx = (_is(b, grid, name) for name in ("symmetric", "onnx"))
+    for x, y, z in zip(symmetric, asymmetric, onnx, strict=True):
+        yield b.select(is_symmetric, x, b.select(is_onnx, z, y))
+
+
+def _is(b: Any, grid: Any, name: str) -> Any:
+    return b.icmp_signed("==", grid, I64(GRIDS.index(name)))
+
+
+def _rounders(v: Vector, at: Any, grid: Any, body: Callable[[Callable[[Any], Any]], None]) -> None:
+    """Emit body(number) for either kind of grid; number(x): the numbers (i32) of f32 by the range at an address."""
     b, start = v.b, v.pointer(at)
     factor, zero = v.broadcast(v.at(start, 2)), v.broadcast(v.at(start, 3))
-    if grid != "onnx":
-        return lambda x: round_to_int(v, b.fadd(b.fmul(x, factor), zero))
-    scale, shift = v.broadcast(start), b.fptosi(zero, v.itype)
-    return lambda x: b.add(round_to_int(v, b.fdiv(x, scale)), shift)
+    with b.if_else(_is(b, grid, "onnx")) as (divides, multiplies):
+        with divides:
+            scale, shift = v.broadcast(start), b.fptosi(zero, v.itype)
+            body(lambda x: b.add(round_to_int(v, b.fdiv(x, scale)), shift))
+        with multiplies:
+            body(lambda x: round_to_int(v, b.fadd(b.fmul(x, factor), zero)))
 
 
-def _to_bytes(tier: Tier, grid: str) -> Any:
+def _to_bytes(tier: Tier) -> Any:
     """An intrinsic that rounds `count` f32 to bytes."""
 
     @emits
-    def convert(b: Any, x: Any, y: Any, count: Any, at: Any) -> None:
+    def convert(b: Any, x: Any, y: Any, count: Any, at: Any, grid: Any) -> None:
         v = Vector(b, tier)
-        number = _rounder(v, at, grid)
-        source, target = v.pointer(x), b.inttoptr(y, I8.as_pointer())
-        width = UNROLL * v.lanes
-        rounded = to_bytes(v, I64(128), whole=lambda _, x: number(x))
-
-        def packed(i: Any, rest: Any = None) -> Any:
-            values = []
-            for n in range(UNROLL):
-                mask = None if rest is None else v.mask(b.sub(rest, I64(n * v.lanes)))
-                values.append(v.load(v.at(source, b.add(i, I64(n * v.lanes))), mask))
-            return in_order(v, rounded(values))
-
-        end = whole(b, count, width)
-        with loop(b, 0, end, width) as i:
-            store_bytes(v, packed(i), b.gep(target, [i]))
-        rest = b.sub(count, end)
-        with b.if_then(b.icmp_signed(">", rest, I64(0))):
-            with b.if_else(b.icmp_signed(">", end, I64(0)), likely=True) as (again, few):
-                with again:
-                    last = b.sub(count, I64(width))
-                    store_bytes(v, packed(last), b.gep(target, [last]))
-                with few:
-                    store_first(v, packed(I64(0), rest), target, rest)
+        _rounders(v, at, grid, lambda number: _bytes(v, x, y, count, number))
 
     return convert
 
 
-def _to_reals(tier: Tier, grid: str) -> Any:
+def _bytes(v: Vector, x: Any, y: Any, count: Any, number: Callable[[Any], Any]) -> None:
+    """Emit the bytes of `count` numbers."""
+    b = v.b
+    source, target = v.pointer(x), b.inttoptr(y, I8.as_pointer())
+    width = UNROLL * v.lanes
+    rounded = to_bytes(v, I64(128), whole=lambda _, x: number(x))
+
+    def packed(i: Any, rest: Any = None) -> Any:
+        values = []
+        for n in range(UNROLL):
+            mask = None if rest is None else v.mask(b.sub(rest, I64(n * v.lanes)))
+            values.append(v.load(v.at(source, b.add(i, I64(n * v.lanes))), mask))
+        return in_order(v, rounded(values))
+
+    end = whole(b, count, width)
+    with loop(b, 0, end, width) as i:
+        store_bytes(v, packed(i), b.gep(target, [i]))
+    rest = b.sub(count, end)
+    with b.if_then(b.icmp_signed(">", rest, I64(0))):
+        with b.if_else(b.icmp_signed(">", end, I64(0)), likely=True) as (again, few):
+            with again:
+                last = b.sub(count, I64(width))
+                store_bytes(v, packed(last), b.gep(target, [last]))
+            with few:
+                store_first(v, packed(I64(0), rest), target, rest)
+
+
+def _to_reals(tier: Tier) -> Any:
     """An intrinsic that rounds `count` f32 to those that bytes can stand for."""
 
     @emits
-    def convert(b: Any, x: Any, y: Any, count: Any, at: Any) -> None:
+    def convert(b: Any, x: Any, y: Any, count: Any, at: Any, grid: Any) -> None:
         v = Vector(b, tier)
         source, target = v.pointer(x), v.pointer(y)
-        number = _rounder(v, at, grid)
         scale, zero = (v.broadcast(v.at(v.pointer(at), i)) for i in (0, 3))
 
-        def element(w: Vector, i: Any, mask: Any) -> None:
-            value = w.load(w.at(source, i), mask)
-            whole = b.sitofp(number(value), w.type)
-            held = least(w, greatest(w, whole, w.const(-128)), w.const(127))
-            w.store(b.fmul(b.fsub(held, zero), scale), w.at(target, i), mask)
+        def body(number: Callable[[Any], Any]) -> None:
+            def element(w: Vector, i: Any, mask: Any) -> None:
+                value = w.load(w.at(source, i), mask)
+                whole = b.sitofp(number(value), w.type)
+                held = least(w, greatest(w, whole, w.const(-128)), w.const(127))
+                w.store(b.fmul(b.fsub(held, zero), scale), w.at(target, i), mask)
 
-        each(v, I64(0), count, element, unroll=1)
+            each(v, I64(0), count, element, unroll=1)
+
+        _rounders(v, at, grid, body)
 
     return convert

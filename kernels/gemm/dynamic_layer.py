@@ -1,53 +1,52 @@
 """dot and conv of bytes that dynamic.py rounds with s8 weights: exact i32 sums, stored as f32.
 
-y = chain(sum (x - zero) * w * (scale * scale of w) + bias), where scale and zero are those of x's image, or row.
+y = sum (x - zero) * w * (scale * scale of w) + bias, where scale and zero are those of x's image, or row; then as
+EPILOGUE says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ..core.record import Record, loaded
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector
-from ..pointwise.chain import Chain
+from ..pointwise.rows import EPILOGUE
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .int8 import int8_arithmetic
+from .pick_int8 import COSTS
+from .results import Place
 from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES, RANGES
-from .tile import Arithmetic, Place, Shape, f32_operands, store_f32
+from .tile import Arithmetic
 
 HEAD_LINES = 3
 """Of a panel: the sums of its columns' weights (i32), their scales, the bias (f32)."""
 
 
-def make_dot(
-    tier: Tier, mr: int, nv: int, tail: int, ragged: bool, per_row: bool, chain: Chain, extras: Sequence[str]
-) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; its record is `rows.DOT_DYNAMIC`."""
-    return dot_kernel(tier, mr, nv, tail, ragged, _arithmetic(tier, nv, per_row, chain, extras, DOT_DYNAMIC))
+def make_dot(tier: Tier, nv: int, per_row: bool) -> Callable[..., None]:
+    """The kernel for panels of nv vectors, and ranges of rows or of batches; its record is `rows.DOT_DYNAMIC`."""
+    bodies = COSTS[False].heights(tier, nv)
+    return dot_kernel(tier, nv, bodies, _arithmetic(tier, nv, per_row, DOT_DYNAMIC))
 
 
-def make_conv(
-    tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, per_row: bool, chain: Chain,
-    extras: Sequence[str],
-) -> Callable[..., None]:  # fmt: skip
-    """The kernel for tiles as conv.make_conv's; its record is `rows.CONV_DYNAMIC`."""
-    arithmetic = _arithmetic(tier, nv, per_row, chain, extras, CONV_DYNAMIC)
-    return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
+def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.CONV_DYNAMIC`."""
+    bodies = COSTS[False].heights(tier, nv)
+    return conv_kernel(tier, nv, bodies, _arithmetic(tier, nv, False, CONV_DYNAMIC))
 
 
-def _arithmetic(tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequence[str], record: Record) -> Arithmetic:
-    """The record ends with rows.RANGES; then the extras."""
-    bytewise = int8_arithmetic(tier, nv, "i32", False, record)
+def _arithmetic(tier: Tier, nv: int, per_row: bool, record: Record) -> Arithmetic:
+    """The record ends with rows.RANGES and EPILOGUE."""
+    bytewise = int8_arithmetic(tier, nv, "words", False, record)
 
     def lines(v: Vector, place: Place, index: int, kind: Any) -> list[Any]:
         starts = [v.b.gep(place.panel, [I64((index * nv + n) * tier.lanes * 4)]) for n in range(nv)]
         return [v.b.load(v.b.bitcast(start, kind.as_pointer()), align=4) for start in starts]
 
-    def finish(v: Vector, place: Place, sums: list[Any]) -> None:
+    def finish(v: Vector, place: Place, sums: list[Any]) -> list[Any]:
         b = v.b
         r = loaded(b, place.args, RANGES, record.at("ranges"))
         first = b.add(b.mul(place.image, r.per_image), b.mul(place.row, r.per_row))
@@ -65,8 +64,10 @@ def _arithmetic(tier: Tier, nv: int, per_row: bool, chain: Chain, extras: Sequen
             for n in range(nv):
                 total = b.sitofp(b.add(sums[row * nv + n], shifts[n]), v.type)
                 reals.append(v.fma(total, multipliers[n], biases[n]))
-        store_f32(v, place, nv, reals, chain, f32_operands(v, place, extras, len(record)))
+        return reals
 
-    return replace(
-        bytewise, head=HEAD_LINES * nv * tier.lanes * 4, start=lambda v, panel: [v.iconst(0)] * nv, finish=finish
-    )
+    def start(v: Vector, panel: Any) -> list[Any]:
+        return [v.iconst(0)] * nv
+
+    head = HEAD_LINES * nv * tier.lanes * 4
+    return replace(bytewise, head=head, start=start, finish=finish, epilogue=record.at(next(iter(EPILOGUE))))

@@ -16,35 +16,40 @@ from ..isa.vector import I32, I64, Vector
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
-from .requantize import clamped, scaled, store_bytes
-from .rows import CONV_INT8, DOT_INT8, STORED
-from .tile import Arithmetic, Place, Shape, store_f32
-
-ITEMS = {"u8": 1, "s8": 1, "f32": 4, "i32": 4}
-"""Bytes of an element of the result by its kind."""
-
-SIGNS = -0x7F7F7F80
-"""The i32 of four bytes of 128."""
+from .pick_int8 import COSTS
+from .requantize import scaled, store_bytes, word
+from .results import Place
+from .rows import CONV_INT8, DOT_INT8, STORED, STORES
+from .tile import Arithmetic
 
 
-def make_dot_int8(tier: Tier, mr: int, nv: int, tail: int, ragged: bool, out: str, rowsum: bool) -> Callable[..., None]:
-    """The kernel for tiles of mr rows x nv vectors; its record is `rows.DOT_INT8`."""
-    return dot_kernel(tier, mr, nv, tail, ragged, int8_arithmetic(tier, nv, out, rowsum, DOT_INT8))
+def make_dot_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.DOT_INT8`."""
+    bodies = COSTS[rowsum].heights(tier, nv)
+    return dot_kernel(tier, nv, bodies, int8_arithmetic(tier, nv, out, rowsum, DOT_INT8))
 
 
-def make_conv_int8(
-    tier: Tier, groups: int, rows: int, nv: int, tail: Shape, ragged: bool, out: str, rowsum: bool
-) -> Callable[..., None]:
-    """The kernel for tiles as make_conv's; its record is `rows.CONV_INT8`."""
-    arithmetic = int8_arithmetic(tier, nv, out, rowsum, CONV_INT8)
-    return conv_kernel(tier, (groups, rows), tail, nv, ragged, arithmetic)
+def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.CONV_INT8`."""
+    bodies = COSTS[rowsum].heights(tier, nv)
+    return conv_kernel(tier, nv, bodies, int8_arithmetic(tier, nv, out, rowsum, CONV_INT8))
 
 
-def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record, signed: bool = False) -> Arithmetic:
-    """Sums of u8 * s8 in i32 over panels that pack_int8.py packs; out: "u8", "s8", "f32" or "i32".
+def add_products(v: Vector, word: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
+    """The sums of a row with the products of a word of A (an i32 value) and its weights."""
+    x = v.splat(word)
+    if v.tier.vnni:
+        return [dot_bytes(v, s, x, w) for s, w in zip(sums, weights, strict=True)]
+    for half, offset in zip(split_bytes(v, x), (0, len(sums)), strict=True):
+        products = [dot_halves(v, half, w) for w in weights[offset : offset + len(sums)]]
+        sums = [v.b.add(s, p) for s, p in zip(sums, products, strict=True)]
+    return sums
 
-    "i32" stores the sums; else the record has the slots of rows.STORED. rowsum: the weights' zero point times a
-    row's sum is added. signed: A is s8, and each byte counts as the u8 that is 128 more.
+
+def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record) -> Arithmetic:
+    """Sums of u8 * s8 in i32 over panels that pack_int8.py packs; out: one of rows.STORES.
+
+    The record has the slots of rows.STORED. rowsum: the weights' zero point times a row's sum is added.
     """
     count, line = sums_per_row(nv, rowsum), tier.lanes * 4
     vectors = vectors_per_word(tier, nv, rowsum)
@@ -61,30 +66,21 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record,
     def load(v: Vector, panel: Any) -> list[Any]:
         return ints(v, panel, vectors)
 
-    def multiply(v: Vector, word: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
-        x = v.splat(v.b.load(v.b.bitcast(word, I32.as_pointer()), align=1))
-        x = v.b.xor(x, v.iconst(SIGNS)) if signed else x
-        if tier.vnni:
-            return [dot_bytes(v, s, x, w) for s, w in zip(sums, weights, strict=True)]
-        for half, offset in zip(split_bytes(v, x), (0, count), strict=True):
-            products = [dot_halves(v, half, w) for w in weights[offset : offset + count]]
-            sums = [v.b.add(s, p) for s, p in zip(sums, products, strict=True)]
-        return sums
+    def multiply(v: Vector, place: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
+        return add_products(v, v.b.load(v.b.bitcast(place, I32.as_pointer()), align=1), weights, sums)
 
-    def finish(v: Vector, place: Place, sums: list[Any]) -> None:
+    def finish(v: Vector, place: Place, sums: list[Any]) -> list[Any] | None:
         rows = [sums[r * count : (r + 1) * count] for r in range(place.rows)]
         if rowsum:
             minus = [v.b.load(at(v, place.panel, 2 * nv + n), align=4) for n in range(nv)]
             rows = [[v.b.add(s, v.b.mul(row[-1], m)) for s, m in zip(row, minus, strict=False)] for row in rows]
-        if out == "i32":
-            store_f32(v, place, nv, [v.b.bitcast(s, v.type) for row in rows for s in row])
-            return
         stored = loaded(v.b, place.args, STORED, record.at("zero_point"))
         reals = [[scaled(v, s, at(v, place.panel, nv + n)) for n, s in enumerate(row)] for row in rows]
-        if out == "f32":
-            store_f32(v, place, nv, [clamped(v, s, stored) for row in reals for s in row])
-            return
-        store_bytes(v, place, nv, reals, stored, out == "s8")
+        if out == "bytes":
+            store_bytes(v, place, nv, reals, stored)
+            return None
+        pairs = [pair for one in zip(rows, reals, strict=True) for pair in zip(*one, strict=False)]
+        return [word(v, total, real, stored) for total, real in pairs]
 
     head = HEAD_LINES[rowsum] * nv * line
-    return Arithmetic(head, vectors, count, 1, ITEMS[out], start, load, multiply, finish)
+    return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish)

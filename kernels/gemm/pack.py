@@ -16,12 +16,17 @@ def pack_weights(weights: np.ndarray, bias: np.ndarray | None, nv: int, lanes: i
     w = w[None] if w.ndim == 2 else w
     batch, n, k = w.shape
     width = nv * lanes
-    panels = -(-n // width)
-    full = np.zeros((batch, panels * width, 1 + k), np.float32)
-    full[:, :n, 1:] = w
+    whole, rest = divmod(n, width)
+    packed = np.empty((batch, whole + bool(rest), 1 + k, width), np.float32)
+    packed[:, :whole, 1:] = w[:, : n - rest].reshape(batch, whole, width, k).transpose(0, 1, 3, 2)
+    if rest:
+        packed[:, whole, 1:, :rest] = w[:, n - rest :].transpose(0, 2, 1)
+        packed[:, whole, :, rest:] = 0
+    first = np.zeros((batch, packed.shape[1] * width), np.float32)
     if bias is not None:
-        full[:, :n, 0] = bias.reshape(batch, n)
-    return np.ascontiguousarray(full.reshape(batch, panels, width, 1 + k).transpose(0, 1, 3, 2))
+        first[:, :n] = bias.reshape(batch, n)
+    packed[:, :, 0] = first.reshape(batch, -1, width)
+    return packed
 
 
 def merge_groups(weights: np.ndarray, groups: int, factor: int) -> np.ndarray:

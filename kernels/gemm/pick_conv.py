@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
-from .pick_dot import F32, L2, STANDARD, Costs, columns_first, idle, row_choices, split_columns
+from .pick_dot import F32, L2, Costs, columns_first, idle, split_columns
 
 Triple = tuple[int, int, int]
 
@@ -92,8 +91,7 @@ class Geometry:
         return self.k // self.run * -(-self.run * self.item // 4)
 
 
-@dataclass(frozen=True)
-class ConvPiece:
+class ConvPiece(NamedTuple):
     """One conv call: `columns` channels of each group from `start` on, packed with `nv`; `params` makes
     the kernel.
 
@@ -129,11 +127,9 @@ def upright(g: Geometry, l2: int) -> Geometry:
     )  # fmt: skip
 
 
-def pick_conv(
-    tier: Tier, g: Geometry, threads: int = 1, chain: Chain = (), extras: Sequence[str] = (), l2: int = L2
-) -> tuple[ConvPiece, ...]:
+def pick_conv(tier: Tier, g: Geometry, threads: int = 1, l2: int = L2) -> tuple[ConvPiece, ...]:
     """The conv calls for a geometry: one, or two that share the channels."""
-    return conv_pieces(tier, upright(g, l2), threads, F32, {"chain": chain, "extras": tuple(extras)}, l2)
+    return conv_pieces(tier, upright(g, l2), threads, F32, {}, l2)
 
 
 def conv_pieces(
@@ -141,57 +137,30 @@ def conv_pieces(
 ) -> tuple[ConvPiece, ...]:
     """As `pick_conv`, for any arithmetic; `more`: the kernel's other parameters."""
     _, out_h, out_w = g.out
+    rows = idle(g.images * g.groups * g.out[0] * out_h, threads)
 
-    def tile_cost(rows: int, nv: int) -> float:
-        return costs.tile_cost(tier, rows, nv, g.words)
-
-    def choices(nv: int) -> list[tuple[float, tuple[int, int]]]:
-        limits = costs.rows(tier, nv, g.words)
-        found = []
-        for largest, rows in [(limit, rows) for limit in limits for rows in row_choices(out_w, limit)]:
-            count = min(largest // rows, out_h) if rows == out_w else 1
-            whole, tail = divmod(out_h, count) if count > 1 else divmod(out_w, rows)
-            cost = whole * tile_cost(rows * count, nv)
-            if tail:
-                cost += tile_cost(tail * (rows if count > 1 else 1), nv)
-            cost *= 1 if count > 1 else out_h
-            rows_left = idle(g.images * g.groups * g.out[0] * -(-out_h // count), threads)
-            cost *= min(rows_left, idle(-(-g.n // (nv * tier.lanes)), threads))
-            found.append((cost * (STANDARD if rows * count == limits[0] else 1.0), (count, rows)))
-        return found
+    def best(nv: int) -> tuple[float, int]:
+        share = min(rows, idle(-(-g.n // (nv * tier.lanes)), threads))
+        return min((c * share, -h) for h, c in costs.choices(tier, out_h * out_w, nv, g.words).items())
 
     pieces = []
-    for start, columns, nv in split_columns(tier, g.n, {nv: min(choices(nv))[0] for nv in costs.widths(tier)}):
-        count, rows = min(choices(nv))[1]
-        tail = (0, 0)
-        if count > 1 and out_h % count:
-            tail = (out_h % count, rows)
-        elif count == 1 and out_w % rows:
-            tail = (1, out_w % rows)
-        params = {
-            "groups": count,
-            "rows": rows,
-            "nv": nv,
-            "tail": tail,
-            "ragged": columns % (nv * tier.lanes) != 0,
-            **more,
-        }
-        table, fields = layout(g, count, columns, nv * tier.lanes, threads, l2)
-        pieces.append(ConvPiece(start, columns, nv, params, table, fields))
+    for start, columns, nv in split_columns(tier, g.n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
+        table, fields = layout(g, -best(nv)[1], columns, nv * tier.lanes, threads, l2)
+        pieces.append(ConvPiece(start, columns, nv, {"nv": nv, **more}, table, fields))
     return tuple(pieces)
 
 
 def conv_args(piece: ConvPiece, **operands: Any) -> dict[str, Any]:
     """The slots of `rows.CONV`: what the piece decides, and `operands`: x, w (this piece's channels packed), y (whole),
-    ldy, table, scratch, and fill unless it is 0.
+    ldy, taps, scratch, and fill unless it is 0.
     """
     return {"fill": 0, **piece.fields, "n0": piece.start, **operands}
 
 
 def layout(
-    g: Geometry, group: int, columns: int, width: int, threads: int, l2: int
+    g: Geometry, height: int, columns: int, width: int, threads: int, l2: int
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Offsets of the taps, and the slots of `rows.CONV` that the geometry decides."""
+    """Offsets of the taps, and the slots of `rows.CONV` that the geometry and the tiles' height decide."""
     (k_d, k_h, k_w), (stride_z, stride_y, stride_x) = g.kernel, g.strides
     dil_z, dil_y, dil_x = g.dilations
     out_d, out_h, out_w = g.out
@@ -208,13 +177,12 @@ def layout(
     panels = -(-columns // width)
     images = g.images * g.groups * out_d
     by_columns = columns_first(
-        images * -(-out_h // group), panels, g.c * g.item * g.size[1] * g.size[2], 4 * columns * g.words, threads
+        images * out_h, panels, g.c * g.item * g.size[1] * g.size[2], 4 * columns * g.words, threads
     )
     bands = -(-out_h // band)
     if not by_columns and images % threads:
         bands = min(-(-bands // threads) * threads, out_h)
     band = -(-out_h // bands)
-    band = min(-(-band // group) * group, out_h)
     band_z = band_y * ((band - 1) * move_y + reach)
 
     z, y, x = (dil_z * x_z, x_y, x_x) if direct else (band_z, band_y, pixel)
@@ -231,9 +199,9 @@ def layout(
         "out_d": out_d, "out_h": out_h, "out_w": out_w, "n": columns, "n_set": g.n, "k": len(taps) * length,
         "x_image": x_image, "x_set": g.c * g.item, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "k_d": k_d,
         "stride_z": stride_z, "dilation_z": dil_z, "pad_z": g.pads[0], "stride_y": stride_y, "pad_y": g.pads[1],
-        "band": band, "reach": reach, "step_y": step_y, "move_y": move_y, "band_z": band_z,
+        "height": height, "band": band, "reach": reach, "step_y": step_y, "move_y": move_y, "band_z": band_z,
         **row_of_band(g, band_w, pixel, step_x), "rs": stride_x * x_x if direct else move_x * pixel,
-        "gs": stride_y * x_y if direct else move_y * band_y, "segments": len(taps), "length": length,
+        "gs": stride_y * x_y if direct else move_y * band_y, "length": length,
         "direct": int(direct), "by_columns": int(by_columns),
     }  # fmt: skip
     return np.array(taps, np.int64), fields

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
+from .heights import cover, heights, mains
 
 L2 = 1 << 20
 """Bytes of second-level cache that blocking assumes when it isn't told."""
@@ -18,31 +19,41 @@ SPLIT_GAIN = 0.93
 """Two kernels share one layer's columns only when they cost less than this part of one."""
 
 
-@dataclass(frozen=True)
-class DotPiece:
+class DotPiece(NamedTuple):
     """One dot call: `columns` columns from `start` on, packed with `nv`; `params` makes the kernel."""
 
     start: int
     columns: int
     nv: int
     params: dict[str, Any]
+    height: int
     block: int
     by_columns: bool
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What an arithmetic lets tiles be: widths(tier) in vectors, rows(tier, nv, words), the most that fit the
-    registers first and then fewer that may be faster, and the cycles that tile_cost(tier, rows, nv, words)
-    estimates for one. repeats: rows may be computed twice, since nothing is read where results go.
+    """What an arithmetic lets tiles be: widths(tier) in vectors, the heights(tier, nv) of a kernel, descending, and the
+    cycles that tile_cost(tier, rows, nv, words) estimates for one.
     """
 
     widths: Callable[[Tier], Sequence[int]]
-    rows: Callable[[Tier, int, int], tuple[int, ...]]
+    heights: Callable[[Tier, int], tuple[int, ...]]
     tile_cost: Callable[[Tier, int, int, int], float]
-    repeats: bool = False
+
+    def rows_cost(self, tier: Tier, m: int, height: int, nv: int, words: int) -> float:
+        """Cycles of m rows of one panel in tiles of `height` and what is left."""
+        whole, rest = divmod(m, height)
+        tiles = [(height, whole), *((h, 1) for h in cover(rest, height, self.heights(tier, nv)))]
+        return sum(count * self.tile_cost(tier, h, nv, words) for h, count in tiles if count)
+
+    def choices(self, tier: Tier, m: int, nv: int, words: int) -> dict[int, float]:
+        """The heights that main tiles may have, each with its `rows_cost`."""
+        found = mains(self.heights(tier, nv), nv, words)
+        return {height: self.rows_cost(tier, m, height, nv, words) for height in found}
 
 
+@lru_cache(1024)
 def pick_dot(
     tier: Tier,
     m: int,
@@ -50,8 +61,6 @@ def pick_dot(
     k: int,
     batch: int = 1,
     threads: int = 1,
-    chain: Chain = (),
-    extras: Sequence[str] = (),
     lda: int = 0,
     l2: int = L2,
 ) -> tuple[DotPiece, ...]:
@@ -59,8 +68,11 @@ def pick_dot(
 
     lda: A's row stride in f32 (k when 0), of interest only because rows 4 KiB apart collide in the cache.
     """
-    params = {"chain": chain, "extras": tuple(extras)}
-    return dot_pieces(tier, m, n, k, batch, threads, F32, params, (lda or k) * 4, l2)
+    costs = F32
+    if m == 1:  # at the pace of the weights: the more sums, the fewer wait for one another
+        wide = (8,) if tier.registers == 32 else ()
+        costs = replace(F32, widths=lambda tier: (min(4, -(-n // tier.lanes)), *wide))
+    return dot_pieces(tier, m, n, k, batch, threads, costs, {}, (lda or k) * 4, l2)
 
 
 def dot_pieces(
@@ -78,29 +90,23 @@ def dot_pieces(
     """As `pick_dot`, for rows of `words` words, `row_bytes` apart; `more`: the kernel's other parameters."""
     colliding = row_bytes % 4096 == 0
 
-    def cost(mr: int, nv: int) -> float:
-        whole, tail = divmod(m, mr)
-        total = whole * costs.tile_cost(tier, mr, nv, words)
-        total += costs.tile_cost(tier, tail, nv, words) if tail else 0
-        by_rows = idle(batch * -(-m // mr), threads) * -(-m // mr) * mr / m
+    def cost(height: int, nv: int, cycles: float) -> float:
+        tiles = -(-m // height)
+        by_rows = idle(batch * tiles, threads) * tiles * height / m
         by_columns = idle(batch * -(-n // (nv * tier.lanes)), threads)
-        return total * (min(by_rows, by_columns) if threads > 1 else 1.0) * (1.05 if colliding and mr > 12 else 1.0)
+        slower = 1.05 if colliding and height > 12 else 1.0
+        return cycles * (min(by_rows, by_columns) if threads > 1 else 1.0) * slower
 
     def best(nv: int) -> tuple[float, int]:
-        largest = costs.rows(tier, nv, words)
-        choices = {mr for rows in largest for mr in row_choices(m, rows)}
-        return min((cost(mr, nv) * (STANDARD if mr == largest[0] else 1.0), mr) for mr in choices)
+        return min((cost(h, nv, cycles), -h) for h, cycles in costs.choices(tier, m, nv, words).items())
 
     pieces = []
     for start, columns, nv in split_columns(tier, n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
-        mr = best(nv)[1]
-        # A few rows computed twice cost less than another kernel to compile.
-        tail = 0 if costs.repeats and -m % mr * 50 <= m else m % mr
-        params = {"mr": mr, "nv": nv, "tail": tail, "ragged": columns % (nv * tier.lanes) != 0, **more}
-        panels = -(-columns // (nv * tier.lanes))
-        by_columns = columns_first(batch * -(-m // mr), batch * panels, m, columns, threads)
-        block = max(1, l2 * 3 // 8 // (4 * words * mr))
-        pieces.append(DotPiece(start, columns, nv, params, block, by_columns))
+        height = -best(nv)[1]
+        units, panels = -(-m // height), -(-columns // (nv * tier.lanes))
+        by_columns = columns_first(batch * units, batch * panels, m, columns, threads)
+        block = max(1, l2 * 3 // 8 // (4 * words * height))
+        pieces.append(DotPiece(start, columns, nv, {"nv": nv, **more}, height, block, by_columns))
     return tuple(pieces)
 
 
@@ -110,25 +116,19 @@ def dot_args(piece: DotPiece, **operands: Any) -> dict[str, Any]:
     b: this piece's columns packed; c: whole, the kernel starts at the piece's first column.
     """
     alone = {"batch": 1, "a_stride": 0, "b_stride": 0, "c_stride": 0}
-    blocking = {"n": piece.columns, "n0": piece.start, "block": piece.block, "by_columns": int(piece.by_columns)}
-    return {**alone, **blocking, **operands}
+    tiles = {"height": piece.height, "block": piece.block, "by_columns": int(piece.by_columns)}
+    return {**alone, "n": piece.columns, "n0": piece.start, **tiles, **operands}
 
 
 def widths(tier: Tier) -> range:
     """The panel widths in vectors that a tile can have."""
-    return range(1, 9 if tier.registers == 32 else 5)
+    return range(1, 5)
 
 
 def max_rows(tier: Tier, nv: int) -> int:
     """The most rows whose sums fit the registers beside nv weights and the broadcast operand; at most 14."""
     spare = 1 if tier.fma else 2
     return max(1, min(14, (tier.registers - nv - spare) // nv))
-
-
-def row_choices(m: int, largest: int) -> set[int]:
-    """Rows of a tile worth trying for m rows: the largest, and a nearly even split."""
-    tiles = -(-m // largest)
-    return {min(largest, m), -(-m // tiles)}
 
 
 def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
@@ -144,7 +144,7 @@ def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
     return (step + weights / 400 + 0.2) * k + rows * nv + 20
 
 
-F32 = Costs(widths, lambda tier, nv, words: (max_rows(tier, nv),), tile_cost)
+F32 = Costs(widths, lambda tier, nv: heights(max_rows(tier, nv), nv), tile_cost)
 
 
 def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int, int, int]]:

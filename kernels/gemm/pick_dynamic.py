@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright
 from .pick_dot import L2, DotPiece, dot_pieces
 from .pick_int8 import COSTS
@@ -20,18 +17,14 @@ def parts_of(images: int, count: int, threads: int) -> int:
 
 
 def pick_dot_dynamic(
-    tier: Tier, m: int, n: int, k: int, batch: int, threads: int, per_row: bool, chain: Chain, kinds: Sequence[str]
+    tier: Tier, m: int, n: int, k: int, batch: int, threads: int, per_row: bool
 ) -> tuple[DotPiece, ...]:
-    """The dot_dynamic calls for C [batch, m, n] = A [batch, m, k] x B."""
-    more = {"per_row": per_row, "chain": chain, "extras": tuple(kinds)}
-    return dot_pieces(tier, m, n, -(-k // 4), batch, threads, COSTS[False], more, k)
+    """The dot_dynamic calls for C [batch, m, n] = A [batch, m, k] x B; per_row: each row of A has its own range."""
+    return dot_pieces(tier, m, n, -(-k // 4), batch, threads, COSTS[False], {"per_row": per_row}, k)
 
 
-def pick_conv_dynamic(
-    tier: Tier, g: Geometry, threads: int, chain: Chain, kinds: Sequence[str], l2: int = L2
-) -> tuple[Geometry, tuple[ConvPiece, ...]]:
+def pick_conv_dynamic(tier: Tier, g: Geometry, threads: int, l2: int = L2) -> tuple[Geometry, tuple[ConvPiece, ...]]:
     """The conv_dynamic calls for a geometry of u8 without padding, and the geometry that they are for."""
     assert g.item == 1 and not any(g.pads)
     g = upright(g, l2)
-    more = {"per_row": False, "chain": chain, "extras": tuple(kinds)}
-    return g, conv_pieces(tier, g, threads, COSTS[False], more, l2)
+    return g, conv_pieces(tier, g, threads, COSTS[False], {}, l2)

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ..isa.tiers import Tier
+from .heights import heights
 from .pack_int8 import vectors_per_word
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright
 from .pick_dot import L2, Costs, DotPiece, dot_pieces
 
 
 def _widths(tier: Tier) -> tuple[int, ...]:
-    """Vectors of a panel: up to four are packed to bytes together; eight are for single rows."""
-    return (1, 2, 3, 4, 8) if tier.registers == 32 else (1, 2, 3, 4)
+    """Vectors of a panel: up to four are packed to bytes together."""
+    return (1, 2, 3, 4)
 
 
-def _rows(rowsum: bool, tier: Tier, nv: int, words: int) -> tuple[int, ...]:
-    """The most rows whose sums fit the registers beside the weights and the word of A: in halves without vnni, with
-    copies of what instructions of two operands overwrite on the generic tier.
-
-    Few products are worth fewer rows: the CPU looks ahead far enough to store one tile while it sums the next.
+def _heights(rowsum: bool, tier: Tier, nv: int) -> tuple[int, ...]:
+    """As many rows at most as have their sums in registers beside the weights and the word of A: in halves without
+    vnni, with copies of what instructions of two operands overwrite on the generic tier.
     """
     spare = 1 if tier.vnni else 3 if tier.fma else 5
     free = tier.registers - vectors_per_word(tier, nv, rowsum) - spare
-    most = max(1, min(16 if nv == 1 else 14, free // (nv + rowsum))) if nv <= 4 else 1
-    few = 8 if nv == 1 else 12 // nv
-    return (most, few) if few < most and words <= 32 else (most,)
+    return heights(max(1, min(16 if nv == 1 else 14, free // (nv + rowsum))), nv)
 
 
 _STORING = {1: 0.6, 2: 0.15, 3: 0.5}
@@ -49,12 +46,10 @@ def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: int, words: int) -> floa
     return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(nv, 0)) + 2
 
 
-COSTS = {
-    rowsum: Costs(_widths, partial(_rows, rowsum), partial(_tile_cost, rowsum), repeats=True)
-    for rowsum in (False, True)
-}
+COSTS = {rowsum: Costs(_widths, partial(_heights, rowsum), partial(_tile_cost, rowsum)) for rowsum in (False, True)}
 
 
+@lru_cache(1024)
 def pick_dot_int8(
     tier: Tier,
     m: int,
@@ -68,11 +63,13 @@ def pick_dot_int8(
     nv: int = 0,
 ) -> tuple[DotPiece, ...]:
     """The dot calls for C [batch, m, n] = A [batch, m, k] x B; lda: A's row stride in bytes (k when 0); nv: the width
-    of panels when it isn't free to choose.
+    of panels when it isn't free to choose. Panels for a single row may have eight vectors.
     """
     more, costs = {"out": out, "rowsum": rowsum}, COSTS[rowsum]
     if nv:
         costs = replace(costs, widths=lambda tier: (nv,))
+    elif m == 1 and tier.registers == 32:
+        costs = replace(costs, widths=lambda tier: (*_widths(tier), 8))
     return dot_pieces(tier, m, n, -(-k // 4), batch, threads, costs, more, lda or k)
 
 
@@ -81,15 +78,16 @@ def chains(nv: int) -> int:
     return {1: 8, 2: 4, 3: 2, 4: 2}.get(nv, 1)
 
 
-def row_params(piece: DotPiece, signed: bool) -> dict[str, Any]:
+def row_params(piece: DotPiece) -> dict[str, Any]:
     """The parameters of `row_int8`, for a piece of one row."""
-    return {name: piece.params[name] for name in ("nv", "ragged", "out", "rowsum")} | {"signed": signed}
+    return {name: piece.params[name] for name in ("nv", "out", "rowsum")}
 
 
-def row_args(piece: DotPiece, k: int) -> dict[str, int]:
-    """The slots of `rows.ROW_INT8` that a piece of one row decides, for k products."""
+def row_args(piece: DotPiece, k: int, signed: bool = False) -> dict[str, int]:
+    """The slots of `rows.ROW_INT8` that a piece of one row decides, for k products; signed: A is s8."""
     together = chains(piece.nv)
-    return {"n": piece.columns, "n0": piece.start, "k": -(-k // (4 * together)) * together}
+    words = -(-k // (4 * together)) * together
+    return {"n": piece.columns, "n0": piece.start, "k": words, "signs": signed * word_of(128)}
 
 
 def pick_conv_int8(

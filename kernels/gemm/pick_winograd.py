@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from ..pointwise.chain import Chain
 from .pick_conv import Geometry, row_of_band
-from .pick_dot import L2, STANDARD, columns_first, max_rows, tile_cost, widths
+from .pick_dot import F32, L2, STANDARD, columns_first, max_rows, tile_cost
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
@@ -19,8 +16,7 @@ TRANSFORM_CYCLES = {2: (50, 45), 4: (130, 130)}
 """Of one vector of a tile's input, and of its output."""
 
 
-@dataclass(frozen=True)
-class WinogradChoice:
+class WinogradChoice(NamedTuple):
     """How winograd computes a convolution; `params` makes the kernel.
 
     fields: the slots of `rows.WINOGRAD` that the geometry decides; x, w, y, ldy and scratch are left.
@@ -76,23 +72,25 @@ def _plain_cycles(tier: Tier, g: Geometry) -> float:
         mr = max_rows(tier, nv)
         return tile_cost(tier, mr, nv, g.k) / mr * -(-g.n // (nv * tier.lanes))
 
-    return g.images * g.out[1] * g.out[2] * min(cost(nv) for nv in widths(tier))
+    return g.images * g.out[1] * g.out[2] * min(cost(nv) for nv in range(1, 9 if tier.registers == 32 else 5))
 
 
 def _cycles(tier: Tier, g: Geometry, m: int, l2: int) -> float:
-    """Of the dots and of the transforms, without waiting for memory."""
-    band, mr, nv = _blocks(tier, g, m, 1, l2)
+    """Of the dots, in tiles of one height, and of the transforms, without waiting for memory."""
+    band, nv = _bands(tier, g, m, 1, l2)
     down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
-    dots = g.images * _dots(down, across, band, mr) * -(-g.n // (nv * tier.lanes)) * places
+    largest = max_rows(tier, nv)
+    whole, rest = divmod(down, band)
+
+    def cost(rows: int) -> float:
+        count = whole * -(-band * across // rows) + -(-rest * across // rows)
+        return count * tile_cost(tier, rows, nv, g.c)
+
+    best = min(range(1, min(largest, band * across) + 1), key=lambda h: cost(h) * (STANDARD if h == largest else 1))
+    dots = g.images * cost(best) * -(-g.n // (nv * tier.lanes)) * places
     there, back = TRANSFORM_CYCLES[m]
     transforms = -(-g.c // tier.lanes) * there + -(-g.n // tier.lanes) * back
-    return dots * tile_cost(tier, mr, nv, g.c) + g.images * down * across * transforms
-
-
-def _dots(down: int, across: int, band: int, mr: int) -> int:
-    """Dot tiles of mr rows for all bands of an image."""
-    whole, rest = divmod(down, band)
-    return whole * -(-band * across // mr) + -(-rest * across // mr)
+    return dots + g.images * down * across * transforms
 
 
 def _v_row(tier: Tier, g: Geometry) -> int:
@@ -101,54 +99,49 @@ def _v_row(tier: Tier, g: Geometry) -> int:
     return row + 64 if row % 4096 == 0 else row
 
 
-def _blocks(tier: Tier, g: Geometry, m: int, units: int, l2: int) -> tuple[int, int, int]:
-    """(rows of Winograd tiles in a band, mr, nv); the number of bands is a multiple of `units` where it can be."""
+def _bands(tier: Tier, g: Geometry, m: int, units: int, l2: int) -> tuple[int, int]:
+    """(rows of Winograd tiles in a band, nv); the number of bands is a multiple of `units` where it can be."""
     down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
     nv = 1 if g.n <= tier.lanes else 2
     largest = max_rows(tier, nv)
     # Every band reads all weights, so that it has enough tiles even where they leave the cache.
     tiles = max(l2 * 3 // 4 // (places * (_v_row(tier, g) + nv * tier.lanes * 4)), 2 * largest)
     bands = -(-down // min(max(tiles // across, 1), down))
-    band = -(-down // min(-(-bands // units) * units, down))
-
-    def cost(mr: int) -> float:
-        return _dots(down, across, band, mr) * tile_cost(tier, mr, nv, g.c) * (STANDARD if mr == largest else 1.0)
-
-    return band, min(range(1, min(largest, band * across) + 1), key=cost), nv
+    return -(-down // min(-(-bands // units) * units, down)), nv
 
 
-def pick_winograd(
-    tier: Tier,
-    g: Geometry,
-    m: int = 2,
-    threads: int = 1,
-    chain: Chain = (),
-    extras: Sequence[str] = (),
-    l2: int = L2,
-) -> WinogradChoice:
+def _height(tier: Tier, g: Geometry, band: int, across: int, down: int, nv: int) -> int:
+    """The best height of dot's tiles, each row of which is a Winograd tile."""
+
+    def cost(height: int) -> float:
+        whole, last = (F32.rows_cost(tier, rows * across, height, nv, g.c) for rows in (band, down % band))
+        return down // band * whole + last
+
+    return min(F32.heights(tier, nv), key=cost)
+
+
+def pick_winograd(tier: Tier, g: Geometry, m: int = 2, threads: int = 1, l2: int = L2) -> WinogradChoice:
     """The choice for a geometry that suits_winograd; m x m outputs a tile."""
     lanes = tier.lanes
     down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
-    band, mr, nv = _blocks(tier, g, m, 1, l2)
+    band, nv = _bands(tier, g, m, 1, l2)
     panels = -(-g.n // (nv * lanes))
     size = g.c * g.size[1] * g.size[2]
     by_columns = columns_first(g.images * down, panels, size, places * g.c * g.n, threads)
     if not by_columns and g.images % threads:
-        band, mr, nv = _blocks(tier, g, m, threads, l2)
-    v_row = _v_row(tier, g)
+        band, nv = _bands(tier, g, m, threads, l2)
+    height, v_row = _height(tier, g, band, across, down, nv), _v_row(tier, g)
 
-    room = -(-band * across // mr) * mr
     row = row_of_band(g, across * m + 2, g.c * 4, 1)
-    v_plane, s_plane = room * v_row + 64, room * nv * lanes * 4 + 64
+    v_plane, s_plane = band * across * v_row + 64, band * across * nv * lanes * 4 + 64
     v_start = -(-((band * m + 2) * row["band_y"] + 128) // 64) * 64
     s_start = v_start + places * v_plane + 64
+    o_start = s_start + places * s_plane
     fields = {
         "images": g.images, "out_h": g.out[1], "out_w": g.out[2], "n": g.n, "k": g.c, "x_image": 4 * g.x_strides[0],
-        "x_y": 4 * g.x_strides[2], "h": g.size[1], "pad_y": g.pads[1], "band": band, "across": across, **row,
-        "pixel": g.c * 4, "v_start": v_start, "v_row": v_row, "v_plane": v_plane, "s_start": s_start,
-        "s_plane": s_plane, "scratch_bytes": s_start + places * s_plane, "by_columns": int(by_columns),
+        "x_y": 4 * g.x_strides[2], "h": g.size[1], "pad_y": g.pads[1], "band": band, "across": across,
+        "height": height, **row, "pixel": g.c * 4, "v_start": v_start, "v_row": v_row, "v_plane": v_plane,
+        "s_start": s_start, "s_plane": s_plane, "o_start": o_start,
+        "scratch_bytes": o_start + m * g.out[2] * nv * lanes * 4, "by_columns": int(by_columns),
     }  # fmt: skip
-    params = {
-        "m": m, "mr": mr, "nv": nv, "ragged": g.n % (nv * lanes) != 0, "chain": chain, "extras": tuple(extras),
-    }  # fmt: skip
-    return WinogradChoice(m, nv, params, fields)
+    return WinogradChoice(m, nv, {"m": m, "nv": nv}, fields)

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from ..isa.functions import maximum, minimum
 from ..isa.integer import to_bytes
-from ..isa.loops import repeat
+from ..isa.loops import repeat, room
 from ..isa.vector import F32, I1, I8, I32, I64, Vector
 from .pack_int8 import parts
-from .tile import Place
+from .results import Place
 
 
 def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:
@@ -31,9 +30,22 @@ def clamped(v: Vector, x: Any, stored: Any) -> Any:
     return minimum(v, high, maximum(v, low, x))
 
 
-def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], stored: Any, signed: bool) -> None:
+def word(v: Vector, total: Any, real: Any, stored: Any) -> Any:
+    """What is stored as f32 of an i32 sum and its scaled number: this one clamped, or the sum's bits."""
+    whole = v.b.icmp_signed("!=", stored.form, I64(0))
+    return v.b.select(whole, v.b.bitcast(total, v.type), clamped(v, real, stored))
+
+
+def byte_rounder(v: Vector, stored: Any) -> Callable[[Sequence[Any]], Any]:
+    """What makes stored bytes of up to four f32 vectors, in the order of `isa.integer.pack_bytes`."""
+    rounded = to_bytes(v, stored.zero_point, stored.low, stored.high)
+    signs = v.splat(v.b.trunc(stored.form, I8), 4 * v.lanes)
+    return lambda vectors: v.b.xor(rounded(vectors), signs)
+
+
+def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], stored: Any) -> None:
     """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
-    rounded = to_bytes(v, stored.zero_point, stored.low, stored.high, signed)
+    rounded = byte_rounder(v, stored)
 
     def row_pieces() -> list[tuple[int, int, Any]]:
         """(row, first column, bytes as i32 lanes) of all that is stored."""
@@ -109,7 +121,7 @@ def _store_part(
 ) -> None:
     """The first `columns` bytes of each row, by way of the stack."""
     b, width = v.b, nv * v.lanes
-    buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(I8, place.rows * width)), I8.as_pointer())
+    buffer = b.bitcast(room(b, ir.ArrayType(I8, place.rows * width)), I8.as_pointer())
     for r, column, piece in pieces:
         store(piece, b.gep(buffer, [I64(r * width + column)]))
     copy = v.declare("llvm.memcpy.p0.p0.i64", ir.VoidType(), [buffer.type, buffer.type, I64, I1])

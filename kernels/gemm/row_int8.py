@@ -7,23 +7,25 @@ neighboring words are kept apart, and there is next to nothing to do before the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ..core.record import reader
 from ..isa.loops import repeat, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I64, Vector, emits
-from .int8 import int8_arithmetic
+from ..isa.vector import I8, I32, I64, Vector, emits
+from .int8 import add_products, int8_arithmetic
 from .pick_int8 import chains
+from .results import Place, open_sink, settle, store_rows
 from .rows import ROW_INT8
-from .tile import Arithmetic, Place
+from .tile import Arithmetic
 
 
-def make_row_int8(tier: Tier, nv: int, ragged: bool, out: str, rowsum: bool, signed: bool) -> Callable[..., None]:
-    """The kernel for panels of nv vectors; `signed` as `int8_arithmetic`. Its record is `rows.ROW_INT8`."""
-    arithmetic = int8_arithmetic(tier, nv, out, rowsum, ROW_INT8, signed)
-    fields, panel = reader(ROW_INT8), _make_panel(tier, chains(nv), ragged, arithmetic)
+def make_row_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.ROW_INT8`."""
+    arithmetic = int8_arithmetic(tier, nv, out, rowsum, ROW_INT8)
+    fields, panel = reader(ROW_INT8), _make_panel(tier, nv, chains(nv), arithmetic)
     width, item = nv * tier.lanes, arithmetic.out_item
     head, line = arithmetic.head, arithmetic.vectors * tier.lanes * 4
 
@@ -36,7 +38,7 @@ def make_row_int8(tier: Tier, nv: int, ragged: bool, out: str, rowsum: bool, sig
         b = r.b + p * step
         c = r.c + (r.n0 + p * width) * item
         while p < end:
-            panel(args, r.a, b, r.k, c, r.n - p * width)
+            panel(args, r.a, r.signs, b, r.k, c, r.n - p * width)
             b += step
             c += width * item
             p += 1
@@ -44,34 +46,42 @@ def make_row_int8(tier: Tier, nv: int, ragged: bool, out: str, rowsum: bool, sig
     return row
 
 
-def _make_panel(tier: Tier, chains: int, ragged: bool, arithmetic: Arithmetic) -> Any:
-    """An intrinsic panel(args, a, b, k, c, columns): the sums of k words of A, a multiple of `chains`."""
+def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic) -> Any:
+    """An intrinsic panel(args, a, signs, b, k, c, columns): the sums of k words of A, a multiple of `chains`."""
     line = arithmetic.vectors * tier.lanes * 4
 
     @emits
-    def panel(b: Any, args: Any, a: Any, weights: Any, k: Any, c: Any, columns: Any) -> None:
+    def panel(b: Any, args: Any, a: Any, signs: Any, weights: Any, k: Any, c: Any, columns: Any) -> None:
         v = Vector(b, tier)
         first = b.inttoptr(weights, I8.as_pointer())
         sums = arithmetic.start(v, first)
         zeros = [v.iconst(0)] * (len(sums) * (chains - 1))
         state = [b.inttoptr(a, I8.as_pointer()), b.gep(first, [I64(arithmetic.head)]), *sums, *zeros]
-        step = partial(_words, v, arithmetic, line, chains)
+        step = partial(_words, v, arithmetic, line, chains, b.trunc(signs, I32))
         _, _, *found = repeat(b, b.ashr(k, I64(chains.bit_length() - 1)), state, step)
         while len(found) > len(sums):
             half = len(found) // 2
             found = [b.add(x, y) for x, y in zip(found[:half], found[half:], strict=True)]
-        place = Place(1, c, I64(0), columns if ragged else None, first, args, I64(0), I64(0), I64(0))
-        arithmetic.finish(v, place, found)
+        place = Place(1, c, I64(0), columns, first, args, I64(0), I64(0), I64(0))
+        results = arithmetic.finish(v, place, found)
+        if results is not None:
+            place = replace(place, rows=I64(1))
+            sink, done = open_sink(v, place, nv, 1, None), b.append_basic_block("done")
+            store_rows(v, place, sink, [(b.block, 1, results)], done)
+            settle(v, place, sink)
 
     return panel
 
 
-def _words(v: Vector, arithmetic: Arithmetic, line: int, chains: int, _: Any, state: list[Any]) -> list[Any]:
+def _words(
+    v: Vector, arithmetic: Arithmetic, line: int, chains: int, signs: Any, _: Any, state: list[Any]
+) -> list[Any]:
     """A word for each chain of sums: state is (A, panel, sums chain by chain)."""
     b, each = v.b, arithmetic.sums
     a, panel, *sums = state
     out = []
     for i in range(chains):
         weights = arithmetic.load(v, b.gep(panel, [I64(i * line)]))
-        out += arithmetic.multiply(v, b.gep(a, [I64(4 * i)]), weights, sums[i * each : (i + 1) * each])
+        word = b.load(b.bitcast(b.gep(a, [I64(4 * i)]), I32.as_pointer()), align=1)
+        out += add_products(v, b.xor(word, signs), weights, sums[i * each : (i + 1) * each])
     return [b.gep(a, [I64(4 * chains)]), b.gep(panel, [I64(chains * line)]), *out]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..core.record import Record
-from ..core.table import OPEN, Row
+from ..core.table import Row
+from ..isa.tiers import Tier
+from ..pointwise.rows import EPILOGUE
 
 DOT = Record(
     a="address of A [batch, m, k]",
@@ -19,7 +24,8 @@ DOT = Record(
     a_stride="elements from matrix to matrix of A",
     b_stride="words from matrix to matrix of the panels, 0 when all share one",
     c_stride="elements from matrix to matrix of C",
-    block="tiles of rows computed before the next panel",
+    height="rows of a tile, one of the kernel's `heights`; the last ones have fewer where m isn't a multiple",
+    block="such tiles of rows computed before the next panel",
     by_columns="whether threads split the panels; else the tiles of rows",
 )
 
@@ -27,7 +33,7 @@ CONV = Record(
     x="address of the input [images, d, h, w, sets * channels]",
     w="address of packed panels [sets, panels, ...], those of this call's channels",
     y="address of the result [images, out_d, out_h, out_w, channels], whole",
-    table="address of [segments] int64: bytes from a pixel to where each segment begins",
+    taps="address of [k / length] int64: bytes from a pixel to where each run begins",
     scratch="address of scratch_bytes for each thread, 64-byte aligned",
     scratch_bytes="bytes",
     images="how many",
@@ -38,7 +44,7 @@ CONV = Record(
     n="channels of each group computed here",
     n0="the first of them",
     n_set="channels of a group",
-    k="words of 4 bytes in a sum: segments * length",
+    k="words of 4 bytes in a sum",
     ldy="elements from pixel to pixel of y",
     x_image="bytes from image to image of x",
     x_set="bytes from group to group",
@@ -53,6 +59,7 @@ CONV = Record(
     pad_z="slices of padding before",
     stride_y="rows from output to output",
     pad_y="rows of padding before",
+    height="outputs of a tile, one of the kernel's `heights`; the last ones of a band have fewer",
     band="rows of the result that a band is for",
     reach="rows of a band for the first of them",
     step_y="rows of x from row to row of a band",
@@ -67,8 +74,7 @@ CONV = Record(
     band_y="bytes from row to row",
     rs="bytes from pixel to pixel, in a band or `direct` in x",
     gs="bytes from one row of outputs to the next, in a band or `direct` in x",
-    segments="runs of words that a sum is made of",
-    length="words of a segment",
+    length="words of a run: those of a sum lie in runs of as many",
     direct="whether x is read without a band",
     by_columns="whether threads split the panels; else bands",
     fill="the word whose bytes padding repeats",
@@ -84,7 +90,7 @@ PACK = Record(
     b_stride="f32 from matrix to matrix of B",
 )
 
-COL2IM = Record(
+OVERLAPS = Record(
     t="address of the products [sets, images, d, h, w, taps, n], f32",
     y="address of the result [images, out_d, out_h, out_w, sets * n]",
     ldy="elements from pixel to pixel of y",
@@ -114,49 +120,62 @@ COL2IM = Record(
     pad_x="pixels",
 )
 
-WINOGRAD = Record(
-    x="address of the input [images, h, w, k]",
-    w="address of the weights in panels [places, panels, ...], then the bias",
-    y="address of the result [images, out_h, out_w, n]",
-    scratch="address of scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums of one panel",
-    scratch_bytes="bytes",
-    images="how many",
-    out_h="rows of the result",
-    out_w="pixels of a row",
-    n="channels of the result",
-    k="channels of x",
-    ldy="f32 from pixel to pixel of y",
-    x_image="bytes from image to image of x",
-    x_y="bytes from row to row",
-    x_first="bytes from a row's start to the first pixel that is copied",
-    h="rows of x",
-    pad_y="rows of padding before",
-    band="rows of tiles that a band is for",
-    across="tiles in each",
-    left="zeros that a row of a band begins with",
-    pixels="runs copied after that",
-    run="f32 of a run",
-    x_step="bytes from run to run in x",
-    pixel_step="bytes from run to run in a band",
-    right="zeros after them",
-    band_y="bytes from row to row of a band",
-    pixel="bytes from pixel to pixel of a band",
-    v_start="bytes of scratch before the transformed inputs",
-    v_row="bytes of them from tile to tile",
-    v_plane="bytes of them from place to place",
-    s_start="bytes of scratch before the sums",
-    s_plane="bytes of them from place to place",
-    by_columns="whether threads split the panels; else bands",
+COL2IM = OVERLAPS + EPILOGUE
+
+WINOGRAD = (
+    Record(
+        x="address of the input [images, h, w, k]",
+        w="address of the weights in panels [places, panels, ...], then the bias",
+        y="address of the result [images, out_h, out_w, n]",
+        scratch="address of scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums, outputs",
+        scratch_bytes="bytes",
+        images="how many",
+        out_h="rows of the result",
+        out_w="pixels of a row",
+        n="channels of the result",
+        k="channels of x",
+        ldy="f32 from pixel to pixel of y",
+        x_image="bytes from image to image of x",
+        x_y="bytes from row to row",
+        x_first="bytes from a row's start to the first pixel that is copied",
+        h="rows of x",
+        pad_y="rows of padding before",
+        band="rows of tiles that a band is for",
+        across="tiles in each",
+        height="Winograd tiles in a tile of dot, one of the kernel's heights; the last ones of a band are of fewer",
+        left="zeros that a row of a band begins with",
+        pixels="runs copied after that",
+        run="f32 of a run",
+        x_step="bytes from run to run in x",
+        pixel_step="bytes from run to run in a band",
+        right="zeros after them",
+        band_y="bytes from row to row of a band",
+        pixel="bytes from pixel to pixel of a band",
+        v_start="bytes of scratch before the transformed inputs",
+        v_row="bytes of them from tile to tile",
+        v_plane="bytes of them from place to place",
+        s_start="bytes of scratch before the sums",
+        s_plane="bytes of them from place to place",
+        o_start="bytes of scratch before m rows of outputs of one panel, which wait for the chain",
+        by_columns="whether threads split the panels; else bands",
+    )
+    + EPILOGUE
 )
 
-STORED = Record(
-    zero_point="what is added to rint(sum * multiplier); nothing for f32 and i32",
-    low="the least number that is stored: of the result's type, f32 bits, or nothing for i32",
-    high="the greatest, alike",
+STORED_U8 = Record(
+    zero_point="what is added to rint(sum * multiplier)",
+    low="the least number that is stored",
+    high="the greatest",
 )
+STORED = STORED_U8 + Record(
+    form="0: u8, or f32 (low and high are their bits); 128: s8, where zero_point, low and high are 128 more than those "
+    "of the result, as of a u8; 1: i32, the sums themselves"
+)
+STORES = {"bytes": 1, "words": 4}
+"""What a kernel stores, u8 and s8 or f32 and i32, and the bytes of an element."""
 DOT_INT8 = DOT + STORED
 CONV_INT8 = CONV + STORED
-COL2IM_INT8 = COL2IM + Record(multipliers="address of [sets * n] f32") + STORED
+COL2IM_INT8 = OVERLAPS + Record(multipliers="address of [sets * n] f32") + STORED
 """The products and the bias are i32."""
 
 ROW_INT8 = (
@@ -167,6 +186,7 @@ ROW_INT8 = (
         n="columns computed here",
         n0="the first of them",
         k="words of 4 bytes in a sum, a multiple of pick_int8.chains",
+        signs="what every word of A is xored with: 0x80808080 where A is s8, else 0",
     )
     + STORED
 )
@@ -188,6 +208,8 @@ PACK_INT8 = Record(
 RANGE_BYTES = 16
 """Bytes of a range: scale (f32), minus the u8 for 0.0 (i32), steps per unit and the s8 for 0.0 (f32 both)."""
 
+GRIDS = ("symmetric", "asymmetric", "onnx")
+
 EXTREMES = Record(
     x="address of [images, count] f32",
     images="how many",
@@ -201,6 +223,7 @@ ROUND = Record(
     extremes="address of what the kernel `extremes` made of x",
     parts="of an image",
     ranges="address of [images] ranges, which are made",
+    grid="which numbers a range has: the place of the operator dynamic_round's grid in GRIDS",
     y="address of [images, top + rows + bottom, left + run + right] u8 or f32, with what stands for 0.0 around x",
     images="how many",
     rows="of an image",
@@ -214,36 +237,39 @@ ROUND = Record(
 RANGES = Record(
     ranges="address of the ranges that A or x was rounded by",
     per_image="ranges from image to image (batch to batch)",
-    per_row="ranges from row to row",
+    per_row="ranges from row to row: 1, or 0 where an image has one",
 )
-DOT_DYNAMIC = DOT + RANGES
-CONV_DYNAMIC = CONV + RANGES
-"""Then as for dot and conv (address, stride per image, stride per row) of each extra."""
+DOT_DYNAMIC = DOT + RANGES + EPILOGUE
+CONV_DYNAMIC = CONV + RANGES + EPILOGUE
+DOT_F32 = DOT + EPILOGUE
+CONV_F32 = CONV + EPILOGUE
 
-_TILES = ("ragged", "chain", "extras")
-_STORED = ("ragged", "out", "rowsum")
+_WIDTHS = {"nv": (1, 2, 3, 4)}
+_F32 = {"nv": (*_WIDTHS["nv"], 8)}
+_STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True)}
 
-# The records of kernels with `extras` go on with (address, f32 per image or matrix, f32 per row or pixel) of each.
+
+def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Panels of eight vectors are for single rows, whose sums take more than 16 registers then."""
+    return params["nv"] <= 4 or tier.registers == 32
+
+
 ROWS = (
-    Row("dot", "gemm.dot", "make_dot", DOT, dict.fromkeys(("mr", "nv", "tail", *_TILES), OPEN), product=True),
-    Row("conv", "gemm.conv", "make_conv", CONV,
-        dict.fromkeys(("groups", "rows", "nv", "tail", *_TILES), OPEN), product=True),
+    Row("dot", "gemm.dot", "make_dot", DOT_F32, _F32, _wide, product=True),
+    Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
-        dict.fromkeys(("m", "mr", "nv", *_TILES), OPEN), product=True),
-    Row("col2im", "gemm.col2im", "make_col2im", COL2IM, dict.fromkeys(("chain", "extras"), OPEN)),
-    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, dict.fromkeys(("nv",), OPEN)),
-    Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8,
-        dict.fromkeys(("mr", "nv", "tail", *_STORED), OPEN), product=True),
+        {"m": (2, 4), "nv": (1, 2)}, product=True),
+    Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
+    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, _F32, _wide),
+    Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True),
     Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8,
-        dict.fromkeys(("nv", *_STORED, "signed"), OPEN), product=True),
-    Row("conv_int8", "gemm.int8", "make_conv_int8", CONV_INT8,
-        dict.fromkeys(("groups", "rows", "nv", "tail", *_STORED), OPEN), product=True),
-    Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, dict.fromkeys(("out",), OPEN)),
+        {"nv": (1, 2, 3, 4, 8), **_STORED}, _wide, product=True),
+    Row("conv_int8", "gemm.int8", "make_conv_int8", CONV_INT8, _WIDTHS | _STORED, product=True),
+    Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, {"out": tuple(STORES)}),
     Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
     Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
-    Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, dict.fromkeys(("grid", "out"), OPEN)),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC,
-        dict.fromkeys(("mr", "nv", "tail", "per_row", *_TILES), OPEN), product=True),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC,
-        dict.fromkeys(("groups", "rows", "nv", "tail", "per_row", *_TILES), OPEN), product=True),
+    Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, {"out": ("u8", "f32")}),
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, {**_WIDTHS, "per_row": (False, True)},
+        product=True),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _WIDTHS, product=True),
 )  # fmt: skip

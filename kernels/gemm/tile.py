@@ -1,41 +1,22 @@
-"""The micro-kernel of dot and convolution: rows x vectors of sums, in registers from bias to store."""
+"""The micro-kernel of dot and convolution: rows x vectors of sums, in registers from bias to store.
+
+It has a body for each of a few heights of tiles, and jumps to the one that is asked for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
-from ..core.record import loaded
-from ..isa.loops import repeat
+from ..isa.loops import room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from ..pointwise.chain import EXTRA, Chain, emit_chain, is_long
-
-Shape = tuple[int, int]
-"""Of a tile: groups of rows, rows in a group."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a tile's results go: `rows` rows of `ldc` bytes at `c`, `columns` (None: all) of each stored.
-
-    panel: a pointer to the tile's panel; args: the record; image, row, column: where extras are read.
-    """
-
-    rows: int
-    c: Any
-    ldc: Any
-    columns: Any
-    panel: Any
-    args: Any
-    image: Any
-    row: Any
-    column: Any
+from .heights import packed
+from .results import Place, open_sink, settle, store_rows
 
 
 @dataclass(frozen=True)
@@ -47,7 +28,8 @@ class Arithmetic:
 
     start(v, panel): the sums that a row begins with. load(v, line): the weights of a word.
     multiply(v, word, weights, sums): a row's new sums; `word` points to A's word.
-    finish(v, place, sums): stores the results; sums come row by row.
+    finish(v, place, sums): f32 results, or i32 as such, row by row as the sums come; or stores others itself. epilogue:
+    the slot of the record that EPILOGUE begins with, if it has that.
     """
 
     head: int
@@ -58,84 +40,146 @@ class Arithmetic:
     start: Callable[[Vector, Any], list[Any]]
     load: Callable[[Vector, Any], list[Any]]
     multiply: Callable[[Vector, Any, list[Any], list[Any]], list[Any]]
-    finish: Callable[[Vector, Place, list[Any]], None]
+    finish: Callable[[Vector, Place, list[Any]], list[Any] | None]
+    epilogue: int | None = None
 
 
-def make_tile(tier: Tier, whole: Shape, rest: Shape, segmented: bool, ragged: bool, arithmetic: Arithmetic) -> Any:
-    """An intrinsic that computes groups * rows output rows of one weight panel.
+def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arithmetic: Arithmetic) -> Any:
+    """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel of nv vectors.
 
-    Call it as tile(args, short, a=..., ...): numba takes at most 15 operands by name. `args` is the record. The tile
-    has the shape `rest` where `short` isn't 0, else `whole`. Row r of group g of A starts at byte address a + g * gs +
-    r * rs; each of its `segments` runs of `length` words starts table[s] bytes further (without `segmented`: one run
-    at 0). The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched. The results go to
-    rows of `ldc` bytes at `c`; with `ragged` only `columns` of them. image, row and column are where extras are read.
+    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A starts at byte address a + offsets[r] (of
+    int64, the first 0) and has `words` words: where it is `segmented`, in runs of `length` words that start table[s]
+    bytes further. The panel is packed as the arithmetic says; the line
+    `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
+    row and column are where the epilogue reads.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
     @emits
     def tile(
-        b: Any, args: Any, short: Any, a: Any, rs: Any, gs: Any, table: Any, segments: Any, length: Any, panel: Any,
+        b: Any, args: Any, height: Any, a: Any, offsets: Any, table: Any, length: Any, words: Any, panel: Any,
         ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any,
     ) -> None:  # fmt: skip
         v = Vector(b, tier)
-        limit = columns if ragged else None
+        first = b.inttoptr(panel, I8.as_pointer())
 
-        def emit(groups: int, rows: int) -> None:
-            mr = groups * rows
-            offsets = [b.add(b.mul(gs, I64(g)), b.mul(rs, I64(r))) for g in range(groups) for r in range(rows)]
-            step = partial(_step, v, arithmetic, line_bytes, offsets, ahead)
+        def emit(rows: int) -> list[Any] | None:
+            others = [b.load(v.at(b.inttoptr(offsets, I64.as_pointer()), r)) for r in range(1, rows)]
+            step = partial(_step, v, arithmetic, line_bytes, [I64(0), *others], ahead)
 
-            def segment(s: Any, state: list[Any]) -> list[Any]:
-                start = b.inttoptr(a, I8.as_pointer())
-                if segmented:
-                    start = b.gep(start, [b.load(b.gep(b.inttoptr(table, I64.as_pointer()), [s]))])
-                return repeat(b, length, [start, *state], step)[1:]
+            weights = b.gep(first, [I64(arithmetic.head)])
+            runs = (b.inttoptr(table, I64.as_pointer()), length) if segmented else None
+            sums = _words(b, a, runs, weights, b.mul(words, I64(line_bytes)), arithmetic.start(v, first) * rows, step)
+            return arithmetic.finish(v, replace(place, rows=rows), sums)
 
-            first = b.inttoptr(panel, I8.as_pointer())
-            state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * mr]
-            sums = (repeat(b, segments, state, segment) if segmented else segment(None, state))[1:]
-            arithmetic.finish(v, Place(mr, c, ldc, limit, first, args, image, row, column), sums)
-
-        if not rest[0]:
-            emit(*whole)
-            return
-        with b.if_else(b.icmp_signed("!=", short, I64(0))) as (then, otherwise):
-            with then:
-                emit(*rest)
-            with otherwise:
-                emit(*whole)
+        place = Place(height, c, ldc, columns, first, args, image, row, column)
+        sink = open_sink(v, place, nv, heights[0], arithmetic.epilogue)
+        found, done = [], b.append_basic_block("done")
+        jump = b.switch(height, done)
+        for rows in heights:
+            body = b.append_basic_block(f"rows{rows}")
+            jump.add_case(I64(rows), body)
+            b.position_at_end(body)
+            results = emit(rows)
+            if results is None:
+                b.branch(done)
+            else:
+                found.append((b.block, rows, results))
+        b.position_at_end(done)
+        if found:
+            store_rows(v, place, sink, found, done)
+            settle(v, place, sink)
 
     return tile
 
 
-def _step(
-    v: Vector,
-    arithmetic: Arithmetic,
-    line_bytes: int,
-    offsets: Sequence[Any],
-    ahead: Any,
-    _: Any,
-    state: list[Any],
+def make_height(bodies: Sequence[int]) -> Any:
+    """An intrinsic next_height(height, rest): that of the next tile for `rest` rows, where main tiles have `height`."""
+    smaller = packed(bodies)
+
+    @emits
+    def next_height(b: Any, height: Any, rest: Any) -> Any:
+        end = b.and_(b.lshr(I64(smaller), b.shl(rest, I64(2))), I64(15))
+        return b.select(b.icmp_signed(">=", rest, height), height, end)
+
+    return next_height
+
+
+def make_offsets(bodies: Sequence[int]) -> Any:
+    """An intrinsic offsets(step): the address of a tile's offsets for rows that are `step` bytes apart."""
+
+    @emits
+    def offsets(b: Any, step: Any) -> Any:
+        start = b.bitcast(room(b, ir.ArrayType(I64, bodies[0])), I64.as_pointer())
+        for r in range(bodies[0]):
+            b.store(b.mul(step, I64(r)), b.gep(start, [I64(r)]))
+        return b.ptrtoint(start, I64)
+
+    return offsets
+
+
+def _words(
+    b: Any, a: Any, runs: tuple[Any, Any] | None, panel: Any, nbytes: Any, sums: Sequence[Any], step: Callable[..., Any]
 ) -> list[Any]:
-    """One word: state is (A, panel, sums row by row)."""
-    b, each = v.b, arithmetic.sums
-    a, panel, *sums = state
+    """Emit a loop of panel, sums = step(address, panel, sums) over the words of a row, at least one; the last sums.
+
+    runs: (table, words of a run), or None: one run; nbytes: of the panel.
+    """
+    before, inside, after = b.block, b.append_basic_block("words"), b.append_basic_block("after")
+    end = b.gep(panel, [nbytes])
+
+    def run(table: Any) -> list[Any]:
+        """The first word of a run, where its offset is, and the address behind it."""
+        assert runs
+        start = b.add(a, b.load(table))
+        return [start, table, b.add(start, b.shl(runs[1], I64(2)))]
+
+    state = [*(run(runs[0]) if runs else [a]), panel, *sums]
+    b.branch(inside)
+    b.position_at_end(inside)
+    phis = [b.phi(value.type) for value in state]
+    word, *walk = phis[: -1 - len(sums)]
+    following = step(word, *phis[-1 - len(sums) :])
+    ahead = b.add(word, I64(4))
+    sources = [(before, state), (b.block, [ahead, *walk, *following])]
+    more = b.icmp_unsigned("!=", following[0], end)
+    if runs:
+        # One loop, where another run is a turn aside: so the offsets of all rows stay in registers.
+        latch, turn = b.append_basic_block("latch"), b.append_basic_block("turn")
+        b.cbranch(more, latch, after)
+        b.position_at_end(latch)
+        b.cbranch(b.icmp_unsigned("==", ahead, walk[1]), turn, inside).set_weights([1, 64])
+        b.position_at_end(turn)
+        sources[1] = (latch, sources[1][1])
+        sources.append((turn, [*run(b.gep(walk[0], [I64(1)])), *following]))
+        b.branch(inside)
+    else:
+        b.cbranch(more, inside, after)
+    for block, values in sources:
+        for phi, value in zip(phis, values, strict=True):
+            phi.add_incoming(value, block)
+    b.position_at_end(after)
+    return following[1:]
+
+
+def _step(
+    v: Vector, arithmetic: Arithmetic, line_bytes: int, offsets: Sequence[Any], ahead: Any, a: Any, panel: Any,
+    *row_sums: Any,
+) -> list[Any]:  # fmt: skip
+    """The word at address a: (panel, sums row by row) after it."""
+    b, each, sums = v.b, arithmetic.sums, list(row_sums)
     weights = arithmetic.load(v, panel)
     prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
     b.call(prefetch, [b.gep(panel, [ahead]), I32(0), I32(2), I32(1)])
     out = []
+    word = b.inttoptr(a, I8.as_pointer())
     for r, offset in enumerate(offsets):
-        out += arithmetic.multiply(v, b.gep(a, [offset]), weights, sums[r * each : (r + 1) * each])
-    return [b.gep(a, [I64(4)]), b.gep(panel, [I64(line_bytes)]), *out]
+        out += arithmetic.multiply(v, b.gep(word, [offset]), weights, sums[r * each : (r + 1) * each])
+    return [b.gep(panel, [I64(line_bytes)]), *out]
 
 
-def f32_arithmetic(
-    tier: Tier, nv: int, chain: Chain = (), extras: Sequence[str] = (), first_extra: int = 0
-) -> Arithmetic:
-    """Sums of f32 products, then `chain`; panels of nv vectors as pack.py packs them, bias first.
-
-    The extras' slots begin at args[first_extra]; they are read at (image, row, column).
-    """
+def f32_arithmetic(tier: Tier, nv: int, epilogue: int | None = None) -> Arithmetic:
+    """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue: as of Arithmetic."""
 
     def line(v: Vector, start: Any) -> list[Any]:
         return [v.load(_f32(v.b, start, I64(n * v.lanes * 4))) for n in range(nv)]
@@ -144,95 +188,10 @@ def f32_arithmetic(
         x = v.broadcast(v.b.bitcast(word, F32.as_pointer()))
         return [v.fma(x, w, s) for w, s in zip(weights, sums, strict=True)]
 
-    def finish(v: Vector, place: Place, sums: list[Any]) -> None:
-        store_f32(v, place, nv, sums, chain, f32_operands(v, place, extras, first_extra))
+    def finish(v: Vector, place: Place, sums: list[Any]) -> list[Any]:
+        return sums
 
-    return Arithmetic(nv * tier.lanes * 4, nv, nv, 4, 4, line, line, multiply, finish)
-
-
-def f32_operands(v: Vector, place: Place, extras: Sequence[str], first_extra: int) -> Callable[[Any, int], list[Any]]:
-    """operands(row, n): the extras beside vector n of a row of the tile; their slots begin at args[first_extra]."""
-
-    def operands(r: Any, n: int) -> list[Any]:
-        row, column = v.b.add(place.row, r), v.b.add(place.column, I64(n * v.lanes))
-        mask = _masks(v, n + 1, place.columns)[n]
-        return load_extras(v, extras, place.args, first_extra, place.image, row, column, mask)
-
-    return operands
-
-
-def store_f32(
-    v: Vector,
-    place: Place,
-    nv: int,
-    sums: list[Any],
-    chain: Chain = (),
-    extras: Callable[[Any, int], list[Any]] = lambda r, n: [],
-) -> None:
-    """Store chain(sums, extras), nv f32 vectors a row; extras(row, n) are loaded beside vector n."""
-    b, mr, ldc, columns = v.b, place.rows, place.ldc, place.columns
-    address = b.inttoptr(place.c, I8.as_pointer())
-
-    def put(r: Any, values: Sequence[Any], masks: Sequence[Any]) -> None:
-        start = b.gep(address, [b.mul(ldc, r)])
-        for n, value in enumerate(values):
-            result = emit_chain(v, chain, [value, *extras(r, n)])
-            v.store(result, _f32(b, start, I64(n * v.lanes * 4)), masks[n])
-
-    def unrolled(masks: Sequence[Any]) -> None:
-        for r in range(mr):
-            put(I64(r), sums[r * nv : (r + 1) * nv], masks)
-
-    def rolled() -> None:
-        size = ir.ArrayType(v.type, mr * nv)
-        buffer = b.bitcast(cgutils.alloca_once(b, size), F32.as_pointer())
-        for i, value in enumerate(sums):
-            v.store(value, v.at(buffer, i * v.lanes))
-
-        def body(r: Any, state: list[Any]) -> list[Any]:
-            start = b.mul(r, I64(nv * v.lanes))
-            put(r, [v.load(v.at(v.at(buffer, start), n * v.lanes)) for n in range(nv)], _masks(v, nv, columns))
-            return []
-
-        repeat(b, I64(mr), [], body)
-
-    if is_long(chain):
-        rolled()
-    elif columns is None or v.lanes == 16:
-        unrolled(_masks(v, nv, columns))
-    else:
-        with b.if_else(b.icmp_signed(">=", columns, I64(nv * v.lanes))) as (whole, partial):
-            with whole:
-                unrolled([None] * nv)
-            with partial:
-                rolled()
-
-
-def _masks(v: Vector, nv: int, columns: Any) -> list[Any]:
-    if columns is None:
-        return [None] * nv
-    return [v.mask(v.b.sub(columns, I64(n * v.lanes))) for n in range(nv)]
-
-
-def load_extras(
-    v: Vector, extras: Sequence[str], args: Any, first: int, image: Any, row: Any, column: Any, mask: Any
-) -> list[Any]:
-    """The vectors of a chain's operands at (image, row, column); their slots begin at args[first].
-
-    extras: "full" has rows, "channel" and "image" are the same for all rows, "scalar" is one f32.
-    """
-    b = v.b
-
-    def one(kind: str, extra: Any) -> Any:
-        start = v.pointer(extra.address)
-        if kind == "scalar":
-            return v.broadcast(start)
-        index = b.add(b.mul(image, extra.per_image), column)
-        if kind == "full":
-            index = b.add(index, b.mul(row, extra.per_row))
-        return v.load(v.at(start, index), mask)
-
-    return [one(kind, loaded(b, args, EXTRA, first + i * len(EXTRA))) for i, kind in enumerate(extras)]
+    return Arithmetic(nv * tier.lanes * 4, nv, nv, 4, 4, line, line, multiply, finish, epilogue)
 
 
 def _f32(b: Any, start: Any, offset: Any) -> Any:

@@ -12,34 +12,34 @@ from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from ..core.record import reader
-from ..isa.loops import repeat
+from ..isa.loops import lesser, repeat, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
-from ..pointwise.chain import Chain, emit_chain
+from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
 from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
+from .pick_dot import F32 as COSTS
 from .rows import WINOGRAD
-from .tile import f32_arithmetic, load_extras, make_tile
+from .tile import f32_arithmetic, make_height, make_offsets, make_tile
 
 Grid = list[list[Any]]
 
 
-def make_winograd(
-    tier: Tier, m: int, mr: int, nv: int, ragged: bool, chain: Chain = (), extras: Sequence[str] = ()
-) -> Callable[..., None]:
-    """The kernel for m x m outputs a tile (2 or 4), and dot tiles of mr Winograd tiles x nv vectors."""
-    fields, fill_rows = reader(WINOGRAD), make_rows(tier)
-    tile = make_tile(tier, (1, mr), (0, 0), False, False, f32_arithmetic(tier, nv))
-    scatter, gather = _scatter(tier, m), _gather(tier, m, nv, ragged, chain, extras)
+def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
+    """The kernel for m x m outputs a tile (2 or 4), and panels of nv vectors."""
+    fields, fill_rows, bodies = reader(WINOGRAD), make_rows(tier), COSTS.heights(tier, nv)
+    tile, next_height = make_tile(tier, nv, bodies, False, f32_arithmetic(tier, nv)), make_height(bodies)
+    offsets = make_offsets(bodies)
+    scatter, gather, walk = _scatter(tier, m), _gather(tier, m, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
     line = tier.lanes * 4
     places = (m + 2) * (m + 2)
 
     def winograd(args: int, thread: int, threads: int) -> None:
         r = fields(args)
+        starts = offsets(r.v_row)
         scratch = r.scratch + thread * r.scratch_bytes
         v, s = scratch + r.v_start, scratch + r.s_start
         down = (r.out_h + m - 1) // m
@@ -60,21 +60,25 @@ def make_winograd(
             for p in range(p0, p1):
                 for e in range(places):
                     ahead = panels * step
-                    for t in range(0, count * r.across, mr):
+                    t, tiles = 0, count * r.across
+                    while t < tiles:
+                        height = next_height(r.height, tiles - t)
                         tile(
-                            args, 0, a=v + e * r.v_plane + t * r.v_row, rs=r.v_row, gs=0,
-                            table=0, segments=1, length=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
+                            args, height, a=v + e * r.v_plane + t * r.v_row, offsets=starts,
+                            table=0, length=0, words=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
                             c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
                             image=0, row=0, column=0,
                         )  # fmt: skip
                         ahead = ahead + line if 0 < ahead < last else 0
+                        t += height
                 for i in range(count):
                     for j in range(r.across):
                         gather(
-                            args, r, sums=s + (i * r.across + j) * width * 4,
-                            bias=r.w + places * panels * step + p * width * 4, image=image, oy=(t0 + i) * m, ox=j * m,
-                            column=p * width,
+                            r, sums=s + (i * r.across + j) * width * 4,
+                            bias=r.w + places * panels * step + p * width * 4, kept=scratch + r.o_start, image=image,
+                            oy=(t0 + i) * m, ox=j * m, column=p * width,
                         )  # fmt: skip
+                    walk(r, kept=scratch + r.o_start, image=image, oy=(t0 + i) * m, column=p * width)
 
     return winograd
 
@@ -155,15 +159,16 @@ def _scatter(tier: Tier, m: int) -> Any:
     return scatter
 
 
-def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Sequence[str]) -> Any:
-    """An intrinsic that brings one tile's outputs to y."""
+def _gather(tier: Tier, m: int, nv: int) -> Any:
+    """An intrinsic that brings one tile's outputs to y, or to where rows of them wait for their chain (`_walk`)."""
+    width = nv * tier.lanes
 
     @emits
-    def gather(b: Any, args: Any, r: Any, sums: Any, bias: Any, image: Any, oy: Any, ox: Any, column: Any) -> None:
+    def gather(b: Any, r: Any, sums: Any, bias: Any, kept: Any, image: Any, oy: Any, ox: Any, column: Any) -> None:
         v = Vector(b, tier)
         side = range(m + 2)
         transform = partial(_transform_output, v, transforms(m).output)
-        buffer = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(v.type, m * m * nv)), F32.as_pointer())
+        buffer = b.bitcast(room(b, ir.ArrayType(v.type, m * m * nv)), F32.as_pointer())
         biases = v.pointer(bias)
 
         def vector(n: Any, _: list[Any]) -> list[Any]:
@@ -171,32 +176,61 @@ def _gather(tier: Tier, m: int, nv: int, ragged: bool, chain: Chain, extras: Seq
             rows = [b.add(start, b.mul(r.s_plane, I64(i * (m + 2)))) for i in side]
             grid = [[v.load(v.pointer(b.add(row, b.mul(r.s_plane, I64(j))))) for j in side] for row in rows]
             element = b.mul(n, I64(tier.lanes))
-            kept, offset = v.at(buffer, element), v.load(v.at(biases, element))
+            place, offset = v.at(buffer, element), v.load(v.at(biases, element))
             for i, line in enumerate(_both_ways(transform, grid)):
                 for j, value in enumerate(line):
-                    v.store(b.fadd(value, offset), v.at(kept, (i * m + j) * nv * tier.lanes))
+                    v.store(b.fadd(value, offset), v.at(place, (i * m + j) * width))
             return []
 
         repeat(b, I64(nv), [], vector)
-        masks = [v.mask(b.sub(b.sub(r.n, column), I64(n * tier.lanes))) if ragged else None for n in range(nv)]
-        target = v.pointer(r.y)
+        above = b.mul(image, b.mul(r.out_h, r.out_w))
+        columns = b.sub(r.n, column)
+        masks = [v.mask(b.sub(columns, I64(n * tier.lanes))) for n in range(nv)]
         shift = I64(m.bit_length() - 1)
 
-        def output(index: Any, _: list[Any]) -> list[Any]:
-            row, across = b.add(oy, b.ashr(index, shift)), b.add(ox, b.and_(index, I64(m - 1)))
-            inside = b.and_(b.icmp_signed("<", row, r.out_h), b.icmp_signed("<", across, r.out_w))
-            with b.if_then(inside):
-                pixel = b.add(b.mul(row, r.out_w), across)
-                above = b.mul(image, b.mul(r.out_h, r.out_w))
-                to = v.at(target, b.add(b.mul(b.add(above, pixel), r.ldy), column))
-                kept = v.at(buffer, b.mul(index, I64(nv * tier.lanes)))
-                for n in range(nv):
-                    at = b.add(column, I64(n * tier.lanes))
-                    operands = load_extras(v, extras, args, len(WINOGRAD), image, pixel, at, masks[n])
-                    result = emit_chain(v, chain, [v.load(v.at(kept, n * tier.lanes)), *operands])
-                    v.store(result, v.at(to, n * tier.lanes), masks[n])
-            return []
+        def store(masks: Sequence[Any]) -> None:
+            def output(index: Any, _: list[Any]) -> list[Any]:
+                row, across = b.ashr(index, shift), b.and_(index, I64(m - 1))
+                y, x = b.add(oy, row), b.add(ox, across)
+                inside = b.and_(b.icmp_signed("<", y, r.out_h), b.icmp_signed("<", x, r.out_w))
+                with b.if_then(inside):
+                    pixel = b.add(b.mul(y, r.out_w), x)
+                    there = b.add(r.y, b.shl(b.add(b.mul(b.add(above, pixel), r.ldy), column), I64(2)))
+                    wait = b.add(kept, b.mul(b.add(b.mul(row, r.out_w), x), I64(width * 4)))
+                    to = v.pointer(b.select(is_walked(b, r), wait, there))
+                    place = v.at(buffer, b.mul(index, I64(width)))
+                    values = [v.load(v.at(place, n * tier.lanes)) for n in range(nv)]
+                    addend = addend_at(v, r, image, pixel, column)
+                    found = simple(v, r, values, lambda n: v.load(v.at(addend, n * tier.lanes), masks[n]))
+                    for n, value in enumerate(found):
+                        v.store(value, v.at(to, n * tier.lanes), masks[n])
+                return []
 
-        repeat(b, I64(m * m), [], output)
+            repeat(b, I64(m * m), [], output)
+
+        if tier.lanes == 16:
+            store(masks)
+        else:
+            with b.if_else(b.icmp_signed(">=", columns, I64(width))) as (whole, part):
+                with whole:
+                    store([None] * nv)
+                with part:
+                    store(masks)
 
     return gather
+
+
+def _walk(tier: Tier, m: int, nv: int) -> Any:
+    """An intrinsic that, where there is a chain, makes m rows of y from row oy on of the outputs at `kept`."""
+    width = nv * tier.lanes
+
+    @emits
+    def walk(b: Any, r: Any, kept: Any, image: Any, oy: Any, column: Any) -> None:
+        rows = b.mul(lesser(b, b.sub(r.out_h, oy), I64(m)), r.out_w)
+        columns = lesser(b, b.sub(r.n, column), I64(width))
+        pixel = b.mul(oy, r.out_w)
+        there = b.add(b.mul(image, b.mul(r.out_h, r.out_w)), pixel)
+        y = b.add(r.y, b.shl(b.add(b.mul(there, r.ldy), column), I64(2)))
+        walk_from(b, r, image, pixel, column, rows, columns, kept, I64(width * 4), y, b.shl(r.ldy, I64(2)))
+
+    return walk

@@ -1,19 +1,18 @@
 """Byte operations: what moves an element, copies a run, fills a run.
 
-Addresses, lengths and strides are bytes. All are intrinsics, so that they cost numba little time to compile.
+Addresses, lengths and strides are bytes. All write IR themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
+from .loops import UNROLL, loop, variable, whole
 from .tiers import Tier
 from .vector import I8, I32, I64, emits
 
@@ -36,52 +35,49 @@ def write(b: Any, value: Any, address: Any) -> None:
 # -- elements
 
 
-@cache
-def mover(size: int) -> Callable:
-    """`move(dst, src)`: copies `size` bytes (a power of two up to 64)."""
-
-    @emits
-    def move(b: Any, dst: Any, src: Any) -> None:
-        write(b, read(b, src, word(size)), dst)
-
-    return move
-
-
-@cache
-def putter(size: int) -> Callable:
-    """`put(dst, bits)`: stores the low `size` bytes (1, 2, 4 or 8) of `bits`."""
-
-    @emits
-    def put(b: Any, dst: Any, bits: Any) -> None:
-        write(b, bits if size == 8 else b.trunc(bits, word(size)), dst)
-
-    return put
+def choose(b: Any, value: Any, cases: Mapping[int, Callable[[], None]]) -> None:
+    """The code of the case that `value` is; nothing when it is none of them."""
+    after = b.append_basic_block("after")
+    switch = b.switch(value, after)
+    for case, body in cases.items():
+        block = b.append_basic_block("case")
+        switch.add_case(I64(case), block)
+        b.position_at_end(block)
+        body()
+        b.branch(after)
+    b.position_at_end(after)
 
 
-@cache
-def loader(size: int) -> Callable:
-    """`load(src)`: the signed integer of `size` bytes (1, 2, 4 or 8) at `src`."""
-
-    @emits(returns=types.int64)
-    def load(b: Any, src: Any) -> Any:
-        value = read(b, src, word(size))
-        return value if size == 8 else b.sext(value, I64)
-
-    return load
+def by_size(b: Any, size: Any, body: Callable[[int], None]) -> None:
+    """`body(n)` for the n of 1, 2, 4 and 8 that `size` is at run time."""
+    choose(b, size, {n: partial(body, n) for n in (1, 2, 4, 8)})
 
 
-@cache
-def repeater(size: int) -> Callable:
-    """`repeat(src)`: the element of `size` bytes at `src`, repeated to 8 bytes."""
+@emits
+def put(b: Any, dst: Any, value: Any) -> None:
+    """Stores an int64."""
+    write(b, value, dst)
 
-    @emits(returns=types.int64)
-    def repeat(b: Any, src: Any) -> Any:
-        value = read(b, src, word(size))
-        if size == 8:
-            return value
-        return b.mul(b.zext(value, I64), I64(sum(1 << (8 * size * i) for i in range(8 // size))))
 
-    return repeat
+@emits
+def get(b: Any, src: Any) -> Any:
+    """The int64 at `src`."""
+    return read(b, src, I64)
+
+
+@emits
+def repeat(b: Any, src: Any, size: Any) -> Any:
+    """The element of `size` bytes (1, 2, 4 or 8) at `src`, repeated to 8 bytes."""
+    slot = variable(b, I64(0))
+
+    def element(n: int) -> None:
+        value = read(b, src, word(n))
+        if n < 8:
+            value = b.mul(b.zext(value, I64), I64(sum(1 << (8 * n * i) for i in range(8 // n))))
+        b.store(value, slot)
+
+    by_size(b, size, element)
+    return b.load(slot)
 
 
 # -- runs
@@ -99,7 +95,11 @@ def _cover(b: Any, n: Any, width: int, put: Callable[[Any, int], None]) -> None:
             with then:
                 last = b.sub(n, I64(size))
                 if size == width:
-                    with cgutils.for_range_slice(b, I64(0), last, I64(size), I64) as (offset, _):
+                    end = whole(b, n, UNROLL * size)
+                    with loop(b, 0, end, UNROLL * size) as offset:
+                        for k in range(UNROLL):
+                            put(b.add(offset, I64(k * size)), size)
+                    with loop(b, end, last, size) as offset:
                         put(offset, size)
                 else:
                     put(I64(0), size)
@@ -110,16 +110,22 @@ def _cover(b: Any, n: Any, width: int, put: Callable[[Any, int], None]) -> None:
             put(I64(0), 1)
 
 
+def copy_run(b: Any, tier: Tier, dst: Any, src: Any, n: Any) -> None:
+    """Copy n >= 0 bytes between runs that don't overlap; touches nothing else."""
+
+    def put(offset: Any, size: int) -> None:
+        write(b, read(b, b.add(src, offset), word(size)), b.add(dst, offset))
+
+    _cover(b, n, 4 * tier.lanes, put)
+
+
 @cache
 def run_copier(tier: Tier) -> Callable:
-    """`copy(dst, src, n)`: copies n >= 0 bytes between runs that don't overlap; touches nothing else."""
+    """`copy(dst, src, n)`: `copy_run` within a kernel."""
 
     @emits
     def copy(b: Any, dst: Any, src: Any, n: Any) -> None:
-        def put(offset: Any, size: int) -> None:
-            write(b, read(b, b.add(src, offset), word(size)), b.add(dst, offset))
-
-        _cover(b, n, 4 * tier.lanes, put)
+        copy_run(b, tier, dst, src, n)
 
     return copy
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from .byte_ops import copy_run
 from .integer import bytes_type, dot_bytes, dot_halves, halves_type
-from .loops import loop
-from .vector import I1, I8, I32, Vector
+from .loops import lesser
+from .vector import I1, I8, I32, I64, Vector
 
 
 def unpack(v: Vector, x: Any, y: Any, high: bool) -> Any:
@@ -83,6 +84,17 @@ def store_first(v: Vector, value: Any, pointer: Any, count: Any) -> None:
     with b.goto_entry_block():
         slot = b.alloca(kind)
     b.store(value, slot)
-    source, target = b.bitcast(slot, I8.as_pointer()), b.bitcast(pointer, I8.as_pointer())
-    with loop(b, 0, count, 1) as i:
-        b.store(b.load(b.gep(source, [i])), b.gep(target, [i]))
+    copy_run(b, v.tier, b.ptrtoint(pointer, I64), b.ptrtoint(slot, I64), count)
+
+
+def store_some(v: Vector, value: Any, pointer: Any, count: Any) -> None:
+    """Store the first `count` (int64) bytes, of which there may be more than are in a vector."""
+    b, width = v.b, I64(4 * v.lanes)
+    if v.tier.lanes == 16:
+        store_first(v, value, pointer, lesser(b, count, width))
+        return
+    with b.if_else(b.icmp_signed(">=", count, width), likely=True) as (whole, part):
+        with whole:
+            store_bytes(v, value, pointer)
+        with part:
+            store_first(v, value, pointer, count)

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
 from .vector import I32, I64, Vector, emits
 
@@ -19,7 +17,6 @@ UNROLL = 4
 """Vectors per block."""
 SLICE = 64
 """Columns are dealt to threads in multiples of this."""
-PAIR, FOUR = (types.UniTuple(types.int64, n) for n in (2, 4))
 
 Combine = Callable[[Vector, Any, Any], Any]
 
@@ -63,12 +60,29 @@ def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[A
     return out
 
 
+def apart(b: Any, values: Sequence[Any], body: Callable[..., None]) -> None:
+    """`body(builder, *values)` in a function of its own: where an object has many bodies, each has all registers."""
+    kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+    function = ir.Function(b.module, kind, b.module.get_unique_name("part"))
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    inside = ir.IRBuilder(function.append_basic_block())
+    body(inside, *function.args)
+    inside.ret_void()
+    b.call(function, values)
+
+
 def variable(b: Any, value: Any) -> Any:
     """A slot that holds `value` first, for b.load and b.store; LLVM turns it into a register."""
-    with b.goto_entry_block():
-        slot = b.alloca(value.type)
+    slot = room(b, value.type)
     b.store(value, slot)
     return slot
+
+
+def room(b: Any, kind: Any, size: int = 1) -> Any:
+    """Memory for so many values of a type, as long as the kernel runs."""
+    with b.goto_entry_block():
+        return b.alloca(kind, size=size)
 
 
 def whole(b: Any, count: Any, step: int) -> Any:
@@ -81,36 +95,36 @@ def lesser(b: Any, x: Any, y: Any) -> Any:
     return b.select(b.icmp_signed("<", x, y), x, y)
 
 
-@emits(returns=types.int64)
+@emits
 def divide(b: Any, x: Any, y: Any) -> Any:
     """x // y of non-negative numbers, y > 0: one instruction, where Python's rule takes many."""
     return b.udiv(x, y)
 
 
-@emits(returns=types.int64)
+@emits
 def remainder(b: Any, x: Any, y: Any) -> Any:
     """x % y of non-negative numbers, y > 0."""
     return b.urem(x, y)
 
 
-@emits(returns=PAIR)
+@emits
 def div_rem(b: Any, x: Any, y: Any) -> Any:
     """Both, as a pair."""
     quotient = b.udiv(x, y)
-    return cgutils.pack_array(b, [quotient, b.sub(x, b.mul(quotient, y))])
+    return [quotient, b.sub(x, b.mul(quotient, y))]
 
 
-@emits(returns=types.int64)
+@emits
 def pieces(b: Any, n: Any, size: Any) -> Any:
     """How many pieces of up to `size` make n."""
     return b.udiv(b.add(n, b.sub(size, I64(1))), size)
 
 
-smaller = emits(lesser, returns=types.int64)
-"""`lesser` within a kernel: numba can't lower min() in an object file."""
+smaller = emits(lesser)
+"""`lesser` within a kernel."""
 
 
-@emits(returns=types.int64)
+@emits
 def larger(b: Any, x: Any, y: Any) -> Any:
     """The larger of two numbers."""
     return b.select(b.icmp_signed(">", x, y), x, y)
@@ -126,7 +140,7 @@ def each(v: Vector, left: Any, right: Any, body: Callable[[Vector, Any, Any], No
     """
     # LLVM splits an instruction on a block into one per register: so the vectors' chains are interleaved.
     # Without masks in hardware a masked vector is a branch per lane: only the very last may be one.
-    sizes = [unroll, 1] if not v.tier.fma and unroll > 1 else [unroll]
+    sizes = [unroll, 1] if unroll > 1 else [unroll]
     for size in sizes:
         w = Vector(v.b, v.tier, size * v.lanes)
         end = v.b.add(left, whole(v.b, v.b.sub(right, left), w.lanes))
@@ -214,19 +228,19 @@ def _slices(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
     return [b.select(b.icmp_signed("<", end, total), end, total) for end in ends]
 
 
-@emits(returns=PAIR)
+@emits
 def thread_range(b: Any, total: Any, thread: Any, threads: Any) -> Any:
     """The thread's part [start, stop) of range(total)."""
-    return cgutils.pack_array(b, share(b, total, thread, threads))
+    return share(b, total, thread, threads)
 
 
-@emits(returns=PAIR)
+@emits
 def thread_slices(b: Any, total: Any, thread: Any, threads: Any) -> Any:
     """As `thread_range`, in multiples of SLICE."""
-    return cgutils.pack_array(b, _slices(b, total, thread, threads))
+    return _slices(b, total, thread, threads)
 
 
-@emits(returns=FOUR)
+@emits
 def thread_block(b: Any, rows: Any, cols: Any, thread: Any, threads: Any) -> Any:
     """The thread's (first row, end, first column, end): some of the rows when they are many, else of the columns."""
     bounds = [variable(b, x) for x in (I64(0), rows, I64(0), cols)]
@@ -237,4 +251,4 @@ def thread_block(b: Any, rows: Any, cols: Any, thread: Any, threads: Any) -> Any
         with by_columns:
             for bound, x in zip(bounds[2:], _slices(b, cols, thread, threads), strict=True):
                 b.store(x, bound)
-    return cgutils.pack_array(b, [b.load(bound) for bound in bounds])
+    return [b.load(bound) for bound in bounds]

@@ -2,15 +2,14 @@
 
 `OPS[name].emit(v, *values)` takes one value per operand (parameters such as clip's bounds are operands too,
 usually constants); `OPS[name].meaning(*arrays)` is the same in NumPy and keeps the element type, so that
-f64 arrays give an oracle. Reading this module imports neither numba nor llvmlite.
+f64 arrays give an oracle. Reading this module does not import llvmlite.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from .vector import Vector
 
 
-@dataclass(frozen=True)
-class VectorOp:
+class VectorOp(NamedTuple):
     """An operation on f32 vectors: `cost` is its rough number of vector instructions."""
 
     name: str
@@ -69,18 +67,6 @@ _op(
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _pow(v: Vector, x: Any, y: Any) -> Any:
-    n = y.constant[0] if hasattr(y, "constant") else None
-    if n in (0.5, -0.5):
-        root = v.call("sqrt", x)
-        return root if n == 0.5 else v.b.fdiv(v.const(1), root)
-    if n not in (-2, -1, 1, 2, 3, 4):
-        return f.power(v, x, y)
-    square = v.b.fmul(x, x)
-    y = {1: x, 2: square, 3: v.b.fmul(square, x), 4: v.b.fmul(square, square)}[abs(int(n))]
-    return v.b.fdiv(v.const(1), y) if n < 0 else y
-
-
 def _sin(v: Vector, x: Any) -> Any:
     from .trigonometry import sin
 
@@ -93,7 +79,7 @@ def _cos(v: Vector, x: Any) -> Any:
     return cos(v, x)
 
 
-_op("pow", 2, 80, np.power, _pow)
+_op("pow", 2, 80, np.power, f.power)
 _op("exp", 1, 15, np.exp, f.exp)
 _op("log", 1, 25, np.log, f.log)
 _op("tanh", 1, 21, np.tanh, f.tanh)

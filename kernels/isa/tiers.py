@@ -49,17 +49,38 @@ TIERS: tuple[Tier, ...] = (
     Tier("amx", lanes=16, registers=32, needs=_AMX, cpu="x86-64-v4", fma=True, vnni=True, amx=True),
 )
 BY_NAME = {tier.name: tier for tier in TIERS}
+NUMPY = Tier("numpy", lanes=0, registers=0, needs=(), cpu="", fma=False)
+"""No tier of kernels: NumPy computes every node, so nothing is compiled."""
+
+
+_LINUX_NAMES = {
+    "abm": "lzcnt", "amx_int8": "amx-int8", "amx_tile": "amx-tile", "avx512_vnni": "avx512vnni",
+    "avx_vnni": "avxvnni", "bmi1": "bmi", "sse4_2": "sse4.2",
+}  # fmt: skip
+"""What Linux calls flags that kernels ask for, and LLVM's names of them; the others have one name."""
 
 
 @cache
 def cpu_flags() -> frozenset[str]:
-    """The flags of the CPU this process runs on, in LLVM's names."""
-    import llvmlite.binding as llvm
-
+    """The flags of the CPU this process runs on, as far as the system lets it use them, in LLVM's names."""
+    if flags := _linux_flags():
+        return flags
     try:
+        import llvmlite.binding as llvm
+
         return frozenset(flag for flag, on in llvm.get_host_cpu_features().items() if on)
-    except RuntimeError:
+    except (ImportError, OSError, RuntimeError):
         return frozenset()
+
+
+def _linux_flags() -> frozenset[str]:
+    """What Linux says of an x86 CPU: LLVM is not loaded for it. Empty elsewhere."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            line = next((line for line in file if line.startswith("flags")), "")
+    except OSError:
+        return frozenset()
+    return frozenset(_LINUX_NAMES.get(flag, flag) for flag in line.partition(":")[2].split())
 
 
 def usable(flags: frozenset[str] | None = None) -> tuple[Tier, ...]:
@@ -75,6 +96,8 @@ def usable(flags: frozenset[str] | None = None) -> tuple[Tier, ...]:
 
 def choose(name: str | None = None) -> Tier:
     """The widest usable tier, or the tier called `name`; ValueError when there is none of that name here."""
+    if name == NUMPY.name:
+        return NUMPY
     tiers = usable()
     if name is None:
         return tiers[-1]
@@ -83,7 +106,8 @@ def choose(name: str | None = None) -> Tier:
             return tier
     known = ", ".join(tier.name for tier in tiers)
     if not isinstance(name, str) or name not in BY_NAME:
-        raise ValueError(f"isa={name!r} is none of {', '.join(BY_NAME)}; here {known} can run, or None for the widest")
+        names = ", ".join((*BY_NAME, NUMPY.name))
+        raise ValueError(f"isa={name!r} is none of {names}; here {known} can run, or None for the widest")
     refused = name in BY_NAME and BY_NAME[name] in usable(cpu_flags())
     where = "in this process, which the system gives no tile registers" if refused else "on this CPU"
     raise ValueError(f"isa={name!r} can't run {where}: choose one of {known}, or None for the widest")

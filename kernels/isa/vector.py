@@ -1,20 +1,16 @@
-"""Emit vector code from inside a numba kernel: addresses are int64, everything else is an LLVM value.
+"""Emit vector code from inside a kernel: addresses are int64, everything else is an LLVM value.
 
-A kernel is a plain Python function for numba; where it needs vectors it calls an intrinsic made by `emits`, whose
-body writes LLVM IR through a `Vector`. The IR is generic LLVM (no target intrinsics), so one body serves every tier.
+A kernel is a plain Python function (`core.translate`); where it needs vectors it calls a function that `emits`, which
+writes LLVM IR through a `Vector`. The IR is generic LLVM (no target intrinsics), so one body serves every tier.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from .tiers import Tier
 
@@ -22,43 +18,40 @@ I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32 = ir.FloatType()
 
 
-def emits(body: Callable | None = None, *, returns: Any = types.void) -> Any:
-    """Turn `body(builder, *values)` into a numba intrinsic that takes as many int64 arguments as `body` has values.
+def emits(body: Any = None, **_: Any) -> Any:
+    """Let kernel code call `body(builder, *values)`, without the builder: it writes IR, and may return values.
 
-    The body returns an LLVM value of `returns`'s type, or None for void. Arguments may be given by name, 15 at
-    most. One may be a record that was read (`core.record.reader`): it comes as a named tuple of values.
+    Every number comes as an LLVM int64, and so must those returned be: one, a tuple of them, or None. What is no
+    number (a record that was read, as `core.record.reader` says) comes as it is.
     """
     if body is None:
-        return partial(emits, returns=returns)
-    names = list(inspect.signature(body).parameters)[1:]
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        result = body(builder, *(_operand(builder, *pair) for pair in zip(signature.args, values, strict=True)))
-        return context.get_dummy_value() if result is None else result
-
-    def typer(typingctx: Any, *args: Any, **named: Any) -> Any:
-        given = dict(zip(names, args, strict=False)) | named
-        kinds = (given[name] for name in names)
-        return returns(*(kind if isinstance(kind, types.NamedUniTuple) else types.int64 for kind in kinds)), generate
-
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(name, kind) for name in ("typingctx", *names)]
-    typer.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    typer.__name__ = body.__name__
-    return intrinsic(typer)
+        return emits
+    body.emits = True
+    return body
 
 
-def _operand(builder: Any, kind: Any, value: Any) -> Any:
-    if isinstance(kind, types.NamedUniTuple):
-        return kind.instance_class(*cgutils.unpack_tuple(builder, value))
-    return value
-
-
-@emits(returns=types.int64)
+@emits
 def arg(builder: Any, args: Any, index: Any) -> Any:
     """The index-th int64 of an argument record."""
     pointer = builder.inttoptr(args, I64.as_pointer())
     return builder.load(builder.gep(pointer, [index]))
+
+
+@cache
+def vector(kind: Any, lanes: int) -> Any:
+    """The type of so many of a kind."""
+    return ir.VectorType(kind, lanes)
+
+
+@cache
+def _repeated(kind: Any, number: str, lanes: int) -> Any:
+    """A number in each lane. By its text: 0.0 equals -0.0, and is another."""
+    return ir.Constant(vector(kind, lanes), [(float if kind is F32 else int)(number)] * lanes)
+
+
+@cache
+def _undefined(kind: Any, lanes: int) -> Any:
+    return ir.Constant(vector(kind, lanes), ir.Undefined)
 
 
 class Vector:
@@ -68,17 +61,15 @@ class Vector:
         self.b = builder
         self.tier = tier
         self.lanes = lanes or tier.lanes
-        self.type = ir.VectorType(F32, self.lanes)
-        self.itype = ir.VectorType(I32, self.lanes)
-        self.mtype = ir.VectorType(I1, self.lanes)
+        self.type, self.itype, self.mtype = (vector(kind, self.lanes) for kind in (F32, I32, I1))
 
     # -- constants and addresses
 
     def const(self, x: float) -> Any:
-        return ir.Constant(self.type, [float(x)] * self.lanes)
+        return _repeated(F32, repr(float(x)), self.lanes)
 
     def iconst(self, x: int) -> Any:
-        return ir.Constant(self.itype, [int(x)] * self.lanes)
+        return _repeated(I32, str(int(x)), self.lanes)
 
     def pointer(self, address: Any, kind: Any = F32) -> Any:
         return self.b.inttoptr(address, kind.as_pointer())
@@ -110,9 +101,9 @@ class Vector:
     def splat(self, scalar: Any, lanes: int | None = None) -> Any:
         """One scalar in each of as many lanes, or in every lane."""
         lanes = lanes or self.lanes
-        undef = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
+        undef = _undefined(scalar.type, lanes)
         one = self.b.insert_element(undef, scalar, I32(0))
-        return self.b.shuffle_vector(one, undef, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
+        return self.b.shuffle_vector(one, undef, _repeated(I32, "0", lanes))
 
     def broadcast(self, pointer: Any) -> Any:
         """The f32 at `pointer` in every lane."""

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from numba import njit
+from typing import Any
 
 from ..core.record import reader
-from ..isa.byte_ops import mover, repeater, run_copier, run_filler
-from ..isa.loops import div_rem, pieces, smaller, thread_range
+from ..isa.byte_ops import by_size, read, repeat, run_copier, run_filler, word, write
+from ..isa.loops import div_rem, loop, pieces, smaller, thread_range
 from ..isa.tiers import Tier
+from ..isa.vector import emits
 from .outer_loops import outer_address, outer_count
 from .rows import COPY
 
 
-def copy(tier: Tier, mode: str, itemsize: int) -> Callable:
+def copy(tier: Tier, mode: str) -> Callable:
     """The kernel that copies rows of elements. Source and destination must not overlap.
 
     `mode` says how a row is laid out: "run", contiguous on both sides (then everything counts in bytes and
     itemsize is 1); "fill", one source element repeated; "step", any strides.
     """
-    row, fields = _row(tier, mode, itemsize), reader(COPY)
+    row, fields = _row(tier, mode), reader(COPY)
     outer, address = outer_count(COPY), outer_address(COPY)
 
     def kernel(args, thread, threads):
@@ -38,36 +38,36 @@ def copy(tier: Tier, mode: str, itemsize: int) -> Callable:
             begin += stop - i
             to, at = address(args, o, r.dst + first * r.step_d, r.src + first * r.step_s)
             while i < stop:
-                row(to + i * r.row_d, at + i * r.row_s, last - first, r.step_s, r.step_d)
+                row(to + i * r.row_d, at + i * r.row_s, last - first, r.step_s, r.step_d, r.itemsize)
                 i += 1
 
     return kernel
 
 
-def _row(tier: Tier, mode: str, itemsize: int) -> Callable:
+def _row(tier: Tier, mode: str) -> Callable:
     if mode == "run":
         copy_run = run_copier(tier)
 
-        @njit(inline="always")
-        def run(dst, src, n, s, d):
+        def run(dst, src, n, s, d, size):
             copy_run(dst, src, n)
 
         return run
     if mode == "fill":
-        fill_run, repeat = run_filler(tier), repeater(itemsize)
+        fill_run = run_filler(tier)
 
-        @njit(inline="always")
-        def fill(dst, src, n, s, d):
-            fill_run(dst, repeat(src), n * itemsize)
+        def fill(dst, src, n, s, d, size):
+            fill_run(dst, repeat(src, size), n * size)
 
         return fill
-    if mode != "step":
-        raise ValueError(f"copy mode {mode!r} is none of run, fill, step")
-    move = mover(itemsize)
+    if mode == "step":
+        return _step
+    raise ValueError(f"copy mode {mode!r} is none of run, fill, step")
 
-    @njit(inline="always")
-    def step(dst, src, n, s, d):
-        for i in range(n):
-            move(dst + i * d, src + i * s)
 
-    return step
+@emits
+def _step(b: Any, dst: Any, src: Any, n: Any, s: Any, d: Any, size: Any) -> None:
+    def elements(nbytes: int) -> None:
+        with loop(b, 0, n, 1) as i:
+            write(b, read(b, b.add(src, b.mul(i, s)), word(nbytes)), b.add(dst, b.mul(i, d)))
+
+    by_size(b, size, elements)

@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.record import Record
-from .rows import LOOP, OUTER
+from .rows import LOOP, NARROW, OUTER, WORDS
 
 Args = dict[str, "int | np.ndarray"]
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(NamedTuple):
     """One kernel call: `args` is the record without its pointers (`dst`, `src` ...), which the caller adds.
 
     An array in `args` stands for the address of a constant with its content. The caller adds `src_offset`
@@ -72,7 +71,7 @@ def copied(
     The two may not overlap. ValueError when more than OUTER + 2 loops remain after merging.
     """
     dims = collapse(shape, src_strides, dst_strides)
-    if itemsize not in (1, 2, 4, 8):
+    if itemsize not in WORDS:
         word = next(size for size in (8, 4, 2, 1) if itemsize % size == 0)
         dims, itemsize = _merge_last([*dims, Dim(itemsize // word, word, word)]), word
     if dims and dims[-1].s == dims[-1].d == itemsize and dims[-1].n * itemsize in (2, 4, 8):
@@ -96,10 +95,11 @@ def _copy(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int) -> M
     outer = dims[:-1] or [Dim(1, 0, 0)]
     rows = outer[-1] if last.n * itemsize * outer[-1].n >= 512 else max(outer, key=lambda dim: dim.n)
     args: Args = {
-        "count": last.n, "step_s": last.s, "step_d": last.d, "rows": rows.n, "row_s": rows.s, "row_d": rows.d,
+        "itemsize": itemsize, "count": last.n, "step_s": last.s, "step_d": last.d,
+        "rows": rows.n, "row_s": rows.s, "row_d": rows.d,
         **outer_args(LOOP, [vars(dim) for dim in outer if dim is not rows]),
     }  # fmt: skip
-    return Move("copy", {"mode": mode, "itemsize": itemsize}, args, src_offset, dst_offset)
+    return Move("copy", {"mode": mode}, args, src_offset, dst_offset)
 
 
 def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int) -> Move | None:
@@ -111,19 +111,19 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
     if not found or cols.s < 0 or found[0].d <= 0:
         return None
     rows = found[0]
-    narrow = 0
-    if 2 <= cols.n <= 8 and rows.d == cols.n * itemsize and rows.n >= 16:
-        narrow = cols.n
-    elif 2 <= rows.n <= 8 and cols.s == rows.n * itemsize and cols.n >= 16:
-        narrow = -rows.n
+    few = 0
+    if 2 <= cols.n <= NARROW and rows.d == cols.n * itemsize and rows.n >= 16:
+        few = cols.n
+    elif 2 <= rows.n <= NARROW and cols.s == rows.n * itemsize and cols.n >= 16:
+        few = -rows.n
     elif min(rows.n, cols.n) < 4:
         return None
-    high, wide = (4096, 4096) if narrow else (64, 512)
+    high, wide = (4096, 4096) if few else (64, 512)
     args: Args = {
-        "rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s, "high": high, "wide": wide,
-        **outer_args(LOOP, [vars(dim) for dim in dims[:-1] if dim is not rows]),
+        "rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s, "few": few, "high": high,
+        "wide": wide, **outer_args(LOOP, [vars(dim) for dim in dims[:-1] if dim is not rows]),
     }  # fmt: skip
-    return Move("transpose", {"itemsize": itemsize, "narrow": narrow}, args, src_offset, dst_offset)
+    return Move("transpose", {"itemsize": itemsize, "narrow": (few > 0) - (few < 0)}, args, src_offset, dst_offset)
 
 
 def outer_args(loop: Record, loops: Sequence[Mapping[str, int | np.ndarray]]) -> Args:

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from .copy_plan import Args, Dim, Move, collapse, copied, dense, outer_args
-from .rows import PAD_LOOP, TAKE_LOOP
+from .rows import PAD_LOOP, TAKE_LOOP, WORDS
 
 OUTSIDE = -(1 << 60)
 """In an offset table: this place lies outside of the source and takes the fill value."""
@@ -57,14 +57,14 @@ def taken(
     if axes and axes[-1].at is None and axes[-1].s == axes[-1].d == itemsize:
         run = axes.pop().n * itemsize
     *outer, inner = axes or [_Axis(1, run, run)]
-    table, size = _runs(inner, run), 0
-    if run in (1, 2, 4, 8) and 2 * len(table) > inner.n:
-        table, size = _offsets(inner), run
+    table, runs = _runs(inner, run), True
+    if run in WORDS and 2 * len(table) > inner.n:
+        table, runs = _offsets(inner), False
     args: Args = {
-        "fill": repeated(fill, itemsize), "rows": len(table), "table": table, "d": inner.d,
-        **outer_args(TAKE_LOOP, [{"n": axis.n, "table": _offsets(axis), "d": axis.d} for axis in outer]),
+        "fill": repeated(fill, itemsize), "itemsize": 0 if runs else run, "rows": len(table), "table": table,
+        "d": inner.d, **outer_args(TAKE_LOOP, [{"n": axis.n, "table": _offsets(axis), "d": axis.d} for axis in outer]),
     }  # fmt: skip
-    return Move("take", {"itemsize": size}, args)
+    return Move("take", {"runs": runs}, args)
 
 
 def _repeats(n: int, at: np.ndarray | None) -> int:
@@ -196,7 +196,7 @@ def gathered(
         raise ValueError("gather: the axes before and after the gathered one must be dense")
     first = outer[0] if outer else Dim(prod(shape[:axis]), 0, 0)
     args: Args = {
-        "count": count, "axis": shape[axis], "run": run, "s": src[axis], "d": dst[axis],
+        "index_size": index_size, "count": count, "axis": shape[axis], "run": run, "s": src[axis], "d": dst[axis],
         "outer": first.n, "outer_s": first.s, "outer_d": first.d,
     }  # fmt: skip
-    return Move("gather", {"itemsize": run if run in (1, 2, 4, 8) else 0, "index_size": index_size}, args)
+    return Move("gather", {"runs": run not in WORDS}, args)

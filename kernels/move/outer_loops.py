@@ -6,11 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from numba import njit, types
-from numba.core import cgutils
-
 from ..core.record import Record, reader
-from ..isa.loops import PAIR
+from ..isa.loops import loop, variable
 from ..isa.vector import I64, emits
 
 
@@ -28,11 +25,11 @@ def _fields(b: Any, args: Any, record: Record, k: Any, count: int) -> list[Any]:
 def outer_count(record: Record) -> Callable:
     """`count(args)`: the product of the outer loops' n."""
 
-    @emits(returns=types.int64)
+    @emits
     def count(b: Any, args: Any) -> Any:
-        total = cgutils.alloca_once_value(b, I64(1))
-        with cgutils.for_range(b, _slot(b, args, I64(record.at("rank")))) as loop:
-            (n,) = _fields(b, args, record, loop.index, 1)
+        total = variable(b, I64(1))
+        with loop(b, 0, _slot(b, args, I64(record.at("rank"))), 1) as k:
+            (n,) = _fields(b, args, record, k, 1)
             b.store(b.mul(b.load(total), n), total)
         return b.load(total)
 
@@ -43,28 +40,27 @@ def outer_count(record: Record) -> Callable:
 def outer_address(record: Record) -> Callable:
     """`address(args, index, dst, src)`: both, at the index-th place of outer loops of n, s and d, innermost first."""
 
-    @emits(returns=PAIR)
+    @emits
     def address(b: Any, args: Any, index: Any, dst: Any, src: Any) -> Any:
-        rest, to, at = (cgutils.alloca_once_value(b, v) for v in (index, dst, src))
-        with cgutils.for_range(b, _slot(b, args, I64(record.at("rank")))) as loop:
-            n, s, d = _fields(b, args, record, loop.index, 3)
+        rest, to, at = (variable(b, v) for v in (index, dst, src))
+        with loop(b, 0, _slot(b, args, I64(record.at("rank"))), 1) as k:
+            n, s, d = _fields(b, args, record, k, 3)
             whole = b.load(rest)
             quotient = b.udiv(whole, n)
             i = b.sub(whole, b.mul(quotient, n))
             b.store(quotient, rest)
             b.store(b.add(b.load(to), b.mul(i, d)), to)
             b.store(b.add(b.load(at), b.mul(i, s)), at)
-        return cgutils.pack_array(b, [b.load(to), b.load(at)])
+        return [b.load(to), b.load(at)]
 
     return address
 
 
 @cache
-def outer_fields(record: Record, loop: Record) -> Callable:
-    """`fields(args, k)`: those of outer loop k, by their names in `loop`."""
-    read, first, step = reader(loop), 8 * record.at("n0"), 8 * len(loop)
+def outer_fields(record: Record, slots: Record) -> Callable:
+    """`fields(args, k)`: those of outer loop k, by their names in `slots`."""
+    read, first, step = reader(slots), 8 * record.at("n0"), 8 * len(slots)
 
-    @njit(inline="always")
     def fields(args, k):
         return read(args + first + k * step)
 

@@ -7,23 +7,24 @@ after rounding.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import loaded, reader
+from ..isa.byte_ops import choose
 from ..isa.elements import ELEMENTS, Rounding, load, write
-from ..isa.loops import cover, div_rem, each_vector, loop, smaller, thread_range, variable
+from ..isa.loops import apart, cover, div_rem, each_vector, loop, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
-from .rows import BILINEAR, RESIZE
+from .rows import BILINEAR, RESIZE, SHORT
 
 
-def resize(tier: Tier, taps: int, run: int, source: str, target: str) -> Callable:
+def resize(tier: Tier, source: str, target: str) -> Callable:
     """The kernel of y[o, i, :] = bias[i] + sum over t of weight[i, t] * x[o, offset[i, t] + :].
 
-    `taps` is their number and `run` that of the elements in [:]; 0 leaves either to the record. x and y are of the
-    types `source` and `target` of isa.elements.
+    x and y are of the types `source` and `target` of isa.elements.
     """
-    combine, fields = _combine(tier, taps, run, source, target), reader(RESIZE)
+    places, fields = _places(tier, source, target), reader(RESIZE)
 
     def kernel(args, thread, threads):
         r = fields(args)
@@ -32,10 +33,7 @@ def resize(tier: Tier, taps: int, run: int, source: str, target: str) -> Callabl
             o, i = div_rem(begin, r.n)
             stop = smaller(r.n, i + end - begin)
             begin += stop - i
-            to, at = r.dst + o * r.outer_d, r.src + o * r.outer_s
-            while i < stop:
-                combine(r, to + i * r.d, at, i)
-                i += 1
+            places(args, r.dst + o * r.outer_d, r.src + o * r.outer_s, i, stop)
 
     return kernel
 
@@ -67,41 +65,59 @@ def _store(v: Vector, element: str, x: Any, pointer: Any, rest: Any, zero: Any) 
         write(v, Rounding(element, zero, I64(0), I64(0), "type").narrow(v, x), pointer, rest)
 
 
-def _combine(tier: Tier, taps: int, run: int, source: str, target: str) -> Callable:
-    """`combine(r, dst, src, i)`: the run of place i; unless `run` is fixed it reads whole vectors."""
+def _places(tier: Tier, source: str, target: str) -> Callable:
+    """`places(args, dst, src, first, end)`: places first..end of a line, by taps and elements that lie together."""
+
+    def walk(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any, taps: int) -> None:
+        r = loaded(b, args, RESIZE)
+
+        def line(run: int) -> None:
+            with loop(b, first, end, 1) as i:
+                _combine(Vector(b, tier, run or None), r, b.add(dst, b.mul(i, r.d)), src, i, taps, run, source, target)
+
+        short = b.select(b.icmp_signed("<=", r.run, I64(SHORT)), r.run, I64(0))
+        choose(b, short, {run: partial(line, run) for run in range(SHORT + 1)})
 
     @emits
-    def combine(b: Any, r: Any, dst: Any, src: Any, i: Any) -> None:
-        v, first = Vector(b, tier, run or None), b.mul(i, r.taps)
-        to, bias = v.pointer(dst, ELEMENTS[target]), b.load(v.at(v.pointer(r.bias), i))
-        offsets, weights = v.at(v.pointer(r.offset, I64), first), v.at(v.pointer(r.weight), first)
+    def places(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any) -> None:
+        taps, values = loaded(b, args, RESIZE).taps, (args, dst, src, first, end)
+        fixed = b.or_(b.icmp_signed("==", taps, I64(2)), b.icmp_signed("==", taps, I64(4)))
+        bodies = {taps: partial(apart, b, values, partial(walk, taps=taps)) for taps in (0, 2, 4)}
+        choose(b, b.select(fixed, taps, I64(0)), bodies)
 
-        def tap(t: Any) -> tuple[Any, Any]:
-            place = v.pointer(b.add(src, b.load(v.at(offsets, t))), ELEMENTS[source])
-            return b.load(v.at(weights, t)), place
+    return places
 
-        fixed = [tap(t) for t in range(taps)]
 
-        def part(w: Vector, at: Any, rest: Any = None) -> None:
-            total = w.splat(bias)
-            for weight, x in fixed:
-                total = w.fma(w.splat(weight), load(w, source, w.at(x, at)), total)
-            if not taps:
-                slot = variable(b, total)
-                with loop(b, 0, r.taps, 1) as t:
-                    weight, x = tap(t)
-                    b.store(w.fma(w.splat(weight), load(w, source, w.at(x, at)), b.load(slot)), slot)
-                total = b.load(slot)
-            _store(w, target, total, w.at(to, at), rest, r.zero)
+def _combine(v: Vector, r: Any, dst: Any, src: Any, i: Any, taps: int, run: int, source: str, target: str) -> None:
+    """The run of place i. `taps` and `run` are the record's, or 0 for any; then whole vectors of a run are read."""
+    b, first = v.b, v.b.mul(i, I64(taps) if taps else r.taps)
+    to, bias = v.pointer(dst, ELEMENTS[target]), b.load(v.at(v.pointer(r.bias), i))
+    offsets, weights = v.at(v.pointer(r.offset, I64), first), v.at(v.pointer(r.weight), first)
 
-        if run:
-            part(v, I64(0))
-        elif taps:
-            each_vector(v, I64(0), r.run, part)
-        else:
-            cover(v, I64(0), r.run, False, part)
+    def tap(t: Any) -> tuple[Any, Any]:
+        place = v.pointer(b.add(src, b.load(v.at(offsets, t))), ELEMENTS[source])
+        return b.load(v.at(weights, t)), place
 
-    return combine
+    fixed = [tap(t) for t in range(taps)]
+
+    def part(w: Vector, at: Any, rest: Any = None) -> None:
+        total = w.splat(bias)
+        for weight, x in fixed:
+            total = w.fma(w.splat(weight), load(w, source, w.at(x, at)), total)
+        if not taps:
+            slot = variable(b, total)
+            with loop(b, 0, r.taps, 1) as t:
+                weight, x = tap(t)
+                b.store(w.fma(w.splat(weight), load(w, source, w.at(x, at)), b.load(slot)), slot)
+            total = b.load(slot)
+        _store(w, target, total, w.at(to, at), rest, r.zero)
+
+    if run:
+        part(v, I64(0))
+    elif taps:
+        each_vector(v, I64(0), r.run, part)
+    else:
+        cover(v, I64(0), r.run, False, part)
 
 
 def _bilinear_row(tier: Tier, source: str, target: str) -> Callable:

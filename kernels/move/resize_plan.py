@@ -95,8 +95,7 @@ def _pass(shape: Sequence[int], axis: int, table: ResizeTable, extrapolation: fl
     out = (*shape[:axis], count, *shape[axis + 1 :])
     src, dst = dense(shape, SIZES[ends.source]), dense(out, SIZES[ends.target])
     run = prod(shape[axis + 1 :])
-    params = {"taps": taps if taps in (2, 4) else 0, "run": run if run <= 4 else 0, **ends.params}
-    move = Move("resize", params, {
+    move = Move("resize", ends.params, {
         "offset": table.index * src[axis], "weight": table.weight,
         "bias": np.where(table.outside, F(extrapolation), F(0)) - F(ends.zero), "taps": taps,
         "outer": prod(shape[:axis]), "outer_s": shape[axis] * src[axis], "outer_d": out[axis] * dst[axis],

@@ -6,9 +6,19 @@ slot says otherwise. copy_plan.py, gather_plan.py and resize_plan.py fill the re
 
 from __future__ import annotations
 
-from ..core.record import Record
-from ..core.table import OPEN, Row
+from collections.abc import Mapping
+from typing import Any
 
+from ..core.record import Record
+from ..core.table import Row
+from ..isa.tiers import Tier
+
+WORDS = (1, 2, 4, 8)
+"""Bytes of what is moved as one."""
+NARROW = 8
+"""Up to how many rows or columns of a transpose are interleaved."""
+SHORT = 4
+"""Up to how many elements that lie together have a body of their own in a resize, which reads no more."""
 OUTER = 6
 """Outer loops that a record has room for."""
 
@@ -38,7 +48,8 @@ TAKE_LOOP = Record(
 _ENDS = Record(dst="address of the destination", src="address of the source")
 
 COPY = _ENDS + Record(
-    count="elements of a row, bytes in mode run",
+    itemsize="bytes of an element: 1, 2, 4 or 8; 1 in mode run, where all counts in bytes",
+    count="elements of a row",
     step_s="from one to the next in src",
     step_d="from one to the next in dst",
     rows="how many rows: the innermost loop around them",
@@ -51,6 +62,7 @@ TRANSPOSE = _ENDS + Record(
     row_d="from row to row of dst",
     cols="elements in a row of dst, rows of src",
     col_s="from row to row of src",
+    few="if narrow is 1: cols, where rows of dst are dense; if -1: minus rows, where those of src are; else 0",
     high="rows of dst that are done together; if narrow: places of either side",
     wide="columns of dst that are done together",
 ) + outer_loops(LOOP)  # fmt: skip
@@ -64,10 +76,11 @@ PAD = _ENDS + Record(
 
 GATHER = _ENDS + Record(
     index="address of the indices, signed integers",
+    index_size="bytes of an index: 4 or 8",
     error="address of an int64 that becomes 1 when an index is out of range",
     count="indices",
     axis="places of the axis in src",
-    run="bytes of what an index stands for",
+    run="bytes of what an index stands for; 1, 2, 4 or 8 where those are no `runs`",
     s="from place to place of the axis in src",
     d="from index to index in dst",
     outer="places of the loop around the axis",
@@ -77,6 +90,7 @@ GATHER = _ENDS + Record(
 
 TAKE = _ENDS + Record(
     fill="the bits of what lies outside, repeated to 8 bytes",
+    itemsize="bytes of an element: 1, 2, 4 or 8, where those are no `runs`",
     rows="entries of the innermost table",
     table="its address: int64 offsets in src, or (offset in dst, offset in src, bytes) of runs",
     d="from element to element of the innermost axis in dst",
@@ -114,12 +128,21 @@ BILINEAR = _ENDS + Record(
     run="elements of a pixel",
 ) + _ZERO  # fmt: skip
 
+RESIZED = ("f32", "u8", "s8")
+
+
+def _keeps_type(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Resizes in several passes have f32 between them; none makes u8 of s8."""
+    return params["source"] == params["target"] or "f32" in params.values()
+
+
+_FLAG = (False, True)
 ROWS = (
-    Row("copy", "move.copy", "copy", COPY, dict.fromkeys(("mode", "itemsize"), OPEN)),
-    Row("transpose", "move.transpose", "transpose", TRANSPOSE, dict.fromkeys(("itemsize", "narrow"), OPEN)),
+    Row("copy", "move.copy", "copy", COPY, {"mode": ("run", "fill", "step")}),
+    Row("transpose", "move.transpose", "transpose", TRANSPOSE, {"itemsize": WORDS, "narrow": (0, 1, -1)}),
     Row("pad", "move.pad", "pad", PAD),
-    Row("gather", "move.gather", "gather", GATHER, dict.fromkeys(("itemsize", "index_size"), OPEN)),
-    Row("take", "move.gather", "take", TAKE, dict.fromkeys(("itemsize",), OPEN)),
-    Row("resize", "move.resize", "resize", RESIZE, dict.fromkeys(("taps", "run", "source", "target"), OPEN)),
-    Row("bilinear", "move.resize", "bilinear", BILINEAR, dict.fromkeys(("source", "target"), OPEN)),
+    Row("gather", "move.gather", "gather", GATHER, {"runs": _FLAG}),
+    Row("take", "move.gather", "take", TAKE, {"runs": _FLAG}),
+    Row("resize", "move.resize", "resize", RESIZE, {"source": RESIZED, "target": RESIZED}, _keeps_type),
+    Row("bilinear", "move.resize", "bilinear", BILINEAR, {"source": RESIZED, "target": RESIZED}, _keeps_type),
 )

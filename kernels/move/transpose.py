@@ -7,17 +7,18 @@ elements.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import reader
-from ..isa.byte_ops import read, write
-from ..isa.loops import div_rem, pieces, smaller, thread_range
+from ..core.record import loaded, reader
+from ..isa.byte_ops import choose, read, write
+from ..isa.loops import apart, div_rem, lesser, loop, pieces, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I1, I32, I64, emits
 from .outer_loops import outer_address, outer_count
-from .rows import TRANSPOSE
+from .rows import NARROW, TRANSPOSE
 from .shuffles import mix, transpose_square
 
 
@@ -29,12 +30,12 @@ def tile_lanes(tier: Tier, itemsize: int) -> int:
 def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
     """The kernel that transposes a batch of matrices of `itemsize`-byte elements.
 
-    `narrow` = 0 takes any shape, in square tiles. k > 0: cols = k and destination rows are dense
-    (interleave); k < 0: rows = -k and source rows are dense (deinterleave); both need at least `tile_lanes`
-    on the other side.
+    `narrow` = 0 takes any shape, in square tiles. The others have at least `tile_lanes` places on one side, and k of 2
+    to NARROW on the other: 1 interleaves k = cols lines into dense rows, and the record's `few` is k; -1 deals dense
+    rows out to k = rows lines, and `few` is -k.
     """
     if narrow:
-        return _narrow(tier, itemsize, narrow)
+        return _narrow(tier, itemsize, narrow < 0)
     lanes = tile_lanes(tier, itemsize)
     tile, edge = _tile(itemsize, lanes), _edge(itemsize, lanes)
     fields, outer, address = reader(TRANSPOSE), outer_count(TRANSPOSE), outer_address(TRANSPOSE)
@@ -62,17 +63,13 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
     return kernel
 
 
-def _narrow(tier: Tier, itemsize: int, narrow: int) -> Callable:
-    lanes = tile_lanes(tier, itemsize)
-    k = abs(narrow)
-    strip = _strip(itemsize, lanes, narrow)
-    interleave, dense, lined = narrow > 0, itemsize * k, itemsize
-    step_to, step_at = (dense, lined) if interleave else (lined, dense)
-    fields, outer, address = reader(TRANSPOSE), outer_count(TRANSPOSE), outer_address(TRANSPOSE)
+def _narrow(tier: Tier, itemsize: int, split: bool) -> Callable:
+    strips, fields = _strips(itemsize, tile_lanes(tier, itemsize), split), reader(TRANSPOSE)
+    outer, address = outer_count(TRANSPOSE), outer_address(TRANSPOSE)
 
     def kernel(args, thread, threads):
         r = fields(args)
-        n, line = (r.rows, r.col_s) if interleave else (r.cols, r.row_d)
+        n = r.cols if split else r.rows
         count = pieces(n, r.high)
         begin, end = thread_range(outer(args) * count, thread, threads)
         while begin < end:
@@ -80,9 +77,7 @@ def _narrow(tier: Tier, itemsize: int, narrow: int) -> Callable:
             first = piece * r.high
             begin += 1
             to, at = address(args, o, r.dst, r.src)
-            for i in range(first, smaller(n, first + r.high), lanes):
-                j = smaller(i, n - lanes)
-                strip(to + j * step_to, at + j * step_at, line)
+            strips(args, to, at, first, smaller(n, first + r.high))
 
     return kernel
 
@@ -126,21 +121,38 @@ def _edge(itemsize: int, lanes: int) -> Callable:
     return edge
 
 
-def _strip(itemsize: int, lanes: int, narrow: int) -> Callable:
-    """`strip(dst, src, line)`: `lanes` places of each of the k lines, `line` bytes apart."""
-    k = abs(narrow)
-    kind = _vector(itemsize, lanes)
+def _strips(itemsize: int, lanes: int, split: bool) -> Callable:
+    """`strips(args, dst, src, first, end)`: places first..end of the k lines that `few` says."""
 
     @emits
-    def strip(b: Any, dst: Any, src: Any, line: Any) -> None:
-        lines = [b.mul(line, I64(i)) for i in range(k)]
-        dense = [I64(i * lanes * itemsize) for i in range(k)]
-        reads, writes = (lines, dense) if narrow > 0 else (dense, lines)
-        loads = [read(b, b.add(src, offset), kind) for offset in reads]
-        for offset, vector in zip(writes, mix(b, loads, split=narrow < 0), strict=True):
-            write(b, vector, b.add(dst, offset))
+    def strips(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any) -> None:
+        values, kind = (args, dst, src, first, end), _vector(itemsize, lanes)
+        bodies = {k: partial(_walk, k=k, split=split, kind=kind) for k in range(2, NARROW + 1)}
+        few = loaded(b, args, TRANSPOSE).few
+        choose(b, few, {-k if split else k: partial(apart, b, values, body) for k, body in bodies.items()})
 
-    return strip
+    return strips
+
+
+def _walk(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any, k: int, split: bool, kind: Any) -> None:
+    r, itemsize = loaded(b, args, TRANSPOSE), kind.element.width // 8
+    n, line = (r.cols, r.row_d) if split else (r.rows, r.col_s)
+    last = b.sub(n, I64(kind.count))
+    with loop(b, first, end, kind.count) as i:
+        at = lesser(b, i, last)
+        dense, lined = b.mul(at, I64(k * itemsize)), b.mul(at, I64(itemsize))
+        to, place = (lined, dense) if split else (dense, lined)
+        _strip(b, b.add(dst, to), b.add(src, place), line, k, split, kind)
+
+
+def _strip(b: Any, dst: Any, src: Any, line: Any, k: int, split: bool, kind: Any) -> None:
+    """A vector of places of each of k lines."""
+    nbytes = kind.count * kind.element.width // 8
+    lines, dense = [b.mul(line, I64(i)) for i in range(k)], [I64(i * nbytes) for i in range(k)]
+    reads, writes = (dense, lines) if split else (lines, dense)
+    loads = [read(b, b.add(src, offset), kind) for offset in reads]
+    for offset, vector in zip(writes, mix(b, loads, split), strict=True):
+        write(b, vector, b.add(dst, offset))
 
 
 def _first(b: Any, count: Any, lanes: int) -> Any:

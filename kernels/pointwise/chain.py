@@ -3,7 +3,7 @@
 chain = tuple of steps (op, *operands). An int operand is a value number: 0..n-1 are the inputs, then one
 per step; a float operand is a constant. The last step is the result; the empty chain is value 0 unchanged.
 ReLU6 of a sum: (("add", 0, 1), ("clip", 2, 0.0, 6.0)). Ops are those of `kernels.isa.math.OPS`. Reading
-this module imports neither numba nor llvmlite.
+this module does not import llvmlite.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kernels that change the element type: cast, and the exchange of signed and unsigned bytes.
 
-The record is that of an elementwise kernel with one input.
+The record is that of an elementwise kernel with one input; that of a cast goes on with CAST.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..isa.elements import ELEMENTS, constant, write
+from ..core.record import Record
+from ..isa.elements import constant, write
 from ..isa.loops import cover, loop, whole
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I16, I32, I64, Vector
 from .elementwise import Row, over_rows
+from .rows import CAST
 
 F64 = ir.DoubleType()
-TYPES = {**ELEMENTS, "f64": F64, "i64": I64, "u64": I64, "u32": I32, "f16": I16}
-"""What each element type is in memory. f16 is converted from and to f32 by integer arithmetic, alike on all tiers."""
+TYPES = {"i8": I8, "i16": I16, "i32": I32, "i64": I64, "f16": I16, "f32": F32, "f64": F64, "bool": I8}
+"""What NUMBERS are in memory. f16 is converted from and to f32 by integer arithmetic, alike on all tiers."""
 
 
 def flip(tier: Tier) -> Callable[..., None]:
@@ -41,51 +43,61 @@ def flip(tier: Tier) -> Callable[..., None]:
 
 
 def cast(tier: Tier, source: str, target: str) -> Callable[..., None]:
-    """The kernel that converts elements as C does: floats to integers towards 0, integers by their low bits, and
-    to bool whatever is not 0.
+    """The kernel that converts NUMBERS as C does: floats to integers towards 0, integers by their low bits, and to bool
+    whatever is not 0. Whether integers of x are signed is in the record.
     """
 
-    def prepare(v: Vector, _: Any) -> Row:
-        return lambda xs, y, left, right: _cast_row(v, source, target, xs[0], y, left, right)
+    def prepare(v: Vector, behind: Callable[[Record], Any]) -> Row:
+        b, flag = v.b, behind(CAST).signed
+
+        def row(xs: list[Any], y: Any, left: Any, right: Any) -> None:
+            if not _sign_matters(source, target):
+                _cast_row(v, source, target, True, xs[0], y, left, right)
+                return
+            with b.if_else(b.icmp_signed("!=", flag, I64(0))) as branches:
+                for branch, signed in zip(branches, (True, False), strict=True):
+                    with branch:
+                        _cast_row(v, source, target, signed, xs[0], y, left, right)
+
+        return row
 
     return over_rows(tier, [TYPES[target], TYPES[source]], prepare)
 
 
-def _cast_row(v: Vector, source: str, target: str, x: Any, y: Any, left: Any, right: Any) -> None:
+def _sign_matters(source: str, target: str) -> bool:
+    """Whether integers with a sign become other bits: not where they are cut off, or compared with 0."""
+    whole_ = source[0] == "i" and target != "bool"
+    return whole_ and (target[0] == "f" or _bits(TYPES[source]) < _bits(TYPES[target]))
+
+
+def _cast_row(v: Vector, source: str, target: str, signed: bool, x: Any, y: Any, left: Any, right: Any) -> None:
     b, start = v.b, left
     for lanes in (v.lanes, 1):
         kind, result = (ir.VectorType(TYPES[t], lanes) for t in (source, target))
         end = b.add(start, whole(b, b.sub(right, start), lanes))
         with loop(b, start, end, lanes) as i:
             value = b.load(b.bitcast(v.at(x, i), kind.as_pointer()), align=1)
-            b.store(_converted(b, value, source, target, result), b.bitcast(v.at(y, i), result.as_pointer()), align=1)
+            value = _converted(b, value, source, target, signed, result)
+            b.store(value, b.bitcast(v.at(y, i), result.as_pointer()), align=1)
         start = end
 
 
-def _converted(b: Any, x: Any, source: str, target: str, result: Any) -> Any:
+def _converted(b: Any, x: Any, source: str, target: str, signed: bool, result: Any) -> Any:
     """A vector of `source` as one of `target`."""
     if "f16" in (source, target):
-        if (source, target) not in (("f16", "f32"), ("f32", "f16")):
-            raise ValueError(f"f16 is converted from and to f32, not {source} to {target}")
         return (_widened if source == "f16" else _halved)(b, x, result)
     zero = ir.Constant(x.type, [0] * x.type.count)
-    floats = source[0] == "f"
     if target == "bool":
-        return b.zext(b.fcmp_unordered("une", x, zero) if floats else b.icmp_signed("!=", x, zero), result)
-    signed = source[0] in "is"
-    width, wanted = _bits(x.type.element), _bits(result.element)
-    if floats and target[0] == "f":
-        return x if width == wanted else b.fpext(x, result) if width < wanted else b.fptrunc(x, result)
-    if target[0] == "f":
-        return b.sitofp(x, result) if signed else b.uitofp(x, result)
-    if floats:
-        # By way of a wider signed type, as processors do: then narrow ones get the low bits.
-        wide = I64 if wanted > 32 or target == "u32" else I32
-        x = b.fptosi(x, ir.VectorType(wide, result.count))
-        width, signed = wide.width, True
-    if width == wanted:
-        return x
-    return b.trunc(x, result) if width > wanted else (b.sext if signed else b.zext)(x, result)
+        return b.zext(b.fcmp_unordered("une", x, zero) if source[0] == "f" else b.icmp_signed("!=", x, zero), result)
+    narrows = _bits(x.type.element) > _bits(result.element)
+    match source[0], target[0]:
+        case "f", "f":
+            return (b.fptrunc if narrows else b.fpext)(x, result)
+        case "f", _:
+            return b.fptosi(x, result)
+        case _, "f":
+            return (b.sitofp if signed else b.uitofp)(x, result)
+    return b.trunc(x, result) if narrows else (b.sext if signed else b.zext)(x, result)
 
 
 def _widened(b: Any, x: Any, result: Any) -> Any:

@@ -1,7 +1,4 @@
-"""The elementwise kernel: a chain over tensors that are broadcast against each other.
-
-The record is LOOPS, then OPERAND for each input. y may be the same memory as an input that it walks in the same way.
-"""
+"""The elementwise kernel: a chain over tensors that are broadcast against each other, walked plane by plane."""
 
 from __future__ import annotations
 
@@ -10,11 +7,11 @@ from functools import reduce
 from typing import Any
 
 from ..core.record import Record, loaded, reader
-from ..isa.loops import div_rem, each, loop, smaller, thread_block
+from ..isa.loops import div_rem, loop, smaller, thread_block
 from ..isa.tiers import Tier
-from ..isa.vector import F32, Vector, emits
-from .chain import Chain, emit_chain
-from .rows import LOOPS, OPERAND
+from ..isa.vector import Vector, emits
+from .epilogue import walk
+from .rows import ELEMENTWISE, LOOPS, OPERAND
 
 Row = Callable[[list[Any], Any, Any, Any], None]
 """Writes columns left..right of one row: row(pointers to the inputs, pointer to y, left, right)."""
@@ -22,18 +19,23 @@ Prepare = Callable[[Vector, Callable[[Record], Any]], Row]
 """What is done before the rows; gets a function that loads a record from behind the inputs."""
 
 
-def make(tier: Tier, chain: Chain, kinds: tuple[str, ...]) -> Callable[..., None]:
-    """The kernel for a chain over inputs that are a "vector" or a "scalar" along columns."""
+def make(tier: Tier) -> Callable[..., None]:
+    """The kernel; its record is ELEMENTWISE."""
 
-    def prepare(v: Vector, _: Any) -> Row:
-        return lambda xs, y, left, right: _row(v, chain, kinds, xs, y, left, right)
+    @emits
+    def plane(b: Any, args: Any, i0: Any, i1: Any, i2: Any, row: Any, count: Any, left: Any, right: Any) -> None:
+        r = loaded(b, args, ELEMENTWISE)
+        steps = zip((row, i2, i1, i0), (r.y_row, r.y_d2, r.y_d1, r.y_d0), strict=True)
+        first = reduce(b.add, [b.mul(i, step) for i, step in steps], left)
+        y, y_row = b.add(r.y, b.mul(first, r.item)), b.mul(r.y_row, r.item)
+        walk(b, r, i2, row, left, count, b.sub(right, left), 0, 0, y, y_row, i0, i1)
 
-    return over_rows(tier, [F32] * (len(kinds) + 1), prepare)
+    return over_planes(plane)
 
 
-def over_rows(tier: Tier, elements: Sequence[Any], prepare: Prepare) -> Callable[..., None]:
-    """The kernel that walks rows; `elements` are the LLVM types of y's elements and of each input's."""
-    fields, block = reader(LOOPS), _block(tier, elements, prepare)
+def over_planes(plane: Any) -> Callable[..., None]:
+    """The kernel that calls plane(args, i0, i1, i2, row, count, left, right) for the thread's part of LOOPS."""
+    fields = reader(LOOPS)
 
     def elementwise(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -41,16 +43,16 @@ def over_rows(tier: Tier, elements: Sequence[Any], prepare: Prepare) -> Callable
         while first < end and left < right:
             outer, row = div_rem(first, r.rows)
             count = smaller(r.rows - row, end - first)
-            plane, i2 = div_rem(outer, r.d2)
-            i0, i1 = div_rem(plane, r.d1)
-            block(args, i0, i1, i2, row, count, left, right)
+            lines, i2 = div_rem(outer, r.d2)
+            i0, i1 = div_rem(lines, r.d1)
+            plane(args, i0, i1, i2, row, count, left, right)
             first += count
 
     return elementwise
 
 
-def _block(tier: Tier, elements: Sequence[Any], prepare: Prepare) -> Any:
-    """An intrinsic that runs `count` rows from `row` on, at one place of the outer dimensions."""
+def over_rows(tier: Tier, elements: Sequence[Any], prepare: Prepare) -> Callable[..., None]:
+    """The kernel that walks rows; `elements` are the LLVM types of y's elements and of each input's."""
     behind = [len(LOOPS) + len(OPERAND) * i for i in range(len(elements))]
 
     @emits
@@ -70,15 +72,4 @@ def _block(tier: Tier, elements: Sequence[Any], prepare: Prepare) -> Any:
             at = [v.at(x, b.mul(r, o.row)) for x, o in zip(xs, operands, strict=True)]
             write(at, v.at(y, b.mul(r, out.y_row)), left, right)
 
-    return block
-
-
-def _row(v: Vector, chain: Chain, kinds: tuple[str, ...], xs: list[Any], y: Any, left: Any, right: Any) -> None:
-    """Columns left..right of one row."""
-    sources = [(x, None if kind == "vector" else v.b.load(x)) for x, kind in zip(xs, kinds, strict=True)]
-
-    def apply(w: Vector, i: Any, mask: Any) -> None:
-        values = [w.load(w.at(x, i), mask) if s is None else w.splat(s) for x, s in sources]
-        w.store(emit_chain(w, chain, values), w.at(y, i), mask)
-
-    each(v, left, right, apply)
+    return over_planes(block)

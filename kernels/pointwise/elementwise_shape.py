@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .rows import OPERAND
 
@@ -14,8 +13,7 @@ RANK = 5
 Strides = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Loops:
+class Loops(NamedTuple):
     """`dims` are RANK extents, outermost first; `y` and each of `xs` their element strides (0: broadcast).
 
     The last stride of y is 1; that of an input is 1 (kind "vector") or 0 (kind "scalar").

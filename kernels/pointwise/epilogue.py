@@ -8,7 +8,6 @@ of what lies in the buffer.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,11 +16,7 @@ from llvmlite import ir
 from ..isa.functions import clip
 from ..isa.loops import variable
 from ..isa.vector import F32, I8, I32, I64, Vector
-from .rows import CALL
-
-
-def _bits(x: float) -> Any:
-    return I64(int.from_bytes(struct.pack("<f", x), "little", signed=True))
+from .rows import CALL, NO_EPILOGUE
 
 
 def is_walked(b: Any, slots: Any) -> Any:
@@ -33,8 +28,7 @@ def simple(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int]
     """clip(value + addend, low, high) of these vectors; addends(i) loads what is added to values[i]."""
     b = v.b
     results = [variable(b, x) for x in added(v, slots, values, addends)]
-    limits = ((slots.low, float("-inf")), (slots.high, float("inf")))
-    unbounded = [b.icmp_signed("==", found, _bits(none)) for found, none in limits]
+    unbounded = [b.icmp_signed("==", getattr(slots, name), I64(NO_EPILOGUE[name])) for name in ("low", "high")]
     with b.if_then(b.not_(b.and_(*unbounded))):
         low, high = bounds(v, slots)
         for result in results:

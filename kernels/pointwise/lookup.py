@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import Record
-from ..isa.elements import BYTES, ELEMENTS, shuffle, write
+from ..isa.elements import shuffle, write
 from ..isa.loops import each_vector, loop, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector
@@ -23,22 +23,23 @@ Look = Callable[[Any], Any]
 """From a vector of indices to one of entries."""
 
 
-def make(tier: Tier, index: str, value: str, vbmi: bool) -> Callable[..., None]:
-    """The kernel for element types of `isa.elements`. `vbmi` (for bytes, 512-bit tiers): the CPU permutes bytes
-    across a register, so that four registers are the table.
+def make(tier: Tier, index: int, value: int, vbmi: bool) -> Callable[..., None]:
+    """The kernel for x and y of elements of `index` and `value` bytes. `vbmi` (for bytes, 512-bit tiers): the CPU
+    permutes bytes across a register, so that four registers are the table.
     """
     look = None
-    if index in BYTES and value in BYTES and tier.lanes > 4:
+    if index == value == 1 and tier.lanes > 4:
         look = _permuted if vbmi else _shuffled
+    kinds = [ir.IntType(8 * value), ir.IntType(8 * index)]
 
     def prepare(v: Vector, behind: Callable[[Record], Any]) -> Row:
-        table = v.pointer(behind(TABLE).table, ELEMENTS[value])
+        table = v.pointer(behind(TABLE).table, kinds[0])
         if look is None:
             return lambda xs, y, left, right: _one_by_one(v, table, xs[0], y, left, right)
         found = look(v, table)
         return lambda xs, y, left, right: _vectors(v, found, xs[0], y, left, right)
 
-    kernel = over_rows(tier, [ELEMENTS[value], ELEMENTS[index]], prepare)
+    kernel = over_rows(tier, kinds, prepare)
     if vbmi:
         kernel.needs = ("avx512vbmi",)  # type: ignore[attr-defined]
     return kernel

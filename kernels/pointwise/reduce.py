@@ -48,7 +48,7 @@ REDUCERS: dict[str, Reducer] = {
 
 def make(tier: Tier, op: str, last: bool) -> Callable[..., None]:
     """The kernel for one of REDUCERS, or "log_sum_exp"; its record is AXIS and WALK, of the results in their place."""
-    return along_axis(last, (_row if last else _columns)(tier, op), end=_walked())
+    return along_axis(last, (_row if last else _columns)(tier, op), finish=_walked())
 
 
 def _walked() -> Any:
@@ -85,7 +85,7 @@ def _row(tier: Tier, op: str) -> Any:
     """An intrinsic that reduces one contiguous row of n elements."""
 
     @emits
-    def row(b: Any, y: Any, x: Any, n: Any) -> None:
+    def row(b: Any, args: Any, y: Any, x: Any, n: Any) -> None:
         v, one = Vector(b, tier), Vector(b, tier, 1)
         x = v.pointer(x)
 
@@ -102,7 +102,7 @@ def _columns(tier: Tier, op: str) -> Any:
     """An intrinsic that reduces columns left..right, each over n elements `step` apart."""
 
     @emits
-    def columns(b: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
+    def columns(b: Any, args: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
         x, y = (Vector(b, tier).pointer(p) for p in (x, y))
 
         def column(w: Vector, i: Any, mask: Any) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..core.record import Record
-from ..core.table import OPEN, Row
+from ..core.table import Row
+from ..isa.tiers import Tier
 from .steps import STEPS
 
 LOOPS = Record(
@@ -29,14 +33,9 @@ OPERAND = Record(
 )
 """Records of LOOPS go on with this for each input: those of kind "vector" have dense rows, a "scalar" one number."""
 
-ROUNDING = Record(
-    zero="the stored number for 0.0",
-    low="the least number to store",
-    high="the greatest",
-)
-"""How `elementwise_stored` rounds: its record ends with this, behind the f32 bits of each number of the chain."""
-
 TABLE = Record(table="address of the 256 or 65536 entries, of y's type")
+CAST = Record(signed="1 where whole numbers of x have a sign, else 0; which means nothing for other x")
+"""Behind LOOPS and the one OPERAND, as TABLE."""
 
 AXIS = Record(
     y="address of the result, dense: [outer, n, inner] for softmax, else [outer, inner]",
@@ -46,6 +45,11 @@ AXIS = Record(
     inner="1 where the parameter `last` says that there are no inner axes",
 )
 """Of kernels that go along an axis."""
+EXTREME = AXIS + Record(
+    least="1 where the smallest is looked for, 0 for the largest",
+    signed="1 where bytes have a sign, else 0",
+)
+"""Of those that look for the largest or the smallest."""
 
 CALL = Record(
     table="address of the chain's table: CHAIN, READ for each operand, then the steps",
@@ -110,18 +114,40 @@ EPILOGUE = (
 )
 """What a kernel does with its sums at the end: y = clip(sum + addend, low, high), or a chain of steps of which sums are
 value 0; then nothing is added, and nothing held within bounds. pointwise/epilogue.py does it."""
+NO_EPILOGUE = {**dict.fromkeys(EPILOGUE, 0), "low": -0x800000, "high": 0x7F800000}
+"""The slots where sums are the results."""
+
+ELEMENTWISE = LOOPS + Record(item="bytes of an element of y") + WALK
+
+NUMBERS = ("i8", "i16", "i32", "i64", "f16", "f32", "f64")
+"""What numbers are in memory: whole ones with or without a sign, and floats."""
+
+
+def _casts(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """To the same type nothing is done. Of floats, what an int32 or int64 can't hold is the processor's choice."""
+    source, target = params["source"], params["target"]
+    if "f16" in (source, target):
+        return "f32" in (source, target)
+    return source != target and (source[0] == "i" or target not in ("i8", "i16"))
+
+
+def _looks_up(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Bytes are permuted across registers of 512 bits."""
+    return not params["vbmi"] or (tier.lanes == 16 and params["index"] == params["value"] == 1)
+
+
+_FLAG = (False, True)
+REDUCTIONS = ("sum", "mean", "sum_square", "sum_abs", "prod", "max", "min", "log_sum_exp")
 
 ROWS: tuple[Row, ...] = (
     Row("chain", "pointwise.walk", "make", CALL),
     Row("vector_op", "pointwise.vector_op", "make", Record(), {"op": tuple(STEPS)}),
-    Row("elementwise", "pointwise.elementwise", "make", LOOPS, dict.fromkeys(("chain", "kinds"), OPEN)),
-    Row("elementwise_stored", "pointwise.elementwise_stored", "make", LOOPS,
-        dict.fromkeys(("chain", "kinds", "out", "limits"), OPEN)),
-    Row("table", "pointwise.lookup", "make", LOOPS, dict.fromkeys(("index", "value", "vbmi"), OPEN)),
+    Row("elementwise", "pointwise.elementwise", "make", ELEMENTWISE),
+    Row("table", "pointwise.lookup", "make", LOOPS, {"index": (1, 2), "value": (1, 2, 4), "vbmi": _FLAG}, _looks_up),
     Row("flip", "pointwise.convert", "flip", LOOPS),
-    Row("cast", "pointwise.convert", "cast", LOOPS, dict.fromkeys(("source", "target"), OPEN)),
-    Row("softmax", "pointwise.softmax", "make", AXIS, dict.fromkeys(("log", "last"), OPEN)),
-    Row("reduce", "pointwise.reduce", "make", AXIS + WALK, dict.fromkeys(("op", "last"), OPEN)),
-    Row("reduce_bytes", "pointwise.reduce_bytes", "make", AXIS, dict.fromkeys(("op", "element", "last"), OPEN)),
-    Row("arg_extreme", "pointwise.arg_extreme", "make", AXIS, dict.fromkeys(("least", "element", "last"), OPEN)),
+    Row("cast", "pointwise.convert", "cast", LOOPS, {"source": NUMBERS, "target": (*NUMBERS, "bool")}, _casts),
+    Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG, "last": _FLAG}),
+    Row("reduce", "pointwise.reduce", "make", AXIS + WALK, {"op": REDUCTIONS, "last": _FLAG}),
+    Row("reduce_bytes", "pointwise.reduce_bytes", "make", EXTREME, {"last": _FLAG}),
+    Row("arg_extreme", "pointwise.arg_extreme", "make", EXTREME, {"element": ("f32", "byte"), "last": _FLAG}),
 )  # fmt: skip

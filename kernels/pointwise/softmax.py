@@ -34,7 +34,7 @@ def _row(tier: Tier, log: bool) -> Any:
     """An intrinsic for one contiguous row of n elements."""
 
     @emits
-    def row(b: Any, y: Any, x: Any, n: Any) -> None:
+    def row(b: Any, args: Any, y: Any, x: Any, n: Any) -> None:
         v, one = Vector(b, tier), Vector(b, tier, 1)
         x, y = v.pointer(x), v.pointer(y)
         largest = total(v, n, -math.inf, _larger, lambda w, i, mask: w.load(w.at(x, i), mask))
@@ -67,7 +67,7 @@ def _columns(tier: Tier, log: bool) -> Any:
     """An intrinsic for columns left..right, each along n elements `step` apart."""
 
     @emits
-    def columns(b: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
+    def columns(b: Any, args: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
         v = Vector(b, tier)
         x, y = v.pointer(x), v.pointer(y)
 

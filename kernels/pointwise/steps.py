@@ -1,26 +1,104 @@
-"""The steps that a walked chain is made of, each a kernel `vector_op`. Imports nothing that compiles."""
+"""The steps that walked chains are made of, each of them a kernel `vector_op`. Imports nothing that compiles."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from ..isa.math import OPS
 from .chain import Chain
 
-COMPOSED: dict[str, Chain] = {
-    "mul_add": (("mul", 0, 1), ("add", 3, 2)),
-}
-"""Steps that often follow one another, as one; its name -> what it does with its operands."""
+NUMBER = "number"
+"""In place of an operand's element type: it is one f32 for all elements."""
+ROUNDED = ("u8", "s8", "i16")
+"""Types that results are rounded to; a step that does so ends with the numbers zero, low and high."""
+NUMBERS = {"swish": 1, "clip": 2, "leaky_relu": 1, "elu": 1, "celu": 1, "thresholded_relu": 1, "hard_sigmoid": 2}
+"""How many of an operation's operands, the last ones, are numbers in every chain."""
+OTHERS = frozenset({"selu", "square", "rsqrt", "is_nan", "is_inf", "not", "less", "less_or_equal"})
+"""Operations that are no steps: others do the same, see `plan.lower.steps`."""
 
-STEPS: dict[str, Chain] = {
-    **{name: ((name, *range(op.arity)),) for name, op in OPS.items()},
+
+class Step(NamedTuple):
+    """y = chain(operands) on f32. elements: of each operand; out: of y. What is neither f32 nor NUMBER is converted as
+    it is loaded, and stored as `isa.elements.Rounding` says; bool: whether the result is not 0. bounded: no result is
+    2**31 or more, nor NaN.
+    """
+
+    chain: Chain
+    elements: tuple[str, ...]
+    out: str = "f32"
+    bounded: bool = False
+
+    @property
+    def arity(self) -> int:
+        """How many operands it takes, numbers among them."""
+        return len(self.elements) + 3 * (self.out in ROUNDED)
+
+
+def _f32(count: int) -> tuple[str, ...]:
+    return ("f32",) * count
+
+
+def _operands(op: str) -> tuple[str, ...]:
+    numbers = NUMBERS.get(op, 0)
+    return (*_f32(OPS[op].arity - numbers), *[NUMBER] * numbers)
+
+
+_CDF: Chain = (("div", 0, 1), ("erf", 4), ("add", 5, 2))
+"""1 + erf(x / sqrt(2)), as networks write it, of four operands."""
+_ADDED: Chain = (("fma", 0, 2, 4), ("fma", 1, 3, 5))
+_PRODUCT: Chain = (("add", 0, 2), ("add", 1, 3), ("mul", 5, 6), ("mul", 7, 4))
+
+_SCALED: Chain = (("add", 0, 1), ("mul", 3, 2))
+_PAIRS = ("mul", "add"), ("mul", "mul"), ("mul", "sub"), ("add", "add"), ("add", "mul"), ("sub", "mul")
+
+COMPOSED: dict[str, Step] = {
+    **{f"{one}_{two}": Step(((one, 0, 1), (two, 3, 2)), _f32(3)) for one, two in _PAIRS},
+    **{f"{name}_number": Step(((name, 0, 1),), ("f32", NUMBER)) for name in ("add", "mul")},
+    "mul_add_numbers": Step((("mul", 0, 1), ("add", 3, 2)), ("f32", NUMBER, NUMBER)),
+    "add_relu": Step((("add", 0, 1), ("relu", 2)), _f32(2)),
+    "mul_add_relu": Step((("mul", 0, 1), ("add", 3, 2), ("relu", 4)), _f32(3)),
+    "div_mul_add": Step((("div", 0, 1), ("mul", 4, 2), ("add", 5, 3)), _f32(4)),
+    "sub_square": Step((("sub", 0, 1), ("mul", 2, 2)), _f32(2)),
+    "sigmoid_mul": Step((("sigmoid", 0), ("mul", 0, 1)), _f32(1)),
+    "hard_sigmoid_mul": Step((("hard_sigmoid", 0, 1, 2), ("mul", 0, 3)), ("f32", NUMBER, NUMBER)),
+    "erf_mul_mul": Step((*_CDF, ("mul", 0, 6), ("mul", 7, 3)), ("f32", NUMBER, NUMBER, NUMBER)),
+    "erf_half_mul": Step((*_CDF, ("mul", 6, 3), ("mul", 0, 7)), ("f32", NUMBER, NUMBER, NUMBER)),
+    **{f"dequantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER)) for t in ("u8", "s8", "i16")},
+    **{f"quantize_{t}": Step((("div", 0, 1),), ("f32", NUMBER), t) for t in ROUNDED},
+    **{f"requantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
+    **{f"add_{t}": Step(_ADDED, (t, t, NUMBER, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
+    **{f"mul_{t}": Step(_PRODUCT, (t, t, NUMBER, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
+    **{f"scale_{t}": Step((("add", 0, 2), ("mul", 3, 1)), (t, "f32", NUMBER), t, True) for t in ("u8", "s8")},
+    **{f"{name}_bool": Step(((name, 0, 1),), _f32(2), "bool") for name in ("equal", "greater", "greater_or_equal")},
+    **{f"{name}_bools": Step(((name, 0, 1),), ("u8", "u8"), "bool") for name in ("and", "or")},
+    "not_bools": Step((("equal", 0, 0.0),), ("u8",), "bool"),
+    "where_bool": Step((("where", 0, 1, 2),), ("u8", "f32", "f32")),
+}  # fmt: skip
+"""Steps that often follow one another, as one."""
+
+STEPS: dict[str, Step] = {
+    **{name: Step(((name, *range(op.arity)),), _operands(name)) for name, op in OPS.items() if name not in OTHERS},
+    **{f"load_{t}": Step((), (t,)) for t in ("u8", "s8", "i16", "u16", "i32")},
+    **{f"store_{t}": Step((), ("f32",), t) for t in (*ROUNDED, "bool")},
     **COMPOSED,
 }
-"""Every step by its name: a chain over its operands."""
+"""Every step by its name."""
 
 
-def arity(step: str) -> int:
-    """How many operands a step takes."""
-    chain = STEPS[step]
-    if len(chain) == 1:
-        return len(chain[0]) - 1
-    made = len(chain) - 1
-    return max(o for _, *operands in chain for o in operands if isinstance(o, int)) + 1 - made
+def pattern(step: Step) -> Chain:
+    """A step as single ones, loads and stores among them."""
+    count = step.arity
+    loads = [(f"load_{t}", i) for i, t in enumerate(step.elements) if t not in ("f32", NUMBER)]
+    places = {i: count + n for n, (_, i) in enumerate(loads)}
+    inner = len(step.elements)
+
+    def moved(o: int | float | str) -> int | float | str:
+        if not isinstance(o, int):
+            return o
+        return places.get(o, o) if o < inner else o - inner + count + len(loads)
+
+    steps = [*loads, *((name, *map(moved, operands)) for name, *operands in step.chain)]
+    if step.out != "f32":
+        result = count + len(steps) - 1 if steps else 0
+        steps.append((f"{'round' if step.bounded else 'store'}_{step.out}", result, *range(inner, count)))
+    return tuple(steps)

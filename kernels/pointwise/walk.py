@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 
 from ..core.primitives import call, put
 from ..core.record import reader
@@ -22,7 +21,7 @@ _VALUES = value(MOST_VALUES)
 _BYTES = _VALUES + 4 * ROOM
 
 
-@emits(returns=types.int64)
+@emits
 def stack(b: Any) -> Any:
     """The address of a walk's values, and of its temporaries behind them."""
     with b.goto_entry_block():

@@ -1,176 +1,133 @@
-"""Depthwise convolution of bytes, channels last, for one kernel size, stride and dilation.
+"""Depthwise convolution of bytes, channels last, for a square kernel of one size and stride.
 
 The bytes of four input rows (two, as 16-bit numbers, where four can't be multiplied exactly at once) are interleaved,
-so that one instruction sums a column of the kernel for a vector of channels; a group of rows serves all the output
-rows and columns that need it. Padding is the zero point of x. What doesn't fill the last tile or vector of a row is
-computed as part of a tile or vector that begins earlier: the same bytes are written twice.
+so that one instruction sums a column of the kernel for a vector of channels. A group of rows serves all the output rows
+that need it, and an interleaved column all the outputs of a row that do: along a row they are handed on from step to
+step. Padding is the zero point of x. Channels that don't fill the last vector are computed in one that begins earlier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
 
 from ..core.record import reader
-from ..isa.byte_ops import run_copier, run_filler
-from ..isa.integer import bytes_type, to_bytes
-from ..isa.interleave import dot, interleave, load_bytes, load_pieces, store_bytes, store_first, store_pieces
+from ..gemm.requantize import byte_rounder
+from ..isa.integer import bytes_type
+from ..isa.interleave import dot, interleave, load_pieces, store_pieces, store_some
 from ..isa.lanes import PARTS
-from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range
+from ..isa.loops import divide, larger, lesser, loop, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector, emits
-from .pick_depthwise_int8 import Scheme
-from .rows import DEPTHWISE_INT8, DEPTHWISE_INT8_ACROSS
-from .window import slots, spread
+from .pick_depthwise_int8 import Scheme, scheme_of, steps_of
+from .rows import DEPTHWISE_INT8
+from .window import slots
 
-Load = Callable[[int, int], Any]
-"""(index into a scheme's lines, input column) -> its vector of bytes."""
-Finish = Callable[[Sequence[Any], Sequence[Any]], Any]
-"""(PARTS vectors of sums, of multipliers) -> a vector of bytes."""
-
-
-def make_finish(v: Vector, r: Any) -> Finish:
-    """What scales sums and rounds them as the slots of a record say."""
-    b, rounded = v.b, to_bytes(v, r.zero_point, r.low, r.high)
-
-    def finish(sums: Sequence[Any], factors: Sequence[Any]) -> Any:
-        return rounded([b.fmul(b.sitofp(s, v.type), f) for s, f in zip(sums, factors, strict=True)])
-
-    return finish
+Column = tuple[int, int]
+"""(input column, index into a scheme's sources)."""
+Columns = dict[Column, list[Any]]
+"""What is interleaved there: PARTS vectors."""
 
 
-def emit_tile(
-    v: Vector,
-    scheme: Scheme,
-    tile: int,
-    sw: int,
-    dw: int,
-    load: Load,
-    packed: Any,
-    finish: Finish,
-    put: Callable[[int, int, Any], None],
-) -> None:
-    """Emit the sums of `tile` outputs in each row of the scheme; put(row, output, bytes) stores a vector of them."""
-    b, size = v.b, 4 * v.lanes
-    span = (tile - 1) * sw + (scheme.kw - 1) * dw + 1
-    # Outputs that share each load of weights, as far as their sums and columns find registers. Where columns are many,
-    # they are interleaved again for the next outputs: that costs less than keeping them.
-    crowded = sw == 1 and (scheme.kw + 1) * len(scheme.sources) * PARTS > v.tier.registers
-    together = (3 if crowded else 2) if v.tier.registers == 32 else 1
-    columns: dict[tuple[int, int], list[Any]] = {}
+def emit_outputs(
+    v: Vector, r: Any, scheme: Scheme, count: int, columns: Columns, packed: Any, put: Callable[[int, int, Any], None],
+) -> None:  # fmt: skip
+    """Emit `count` outputs in each row of the scheme; put(row, output, bytes) stores a vector of them, the last row
+    first. r: slots with those of rows.STORED.
+    """
+    b, size, rounded = v.b, 4 * v.lanes, byte_rounder(v, r)
 
     def constants(index: int, part: int, kind: Any) -> Any:
         at = b.add(packed, I64((index * PARTS + part) * size))
         return b.load(b.inttoptr(at, kind.as_pointer()), align=1)
 
-    def column(j: int, s: int) -> list[Any]:
-        if (j, s) not in columns:
-            source = scheme.sources[s]
-            places = [(line, j) for line in source]
-            if len(source) == 1:
-                places = [(source[0], j + k * dw) for k in range(scheme.group) if j + k * dw < span]
-            rows = [load(*place) for place in places]
-            rows += [ir.Constant(bytes_type(v), [0] * size)] * (scheme.group - len(rows))
-            columns[j, s] = interleave(v, rows)
-        return columns[j, s]
-
-    for first in range(0, tile, together):
-        outputs = range(first, min(first + together, tile))
-        if crowded:
-            columns.clear()
-        bias = [constants(0, part, v.itype) for part in range(PARTS)]
-        sums = {(i, t): list(bias) for i in range(scheme.rows) for t in outputs}
-        for index, (i, s, q) in enumerate(scheme.terms):
-            for part in range(PARTS):
-                w = constants(2 + index, part, v.itype)
-                for t in outputs:
-                    x = column(t * sw + q * dw, s)[part]
-                    sums[i, t][part] = dot(v, sums[i, t][part], x, w, scheme.group == 2)
-        factors = [constants(1, part, v.type) for part in range(PARTS)]
-        for (i, t), totals in sums.items():
-            put(i, t, finish(totals, factors))
+    bias = [constants(0, part, v.itype) for part in range(PARTS)]
+    sums = {(i, t): list(bias) for i in reversed(range(scheme.rows)) for t in range(count)}
+    for index, (i, s, q) in enumerate(scheme.terms):
+        for part in range(PARTS):
+            w = constants(2 + index, part, v.itype)
+            for t in range(count):
+                x = columns[t * scheme.stride + q, s][part]
+                sums[i, t][part] = dot(v, sums[i, t][part], x, w, scheme.group == 2)
+    factors = [constants(1, part, v.type) for part in range(PARTS)]
+    for (i, t), totals in sums.items():
+        put(i, t, rounded([b.fmul(b.sitofp(s, v.type), f) for s, f in zip(totals, factors, strict=True)]))
 
 
-def make_depthwise(
-    tier: Tier,
-    kh: int,
-    kw: int,
-    sh: int,
-    sw: int,
-    dh: int,
-    dw: int,
-    rows: int,
-    wide: bool,
-    tile: int,
-    lanes: int,
-    partial: bool,
-    pieces: int,
-) -> Callable:
-    """Vectors of `4 * lanes` channels of a pixel: columns of interleaved input are shared by several outputs.
+def interleaved(
+    v: Vector, scheme: Scheme, wanted: Sequence[Column], load: Callable[[int, int], Any], end: int
+) -> Columns:
+    """Columns of what load(index into the scheme's lines, input column) gives; nothing is used from column `end` on."""
+    loaded: dict[tuple[int, int], Any] = {}
+    none = ir.Constant(bytes_type(v), [0] * 4 * v.lanes)
 
-    With several `pieces`, a vector has all channels of as many pixels, which lie as many parts of a row apart.
+    def once(place: tuple[int, int]) -> Any:
+        if place not in loaded:
+            loaded[place] = load(*place)
+        return loaded[place]
+
+    found = {}
+    for j, s in wanted:
+        source = scheme.sources[s]
+        places = [(line, j) for line in source]
+        if len(source) == 1:
+            places = [(source[0], j + k) for k in range(scheme.group) if j + k < end]
+        rows = [once(place) for place in places]
+        parts = interleave(v, [*rows, *[none] * (scheme.group - len(rows))])
+        found[j, s] = [v.b.bitcast(part, v.itype) for part in parts]
+    return found
+
+
+def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) -> Callable:
+    """Vectors of `4 * lanes` channels of a pixel. With several `pieces`, a vector has all channels of as many pixels,
+    which lie as many parts of a row apart. wide: weights of 16 bits.
     """
-    scheme = Scheme(kh, kw, sh, dh, rows, 2 if wide else 4)
-    width, constants = 4 * lanes, (2 + len(scheme.terms)) * PARTS * 4 * lanes
-    assert pieces == 1 or not partial
-    reach = (kw - 1) * dw
-    span = (tile - 1) * sw + reach + 1
-    outer = {j for j in range(span) if j < reach or j >= span - reach}
-    fields = reader(DEPTHWISE_INT8)
+    scheme = scheme_of(tier, size, stride, wide)
+    width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
+    fields, rows = reader(DEPTHWISE_INT8), scheme.rows
+    together, keeps = steps_of(tier, scheme)
 
     @emits
-    def row_of_tiles(b: Any, args: Any, image: Any, row: Any, block: Any) -> None:
-        v = Vector(b, tier, lanes)
+    def row_of_outputs(b: Any, args: Any, image: Any, row: Any, block: Any) -> None:
+        v = Vector(b, tier)
         r = slots(b, args, DEPTHWISE_INT8)
-        finish = make_finish(v, r)
         packed = b.add(r.packed, b.mul(block, I64(constants)))
-        channel = b.mul(block, I64(width))
-        if not partial and pieces == 1:
-            channel = lesser(b, channel, b.sub(r.c, I64(width)))
-        up = b.sub(b.mul(row, I64(sh)), r.pad_top)
-        sources, exist = [], []
-        for line in scheme.lines:
-            at = b.add(up, I64(line))
-            exist.append(b.icmp_unsigned("<", at, r.h))
-            sources.append(b.add(r.x, b.add(b.mul(b.mul(b.add(b.mul(image, r.h), at), r.w), r.ldx), channel)))
-        target = b.add(r.y, b.add(b.mul(b.mul(b.add(b.mul(image, r.oh), row), r.ow), r.ldy), channel))
-        blank = v.pointer(r.fill, I8)
-        part = b.udiv(b.add(r.ow, I64(pieces - 1)), I64(pieces))
-        with loop(b, 0, part, tile) as at:
-            starts = [lesser(b, b.add(at, b.mul(part, I64(k))), b.sub(r.ow, I64(tile))) for k in range(pieces)]
-            lefts = [b.sub(b.mul(start, I64(sw)), r.pad_left) for start in starts]
-            inside = [{j: b.icmp_unsigned("<", b.add(left, I64(j)), r.w) for j in outer} for left in lefts]
-            pixels = [
-                [
-                    spread(b, v.pointer(b.select(there, b.add(source, b.mul(left, r.ldx)), r.fill), I8), r.ldx, span, 1)
-                    for there, source in zip(exist, sources, strict=True)
-                ]
-                for left in lefts
-            ]
-            outputs = [
-                [
-                    spread(b, v.pointer(b.add(target, b.mul(b.add(line, start), r.ldy)), I8), r.ldy, tile, 1)
-                    for line in (b.mul(I64(i), r.ow) for i in range(rows))
-                ]
-                for start in starts
-            ]
+        channel, each = b.mul(block, I64(width)), b.udiv(b.add(r.ow, I64(pieces - 1)), I64(pieces))
+        channel = lesser(b, channel, b.select(b.icmp_signed(">", r.c, I64(width)), b.sub(r.c, I64(width)), I64(0)))
+        starts = [lesser(b, b.mul(each, I64(k)), b.sub(r.ow, each)) for k in range(pieces)]
+        lines, exist = _lines(b, r, scheme, image, b.sub(b.mul(row, I64(stride)), r.pad_top), channel)
+        targets = _targets(b, r, rows, image, row, channel)
+        row_at = _Row(v, r, scheme, lines, exist, starts)
+        kept = _slots(v, scheme.kept if keeps else [])
 
-            def load(line: int, j: int) -> Any:
-                places = [
-                    b.select(exists[j], of[line][j], blank) if j in exists else of[line][j]
-                    for of, exists in zip(pixels, inside, strict=True)
-                ]
-                return load_pieces(v, places)
+        def step(t: Any, count: int) -> None:
+            wanted = [column for column in _reached(scheme, count, keeps) if column not in kept]
+            made = row_at.columns(t, wanted, (count - 1) * stride + size + (scheme.beyond if keeps else 0))
+            there = {column: [b.load(slot) for slot in at] for column, at in (kept | made).items()}
 
-            def put(i: int, t: int, value: Any) -> None:
-                if partial:
-                    store_first(v, value, outputs[0][i][t], r.c)
+            def put(i: int, k: int, value: Any) -> None:
+                at = [b.add(targets[i], b.mul(b.add(b.add(start, t), I64(k)), r.ldy)) for start in starts]
+                places = [v.pointer(place, I8) for place in at]
+                if pieces == 1:
+                    store_some(v, value, places[0], r.c)
                 else:
-                    store_pieces(v, value, [of[i][t] for of in outputs])
+                    store_pieces(v, value, places)
 
-            emit_tile(v, scheme, tile, sw, dw, load, packed, finish, put)
+            emit_outputs(v, r, scheme, count, there, packed, put)
+            _assign(b, kept, {(j, s): there[j + count * stride, s] for j, s in kept})
+
+        if kept:
+            first = row_at.columns(I64(0), list(kept), size + scheme.beyond)
+            _assign(b, kept, {column: [b.load(slot) for slot in at] for column, at in first.items()})
+        whole = b.sub(each, b.urem(each, I64(together)))
+        with loop(b, 0, whole, together) as t:
+            step(t, together)
+        if together > 1:
+            with loop(b, whole, each, 1) as t:
+                step(t, 1)
 
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -185,91 +142,85 @@ def make_depthwise(
             image = divide(above, bands)
             top = (above - image * bands) * r.band
             for row in range(top, smaller(top + r.band, r.oh), rows):
-                row_of_tiles(args, image, smaller(row, r.oh - rows), unit - above * blocks)
+                row_of_outputs(args, image, larger(smaller(row, r.oh - rows), 0), unit - above * blocks)
 
     return run
 
 
-def make_depthwise_across(
-    tier: Tier, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, rows: int, wide: bool
-) -> Callable:
-    """Vectors across pixels, for few channels: a row of outputs is one run of bytes, a tap a distance from it.
+def _reached(scheme: Scheme, count: int, keeps: bool) -> list[Column]:
+    """What `count` outputs use, and what they hand on."""
+    passed = {(j + count * scheme.stride, s) for j, s in scheme.kept} if keeps else set()
+    return sorted({*scheme.columns(count), *passed})
 
-    Input rows are copied to padded lines in scratch first, the columns of each remainder by sw to a plane of their own.
+
+def _slots(v: Vector, columns: Sequence[Column]) -> Columns:
+    """Variables for columns."""
+    return {column: [variable(v.b, v.iconst(0)) for _ in range(PARTS)] for column in columns}
+
+
+def _assign(b: Any, slots: Columns, values: Columns) -> None:
+    for column, parts in values.items():
+        for slot, part in zip(slots[column], parts, strict=True):
+            b.store(part, slot)
+
+
+class _Row:
+    """Where a row of outputs is read: `lines` of x, those that `exist`; pieces begin at the outputs `starts`.
+
+    What doesn't exist is read at the slot `fill` of r, where all bytes are zero points of x.
     """
-    scheme = Scheme(kh, kw, sh, dh, rows, 2 if wide else 4)
-    width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    fields, copy, fill = reader(DEPTHWISE_INT8_ACROSS), run_copier(tier), run_filler(tier)
-    reach = scheme.lines[-1] + 1
 
-    @emits
-    def row_of_vectors(b: Any, args: Any, to: Any, row: Any, scratch: Any) -> None:
-        v = Vector(b, tier)
-        r = slots(b, args, DEPTHWISE_INT8_ACROSS)
-        finish = make_finish(v, r)
-        first = b.mul(row, I64(sh))
-        sources = [b.add(scratch, b.mul(b.urem(b.add(first, I64(at)), r.lines), r.line)) for at in scheme.lines]
-        offsets = [b.add(b.mul(r.plane, I64(q * dw % sw)), b.mul(r.c, I64(q * dw // sw))) for q in range(kw)]
-        length = b.mul(r.ow, r.c)
-        end = b.mul(r.period, I64(constants))
-        with b.goto_entry_block():
-            phase = b.alloca(I64)
-        b.store(I64(0), phase)
-        with loop(b, 0, length, width) as at:
-            mine = b.load(phase)
+    def __init__(
+        self, v: Vector, r: Any, scheme: Scheme, lines: Sequence[Any], exist: Sequence[Any], starts: Sequence[Any]
+    ) -> None:
+        self.v, self.r, self.scheme = v, r, scheme
+        self.lines, self.exist, self.starts = lines, exist, starts
 
+    def columns(self, t: Any, wanted: Sequence[Column], end: int) -> Columns:
+        """Variables with the columns `wanted` of the outputs from starts + t on; end: as of `interleaved`."""
+        b, r = self.v.b, self.r
+        found = _slots(self.v, wanted)
+        firsts = [b.sub(b.mul(b.add(start, t), I64(self.scheme.stride)), r.pad_left) for start in self.starts]
+        low, high = min(wanted)[0], min(max(wanted)[0] + self.scheme.beyond, end - 1)
+        inside = [b.icmp_signed(">=", b.add(first, I64(low)), I64(0)) for first in firsts]
+        inside += [b.icmp_signed("<", b.add(first, I64(high)), r.w) for first in firsts]
+        pieces = []
+        for first in firsts:
+            skip = b.mul(b.add(first, I64(low)), r.ldx)
+            both = zip(self.lines, self.exist, strict=True)
+            pieces.append([b.select(there, b.add(line, skip), r.fill) for line, there in both])
+
+        def fill(checked: bool) -> None:
             def load(line: int, j: int) -> Any:
-                return load_bytes(v, v.pointer(b.add(sources[line], b.add(at, offsets[j])), I8))
+                places = [b.add(piece[line], b.mul(r.ldx, I64(j - low))) for piece in pieces]
+                if checked:
+                    there = [b.icmp_unsigned("<", b.add(first, I64(j)), r.w) for first in firsts]
+                    places = [b.select(one, place, r.fill) for one, place in zip(there, places, strict=True)]
+                return load_pieces(self.v, [self.v.pointer(place, I8) for place in places])
 
-            def put(i: int, t: int, value: Any) -> None:
-                place = v.pointer(b.add(to, b.add(at, b.mul(length, I64(i)))), I8)
-                left = b.sub(length, at)
-                with b.if_else(b.icmp_signed(">=", left, I64(width)), likely=True) as (whole, part):
-                    with whole:
-                        store_bytes(v, value, place)
-                    with part:
-                        store_first(v, value, place, left)
+            _assign(b, found, interleaved(self.v, self.scheme, wanted, load, end))
 
-            emit_tile(v, scheme, 1, 1, 1, load, b.add(r.packed, mine), finish, put)
-            following = b.add(mine, I64(constants))
-            b.store(b.select(b.icmp_signed("<", following, end), following, I64(0)), phase)
+        with b.if_else(reduce(b.and_, inside), likely=True) as (inner, edge):
+            with inner:
+                fill(False)
+            with edge:
+                fill(True)
+        return found
 
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        scratch = r.scratch + thread * r.scratch_bytes
-        tiles = divide(r.oh + rows - 1, rows)
-        zero = r.zero_x * 0x0101010101010101
-        made, last = 0, -1
-        start, stop = thread_range(r.n * tiles, thread, threads)
-        for unit in range(start, stop):
-            image = divide(unit, tiles)
-            row = smaller((unit - image * tiles) * rows, r.oh - rows)
-            if image != last:
-                made, last = row * sh, image
-            if made < row * sh:
-                made = row * sh
-            while made < row * sh + reach:
-                to, up = scratch + remainder(made, r.lines) * r.line, made - r.pad_top
-                made += 1
-                if up < 0 or up >= r.h:
-                    fill(to, zero, r.plane * sw)
-                    continue
-                source = r.x + (image * r.h + up) * r.w * r.ldx
-                if sw == 1 and r.ldx == r.c:
-                    end = smaller(r.w * r.c, r.plane - r.pad_left * r.c)
-                    fill(to, zero, r.pad_left * r.c)
-                    copy(to + r.pad_left * r.c, source, end)
-                    fill(to + r.pad_left * r.c + end, zero, r.plane - r.pad_left * r.c - end)
-                    continue
-                for part in range(sw):
-                    column, limit = part - r.pad_left, to + r.plane
-                    while to < limit:
-                        if column < 0 or column >= r.w:
-                            fill(to, zero, r.c)
-                        else:
-                            copy(to, source + column * r.ldx, r.c)
-                        to += r.c
-                        column += sw
-            row_of_vectors(args, r.y + (image * r.oh + row) * r.ow * r.c, row, scratch)
 
-    return run
+def _lines(b: Any, r: Any, scheme: Scheme, image: Any, up: Any, channel: Any) -> tuple[list[Any], list[Any]]:
+    """(where the lines of a scheme begin that reads from row `up` of x on, whether they are in x)."""
+    rows = [b.add(up, I64(line)) for line in scheme.lines]
+    at = [b.add(r.x, b.add(b.mul(b.mul(b.add(b.mul(image, r.h), row), r.w), r.ldx), channel)) for row in rows]
+    return at, [b.icmp_unsigned("<", row, r.h) for row in rows]
+
+
+def _targets(b: Any, r: Any, rows: int, image: Any, row: Any, channel: Any) -> list[Any]:
+    """Where rows of y begin, from `row` on. What is no row of y goes to the first, which is written after it."""
+
+    def target(at: Any) -> Any:
+        return b.add(r.y, b.add(b.mul(b.mul(b.add(b.mul(image, r.oh), at), r.ow), r.ldy), channel))
+
+    first = target(row)
+    others = [b.add(row, I64(i)) for i in range(1, rows)]
+    return [first, *(b.select(b.icmp_signed("<", at, r.oh), target(at), first) for at in others)]

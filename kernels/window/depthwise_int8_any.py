@@ -8,21 +8,22 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import reader
-from ..isa import functions as f
-from ..isa.integer import in_order, to_bytes
+from ..gemm.requantize import byte_rounder, clamped
+from ..gemm.rows import STORES
+from ..isa.integer import in_order
 from ..isa.loops import divide, loop, remainder, thread_range, variable
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I8, I32, I64, Vector, emits
+from ..isa.vector import I8, I32, I64, Vector, emits
 from .rows import DEPTHWISE_INT8_ANY
 from .window import slots, steps_to
 
 
-def make_depthwise_any(tier: Tier, multiplier: int, out: str) -> Callable:
+def make_depthwise_any(tier: Tier, out: str) -> Callable:
     """y[n, i, j, c] from the x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c // multiplier] in the image.
 
-    out: "u8", "s8" or "f32" (low and high: its bits).
+    out: one of gemm's STORES, of which i32 isn't made.
     """
-    size = 4 if out == "f32" else 1
+    size = STORES[out]
     fields = reader(DEPTHWISE_INT8_ANY)
     lanes = tier.lanes
 
@@ -33,31 +34,34 @@ def make_depthwise_any(tier: Tier, multiplier: int, out: str) -> Callable:
         bias = b.add(r.packed, b.shl(channel, I64(2)))
         total = variable(b, _load(v, bias, v.itype))
         zero = v.splat(b.trunc(r.zero_x, I32), lanes)
-        source = b.add(x, b.udiv(channel, I64(multiplier)))
+        source, first = b.add(x, b.udiv(channel, r.multiplier)), b.urem(channel, r.multiplier)
+        alone = b.icmp_signed("==", r.multiplier, I64(1))
+        shares = _shares(v, first, r.multiplier)
+        inputs = b.add(b.udiv(b.add(first, I64(lanes - 1)), r.multiplier), I64(1))
+
+        def repeated(place: Any) -> Any:
+            found = variable(b, v.iconst(0))
+            with loop(b, 0, inputs, 1) as i:
+                one = v.splat(b.zext(b.load(b.inttoptr(b.add(place, i), I8.as_pointer())), I32))
+                mine = b.icmp_signed("==", shares, v.splat(b.trunc(i, I32)))
+                b.store(b.select(mine, one, b.load(found)), found)
+            return b.load(found)
+
+        held = variable(b, v.iconst(0))
         with loop(b, p0, p1, 1) as p, loop(b, q0, q1, 1) as q:
             place = b.add(source, b.mul(b.add(b.mul(b.mul(p, r.dh), r.w), b.mul(q, r.dw)), r.ldx))
-            narrow = _load(v, place, ir.VectorType(I8, lanes))
-            if multiplier > 1:
-                first = b.urem(channel, I64(multiplier))
-                every = b.add(v.splat(b.trunc(first, I32), lanes), ir.Constant(v.itype, list(range(lanes))))
-                shares = b.udiv(every, v.iconst(multiplier))
-                value = v.iconst(0)
-                for i in range((lanes + multiplier - 2) // multiplier + 1):
-                    one = b.load(b.inttoptr(b.add(place, I64(i)), I8.as_pointer()))
-                    same = v.splat(b.zext(one, I32), lanes)
-                    value = b.select(b.icmp_signed("==", shares, v.iconst(i)), same, value)
-            else:
-                value = b.zext(narrow, v.itype)
+            with b.if_else(alone, likely=True) as (each, several):
+                with each:
+                    b.store(b.zext(_load(v, place, ir.VectorType(I8, lanes)), v.itype), held)
+                with several:
+                    b.store(repeated(place), held)
+            value = b.load(held)
             tap = b.add(b.mul(b.add(b.mul(p, r.kw), q), r.c), b.add(channel, b.shl(r.c, I64(1))))
             weight = _load(v, b.add(r.packed, b.shl(tap, I64(2))), v.itype)
             b.store(b.add(b.load(total), b.mul(b.sub(value, zero), weight)), total)
         factor = _load(v, b.add(bias, b.shl(r.c, I64(2))), v.type)
         product = b.fmul(b.sitofp(b.load(total), v.type), factor)
-        if out == "f32":
-            least, most = (v.splat(b.bitcast(b.trunc(bound, I32), F32)) for bound in (r.low, r.high))
-            result = f.minimum(v, f.maximum(v, product, least), most)
-        else:
-            result = in_order(v, to_bytes(v, r.zero_point, r.low, r.high, out == "s8")([product]), 1)
+        result = clamped(v, product, r) if out == "words" else in_order(v, byte_rounder(v, r)([product]), 1)
         left = b.sub(r.c, channel)
         target = b.add(y, b.mul(channel, I64(size)))
         with b.if_else(b.icmp_signed(">=", left, I64(lanes))) as (whole, part):
@@ -89,6 +93,14 @@ def make_depthwise_any(tier: Tier, multiplier: int, out: str) -> Callable:
                     output(args, line + left * r.ldx, y + column * r.ldy * size, channel, p0, p1, q0, q1)
 
     return run
+
+
+def _shares(v: Vector, first: Any, multiplier: Any) -> Any:
+    """(first + i) // multiplier of every lane i, for numbers well below 2**22."""
+    b = v.b
+    index = b.add(v.splat(b.trunc(first, I32)), ir.Constant(v.itype, list(range(v.lanes))))
+    middle = b.fadd(b.sitofp(index, v.type), v.const(0.5))
+    return b.fptosi(b.fdiv(middle, b.sitofp(v.splat(b.trunc(multiplier, I32)), v.type)), v.itype)
 
 
 def _load(v: Vector, address: Any, kind: Any) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,8 @@ from ..isa.lanes import PARTS, lane_order
 from ..isa.tiers import Tier
 from .pick import Window, window_args
 
-TILES = (7, 8, 6, 5, 4, 3, 2, 1)
-"""Outputs of a row in a tile; most maps are 7 * 2**n wide."""
-STANDARD = 0.97
-"""What a cost is multiplied by for the first of the tiles that fit: fewer kernels to compile."""
-MOST_TAPS = 64
-"""Taps of the largest window that is unrolled."""
+SIZES, STRIDES = (3, 5), (1, 2)
+"""Of kernels that are unrolled."""
 L1 = 32 << 10
 """Bytes of the first-level cache that lines and constants may fill."""
 
@@ -27,44 +23,41 @@ L1 = 32 << 10
 class Scheme:
     """How `rows` rows of outputs come from interleaved input: `group` input rows make up a 32-bit lane.
 
-    Weights are 16-bit numbers in pairs when `group` is 2, bytes in fours when it is 4.
+    The kernel has size x size taps. Weights are 16-bit numbers in pairs when `group` is 2, bytes in fours when it is 4.
     """
 
-    kh: int
-    kw: int
-    sh: int
-    dh: int
+    size: int
+    stride: int
     rows: int
     group: int
 
     @cached_property
-    def lines(self) -> list[int]:
+    def lines(self) -> range:
         """The input rows that are read, counted from the first output row's first."""
-        return sorted({i * self.sh + p * self.dh for i in range(self.rows) for p in range(self.kh)})
+        return range((self.rows - 1) * self.stride + self.size)
 
     @cached_property
     def sources(self) -> list[tuple[int, ...]]:
         """What is interleaved: `group` lines, or fewer, of one column; or one line, of as many columns."""
         full = len(self.lines) // self.group * self.group
         groups = [tuple(range(k, k + self.group)) for k in range(0, full, self.group)]
-        rest = tuple(range(full, len(self.lines)))
+        rest = tuple(self.lines[full:])
         flat = [(line,) for line in rest]
         return min([*groups, rest] if rest else groups, [*groups, *flat], key=lambda found: len(self._terms(found)))
 
     def taps(self, row: int, source: tuple[int, ...], q: int) -> list[tuple[int, int] | None]:
         """The (row, column) of the kernel that output row `row` multiplies each interleaved byte with, if any."""
-        count = min(self.group, self.kw - q) if len(source) == 1 else len(source)
+        count = min(self.group, self.size - q) if len(source) == 1 else len(source)
         found: list[tuple[int, int] | None] = [None] * self.group
         for k in range(count):
             line, column = (source[0], q + k) if len(source) == 1 else (source[k], q)
-            p, odd = divmod(self.lines[line] - row * self.sh, self.dh)
-            if 0 <= p < self.kh and not odd:
-                found[k] = p, column
+            if 0 <= line - row * self.stride < self.size:
+                found[k] = line - row * self.stride, column
         return found
 
     def _terms(self, sources: list[tuple[int, ...]]) -> list[tuple[int, int, int]]:
         steps = [self.group if len(source) == 1 else 1 for source in sources]
-        terms = [(i, s, q) for s, step in enumerate(steps) for q in range(0, self.kw, step) for i in range(self.rows)]
+        terms = [(i, s, q) for s, step in enumerate(steps) for q in range(0, self.size, step) for i in range(self.rows)]
         return [(i, s, q) for i, s, q in terms if any(self.taps(i, sources[s], q))]
 
     @cached_property
@@ -72,15 +65,54 @@ class Scheme:
         """(output row, source, first column of the kernel): one vector of products for each of PARTS."""
         return self._terms(self.sources)
 
+    @property
+    def beyond(self) -> int:
+        """How many columns further than where it is put an interleaved column may read."""
+        return self.group - 1 if any(len(source) == 1 for source in self.sources) else 0
 
-def scheme_of(params: dict[str, Any]) -> Scheme:
-    """The scheme of a kernel's parameters."""
-    p = params
-    return Scheme(p["kh"], p["kw"], p["sh"], p["dh"], p["rows"], 2 if p["wide"] else 4)
+    def columns(self, count: int) -> list[tuple[int, int]]:
+        """(input column, source) of all that `count` outputs next to each other use."""
+        return sorted({(t * self.stride + q, s) for t in range(count) for _, s, q in self.terms})
+
+    @cached_property
+    def kept(self) -> list[tuple[int, int]]:
+        """Those of an output that earlier outputs, or later ones by way of it, use too."""
+        far = self.columns(self.size)
+        last = {s: max(q for _, of, q in self.terms if of == s) for _, s in far}
+        return [(j, s) for j, s in far if j <= last[s] - self.stride]
 
 
-@dataclass(frozen=True)
-class Part:
+def group_of(wide: bool) -> int:
+    """Rows of input that are interleaved for weights of 16 bits, or of bytes."""
+    return 2 if wide else 4
+
+
+@cache
+def scheme_of(tier: Tier, size: int, stride: int, wide: bool) -> Scheme:
+    """The scheme of a kernel: its rows are as many as its groups hold anyhow, and the registers."""
+    group = group_of(wide)
+    one = Scheme(size, stride, 1, group)
+    best = one
+    parts = PARTS if tier.registers == 32 else PARTS // 2
+    for rows in (2, 3, 4):
+        scheme = Scheme(size, stride, rows, group)
+        held = (size * len(scheme.sources) + rows) * parts
+        if len(scheme.sources) <= len(one.sources) and held <= tier.registers - 4:
+            best = scheme
+    return best
+
+
+def steps_of(tier: Tier, scheme: Scheme) -> tuple[int, bool]:
+    """(outputs of a row that are computed together, whether their last columns are kept for the next ones).
+
+    As many as find registers for their sums. Where columns are many, they are interleaved again for the next outputs:
+    that costs less than keeping them.
+    """
+    crowded = scheme.stride == 1 and (scheme.size + 1) * len(scheme.sources) * PARTS > tier.registers
+    return (3 if crowded else 2) if tier.registers == 32 else 1, not crowded
+
+
+class Part(NamedTuple):
     """A kernel and its parameters for `channels` of a layer's channels (of y) from `start` on."""
 
     start: int
@@ -89,88 +121,64 @@ class Part:
     params: dict[str, Any]
 
 
+@lru_cache(1024)
 def plan_depthwise_int8(
-    tier: Tier, window: Window, ldx: int, ldy: int, bytewise: bool, multiplier: int = 1, out: str = "u8"
+    tier: Tier, window: Window, ldx: int, ldy: int, bytewise: bool, multiplier: int = 1, out: str = "bytes"
 ) -> tuple[Part, ...]:
     """The kernels of a layer whose output channel o reads input channel o // multiplier.
 
-    bytewise: the weights less their zero point fit into signed bytes. out: "u8", "s8" or "f32".
+    bytewise: the weights less their zero point fit into signed bytes. out: one of gemm's STORES.
     """
-    g, c = window, window.channels
-    (kh, kw), (sh, sw), (dh, dw) = g.kernel[1:], g.strides[1:], g.dilations[1:]
-    # A larger padding than the kernel reaches would have outputs that see nothing else.
-    beyond = any(pad >= reach for pad, reach in zip((*g.pads, *g.ends), g.reach * 2, strict=True))
-    if multiplier != 1 or out != "u8" or kh * kw > MOST_TAPS or beyond:
-        return (Part(0, c, "depthwise_int8_any", {"multiplier": multiplier, "out": out}),)
+    g, c, (size, stride) = window, window.channels, (window.kernel[1], window.strides[1])
+    square = g.kernel == (1, size, size) and g.strides[1:] == (stride, stride) and not g.dilated
+    fast = square and size in SIZES and stride in STRIDES
+    if multiplier != 1 or out != "bytes":
+        return (Part(0, c, "depthwise_int8_any", {"out": out}),)
     wide = not (tier.vnni and bytewise)
-    dh, dw = dh if kh > 1 else 1, dw if kw > 1 else 1
-    rows = _rows(tier, kh, kw, sh, dh, 2 if wide else 4, g.out[1])
-    params = {"kh": kh, "kw": kw, "sh": sh, "sw": sw, "dh": dh, "dw": dw, "rows": rows, "wide": wide}
-    blocks = _blocks(tier, c, g.out[2])
+    if not fast:
+        return (Part(0, c, "depthwise_int8_window", {"wide": wide}),)
+    params = {"size": size, "stride": stride, "wide": wide}
+    blocks = _blocks(tier, c, g.out[2], 4 if size == 3 else 2)
     if ldy == c and _across_pays(tier, g, params, ldx, blocks):
         return (Part(0, c, "depthwise_int8_across", params),)
     return tuple(
-        Part(start, channels, "depthwise_int8", {
-            **params, "tile": _tile(-(-g.out[2] // pieces), kw, sw), "lanes": width // 4, "partial": channels < width
-            and pieces == 1, "pieces": pieces,
-        })
-        for start, channels, width, pieces in blocks
-    )  # fmt: skip
+        Part(start, channels, "depthwise_int8", {**params, "pieces": pieces}) for start, channels, pieces in blocks
+    )
 
 
-def _blocks(tier: Tier, c: int, ow: int) -> list[tuple[int, int, int, int]]:
-    """(start, channels, bytes of a vector, pixels in a vector) of the kernels that share c channels."""
+def _blocks(tier: Tier, c: int, ow: int, most: int) -> list[tuple[int, int, int]]:
+    """(start, channels, pixels in a vector, at most `most`) of the kernels that share c channels."""
     full = 4 * tier.lanes
     rest = c % full
     # Of many channels the rest is too small a part to pay for a second pass.
-    if rest in (full // 2, full // 4) and rest >= 16 and c < 3 * full and ow * rest >= 2 * full:
-        return [(0, c - rest, full, 1)] * (c > rest) + [(c - rest, rest, full, full // rest)]
-    return [(0, c, max((w for w in (64, 32, 16) if w <= min(full, c)), default=16), 1)]
+    if rest in (full // 2, full // 4) and rest >= max(16, full // most) and c < 3 * full and ow * rest >= 2 * full:
+        return [(0, c - rest, 1)] * (c > rest) + [(c - rest, rest, full // rest)]
+    return [(0, c, 1)]
 
 
-def _across_pays(
-    tier: Tier, g: Window, params: dict[str, Any], ldx: int, blocks: list[tuple[int, int, int, int]]
-) -> bool:
+def _across_pays(tier: Tier, g: Window, params: dict[str, Any], ldx: int, blocks: list[tuple[int, int, int]]) -> bool:
     """Whether vectors across pixels take less time than those of a pixel, which few channels don't fill.
 
     Estimates in cycles per output pixel: the arithmetic, shared by fewer outputs across pixels, and copies of lines.
     """
-    c, scheme = g.channels, scheme_of(params)
-    vector = 8 + PARTS * len(scheme.terms) / scheme.rows / 2
+    scheme = scheme_of(tier, **params)
+    # A larger padding than the kernel reaches would have outputs that see nothing else.
+    if g.out[1] < scheme.rows or any(pad >= scheme.size for pad in (*g.pads, *g.ends)):
+        return False
+    c, vector = g.channels, 8 + PARTS * len(scheme.terms) / scheme.rows / 2
     line, _, lines, period = _lines(params, g, tier)
     constants = period * (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
     slow = 2 if line * lines + constants > L1 else 1.4
-    copies = 5 * params["sw"] if params["sw"] > 1 or ldx != c else 0.05 * c
-    across = slow * vector * max(c / (4 * tier.lanes), 1 / g.out[2]) + copies * params["sh"]
-    pixel = sum(-(-n // width) * (1 / pieces + 0.15 * (pieces > 1)) for _, n, width, pieces in blocks)
+    copies = 5 * scheme.stride if scheme.stride > 1 or ldx != c else 0.05 * c
+    across = slow * vector * max(c / (4 * tier.lanes), 1 / g.out[2]) + copies * scheme.stride
+    full = 4 * tier.lanes
+    pixel = sum(-(-n // full) * (1 / pieces + 0.15 * (pieces > 1)) for _, n, pieces in blocks)
     return across < vector * pixel
-
-
-def _rows(tier: Tier, kh: int, kw: int, sh: int, dh: int, group: int, most: int) -> int:
-    """Rows of outputs that share interleaved input: as many as its groups hold anyhow, and the registers."""
-    one = Scheme(kh, kw, sh, dh, 1, group)
-    best = 1
-    for rows in (2, 3, 4):
-        scheme = Scheme(kh, kw, sh, dh, rows, group)
-        parts = PARTS if tier.registers == 32 else PARTS // 2
-        held = (kw * len(scheme.sources) + rows) * parts
-        if rows <= most and len(scheme.sources) <= len(one.sources) and held <= tier.registers - 4:
-            best = rows
-    return best
-
-
-def _tile(ow: int, kw: int, sw: int) -> int:
-    """The tile whose outputs, the last ones perhaps computed twice, cost least."""
-
-    def cost(t: int) -> float:
-        return -(-ow // t) * (t * 40 + (kw - sw) * 8 + 12) * (STANDARD if t == TILES[0] else 1)
-
-    return min((t for t in TILES if t <= max(ow, 1)), key=cost)
 
 
 def vectors_of(params: dict[str, Any], c: int, width: int) -> np.ndarray:
     """[vectors, width]: the channel of each byte of the vectors that have constants of their own."""
-    if params.get("pieces", 0) != 1:
+    if params.get("pieces", 0 if "size" in params else 1) != 1:
         return (np.arange(c // gcd(c, width) * width) % c).reshape(-1, width)
     starts = np.minimum(np.arange(0, c, width), max(c - width, 0))
     return np.minimum(starts[:, None] + np.arange(width), c - 1)
@@ -187,18 +195,28 @@ def pack_depthwise_int8(
     if name == "depthwise_int8_any":
         parts = [bias.astype(np.int32), multipliers.astype(np.float32), weights.astype(np.int32)]
         return np.concatenate([np.ascontiguousarray(p).view(np.uint8).reshape(-1) for p in parts])
-    scheme, across = scheme_of(params), name == "depthwise_int8_across"
-    width = 4 * (tier.lanes if across else params["lanes"])
+    width = 4 * tier.lanes
     channels = vectors_of(params, weights.shape[-1], width)[:, lane_order(width)]
-    kind = np.dtype(np.int16 if scheme.group == 2 else np.int8)
+    kind = np.dtype(np.int16 if params["wide"] else np.int8)
     assert (weights == weights.astype(kind)).all()
     parts = [bias.astype(np.int32)[channels][..., None], multipliers.astype(np.float32)[channels][..., None]]
-    for i, g, q in scheme.terms:
-        taps = scheme.taps(i, scheme.sources[g], q)
+    for taps in _taps(name, params, tier, *weights.shape[:2]):
         columns = [np.zeros(channels.shape) if tap is None else weights[tap][channels] for tap in taps]
         parts.append(np.stack(columns, -1).astype(kind))
     raw = [np.ascontiguousarray(p).view(np.uint8).reshape(len(channels), -1) for p in parts]
     return np.concatenate(raw, 1).reshape(-1)
+
+
+def _taps(
+    name: str, params: dict[str, Any], tier: Tier, kh: int, kw: int
+) -> list[list[tuple[int, int] | None]]:
+    """For each vector of products: the (row, column) of the kernel whose weights are together in a lane."""
+    if name == "depthwise_int8_window":
+        group = group_of(params["wide"])
+        rows = [[p if p < kh else None for p in range(first, first + group)] for first in range(0, kh, group)]
+        return [[None if p is None else (p, q) for p in lines] for lines in rows for q in range(kw)]
+    scheme = _scheme(tier, params)
+    return [scheme.taps(i, scheme.sources[g], q) for i, g, q in scheme.terms]
 
 
 def depthwise_int8_args(
@@ -209,16 +227,20 @@ def depthwise_int8_args(
     """
     found = window_args(tier, name, params, window)
     if name == "depthwise_int8":
-        found["band"] = _band(window, params, threads)
+        found["band"] = _band(tier, window, params, threads)
     if name == "depthwise_int8_across":
         line, plane, lines, period = _lines(params, window, tier)
         found |= {"line": line, "plane": plane, "lines": lines, "period": period, "scratch_bytes": line * lines + 128}
     return found
 
 
-def _band(g: Window, params: dict[str, Any], threads: int) -> int:
+def _scheme(tier: Tier, params: dict[str, Any]) -> Scheme:
+    return scheme_of(tier, params["size"], params["stride"], params["wide"])
+
+
+def _band(tier: Tier, g: Window, params: dict[str, Any], threads: int) -> int:
     """Rows of y computed for a vector of channels before the next: all, but enough bands for all threads."""
-    rows, blocks = params["rows"], -(-g.channels // (4 * params["lanes"]))
+    rows, blocks = _scheme(tier, params).rows, -(-g.channels // (4 * tier.lanes))
     tiles, units = -(-g.out[1] // rows), g.images * blocks
     bands = 1 if units % threads == 0 or units >= 8 * threads else threads
     return max(1, -(-tiles // min(bands, max(tiles, 1)))) * rows
@@ -229,13 +251,17 @@ def _lines(params: dict[str, Any], g: Window, tier: Tier) -> tuple[int, int, int
 
     A line has a plane for each remainder of columns by the stride: there the outputs' columns are neighbors.
     """
-    c, sw = g.channels, params["sw"]
-    plane = (g.out[2] + (params["kw"] - 1) * params["dw"] // sw) * c
-    line = -(-(sw * plane + 64) // 64) * 64
+    c, stride = g.channels, params["stride"]
+    plane = (g.out[2] + (params["size"] - 1) // stride) * c
+    line = -(-(stride * plane + 64) // 64) * 64
     width = 4 * tier.lanes
-    return line, plane, scheme_of(params).lines[-1] + 1, c // gcd(c, width)
+    return line, plane, len(_scheme(tier, params).lines), c // gcd(c, width)
 
 
-def fill_bytes(params: dict[str, Any], ldx: int) -> int:
-    """How many zero points of x "depthwise_int8" reads in place of what lies outside of x."""
-    return ((params["tile"] - 1) * params["sw"] + (params["kw"] - 1) * params["dw"]) * ldx + 64
+def fill_bytes(tier: Tier, params: dict[str, Any], ldx: int) -> int:
+    """How many zero points of x a kernel reads in place of what lies outside of x."""
+    if "size" not in params:
+        return 4 * tier.lanes
+    scheme = _scheme(tier, params)
+    together, _ = steps_of(tier, scheme)
+    return ((together - 1) * scheme.stride + scheme.size - 1 + scheme.beyond) * ldx + 4 * tier.lanes

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record
-from ..core.table import OPEN, Row
-from ..gemm.rows import STORED
+from ..core.table import Row
+from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.tiers import Tier
 from ..pointwise.rows import EPILOGUE
 
@@ -54,15 +54,17 @@ DEPTHWISE_INT8_ACROSS = MAPS + PADS + ZERO_X + PACKED + STORED + Record(
     lines="lines that are kept",
     period="vectors of y after which the packed constants repeat",
 )  # fmt: skip
-DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED
+BLANK = Record(fill="address of a vector of zero points of x")
+DEPTHWISE_INT8_WINDOW = MAPS + WINDOW + PADS + BLANK + PACKED + STORED
+DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED + Record(
+    multiplier="channels of y that read a channel of x, one behind the other",
+)  # fmt: skip
 POOL_INT8 = MAPS + WINDOW + PADS + Record(
     end_y="row of x where the padded image ends", end_x="column likewise",
-    include_pad="1: an average counts the padded image's places", ratio="scale of x by scale of y: the bits of an f64",
-) + ZERO_X + STORED  # fmt: skip
-"""Kernels of u8 x; y is u8, where no parameter says otherwise, and overlaps nothing else."""
-
-SCHEME = ("kh", "kw", "sh", "sw", "dh", "dw", "rows", "wide")
-
+    average="1: sums are divided by their count", include_pad="1: which is of the padded image's places",
+    ratio="scale of x by scale of y: the bits of an f64",
+) + ZERO_X + STORED_U8  # fmt: skip
+"""Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
 def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Wide tiles are for the most common window; sums of two vectors want many registers."""
@@ -80,6 +82,17 @@ def _has_pool(tier: Tier, params: Mapping[str, Any]) -> bool:
     return (params["size"], params["stride"]) in common[params["op"]]
 
 
+_UNROLLED: dict[str, tuple[Any, ...]] = {"size": (3, 5), "stride": (1, 2), "wide": (False, True)}
+
+
+def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Whether the tier multiplies weights of bytes, unless they are wide, and a piece of a vector has 16 bytes. As few
+    channels as make four pieces are for kernels of 3x3 only.
+    """
+    pieces = params.get("pieces", 1)
+    return (params["wide"] or tier.vnni) and 4 * tier.lanes >= 16 * pieces and (pieces < 4 or params["size"] == 3)
+
+
 ROWS = (
     Row("depthwise", "window.depthwise", "make_depthwise", DEPTHWISE,
         {"size": (3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2)}, _has_depthwise, product=True),
@@ -89,11 +102,13 @@ ROWS = (
         {"op": ("max", "average"), "size": (2, 3, 5), "stride": (1, 2)}, _has_pool),
     Row("pool_any", "window.pool_any", "make_pool_any", POOL, {"op": ("max", "average", "lp1", "lp2")}),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
-        dict.fromkeys((*SCHEME, "tile", "lanes", "partial", "pieces"), OPEN), product=True),
-    Row("depthwise_int8_across", "window.depthwise_int8", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,
-        dict.fromkeys(SCHEME, OPEN), product=True),
+        {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
+    Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,
+        _UNROLLED, _bytes_fit, product=True),
+    Row("depthwise_int8_window", "window.depthwise_int8_window", "make_depthwise_window", DEPTHWISE_INT8_WINDOW,
+        {"wide": (False, True)}, _bytes_fit, product=True),
     Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", DEPTHWISE_INT8_ANY,
-        dict.fromkeys(("multiplier", "out"), OPEN), product=True),
+        {"out": tuple(STORES)}, product=True),
     Row("pool_int8", "window.pool_int8", "make_pool", POOL_INT8,
-        dict.fromkeys(("op", "kh", "kw", "lanes", "partial"), OPEN)),
+        {"op": ("max", "sum")}),
 )  # fmt: skip

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 
 from ..core.record import Record, loaded
 from ..isa.loops import lesser, loop, share
@@ -129,7 +128,7 @@ def steps(b: Any, end: Any, begin: Any, step: Any, count: Any) -> Any:
     return lesser(b, b.udiv(b.sub(b.add(room, step), I64(1)), step), count)
 
 
-steps_to = emits(steps, returns=types.int64)
+steps_to = emits(steps)
 """`steps` within a kernel."""
 
 

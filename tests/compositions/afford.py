@@ -58,11 +58,11 @@ def paying(purse: Purse) -> Iterator[None]:
     """Plans made within are native where the purse pays, and run by references elsewhere."""
     really, native = compiling.linked, executable.bind
 
-    def linked(program: Program, tier: Tier) -> dict[Kernel, int]:
+    def linked(program: Program, tier: Tier, known: dict[Kernel, int] | None = None) -> dict[Kernel, int]:
         paid = purse.pays(program, tier)
         purse.native += paid
         purse.dry += not paid
-        return really(program, tier) if paid else {}
+        return really(program, tier, known) if paid else {}
 
     def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
         return _by_references(plan, memory) if _dry(plan) else native(plan, memory, threads)

@@ -8,7 +8,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 from unittest.mock import patch
@@ -109,7 +109,8 @@ def watching(coverage: Coverage) -> Iterator[None]:
             return done
 
         inner.__name__ = rule.__name__
-        return rewrite.also_quantized(inner) if rule in rewrite._ALSO_QUANTIZED else inner
+        vars(inner).update(vars(rule))
+        return inner
 
     def counting(graph: Graph, *rules: rewrite.Rule) -> None:
         rewrite_sweep(graph, *map(counted, rules))
@@ -117,12 +118,12 @@ def watching(coverage: Coverage) -> Iterator[None]:
     rewrite_sweep = rewrite.sweep
     sunk = [{op: _counted_call(rule, name_of(rule), coverage.rules) for op, rule in table.items()} for table in SINKING]
     lowered = {
-        op: [replace(entry, emit=_counted_call(entry.emit, lowering_name(op, entry.emit), coverage.lowerings))
+        op: [entry._replace(emit=_counted_call(entry.emit, lowering_name(op, entry.emit), coverage.lowerings))
              for entry in entries]
         for op, entries in LOWERINGS.items()
     }  # fmt: skip
     with _sweeping(counting), patch.dict(SINKING[0], sunk[0]), patch.dict(SINKING[1], sunk[1]), \
-         patch.dict(LOWERINGS, lowered):  # fmt: skip
+         patch.dict(LOWERINGS.found, lowered):  # fmt: skip
         yield
 
 

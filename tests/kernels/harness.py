@@ -55,21 +55,25 @@ def run(
 ) -> list[np.ndarray]:
     """Call `kernel(tier, **params)` once per thread, in turn; the arrays of `args` after it, in their order.
 
-    `args` is the argument record: ints, and arrays that become addresses of guarded copies. These start
-    `offset` bytes past a 64-byte boundary (one array object given twice is one copy). Fails when a guard
-    was written.
+    `args` is the argument record: ints, arrays that become addresses of guarded copies, and lists, tables of the
+    same that become addresses of them. Copies start `offset` bytes past a 64-byte boundary (one array object given
+    twice is one copy). Fails when a guard was written.
     """
     make = kernel.make() if isinstance(kernel, Row) else kernel
     call = compiled(make, tuple(sorted(params.items())), tier)
     copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    record = []
-    for a in args:
+    tables: list[np.ndarray] = []
+
+    def word(a: Any) -> int:
         if isinstance(a, np.ndarray):
             memory, view = copies.setdefault(id(a), guarded(a, offset))
-            record.append(view.ctypes.data)
-        else:
-            record.append(int(a))
-    words = np.array(record, np.int64)
+            return int(view.ctypes.data)
+        if isinstance(a, list):
+            tables.append(np.array([word(x) for x in a], np.int64))
+            return int(tables[-1].ctypes.data)
+        return int(a)
+
+    words = np.array([word(a) for a in args], np.int64)
     for thread in range(threads):
         call(words.ctypes.data, thread, threads)
     for memory, view in copies.values():

@@ -15,6 +15,18 @@ from tests.kernels.harness import f32_bits
 DTYPES = {"u8": np.uint8, "s8": np.int8, "f32": np.float32, "i32": np.int32}
 
 
+def stores(out: str) -> str:
+    """Which of rows.STORES a kind of result is."""
+    return "bytes" if out in ("u8", "s8") else "words"
+
+
+def stored(out: str, zero_point: int, low: int, high: int) -> dict[str, int]:
+    """The slots of rows.STORED; low and high: of the result's type, or f32 bits."""
+    form = {"s8": 128, "i32": 1}.get(out, 0)
+    shift = 128 if out == "s8" else 0
+    return {"zero_point": zero_point + shift, "low": low + shift, "high": high + shift, "form": form}
+
+
 @dataclass
 class Layer:
     """weights s8 [batch, n, k], the rest [batch, n]; `minus` are the weights' zero points, negated."""
@@ -32,14 +44,14 @@ class Layer:
         zero, low, high = self.limits
         if self.out == "f32":
             low, high = f32_bits(low), f32_bits(high)
-        return {"zero_point": zero, "low": low, "high": high}
+        return stored(self.out, zero, low, high)
 
     def packed(self, tier: Tier, piece: DotPiece | Any, run: int, chains: int = 1) -> np.ndarray:
         """The panels of a piece's columns."""
         part = slice(piece.start, piece.start + piece.columns)
         minus = None if self.minus is None else self.minus[:, part]
         columns = self.weights[:, part], self.start[:, part], self.multipliers[:, part]
-        return pack_int8(tier, *columns, piece.nv, run, self.out, minus, chains=chains)
+        return pack_int8(tier, *columns, piece.nv, run, stores(self.out), minus, chains=chains)
 
     def results(self, products: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """What is stored for sums of products [batch, ..., n] and of x alone [batch, ..., 1], int64."""

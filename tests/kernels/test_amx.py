@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.amx.pack import configuration, numbering, pack_amx, panel_bytes
-from fastgraph.kernels.amx.pick import BLOCKS, AmxChoice, amx_args, dense, pick_amx, tiles, worth_tiles
-from fastgraph.kernels.amx.rows import ROWS
+from fastgraph.kernels.amx.pick import AmxChoice, amx_args, dense, pick_amx, tiles, worth_tiles
+from fastgraph.kernels.amx.rows import BLOCKS, ROWS
 from fastgraph.kernels.core.build import assembly
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.isa import tiers
@@ -23,13 +23,20 @@ from fastgraph.kernels.isa.vector import emits
 from tests.amx_trap import AMX, EMULATES, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.kernels.harness import compiled, f32_bits, run
+from tests.kernels.int8 import stored, stores
 from tests.kernels.test_conv import reference, square
 
 KERNEL = ROWS[0]
 
 
 def check(
-    g: Geometry, choice: AmxChoice, threads: int = 1, slack: int = 0, seed: int = 0, extreme: bool = False
+    g: Geometry,
+    choice: AmxChoice,
+    threads: int = 1,
+    slack: int = 0,
+    seed: int = 0,
+    extreme: bool = False,
+    out: str = "u8",
 ) -> np.ndarray:
     """Run it on random data in rows `slack` longer than dense, demand equality, return y."""
     rng = np.random.default_rng(seed)
@@ -40,7 +47,6 @@ def check(
         x[...], w[...] = 255, rng.choice([-128, 127], (outputs, 1, 1, 1, 1))
     bias = rng.integers(-(1 << 16), 1 << 16, outputs).astype(np.int32)
     multipliers = (rng.uniform(0.2, 3, outputs) / (150 * g.k**0.5)).astype(np.float32)
-    out = choice.params["out"]
     least = -128 if out == "s8" else 0
     x_zero, zero_point = int(rng.integers(0, 256)), least + int(rng.integers(0, 256))
     low, high = sorted(least + int(b) for b in rng.integers(0, 256, 2))
@@ -51,7 +57,7 @@ def check(
     y = np.full((g.images, *g.out, outputs + slack), 77, {"u8": np.uint8, "s8": np.int8, "f32": np.float32}[out])
     args = amx_args(
         choice, x_zero, x=x, w=packed, y=y, ldy=outputs + slack, table=choice.table, config=choice.config,
-        scratch=np.zeros(choice.scratch * threads, np.uint8), zero_point=zero_point, low=limits[0], high=limits[1],
+        scratch=np.zeros(choice.scratch * threads, np.uint8), **stored(out, zero_point, *limits),
     )  # fmt: skip
     with tile_registers() as products:
         y = run(KERNEL, choice.params, KERNEL.args.filled(**args), AMX, threads, offset=64)[2]
@@ -96,7 +102,7 @@ def strided(g: Geometry, gap: int = 0) -> Geometry:
 def test_any_geometry(data: Any) -> None:
     g, threads = data.draw(geometries()), data.draw(st.integers(1, 3))
     l2 = data.draw(st.sampled_from([1, 4000, 1 << 20]))
-    choice = pick_amx(g, threads, "u8", l2)
+    choice = pick_amx(g, threads, "bytes", l2)
     check(g, choice, threads, data.draw(st.integers(0, 2)), data.draw(st.integers(0, 99)))
 
 
@@ -107,9 +113,9 @@ def test_any_geometry(data: Any) -> None:
 def test_dense(blocks: tuple[int, int], out: str, m: int) -> None:
     for n, k, threads in ((1, 64, 1), (64, 63, 2), (100, 260, 3), (16, 8, 1)):
         g = dense(m, n, k, k + 3)
-        choice = pick_amx(g, threads, out, 20000, (blocks,))
+        choice = pick_amx(g, threads, stores(out), 20000, (blocks,))
         assert (choice.params["mt"], choice.params["nt"]) == blocks
-        check(g, choice, threads, seed=m)
+        check(g, choice, threads, seed=m, out=out)
 
 
 @needs_amx
@@ -132,7 +138,7 @@ def test_largest_sums() -> None:
 @needs_amx
 def test_same_bits_for_any_threads() -> None:
     g = strided(square(20, 40, 9, 3, 1, 1))
-    results = {check(g, pick_amx(g, n, "u8", 4000), n).tobytes() for n in (1, 2, 5)}
+    results = {check(g, pick_amx(g, n, "bytes", 4000), n).tobytes() for n in (1, 2, 5)}
     assert len(results) == 1
 
 
@@ -158,7 +164,7 @@ def test_faults_are_found() -> None:
 def test_machine_code(blocks: tuple[int, int]) -> None:
     """It compiles on any machine, loads no tile twice in a step, and spills neither tiles nor vectors."""
     mt, nt = blocks
-    text = assembly(KERNEL.make()(AMX, mt, nt), AMX)
+    text = assembly(KERNEL.make()(AMX, mt, nt, "bytes"), AMX)
     products = text.count("tdpbusd")
     assert products and products % (mt * nt) == 0
     assert text.count("tileloadd") == products // (mt * nt) * (mt + nt) + mt * nt

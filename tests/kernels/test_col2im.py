@@ -19,11 +19,14 @@ from fastgraph.kernels.gemm.pick_conv_transpose import (
 )
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.pointwise.chain import eval_chain
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from tests.kernels.harness import each_tier, run
+from tests.kernels.walking import Constants, ended
 
 DOT, COL2IM = (next(row for row in ROWS if row.name == name) for name in ("dot", "col2im"))
 CHAINS: dict[tuple[str, ...], Any] = {
     (): (("max", 0, 0.0),),
+    ("full",): (("add", 0, 1),),
     ("full", "channel"): (("mul", 0, 2), ("add", 3, 1)),
 }
 
@@ -82,14 +85,13 @@ def test_sums(tier: Any, g: Transposed, kinds: tuple[str, ...], threads: int, sl
     x, w, bias = noise(g.images, *g.size, g.groups * g.c), noise(channels, *g.kernel, g.c), noise(channels)
     t = products(x, w, g)
     full, channel = noise(g.images, *g.out, channels), noise(channels)
-    extras = [(full, pixels * channels, channels), (channel, 0, 0)][: len(kinds)]
-    y = np.full((g.images, *g.out, channels + slack), 7, np.float32)
+    operands = [full.reshape(g.images, pixels, channels), channel.reshape(1, 1, channels)][: len(kinds)]
+    y, constants = np.full((g.images, *g.out, channels + slack), 7, np.float32), Constants(tier)
     args = col2im_args(
         g, t=t.astype(np.float32), y=y, ldy=channels + slack, bias=bias,
-        scratch=np.zeros(g.scratch * threads // 4, np.float32),
+        scratch=np.zeros(g.scratch * threads // 4, np.float32), **ended(constants, CHAINS[kinds], operands),
     )  # fmt: skip
-    record = [*COL2IM.args.filled(**args), *(slot for extra in extras for slot in extra)]
-    y = run(COL2IM, {"chain": CHAINS[kinds], "extras": kinds}, record, tier, threads)[1]
+    y = run(COL2IM, {}, COL2IM.args.filled(**args), tier, threads)[1]
     expected = eval_chain(CHAINS[kinds], [summed(t, g).reshape(full.shape) + bias, full, channel][: len(kinds) + 1])
     np.testing.assert_allclose(y[..., :channels], expected, rtol=1e-5, atol=1e-4)
     assert (y[..., channels:] == 7).all()
@@ -103,10 +105,11 @@ def test_whole(tier: Any) -> None:
     for piece in pick_products(tier, g):
         part = tap_weights(w, g)[:, piece.start : piece.start + piece.columns]
         packed = pack_weights(part, None, piece.nv, tier.lanes)
-        args = products_args(piece, g, a=x, lda=10, k=g.c, b=packed, b_stride=packed[0].size, c=t)
+        args = products_args(piece, g, a=x, lda=10, k=g.c, b=packed, b_stride=packed[0].size, c=t, **NO_EPILOGUE)
         t = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]
     assert t.nbytes == g.products
     y = np.zeros((1, 8, 10, 12), np.float32)
-    args = col2im_args(g, t=t, y=y, ldy=12, bias=bias, scratch=np.zeros(g.scratch // 4, np.float32))
-    y = run(COL2IM, {"chain": (), "extras": ()}, COL2IM.args.filled(**args), tier)[1]
+    scratch = np.zeros(g.scratch // 4, np.float32)
+    args = col2im_args(g, t=t, y=y, ldy=12, bias=bias, scratch=scratch, **ended(Constants(tier), (), []))
+    y = run(COL2IM, {}, COL2IM.args.filled(**args), tier)[1]
     np.testing.assert_allclose(y[:, None], summed(products(x, w, g), g).reshape(1, 1, 8, 10, 12), rtol=1e-4, atol=1e-4)

@@ -19,10 +19,12 @@ from fastgraph.kernels.gemm.pick_conv import (
     merge_factor,
     pick_conv,
 )
+from fastgraph.kernels.gemm.pick_dot import F32
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
 from tests.kernels.harness import each_tier, run
+from tests.kernels.walking import Constants, ended
 
 CONV = next(row for row in ROWS if row.name == "conv")
 CHAINS: dict[tuple[str, ...], Any] = {
@@ -52,17 +54,18 @@ def reference(x: np.ndarray, w: np.ndarray, g: Geometry) -> np.ndarray:
     return y.reshape(*y.shape[:4], -1)
 
 
-def check(tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, slack: int = 0) -> list[np.ndarray]:
+def check(
+    tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, slack: int = 0, kinds: tuple[str, ...] = ()
+) -> np.ndarray:
     """Run the pieces on random data in rows `slack` longer than dense, compare, return y."""
     channels, outputs, dims = g.groups * g.c, g.groups * g.n, (g.images, *g.size)
     pixel = g.x_strides[3]
     x = noise(*dims, pixel)
     w, bias = noise(outputs, *g.kernel, g.c), noise(outputs)
-    chain, kinds = pieces[0].params["chain"], pieces[0].params["extras"]
     pixels = g.out[0] * g.out[1] * g.out[2]
-    shapes = {"full": (g.images, *g.out, outputs), "channel": (outputs,), "image": (g.images, outputs)}
-    strides = {"full": (pixels * outputs, outputs), "channel": (0, 0), "image": (outputs, 0)}
-    operands = [noise(*shapes[kind]) for kind in kinds]
+    shapes = {"full": (g.images, pixels, outputs), "channel": (1, 1, outputs), "image": (g.images, 1, outputs)}
+    operands, constants = [noise(*shapes[kind]) for kind in kinds], Constants(tier)
+    ending = ended(constants, CHAINS[kinds], operands)
     y = np.full((g.images, *g.out, outputs + slack), 7, np.float32)
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
@@ -74,14 +77,11 @@ def check(tier: Any, g: Geometry, pieces: tuple[ConvPiece, ...], threads: int, s
             tier.lanes,
         )
         scratch = np.full(max(piece.scratch * threads // 4, 1), np.nan, np.float32)
-        args = conv_args(piece, x=x, w=packed, y=y, ldy=outputs + slack, table=piece.table, scratch=scratch)
-        extras = [slot for o, kind in zip(operands, kinds, strict=True) for slot in (o, *strides[kind])]
-        y = run(CONV, piece.params, [*CONV.args.filled(**args), *extras], tier, threads)[2]
-    views = [
-        o.astype(np.float64).reshape(g.images, 1, 1, 1, -1) if kind == "image" else o.astype(np.float64)
-        for o, kind in zip(operands, kinds, strict=True)
-    ]
-    expected = eval_chain(chain, [reference(x[..., :channels], w, g) + bias, *views])
+        args = conv_args(piece, x=x, w=packed, y=y, ldy=outputs + slack, taps=piece.table, scratch=scratch, **ending)
+        y = run(CONV, piece.params, CONV.args.filled(**args), tier, threads)[2]
+    sums = (reference(x[..., :channels], w, g) + bias).reshape(g.images, pixels, outputs)
+    expected = eval_chain(CHAINS[kinds], [sums, *(o.astype(np.float64) for o in operands)])
+    expected = expected.reshape(g.images, *g.out, outputs)
     np.testing.assert_allclose(y[..., :outputs], expected, rtol=2e-5, atol=3e-5 * g.k**0.5)
     assert (y[..., outputs:] == 7).all()
     return y
@@ -115,48 +115,22 @@ def geometries(draw: Any, out_h: int, out_w: int, slack: int = 3) -> Geometry:
     )
 
 
-def forced(
-    tier: Any,
-    g: Geometry,
-    tile: tuple[int, int],
-    nv: int,
-    tail: tuple[int, int],
-    threads: int,
-    l2: int,
-    kinds: tuple[str, ...] = (),
-) -> tuple[ConvPiece, ...]:
-    table, fields = layout(g, tile[0], g.n, nv * tier.lanes, threads, l2)
-    params = {
-        "groups": tile[0],
-        "rows": tile[1],
-        "nv": nv,
-        "tail": tail,
-        "ragged": True,
-        "chain": CHAINS[kinds],
-        "extras": kinds,
-    }
-    return (ConvPiece(0, g.n, nv, params, table, fields),)
+def forced(tier: Any, g: Geometry, height: int, nv: int, threads: int, l2: int) -> tuple[ConvPiece, ...]:
+    table, fields = layout(g, height, g.n, nv * tier.lanes, threads, l2)
+    return (ConvPiece(0, g.n, nv, {"nv": nv}, table, fields),)
 
 
 @each_tier
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_geometry(tier: Any, data: Any) -> None:
-    tile, tail, kinds = data.draw(
-        st.sampled_from(
-            [
-                ((1, 3), (1, 2), ()),
-                ((2, 2), (1, 2), ()),
-                ((1, 3), (1, 2), ("full",)),
-                ((2, 2), (1, 2), ("channel", "image")),
-            ]
-        )
-    )
-    times = data.draw(st.integers(0, 2))
-    out = (data.draw(st.integers(1, 4)), 3 * times + 2) if tile[0] == 1 else (2 * times + 1, 2)
-    g = data.draw(geometries(*out))
+    """Tiles that lie within a row of outputs, end with it, or go on over several."""
+    nv = data.draw(st.integers(1, 2))
+    kinds = data.draw(st.sampled_from(sorted(CHAINS))) if nv == 1 else ()
+    height = data.draw(st.sampled_from(F32.heights(tier, nv)))
+    g = data.draw(geometries(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 17))))
     threads, l2 = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 4000, 1 << 20]))
-    check(tier, g, forced(tier, g, tile, 1, tail, threads, l2, kinds), threads, data.draw(st.integers(0, 2)))
+    check(tier, g, forced(tier, g, height, nv, threads, l2), threads, data.draw(st.integers(0, 2)), kinds)
 
 
 def square(c: int, n: int, size: int, k: int, stride: int = 1, pad: int = 0, groups: int = 1) -> Geometry:
@@ -184,7 +158,7 @@ def square(c: int, n: int, size: int, k: int, stride: int = 1, pad: int = 0, gro
     ids=["3x3", "collides", "mostly padding"],
 )
 def test_picked(tier: Any, g: Geometry) -> None:
-    check(tier, g, pick_conv(tier, g, 2, CHAINS[()]), 2)
+    check(tier, g, pick_conv(tier, g, 2), 2)
 
 
 @each_tier
@@ -194,7 +168,7 @@ def test_long_row(tier: Any, c: int) -> None:
     g = Geometry(
         1, 1, c, 9, (1, 1, 301), (1, 1, 5), (1, 1, 150), (301 * c, 301 * c, 301 * c, c), (1, 1, 2), pads=(0, 0, 1)
     )
-    pieces = pick_conv(tier, g, 2, CHAINS[()], l2=4096)
+    pieces = pick_conv(tier, g, 2, l2=4096)
     assert pieces[0].fields["band"] < 150
     check(tier, g, pieces, 2)
 
@@ -202,9 +176,7 @@ def test_long_row(tier: Any, c: int) -> None:
 @each_tier
 def test_same_bits_for_any_threads(tier: Any) -> None:
     g = square(6, 40, 8, 3, 1, 1)
-    results = {
-        check(tier, g, forced(tier, g, (1, 3), 1, (1, 2), threads, 4000), threads).tobytes() for threads in (1, 2, 3)
-    }
+    results = {check(tier, g, forced(tier, g, 3, 1, threads, 4000), threads).tobytes() for threads in (1, 2, 3)}
     assert len(results) == 1
 
 
@@ -218,14 +190,8 @@ def test_choices_cover_every_channel_and_pixel(tier: Any, g: Geometry, threads: 
     pieces = pick_conv(tier, g, threads)
     assert sum(p.columns for p in pieces) == g.n and pieces[-1].start + pieces[-1].columns == g.n
     for p in pieces:
-        count, rows, tail = p.params["groups"], p.params["rows"], p.params["tail"]
-        assert count * rows * p.nv + p.nv < tier.registers
-        if count == 1:
-            assert tail == ((1, g.out[2] % rows) if g.out[2] % rows else (0, 0))
-        else:
-            assert rows == g.out[2] and tail == ((g.out[1] % count, rows) if g.out[1] % count else (0, 0))
-        band = p.fields["band"]
-        assert band % count == 0 or band >= g.out[1]
+        assert p.fields["height"] in F32.heights(tier, p.nv) and p.nv in (1, 2, 3, 4)
+        assert 1 <= p.fields["band"] <= g.out[1]
         assert p.fields["direct"] == (p.scratch == 0)
 
 

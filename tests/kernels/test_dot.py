@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastgraph.kernels.gemm.heights import cover, first_of, heights, packed
 from fastgraph.kernels.gemm.pack import merge_groups, pack_weights
-from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args, max_rows, pick_dot, split_columns, widths
+from fastgraph.kernels.gemm.pick_dot import F32, DotPiece, dot_args, max_rows, pick_dot, split_columns, widths
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from tests.kernels.harness import each_tier, run
+from tests.kernels.walking import Constants, ended
 
 DOT, PACK = (next(row for row in ROWS if row.name == name) for name in ("dot", "pack_b"))
 CHAINS: dict[tuple[str, ...], Any] = {
@@ -23,7 +26,6 @@ CHAINS: dict[tuple[str, ...], Any] = {
     ("channel", "scalar"): (("mul", 0, 1), ("add", 3, 2)),
     ("full", "image"): (("sigmoid", 0), ("mul", 3, 2), ("add", 4, 1)),
 }
-TILES = [(3, 2, 0), (3, 2, 2), (2, 3, 1), (1, 4, 0)]
 
 
 def noise(*shape: int) -> np.ndarray:
@@ -38,30 +40,26 @@ def product(
     bias: np.ndarray | None,
     ldc: int,
     threads: int,
+    kinds: tuple[str, ...] = (),
 ) -> None:
     """Run the pieces on A [batch, m, k] and check C [batch, m, n] in rows of ldc against float64."""
     batch, m, k = a.shape
     n = weights.shape[1]
-    chain, kinds = pieces[0].params["chain"], pieces[0].params["extras"]
-    shapes = {"full": (batch, m, n), "channel": (n,), "scalar": (1,), "image": (batch, n)}
-    strides = {"full": (m * n, n), "channel": (0, 0), "scalar": (0, 0), "image": (n, 0)}
-    operands = [noise(*shapes[kind]) for kind in kinds]
+    shapes = {"full": (batch, m, n), "channel": (1, 1, n), "scalar": (1, 1, 1), "image": (batch, 1, n)}
+    operands, constants = [noise(*shapes[kind]) for kind in kinds], Constants(tier)
+    ending = ended(constants, CHAINS[kinds], operands)
     c = np.full((batch, m, ldc), 7, np.float32)
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         b = pack_weights(weights[:, part], None if bias is None else bias[:, part], piece.nv, tier.lanes)
         args = dot_args(
             piece, a=a, lda=k, b=b, c=c, ldc=ldc, m=m, k=k, batch=batch, a_stride=m * k, b_stride=b[0].size,
-            c_stride=m * ldc,
+            c_stride=m * ldc, **ending,
         )  # fmt: skip
-        extras = [slot for o, kind in zip(operands, kinds, strict=True) for slot in (o, *strides[kind])]
-        c = run(DOT, piece.params, [*DOT.args.filled(**args), *extras], tier, threads)[2]
-    views = [
-        o.astype(np.float64)[:, None] if kind == "image" else o.astype(np.float64)
-        for o, kind in zip(operands, kinds, strict=True)
-    ]
+        c = run(DOT, piece.params, DOT.args.filled(**args), tier, threads)[2]
+    views = [o.astype(np.float64) for o in operands]
     sums = np.einsum("bmk,bnk->bmn", a.astype(np.float64), weights.astype(np.float64))
-    expected = eval_chain(chain, [sums + (0 if bias is None else bias[:, None]), *views])
+    expected = eval_chain(CHAINS[kinds], [sums + (0 if bias is None else bias[:, None]), *views])
     np.testing.assert_allclose(c[:, :, :n], expected, rtol=2e-5, atol=2e-5 * k**0.5)
     assert (c[:, :, n:] == 7).all()
 
@@ -70,16 +68,16 @@ def product(
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_any_shape(tier: Any, data: Any) -> None:
-    mr, nv, tail = data.draw(st.sampled_from(TILES))
-    kinds = data.draw(st.sampled_from(sorted(CHAINS))) if tail == 2 else ()
-    width = nv * tier.lanes
-    m = mr * data.draw(st.integers(0 if tail else 1, 4)) + tail
+    nv = data.draw(st.integers(1, 4))
+    kinds = data.draw(st.sampled_from(sorted(CHAINS))) if nv == 2 else ()
+    width, height = nv * tier.lanes, data.draw(st.sampled_from(F32.heights(tier, nv)))
+    m = data.draw(st.integers(1, 3 * height + 1))
     n, k = data.draw(st.integers(1, 2 * width + 1)), data.draw(st.integers(1, 40))
     batch, threads = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
-    params = {"mr": mr, "nv": nv, "tail": tail, "ragged": True, "chain": CHAINS[kinds], "extras": kinds}
-    piece = DotPiece(0, n, nv, params, data.draw(st.integers(1, 3)), data.draw(st.booleans()))
+    piece = DotPiece(0, n, nv, {"nv": nv}, height, data.draw(st.integers(1, 3)), data.draw(st.booleans()))
     bias = noise(batch, n) if data.draw(st.booleans()) else None
-    product(tier, [piece], noise(batch, m, k), noise(batch, n, k), bias, n + data.draw(st.integers(0, 3)), threads)
+    a, weights, ldc = noise(batch, m, k), noise(batch, n, k), n + data.draw(st.integers(0, 3))
+    product(tier, [piece], a, weights, bias, ldc, threads, kinds)
 
 
 @each_tier
@@ -92,12 +90,15 @@ def test_picked(tier: Any, m: int, n: int, k: int) -> None:
 @pytest.mark.parametrize("chain", [(("add", 0, 1),), (("sigmoid", 0), ("mul", 2, 1))])
 def test_result_may_replace_a_full_operand(tier: Any, chain: Any) -> None:
     a, weights, c = noise(1, 8, 11), noise(1, 21, 11), noise(8, 21)
-    piece = DotPiece(
-        0, 21, 2, {"mr": 3, "nv": 2, "tail": 2, "ragged": True, "chain": chain, "extras": ("full",)}, 1, False
-    )
+    piece = DotPiece(0, 21, 2, {"nv": 2}, 3, 1, False)
     b = pack_weights(weights, None, 2, tier.lanes)
-    args = dot_args(piece, a=a, lda=11, b=b, c=c, ldc=21, m=8, k=11)
-    out = run(DOT, piece.params, [*DOT.args.filled(**args), c, 0, 21], tier)[2]
+    constants, operand = Constants(tier), c[None].copy()
+    ending = ended(constants, chain, [operand])
+    # What a table refers to isn't copied for the call.
+    place = operand.ctypes.data if constants.arrays else operand
+    args = dot_args(piece, a=a, lda=11, b=b, c=place, ldc=21, m=8, k=11, **ending)
+    found = run(DOT, piece.params, DOT.args.filled(**args), tier)
+    out = (operand if constants.arrays else found[2])[0]
     expected = eval_chain(chain, [(a[0] @ weights[0].T).astype(np.float64), c.astype(np.float64)])
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
 
@@ -107,12 +108,11 @@ def test_same_bits_for_any_threads(tier: Any) -> None:
     a, weights = noise(1, 23, 37), noise(1, 50, 37)
     results = []
     for threads, by_columns in [(1, False), (2, False), (3, True)]:
-        params = {"mr": 3, "nv": 2, "tail": 2, "ragged": True, "chain": (), "extras": ()}
-        piece = DotPiece(0, 50, 2, params, 2, by_columns)
+        piece = DotPiece(0, 50, 2, {"nv": 2}, 3, 2, by_columns)
         c = np.zeros((23, 50), np.float32)
         b = pack_weights(weights, None, 2, tier.lanes)
-        args = dot_args(piece, a=a, lda=37, b=b, c=c, ldc=50, m=23, k=37)
-        results.append(run(DOT, params, DOT.args.filled(**args), tier, threads)[2].tobytes())
+        args = dot_args(piece, a=a, lda=37, b=b, c=c, ldc=50, m=23, k=37, **NO_EPILOGUE)
+        results.append(run(DOT, piece.params, DOT.args.filled(**args), tier, threads)[2].tobytes())
     assert len(set(results)) == 1
 
 
@@ -128,8 +128,8 @@ def test_matrix_packed_at_run_time(tier: Any, data: Any) -> None:
     b[:, :, :n] = w.transpose(0, 2, 1)
     expected = pack_weights(w, None, 2, tier.lanes)
     args = PACK.args.filled(b=b, ldb=ldb, packed=np.full_like(expected, 7), n=n, k=k, batch=batch, b_stride=b[0].size)
-    packed = run(PACK, {"nv": 2}, args, tier, threads)[1]
-    unpacked, wanted = (np.moveaxis(p, 2, 0).reshape(1 + k, batch, -1)[..., :n] for p in (packed, expected))
+    made = run(PACK, {"nv": 2}, args, tier, threads)[1]
+    unpacked, wanted = (np.moveaxis(p, 2, 0).reshape(1 + k, batch, -1)[..., :n] for p in (made, expected))
     np.testing.assert_array_equal(unpacked, wanted)
 
 
@@ -146,10 +146,20 @@ def test_choices_cover_every_column_and_fit_the_registers(tier: Any, m: int, n: 
     assert [p.start for p in pieces] == [0, *(p.start + p.columns for p in pieces)][:-1]
     assert sum(p.columns for p in pieces) == n
     for p in pieces:
-        mr, nv = p.params["mr"], p.nv
-        assert 1 <= mr <= m and p.params["tail"] == m % mr and p.block >= 1
-        assert mr * nv + nv < tier.registers
-        assert p.params["ragged"] == (p.columns % (nv * tier.lanes) != 0)
+        assert p.height in F32.heights(tier, p.nv) and p.nv in (1, 2, 3, 4) and p.block >= 1
+        assert max(F32.heights(tier, p.nv)) * p.nv + p.nv < tier.registers
+
+
+@given(most=st.integers(1, 16), nv=st.integers(1, 4), m=st.integers(0, 300))
+def test_rows_are_covered_by_main_tiles_and_at_most_two_more(most: int, nv: int, m: int) -> None:
+    there = heights(most, nv)
+    assert there[0] == most and sorted(there, reverse=True) == list(there)
+    for height in there:
+        tiles = cover(m, height, there)
+        assert sum(tiles) == m and set(tiles) <= set(there)
+        assert tiles[: m // height] == [height] * (m // height) and len(tiles) - m // height <= 2
+        word = packed(there) & (1 << 64) - 1
+        assert all((word >> 4 * rest) & 15 == first_of(rest, there) for rest in range(1, most))
 
 
 def test_standard_tiles() -> None:
@@ -159,9 +169,9 @@ def test_standard_tiles() -> None:
     assert [max_rows(tiers.BY_NAME["avx2"], nv) for nv in (2, 3)] == [6, 4]
     for m, n, k in [(12544, 96, 16), (3136, 64, 256), (784, 128, 128), (196, 96, 576), (49, 160, 960)]:
         (piece,) = pick_dot(wide, m, n, k)
-        assert (piece.params["mr"], piece.nv) == (14, 2)
+        assert (piece.height, piece.nv) == (14, 2)
     (piece,) = pick_dot(wide, 1, 1000, 1280)
-    assert piece.params["mr"] == 1 and piece.nv >= 6
+    assert piece.nv >= 3
 
 
 def test_columns_are_split_where_one_width_wastes_vectors() -> None:
@@ -173,11 +183,11 @@ def test_columns_are_split_where_one_width_wastes_vectors() -> None:
 
 def test_packed_weights_hold_bias_then_lines() -> None:
     w, bias = noise(5, 3), noise(5)
-    packed = pack_weights(w, bias, 1, 4)
-    assert packed.shape == (1, 2, 4, 4)
-    np.testing.assert_array_equal(packed[0, 0, 0], bias[:4])
-    np.testing.assert_array_equal(packed[0, 1, 1:, 0], w[4])
-    assert not packed[0, 1, :, 1:].any()
+    panels = pack_weights(w, bias, 1, 4)
+    assert panels.shape == (1, 2, 4, 4)
+    np.testing.assert_array_equal(panels[0, 0, 0], bias[:4])
+    np.testing.assert_array_equal(panels[0, 1, 1:, 0], w[4])
+    assert not panels[0, 1, :, 1:].any()
 
 
 def test_merged_groups_compute_the_same() -> None:

@@ -13,11 +13,18 @@ from fastgraph.kernels.core.table import row
 from fastgraph.kernels.gemm.pack_int8 import pack_int8
 from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args
 from fastgraph.kernels.gemm.pick_dynamic import parts_of
-from fastgraph.kernels.gemm.rows import RANGE_BYTES
-from fastgraph.ops.dynamic import GRIDS, dynamic_rounded
+from fastgraph.kernels.gemm.pick_int8 import COSTS
+from fastgraph.kernels.gemm.rows import GRIDS, RANGE_BYTES
+from fastgraph.ops import dynamic
+from fastgraph.ops.dynamic import dynamic_rounded
 from tests.kernels.harness import each_integer_tier, run
+from tests.kernels.walking import Constants, ended
 
 EXTREMES, ROUND, DOT = (row(name) for name in ("extremes", "dynamic_round", "dot_dynamic"))
+
+
+def test_grids_are_numbered_as_the_operator_names_them() -> None:
+    assert GRIDS == dynamic.GRIDS
 
 
 def rounded(
@@ -34,9 +41,9 @@ def rounded(
     y = np.zeros((images, top + rows + bottom, left + count + right), np.uint8 if out == "u8" else np.float32)
     record = ROUND.args.filled(
         **both, extremes=extremes, ranges=ranges, y=y, rows=rows, run=count, top=top, left=left, bottom=bottom,
-        right=right,
+        right=right, grid=GRIDS.index(grid),
     )  # fmt: skip
-    _, _, ranges, y = run(ROUND, {"grid": grid, "out": out}, record, tier, threads)
+    _, _, ranges, y = run(ROUND, {"out": out}, record, tier, threads)
     return y, ranges
 
 
@@ -83,8 +90,9 @@ def test_zeros_stay_zeros_and_what_is_not_finite_spreads(tier: Any, grid: str) -
 @settings(max_examples=25, deadline=None)
 @given(data=st.data(), per_row=st.booleans())
 def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row: bool) -> None:
-    mr, nv = 3, 2
-    m, n, k = data.draw(st.integers(3, 8)), data.draw(st.integers(1, 3 * tier.lanes)), data.draw(st.integers(1, 40))
+    nv = 2
+    height = data.draw(st.sampled_from(COSTS[False].heights(tier, nv)))
+    m, n, k = data.draw(st.integers(1, 18)), data.draw(st.integers(1, 3 * tier.lanes)), data.draw(st.integers(1, 40))
     batch, threads = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
     rng = np.random.default_rng(m * n + k)
     a = rng.integers(0, 256, (batch, m, k)).astype(np.uint8)
@@ -95,16 +103,14 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row
     ranges[..., 0] = rng.uniform(0.01, 1, ranges.shape[:2])
     ranges.view(np.int32)[..., 1] = -rng.integers(0, 256, ranges.shape[:2])
     packed = pack_int8(tier, weights, weights.sum(axis=2, dtype=np.int32), scales, nv, k, "f32", bias=bias)
-    params = {
-        "mr": mr, "nv": nv, "tail": 0, "ragged": True, "per_row": per_row, "chain": (("add", 0, 1), ("relu", 2)),
-        "extras": ("full",),
-    }  # fmt: skip
+    params, constants = {"nv": nv, "per_row": per_row}, Constants(tier)
+    ending = ended(constants, (("add", 0, 1), ("relu", 2)), [full])
     args = dot_args(
-        DotPiece(0, n, nv, params, 2, False), a=a, lda=k, b=packed, c=np.zeros((batch, m, n), np.float32), ldc=n, m=m,
-        k=-(-k // 4), batch=batch, a_stride=m * k, c_stride=m * n, ranges=ranges, per_image=m if per_row else 1,
-        per_row=int(per_row),
+        DotPiece(0, n, nv, params, height, 2, False), a=a, lda=k, b=packed, c=np.zeros((batch, m, n), np.float32),
+        ldc=n, m=m, k=-(-k // 4), batch=batch, a_stride=m * k, c_stride=m * n, ranges=ranges,
+        per_image=m if per_row else 1, per_row=int(per_row), **ending,
     )  # fmt: skip
-    c = run(DOT, params, [*DOT.args.filled(**args), full, m * n, n], tier, threads)[2]
+    c = run(DOT, params, DOT.args.filled(**args), tier, threads)[2]
     zero = -ranges.view(np.int32)[..., 1, None].astype(np.int64)
     wide = weights[0].astype(np.int64)
     acc = np.einsum("bmk,nk->bmn", a.astype(np.int64), wide) - zero * wide.sum(axis=1)

@@ -7,19 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.core.table import row
 from fastgraph.kernels.pointwise.chain import chain_cost, eval_chain
-from fastgraph.kernels.pointwise.elementwise_shape import Loops, broadcast, collapse, loops, strides_of
-from tests.kernels.harness import each_tier, run
+from fastgraph.kernels.pointwise.elementwise_shape import broadcast, collapse, loops, strides_of
+from tests.kernels.harness import each_tier
+from tests.kernels.walking import elementwise
 
-ROW = row("elementwise")
 RELU6 = (("add", 0, 1), ("clip", 2, 0.0, 6.0))
 SWISH = (("swish", 0, 1.0),)
-
-
-def record(plan: Loops, y: np.ndarray, xs: list[np.ndarray]) -> list:
-    """The record with arrays in place of addresses."""
-    return [*ROW.args.filled(**plan.args(y)), *plan.operands(xs)]
 
 
 def values(*shape: int, seed: int = 0) -> np.ndarray:
@@ -31,7 +25,7 @@ def apply(chain: tuple, xs: list[np.ndarray], tier: object, threads: int = 1, of
     plan = loops(out, strides_of(out), [broadcast(x.shape, strides_of(x.shape), out) for x in xs])
     assert plan is not None
     y = np.full(out, np.nan, np.float32)
-    return run(ROW, {"chain": chain, "kinds": plan.kinds}, record(plan, y, xs), tier, threads, offset)[0]
+    return elementwise(chain, plan, y, xs, tier, threads, offset)
 
 
 @each_tier
@@ -73,7 +67,7 @@ def test_any_size_at_any_address(tier, rows, cols, offset, threads, extra):
     y = np.full((rows, cols + extra), 7, np.float32)
     wide = strides_of((rows, cols), row=cols + extra)
     plan = loops((rows, cols), wide, [wide, strides_of((rows, cols))])
-    got = run(ROW, {"chain": RELU6, "kinds": plan.kinds}, record(plan, y, [x, z]), tier, threads, offset)[0]
+    got = elementwise(RELU6, plan, y, [x, z], tier, threads, offset)
     assert np.array_equal(got[:, :cols], eval_chain(RELU6, [x[:, :cols], z]))
     assert (got[:, cols:] == 7).all()
 
@@ -82,8 +76,7 @@ def test_any_size_at_any_address(tier, rows, cols, offset, threads, extra):
 def test_in_place_and_the_same_bits_with_any_number_of_threads(tier):
     x = values(1, 1000)
     plan = loops(x.shape, strides_of(x.shape), [strides_of(x.shape)])
-    params = {"chain": SWISH, "kinds": plan.kinds}
-    results = [run(ROW, params, record(plan, x, [x]), tier, threads)[0] for threads in (1, 2, 3, 5)]
+    results = [elementwise(SWISH, plan, x, [x], tier, threads) for threads in (1, 2, 3, 5)]
     assert np.allclose(results[0], eval_chain(SWISH, [x.astype(float)]), rtol=1e-6)
     assert all(np.array_equal(results[0], other) for other in results[1:])
 
@@ -103,7 +96,7 @@ def test_too_many_dimensions_are_refused():
 
 def test_a_column_of_strided_rows_is_walked_by_rows():
     plan = loops((6, 1), (4, 1), [(1, 1)])
-    assert plan.dims == (1, 1, 1, 6, 1) and plan.kinds == ("scalar",)
+    assert plan.dims == (1, 1, 1, 6, 1) and plan.xs[0][-2:] == (1, 0)
 
 
 def test_chains():

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, layout
-from fastgraph.kernels.gemm.pick_int8 import pick_conv_int8, word_of
+from fastgraph.kernels.gemm.pick_int8 import COSTS, pick_conv_int8, word_of
 from fastgraph.kernels.gemm.rows import ROWS
 from tests.kernels.harness import each_integer_tier, run
-from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer
+from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer, stores
 from tests.kernels.test_conv import geometries, reference, square
 
 CONV = next(row for row in ROWS if row.name == "conv_int8")
-KINDS = [((1, 3), (1, 2), 2, "u8", False), ((2, 2), (1, 2), 1, "u8", True), ((1, 3), (1, 2), 1, "f32", False)]
-"""whole tile, tail, nv, out, rowsum"""
+KINDS = [(2, "u8", False), (1, "u8", True), (1, "f32", False), (3, "s8", False)]
+"""nv, out, rowsum"""
 
 
 def check(
@@ -32,7 +32,7 @@ def check(
     for piece in pieces:
         scratch = np.full(max(piece.scratch * threads, 1), 0xFF, np.uint8)
         args = conv_args(
-            piece, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack, table=piece.table,
+            piece, x=x, w=layer.packed(tier, piece, g.run), y=y, ldy=outputs + slack, taps=piece.table,
             scratch=scratch, fill=word_of(zero), **layer.stored,
         )  # fmt: skip
         y = run(CONV, piece.params, CONV.args.filled(**args), tier, threads)[2]
@@ -66,17 +66,14 @@ def replace_batch(layer: Layer) -> Layer:
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_any_geometry(tier: Any, data: Any) -> None:
-    tile, tail, nv, out, rowsum = data.draw(st.sampled_from(KINDS))
-    times = data.draw(st.integers(0, 2))
-    size = (data.draw(st.integers(1, 4)), 3 * times + 2) if tile[0] == 1 else (2 * times + 1, 2)
+    nv, out, rowsum = data.draw(st.sampled_from(KINDS))
+    height = data.draw(st.sampled_from(COSTS[rowsum].heights(tier, nv)))
+    size = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 17))
     g = replace(data.draw(geometries(*size)), item=1)
     threads, l2 = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 1000, 1 << 20]))
     zero, seed = data.draw(st.integers(0, 255)), data.draw(st.integers(0, 99))
-    table, fields = layout(g, tile[0], g.n, nv * tier.lanes, threads, l2)
-    params = {
-        "groups": tile[0], "rows": tile[1], "nv": nv, "tail": tail, "ragged": True, "out": out, "rowsum": rowsum,
-    }  # fmt: skip
-    piece = ConvPiece(0, g.n, nv, params, table, fields)
+    table, fields = layout(g, height, g.n, nv * tier.lanes, threads, l2)
+    piece = ConvPiece(0, g.n, nv, {"nv": nv, "out": stores(out), "rowsum": rowsum}, table, fields)
     layer = draw_layer(seed, g.groups, g.n, g.k, out, rowsum)
     check(tier, g, (piece,), layer, zero, threads, data.draw(st.integers(0, 2)))
 
@@ -88,7 +85,7 @@ def test_any_geometry(tier: Any, data: Any) -> None:
     ids=["3x3", "collides", "mostly padding"],
 )
 def test_picked(tier: Any, g: Geometry) -> None:
-    g, pieces = pick_conv_int8(tier, replace(g, item=1), "u8", threads=2)
+    g, pieces = pick_conv_int8(tier, replace(g, item=1), "bytes", threads=2)
     check(tier, g, pieces, draw_layer(1, g.groups, g.n, g.k, "u8", False), 117, 2)
 
 

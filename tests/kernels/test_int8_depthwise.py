@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,21 @@ from fastgraph.kernels.window.pick_depthwise_int8 import (
     fill_bytes,
     pack_depthwise_int8,
     plan_depthwise_int8,
+    scheme_of,
 )
-from fastgraph.kernels.window.rows import SCHEME
-from tests.kernels.harness import each_integer_tier, run
+from tests.kernels.harness import each_integer_tier, f32_bits, run
+from tests.kernels.int8 import DTYPES, stored, stores
 from tests.kernels.windows import Case, cases, padded_taps
 
-PIXEL, ACROSS, ANY = "depthwise_int8", "depthwise_int8_across", "depthwise_int8_any"
+PIXEL, ACROSS, WINDOW, ANY = (f"depthwise_int8{name}" for name in ("", "_across", "_window", "_any"))
 
 
 class Layer:
     """Random numbers for a case; `wide`: weights that need more than a byte."""
 
-    def __init__(self, case: Case, multiplier: int = 1, wide: bool = False) -> None:
+    def __init__(self, case: Case, multiplier: int = 1, wide: bool = False, out: str = "u8") -> None:
         g, rng = case.window, np.random.default_rng(case.seed)
-        self.case, self.multiplier, self.bytewise = case, multiplier, not wide
+        self.case, self.multiplier, self.bytewise, self.out = case, multiplier, not wide, out
         most = 255 if wide else 127
         self.x = rng.integers(0, 256, (g.images, *g.size, g.channels // multiplier)).astype(np.uint8)
         self.weights = rng.integers(-most - (not wide), most + 1, (*g.kernel[1:], g.channels))
@@ -58,7 +60,7 @@ class Layer:
         """What the kernels of a plan write, one after the other into the same memory."""
         g, gap = self.case.window, self.case.gap
         x = np.concatenate([self.x, np.full((*self.x.shape[:-1], gap), 99, np.uint8)], -1)
-        dtype = {"s8": np.int8, "f32": np.float32}.get(parts[0].params.get("out", "u8"), np.uint8)
+        dtype = DTYPES[self.out]
         y = np.full((g.images, *g.out, g.channels + (gap if parts[0].name != ACROSS else 0)), 7, dtype)
         for part in parts:
             y = self._run(tier, part, x, y, threads)
@@ -70,21 +72,23 @@ class Layer:
         g, bias = replace(self.case.window, channels=part.channels), self.bias[own]
         if name != ANY:
             bias = bias - self.zero_x * self.weights[..., own].sum((0, 1))
-        shift = 128 if y.dtype == np.int8 else 0
+        shift = 128 if self.out == "s8" else 0
         zero_y, low, high = (z - shift for z in (self.zero_y, self.low, self.high))
-        if y.dtype == np.float32:
-            low, high = (int(np.float32(z - self.zero_y).view(np.int32)) for z in (low, high))
+        if self.out == "f32":
+            low, high = (f32_bits(z - self.zero_y) for z in (low, high))
         # A part begins at its first channel.
         flat_x, flat_y = x.reshape(-1)[part.start :], y.reshape(-1)[part.start :]
         args: dict[str, Any] = {
             **depthwise_int8_args(tier, name, params, g, threads), "x": flat_x, "ldx": x.shape[-1], "y": flat_y,
-            "ldy": y.shape[-1], "zero_point": zero_y, "low": low, "high": high,
+            "ldy": y.shape[-1], **stored(self.out, zero_y, low, high),
             "packed": pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own]),
         }  # fmt: skip
-        if name == PIXEL:
-            args["fill"] = np.full(fill_bytes(params, x.shape[-1]), self.zero_x, np.uint8)
+        if name in (PIXEL, WINDOW):
+            args["fill"] = np.full(fill_bytes(tier, params, x.shape[-1]), self.zero_x, np.uint8)
         else:
             args["zero_x"] = self.zero_x
+        if name == ANY:
+            args["multiplier"] = self.multiplier
         if name == ACROSS:
             args["scratch"] = np.zeros(args["scratch_bytes"] * threads, np.uint8)
         offset = 4 if y.dtype == np.float32 else 3
@@ -93,42 +97,33 @@ class Layer:
 
 
 def planned(tier: Any, layer: Layer, across: bool) -> list[Part]:
-    """The kernel of a plan, but in the given form, with tiles and vectors that few kernels have."""
+    """The kernel of a plan, but in the given form."""
     g = layer.case.window
     part = plan_depthwise_int8(tier, g, g.channels, g.channels, layer.bytewise)[0]
     if part.name == ANY:
         return [part]
-    scheme = {key: part.params[key] for key in SCHEME}
-    if across:
-        return [Part(0, g.channels, ACROSS, scheme)]
-    tile, lanes = 3 if g.out[2] >= 3 else 1, 4 if g.channels < 16 else tier.lanes
-    return [
-        Part(0, g.channels, PIXEL, {**scheme, "tile": tile, "lanes": lanes, "partial": g.channels < 16, "pieces": 1})
-    ]
+    params = {key: part.params[key] for key in ("size", "stride", "wide")}
+    return [Part(0, g.channels, *((ACROSS, params) if across else (PIXEL, {**params, "pieces": 1})))]
 
 
-FORMS = [
-    *(((3, 3, 1, 1, 1), form) for form in ("pixel", "pixel wide", "across", "across wide")),
-    *(((3, 3, 2, 2, 1), form) for form in ("pixel", "across")),
-    *((kernel, "pixel") for kernel in ((5, 5, 1, 1, 1), (2, 4, 1, 2, 2))),
-]
-"""(kernel, strides and dilation; form): wide and across differ in nothing that hangs on the kernel."""
+FORMS = list(product((3, 5), (1, 2), ("pixel", "pixel wide", "across", "across wide")))
+"""Kernel, strides, form."""
 
 
 @each_integer_tier
-@pytest.mark.parametrize(("kernel", "form"), FORMS, ids=str)
+@pytest.mark.parametrize(("size", "stride", "form"), FORMS, ids=str)
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_fast_kernels(tier: Any, kernel: Any, form: str, data: Any) -> None:
-    kh, kw, sh, sw, dilation = kernel
+def test_fast_kernels(tier: Any, size: int, stride: int, form: str, data: Any) -> None:
     across, wide = "across" in form, "wide" in form
-    case = data.draw(cases(tier.lanes, (1, kh, kw), (1, sh, sw), dilation))
+    case = data.draw(cases(tier.lanes, (1, size, size), (1, stride, stride)))
     if not across:
-        # Less than 16 channels, or vectors that overlap: few kernels.
-        c = case.window.channels
-        case = replace(case, window=replace(case.window, channels=c if c < 16 else 4 * tier.lanes + c))
+        # Less than a vector, or vectors that overlap.
+        g = case.window
+        case = replace(case, window=replace(g, channels=g.channels + 4 * tier.lanes * data.draw(st.integers(0, 1))))
     layer = Layer(case, wide=wide)
-    check(layer, tier, planned(tier, layer, across))
+    rows = scheme_of(tier, size, stride, wide or not tier.vnni).rows
+    check(layer, tier, planned(tier, layer, across and case.window.out[1] >= rows))
 
 
 def check(layer: Layer, tier: Any, parts: Sequence[Part]) -> None:
@@ -145,20 +140,25 @@ def test_any_window(tier: Any, data: Any) -> None:
     kernel = (1, data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5)))
     strides = (1, data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)))
     case = data.draw(cases(tier.lanes, kernel, strides, data.draw(st.integers(1, 2)), multiplier))
-    layer = Layer(case, multiplier, True)
-    check(layer, tier, general(layer, "u8"))
+    layer = Layer(case, multiplier, data.draw(st.booleans()))
+    check(layer, tier, general(layer))
+    if multiplier == 1:
+        wide = not (tier.vnni and layer.bytewise)
+        check(layer, tier, [Part(0, case.window.channels, WINDOW, {"wide": wide})])
 
 
-def general(layer: Layer, out: str) -> list[Part]:
-    return [Part(0, layer.case.window.channels, ANY, {"multiplier": layer.multiplier, "out": out})]
+def general(layer: Layer) -> list[Part]:
+    return [Part(0, layer.case.window.channels, ANY, {"out": stores(layer.out)})]
 
 
 @each_integer_tier
 def test_other_results(tier: Any) -> None:
-    layer = Layer(Case(Window(1, 21, (1, 5, 4), (1, 3, 3), (1, 5, 4), pads=(0, 1, 1)), 2, 5))
-    signed = layer.compute(tier, general(layer, "s8"))
-    np.testing.assert_array_equal(signed, layer.expected().astype(int) - 128)
-    real = layer.compute(tier, general(layer, "f32"))
+    case = Case(Window(1, 69, (1, 5, 4), (1, 3, 3), (1, 5, 4), pads=(0, 1, 1)), 2, 5)
+    layer = Layer(case, out="s8")
+    for parts in (general(layer), planned(tier, layer, False), planned(tier, layer, True)):
+        np.testing.assert_array_equal(layer.compute(tier, parts), layer.expected().astype(int) - 128)
+    layer = Layer(case, out="f32")
+    real = layer.compute(tier, general(layer))
     least, most = layer.low - layer.zero_y, layer.high - layer.zero_y
     np.testing.assert_array_equal(real, np.clip(layer.sums(), least, most))
 
@@ -190,13 +190,13 @@ def test_several_pixels_in_a_vector(tier: Any, stride: int) -> None:
 
 
 def test_schemes_hold_every_tap_once() -> None:
-    for kernel in ((3, 3), (5, 5), (1, 7), (7, 1), (4, 2)):
-        for sh, dh, rows, group in ((1, 1, 1, 4), (1, 1, 2, 4), (2, 1, 2, 2), (1, 2, 1, 4), (2, 3, 3, 2)):
-            scheme = Scheme(*kernel, sh, dh, rows, group)
+    for size in (3, 5):
+        for stride, rows, group in product((1, 2), (1, 2, 3, 4), (2, 4)):
+            scheme = Scheme(size, stride, rows, group)
             for i in range(rows):
                 taps = [tap for k, s, q in scheme.terms if k == i for tap in scheme.taps(i, scheme.sources[s], q)]
-                assert sorted(filter(None, taps)) == list(np.ndindex(*kernel))
-    assert len(Scheme(5, 5, 1, 1, 1, 4).terms) == 7
+                assert sorted(filter(None, taps)) == list(np.ndindex(size, size))
+    assert len(Scheme(5, 1, 1, 4).terms) == 7
 
 
 def test_plans() -> None:
@@ -208,11 +208,12 @@ def test_plans() -> None:
         return plan_depthwise_int8(vnni, g, c, c, True)
 
     assert plan(8, 3, 1, 48)[0].name == plan(24, 3, 1, 56)[0].name == ACROSS
-    for c, k, s, size, rows, pieces in ((512, 3, 1, 14, 2, 1), (64, 3, 2, 112, 1, 1), (32, 3, 2, 24, 1, 2)):
+    for c, k, s, size, pieces in ((512, 3, 1, 14, 1), (64, 3, 2, 112, 1), (32, 3, 2, 24, 2)):
         (part,) = plan(c, k, s, size)
-        assert (part.name, part.params["rows"], part.params["pieces"]) == (PIXEL, rows, pieces)
+        assert (part.name, part.params["pieces"]) == (PIXEL, pieces)
+    assert scheme_of(vnni, 3, 1, False).rows == 2 and scheme_of(vnni, 3, 2, False).rows == 1
     assert [(part.channels, part.params["pieces"]) for part in plan(144, 3, 2, 56)] == [(128, 1), (16, 4)]
-    assert plan(64, 9, 1, 20)[0].name == ANY
+    assert plan(64, 9, 1, 20)[0].name == WINDOW
 
 
 @pytest.mark.parametrize("across", [False, True])

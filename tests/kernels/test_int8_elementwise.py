@@ -1,4 +1,4 @@
-"""Elementwise kernels for other element types than f32, tables, casts, places of extremes: between guard bytes."""
+"""Tables, casts, places of extremes: between guard bytes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.elementwise_shape import broadcast, loops, strides_of
-from tests.kernels.harness import each_tier, f32_bits, run
+from tests.kernels.harness import each_tier, run
 
 TYPES = {"u8": np.uint8, "s8": np.int8, "i16": np.int16, "u16": np.uint16, "i32": np.int32, "f32": np.float32,
-         "bool": np.bool_, "i64": np.int64, "f64": np.float64, "f16": np.float16}  # fmt: skip
-ADD = (("fma", 1, 3, 4), ("fma", 0, 2, 5))
-"""x * a + (w * b + c) of two tensors and the numbers a, b, c."""
-SAME = (("mul", 0, 1.0),)
+         "bool": np.bool_, "i64": np.int64, "f64": np.float64, "f16": np.float16,
+         "u32": np.uint32, "u64": np.uint64}  # fmt: skip
 
 
 def walk(kernel: str, params: dict, xs: list, out: str, more: list, tier: Any, threads: int = 1, offset: int = 4,
@@ -31,94 +29,13 @@ def walk(kernel: str, params: dict, xs: list, out: str, more: list, tier: Any, t
     assert plan is not None
     y = np.full((*shape[:-1], shape[-1] + pad), 7, TYPES[out])
     record = [*row(kernel).args.filled(**plan.args(y)), *plan.operands(wide)]
-    if "kinds" in params:
-        names = {np.dtype(v): k for k, v in TYPES.items()}
-        kinds = (f"{kind}:{names[x.dtype]}" for kind, x in zip(plan.kinds, xs, strict=True))
-        params = {**params, "kinds": (*kinds, *params["kinds"])}
     got = run(row(kernel), params, [*record, *more], tier, threads, offset)[0]
     assert y.dtype == got.dtype and (got[..., shape[-1] :] == y[..., shape[-1] :]).all()
     return got[..., : shape[-1]]
 
 
-def chained(chain: tuple, xs: list, out: str, numbers: list, rounding: tuple = (0, 0, 0), limits: str = "type",
-            tier: Any = None, **how: Any) -> np.ndarray:  # fmt: skip
-    params = {"chain": chain, "kinds": ("number",) * len(numbers), "out": out, "limits": limits}
-    return walk("elementwise_stored", params, xs, out, [*map(f32_bits, numbers), *rounding], tier, **how)
-
-
-def fma(tier: Any, a: Any, b: Any, c: Any) -> np.ndarray:
-    """a * b + c in f32 as the tier has it: the product of a byte and an f32 is exact in f64."""
-    if tier.fma:
-        return (np.asarray(a, float) * np.float32(b) + np.asarray(c, float)).astype(np.float32)
-    return np.asarray(a, np.float32) * np.float32(b) + np.asarray(c, np.float32)
-
-
-def stored(v: np.ndarray, zero: int, low: int, high: int, dtype: Any) -> np.ndarray:
-    """clamp(rint(v) + zero, low, high)."""
-    return np.clip(np.rint(v.astype(float)) + zero, low, high).astype(dtype)
-
-
 def bytes_of(shape: tuple, seed: int, dtype: Any = np.uint8) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, shape).astype(np.uint8).view(dtype)
-
-
-SUMS = [("u8", "u8", "u8", "full", "type"), ("u8", "u8", "u8", "channel", "bounds"), ("s8", "u8", "s8", "row", "any"),
-        ("s8", "s8", "u8", "full", "type")]  # fmt: skip
-"""Types of x, w and y, how w is spread, limits."""
-
-
-@each_tier
-@settings(max_examples=30)
-@given(st.data())
-def test_a_sum_of_bytes_is_rounded_once(tier, draw_from):
-    draw = draw_from.draw
-    rows, cols = draw(st.integers(1, 6)), draw(st.integers(1, 150))
-    one, other, out, spread, limits = draw(st.sampled_from(SUMS))
-    x = bytes_of((rows, cols), cols, TYPES[one])
-    w = bytes_of({"full": (rows, cols), "channel": (1, cols), "row": (rows, 1)}[spread], rows, TYPES[other])
-    a, b, c = (draw(st.floats(-3, 3, width=32)) for _ in range(3))
-    dtype = TYPES[out]
-    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-    zero, low = draw(st.integers(least, most)), draw(st.integers(least, most))
-    low, high = (least, most) if limits == "type" else (low, draw(st.integers(low, most)))
-    how = {"threads": draw(st.integers(1, 3)), "offset": draw(st.sampled_from([0, 1, 4, 37])),
-           "pad": draw(st.sampled_from([0, 3]))}  # fmt: skip
-    got = chained(ADD, [x, w], out, [a, b, 100 * c], (zero, low, high), limits, tier, **how)
-    want = stored(fma(tier, x, a, fma(tier, w, b, 100 * c)), zero, low, high, dtype)
-    assert np.array_equal(got, want)
-
-
-@each_tier
-def test_in_place(tier):
-    x, w = bytes_of((3, 777), 1), bytes_of((3, 777), 2)
-    want = stored(fma(tier, x, 0.5, fma(tier, w, 0.25, -3)), 9, 0, 255, np.uint8)
-    params = {"chain": ADD, "kinds": ("vector:u8", "vector:u8", *["number"] * 3), "out": "u8", "limits": "type"}
-    plan, kernel = loops((2331,), (1,), [(1,), (1,)]), row("elementwise_stored")
-    x, w = x.ravel(), w.ravel()
-    record = [*kernel.args.filled(**plan.args(x)), *plan.operands([x, w])]
-    got = run(kernel, params, [*record, *map(f32_bits, (0.5, 0.25, -3)), 9, 0, 255], tier, 2)[0]
-    assert np.array_equal(got, want.ravel())
-
-
-@each_tier
-@pytest.mark.parametrize("source", ["u8", "s8", "i16", "u16", "i32", "bool"])
-def test_every_type_is_read_as_f32(tier, source):
-    x = np.random.default_rng(0).integers(-40000, 40000, (2, 100)).astype(TYPES[source])
-    assert np.array_equal(chained(SAME, [x], "f32", [], tier=tier), x.astype(np.float32))
-
-
-@each_tier
-@pytest.mark.parametrize("out", ["u8", "s8", "i16", "bool"])
-def test_any_f32_is_held_in_the_type(tier, out):
-    x = np.float32(np.random.default_rng(0).standard_normal((2, 101)) * 300)
-    x[0, :9] = [np.nan, np.inf, -np.inf, 3e38, -3e38, 0.5, 1.5, -0.5, -0.0]
-    if out == "bool":
-        assert np.array_equal(chained(SAME, [x], out, [], tier=tier), x != 0)
-        return
-    limits = np.iinfo(TYPES[out])
-    got = chained(SAME, [x], out, [], (3, limits.min, limits.max), "any", tier)
-    want = stored(np.nan_to_num(x.astype(float), nan=-np.inf), 3, limits.min, limits.max, TYPES[out])
-    assert np.array_equal(got, want) and got[0, 0] == limits.min
 
 
 def vbmi_params() -> list:
@@ -135,18 +52,19 @@ def test_tables_of_bytes(tier, vbmi, rows, cols, pad, offset, source):
     if vbmi and tier.lanes < 16:
         return
     x, values = bytes_of((rows, cols), cols, TYPES[source]), bytes_of((256,), 5)
-    params = {"index": source, "value": "u8", "vbmi": vbmi}
+    params = {"index": 1, "value": 1, "vbmi": vbmi}
     got = walk("table", params, [x], "u8", [values], tier, offset=offset, pad=pad)
     assert np.array_equal(got, values[x.view(np.uint8)])
 
 
 @each_tier
-@pytest.mark.parametrize("index, value", [("u8", "f32"), ("i16", "i16"), ("i16", "u8")])
+@pytest.mark.parametrize("index, value", [("u8", "f32"), ("u8", "u16"), ("i16", "i32"), ("i16", "i16"), ("i16", "u8")])
 def test_other_tables(tier, index, value):
-    count = 1 << 8 * np.dtype(TYPES[index]).itemsize
+    sizes = [np.dtype(TYPES[element]).itemsize for element in (index, value)]
+    count, params = 1 << 8 * sizes[0], {"index": sizes[0], "value": sizes[1], "vbmi": False}
     values = np.random.default_rng(1).integers(0, 200, count).astype(TYPES[value])
-    x = np.random.default_rng(0).integers(0, count, (3, 77)).astype(f"u{np.dtype(TYPES[index]).itemsize}")
-    got = walk("table", {"index": index, "value": value, "vbmi": False}, [x.view(TYPES[index])], value, [values], tier)
+    x = np.random.default_rng(0).integers(0, count, (3, 77)).astype(f"u{sizes[0]}")
+    got = walk("table", params, [x.view(TYPES[index])], value, [values], tier)
     assert np.array_equal(got, values[x])
 
 
@@ -158,19 +76,39 @@ def test_flip(tier, rows, cols, pad, threads):
     assert np.array_equal(walk("flip", {}, [x], "u8", [], tier, threads=threads, pad=pad), x ^ 0x80)
 
 
+def converts(name: str, signed: bool) -> Any:
+    """The NumPy type of what the kernel `cast` calls numbers."""
+    if name[0] == "i":
+        return np.dtype(f"{'i' if signed else 'u'}{int(name[1:]) // 8}")
+    return np.dtype(TYPES[name])
+
+
+def casts() -> list[Any]:
+    kernels = dict.fromkeys(kernel for tier in tiers.usable() for kernel in row("cast").kernels(tier))
+    return [tuple(dict(kernel.params)[end] for end in ("source", "target")) for kernel in kernels]
+
+
 @each_tier
-@pytest.mark.parametrize("source", ["f32", "f64", "i64", "i32", "s8", "u8", "bool"])
-def test_casts_are_numpys(tier, source):
-    x = (np.random.default_rng(0).standard_normal((3, 50)) * 100).astype(TYPES[source])
-    for target in ("f32", "i64", "i32", "bool") if source[0] == "f" else ("f32", "i64", "u8", "i16"):
-        got = walk("cast", {"source": source, "target": target}, [x], target, [], tier, pad=1)
-        assert np.array_equal(got, x.astype(TYPES[target])), target
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("source, target", [pair for pair in casts() if "f16" not in pair])
+def test_casts_are_numpys(tier, source, target, signed):
+    """All that the table has. Integers have all bits; floats are what the integers can hold."""
+    kind, rng = converts(source, signed), np.random.default_rng(0)
+    x = rng.standard_normal((3, 50)) * 100
+    if source[0] == "i":
+        x = rng.integers(0, 256, (3, 50 * kind.itemsize)).astype(np.uint8).view(kind)
+    x = x.astype(kind) * (rng.random((3, 50)) < 0.9).astype(kind)
+    assert (x == 0).any()
+    for to in {converts(target, True), converts(target, False)} if source[0] == "i" else {converts(target, True)}:
+        name = next(name for name, own in TYPES.items() if own is to.type)
+        got = walk("cast", {"source": source, "target": target}, [x], name, [signed], tier, pad=1)
+        assert np.array_equal(got, x.astype(to))
 
 
 @each_tier
 def test_every_half_is_widened_exactly(tier):
     x = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(2, -1)
-    got = walk("cast", {"source": "f16", "target": "f32"}, [x], "f32", [], tier, threads=2)
+    got = walk("cast", {"source": "f16", "target": "f32"}, [x], "f32", [0], tier, threads=2)
     np.testing.assert_array_equal(got, x.astype(np.float32))
     assert np.array_equal(np.signbit(got), np.signbit(x))
 
@@ -185,7 +123,7 @@ def test_halves_are_rounded_as_numpy_does(tier):
     x = np.concatenate([near, -near, special, -special]).reshape(1, -1)
     with np.errstate(over="ignore"):
         want = x.astype(np.float16)
-    got = walk("cast", {"source": "f32", "target": "f16"}, [x], "f16", [], tier)
+    got = walk("cast", {"source": "f32", "target": "f16"}, [x], "f16", [0], tier)
     np.testing.assert_array_equal(got, want)
     number = ~np.isnan(x)
     assert np.array_equal(got.view(np.uint16)[number], want.view(np.uint16)[number])
@@ -199,6 +137,7 @@ def test_halves_are_rounded_as_numpy_does(tier):
 def test_places_of_extremes(tier, element, rows, n, inner, least, seed):
     x = bytes_of((rows, n, inner), seed, np.int8 if element != "u8" else np.uint8).astype(TYPES[element])
     y = np.full((rows, inner), -7, np.int64)
-    kernel, params = row("arg_extreme"), {"least": least, "element": element, "last": inner == 1}
-    got = run(kernel, params, kernel.args.filled(y=y, x=x, outer=rows, n=n, inner=inner), tier, threads=2)[0]
+    kernel, params = row("arg_extreme"), {"element": "f32" if element == "f32" else "byte", "last": inner == 1}
+    args = kernel.args.filled(y=y, x=x, outer=rows, n=n, inner=inner, least=least, signed=element == "s8")
+    got = run(kernel, params, args, tier, threads=2)[0]
     assert np.array_equal(got, (np.argmin if least else np.argmax)(x, axis=1))

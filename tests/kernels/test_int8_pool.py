@@ -13,8 +13,7 @@ from fastgraph.kernels.core.table import row
 from fastgraph.kernels.window.pick import Window
 from fastgraph.kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from tests.kernels.harness import each_integer_tier, run
-from tests.kernels.test_pool import counted
-from tests.kernels.windows import Case, cases, padded_taps
+from tests.kernels.windows import Case, cases, counted, padded_taps
 
 
 def check(tier: Any, case: Case, op: str, include_pad: bool = False) -> None:
@@ -31,13 +30,13 @@ def check(tier: Any, case: Case, op: str, include_pad: bool = False) -> None:
         count += counted(g, index) if include_pad else inside
     factor = (ratio / count if op == "average" else np.float64(ratio)).astype(np.float32)
     want = best if op == "max" else np.rint(total.astype(np.float32) * factor) + zero_y
-    name, params = plan_pool_int8(tier, g, op)
+    name, params = plan_pool_int8(op)
     results = []
     for threads in (1, 3):
         wide = np.concatenate([x, np.full((*x.shape[:-1], case.gap), 255, np.uint8)], -1)
         y = np.full((g.images, *g.out, g.channels + case.gap), 7, np.uint8)
         record = row(name).args.filled(
-            **pool_int8_args(tier, params, g, ratio, include_pad), x=wide, ldx=wide.shape[-1], y=y, ldy=y.shape[-1],
+            **pool_int8_args(tier, op, g, ratio, include_pad), x=wide, ldx=wide.shape[-1], y=y, ldy=y.shape[-1],
             zero_x=zero_x, zero_point=zero_y, low=low, high=high,
         )  # fmt: skip
         written = run(row(name), params, record, tier, threads, offset=3)[1]
@@ -49,7 +48,7 @@ def check(tier: Any, case: Case, op: str, include_pad: bool = False) -> None:
 
 @each_integer_tier
 @pytest.mark.parametrize("op", ["max", "average"])
-@pytest.mark.parametrize("window", [(3, 3, 2, 2), (2, 2, 2, 2)], ids=str)
+@pytest.mark.parametrize("window", [(3, 3, 2, 2), (2, 2, 2, 2), (5, 5, 1, 1)], ids=str)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_small_windows(tier: Any, window: Any, op: str, data: Any) -> None:

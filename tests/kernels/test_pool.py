@@ -14,7 +14,7 @@ from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
 from fastgraph.kernels.window.pick import Window, plan_pool, window_args
 from tests.kernels.harness import each_tier, run
-from tests.kernels.windows import PLAIN, Case, cases, draws, endings, outputs, padded_taps, pixels
+from tests.kernels.windows import PLAIN, Case, cases, counted, draws, endings, outputs, padded_taps, pixels
 
 OPS = ("max", "average", "lp1", "lp2")
 
@@ -32,17 +32,6 @@ def expected(case: Case, op: str, include_pad: bool, x: Any) -> Any:
         count += counted(g, index) if include_pad else inside
     with np.errstate(invalid="ignore"):
         return {"average": found / np.where(count, count, np.nan), "lp2": np.sqrt(abs(found))}.get(op, found)
-
-
-def counted(g: Window, index: Any) -> Any:
-    """Whether tap `index` of each output is inside of the padded image."""
-    inside = np.ones((1, *g.out, 1), bool)
-    for axis in range(3):
-        at = np.arange(g.out[axis]) * g.strides[axis] + index[axis] * g.dilations[axis]
-        shape = [1] * 5
-        shape[axis + 1] = -1
-        inside = inside & (at < g.pads[axis] + g.size[axis] + g.ends[axis]).reshape(shape)
-    return inside
 
 
 def compute(tier: Any, case: Case, op: str, include_pad: bool, x: Any, ending: Any = PLAIN, threads: int = 1) -> Any:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
 from tests.kernels.harness import each_tier, run
+from tests.kernels.walking import walk_of
 
 ROW = row("reduce")
 
@@ -44,8 +45,9 @@ def reduced(
     x: np.ndarray, op: str, last: bool, tier: object, threads: int, chain: tuple, offset: int = 4
 ) -> np.ndarray:
     outer, n, inner = x.shape
-    args = ROW.args.filled(y=np.full((outer, inner), 7, np.float32), x=x, outer=outer, n=n, inner=inner)
-    return run(ROW, {"op": op, "last": last, "chain": chain}, args, tier, threads, offset)[0]
+    y = np.full((outer, inner), 7, np.float32)
+    args = ROW.args.filled(y=y, x=x, outer=outer, n=n, inner=inner, **walk_of(chain, tier))
+    return run(ROW, {"op": op, "last": last}, args, tier, threads, offset)[0]
 
 
 def values(*shape: int) -> np.ndarray:
@@ -130,7 +132,8 @@ def test_a_chain_ends_it(tier):
 def test_extremes_of_bytes(tier, op, element, outer, n, inner):
     dtype = np.uint8 if element == "u8" else np.int8
     x = np.random.default_rng(n).integers(0, 256, (outer, n, inner)).astype(np.uint8).view(dtype)
-    kernel, params = row("reduce_bytes"), {"op": op, "element": element, "last": inner == 1}
-    args = kernel.args.filled(y=np.zeros((outer, inner), dtype), x=x, outer=outer, n=n, inner=inner)
+    kernel, params = row("reduce_bytes"), {"last": inner == 1}
+    which = {"least": op == "min", "signed": element == "s8"}
+    args = kernel.args.filled(y=np.zeros((outer, inner), dtype), x=x, outer=outer, n=n, inner=inner, **which)
     for threads in (1, 2, 3):
         assert np.array_equal(run(kernel, params, args, tier, threads)[0], MEANING[op](x, 1))

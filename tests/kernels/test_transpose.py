@@ -36,14 +36,17 @@ def test_tiles_and_their_edges(tier, dtype, rows, cols):
 
 
 @each_tier
-@pytest.mark.parametrize("dtype, k", [(np.float32, k) for k in (2, 3, 8)] + [(np.uint8, 3), (np.int64, 2)])
+@pytest.mark.parametrize(
+    "dtype, k", [(np.float32, k) for k in range(2, 9)] + [(np.uint8, 3), (np.uint8, 7), (np.int16, 5), (np.int64, 2)]
+)
 @pytest.mark.parametrize("n", [16, 58, 4099])
 def test_interleave_and_deinterleave(tier, dtype, k, n):
     lines = numbered((2, k, n), dtype)
     mixed = np.ascontiguousarray(lines.transpose(0, 2, 1))
     size = lines.itemsize
     forth, back = transposed(lines.shape, (0, 2, 1), size), transposed(mixed.shape, (0, 2, 1), size)
-    assert (forth.params["narrow"], back.params["narrow"]) == (k, -k)
+    assert (forth.args["few"], back.args["few"]) == (k, -k)
+    assert (forth.params, back.params) == tuple({"itemsize": size, "narrow": narrow} for narrow in (1, -1))
     np.testing.assert_array_equal(perform(forth, lines, mixed.shape, tier, 3, 2), mixed)
     np.testing.assert_array_equal(perform(back, mixed, lines.shape, tier, 3, 2), lines)
 

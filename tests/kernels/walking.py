@@ -10,10 +10,17 @@ import numpy as np
 
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import row
+from fastgraph.kernels.pointwise.elementwise_shape import Loops
+from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.registry import Emit
-from fastgraph.plan.lower.walk import Read, table
+from fastgraph.plan.lower.walk import Out, Read, f32_bits, table
 from fastgraph.plan.program import Ref
-from tests.kernels.harness import compiled
+from tests.kernels.harness import compiled, run
+
+ROW = row("elementwise")
+TYPES = {"f32": np.float32, "u8": np.uint8, "s8": np.int8, "i16": np.int16, "u16": np.uint16, "i32": np.int32,
+         "bool": np.bool_}  # fmt: skip
+AS_IT_IS = Out()
 
 
 def kernel_address(kernel: Kernel, tier: Any) -> int:
@@ -35,18 +42,41 @@ class Constants:
         self.arrays.append(array)
         return Ref(len(self.arrays) - 1)
 
-    def word(self, arg: Any) -> int:
-        """What a record or a table holds for an argument."""
+    def word(self, arg: Any) -> Any:
+        """What a record or a table holds for an argument: a number, or an array that it is the address of."""
         if isinstance(arg, Ref):
             assert isinstance(arg.base, int)
-            return self.arrays[arg.base].ctypes.data + arg.offset
+            array = self.arrays[arg.base]
+            return array.ctypes.data + arg.offset if arg.offset else array
         return kernel_address(arg, self.tier) if isinstance(arg, Kernel) else int(arg)
 
 
-def table_of(constants: Constants, chain: tuple, operands: Sequence[Read | None], item: int = 4) -> np.ndarray:
+def table_of(constants: Constants, chain: tuple, operands: Sequence[Read | None], out: Out = AS_IT_IS) -> list[Any]:
     """The words of a chain's table."""
-    found = table(cast(Emit, constants), chain, operands, item)
-    return np.array([constants.word(word) for word in found.words], np.int64)
+    return [constants.word(word) for word in table(cast(Emit, constants), chain, operands, out).words]
+
+
+def walk_of(chain: tuple, tier: Any) -> dict[str, Any]:
+    """The slots WALK for a chain over nothing but results."""
+    if not chain:
+        return {"walk": 0, "table": 0}
+    return {"walk": kernel_address(Kernel("chain"), tier), "table": table_of(Constants(tier), chain, [None])}
+
+
+def elementwise(
+    chain: tuple, plan: Loops, y: np.ndarray, xs: Sequence[np.ndarray], tier: Any, threads: int = 1, offset: int = 4,
+    out: Out = AS_IT_IS,
+) -> np.ndarray:  # fmt: skip
+    """y after the elementwise kernel for a chain over inputs that lie as the plan says."""
+    names = {np.dtype(v): k for k, v in TYPES.items()}
+    constants = Constants(tier)
+    reads = [
+        Read(constants.add(x), *(x.itemsize * step for step in strides), element=names[x.dtype])  # type: ignore[misc]
+        for x, strides in zip(xs, plan.xs, strict=True)
+    ]
+    words = table_of(constants, chain, reads, out)
+    walk = {"walk": kernel_address(Kernel("chain"), tier), "table": words}
+    return run(ROW, {}, ROW.args.filled(**plan.args(y), item=y.itemsize, **walk), tier, threads, offset)[0]
 
 
 def strided(constants: Constants, array: np.ndarray, broadcast: Sequence[str] = ()) -> Read:
@@ -54,3 +84,29 @@ def strided(constants: Constants, array: np.ndarray, broadcast: Sequence[str] = 
     names = ("image", "row", "column")[-array.ndim :]
     steps = {name: step for name, step in zip(names, array.strides, strict=True) if name not in broadcast}
     return Read(constants.add(array), **steps)
+
+
+def ended(constants: Constants, chain: tuple, operands: Sequence[np.ndarray]) -> dict[str, Any]:
+    """The slots of EPILOGUE for a chain over sums and operands [image, row, column], 1 where all are the same."""
+    found = ending(chain, len(operands))
+    if found is None:
+        names = ("image", "row", "column")
+        reads = [
+            strided(constants, x, [name for name, size in zip(names, x.shape, strict=True) if size == 1])
+            for x in operands
+        ]
+        words = table_of(constants, chain, [None, *reads])
+        walk = {"walk": kernel_address(Kernel("chain"), constants.tier), "table": words}
+        return {**_plain(-np.inf, np.inf), **walk}
+    slots = _plain(found.low, found.high)
+    if found.addend is None:
+        return slots
+    assert isinstance(found.addend, int)
+    x = operands[found.addend - 1]
+    image, row, _ = (size // 4 * (n > 1) for size, n in zip(x.strides, x.shape, strict=True))
+    return {**slots, "addend": x, "addend_image": image, "addend_row": row}
+
+
+def _plain(low: float, high: float) -> dict[str, Any]:
+    none = dict.fromkeys(("addend", "addend_image", "addend_row", "walk", "table"), 0)
+    return {**none, "low": f32_bits(low), "high": f32_bits(high)}

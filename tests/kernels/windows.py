@@ -131,3 +131,14 @@ def padded_taps(case: Case, x: Any) -> Iterator[tuple[Triple, Any, Any]]:
             places.append(at.clip(0, n - 1))
         part = x[:, places[0]][:, :, places[1]][:, :, :, places[2]]
         yield index, part.astype(float), inside
+
+
+def counted(g: Window, index: Any) -> Any:
+    """Whether tap `index` of each output is inside of the padded image."""
+    inside = np.ones((1, *g.out, 1), bool)
+    for axis in range(3):
+        at = np.arange(g.out[axis]) * g.strides[axis] + index[axis] * g.dilations[axis]
+        shape = [1] * 5
+        shape[axis + 1] = -1
+        inside = inside & (at < g.pads[axis] + g.size[axis] + g.ends[axis]).reshape(shape)
+    return inside

@@ -13,7 +13,6 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.kernels.isa import tiers
-from fastgraph.runtime.model import PLANS_KEPT
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
 
 
@@ -230,21 +229,6 @@ def test_a_dynamic_batch_and_image() -> None:
     assert model.inputs[0].shape == ("n", 3, "h", "w")
 
 
-def test_plans_are_kept_and_the_oldest_goes() -> None:
-    model = scaled("n").load()
-    plans = []
-    for n in range(1, PLANS_KEPT + 1):
-        model(np.ones(n, F32))
-        plans.append(model.plan)
-    model(np.ones(1, F32))
-    assert model.plan is plans[0], "a kept plan is used again"
-    model(np.ones(99, F32))
-    model(np.ones(1, F32))
-    assert model.plan is plans[0], "the least recently used goes first"
-    model(np.ones(2, F32))
-    assert model.plan is not plans[1]
-
-
 def test_resize() -> None:
     model = scaled("n", 3).load()
     model.resize({"x": (2, 3)})
@@ -360,18 +344,6 @@ def test_memory_does_not_grow() -> None:
         tracemalloc.stop()
     assert grown < 2000, f"{grown} bytes after 1000 runs"
     assert peak < 1000, f"execute allocated {peak} bytes"
-
-
-def test_dropped_plans_free_their_memory() -> None:
-    model = scaled("n").load()
-    size = 1 << 20
-    tracemalloc.start()
-    try:
-        for n in range(3 * PLANS_KEPT):
-            model(np.ones(size // 4 + n, F32))
-        assert tracemalloc.get_traced_memory()[0] < (PLANS_KEPT + 1) * 2.5 * size
-    finally:
-        tracemalloc.stop()
 
 
 # -- odd models

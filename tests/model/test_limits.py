@@ -92,7 +92,7 @@ def test_values_that_are_read_no_more_are_let_go(known: bool) -> None:
         x = net("Add", x, net("ReduceMax", net("ConstantOfShape", shape, value=value), keepdims=0))
     net.output(x)
     feeds = {"x": np.zeros(1, F32)} | ({} if known else {"s": np.array([elements])})
-    assert peak(net.bytes(), **feeds) < 3 * 4 * elements + 60 * MB  # numba and kernels are among it
+    assert peak(net.bytes(), **feeds) < 3 * 4 * elements + 60 * MB  # the compiler and kernels are among it
 
 
 def test_work_is_limited() -> None:

@@ -26,9 +26,10 @@ from fastgraph.errors import PlanError
 from fastgraph.ir import Graph, TensorType, Value, read_by
 from fastgraph.kernels.isa.tiers import Tier, choose
 from fastgraph.plan.lower.window import depth_first
-from fastgraph.plan.program import SLACK, Ref, Scratch, Step, buffer_bytes
+from fastgraph.plan.program import SLACK, Arg, Ref, Scratch, Step, Table, buffer_bytes
 from fastgraph.plan.records import verify_records
 from fastgraph.plan.storage import byte_strides
+from fastgraph.runtime.bind import records
 from fastgraph.runtime.executable import Executable, compile_graph
 from fastgraph.runtime.pool import Runner
 from tests.blocks import BLOCKS, conv
@@ -131,18 +132,33 @@ def plan(name: str, tier: Tier, threads: int = 2) -> Executable:
     return compile_graph(GRAPHS[name](), {}, tier, threads)
 
 
-def mutated(rng: random.Random, found: Executable, step: Step) -> tuple[int, int | Ref]:
-    """A slot of a step's record, and what it holds instead."""
+def mutated(rng: random.Random, found: Executable, step: Step) -> tuple[Step, dict[str, Any]]:
+    """The step with one word of its record, or of a table of it, changed; which, from what, to what."""
     slot = rng.randrange(len(step.args))
-    held = step.args[slot]
+    at = step.args[slot]
+    if isinstance(at, Table) and rng.random() < 0.9:
+        word = rng.randrange(len(at.words))
+        held = _instead(rng, found, at.words[word])
+        changed: Arg = Table((*at.words[:word], held, *at.words[word + 1 :]))  # type: ignore[arg-type]
+        what = {"slot": slot, "word": word, "was": str(at.words[word]), "is": str(held)}
+    else:
+        changed = _instead(rng, found, at)
+        what = {"slot": slot, "was": str(at), "is": str(changed)}
+    return Step(step.kernel, (*step.args[:slot], changed, *step.args[slot + 1 :]), step.node, step.share), what
+
+
+def _instead(rng: random.Random, found: Executable, held: Arg) -> Arg:
+    """What a word holds in place of this."""
     if isinstance(held, int):
-        numbers = (held + 1, held - 1, 2 * held, -held, 0, held + rng.choice((4, 16, 64)), held // 2, held << 20)
-        return slot, rng.choice([n for n in numbers if n != held] or [held + 1])
+        numbers = (held + 1, held - 1, 2 * held, -held, 0, held + rng.choice((4, 16, 24, 64)), held // 2, held << 20)
+        return rng.choice([n for n in numbers if n != held] or [held + 1])
+    others = [a for s in found.program.steps if isinstance(s, Step) for a in s.words() if type(a) is type(held)]
+    if not isinstance(held, Ref):
+        return rng.choice([0, *others])
     if rng.random() < 0.25:
-        others = [a for s in found.program.steps if isinstance(s, Step) for a in s.args if isinstance(a, Ref)]
-        return slot, rng.choice(others)
+        return rng.choice(others)
     size = 8 if held.base == -1 else _bytes(found, held.base)
-    return slot, Ref(held.base, held.offset + rng.choice((1, -1, 4, -4, 64, -64, 4096, size, -size, size // 2)))
+    return Ref(held.base, held.offset + rng.choice((1, -1, 4, -4, 64, -64, 4096, size, -size, size // 2)))
 
 
 def _bytes(found: Executable, base: Any) -> int:
@@ -182,8 +198,7 @@ def harm(found: Executable, old: Step, step: Step) -> str:
 
 def _run(found: Executable, old: Step, step: Step) -> int:
     """3 when bytes were written that aren't the step's own, 4 when its results hang on such bytes, else 0."""
-    record = np.array([found.memory.address(a) for a in step.args], np.int64)
-    table = np.array([[found.compiled.addresses[step.kernel], record.ctypes.data]], np.int64)
+    table, words = records(found.compiled, found.memory, [step])
     runner = Runner(table, 1, found.memory.error.ctypes.data)
     memory = [_pages(found.memory.arena, at, buffer_bytes(owner)) for owner, at in found.memory.offsets.items()]
     base = found.memory.constants.ctypes.data
@@ -231,7 +246,7 @@ def _masks(found: Executable, step: Step, changed: Step) -> list[np.ndarray]:
                 start = found.memory.offsets[at.root] + at.offset
                 np.ndarray((*dims, dtype.itemsize), bool, mask, start, strides)[...] = True
     reads[SLACK:] |= np.logical_or.reduce([reads[SLACK - n : len(reads) - n] for n in range(1, SLACK + 1)])
-    for arg in (*step.args, *changed.args):
+    for arg in (*step.words(), *changed.words()):
         if isinstance(arg, Ref) and isinstance(arg.base, Scratch):
             scratch[found.memory.offsets[arg.base] : found.memory.offsets[arg.base] + arg.base.nbytes] = True
     return [own, scratch, reads]
@@ -247,14 +262,12 @@ def main(first: int, count: int, isa: str | None = None) -> None:
         at = rng.choice([i for i, step in enumerate(found.program.steps) if isinstance(step, Step)])
         step = found.program.steps[at]
         assert isinstance(step, Step)
-        slot, held = mutated(rng, found, step)
-        changed = Step(step.kernel, (*step.args[:slot], held, *step.args[slot + 1 :]), step.node, step.share)
+        changed, what = mutated(rng, found, step)
         says = accepted(found, at, changed)
         done = harm(found, step, changed)
         counts[f"{'rejected' if says else 'accepted'} {done or 'harmless'}"] += 1
         if done and not says:
-            both = {"was": str(step.args[slot]), "is": str(held)}
-            wrong = {"mutant": number, "graph": name, "kernel": str(step.kernel), "slot": slot, **both, "does": done}
+            wrong = {"mutant": number, "graph": name, "kernel": str(step.kernel), **what, "does": done}
             print(json.dumps(wrong), flush=True)
     print(json.dumps({"counts": counts}), flush=True)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 
 from fastgraph.kernels.core.build import build
 from fastgraph.kernels.core.execute import put
@@ -21,7 +20,7 @@ FAIL = ("error", "code")
 COUNT = ("counts", "work")
 
 
-@emits(returns=types.int64)
+@emits
 def halved(builder: Any, address: Any) -> Any:
     """The bits of the f32 at `address`, times one half."""
     value = builder.load(builder.inttoptr(address, F32.as_pointer()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -149,7 +148,7 @@ def rounded(c: Call, op: str, inputs: Sequence[Value | None], **attrs: Any) -> N
         c.add(op, inputs, [out], **attrs)
         return
     itself = Quantization((1.0,), (0,))
-    x = c.add("reinterpret", [x], type=replace(x.type, quant=itself))
+    x = c.add("reinterpret", [x], type=x.type._replace(quant=itself))
     made = c.add(op, [x, *inputs[1:]], type=TensorType(out.type.dtype, None, itself), **attrs)
     c.add("reinterpret", [made], [out])
 

@@ -6,7 +6,6 @@ the scale of the products that it is added to.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,10 +43,10 @@ def symmetric(c: Call, w: Value, always: bool = True) -> Value:
     quant = w.type.quant
     if quant is None or not any(quant.zero_point) or w.type.dtype == np.uint8 or not (always or quant.axis is not None):
         return w
-    plain = replace(quant, zero_point=(0,) * len(quant.zero_point))
+    plain = quant._replace(zero_point=(0,) * len(quant.zero_point))
     if w.data is not None:
         return c.const(w.data, plain)
-    return c.add("reinterpret", [w], type=replace(w.type, quant=plain))
+    return c.add("reinterpret", [w], type=w.type._replace(quant=plain))
 
 
 def turned(c: Call, w: Value, perm: tuple[int, ...]) -> Value:
@@ -70,7 +69,7 @@ def bias_of(c: Call, index: int, x: Value, w: Value) -> Value | None:
         return _flat(c, bias, None)
     if bias.type.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
         c.fail(f"expected a bias of int32 or int64, found {bias.type}")
-    scales = tuple(x.type.quant.scale[0] * s for s in w.type.quant.scale)
+    scales = tuple((x.type.quant.scale[0] * np.array(w.type.quant.scale)).tolist())
     axis = None if w.type.quant.axis is None else 0
     return _flat(c, bias, Quantization(scales, (0,) * len(scales), axis))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -83,11 +83,13 @@ def quantization(
         return None
     if len(scale) == 1 and scale[0] == 0 and (dtype.itemsize >= 4 or not constant):
         return None  # how some converters write that indices are plain numbers
-    if not 0 <= scale.min() <= scale.max() < np.inf or not (constant or scale.min()):
+    least, most = _ends(scale)
+    if not 0 <= least <= most < np.inf or not (constant or least):
         _fail(where, f"expected finite scales above 0, found {scale[:8].tolist()}")
     if len(zero) not in (1, len(scale)):
         _fail(where, f"expected a zero point for each of {len(scale)} scales, found {len(zero)}")
-    if not -(1 << 31) <= zero.min() <= zero.max() < 1 << 31:
+    least, most = _ends(zero)
+    if not -(1 << 31) <= least <= most < 1 << 31:
         _fail(where, f"expected zero points of 32 bits, found {zero[:8].tolist()}")
     zeros = tuple(zero.tolist()) if len(zero) == len(scale) else (int(zero[0]),) * len(scale)
     if len(scale) == 1:
@@ -98,6 +100,11 @@ def quantization(
     if shape[axis] not in (-1, len(scale)):
         _fail(where, f"expected {shape[axis]} scales along axis {axis} of shape {list(shape)}, found {len(scale)}")
     return Quantization(tuple(scale.tolist()), zeros, axis)
+
+
+def _ends(numbers: np.ndarray) -> tuple[Any, Any]:
+    """The least and the greatest."""
+    return (numbers[0],) * 2 if len(numbers) == 1 else (numbers.min(), numbers.max())
 
 
 def constant(tensor: Table, data: np.ndarray, type: TensorType, where: str) -> np.ndarray:

@@ -7,14 +7,13 @@ papers that ONNX cites.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class Element:
+class Element(NamedTuple):
     """`dtype` holds the values in a graph, `bits` is the size in a file, `format` names what numpy lacks."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,8 +25,7 @@ Extents = tuple[tuple[int, int | None], ...]
 """The least and the greatest extent (None: any) of each dimension."""
 
 
-@dataclass(frozen=True)
-class Feature:
+class Feature(NamedTuple):
     """An input or output. `dtype` is None where the program's own type holds.
 
     `shape`: the default one, of an image without batch and channels: (height, width). `choices`: the shapes that are

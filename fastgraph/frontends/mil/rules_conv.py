@@ -7,7 +7,6 @@ another floating point type than x, and be computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +65,7 @@ def turned(c: Call, w: Value, perm: Sequence[int]) -> Value:
         return c.add("transpose", [w], perm=tuple(perm))
     quant = w.type.quant
     if quant is not None and quant.axis is not None:
-        quant = replace(quant, axis=tuple(perm).index(quant.axis))
+        quant = quant._replace(axis=tuple(perm).index(quant.axis))
     return c.const(w.data.transpose(perm), quant)
 
 

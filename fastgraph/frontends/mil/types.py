@@ -6,9 +6,9 @@ float32, integers of 1 to 6 bits in 8, text in object arrays of str.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ ELEMENTS["FLOAT16"] = np.dtype(np.float32)
 """The element types of MIL, and what the graph holds them in."""
 
 
-@dataclass(frozen=True)
-class MilType:
+class MilType(NamedTuple):
     """A ValueType. `kind`: "tensor", "list", "tuple", "dictionary" or "state".
 
     A tensor has an `element` type and a `shape` (None: of any rank; None in it: of any extent). `items` are the types

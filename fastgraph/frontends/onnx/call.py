@@ -115,10 +115,10 @@ class Call(call.Call):
         assert known is not None
         while self.inputs and self.inputs[-1] is None:
             self.inputs.pop()
-        while self.outputs and not self.outputs[-1] and known.count("outputs")[1] < float("inf"):
+        while self.outputs and not self.outputs[-1] and known.arity("outputs")[1] < float("inf"):
             self.outputs.pop()
-        self._check_count("inputs", self.inputs, known.inputs, known.count("inputs"))
-        self._check_count("outputs", self.outputs, known.outputs, known.count("outputs"))
+        self._check_count("inputs", self.inputs, known.inputs, known.arity("inputs"))
+        self._check_count("outputs", self.outputs, known.outputs, known.arity("outputs"))
         for value, name in zip(self.inputs, known.inputs, strict=False):
             if value is None and name[-1] not in "?*":
                 self.fail(f"its input {name!r} is required and absent; the file was not written correctly")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, field
 
 from ...errors import ModelError
 from ...ir import Node, Value
 from .wire import Message
 
 
-@dataclass
 class Scope:
     """A graph or function body being read. Names not found here are looked up in `outer`.
 
@@ -18,14 +16,20 @@ class Scope:
     written; None outside of functions.
     """
 
-    where: str
-    opsets: dict[str, int]
-    outer: Scope | None = None
-    refs: dict[str, tuple[Message, Scope]] | None = None
-    values: dict[str, Value | None] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
-    depth: int = 0
-    calls: tuple[str, ...] = ()
+    def __init__(
+        self,
+        where: str,
+        opsets: dict[str, int],
+        outer: Scope | None = None,
+        refs: dict[str, tuple[Message, Scope]] | None = None,
+        nodes: list[Node] | None = None,
+        depth: int = 0,
+        calls: tuple[str, ...] = (),
+    ) -> None:
+        self.where, self.opsets, self.outer, self.refs = where, opsets, outer, refs
+        self.values: dict[str, Value | None] = {}
+        self.nodes = [] if nodes is None else nodes
+        self.depth, self.calls = depth, calls
 
     def find(self, name: str) -> Value | None:
         """The value of that name; KeyError when nothing defines it, None for an absent function input."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from .signature_table import TABLE
 
@@ -16,15 +15,14 @@ REQUIRED: Any = object()
 """Stands for the default of an attribute that must be given."""
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """Parameter names end in `?` (optional) or `*` (variadic). `attrs` maps a name to (type, default)."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attrs: dict[str, tuple[str, Any]]
 
-    def count(self, kind: str) -> tuple[int, float]:
+    def arity(self, kind: str) -> tuple[int, float]:
         """The fewest and the most `inputs` or `outputs`."""
         names: tuple[str, ...] = getattr(self, kind)
         needed = [i + 1 for i, name in enumerate(names) if name[-1] not in "?*"]

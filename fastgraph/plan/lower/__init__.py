@@ -1,11 +1,5 @@
 """Operators to kernel calls, one file per family."""
 
-from . import (  # noqa: F401
-    gemm,
-    move,
-    pointwise,
-    window,
-)
 from .registry import LOWERINGS, Emit, Lowering, Matches, matched
 from .window.depth_first import blocks, emit_block
 

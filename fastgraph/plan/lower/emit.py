@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ...errors import PlanError
 from ...ir import Node, Value
+from ...ir.weights import current as current_weights
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...limits import current
-from ..program import Arg, HostStep, Program, Ref, Scratch, Step, Table
+from ..program import Arg, HostStep, Program, Ref, Scratch, Step, Table, checked
 from ..storage import Storage, Views, byte_strides, last
 
 
-@dataclass(eq=False)
 class Emit:
     """Writes steps into a program. `match`: the lowering that takes a node of the graph, and its plan of it."""
 
-    program: Program
-    views: Views
-    match: Callable[[Node], Any]
-    tier: Tier
-    threads: int
-    node: Node | None = None
-    _constants: dict[Any, Ref] = field(default_factory=dict)
+    def __init__(
+        self, program: Program, views: Views, match: Callable[[Node], Any], tier: Tier, threads: int
+    ) -> None:
+        self.program, self.views, self.match = program, views, match
+        self.tier, self.threads = tier, threads
+        self.node: Node | None = None
+        self._constants: dict[Any, Ref] = {}
+        self._named: list[np.ndarray] = []
 
     def storage(self, value: Value) -> Storage:
         if value not in self.program.storage:
@@ -37,7 +38,8 @@ class Emit:
     def address(self, value: Value, offset: int = 0) -> Ref:
         """Where the value begins, plus `offset` bytes."""
         if value.data is not None:
-            base = self.constant(value.data, key=value)
+            data = value.data
+            base = self.packed(value, lambda: np.ascontiguousarray(data))
             return Ref(base.base, base.offset + offset)
         where = self.storage(value)
         return Ref(where.root, where.offset + offset)
@@ -58,7 +60,7 @@ class Emit:
         """The address of a constant; the same key gives the same constant."""
         if key is not None and key in self._constants:
             return self._constants[key]
-        if not isinstance(key, Value) or not array.flags.c_contiguous:
+        if not isinstance(key, Value) or key.data is None or not key.data.flags.c_contiguous:
             current().hold(array.nbytes, self.node.name if self.node else "a constant")
         self.program.constants.append(np.ascontiguousarray(array))
         ref = Ref(len(self.program.constants) - 1)
@@ -67,8 +69,31 @@ class Emit:
         return ref
 
     def packed(self, key: Any, make: Callable[[], np.ndarray]) -> Ref:
-        """The address of a constant that is made once for its key."""
-        return self._constants[key] if key in self._constants else self.constant(make(), key)
+        """The address of a constant that is made once for its key, and once for all plans of a model.
+
+        The key names all that `make` hangs on besides the tier: numbers, text, arrays, values and nodes. Arrays are
+        named themselves, never by `id`, which another plan's may have. A node stands for its constants, types of
+        elements and attributes, without shapes: what hangs on those needs its own part.
+        """
+        parts, weights = key if isinstance(key, tuple) else (key,), current_weights()
+        self._named += [part for part in parts if isinstance(part, np.ndarray)]  # nothing else gets their numbers
+        if isinstance(key, tuple):
+            key = tuple(("array", id(part)) if isinstance(part, np.ndarray) else part for part in key)
+        if key in self._constants:
+            return self._constants[key]
+        lasting = None if weights is None else weights.key(make, parts)
+        found = None if weights is None or lasting is None else weights.find(lasting)
+        if found is not None and checked():
+            _same(found, make(), self.node)
+        ref = self.constant(make() if found is None else found, key)
+        if lasting is not None and isinstance(ref.base, int):
+            self.program.lasting[ref.base] = lasting
+        return ref
+
+    def array(self, constant: Ref) -> np.ndarray:
+        """The array of a constant."""
+        assert isinstance(constant.base, int)
+        return self.program.constants[constant.base]
 
     def scratch(self, nbytes: int) -> Ref:
         """Memory for the steps of this node."""
@@ -99,3 +124,9 @@ class Emit:
         """Let NumPy compute this node."""
         assert self.node is not None
         self.program.steps.append(HostStep(self.node))
+
+
+def _same(found: np.ndarray, made: np.ndarray, node: Node | None) -> None:
+    """PlanError when another plan's constant is not what this plan would have made."""
+    if (found.dtype, found.shape) != (made.dtype, made.shape) or found.tobytes() != made.tobytes():
+        raise PlanError(f"{node}: a constant of another plan is not what this one needs: its key says too little")

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ir import Node
 from ...kernels.pointwise.chain import EXTRA, Chain
+from ...kernels.pointwise.rows import NO_EPILOGUE
 from ..program import Ref
 from .extras import chain_of, extra_slots
 from .registry import Arg, Emit, last
@@ -63,8 +64,8 @@ def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None) -> di
             Read(r.address, image=4 * r.per_image, row=4 * r.per_row, column=0 if kind == "scalar" else 4)
             for r, kind in zip(reads, kinds, strict=True)
         ]
-        return {**_slots(Ending()), "walk": walker(e), "table": table(e, chain, [None, *operands])}
-    slots = _slots(found)
+        return {**NO_EPILOGUE, "walk": walker(e), "table": table(e, chain, [None, *operands])}
+    slots: dict[str, Arg] = {**NO_EPILOGUE, "low": f32_bits(found.low), "high": f32_bits(found.high)}
     if isinstance(found.addend, int):
         r = reads[found.addend - 1]
         return {**slots, "addend": r.address, "addend_image": r.per_image, "addend_row": r.per_row}
@@ -80,8 +81,3 @@ class _Extra(NamedTuple):
     address: Ref
     per_image: int
     per_row: int
-
-
-def _slots(ending: Ending) -> dict[str, Arg]:
-    low, high = (f32_bits(x) for x in ending[1:])
-    return {"low": low, "high": high, "addend": 0, "addend_image": 0, "addend_row": 0, "walk": 0, "table": 0}

@@ -60,7 +60,7 @@ def stored_bias(x: Value, w: Value, bias: Value | None, channels: int) -> np.nda
     if bias.type.quant is not None:
         axis = bias.type.quant.axis
         own = spread(bias.type.quant.scale, axis, bias.data.ndim)
-        if np.allclose(np.broadcast_to(own, bias.data.shape).reshape(-1), unit, rtol=1e-5, atol=0):
+        if (np.abs(np.broadcast_to(own, bias.data.shape).reshape(-1) - unit) <= 1e-5 * unit).all():
             zero = spread(bias.type.quant.zero_point, axis, bias.data.ndim).astype(np.int64)
             return (bias.data.astype(np.int64) - zero).reshape(-1)
         reals = to_real(bias.data, bias.type.quant)
@@ -74,7 +74,7 @@ def folded_bias(weights: np.ndarray, bias: np.ndarray, zx: int, zw: np.ndarray |
 
     weights: stored numbers [n, k]; bias: integers [n]; zw: one or [n]. It wraps as the int32 sum itself does.
     """
-    products = weights.astype(np.int64).sum(axis=1) - np.int64(weights.shape[1]) * np.asarray(zw, np.int64)
+    products = weights.sum(axis=1, dtype=np.int64) - np.int64(weights.shape[1]) * np.asarray(zw, np.int64)
     return (bias.astype(np.int64) - zx * products).astype(np.int32)
 
 

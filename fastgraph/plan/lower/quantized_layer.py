@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,9 @@ from .quantized import (
 from .registry import row_count
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """A layer's numbers: s8 weights [n, k...], zero points of weights int64 [n], bias in units of the sums int64
-    [n], f32 multipliers [n]; `out` and `stored`: what is stored and how (rows.STORED).
+    [n], f32 multipliers [n]; `out` and `stored`: what is stored (one of rows.STORES) and how (rows.STORED).
     """
 
     weights: np.ndarray
@@ -44,19 +43,20 @@ class Layer:
 
 
 def out_kind(value: Value) -> str | None:
-    """What kernels call the type of a result: "u8", "s8" or "f32"; None when they don't store it."""
+    """Which of gemm.rows.STORES a result is; None when kernels don't store it."""
     if value.type.quant is None:
-        return "f32" if value.type.dtype == np.float32 and value.type.concrete else None
-    if per_tensor(value, np.uint8, np.int8):
-        return "u8" if value.type.dtype == np.uint8 else "s8"
-    return None
+        return "words" if value.type.dtype == np.float32 and value.type.concrete else None
+    return "bytes" if per_tensor(value, np.uint8, np.int8) else None
 
 
 def stored_as(node: Node) -> dict[str, int]:
     """The slots of rows.STORED for a node's result."""
-    kind = out_kind(node.out)
-    low, high = map(f32_bits, real_bounds(node)) if kind == "f32" else bounds(node)
-    return {"zero_point": zero_point(node.out), "low": low, "high": high}
+    if out_kind(node.out) == "words":
+        low, high = map(f32_bits, real_bounds(node))
+        return {"zero_point": 0, "low": low, "high": high, "form": 0}
+    form = 128 if node.out.type.dtype == np.int8 else 0
+    low, high = bounds(node)
+    return {"zero_point": zero_point(node.out) + form, "low": low + form, "high": high + form, "form": form}
 
 
 def quantized_layer(node: Node, channel_axis: int = 0) -> Layer | None:
@@ -87,7 +87,7 @@ def quantized_layer(node: Node, channel_axis: int = 0) -> Layer | None:
         weights, np.broadcast_to(np.array(q.zero_point, np.int64), (n,)), stored_bias(node.x, w, bias, n),
         multipliers(node.x, w, node.out, n), kind, stored_as(node),
     )  # fmt: skip
-    if kind == "f32" and not ((layer.multipliers >= TINY) & (layer.multipliers < LARGE)).all():
+    if kind == "words" and not ((layer.multipliers >= TINY) & (layer.multipliers < LARGE)).all():
         return None
     return layer if fits_int32(weights.reshape(n, -1), layer.bias, layer.zeros) else None
 

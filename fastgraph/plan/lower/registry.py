@@ -6,23 +6,23 @@ A node that none of them accepts runs its NumPy reference as a host step.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...families import Families
 from ...ir import Node
 from ..program import Arg
 from ..storage import Abilities, last, row_count
 from .emit import Emit
+from .families import FAMILIES
 
 Match = Callable[[Node], Any]
 """Gives what a lowering must know of a node to write its steps, its plan: True when there is nothing to know, None or
 False when its kernels can't do the node."""
 
 
-@dataclass(frozen=True)
-class Lowering:
+class Lowering(NamedTuple):
     """`match(node)`: its plan, if it takes the node; `emit(e, node, plan)` writes its steps."""
 
     match: Match
@@ -30,13 +30,14 @@ class Lowering:
     abilities: Abilities = Abilities()
 
 
-LOWERINGS: dict[str, list[Lowering]] = {}
+_defined: dict[str, list[Lowering]] = {}
+LOWERINGS = Families(__package__, FAMILIES, _defined)
 
 
 def lowers(
     *ops: str, match: Match, strided_in: bool = False, strided_out: bool = False, in_place: bool = False
 ) -> Callable[[Callable[[Emit, Node, Any], None]], Callable[[Emit, Node, Any], None]]:
-    """Register the decorated `emit` for these operators, with what it can do about storage.
+    """Register the decorated `emit` for these operators, with what it can do about storage; families.py names them too.
 
     An operator may have several, for other types say; no two may match the same node.
     """
@@ -44,7 +45,7 @@ def lowers(
     def add(emit: Callable[[Emit, Node, Any], None]) -> Callable[[Emit, Node, Any], None]:
         for op in ops:
             lowering = Lowering(match, emit, Abilities(strided_in, strided_out, in_place))
-            LOWERINGS.setdefault(op, []).append(lowering)
+            _defined.setdefault(op, []).append(lowering)
         return emit
 
     return add
@@ -64,14 +65,15 @@ def matched(node: Node) -> tuple[Lowering, Any] | None:
 
 
 class Matches:
-    """What takes each node, looked for once: the nodes must not change any more."""
+    """What takes each node, looked for once: the nodes must not change any more. None without `kernels`."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernels: bool = True) -> None:
+        self._kernels = kernels
         self._found: dict[Node, tuple[Lowering, Any] | None] = {}
 
     def __call__(self, node: Node) -> tuple[Lowering, Any] | None:
         if node not in self._found:
-            self._found[node] = matched(node)
+            self._found[node] = matched(node) if self._kernels else None
         return self._found[node]
 
     def abilities(self, node: Node) -> Abilities:

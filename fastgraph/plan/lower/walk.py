@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,16 +13,18 @@ from ...kernels.pointwise.chain import Chain
 from ...kernels.pointwise.rows import CHAIN, MOST_VALUES, READ, ROOM, STEP, value
 from ..program import Ref, Table
 from .registry import Emit
+from .steps import steps_of
 
 BLOCK = 1024
 """f32 of a temporary: several stay in the first-level cache with what is read and written."""
 X, Y, FIRST = 0, 1, 2
 """Numbers of a walk's values: what it begins with, its result, its operands."""
+SIZES = {"f32": 4, "i32": 4, "i16": 2, "u16": 2, "u8": 1, "s8": 1, "bool": 1}
+"""Bytes of an element."""
 
 
-@dataclass(frozen=True)
-class Read:
-    """Where an operand is read: its address, and bytes from place to place of each loop."""
+class Read(NamedTuple):
+    """Where an operand is read: its address, bytes from place to place of each loop, and its element type."""
 
     address: Ref
     d0: int = 0
@@ -32,6 +32,20 @@ class Read:
     image: int = 0
     row: int = 0
     column: int = 0
+    element: str = "f32"
+
+
+class Out(NamedTuple):
+    """The element type of a result, and how it is rounded: the stored number for 0.0, the least and the greatest.
+
+    bounded: no result is so large that it would have to be held within bounds before.
+    """
+
+    element: str = "f32"
+    zero: int = 0
+    low: int = 0
+    high: int = 0
+    bounded: bool = False
 
 
 def walker(e: Emit) -> Kernel:
@@ -39,25 +53,25 @@ def walker(e: Emit) -> Kernel:
     return row("chain").kernel(e.tier, {})
 
 
-def table(e: Emit, chain: Chain, operands: Sequence[Read | None], item: int = 4) -> Table:
-    """The table of a chain over these operands, at least one step long; None: the `x` of the walk.
-
-    item: bytes of an element of the result.
-    """
-    steps = plain(chain, len(operands))
+def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out()) -> Table:  # noqa: B008
+    """The table of a chain over these operands; None: the `x` of the walk. It has a step, or f32 become others."""
+    elements = ["f32" if r is None else "u8" if r.element == "bool" else r.element for r in operands]
+    rounding = () if out.element in ("f32", "bool") else (float(out.zero), float(out.low), float(out.high))
+    steps = steps_of(chain, elements, out.element, rounding, out.bounded)
     reads = [read for read in operands if read is not None]
     numbers = list(dict.fromkeys(f32_bits(o) for _, *taken in steps for o in taken if isinstance(o, float)))
+    first_number = FIRST + len(reads)
     if numbers:
         held = e.packed(("numbers", *numbers), lambda: np.array(numbers, np.int32))
         reads += [Read(Ref(held.base, held.offset + 4 * i)) for i in range(len(numbers))]
-    first_number = FIRST + len(reads) - len(numbers)
-    places = {i: X if read is None else FIRST + sum(o is not None for o in operands[:i])
-              for i, read in enumerate(operands)}  # fmt: skip
+    places, at = dict[int, int](), FIRST
+    for i, read in enumerate(operands):
+        places[i], at = (X, at) if read is None else (at, at + 1)
     temporaries = _place_results(steps, len(operands), FIRST + len(reads), places)
     assert FIRST + len(reads) + temporaries <= MOST_VALUES
     block = min(BLOCK, ROOM // max(temporaries, 1) // 64 * 64)
     words: list[Any] = CHAIN.filled(
-        operands=len(reads), steps=len(steps), item=item, temporaries=temporaries, block=block
+        operands=len(reads), steps=len(steps), item=SIZES[out.element], temporaries=temporaries, block=block
     )
     for r in reads:
         words += READ.filled(
@@ -94,51 +108,3 @@ def _place_results(steps: Chain, inputs: int, first: int, places: dict[int, int]
             places[inputs + i] = first + count
             count += 1
     return count
-
-
-# -- steps as kernels take them
-
-
-def plain(chain: Chain, inputs: int) -> Chain:
-    """The chain with steps that kernels have, those that nobody needs left out."""
-    steps: list[tuple[Any, ...]] = []
-    places = list(range(inputs))
-    for name, *taken in chain:
-        operands = [places[o] if isinstance(o, int) else float(o) for o in taken]
-        for step in _as_kernels_take(name, operands, inputs + len(steps)):
-            steps.append(step)
-        places.append(inputs + len(steps) - 1)
-    return _needed(steps, inputs)
-
-
-def _as_kernels_take(name: Any, operands: list[Any], following: int) -> list[tuple[Any, ...]]:
-    """A step as one or two, of which the first makes value `following`.
-
-    Of two operands an extreme gives the second where they compare as equal: bounds come first. Those of clip are
-    numbers.
-    """
-    if name == "clip" and not all(_is_bound(o) for o in operands[1:]):
-        x, low, high = operands
-        return [_extreme("max", x, low), _extreme("min", following, high)]
-    if name in ("min", "max"):
-        return [_extreme(name, *operands)]
-    return [(name, *operands)]
-
-
-def _extreme(name: str, x: Any, y: Any) -> tuple[Any, ...]:
-    return (name, y, x) if isinstance(y, float) else (name, x, y)
-
-
-def _is_bound(operand: Any) -> bool:
-    return isinstance(operand, float) and not isnan(operand)
-
-
-def _needed(steps: list[tuple[Any, ...]], inputs: int) -> Chain:
-    """The steps that the last one hangs on, renumbered."""
-    needed = {inputs + len(steps) - 1}
-    for i in reversed(range(len(steps))):
-        if inputs + i in needed:
-            needed.update(o for o in steps[i][1:] if isinstance(o, int))
-    kept = [i for i in range(len(steps)) if inputs + i in needed]
-    number = {**{i: i for i in range(inputs)}, **{inputs + i: inputs + n for n, i in enumerate(kept)}}
-    return tuple((steps[i][0], *(number[o] if isinstance(o, int) else o for o in steps[i][1:])) for i in kept)

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...kernels.amx.pack import LINE, ROWS, WORK, configuration, panel_bytes
+from ...kernels.gemm.rows import STORES
 from .bands import band, taps
-from .call import SIZES, Call, Reach, need, parts, reaches, read, work, write
+from .call import Call, Reach, need, parts, reaches, read, work, write
 
 
 @reaches("amx_conv")
 def amx_conv(c: Call) -> Iterator[Reach]:
     r = c.record("images sets n n_set out_d out_h out_w scratch_bytes work", "rows across band lines")
-    nt, mt, item = c.params["nt"], c.params["mt"], SIZES[c.params["out"]]
+    nt, mt, item = c.params["nt"], c.params["mt"], STORES[c.params["out"]]
     tiles = parts(r.out_w, r.rows)
     need(r.rows <= min(ROWS, r.out_w) and tiles == r.across, f"{r.across} tiles of {r.rows} in {r.out_w}")
     used = int(bool(r.images * r.sets * r.out_d * r.out_h * r.n))

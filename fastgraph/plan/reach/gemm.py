@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
-from ...kernels.gemm.pick_int8 import chains
-from ...kernels.gemm.rows import RANGE_BYTES
+from ...kernels.gemm.pick_dot import F32
+from ...kernels.gemm.pick_int8 import COSTS, chains
+from ...kernels.gemm.rows import GRIDS, RANGE_BYTES, STORES
 from .bands import band, copied, line_end, taps
 from .call import SIZES, Call, Reach, need, offsets, parts, reaches, read, short, work, write
+from .walked import epilogue
 
 
 @dataclass(frozen=True)
@@ -41,44 +43,40 @@ def _kind(c: Call) -> _Kind:
     if name.endswith("_int8"):
         rowsum = c.params["rowsum"]
         words = vectors_per_word(c.tier, nv, rowsum)
-        return _Kind(1, SIZES[c.params["out"]], HEAD_LINES[rowsum] * nv * c.vector, words * c.vector)
+        return _Kind(1, STORES[c.params["out"]], HEAD_LINES[rowsum] * nv * c.vector, words * c.vector)
     return _Kind(4, 4, nv * c.vector, nv * c.vector)
 
 
 def _panels(c: Call, n: int) -> int:
-    """Panels of n columns; what isn't ragged stores whole ones."""
-    width = c.params["nv"] * c.lanes
-    need(c.params["ragged"] or n % width == 0, f"n is {n}, expected whole panels of {width}")
-    return parts(n, width)
+    """Panels of n columns."""
+    return parts(n, c.params["nv"] * c.lanes)
 
 
-def _ending(
-    c: Call, images: int, rows: int, run: int, *columns: tuple[int, int], start: int, here: bool = True
-) -> Iterator[Reach]:
-    """What follows a product's own slots: ranges of what was rounded at run time, and the operands of its chain."""
+def _ending(c: Call, images: int, rows: int, run: int, *columns: tuple[int, int], start: int) -> Iterator[Reach]:
+    """What is read to finish a product: ranges of what was rounded at run time, and the operands of its chain."""
     if c.kernel.endswith("_dynamic"):
-        r = c.record("per_image per_row")
+        r, apart = c.record("per_image per_row"), c.params.get("per_row", False)
+        need(bool(r.per_row) == apart, f"per_row is {r.per_row} for a kernel with per_row={apart}")
         yield read("ranges", RANGE_BYTES, (images, RANGE_BYTES * r.per_image), (rows, RANGE_BYTES * r.per_row))
-    yield from c.extras(images, rows, run, *columns, start=start, here=here)
+    if not c.kernel.endswith("_int8"):
+        yield from epilogue(c, images, rows, run, *columns, start=start)
 
 
 @reaches("dot", "dot_int8", "dot_dynamic")
 def dot(c: Call) -> Iterator[Reach]:
     kind, r = _kind(c), c.record("m n n0 batch", "k block")
-    mr, tail = c.params["mr"], c.params["tail"]
-    whole = r.m % mr == 0 or tail == r.m % mr or (tail == 0 and r.m >= mr)
-    need(whole, f"m is {r.m}, with tiles of {mr} rows and a last one of {tail}")
+    _tiles(c)
     rows = (r.batch, r.a_stride * kind.item), (r.m, r.lda * kind.item)
     yield read("a", 4 * r.k - kind.over if r.m and r.n and r.batch else 0, *rows, over=kind.over)
     yield read("b", _panels(c, r.n) * (kind.head + r.k * kind.word) if r.m else 0, (r.batch, 4 * r.b_stride))
-    yield from _ending(c, r.batch, r.m, 4 * r.n, start=4 * r.n0, here=r.m % mr in (0, tail))
+    yield from _ending(c, r.batch, r.m, 4 * r.n, start=4 * r.n0)
     columns = (r.batch, r.c_stride * kind.out), (r.m, r.ldc * kind.out)
     yield write("c", r.n * kind.out, *columns, start=r.n0 * kind.out)
 
 
 @reaches("row_int8")
 def row_int8(c: Call) -> Iterator[Reach]:
-    nv, rowsum, out = c.params["nv"], c.params["rowsum"], SIZES[c.params["out"]]
+    nv, rowsum, out = c.params["nv"], c.params["rowsum"], STORES[c.params["out"]]
     r, together = c.record("n n0", "k"), chains(nv)
     need(r.k % together == 0, f"k is {r.k}, expected a multiple of {together}")
     over = 4 * together - 1
@@ -90,13 +88,13 @@ def row_int8(c: Call) -> Iterator[Reach]:
 
 @reaches("conv", "conv_int8", "conv_dynamic")
 def conv(c: Call) -> Iterator[Reach]:
-    kind, r = _kind(c), c.record("images sets n n0 n_set out_d out_h out_w k", "band segments length")
-    need(r.k == r.segments * r.length, f"k is {r.k}, but there are {r.segments} segments of {r.length}")
+    kind, r = _kind(c), c.record("images sets n n0 n_set out_d out_h out_w k", "band length")
+    need(r.k % r.length == 0, f"k is {r.k}, expected runs of {r.length}")
     _tiles(c)
     pixels = r.out_d * r.out_h * r.out_w
     used = int(bool(r.images * r.sets * pixels * r.n))
-    table = c.table("table", used * r.segments)
-    yield read("table", 8 * used * r.segments)
+    table = c.table("taps", used * r.k // r.length)
+    yield read("taps", 8 * used * r.k // r.length)
     if r.direct:
         yield work("scratch", 0)
         step = r.stride_y * r.x_y
@@ -111,29 +109,25 @@ def conv(c: Call) -> Iterator[Reach]:
 
 
 def _tiles(c: Call) -> None:
-    """Misfit unless the kernel's tiles cover its bands, and nothing else."""
-    r = c.record()
-    (groups, rows), tail = (c.params["groups"], c.params["rows"]), tuple(c.params["tail"])
-    if groups == 1:
-        rest = (1, r.out_w % rows) if r.out_w % rows else (0, 0)
-    else:
-        need(rows == r.out_w, f"tiles of {groups} rows of {rows} pixels, but rows have {r.out_w}")
-        need(r.band % groups == 0 or r.band >= r.out_h, f"band is {r.band} for tiles of {groups} rows")
-        rest = (r.out_h % groups, rows) if r.out_h % groups else (0, 0)
-    need(rest in (tail, (0, 0)), f"the last tile is {tail}, but {rest} is left over")
+    """Misfit unless the kernel has tiles of the height that the record says."""
+    costs = COSTS[c.params.get("rowsum", False)] if c.kernel.endswith(("_int8", "_dynamic")) else F32
+    there, height = costs.heights(c.tier, c.params["nv"]), c.record().height
+    need(height in there, f"height is {height}, expected one of {', '.join(map(str, there))}")
 
 
 @reaches("winograd")
 def winograd(c: Call) -> Iterator[Reach]:
-    m, mr, width = c.params["m"], c.params["mr"], c.params["nv"] * c.lanes
+    m, width = c.params["m"], c.params["nv"] * c.lanes
+    _tiles(c)
     r = c.record(
-        "images out_h out_w n h pixel scratch_bytes band_y v_start v_row v_plane s_start s_plane", "k band across"
+        "images out_h out_w n h pixel scratch_bytes band_y v_start v_row v_plane s_start s_plane o_start",
+        "k band across",
     )
     places, down, outputs = (m + 2) ** 2, parts(r.out_h, m), r.images * r.out_h * r.out_w
     tallest, used = min(r.band, down), int(bool(outputs * r.n))
     tiles = parts(r.out_w, m)
     need(tiles == r.across, f"across is {r.across}, expected {tiles} tiles for {r.out_w} outputs")
-    room = parts(tallest * r.across, mr) * mr
+    room = tallest * r.across
     y = np.arange(down * m + 2) - r.pad_y
     yield from copied(c, 4, (r.images * used, r.x_image), offsets(y[(y >= 0) & (y < r.h)] * r.x_y))
     above, row = (tallest * m + 1) * r.band_y, (r.across * m + 1) * r.pixel
@@ -141,14 +135,15 @@ def winograd(c: Call) -> Iterator[Reach]:
     bounds = [
         (above + line_end(c, 4), r.v_start), (row + 4 * r.k, r.band_y), (above + row + vector, r.v_start),
         (vector, r.v_row), (room * r.v_row, r.v_plane), (r.v_start + places * r.v_plane, r.s_start),
-        (4 * room * width, r.s_plane), (r.s_start + places * r.s_plane, r.scratch_bytes),
+        (4 * room * width, r.s_plane), (r.s_start + places * r.s_plane, r.o_start),
+        (r.o_start + 4 * m * r.out_w * width, r.scratch_bytes),
     ]  # fmt: skip
     for taken, there in bounds:
         need(not used or taken <= there, f"{taken} bytes of scratch where there are {there}")
     yield work("scratch", r.scratch_bytes * used, (c.threads, r.scratch_bytes))
     count = _panels(c, r.n)
     yield read("w", used * 4 * (places * count * (r.k + 1) + count) * width)
-    yield from c.extras(r.images, r.out_h * r.out_w, 4 * r.n)
+    yield from epilogue(c, r.images, r.out_h * r.out_w, 4 * r.n)
     yield write("y", 4 * r.n, (outputs, 4 * r.ldy))
 
 
@@ -173,7 +168,7 @@ def col2im(c: Call) -> Iterator[Reach]:
         "images sets n d h w out_d out_h out_w k_d k_h k_w scratch_bytes", "stride_z stride_y stride_x",
         "dilation_z dilation_y dilation_x pad_z pad_y pad_x",
     )  # fmt: skip
-    pixels, item = r.out_d * r.out_h * r.out_w, SIZES[c.params.get("out", "f32")]
+    pixels, item = r.out_d * r.out_h * r.out_w, STORES[c.params.get("out", "words")]
     used = int(bool(r.images * r.sets * pixels))
     line, channels = 4 * used * r.out_w * r.n, r.sets * r.n
     yield read("t", 4 * used * channels * r.images * r.d * r.h * r.w * r.k_d * r.k_h * r.k_w)
@@ -182,7 +177,8 @@ def col2im(c: Call) -> Iterator[Reach]:
     yield work("scratch", line, (c.threads, r.scratch_bytes))
     if c.kernel == "col2im_int8":
         yield read("multipliers", 4 * used * channels)
-    yield from c.extras(r.images, pixels, 4 * channels)
+    else:
+        yield from epilogue(c, r.images, pixels, 4 * channels)
     yield write("y", item * channels, (r.images * pixels, item * r.ldy))
 
 
@@ -196,6 +192,7 @@ def extremes(c: Call) -> Iterator[Reach]:
 @reaches("dynamic_round")
 def dynamic_round(c: Call) -> Iterator[Reach]:
     r = c.record("images rows run top left bottom right", "parts")
+    need(0 <= r.grid < len(GRIDS), f"grid is {r.grid}, expected the place of one in {GRIDS}")
     lines, item = r.top + r.rows + r.bottom, SIZES[c.params["out"]]
     used = r.images if lines else 0
     yield read("x", 4 * used * r.rows * r.run, here=item == 4)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...kernels.move.rows import NARROW, SHORT, WORDS
 from .call import SIZES, Call, Loop, Reach, need, offsets, reaches, read, short, write
 
 FAR = 1 << 59
@@ -20,8 +21,9 @@ def _sides(c: Call) -> tuple[list[Loop], list[Loop]]:
 
 @reaches("copy")
 def copy(c: Call) -> Iterator[Reach]:
-    r = c.record("count rows")
-    size, mode = c.params["itemsize"], c.params["mode"]
+    r = c.record("count rows", "itemsize")
+    size, mode = r.itemsize, c.params["mode"]
+    need(size in WORDS and (size == 1 or mode != "run"), f"itemsize is {size} in mode {mode!r}")
     source, target = _sides(c)
     source, target = [*source, (r.rows, r.row_s)], [*target, (r.rows, r.row_d)]
     if mode == "step":
@@ -36,14 +38,15 @@ def copy(c: Call) -> Iterator[Reach]:
 
 @reaches("transpose")
 def transpose(c: Call) -> Iterator[Reach]:
-    r = c.record("rows cols", "high wide")
+    r = c.record("rows cols", "high wide", "few")
     size, narrow = c.params["itemsize"], c.params["narrow"]
+    need(2 <= narrow * r.few <= NARROW if narrow else r.few == 0, f"few is {r.few}, but narrow is {narrow}")
     lanes = {1: 16, 2: 8, 4: c.lanes, 8: max(2, c.lanes // 2)}[size]
     source, target = _sides(c)
     over = 0
     if narrow:
         few, many, step = (r.cols, r.rows, r.row_d) if narrow > 0 else (r.rows, r.cols, r.col_s)
-        need(few == abs(narrow) and step == few * size, f"narrow is {narrow}, but {few} lie {step} bytes apart")
+        need(few == abs(r.few) and step == few * size, f"few is {r.few}, but {few} lie {step} bytes apart")
         need(many >= lanes, f"{many} places, less than the {lanes} of a tile")
     elif r.rows < lanes or r.cols < lanes:
         over = short(r.rows, lanes) * size
@@ -69,9 +72,11 @@ def pad(c: Call) -> Iterator[Reach]:
 
 @reaches("gather")
 def gather(c: Call) -> Iterator[Reach]:
-    r = c.record("count axis run outer")
-    run = (c.params["itemsize"] or r.run) if r.outer and r.axis and r.count else 0
-    yield read("index", r.count * c.params["index_size"] if r.outer else 0)
+    r = c.record("count axis run outer index_size")
+    need(r.index_size in (4, 8), f"index_size is {r.index_size}, expected 4 or 8")
+    need(c.params["runs"] or r.run in WORDS, f"run is {r.run}, expected one of {WORDS}")
+    run = r.run if r.outer and r.axis and r.count else 0
+    yield read("index", r.count * r.index_size if r.outer else 0)
     yield write("error", 8 if r.outer and r.count else 0)
     yield read("src", run, (r.outer, r.outer_s), (r.axis, r.s))
     yield write("dst", run, (r.outer, r.outer_d), (r.count, r.d))
@@ -79,7 +84,9 @@ def gather(c: Call) -> Iterator[Reach]:
 
 @reaches("take")
 def take(c: Call) -> Iterator[Reach]:
-    r, size = c.record("rows", numbers="d"), c.params["itemsize"]
+    r = c.record("rows itemsize", numbers="d")
+    size = 0 if c.params["runs"] else r.itemsize
+    need(c.params["runs"] or size in WORDS, f"itemsize is {size}, expected one of {WORDS}")
     axes = [c.table("table", 3 * r.rows if size == 0 else r.rows)]
     yield read("table", axes[0].nbytes)
     target: list[Loop] = []
@@ -102,16 +109,14 @@ def take(c: Call) -> Iterator[Reach]:
 def resize(c: Call) -> Iterator[Reach]:
     r = c.record("taps outer n run")
     source, target = SIZES[c.params["source"]], SIZES[c.params["target"]]
-    taps, fixed = c.params["taps"] or r.taps, c.params["run"]
-    need(r.taps >= taps, f"taps is {r.taps}, less than {taps}")
-    run, used = fixed or r.run, r.n if r.outer else 0
-    table = c.table("offset", used * r.taps).reshape(used, r.taps)[:, :taps]
+    used = r.n if r.outer else 0
+    table = c.table("offset", used * r.taps).reshape(used, r.taps)
     yield read("offset", 8 * used * r.taps)
     yield read("weight", 4 * used * r.taps)
     yield read("bias", 4 * used)
-    over = 0 if fixed else short(run, c.lanes) * source
-    yield read("src", run * source, (r.outer, r.outer_s), offsets(table), over=over)
-    yield write("dst", run * target, (r.outer, r.outer_d), (r.n, r.d))
+    over = 0 if r.run <= SHORT else short(r.run, c.lanes) * source
+    yield read("src", r.run * source, (r.outer, r.outer_s), offsets(table), over=over)
+    yield write("dst", r.run * target, (r.outer, r.outer_d), (r.n, r.d))
 
 
 @reaches("bilinear")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...kernels.pointwise.rows import OPERAND, ROUNDING, TABLE
-from .call import SIZES, Call, Numbers, Reach, need, reaches, read, short, write
+from ...kernels.core.kernel import Kernel
+from ...kernels.pointwise.rows import CAST, OPERAND, TABLE
+from .call import Call, Numbers, Reach, need, reaches, read, short, write
 from .walked import walked
 
 BYTES = ("u8", "s8", "bool")
@@ -29,7 +30,10 @@ def _over_rows(c: Call, out: int, inputs: list[tuple[str, int, int]]) -> Iterato
 
 @reaches("elementwise")
 def elementwise(c: Call) -> Iterator[Reach]:
-    yield from _over_rows(c, 4, [(kind, 4, 0) for kind in c.params["kinds"]])
+    r = c.record("d0 d1 d2 rows cols", "item")
+    need(isinstance(c.slots["walk"], Kernel), "walk is 0, expected the kernel `chain`")
+    yield from walked(c, (r.d0, r.d1, r.d2, r.rows), 4 * r.cols, x=False, item=r.item)
+    yield from _over_rows(c, r.item, [])
 
 
 def _covered(c: Call, cols: int, wide: bool) -> int:
@@ -38,24 +42,14 @@ def _covered(c: Call, cols: int, wide: bool) -> int:
     return 4 * c.lanes - rest if wide and rest > c.lanes else short(rest, c.lanes)
 
 
-@reaches("elementwise_stored")
-def elementwise_stored(c: Call) -> Iterator[Reach]:
-    kinds = [kind.split(":") for kind in c.params["kinds"] if kind != "number"]
-    wide = c.lanes == 16 and all(element in (*BYTES, "f32") for _, element in kinds)
-    over = _covered(c, c.record("cols").cols, wide)
-    inputs = [(kind, SIZES[element], 0 if element == "f32" else over) for kind, element in kinds]
-    yield from _over_rows(c, SIZES[c.params["out"]], inputs)
-    c.more(*(f"number{i}" for i in range(c.params["kinds"].count("number"))), *ROUNDING)
-
-
 @reaches("table")
 def table(c: Call) -> Iterator[Reach]:
     index, value = c.params["index"], c.params["value"]
-    vectors = index in BYTES and value in BYTES and c.lanes > 4
+    vectors = index == value == 1 and c.lanes > 4
     over = short(c.record("cols").cols, 4 * c.lanes) if vectors else 0
-    yield from _over_rows(c, SIZES[value], [("vector", SIZES[index], over)])
+    yield from _over_rows(c, value, [("vector", index, over)])
     c.more(*TABLE)
-    yield read("table", SIZES[value] << 8 * SIZES[index])
+    yield read("table", value << 8 * index)
 
 
 @reaches("flip")
@@ -65,11 +59,16 @@ def flip(c: Call) -> Iterator[Reach]:
 
 @reaches("cast")
 def cast(c: Call) -> Iterator[Reach]:
-    yield from _over_rows(c, SIZES[c.params["target"]], [("vector", SIZES[c.params["source"]], 0)])
+    source, target = (1 if kind == "bool" else int(kind[1:]) // 8 for kind in (c.params["source"], c.params["target"]))
+    yield from _over_rows(c, target, [("vector", source, 0)])
+    c.more(*CAST)
 
 
 def _axis(c: Call, least: int = 0) -> Numbers:
     r = c.record("outer n inner")
+    if c.kernel in ("reduce_bytes", "arg_extreme"):
+        both = r.least in (0, 1) and r.signed in ((0,) if c.params.get("element") == "f32" else (0, 1))
+        need(both, f"least is {r.least} and signed {r.signed}")
     need(r.inner == 1 or not c.params["last"], f"inner is {r.inner}, expected 1 where the axis is the last")
     need(r.n >= least, f"n is {r.n}, expected {least} or more")
     return r
@@ -96,5 +95,5 @@ def reduce(c: Call) -> Iterator[Reach]:
 def arg_extreme(c: Call) -> Iterator[Reach]:
     r, element = _axis(c, least=1), c.params["element"]
     over = 0 if element == "f32" else short(r.n if c.params["last"] else r.inner, c.lanes)
-    yield read("x", SIZES[element] * r.outer * r.n * r.inner, over=over)
+    yield read("x", (4 if element == "f32" else 1) * r.outer * r.n * r.inner, over=over)
     yield write("y", 8 * r.outer * r.inner)

@@ -1,19 +1,21 @@
-"""What the chains reach that kernels end with: tables are followed, and every operand in them is."""
+"""What chains reach that kernels walk: their tables are followed, and every operand in them is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.record import Record
 from ...kernels.pointwise.rows import CHAIN, MOST_VALUES, READ, ROOM, STEP, VALUE, value
-from ...kernels.pointwise.steps import arity
+from ...kernels.pointwise.steps import NUMBER, STEPS
 from ..program import Ref, Table
-from .call import Call, Loop, Numbers, Reach, count, need, read
+from .call import SIZES, Call, Loop, Numbers, Reach, count, need, read
 
 LOOPS = "d0", "d1", "image", "row"
+X, Y, FIRST = 0, 1, 2
 
 
 def epilogue(
@@ -32,27 +34,36 @@ def epilogue(
 
 
 def walked(
-    c: Call, dims: Sequence[int], run: int, *columns: Loop, start: int = 0, here: bool = True, x: bool = True
-) -> Iterator[Reach]:
-    """What the chain of the slots WALK reads: extents of its loops, then as `epilogue`. x: whether it has a value 0."""
-    walk, table = c.slots["walk"], c.slots["table"]
+    c: Call, dims: Sequence[int], run: int, *columns: Loop, start: int = 0, here: bool = True, x: bool = True,
+    item: int = 4,
+) -> Iterator[Reach]:  # fmt: skip
+    """What the chain of the slots WALK reads: extents of its loops, then as `epilogue`.
+
+    x: whether it has a value 0; item: bytes of an element of y.
+    """
+    walk, held = c.slots["walk"], c.slots["table"]
     if not isinstance(walk, Kernel):
-        need(walk == 0 and table == 0, f"walk is {walk} and table {table}, expected the kernel `chain`, or 0 twice")
+        need(walk == 0 and held == 0, f"walk is {walk} and table {held}, expected the kernel `chain`, or 0 twice")
         return
     need(walk == Kernel("chain"), f"walk is {walk}, expected the kernel `chain`")
-    need(isinstance(table, Table), f"table is {table}, expected a table")
-    words = iter(table.words)
+    need(isinstance(held, Table), f"table is {held}, expected a table")
+    words = iter(held.words)
     head = Numbers(_named(CHAIN, words))
     sizes = [head.operands, head.steps, head.temporaries, head.block]
     need(min(sizes) >= 0 and head.block * head.temporaries <= ROOM and head.steps > 0, f"a table begins with {sizes}")
-    values = 2 + head.operands + head.temporaries
-    need(values <= MOST_VALUES, f"a table has {values} values")
     need(head.temporaries == 0 or head.block > 0, "a table has blocks of nothing")
-    for i in range(head.operands):
-        slots = _named(READ, words, i)
+    values = FIRST + head.operands + head.temporaries
+    need(values <= MOST_VALUES, f"a table has {values} values")
+    need(head.item == item, f"a table makes elements of {head.item} bytes, expected {item}")
+    operands = [_named(READ, words, i) for i in range(head.operands)]
+    steps = _Steps(head.operands, values, item, {X} if x else set())
+    for i in range(head.steps):
+        steps.follow(words, last=i == head.steps - 1)
+    need(next(words, None) is None, "a table has words too many")
+    for i, slots in enumerate(operands):
         c.slots.update(slots)
-        yield _operand(Numbers(slots), i, dims, run, columns, start, here and head.item == 4)
-    _steps(words, head, values, x)
+        size, over = steps.sizes.get(FIRST + i, 0), steps.over(c, FIRST + i)
+        yield _operand(Numbers(slots), i, size, dims, run, columns, start, over, here and size == item)
 
 
 def _named(record: Record, words: Iterator[Any], number: int | None = None) -> dict[str, Any]:
@@ -62,37 +73,67 @@ def _named(record: Record, words: Iterator[Any], number: int | None = None) -> d
 
 
 def _operand(
-    r: Numbers, i: int, dims: Sequence[int], run: int, columns: Sequence[Loop], start: int, here: bool
-) -> Reach:
-    """An operand of f32, or a number for each row."""
-    slot = f"operand{i}"
-    column = getattr(r, f"operand_column{i}")
-    need(column in (0, 4), f"operand_column{i} is {column}")
+    r: Numbers, i: int, size: int, dims: Sequence[int], run: int, columns: Sequence[Loop], start: int, over: int,
+    here: bool,
+) -> Reach:  # fmt: skip
+    """An operand of elements of `size` bytes, in which a row has one number or `run` bytes of f32 have as many."""
+    slot, column = f"operand{i}", getattr(r, f"operand_column{i}")
+    need(column in (0, size), f"operand_column{i} is {column}, of elements of {size} bytes")
     loops = [(n, getattr(r, f"operand_{loop}{i}")) for n, loop in zip(dims, LOOPS, strict=True)]
     if column:
-        return read(slot, run, *loops, *columns, start=start, here=here)
+        need(size == 4 or not columns and not start, f"{slot} has elements of {size} bytes")
+        return read(slot, run // 4 * size, *loops, *columns, start=start, over=over, here=here)
     empty = run <= 0 or any(count(loop) <= 0 for loop in columns)
-    return read(slot, 0 if empty else 4, *loops, here=here)
+    return read(slot, 0 if empty else size, *loops, here=here)
 
 
-def _steps(words: Iterator[Any], head: Numbers, values: int, x: bool) -> None:
-    """Misfit unless each step takes what is there, and the last one makes the result."""
-    made = {0, *range(2, 2 + head.operands)} if x else set(range(2, 2 + head.operands))
-    for i in range(head.steps):
-        kernel, size = islice(words, len(STEP))
-        need(isinstance(kernel, Kernel) and kernel.name == "vector_op", f"step {i} of a table is {kernel}")
-        taken = arity(dict(kernel.params)["op"])
-        need(size == len(STEP) + 1 + taken, f"step {i} of a table has {size} words")
-        result, *operands = (_number(word, values) for word in islice(words, 1 + taken))
-        need(made.issuperset(operands), f"step {i} of a table takes values {operands}, of which some are not made")
-        last = i == head.steps - 1
-        place = {1} if last else set(range(2 + head.operands, values))
-        need(result in place, f"step {i} of a table makes value {result}")
-        made.add(result)
-    need(next(words, None) is None, "a table has words too many")
+@dataclass
+class _Steps:
+    """The steps of a table: `made` are the values that are there; `sizes` and `narrow`, what operands are read as."""
 
+    operands: int
+    values: int
+    item: int
+    made: set[int]
+    sizes: dict[int, int] = field(default_factory=dict)
+    narrow: dict[int, str] = field(default_factory=dict)
 
-def _number(word: Any, values: int) -> int:
-    number, rest = divmod(word - value(0), 8 * len(VALUE)) if isinstance(word, int) else (-1, 0)
-    need(rest == 0 and 0 <= number < values, f"a step of a table takes {word}")
-    return number
+    def follow(self, words: Iterator[Any], last: bool) -> None:
+        """Misfit unless the next step takes what is there, and makes the result if it is the last."""
+        kernel, size = (*islice(words, len(STEP)), None, None)[:2]
+        need(isinstance(kernel, Kernel) and kernel.name == "vector_op", f"a step of a table is {kernel}")
+        step = STEPS[dict(kernel.params)["op"]]
+        need(size == len(STEP) + 1 + step.arity, f"a step of a table, {kernel}, has {size} words")
+        named = [self._number(word) for word in islice(words, 1 + step.arity)]
+        need(len(named) == 1 + step.arity, "a table ends too early")
+        temporaries = range(FIRST + self.operands, self.values)
+        need(named[0] == Y if last else named[0] in temporaries, f"a step of a table makes value {named[0]}")
+        need(SIZES[step.out] == (self.item if last else 4), f"a step of a table, {kernel}, makes {step.out}")
+        kinds = [*step.elements, *[NUMBER] * (step.arity - len(step.elements))]
+        for place, kind in zip(named[1:], kinds, strict=True):
+            self._takes(place, "f32" if kind == NUMBER else kind)
+        self.made.add(named[0])
+
+    def _takes(self, place: int, kind: str) -> None:
+        if FIRST <= place < FIRST + self.operands:
+            known = self.sizes.setdefault(place, SIZES[kind])
+            need(
+                known == SIZES[kind], f"value {place} of a table is read as elements of {known} and {SIZES[kind]} bytes"
+            )
+            if kind != "f32":
+                self.narrow[place] = kind
+        else:
+            need(place in self.made, f"value {place} of a table is not made before it is taken")
+            need(kind == "f32", f"value {place} of a table is f32, and taken as {kind}")
+
+    def _number(self, word: Any) -> int:
+        number, rest = divmod(word - value(0), 8 * len(VALUE)) if isinstance(word, int) else (-1, 0)
+        need(rest == 0 and 0 <= number < self.values, f"a step of a table takes {word}")
+        return number
+
+    def over(self, c: Call, place: int) -> int:
+        """Bytes that are touched behind an operand's rows: of four vectors of bytes, or of a vector."""
+        kind = self.narrow.get(place)
+        if kind is None:
+            return 0
+        return (4 * c.lanes if SIZES[kind] == 1 else c.lanes * SIZES[kind]) - SIZES[kind]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...kernels.gemm.rows import STORES
 from ...kernels.isa.lanes import PARTS
-from ...kernels.window.pick_depthwise_int8 import scheme_of
-from .call import SIZES, Call, Reach, need, parts, reaches, read, short, work, write
+from ...kernels.window.pick_depthwise_int8 import Scheme, fill_bytes, group_of, scheme_of
+from .call import Call, Reach, need, parts, reaches, read, short, work, write
 from .walked import epilogue
 
 
@@ -44,34 +45,32 @@ def _windows(c: Call) -> Iterator[Reach]:
 
 @reaches("depthwise_int8")
 def depthwise_int8(c: Call) -> Iterator[Reach]:
-    r, p = c.record("n h w oh ow", "c band", "pad_top"), c.params
-    width, reach = 4 * p["lanes"], (p["kw"] - 1) * p["dw"]
-    each, used = width // p["pieces"], int(r.n * r.oh * r.ow > 0)
-    fits = r.c <= width if p["partial"] else r.c >= width if p["pieces"] == 1 else r.c == each
-    need(fits, f"c is {r.c} for vectors of {width} bytes in {p['pieces']} pieces")
-    if used:
-        need(r.oh >= p["rows"] and r.ow >= p["tile"],
-             f"{r.oh} x {r.ow} outputs, less than a tile of {p['rows']} x {p['tile']}")  # fmt: skip
-        need(0 <= r.pad_left <= reach and (r.ow - 1) * p["sw"] - r.pad_left < r.w,
-             f"pad_left is {r.pad_left}, {r.ow} outputs of {r.w} columns: too much lies outside")  # fmt: skip
+    r, p, width = c.record("n h w oh ow", "c band", "pad_top pad_left"), c.params, c.vector
+    each, used, scheme = width // p["pieces"], int(r.n * r.oh * r.ow > 0), _scheme(c)
+    need(p["pieces"] == 1 or r.c == each, f"c is {r.c} for vectors of {width} bytes in {p['pieces']} pieces")
+    blank = fill_bytes(c.tier, p, 1) - width + 1
     yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx), over=max(each - r.c, 0))
-    yield read("fill", used * each, ((p["tile"] - 1) * p["sw"] + reach + 1, r.ldx))
-    yield read("packed", used * parts(r.c, width) * (2 + len(scheme_of(p).terms)) * PARTS * width)
+    yield read("fill", used * each, (blank, r.ldx))
+    yield read("packed", used * parts(r.c, width) * (2 + len(scheme.terms)) * PARTS * width)
     yield write("y", r.c, (r.n * r.oh * r.ow, r.ldy))
+
+
+def _scheme(c: Call) -> Scheme:
+    return scheme_of(c.tier, c.params["size"], c.params["stride"], c.params["wide"])
 
 
 @reaches("depthwise_int8_across")
 def depthwise_int8_across(c: Call) -> Iterator[Reach]:
     r, p = c.record("n h w oh ow pad_left scratch_bytes line plane", "c lines period", "pad_top"), c.params
     need(r.ldy == r.c, f"ldy is {r.ldy}, expected rows of y without gaps: {r.c}")
-    scheme, vector, lines = scheme_of(p), c.vector, r.lines
+    scheme, vector, lines, stride = _scheme(c), c.vector, r.lines, p["stride"]
     used = int(r.n * r.oh * r.ow > 0)
-    need(not used or r.oh >= p["rows"], f"{r.oh} rows of outputs, less than {p['rows']}")
+    need(not used or r.oh >= scheme.rows, f"{r.oh} rows of outputs, less than {scheme.rows}")
     need(r.plane % r.c == 0 and r.plane >= r.pad_left * r.c, f"plane is {r.plane}, with pixels of {r.c}")
     need(lines > scheme.lines[-1], f"{lines} lines, expected {scheme.lines[-1] + 1}")
-    need(p["sw"] * r.plane <= r.line and lines * r.line <= r.scratch_bytes,
-         f"{lines} lines of {p['sw']} planes of {r.plane} in {r.scratch_bytes}")  # fmt: skip
-    tap = max(r.plane * (q * p["dw"] % p["sw"]) + r.c * (q * p["dw"] // p["sw"]) for q in range(p["kw"]))
+    need(stride * r.plane <= r.line and lines * r.line <= r.scratch_bytes,
+         f"{lines} lines of {stride} planes of {r.plane} in {r.scratch_bytes}")  # fmt: skip
+    tap = max(r.plane * (q % stride) + r.c * (q // stride) for q in range(p["size"]))
     row = r.ow * r.c
     need(tap + row <= r.line, f"line is {r.line}, less than the {tap + row} that are read")
     yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx))
@@ -81,11 +80,23 @@ def depthwise_int8_across(c: Call) -> Iterator[Reach]:
     yield write("y", used * r.n * r.oh * row)
 
 
+@reaches("depthwise_int8_window")
+def depthwise_int8_window(c: Call) -> Iterator[Reach]:
+    r = c.record("n h w oh ow kh kw", "c dh dw", "sh sw pad_top pad_left")
+    used = int(r.n * r.oh * r.ow > 0)
+    yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx), over=max(c.vector - r.c, 0))
+    yield read("fill", used * c.vector)
+    terms = parts(r.kh, group_of(c.params["wide"])) * r.kw
+    yield read("packed", used * parts(r.c, c.vector) * (2 + terms) * PARTS * c.vector)
+    yield write("y", r.c, (r.n * r.oh * r.ow, r.ldy))
+
+
 @reaches("depthwise_int8_any")
 def depthwise_int8_any(c: Call) -> Iterator[Reach]:
-    r, each = c.record("n h w c oh ow kh kw", "dh dw", "sh sw pad_top pad_left"), c.params["multiplier"]
+    r = c.record("n h w c oh ow kh kw", "dh dw multiplier", "sh sw pad_top pad_left")
+    each = r.multiplier
     need(r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
-    out, item = r.n * r.oh * r.ow, SIZES[c.params["out"]]
+    out, item = r.n * r.oh * r.ow, STORES[c.params["out"]]
     run = r.c if out else 0
     last = max(r.c - 1, 0) // c.lanes * c.lanes
     reached = last // each + ((c.lanes + each - 2) // each + 1 if each > 1 else c.lanes)
@@ -96,10 +107,7 @@ def depthwise_int8_any(c: Call) -> Iterator[Reach]:
 
 @reaches("pool_int8")
 def pool_int8(c: Call) -> Iterator[Reach]:
-    r, p = c.record("n h w c oh ow kh kw", "dh dw", "sh sw pad_top pad_left end_y end_x"), c.params
-    out, width = r.n * r.oh * r.ow, 4 * p["lanes"]
-    need(not p["kh"] or (r.kh, r.kw) == (p["kh"], p["kw"]),
-         f"a window of {r.kh} x {r.kw}, expected {p['kh']} x {p['kw']}")  # fmt: skip
-    need(r.c <= width if p["partial"] else r.c >= width, f"c is {r.c} for vectors of {width} bytes")
-    yield read("x", r.c if out else 0, (r.n * r.h * r.w, r.ldx), over=max(width - r.c, 0))
+    r = c.record("n h w c oh ow kh kw", "dh dw", "sh sw pad_top pad_left end_y end_x")
+    out = r.n * r.oh * r.ow
+    yield read("x", r.c if out else 0, (r.n * r.h * r.w, r.ldx), over=max(c.vector - r.c, 0))
     yield write("y", r.c, (out, r.ldy))

@@ -1,4 +1,4 @@
-"""Layers of bytes on AMX tiles, which dense.py and conv.py choose where `suits` says so."""
+"""Layers of bytes on AMX tiles, which dense.py and conv.py choose, on tiers that have them, where `suits` says so."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..registry import Emit, row_count
 from .common import Rows
 
 
-def suits(e: Emit, g: Geometry, layer: Layer) -> bool:
-    """Whether the tier has tiles, the kernel does such layers (weights without zero points), and it pays."""
-    return e.tier.amx and not layer.rowsum and pick.worth_tiles(g)
+def suits(g: Geometry, layer: Layer) -> bool:
+    """Whether the kernel does such layers (weights without zero points), and it pays."""
+    return not layer.rowsum and pick.worth_tiles(g)
 
 
 def dense_geometry(rows: Rows, layer: Layer) -> Geometry:
@@ -46,8 +46,9 @@ def _emit(e: Emit, node: Node, layer: Layer, g: Geometry, x: Ref, y: Ref, ldy: i
         columns = (g.groups, g.n)
         return pack_amx(lines, start.reshape(columns), layer.multipliers.reshape(columns), choice.nt)
 
+    key = (node, choice.nt, choice.runs, choice.length)
     args = pick.amx_args(
-        choice, zero, x=x, w=e.packed((node, choice.nt), packed), y=y, ldy=ldy, table=e.constant(choice.table),
+        choice, zero, x=x, w=e.packed(key, packed), y=y, ldy=ldy, table=e.constant(choice.table),
         config=e.constant(choice.config), scratch=e.scratch(choice.scratch * e.threads), **layer.stored,
     )  # fmt: skip
     e.kernel("amx_conv", choice.params, args, share=share)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -37,8 +36,7 @@ def parameters(node: Node) -> Parameters | None:
     return Parameters(w.data, b.data if b is not None else None) if full else None
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """`count` rows of a node's result from row `start` on: where they are read and written, and how far apart.
 
     A convolution's rows are pixels; x is where the first one is read.
@@ -49,7 +47,7 @@ class Rows:
     y: Ref
     ldy: int
     start: int
-    count: int
+    count: int  # type: ignore[assignment]  # instead of a tuple's method
 
 
 def all_rows(e: Emit, node: Node) -> Rows:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ....freedoms import free
@@ -14,12 +12,11 @@ from ....kernels.gemm.pack_winograd import pack_winograd
 from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
 from ....kernels.gemm.pick_int8 import pick_conv_int8, pixels_together, widened, word_of
 from ....kernels.gemm.pick_winograd import best_winograd, pick_winograd
-from ..extras import chain_of, extra_slots
+from ..epilogue import epilogue
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Arg, Emit, lowers
 from ..spatial import is_near
-from . import amx
 from .common import Parameters, geometry, is_dense, is_depthwise, merge_narrow, panels, parameters
 
 WINOGRAD = 4
@@ -45,26 +42,32 @@ def conv(e: Emit, node: Node, plan: Parameters) -> None:
         return
     per_group = weights.reshape(groups, g.n, -1)
     biases = None if plan.bias is None else plan.bias.reshape(groups, g.n)
-    extras = extra_slots(e, node)
-    for piece in pick_conv(e.tier, g, e.threads, *chain_of(node)):
+    ending = epilogue(e, node)
+    for piece in pick_conv(e.tier, g, e.threads):
         part = slice(piece.start, piece.start + piece.columns)
-        packed = pack_weights(per_group[:, part], None if biases is None else biases[:, part], piece.nv, e.tier.lanes)
+
+        def packed(part: slice = part, nv: int = piece.nv) -> np.ndarray:
+            return pack_weights(per_group[:, part], None if biases is None else biases[:, part], nv, e.tier.lanes)
+
+        key = (*node.inputs[1:3], node.attrs["groups"], piece.start, piece.columns, piece.nv)
         args = conv_args(
-            piece, x=e.address(node.x), w=e.constant(packed), y=e.address(node.out), ldy=e.stride(node.out),
-            table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+            piece, x=e.address(node.x), w=e.packed(key, packed), y=e.address(node.out), ldy=e.stride(node.out),
+            taps=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+            **ending,
         )  # fmt: skip
-        e.kernel("conv", piece.params, args, extras, piece.columns / g.n)
+        e.kernel("conv", piece.params, args, share=piece.columns / g.n)
 
 
 def _winograd(e: Emit, node: Node, g: Geometry, m: int, plan: Parameters) -> None:
     """A 3x3 convolution with fewer products: m x m outputs at a time (Lavin and Gray 2016)."""
-    choice = pick_winograd(e.tier, g, m, e.threads, *chain_of(node))
-    packed = pack_winograd(*plan, m, choice.nv, e.tier.lanes)
+    choice = pick_winograd(e.tier, g, m, e.threads)
+    key = (*node.inputs[1:3], node.attrs["groups"], m, choice.nv)
+    packed = e.packed(key, lambda: pack_winograd(*plan, m, choice.nv, e.tier.lanes))
     args: dict[str, Arg] = {
-        **choice.fields, "x": e.address(node.x), "w": e.constant(packed), "y": e.address(node.out),
-        "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads),
+        **choice.fields, "x": e.address(node.x), "w": packed, "y": e.address(node.out),
+        "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads), **epilogue(e, node),
     }  # fmt: skip
-    e.kernel("winograd", choice.params, args, extra_slots(e, node))
+    e.kernel("winograd", choice.params, args)
 
 
 def _quantized(node: Node) -> Layer | None:
@@ -80,19 +83,24 @@ def conv_int8(e: Emit, node: Node, layer: Layer) -> None:
         # What isn't there stands for 0.0: the weights' zero point.
         zeros = layer.zeros.reshape(-1, *[1] * (layer.weights.ndim - 1))
         weights, groups = merge_narrow(e.tier, layer.weights - zeros, groups)
-        layer = replace(layer, weights=(weights + zeros).astype(np.int8))
+        layer = layer._replace(weights=(weights + zeros).astype(np.int8))
     g = geometry(node, layer.weights.shape, groups, e.stride(node.x), item=1)
-    if amx.suits(e, g, layer):
-        amx.conv(e, node, layer, g)
-        return
+    if e.tier.amx:
+        from . import amx
+
+        if amx.suits(g, layer):
+            amx.conv(e, node, layer, g)
+            return
     ldy, zero = e.stride(node.out), zero_point(node.x)
     if ldy == g.n and (together := pixels_together(e.tier, g)) > 1:
         layer, g, ldy = _widened(layer, together, g.strides[2]), widened(g, together), together * ldy
     g, pieces = pick_conv_int8(e.tier, g, layer.out, layer.rowsum, e.threads)
     for piece in pieces:
+        key = (node, piece.start, piece.columns, piece.nv, g.run, len(layer.weights))
         args = conv_args(
-            piece, x=e.address(node.x), w=e.constant(panels(e.tier, layer, zero, piece, g.run, groups)),
-            y=e.address(node.out), ldy=ldy, table=e.constant(piece.table), fill=word_of(zero),
+            piece, x=e.address(node.x),
+            w=e.packed(key, lambda piece=piece: panels(e.tier, layer, zero, piece, g.run, groups)),  # type: ignore[misc]
+            y=e.address(node.out), ldy=ldy, taps=e.constant(piece.table), fill=word_of(zero),
             scratch=e.scratch(piece.scratch * e.threads), **layer.stored,
         )  # fmt: skip
         e.kernel("conv_int8", piece.params, args, share=piece.columns / g.n)
@@ -102,4 +110,4 @@ def _widened(layer: Layer, factor: int, stride: int) -> Layer:
     """The layer for `factor` pixels of a row at once."""
     zeros, bias, multipliers = (np.tile(v, factor) for v in (layer.zeros, layer.bias, layer.multipliers))
     weights = widen(layer.weights, factor, stride, layer.zeros)
-    return replace(layer, weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)
+    return layer._replace(weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pick_conv_transpose import Transposed, col2im_args, pick_products, products_args, tap_weights
 from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....ops.conv import transposed_window
-from ..extras import chain_of, extra_slots
+from ..epilogue import epilogue
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Emit, last, lowers
@@ -46,18 +45,19 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Parameters]) -> 
     products, matrix, lda = e.scratch(g.products), tap_weights(weights, g), e.stride(node.x)
     for piece in pick_products(e.tier, g, e.threads):
         part = slice(piece.start, piece.start + piece.columns)
-        packed = pack_weights(matrix[:, part], None, piece.nv, e.tier.lanes)
+        key = (node.inputs[1], g.groups, piece.start, piece.columns, piece.nv)
+        packed = e.packed(key, lambda p=part, nv=piece.nv: pack_weights(matrix[:, p], None, nv, e.tier.lanes))  # type: ignore[misc]
         args = products_args(
-            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=e.constant(packed), b_stride=packed[0].size, c=products
+            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=packed, b_stride=e.array(packed)[0].size, c=products,
+            **NO_EPILOGUE,
         )
         e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
     args = col2im_args(
         g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
         bias=e.constant(np.zeros(last(node.out), np.float32) if bias is None else bias),
-        scratch=e.scratch(g.scratch * e.threads),
+        scratch=e.scratch(g.scratch * e.threads), **epilogue(e, node),
     )  # fmt: skip
-    chain, kinds = chain_of(node)
-    e.kernel("col2im", {"chain": chain, "extras": kinds}, args, extra_slots(e, node))
+    e.kernel("col2im", {}, args)
 
 
 def _quantized(node: Node) -> tuple[Transposed, Layer] | None:
@@ -72,10 +72,11 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> 
     g, layer = plan
     taps, products = _taps(layer, g), e.scratch(g.products)
     for piece in pick_dot_int8(e.tier, g.pixels, g.columns, g.c, taps.out, taps.rowsum, g.groups, e.threads):
-        packed = panels(e.tier, taps, zero_point(node.x), piece, g.c, g.groups)
+        key = (node, piece.start, piece.columns, piece.nv)
+        packed = e.packed(key, lambda p=piece: panels(e.tier, taps, zero_point(node.x), p, g.c, g.groups))  # type: ignore[misc]
         args = products_args(
-            piece, g, a=e.address(node.x), lda=e.stride(node.x), k=-(-g.c // 4), b=e.constant(packed),
-            b_stride=packed[0].size // 4, c=products, **taps.stored,
+            piece, g, a=e.address(node.x), lda=e.stride(node.x), k=-(-g.c // 4), b=packed,
+            b_stride=e.array(packed)[0].size // 4, c=products, **taps.stored,
         )  # fmt: skip
         e.kernel("dot_int8", piece.params, args, share=piece.columns / g.columns)
     args = col2im_args(
@@ -89,9 +90,9 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> 
 def _taps(layer: Layer, g: Transposed) -> Layer:
     """The layer that gives the products of a pixel with every tap, (x - zero point) * (w - zero point), as i32."""
     columns, per_tap = g.groups * g.columns, (g.groups, g.columns // g.n, g.n)
-    return replace(
-        layer, weights=tap_weights(layer.weights, g).reshape(columns, g.c),
+    return layer._replace(
+        weights=tap_weights(layer.weights, g).reshape(columns, g.c),
         zeros=np.broadcast_to(layer.zeros.reshape(g.groups, 1, g.n), per_tap).reshape(columns),
-        bias=np.zeros(columns, np.int64), multipliers=np.ones(columns, np.float32), out="i32",
-        stored=dict.fromkeys(layer.stored, 0),
+        bias=np.zeros(columns, np.int64), multipliers=np.ones(columns, np.float32), out="words",
+        stored={**dict.fromkeys(layer.stored, 0), "form": 1},
     )  # fmt: skip

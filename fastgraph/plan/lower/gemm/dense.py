@@ -8,11 +8,11 @@ from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pick_dot import DotPiece, dot_args, pick_dot
 from ....kernels.gemm.pick_int8 import chains, pick_dot_int8, row_args, row_params
-from ..extras import chain_of, extra_slots
+from ..epilogue import epilogue
+from ..extras import chain_of
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Arg, Emit, lowers, row_count
-from . import amx
 from .common import Parameters, Rows, all_rows, is_dense, panels, parameters
 
 
@@ -46,12 +46,11 @@ def dense_rows(e: Emit, node: Node, plan: Parameters | Layer, rows: Rows) -> Non
 
 def _f32_rows(e: Emit, node: Node, plan: Parameters, rows: Rows) -> None:
     weights, bias = plan.weights.reshape(plan.weights.shape[0], -1), plan.bias
-    chain, kinds = chain_of(node)
     n, k = weights.shape
-    images = node.out.type.dims[0] if "image" in kinds else 1
+    images = node.out.type.dims[0] if "image" in chain_of(node)[1] else 1
     m = rows.count // images
-    extras = extra_slots(e, node, rows.start)
-    for piece in pick_dot(e.tier, m, n, k, images, e.threads, chain, kinds, rows.ldx):
+    ending = epilogue(e, node, rows.start)
+    for piece in pick_dot(e.tier, m, n, k, images, e.threads, rows.ldx):
         part = slice(piece.start, piece.start + piece.columns)
 
         def packed(part: slice = part, nv: int = piece.nv) -> np.ndarray:
@@ -60,16 +59,19 @@ def _f32_rows(e: Emit, node: Node, plan: Parameters, rows: Rows) -> None:
         key = (*node.inputs[1:3], piece.start, piece.columns, piece.nv)
         args = dot_args(
             piece, a=rows.x, lda=rows.ldx, b=e.packed(key, packed), c=rows.y, ldc=rows.ldy, m=m, k=k, batch=images,
-            a_stride=m * rows.ldx, c_stride=m * rows.ldy,
+            a_stride=m * rows.ldx, c_stride=m * rows.ldy, **ending,
         )  # fmt: skip
-        e.kernel("dot", piece.params, args, extras, rows.count / row_count(node.out) * piece.columns / n)
+        e.kernel("dot", piece.params, args, share=rows.count / row_count(node.out) * piece.columns / n)
 
 
 def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
     signed = node.x.type.dtype == np.int8
-    if not signed and amx.suits(e, amx.dense_geometry(rows, layer), layer):
-        amx.dense(e, node, layer, rows)
-        return
+    if e.tier.amx and not signed:
+        from . import amx
+
+        if amx.suits(amx.dense_geometry(rows, layer), layer):
+            amx.dense(e, node, layer, rows)
+            return
     n, k = len(layer.weights), layer.weights[0].size
     zero = zero_point(node.x) + 128 * signed
     for piece in pick_dot_int8(e.tier, rows.count, n, k, layer.out, layer.rowsum, 1, e.threads, rows.ldx):
@@ -84,7 +86,7 @@ def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
         }  # fmt: skip
         share = rows.count / row_count(node.out) * piece.columns / n
         if rows.count == 1:
-            e.kernel("row_int8", row_params(piece, signed), {**row_args(piece, k), **operands}, share=share)
+            e.kernel("row_int8", row_params(piece), {**row_args(piece, k, signed), **operands}, share=share)
         else:
             args = dot_args(piece, lda=rows.ldx, ldc=rows.ldy, m=rows.count, k=-(-k // 4), **operands)
             e.kernel("dot_int8", piece.params, args, share=share)

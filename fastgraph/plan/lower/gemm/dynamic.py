@@ -12,9 +12,10 @@ from ....kernels.gemm.pack_int8 import pack_int8
 from ....kernels.gemm.pick_conv import conv_args
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
-from ....kernels.gemm.rows import RANGE_BYTES
+from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
 from ...program import Arg, Ref
-from ..extras import chain_of, extra_slots
+from ..epilogue import epilogue
+from ..extras import chain_of
 from ..quantized import scales
 from ..registry import Emit, is_f32, lowers, row_count
 from ..spatial import is_near, three
@@ -56,10 +57,8 @@ def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) ->
     both: dict[str, Arg] = {"x": e.address(node.x), "images": of.images, "parts": parts, "extremes": extremes}
     e.kernel("extremes", {}, {**both, "count": count}, share=share)
     pads = dict(zip(("top", "left", "bottom", "right"), of.pads, strict=True))
-    e.kernel(
-        "dynamic_round", {"grid": node.attrs["grid"], "out": out},
-        {**both, "ranges": ranges, "y": y, "rows": of.rows, "run": of.run, **pads}, share=share,
-    )  # fmt: skip
+    numbers = {"grid": GRIDS.index(node.attrs["grid"]), "rows": of.rows, "run": of.run, **pads}
+    e.kernel("dynamic_round", {"out": out}, {**both, **numbers, "ranges": ranges, "y": y}, share=share)
     return ranges
 
 
@@ -86,8 +85,13 @@ def _multiplies(node: Node) -> bool:
     return node.x.type.size > 0 and node.out.type.size > 0 and (b is None or b.data is not None)
 
 
-def _packed(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
+def _packed(e: Emit, node: Node, part: slice, nv: int, run: int) -> Ref:
     """Panels of some of the output channels."""
+    key = (*node.inputs[1:3], part.start, part.stop, nv, run)
+    return e.packed(key, lambda: _panels(e, node, part, nv, run))
+
+
+def _panels(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
     w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
     assert w is not None and w.data is not None
     weights = w.data.reshape(w.data.shape[0], -1)
@@ -96,7 +100,7 @@ def _packed(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
     sums, factors = own.astype(np.int64).sum(axis=2).astype(np.int32), scales(w, n).astype(np.float32)[None, part]
     bias = np.zeros(n, np.float32) if b is None else b.data
     assert bias is not None
-    return pack_int8(e.tier, own, sums, factors, nv, run, "f32", bias=bias.reshape(1, n)[:, part])
+    return pack_int8(e.tier, own, sums, factors, nv, run, "words", bias=bias.reshape(1, n)[:, part])
 
 
 def _dense(node: Node) -> Images | None:
@@ -116,14 +120,15 @@ def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     m, ldy, per_row = rows // images, e.stride(node.out), node.attrs["per"] == "row"
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
-    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, *chain_of(node)):
+    ending = epilogue(e, node)
+    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row):
         part = slice(piece.start, piece.start + piece.columns)
         args = dot_args(
-            piece, a=x, lda=k, b=e.constant(_packed(e, node, part, piece.nv, k)), c=e.address(node.out), ldc=ldy, m=m,
+            piece, a=x, lda=k, b=_packed(e, node, part, piece.nv, k), c=e.address(node.out), ldc=ldy, m=m,
             k=-(-k // 4), batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each,
-            per_row=int(per_row),
+            per_row=int(per_row), **ending,
         )  # fmt: skip
-        e.kernel("dot_dynamic", piece.params, args, extra_slots(e, node), piece.columns / n)
+        e.kernel("dot_dynamic", piece.params, args, share=piece.columns / n)
 
 
 def _convolves(node: Node) -> Images | None:
@@ -155,12 +160,13 @@ def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
     top, left, bottom, right = of.pads
     padded = (1, top + of.rows + bottom, (left + of.run + right) // c)
     g = geometry(node, weights.type.dims, 1, c, 1, padded)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, *chain_of(node))
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads)
+    ending = epilogue(e, node)
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)
         args = conv_args(
-            piece, x=x, w=e.constant(_packed(e, node, part, piece.nv, g.run)), y=e.address(node.out),
-            ldy=e.stride(node.out), table=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
-            ranges=ranges, per_image=1, per_row=0,
+            piece, x=x, w=_packed(e, node, part, piece.nv, g.run), y=e.address(node.out),
+            ldy=e.stride(node.out), taps=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
+            ranges=ranges, per_image=1, per_row=0, **ending,
         )  # fmt: skip
-        e.kernel("conv_dynamic", piece.params, args, extra_slots(e, node), piece.columns / g.n)
+        e.kernel("conv_dynamic", piece.params, args, share=piece.columns / g.n)

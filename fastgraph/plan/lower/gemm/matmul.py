@@ -11,7 +11,8 @@ from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
 from ....kernels.gemm.pick_dot import dot_args, pick_dot
 from ....kernels.gemm.pick_int8 import pick_dot_int8
-from ..extras import chain_of, extra_slots, extra_values
+from ..epilogue import epilogue
+from ..extras import chain_of, extra_values
 from ..quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
 from ..quantized_layer import out_kind, stored_as
 from ..registry import Arg, Emit, is_f32, lowers, row_count
@@ -32,16 +33,17 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
     assert y is not None
     k, n = y.type.dims[-2:]
     matrices = y.type.size // (k * n)
-    (chain, kinds), lanes = chain_of(node), e.tier.lanes
-    batch = out.type.dims[0] if "image" in kinds else matrices
+    lanes = e.tier.lanes
+    batch = out.type.dims[0] if "image" in chain_of(node)[1] else matrices
     assert matrices in (1, batch)
     m = row_count(x) // batch
-    extras = extra_slots(e, node, images=batch)
-    for piece in pick_dot(e.tier, m, n, k, batch, e.threads, chain, kinds):
+    ending = epilogue(e, node, images=batch)
+    for piece in pick_dot(e.tier, m, n, k, batch, e.threads):
         panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
         if y.data is not None:
             weights = y.data.reshape(matrices, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]
-            packed = e.constant(pack_weights(weights, None, piece.nv, lanes))
+            key = (y, matrices, piece.start, piece.columns, piece.nv)
+            packed = e.packed(key, lambda w=weights, nv=piece.nv: pack_weights(w, None, nv, lanes))  # type: ignore[misc]
         else:
             packed = e.scratch(4 * matrices * panels)
             pack: dict[str, Arg] = {
@@ -52,8 +54,9 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
         args = dot_args(
             piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
             a_stride=m * k, b_stride=panels if matrices > 1 else 0, c_stride=m * n,
+            **ending,
         )  # fmt: skip
-        e.kernel("dot", piece.params, args, extras, piece.columns / n)
+        e.kernel("dot", piece.params, args, share=piece.columns / n)
 
 
 _NV = 4
@@ -65,7 +68,7 @@ def _bytes(node: Node) -> bool:
     if y is None or y.data is not None or not per_tensor(x, np.uint8) or not per_tensor(y, np.uint8):
         return False
     # Interleaving puts the columns in the order of results that are packed to bytes.
-    if out_kind(node.out) not in ("u8", "s8") or not clamps_only(node) or extra_values(node) or not multiplies(node):
+    if out_kind(node.out) != "bytes" or not clamps_only(node) or extra_values(node) or not multiplies(node):
         return False
     return 255 * 255 * node.x.type.dims[-1] < 2**31
 
@@ -76,10 +79,9 @@ def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     x, y, out = node.x, node.inputs[1], node.out
     assert y is not None
     k, n = y.type.dims[-2:]
-    batch, kind = y.type.size // (k * n), out_kind(out)
+    batch = y.type.size // (k * n)
     m = row_count(x) // batch
-    assert kind is not None
-    (piece,) = pick_dot_int8(e.tier, m, n, k, kind, True, batch, e.threads, nv=_NV)
+    (piece,) = pick_dot_int8(e.tier, m, n, k, "bytes", True, batch, e.threads, nv=_NV)
     panels = -(-n // (_NV * e.tier.lanes)) * panel_bytes(e.tier, _NV, True, -(-k // 4))
     packed = e.scratch(batch * panels)
     # Packing takes 128 from the bytes of y, and so from its zero point.

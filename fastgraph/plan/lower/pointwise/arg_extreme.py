@@ -6,9 +6,8 @@ import numpy as np
 
 from ....ir import Node
 from ....ops.registry import attr
-from ..elements import element
 from ..registry import Emit, lowers
-from .calls import Axis, axis, call_along
+from .calls import Axis, axis, call_along, extreme
 
 
 def _match(node: Node) -> Axis | None:
@@ -24,4 +23,5 @@ def _match(node: Node) -> Axis | None:
 @lowers("arg_max", "arg_min", match=_match)
 def arg_extreme(e: Emit, node: Node, along: Axis) -> None:
     """The first of the largest (smallest) along an axis; a NaN is both."""
-    call_along(e, node, "arg_extreme", {"least": node.op == "arg_min", "element": element(node.x)}, along)
+    element = "f32" if node.x.type.dtype == np.float32 else "byte"
+    call_along(e, node, "arg_extreme", {"element": element}, along, **extreme(node.x, node.op == "arg_min"))

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from ....ir import Node, Value
+from ....kernels.pointwise.chain import Chain
 from ....kernels.pointwise.elementwise_shape import Loops, broadcast, loops, strides_of
 from ...program import Ref
 from ..elements import Operand, dtype_of
 from ..move.emit import emit_copy
 from ..registry import Arg, Emit, last
+from ..walk import SIZES, Out, Read, table, walker
 
 LONG_ROW = 2048
 """Elements of a row from which on joining rows gains nothing."""
@@ -22,6 +24,11 @@ LONG_ROW = 2048
 def inputs_of(node: Node) -> list[Value]:
     """The inputs that are there."""
     return [v for v in node.inputs if v is not None]
+
+
+def _data(value: Operand) -> np.ndarray | None:
+    """What a constant holds."""
+    return value if isinstance(value, np.ndarray) else value.data
 
 
 def _dims(value: Operand) -> tuple[int, ...]:
@@ -55,18 +62,24 @@ def loops_of(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, li
     return found, [e.address(v) if isinstance(v, Value) else e.constant(v) for v in tensors]
 
 
-def joined_loops(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, list[Ref]]:
-    """As `loops_of`, with several rows as one where rows are no whole number of blocks.
+def joined_loops(
+    e: Emit, node: Node, tensors: Sequence[Operand], longest: int = LONG_ROW
+) -> tuple[Loops, list[Ref]]:
+    """As `loops_of`, with several rows as one where rows are no whole number of blocks, and shorter than `longest`.
 
     What is the same for all rows is repeated before.
     """
     found, addresses = loops_of(e, node, tensors)
     rows, cols = found.dims[-2:]
     many, steps = together(rows, cols, 4 * e.tier.lanes), row_steps(found)
-    if many == 1 or steps is None:
+    if many == 1 or steps is None or cols >= longest:
         return found, addresses
     for i, step in enumerate(steps):
-        if step == 0:
+        constant = _data(tensors[i])
+        if step == 0 and constant is not None:
+            key = "repeated", tensors[i], many
+            addresses[i] = e.packed(key, lambda data=constant: np.tile(data.reshape(-1), many))  # type: ignore[misc]
+        elif step == 0:
             size = dtype_of(tensors[i]).itemsize
             made = e.scratch(many * cols * size)
             emit_copy(e, (many, cols), size, (addresses[i], (0, size)), (made, (cols * size, size)))
@@ -102,6 +115,30 @@ def call_of_one(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], mor
     e.kernel(kernel, params, found.args(e.address(node.out)), [*found.operands(xs), *more])
 
 
+Place = tuple[str, Ref]
+"""Element type and address of a tensor."""
+
+
+def call_walk(
+    e: Emit,
+    chain: Chain,
+    loops: Loops,
+    y: Ref,
+    xs: Sequence[Place],
+    out: Out = Out(),  # noqa: B008
+) -> None:
+    """Call the kernel for a chain over operands that lie as the loops say; its result as `out` says is at y."""
+    reads = [_read(place, strides) for place, strides in zip(xs, loops.xs, strict=True)]
+    args: dict[str, Arg] = {"item": SIZES[out.element], "walk": walker(e), "table": table(e, chain, reads, out)}
+    e.kernel("elementwise", {}, {**loops.args(y), **args})
+
+
+def _read(place: Place, strides: Sequence[int]) -> Read:
+    name, address = place
+    d0, d1, d2, row, column = (SIZES[name] * step for step in strides)
+    return Read(address, d0, d1, d2, row, column, name)
+
+
 # -- along an axis
 
 Axis = tuple[int, int, int]
@@ -113,10 +150,13 @@ def axis(dims: Sequence[int], first: int, end: int) -> Axis:
     return prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])
 
 
-def call_along(
-    e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, more: Mapping[str, Arg] | None = None
-) -> None:
+def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, **more: Arg) -> None:
     """Call a kernel whose record is AXIS, and `more`."""
     outer, n, inner = along
     args: dict[str, Arg] = {"y": e.address(node.out), "x": e.address(node.x), "outer": outer, "n": n, "inner": inner}
-    e.kernel(kernel, {**params, "last": inner == 1}, {**args, **(more or {})})
+    e.kernel(kernel, {**params, "last": inner == 1}, args | more)
+
+
+def extreme(value: Value, least: bool) -> dict[str, Arg]:
+    """What the slots of EXTREME behind AXIS hold, for that of a value's elements."""
+    return {"least": least, "signed": value.type.dtype == np.int8}

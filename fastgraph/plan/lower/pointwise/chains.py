@@ -10,13 +10,11 @@ import numpy as np
 
 from ....ir import Node, Value
 from ....ir.quantization import to_real
-from ....kernels.pointwise.elementwise_shape import Loops
-from ....kernels.pointwise.rows import ROUNDING
-from ...program import Ref
 from ..elements import Operand, element, plain
-from ..quantized import bounds, clamps_only, f32_bits, per_tensor, quant, zero_point
+from ..quantized import LARGE, bounds, clamps_only, per_tensor, quant, zero_point
 from ..registry import Emit
-from .calls import joined_loops
+from ..walk import Out
+from .calls import call_walk, joined_loops
 
 RESULTS = (np.uint8, np.int8, np.int16)
 """Types that the elementwise kernel rounds to."""
@@ -26,26 +24,11 @@ EXACT = 2.0**18
 """Up to this the constants that zero points make of a sum cancel well enough in f32."""
 
 
-@dataclass(frozen=True)
-class Rounding:
-    """How results are stored: the kernel's parameter `limits` and its slots ROUNDING."""
-
-    limits: str
-    zero: int
-    low: int
-    high: int
-
-
-AS_IT_IS = Rounding("type", 0, 0, 0)
-"""Of f32 and bool."""
-
-
 @dataclass
 class Chain:
-    """A chain as the kernel has it. Its parts name ("tensor", i), ("number", i), ("step", i); `steps` are counted."""
+    """A chain over tensors as they are stored. Its parts name ("tensor", i), ("step", i); `steps` are counted."""
 
     tensors: list[Operand] = field(default_factory=list)
-    numbers: list[float] = field(default_factory=list)
     parts: list[tuple[Any, ...]] = field(default_factory=list)
 
     def tensor(self, value: Operand) -> Any:
@@ -55,10 +38,6 @@ class Chain:
         self.tensors.append(value)
         return "tensor", len(self.tensors) - 1
 
-    def number(self, x: float) -> Any:
-        self.numbers.append(float(x))
-        return "number", len(self.numbers) - 1
-
     def step(self, *step: Any) -> Any:
         self.parts.append(step)
         return "step", len(self.parts) - 1
@@ -66,7 +45,7 @@ class Chain:
     @property
     def steps(self) -> tuple[tuple[Any, ...], ...]:
         """In the form of kernels/pointwise/chain.py."""
-        first = {"tensor": 0, "number": len(self.tensors), "step": len(self.tensors) + len(self.numbers)}
+        first = {"tensor": 0, "step": len(self.tensors)}
         return tuple(
             (name, *(o if isinstance(o, float) else first[o[0]] + o[1] for o in operands))
             for name, *operands in self.parts
@@ -108,7 +87,7 @@ def _largest(value: Operand) -> float:
 
 def _minus_zero(chain: Chain, value: Operand) -> Any:
     zero = _affine(value)[1]
-    return chain.step("sub", chain.tensor(value), chain.number(zero)) if _is_stored(value) else chain.tensor(value)
+    return chain.step("sub", chain.tensor(value), f32(zero)) if _is_stored(value) else chain.tensor(value)
 
 
 def _is_stored(value: Operand) -> bool:
@@ -126,14 +105,17 @@ def _linear(chain: Chain, terms: Sequence[tuple[Operand | float, float]], unit: 
             factors.append((chain.tensor(operand), sign * scale / unit))
             total -= sign * scale / unit * zero
             most += _largest(operand) / unit
-    sum_ = chain.number(total)
+    sum_: Any = f32(total)
     for tensor, factor in factors:
-        sum_ = chain.step("fma", tensor, chain.number(factor), sum_)
+        sum_ = chain.step("fma", tensor, f32(factor), sum_)
     return most + abs(total)
 
 
 def product(chain: Chain, factors: Sequence[Operand | float], unit: float) -> float:
-    """The product of operands, in units: of differences from zero points, exact for bytes, times one number."""
+    """The product of operands, in units: of differences from zero points, exact for bytes, times one number.
+
+    Gives the greatest size that it may have.
+    """
     scale, most, result = 1.0 / unit, 1.0 / unit, None
     for operand in factors:
         if isinstance(operand, float):
@@ -142,28 +124,27 @@ def product(chain: Chain, factors: Sequence[Operand | float], unit: float) -> fl
         scale, most = scale * _affine(operand)[0], most * _largest(operand)
         x = _minus_zero(chain, operand)
         result = x if result is None else chain.step("mul", result, x)
-    chain.step("mul", result, chain.number(scale))
+    chain.step("mul", result, f32(scale))
     return most
 
 
 def real(chain: Chain, operand: Operand) -> Any:
     """The reals that an operand stands for."""
     x = _minus_zero(chain, operand)
-    return chain.step("mul", x, chain.number(_affine(operand)[0])) if _is_stored(operand) else x
+    return chain.step("mul", x, f32(_affine(operand)[0])) if _is_stored(operand) else x
 
 
-def _general(chain: Chain, node: Node, inputs: Sequence[Operand], unit: float) -> float:
+def _general(chain: Chain, node: Node, inputs: Sequence[Operand], unit: float) -> None:
     """Any chain, on reals."""
     places = [real(chain, operand) for operand in inputs]
     for name, *operands in node.attrs["chain"]:
         places.append(chain.step(name, *(o if isinstance(o, float) else places[o] for o in operands)))
     if node.out.type.quant is not None:
-        chain.step("mul", places[-1], chain.number(1 / unit))
-    return np.inf
+        chain.step("mul", places[-1], f32(1 / unit))
 
 
-def chain_of(node: Node) -> tuple[Chain, Rounding]:
-    """The kernel's chain for a `fused` node, and how it rounds."""
+def chain_of(node: Node) -> tuple[Chain, Out]:
+    """The chain of a `fused` node over what is stored, and how its result is."""
     chain, steps, count = Chain(), node.attrs["chain"], len(node.inputs)
     inputs = [as_read(v) for v in node.inputs if v is not None]
     unit = node.out.type.quant.scale[0] if node.out.type.quant is not None else 1.0
@@ -184,43 +165,31 @@ def chain_of(node: Node) -> tuple[Chain, Rounding]:
         else:
             most = _linear(chain, list(zip(taken, (1.0, 1.0 if name == "add" else -1.0), strict=True)), unit)
     else:
-        most, then = _general(chain, node, inputs, unit), Node("fused", [], node.outputs)
+        _general(chain, node, inputs, unit)
+        most, then = np.inf, Node("fused", [], node.outputs)
     return chain, held(then, most)
 
 
-def held(node: Node, most: float) -> Rounding:
+def held(node: Node, most: float = np.inf) -> Out:
     """How results of a size up to `most`, in units, are rounded and held; a chain of the node has clamps only."""
     if node.out.type.quant is None:
-        return AS_IT_IS
-    assert node.out.type.dtype is not None
-    limits, (low, high) = np.iinfo(node.out.type.dtype), bounds(node)
-    within = "any" if not most < BOUNDED else "type" if (low, high) == (limits.min, limits.max) else "bounds"
-    return Rounding(within, zero_point(node.out), low, high)
+        return Out()
+    return Out(element(node.out), zero_point(node.out), *bounds(node), most < BOUNDED)
+
+
+def f32(x: float) -> float:
+    """A number of a chain; what f32 lacks is the greatest or least there is."""
+    return float(min(max(x, -LARGE), LARGE) if np.isfinite(x) else x)
 
 
 # -- kernel calls
 
-Place = tuple[str, Ref]
-"""Element type and address of a tensor."""
 
-
-def call_stored(e: Emit, node: Node, chain: Chain, rounding: Rounding = AS_IT_IS) -> None:
+def call_stored(e: Emit, node: Node, chain: Chain, out: Out) -> None:
     """Call the kernel for the whole result of a node."""
     loops, addresses = joined_loops(e, node, chain.tensors)
     xs = [(element(tensor), address) for tensor, address in zip(chain.tensors, addresses, strict=True)]
-    emit_stored(e, chain.steps, chain.numbers, loops, (element(node.out), e.address(node.out)), xs, rounding)
-
-
-def emit_stored(
-    e: Emit, steps: tuple[Any, ...], numbers: Sequence[float], loops: Loops, y: Place, xs: Sequence[Place],
-    rounding: Rounding = AS_IT_IS,
-) -> None:  # fmt: skip
-    """Call the kernel for a chain of these steps over the inputs and then the numbers."""
-    kinds = [f"{kind}:{name}" for kind, (name, _) in zip(loops.kinds, xs, strict=True)]
-    params = {"chain": steps, "kinds": (*kinds, *["number"] * len(numbers)), "out": y[0], "limits": rounding.limits}
-    end = ROUNDING.filled(zero=rounding.zero, low=rounding.low, high=rounding.high)
-    more = [*loops.operands([address for _, address in xs]), *map(f32_bits, numbers), *end]
-    e.kernel("elementwise_stored", params, loops.args(y[1]), more)
+    call_walk(e, chain.steps, loops, e.address(node.out), xs, out)
 
 
 # -- what is accepted

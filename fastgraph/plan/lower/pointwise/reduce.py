@@ -11,7 +11,7 @@ from ....ops.reduce import reduced_axes
 from ..quantized import per_tensor
 from ..registry import Arg, Emit, lowers
 from ..walk import table, walker
-from .calls import Axis, axis, call_along
+from .calls import Axis, axis, call_along, extreme
 
 Chain = tuple[tuple[Any, ...], ...]
 
@@ -49,7 +49,7 @@ def reduce(e: Emit, node: Node, along: Axis) -> None:
     op, chain = REDUCTIONS[node.op]
     joined = join(chain, node.attrs.get("chain", ()))
     walk: dict[str, Arg] = {"walk": walker(e), "table": table(e, joined, [None])} if joined else {"walk": 0, "table": 0}
-    call_along(e, node, "reduce", {"op": op}, along, walk)
+    call_along(e, node, "reduce", {"op": op}, along, **walk)
 
 
 def join(first: Chain, then: Chain) -> Chain:
@@ -70,5 +70,4 @@ def _match_bytes(node: Node) -> Axis | None:
 @lowers("reduce_max", "reduce_min", match=_match_bytes)
 def reduce_bytes(e: Emit, node: Node, along: Axis) -> None:
     """Bytes are compared as they are stored; bools give any and all."""
-    kind = "s8" if node.x.type.dtype == np.int8 else "u8"
-    call_along(e, node, "reduce_bytes", {"op": node.op.removeprefix("reduce_"), "element": kind}, along)
+    call_along(e, node, "reduce_bytes", {}, along, **extreme(node.x, node.op == "reduce_min"))

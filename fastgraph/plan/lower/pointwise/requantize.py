@@ -11,7 +11,7 @@ from ....ops.reals import flips
 from ..quantized import LARGE, TINY, per_tensor, quant, zero_point
 from ..registry import Emit, lowers
 from .calls import call_of_one, fits
-from .chains import Chain, call_stored, held, product, readable, writable
+from .chains import Chain, call_stored, f32, held, product, readable, writable
 from .table import has_vbmi, look_up
 
 
@@ -35,8 +35,8 @@ def requantize(e: Emit, node: Node, _: Any) -> None:
     chain = Chain()
     if x.type.quant is None:
         # Runs take a subnormal scale for zero, and 0 / 0 is no number.
-        chain.step("div", chain.tensor(x), chain.number(max(quant(out).scale[0], TINY)))
         most = np.inf
+        chain.step("div", chain.tensor(x), f32(max(quant(out).scale[0], TINY)))
     else:
         most = product(chain, [x], 1.0 if out.type.quant is None else quant(out).scale[0])
     call_stored(e, node, chain, held(node, most))

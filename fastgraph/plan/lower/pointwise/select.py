@@ -8,8 +8,9 @@ import numpy as np
 
 from ....ir import Node, Value
 from ..registry import Emit, lowers
+from ..walk import Out
 from .calls import fits, inputs_of
-from .chains import Chain, as_read, call_stored, held, readable, real, writable
+from .chains import Chain, as_read, call_stored, f32, held, readable, real, writable
 
 COMPARISONS = ("equal", "less", "less_or_equal", "greater", "greater_or_equal")
 LOGIC = ("and", "or", "xor", "not")
@@ -33,7 +34,7 @@ def truth(e: Emit, node: Node, _: Any) -> None:
     """1 or 0, from reals or from other truths."""
     chain = Chain()
     chain.step(node.op, *(real(chain, as_read(v)) for v in inputs_of(node)))
-    call_stored(e, node, chain)
+    call_stored(e, node, chain, Out("bool"))
 
 
 def _selects(node: Node) -> bool:
@@ -48,5 +49,5 @@ def where(e: Emit, node: Node, _: Any) -> None:
     chain = Chain()
     chosen = chain.step("where", *(real(chain, as_read(v)) for v in inputs_of(node)))
     if node.out.type.quant is not None:
-        chain.step("mul", chosen, chain.number(1 / node.out.type.quant.scale[0]))
-    call_stored(e, node, chain, held(node, np.inf))
+        chain.step("mul", chosen, f32(1 / node.out.type.quant.scale[0]))
+    call_stored(e, node, chain, held(node))

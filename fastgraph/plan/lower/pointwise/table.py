@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.isa.tiers import cpu_flags
-from ..elements import ELEMENTS, element, plain
+from ..elements import plain
 from ..registry import Emit, lowers
 from .calls import call_of_one, fits
 
@@ -20,8 +20,8 @@ def has_vbmi(e: Emit) -> bool:
 
 def look_up(e: Emit, node: Node, values: np.ndarray) -> None:
     """The node's result is values[x]."""
-    small = values.itemsize == 1 and values.size == 256
-    params = {"index": element(node.x), "value": ELEMENTS[values.dtype], "vbmi": small and has_vbmi(e)}
+    index, value = node.x.type.itemsize, values.itemsize
+    params = {"index": index, "value": value, "vbmi": index == value == 1 and has_vbmi(e)}
     call_of_one(e, node, "table", params, [e.constant(values)])
 
 

@@ -1,3 +1,1 @@
 """Sliding windows, of f32 and of bytes: depthwise convolution, pools, and both within depth-first bands."""
-
-from . import depthwise, pool  # noqa: F401

@@ -8,7 +8,8 @@ are kept. The arithmetic of every element stays what it was.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from ....freedoms import free
 from ....ir import Graph, Node, Value
@@ -18,7 +19,7 @@ from ...program import Ref
 from ...storage import Views, same_form
 from ..gemm.common import Rows, is_dense
 from ..gemm.dense import dense_rows
-from ..move import emit_copy
+from ..move.emit import emit_copy
 from ..registry import Emit, Matches, last
 from .depthwise import Depthwise, depthwise_rows
 
@@ -26,10 +27,11 @@ WORTH = L2 // 2
 """Middle maps of fewer bytes stay in the cache anyhow."""
 BUDGET = L2 * 5 // 8
 """Bytes of scratch that a band of f32 may take; one of bytes takes a quarter, so that it saves memory too."""
+MOST = 512
+"""Bands of a block: each has steps of its own, and making these takes time."""
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Three nodes in a row, or two of them; `plan`: that of the middle one."""
 
     expand: Node | None
@@ -44,6 +46,20 @@ class Block:
         """Bytes of the middle maps that need no memory."""
         node = self.middle
         return (node.x.type.nbytes if self.expand else 0) + (node.out.type.nbytes if self.project else 0)
+
+    def lines(self) -> tuple[int, int]:
+        """Bytes that a row of the middle's input and one of its result take in scratch."""
+        x, out = self.middle.x.type, self.middle.out.type
+        return (x.itemsize * x.dims[2] * x.dims[3] if self.expand else 0,
+                out.itemsize * out.dims[2] * out.dims[3] if self.project else 0)  # fmt: skip
+
+    def height(self) -> int:
+        """Rows of the middle's result in a band."""
+        return _band_height(self.plan.window, *self.lines(), BUDGET * self.middle.x.type.itemsize // 4)
+
+    def bands(self) -> int:
+        """How many there are."""
+        return -(-self.plan.window.out[1] // self.height())
 
 
 def blocks(graph: Graph, views: Views, match: Matches) -> Iterator[Block]:
@@ -67,7 +83,7 @@ def blocks(graph: Graph, views: Views, match: Matches) -> Iterator[Block]:
             project = after
         ends = ((expand, project), (expand, None), (None, project))
         found = (Block(first, node, final, plan) for first, final in ends)
-        block = next((b for b in found if b.saves() >= WORTH and _apart(b, views)), None)
+        block = next((b for b in found if b.saves() >= WORTH and b.bands() <= MOST and _apart(b, views)), None)
         if block is not None and free("bands"):
             taken.update(block.nodes())
             yield block
@@ -126,9 +142,7 @@ def emit_block(e: Emit, block: Block) -> None:
     whole = block.plan.window
     (_, height, width), (_, out_height, out_width) = whole.size, whole.out
     reach, stride, pad = whole.reach[1], whole.strides[1], whole.pads[1]
-    line = node.x.type.itemsize * width * last(node.x) if block.expand else 0
-    out_line = node.out.type.itemsize * out_width * last(node.out) if block.project else 0
-    band = _band_height(whole, line, out_line, BUDGET * node.x.type.itemsize // 4)
+    (line, out_line), band = block.lines(), block.height()
     made = e.scratch(line * ((band - 1) * stride + reach)) if block.expand else None
     kept = e.scratch(out_line * band) if block.project else None
     below = 0
@@ -144,7 +158,7 @@ def emit_block(e: Emit, block: Block) -> None:
         rows = Rows(x, ldx, y, ldy, first * out_width, (end - first) * out_width)
         size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top, whole.pads[2])
         e.node = node
-        depthwise_rows(e, node, replace(block.plan, window=replace(whole, size=size, out=out, pads=pads)), rows)
+        depthwise_rows(e, node, block.plan._replace(window=replace(whole, size=size, out=out, pads=pads)), rows)
         if block.project is not None:
             e.node = project = block.project
             target = _row(e, project.out, first * out_width)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,7 @@ from ..registry import Emit, last, lowers, row_count
 from ..spatial import is_near, window
 
 
-@dataclass(frozen=True)
-class Depthwise:
+class Depthwise(NamedTuple):
     """What a depthwise convolution's steps are made from: its window, and the numbers of the layer."""
 
     window: Window
@@ -93,16 +93,19 @@ def _quantized_rows(
         return pack_depthwise_int8(name, params, e.tier, mine, bias, found.multipliers[own])
 
     shapes = depthwise_int8_args(e.tier, name, params, where, e.threads)
+    key = (node, part.start, part.channels, name, *params.items())
     args: dict[str, Arg] = {
         **shapes, "x": _further(rows.x, part.start), "ldx": rows.ldx, "y": _further(rows.y, part.start),
-        "ldy": rows.ldy, "packed": e.packed((node, part.start, name, *params.items()), packed), **found.stored,
+        "ldy": rows.ldy, "packed": e.packed(key, packed), **found.stored,
     }  # fmt: skip
-    if name == "depthwise_int8":
+    if name in ("depthwise_int8", "depthwise_int8_window"):
         # Rounded up, so that layers share it.
-        blank = 1 << (fill_bytes(params, rows.ldx) - 1).bit_length()
+        blank = 1 << (fill_bytes(e.tier, params, rows.ldx) - 1).bit_length()
         args["fill"] = e.packed(("fill", zx, blank), lambda: np.full(blank, zx, np.uint8))
     else:
         args["zero_x"] = zx
+    if name == "depthwise_int8_any":
+        args["multiplier"] = last(node.out) // last(node.x)
     if name == "depthwise_int8_across":
         args["scratch"] = e.scratch(shapes["scratch_bytes"] * e.threads)
     e.kernel(name, params, args, share=rows.count / row_count(node.out) * part.channels / last(node.out))

@@ -83,7 +83,7 @@ def quantized_reduce(e: Emit, node: Node, where: Window) -> None:
 
 
 def _pool_bytes(e: Emit, node: Node, where: Window, ldx: int, ldy: int) -> None:
-    name, params = plan_pool_int8(e.tier, where, OPS[node.op])
+    name, params = plan_pool_int8(OPS[node.op])
     ratio, zeros = quant(node.x).scale[0] / quant(node.out).scale[0], (zero_point(node.x), zero_point(node.out))
     if (ties := node.attrs.get("ties")) is not None:
         # Measured from there, sums that are a little greater than they are turn halves away from it, and no others.
@@ -91,7 +91,7 @@ def _pool_bytes(e: Emit, node: Node, where: Window, ldx: int, ldy: int) -> None:
         ratio = 1 + 2.0**-22
     low, high = bounds(node)
     args: dict[str, Arg] = {
-        **pool_int8_args(e.tier, params, where, ratio, bool(node.attrs.get("count_include_pad", 0))),
+        **pool_int8_args(e.tier, OPS[node.op], where, ratio, bool(node.attrs.get("count_include_pad", 0))),
         "x": e.address(node.x), "ldx": ldx, "y": e.address(node.out), "ldy": ldy,
         "zero_x": zeros[0], "zero_point": zeros[1], "low": low, "high": high,
     }  # fmt: skip

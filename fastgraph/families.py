@@ -1,0 +1,44 @@
+"""Tables of what many modules define, which import those modules only that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
+
+
+class Families(Mapping[str, Entry]):
+    """Entries by name. All names are known; an entry is there once the modules that define it are imported.
+
+    `modules`: by module of `package`, the names that it defines, as words. `defined`: the dict that the modules fill.
+    `found`: the entries that were asked for by now.
+    A module that does not define what it is said to is a defect: the entry is a KeyError.
+    """
+
+    def __init__(self, package: str, modules: Mapping[str, str], defined: Mapping[str, Entry]) -> None:
+        self._package, self._defined = package, defined
+        self._homes: dict[str, list[str]] = {}
+        self.found: dict[str, Entry] = {}
+        for module, names in modules.items():
+            for name in names.split():
+                self._homes.setdefault(name, []).append(module)
+
+    def __getitem__(self, name: str) -> Entry:
+        try:
+            return self.found[name]
+        except KeyError:
+            for module in self._homes[name]:
+                import_module(f"{self._package}.{module}")
+            self.found[name] = self._defined[name]
+            return self.found[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._homes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)

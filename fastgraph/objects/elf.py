@@ -1,0 +1,163 @@
+"""Objects of x86-64 in ELF, placed and relocated in pages of this process: a warm load needs no LLVM for it.
+
+What compiled kernels are made of is little: code, constants that it reads by their distance, and calls of the C
+library's functions. Whatever else an object holds makes it `Foreign`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+ELF64 = b"\x7fELF\x02\x01"
+_RELOCATABLE, _X86_64 = 1, 62
+_PROGRAM, _SYMBOLS, _RELOCATIONS, _UNWINDING = 1, 2, 4, 0x70000001
+"""Kinds of sections. Nothing is ever thrown through a kernel, so tables of unwinding are left out."""
+_WRITABLE, _PRESENT = 1, 2
+"""Flags of sections."""
+_DISTANCES, _SLOT_DISTANCES = (2, 4), (9, 41, 42)
+"""Kinds of relocations: 32 bits of the distance to a symbol, or to eight bytes that hold its address."""
+
+_JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"
+"""A jump to the address in the eight bytes behind: with these a stub, for a function that may be far away."""
+_STUB = 16
+
+_pages: list[Any] = []
+"""Linked code is never unloaded."""
+
+
+class Foreign(Exception):
+    """An object of another kind than this loader is for; the text says how."""
+
+
+class Section(NamedTuple):
+    """A line of an object's table of sections. `link` and `info` number others, where they mean any."""
+
+    name: int
+    kind: int
+    flags: int
+    address: int
+    start: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry: int
+
+
+class Symbol(NamedTuple):
+    """`section` 0: somebody else has it; else it is `at` bytes into that section."""
+
+    name: str
+    section: int
+    at: int
+
+
+def sections(obj: bytes) -> list[Section]:
+    """The sections of an ELF64 object. struct.error or IndexError when it is cut short, here and below."""
+    table, size, count = struct.unpack_from("<Q", obj, 40)[0], *struct.unpack_from("<HH", obj, 58)
+    return [Section(*struct.unpack_from("<IIQQQQIIQQ", obj, table + size * i)) for i in range(count)]
+
+
+def symbols(obj: bytes, among: list[Section]) -> list[Symbol]:
+    """The symbols of an ELF64 object; those of sections have no name."""
+    found = []
+    for section in among:
+        if section.kind == _SYMBOLS:
+            base = among[section.link].start
+            for at in range(section.start, section.start + section.size, 24):
+                name, _, _, home, value, _ = struct.unpack_from("<IBBHQQ", obj, at)
+                found.append(Symbol(obj[base + name : obj.index(b"\0", base + name)].decode(), home, value))
+    return found
+
+
+def load(objects: Mapping[str, bytes]) -> dict[str, int]:
+    """{symbol: its address} for {symbol: the whole object that defines it}; Foreign when this is not the way to do it.
+
+    OSError when the system gives no pages that can be executed.
+    """
+    parts = {symbol: _Part(obj) for symbol, obj in objects.items()}
+    missing = sorted({each.name for part in parts.values() for each in part.symbols if each.name and not each.section})
+    functions = [_function(name) for name in missing]
+    end = len(missing) * _STUB
+    for part in parts.values():
+        end = part.place(end)
+    pages = mmap.mmap(-1, max(end, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    pages[: len(missing) * _STUB] = b"".join(_JUMP + struct.pack("<Q", address) for address in functions)
+    stubs = {name: base + i * _STUB for i, name in enumerate(missing)}
+    for part in parts.values():
+        part.write(pages, base, stubs)
+    _make_executable(base, len(pages))
+    _pages.append(pages)
+    return {symbol: part.address(symbol, base) for symbol, part in parts.items()}
+
+
+class _Part:
+    """An object, and where its sections are placed: bytes from the first page on."""
+
+    def __init__(self, obj: bytes) -> None:
+        if not obj.startswith(ELF64) or struct.unpack_from("<HH", obj, 16) != (_RELOCATABLE, _X86_64):
+            raise Foreign("it is no relocatable ELF object for x86-64")
+        self.obj = obj
+        self.sections = sections(obj)
+        self.symbols = symbols(obj, self.sections)
+        self.places: dict[int, int] = {}
+
+    def place(self, end: int) -> int:
+        """Place what is there at run time behind `end`; the new end."""
+        for i, section in enumerate(self.sections):
+            if not section.flags & _PRESENT or section.kind == _UNWINDING:
+                continue
+            if section.kind != _PROGRAM or section.flags & _WRITABLE:
+                raise Foreign(f"it has a section of kind {section.kind} and flags {section.flags}")
+            align = max(section.align, 1)
+            self.places[i] = -(-end // align) * align
+            end = self.places[i] + section.size
+        return end
+
+    def write(self, pages: Any, base: int, stubs: Mapping[str, int]) -> None:
+        """Put the sections in their places, and let them find each other and the stubs."""
+        for i, at in self.places.items():
+            section = self.sections[i]
+            pages[at : at + section.size] = self.obj[section.start : section.start + section.size]
+        for section in self.sections:
+            if section.kind == _RELOCATIONS and section.info in self.places:
+                for entry in range(section.start, section.start + section.size, 24):
+                    self._relocate(pages, base, stubs, self.places[section.info], entry)
+
+    def _relocate(self, pages: Any, base: int, stubs: Mapping[str, int], start: int, entry: int) -> None:
+        offset, info, more = struct.unpack_from("<QQq", self.obj, entry)
+        kind, symbol = info & 0xFFFFFFFF, self.symbols[info >> 32]
+        here = start + offset
+        if symbol.section in self.places and kind in _DISTANCES:
+            target = base + self.places[symbol.section] + symbol.at
+        elif not symbol.section and kind in _DISTANCES:
+            target = stubs[symbol.name]
+        elif not symbol.section and kind in _SLOT_DISTANCES:
+            target = stubs[symbol.name] + len(_JUMP)
+        else:
+            raise Foreign(f"it has a relocation of kind {kind} to section {symbol.section}")
+        struct.pack_into("<i", pages, here, target + more - base - here)
+
+    def address(self, name: str, base: int) -> int:
+        """Where a symbol is, 0 when the object does not define it."""
+        return next((base + self.places[s.section] + s.at for s in self.symbols if s.name == name and s.section), 0)
+
+
+def _function(name: str) -> int:
+    """The address of one of the C library's functions."""
+    try:
+        return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
+    except AttributeError:
+        raise Foreign(f"it needs {name}, which this process has not loaded") from None
+
+
+def _make_executable(start: int, size: int) -> None:
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    if protect(start, size, mmap.PROT_READ | mmap.PROT_EXEC):
+        raise OSError(ctypes.get_errno(), "the system lets no pages be executed that were written before")

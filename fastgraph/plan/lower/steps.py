@@ -1,0 +1,179 @@
+"""Chains in the steps that kernels have, with the same results to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from math import inf, isnan
+from typing import Any
+
+from ...kernels.pointwise.chain import Chain
+from ...kernels.pointwise.steps import COMPOSED, NUMBER, ROUNDED, Step, pattern
+
+Steps = list[tuple[Any, ...]]
+COMMUTE = frozenset({"add", "mul", "fma", "and", "or", "equal"})
+"""Operations whose first two operands may change places."""
+
+
+def steps_of(
+    chain: Chain, elements: Sequence[str], out: str = "f32", rounding: Sequence[float] = (), bounded: bool = False
+) -> Chain:
+    """The steps of a chain over operands of these element types. A result of type `out` is rounded with the numbers
+    zero, low and high. bounded: as of Step.
+    """
+    count = len(elements)
+    steps: Steps = []
+    places: list[Any] = [None if element != "f32" else i for i, element in enumerate(elements)]
+
+    def place(o: Any) -> Any:
+        if not isinstance(o, int):
+            return float(o)
+        if places[o] is None:
+            steps.append((f"load_{elements[o]}", o))
+            places[o] = count + len(steps) - 1
+        return places[o]
+
+    for name, *taken in chain:
+        operands = [place(o) for o in taken]
+        steps += _rewritten(name, operands, count + len(steps))
+        places.append(count + len(steps) - 1)
+    last = place(len(places) - 1 if chain else 0)
+    if out != "f32":
+        steps.append((f"{'round' if bounded else 'store'}_{out}", last, *rounding))
+    *most, (name, *taken) = _composed(_needed(steps, count), count)
+    return (*most, (str(name).replace("round_", "store_"), *taken))
+
+
+def _rewritten(name: Any, operands: list[Any], following: int) -> Steps:
+    """An operation in steps, of which the first makes value `following`."""
+    x, y, z = (*operands, None, None)[:3]
+    match name:
+        case "clip" if not _are_numbers(y, z):
+            first = _rewritten("max", [x, y], following)
+            return first + _rewritten("min", [following, z], following + len(first))
+        case "min" | "max" if _are_numbers(x) or _are_numbers(y):
+            number, x = (x, y) if isinstance(x, float) else (y, x)
+            return [("clip", x, number, inf) if name == "max" else ("clip", x, -inf, number)]
+        case "sub" if isinstance(y, float):
+            return [("add", x, -y)]
+        case "less" | "less_or_equal":
+            return [(name.replace("less", "greater"), y, x)]
+        case "prelu" | "leaky_relu":
+            return [("leaky_relu" if isinstance(y, float) else "prelu", x, y)]
+        case "selu":
+            return [("elu", x, y), ("mul", z, following)]
+        case "square":
+            return [("mul", x, x)]
+        case "rsqrt":
+            return [("sqrt", x), ("reciprocal", following)]
+        case "is_nan":
+            return [("not_equal", x, x)]
+        case "is_inf":
+            return [("abs", x), ("equal", following, inf)]
+        case "not":
+            return [("equal", x, 0.0)]
+    return [(name, *operands)]
+
+
+def _are_numbers(*operands: Any) -> bool:
+    return all(isinstance(o, float) and not isnan(o) for o in operands)
+
+
+def _needed(steps: Steps, inputs: int) -> Steps:
+    """The steps that the last one hangs on, renumbered."""
+    needed = {inputs + len(steps) - 1}
+    for i in reversed(range(len(steps))):
+        if inputs + i in needed:
+            needed.update(_values(steps[i]))
+    return _kept(steps, inputs, [i for i in range(len(steps)) if inputs + i in needed])
+
+
+def _kept(steps: Steps, inputs: int, kept: list[int]) -> Steps:
+    number = {**{i: i for i in range(inputs)}, **{inputs + i: inputs + n for n, i in enumerate(kept)}}
+    return [(steps[i][0], *(number[o] if isinstance(o, int) else o for o in steps[i][1:])) for i in kept]
+
+
+def _values(step: tuple[Any, ...]) -> list[int]:
+    return [o for o in step[1:] if isinstance(o, int)]
+
+
+# -- steps that follow one another as one
+
+
+@cache
+def _patterns() -> dict[str, list[tuple[str, Step, Chain]]]:
+    """What is composed, by the name of the last step, the longest and those of numbers first."""
+    found: dict[str, list[tuple[str, Step, Chain]]] = {}
+    of = sorted(((name, step, pattern(step)) for name, step in COMPOSED.items()), key=_precedence)
+    for name, step, chain in of:
+        found.setdefault(str(chain[-1][0]), []).append((name, step, chain))
+    return found
+
+
+def _precedence(composed: tuple[str, Step, Chain]) -> tuple[int, int]:
+    _, step, chain = composed
+    return -len(chain), -step.elements.count(NUMBER)
+
+
+def _composed(steps: Steps, inputs: int) -> Chain:
+    gone: set[int] = set()
+    for i in reversed(range(len(steps))):
+        if i in gone:
+            continue
+        uses = _uses(steps, gone)
+        for name, step, chain in _patterns().get(steps[i][0], ()):
+            found = next(_matches(steps, inputs, chain, step, uses, i, len(chain) - 1, ({}, {})), None)
+            if found is not None:
+                operands, made = found
+                steps[i] = (name, *(operands[k] for k in range(step.arity)))
+                gone |= set(made.values()) - {i}
+                break
+    return tuple(_kept(steps, inputs, [i for i in range(len(steps)) if i not in gone]))
+
+
+def _uses(steps: Sequence[tuple[Any, ...]], gone: set[int] | frozenset[int] = frozenset()) -> dict[int, int]:
+    """How often each value is taken."""
+    uses: dict[int, int] = {}
+    for i, step in enumerate(steps):
+        for o in _values(step) if i not in gone else ():
+            uses[o] = uses.get(o, 0) + 1
+    return uses
+
+
+Found = tuple[dict[int, Any], dict[int, int]]
+"""Operands by their numbers; the steps that stand for those of a pattern."""
+
+
+def _matches(
+    steps: Steps, inputs: int, chain: Chain, step: Step, uses: dict[int, int], i: int, p: int, found: Found
+) -> Iterator[Found]:
+    """The ways in which step i, and those that it takes, are step p of a pattern, beside what was found before."""
+    operands, made = found
+    if made.get(p, i) != i or steps[i][0] != chain[p][0]:
+        return
+    made = {**made, p: i}
+    orders = [list(steps[i][1:])]
+    if steps[i][0] in COMMUTE:
+        orders.append([orders[0][1], orders[0][0], *orders[0][2:]])
+    for order in orders:
+        ways = [(operands, made)]
+        for o, wanted in zip(order, chain[p][1:], strict=True):
+            ways = [further for way in ways for further in _binds(steps, inputs, chain, step, uses, o, wanted, way)]
+        yield from ways
+
+
+def _binds(
+    steps: Steps, inputs: int, chain: Chain, step: Step, uses: dict[int, int], o: Any, wanted: Any, found: Found
+) -> Iterator[Found]:
+    """The ways in which operand o is what a pattern wants there."""
+    operands, made = found
+    if not isinstance(wanted, int):
+        if o == wanted and not isinstance(o, int):
+            yield found
+    elif wanted < step.arity:
+        kinds = [*step.elements, *[NUMBER] * 3] if step.out in ROUNDED else step.elements
+        same = wanted not in operands or (operands[wanted] == o and type(operands[wanted]) is type(o))
+        if same and (kinds[wanted] != NUMBER or isinstance(o, float)):
+            yield {**operands, wanted: o}, made
+    elif isinstance(o, int) and o >= inputs and uses[o] == _uses(chain)[wanted]:
+        yield from _matches(steps, inputs, chain, step, uses, o - inputs, wanted - step.arity, found)

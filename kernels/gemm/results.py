@@ -1,0 +1,165 @@
+"""How tiles of f32 (and i32) sums become results: what EPILOGUE says is done in registers, or by walking a chain.
+
+Whole vectors are stored, on tiers with masks those of the columns that count. What is not ready then goes to a buffer
+first, and is done once for all heights of tiles: sums of which a chain is made, and columns that end within a vector on
+tiers without masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.record import loaded
+from ..isa.functions import clip
+from ..isa.loops import lesser, repeat
+from ..isa.vector import F32, I1, I8, I32, I64, Vector
+from ..pointwise.epilogue import addend_at, buffer, is_walked, simple, walk_from
+from ..pointwise.rows import EPILOGUE, NO_EPILOGUE
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tile's results go: `rows` rows of `ldc` bytes at `c`, the first `columns` of each stored.
+
+    panel: a pointer to the tile's panel; args: the record; image, row, column: where the epilogue reads.
+    """
+
+    rows: Any
+    c: Any
+    ldc: Any
+    columns: Any
+    panel: Any
+    args: Any
+    image: Any
+    row: Any
+    column: Any
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where a tile of nv vectors a row stores, to `c` in rows of `ldc` bytes: the result itself or a buffer.
+
+    slots: those of EPILOGUE, if any; way: the place in _WAYS of what is done with sums; masks: of the vectors of a row;
+    cut: whether columns must be counted afterwards.
+    """
+
+    nv: int
+    c: Any
+    ldc: Any
+    slots: Any
+    way: Any
+    masks: Sequence[Any]
+    cut: Any
+
+
+def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: int | None) -> Sink:
+    """For tiles of at most `rows` rows; epilogue: the slot of the record that EPILOGUE begins with."""
+    b, width = v.b, nv * v.lanes
+    slots = None if epilogue is None else loaded(b, place.args, EPILOGUE, epilogue)
+    aside = cut = I1(0) if v.lanes == 16 else b.icmp_signed("<", place.columns, I64(width))
+    way = I64(0)
+    if slots:
+        aside = b.or_(cut, is_walked(b, slots))
+        bounded = b.or_(*(b.icmp_signed("!=", getattr(slots, n), I64(NO_EPILOGUE[n])) for n in ("low", "high")))
+        added = b.icmp_signed("!=", slots.addend, I64(0))
+        way = b.select(aside, I64(0), b.select(added, I64(2), b.zext(bounded, I64)))
+    room = buffer(b, 4 * rows * width)
+    c, ldc = b.select(aside, room, place.c), b.select(aside, I64(4 * width), place.ldc)
+    return Sink(nv, c, ldc, slots, way, _masks(v, nv, place.columns) if v.lanes == 16 else [None] * nv, cut)
+
+
+def store_rows(v: Vector, place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Any]]], done: Any) -> None:
+    """Store the results of tiles: found are (block that ends with them, rows, results); then go to `done`.
+
+    For each way there is code for each row, from the last row on: tiles of fewer rows begin further down.
+    """
+    b, nv, tallest = v.b, sink.nv, max(rows for _, rows, _ in found)
+    ways = _WAYS if sink.slots else _WAYS[:1]
+    blocks = [[b.append_basic_block(f"row{r}") for r in range(tallest)] for _ in ways]
+    for block, rows, _ in found:
+        b.position_at_end(block)
+        jump = b.switch(sink.way, blocks[0][rows - 1])
+        for i in range(1, len(ways)):
+            jump.add_case(I64(i), blocks[i][rows - 1])
+    for end, chain in zip(ways, blocks, strict=True):
+        above: list[tuple[Any, Sequence[Any]]] = []
+        for r in reversed(range(tallest)):
+            b.position_at_end(chain[r])
+            phis = [b.phi(v.type) for _ in range((r + 1) * nv)]
+            for source, results in above + [(block, results) for block, rows, results in found if rows == r + 1]:
+                for phi, value in zip(phis, results, strict=True):
+                    phi.add_incoming(value, source)
+            to = b.gep(b.inttoptr(sink.c, I8.as_pointer()), [b.mul(sink.ldc, I64(r))])
+            _store(v, to, end(v, place, sink.slots, I64(r), phis[r * nv :], sink.masks), sink.masks)
+            b.branch(chain[r - 1] if r else done)
+            above = [(chain[r], phis[: r * nv])]
+    b.position_at_end(done)
+
+
+def settle(v: Vector, place: Place, sink: Sink) -> None:
+    """What is to be done behind all tiles; place.rows is an int64."""
+    b, width = v.b, sink.nv * v.lanes
+    columns = lesser(b, place.columns, I64(width))
+    if v.lanes != 16:
+        due = b.and_(sink.cut, b.not_(is_walked(b, sink.slots))) if sink.slots else sink.cut
+        with b.if_then(due, likely=False):
+            masks = _masks(v, sink.nv, place.columns)
+
+            def row(r: Any, _: list[Any]) -> list[Any]:
+                source = v.pointer(b.add(sink.c, b.mul(r, sink.ldc)))
+                sums = [v.load(v.at(source, n * v.lanes)) for n in range(sink.nv)]
+                to = b.gep(b.inttoptr(place.c, I8.as_pointer()), [b.mul(r, place.ldc)])
+                _store(v, to, sums if not sink.slots else _ended(v, place, sink.slots, r, sums, masks), masks)
+                return []
+
+            repeat(b, place.rows, [], row)
+    if sink.slots:
+        walk_from(
+            b, sink.slots, place.image, place.row, place.column, place.rows, columns, sink.c, sink.ldc, place.c,
+            place.ldc,
+        )  # fmt: skip
+
+
+Sums = Sequence[Any]
+
+
+def _plain(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
+    return sums
+
+
+def _bounded(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
+    low, high = (v.splat(v.b.bitcast(v.b.trunc(bound, I32), F32)) for bound in (slots.low, slots.high))
+    return [clip(v, x, low, high) for x in sums]
+
+
+def _added(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
+    start = addend_at(v, slots, place.image, v.b.add(place.row, r), place.column)
+    addends = [v.load(v.at(start, n * v.lanes), mask) for n, mask in enumerate(masks)]
+    total = [v.b.fadd(x, y) for x, y in zip(sums, addends, strict=True)]
+    return _bounded(v, place, slots, r, total, masks)
+
+
+_WAYS = (_plain, _bounded, _added)
+"""What is done with a row's sums: each gives what is stored. Bounds that are infinite leave all as it is."""
+
+
+def _ended(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
+    """As the slots say."""
+
+    def addend(n: int) -> Any:
+        start = addend_at(v, slots, place.image, v.b.add(place.row, r), place.column)
+        return v.load(v.at(start, n * v.lanes), masks[n])
+
+    return simple(v, slots, sums, addend)
+
+
+def _store(v: Vector, to: Any, results: Sums, masks: Sequence[Any]) -> None:
+    """Store a row at byte pointer `to`."""
+    for n, (result, mask) in enumerate(zip(results, masks, strict=True)):
+        v.store(result, v.b.bitcast(v.b.gep(to, [I64(n * v.lanes * 4)]), F32.as_pointer()), mask)
+
+
+def _masks(v: Vector, nv: int, columns: Any) -> list[Any]:
+    return [v.mask(v.b.sub(columns, I64(n * v.lanes))) for n in range(nv)]

@@ -1,0 +1,266 @@
+"""Kernels' Python as machine code does what Python does."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastgraph.kernels.core.build import build
+from fastgraph.kernels.core.record import Record, reader
+from fastgraph.kernels.isa.tiers import BY_NAME
+from fastgraph.kernels.isa.vector import arg, emits
+from fastgraph.objects.link import link
+
+EDGES = (0, 1, -1, 2, -2, 3, -3, 7, -8, 63, 1 << 20, -(1 << 33), (1 << 62) - 1)
+SEVEN, FLAG, NOTHING = 7, True, None
+
+
+def native(function: Callable[..., int]) -> Callable[[int, int, int], int]:
+    """The machine code of a function of three numbers, as a function."""
+    function.returns = True  # type: ignore[attr-defined]
+    obj = build(function, function.__name__, BY_NAME["generic"])
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
+    found: Callable[[int, int, int], int] = kind(link({function.__name__: obj})[function.__name__])
+    return found
+
+
+def same(function: Callable[..., int], values: Any = EDGES) -> None:
+    """The same as Python computes, for all values of three arguments (modulo 2^64)."""
+    compiled = native(function)
+    for case in product(values, repeat=3):
+        expected = np.array(int(function(*case)) & (1 << 64) - 1, np.uint64).astype(np.int64)
+        assert compiled(*case) == expected, case
+
+
+def arithmetic(x: int, y: int, z: int) -> int:
+    return (x + y) * z - (x & y) + (x | z) - (y ^ z) + (x >> 3) - -z
+
+
+def divided(x: int, y: int, z: int) -> int:
+    return x // y * 1000 + x % y if y != 0 else x // 7 + x % -7 + z
+
+
+def compared(x: int, y: int, z: int) -> int:
+    a = x < y
+    b = not x <= z
+    return (
+        a + 2 * b + 4 * (x == y) + 8 * (x != z) + 16 * (y > z) + 32 * (y >= z) + 64 * (x < y < z) + 128 * (x <= 3 < z)
+    )
+
+
+def either(x: int, y: int, z: int) -> int:
+    a = x and y
+    b = x or y
+    c = x > 1 and (y or z > 2)
+    d = y < 0 or not (x and z)
+    return a + 3 * b + 7 * c + 13 * d
+
+
+def branches(x: int, y: int, z: int) -> int:
+    if x < y and y < z:
+        result = 1
+    elif x or not z:
+        result, y = y, x
+        result -= 3 if y > 2 else 5 if z else 9
+    else:
+        result = SEVEN
+    first, (second, third) = (x, (y, z)) if result > 3 else (z, (x, y))
+    return result + 3 * first + 5 * second + 7 * third
+
+
+def loops(x: int, y: int, z: int) -> int:
+    total = i = 0
+    for i in range(x & 15):
+        if i == 3:
+            continue
+        for k in range(y & 7, 12, (z & 3) + 1):
+            if k > 9:
+                break
+            total += i * k
+        total ^= i
+    while True:
+        total += 1
+        if total & 7 == z & 7:
+            break
+    for k in range(5, y & 3, -2):
+        total = 3 * total + k
+    return total + i
+
+
+def known(x: int, y: int, z: int) -> int:
+    """What is known is decided: the branch not taken could not be translated."""
+    if NOTHING is not None and NOTHING[x]:
+        return 1
+    if FLAG or x:
+        x += (3, SEVEN)[1]
+    if not FLAG:
+        x = NOTHING + z
+    return x if SEVEN == 7 and FLAG else NOTHING
+
+
+def sign(x: int) -> int:
+    if x > 0:
+        return 1
+    return -1 if x else 0
+
+
+def swapped(x: int, y: int) -> tuple[int, int]:
+    if x < y:
+        x, y = y, x
+    return x, y
+
+
+def counted(x: int, step: int = 0) -> int:
+    """With loops and returns within them."""
+    for i in range(10):
+        while x > i:
+            if x == 7:
+                return i
+            x -= 1
+    return x
+
+
+def replaced(x: int, other: int) -> int:
+    """What the caller knows, the function may forget."""
+    if other > 0:
+        x = other
+    return x
+
+
+def calls(x: int, y: int, z: int) -> int:
+    high, low = swapped(y=y, x=sign(x))
+    again = sign
+    return 100 * high + low + again(z) * 10 + counted(x & 15, step=3) + sign(x < y) + replaced(3, z)
+
+
+@pytest.mark.parametrize("function", [arithmetic, compared, either, branches, loops, known, calls])
+def test_it_computes_as_python_does(function: Callable[..., int]) -> None:
+    same(function)
+
+
+def test_divisions_round_down_and_by_zero_give_nothing() -> None:
+    same(divided, (*EDGES, 10, -10, 1000003))
+
+    def by_zero(x: int, y: int, z: int) -> int:
+        return x // y + x % y
+
+    assert native(by_zero)(5, 0, 0) == 0
+
+
+def test_random_expressions() -> None:
+    """Python's operators, nested as they fall."""
+    draw = random.Random(0)
+
+    def expression(depth: int) -> str:
+        if depth == 0:
+            return draw.choice(["x", "y", "z", str(draw.randrange(-9, 9))])
+        one, two, three = (expression(draw.randrange(depth)) for _ in range(3))
+        return draw.choice(
+            [
+                f"({one} {draw.choice('+-*&|^')} {two})",
+                f"({one} {draw.choice(['//', '%'])} {draw.choice(['3', '-5', '(z & 7 | 1)'])})",
+                f"({one} {draw.choice(['<', '<=', '==', '!=', '>', '>='])} {two})",
+                f"({one} {draw.choice(['and', 'or'])} {two})",
+                f"({one} if {two} else {three})",
+                f"(-{one})",
+                f"(not {one})",
+                f"({one} < {two} <= {three})",
+            ]
+        )
+
+    source = "\n\n".join(
+        f"def random{i}(x, y, z):\n    a = {expression(4)}\n    x = {expression(5)}\n    return a + x"
+        for i in range(60)
+    )
+    for function in from_file(source).values():
+        same(function, (0, 1, -1, 5, -4))
+
+
+def from_file(source: str) -> dict[str, Any]:
+    """Functions of a file that is written for them: it is read again."""
+    import importlib.util
+    import tempfile
+    from pathlib import Path
+
+    path = Path(tempfile.mkdtemp()) / "written.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location("written", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {name: each for name, each in vars(module).items() if callable(each)}
+
+
+def test_records_tuples_and_what_writes_ir() -> None:
+    record = Record(a="", b="", c="")
+    read = reader(record)
+
+    @emits
+    def both(b: Any, r: Any, x: Any) -> Any:
+        return [b.add(r.a, x), b.sub(r.b, x)]
+
+    def pick(r: Any, x: int) -> Any:
+        return both(r, x=x)
+
+    def kernel(args: int, thread: int, threads: int) -> int:
+        r = read(args)
+        low, high = pick(r, thread)
+        both(x=1, r=r)
+        return low * 100 + high * 10 + r.c + arg(args, threads) + both(r, thread < threads)[0]
+
+    words = np.array([3, 5, 7], np.int64)
+    assert native(kernel)(words.ctypes.data, 2, 1) == 5 * 100 + 3 * 10 + 7 + 5 + 3
+
+
+def test_what_kernels_cannot_be_written_in_is_refused_with_the_place() -> None:
+    def of_lists(x: int, y: int, z: int) -> int:
+        return sum([x, y])
+
+    def of_floats(x: int, y: int, z: int) -> float:
+        y = x + 1.5  # type: ignore[assignment]
+        return y
+
+    def of_others(x: int, y: int, z: int) -> int:
+        for i in (x, y):
+            z += i
+        return z
+
+    def of_unpacking(x: int, y: int, z: int) -> int:
+        a, b = swapped(x, y) if x else (x, y, z)
+        return a + b
+
+    def of_too_much(x: int, y: int, z: int) -> int:
+        return sign(x, y)  # type: ignore[call-arg]
+
+    def with_else(x: int, y: int, z: int) -> int:
+        while x:
+            x -= 1
+        else:
+            x = 3
+        return x
+
+    def shadowed(x: int, y: int, z: int) -> int:
+        t = (x, y)
+        if z:
+            t = (y, x)
+        return t[0]
+
+    def sometimes(x: int, y: int, z: int) -> int:
+        y = x + maybe(z)
+        return y
+
+    def maybe(x: int) -> Any:
+        if x:
+            return x
+
+    wrong = of_lists, of_floats, of_others, of_unpacking, of_too_much, with_else, shadowed, sometimes
+    for function in wrong:
+        with pytest.raises(TypeError, match=rf"test_translate.py:\d+: in {function.__name__}: ") as error:
+            native(function)
+        assert str(error.value).count("test_translate.py") == 1

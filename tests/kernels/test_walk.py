@@ -1,0 +1,152 @@
+"""Walked chains give the bits of the same chain as one expression, and what NumPy says where that is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastgraph.kernels.isa.loops import each
+from fastgraph.kernels.isa.math import OPS
+from fastgraph.kernels.isa.vector import I64, Vector, emits
+from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
+from fastgraph.kernels.pointwise.elementwise_shape import broadcast, loops, strides_of
+from fastgraph.kernels.pointwise.steps import COMPOSED, NUMBERS, pattern
+from fastgraph.plan.lower.steps import steps_of
+from tests.kernels.harness import each_tier, run
+from tests.kernels.walking import elementwise
+
+EXACT = {"add", "sub", "mul", "div", "min", "max", "abs", "neg", "relu", "clip", "where", "square", "sqrt", "sign",
+         "equal", "less", "less_or_equal", "greater", "greater_or_equal", "not_equal", "is_nan", "is_inf", "not", "and",
+         "or", "xor", "leaky_relu", "prelu", "floor", "ceil", "round"}  # fmt: skip
+"""Operations of which each has one result in f32."""
+LIKELY = ("add", "mul", "sub", "div", "relu", "sigmoid", "clip", "max", "min", "pow", "erf")
+FLOATS = (0.0, -0.0, 0.5, 1.0, -1.0, 2.0, 3.0, -2.0, 0.044715, 6.0, float("inf"), -0.5)
+SPECIAL = np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 3e38, 1e-39, -1e-45, 100, -100])
+
+
+def whole(tier: Any, chain: tuple, inputs: int) -> Callable:
+    """A kernel for a chain with all its numbers, over dense inputs; its record: y, n, the inputs."""
+
+    @emits
+    def body(b: Any, args: Any) -> None:
+        v = Vector(b, tier)
+        slots = v.pointer(args, I64)
+        y, n, *xs = (b.load(v.at(slots, i)) for i in range(2 + inputs))
+
+        def apply(w: Vector, i: Any, mask: Any) -> None:
+            values = [w.load(w.at(w.pointer(x), i), mask) for x in xs]
+            w.store(emit_chain(w, chain, values), w.at(w.pointer(y), i), mask)
+
+        each(v, I64(0), n, apply)
+
+    def kernel(args: int, thread: int, threads: int) -> None:
+        body(args)
+
+    return kernel
+
+
+@st.composite
+def chains(draw: Any, inputs: int) -> tuple:
+    """Up to nine steps; each takes some value, the last one most likely."""
+    steps: list[tuple] = []
+    for i in range(draw(st.integers(1, 9))):
+        name = draw(st.one_of(st.sampled_from(LIKELY), st.sampled_from(sorted(OPS))))
+        count, last = OPS[name].arity, inputs + i - 1
+        operands: list[Any] = []
+        for k in range(count):
+            number = k >= count - NUMBERS.get(name, 0) or name == "selu" and k > 0
+            if number or (k and draw(st.integers(0, 3)) == 0):
+                operands.append(draw(st.sampled_from(FLOATS)))
+            else:
+                operands.append(last if draw(st.booleans()) else draw(st.integers(0, last)))
+        if name in ("add", "mul", "max", "min", "sub", "greater") and draw(st.integers(0, 3)) == 0:
+            operands.reverse()
+        steps.append((name, *operands))
+    return tuple(steps)
+
+
+def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
+    """All alike but for which NaN it is."""
+    return bool(np.all((one.view(np.int32) == other.view(np.int32)) | (np.isnan(one) & np.isnan(other))))
+
+
+SHAPES = {"full": (1, 1, 1), "channel": (0, 0, 1), "row": (1, 1, 0), "plane": (1, 0, 0), "one": (0, 0, 0)}
+
+
+@each_tier
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_random_chains(tier, data):
+    draw = data.draw
+    dims = draw(st.integers(1, 3)), draw(st.integers(1, 9)), draw(st.integers(1, 300))
+    if draw(st.integers(0, 4)) == 0:
+        dims = dims[0], 40, 70  # more than a block
+    spread = ["full", *draw(st.lists(st.sampled_from(sorted(SHAPES)), max_size=3))]
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    xs = []
+    for kind in spread:
+        shape = tuple(d if keep else 1 for d, keep in zip(dims, SHAPES[kind], strict=True))
+        x = np.asarray(rng.standard_normal(shape) * 3, np.float32)
+        x.reshape(-1)[: len(SPECIAL)] = SPECIAL[: x.size]
+        xs.append(np.ascontiguousarray(rng.permuted(x)))
+    chain = draw(chains(len(xs)))
+    plan = loops(dims, strides_of(dims), [broadcast(x.shape, strides_of(x.shape), dims) for x in xs])
+    assert plan is not None
+    y = xs[0] if draw(st.booleans()) else np.full(dims, 7, np.float32)  # in place, or not
+    threads, offset = draw(st.integers(1, 3)), draw(st.sampled_from([0, 4, 20]))
+    got = elementwise(chain, plan, y, xs, tier, threads, offset).reshape(dims)
+    spreads = [np.ascontiguousarray(np.broadcast_to(x, dims)) for x in xs]
+    want = run(whole, {"chain": chain, "inputs": len(xs)}, [np.zeros(dims, np.float32), y.size, *spreads], tier)[0]
+    assert same_bits(got, want), steps_of(chain, ["f32"] * len(xs))
+    if {name for name, *_ in chain} <= EXACT:
+        assert np.array_equal(got, np.broadcast_to(eval_chain(chain, xs), dims), equal_nan=True)
+
+
+def numbered(step: str) -> tuple[tuple, list[str]]:
+    """What a composed step is made of, with numbers for those of its operands that are to be numbers; its types."""
+    found, kinds = pattern(COMPOSED[step]), [*COMPOSED[step].elements, *["number"] * 3]
+    places = {i: i - kinds[:i].count("number") for i, kind in enumerate(kinds) if kind != "number"}
+    count, tensors = COMPOSED[step].arity, len([k for k in kinds if k != "number"])
+    moved = [(name, *(o if isinstance(o, float) else places[o] if o in places and o < count else o - count + tensors
+                      if o >= count else 0.5 + o for o in operands)) for name, *operands in found]  # fmt: skip
+    return tuple(moved), [k for k in kinds if k != "number"]
+
+
+@pytest.mark.parametrize("step", COMPOSED)
+def test_steps_that_follow_one_another_become_one(step):
+    chain, elements = numbered(step)
+    loads = {len(elements) + i: o for i, (name, o, *_) in enumerate(chain) if name.startswith("load_")}
+    inner = [s for s in chain if not str(s[0]).startswith(("load_", "store_", "round_"))]
+    moved = [(n, *(loads.get(o, o - len(loads) if o >= len(elements) else o) if isinstance(o, int) else o for o in r))
+             for n, *r in inner]  # fmt: skip
+    out, bounded = COMPOSED[step].out, COMPOSED[step].bounded
+    rounding = () if out in ("f32", "bool") else (1.0, -2.0, 3.0)
+    found = steps_of(tuple(moved), elements, out, rounding, bounded)
+    assert [name for name, *_ in found] == [step]
+
+
+def test_numbers_stay_numbers():
+    nan = float("nan")
+    assert steps_of((("max", 0, 1.0),), ["f32"]) == (("clip", 0, 1.0, float("inf")),)
+    assert steps_of((("min", 2.0, 0),), ["f32"]) == (("clip", 0, float("-inf"), 2.0),)
+    assert steps_of((("min", 0, nan),), ["f32"])[0][0] == "min"
+    assert [s[0] for s in steps_of((("clip", 0, 1, 2.0),), ["f32", "f32"])] == ["max", "clip"]
+    assert steps_of((("exp", 0), ("relu", 0)), ["f32"]) == (("relu", 0),), "what nobody needs is left out"
+    assert steps_of((), ["u8"]) == (("load_u8", 0),)
+
+
+@each_tier
+def test_blocks_of_a_wide_row(tier):
+    """Rows longer than a block, with more temporaries than registers would hold."""
+    x = np.asarray(np.random.default_rng(0).standard_normal((2, 5000)), np.float32)
+    chain = tuple(("mul", 0, float(i)) for i in range(1, 12)) + tuple(
+        ("add", 12 + i - 1 if i else 1, 2 + i) for i in range(10)
+    )
+    plan = loops(x.shape, strides_of(x.shape), [strides_of(x.shape)])
+    got = elementwise(chain, plan, np.zeros_like(x), [x], tier, 2)
+    assert np.array_equal(got, eval_chain(chain, [x]))

@@ -1,0 +1,197 @@
+"""No compiler, or one that is broken: an error that says what to do; and isa="numpy", which needs none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastgraph as fg
+from fastgraph.demo import MODEL, held_out
+from fastgraph.kernels.core import build
+from fastgraph.kernels.isa import tiers
+from fastgraph.objects import link, store
+from fastgraph.tools.cli import main
+from tests.blocks import BLOCKS, RARE
+from tests.circle.write import Model
+from tests.nets import F32, Net
+from tests.quantized_blocks import QDQ, TFLITE
+
+ROOT = Path(__file__).parents[2]
+SAYS = ("not in the cache", "pip install", "fastgraph kernels --build", "FASTGRAPH_CACHE_DIR", "isa='numpy'")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache directory, and nothing remembered."""
+    monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(store, "_unsaved", {})
+    monkeypatch.setattr(store, "_said", [])
+    return tmp_path / "cache"
+
+
+def run(script: str) -> str:
+    """What a Python in which llvmlite can't be imported prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.modules['llvmlite'] = None\n" + script],
+        cwd=ROOT, env=os.environ, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+LOAD = """
+import fastgraph as fg
+from fastgraph.demo import MODEL, held_out
+try:
+    fg.load(MODEL, threads=1)
+except fg.CompilerError as error:
+    print(error)
+"""
+
+
+def test_without_llvmlite_an_error_says_what_to_do(place: Path) -> None:
+    said = run(LOAD)
+    assert said.startswith("kernel ") and "can't be imported" in said and all(word in said for word in SAYS)
+    assert not list(place.rglob("*.o"))
+
+
+def test_without_llvmlite_numpy_still_computes(place: Path) -> None:
+    images, _ = held_out()
+    expected = fg.load(MODEL).run({"image": images[0]})["probabilities"]
+    found = run(
+        "import fastgraph as fg; from fastgraph.demo import MODEL, held_out\n"
+        "model = fg.load(MODEL, isa='numpy')\n"
+        "out = model.run({'image': held_out()[0][0]}, timeout=60)['probabilities']\n"
+        "print(model.tier.name, [name for name in sys.modules if name.startswith('llvmlite') and sys.modules[name]])\n"
+        "print(*out.ravel())"
+    ).splitlines()
+    assert found[0] == "numpy []"
+    np.testing.assert_allclose([float(x) for x in found[1].split()], expected.ravel(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("LLVM has no such thing"), OSError("no room")])
+def test_an_llvm_that_fails_is_told(error: Exception, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> bytes:
+        raise error
+
+    monkeypatch.setattr(build, "build", fail)
+    with pytest.raises(fg.CompilerError, match=f"LLVM can't compile it .*: {error}") as found:
+        fg.load(MODEL, threads=1)
+    assert all(word in str(found.value) for word in SAYS)
+
+
+def test_an_object_that_needs_others_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As any that no process could link."""
+    monkeypatch.setattr(build, "build", lambda *_: b"\x7fELF and then nothing")
+    with pytest.raises(fg.CompilerError, match="is not a.* object file"):
+        fg.load(MODEL, threads=1)
+
+
+def test_a_library_of_llvm_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where that links, and tells the CPU's flags."""
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    monkeypatch.setattr(tiers, "_linux_flags", frozenset)
+    assert tiers.cpu_flags.__wrapped__() == frozenset()
+    with pytest.raises(fg.CompilerError, match="can't be linked.*isa='numpy'"):
+        link._llvm.__wrapped__()
+
+
+# -- isa="numpy"
+
+
+FLOATS = {**BLOCKS, **RARE, **QDQ}
+
+
+@pytest.mark.parametrize("name", [*FLOATS, *TFLITE])
+def test_networks_of_all_kinds(name: str) -> None:
+    """As near to what kernels compute as their sums' order allows; no kernel is called."""
+    if name in FLOATS:
+        net = Net()
+        FLOATS[name](net)
+        data = net.bytes()
+    else:
+        model = Model()
+        data = model.bytes(TFLITE[name](model))
+    native, plain = fg.load(data, threads=1), fg.load(data, isa="numpy")
+    draw = np.random.default_rng(0)
+    feeds = {
+        spec.name: draw.normal(size=spec.shape).astype(F32) if spec.dtype == F32
+        else draw.integers(0, 100, spec.shape).astype(spec.dtype)
+        for spec in native.inputs
+    }  # fmt: skip
+    wanted, found = native.run(feeds), plain.run(feeds)
+    assert plain.plan.kernels() == []
+    for name, array in wanted.items():
+        if array.dtype.kind == "f":
+            np.testing.assert_allclose(
+                found[name], array, rtol=1e-3, atol=1e-4 * max(1.0, np.abs(array).max(initial=0))
+            )
+        else:
+            assert np.abs(found[name].astype(int) - array.astype(int)).max(initial=0) <= 1
+
+
+def test_shapes_that_change_and_networks_without_steps() -> None:
+    net = Net()
+    net.output(net("Relu", net.input("x", ("n", 3))))
+    model = fg.load(net.bytes(), isa="numpy")
+    for n in (1, 4, 0, 1):
+        assert model(np.full((n, 3), -1, np.float32)).tolist() == [[0, 0, 0]] * n
+    net = Net()
+    net.output(net.input("x", (2,)))
+    model = fg.load(net.bytes(), isa="numpy")
+    assert model(np.ones(2, np.float32)).tolist() == [1, 1]
+    model.execute()
+
+
+def slow() -> fg.Model:
+    """A hundred steps, each of which takes milliseconds."""
+    net = Net()
+    x = net.input("x", (300, 300))
+    for _ in range(100):
+        x = net("Softmax", net("MatMul", x, x), axis=-1)
+    net.output(x)
+    return fg.load(net.bytes(), isa="numpy")
+
+
+def test_a_deadline_ends_a_run() -> None:
+    model, x = slow(), np.ones((300, 300), np.float32)
+    with pytest.raises(fg.RunTimeout):
+        model.run({"x": x}, timeout=0.001)
+    assert np.isfinite(model.run({"x": x}, timeout=1000)[model.outputs[0].name]).all()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_ctrl_c_ends_a_run() -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    model, x = slow(), np.ones((300, 300), np.float32)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                model.run({"x": x})
+                time.sleep(0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_the_command_line_has_it(capsys: Any, tmp_path: Path) -> None:
+    assert main(["run", str(MODEL), "--random", "--isa", "numpy"]) == 0
+    assert "numpy" in capsys.readouterr().out
+    assert main(["inspect", str(MODEL), "--isa", "numpy"]) == 0
+    assert "0 kernels" in capsys.readouterr().out
+    assert main(["verify", str(MODEL), "--isa", "numpy"]) == 0
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["kernels", "--isa", "numpy"])

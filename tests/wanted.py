@@ -1,0 +1,157 @@
+"""The kernels that networks want, found by planning alone: nothing is compiled or run.
+
+    python -m tests.wanted --count 5000          random graphs, files of shared/models and of $FASTGRAPH_ZOO
+
+--seed N        the first seed of random graphs
+--no-files      random graphs alone
+--isa TIER ...  these tiers (default: all; this machine need not have them)
+
+Prints what no plan could be made of, and for each row of the table how many of its kernels were wanted. Exit code 1
+when a plan failed or wanted a kernel that the table does not list, and when a tier lists more than GOAL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
+
+from fastgraph import compile as compiling
+from fastgraph.errors import FastgraphError, GraphError
+from fastgraph.frontends import read
+from fastgraph.ir import Graph
+from fastgraph.kernels.core.kernel import Kernel
+from fastgraph.kernels.core.table import OPEN, kernels_of, rows
+from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
+from fastgraph.plan.program import Program
+from tests.compositions.check import small_networks_count
+from tests.compositions.forms import FORMS, Declined
+from tests.compositions.job import job
+
+GOAL = 400
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "models"
+PATTERNS = ("**/*.onnx", "**/*.tflite", "**/*.circle", "**/*.mlmodel", "**/*.mlpackage")
+EXTENTS = (8, 1)
+"""What is tried, one after the other, for all extents that a file leaves open."""
+
+
+@dataclass
+class Wanted:
+    """The kernels of each tier with how many plans want each. `refused`: files that say what no plan is made of;
+    `failed`: those whose plan should have been made.
+    """
+
+    kernels: dict[str, Counter[Kernel]] = field(default_factory=lambda: {tier.name: Counter() for tier in TIERS})
+    failed: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    plans: int = 0
+
+    def add(self, what: str, source: str | bytes, tiers: Sequence[Tier] = TIERS) -> None:
+        """Plan a file or its bytes for each tier."""
+        try:
+            graph = read(source)
+        except FastgraphError as error:
+            self.refused.append(f"{what}: {error}")
+            return
+        for tier in tiers:
+            for i, extent in enumerate(EXTENTS):
+                try:
+                    self.kernels[tier.name].update(planned(graph, tier, extent))
+                    self.plans += 1
+                    break
+                except GraphError as error:
+                    self.failed.append(f"{what}, {tier.name}: {error}")
+                    break
+                except (FastgraphError, MemoryError) as error:
+                    if i + 1 == len(EXTENTS):
+                        self.refused.append(f"{what}, {tier.name}: {error}")
+
+    def unlisted(self, tier: Tier) -> list[Kernel]:
+        """Those wanted that the table does not list; a row that is OPEN lists none, and is left out."""
+        listed = {*kernels_of(tier), *kernels_of(TIERS[0])}
+        return [kernel for kernel in self.kernels[tier.name] if kernel not in listed and kernel.name not in open_rows()]
+
+    def text(self, tier: Tier) -> str:
+        """A line for each row: how many of its kernels are wanted, and are there."""
+        found = self.kernels[tier.name]
+        lines = [f"{tier.name}: {len(found)} wanted of {len(kernels_of(tier))} ({self.plans} plans)"]
+        for each in rows().values():
+            own = [kernel for kernel in found if kernel.name == each.name]
+            there = "OPEN" if each.name in open_rows() else str(len(each.kernels(tier)))
+            lines.append(f"  {each.family:10} {each.name:24} {len(own):5} of {there:>5}")
+        return "\n".join(lines)
+
+
+def planned(graph: Graph, tier: Tier, extent: int = 8) -> list[Kernel]:
+    """The kernels of a graph's program, for the shapes that the file proposes, or with all open extents as said."""
+    found: list[Kernel] = []
+
+    def linked(program: Program, *_: object) -> dict[Kernel, int]:
+        found.extend(program.kernels())
+        return {}
+
+    shapes = {
+        v.name: graph.usual.get(v.name) or tuple(d if isinstance(d, int) else extent for d in v.type.shape or ())
+        for v in graph.inputs
+        if not v.type.concrete
+    }
+    with patch.object(compiling, "linked", linked):
+        compiling.compiled(graph, shapes, tier, 1)
+    return found
+
+
+def open_rows() -> set[str]:
+    """Rows of the table with a parameter that takes any value."""
+    return {name for name, each in rows().items() if any(values is OPEN for values in each.params.values())}
+
+
+def random_files(seeds: Iterable[int]) -> Iterator[tuple[str, bytes]]:
+    """Files that hold random compositions, in all formats; those that a format can't say are left out."""
+    for seed in seeds:
+        chosen = job(seed)
+        try:
+            yield f"seed {seed}, {chosen.form}", FORMS[chosen.form](chosen.net()).source
+        except Declined:
+            continue
+
+
+def files(folder: Path) -> Iterator[tuple[str, str]]:
+    """The networks under a folder."""
+    for path in sorted(path for pattern in PATTERNS for path in folder.glob(pattern)):
+        if not any(part.endswith(".mlpackage") for part in path.parts[:-1]):
+            yield str(path.relative_to(folder)), str(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--no-files", action="store_true")
+    parser.add_argument("--isa", nargs="*", choices=list(BY_NAME), default=list(BY_NAME))
+    options = parser.parse_args()
+    tiers, wanted = [BY_NAME[name] for name in options.isa], Wanted()
+    folders = [SHARED, *map(Path, filter(None, [os.environ.get("FASTGRAPH_ZOO")]))]
+    for what, path in (each for folder in folders if not options.no_files for each in files(folder)):
+        wanted.add(what, path, tiers)
+    with small_networks_count():
+        for what, source in random_files(range(options.seed, options.seed + options.count)):
+            wanted.add(what, source, tiers)
+    print(*(f"refused: {line}"[:300] for line in wanted.refused), sep="\n")
+    print(*(f"FAILED: {line}"[:600] for line in wanted.failed), sep="\n")
+    sound = not wanted.failed
+    for tier in tiers:
+        print(wanted.text(tier))
+        for kernel in (unlisted := wanted.unlisted(tier)):
+            print(f"  NOT LISTED: {kernel}")
+        sound &= not unlisted and len(kernels_of(tier)) <= GOAL
+    print("rows that are OPEN:", ", ".join(sorted(open_rows())) or "none")
+    return 0 if sound else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
