@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from fastgraph.kernels.window.pick import Window, plan_depthwise, window_args
 from tests.kernels.harness import each_tier, run
-from tests.kernels.windows import PLAIN, Case, cases, draws, endings, outputs, padded_taps, pixels
+from tests.kernels.windows import Case, cases, draws, endings, outputs, padded_taps, pixels
 
 
 def expected(case: Case, multiplier: int, x: Any, weights: Any, bias: Any) -> Any:
@@ -25,7 +26,14 @@ def expected(case: Case, multiplier: int, x: Any, weights: Any, bias: Any) -> An
 
 
 def compute(
-    tier: Any, case: Case, x: Any, weights: Any, bias: Any, ending: Any = PLAIN, multiplier: int = 1, threads: int = 1
+    tier: Any,
+    case: Case,
+    x: Any,
+    weights: Any,
+    bias: Any,
+    ending: Any = NO_EPILOGUE,
+    multiplier: int = 1,
+    threads: int = 1,
 ) -> Any:
     g = case.window
     name, params = plan_depthwise(tier, g, multiplier)

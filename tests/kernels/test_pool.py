@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from fastgraph.kernels.window.pick import Window, plan_pool, window_args
 from tests.kernels.harness import each_tier, run
-from tests.kernels.windows import PLAIN, Case, cases, counted, draws, endings, outputs, padded_taps, pixels
+from tests.kernels.windows import Case, cases, counted, draws, endings, outputs, padded_taps, pixels
 
 OPS = ("max", "average", "lp1", "lp2")
 
@@ -34,7 +35,9 @@ def expected(case: Case, op: str, include_pad: bool, x: Any) -> Any:
         return {"average": found / np.where(count, count, np.nan), "lp2": np.sqrt(abs(found))}.get(op, found)
 
 
-def compute(tier: Any, case: Case, op: str, include_pad: bool, x: Any, ending: Any = PLAIN, threads: int = 1) -> Any:
+def compute(
+    tier: Any, case: Case, op: str, include_pad: bool, x: Any, ending: Any = NO_EPILOGUE, threads: int = 1
+) -> Any:
     g = case.window
     name, params = ("pool_any", {"op": op}) if case.general else plan_pool(tier, g, op)
     y, ldx = outputs(g, case.gap), g.channels + case.gap

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.gemm.pick_conv import Triple
-from fastgraph.kernels.pointwise.rows import EPILOGUE
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from fastgraph.kernels.window.pick import Window
 from tests.kernels.harness import f32_bits
 from tests.kernels.walking import Constants, kernel_address, strided, table_of
@@ -69,9 +69,6 @@ def cases(
     return Case(window, draw(st.sampled_from([0, 3])), draw(st.integers(0, 99)), not flat)
 
 
-PLAIN = dict(zip(EPILOGUE, (f32_bits(-np.inf), f32_bits(np.inf), 0, 0, 0, 0, 0), strict=True))
-"""The slots of a record whose kernel just stores its sums."""
-
 KEPT: list[Any] = []
 """What tables refer to."""
 
@@ -95,10 +92,10 @@ def endings(tier: Any, g: Window, rng: np.random.Generator) -> dict[str, tuple[A
     KEPT.append((constants, words))
     walk = {"walk": kernel_address(Kernel("chain"), tier), "table": words}
     return {
-        "none": ((), [], PLAIN),
-        "bounds": (BOUNDS, [], PLAIN | bounds),
-        "addend": ((("add", 0, 1), ("clip", 2, -0.5, 1.0)), [full[..., :c]], PLAIN | bounds | added),
-        "chain": (CHAIN, [image, full[..., :c]], PLAIN | walk),
+        "none": ((), [], NO_EPILOGUE),
+        "bounds": (BOUNDS, [], NO_EPILOGUE | bounds),
+        "addend": ((("add", 0, 1), ("clip", 2, -0.5, 1.0)), [full[..., :c]], NO_EPILOGUE | bounds | added),
+        "chain": (CHAIN, [image, full[..., :c]], NO_EPILOGUE | walk),
     }
 
 
