@@ -45,7 +45,7 @@ def verify(plan: Compiled) -> None:
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What an Executable is made of, but for kernels: a plan for any tier."""
-    monkeypatch.setattr(compiling, "linked", lambda program, tier: {})
+    monkeypatch.setattr(compiling, "linked", lambda program, tier, known: {})
     monkeypatch.setattr(depth_first, "WORTH", 1)
     return lambda graph, tier, threads=1, shapes=None: compiling.compiled(graph, shapes or {}, tier, threads)
 
