@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
 from ..core.record import reader
 from ..isa.loops import repeat, variable
 from ..isa.tiers import Tier

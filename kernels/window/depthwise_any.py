@@ -18,7 +18,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector
 from .results import Outputs, finish
 from .rows import DEPTHWISE_ANY
-from .window import Place, constant, fence, nest, slots, spread, taps_inside
+from .window import Place, constants, fence, nest, opaque, slots, taps_inside
 
 TILE = 7
 """Neighboring outputs of a row that are computed together."""
@@ -34,27 +34,30 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
 
     def emit_row(b: Any, place: Place) -> None:
         r = slots(b, place.args, DEPTHWISE_ANY)
-        begin, *ranges = taps_inside(b, r, place)
+        begin, planes, rows = taps_inside(b, r, place)
         with loop(b, 0, r.ow, TILE) as column:
             left = b.sub(b.mul(column, r.sw), r.pad_left)
             x = b.add(begin, b.shl(b.mul(left, r.ldx), I64(2)))
             with loop(b, place.channel, place.end, vectors * lanes) as channel:
-                emit_tile(b, replace(place, channel=channel), column, left, x, *ranges)
+                emit_tile(b, replace(place, channel=channel), column, left, x, planes, rows)
 
     def emit_tile(b: Any, place: Place, column: Any, left: Any, x: Any, planes: Any, rows: Any) -> None:
         """One tile; `left`: the column of x at which its first window begins, x: the address of that."""
         v = Vector(b, tier)
         r = slots(b, place.args, DEPTHWISE_ANY)
         weights, bias = (v.at(v.pointer(address), place.channel) for address in (r.weights, r.bias))
-        sums = [variable(b, value) for value in _vectors(v, bias, vectors) * TILE]
+        sums = [variable(b, value) for value in constants(v, bias, vectors) * TILE]
         load, channel = _repeated(v, r.multiplier, place.channel) if repeated else (v.load, place.channel)
         line, across, shared = b.mul(r.w, r.ldx), b.mul(r.dw, r.ldx), b.icmp_signed("==", r.dw, r.sw)
         grouped = b.select(shared, b.sub(r.kw, b.urem(r.kw, I64(GROUP))), I64(0))
 
         def taps(x: Any, tap: Any, at: Any, count: int, checked: bool) -> None:
             """Add `count` taps, whose first column is `at`, at the pointer x. `checked`: not all columns exist."""
-            found = [_vectors(v, v.at(tap, b.mul(r.c, I64(k))), vectors) for k in range(count)]
-            for j, pixel in enumerate(spread(b, x, b.mul(r.sw, r.ldx), TILE + count - 1)):
+            found = [constants(v, v.at(tap, b.mul(r.c, I64(k))), vectors) for k in range(count)]
+            pixel, step = x, b.mul(r.sw, r.ldx)
+            for j in range(TILE + count - 1):
+                if j:
+                    pixel = v.pointer(opaque(b, b.ptrtoint(v.at(pixel, step), I64)))
                 if vectors > 1 and count > 1:
                     fence(b)
                 exists = b.icmp_unsigned("<", b.add(at, b.mul(r.sw, I64(j))), r.w)
@@ -84,11 +87,11 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
                     b.store(v.at(weights, b.mul(r.c, step)), tap)
                 done = end
 
-        with loop(b, *planes, 1) as z:
+        with loop(b, planes[0], planes[1], 1) as z:
             plane = v.at(v.at(v.pointer(x), channel), b.mul(line, b.mul(z, b.mul(r.dd, r.h))))
             row = variable(b, v.at(plane, b.mul(b.mul(rows[0], r.dh), line)))
             tap = variable(b, v.at(weights, b.mul(b.mul(b.add(b.mul(z, r.kh), rows[0]), r.kw), r.c)))
-            with loop(b, *rows, 1):
+            with loop(b, rows[0], rows[1], 1):
                 row_of_taps(b.load(row), b.load(tap))
                 b.store(v.at(b.load(row), b.mul(line, r.dh)), row)
                 b.store(v.at(b.load(tap), b.mul(r.kw, r.c)), tap)
@@ -99,11 +102,6 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
         finish(v, DEPTHWISE_ANY, place, out, [b.load(total) for total in sums], vectors)
 
     return nest(DEPTHWISE_ANY, emit_row)
-
-
-def _vectors(v: Vector, pointer: Any, count: int) -> list[Any]:
-    """Some vectors of constants."""
-    return [constant(v.b, v.load(v.at(pointer, i * v.lanes))) for i in range(count)]
 
 
 def _repeated(v: Vector, multiplier: Any, channel: Any) -> tuple[Callable[[Any], Any], Any]:

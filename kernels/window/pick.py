@@ -51,14 +51,14 @@ class Window:
     def dilated(self) -> bool:
         return any(d > 1 and k > 1 for d, k in zip(self.dilations, self.kernel, strict=True))
 
-    def simplified(self) -> Window:
+    def flattened(self) -> Window:
         """The same with fewer dimensions: windows of one column that go down row by row see all pixels in one row."""
-        (d, h, w), (od, oh, ow), (kd, kh, kw) = self.size, self.out, self.kernel
-        (sd, sh, sw), (dd, dh, dw), (front, top, left) = self.strides, self.dilations, self.pads
-        if not self.flat or kh == 1 or kw > 1 or sh > 1 or sw > 1 or left or ow != w:
+        (_, h, w), (_, oh, ow), (_, kh, kw) = self.size, self.out, self.kernel
+        (_, top, left), dh = self.pads, self.dilations[1]
+        if not self.flat or kh == 1 or kw > 1 or self.strides[1:] != (1, 1) or left or ow != w:
             return self
         return replace(
-            self, size=(1, 1, h * w), out=(1, 1, oh * w), kernel=(1, 1, kh), strides=(1, 1, 1), dilations=(1, 1, dh * w),
+            self, size=(1, 1, h * w), out=(1, 1, oh * w), kernel=(1, 1, kh), dilations=(1, 1, dh * w),
             pads=(0, 0, top * w), ends=(0, 0, self.ends[1] * w),
         )  # fmt: skip
 
@@ -72,25 +72,32 @@ class Window:
 
 def plan_depthwise(tier: Tier, window: Window, multiplier: int = 1) -> tuple[str, dict[str, Any]]:
     """(kernel, its parameters) where output channel o reads input channel o // multiplier."""
-    g = window
+    g, (_, size, kw), (_, stride, sw) = window, window.kernel, window.strides
     # Two vectors of channels halve the work of addressing, where no line of the cache is fetched in vain.
-    wide = tier.registers == 32 and -(-g.channels // tier.lanes) % 2 == 0 and g.channels > 2 * tier.lanes
-    vectors = 2 if wide and multiplier == 1 else 1
-    (_, size, kw), (_, stride, sw) = g.kernel, g.strides
-    if not g.flat or g.dilated or multiplier > 1 or size != kw or stride != sw or size not in (3, 5) or stride > 2:
-        return "depthwise_any", {"vectors": vectors, "repeated": multiplier > 1}
-    return "depthwise", {"size": size, "stride": stride, "tile": _tile(g.out[2], size, vectors), "vectors": vectors}
+    blocks = -(-g.channels // tier.lanes)
+    pairs = blocks % 2 == 0 and blocks > 2
+    if g.flat and not g.dilated and multiplier == 1 and size == kw in (3, 5, 7) and stride == sw <= 2:
+        vectors = 2 if pairs and tier.registers == 32 else 1
+        tile = _tile(g.out[2], size, vectors) if size == 3 else TILES[0]
+        return "depthwise", {"size": size, "stride": stride, "tile": tile, "vectors": vectors}
+    repeated = multiplier > 1
+    return "depthwise_any", {"vectors": 2 if (pairs or blocks > 4) and not repeated else 1, "repeated": repeated}
 
 
 def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]:
     """(kernel, its parameters) for a pool; op as in the table."""
-    return "pool", {"op": op}
+    (_, size, kw), (_, stride, sw) = window.kernel, window.strides
+    if window.flat and not window.dilated and size == kw and stride == sw:
+        params, pool = {"op": op, "size": size, "stride": stride}, row("pool")
+        if all(value in pool.params[name] for name, value in params.items()) and pool.exists(tier, params):
+            return "pool", params
+    return "pool_any", {"op": op}
 
 
 def window_args(tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1) -> dict[str, int]:
     """The slots of a planned kernel that follow from the window: all but addresses and distances of pixels."""
     if name == "depthwise_any":
-        window = window.simplified()
+        window = window.flattened()
     shapes, slots = window.slots(), row(name).args
     found = {slot: shapes[slot] for slot in slots if slot in shapes}
     if "block" in slots:
@@ -101,7 +108,7 @@ def window_args(tier: Tier, name: str, params: dict[str, Any], window: Window, t
 
 def _block(tier: Tier, name: str, params: dict[str, Any], channels: int) -> int:
     """Channels that are computed for a tile before the next tile."""
-    if name == "pool":
+    if name in ("pool", "pool_any"):
         return POOL_BLOCK
     # Pixels a power of two apart fall into few sets of the cache: use all of their lines at once.
     return 128 if params.get("size") == 3 or channels % 128 == 0 else 32

@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.record import Record
-from ..isa.loops import lesser
+from ..isa.functions import clip
+from ..isa.loops import lesser, loop
 from ..isa.vector import I64, Vector
-from ..pointwise.epilogue import added, addend_at, bounds, buffer, clip, target, walk_from
+from ..pointwise.epilogue import (
+    added,
+    addend_at,
+    bounds,
+    buffer,
+    is_walked,
+    target,
+    walk,
+    walk_from,
+)
 from ..pointwise.rows import EPILOGUE
 from .window import Place, opaque, slots
 
@@ -58,6 +68,27 @@ def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequen
     masked(v, channels, vectors, store)
     columns = lesser(b, channels, I64(width))
     walk_from(b, e, place.image, out.pixel, place.channel, count, columns, sums, I64(4 * width), out.y, ldy)
+
+
+def finish_rows(v: Vector, record: Record, place: Place, out: Outputs, sums: Any) -> None:
+    """As `finish`, of a vector of each output at the address `sums`, one after the other; out.count is not None."""
+    b, width = v.b, 4 * v.lanes
+    e = slots(b, place.args, EPILOGUE, len(record) - len(EPILOGUE))
+    ldy = b.shl(slots(b, place.args, record).ldy, I64(2))
+    columns = lesser(b, b.sub(place.end, place.channel), I64(v.lanes))
+
+    def store(masks: Sequence[Any]) -> None:
+        with loop(b, 0, out.count, 1) as t:
+            value = v.load(v.pointer(b.add(sums, b.mul(t, I64(width)))))
+            at = addend_at(v, e, place.image, b.add(out.pixel, t), place.channel)
+            result = clip(v, added(v, e, [value], lambda _: v.load(at))[0], *bounds(v, e))
+            v.store(result, v.pointer(b.add(out.y, b.mul(t, ldy))), masks[0])
+
+    with b.if_else(is_walked(b, e), likely=False) as (walked, plain):
+        with walked:
+            walk(b, e, place.image, out.pixel, place.channel, out.count, columns, sums, I64(width), out.y, ldy)
+        with plain:
+            masked(v, columns, 1, store)
 
 
 def masked(v: Vector, channels: Any, vectors: int, store: Any) -> None:

@@ -64,9 +64,20 @@ POOL_INT8 = MAPS + WINDOW + PADS + Record(
 ) + ZERO_X + STORED_U8  # fmt: skip
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
-def _vectors_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """Whether the sums of so many vectors fit the tier's registers; repeated channels come one vector at a time."""
-    return params["vectors"] == 1 or (tier.registers == 32 and not params.get("repeated"))
+def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Wide tiles are for the most common window; sums of two vectors want many registers."""
+    return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers == 32)
+
+
+def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Channels that are repeated come one vector at a time."""
+    return params["vectors"] == 1 or not params["repeated"]
+
+
+def _has_pool(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """The most common windows."""
+    common = {"max": ((2, 2), (3, 1), (3, 2), (5, 1)), "average": ((2, 2), (3, 1), (3, 2))}
+    return (params["size"], params["stride"]) in common[params["op"]]
 
 
 _UNROLLED: dict[str, tuple[Any, ...]] = {"size": (3, 5), "stride": (1, 2), "wide": (False, True)}
@@ -79,10 +90,12 @@ def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 ROWS = (
     Row("depthwise", "window.depthwise", "make_depthwise", DEPTHWISE,
-        {"size": (3, 5), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2)}, _vectors_fit, product=True),
+        {"size": (3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2)}, _has_depthwise, product=True),
     Row("depthwise_any", "window.depthwise_any", "make_depthwise_any", DEPTHWISE_ANY,
-        {"vectors": (1, 2), "repeated": (False, True)}, _vectors_fit, product=True),
-    Row("pool", "window.pool", "make_pool", POOL, {"op": ("max", "average", "lp1", "lp2")}),
+        {"vectors": (1, 2), "repeated": (False, True)}, _has_any, product=True),
+    Row("pool", "window.pool", "make_pool", POOL,
+        {"op": ("max", "average"), "size": (2, 3, 5), "stride": (1, 2)}, _has_pool),
+    Row("pool_any", "window.pool_any", "make_pool_any", POOL, {"op": ("max", "average", "lp1", "lp2")}),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
         {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
     Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,

@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from ..core.record import Record, loaded
 from ..isa.loops import lesser, loop, share
-from ..isa.vector import I64, emits
+from ..isa.vector import I64, Vector, emits
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ def constant(b: Any, load: Any) -> Any:
     """Mark a load as of memory that nothing writes while the kernel runs, so that it may leave loops."""
     load.set_metadata("invariant.load", b.module.add_metadata([]))
     return load
+
+
+def constants(v: Vector, pointer: Any, count: int) -> list[Any]:
+    """Some vectors of constants, one after the other."""
+    return [constant(v.b, v.load(v.at(pointer, i * v.lanes))) for i in range(count)]
 
 
 def existing(b: Any, bits: Any, index: Any) -> Any:

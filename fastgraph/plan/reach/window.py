@@ -8,42 +8,38 @@ from ...kernels.gemm.rows import STORES
 from ...kernels.isa.lanes import PARTS
 from ...kernels.window.pick_depthwise_int8 import Scheme, fill_bytes, scheme_of
 from .call import Call, Reach, need, parts, reaches, read, short, work, write
-
-BITS = 63
-"""Rows and columns of a window that fit the bits of an int64."""
+from .walked import epilogue
 
 
 @reaches("depthwise", "pool")
 def window(c: Call) -> Iterator[Reach]:
-    r, p = c.record("n h w c oh ow", "band", "pad_top pad_left"), c.params
-    span = (p["tile"] - 1) * p["sw"] + (p["kw"] - 1) * p.get("dw", 1) + 1
-    need(span <= BITS and p["kh"] <= BITS, f"a window of {p['kh']} x {span}")
-    out = r.oh * r.ow
-    over, run = 4 * short(r.c, p.get("vectors", 1) * c.lanes), 4 * r.c if r.n * out else 0
-    yield read("x", run, (r.n * r.h * r.w, 4 * r.ldx), over=over)
-    if c.kernel == "depthwise":
-        yield read("weights", p["kh"] * p["kw"] * run, over=over)
-        yield read("bias", run, over=over)
-    yield from c.extras(r.n, out, run, over=over)
-    yield write("y", 4 * r.c, (r.n * out, 4 * r.ldy))
+    r, p = c.record("n h w c oh ow", "band block", "pad_top pad_left"), c.params
+    size, stride = (p["size"],) * 2, (p["stride"],) * 2
+    need((r.kh, r.kw) == size and (r.sh, r.sw) == stride and r.dh == r.dw == r.d == r.od == r.kd == 1,
+         f"a window of {r.kd} x {r.kh} x {r.kw}, strides {r.sh} and {r.sw}, dilations {r.dh} and {r.dw}")  # fmt: skip
+    yield from _windows(c)
 
 
 @reaches("depthwise_any", "pool_any")
 def window_any(c: Call) -> Iterator[Reach]:
-    sizes, steps = "n d h w c od oh ow kd kh kw", "sd sh sw pad_front pad_top pad_left"
-    r, each = c.record(sizes, "dd dh dw", steps), c.params.get("multiplier", 1)
-    need(r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
-    out, together = r.od * r.oh * r.ow, max(1, c.lanes // each)
-    width, run = together * each, 4 * r.c if r.n * out else 0
-    first = parts(r.c, width) - 1
-    wide = 1 if each > c.lanes else c.lanes
-    yield read("x", run // each, (r.n * r.d * r.h * r.w, 4 * r.ldx),
-               over=4 * max(first * together + wide - r.c // each, 0))  # fmt: skip
-    over = 4 * max(first * width + (parts(each, c.lanes) - 1) * c.lanes + c.lanes - r.c, 0)
-    if c.kernel == "depthwise_any":
+    c.record("n d h w c od oh ow kd kh kw", "sd sh sw dd dh dw band block", "pad_front pad_top pad_left")
+    yield from _windows(c)
+
+
+def _windows(c: Call) -> Iterator[Reach]:
+    r, p = c.record(), c.params
+    width = p.get("vectors", 1) * c.lanes
+    each = r.multiplier if p.get("repeated") else 1
+    need(each > 0 and r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
+    need(r.block % width == 0, f"block is {r.block}, expected a multiple of {width}")
+    out = r.od * r.oh * r.ow
+    over, run = 4 * short(r.c, width), 4 * r.c if r.n * out else 0
+    behind = over if each == 1 else 4 * max(max(parts(r.c, width) - 1, 0) * width // each + width - r.c // each, 0)
+    yield read("x", run // each, (r.n * r.d * r.h * r.w, 4 * r.ldx), over=behind)
+    if "weights" in c.slots:
         yield read("weights", r.kd * r.kh * r.kw * run, over=over)
         yield read("bias", run, over=over)
-    yield from c.extras(r.n, out, run, over=over)
+    yield from epilogue(c, r.n, out, run, over=over)
     yield write("y", 4 * r.c, (r.n * out, 4 * r.ldy))
 
 

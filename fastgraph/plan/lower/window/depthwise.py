@@ -17,7 +17,7 @@ from ....kernels.window.pick_depthwise_int8 import (
     plan_depthwise_int8,
 )
 from ...program import Arg, Ref
-from ..extras import chain_of, extra_slots
+from ..epilogue import epilogue
 from ..gemm.common import Parameters, Rows, all_rows, is_depthwise, parameters
 from ..quantized import folded_bias, zero_point
 from ..quantized_layer import Layer, quantized_layer
@@ -66,14 +66,17 @@ def depthwise_rows(e: Emit, node: Node, plan: Depthwise, rows: Rows) -> None:
 def _f32_rows(e: Emit, node: Node, found: Parameters, where: Window, rows: Rows) -> None:
     weights, bias = found
     multiplier = last(node.out) // last(node.x)
-    name, params = plan_depthwise(e.tier, where, multiplier, *chain_of(node))
+    name, params = plan_depthwise(e.tier, where, multiplier)
     args: dict[str, Arg] = {
         **window_args(e.tier, name, params, where, e.threads),
         "x": rows.x, "ldx": rows.ldx, "y": rows.y, "ldy": rows.ldy,
         "weights": e.packed((node, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
         "bias": e.packed((node, "bias"), lambda: np.zeros(last(node.out), np.float32) if bias is None else bias),
+        **epilogue(e, node, rows.start),
     }  # fmt: skip
-    e.kernel(name, params, args, extra_slots(e, node, rows.start), rows.count / row_count(node.out))
+    if name == "depthwise_any":
+        args["multiplier"] = multiplier
+    e.kernel(name, params, args, share=rows.count / row_count(node.out))
 
 
 def _quantized_rows(

@@ -10,7 +10,7 @@ from ....ir import Node
 from ....kernels.window.pick import Window, plan_pool, window_args
 from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from ...program import Arg
-from ..extras import chain_of, extra_slots
+from ..epilogue import epilogue
 from ..pointwise.reduce import reduced
 from ..quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..registry import Emit, is_f32, lowers
@@ -31,12 +31,13 @@ def _f32(node: Node) -> Window | None:
 @lowers("max_pool", "average_pool", "lp_pool", match=_f32, strided_in=True, strided_out=True, in_place=True)
 def pool(e: Emit, node: Node, where: Window) -> None:
     op = OPS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
-    name, params = plan_pool(e.tier, where, op, bool(node.attrs.get("count_include_pad", 0)), *chain_of(node))
+    name, params = plan_pool(e.tier, where, op)
     args: dict[str, Arg] = {
         **window_args(e.tier, name, params, where, e.threads),
         "x": e.address(node.x), "ldx": e.stride(node.x), "y": e.address(node.out), "ldy": e.stride(node.out),
+        "include_pad": int(bool(node.attrs.get("count_include_pad", 0))), **epilogue(e, node),
     }  # fmt: skip
-    e.kernel(name, params, args, extra_slots(e, node))
+    e.kernel(name, params, args)
 
 
 def _bytes(node: Node) -> bool:
