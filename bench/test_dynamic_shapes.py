@@ -134,7 +134,7 @@ def test_any_size(goal: Any, name: str, tmp_path: Path) -> None:
 
 
 def measure(goal: Any, label: str, case: Case, call: Call, most: float | None) -> None:
-    """All calls in order, of which the first of a shape takes longer; then some of the shapes again, not the very first."""
+    """All calls in order, of which the first of a shape takes longer; then some shapes again, not the very first."""
     calls: list[float] = []
     firsts: dict[Shape, float] = {}
     for shape in case.shapes:
