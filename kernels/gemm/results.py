@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llvmlite import ir
+
 from ..core.record import loaded
 from ..isa.functions import clip
-from ..isa.loops import lesser, repeat
+from ..isa.loops import lesser, repeat, room
 from ..isa.vector import F32, I1, I8, I32, I64, Vector
-from ..pointwise.epilogue import addend_at, buffer, is_walked, simple, walk_from
+from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
 from ..pointwise.rows import EPILOGUE, NO_EPILOGUE
 
 
@@ -65,8 +67,9 @@ def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: int | None)
         bounded = b.or_(*(b.icmp_signed("!=", getattr(slots, n), I64(NO_EPILOGUE[n])) for n in ("low", "high")))
         added = b.icmp_signed("!=", slots.addend, I64(0))
         way = b.select(aside, I64(0), b.select(added, I64(2), b.zext(bounded, I64)))
-    room = buffer(b, 4 * rows * width)
-    c, ldc = b.select(aside, room, place.c), b.select(aside, I64(4 * width), place.ldc)
+    # Not aligned: two registers would be lost to that.
+    kept = b.ptrtoint(room(b, ir.ArrayType(F32, rows * width)), I64)
+    c, ldc = b.select(aside, kept, place.c), b.select(aside, I64(4 * width), place.ldc)
     return Sink(nv, c, ldc, slots, way, _masks(v, nv, place.columns) if v.lanes == 16 else [None] * nv, cut)
 
 
