@@ -82,10 +82,15 @@ class Scheme:
         return [(j, s) for j, s in far if j <= last[s] - self.stride]
 
 
+def group_of(wide: bool) -> int:
+    """Rows of input that are interleaved for weights of 16 bits, or of bytes."""
+    return 2 if wide else 4
+
+
 @cache
 def scheme_of(tier: Tier, size: int, stride: int, wide: bool) -> Scheme:
     """The scheme of a kernel: its rows are as many as its groups hold anyhow, and the registers."""
-    group = 2 if wide else 4
+    group = group_of(wide)
     one = Scheme(size, stride, 1, group)
     best = one
     parts = PARTS if tier.registers == 32 else PARTS // 2
@@ -127,10 +132,13 @@ def plan_depthwise_int8(
     g, c, (size, stride) = window, window.channels, (window.kernel[1], window.strides[1])
     square = g.kernel == (1, size, size) and g.strides[1:] == (stride, stride) and not g.dilated
     fast = square and size in SIZES and stride in STRIDES
-    if multiplier != 1 or out != "bytes" or not fast:
+    if multiplier != 1 or out != "bytes":
         return (Part(0, c, "depthwise_int8_any", {"out": out}),)
-    params = {"size": size, "stride": stride, "wide": not (tier.vnni and bytewise)}
-    blocks = _blocks(tier, c, g.out[2])
+    wide = not (tier.vnni and bytewise)
+    if not fast:
+        return (Part(0, c, "depthwise_int8_window", {"wide": wide}),)
+    params = {"size": size, "stride": stride, "wide": wide}
+    blocks = _blocks(tier, c, g.out[2], 4 if size == 3 else 2)
     if ldy == c and _across_pays(tier, g, params, ldx, blocks):
         return (Part(0, c, "depthwise_int8_across", params),)
     return tuple(
@@ -138,12 +146,12 @@ def plan_depthwise_int8(
     )
 
 
-def _blocks(tier: Tier, c: int, ow: int) -> list[tuple[int, int, int]]:
-    """(start, channels, pixels in a vector) of the kernels that share c channels."""
+def _blocks(tier: Tier, c: int, ow: int, most: int) -> list[tuple[int, int, int]]:
+    """(start, channels, pixels in a vector, at most `most`) of the kernels that share c channels."""
     full = 4 * tier.lanes
     rest = c % full
     # Of many channels the rest is too small a part to pay for a second pass.
-    if rest in (full // 2, full // 4) and rest >= 16 and c < 3 * full and ow * rest >= 2 * full:
+    if rest in (full // 2, full // 4) and rest >= max(16, full // most) and c < 3 * full and ow * rest >= 2 * full:
         return [(0, c - rest, 1)] * (c > rest) + [(c - rest, rest, full // rest)]
     return [(0, c, 1)]
 
@@ -170,7 +178,7 @@ def _across_pays(tier: Tier, g: Window, params: dict[str, Any], ldx: int, blocks
 
 def vectors_of(params: dict[str, Any], c: int, width: int) -> np.ndarray:
     """[vectors, width]: the channel of each byte of the vectors that have constants of their own."""
-    if params.get("pieces", 0) != 1:
+    if params.get("pieces", 0 if "size" in params else 1) != 1:
         return (np.arange(c // gcd(c, width) * width) % c).reshape(-1, width)
     starts = np.minimum(np.arange(0, c, width), max(c - width, 0))
     return np.minimum(starts[:, None] + np.arange(width), c - 1)
@@ -187,17 +195,28 @@ def pack_depthwise_int8(
     if name == "depthwise_int8_any":
         parts = [bias.astype(np.int32), multipliers.astype(np.float32), weights.astype(np.int32)]
         return np.concatenate([np.ascontiguousarray(p).view(np.uint8).reshape(-1) for p in parts])
-    scheme, width = _scheme(tier, params), 4 * tier.lanes
+    width = 4 * tier.lanes
     channels = vectors_of(params, weights.shape[-1], width)[:, lane_order(width)]
-    kind = np.dtype(np.int16 if scheme.group == 2 else np.int8)
+    kind = np.dtype(np.int16 if params["wide"] else np.int8)
     assert (weights == weights.astype(kind)).all()
     parts = [bias.astype(np.int32)[channels][..., None], multipliers.astype(np.float32)[channels][..., None]]
-    for i, g, q in scheme.terms:
-        taps = scheme.taps(i, scheme.sources[g], q)
+    for taps in _taps(name, params, tier, *weights.shape[:2]):
         columns = [np.zeros(channels.shape) if tap is None else weights[tap][channels] for tap in taps]
         parts.append(np.stack(columns, -1).astype(kind))
     raw = [np.ascontiguousarray(p).view(np.uint8).reshape(len(channels), -1) for p in parts]
     return np.concatenate(raw, 1).reshape(-1)
+
+
+def _taps(
+    name: str, params: dict[str, Any], tier: Tier, kh: int, kw: int
+) -> list[list[tuple[int, int] | None]]:
+    """For each vector of products: the (row, column) of the kernel whose weights are together in a lane."""
+    if name == "depthwise_int8_window":
+        group = group_of(params["wide"])
+        rows = [[p if p < kh else None for p in range(first, first + group)] for first in range(0, kh, group)]
+        return [[None if p is None else (p, q) for p in lines] for lines in rows for q in range(kw)]
+    scheme = _scheme(tier, params)
+    return [scheme.taps(i, scheme.sources[g], q) for i, g, q in scheme.terms]
 
 
 def depthwise_int8_args(
@@ -240,7 +259,9 @@ def _lines(params: dict[str, Any], g: Window, tier: Tier) -> tuple[int, int, int
 
 
 def fill_bytes(tier: Tier, params: dict[str, Any], ldx: int) -> int:
-    """How many zero points of x "depthwise_int8" reads in place of what lies outside of x."""
+    """How many zero points of x a kernel reads in place of what lies outside of x."""
+    if "size" not in params:
+        return 4 * tier.lanes
     scheme = _scheme(tier, params)
     together, _ = steps_of(tier, scheme)
     return ((together - 1) * scheme.stride + scheme.size - 1 + scheme.beyond) * ldx + 4 * tier.lanes

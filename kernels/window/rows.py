@@ -54,6 +54,8 @@ DEPTHWISE_INT8_ACROSS = MAPS + PADS + ZERO_X + PACKED + STORED + Record(
     lines="lines that are kept",
     period="vectors of y after which the packed constants repeat",
 )  # fmt: skip
+BLANK = Record(fill="address of a vector of zero points of x")
+DEPTHWISE_INT8_WINDOW = MAPS + WINDOW + PADS + BLANK + PACKED + STORED
 DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED + Record(
     multiplier="channels of y that read a channel of x, one behind the other",
 )  # fmt: skip
@@ -84,8 +86,11 @@ _UNROLLED: dict[str, tuple[Any, ...]] = {"size": (3, 5), "stride": (1, 2), "wide
 
 
 def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """Whether the tier multiplies weights of bytes, unless they are wide; whether a piece of a vector has 16 bytes."""
-    return (params["wide"] or tier.vnni) and 4 * tier.lanes >= 16 * params.get("pieces", 1)
+    """Whether the tier multiplies weights of bytes, unless they are wide, and a piece of a vector has 16 bytes. As few
+    channels as make four pieces are for kernels of 3x3 only.
+    """
+    pieces = params.get("pieces", 1)
+    return (params["wide"] or tier.vnni) and 4 * tier.lanes >= 16 * pieces and (pieces < 4 or params["size"] == 3)
 
 
 ROWS = (
@@ -100,6 +105,8 @@ ROWS = (
         {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
     Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,
         _UNROLLED, _bytes_fit, product=True),
+    Row("depthwise_int8_window", "window.depthwise_int8_window", "make_depthwise_window", DEPTHWISE_INT8_WINDOW,
+        {"wide": (False, True)}, _bytes_fit, product=True),
     Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", DEPTHWISE_INT8_ANY,
         {"out": tuple(STORES)}, product=True),
     Row("pool_int8", "window.pool_int8", "make_pool", POOL_INT8,

@@ -28,7 +28,7 @@ from tests.kernels.harness import each_integer_tier, f32_bits, run
 from tests.kernels.int8 import DTYPES, stored, stores
 from tests.kernels.windows import Case, cases, padded_taps
 
-PIXEL, ACROSS, ANY = "depthwise_int8", "depthwise_int8_across", "depthwise_int8_any"
+PIXEL, ACROSS, WINDOW, ANY = (f"depthwise_int8{name}" for name in ("", "_across", "_window", "_any"))
 
 
 class Layer:
@@ -83,7 +83,7 @@ class Layer:
             "ldy": y.shape[-1], **stored(self.out, zero_y, low, high),
             "packed": pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own]),
         }  # fmt: skip
-        if name == PIXEL:
+        if name in (PIXEL, WINDOW):
             args["fill"] = np.full(fill_bytes(tier, params, x.shape[-1]), self.zero_x, np.uint8)
         else:
             args["zero_x"] = self.zero_x
@@ -140,8 +140,11 @@ def test_any_window(tier: Any, data: Any) -> None:
     kernel = (1, data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5)))
     strides = (1, data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)))
     case = data.draw(cases(tier.lanes, kernel, strides, data.draw(st.integers(1, 2)), multiplier))
-    layer = Layer(case, multiplier, True)
+    layer = Layer(case, multiplier, data.draw(st.booleans()))
     check(layer, tier, general(layer))
+    if multiplier == 1:
+        wide = not (tier.vnni and layer.bytewise)
+        check(layer, tier, [Part(0, case.window.channels, WINDOW, {"wide": wide})])
 
 
 def general(layer: Layer) -> list[Part]:
@@ -210,7 +213,7 @@ def test_plans() -> None:
         assert (part.name, part.params["pieces"]) == (PIXEL, pieces)
     assert scheme_of(vnni, 3, 1, False).rows == 2 and scheme_of(vnni, 3, 2, False).rows == 1
     assert [(part.channels, part.params["pieces"]) for part in plan(144, 3, 2, 56)] == [(128, 1), (16, 4)]
-    assert plan(64, 9, 1, 20)[0].name == ANY
+    assert plan(64, 9, 1, 20)[0].name == WINDOW
 
 
 @pytest.mark.parametrize("across", [False, True])

@@ -15,7 +15,7 @@ from fastgraph.kernels.pointwise.chain import eval_chain
 from fastgraph.kernels.window.pick import Window, pick_pool, plan_pool, window_args
 from fastgraph.kernels.window.pool import OPS
 from tests.kernels.harness import each_tier, run
-from tests.kernels.windows import Case, cases, draws, outputs, padded_taps, pixels
+from tests.kernels.windows import Case, cases, counted, draws, outputs, padded_taps, pixels
 
 CHAIN = (("add", 0, 1), ("max", 2, 0.0))
 
@@ -33,17 +33,6 @@ def expected(case: Case, op: str, include_pad: bool, x: Any) -> Any:
         count += counted(g, index) if include_pad else inside
     with np.errstate(invalid="ignore"):
         return {"average": found / np.where(count, count, np.nan), "lp2": np.sqrt(abs(found))}.get(op, found)
-
-
-def counted(g: Window, index: Any) -> Any:
-    """Whether tap `index` of each output is inside of the padded image."""
-    inside = np.ones((1, *g.out, 1), bool)
-    for axis in range(3):
-        at = np.arange(g.out[axis]) * g.strides[axis] + index[axis] * g.dilations[axis]
-        shape = [1] * 5
-        shape[axis + 1] = -1
-        inside = inside & (at < g.pads[axis] + g.size[axis] + g.ends[axis]).reshape(shape)
-    return inside
 
 
 def compute(tier: Any, case: Case, op: str, include_pad: bool, x: Any, extra: Any = None, threads: int = 1) -> Any:

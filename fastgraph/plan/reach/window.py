@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...kernels.gemm.rows import STORES
 from ...kernels.isa.lanes import PARTS
-from ...kernels.window.pick_depthwise_int8 import Scheme, fill_bytes, scheme_of
+from ...kernels.window.pick_depthwise_int8 import Scheme, fill_bytes, group_of, scheme_of
 from .call import Call, Reach, need, parts, reaches, read, short, work, write
 from .walked import epilogue
 
@@ -78,6 +78,17 @@ def depthwise_int8_across(c: Call) -> Iterator[Reach]:
                (c.threads, r.scratch_bytes))  # fmt: skip
     yield read("packed", used * r.period * (2 + len(scheme.terms)) * PARTS * vector)
     yield write("y", used * r.n * r.oh * row)
+
+
+@reaches("depthwise_int8_window")
+def depthwise_int8_window(c: Call) -> Iterator[Reach]:
+    r = c.record("n h w oh ow kh kw", "c dh dw", "sh sw pad_top pad_left")
+    used = int(r.n * r.oh * r.ow > 0)
+    yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx), over=max(c.vector - r.c, 0))
+    yield read("fill", used * c.vector)
+    terms = parts(r.kh, group_of(c.params["wide"])) * r.kw
+    yield read("packed", used * parts(r.c, c.vector) * (2 + terms) * PARTS * c.vector)
+    yield write("y", r.c, (r.n * r.oh * r.ow, r.ldy))
 
 
 @reaches("depthwise_int8_any")

@@ -98,7 +98,7 @@ def _quantized_rows(
         **shapes, "x": _further(rows.x, part.start), "ldx": rows.ldx, "y": _further(rows.y, part.start),
         "ldy": rows.ldy, "packed": e.packed(key, packed), **found.stored,
     }  # fmt: skip
-    if name == "depthwise_int8":
+    if name in ("depthwise_int8", "depthwise_int8_window"):
         # Rounded up, so that layers share it.
         blank = 1 << (fill_bytes(e.tier, params, rows.ldx) - 1).bit_length()
         args["fill"] = e.packed(("fill", zx, blank), lambda: np.full(blank, zx, np.uint8))
