@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from llvmlite import ir
+
 from ..core.record import loaded
-from ..isa.loops import lesser, repeat
+from ..isa.loops import lesser, repeat, room
 from ..isa.vector import F32, I1, I8, I64, Vector
-from ..pointwise.epilogue import addend_at, bounds, buffer, formed, is_walked, simple, walk_from
+from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, simple, walk_from
 from ..pointwise.rows import EPILOGUE, FORMS, NO_EPILOGUE
 
 
@@ -68,8 +70,9 @@ def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: int | None)
         shaped = b.icmp_signed("!=", slots.form, I64(0))
         way = b.select(shaped, b.add(slots.form, I64(_WAYS.index(_added))), way)
         way = b.select(aside, I64(0), way)
-    room = buffer(b, 4 * rows * width)
-    c, ldc = b.select(aside, room, place.c), b.select(aside, I64(4 * width), place.ldc)
+    # Not aligned: two registers would be lost to that.
+    kept = b.ptrtoint(room(b, ir.ArrayType(F32, rows * width)), I64)
+    c, ldc = b.select(aside, kept, place.c), b.select(aside, I64(4 * width), place.ldc)
     return Sink(nv, c, ldc, slots, way, _masks(v, nv, place.columns) if v.lanes == 16 else [None] * nv, cut)
 
 
