@@ -88,7 +88,7 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
     scheme = scheme_of(tier, size, stride, wide)
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
     fields, rows = reader(DEPTHWISE_INT8), scheme.rows
-    together, keeps = steps_of(tier, scheme)
+    counts, keeps = steps_of(tier, scheme)
 
     @emits
     def row_of_outputs(b: Any, args: Any, image: Any, row: Any, block: Any) -> None:
@@ -103,10 +103,11 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
         row_at = _Row(v, r, scheme, lines, exist, starts)
         kept = _slots(v, scheme.kept if keeps else [])
 
-        def step(t: Any, count: int) -> None:
-            wanted = [column for column in _reached(scheme, count, keeps) if column not in kept]
+        def step(t: Any, count: int, held: Columns) -> Columns:
+            """Some outputs; what they hold for the next ones."""
+            wanted = [column for column in _reached(scheme, count, keeps) if column not in held]
             made = row_at.columns(t, wanted, (count - 1) * stride + size + (scheme.beyond if keeps else 0))
-            there = {column: [b.load(slot) for slot in at] for column, at in (kept | made).items()}
+            there = held | _values(b, made)
 
             def put(i: int, k: int, value: Any) -> None:
                 at = [b.add(targets[i], b.mul(b.add(b.add(start, t), I64(k)), r.ldy)) for start in starts]
@@ -117,17 +118,22 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
                     store_pieces(v, value, places)
 
             emit_outputs(v, r, scheme, count, there, packed, put)
-            _assign(b, kept, {(j, s): there[j + count * stride, s] for j, s in kept})
+            return {(j, s): there[j + count * stride, s] for j, s in kept}
+
+        def turn(first: Any, counts: Sequence[int]) -> None:
+            held = _values(b, kept)
+            for i, count in enumerate(counts):
+                held = step(b.add(first, I64(sum(counts[:i]))), count, held)
+            _assign(b, kept, held)
 
         if kept:
-            first = row_at.columns(I64(0), list(kept), size + scheme.beyond)
-            _assign(b, kept, {column: [b.load(slot) for slot in at] for column, at in first.items()})
-        whole = b.sub(each, b.urem(each, I64(together)))
-        with loop(b, 0, whole, together) as t:
-            step(t, together)
-        if together > 1:
+            _assign(b, kept, _values(b, row_at.columns(I64(0), list(kept), size + scheme.beyond)))
+        whole = b.sub(each, b.urem(each, I64(sum(counts))))
+        with loop(b, 0, whole, sum(counts)) as t:
+            turn(t, counts)
+        if len(counts) > 1 or counts[0] > 1:
             with loop(b, whole, each, 1) as t:
-                step(t, 1)
+                turn(t, [1])
 
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -156,6 +162,10 @@ def _reached(scheme: Scheme, count: int, keeps: bool) -> list[Column]:
 def _slots(v: Vector, columns: Sequence[Column]) -> Columns:
     """Variables for columns."""
     return {column: [variable(v.b, v.iconst(0)) for _ in range(PARTS)] for column in columns}
+
+
+def _values(b: Any, slots: Columns) -> Columns:
+    return {column: [b.load(slot) for slot in parts] for column, parts in slots.items()}
 
 
 def _assign(b: Any, slots: Columns, values: Columns) -> None:

@@ -102,14 +102,20 @@ def scheme_of(tier: Tier, size: int, stride: int, wide: bool) -> Scheme:
     return best
 
 
-def steps_of(tier: Tier, scheme: Scheme) -> tuple[int, bool]:
-    """(outputs of a row that are computed together, whether their last columns are kept for the next ones).
+def steps_of(tier: Tier, scheme: Scheme) -> tuple[tuple[int, ...], bool]:
+    """(outputs of a row that are computed together, several times; whether columns are kept for the next ones).
 
-    As many as find registers for their sums. Where columns are many, they are interleaved again for the next outputs:
-    that costs less than keeping them.
+    As many together as find registers for their sums. Where columns are many, they are interleaved again for the next
+    outputs: that costs less than keeping them. Where those that are kept don't find registers, moving them is for
+    several times.
     """
     crowded = scheme.stride == 1 and (scheme.size + 1) * len(scheme.sources) * PARTS > tier.registers
-    return (3 if crowded else 2) if tier.registers == 32 else 1, not crowded
+    if crowded:
+        return (3 if tier.registers == 32 else 1,), False
+    together = 2 if tier.registers == 32 else 1
+    if len(scheme.kept) * PARTS <= tier.registers // 4:
+        return (together,), True
+    return ((2, 2, 2, 1) if together == 2 else (1,) * 7), True
 
 
 class Part(NamedTuple):
@@ -263,5 +269,5 @@ def fill_bytes(tier: Tier, params: dict[str, Any], ldx: int) -> int:
     if "size" not in params:
         return 4 * tier.lanes
     scheme = _scheme(tier, params)
-    together, _ = steps_of(tier, scheme)
-    return ((together - 1) * scheme.stride + scheme.size - 1 + scheme.beyond) * ldx + 4 * tier.lanes
+    counts, _ = steps_of(tier, scheme)
+    return ((max(counts) - 1) * scheme.stride + scheme.size - 1 + scheme.beyond) * ldx + 4 * tier.lanes
