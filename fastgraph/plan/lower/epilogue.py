@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels.pointwise.chain import EXTRA, Chain
+from ...kernels.pointwise.chain import Chain
 from ...kernels.pointwise.rows import FORMS, NO_EPILOGUE
 from ..program import Ref
-from .extras import chain_of, extra_slots, extra_values
+from .extras import chain_of, extra_values
 from .move.emit import emit_copy
 from .registry import Arg, Emit, last, row_count
 from .walk import Read, f32_bits, table, walker
@@ -73,8 +73,7 @@ def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None, apart
     sums lie in the result's place while a chain is walked, so that its operands may not.
     """
     chain, kinds = chain_of(node)
-    extras = extra_slots(e, node, row, images)
-    reads = [_Extra(*extras[i : i + len(EXTRA)]) for i in range(0, len(extras), len(EXTRA))]  # type: ignore[arg-type]
+    reads = _extras(e, node, row, images)
     found = ending(chain, len(kinds))
     if found is not None and isinstance(found.addend, int) and kinds[found.addend - 1] == "scalar":
         found = None
@@ -109,8 +108,21 @@ def _set_apart(e: Emit, node: Node, extra: _Extra, value: Value) -> _Extra:
 
 
 class _Extra(NamedTuple):
-    """Of an operand: EXTRA."""
+    """Where an operand is read: the address of its first row, f32 from image to image and from row to row."""
 
     address: Ref
     per_image: int
     per_row: int
+
+
+def _extras(e: Emit, node: Node, row: int, images: int | None) -> list[_Extra]:
+    """The operands of a node's chain, as of `epilogue`."""
+    dims = node.out.type.dims
+    count = images or max(dims[0] if len(dims) > 1 else 1, 1)
+    found = []
+    for value, kind in zip(extra_values(node), chain_of(node)[1], strict=True):
+        stride = e.stride(value)
+        per_row = stride if kind == "full" else 0
+        per_image = {"full": stride * row_count(node.out) // count, "image": stride}.get(kind, 0)
+        found.append(_Extra(e.address(value, 4 * per_row * row), per_image, per_row))
+    return found
