@@ -15,6 +15,8 @@ from .pick import Window, window_args
 
 SIZES, STRIDES = (3, 5), (1, 2)
 """Of kernels that are unrolled."""
+TILE = 7
+"""Outputs of a row that such a kernel computes together where there are as many: most maps are 7 * 2**n wide."""
 L1 = 32 << 10
 """Bytes of the first-level cache that lines and constants may fill."""
 
@@ -65,22 +67,6 @@ class Scheme:
         """(output row, source, first column of the kernel): one vector of products for each of PARTS."""
         return self._terms(self.sources)
 
-    @property
-    def beyond(self) -> int:
-        """How many columns further than where it is put an interleaved column may read."""
-        return self.group - 1 if any(len(source) == 1 for source in self.sources) else 0
-
-    def columns(self, count: int) -> list[tuple[int, int]]:
-        """(input column, source) of all that `count` outputs next to each other use."""
-        return sorted({(t * self.stride + q, s) for t in range(count) for _, s, q in self.terms})
-
-    @cached_property
-    def kept(self) -> list[tuple[int, int]]:
-        """Those of an output that earlier outputs, or later ones by way of it, use too."""
-        far = self.columns(self.size)
-        last = {s: max(q for _, of, q in self.terms if of == s) for _, s in far}
-        return [(j, s) for j, s in far if j <= last[s] - self.stride]
-
 
 def group_of(wide: bool) -> int:
     """Rows of input that are interleaved for weights of 16 bits, or of bytes."""
@@ -102,22 +88,6 @@ def scheme_of(tier: Tier, size: int, stride: int, wide: bool) -> Scheme:
     return best
 
 
-def steps_of(tier: Tier, scheme: Scheme) -> tuple[tuple[int, ...], bool]:
-    """(outputs of a row that are computed together, several times; whether columns are kept for the next ones).
-
-    As many together as find registers for their sums. Where columns are many, they are interleaved again for the next
-    outputs: that costs less than keeping them. Where those that are kept don't find registers, moving them is for
-    several times.
-    """
-    crowded = scheme.stride == 1 and (scheme.size + 1) * len(scheme.sources) * PARTS > tier.registers
-    if crowded:
-        return (3 if tier.registers == 32 else 1,), False
-    together = 2 if tier.registers == 32 else 1
-    if len(scheme.kept) * PARTS <= tier.registers // 4:
-        return (together,), True
-    return ((2, 2, 2, 1) if together == 2 else (1,) * 7), True
-
-
 class Part(NamedTuple):
     """A kernel and its parameters for `channels` of a layer's channels (of y) from `start` on."""
 
@@ -137,7 +107,9 @@ def plan_depthwise_int8(
     """
     g, c, (size, stride) = window, window.channels, (window.kernel[1], window.strides[1])
     square = g.kernel == (1, size, size) and g.strides[1:] == (stride, stride) and not g.dilated
-    fast = square and size in SIZES and stride in STRIDES
+    # A larger padding than the kernel reaches would have outputs that see nothing else.
+    beyond = any(pad >= reach for pad, reach in zip((*g.pads, *g.ends), g.reach * 2, strict=True))
+    fast = square and size in SIZES and stride in STRIDES and not beyond
     if multiplier != 1 or out != "bytes":
         return (Part(0, c, "depthwise_int8_any", {"out": out}),)
     wide = not (tier.vnni and bytewise)
@@ -168,8 +140,7 @@ def _across_pays(tier: Tier, g: Window, params: dict[str, Any], ldx: int, blocks
     Estimates in cycles per output pixel: the arithmetic, shared by fewer outputs across pixels, and copies of lines.
     """
     scheme = scheme_of(tier, **params)
-    # A larger padding than the kernel reaches would have outputs that see nothing else.
-    if g.out[1] < scheme.rows or any(pad >= scheme.size for pad in (*g.pads, *g.ends)):
+    if g.out[1] < scheme.rows:
         return False
     c, vector = g.channels, 8 + PARTS * len(scheme.terms) / scheme.rows / 2
     line, _, lines, period = _lines(params, g, tier)
@@ -268,6 +239,4 @@ def fill_bytes(tier: Tier, params: dict[str, Any], ldx: int) -> int:
     """How many zero points of x a kernel reads in place of what lies outside of x."""
     if "size" not in params:
         return 4 * tier.lanes
-    scheme = _scheme(tier, params)
-    counts, _ = steps_of(tier, scheme)
-    return ((max(counts) - 1) * scheme.stride + scheme.size - 1 + scheme.beyond) * ldx + 4 * tier.lanes
+    return ((TILE - 1) * params["stride"] + params["size"] - 1) * ldx + 4 * tier.lanes
