@@ -168,7 +168,7 @@ def _step(
     v: Vector, arithmetic: Arithmetic, line_bytes: int, even: bool, steps: Sequence[Any], ahead: Any, a: Any,
     panel: Any, *row_sums: Any,
 ) -> list[Any]:  # fmt: skip
-    """The word at address a: (panel, sums row by row) after it. steps: bytes to the others; if even, from row to row."""
+    """The word at address a: (panel, sums row by row) after it. steps: bytes to the others; if even, row to row."""
     b, each, sums = v.b, arithmetic.sums, list(row_sums)
     weights = arithmetic.load(v, panel)
     prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
