@@ -39,7 +39,7 @@ def _windows(c: Call) -> Iterator[Reach]:
     if "weights" in c.slots:
         yield read("weights", r.kd * r.kh * r.kw * run, over=over)
         yield read("bias", run, over=over)
-    yield from epilogue(c, r.n, out, run, over=over)
+    yield from epilogue(c, r.n, out, run, over=over, apart=True)
     yield write("y", 4 * r.c, (r.n * out, 4 * r.ldy))
 
 
