@@ -2,8 +2,8 @@
 
 The bytes of four input rows (two, as 16-bit numbers, where four can't be multiplied exactly at once) are interleaved,
 so that one instruction sums a column of the kernel for a vector of channels; a group of rows serves all the output rows
-and columns that need it. Padding is the zero point of x. What doesn't fill the last tile or vector of a row is computed
-as part of a tile or vector that begins earlier, or alone: the same bytes are written twice.
+and columns that need it. Padding is the zero point of x. Channels that don't fill the last vector are computed as part
+of one that begins earlier: the same bytes are written twice.
 """
 
 from __future__ import annotations
@@ -21,15 +21,12 @@ from ..isa.lanes import PARTS
 from ..isa.loops import divide, larger, lesser, loop, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector, emits
-from .pick_depthwise_int8 import TILE, Scheme, scheme_of
+from .pick_depthwise_int8 import TILES, Scheme, scheme_of
 from .rows import DEPTHWISE_INT8
 from .window import slots, spread
 
 Load = Callable[[int, int], Any]
 """(index into a scheme's lines, input column) -> its vector of bytes."""
-
-OVERLAPS = 4
-"""Outputs left at the end of a row from which on a tile that overlaps the one before it is faster than each alone."""
 
 
 def emit_tile(
@@ -112,13 +109,12 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
 
             emit_tile(v, r, scheme, tile, load, packed, put)
 
-        rest = b.urem(each, I64(TILE))
-        overlaps = b.and_(b.icmp_signed(">=", rest, I64(OVERLAPS)), b.icmp_signed(">", each, I64(TILE)))
-        whole = b.select(overlaps, each, b.sub(each, rest))
-        with loop(b, 0, whole, TILE) as t:
-            outputs(lesser(b, t, b.sub(each, I64(TILE))), TILE)
-        with loop(b, whole, each, 1) as t:
-            outputs(t, 1)
+        done = I64(0)
+        for tile in TILES[size]:
+            end = b.sub(each, b.urem(b.sub(each, done), I64(tile)))
+            with loop(b, done, end, tile) as t:
+                outputs(t, tile)
+            done = end
 
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)

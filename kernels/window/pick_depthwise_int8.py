@@ -15,8 +15,10 @@ from .pick import Window, window_args
 
 SIZES, STRIDES = (3, 5), (1, 2)
 """Of kernels that are unrolled."""
-TILE = 7
-"""Outputs of a row that such a kernel computes together where there are as many: most maps are 7 * 2**n wide."""
+TILES = {3: (7, 5, 3, 1), 5: (7, 3, 1)}
+"""Outputs of a row that such a kernel computes together, as long as there are so many, by its size: most maps are 7 *
+2**n wide.
+"""
 L1 = 32 << 10
 """Bytes of the first-level cache that lines and constants may fill."""
 
@@ -239,4 +241,4 @@ def fill_bytes(tier: Tier, params: dict[str, Any], ldx: int) -> int:
     """How many zero points of x a kernel reads in place of what lies outside of x."""
     if "size" not in params:
         return 4 * tier.lanes
-    return ((TILE - 1) * params["stride"] + params["size"] - 1) * ldx + 4 * tier.lanes
+    return ((TILES[params["size"]][0] - 1) * params["stride"] + params["size"] - 1) * ldx + 4 * tier.lanes
