@@ -18,17 +18,16 @@ from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector, emits
 from .along_axis import along_axis
 from .epilogue import walk_from
-from .rows import AXIS, WALK
+from .rows import REDUCE
 
 
 @dataclass(frozen=True)
 class Reducer:
-    """`combine` of all `before(x)`, beginning with `start`; divided by n for a `mean`."""
+    """`combine` of all `before(x)`, beginning with `start`."""
 
     start: float
     combine: Callable[[Vector, Any, Any], Any]
     before: Callable[[Vector, Any], Any] = lambda v, x: x
-    mean: bool = False
 
 
 def _add(v: Vector, a: Any, b: Any) -> Any:
@@ -37,7 +36,6 @@ def _add(v: Vector, a: Any, b: Any) -> Any:
 
 REDUCERS: dict[str, Reducer] = {
     "sum": Reducer(0, _add),
-    "mean": Reducer(0, _add, mean=True),
     "sum_square": Reducer(0, _add, lambda v, x: v.b.fmul(x, x)),
     "sum_abs": Reducer(0, _add, lambda v, x: v.call("fabs", x)),
     "prod": Reducer(1, lambda v, a, b: v.b.fmul(a, b)),
@@ -47,7 +45,7 @@ REDUCERS: dict[str, Reducer] = {
 
 
 def make(tier: Tier, op: str, last: bool) -> Callable[..., None]:
-    """The kernel for one of REDUCERS, or "log_sum_exp"; its record is AXIS and WALK, of the results in their place."""
+    """The kernel for one of REDUCERS, or "log_sum_exp"; its record is REDUCE. Its chain is walked over the results."""
     return along_axis(last, (_row if last else _columns)(tier, op), finish=_walked())
 
 
@@ -56,19 +54,22 @@ def _walked() -> Any:
 
     @emits
     def walked(b: Any, args: Any, y: Any, rows: Any, columns: Any, step: Any) -> None:
-        slots = loaded(b, args, WALK, len(AXIS))
+        slots = loaded(b, args, REDUCE)
         zero = I64(0)
         walk_from(b, slots, zero, zero, zero, rows, columns, y, step, y, step)
 
     return walked
 
 
-def _reduced(v: Vector, op: str, n: Any, run: Callable[[float, Any, Any], Any]) -> Any:
+def _reduced(v: Vector, op: str, args: Any, run: Callable[[float, Any, Any], Any]) -> Any:
     """The reduction of `op`, where run(start, combine, before) walks the elements; `before` takes (w, x)."""
     if op != "log_sum_exp":
         r = REDUCERS[op]
         y = run(r.start, r.combine, r.before)
-        return v.b.fdiv(y, v.splat(v.b.sitofp(n, F32))) if r.mean else y
+        if op != "sum":
+            return y
+        divisor = v.b.bitcast(v.b.trunc(loaded(v.b, args, REDUCE).divisor, I32), F32)
+        return v.b.fdiv(y, v.splat(divisor))
     top = run(-math.inf, f.maximum, lambda w, x: x)
     # Nothing may be subtracted from an infinity of the same sign.
     infinite = v.b.fcmp_ordered("==", v.call("fabs", top), v.const(math.inf))
@@ -93,7 +94,7 @@ def _row(tier: Tier, op: str) -> Any:
             load = lambda w, i, mask: before(w, w.load(w.at(x, i), mask))  # noqa: E731
             return one.splat(total(v, n, start, combine, load))
 
-        one.store(_reduced(one, op, n, run), v.pointer(y))
+        one.store(_reduced(one, op, args, run), v.pointer(y))
 
     return row
 
@@ -112,7 +113,7 @@ def _columns(tier: Tier, op: str) -> Any:
             def run(start: float, combine: Any, before: Any) -> Any:
                 return _down(w, n, start, combine, lambda r: before(w, element(r)))
 
-            w.store(_reduced(w, op, n, run), w.at(y, i), mask)
+            w.store(_reduced(w, op, args, run), w.at(y, i), mask)
 
         each(Vector(b, tier), left, right, column)
 

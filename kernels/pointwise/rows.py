@@ -140,7 +140,8 @@ def _looks_up(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 
 _FLAG = (False, True)
-REDUCTIONS = ("sum", "mean", "sum_square", "sum_abs", "prod", "max", "min", "log_sum_exp")
+REDUCE = AXIS + Record(divisor="f32 bits: what sums are divided by, the number of elements for a mean, else 1") + WALK
+REDUCTIONS = ("sum", "sum_square", "sum_abs", "prod", "max", "min", "log_sum_exp")
 
 ROWS: tuple[Row, ...] = (
     Row("chain", "pointwise.walk", "make", CALL),
@@ -150,7 +151,7 @@ ROWS: tuple[Row, ...] = (
     Row("flip", "pointwise.convert", "flip", LOOPS),
     Row("cast", "pointwise.convert", "cast", LOOPS, {"source": NUMBERS, "target": (*NUMBERS, "bool")}, _casts),
     Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG, "last": _FLAG}),
-    Row("reduce", "pointwise.reduce", "make", AXIS + WALK, {"op": REDUCTIONS, "last": _FLAG}),
+    Row("reduce", "pointwise.reduce", "make", REDUCE, {"op": REDUCTIONS, "last": _FLAG}),
     Row("reduce_bytes", "pointwise.reduce_bytes", "make", EXTREME, {"last": _FLAG}),
     Row("arg_extreme", "pointwise.arg_extreme", "make", EXTREME, {"element": ("f32", "byte"), "last": _FLAG}),
 )  # fmt: skip

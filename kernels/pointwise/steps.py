@@ -11,9 +11,10 @@ NUMBER = "number"
 """In place of an operand's element type: it is one f32 for all elements."""
 ROUNDED = ("u8", "s8", "i16")
 """Types that results are rounded to; a step that does so ends with the numbers zero, low and high."""
-NUMBERS = {"swish": 1, "clip": 2, "leaky_relu": 1, "elu": 1, "celu": 1, "thresholded_relu": 1, "hard_sigmoid": 2}
+NUMBERS = {"swish": 1, "clip": 2, "leaky_relu": 1, "elu": 1, "celu": 1, "hard_sigmoid": 2}
 """How many of an operation's operands, the last ones, are numbers in every chain."""
-OTHERS = frozenset({"selu", "square", "rsqrt", "is_nan", "is_inf", "not", "less", "less_or_equal"})
+OTHERS = frozenset({"selu", "square", "rsqrt", "ceil", "softsign", "thresholded_relu", "is_nan", "is_inf", "not",
+                    "less", "less_or_equal"})  # fmt: skip
 """Operations that are no steps: others do the same, see `plan.lower.steps`."""
 
 
@@ -47,9 +48,8 @@ _CDF: Chain = (("div", 0, 1), ("erf", 4), ("add", 5, 2))
 """1 + erf(x / sqrt(2)), as networks write it, of four operands."""
 _ADDED: Chain = (("fma", 0, 2, 4), ("fma", 1, 3, 5))
 _PRODUCT: Chain = (("add", 0, 2), ("add", 1, 3), ("mul", 5, 6), ("mul", 7, 4))
-
 _SCALED: Chain = (("add", 0, 1), ("mul", 3, 2))
-_PAIRS = ("mul", "add"), ("mul", "mul"), ("mul", "sub"), ("add", "add"), ("add", "mul"), ("sub", "mul")
+_PAIRS = ("mul", "add"), ("mul", "mul"), ("add", "add"), ("add", "mul"), ("sub", "mul")
 
 COMPOSED: dict[str, Step] = {
     **{f"{one}_{two}": Step(((one, 0, 1), (two, 3, 2)), _f32(3)) for one, two in _PAIRS},
@@ -60,17 +60,15 @@ COMPOSED: dict[str, Step] = {
     "div_mul_add": Step((("div", 0, 1), ("mul", 4, 2), ("add", 5, 3)), _f32(4)),
     "sub_square": Step((("sub", 0, 1), ("mul", 2, 2)), _f32(2)),
     "sigmoid_mul": Step((("sigmoid", 0), ("mul", 0, 1)), _f32(1)),
-    "hard_sigmoid_mul": Step((("hard_sigmoid", 0, 1, 2), ("mul", 0, 3)), ("f32", NUMBER, NUMBER)),
     "erf_mul_mul": Step((*_CDF, ("mul", 0, 6), ("mul", 7, 3)), ("f32", NUMBER, NUMBER, NUMBER)),
     "erf_half_mul": Step((*_CDF, ("mul", 6, 3), ("mul", 0, 7)), ("f32", NUMBER, NUMBER, NUMBER)),
-    **{f"dequantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER)) for t in ("u8", "s8", "i16")},
-    **{f"quantize_{t}": Step((("div", 0, 1),), ("f32", NUMBER), t) for t in ROUNDED},
+    **{f"dequantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER)) for t in ("u8", "s8")},
+    **{f"quantize_{t}": Step((("div", 0, 1),), ("f32", NUMBER), t) for t in ("u8", "s8")},
     **{f"requantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
     **{f"add_{t}": Step(_ADDED, (t, t, NUMBER, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
     **{f"mul_{t}": Step(_PRODUCT, (t, t, NUMBER, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
     **{f"scale_{t}": Step((("add", 0, 2), ("mul", 3, 1)), (t, "f32", NUMBER), t, True) for t in ("u8", "s8")},
-    **{f"{name}_bool": Step(((name, 0, 1),), _f32(2), "bool") for name in ("equal", "greater", "greater_or_equal")},
-    **{f"{name}_bools": Step(((name, 0, 1),), ("u8", "u8"), "bool") for name in ("and", "or")},
+    "greater_bool": Step((("greater", 0, 1),), _f32(2), "bool"),
     "not_bools": Step((("equal", 0, 0.0),), ("u8",), "bool"),
     "where_bool": Step((("where", 0, 1, 2),), ("u8", "f32", "f32")),
 }  # fmt: skip

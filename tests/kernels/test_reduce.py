@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
-from tests.kernels.harness import each_tier, run
+from tests.kernels.harness import each_tier, f32_bits, run
 from tests.kernels.walking import walk_of
 
 ROW = row("reduce")
@@ -46,8 +46,9 @@ def reduced(
 ) -> np.ndarray:
     outer, n, inner = x.shape
     y = np.full((outer, inner), 7, np.float32)
-    args = ROW.args.filled(y=y, x=x, outer=outer, n=n, inner=inner, **walk_of(chain, tier))
-    return run(ROW, {"op": op, "last": last}, args, tier, threads, offset)[0]
+    divisor = f32_bits(n if op == "mean" else 1)
+    args = ROW.args.filled(y=y, x=x, outer=outer, n=n, inner=inner, divisor=divisor, **walk_of(chain, tier))
+    return run(ROW, {"op": op.replace("mean", "sum"), "last": last}, args, tier, threads, offset)[0]
 
 
 def values(*shape: int) -> np.ndarray:

@@ -66,6 +66,12 @@ def _rewritten(name: Any, operands: list[Any], following: int) -> Steps:
             return [("mul", x, x)]
         case "rsqrt":
             return [("sqrt", x), ("reciprocal", following)]
+        case "ceil":
+            return [("neg", x), ("floor", following), ("neg", following + 1)]
+        case "softsign":
+            return [("abs", x), ("add", following, 1.0), ("div", x, following + 1)]
+        case "thresholded_relu":
+            return [("greater", x, y), ("where", following, x, 0.0)]
         case "is_nan":
             return [("not_equal", x, x)]
         case "is_inf":

@@ -10,13 +10,13 @@ from ....ir import Node
 from ....ops.reduce import reduced_axes
 from ..quantized import per_tensor
 from ..registry import Arg, Emit, lowers
-from ..walk import table, walker
+from ..walk import f32_bits, table, walker
 from .calls import Axis, axis, call_along, extreme
 
 Chain = tuple[tuple[Any, ...], ...]
 
 REDUCTIONS: dict[str, tuple[str, Chain]] = {
-    "reduce_mean": ("mean", ()), "reduce_sum": ("sum", ()), "reduce_max": ("max", ()), "reduce_min": ("min", ()),
+    "reduce_mean": ("sum", ()), "reduce_sum": ("sum", ()), "reduce_max": ("max", ()), "reduce_min": ("min", ()),
     "reduce_prod": ("prod", ()), "reduce_l1": ("sum_abs", ()), "reduce_l2": ("sum_square", (("sqrt", 0),)),
     "reduce_sum_square": ("sum_square", ()), "reduce_log_sum": ("sum", (("log", 0),)),
     "reduce_log_sum_exp": ("log_sum_exp", ()),
@@ -49,7 +49,8 @@ def reduce(e: Emit, node: Node, along: Axis) -> None:
     op, chain = REDUCTIONS[node.op]
     joined = join(chain, node.attrs.get("chain", ()))
     walk: dict[str, Arg] = {"walk": walker(e), "table": table(e, joined, [None])} if joined else {"walk": 0, "table": 0}
-    call_along(e, node, "reduce", {"op": op}, along, **walk)
+    divisor = f32_bits(along[1] if node.op == "reduce_mean" else 1)
+    call_along(e, node, "reduce", {"op": op}, along, divisor=divisor, **walk)
 
 
 def join(first: Chain, then: Chain) -> Chain:
