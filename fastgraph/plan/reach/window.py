@@ -31,7 +31,7 @@ def _windows(c: Call) -> Iterator[Reach]:
     width = p.get("vectors", 1) * c.lanes
     each = r.multiplier if p.get("repeated") else 1
     need(each > 0 and r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
-    need(r.block % width == 0, f"block is {r.block}, expected a multiple of {width}")
+    need(r.block % width == 0 and r.block <= 512, f"block is {r.block}, expected a multiple of {width} up to 512")
     out = r.od * r.oh * r.ow
     over, run = 4 * short(r.c, width), 4 * r.c if r.n * out else 0
     behind = over if each == 1 else 4 * max(max(parts(r.c, width) - 1, 0) * width // each + width - r.c // each, 0)
