@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
 from ..core.record import reader
 from ..isa.loops import repeat, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, emits
 from .band import deal, make_band
+from .heights import even
 from .pick_dot import F32
 from .rows import CONV
 from .tile import Arithmetic, f32_arithmetic, make_height, make_offsets, make_tile
@@ -31,12 +31,12 @@ def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
 def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmetic) -> Callable[..., None]:
     """The loops of a convolution around tiles of these heights; its record begins with `rows.CONV`.
 
-    A tile's rows are outputs that follow one another in a band, from row to row of the map.
+    A tile's rows are outputs that follow one another in a band, of one row of the map where they are `even`.
     """
     item, out_item = arithmetic.item, arithmetic.out_item
     fields, fill_band = reader(CONV), make_band(tier, item)
-    tile, next_height = make_tile(tier, nv, bodies, True, arithmetic), make_height(bodies)
-    offsets = make_offsets(bodies)
+    tile, next_height = make_tile(tier, nv, bodies, arithmetic, True, even(nv)), make_height(bodies)
+    offsets, walk, within = make_offsets(bodies), _in_row if even(nv) else _across, even(nv)
     width = nv * tier.lanes
     line_bytes = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line_bytes
@@ -76,8 +76,8 @@ def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmet
                 start, left = a, r.out_w
                 i, stop = pixel0, pixel0 + count * r.out_w
                 while i < stop:
-                    height = next_height(r.height, stop - i)
-                    starts, beyond, rest = _walk(in_row, across, height, left, r.rs, turn, r.out_w)
+                    height = next_height(r.height, left if within else stop - i)
+                    starts, beyond, rest = walk(in_row, across, height, left, r.rs, turn, r.out_w)
                     tile(
                         args, height, a=start, offsets=starts,
                         table=r.taps, length=r.length, words=r.k,
@@ -94,7 +94,15 @@ def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmet
 
 
 @emits
-def _walk(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> Any:
+def _in_row(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> Any:
+    """As `_across`, of a tile that ends within the row: `step` itself in place of offsets."""
+    ends = b.icmp_signed("==", left, height)
+    beyond = b.add(b.mul(height, step), b.select(ends, turn, I64(0)))
+    return [step, beyond, b.select(ends, out_w, b.sub(left, height))]
+
+
+@emits
+def _across(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> Any:
     """(address of the offsets of `height` outputs, bytes to the one behind them, outputs left in its row).
 
     left: outputs that are left in the row from the first one on. in_row: offsets within a row, `step` bytes apart;

@@ -9,7 +9,7 @@ from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
 from .pick_dot import F32
 from .rows import DOT
-from .tile import Arithmetic, f32_arithmetic, make_height, make_offsets, make_tile
+from .tile import Arithmetic, f32_arithmetic, make_height, make_tile
 
 
 def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
@@ -20,8 +20,7 @@ def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
 def dot_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmetic) -> Callable[..., None]:
     """The loops of a dot kernel around tiles of these heights; its record begins with `rows.DOT`."""
     fields = reader(DOT)
-    tile, next_height = make_tile(tier, nv, bodies, False, arithmetic), make_height(bodies)
-    offsets = make_offsets(bodies)
+    tile, next_height = make_tile(tier, nv, bodies, arithmetic), make_height(bodies)
     width = nv * tier.lanes
     line = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line
@@ -29,7 +28,6 @@ def dot_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmeti
 
     def dot(args: int, thread: int, threads: int) -> None:
         r = fields(args)
-        starts = offsets(r.lda * item)
         tiles = divide(r.m + r.height - 1, r.height)
         panels = (r.n + width - 1) // width
         step = head + r.k * word
@@ -54,7 +52,7 @@ def dot_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmeti
                     while row < until:
                         height = next_height(r.height, until - row)
                         tile(
-                            args, height, a=r.a + (i * r.a_stride + row * r.lda) * item, offsets=starts,
+                            args, height, a=r.a + (i * r.a_stride + row * r.lda) * item, offsets=r.lda * item,
                             table=0, length=0, words=r.k,
                             panel=r.b + i * r.b_stride * 4 + p * step, ahead=ahead,
                             c=r.c + (i * r.c_stride + row * r.ldc + column) * out_item, ldc=r.ldc * out_item,

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-FREE = 12
-"""The most rows whose offsets have registers; those of more are loaded anew for every word."""
-
 
 @cache
 def heights(most: int, nv: int) -> tuple[int, ...]:
@@ -15,8 +12,15 @@ def heights(most: int, nv: int) -> tuple[int, ...]:
 
     Half as many vectors of sums as 16 wait for one another: what has no more is not made of halves.
     """
-    half = max(-(-most // 2), min(8, 16 // nv))
-    return (most, *([FREE] if most > FREE and nv == 1 else []), *range(min(most - 1, half), 0, -1))
+    return (most, *range(min(most - 1, max(-(-most // 2), min(8, 16 // nv))), 0, -1))
+
+
+def even(nv: int) -> bool:
+    """Whether tiles of a convolution have their rows at equal distances, and so end where a row of the map does.
+
+    With one vector a row, they have no time to load offsets that registers don't hold.
+    """
+    return nv == 1
 
 
 def mains(bodies: Sequence[int], nv: int, words: int) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..isa.tiers import Tier
+from .heights import even
 from .pick_dot import F32, L2, Costs, columns_first, idle, split_columns
 
 Triple = tuple[int, int, int]
@@ -141,7 +142,8 @@ def conv_pieces(
 
     def best(nv: int) -> tuple[float, int]:
         share = min(rows, idle(-(-g.n // (nv * tier.lanes)), threads))
-        return min((c * share, -h) for h, c in costs.choices(tier, out_h * out_w, nv, g.words).items())
+        down, across = (out_h, out_w) if even(nv) else (1, out_h * out_w)
+        return min((c * down * share, -h) for h, c in costs.choices(tier, across, nv, g.words).items())
 
     pieces = []
     for start, columns, nv in split_columns(tier, g.n, {nv: best(nv)[0] for nv in costs.widths(tier)}):

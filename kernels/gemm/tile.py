@@ -44,12 +44,14 @@ class Arithmetic:
     epilogue: int | None = None
 
 
-def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arithmetic: Arithmetic) -> Any:
+def make_tile(
+    tier: Tier, nv: int, heights: Sequence[int], arithmetic: Arithmetic, segmented: bool = False, even: bool = True
+) -> Any:
     """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel of nv vectors.
 
-    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A starts at byte address a + offsets[r] (of
-    int64, the first 0) and has `words` words: where it is `segmented`, in runs of `length` words that start table[s]
-    bytes further. The panel is packed as the arithmetic says; the line
+    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A starts at byte address a + offsets[r]
+    (of int64, the first 0), or where rows are `even` at a + offsets * r. It has `words` words, where it is `segmented`
+    in runs of `length` words that start table[s] bytes further. The panel is packed as the arithmetic says; the line
     `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
     row and column are where the epilogue reads.
     """
@@ -64,9 +66,9 @@ def make_tile(tier: Tier, nv: int, heights: Sequence[int], segmented: bool, arit
         first = b.inttoptr(panel, I8.as_pointer())
 
         def emit(rows: int) -> list[Any] | None:
-            others = [b.load(v.at(b.inttoptr(offsets, I64.as_pointer()), r)) for r in range(1, rows)]
-            step = partial(_step, v, arithmetic, line_bytes, [I64(0), *others], ahead)
-
+            places = v.pointer(offsets, I64)
+            steps = [offsets if even else b.load(v.at(places, r)) for r in range(1, rows)]
+            step = partial(_step, v, arithmetic, line_bytes, even, steps, ahead)
             weights = b.gep(first, [I64(arithmetic.head)])
             runs = (b.inttoptr(table, I64.as_pointer()), length) if segmented else None
             sums = _words(b, a, runs, weights, b.mul(words, I64(line_bytes)), arithmetic.start(v, first) * rows, step)
@@ -163,18 +165,19 @@ def _words(
 
 
 def _step(
-    v: Vector, arithmetic: Arithmetic, line_bytes: int, offsets: Sequence[Any], ahead: Any, a: Any, panel: Any,
-    *row_sums: Any,
+    v: Vector, arithmetic: Arithmetic, line_bytes: int, even: bool, steps: Sequence[Any], ahead: Any, a: Any,
+    panel: Any, *row_sums: Any,
 ) -> list[Any]:  # fmt: skip
-    """The word at address a: (panel, sums row by row) after it."""
+    """The word at address a: (panel, sums row by row) after it. steps: bytes to others; if even, from row to row."""
     b, each, sums = v.b, arithmetic.sums, list(row_sums)
     weights = arithmetic.load(v, panel)
     prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
     b.call(prefetch, [b.gep(panel, [ahead]), I32(0), I32(2), I32(1)])
-    out = []
-    word = b.inttoptr(a, I8.as_pointer())
-    for r, offset in enumerate(offsets):
-        out += arithmetic.multiply(v, b.gep(word, [offset]), weights, sums[r * each : (r + 1) * each])
+    first = word = b.inttoptr(a, I8.as_pointer())
+    out = arithmetic.multiply(v, first, weights, sums[:each])
+    for r, bytes_to in enumerate(steps, 1):
+        word = b.gep(word if even else first, [bytes_to])
+        out += arithmetic.multiply(v, word, weights, sums[r * each : (r + 1) * each])
     return [b.gep(panel, [I64(line_bytes)]), *out]
 
 

@@ -22,7 +22,7 @@ from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
 from .pick_dot import F32 as COSTS
 from .rows import WINOGRAD
-from .tile import f32_arithmetic, make_height, make_offsets, make_tile
+from .tile import f32_arithmetic, make_height, make_tile
 
 Grid = list[list[Any]]
 
@@ -30,8 +30,7 @@ Grid = list[list[Any]]
 def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), and panels of nv vectors."""
     fields, fill_rows, bodies = reader(WINOGRAD), make_rows(tier), COSTS.heights(tier, nv)
-    tile, next_height = make_tile(tier, nv, bodies, False, f32_arithmetic(tier, nv)), make_height(bodies)
-    offsets = make_offsets(bodies)
+    tile, next_height = make_tile(tier, nv, bodies, f32_arithmetic(tier, nv)), make_height(bodies)
     scatter, gather, walk = _scatter(tier, m), _gather(tier, m, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
     line = tier.lanes * 4
@@ -39,7 +38,6 @@ def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
 
     def winograd(args: int, thread: int, threads: int) -> None:
         r = fields(args)
-        starts = offsets(r.v_row)
         scratch = r.scratch + thread * r.scratch_bytes
         v, s = scratch + r.v_start, scratch + r.s_start
         down = (r.out_h + m - 1) // m
@@ -64,7 +62,7 @@ def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
                     while t < tiles:
                         height = next_height(r.height, tiles - t)
                         tile(
-                            args, height, a=v + e * r.v_plane + t * r.v_row, offsets=starts,
+                            args, height, a=v + e * r.v_plane + t * r.v_row, offsets=r.v_row,
                             table=0, length=0, words=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
                             c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
                             image=0, row=0, column=0,

@@ -18,14 +18,12 @@ I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32 = ir.FloatType()
 
 
-def emits(body: Any = None, **_: Any) -> Any:
+def emits(body: Any) -> Any:
     """Let kernel code call `body(builder, *values)`, without the builder: it writes IR, and may return values.
 
     Every number comes as an LLVM int64, and so must those returned be: one, a tuple of them, or None. What is no
     number (a record that was read, as `core.record.reader` says) comes as it is.
     """
-    if body is None:
-        return emits
     body.emits = True
     return body
 

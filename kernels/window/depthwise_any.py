@@ -16,7 +16,7 @@ from llvmlite import ir
 from ..isa.loops import lesser, loop, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector
-from .results import Outputs, finish, row_of_outputs
+from .results import Outputs, finish, walk_row
 from .rows import DEPTHWISE_ANY
 from .window import Place, constants, fence, nest, opaque, slots, taps_inside
 
@@ -35,19 +35,13 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
     def emit_row(b: Any, place: Place) -> None:
         r = slots(b, place.args, DEPTHWISE_ANY)
         begin, planes, rows = taps_inside(b, r, place)
+        with loop(b, 0, r.ow, TILE) as column:
+            left = b.sub(b.mul(column, r.sw), r.pad_left)
+            x = b.add(begin, b.shl(b.mul(left, r.ldx), I64(2)))
+            with loop(b, place.channel, place.end, vectors * lanes) as channel:
+                emit_tile(b, replace(place, channel=channel), column, left, x, planes, rows)
 
-        def emit_part(first: Any, end: Any, outputs: Callable) -> None:
-            with loop(b, first, end, TILE) as column:
-                left = b.sub(b.mul(column, r.sw), r.pad_left)
-                x = b.add(begin, b.shl(b.mul(left, r.ldx), I64(2)))
-                count = lesser(b, b.sub(r.ow, column), I64(TILE))
-                with loop(b, place.channel, place.end, vectors * lanes) as channel:
-                    here = replace(place, channel=channel)
-                    emit_tile(b, here, outputs(here, column, count), left, x, planes, rows)
-
-        row_of_outputs(b, DEPTHWISE_ANY, place, TILE, emit_part)
-
-    def emit_tile(b: Any, place: Place, out: Outputs, left: Any, x: Any, planes: Any, rows: Any) -> None:
+    def emit_tile(b: Any, place: Place, column: Any, left: Any, x: Any, planes: Any, rows: Any) -> None:
         """One tile; `left`: the column of x at which its first window begins, x: the address of that."""
         v = Vector(b, tier)
         r = slots(b, place.args, DEPTHWISE_ANY)
@@ -101,9 +95,13 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
                 row_of_taps(b.load(row), b.load(tap))
                 b.store(v.at(b.load(row), b.mul(line, r.dh)), row)
                 b.store(v.at(b.load(tap), b.mul(r.kw, r.c)), tap)
+        pixel = b.add(b.mul(place.row, r.ow), column)
+        in_batch = b.add(b.mul(b.mul(place.image, b.mul(r.od, r.oh)), r.ow), pixel)
+        y = b.add(r.y, b.shl(b.add(b.mul(in_batch, r.ldy), place.channel), I64(2)))
+        out = Outputs(y, pixel, lesser(b, b.sub(r.ow, column), I64(TILE)))
         finish(v, DEPTHWISE_ANY, place, out, [b.load(total) for total in sums], vectors)
 
-    return nest(DEPTHWISE_ANY, emit_row)
+    return nest(DEPTHWISE_ANY, emit_row, walk_row)
 
 
 def _repeated(v: Vector, multiplier: Any, channel: Any) -> tuple[Callable[[Any], Any], Any]:

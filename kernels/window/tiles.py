@@ -15,7 +15,7 @@ from ..core.record import Record
 from ..isa.loops import lesser, loop
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
-from .results import Outputs, finish, row_of_outputs
+from .results import Outputs, finish, walk_row
 from .window import Place, low_bits, nest, slots
 
 
@@ -54,26 +54,20 @@ def tiles(
         up = b.sub(b.mul(place.row, I64(stride)), r.pad_top)
         rows = b.sub(*(low_bits(b, b.sub(end, up), I64(size)) for end in (r.h, I64(0))))
         source = b.mul(b.sub(b.mul(b.add(b.mul(place.image, r.h), up), r.w), r.pad_left), r.ldx)
-
-        def emit_part(first: Any, end: Any, outputs: Callable) -> None:
-            with loop(b, first, end, tile) as column:
-                left = b.sub(b.mul(column, I64(stride)), r.pad_left)
-                room, rest = b.sub(r.w, left), b.sub(r.ow, column)
-                inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed(">=", room, I64(span)))
-                inside = b.and_(inside, b.icmp_signed(">=", rest, I64(tile)))
-                begin = b.add(source, b.mul(b.mul(column, I64(stride)), r.ldx))
-                with loop(b, place.channel, place.end, width) as channel:
-                    v, here = Vector(b, tier), replace(place, channel=channel)
-                    x = v.at(v.at(v.pointer(r.x), begin), channel)
-                    with b.if_else(inside) as (inner, edge):
-                        with inner:
-                            emit_tile(v, Tile(here, x, column, rows, None), outputs(here, column, None))
-                        with edge:
-                            columns = existing_columns(b, r, left, column)
-                            count = lesser(b, rest, I64(tile))
-                            emit_tile(v, Tile(here, x, column, rows, columns), outputs(here, column, count))
-
-        row_of_outputs(b, record, place, tile, emit_part)
+        with loop(b, 0, r.ow, tile) as column:
+            left = b.sub(b.mul(column, I64(stride)), r.pad_left)
+            room, rest = b.sub(r.w, left), b.sub(r.ow, column)
+            inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed(">=", room, I64(span)))
+            inside = b.and_(inside, b.icmp_signed(">=", rest, I64(tile)))
+            begin = _pointer(b, tier, r.x, b.add(source, b.mul(b.mul(column, I64(stride)), r.ldx)))
+            with loop(b, place.channel, place.end, width) as channel:
+                here = replace(place, channel=channel)
+                x = b.gep(begin, [channel])
+                with b.if_else(inside) as (inner, edge):
+                    with inner:
+                        emit_tile(b, Tile(here, x, column, rows, None))
+                    with edge:
+                        emit_tile(b, Tile(here, x, column, rows, existing_columns(b, r, left, column)))
 
     def existing_columns(b: Any, r: Any, left: Any, column: Any) -> Any:
         """The bits of the columns that exist, and that outputs which exist want."""
@@ -82,8 +76,20 @@ def tiles(
         missing = b.or_(low_bits(b, b.neg(left), I64(span)), b.not_(low_bits(b, b.sub(r.w, left), I64(span))))
         return b.and_(used, b.not_(missing))
 
-    def emit_tile(v: Vector, where: Tile, out: Outputs) -> None:
-        sums = emit_sums(v, slots(v.b, where.place.args, record), where)
-        finish(v, record, where.place, out, sums, vectors)
+    def emit_tile(b: Any, where: Tile) -> None:
+        v, place = Vector(b, tier), where.place
+        r = slots(b, place.args, record)
+        sums = emit_sums(v, r, where)
+        pixel = b.add(b.mul(place.row, r.ow), where.column)
+        in_batch = b.add(b.mul(b.mul(place.image, r.oh), r.ow), pixel)
+        y = b.add(r.y, b.shl(b.add(b.mul(in_batch, r.ldy), place.channel), I64(2)))
+        count = None if where.columns is None else lesser(b, b.sub(r.ow, where.column), I64(tile))
+        finish(v, record, place, Outputs(y, pixel, count), sums, vectors)
 
-    return nest(record, emit_row)
+    return nest(record, emit_row, walk_row)
+
+
+def _pointer(b: Any, tier: Tier, address: Any, elements: Any) -> Any:
+    """The pointer to f32 that are `elements` behind an address."""
+    v = Vector(b, tier)
+    return v.at(v.pointer(address), elements)

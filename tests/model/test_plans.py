@@ -15,7 +15,7 @@ import pytest
 import fastgraph as fg
 from fastgraph import compile as compiling
 from fastgraph.ir.weights import Weights
-from fastgraph.plan.program import Program, Ref, Step
+from fastgraph.plan.program import Program, Ref, Step, Table
 from fastgraph.runtime import model as models
 from fastgraph.runtime.executable import Executable
 from tests.blocks import BLOCKS, RARE
@@ -217,6 +217,8 @@ def said(program: Program) -> list[Any]:
     numbers = {owner: i for i, owner in enumerate(program.offsets)}
 
     def arg(slot: Any) -> Any:
+        if isinstance(slot, Table):
+            return [arg(word) for word in slot.words]
         if not isinstance(slot, Ref):
             return slot
         return ("constant", slot.base, slot.offset) if isinstance(slot.base, int) else (numbers[slot.base], slot.offset)

@@ -48,7 +48,14 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Parameters]) -> 
         key = (node.inputs[1], g.groups, piece.start, piece.columns, piece.nv)
         packed = e.packed(key, lambda p=part, nv=piece.nv: pack_weights(matrix[:, p], None, nv, e.tier.lanes))  # type: ignore[misc]
         args = products_args(
-            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=packed, b_stride=e.array(packed)[0].size, c=products,
+            piece,
+            g,
+            a=e.address(node.x),
+            lda=lda,
+            k=g.c,
+            b=packed,
+            b_stride=e.array(packed)[0].size,
+            c=products,
             **NO_EPILOGUE,
         )
         e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
