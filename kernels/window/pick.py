@@ -96,24 +96,33 @@ def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]
     return "pool_any", {"op": op}
 
 
-def window_args(tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1) -> dict[str, int]:
-    """The slots of a planned kernel that follow from the window: all but addresses and distances of pixels."""
+def window_args(
+    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1, walked: bool = False
+) -> dict[str, int]:
+    """The slots of a planned kernel that follow from the window: all but addresses and distances of pixels.
+
+    walked: whether its record has a chain that is walked.
+    """
     if name == "depthwise_any":
         window = window.flattened()
     shapes, slots = window.slots(), row(name).args
     found = {slot: shapes[slot] for slot in slots if slot in shapes}
     if "block" in slots:
-        found["block"] = _block(tier, name, params, window.channels)
+        found["block"] = _block(tier, name, params, window.channels, walked)
         found["band"] = band_rows(window, found["block"], threads)
     return found
 
 
-def _block(tier: Tier, name: str, params: dict[str, Any], channels: int) -> int:
+def _block(tier: Tier, name: str, params: dict[str, Any], channels: int, walked: bool) -> int:
     """Channels that are computed for a tile before the next tile."""
     if name in ("pool", "pool_any"):
-        return POOL_BLOCK
-    # Pixels a power of two apart fall into few sets of the cache: use all of their lines at once.
-    return 128 if params.get("size") == 3 or channels % 128 == 0 else 32
+        most = POOL_BLOCK
+    else:
+        # Pixels a power of two apart fall into few sets of the cache: use all of their lines at once. The rows of a
+        # large window fit the first cache with few channels only; but a chain is walked over many at once.
+        most = 128 if params.get("size") == 3 or channels % 128 == 0 or walked else 32
+    width = params.get("vectors", 1) * tier.lanes
+    return min(most, -(-channels // width) * width)
 
 
 def band_rows(g: Window, block: int, threads: int = 1) -> int:

@@ -186,9 +186,7 @@ def pack_depthwise_int8(
     return np.concatenate(raw, 1).reshape(-1)
 
 
-def _taps(
-    name: str, params: dict[str, Any], tier: Tier, kh: int, kw: int
-) -> list[list[tuple[int, int] | None]]:
+def _taps(name: str, params: dict[str, Any], tier: Tier, kh: int, kw: int) -> list[list[tuple[int, int] | None]]:
     """For each vector of products: the (row, column) of the kernel whose weights are together in a lane."""
     if name == "depthwise_int8_window":
         group = group_of(params["wide"])

@@ -66,6 +66,7 @@ POOL_INT8 = MAPS + WINDOW + PADS + Record(
 ) + ZERO_X + STORED_U8  # fmt: skip
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
+
 def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Wide tiles are for the most common window; sums of two vectors want many registers."""
     return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers == 32)
