@@ -1,4 +1,4 @@
-"""What kernels cost to compile: the slowest twenty of a tier, all of them together, and a first load with an empty cache."""
+"""What kernels cost to compile: the slowest twenty of a tier, all together; a first load with an empty cache."""
 
 from __future__ import annotations
 

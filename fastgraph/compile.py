@@ -12,6 +12,7 @@ import numpy as np
 from .errors import FastgraphError, GraphError, ModelError
 from .freedoms import free
 from .ir import Graph, State, Value, check, copy
+from .ir.weights import Weights
 from .kernels.core.kernel import Kernel
 from .kernels.isa.tiers import NUMPY, Tier
 from .limits import spending
@@ -31,7 +32,6 @@ from .plan.lower import Matches
 from .plan.program import Program
 from .plan.widen import widen
 from .room import need
-from .weights import Weights
 
 STAGES: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("explicit_quantization", explicit_quantization),

@@ -163,7 +163,7 @@ def one(read: Read, data: bytes, number: int, compiled: bool) -> str:
 def run(model: Model, feeds: Feeds, same: bool) -> Feeds:
     """Results of a run; AssertionError when those of a second one are others."""
     first = model.run(feeds)
-    if model._current is not None:
+    if model._plans.current is not None:
         model.reset_states()
     again = model.run(feeds)
     assert not same or alike(first, again), "a second run gives other bits"

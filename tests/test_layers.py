@@ -35,6 +35,6 @@ def test_what_is_found() -> None:
     assert "fastgraph.runtime.model" not in found["fastgraph"], "for type checkers only"
     assert "fastgraph.objects.workers" in found["fastgraph.objects.cache"], "within a function"
     assert "fastgraph.kernels" in found["fastgraph.objects.toolchain"]
-    assert "fastgraph.deadline" in found["fastgraph.objects.workers"], "a module of a package"
+    assert "fastgraph.deadline" in found["fastgraph.objects.cache"], "a module of a package"
     assert "fastgraph.tools.cli" in found["fastgraph.__main__"]
     assert "runtime --> compile" in picture() and "runtime --> ir" not in picture()

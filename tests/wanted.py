@@ -26,7 +26,7 @@ from fastgraph.errors import FastgraphError, GraphError
 from fastgraph.frontends import read
 from fastgraph.ir import Graph
 from fastgraph.kernels.core.kernel import Kernel
-from fastgraph.kernels.core.table import OPEN, kernels_of, rows
+from fastgraph.kernels.core.table import kernels_of, rows
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
 from fastgraph.plan.program import Program
 from tests.compositions.check import small_networks_count
@@ -72,9 +72,9 @@ class Wanted:
                         self.refused.append(f"{what}, {tier.name}: {error}")
 
     def unlisted(self, tier: Tier) -> list[Kernel]:
-        """Those wanted that the table does not list; a row that is OPEN lists none, and is left out."""
-        listed = {*kernels_of(tier), *kernels_of(TIERS[0])}
-        return [kernel for kernel in self.kernels[tier.name] if kernel not in listed and kernel.name not in open_rows()]
+        """Those wanted that the table does not list."""
+        listed = set(kernels_of(tier))
+        return [kernel for kernel in self.kernels[tier.name] if kernel not in listed]
 
     def text(self, tier: Tier) -> str:
         """A line for each row: how many of its kernels are wanted, and are there."""
@@ -82,8 +82,7 @@ class Wanted:
         lines = [f"{tier.name}: {len(found)} wanted of {len(kernels_of(tier))} ({self.plans} plans)"]
         for each in rows().values():
             own = [kernel for kernel in found if kernel.name == each.name]
-            there = "OPEN" if each.name in open_rows() else str(len(each.kernels(tier)))
-            lines.append(f"  {each.family:10} {each.name:24} {len(own):5} of {there:>5}")
+            lines.append(f"  {each.family:10} {each.name:24} {len(own):5} of {len(each.kernels(tier)):5}")
         return "\n".join(lines)
 
 
@@ -91,7 +90,7 @@ def planned(graph: Graph, tier: Tier, extent: int = 8) -> list[Kernel]:
     """The kernels of a graph's program, for the shapes that the file proposes, or with all open extents as said."""
     found: list[Kernel] = []
 
-    def linked(program: Program, tier: Tier) -> dict[Kernel, int]:
+    def linked(program: Program, *_: object) -> dict[Kernel, int]:
         found.extend(program.kernels())
         return {}
 
@@ -103,11 +102,6 @@ def planned(graph: Graph, tier: Tier, extent: int = 8) -> list[Kernel]:
     with patch.object(compiling, "linked", linked):
         compiling.compiled(graph, shapes, tier, 1)
     return found
-
-
-def open_rows() -> set[str]:
-    """Rows of the table with a parameter that takes any value."""
-    return {name for name, each in rows().items() if any(values is OPEN for values in each.params.values())}
 
 
 def random_files(seeds: Iterable[int]) -> Iterator[tuple[str, bytes]]:
@@ -149,7 +143,6 @@ def main() -> int:
         for kernel in (unlisted := wanted.unlisted(tier)):
             print(f"  NOT LISTED: {kernel}")
         sound &= not unlisted and len(kernels_of(tier)) <= GOAL
-    print("rows that are OPEN:", ", ".join(sorted(open_rows())) or "none")
     return 0 if sound else 1
 
 

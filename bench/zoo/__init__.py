@@ -35,6 +35,11 @@ def tiny(name: str, kind: str) -> str:
     return str(path) if path.exists() else _zoo(f"{name}_{kind}.tflite", "make_tflite.py")
 
 
+def ocr(part: str) -> str:
+    """The path of a trained network of PP-OCR that takes images of any size, or skips; `part`: det or rec."""
+    return _zoo(f"rapidocr-onnxruntime/ch_PP-OCRv4_{part}_infer.onnx", "fetch_ocr.py")
+
+
 def _zoo(name: str, maker: str) -> str:
     folder = os.environ.get("FASTGRAPH_ZOO")
     path = Path(folder or "nowhere", name)

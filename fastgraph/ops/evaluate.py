@@ -15,9 +15,9 @@ from .. import deadline
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
 from ..ir.quantization import to_real, to_stored
+from ..ir.weights import SMALL, once
 from ..limits import current
 from ..room import need
-from ..weights import SMALL, once
 from .reals import real_type
 from .registry import OPS, Op, Quant
 from .work import nbytes, work_of

@@ -8,11 +8,11 @@ import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ir.quantization import to_real, to_stored
+from ..ir.weights import once
 from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
 from ..ops.registry import OPS
 from ..ops.shape import permutation
-from ..weights import once
 from .integer_product import integer_product
 from .moves import turn
 from .rewrite import Sweep, also_quantized, sees, sweep

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Value
+from ..ir.weights import once
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
-from ..weights import once
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 LONGEST, WIDEST = 32, 16

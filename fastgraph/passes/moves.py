@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, Quantization, Value
+from ..ir.weights import once
 from ..ops.shape import permutation
-from ..weights import once
 from .rewrite import Sweep, constant
 
 

@@ -97,9 +97,8 @@ def fits(value: Value, shape: Sequence[int], advise: Callable[[Shape, Sequence[i
 
 
 def sizes_suit(graph: Graph, declared: Graph) -> None:
-    """InputError when extents of 0, which `declared` leaves open, leave a specialized graph nothing to compute: no
-    result has elements, or a window slides over no pixels. MemoryError when what goes in and out takes more than there
-    is.
+    """InputError when windows of a specialized graph slide over no pixels for an extent of 0 that `declared` leaves
+    open. MemoryError when what goes in and out takes more than there is.
     """
     values = [v for v in (*graph.inputs, *graph.outputs) if v.type.concrete]
     need(sum(v.type.nbytes for v in values))
@@ -107,12 +106,10 @@ def sizes_suit(graph: Graph, declared: Graph) -> None:
     empty = [v for v, said in pairs if v.type.concrete and 0 in v.type.dims and 0 not in (said.type.shape or ())]
     if not empty:
         return
-    what = f"input {empty[0].name!r} has shape {empty[0].type.dims}"
-    if all(v.type.concrete and not v.type.size for v in graph.outputs):
-        raise InputError(f"{what}, of which nothing can be computed: an extent of 0 is no size")
     for node in graph.nodes:
         if OPS[node.op].layout is Layout.WINDOW and node.x.type.concrete and 0 in node.x.type.dims[1:-1]:
-            raise InputError(f"{what}, so that node {node.name} ({node.op}) has no pixels: an extent of 0 is no size")
+            shape = f"input {empty[0].name!r} has shape {empty[0].type.dims}"
+            raise InputError(f"{shape}, so that node {node.name} ({node.op}) has no pixels: feed some")
 
 
 def missing_dims(graph: Graph) -> dict[str, TensorType]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value, subgraphs
+from ..ir.weights import once
 from ..ops.registry import OPS, Quant
-from ..weights import once
 from .explicit_quantization import requantized
 from .rewrite import Sweep, constant
 

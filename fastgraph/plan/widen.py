@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
+from ..ir.weights import once
 from ..limits import current
 from ..ops.evaluate import computes_reals, run_node
-from ..weights import once
 from .lower import Matches
 
 F32 = np.dtype(np.float32)

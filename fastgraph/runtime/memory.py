@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Value
+from ..ir.weights import Weights
 from ..plan.program import ERROR, Program, Ref, Scratch, buffer_bytes, checked
 from ..plan.storage import byte_strides
-from ..weights import Weights
 from .allocate import allocate, allocate_apart
 
 

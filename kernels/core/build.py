@@ -6,7 +6,9 @@ beyond libm and mem* (a test holds it to that), so that llvmlite.binding alone c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -40,7 +42,9 @@ def assembly(function: Callable[..., Any], tier: Tier) -> str:
 def _compiled(function: Callable[..., Any], symbol: str, tier: Tier) -> tuple[Any, Any]:
     """The machine that a kernel is for, and its optimised module."""
     machine = _machine(replace(tier, needs=(*tier.needs, *getattr(function, "needs", ()))))
-    module = llvm.parse_assembly(_text(function, symbol, machine))
+    with _uncollected():
+        text = _text(function, symbol, machine)
+    module = llvm.parse_assembly(text)
     module.verify()
     # Vectors are written as such: what LLVM's higher levels add takes half as long again, and makes nothing faster.
     options = llvm.create_pipeline_tuning_options(speed_level=1)
@@ -48,6 +52,29 @@ def _compiled(function: Callable[..., Any], symbol: str, tier: Tier) -> tuple[An
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return machine, module
+
+
+class _Builder(ir.IRBuilder):
+    """A pointer to another type is the same pointer to LLVM, so that a cast of it need not be written."""
+
+    def bitcast(self, value: Any, typ: Any, name: str = "") -> Any:
+        if not isinstance(typ, ir.PointerType) or not isinstance(value.type, ir.PointerType):
+            return super().bitcast(value, typ, name)
+        same = object.__new__(type(value))
+        same.__dict__.update(value.__dict__, type=typ)
+        return same
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Tens of thousands of objects that all live on: looking for garbage among them takes a third of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 @cache
@@ -64,7 +91,7 @@ def _text(function: Callable[..., Any], symbol: str, machine: Any) -> str:
     returns = I64 if hasattr(function, "returns") else ir.VoidType()
     outer = ir.Function(module, ir.FunctionType(returns, [I64] * 3), symbol)
     outer.attributes.add("nounwind")
-    builder = ir.IRBuilder(outer.append_basic_block())
+    builder = _Builder(outer.append_basic_block())
     result = translate(builder, function, outer.args)
     if hasattr(function, "returns"):
         builder.ret(result)

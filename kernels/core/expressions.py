@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -20,12 +20,13 @@ UNKNOWN = object()
 class Frame:
     """A function that is being translated.
 
-    `bound`: names with values that are known or never change; `slots`: where the other local names' numbers are;
-    `stores`: how many statements store to a local name; `loops`: where `continue` and `break` lead; `returned`: values,
-    and the blocks that they come from to `end`.
+    `inline` writes the body of a function that it calls; `bound`: names with values that are known or never change;
+    `slots`: where the other local names' numbers are; `stores`: how many statements store to a local name; `loops`:
+    where `continue` and `break` lead; `returned`: values, and the blocks that they come from to `end`.
     """
 
     b: Any
+    inline: Callable[..., Any]
     function: FunctionType
     bound: dict[str, Any]
     stores: dict[str, int]
@@ -73,22 +74,16 @@ def evaluate(f: Frame, node: ast.expr) -> Any:
             return _chosen(f, test, body, orelse)
         case ast.Call(func=function, args=args, keywords=named):
             values = [evaluate(f, each) for each in args]
-            return call(f.b, evaluate(f, function), values, {str(k.arg): evaluate(f, k.value) for k in named})
+            return call(f, evaluate(f, function), values, {str(k.arg): evaluate(f, k.value) for k in named})
     raise TypeError(f"kernel code can't have {ast.unparse(node)!r}")
 
 
-def call(b: Any, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
+def call(f: Frame, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """What a function that kernel code calls returns."""
-    from .translate import translate
-
-    function = getattr(function, "py_func", function)
+    b = f.b
     if not hasattr(function, "emits"):
-        return translate(b, function, args, named)
-    values = [_passed(b, each) for each in args]
-    result = function(b, *values, **{name: _passed(b, each) for name, each in named.items()})
-    if isinstance(result, ir.Value) and isinstance(result.type, ir.ArrayType):
-        return tuple(b.extract_value(result, i) for i in range(result.type.count))
-    return result
+        return f.inline(b, function, args, named)
+    return function(b, *(_passed(b, each) for each in args), **{n: _passed(b, each) for n, each in named.items()})
 
 
 def _passed(b: Any, value: Any) -> Any:

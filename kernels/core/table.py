@@ -18,9 +18,6 @@ from .record import Record
 
 FAMILIES = ("core", "gemm", "amx", "window", "pointwise", "move")
 
-OPEN: tuple[Any, ...] = ()
-"""In place of a parameter's values: it takes any, so that its row's kernels can't be enumerated."""
-
 
 def everywhere(tier: Tier, params: Mapping[str, Any]) -> bool:
     """That a tier has a kernel with all combinations of its parameters' values."""
@@ -60,14 +57,14 @@ class Row:
             raise TypeError(f"{self.name} has the parameters {list(self.params)}, found {sorted(params)}")
         for name, value in params.items():
             values = self.params[name]
-            if values is not OPEN and not any(value == v and type(value) is type(v) for v in values):
+            if not any(value == v and type(value) is type(v) for v in values):
                 raise TypeError(f"{self.name}: {name}={value!r} is none of {', '.join(map(repr, values))}")
         if not self.exists(tier, params):
             raise TypeError(f"{self.name}: tier {tier.name} has no kernel with {dict(params)}")
         return Kernel(self.name, tuple(params.items()))
 
     def kernels(self, tier: Tier) -> list[Kernel]:
-        """All of a tier; none when a parameter is OPEN."""
+        """All of a tier."""
         combinations = (dict(zip(self.params, values, strict=True)) for values in product(*self.params.values()))
         return [self.kernel(tier, params) for params in combinations if self.exists(tier, params)]
 
@@ -94,5 +91,5 @@ def row(name: str) -> Row:
 
 
 def kernels_of(tier: Tier) -> list[Kernel]:
-    """Every kernel that a program for this tier can want, row by row; none of the rows that have an OPEN parameter."""
+    """Every kernel that a program for this tier can want, row by row."""
     return [kernel for row in rows().values() for kernel in row.kernels(tier)]

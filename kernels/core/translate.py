@@ -34,7 +34,7 @@ def translate(b: Any, function: Callable[..., Any], args: Sequence[Any], named: 
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             stores[node.id] = stores.get(node.id, 0) + 1
-    frame = Frame(b, function, bound, stores, b.append_basic_block("end"))
+    frame = Frame(b, translate, function, bound, stores, b.append_basic_block("end"))
     for name in bound.keys() & stores.keys():
         stores[name] += 1
         _store(frame, name, bound.pop(name))

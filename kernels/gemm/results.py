@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
 from ..core.record import loaded
-from ..isa.functions import clip
 from ..isa.loops import lesser, repeat, room
-from ..isa.vector import F32, I1, I8, I32, I64, Vector
-from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
-from ..pointwise.rows import EPILOGUE, NO_EPILOGUE
+from ..isa.vector import F32, I1, I8, I64, Vector
+from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, simple, walk_from
+from ..pointwise.rows import EPILOGUE, FORMS, NO_EPILOGUE
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,10 @@ def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: int | None)
         aside = b.or_(cut, is_walked(b, slots))
         bounded = b.or_(*(b.icmp_signed("!=", getattr(slots, n), I64(NO_EPILOGUE[n])) for n in ("low", "high")))
         added = b.icmp_signed("!=", slots.addend, I64(0))
-        way = b.select(aside, I64(0), b.select(added, I64(2), b.zext(bounded, I64)))
+        way = b.select(added, I64(_WAYS.index(_added)), b.zext(bounded, I64))
+        shaped = b.icmp_signed("!=", slots.form, I64(0))
+        way = b.select(shaped, b.add(slots.form, I64(_WAYS.index(_added))), way)
+        way = b.select(aside, I64(0), way)
     # Not aligned: two registers would be lost to that.
     kept = b.ptrtoint(room(b, ir.ArrayType(F32, rows * width)), I64)
     c, ldc = b.select(aside, kept, place.c), b.select(aside, I64(4 * width), place.ldc)
@@ -132,19 +135,18 @@ def _plain(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Seque
     return sums
 
 
-def _bounded(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
-    low, high = (v.splat(v.b.bitcast(v.b.trunc(bound, I32), F32)) for bound in (slots.low, slots.high))
-    return [clip(v, x, low, high) for x in sums]
+def _formed(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any], form: int = 0) -> Sums:
+    return [formed(v, form, x, *bounds(v, slots)) for x in sums]
 
 
 def _added(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
     start = addend_at(v, slots, place.image, v.b.add(place.row, r), place.column)
     addends = [v.load(v.at(start, n * v.lanes), mask) for n, mask in enumerate(masks)]
     total = [v.b.fadd(x, y) for x, y in zip(sums, addends, strict=True)]
-    return _bounded(v, place, slots, r, total, masks)
+    return _formed(v, place, slots, r, total, masks)
 
 
-_WAYS = (_plain, _bounded, _added)
+_WAYS: tuple[Any, ...] = (_plain, _formed, _added, *(partial(_formed, form=form) for form in range(1, len(FORMS))))
 """What is done with a row's sums: each gives what is stored. Bounds that are infinite leave all as it is."""
 
 

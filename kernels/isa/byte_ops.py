@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .loops import loop, variable
+from .loops import UNROLL, loop, variable, whole
 from .tiers import Tier
 from .vector import I8, I32, I64, emits
 
@@ -95,7 +95,11 @@ def _cover(b: Any, n: Any, width: int, put: Callable[[Any, int], None]) -> None:
             with then:
                 last = b.sub(n, I64(size))
                 if size == width:
-                    with loop(b, 0, last, size) as offset:
+                    end = whole(b, n, UNROLL * size)
+                    with loop(b, 0, end, UNROLL * size) as offset:
+                        for k in range(UNROLL):
+                            put(b.add(offset, I64(k * size)), size)
+                    with loop(b, end, last, size) as offset:
                         put(offset, size)
                 else:
                     put(I64(0), size)

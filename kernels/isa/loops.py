@@ -79,10 +79,10 @@ def variable(b: Any, value: Any) -> Any:
     return slot
 
 
-def room(b: Any, kind: Any) -> Any:
-    """Memory for a value of a type, as long as the kernel runs."""
+def room(b: Any, kind: Any, size: int = 1) -> Any:
+    """Memory for so many values of a type, as long as the kernel runs."""
     with b.goto_entry_block():
-        return b.alloca(kind)
+        return b.alloca(kind, size=size)
 
 
 def whole(b: Any, count: Any, step: int) -> Any:
@@ -140,7 +140,7 @@ def each(v: Vector, left: Any, right: Any, body: Callable[[Vector, Any, Any], No
     """
     # LLVM splits an instruction on a block into one per register: so the vectors' chains are interleaved.
     # Without masks in hardware a masked vector is a branch per lane: only the very last may be one.
-    sizes = [unroll, 1] if not v.tier.fma and unroll > 1 else [unroll]
+    sizes = [unroll, 1] if unroll > 1 else [unroll]
     for size in sizes:
         w = Vector(v.b, v.tier, size * v.lanes)
         end = v.b.add(left, whole(v.b, v.b.sub(right, left), w.lanes))

@@ -20,44 +20,42 @@ if TYPE_CHECKING:
 
 
 class VectorOp(NamedTuple):
-    """An operation on f32 vectors: `cost` is its rough number of vector instructions."""
+    """An operation on f32 vectors."""
 
     name: str
     arity: int
     emit: Callable[..., Any]
     meaning: Callable[..., Any]
-    cost: int
 
 
 OPS: dict[str, VectorOp] = {}
 
 
-def _op(name: str, arity: int, cost: int, meaning: Callable[..., Any], emit: Callable[..., Any]) -> None:
-    OPS[name] = VectorOp(name, arity, emit, meaning, cost)
+def _op(name: str, arity: int, meaning: Callable[..., Any], emit: Callable[..., Any]) -> None:
+    OPS[name] = VectorOp(name, arity, emit, meaning)
 
 
 # -- arithmetic
 
-_op("add", 2, 1, lambda a, b: a + b, lambda v, a, b: v.b.fadd(a, b))
-_op("sub", 2, 1, lambda a, b: a - b, lambda v, a, b: v.b.fsub(a, b))
-_op("mul", 2, 1, lambda a, b: a * b, lambda v, a, b: v.b.fmul(a, b))
-_op("fma", 3, 1, lambda a, b, c: a * b + c, lambda v, a, b, c: v.fma(a, b, c))
-_op("div", 2, 4, lambda a, b: a / b, lambda v, a, b: v.b.fdiv(a, b))
-_op("min", 2, 3, np.minimum, f.minimum)
-_op("max", 2, 3, np.maximum, f.maximum)
-_op("abs", 1, 1, np.abs, lambda v, x: v.call("fabs", x))
-_op("neg", 1, 1, lambda x: -x, lambda v, x: v.b.fneg(x))
-_op("floor", 1, 1, np.floor, f.floor)
-_op("ceil", 1, 1, np.ceil, f.ceil)
-_op("round", 1, 1, np.rint, f.round_even)
-_op("sqrt", 1, 5, np.sqrt, lambda v, x: v.call("sqrt", x))
-_op("rsqrt", 1, 9, lambda x: 1 / np.sqrt(x), lambda v, x: v.b.fdiv(v.const(1), v.call("sqrt", x)))
-_op("reciprocal", 1, 4, lambda x: 1 / x, lambda v, x: v.b.fdiv(v.const(1), x))
-_op("square", 1, 1, lambda x: x * x, lambda v, x: v.b.fmul(x, x))
+_op("add", 2, lambda a, b: a + b, lambda v, a, b: v.b.fadd(a, b))
+_op("sub", 2, lambda a, b: a - b, lambda v, a, b: v.b.fsub(a, b))
+_op("mul", 2, lambda a, b: a * b, lambda v, a, b: v.b.fmul(a, b))
+_op("fma", 3, lambda a, b, c: a * b + c, lambda v, a, b, c: v.fma(a, b, c))
+_op("div", 2, lambda a, b: a / b, lambda v, a, b: v.b.fdiv(a, b))
+_op("min", 2, np.minimum, f.minimum)
+_op("max", 2, np.maximum, f.maximum)
+_op("abs", 1, np.abs, lambda v, x: v.call("fabs", x))
+_op("neg", 1, lambda x: -x, lambda v, x: v.b.fneg(x))
+_op("floor", 1, np.floor, f.floor)
+_op("ceil", 1, np.ceil, f.ceil)
+_op("round", 1, np.rint, f.round_even)
+_op("sqrt", 1, np.sqrt, lambda v, x: v.call("sqrt", x))
+_op("rsqrt", 1, lambda x: 1 / np.sqrt(x), lambda v, x: v.b.fdiv(v.const(1), v.call("sqrt", x)))
+_op("reciprocal", 1, lambda x: 1 / x, lambda v, x: v.b.fdiv(v.const(1), x))
+_op("square", 1, lambda x: x * x, lambda v, x: v.b.fmul(x, x))
 _op(
     "sign",
     1,
-    3,
     np.sign,
     lambda v, x: v.b.select(v.b.fcmp_ordered("one", x, v.const(0)), v.call("copysign", v.const(1), x), x),
 )
@@ -65,18 +63,6 @@ _op(
 # -- elementary functions
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
-
-
-def _pow(v: Vector, x: Any, y: Any) -> Any:
-    n = y.constant[0] if hasattr(y, "constant") else None
-    if n in (0.5, -0.5):
-        root = v.call("sqrt", x)
-        return root if n == 0.5 else v.b.fdiv(v.const(1), root)
-    if n not in (-2, -1, 1, 2, 3, 4):
-        return f.power(v, x, y)
-    square = v.b.fmul(x, x)
-    y = {1: x, 2: square, 3: v.b.fmul(square, x), 4: v.b.fmul(square, square)}[abs(int(n))]
-    return v.b.fdiv(v.const(1), y) if n < 0 else y
 
 
 def _sin(v: Vector, x: Any) -> Any:
@@ -91,13 +77,13 @@ def _cos(v: Vector, x: Any) -> Any:
     return cos(v, x)
 
 
-_op("pow", 2, 80, np.power, _pow)
-_op("exp", 1, 15, np.exp, f.exp)
-_op("log", 1, 25, np.log, f.log)
-_op("tanh", 1, 21, np.tanh, f.tanh)
-_op("erf", 1, 29, lambda x: _erf(x).astype(np.asarray(x).dtype), f.erf)
-_op("sin", 1, 13, np.sin, _sin)
-_op("cos", 1, 14, np.cos, _cos)
+_op("pow", 2, np.power, f.power)
+_op("exp", 1, np.exp, f.exp)
+_op("log", 1, np.log, f.log)
+_op("tanh", 1, np.tanh, f.tanh)
+_op("erf", 1, lambda x: _erf(x).astype(np.asarray(x).dtype), f.erf)
+_op("sin", 1, np.sin, _sin)
+_op("cos", 1, np.cos, _cos)
 
 
 # -- comparisons (1.0 or 0.0) and selection
@@ -115,7 +101,6 @@ def _compare(name: str, relation: str, meaning: Callable[..., Any]) -> None:
     _op(
         name,
         2,
-        2,
         lambda a, b: meaning(a, b).astype(np.result_type(a, b)),
         lambda v, a, b: _truth(v, v.b.fcmp_ordered(relation, a, b)),
     )
@@ -129,41 +114,36 @@ _compare("greater_or_equal", ">=", np.greater_equal)
 _op(
     "not_equal",
     2,
-    2,
     lambda a, b: np.not_equal(a, b).astype(np.result_type(a, b)),
     lambda v, a, b: _truth(v, v.b.fcmp_unordered("une", a, b)),
 )
-_op("is_nan", 1, 2, lambda x: np.isnan(x).astype(x.dtype), lambda v, x: _truth(v, v.b.fcmp_unordered("uno", x, x)))
+_op("is_nan", 1, lambda x: np.isnan(x).astype(x.dtype), lambda v, x: _truth(v, v.b.fcmp_unordered("uno", x, x)))
 _op(
     "is_inf",
     1,
-    3,
     lambda x: np.isinf(x).astype(x.dtype),
     lambda v, x: _truth(v, v.b.fcmp_ordered("==", v.call("fabs", x), v.const(math.inf))),
 )
-_op("not", 1, 2, lambda x: (x == 0).astype(x.dtype), lambda v, x: _truth(v, v.b.not_(_true(v, x))))
+_op("not", 1, lambda x: (x == 0).astype(x.dtype), lambda v, x: _truth(v, v.b.not_(_true(v, x))))
 _op(
     "and",
     2,
-    3,
     lambda a, b: np.logical_and(a, b).astype(np.result_type(a, b)),
     lambda v, a, b: _truth(v, v.b.and_(_true(v, a), _true(v, b))),
 )
 _op(
     "or",
     2,
-    3,
     lambda a, b: np.logical_or(a, b).astype(np.result_type(a, b)),
     lambda v, a, b: _truth(v, v.b.or_(_true(v, a), _true(v, b))),
 )
 _op(
     "xor",
     2,
-    3,
     lambda a, b: np.logical_xor(a, b).astype(np.result_type(a, b)),
     lambda v, a, b: _truth(v, v.b.xor(_true(v, a), _true(v, b))),
 )
-_op("where", 3, 2, lambda c, a, b: np.where(c != 0, a, b), lambda v, c, a, b: v.b.select(_true(v, c), a, b))
+_op("where", 3, lambda c, a, b: np.where(c != 0, a, b), lambda v, c, a, b: v.b.select(_true(v, c), a, b))
 
 
 # -- activations
@@ -237,44 +217,40 @@ def _np_sigmoid(x: Any) -> Any:
     return np.where(x < 0, e, np.ones_like(e)) / (1 + e)
 
 
-_op("sigmoid", 1, 20, _np_sigmoid, f.sigmoid)
-_op("swish", 2, 21, lambda x, alpha: x * _np_sigmoid(alpha * x), lambda v, x, alpha: _gated(v, x, v.b.fmul(alpha, x)))
-_op("relu", 1, 1, lambda x: np.maximum(x, 0), lambda v, x: f.maximum(v, x, v.const(0)))
+_op("sigmoid", 1, _np_sigmoid, f.sigmoid)
+_op("swish", 2, lambda x, alpha: x * _np_sigmoid(alpha * x), lambda v, x, alpha: _gated(v, x, v.b.fmul(alpha, x)))
+_op("relu", 1, lambda x: np.maximum(x, 0), lambda v, x: f.maximum(v, x, v.const(0)))
 _op(
     "clip",
     3,
-    2,
     lambda x, low, high: np.minimum(np.maximum(x, low), high),
     f.clip,
 )
-_op("leaky_relu", 2, 3, lambda x, alpha: np.where(x < 0, x * alpha, x), _leaky)
-_op("prelu", 2, 3, lambda x, slope: np.where(x < 0, x * slope, x), _leaky)
-_op("elu", 2, 19, _np_elu, _elu)
-_op("selu", 3, 20, lambda x, alpha, gamma: gamma * _np_elu(x, alpha), _selu)
-_op("celu", 2, 24, _np_celu, _celu)
+_op("leaky_relu", 2, lambda x, alpha: np.where(x < 0, x * alpha, x), _leaky)
+_op("prelu", 2, lambda x, slope: np.where(x < 0, x * slope, x), _leaky)
+_op("elu", 2, _np_elu, _elu)
+_op("selu", 3, lambda x, alpha, gamma: gamma * _np_elu(x, alpha), _selu)
+_op("celu", 2, _np_celu, _celu)
 _op(
     "thresholded_relu",
-    2,
     2,
     lambda x, alpha: np.where(x > alpha, x, 0 * alpha),
     lambda v, x, alpha: v.b.select(v.b.fcmp_ordered(">", x, alpha), x, v.const(0)),
 )
-_op("hard_sigmoid", 3, 3, lambda x, alpha, beta: np.clip(x * alpha + beta, 0, 1), _hard_sigmoid)
+_op("hard_sigmoid", 3, lambda x, alpha, beta: np.clip(x * alpha + beta, 0, 1), _hard_sigmoid)
 _op(
     "hard_swish",
     1,
-    4,
     lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
     lambda v, x: v.b.fmul(x, _hard_sigmoid(v, x, v.const(1 / 6), v.const(0.5))),
 )
-_op("mish", 1, 24, lambda x: x * np.tanh(_np_softplus(x)), _mish)
-_op("softplus", 1, 30, _np_softplus, _softplus)
-_op("softsign", 1, 6, lambda x: x / (1 + np.abs(x)), lambda v, x: v.b.fdiv(x, v.b.fadd(v.const(1), v.call("fabs", x))))
+_op("mish", 1, lambda x: x * np.tanh(_np_softplus(x)), _mish)
+_op("softplus", 1, _np_softplus, _softplus)
+_op("softsign", 1, lambda x: x / (1 + np.abs(x)), lambda v, x: v.b.fdiv(x, v.b.fadd(v.const(1), v.call("fabs", x))))
 _op(
     "gelu",
     1,
-    32,
     lambda x: 0.5 * x * (1 + OPS["erf"].meaning(x * math.sqrt(0.5))),
     lambda v, x: v.b.fmul(x, f.normal_cdf(v, x)),
 )
-_op("gelu_tanh", 1, 24, lambda x: 0.5 * x * (1 + np.tanh(_GELU * (x + 0.044715 * x * x * x))), _gelu_tanh)
+_op("gelu_tanh", 1, lambda x: 0.5 * x * (1 + np.tanh(_GELU * (x + 0.044715 * x * x * x))), _gelu_tanh)

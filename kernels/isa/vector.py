@@ -7,6 +7,7 @@ writes LLVM IR through a `Vector`. The IR is generic LLVM (no target intrinsics)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
@@ -17,14 +18,12 @@ I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32 = ir.FloatType()
 
 
-def emits(body: Any = None, **_: Any) -> Any:
+def emits(body: Any) -> Any:
     """Let kernel code call `body(builder, *values)`, without the builder: it writes IR, and may return values.
 
     Every number comes as an LLVM int64, and so must those returned be: one, a tuple of them, or None. What is no
     number (a record that was read, as `core.record.reader` says) comes as it is.
     """
-    if body is None:
-        return emits
     body.emits = True
     return body
 
@@ -36,6 +35,23 @@ def arg(builder: Any, args: Any, index: Any) -> Any:
     return builder.load(builder.gep(pointer, [index]))
 
 
+@cache
+def vector(kind: Any, lanes: int) -> Any:
+    """The type of so many of a kind."""
+    return ir.VectorType(kind, lanes)
+
+
+@cache
+def _repeated(kind: Any, number: str, lanes: int) -> Any:
+    """A number in each lane. By its text: 0.0 equals -0.0, and is another."""
+    return ir.Constant(vector(kind, lanes), [(float if kind is F32 else int)(number)] * lanes)
+
+
+@cache
+def _undefined(kind: Any, lanes: int) -> Any:
+    return ir.Constant(vector(kind, lanes), ir.Undefined)
+
+
 class Vector:
     """Writes vectors of one element type and a tier's width into an LLVM builder."""
 
@@ -43,17 +59,15 @@ class Vector:
         self.b = builder
         self.tier = tier
         self.lanes = lanes or tier.lanes
-        self.type = ir.VectorType(F32, self.lanes)
-        self.itype = ir.VectorType(I32, self.lanes)
-        self.mtype = ir.VectorType(I1, self.lanes)
+        self.type, self.itype, self.mtype = (vector(kind, self.lanes) for kind in (F32, I32, I1))
 
     # -- constants and addresses
 
     def const(self, x: float) -> Any:
-        return ir.Constant(self.type, [float(x)] * self.lanes)
+        return _repeated(F32, repr(float(x)), self.lanes)
 
     def iconst(self, x: int) -> Any:
-        return ir.Constant(self.itype, [int(x)] * self.lanes)
+        return _repeated(I32, str(int(x)), self.lanes)
 
     def pointer(self, address: Any, kind: Any = F32) -> Any:
         return self.b.inttoptr(address, kind.as_pointer())
@@ -85,9 +99,9 @@ class Vector:
     def splat(self, scalar: Any, lanes: int | None = None) -> Any:
         """One scalar in each of as many lanes, or in every lane."""
         lanes = lanes or self.lanes
-        undef = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
+        undef = _undefined(scalar.type, lanes)
         one = self.b.insert_element(undef, scalar, I32(0))
-        return self.b.shuffle_vector(one, undef, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
+        return self.b.shuffle_vector(one, undef, _repeated(I32, "0", lanes))
 
     def broadcast(self, pointer: Any) -> Any:
         """The f32 at `pointer` in every lane."""

@@ -123,7 +123,7 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
         "rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s, "few": few, "high": high,
         "wide": wide, **outer_args(LOOP, [vars(dim) for dim in dims[:-1] if dim is not rows]),
     }  # fmt: skip
-    return Move("transpose", {"itemsize": itemsize, "narrow": few != 0}, args, src_offset, dst_offset)
+    return Move("transpose", {"itemsize": itemsize, "narrow": (few > 0) - (few < 0)}, args, src_offset, dst_offset)
 
 
 def outer_args(loop: Record, loops: Sequence[Mapping[str, int | np.ndarray]]) -> Args:

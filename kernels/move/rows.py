@@ -62,7 +62,7 @@ TRANSPOSE = _ENDS + Record(
     row_d="from row to row of dst",
     cols="elements in a row of dst, rows of src",
     col_s="from row to row of src",
-    few="if narrow: cols, where rows of dst are dense, or minus rows, where those of src are; else 0",
+    few="if narrow is 1: cols, where rows of dst are dense; if -1: minus rows, where those of src are; else 0",
     high="rows of dst that are done together; if narrow: places of either side",
     wide="columns of dst that are done together",
 ) + outer_loops(LOOP)  # fmt: skip
@@ -139,7 +139,7 @@ def _keeps_type(tier: Tier, params: Mapping[str, Any]) -> bool:
 _FLAG = (False, True)
 ROWS = (
     Row("copy", "move.copy", "copy", COPY, {"mode": ("run", "fill", "step")}),
-    Row("transpose", "move.transpose", "transpose", TRANSPOSE, {"itemsize": WORDS, "narrow": _FLAG}),
+    Row("transpose", "move.transpose", "transpose", TRANSPOSE, {"itemsize": WORDS, "narrow": (0, 1, -1)}),
     Row("pad", "move.pad", "pad", PAD),
     Row("gather", "move.gather", "gather", GATHER, {"runs": _FLAG}),
     Row("take", "move.gather", "take", TAKE, {"runs": _FLAG}),

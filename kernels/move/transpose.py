@@ -27,15 +27,15 @@ def tile_lanes(tier: Tier, itemsize: int) -> int:
     return {1: 16, 2: 8, 4: tier.lanes, 8: max(2, tier.lanes // 2)}[itemsize]
 
 
-def transpose(tier: Tier, itemsize: int, narrow: bool) -> Callable:
+def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
     """The kernel that transposes a batch of matrices of `itemsize`-byte elements.
 
-    In square tiles, which takes any shape; or `narrow`: the record's `few` is k > 0, then cols = k and destination rows
-    are dense (interleave), or -k, then rows = k and source rows are dense (deinterleave). Both need k of 2 to NARROW,
-    and at least `tile_lanes` on the other side.
+    `narrow` = 0 takes any shape, in square tiles. The others have at least `tile_lanes` places on one side, and k of 2
+    to NARROW on the other: 1 interleaves k = cols lines into dense rows, and the record's `few` is k; -1 deals dense
+    rows out to k = rows lines, and `few` is -k.
     """
     if narrow:
-        return _narrow(tier, itemsize)
+        return _narrow(tier, itemsize, narrow < 0)
     lanes = tile_lanes(tier, itemsize)
     tile, edge = _tile(itemsize, lanes), _edge(itemsize, lanes)
     fields, outer, address = reader(TRANSPOSE), outer_count(TRANSPOSE), outer_address(TRANSPOSE)
@@ -63,13 +63,13 @@ def transpose(tier: Tier, itemsize: int, narrow: bool) -> Callable:
     return kernel
 
 
-def _narrow(tier: Tier, itemsize: int) -> Callable:
-    strips, fields = _strips(itemsize, tile_lanes(tier, itemsize)), reader(TRANSPOSE)
+def _narrow(tier: Tier, itemsize: int, split: bool) -> Callable:
+    strips, fields = _strips(itemsize, tile_lanes(tier, itemsize), split), reader(TRANSPOSE)
     outer, address = outer_count(TRANSPOSE), outer_address(TRANSPOSE)
 
     def kernel(args, thread, threads):
         r = fields(args)
-        n = r.rows if r.few > 0 else r.cols
+        n = r.cols if split else r.rows
         count = pieces(n, r.high)
         begin, end = thread_range(outer(args) * count, thread, threads)
         while begin < end:
@@ -121,17 +121,15 @@ def _edge(itemsize: int, lanes: int) -> Callable:
     return edge
 
 
-def _strips(itemsize: int, lanes: int) -> Callable:
+def _strips(itemsize: int, lanes: int, split: bool) -> Callable:
     """`strips(args, dst, src, first, end)`: places first..end of the k lines that `few` says."""
 
     @emits
     def strips(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any) -> None:
-        sides = [(k, split) for k in range(2, NARROW + 1) for split in (False, True)]
         values, kind = (args, dst, src, first, end), _vector(itemsize, lanes)
-        choose(b, loaded(b, args, TRANSPOSE).few, {
-            -k if split else k: partial(apart, b, values, partial(_walk, k=k, split=split, kind=kind))
-            for k, split in sides
-        })  # fmt: skip
+        bodies = {k: partial(_walk, k=k, split=split, kind=kind) for k in range(2, NARROW + 1)}
+        few = loaded(b, args, TRANSPOSE).few
+        choose(b, few, {-k if split else k: partial(apart, b, values, body) for k, body in bodies.items()})
 
     return strips
 

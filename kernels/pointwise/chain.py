@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.record import Record
 from ..isa.math import OPS
 
 if TYPE_CHECKING:
@@ -21,16 +20,6 @@ if TYPE_CHECKING:
 
 Step = tuple[str | int | float, ...]
 Chain = tuple[Step, ...]
-
-EXTRA = Record(
-    address="address of the f32 at the operand's first row",
-    per_image="f32 from image to image of it",
-    per_row="f32 from row to row; a row of a map is a pixel",
-)
-"""What follows a kernel's own slots for each operand of its chain."""
-
-INLINE_COST = 8
-"""Chains up to this cost are unrolled over registers."""
 
 
 def emit_chain(v: Vector, chain: Chain, inputs: Sequence[Any]) -> Any:
@@ -50,16 +39,6 @@ def eval_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
             taken = [values[o] if isinstance(o, int) else values[0].dtype.type(o) for o in operands]
             values.append(np.asarray(_op(name, operands).meaning(*taken), values[0].dtype))
     return values[-1] if chain else values[0]
-
-
-def chain_cost(chain: Chain) -> int:
-    """Roughly how many vector instructions one vector of results takes, loads and stores not counted."""
-    return sum(_op(name, operands).cost for name, *operands in chain)
-
-
-def is_long(chain: Chain) -> bool:
-    """Whether it is too long to be unrolled over the registers of a tile, and so loops over its rows."""
-    return chain_cost(chain) > INLINE_COST
 
 
 def _op(name: Any, operands: Sequence[Any]) -> Any:

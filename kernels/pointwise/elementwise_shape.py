@@ -16,17 +16,12 @@ Strides = tuple[int, ...]
 class Loops(NamedTuple):
     """`dims` are RANK extents, outermost first; `y` and each of `xs` their element strides (0: broadcast).
 
-    The last stride of y is 1; that of an input is 1 (kind "vector") or 0 (kind "scalar").
+    The last stride of y is 1; that of an input is 1 or 0.
     """
 
     dims: tuple[int, ...]
     y: Strides
     xs: tuple[Strides, ...]
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kernel's compile-time parameter."""
-        return tuple("vector" if x[-1] else "scalar" for x in self.xs)
 
     def args(self, y: Any) -> dict[str, Any]:
         """The slots of LOOPS for a result at address y."""

@@ -9,12 +9,14 @@ of what lies in the buffer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
 
 from ..isa.functions import clip
 from ..isa.loops import variable
+from ..isa.math import OPS
 from ..isa.vector import F32, I8, I32, I64, Vector
 from .rows import CALL, NO_EPILOGUE
 
@@ -25,15 +27,37 @@ def is_walked(b: Any, slots: Any) -> Any:
 
 
 def simple(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int], Any]) -> list[Any]:
-    """clip(value + addend, low, high) of these vectors; addends(i) loads what is added to values[i]."""
+    """What the record's form makes of value + addend; addends(i) loads what is added to values[i]."""
     b = v.b
     results = [variable(b, x) for x in added(v, slots, values, addends)]
-    unbounded = [b.icmp_signed("==", getattr(slots, name), I64(NO_EPILOGUE[name])) for name in ("low", "high")]
-    with b.if_then(b.not_(b.and_(*unbounded))):
-        low, high = bounds(v, slots)
-        for result in results:
-            b.store(clip(v, b.load(result), low, high), result)
+    same = [b.icmp_signed("==", getattr(slots, name), I64(NO_EPILOGUE[name])) for name in ("form", "low", "high")]
+    with b.if_then(b.not_(reduce(b.and_, same))):
+        for result, x in zip(results, shaped(v, slots, [b.load(result) for result in results]), strict=True):
+            b.store(x, result)
     return [b.load(result) for result in results]
+
+
+def shaped(v: Vector, slots: Any, values: Sequence[Any]) -> list[Any]:
+    """What the record's form makes of these vectors."""
+    b = v.b
+    low, high = bounds(v, slots)
+    results = [variable(b, clip(v, x, low, high)) for x in values]
+    with b.if_then(b.icmp_signed("!=", slots.form, I64(0)), likely=False):
+        with b.if_else(b.icmp_signed("==", slots.form, I64(1))) as (first, second):
+            for form, branch in enumerate((first, second), 1):
+                with branch:
+                    for result, x in zip(results, values, strict=True):
+                        b.store(formed(v, form, x, low, high), result)
+    return [b.load(result) for result in results]
+
+
+def formed(v: Vector, form: int, x: Any, low: Any, high: Any) -> Any:
+    """What one of FORMS makes of a vector."""
+    if form == 0:
+        return clip(v, x, low, high)
+    if form == 1:
+        return OPS["leaky_relu"].emit(v, x, low)
+    return v.b.fmul(x, OPS["hard_sigmoid"].emit(v, x, low, high))
 
 
 def added(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int], Any]) -> list[Any]:

@@ -6,6 +6,8 @@ n is at least 1. Reads whole vectors.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from functools import reduce as fold
 from typing import Any
 
 from llvmlite import ir
@@ -13,7 +15,7 @@ from llvmlite import ir
 from ..core.record import loaded
 from ..isa.elements import halves, write
 from ..isa.integer import binary
-from ..isa.loops import each_vector, loop, variable, whole
+from ..isa.loops import UNROLL, each_vector, loop, variable, whole
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I32, I64, Vector, emits
 from .along_axis import along_axis, by_extreme
@@ -47,8 +49,11 @@ def _row(tier: Tier) -> Any:
             op = _name(least, signed)
             start = ir.Constant(kind, [_START[op]] * v.lanes)
             best = variable(b, start)
-            end = whole(b, n, v.lanes)
-            with loop(b, 0, end, v.lanes) as i:
+            blocks, end = whole(b, n, UNROLL * v.lanes), whole(b, n, v.lanes)
+            with loop(b, 0, blocks, UNROLL * v.lanes) as i:
+                parts = [_load(b, v.at(x, b.add(i, I64(k * v.lanes))), kind) for k in range(UNROLL)]
+                b.store(fold(partial(binary, v, op), parts, b.load(best)), best)
+            with loop(b, blocks, end, v.lanes) as i:
                 b.store(binary(v, op, b.load(best), _load(b, v.at(x, i), kind)), best)
             rest = b.sub(n, end)
             with b.if_then(b.icmp_signed(">", rest, I64(0))):

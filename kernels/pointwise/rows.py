@@ -104,16 +104,19 @@ WALK = Record(
 )
 EPILOGUE = (
     Record(
-        low="least result, f32 bits; -inf without",
-        high="greatest, alike; inf without",
+        form="what is made of sums: the place of an operation in FORMS",
+        low="f32 bits: clip's least result, -inf without; leaky_relu's slope; hard_sigmoid's slope",
+        high="alike: clip's greatest result, inf without; what hard_sigmoid adds",
         addend="address of f32 that are added first, 0 without",
         addend_image="f32 from image to image of it",
         addend_row="f32 from row to row",
     )
     + WALK
 )
-"""What a kernel does with its sums at the end: y = clip(sum + addend, low, high), or a chain of steps of which sums are
-value 0; then nothing is added, and nothing held within bounds. pointwise/epilogue.py does it."""
+"""What a kernel does with its sums at the end: y = clip(sum + addend, low, high), or what another of FORMS makes of the
+sum, or a chain of steps of which sums are value 0; then nothing is added. pointwise/epilogue.py does it."""
+FORMS = ("clip", "leaky_relu", "hard_sigmoid_mul")
+"""`hard_sigmoid_mul`: x * hard_sigmoid(x)."""
 NO_EPILOGUE = {**dict.fromkeys(EPILOGUE, 0), "low": -0x800000, "high": 0x7F800000}
 """The slots where sums are the results."""
 

@@ -16,7 +16,7 @@ from llvmlite import ir
 from ..isa.loops import lesser, loop, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector
-from .results import Outputs, finish
+from .results import Outputs, finish, walk_row
 from .rows import DEPTHWISE_ANY
 from .window import Place, constants, fence, nest, opaque, slots, taps_inside
 
@@ -101,7 +101,7 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
         out = Outputs(y, pixel, lesser(b, b.sub(r.ow, column), I64(TILE)))
         finish(v, DEPTHWISE_ANY, place, out, [b.load(total) for total in sums], vectors)
 
-    return nest(DEPTHWISE_ANY, emit_row)
+    return nest(DEPTHWISE_ANY, emit_row, walk_row)
 
 
 def _repeated(v: Vector, multiplier: Any, channel: Any) -> tuple[Callable[[Any], Any], Any]:

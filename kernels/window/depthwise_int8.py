@@ -1,15 +1,14 @@
 """Depthwise convolution of bytes, channels last, for a square kernel of one size and stride.
 
 The bytes of four input rows (two, as 16-bit numbers, where four can't be multiplied exactly at once) are interleaved,
-so that one instruction sums a column of the kernel for a vector of channels. A group of rows serves all the output rows
-that need it, and an interleaved column all the outputs of a row that do: along a row they are handed on from step to
-step. Padding is the zero point of x. Channels that don't fill the last vector are computed in one that begins earlier.
+so that one instruction sums a column of the kernel for a vector of channels; a group of rows serves all the output rows
+and columns that need it. Padding is the zero point of x. Channels that don't fill the last vector are computed as part
+of one that begins earlier: the same bytes are written twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -19,66 +18,61 @@ from ..gemm.requantize import byte_rounder
 from ..isa.integer import bytes_type
 from ..isa.interleave import dot, interleave, load_pieces, store_pieces, store_some
 from ..isa.lanes import PARTS
-from ..isa.loops import divide, larger, lesser, loop, smaller, thread_range, variable
+from ..isa.loops import divide, larger, lesser, loop, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector, emits
-from .pick_depthwise_int8 import Scheme, scheme_of, steps_of
+from .pick_depthwise_int8 import TILES, Scheme, scheme_of
 from .rows import DEPTHWISE_INT8
-from .window import slots
+from .window import slots, spread
 
-Column = tuple[int, int]
-"""(input column, index into a scheme's sources)."""
-Columns = dict[Column, list[Any]]
-"""What is interleaved there: PARTS vectors."""
+Load = Callable[[int, int], Any]
+"""(index into a scheme's lines, input column) -> its vector of bytes."""
 
 
-def emit_outputs(
-    v: Vector, r: Any, scheme: Scheme, count: int, columns: Columns, packed: Any, put: Callable[[int, int, Any], None],
-) -> None:  # fmt: skip
-    """Emit `count` outputs in each row of the scheme; put(row, output, bytes) stores a vector of them, the last row
-    first. r: slots with those of rows.STORED.
+def emit_tile(
+    v: Vector, r: Any, scheme: Scheme, tile: int, load: Load, packed: Any, put: Callable[[int, int, Any], None]
+) -> None:
+    """Emit the sums of `tile` outputs in each row of the scheme; put(row, output, bytes) stores a vector of them, in
+    turn from the last row to the first. r: slots with those of rows.STORED.
     """
-    b, size, rounded = v.b, 4 * v.lanes, byte_rounder(v, r)
+    b, size, stride, rounded = v.b, 4 * v.lanes, scheme.stride, byte_rounder(v, r)
+    span = (tile - 1) * stride + scheme.size
+    # Outputs that share each load of weights, as far as their sums and columns find registers. Where columns are many,
+    # they are interleaved again for the next outputs: that costs less than keeping them.
+    crowded = stride == 1 and (scheme.size + 1) * len(scheme.sources) * PARTS > v.tier.registers
+    together = (3 if crowded else 2) if v.tier.registers == 32 else 1
+    columns: dict[tuple[int, int], list[Any]] = {}
 
     def constants(index: int, part: int, kind: Any) -> Any:
         at = b.add(packed, I64((index * PARTS + part) * size))
         return b.load(b.inttoptr(at, kind.as_pointer()), align=1)
 
-    bias = [constants(0, part, v.itype) for part in range(PARTS)]
-    sums = {(i, t): list(bias) for i in reversed(range(scheme.rows)) for t in range(count)}
-    for index, (i, s, q) in enumerate(scheme.terms):
-        for part in range(PARTS):
-            w = constants(2 + index, part, v.itype)
-            for t in range(count):
-                x = columns[t * scheme.stride + q, s][part]
-                sums[i, t][part] = dot(v, sums[i, t][part], x, w, scheme.group == 2)
-    factors = [constants(1, part, v.type) for part in range(PARTS)]
-    for (i, t), totals in sums.items():
-        put(i, t, rounded([b.fmul(b.sitofp(s, v.type), f) for s, f in zip(totals, factors, strict=True)]))
+    def column(j: int, s: int) -> list[Any]:
+        if (j, s) not in columns:
+            source = scheme.sources[s]
+            places = [(line, j) for line in source]
+            if len(source) == 1:
+                places = [(source[0], j + k) for k in range(scheme.group) if j + k < span]
+            rows = [load(*place) for place in places]
+            rows += [ir.Constant(bytes_type(v), [0] * size)] * (scheme.group - len(rows))
+            columns[j, s] = interleave(v, rows)
+        return columns[j, s]
 
-
-def interleaved(
-    v: Vector, scheme: Scheme, wanted: Sequence[Column], load: Callable[[int, int], Any], end: int
-) -> Columns:
-    """Columns of what load(index into the scheme's lines, input column) gives; nothing is used from column `end` on."""
-    loaded: dict[tuple[int, int], Any] = {}
-    none = ir.Constant(bytes_type(v), [0] * 4 * v.lanes)
-
-    def once(place: tuple[int, int]) -> Any:
-        if place not in loaded:
-            loaded[place] = load(*place)
-        return loaded[place]
-
-    found = {}
-    for j, s in wanted:
-        source = scheme.sources[s]
-        places = [(line, j) for line in source]
-        if len(source) == 1:
-            places = [(source[0], j + k) for k in range(scheme.group) if j + k < end]
-        rows = [once(place) for place in places]
-        parts = interleave(v, [*rows, *[none] * (scheme.group - len(rows))])
-        found[j, s] = [v.b.bitcast(part, v.itype) for part in parts]
-    return found
+    for first in range(0, tile, together):
+        outputs = range(first, min(first + together, tile))
+        if crowded:
+            columns.clear()
+        bias = [constants(0, part, v.itype) for part in range(PARTS)]
+        sums = {(i, t): list(bias) for i in reversed(range(scheme.rows)) for t in outputs}
+        for index, (i, s, q) in enumerate(scheme.terms):
+            for part in range(PARTS):
+                w = constants(2 + index, part, v.itype)
+                for t in outputs:
+                    x = column(t * stride + q, s)[part]
+                    sums[i, t][part] = dot(v, sums[i, t][part], x, w, scheme.group == 2)
+        factors = [constants(1, part, v.type) for part in range(PARTS)]
+        for (i, t), totals in sums.items():
+            put(i, t, rounded([b.fmul(b.sitofp(s, v.type), f) for s, f in zip(totals, factors, strict=True)]))
 
 
 def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) -> Callable:
@@ -88,8 +82,6 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
     scheme = scheme_of(tier, size, stride, wide)
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
     fields, rows = reader(DEPTHWISE_INT8), scheme.rows
-    together, keeps = steps_of(tier, scheme)
-
     @emits
     def row_of_outputs(b: Any, args: Any, image: Any, row: Any, block: Any) -> None:
         v = Vector(b, tier)
@@ -100,34 +92,29 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
         starts = [lesser(b, b.mul(each, I64(k)), b.sub(r.ow, each)) for k in range(pieces)]
         lines, exist = _lines(b, r, scheme, image, b.sub(b.mul(row, I64(stride)), r.pad_top), channel)
         targets = _targets(b, r, rows, image, row, channel)
-        row_at = _Row(v, r, scheme, lines, exist, starts)
-        kept = _slots(v, scheme.kept if keeps else [])
 
-        def step(t: Any, count: int) -> None:
-            wanted = [column for column in _reached(scheme, count, keeps) if column not in kept]
-            made = row_at.columns(t, wanted, (count - 1) * stride + size + (scheme.beyond if keeps else 0))
-            there = {column: [b.load(slot) for slot in at] for column, at in (kept | made).items()}
+        def outputs(at: Any, tile: int) -> None:
+            """A tile of each piece, from its output `at` on."""
+            firsts = [b.add(start, at) for start in starts]
+            lefts = [b.sub(b.mul(first, I64(stride)), r.pad_left) for first in firsts]
+            load = _loader(v, r, scheme, tile, lines, exist, lefts)
+            to = [[b.add(target, b.mul(first, r.ldy)) for first in firsts] for target in targets]
+            places = [[spread(b, v.pointer(first, I8), r.ldy, tile, 1) for first in line] for line in to]
 
-            def put(i: int, k: int, value: Any) -> None:
-                at = [b.add(targets[i], b.mul(b.add(b.add(start, t), I64(k)), r.ldy)) for start in starts]
-                places = [v.pointer(place, I8) for place in at]
+            def put(i: int, t: int, value: Any) -> None:
                 if pieces == 1:
-                    store_some(v, value, places[0], r.c)
+                    store_some(v, value, places[i][0][t], r.c)
                 else:
-                    store_pieces(v, value, places)
+                    store_pieces(v, value, [piece[t] for piece in places[i]])
 
-            emit_outputs(v, r, scheme, count, there, packed, put)
-            _assign(b, kept, {(j, s): there[j + count * stride, s] for j, s in kept})
+            emit_tile(v, r, scheme, tile, load, packed, put)
 
-        if kept:
-            first = row_at.columns(I64(0), list(kept), size + scheme.beyond)
-            _assign(b, kept, {column: [b.load(slot) for slot in at] for column, at in first.items()})
-        whole = b.sub(each, b.urem(each, I64(together)))
-        with loop(b, 0, whole, together) as t:
-            step(t, together)
-        if together > 1:
-            with loop(b, whole, each, 1) as t:
-                step(t, 1)
+        done = I64(0)
+        for tile in TILES[size]:
+            end = b.sub(each, b.urem(b.sub(each, done), I64(tile)))
+            with loop(b, done, end, tile) as t:
+                outputs(t, tile)
+            done = end
 
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -147,65 +134,33 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
     return run
 
 
-def _reached(scheme: Scheme, count: int, keeps: bool) -> list[Column]:
-    """What `count` outputs use, and what they hand on."""
-    passed = {(j + count * scheme.stride, s) for j, s in scheme.kept} if keeps else set()
-    return sorted({*scheme.columns(count), *passed})
+def _loader(
+    v: Vector, r: Any, scheme: Scheme, tile: int, lines: Sequence[Any], exist: Sequence[Any], lefts: Sequence[Any]
+) -> Load:
+    """Loads the columns of a tile whose pieces begin at the input columns `lefts`. What isn't there is read at r.fill,
+    where all bytes are zero points of x.
 
-
-def _slots(v: Vector, columns: Sequence[Column]) -> Columns:
-    """Variables for columns."""
-    return {column: [variable(v.b, v.iconst(0)) for _ in range(PARTS)] for column in columns}
-
-
-def _assign(b: Any, slots: Columns, values: Columns) -> None:
-    for column, parts in values.items():
-        for slot, part in zip(slots[column], parts, strict=True):
-            b.store(part, slot)
-
-
-class _Row:
-    """Where a row of outputs is read: `lines` of x, those that `exist`; pieces begin at the outputs `starts`.
-
-    What doesn't exist is read at the slot `fill` of r, where all bytes are zero points of x.
+    Only columns at either end can be outside of x: padding is less than the kernel.
     """
+    b = v.b
+    span, reach = (tile - 1) * scheme.stride + scheme.size, scheme.size - 1
+    outer = [j for j in range(span) if j < reach or j >= span - reach]
+    inside = [{j: b.icmp_unsigned("<", b.add(left, I64(j)), r.w) for j in outer} for left in lefts]
+    pixels = []
+    for left in lefts:
+        skip = b.mul(left, r.ldx)
+        starts = [b.select(there, b.add(line, skip), r.fill) for line, there in zip(lines, exist, strict=True)]
+        pixels.append([spread(b, v.pointer(start, I8), r.ldx, span, 1) for start in starts])
+    blank = v.pointer(r.fill, I8)
 
-    def __init__(
-        self, v: Vector, r: Any, scheme: Scheme, lines: Sequence[Any], exist: Sequence[Any], starts: Sequence[Any]
-    ) -> None:
-        self.v, self.r, self.scheme = v, r, scheme
-        self.lines, self.exist, self.starts = lines, exist, starts
+    def load(line: int, j: int) -> Any:
+        places = [
+            b.select(there[j], of[line][j], blank) if j in there else of[line][j]
+            for of, there in zip(pixels, inside, strict=True)
+        ]
+        return load_pieces(v, places)
 
-    def columns(self, t: Any, wanted: Sequence[Column], end: int) -> Columns:
-        """Variables with the columns `wanted` of the outputs from starts + t on; end: as of `interleaved`."""
-        b, r = self.v.b, self.r
-        found = _slots(self.v, wanted)
-        firsts = [b.sub(b.mul(b.add(start, t), I64(self.scheme.stride)), r.pad_left) for start in self.starts]
-        low, high = min(wanted)[0], min(max(wanted)[0] + self.scheme.beyond, end - 1)
-        inside = [b.icmp_signed(">=", b.add(first, I64(low)), I64(0)) for first in firsts]
-        inside += [b.icmp_signed("<", b.add(first, I64(high)), r.w) for first in firsts]
-        pieces = []
-        for first in firsts:
-            skip = b.mul(b.add(first, I64(low)), r.ldx)
-            both = zip(self.lines, self.exist, strict=True)
-            pieces.append([b.select(there, b.add(line, skip), r.fill) for line, there in both])
-
-        def fill(checked: bool) -> None:
-            def load(line: int, j: int) -> Any:
-                places = [b.add(piece[line], b.mul(r.ldx, I64(j - low))) for piece in pieces]
-                if checked:
-                    there = [b.icmp_unsigned("<", b.add(first, I64(j)), r.w) for first in firsts]
-                    places = [b.select(one, place, r.fill) for one, place in zip(there, places, strict=True)]
-                return load_pieces(self.v, [self.v.pointer(place, I8) for place in places])
-
-            _assign(b, found, interleaved(self.v, self.scheme, wanted, load, end))
-
-        with b.if_else(reduce(b.and_, inside), likely=True) as (inner, edge):
-            with inner:
-                fill(False)
-            with edge:
-                fill(True)
-        return found
+    return load
 
 
 def _lines(b: Any, r: Any, scheme: Scheme, image: Any, up: Any, channel: Any) -> tuple[list[Any], list[Any]]:

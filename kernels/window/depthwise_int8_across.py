@@ -12,7 +12,7 @@ from ..isa.lanes import PARTS
 from ..isa.loops import divide, loop, remainder, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I8, I64, Vector, emits
-from .depthwise_int8 import emit_outputs, interleaved
+from .depthwise_int8 import emit_tile
 from .pick_depthwise_int8 import scheme_of
 from .rows import DEPTHWISE_INT8_ACROSS
 from .window import slots
@@ -49,8 +49,7 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
                 place = v.pointer(b.add(to, b.add(at, b.mul(length, I64(i)))), I8)
                 store_some(v, value, place, b.sub(length, at))
 
-            found = interleaved(v, scheme, scheme.columns(1), load, size)
-            emit_outputs(v, r, scheme, 1, found, b.add(r.packed, mine), put)
+            emit_tile(v, r, scheme, 1, load, b.add(r.packed, mine), put)
             following = b.add(mine, I64(constants))
             b.store(b.select(b.icmp_signed("<", following, end), following, I64(0)), phase)
 

@@ -15,6 +15,10 @@ from .pick import Window, window_args
 
 SIZES, STRIDES = (3, 5), (1, 2)
 """Of kernels that are unrolled."""
+TILES = {3: (7, 5, 3, 1), 5: (7, 3, 1)}
+"""Outputs of a row that such a kernel computes together, as long as there are so many, by its size: most maps are 7 *
+2**n wide.
+"""
 L1 = 32 << 10
 """Bytes of the first-level cache that lines and constants may fill."""
 
@@ -65,22 +69,6 @@ class Scheme:
         """(output row, source, first column of the kernel): one vector of products for each of PARTS."""
         return self._terms(self.sources)
 
-    @property
-    def beyond(self) -> int:
-        """How many columns further than where it is put an interleaved column may read."""
-        return self.group - 1 if any(len(source) == 1 for source in self.sources) else 0
-
-    def columns(self, count: int) -> list[tuple[int, int]]:
-        """(input column, source) of all that `count` outputs next to each other use."""
-        return sorted({(t * self.stride + q, s) for t in range(count) for _, s, q in self.terms})
-
-    @cached_property
-    def kept(self) -> list[tuple[int, int]]:
-        """Those of an output that earlier outputs, or later ones by way of it, use too."""
-        far = self.columns(self.size)
-        last = {s: max(q for _, of, q in self.terms if of == s) for _, s in far}
-        return [(j, s) for j, s in far if j <= last[s] - self.stride]
-
 
 def group_of(wide: bool) -> int:
     """Rows of input that are interleaved for weights of 16 bits, or of bytes."""
@@ -102,16 +90,6 @@ def scheme_of(tier: Tier, size: int, stride: int, wide: bool) -> Scheme:
     return best
 
 
-def steps_of(tier: Tier, scheme: Scheme) -> tuple[int, bool]:
-    """(outputs of a row that are computed together, whether their last columns are kept for the next ones).
-
-    As many as find registers for their sums. Where columns are many, they are interleaved again for the next outputs:
-    that costs less than keeping them.
-    """
-    crowded = scheme.stride == 1 and (scheme.size + 1) * len(scheme.sources) * PARTS > tier.registers
-    return (3 if crowded else 2) if tier.registers == 32 else 1, not crowded
-
-
 class Part(NamedTuple):
     """A kernel and its parameters for `channels` of a layer's channels (of y) from `start` on."""
 
@@ -131,7 +109,9 @@ def plan_depthwise_int8(
     """
     g, c, (size, stride) = window, window.channels, (window.kernel[1], window.strides[1])
     square = g.kernel == (1, size, size) and g.strides[1:] == (stride, stride) and not g.dilated
-    fast = square and size in SIZES and stride in STRIDES
+    # A larger padding than the kernel reaches would have outputs that see nothing else.
+    beyond = any(pad >= reach for pad, reach in zip((*g.pads, *g.ends), g.reach * 2, strict=True))
+    fast = square and size in SIZES and stride in STRIDES and not beyond
     if multiplier != 1 or out != "bytes":
         return (Part(0, c, "depthwise_int8_any", {"out": out}),)
     wide = not (tier.vnni and bytewise)
@@ -162,8 +142,7 @@ def _across_pays(tier: Tier, g: Window, params: dict[str, Any], ldx: int, blocks
     Estimates in cycles per output pixel: the arithmetic, shared by fewer outputs across pixels, and copies of lines.
     """
     scheme = scheme_of(tier, **params)
-    # A larger padding than the kernel reaches would have outputs that see nothing else.
-    if g.out[1] < scheme.rows or any(pad >= scheme.size for pad in (*g.pads, *g.ends)):
+    if g.out[1] < scheme.rows:
         return False
     c, vector = g.channels, 8 + PARTS * len(scheme.terms) / scheme.rows / 2
     line, _, lines, period = _lines(params, g, tier)
@@ -262,6 +241,4 @@ def fill_bytes(tier: Tier, params: dict[str, Any], ldx: int) -> int:
     """How many zero points of x a kernel reads in place of what lies outside of x."""
     if "size" not in params:
         return 4 * tier.lanes
-    scheme = _scheme(tier, params)
-    together, _ = steps_of(tier, scheme)
-    return ((together - 1) * scheme.stride + scheme.size - 1 + scheme.beyond) * ldx + 4 * tier.lanes
+    return ((TILES[params["size"]][0] - 1) * params["stride"] + params["size"] - 1) * ldx + 4 * tier.lanes

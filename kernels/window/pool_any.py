@@ -14,7 +14,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from ..pointwise.epilogue import buffer
 from .pool import finished, joined, merged, start
-from .results import Outputs, finish_rows
+from .results import Outputs, finish_rows, walk_row
 from .rows import POOL
 from .window import Place, brought, nest, slots, spread, steps, taps_inside
 
@@ -130,7 +130,7 @@ def make_pool_any(tier: Tier, op: str) -> Callable:
             number = b.mul(high, _wide(b, r, at)) if op == "average" else None
             v.store(finished(v, op, total, number), v.at(kept, t * v.lanes))
 
-    return nest(POOL, emit_row)
+    return nest(POOL, emit_row, walk_row)
 
 
 def _padded(b: Any, r: Any, place: Place) -> Any:

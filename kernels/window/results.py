@@ -8,19 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.record import Record
-from ..isa.functions import clip
 from ..isa.loops import lesser, loop
 from ..isa.vector import I64, Vector
-from ..pointwise.epilogue import (
-    added,
-    addend_at,
-    bounds,
-    buffer,
-    is_walked,
-    target,
-    walk,
-    walk_from,
-)
+from ..pointwise.epilogue import added, addend_at, shaped, walk_from
 from ..pointwise.rows import EPILOGUE
 from .window import Place, opaque, slots
 
@@ -38,11 +28,12 @@ class Outputs:
 
 
 def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequence[Any], vectors: int = 1) -> None:
-    """Emit the epilogue of some outputs; values[t * vectors + i] is vector i of output t.
+    """Emit the epilogue of some outputs; values[t * vectors + i] is vector i of output t. A chain is walked later: see
+    `walk_row`.
 
     The record ends with EPILOGUE. Channels at and behind place.end are not stored.
     """
-    b, tile, width = v.b, len(values) // vectors, vectors * v.lanes
+    b, tile = v.b, len(values) // vectors
     e = slots(b, place.args, EPILOGUE, len(record) - len(EPILOGUE))
     ldy = b.shl(slots(b, place.args, record).ldy, I64(2))
     channels = b.sub(place.end, place.channel)
@@ -53,21 +44,17 @@ def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequen
         first = addend_at(v, e, place.image, out.pixel, place.channel)
         return v.load(v.at(v.at(first, b.mul(t, e.addend_row)), k % vectors * v.lanes))
 
-    sums = buffer(b, 4 * tile * width)
-    to, row = target(b, e, out.y, ldy, sums, I64(4 * width))
-    # Without a branch: nearly all windows of networks have bounds, and these stay in registers.
-    results = [clip(v, x, *bounds(v, e)) for x in added(v, e, values, addend)]
+    # Bounds without a branch: nearly all windows of networks have them, and they stay in registers.
+    results = shaped(v, e, added(v, e, values, addend))
 
     def store(masks: Sequence[Any]) -> None:
         for t in range(tile):
             with nullcontext() if out.count is None else b.if_then(b.icmp_signed("<", I64(t), count)):
-                first = v.pointer(b.add(to, b.mul(row, I64(t))))
+                first = v.pointer(b.add(out.y, b.mul(ldy, I64(t))))
                 for i, mask in enumerate(masks):
                     v.store(results[t * vectors + i], v.at(first, i * v.lanes), mask)
 
     masked(v, channels, vectors, store)
-    columns = lesser(b, channels, I64(width))
-    walk_from(b, e, place.image, out.pixel, place.channel, count, columns, sums, I64(4 * width), out.y, ldy)
 
 
 def finish_rows(v: Vector, record: Record, place: Place, out: Outputs, sums: Any) -> None:
@@ -81,14 +68,19 @@ def finish_rows(v: Vector, record: Record, place: Place, out: Outputs, sums: Any
         with loop(b, 0, out.count, 1) as t:
             value = v.load(v.pointer(b.add(sums, b.mul(t, I64(width)))))
             at = addend_at(v, e, place.image, b.add(out.pixel, t), place.channel)
-            result = clip(v, added(v, e, [value], lambda _: v.load(at))[0], *bounds(v, e))
+            (result,) = shaped(v, e, added(v, e, [value], lambda _: v.load(at)))
             v.store(result, v.pointer(b.add(out.y, b.mul(t, ldy))), masks[0])
 
-    with b.if_else(is_walked(b, e), likely=False) as (walked, plain):
-        with walked:
-            walk(b, e, place.image, out.pixel, place.channel, out.count, columns, sums, I64(width), out.y, ldy)
-        with plain:
-            masked(v, columns, 1, store)
+    masked(v, columns, 1, store)
+
+
+def walk_row(b: Any, record: Record, place: Place) -> None:
+    """Walk the chain, where there is one, over a row of outputs by channels, whose sums lie where results do."""
+    r, e = slots(b, place.args, record), slots(b, place.args, EPILOGUE, len(record) - len(EPILOGUE))
+    pixel, ldy = b.mul(place.row, r.ow), b.shl(r.ldy, I64(2))
+    in_batch = b.add(b.mul(place.image, b.mul(b.mul(r.od, r.oh), r.ow)), pixel)
+    y = b.add(b.add(r.y, b.mul(in_batch, ldy)), b.shl(place.channel, I64(2)))
+    walk_from(b, e, place.image, pixel, place.channel, r.ow, b.sub(place.end, place.channel), y, ldy, y, ldy)
 
 
 def masked(v: Vector, channels: Any, vectors: int, store: Any) -> None:

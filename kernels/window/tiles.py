@@ -15,7 +15,7 @@ from ..core.record import Record
 from ..isa.loops import lesser, loop
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
-from .results import Outputs, finish
+from .results import Outputs, finish, walk_row
 from .window import Place, low_bits, nest, slots
 
 
@@ -86,7 +86,7 @@ def tiles(
         count = None if where.columns is None else lesser(b, b.sub(r.ow, where.column), I64(tile))
         finish(v, record, place, Outputs(y, pixel, count), sums, vectors)
 
-    return nest(record, emit_row)
+    return nest(record, emit_row, walk_row)
 
 
 def _pointer(b: Any, tier: Tier, address: Any, elements: Any) -> Any:

@@ -74,8 +74,11 @@ def spread(b: Any, pointer: Any, stride: Any, count: int, size: int = 4) -> list
     return pointers
 
 
-def nest(record: Record, emit_row: Callable[[Any, Place], None]) -> Callable:
-    """The kernel function that covers y with what `emit_row(builder, place)` emits: a row of outputs by channels.
+def nest(
+    record: Record, emit_row: Callable[[Any, Place], None], end_row: Callable[[Any, Record, Place], None]
+) -> Callable:
+    """The kernel function that covers y with what `emit_row(builder, place)` emits: a row of outputs by channels; then
+    comes `end_row(builder, record, place)`.
 
     A thread takes bands of rows by blocks of channels, as the record says.
     """
@@ -92,7 +95,9 @@ def nest(record: Record, emit_row: Callable[[Any, Place], None]) -> Callable:
             channel = b.mul(block, r.block)
             end = lesser(b, b.add(channel, r.block), r.c)
             with loop(b, top, lesser(b, b.add(top, r.band), rows), 1) as row:
-                emit_row(b, Place(args, image, row, channel, end))
+                place = Place(args, image, row, channel, end)
+                emit_row(b, place)
+                end_row(b, record, place)
 
     def run(args: int, thread: int, threads: int) -> None:
         body(args, thread, threads)

@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
-from fastgraph.kernels.window.pick import Window, pick_depthwise, plan_depthwise, window_args
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
+from fastgraph.kernels.window.pick import Window, plan_depthwise, window_args
 from tests.kernels.harness import each_tier, run
-from tests.kernels.windows import Case, cases, draws, outputs, padded_taps, pixels
-
-CHAINS: tuple[tuple[tuple, tuple[str, ...]], ...] = (
-    ((("add", 0, 1), ("mul", 4, 2), ("add", 5, 3)), ("full", "image", "channel")),
-    ((("mul", 0, 1), ("sigmoid", 2), ("mul", 2, 3)), ("scalar",)),
-)
-"""The last is too dear to be unrolled."""
+from tests.kernels.windows import Case, cases, draws, endings, outputs, padded_taps, pixels
 
 
 def expected(case: Case, multiplier: int, x: Any, weights: Any, bias: Any) -> Any:
@@ -36,74 +31,71 @@ def compute(
     x: Any,
     weights: Any,
     bias: Any,
-    chain: Any = (),
-    extras: Any = (),
-    operands: Any = (),
+    ending: Any = NO_EPILOGUE,
     multiplier: int = 1,
     threads: int = 1,
 ) -> Any:
     g = case.window
+    name, params = plan_depthwise(tier, g, multiplier)
     if case.general:
-        name, params = "depthwise_any", {"multiplier": multiplier, "chain": chain, "extras": extras}
-    else:
-        name, params = plan_depthwise(tier, g, multiplier, chain, extras)
-        # Few kernels to compile, and rows that tiles don't divide.
-        params["tile"] = 4 + 3 * (g.out[2] % 2)
+        name, params = "depthwise_any", {"vectors": 1 + case.seed % 2 * (multiplier == 1), "repeated": multiplier > 1}
     y, ldx = outputs(g, case.gap), x.shape[-1] + case.gap
     memory = {"x": pixels(x, case.gap), "y": y, "weights": weights, "bias": bias}
-    record = row(name).args.filled(
-        **window_args(tier, name, params, g, threads), **memory, ldx=ldx, ldy=y.shape[-1]
-    )  # fmt: skip
-    written = run(row(name), params, [*record, *(slot for o in operands for slot in o)], tier, threads)[1]
+    slots = {**window_args(tier, name, params, g, threads), **memory, "ldx": ldx, "ldy": y.shape[-1], **ending}
+    if name == "depthwise_any":
+        slots["multiplier"] = multiplier
+    written = run(row(name), params, row(name).args.filled(**slots), tier, threads)[1]
     assert (written[..., g.channels :] == 7).all()
     return written[..., : g.channels]
 
 
-def operand(kind: str, g: Window, rng: np.random.Generator) -> tuple[Any, tuple[Any, int, int]]:
-    """(array that broadcasts to y, its part of the record)."""
-    c, area = g.channels, int(np.prod(g.out))
-    if kind == "full":
-        a = rng.standard_normal((g.images, *g.out, c + 3)).astype(np.float32)
-        return a[..., :c], (a, area * (c + 3), c + 3)
-    a = rng.standard_normal({"image": (g.images, 1, 1, 1, c), "channel": (c,), "scalar": (1,)}[kind]).astype(np.float32)
-    return a, (a, c if kind == "image" else 0, 0)
+@each_tier
+@pytest.mark.parametrize("kernel", [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)], ids=str)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_bodies(tier: Any, kernel: Any, data: Any) -> None:
+    size, stride = kernel
+    case = data.draw(cases(tier.lanes, (1, size, size), (1, stride, stride)))
+    assert plan_depthwise(tier, case.window)[0] == "depthwise"
+    check(tier, case)
 
 
 @each_tier
-@pytest.mark.parametrize("kernel", [(3, 3, 1, 1, 1), (3, 3, 2, 2, 1), (5, 4, 2, 1, 2), (1, 3, 1, 3, 1)], ids=str)
+@pytest.mark.parametrize("kernel", [(5, 4, 2, 1, 2), (1, 5, 1, 1, 1), (9, 1, 1, 1, 2), (3, 3, 1, 1, 2)], ids=str)
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_fast_kernels(tier: Any, kernel: Any, data: Any) -> None:
+def test_other_flat_windows(tier: Any, kernel: Any, data: Any) -> None:
     kh, kw, sh, sw, dilation = kernel
     check(tier, data.draw(cases(tier.lanes, (1, kh, kw), (1, sh, sw), dilation)))
 
 
 @each_tier
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_any_kernel(tier: Any, data: Any) -> None:
-    multiplier = data.draw(st.sampled_from([1, 1, 3, 19]))
+def test_any_window(tier: Any, data: Any) -> None:
+    multiplier = data.draw(st.sampled_from([1, 1, 2, 3, 19]))
     case = data.draw(cases(tier.lanes, multiplier=multiplier))
     check(tier, case, multiplier)
 
 
 @each_tier
-@pytest.mark.parametrize(("chain", "extras"), CHAINS, ids=["three_extras", "dear"])
-def test_epilogue(tier: Any, chain: Any, extras: Any) -> None:
+@pytest.mark.parametrize("ending", ["bounds", "addend", "chain"])
+def test_epilogue(tier: Any, ending: str) -> None:
     for size, dilation, channels in (((1, 5, 9), 1, 128), ((1, 9, 20), 2, 19)):
         out = tuple(n if i == 0 else n + 2 - 2 * dilation for i, n in enumerate(size))
         g = Window(2, channels, size, (1, 3, 3), out, dilations=(1, dilation, dilation), pads=(0, 1, 1))
-        check(tier, Case(g, 2, 5, dilation == 2), 1, chain, extras)
+        for seed in (4, 5):
+            check(tier, Case(g, 2, seed, dilation == 2), 1, ending)
 
 
-def check(tier: Any, case: Case, multiplier: int = 1, chain: Any = (), extras: Any = ()) -> None:
+def check(tier: Any, case: Case, multiplier: int = 1, ending: str = "none") -> None:
     g = case.window
     rng, x = draws(case, g.channels // multiplier)
     weights = rng.standard_normal((*g.kernel, g.channels)).astype(np.float32)
     bias = rng.standard_normal(g.channels).astype(np.float32)
-    values, operands = zip(*(operand(kind, g, rng) for kind in extras), strict=True) if extras else ((), ())
-    want = eval_chain(chain, [expected(case, multiplier, x, weights, bias), *(v.astype(float) for v in values)])
-    results = [compute(tier, case, x, weights, bias, chain, extras, operands, multiplier, n) for n in (1, 3)]
+    chain, operands, slots = endings(tier, g, rng)[ending]
+    want = eval_chain(chain, [expected(case, multiplier, x, weights, bias), *(a.astype(float) for a in operands)])
+    results = [compute(tier, case, x, weights, bias, slots, multiplier, n) for n in (1, 3)]
     np.testing.assert_allclose(results[0], want, rtol=1e-5, atol=3e-5)
     assert results[0].tobytes() == results[1].tobytes()
 
@@ -128,9 +120,15 @@ def test_empty_tensors(general: bool) -> None:
         assert y.size == 0
 
 
+def test_windows_of_one_column_see_pixels_in_one_row() -> None:
+    g = Window(2, 5, (1, 30, 4), (1, 9, 1), (1, 26, 4), dilations=(1, 2, 1), pads=(0, 6, 0), ends=(0, 6, 0))
+    flat = g.flattened()
+    assert (flat.size, flat.kernel, flat.out) == ((1, 1, 120), (1, 1, 9), (1, 1, 104))
+    assert (flat.dilations, flat.pads, flat.ends) == ((1, 1, 8), (0, 0, 24), (0, 0, 24))
+
+
 def test_tiles_divide_common_maps() -> None:
     tier = tiers.BY_NAME["avx512"]
-    for ow, tile in ((112, 7), (7, 7), (8, 8), (80, 8), (10, 5), (1, 7)):
-        picked = pick_depthwise(tier, 3, 3, 1, 1, ow, 96)
-        assert picked is not None and picked["tile"] == tile, ow
-    assert pick_depthwise(tier, 33, 33, 1, 1, 14, 96) is None
+    for ow, tile in ((112, 7), (7, 7), (8, 8), (80, 8), (1, 7)):
+        window = Window(1, 96, (1, ow, ow), (1, 3, 3), (1, ow, ow), pads=(0, 1, 1))
+        assert plan_depthwise(tier, window)[1]["tile"] == tile, ow

@@ -16,7 +16,7 @@ from fastgraph.kernels.isa.loops import loop
 from fastgraph.kernels.isa.vector import I64, Vector, emits
 from fastgraph.kernels.pointwise.chain import eval_chain
 from fastgraph.kernels.pointwise.epilogue import addend_at, buffer, simple, target, walk_from
-from fastgraph.kernels.pointwise.rows import EPILOGUE
+from fastgraph.kernels.pointwise.rows import EPILOGUE, FORMS, NO_EPILOGUE
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.walk import f32_bits
 from tests.kernels.harness import each_tier, run
@@ -24,7 +24,7 @@ from tests.kernels.walking import Constants, kernel_address, strided, table_of
 
 VECTORS, ROWS = 2, 5
 TILE = Record(x="sums [rows, ldx]", ldx="f32", y="result", ldy="f32", image="", row="", column="", rows="", columns="")
-NONE = {"low": f32_bits(-np.inf), "high": f32_bits(np.inf), "addend": 0, "addend_image": 0, "addend_row": 0}
+NONE = dict(NO_EPILOGUE)
 
 
 def tile(tier: Any) -> Callable:
@@ -90,6 +90,20 @@ def test_bounds_and_an_addend(tier, rows, columns, low, high, adds):
     assert np.array_equal(got[:, :columns], want, equal_nan=True) and (got[:, columns] == 7).all()
 
 
+@each_tier
+@pytest.mark.parametrize("form", ["leaky_relu", "hard_sigmoid_mul"])
+def test_forms(form, tier):
+    x = values(ROWS, VECTORS * tier.lanes - 1)
+    x[0, :4] = np.nan, np.inf, -np.inf, -0.0
+    y, numbers = np.zeros_like(x), (0.3, 0.4)
+    slots = NONE | {"form": FORMS.index(form), "low": f32_bits(0.3), "high": f32_bits(0.4)}
+    args = place(Constants(tier), x.shape, x=x, ldx=x.shape[1], y=y, ldy=x.shape[1])
+    got = run(tile, {}, [*args, *EPILOGUE.filled(**slots)], tier)[1]
+    leaky, gated = (("leaky_relu", 0, numbers[0]),), (("hard_sigmoid", 0, *numbers), ("mul", 0, 1))
+    want = eval_chain(leaky if form == "leaky_relu" else gated, [x.astype(float)])
+    assert np.allclose(got, want, rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
 CHAINS = [
     (("sigmoid", 0), ("mul", 4, 0)),
     (("mul", 0, 2), ("add", 4, 1), ("relu", 5)),
@@ -115,11 +129,13 @@ def test_a_chain_is_walked_over_a_tile(chain, shape, tier):
 
 def test_which_chains_need_no_table():
     inf = np.inf
-    assert ending((), 0) == (None, -inf, inf)
-    assert ending((("add", 1, 0), ("relu", 2)), 1) == (1, 0, inf)
-    assert ending((("min", 6.0, 0), ("max", 1, -1.0)), 0) == (None, -1, 6)
-    assert ending((("clip", 0, 5.0, 3.0),), 0) == (None, 3, 3)
-    assert ending((("add", 0, 2.0), ("clip", 1, -1.0, 1.0)), 0) == (2, -1, 1)
+    assert ending((), 0) == (None, -inf, inf, "clip")
+    assert ending((("add", 1, 0), ("relu", 2)), 1) == (1, 0, inf, "clip")
+    assert ending((("min", 6.0, 0), ("max", 1, -1.0)), 0) == (None, -1, 6, "clip")
+    assert ending((("clip", 0, 5.0, 3.0),), 0) == (None, 3, 3, "clip")
+    assert ending((("add", 0, 2.0), ("clip", 1, -1.0, 1.0)), 0) == (2, -1, 1, "clip")
+    assert ending((("hard_sigmoid", 0, 0.2, 0.5), ("mul", 1, 0)), 0) == (None, 0.2, 0.5, "hard_sigmoid_mul")
+    assert ending((("leaky_relu", 0, 0.1),), 0) == (None, 0.1, 0, "leaky_relu")
     for chain in [
         (("add", 0, 0),), (("clip", 0, float("nan"), 1.0),), (("relu", 0), ("add", 2, 1)), (("max", 0, 1),),
         (("relu", 0), ("relu", 0)), (("add", 0, 1), ("relu", 0)), (("mul", 0, 2.0),),

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
-from fastgraph.kernels.window.pick import Window, pick_pool, plan_pool, window_args
-from fastgraph.kernels.window.pool import OPS
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
+from fastgraph.kernels.window.pick import Window, plan_pool, window_args
 from tests.kernels.harness import each_tier, run
-from tests.kernels.windows import Case, cases, counted, draws, outputs, padded_taps, pixels
+from tests.kernels.windows import Case, cases, counted, draws, endings, outputs, padded_taps, pixels
 
-CHAIN = (("add", 0, 1), ("max", 2, 0.0))
+OPS = ("max", "average", "lp1", "lp2")
 
 
 def expected(case: Case, op: str, include_pad: bool, x: Any) -> Any:
@@ -35,19 +35,15 @@ def expected(case: Case, op: str, include_pad: bool, x: Any) -> Any:
         return {"average": found / np.where(count, count, np.nan), "lp2": np.sqrt(abs(found))}.get(op, found)
 
 
-def compute(tier: Any, case: Case, op: str, include_pad: bool, x: Any, extra: Any = None, threads: int = 1) -> Any:
+def compute(
+    tier: Any, case: Case, op: str, include_pad: bool, x: Any, ending: Any = NO_EPILOGUE, threads: int = 1
+) -> Any:
     g = case.window
-    chain, extras = ((), ()) if extra is None else (CHAIN, ("channel",))
-    name, params = plan_pool(tier, g, op, include_pad, chain, extras)
-    if case.general:
-        name, params = "pool_any", {"op": op, "include_pad": include_pad, "chain": chain, "extras": extras}
-    elif name == "pool":
-        params["tile"] = min(params["tile"], 3)  # few kernels to compile
+    name, params = ("pool_any", {"op": op}) if case.general else plan_pool(tier, g, op)
     y, ldx = outputs(g, case.gap), g.channels + case.gap
-    shapes = window_args(tier, name, params, g, threads)
-    record = row(name).args.filled(**shapes, x=pixels(x, case.gap), y=y, ldx=ldx, ldy=y.shape[-1])
-    operands = [] if extra is None else [extra, 0, 0]
-    written = run(row(name), params, [*record, *operands], tier, threads)[1]
+    memory = {"x": pixels(x, case.gap), "y": y, "ldx": ldx, "ldy": y.shape[-1], "include_pad": int(include_pad)}
+    record = row(name).args.filled(**window_args(tier, name, params, g, threads), **memory, **ending)
+    written = run(row(name), params, record, tier, threads)[1]
     assert (written[..., g.channels :] == 7).all()
     return written[..., : g.channels]
 
@@ -61,17 +57,33 @@ def check(tier: Any, case: Case, op: str, include_pad: bool = False) -> None:
 
 
 @each_tier
-@pytest.mark.parametrize("window", [(3, 3, 2, 2), (2, 2, 2, 2), (1, 5, 1, 1)], ids=str)
+@pytest.mark.parametrize("window", [(3, 2), (3, 1), (2, 2), (5, 1)], ids=str)
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_fast_kernels(tier: Any, window: Any, data: Any) -> None:
-    case = data.draw(cases(tier.lanes, (1, *window[:2]), (1, *window[2:]), ceil=True))
+def test_bodies(tier: Any, window: Any, data: Any) -> None:
+    size, stride = window
+    case = data.draw(cases(tier.lanes, (1, size, size), (1, stride, stride), ceil=True))
     op, include_pad = data.draw(st.sampled_from([("max", False), ("average", False), ("average", True)]))
     check(tier, case, op, include_pad)
 
 
 @each_tier
-@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("width", [1, 3, 5, 40, 64, 65, 200])
+def test_wide_windows(tier: Any, width: int) -> None:
+    """Windows whose columns fill the buffer, and more than that; stride and dilation leave gaps in some."""
+    for stride, dilation, pad in ((1, 1, 0), (3, 1, 1), (70, 1, 0), (1, 3, 0), (2, 70, 0)):
+        reach = (width - 1) * dilation + 1
+        size = max(reach + 2 * stride - 2 * pad, 1)
+        out = (size + 2 * pad - reach) // stride + 1
+        g = Window(
+            1, 5, (1, 2, size), (1, 2, width), (1, 1, out), (1, 1, stride), (1, 1, dilation), (0, 0, pad), (0, 0, pad)
+        )
+        for op in OPS:
+            check(tier, Case(g, general=True), op, op == "average" and pad > 0)
+
+
+@each_tier
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_any_window(tier: Any, data: Any) -> None:
     op = data.draw(st.sampled_from(OPS))
@@ -79,23 +91,16 @@ def test_any_window(tier: Any, data: Any) -> None:
 
 
 @each_tier
-def test_epilogue(tier: Any) -> None:
-    op = "lp2"
-    for dilation in (1, 2):
+@pytest.mark.parametrize("ending", ["bounds", "addend", "chain"])
+def test_epilogue(tier: Any, ending: str) -> None:
+    for op, dilation in (("average", 1), ("lp2", 1), ("max", 2)):
         size = 7 + dilation
-        g = Window(
-            2,
-            33,
-            (1, size, size),
-            (1, 3, 3),
-            (1, 9 - dilation, 9 - dilation),
-            dilations=(1, dilation, dilation),
-            pads=(0, 1, 1),
-        )
+        out = (1, 9 - dilation, 9 - dilation)
+        g = Window(2, 33, (1, size, size), (1, 3, 3), out, dilations=(1, dilation, dilation), pads=(0, 1, 1))
         rng, x = draws(Case(g, 1, 4), 33)
-        extra = rng.standard_normal(33).astype(np.float32)
-        want = eval_chain(CHAIN, [expected(Case(g, 1, 4), op, False, x), extra.astype(float)])
-        np.testing.assert_allclose(compute(tier, Case(g, 1, 4), op, False, x, extra), want, rtol=1e-5, atol=1e-6)
+        chain, operands, slots = endings(tier, g, rng)[ending]
+        want = eval_chain(chain, [expected(Case(g, 1, 4), op, False, x), *(a.astype(float) for a in operands)])
+        np.testing.assert_allclose(compute(tier, Case(g, 1, 4), op, False, x, slots), want, rtol=1e-5, atol=1e-6)
 
 
 @each_tier
@@ -158,11 +163,3 @@ def test_average_like_onnxruntime() -> None:
         )
         got = compute(tier, Case(g), "average", bool(include), x.transpose(0, 2, 3, 1)[:, None])
         np.testing.assert_allclose(got[:, 0], want, rtol=1e-5, atol=1e-6, err_msg=str((size, k, s, pad, include)))
-
-
-def test_tiles_fit_the_registers() -> None:
-    for tier in tiers.TIERS:
-        for k, s in ((2, 2), (3, 2), (3, 1), (5, 1), (9, 4)):
-            picked = pick_pool(tier, "max", k, k, s, s, 56)
-            assert picked is not None and (picked["tile"] - 1) * s + k <= tier.registers - 2
-    assert pick_pool(tiers.TIERS[0], "max", 15, 15, 1, 1, 56) is None

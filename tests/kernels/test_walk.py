@@ -140,15 +140,6 @@ def test_numbers_stay_numbers():
     assert steps_of((), ["u8"]) == (("load_u8", 0),)
 
 
-@pytest.mark.parametrize("exponent", [-4.0, -3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
-def test_powers(exponent):
-    (name, *_), *_ = steps = steps_of((("pow", 0, exponent),), ["f32"])
-    assert (name == "pow") == (exponent in (-4.0, -3.0, 5.0))
-    x = np.float64([0.3, 1.5, 7])
-    if all(name in OPS for name, *_ in steps):
-        assert np.allclose(eval_chain(steps, [x]), x**exponent)
-
-
 @each_tier
 def test_blocks_of_a_wide_row(tier):
     """Rows longer than a block, with more temporaries than registers would hold."""

@@ -11,6 +11,7 @@ import numpy as np
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.pointwise.elementwise_shape import Loops
+from fastgraph.kernels.pointwise.rows import FORMS
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.registry import Emit
 from fastgraph.plan.lower.walk import Out, Read, f32_bits, table
@@ -98,7 +99,7 @@ def ended(constants: Constants, chain: tuple, operands: Sequence[np.ndarray]) ->
         words = table_of(constants, chain, [None, *reads])
         walk = {"walk": kernel_address(Kernel("chain"), constants.tier), "table": words}
         return {**_plain(-np.inf, np.inf), **walk}
-    slots = _plain(found.low, found.high)
+    slots = {**_plain(found.low, found.high), "form": FORMS.index(found.form)}
     if found.addend is None:
         return slots
     assert isinstance(found.addend, int)
@@ -108,5 +109,5 @@ def ended(constants: Constants, chain: tuple, operands: Sequence[np.ndarray]) ->
 
 
 def _plain(low: float, high: float) -> dict[str, Any]:
-    none = dict.fromkeys(("addend", "addend_image", "addend_row", "walk", "table"), 0)
+    none = dict.fromkeys(("form", "addend", "addend_image", "addend_row", "walk", "table"), 0)
     return {**none, "low": f32_bits(low), "high": f32_bits(high)}

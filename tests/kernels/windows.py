@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.gemm.pick_conv import Triple
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from fastgraph.kernels.window.pick import Window
+from tests.kernels.harness import f32_bits
+from tests.kernels.walking import Constants, kernel_address, strided, table_of
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,36 @@ def cases(
     shape = (tuple(size), kernel, tuple(out), strides, dilations, tuple(pads), tuple(ends))
     window = Window(draw(st.integers(1, 2)), channels, *shape)
     return Case(window, draw(st.sampled_from([0, 3])), draw(st.integers(0, 99)), not flat)
+
+
+KEPT: list[Any] = []
+"""What tables refer to."""
+
+BOUNDS = (("clip", 0, -0.5, 1.0),)
+CHAIN = (("mul", 0, 1), ("sigmoid", 3), ("mul", 0, 4), ("add", 5, 2))
+
+
+def endings(tier: Any, g: Window, rng: np.random.Generator) -> dict[str, tuple[Any, list[Any], dict[str, Any]]]:
+    """Ways to end by name: (what it means as a chain, its operands as they broadcast to y, slots of EPILOGUE)."""
+    c, area = g.channels, int(np.prod(g.out))
+    full = rng.standard_normal((g.images, *g.out, c + 3)).astype(np.float32)
+    image = rng.standard_normal((g.images, 1, 1, 1, c)).astype(np.float32)
+    added = {"addend": full, "addend_image": area * (c + 3), "addend_row": c + 3}
+    bounds = {"low": f32_bits(-0.5), "high": f32_bits(1.0)}
+    constants = Constants(tier)
+    reads = [
+        strided(constants, image.reshape(g.images, 1, c), ("row",)),
+        strided(constants, np.ascontiguousarray(full[..., :c]).reshape(g.images, area, c)),
+    ]
+    words = table_of(constants, CHAIN, [None, *reads])
+    KEPT.append((constants, words))
+    walk = {"walk": kernel_address(Kernel("chain"), tier), "table": words}
+    return {
+        "none": ((), [], NO_EPILOGUE),
+        "bounds": (BOUNDS, [], NO_EPILOGUE | bounds),
+        "addend": ((("add", 0, 1), ("clip", 2, -0.5, 1.0)), [full[..., :c]], NO_EPILOGUE | bounds | added),
+        "chain": (CHAIN, [image, full[..., :c]], NO_EPILOGUE | walk),
+    }
 
 
 def draws(case: Case, channels: int) -> tuple[np.random.Generator, Any]:

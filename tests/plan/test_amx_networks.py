@@ -53,7 +53,7 @@ def network() -> Graph:
 def test_network(threads: int) -> None:
     x = {"x": np.random.default_rng(1).integers(0, 256, (2, 15, 15, 24)).astype(np.uint8)}
     plan, plain = (compile_graph(network(), {}, tier, threads) for tier in (AMX, tiers.BY_NAME["avx512vnni"]))
-    assert sum("amx_conv" in str(step) for step in plan.program.steps) == 6
+    assert sum(step.kernel.name == "amx_conv" for step in plan.program.steps) == 6
     for each in (plan, plain):
         each.fill(x)
     with tiles() as products:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fastgraph.kernels.core.build import build
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.record import Record
-from fastgraph.kernels.core.table import OPEN, Row, kernels_of, row, rows
+from fastgraph.kernels.core.table import Row, kernels_of, row, rows
 from fastgraph.kernels.isa.tiers import BY_NAME, Tier
 from fastgraph.objects import link as linker
 from fastgraph.objects.progress import terminal
@@ -75,8 +75,8 @@ def test_rows_are_found_by_name() -> None:
         row("nothing")
 
 
-def _some(open_too: bool = False) -> Row:
-    params = {"nv": (1, 2), "last": (False, True)} | ({"chain": OPEN} if open_too else {})
+def _some() -> Row:
+    params = {"nv": (1, 2), "last": (False, True)}
     return Row("some", "gemm.some", "make", Record(), params, lambda tier, p: tier.lanes == 16 or p["nv"] == 1)
 
 
@@ -85,7 +85,6 @@ def test_a_row_lists_the_kernels_that_a_tier_has() -> None:
         Kernel.of("some", nv=nv, last=last) for nv in (1, 2) for last in (False, True)
     }
     assert set(_some().kernels(BY_NAME["avx2"])) == {Kernel.of("some", nv=1, last=last) for last in (False, True)}
-    assert _some(open_too=True).kernels(BY_NAME["avx512"]) == []
 
 
 @pytest.mark.parametrize(
@@ -103,11 +102,6 @@ def test_a_row_refuses_what_it_does_not_list(params: dict[str, object], message:
     assert _some().kernel(BY_NAME["avx512"], {"nv": 2, "last": True}) == Kernel.of("some", last=True, nv=2)
     with pytest.raises(TypeError, match=message):
         _some().kernel(BY_NAME["avx2"], params)
-
-
-def test_an_open_parameter_takes_any_value() -> None:
-    tier, params = BY_NAME["avx2"], {"nv": 1, "last": True, "chain": (("add", 0, 1.0),)}
-    assert _some(open_too=True).kernel(tier, params) == Kernel("some", tuple(params.items()))
 
 
 @pytest.mark.parametrize("tier", list(BY_NAME.values()), ids=list(BY_NAME))

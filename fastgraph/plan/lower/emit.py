@@ -9,11 +9,11 @@ import numpy as np
 
 from ...errors import PlanError
 from ...ir import Node, Value
+from ...ir.weights import current as current_weights
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...limits import current
-from ...weights import current as current_weights
 from ..program import Arg, HostStep, Program, Ref, Scratch, Step, Table, checked
 from ..storage import Storage, Views, byte_strides, last
 
@@ -28,6 +28,7 @@ class Emit:
         self.tier, self.threads = tier, threads
         self.node: Node | None = None
         self._constants: dict[Any, Ref] = {}
+        self._named: list[np.ndarray] = []
 
     def storage(self, value: Value) -> Storage:
         if value not in self.program.storage:
@@ -70,13 +71,17 @@ class Emit:
     def packed(self, key: Any, make: Callable[[], np.ndarray]) -> Ref:
         """The address of a constant that is made once for its key, and once for all plans of a model.
 
-        The key names all that `make` hangs on besides the tier: numbers, text, arrays, values and nodes. A node stands
-        for its constants, types of elements and attributes, without shapes: what hangs on those needs its own part.
+        The key names all that `make` hangs on besides the tier: numbers, text, arrays, values and nodes. Arrays are
+        named themselves, never by `id`, which another plan's may have. A node stands for its constants, types of
+        elements and attributes, without shapes: what hangs on those needs its own part.
         """
+        parts, weights = key if isinstance(key, tuple) else (key,), current_weights()
+        self._named += [part for part in parts if isinstance(part, np.ndarray)]  # nothing else gets their numbers
+        if isinstance(key, tuple):
+            key = tuple(("array", id(part)) if isinstance(part, np.ndarray) else part for part in key)
         if key in self._constants:
             return self._constants[key]
-        weights = current_weights()
-        lasting = None if weights is None else weights.key(make, key if isinstance(key, tuple) else (key,))
+        lasting = None if weights is None else weights.key(make, parts)
         found = None if weights is None or lasting is None else weights.find(lasting)
         if found is not None and checked():
             _same(found, make(), self.node)

@@ -7,25 +7,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...ir import Node
-from ...kernels.pointwise.chain import EXTRA, Chain
-from ...kernels.pointwise.rows import NO_EPILOGUE
+from ...ir import Node, Value
+from ...kernels.pointwise.chain import Chain
+from ...kernels.pointwise.rows import FORMS, NO_EPILOGUE
 from ..program import Ref
-from .extras import chain_of, extra_slots
-from .registry import Arg, Emit, last
+from .extras import chain_of, extra_values
+from .move.emit import emit_copy
+from .registry import Arg, Emit, last, row_count
 from .walk import Read, f32_bits, table, walker
 
 
 class Ending(NamedTuple):
-    """clip(sum + addend, low, high); the addend is a value of the chain or a number."""
+    """What `form`, one of FORMS, makes of sum + addend, which is a value of the chain or a number."""
 
     addend: int | float | None = None
     low: float = -inf
     high: float = inf
+    form: str = "clip"
 
 
 def ending(chain: Chain, operands: int) -> Ending | None:
     """A chain over a sum and `operands` more as EPILOGUE says it without a table, if that can."""
+    found = _formed(chain, operands)
+    if found is not None:
+        return found
     addend: int | float | None = None
     low, high, x = -inf, inf, 0
     for i, (name, *taken) in enumerate(chain):
@@ -48,24 +53,40 @@ def ending(chain: Chain, operands: int) -> Ending | None:
     return Ending(addend, low, high)
 
 
-def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None) -> dict[str, Arg]:
+def _formed(chain: Chain, operands: int) -> Ending | None:
+    """A chain that is another form than clip."""
+    gate = operands + 1
+    match chain:
+        case (("leaky_relu", 0, float(slope)),):
+            return Ending(None, slope, 0.0, "leaky_relu")
+        case (("hard_swish", 0),):
+            return Ending(None, 1 / 6, 0.5, "hard_sigmoid_mul")
+        case (("hard_sigmoid", 0, float(slope), float(shift)), ("mul", x, y)) if {x, y} == {0, gate}:
+            return Ending(None, slope, shift, "hard_sigmoid_mul")
+    return None
+
+
+def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None, apart: bool = False) -> dict[str, Arg]:
     """The slots of EPILOGUE for a kernel that makes a node's result from its row `row` on.
 
-    images: how many equal parts the kernel divides the rows of the result into; those of the result when None.
+    images: how many equal parts the kernel divides the rows of the result into; those of the result when None. apart:
+    sums lie in the result's place while a chain is walked, so that its operands may not.
     """
     chain, kinds = chain_of(node)
-    extras = extra_slots(e, node, row, images)
-    reads = [_Extra(*extras[i : i + len(EXTRA)]) for i in range(0, len(extras), len(EXTRA))]  # type: ignore[arg-type]
+    reads = _extras(e, node, row, images)
     found = ending(chain, len(kinds))
     if found is not None and isinstance(found.addend, int) and kinds[found.addend - 1] == "scalar":
         found = None
     if found is None:
+        if apart:
+            reads = [_set_apart(e, node, r, value) for r, value in zip(reads, extra_values(node), strict=True)]
         operands = [
             Read(r.address, image=4 * r.per_image, row=4 * r.per_row, column=0 if kind == "scalar" else 4)
             for r, kind in zip(reads, kinds, strict=True)
         ]
         return {**NO_EPILOGUE, "walk": walker(e), "table": table(e, chain, [None, *operands])}
-    slots: dict[str, Arg] = {**NO_EPILOGUE, "low": f32_bits(found.low), "high": f32_bits(found.high)}
+    numbers = {"form": FORMS.index(found.form), "low": f32_bits(found.low), "high": f32_bits(found.high)}
+    slots: dict[str, Arg] = {**NO_EPILOGUE, **numbers}
     if isinstance(found.addend, int):
         r = reads[found.addend - 1]
         return {**slots, "addend": r.address, "addend_image": r.per_image, "addend_row": r.per_row}
@@ -75,9 +96,33 @@ def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None) -> di
     return slots
 
 
+def _set_apart(e: Emit, node: Node, extra: _Extra, value: Value) -> _Extra:
+    """The operand, or a copy of it where it shares memory with the node's result."""
+    if extra.address.base is not e.address(node.out).base:
+        return extra
+    dims, step = value.type.dims, e.stride(value)
+    copy = e.scratch(4 * row_count(value) * step)
+    strides = e.strides(value)
+    emit_copy(e, dims, 4, (e.address(value), strides), (copy, strides))
+    return extra._replace(address=Ref(copy.base, extra.address.offset - e.address(value).offset))
+
+
 class _Extra(NamedTuple):
-    """Of an operand: EXTRA."""
+    """Where an operand is read: the address of its first row, f32 from image to image and from row to row."""
 
     address: Ref
     per_image: int
     per_row: int
+
+
+def _extras(e: Emit, node: Node, row: int, images: int | None) -> list[_Extra]:
+    """The operands of a node's chain, as of `epilogue`."""
+    dims = node.out.type.dims
+    count = images or max(dims[0] if len(dims) > 1 else 1, 1)
+    found = []
+    for value, kind in zip(extra_values(node), chain_of(node)[1], strict=True):
+        stride = e.stride(value)
+        per_row = stride if kind == "full" else 0
+        per_image = {"full": stride * row_count(node.out) // count, "image": stride}.get(kind, 0)
+        found.append(_Extra(e.address(value, 4 * per_row * row), per_image, per_row))
+    return found

@@ -72,30 +72,11 @@ def _rewritten(name: Any, operands: list[Any], following: int) -> Steps:
             return [("abs", x), ("equal", following, inf)]
         case "not":
             return [("equal", x, 0.0)]
-        case "pow":
-            return _power(x, y, following)
     return [(name, *operands)]
 
 
 def _are_numbers(*operands: Any) -> bool:
     return all(isinstance(o, float) and not isnan(o) for o in operands)
-
-
-def _power(x: Any, y: Any, following: int) -> Steps:
-    """Some constant exponents need no logarithm."""
-    first: dict[Any, Steps] = {
-        0.5: [("sqrt", x)],
-        1.0: [("mul", x, 1.0)],
-        2.0: [("mul", x, x)],
-        3.0: [("mul", x, x), ("mul", following, x)],
-        4.0: [("mul", x, x), ("mul", following, following)],
-    }
-    if not isinstance(y, float) or abs(y) not in first or y in (-3.0, -4.0):
-        return [("pow", x, y)]
-    if y == -1.0:
-        return [("reciprocal", x)]
-    steps = first[abs(y)]
-    return [*steps, ("reciprocal", following + len(steps) - 1)] if y < 0 else steps
 
 
 def _needed(steps: Steps, inputs: int) -> Steps:

@@ -158,20 +158,6 @@ class Call:
             need(loop[0] >= 0, f"n{k} is {loop[0]}, expected 0 or more")
             yield loop
 
-    def extras(
-        self, images: int, rows: int, run: int, *columns: Loop, start: int = 0, over: int = 0, here: bool = True
-    ) -> Iterator[Reach]:
-        """What is read of the operands of a chain: (address, stride per image, stride per row) each, in f32."""
-        for i, kind in enumerate(self.params.get("extras", ())):
-            name = f"extra{i}"
-            self.more(name, f"{name}_image", f"{name}_row")
-            if kind == "scalar":
-                yield read(name, 4)
-                continue
-            image, step = (getattr(self.record(), f"{name}_{each}") for each in ("image", "row"))
-            loops = [(images, 4 * image), *columns, *([(rows, 4 * step)] if kind == "full" else [])]
-            yield read(name, run, *loops, start=start, over=over, here=here)
-
 
 Rule = Callable[[Call], Iterator[Reach]]
 RULES: dict[str, Rule] = {}

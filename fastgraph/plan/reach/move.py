@@ -40,12 +40,12 @@ def copy(c: Call) -> Iterator[Reach]:
 def transpose(c: Call) -> Iterator[Reach]:
     r = c.record("rows cols", "high wide", "few")
     size, narrow = c.params["itemsize"], c.params["narrow"]
-    need(2 <= abs(r.few) <= NARROW if narrow else r.few == 0, f"few is {r.few}, but narrow is {narrow}")
+    need(2 <= narrow * r.few <= NARROW if narrow else r.few == 0, f"few is {r.few}, but narrow is {narrow}")
     lanes = {1: 16, 2: 8, 4: c.lanes, 8: max(2, c.lanes // 2)}[size]
     source, target = _sides(c)
     over = 0
     if narrow:
-        few, many, step = (r.cols, r.rows, r.row_d) if r.few > 0 else (r.rows, r.cols, r.col_s)
+        few, many, step = (r.cols, r.rows, r.row_d) if narrow > 0 else (r.rows, r.cols, r.col_s)
         need(few == abs(r.few) and step == few * size, f"few is {r.few}, but {few} lie {step} bytes apart")
         need(many >= lanes, f"{many} places, less than the {lanes} of a tile")
     elif r.rows < lanes or r.cols < lanes:

@@ -93,7 +93,7 @@ def reduce(c: Call) -> Iterator[Reach]:
 
 @reaches("arg_extreme")
 def arg_extreme(c: Call) -> Iterator[Reach]:
-    r, element = _axis(c, least=1), c.params["element"]
-    over = 0 if element == "f32" else short(r.n if c.params["last"] else r.inner, c.lanes)
-    yield read("x", (4 if element == "f32" else 1) * r.outer * r.n * r.inner, over=over)
+    r, size = _axis(c, least=1), 4 if c.params["element"] == "f32" else 1
+    over = 0 if size == 4 else short(r.n if c.params["last"] else r.inner, c.lanes)
+    yield read("x", size * r.outer * r.n * r.inner, over=over)
     yield write("y", 8 * r.outer * r.inner)

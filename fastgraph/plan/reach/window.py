@@ -39,15 +39,17 @@ def _windows(c: Call) -> Iterator[Reach]:
     if "weights" in c.slots:
         yield read("weights", r.kd * r.kh * r.kw * run, over=over)
         yield read("bias", run, over=over)
-    yield from epilogue(c, r.n, out, run, over=over)
+    yield from epilogue(c, r.n, out, run, over=over, apart=True)
     yield write("y", 4 * r.c, (r.n * out, 4 * r.ldy))
 
 
 @reaches("depthwise_int8")
 def depthwise_int8(c: Call) -> Iterator[Reach]:
-    r, p, width = c.record("n h w oh ow", "c band", "pad_top pad_left"), c.params, c.vector
+    r, p, width = c.record("n h w oh ow", "c band", "pad_top"), c.params, c.vector
     each, used, scheme = width // p["pieces"], int(r.n * r.oh * r.ow > 0), _scheme(c)
     need(p["pieces"] == 1 or r.c == each, f"c is {r.c} for vectors of {width} bytes in {p['pieces']} pieces")
+    outside = not 0 <= r.pad_left < p["size"] or (r.ow - 1) * p["stride"] - r.pad_left >= r.w
+    need(not used or not outside, f"pad_left is {r.pad_left}, {r.ow} outputs of {r.w} columns: too much lies outside")
     blank = fill_bytes(c.tier, p, 1) - width + 1
     yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx), over=max(each - r.c, 0))
     yield read("fill", used * each, (blank, r.ldx))

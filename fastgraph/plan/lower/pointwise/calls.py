@@ -62,9 +62,7 @@ def loops_of(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, li
     return found, [e.address(v) if isinstance(v, Value) else e.constant(v) for v in tensors]
 
 
-def joined_loops(
-    e: Emit, node: Node, tensors: Sequence[Operand], longest: int = LONG_ROW
-) -> tuple[Loops, list[Ref]]:
+def joined_loops(e: Emit, node: Node, tensors: Sequence[Operand], longest: int = LONG_ROW) -> tuple[Loops, list[Ref]]:
     """As `loops_of`, with several rows as one where rows are no whole number of blocks, and shorter than `longest`.
 
     What is the same for all rows is repeated before.
@@ -77,7 +75,7 @@ def joined_loops(
     for i, step in enumerate(steps):
         constant = _data(tensors[i])
         if step == 0 and constant is not None:
-            key = "repeated", tensors[i] if isinstance(tensors[i], Value) else id(tensors[i]), many
+            key = "repeated", tensors[i], many
             addresses[i] = e.packed(key, lambda data=constant: np.tile(data.reshape(-1), many))  # type: ignore[misc]
         elif step == 0:
             size = dtype_of(tensors[i]).itemsize

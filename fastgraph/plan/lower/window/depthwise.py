@@ -72,7 +72,7 @@ def _f32_rows(e: Emit, node: Node, found: Parameters, where: Window, rows: Rows)
         "x": rows.x, "ldx": rows.ldx, "y": rows.y, "ldy": rows.ldy,
         "weights": e.packed((node, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
         "bias": e.packed((node, "bias"), lambda: np.zeros(last(node.out), np.float32) if bias is None else bias),
-        **epilogue(e, node, rows.start),
+        **epilogue(e, node, rows.start, apart=True),
     }  # fmt: skip
     if name == "depthwise_any":
         args["multiplier"] = multiplier

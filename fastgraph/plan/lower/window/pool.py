@@ -35,7 +35,7 @@ def pool(e: Emit, node: Node, where: Window) -> None:
     args: dict[str, Arg] = {
         **window_args(e.tier, name, params, where, e.threads),
         "x": e.address(node.x), "ldx": e.stride(node.x), "y": e.address(node.out), "ldy": e.stride(node.out),
-        "include_pad": int(bool(node.attrs.get("count_include_pad", 0))), **epilogue(e, node),
+        "include_pad": int(bool(node.attrs.get("count_include_pad", 0))), **epilogue(e, node, apart=True),
     }  # fmt: skip
     e.kernel(name, params, args)
 

@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from .ir import Node, TensorType, Value
+from .graph import Node, Value
+from .types import TensorType
 
 SMALL = 1 << 14
 """Bytes up to which an array may be known by what it holds."""
@@ -58,7 +59,7 @@ class Weights:
         their constants, types of elements and attributes, without shapes.
         """
         try:
-            found = (make.__code__, *map(self._known, parts))  # type: ignore[attr-defined]
+            found = (make.__code__, *map(self._known, parts))
             hash(found)
         except (_Strange, TypeError):
             return None
@@ -98,7 +99,7 @@ class Weights:
         if isinstance(part, Node):
             values = [None if v is None else self._known(v) for v in (*part.inputs, *part.outputs)]
             return part.op, tuple(values), tuple(sorted(part.attrs.items()))
-        return type(part), part
+        return type(part), part.hex() if isinstance(part, float) else part  # 0.0 == -0.0
 
     def _array(self, array: np.ndarray) -> Hashable:
         """By what an array is known: its place in memory that lasts, or what it holds."""
