@@ -13,8 +13,8 @@ from ..kernels.core.kernel import Kernel
 from .arena import Plan
 from .storage import Storage
 
-SLACK = 64
-"""Kernels may read this many bytes past the end of a buffer: a vector of the widest, less its first byte."""
+SLACK = 128
+"""Kernels may read this many bytes past the end of a buffer: two vectors of the widest, less their first bytes."""
 
 
 def checked() -> str:

@@ -82,6 +82,7 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
     scheme = scheme_of(tier, size, stride, wide)
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
     fields, rows = reader(DEPTHWISE_INT8), scheme.rows
+
     @emits
     def row_of_outputs(b: Any, args: Any, image: Any, row: Any, block: Any) -> None:
         v = Vector(b, tier)

@@ -21,9 +21,7 @@ from ..storage import Storage, Views, byte_strides, last
 class Emit:
     """Writes steps into a program. `match`: the lowering that takes a node of the graph, and its plan of it."""
 
-    def __init__(
-        self, program: Program, views: Views, match: Callable[[Node], Any], tier: Tier, threads: int
-    ) -> None:
+    def __init__(self, program: Program, views: Views, match: Callable[[Node], Any], tier: Tier, threads: int) -> None:
         self.program, self.views, self.match = program, views, match
         self.tier, self.threads = tier, threads
         self.node: Node | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf, isnan
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -33,7 +33,8 @@ def ending(chain: Chain, operands: int) -> Ending | None:
         return found
     addend: int | float | None = None
     low, high, x = -inf, inf, 0
-    for i, (name, *taken) in enumerate(chain):
+    for i, (name, *rest) in enumerate(chain):
+        taken = cast("list[int | float]", rest)
         others = [o for o in taken if isinstance(o, float) or o != x]
         if len(others) != len(taken) - 1:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -78,7 +78,8 @@ def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out
             operand=r.address, operand_d0=r.d0, operand_d1=r.d1, operand_image=r.image, operand_row=r.row,
             operand_column=r.column,
         )  # fmt: skip
-    for i, (name, *taken) in enumerate(steps):
+    for i, (name, *rest) in enumerate(steps):
+        taken = cast("list[int | float]", rest)
         numbered = [first_number + numbers.index(f32_bits(o)) if isinstance(o, float) else places[o] for o in taken]
         named = [value(n) for n in (places[len(operands) + i], *numbered)]
         kernel = row("vector_op").kernel(e.tier, {"op": name})
