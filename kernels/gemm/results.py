@@ -43,14 +43,15 @@ class Place:
 class Sink:
     """Where a tile of nv vectors a row stores, to `c` in rows of `ldc` bytes: the result itself or a buffer.
 
-    slots: those of EPILOGUE, if any; way: the place in _WAYS of what is done with sums; masks: of the vectors of a row;
-    cut: whether columns must be counted afterwards.
+    slots: those of EPILOGUE, if any; bounds: its `low` and `high` as vectors; way: the place in _WAYS of what is done
+    with sums; masks: of the vectors of a row; cut: whether columns must be counted afterwards.
     """
 
     nv: int
     c: Any
     ldc: Any
     slots: Any
+    bounds: Sequence[Any]
     way: Any
     masks: Sequence[Any]
     cut: Any
@@ -61,8 +62,9 @@ def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: int | None)
     b, width = v.b, nv * v.lanes
     slots = None if epilogue is None else loaded(b, place.args, EPILOGUE, epilogue)
     aside = cut = I1(0) if v.lanes == 16 else b.icmp_signed("<", place.columns, I64(width))
-    way = I64(0)
+    way, limits = I64(0), list[Any]()
     if slots:
+        limits = bounds(v, slots)
         aside = b.or_(cut, is_walked(b, slots))
         bounded = b.or_(*(b.icmp_signed("!=", getattr(slots, n), I64(NO_EPILOGUE[n])) for n in ("low", "high")))
         added = b.icmp_signed("!=", slots.addend, I64(0))
@@ -73,7 +75,8 @@ def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: int | None)
     # Not aligned: two registers would be lost to that.
     kept = b.ptrtoint(room(b, ir.ArrayType(F32, rows * width)), I64)
     c, ldc = b.select(aside, kept, place.c), b.select(aside, I64(4 * width), place.ldc)
-    return Sink(nv, c, ldc, slots, way, _masks(v, nv, place.columns) if v.lanes == 16 else [None] * nv, cut)
+    masks = _masks(v, nv, place.columns) if v.lanes == 16 else [None] * nv
+    return Sink(nv, c, ldc, slots, limits, way, masks, cut)
 
 
 def store_rows(v: Vector, place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Any]]], done: Any) -> None:
@@ -98,7 +101,7 @@ def store_rows(v: Vector, place: Place, sink: Sink, found: Sequence[tuple[Any, i
                 for phi, value in zip(phis, results, strict=True):
                     phi.add_incoming(value, source)
             to = b.gep(b.inttoptr(sink.c, I8.as_pointer()), [b.mul(sink.ldc, I64(r))])
-            _store(v, to, end(v, place, sink.slots, I64(r), phis[r * nv :], sink.masks), sink.masks)
+            _store(v, to, end(v, place, sink, I64(r), phis[r * nv :]), sink.masks)
             b.branch(chain[r - 1] if r else done)
             above = [(chain[r], phis[: r * nv])]
     b.position_at_end(done)
@@ -131,19 +134,18 @@ def settle(v: Vector, place: Place, sink: Sink) -> None:
 Sums = Sequence[Any]
 
 
-def _plain(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
+def _plain(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
     return sums
 
 
-def _formed(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any], form: int = 0) -> Sums:
-    return [formed(v, form, x, *bounds(v, slots)) for x in sums]
+def _formed(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums, form: int = 0) -> Sums:
+    return [formed(v, form, x, *sink.bounds) for x in sums]
 
 
-def _added(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
-    start = addend_at(v, slots, place.image, v.b.add(place.row, r), place.column)
-    addends = [v.load(v.at(start, n * v.lanes), mask) for n, mask in enumerate(masks)]
-    total = [v.b.fadd(x, y) for x, y in zip(sums, addends, strict=True)]
-    return _formed(v, place, slots, r, total, masks)
+def _added(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
+    start = addend_at(v, sink.slots, place.image, v.b.add(place.row, r), place.column)
+    addends = [v.load(v.at(start, n * v.lanes), mask) for n, mask in enumerate(sink.masks)]
+    return _formed(v, place, sink, r, [v.b.fadd(x, y) for x, y in zip(sums, addends, strict=True)])
 
 
 _WAYS: tuple[Any, ...] = (_plain, _formed, _added, *(partial(_formed, form=form) for form in range(1, len(FORMS))))
