@@ -10,7 +10,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from .rows import DEPTHWISE
 from .tiles import Tile, tiles
-from .window import constants, existing, fence, spread
+from .window import constants, existing, settle, spread
 
 UNROLL_ROWS = 3
 """The most rows of a window that are unrolled."""
@@ -35,8 +35,6 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) 
             """Add the taps of row p of the window."""
             taps: list[list[Any]] = []
             for j, pixel in enumerate(spread(b, v.at(where.x, b.mul(line, p)), r.ldx, span)):
-                if vectors > 1:
-                    fence(b)
                 if j < size:
                     tap = b.mul(r.c, b.add(b.mul(p, I64(size)), I64(j)))
                     taps.append(constants(v, v.at(weights, tap), vectors))
@@ -46,6 +44,8 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) 
                         for i, value in enumerate(values):
                             total = sums[t * vectors + i]
                             b.store(v.fma(value, taps[q][i], b.load(total)), total)
+                    if vectors > 1:
+                        settle(v, [sums[t * vectors + i] for t, _ in users[j] for i in range(vectors)])
 
         if size <= UNROLL_ROWS:
             for p in range(size):

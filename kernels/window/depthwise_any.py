@@ -18,7 +18,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector
 from .results import Outputs, finish, walk_row
 from .rows import DEPTHWISE_ANY
-from .window import Place, constants, fence, nest, opaque, slots, taps_inside
+from .window import Place, constants, nest, opaque, settle, slots, taps_inside
 
 TILE = 7
 """Neighboring outputs of a row that are computed together."""
@@ -58,15 +58,16 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
             for j in range(TILE + count - 1):
                 if j:
                     pixel = v.pointer(opaque(b, b.ptrtoint(v.at(pixel, step), I64)))
-                if vectors > 1 and count > 1:
-                    fence(b)
                 exists = b.icmp_unsigned("<", b.add(at, b.mul(r.sw, I64(j))), r.w)
                 with b.if_then(exists) if checked else nullcontext():
                     values = [load(v.at(pixel, i * lanes)) for i in range(vectors)]
-                    for k in range(max(0, j - TILE + 1), min(count, j + 1)):
+                    users = [(j - k, k) for k in range(max(0, j - TILE + 1), min(count, j + 1))]
+                    for t, k in users:
                         for i, value in enumerate(values):
-                            total = sums[(j - k) * vectors + i]
+                            total = sums[t * vectors + i]
                             b.store(v.fma(value, found[k][i], b.load(total)), total)
+                    if vectors > 1 and count > 1:
+                        settle(v, [sums[t * vectors + i] for t, _ in users for i in range(vectors)])
 
         def row_of_taps(x: Any, tap: Any) -> None:
             x, tap, done = variable(b, x), variable(b, tap), left

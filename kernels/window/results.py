@@ -34,7 +34,8 @@ def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequen
     The record ends with EPILOGUE. Channels at and behind place.end are not stored.
     """
     b, tile = v.b, len(values) // vectors
-    e = slots(b, place.args, EPILOGUE, len(record) - len(EPILOGUE))
+    # Read here and now: what waited in registers would be in the way of sums.
+    e = slots(b, opaque(b, place.args), EPILOGUE, len(record) - len(EPILOGUE))
     ldy = b.shl(slots(b, place.args, record).ldy, I64(2))
     channels = b.sub(place.end, place.channel)
     count = I64(tile) if out.count is None else out.count

@@ -5,7 +5,7 @@ Loads take whole vectors even where fewer channels are left: what follows a tens
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -110,9 +110,16 @@ def opaque(b: Any, x: Any) -> Any:
     return b.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [x], True)
 
 
-def fence(b: Any) -> None:
-    """Nothing is loaded on the other side of this than where it is written: registers hold only so much."""
-    b.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
+def settle(v: Vector, variables: Sequence[Any]) -> None:
+    """Have these vectors computed by here: LLVM would rather load first, and then all of that waits in registers."""
+    b = v.b
+    if v.lanes < 16:
+        return
+    values, kind = [b.load(x) for x in variables], ir.LiteralStructType([v.type] * len(variables))
+    places = [*["=v"] * len(values), *map(str, range(len(values)))]
+    results = b.asm(ir.FunctionType(kind, [v.type] * len(values)), "", ",".join(places), values, True)
+    for i, x in enumerate(variables):
+        b.store(b.extract_value(results, i), x)
 
 
 def low_bits(b: Any, count: Any, limit: Any) -> Any:
