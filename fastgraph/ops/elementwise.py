@@ -22,6 +22,7 @@ from .common import (
     in_float32,
     of_kind,
     one_dtype,
+    one_of,
     same_type,
     shown,
 )
@@ -125,6 +126,11 @@ def _infer_prelu(node: Node, types: Types) -> list[TensorType]:
         if len(shape) != len(x) or wider:
             fail(node, f"slope must broadcast to the input {shown(x)}, found {shown(slope)}")
     return [TensorType(one_dtype(node, types), x)]
+
+
+def _infer_shift(node: Node, types: Types) -> list[TensorType]:
+    one_of(node, "direction", attr(node, "direction"), ("LEFT", "RIGHT"))
+    return infer_broadcast(node, types)
 
 
 def binary(function: Callable[..., Any], takes_node: bool = False) -> Callable[[Node, list[Any]], list[Any]]:
@@ -255,7 +261,7 @@ step("pow", power)
 define("pow", of_kind(ARITHMETIC, _infer_first_dtype), binary(power), inputs=(2, 2), step=_pow_step)
 define("mod", of_kind(NUMBER, infer_broadcast), binary(_mod, takes_node=True), inputs=(2, 2), attrs={"fmod": 0}, **EACH)
 define(
-    "bit_shift", of_kind(WHOLE, infer_broadcast), binary(_shift, takes_node=True), inputs=(2, 2),
+    "bit_shift", of_kind(WHOLE, _infer_shift), binary(_shift, takes_node=True), inputs=(2, 2),
     attrs={"direction": REQUIRED}, **EACH,
 )  # fmt: skip
 define("prelu", of_kind(NUMBER, _infer_prelu), binary(_prelu), inputs=(2, 2), step=step("prelu", _prelu))

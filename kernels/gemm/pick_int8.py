@@ -61,14 +61,15 @@ def pick_dot_int8(
     threads: int = 1,
     lda: int = 0,
     nv: int = 0,
+    row: bool = False,
 ) -> tuple[DotPiece, ...]:
     """The dot calls for C [batch, m, n] = A [batch, m, k] x B; lda: A's row stride in bytes (k when 0); nv: the width
-    of panels when it isn't free to choose. Panels for a single row may have eight vectors.
+    of panels when it isn't free to choose. row: whether "row_int8" computes the only row, whose panels may have eight vectors.
     """
     more, costs = {"out": out, "rowsum": rowsum}, COSTS[rowsum]
     if nv:
         costs = replace(costs, widths=lambda tier: (nv,))
-    elif m == 1 and tier.registers == 32:
+    elif row and tier.registers == 32:
         costs = replace(costs, widths=lambda tier: (*_widths(tier), 8))
     return dot_pieces(tier, m, n, -(-k // 4), batch, threads, costs, more, lda or k)
 

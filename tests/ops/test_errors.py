@@ -36,6 +36,7 @@ BAD = [
     ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 3), tensor(5)], {}, "bias"),
     ("conv", [tensor(1, 8, 8, 3)], {}, "2 to 3 inputs"),
     ("conv_transpose", [tensor(1, 2, 3), tensor(4, 3, 3)], {"pads": (9, 9)}, "negative extent"),
+    ("bit_shift", [const(1), const(1)], {"direction": "bogus"}, "direction must be one of LEFT, RIGHT"),
     ("max_pool", [tensor(1, 4, 4, 3)], {}, "kernel_shape is missing"),
     ("max_pool", [tensor(1, 4, 3)], {"kernel_shape": (2, 2)}, "rank 4"),
     ("average_pool", [tensor(1, 4, 4, 3)], {"kernel_shape": (2, 2), "auto_pad": "SAME"}, "auto_pad"),

@@ -40,6 +40,7 @@ BOLDER = (
     ("RNN|GRU|LSTM", "clip=0", "clip_ > 0", "a bound like any other"),
     ("Attention", r"attn_mask .* as \[\d+\]", "", "a case of ONNX's own has a mask of rank 1"),
     ("RNN|GRU|LSTM", "no hidden_size", "", "R says it"),
+    ("LinearAttention", "", "Subgraph must have the shape set", "onnxruntime can't expand it where shapes are open"),
     ("RegexFullMatch", "no pattern", "", "ONNX does not require it; the empty pattern"),
     ("Split", "", "Invalid num_outputs", "the last parts may be empty"),
     ("SplitToSequence", "keepdims=0", "", "ignored where split is given, says ONNX"),

@@ -74,8 +74,9 @@ def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
             return
     n, k = len(layer.weights), layer.weights[0].size
     zero = zero_point(node.x) + 128 * signed
-    for piece in pick_dot_int8(e.tier, rows.count, n, k, layer.out, layer.rowsum, 1, e.threads, rows.ldx):
-        together = chains(piece.nv) if rows.count == 1 else 1
+    row = rows.count == 1
+    for piece in pick_dot_int8(e.tier, rows.count, n, k, layer.out, layer.rowsum, 1, e.threads, rows.ldx, row=row):
+        together = chains(piece.nv) if row else 1
 
         def packed(piece: DotPiece = piece, together: int = together) -> np.ndarray:
             return panels(e.tier, layer, zero, piece, k, chains=together)
@@ -85,7 +86,7 @@ def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
             **layer.stored,
         }  # fmt: skip
         share = rows.count / row_count(node.out) * piece.columns / n
-        if rows.count == 1:
+        if row:
             e.kernel("row_int8", row_params(piece), {**row_args(piece, k, signed), **operands}, share=share)
         else:
             args = dot_args(piece, lda=rows.ldx, ldc=rows.ldy, m=rows.count, k=-(-k // 4), **operands)
