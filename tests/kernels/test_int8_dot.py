@@ -118,7 +118,7 @@ def test_halves_are_rounded_to_even(tier: Any) -> None:
 )
 def test_choices_cover_every_column_and_fit_the_registers(tier: Any, m: int, n: int, k: int, rowsum: bool) -> None:
     pieces = pick_dot_int8(tier, m, n, k, "bytes", rowsum, threads=2, row=m == 1)
-    assert all(p.nv <= 4 for p in pick_dot_int8(tier, m, n, k, "bytes", rowsum, threads=2)), "dot_int8 has no wider one"
+    assert all(p.nv <= 4 for p in pick_dot_int8(tier, m, n, k, "bytes", rowsum, threads=2))
     assert [p.start for p in pieces] == [0, *(p.start + p.columns for p in pieces)][:-1]
     assert sum(p.columns for p in pieces) == n
     for p in pieces:
