@@ -64,7 +64,8 @@ def pick_dot_int8(
     row: bool = False,
 ) -> tuple[DotPiece, ...]:
     """The dot calls for C [batch, m, n] = A [batch, m, k] x B; lda: A's row stride in bytes (k when 0); nv: the width
-    of panels when it isn't free to choose. row: whether "row_int8" computes the only row, whose panels may have eight vectors.
+    of panels when it isn't free to choose. row: whether "row_int8" computes the only row; then panels may have eight
+    vectors.
     """
     more, costs = {"out": out, "rowsum": rowsum}, COSTS[rowsum]
     if nv:
