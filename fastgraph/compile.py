@@ -168,7 +168,7 @@ def _compiled(
     results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
     assert program.arena is not None
     need(program.arena.size + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
-    addresses = linked(program, tier) if common is None else linked(program, tier, common.addresses)
+    addresses = linked(program, tier, {} if common is None else common.addresses)
     return Compiled(lowered, program, tier, threads, made, results, tail, states, late, addresses, common, used)
 
 
@@ -182,12 +182,12 @@ def _fits_state(graph: Graph, state: State, final: Value) -> None:
         )
 
 
-def linked(program: Program, tier: Tier, known: dict[Kernel, int] | None = None) -> dict[Kernel, int]:
+def linked(program: Program, tier: Tier, known: dict[Kernel, int]) -> dict[Kernel, int]:
     """The addresses of a program's kernels in this process, compiled where the cache has them not.
 
     `known`: those of the tier's kernels that are linked already; the others join them.
     """
-    kernels, known = program.kernels(), {} if known is None else known
+    kernels = program.kernels()
     new = [kernel for kernel in kernels if kernel not in known]
     found = link({kernel.symbol: obj for kernel, obj in zip(new, objects(new, tier), strict=True)})
     known.update((kernel, found[kernel.symbol]) for kernel in new)

@@ -1,9 +1,9 @@
 """How kernels end: what EPILOGUE says, done with sums in registers or by walking a chain over a tile of them.
 
 A kernel whose record has EPILOGUE from slot `first` on reads it once, `slots = loaded(b, args, EPILOGUE, first)`. Its
-tiles store into `target(...)`, the result itself or a buffer; what they store has gone through `simple`, which does
-nothing where a chain is walked. Behind the tile, once for all of its shapes, `walk_from` has the chain make the result
-of what lies in the buffer.
+tiles store the result itself, which has gone through `simple`, or `shaped` and `added`; these do nothing where a chain
+is walked (`is_walked`). Then tiles store their sums to a buffer, or where results go, and behind the tile, once for all
+of its shapes, `walk_from` has the chain make the result of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..core.primitives import call
 from ..isa.functions import clip
 from ..isa.loops import variable
 from ..isa.math import OPS
@@ -91,12 +92,6 @@ def buffer(b: Any, nbytes: int) -> Any:
     return b.ptrtoint(room, I64)
 
 
-def target(b: Any, slots: Any, y: Any, y_row: Any, sums: Any, sums_row: Any) -> tuple[Any, Any]:
-    """(address, bytes from row to row) of where a tile stores: y, or a buffer `sums` where a chain is walked."""
-    walked = is_walked(b, slots)
-    return b.select(walked, sums, y), b.select(walked, sums_row, y_row)
-
-
 def walk_from(
     b: Any, slots: Any, image: Any, row: Any, column: Any, rows: Any, columns: Any, x: Any, x_row: Any, y: Any,
     y_row: Any,
@@ -121,5 +116,4 @@ def walk(
         record = b.alloca(ir.ArrayType(I64, len(CALL)))
     for i, word in enumerate(words):
         b.store(I64(word) if isinstance(word, int) else word, b.gep(record, [I32(0), I32(i)]))
-    kind = ir.FunctionType(ir.VoidType(), [I64] * 3)
-    b.call(b.inttoptr(slots.walk, kind.as_pointer()), [b.ptrtoint(record, I64), I64(0), I64(1)])
+    call(b, slots.walk, b.ptrtoint(record, I64), I64(0), I64(1))

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-
 from ..core.primitives import call, put
 from ..core.record import reader
 from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I64, arg, emits
+from ..isa.vector import arg, emits
+from .epilogue import buffer
 from .rows import CALL, CHAIN, MOST_VALUES, READ, ROOM, STEP, VALUE, value
 
 _VALUES = value(MOST_VALUES)
@@ -24,10 +23,7 @@ _BYTES = _VALUES + 4 * ROOM
 @emits
 def stack(b: Any) -> Any:
     """The address of a walk's values, and of its temporaries behind them."""
-    with b.goto_entry_block():
-        room = b.alloca(ir.ArrayType(I8, _BYTES))
-        room.align = 64
-    return b.ptrtoint(room, I64)
+    return buffer(b, _BYTES)
 
 
 def make(tier: Tier) -> Callable[..., None]:

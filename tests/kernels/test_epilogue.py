@@ -15,7 +15,7 @@ from fastgraph.kernels.core.record import Record, loaded
 from fastgraph.kernels.isa.loops import loop
 from fastgraph.kernels.isa.vector import I64, Vector, emits
 from fastgraph.kernels.pointwise.chain import eval_chain
-from fastgraph.kernels.pointwise.epilogue import addend_at, buffer, simple, target, walk_from
+from fastgraph.kernels.pointwise.epilogue import addend_at, buffer, is_walked, simple, walk_from
 from fastgraph.kernels.pointwise.rows import EPILOGUE, FORMS, NO_EPILOGUE
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.walk import f32_bits
@@ -37,7 +37,8 @@ def tile(tier: Any) -> Callable:
         line = 4 * VECTORS * v.lanes
         sums = buffer(b, ROWS * line)
         y_row = b.mul(t.ldy, I64(4))
-        to, step = target(b, slots, t.y, y_row, sums, I64(line))
+        walked = is_walked(b, slots)
+        to, step = b.select(walked, sums, t.y), b.select(walked, I64(line), y_row)
         masks = [v.mask(b.sub(t.columns, I64(i * v.lanes))) for i in range(VECTORS)]
         with loop(b, 0, t.rows, 1) as r:
             x = v.at(v.pointer(t.x), b.mul(r, t.ldx))

@@ -68,8 +68,8 @@ def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out
     for i, read in enumerate(operands):
         places[i], at = (X, at) if read is None else (at, at + 1)
     temporaries = _place_results(steps, len(operands), FIRST + len(reads), places)
-    assert FIRST + len(reads) + temporaries <= MOST_VALUES
     block = min(BLOCK, ROOM // max(temporaries, 1) // 64 * 64)
+    assert block and FIRST + len(reads) + temporaries <= MOST_VALUES
     words: list[Any] = CHAIN.filled(
         operands=len(reads), steps=len(steps), item=SIZES[out.element], temporaries=temporaries, block=block
     )
