@@ -114,7 +114,6 @@ def shared(graph: Graph) -> Shared:
 _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-@np.errstate(all="ignore")
 def compiled(
     graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None = None
 ) -> Compiled:
@@ -122,12 +121,21 @@ def compiled(
 
     `common`: what it may share with other plans of this graph.
 
-    Raises ModelError and UnsupportedError for what the file asks, GraphError where a plan can't be made of it, and
-    MemoryError when a run would take more than is free.
+    Raises ModelError and UnsupportedError for what the file asks, GraphError where a plan can't be made of it,
+    CompilerError where a kernel can't be compiled, and MemoryError when a run would take more than is free.
     """
+    plan = planned(graph, shapes, tier, threads, common)
+    return plan._replace(addresses=linked(plan.program, tier, {} if common is None else common.addresses))
+
+
+@np.errstate(all="ignore")
+def planned(
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None = None
+) -> Compiled:
+    """What `compiled` gives, without its kernels: none is compiled, and there are no addresses."""
     try:
         with spending(graph.limits, _stored(graph), graph.source or graph.name or "model"):
-            return _compiled(graph, shapes, tier, threads, common)
+            return _planned(graph, shapes, tier, threads, common)
     except FastgraphError:
         raise
     except _UNFORESEEN as error:
@@ -141,7 +149,7 @@ def _stored(graph: Graph) -> int:
     return graph.stored or sum(v.type.nbytes for v in graph.constants())
 
 
-def _compiled(
+def _planned(
     graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None
 ) -> Compiled:
     planning = nullcontext(()) if common is None else common.weights.planning()
@@ -168,8 +176,7 @@ def _compiled(
     results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
     assert program.arena is not None
     need(program.arena.size + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
-    addresses = linked(program, tier, {} if common is None else common.addresses)
-    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, addresses, common, used)
+    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, common, used)
 
 
 def _fits_state(graph: Graph, state: State, final: Value) -> None:

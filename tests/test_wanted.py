@@ -7,8 +7,9 @@ import pytest
 from fastgraph.demo import MODEL
 from fastgraph.kernels.core.table import kernels_of, rows
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
+from fastgraph.tools.host import files
 from tests.compositions.check import small_networks_count
-from tests.wanted import GOAL, SHARED, Wanted, files, random_files
+from tests.wanted import GOAL, SHARED, Wanted, random_files
 
 
 def check(wanted: Wanted) -> None:
@@ -44,7 +45,7 @@ def test_random_graphs_want_what_is_listed() -> None:
 @pytest.mark.skipif(not SHARED.exists(), reason="no shared/models beside the repository")
 def test_files_want_what_is_listed() -> None:
     wanted = Wanted()
-    for what, path in files(SHARED):
-        wanted.add(what, path)
+    for path in files([str(SHARED)]):
+        wanted.add(path, path)
     check(wanted)
     assert wanted.plans > 900 * len(TIERS)

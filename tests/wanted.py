@@ -19,25 +19,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest.mock import patch
 
-from fastgraph import compile as compiling
 from fastgraph.errors import FastgraphError, GraphError
 from fastgraph.frontends import read
-from fastgraph.ir import Graph
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import kernels_of, rows
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
-from fastgraph.plan.program import Program
+from fastgraph.tools.host import files, plan_of
 from tests.compositions.check import small_networks_count
 from tests.compositions.forms import FORMS, Declined
 from tests.compositions.job import job
 
 GOAL = 400
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "models"
-PATTERNS = ("**/*.onnx", "**/*.tflite", "**/*.circle", "**/*.mlmodel", "**/*.mlpackage")
-EXTENTS = (8, 1)
-"""What is tried, one after the other, for all extents that a file leaves open."""
 
 
 @dataclass
@@ -59,17 +53,13 @@ class Wanted:
             self.refused.append(f"{what}: {error}")
             return
         for tier in tiers:
-            for i, extent in enumerate(EXTENTS):
-                try:
-                    self.kernels[tier.name].update(planned(graph, tier, extent))
-                    self.plans += 1
-                    break
-                except GraphError as error:
-                    self.failed.append(f"{what}, {tier.name}: {error}")
-                    break
-                except (FastgraphError, MemoryError) as error:
-                    if i + 1 == len(EXTENTS):
-                        self.refused.append(f"{what}, {tier.name}: {error}")
+            try:
+                self.kernels[tier.name].update(plan_of(graph, tier).program.kernels())
+                self.plans += 1
+            except GraphError as error:
+                self.failed.append(f"{what}, {tier.name}: {error}")
+            except (FastgraphError, MemoryError) as error:
+                self.refused.append(f"{what}, {tier.name}: {error}")
 
     def unlisted(self, tier: Tier) -> list[Kernel]:
         """Those wanted that the table does not list."""
@@ -86,24 +76,6 @@ class Wanted:
         return "\n".join(lines)
 
 
-def planned(graph: Graph, tier: Tier, extent: int = 8) -> list[Kernel]:
-    """The kernels of a graph's program, for the shapes that the file proposes, or with all open extents as said."""
-    found: list[Kernel] = []
-
-    def linked(program: Program, *_: object) -> dict[Kernel, int]:
-        found.extend(program.kernels())
-        return {}
-
-    shapes = {
-        v.name: graph.usual.get(v.name) or tuple(d if isinstance(d, int) else extent for d in v.type.shape or ())
-        for v in graph.inputs
-        if not v.type.concrete
-    }
-    with patch.object(compiling, "linked", linked):
-        compiling.compiled(graph, shapes, tier, 1)
-    return found
-
-
 def random_files(seeds: Iterable[int]) -> Iterator[tuple[str, bytes]]:
     """Files that hold random compositions, in all formats; those that a format can't say are left out."""
     for seed in seeds:
@@ -112,13 +84,6 @@ def random_files(seeds: Iterable[int]) -> Iterator[tuple[str, bytes]]:
             yield f"seed {seed}, {chosen.form}", FORMS[chosen.form](chosen.net()).source
         except Declined:
             continue
-
-
-def files(folder: Path) -> Iterator[tuple[str, str]]:
-    """The networks under a folder."""
-    for path in sorted(path for pattern in PATTERNS for path in folder.glob(pattern)):
-        if not any(part.endswith(".mlpackage") for part in path.parts[:-1]):
-            yield str(path.relative_to(folder)), str(path)
 
 
 def main() -> int:
@@ -130,8 +95,8 @@ def main() -> int:
     options = parser.parse_args()
     tiers, wanted = [BY_NAME[name] for name in options.isa], Wanted()
     folders = [SHARED, *map(Path, filter(None, [os.environ.get("FASTGRAPH_ZOO")]))]
-    for what, path in (each for folder in folders if not options.no_files for each in files(folder)):
-        wanted.add(what, path, tiers)
+    for path in [] if options.no_files else files(map(str, folders)):
+        wanted.add(path, path, tiers)
     with small_networks_count():
         for what, source in random_files(range(options.seed, options.seed + options.count)):
             wanted.add(what, source, tiers)

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ stands for: uint8[1,10] {0.5 * (q - 128)}.
   fastgraph inspect net.onnx --stages       the graph as text, as read and after each stage of rewriting
   fastgraph inspect net.onnx --asm 3         a step's arguments by name, and the machine code of its kernel
   fastgraph inspect net.mlpackage --function decode
+  fastgraph inspect --host folder net.tflite      what NumPy computes, of all networks there, since no kernel does it
   fastgraph inspect net.onnx --json
 """
 
@@ -159,14 +160,15 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--json", action="store_true", help="print JSON")
 
     sub = add("inspect", _inspect, "show a model's plan", INSPECT)
-    _model(sub)
+    _model(sub, many=True)
     _threads(sub, None, "the CPUs that this process may use")
     what = sub.add_mutually_exclusive_group()
     what.add_argument("--graph", action="store_true", help="the graph as text, as the plan has it")
     what.add_argument("--stages", action="store_true", help="the graph as text after each stage")
     what.add_argument("--memory", action="store_true", help="a picture of the arena")
     what.add_argument("--asm", type=_number, metavar="STEP", help="a step's call and machine code, by its number")
-    what.add_argument("--json", action="store_true", help="print JSON")
+    what.add_argument("--host", action="store_true", help="what NumPy computes, over files and folders")
+    sub.add_argument("--json", action="store_true", help="print JSON: of the summary, or of --host")
 
     sub = add("bench", _bench, "measure models, and other engines beside", BENCH)
     _model(sub, many=True)
@@ -281,10 +283,17 @@ def _inspect(args: argparse.Namespace) -> int:
     from . import asm, feeds, inspect
 
     shapes = feeds.parse_shapes(args.shape)
+    if args.host:
+        return _host(args, shapes)
+    (path, *more) = args.model
+    if more:
+        raise InputError(f"inspect shows one model, {len(args.model)} were named: --host takes many")
+    if args.json and (args.graph or args.stages or args.memory or args.asm is not None):
+        raise InputError("--json is for the summary and for --host")
     if args.stages:
-        _print(inspect.stages_text(args.model, shapes, args.function))
+        _print(inspect.stages_text(path, shapes, args.function))
         return 0
-    model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+    model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
     if (args.graph or args.memory or args.asm is not None) and (why := inspect.unplanned(model)):
         raise InputError(why)
     if args.graph:
@@ -294,8 +303,17 @@ def _inspect(args: argparse.Namespace) -> int:
     elif args.asm is not None:
         _print(asm.step_text(model.plan, args.asm))
     else:
-        facts = inspect.file_facts(args.model)
+        facts = inspect.file_facts(path)
         _print(_json(inspect.model_json(model, facts)) if args.json else inspect.summary_text(model, facts))
+    return 0
+
+
+def _host(args: argparse.Namespace, shapes: Mapping[str, Sequence[int]]) -> int:
+    from ..kernels.isa.tiers import choose
+    from . import host
+
+    found = host.report(args.model, choose(args.isa), shapes, args.function)
+    _print(_json(found) if args.json else host.text(found))
     return 0
 
 

@@ -1,0 +1,123 @@
+"""`fastgraph inspect --host`: what NumPy still computes, over many files. Nothing is compiled or run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..compile import Compiled, planned
+from ..errors import FastgraphError, GraphError
+from ..frontends import read
+from ..ir import Graph, Node
+from ..kernels.isa.tiers import Tier
+from ..plan.program import HostStep
+from ..runtime.model import declared
+from ..text import shorten, table
+
+SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")
+EXTENTS = (8, 1)
+"""What is tried, one after the other, for all extents that a file leaves open."""
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+def files(paths: Iterable[str]) -> Iterator[str]:
+    """The networks that are named, and those under the folders that are."""
+    for path in map(Path, paths):
+        if path.suffix in SUFFIXES or not path.is_dir():
+            yield str(path)
+            continue
+        found = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES)
+        yield from (str(p) for p in found if not any(up.suffix == ".mlpackage" for up in p.parents))
+
+
+def plan_of(graph: Graph, tier: Tier, shapes: Shapes | None = None) -> Compiled:
+    """A plan for the input shapes given or that the file names, with `EXTENTS` for the others; kernels are not made.
+
+    FastgraphError or MemoryError, that of the last try, when there is none; GraphError where one should have been made.
+    """
+    declared(graph, shapes)
+    *others, last = EXTENTS if any(not v.type.concrete for v in graph.inputs) else EXTENTS[:1]
+    for extent in others:
+        try:
+            return planned(graph, _chosen(graph, extent), tier, 1)
+        except GraphError:
+            raise
+        except (FastgraphError, MemoryError):
+            continue
+    return planned(graph, _chosen(graph, last), tier, 1)
+
+
+def _chosen(graph: Graph, extent: int) -> dict[str, tuple[int, ...]]:
+    return {
+        v.name: graph.usual.get(v.name) or tuple(d if isinstance(d, int) else extent for d in v.type.shape or ())
+        for v in graph.inputs
+        if not v.type.concrete
+    }
+
+
+def on_host(plan: Compiled) -> list[Node]:
+    """The nodes that NumPy computes: between native calls, and behind them where shapes hang on data."""
+    tail = plan.tail.nodes if plan.tail is not None else []
+    return [*(step.node for step in plan.program.steps if isinstance(step, HostStep)), *tail]
+
+
+def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | None = None) -> dict[str, Any]:
+    """How many files have a plan, and how many of those nothing for NumPy; its operators, those of most files first:
+    nodes, files, the types of one, and where; and why files have no plan.
+    """
+    nodes: Counter[str] = Counter()
+    holders: dict[str, list[str]] = {}
+    examples: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    native = count = 0
+    for path in files(paths):
+        count += 1
+        try:
+            graph = read(path, function)
+            names = {v.name for v in graph.inputs}
+            left = on_host(plan_of(graph, tier, {name: shape for name, shape in shapes.items() if name in names}))
+        except (FastgraphError, MemoryError) as error:
+            refused[path] = str(error)
+            continue
+        native += not left
+        nodes.update(node.op for node in left)
+        for node in left:
+            examples.setdefault(node.op, _types(node))
+        for op in {node.op for node in left}:
+            holders.setdefault(op, []).append(path)
+    order = sorted(holders, key=lambda op: (-len(holders[op]), -nodes[op], op))
+    return {
+        "tier": tier.name,
+        "files": count,
+        "native": native,
+        "operators": [
+            {"op": op, "nodes": nodes[op], "files": len(holders[op]), "types": examples[op], "file": holders[op][0]}
+            for op in order
+        ],
+        "refused": refused,
+    }
+
+
+def _types(node: Node) -> str:
+    """What a node reads and makes."""
+    read_, made = ([str(v.type) for v in values if v is not None] for values in (node.inputs, node.outputs))
+    return f"{', '.join(read_)} -> {', '.join(made)}"
+
+
+def text(found: Mapping[str, Any]) -> str:
+    """The report for people."""
+    count, refused = found["files"], found["refused"]
+    native = f"{found['native']} native from end to end, {len(refused)} without a plan"
+    lines = [f"{count} files for {found['tier']}: {native}"]
+    if found["operators"]:
+        rows = [("operator", "nodes", "files", "for example", "in")]
+        for each in found["operators"]:
+            counts = str(each["nodes"]), str(each["files"])
+            rows.append((each["op"], *counts, shorten(each["types"], 80), shorten(each["file"], 60)))
+        lines += ["", "NumPy computes:", *table(rows, right=(1, 2))]
+    if refused:
+        lines += ["", "No plan:", *(shorten(" ".join(why.split()), 300) for why in refused.values())]
+    return "\n".join(lines)

@@ -1,0 +1,55 @@
+"""`fastgraph inspect --host`: what NumPy computes of many files, without compiling or running any."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastgraph import compile as compiling
+from fastgraph.demo import MODEL
+from fastgraph.kernels.isa.tiers import NUMPY
+from fastgraph.tools.cli import main
+from tests.nets import Net
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Networks of which one has an operator that NumPy computes, twice, and one is broken. Nothing can be compiled."""
+    monkeypatch.setattr(compiling, "objects", None)
+    net = Net()
+    x = net.input("x", ("n", 3, 4))
+    y = net("Det", net("Reshape", net("Relu", x), net.const(np.array([-1, 2, 2]))))
+    net.output(net("Add", y, net("Det", net("Reshape", x, net.const(np.array([-1, 2, 2]))))))
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "det.onnx").write_bytes(net.model().SerializeToString())
+    (tmp_path / "digits.onnx").write_bytes(Path(MODEL).read_bytes())
+    (tmp_path / "broken.tflite").write_bytes(b"nothing")
+    (tmp_path / "notes.txt").write_text("no network")
+    return tmp_path
+
+
+def test_a_folder(folder: Path, capsys: Any) -> None:
+    assert main(["inspect", "--host", "--json", str(folder)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["files"], found["native"], list(found["refused"])) == (3, 1, [str(folder / "broken.tflite")])
+    assert [(o["op"], o["nodes"], o["files"]) for o in found["operators"]] == [("det", 2, 1)]
+    assert main(["inspect", "--host", str(folder)]) == 0
+    text = capsys.readouterr().out
+    assert "3 files" in text and "det" in text and "broken.tflite" in text
+
+
+def test_without_kernels_all_is_numpy_s(capsys: Any) -> None:
+    assert main(["inspect", "--host", "--json", "--isa", NUMPY.name, str(MODEL)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["files"], found["native"]) == (1, 0) and len(found["operators"]) > 1
+
+
+def test_one_model_is_shown_and_json_is_for_what_has_it(capsys: Any) -> None:
+    assert main(["inspect", str(MODEL), str(MODEL)]) == 2
+    assert "--host" in capsys.readouterr().err
+    assert main(["inspect", str(MODEL), "--json", "--memory"]) == 2
+    assert "--host" in capsys.readouterr().err
