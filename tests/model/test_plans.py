@@ -60,7 +60,7 @@ def message(call: Callable[..., Any], *args: Any, **options: Any) -> str:
 
 
 def test_the_least_recently_used_goes_first() -> None:
-    model = scaled("n").load(plans=9)
+    model = scaled("n").load(plans=8)
     model(np.ones(999, F32))  # the block is large enough for all from now on
     plans = []
     for n in range(1, 9):
