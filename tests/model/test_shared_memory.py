@@ -132,6 +132,15 @@ def stateful(tail: bool) -> Graph:
     return graph
 
 
+@pytest.mark.parametrize("tail", [False, True])
+def test_states_have_the_same_places_in_all_plans(tail: bool) -> None:
+    model, places = Model(stateful(tail), choose(None), 1), []
+    for n in (1000, 1, 7, 64):
+        model.resize({"x": (n, 40)})
+        places.append([state.ctypes.data for state, _ in model.plan.states])
+    assert places[0][0] == model.plan.memory.arena.ctypes.data and places.count(places[0]) == len(places)
+
+
 class Fresh:
     """A model per shape, each with memory of its own, to which states are copied by hand."""
 
@@ -194,6 +203,17 @@ def test_planning_ahead_leaves_the_plan_in_use_alone() -> None:
     same([state for state, _ in model.plan.states], states, "states")
     model.resize({"x": (4, 40)})
     assert model.plan is plan and (model.input("x") == 1).all(), "these shapes it has already"
+
+
+def test_planning_ahead_lets_go_of_other_plans_than_the_one_in_use() -> None:
+    model = scaled("n").load(plans=2)
+    model(np.ones(3, F32))
+    for n in (4, 5):
+        model.prepare([{"x": (n,)}])
+    used = model.plan.compiled
+    model(np.ones(5, F32))
+    model(np.ones(3, F32))
+    assert model.plan.compiled is used
 
 
 def test_inputs_are_zeros_after_a_resize() -> None:
