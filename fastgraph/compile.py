@@ -92,11 +92,13 @@ class Shared:
     """What the plans of a model whose input shapes are open have in common.
 
     `graph` is the model's, with all computed that hangs on no shape. `addresses`: of the kernels linked by now.
+    `block`: bytes of the block of memory that arenas of no more lie in.
     """
 
     def __init__(self, graph: Graph, weights: Weights) -> None:
         self.graph, self.weights = graph, weights
         self.addresses: dict[Kernel, int] = {}
+        self.block = 0
 
 
 def shared(graph: Graph) -> Shared:
@@ -172,10 +174,11 @@ def _planned(
         late = {s.input: v for s, v in zip(states, finals, strict=True) if v not in made or tail is not None}
         if tail is not None:
             kept = {}  # a run may end in the tail: all states have their next values at its end, or none
-        program = build(lowered, tier, threads, kept, match)
+        program = build(lowered, tier, threads, kept, match, [s.input for s in states])
     results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
     assert program.arena is not None
-    need(program.arena.size + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
+    new = 0 if common is not None and program.arena.size <= common.block else program.arena.size
+    need(new + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
     return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, common, used)
 
 

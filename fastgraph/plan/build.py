@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..freedoms import free
 from ..ir import Graph, Node, Value, read_by
 from ..kernels.isa.tiers import NUMPY, Tier
-from .arena import Buffer, plan
+from .arena import Buffer, Plan, plan
 from .lower import Emit, Matches, blocks, emit_block
 from .lower.move.emit import emit_copy
 from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
@@ -20,12 +20,17 @@ KEEP = "keep"
 
 
 def build(
-    graph: Graph, tier: Tier, threads: int, kept: Mapping[Value, Value] | None = None, match: Matches | None = None
+    graph: Graph,
+    tier: Tier,
+    threads: int,
+    kept: Mapping[Value, Value] | None = None,
+    match: Matches | None = None,
+    lowest: Sequence[Value] = (),
 ) -> Program:
     """The program of a graph after all stages, its values concrete. Its arena is planned and verified.
 
     `kept`: inputs that keep what lies in them from run to run, with the outputs that they become at a run's end.
-    `match`: what the stages have found of its nodes.
+    `match`: what the stages have found of its nodes. `lowest`: inputs that begin the arena, in this order.
     """
     program = Program()
     match = match or Matches()
@@ -48,7 +53,7 @@ def build(
         if value.data is None and has_memory(value):
             emit.storage(value)
     _keep(emit, kept or {})
-    _place(program, graph)
+    _place(program, graph, lowest)
     if checked():
         from .records import verify_records
 
@@ -90,11 +95,23 @@ def _touched(program: Program, step: Step | HostStep) -> Iterator[Value | Scratc
                 yield program.storage[value].root
 
 
-def _place(program: Program, graph: Graph) -> None:
+def _place(program: Program, graph: Graph, lowest: Sequence[Value]) -> None:
     buffers = lifetimes(program, graph)
-    program.arena = plan(list(buffers.values()))
+    program.arena = _packed(buffers, lowest)
     verify(list(buffers.values()), program.arena.offsets, program.arena.size)
     program.offsets = dict(zip(buffers, program.arena.offsets, strict=True))
+
+
+def _packed(buffers: Mapping[Value | Scratch, Buffer], lowest: Sequence[Value]) -> Plan:
+    """A plan of the arena which begins with what is lowest, as that is alive throughout."""
+    starts, at = {}, 0
+    for value in lowest:
+        starts[value] = at
+        at += -(-buffers[value].size // ALIGN) * ALIGN
+    above = plan([buffer for owner, buffer in buffers.items() if owner not in starts])
+    others = iter(above.offsets)
+    offsets = tuple(starts[owner] if owner in starts else at + next(others) for owner in buffers)
+    return Plan(offsets, at + above.size, at + above.bound, above.heuristic)
 
 
 def lifetimes(program: Program, graph: Graph) -> dict[Value | Scratch, Buffer]:

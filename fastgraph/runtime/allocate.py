@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,15 @@ _HUGE = 2 << 20
 _MADV_HUGEPAGE = 14
 
 
-def allocate(nbytes: int, align: int = 4096) -> tuple[np.ndarray, int]:
-    """A zeroed block: (its uint8 array, the address of its first byte).
+class Block(NamedTuple):
+    """Memory: its uint8 array, and the address of its first byte."""
+
+    bytes: np.ndarray
+    address: int
+
+
+def allocate(nbytes: int, align: int = 4096) -> Block:
+    """A zeroed block.
 
     The address is a multiple of `align` (a power of two). The memory lives as long as the array or a view of
     it; at least SLACK bytes after it may be read. Large blocks ask Linux for huge pages. MemoryError when they are
@@ -33,7 +41,7 @@ def allocate(nbytes: int, align: int = 4096) -> tuple[np.ndarray, int]:
     address = raw.ctypes.data + start
     if large and sys.platform == "linux":
         _advise_huge(address, nbytes)
-    return raw[start : start + nbytes], address
+    return Block(raw[start : start + nbytes], address)
 
 
 def _advise_huge(address: int, nbytes: int) -> None:

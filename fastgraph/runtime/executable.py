@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,38 +16,59 @@ from ..kernels.isa.tiers import Tier
 from ..ops.evaluate import evaluate
 from ..plan.describe import program_text
 from ..room import LARGE, need
+from .allocate import Block
 from .bind import bind, fed
-from .memory import Memory
+from .memory import Constants, Memory, arena_bytes, place_constants
 
 
 def compile_graph(
     graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None = None
 ) -> Executable:
-    """A graph for these input shapes, compiled and ready to run. `common`: what its plans share."""
-    return Executable(compiled(graph, shapes, tier, threads, common))
+    """A graph for these input shapes, compiled and ready to run, in memory of its own."""
+    made = Executable(*make_plan(graph, shapes, tier, threads, common))
+    made.reset_states()
+    return made
+
+
+class Plan(NamedTuple):
+    """All of an executable but the arena: it can lie in any block of `arena_bytes`."""
+
+    compiled: Compiled
+    constants: Constants
+
+    @property
+    def arena_bytes(self) -> int:
+        return arena_bytes(self.compiled.program)
+
+
+def make_plan(
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None = None
+) -> Plan:
+    """A graph for these input shapes, compiled, its constants in memory."""
+    made = compiled(graph, shapes, tier, threads, common)
+    return Plan(made, place_constants(made.program, None if common is None else common.weights))
 
 
 class Executable:
-    """The memory and the calls of a compiled program.
+    """The memory and the calls of a compiled program, whose arena is in a given block or in one of its own.
 
     `execute()` runs it on what lies in its inputs' memory, `execute_timed()` within this thread's deadline: RunTimeout
     when it passes. A run that is stopped, or fails, before its end leaves states as they were. `states`: the memory of
-    each, with its first value.
+    each, with its first value; nothing is in it yet.
     """
 
-    def __init__(self, plan: Compiled) -> None:
+    def __init__(self, plan: Compiled, constants: Constants, block: Block | None = None) -> None:
         self.compiled = plan
         self.graph, self.program, self.tail = plan.graph, plan.program, plan.tail
         self.tier, self.threads = plan.tier, plan.threads
         assert plan.program.arena is not None
         self.arena_bytes = plan.program.arena.size
-        self.memory = Memory(plan.program, None if plan.shared is None else plan.shared.weights)
+        self.memory = Memory(plan.program, constants, block)
         bound = bind(plan, self.memory, plan.threads)
         self.execute, self.execute_timed, self.segments = bound.run, bound.run_timed, bound.segments
         self._made, self._results = plan.made, plan.results
         self.states = [(self.memory.array(s.input), s.initial) for s in plan.states]
         self._late = [(self.memory.array(value), final) for value, final in plan.late.items()]
-        self.reset_states()
         hidden = {s.input for s in plan.states}
         placed = [v for v in plan.graph.inputs if self.memory.has(v) and v not in hidden]
         self._feeds = [(v.name, v.type.dims, v.type.dtype, self.memory.array(v)) for v in placed]
@@ -67,7 +88,9 @@ class Executable:
             state[...] = initial
 
     def take_states(self, other: Executable) -> None:
-        """Let all states have the values that they have in another executable of the same model."""
+        """Let all states have the values that they have in another executable of the same model. In the same block they
+        have the same places: arenas begin with them.
+        """
         for (state, _), (now, _) in zip(self.states, other.states, strict=True):
             state[...] = now
 
@@ -84,6 +107,11 @@ class Executable:
         for name, _, _, view in self._feeds:
             view[...] = feeds[name]
         return True
+
+    def clear(self) -> None:
+        """Let all inputs be zeros."""
+        for _, _, _, view in self._feeds:
+            view[...] = 0
 
     def fill(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Copy checked arrays in; strings and sequences are kept as they are."""

@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
 from ..ir import Value
 from ..ir.weights import Weights
 from ..plan.program import ERROR, Program, Ref, Scratch, buffer_bytes, checked
 from ..plan.storage import byte_strides
-from .allocate import allocate, allocate_apart
+from .allocate import Block, allocate, allocate_apart
+
+
+class Constants(NamedTuple):
+    """Where a program's constants are: `own`, a block of those that are only this program's, `common`, those in other
+    memory, which other plans of the model may have, too, and the addresses of all.
+    """
+
+    own: np.ndarray
+    common: list[np.ndarray]
+    addresses: list[int]
 
 
 class Memory:
     """Where the values of a program are: references as addresses, values as arrays.
 
-    `arena` and `constants` are blocks of bytes that addresses lie in, `error` the cell of ERROR. `offsets` tell where
-    each buffer begins in the arena. `loose` holds values that are no arrays: strings, sequences.
+    `arena` and `constants` are bytes that addresses lie in, `error` the cell of ERROR. `offsets` tell where each buffer
+    begins in the arena. `loose` holds values that are no arrays: strings, sequences.
     `common`: what else addresses lie in, constants that other plans of the model may have, too.
+
+    The arena is the beginning of `block`, whatever lies there, or else a block of its own, which is zeroed.
     """
 
-    def __init__(self, program: Program, weights: Weights | None = None) -> None:
-        self.arena, self._base, self.offsets = _arena(program)
-        self.constants, self.common, self.addresses = _constants(program, weights)
+    def __init__(self, program: Program, constants: Constants, block: Block | None = None) -> None:
+        self.arena, self._base, self.offsets = _arena(program, block)
+        self.constants, self.common, self.addresses = constants
         self.error = np.zeros(1, np.int64)
         self.loose: dict[Value, Any] = {}
         self._storage = program.storage
         self._views: dict[Value, np.ndarray] = {}
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of it that are this program's own."""
-        return self.arena.nbytes + self.constants.nbytes
 
     def has(self, value: Value) -> bool:
         """Whether the value has a place in the arena."""
@@ -51,10 +59,14 @@ class Memory:
         return self._views[value]
 
     def held(self, value: Value) -> Any:
-        """What the value is now: a constant, a view of the arena, or what is loose."""
+        """What the value is now: a constant, a view of the arena, or what is loose. InputError when it was not fed."""
         if value.data is not None:
             return value.data
-        return self.array(value) if self.has(value) else self.loose[value]
+        if self.has(value):
+            return self.array(value)
+        if value not in self.loose:
+            raise InputError(f"input {value.name!r} of the plan in use was not fed: its values are fed by run alone")
+        return self.loose[value]
 
     def address(self, arg: int | Ref) -> int:
         """What a slot of a step's record holds: numbers as they are, addresses for references."""
@@ -67,20 +79,26 @@ class Memory:
         return self._base + self.offsets[arg.base] + arg.offset
 
 
-def _arena(program: Program) -> tuple[np.ndarray, int, Mapping[Value | Scratch, int]]:
-    """The arena, its address, and where each buffer is in it: as planned, or between guard pages."""
+def arena_bytes(program: Program) -> int:
+    """Bytes of the block that a program's arena needs."""
     assert program.arena is not None
+    return max(program.arena.size, 64)
+
+
+def _arena(program: Program, block: Block | None) -> tuple[np.ndarray, int, Mapping[Value | Scratch, int]]:
+    """The arena, its address, and where each buffer is in it: as planned, or between guard pages of its own."""
+    size = arena_bytes(program)
     if checked() != "guard":
-        return *allocate(max(program.arena.size, 64)), program.offsets
+        memory, base = block or allocate(size)
+        return memory[:size], base, program.offsets
     memory, base, starts = allocate_apart([buffer_bytes(owner) for owner in program.offsets])
     return memory, base, dict(zip(program.offsets, starts, strict=True))
 
 
-def _constants(program: Program, weights: Weights | None) -> tuple[np.ndarray, list[np.ndarray], list[int]]:
-    """(a block of the constants that are this program's own, those in other memory, the addresses of all).
+def place_constants(program: Program, weights: Weights | None = None) -> Constants:
+    """Give a program's constants memory; its arrays become views of where they are.
 
-    The program's arrays become views of where they are. Those that may last lie in a block of their own, and what other
-    plans have already is theirs.
+    Those that may last lie in a block of their own, and what other plans have already is theirs.
     """
     arrays, lasting = program.constants, program.lasting if weights is not None else {}
     placed = {i for i, key in lasting.items() if weights is not None and weights.find(key) is arrays[i]}
@@ -91,7 +109,8 @@ def _constants(program: Program, weights: Weights | None) -> tuple[np.ndarray, l
     for i in new:
         assert weights is not None
         weights.keep(lasting[i], arrays[i])
-    return own, [arrays[i] for i in lasting], [array.__array_interface__["data"][0] for array in arrays]
+    addresses = [array.__array_interface__["data"][0] for array in arrays]
+    return Constants(own, [arrays[i] for i in lasting], addresses)
 
 
 def _placed(arrays: list[np.ndarray], chosen: Sequence[int]) -> np.ndarray:

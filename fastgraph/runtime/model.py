@@ -15,7 +15,7 @@ from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
 from ..passes.specialize import fits
-from .executable import Executable, compile_graph
+from .executable import Executable, Plan, make_plan
 from .feeds import array_of, dims_of, shape_advice
 from .plans import USUAL, Kept, Plans, Shapes
 
@@ -124,10 +124,16 @@ class Model:
         return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
 
     def resize(self, shapes: Mapping[str, Sequence[int]]) -> None:
-        """Plan for these input shapes, so that `input`, `execute` and `output` can be used with them."""
+        """Plan for these input shapes, so that `input`, `execute` and `output` can be used with them.
+
+        Inputs are then zeros, unless they had these shapes before; outputs are those of the next run.
+        """
         wanted = self._wanted("resize", shapes)
         with self._lock:
-            self._use(wanted)
+            before = self._plans.current
+            chosen = self._use(wanted)
+            if chosen is not before:
+                chosen.clear()
 
     def prepare(self, shapes: Sequence[Mapping[str, Sequence[int]]]) -> None:
         """Plan ahead for several sets of input shapes, so that their first runs take no longer than others.
@@ -138,9 +144,10 @@ class Model:
             raise InputError("prepare takes a list of dicts of shapes by input name: prepare([{name: shape}, ...])")
         wanted = [self._wanted("prepare", each) for each in shapes]
         for each in wanted:
-            with self._lock:
-                if self._plans.find(each) is None:
-                    self._plans.add(each, self._made(each))
+            with self._lock, self._enough(each):
+                self._plans.prepare(each, self._made)
+        with self._lock:
+            self._plans.bind(each for each in wanted if each in self._plans)
         missing = sum(each not in self._plans for each in set(wanted))
         if missing:
             raise InputError(
@@ -165,16 +172,18 @@ class Model:
         return tuple(wanted)
 
     def input(self, name: str) -> np.ndarray:
-        """The plan's own memory of an input: write into it, then `execute`."""
+        """The plan's own memory of an input: write into it, then `execute`. Valid until the input shapes change."""
         return self._planned().view(name, inputs=True)
 
     def output(self, name: str) -> np.ndarray:
-        """The plan's own memory of an output: valid until the next run."""
+        """The plan's own memory of an output: valid until the next run, or until the input shapes change."""
         return self._planned().view(name, inputs=False)
 
     @property
     def execute(self) -> Any:
-        """Call it to run once on what lies in the inputs' memory. Keep the bound callable in a hot loop."""
+        """Call it to run once on what lies in the inputs' memory. Keep the bound callable in a hot loop, as long as the
+        input shapes don't change.
+        """
         return self._planned().execute
 
     def reset_states(self) -> None:
@@ -219,25 +228,28 @@ class Model:
 
     def _use(self, shapes: Shapes) -> Executable:
         """The plan for these shapes, which is now the current one."""
-        before, kept = self._plans.current, self._plans.find(shapes)
-        chosen = self._made(shapes) if kept is None else kept
-        if before is not None and before is not chosen:
-            chosen.take_states(before)
-        self._plans.current = chosen
-        if kept is None:
-            self._plans.add(shapes, chosen)
-        return chosen
+        with self._enough(shapes):
+            return self._plans.use(shapes, self._made)
 
-    def _made(self, shapes: Shapes) -> Executable:
+    @contextmanager
+    def _enough(self, shapes: Shapes) -> Iterator[None]:
+        """InputError where memory for a plan is not there."""
+        try:
+            yield
+        except MemoryError as error:
+            where = self.graph.source or self.graph.name or "model"
+            by_name = dict(zip(self._by_name, shapes, strict=True))
+            raise InputError(f"{where}: not enough memory for input shapes {by_name}: {error}") from None
+
+    def _made(self, shapes: Shapes) -> Plan:
         """A new plan. InputError when the caller may choose shapes, and there is none for these."""
         if self._open and self._shared is None:
             self._shared = shared(self.graph)
+        if self._shared is not None:
+            self._shared.block = self._plans.block_bytes
         by_name = dict(zip(self._by_name, shapes, strict=True))
         try:
-            return compile_graph(self.graph, by_name, self.tier, self.threads, self._shared)
-        except MemoryError as error:
-            where = self.graph.source or self.graph.name or "model"
-            raise InputError(f"{where}: not enough memory for input shapes {by_name}: {error}") from None
+            return make_plan(self.graph, by_name, self.tier, self.threads, self._shared)
         except ModelError as error:
             if not self._open:
                 raise

@@ -1,14 +1,21 @@
-"""The plans that a model keeps: one per set of input shapes, the least recently used goes first."""
+"""The plans that a model keeps: one per set of input shapes, the least recently used goes first. Their arenas are one
+block of memory, as one plan runs at a time.
+"""
 
 from __future__ import annotations
 
 import operator
 import re
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..errors import InputError
-from .executable import Executable
+from .allocate import Block, allocate
+from .executable import Executable, Plan
 
 Shapes = tuple[tuple[int, ...], ...]
 """Those of all inputs, in order."""
@@ -20,9 +27,10 @@ _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1
 class Plans:
     """How much a model whose input shapes are open may keep of what it planned; None: any number.
 
-    `count`: plans, one for each set of input shapes. `bytes`: their memory, a number or text as "512MB" or "2GiB": all
-    arenas, and the constants of those that are not in use which the one in use does not have; weights that several
-    plans share count once. The plan in use is kept whatever it takes. InputError for anything else.
+    `count`: plans, one for each set of input shapes. `bytes`: their memory, a number or text as "512MB" or "2GiB": the
+    block that all arenas lie in, and the constants of those that are not in use which the one in use does not have;
+    weights that several plans share count once. The plan in use is kept whatever it takes. InputError for anything
+    else.
     """
 
     count: int | None = None
@@ -65,14 +73,53 @@ USUAL = Plans(count=64, bytes="256MiB")
 
 
 class Kept:
-    """The plans that are kept, within limits. `current`: the one in use, of any shapes."""
+    """The plans that are kept, within limits, and the block that their arenas lie in.
+
+    An executable is bound to a block for good, and keeps it alive. Where the block is left for another, larger or
+    smaller, plans are bound to that as they come into use; states move along.
+    """
 
     def __init__(self, limits: Plans) -> None:
         self.limits = limits
-        self.current: Executable | None = None
-        self._plans: OrderedDict[Shapes, Executable] = OrderedDict()
+        self._plans: OrderedDict[Shapes, Plan] = OrderedDict()
+        self._bound: dict[Shapes, Executable] = {}
+        self._block: Block | None = None
+        self._used: tuple[Shapes, Executable] | None = None
 
-    def find(self, shapes: Shapes) -> Executable | None:
+    @property
+    def current(self) -> Executable | None:
+        """The one in use, of any shapes."""
+        return None if self._used is None else self._used[1]
+
+    def use(self, shapes: Shapes, make: Callable[[Shapes], Plan]) -> Executable:
+        """The plan for these shapes, made if there is none, which is in use from now on. States keep their values."""
+        before = self.current
+        if self._used is not None and self._used[0] == shapes:
+            self.find(shapes)
+            return self._used[1]
+        if self.find(shapes) is None:
+            self._add(shapes, make(shapes), {shapes})
+        chosen = self._executable(shapes)
+        if before is None:
+            chosen.reset_states()
+        else:
+            chosen.take_states(before)
+        self._used = shapes, chosen
+        if before is not None:
+            before.memory.loose.clear()
+        return chosen
+
+    def prepare(self, shapes: Shapes, make: Callable[[Shapes], Plan]) -> None:
+        """Keep the plan for these shapes as the last used. The one in use stays in use, and in its memory."""
+        if self.find(shapes) is None:
+            self._add(shapes, make(shapes), {shapes} if self._used is None else {shapes, self._used[0]})
+
+    def bind(self, shapes: Iterable[Shapes]) -> None:
+        """Let these plans be ready to run."""
+        for each in shapes:
+            self._executable(each)
+
+    def find(self, shapes: Shapes) -> Plan | None:
         """The plan for these shapes, which is now the last used."""
         found = self._plans.get(shapes)
         if found is not None:
@@ -82,28 +129,79 @@ class Kept:
     def __contains__(self, shapes: Shapes) -> bool:
         return shapes in self._plans
 
-    def add(self, shapes: Shapes, plan: Executable) -> None:
-        """Keep a plan as the last used; let go of others until the limits hold."""
-        self._plans[shapes] = plan
-        self._plans.move_to_end(shapes)
-        for oldest in [key for key, kept in self._plans.items() if kept is not self.current]:
-            if oldest == shapes or self._fit():
-                break
-            del self._plans[oldest]
-
-    def _fit(self) -> bool:
-        count, most = self.limits.count, self.limits.bytes
-        return (count is None or len(self._plans) <= count) and (most is None or self.nbytes <= int(most))
-
     @property
     def nbytes(self) -> int:
         """Bytes of the plans kept, as `Plans` counts them."""
-        plans, now = list(self._plans.values()), self.current
-        seen = set() if now is None else {id(array) for array in now.memory.common}
+        now = self.current
+        left = now is not None and self._block is not None and now.memory.arena.ctypes.data != self._block.address
+        arenas = self.block_bytes + (now.memory.arena.nbytes if now is not None and left else 0)
+        return arenas + self._constants([] if now is None else now.memory.common)
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the block, which holds the arena of every plan kept."""
+        return 0 if self._block is None else self._block.bytes.nbytes
+
+    def _executable(self, shapes: Shapes) -> Executable:
+        if shapes not in self._bound:
+            self._bound[shapes] = Executable(*self._plans[shapes], self._block)
+        return self._bound[shapes]
+
+    def _add(self, shapes: Shapes, plan: Plan, stay: set[Shapes]) -> None:
+        """Keep a plan as the last used; let go of others, but those that stay, until the limits hold. MemoryError when
+        there is no block for it; then nothing has changed.
+        """
+        common = plan.constants.common
+        self._grow(plan)
+        self._plans[shapes] = plan
+        for oldest in [key for key in self._plans if key not in stay]:
+            if self._fit(self._needed(), common):
+                break
+            self._bound.pop(oldest, None)
+            del self._plans[oldest]
+        if self._needed() < self.block_bytes and not self._fit(self.block_bytes, common):
+            with suppress(MemoryError):
+                self._move(allocate(self._needed()))
+
+    def _grow(self, plan: Plan) -> None:
+        """Have a block that is large enough: by half at least, as memory that is new is slow, but where limits leave
+        less than twice as much.
+        """
+        needed = plan.arena_bytes
+        if needed <= self.block_bytes:
+            return
+        wanted = max(needed, self.block_bytes * 3 // 2)
+        if self.limits.bytes is not None:
+            left = int(self.limits.bytes) - self._constants(plan.constants.common) - needed
+            wanted = min(wanted, needed + max(left, 0) // 2)
+        try:
+            block = allocate(wanted)
+        except MemoryError:
+            block = allocate(needed)
+        self._move(block)
+
+    def _move(self, block: Block) -> None:
+        self._block = block
+        self._bound.clear()
+
+    def _needed(self) -> int:
+        """Bytes of the largest arena."""
+        return max(plan.arena_bytes for plan in self._plans.values())
+
+    def _fit(self, block: int, common: Iterable[np.ndarray]) -> bool:
+        """Whether the limits hold with a block of so many bytes."""
+        count, most = self.limits.count, self.limits.bytes
+        if count is not None and len(self._plans) > count:
+            return False
+        return most is None or block + self._constants(common) <= int(most)
+
+    def _constants(self, common: Iterable[np.ndarray]) -> int:
+        """Bytes of the plans' constants but these."""
+        seen = {id(array) for array in common}
         total = 0
-        for plan in plans:
-            total += plan.memory.nbytes
-            for array in plan.memory.common:
+        for plan in self._plans.values():
+            total += plan.constants.own.nbytes
+            for array in plan.constants.common:
                 if id(array) not in seen:
                     seen.add(id(array))
                     total += array.nbytes

@@ -104,14 +104,14 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
     with model._lock:
         arrays = model._checked(_random(model) if feeds is None else feeds)
         plan = model._use(tuple(array.shape for array in arrays.values()))
-        states = [(place, place.copy()) for place, _ in plan.states]
+        states = [place.copy() for place, _ in plan.states]
         try:
             steps = _steps(plan, arrays)
         finally:
-            _restore(states)
+            _restore(plan, states)
     outputs = [check for name in names for check in _outputs(model, name, arrays)]
     with model._lock:
-        _restore(states)
+        _restore(model.plan, states)
     return Report(model.graph.source or model.graph.name or "model", model.tier.name, tuple(steps), tuple(outputs))
 
 
@@ -123,8 +123,8 @@ def _random(model: Model) -> dict[str, np.ndarray]:
         raise InputError(f"nothing random can be fed to inputs of open shapes, and to texts: feed {names}") from None
 
 
-def _restore(states: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-    for place, before in states:
+def _restore(plan: Executable, states: Sequence[np.ndarray]) -> None:
+    for (place, _), before in zip(plan.states, states, strict=True):
         place[...] = before
 
 
