@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,7 +200,7 @@ class Graph:
         live: set[Value] = set(self.results())
         kept: list[Node] = []
         for node in reversed(self.nodes):
-            if live.intersection(node.outputs):
+            if not live.isdisjoint(node.outputs):
                 live.update(read_by(node))
                 kept.append(node)
         dropped = len(self.nodes) - len(kept)
@@ -208,14 +208,16 @@ class Graph:
         return dropped
 
 
-def subgraphs(node: Node) -> Iterator[Graph]:
+def subgraphs(node: Node) -> list[Graph]:
     """The graphs that a control-flow node holds in its attributes, alone or in a list of graphs."""
+    found: list[Graph] = []
     for attr in node.attrs.values():
         kind = type(attr)  # asked of all nodes in each sweep: quicker than isinstance
         if kind is Graph:
-            yield attr
+            found.append(attr)
         elif (kind is tuple or kind is list) and attr and type(attr[0]) is Graph:
-            yield from attr
+            found += attr
+    return found
 
 
 def captured(graph: Graph) -> list[Value]:
@@ -229,8 +231,9 @@ def captured(graph: Graph) -> list[Value]:
 def read_by(node: Node) -> list[Value]:
     """What a node reads: its inputs, and what its sub-graphs read from around it."""
     reads = [v for v in node.inputs if v is not None]
-    for inner in subgraphs(node):
-        reads += captured(inner)
+    if node.attrs:
+        for inner in subgraphs(node):
+            reads += captured(inner)
     return reads
 
 

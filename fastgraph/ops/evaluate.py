@@ -90,7 +90,7 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _types(node: Node, arrays: list[Any]) -> list[TensorType]:
     """The results' types, by inference with all shapes and data known. ModelError when operands do not fit."""
-    if all(v is None or v.data is not None for v in node.inputs) or any(True for _ in subgraphs(node)):
+    if all(v is None or v.data is not None for v in node.inputs) or subgraphs(node):
         return [v.type for v in node.outputs]
     values = [None if v is None else _holding(v, a) for v, a in zip(node.inputs, arrays, strict=False)]
     types = [None if v is None else v.type for v in values]
@@ -114,9 +114,10 @@ def _find_room(types: list[TensorType]) -> None:
 
 def computes_reals(node: Node) -> bool:
     """Whether the node has quantized operands or results, and works on the reals that they stand for."""
-    if not any(v is not None and v.type.quant is not None for v in (*node.inputs, *node.outputs)):
-        return False
-    return op_of(node).quant is not Quant.STORED and not any(True for _ in subgraphs(node))
+    for v in (*node.inputs, *node.outputs):
+        if v is not None and v.type.quant is not None:
+            return op_of(node).quant is not Quant.STORED and not subgraphs(node)
+    return False
 
 
 def _real(value: Value | None, array: Any) -> Any:

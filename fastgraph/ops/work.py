@@ -37,7 +37,7 @@ def work_of(node: Node) -> tuple[int, int]:
         return ENDLESS, ENDLESS
     touched = sum(_size(v.type) for v in values)
     held = REAL * touched + sum(_characters(node, v) for v in values)
-    graphs = list(subgraphs(node))
+    graphs = subgraphs(node)
     if graphs:
         work, inside = (max(parts) for parts in zip(*map(_graph, graphs), strict=True))
         return CALL + touched + _turns(node) * work, held + inside

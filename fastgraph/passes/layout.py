@@ -78,14 +78,19 @@ def source(state: Sweep, value: Value | None) -> tuple[Value, Perm] | None:
 
 
 def inverse(perm: Sequence[int]) -> Perm:
-    return tuple(int(i) for i in np.argsort(perm))
+    back = [0] * len(perm)
+    for i, axis in enumerate(perm):
+        back[axis] = i
+    return tuple(back)
 
 
 @also_quantized
 @sees("concat", lambda op: op.layout is Layout.EACH or op.layout in BY_LAYOUT or op.name in RULES)
 def sink(state: Sweep, node: Node) -> bool:
     """Apply the rule of the node's operator when an input is a transpose."""
-    if not node.inputs or not all(v.type.concrete for v in node.outputs):
+    if all(v is None or not state.made_by(v, "transpose") for v in node.inputs):
+        return False
+    if not all(v.type.concrete for v in node.outputs):
         return False
     if any(v.type.quant is not None and v.type.quant.axis is not None for v in node.outputs):
         return False  # its scales lie along an axis as well

@@ -27,7 +27,7 @@ def unsigned(graph: Graph) -> None:
         return now[value]
 
     for node in graph.nodes:
-        if OPS[node.op].quant is Quant.STORED or any(True for _ in subgraphs(node)):
+        if OPS[node.op].quant is Quant.STORED or subgraphs(node):
             state.keep(node)
             continue
         inputs: list[Value | None] = []

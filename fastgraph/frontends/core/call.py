@@ -83,7 +83,7 @@ class Call:
 
     def write_node(self, node: Node) -> None:
         """Write a node as it is, and infer its types; one with sub-graphs keeps the types that are declared."""
-        if next(subgraphs(node), None) is None:
+        if not subgraphs(node):
             self.infer(node)
         self.nodes.append(node)
 
