@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import GraphError
-from .graph import Graph, Value, subgraphs
+from .graph import Graph, Value
 from .types import TensorType
 
 
@@ -29,7 +29,7 @@ def check(graph: Graph, stage: str = "", known: set[Value] | None = None) -> Non
         for value in node.inputs:
             if value is not None:
                 readable(node, value)
-        for inner in subgraphs(node):
+        for inner in node.graphs:
             check(inner, stage, known)
         for value in node.outputs:
             if value in known:

@@ -37,7 +37,10 @@ class Value:
 
 
 class Node:
-    """One operator. An absent optional input is None. Attributes may hold a `Graph` (control flow)."""
+    """One operator. An absent optional input is None.
+
+    `graphs`: those that the attributes of a control-flow node hold, alone or in a list of graphs, from the start.
+    """
 
     def __init__(
         self,
@@ -50,6 +53,13 @@ class Node:
         self.op, self.inputs, self.outputs = op, inputs, outputs
         self.attrs = {} if attrs is None else attrs
         self.name = name
+        self.graphs: list[Graph] = []
+        for attr in self.attrs.values():
+            kind = type(attr)  # asked of every node that is made: quicker than isinstance
+            if kind is Graph:
+                self.graphs.append(attr)
+            elif (kind is tuple or kind is list) and attr and type(attr[0]) is Graph:
+                self.graphs += attr
 
     @property
     def x(self) -> Value:
@@ -189,7 +199,7 @@ class Graph:
         """Let every reader of a key, and the graph's outputs, read what stands instead; once, not again and again."""
         for node in self.nodes:
             node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
-            for inner in subgraphs(node):
+            for inner in node.graphs:
                 inner.replace(instead)
         self.outputs = [instead.get(v, v) for v in self.outputs]
         for state in self.states:
@@ -208,18 +218,6 @@ class Graph:
         return dropped
 
 
-def subgraphs(node: Node) -> list[Graph]:
-    """The graphs that a control-flow node holds in its attributes, alone or in a list of graphs."""
-    found: list[Graph] = []
-    for attr in node.attrs.values():
-        kind = type(attr)  # asked of all nodes in each sweep: quicker than isinstance
-        if kind is Graph:
-            found.append(attr)
-        elif (kind is tuple or kind is list) and attr and type(attr[0]) is Graph:
-            found += attr
-    return found
-
-
 def captured(graph: Graph) -> list[Value]:
     """Values of the outer scope that a sub-graph reads (constants excepted), in order of first use."""
     own: set[Value] = {*graph.inputs, *(state.input for state in graph.states)}
@@ -231,9 +229,8 @@ def captured(graph: Graph) -> list[Value]:
 def read_by(node: Node) -> list[Value]:
     """What a node reads: its inputs, and what its sub-graphs read from around it."""
     reads = [v for v in node.inputs if v is not None]
-    if node.attrs:
-        for inner in subgraphs(node):
-            reads += captured(inner)
+    for inner in node.graphs:
+        reads += captured(inner)
     return reads
 
 

@@ -14,10 +14,12 @@ from .moves import only_moves_ones, shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 
-def canonicalize(graph: Graph) -> None:
-    """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below."""
-    sweep(graph, spatial_axes, strided_slice, identity, one_input, variadic, transpose, reshape, after_reshape, gemm,
-          matmul, batch_norm, explicit_window)  # fmt: skip
+def canonicalize(graph: Graph) -> bool:
+    """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below. Whether one
+    applied.
+    """
+    return sweep(graph, spatial_axes, strided_slice, identity, one_input, variadic, transpose, reshape, after_reshape,
+                 gemm, matmul, batch_norm, explicit_window)  # fmt: skip
 
 
 @also_quantized

@@ -22,18 +22,19 @@ Perm = tuple[int, ...]
 
 
 def layout(graph: Graph) -> None:
-    """Sink transposes and let them cancel; then again, as reshapes that are gone can free another pair."""
+    """Sink transposes and let them cancel; then again, if reshapes that are gone can free another pair."""
     for _ in range(2):
         sweep(graph, transpose, sink, reshape)
-        canonicalize(graph)
-        share(graph)
+        simpler = canonicalize(graph)
+        if not share(graph) and not simpler:
+            break
 
 
-def share(graph: Graph) -> None:
+def share(graph: Graph) -> bool:
     """The same transpose or reshape is made once; a concat that begins as an earlier one did begins with its result.
 
     Given ``c = concat(a, b)`` and ``e = concat(a, b, d)``; result ``e = concat(c, d)``, so that each value lies in one
-    concat only and can be made in its place there (dense blocks).
+    concat only and can be made in its place there (dense blocks). Whether anything was shared.
     """
     seen: dict[tuple, Value] = {}
     begun: dict[tuple, int] = {}
@@ -66,7 +67,7 @@ def share(graph: Graph) -> None:
             state.write(Node("concat", [same, *inputs[longest:]], node.outputs, node.attrs, node.name))
         return longest > 0
 
-    sweep(graph, moved, joined)
+    return sweep(graph, moved, joined)
 
 
 def source(state: Sweep, value: Value | None) -> tuple[Value, Perm] | None:

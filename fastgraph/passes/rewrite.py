@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..freedoms import free
-from ..ir import Graph, Node, Quantization, TensorType, Value, read_by, subgraphs
+from ..ir import Graph, Node, Quantization, TensorType, Value, read_by
 from ..limits import current
 from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Op
@@ -120,15 +120,16 @@ def _among(op: str, which: tuple[str | Callable[[Op], bool], ...] | None) -> boo
     return which is None or any(each == op if isinstance(each, str) else each(OPS[op]) for each in which)
 
 
-def sweep(graph: Graph, *rules: Rule) -> None:
-    """Run the rules over the graph once, in order; the first that applies to a node wins. Dead nodes are pruned."""
+def sweep(graph: Graph, *rules: Rule) -> bool:
+    """Run the rules over the graph once, in order; the first that applies to a node wins. Then nodes that are dead by
+    that are pruned. Whether a rule applied.
+    """
     rules = tuple(rule for rule in rules if free(rule.__name__))
     ops = {node.op for node in graph.nodes}
     by_op = {op: [rule for rule in rules if _among(op, getattr(rule, "sees", None))] for op in ops}
     if not any(by_op.values()):
-        graph.prune()
-        return
-    state = Sweep(graph)
+        return False
+    state, applied = Sweep(graph), False
     for node in graph.nodes:
         if not state._instead.keys().isdisjoint(node.inputs):  # type: ignore[arg-type]
             node.inputs = [None if v is None else state.current(v) for v in node.inputs]
@@ -138,16 +139,20 @@ def sweep(graph: Graph, *rules: Rule) -> None:
         for rule in found:
             if rule(state, node):
                 state.forget(node)
+                applied = True
                 break
         else:
             state.keep(node)
+    if not applied:
+        return False
     graph.nodes = state.written()
     graph.outputs = [state.current(v) for v in graph.outputs]
     if state._instead:
         now = {value: state.current(value) for value in state._instead}
-        for inner in (inner for node in graph.nodes for inner in subgraphs(node)):
+        for inner in (inner for node in graph.nodes for inner in node.graphs):
             inner.replace(now)
     graph.prune()
+    return True
 
 
 def constant(like: Value, data: Any, suffix: str = "folded", quant: Quantization | None = None) -> Value:
