@@ -207,11 +207,11 @@ class Graph:
 
     def prune(self) -> int:
         """Drop nodes whose outputs nobody reads; the number dropped."""
-        live: set[Value] = set(self.results())
+        live: set[Value | None] = set(self.results())
         kept: list[Node] = []
         for node in reversed(self.nodes):
             if not live.isdisjoint(node.outputs):
-                live.update(read_by(node))
+                live.update(read_by(node) if node.graphs else node.inputs)
                 kept.append(node)
         dropped = len(self.nodes) - len(kept)
         self.nodes = kept[::-1]

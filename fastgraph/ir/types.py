@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,10 +53,7 @@ class TensorType(NamedTuple):
     @property
     def size(self) -> int:
         """Number of elements of a concrete type."""
-        count = 1
-        for d in self.dims:
-            count *= d
-        return count
+        return prod(self.dims)
 
     @property
     def itemsize(self) -> int:

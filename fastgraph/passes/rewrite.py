@@ -29,7 +29,7 @@ class Sweep:
         self.nodes: list[Node] = []
         self.maker: dict[Value, Node] = {}
         self.position: dict[Node, int] = {}
-        self.reads: Counter[Value] = Counter(chain(*(set(read_by(node)) for node in graph.nodes), graph.outputs))
+        self.reads = Counter(chain(graph.outputs, *map(_read, graph.nodes)))
         self.outputs = set(graph.outputs)
         self.turned: dict[tuple[Value, tuple[int, ...]], Value] = {}
         self._instead: dict[Value, Value] = {}
@@ -50,7 +50,7 @@ class Sweep:
     def write(self, node: Node) -> None:
         """Write a new node."""
         self.keep(node)
-        for value in set(read_by(node)):
+        for value in _read(node):
             self.reads[value] += 1
 
     def keep(self, node: Node) -> None:
@@ -87,12 +87,17 @@ class Sweep:
 
     def forget(self, node: Node) -> None:
         """The node no longer reads its inputs."""
-        for value in set(read_by(node)):
+        for value in _read(node):
             self.reads[value] -= 1
 
     def written(self) -> list[Node]:
         """The nodes that stand, in order."""
         return [node for node in self.nodes if node not in self._dropped]
+
+
+def _read(node: Node) -> set[Value | None]:
+    """What a node reads, each once; None stands for absent inputs."""
+    return set(read_by(node) if node.graphs else node.inputs)
 
 
 Rule = Callable[[Sweep, Node], bool]
