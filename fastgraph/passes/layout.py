@@ -22,12 +22,20 @@ Perm = tuple[int, ...]
 
 
 def layout(graph: Graph) -> None:
-    """Sink transposes and let them cancel; then again, if reshapes that are gone can free another pair."""
-    for _ in range(2):
-        sweep(graph, transpose, sink, reshape)
-        simpler = canonicalize(graph)
-        if not share(graph) and not simpler:
+    """Sink transposes and let them cancel; then again, as reshapes that are gone can free another pair.
+
+    What changed nothing, as did all that came after it, is not done again.
+    """
+    idle = 0
+    for run in (sunk, canonicalize, share) * 2:
+        idle = 0 if run(graph) else idle + 1
+        if idle == 3:
             break
+
+
+def sunk(graph: Graph) -> bool:
+    """Whether anything moved when transposes were sunk."""
+    return sweep(graph, transpose, sink, reshape)
 
 
 def share(graph: Graph) -> bool:
