@@ -15,6 +15,8 @@ from .types import UNKNOWN, TensorType
 class Value:
     """One tensor of a graph. `data` holds the array of a constant and is None for everything else."""
 
+    __slots__ = ("__weakref__", "data", "name", "type")
+
     def __init__(self, name: str, type: TensorType = UNKNOWN, data: np.ndarray | None = None) -> None:
         self.name, self.type, self.data = name, type, data
 
@@ -41,6 +43,8 @@ class Node:
 
     `graphs`: those that the attributes of a control-flow node hold, alone or in a list of graphs, from the start.
     """
+
+    __slots__ = ("__weakref__", "attrs", "graphs", "inputs", "name", "op", "outputs")
 
     def __init__(
         self,

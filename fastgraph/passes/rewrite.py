@@ -134,13 +134,14 @@ def sweep(graph: Graph, *rules: Rule) -> bool:
     by_op = {op: [rule for rule in rules if _among(op, getattr(rule, "sees", None))] for op in ops}
     if not any(by_op.values()):
         return False
+    real = {op: [rule for rule in found if hasattr(rule, "also_quantized")] for op, found in by_op.items()}
     state, applied = Sweep(graph), False
     for node in graph.nodes:
         if not state._instead.keys().isdisjoint(node.inputs):  # type: ignore[arg-type]
             node.inputs = [None if v is None else state.current(v) for v in node.inputs]
         found = by_op[node.op]
-        if found and computes_reals(node):
-            found = [rule for rule in found if hasattr(rule, "also_quantized")]
+        if len(found) > len(real[node.op]) and computes_reals(node):
+            found = real[node.op]
         for rule in found:
             if rule(state, node):
                 state.forget(node)
