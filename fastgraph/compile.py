@@ -33,7 +33,7 @@ from .plan.program import Program
 from .plan.widen import widen
 from .room import need
 
-STAGES: tuple[tuple[str, Callable[[Graph], None]], ...] = (
+STAGES: tuple[tuple[str, Callable[[Graph], object]], ...] = (
     ("explicit_quantization", explicit_quantization),
     ("canonicalize", canonicalize),
     ("decompose", decompose),

@@ -34,7 +34,7 @@ import numpy as np
 
 from fastgraph import compile as compiling
 from fastgraph.errors import FastgraphError, GraphError, PlanError
-from fastgraph.ir import Graph, check, copy, subgraphs
+from fastgraph.ir import Graph, check, copy
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.isa.tiers import Tier, choose
 from fastgraph.objects import store
@@ -74,7 +74,7 @@ def nodes_of(graph: Graph) -> Iterator[Any]:
     """All nodes, those of sub-graphs too."""
     for node in graph.nodes:
         yield node
-        for inner in subgraphs(node):
+        for inner in node.graphs:
             yield from nodes_of(inner)
 
 
@@ -180,7 +180,7 @@ def hang(signum: int, frame: FrameType | None) -> None:
 def loops(read: Read, data: bytes) -> bool:
     """Whether a file has a sub-graph, and so perhaps a loop."""
     try:
-        return any(True for node in read(data).nodes for _ in subgraphs(node))
+        return any(node.graphs for node in read(data).nodes)
     except FastgraphError:
         return False
 

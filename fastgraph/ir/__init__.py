@@ -2,7 +2,7 @@
 
 from .check import check
 from .copy import copy
-from .graph import Graph, Interface, Node, Port, State, Value, captured, read_by, subgraphs
+from .graph import Graph, Interface, Node, Port, State, Value, captured, read_by
 from .quantization import Quantization
 from .types import MAX_RANK, UNKNOWN, Dim, Shape, TensorType
 
@@ -23,5 +23,4 @@ __all__ = [
     "check",
     "copy",
     "read_by",
-    "subgraphs",
 ]

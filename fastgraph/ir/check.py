@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import GraphError
-from .graph import Graph, Value, subgraphs
+from .graph import Graph, Value
 from .types import TensorType
 
 
@@ -20,16 +20,16 @@ def check(graph: Graph, stage: str = "", known: set[Value] | None = None) -> Non
         raise GraphError(f"{graph.source or graph.name}: after {stage or 'import'}: {where}: {what}")
 
     def readable(where: object, value: Value) -> None:
-        if value.data is None and value not in known:
+        if value.data is None:
             fail(where, f"{value!r} is read before it is made")
-        if value.data is not None and (value.type.dtype, value.type.shape) != (value.data.dtype, value.data.shape):
+        elif (value.type.dtype, value.type.shape) != (value.data.dtype, value.data.shape):
             fail(where, f"{value!r} is a constant {TensorType.of(value.data)} but its type says {value.type}")
 
     for node in graph.nodes:
         for value in node.inputs:
-            if value is not None:
+            if value is not None and value not in known:
                 readable(node, value)
-        for inner in subgraphs(node):
+        for inner in node.graphs:
             check(inner, stage, known)
         for value in node.outputs:
             if value in known:
@@ -39,5 +39,6 @@ def check(graph: Graph, stage: str = "", known: set[Value] | None = None) -> Non
             own.add(value)
             known.add(value)
     for value in graph.results():
-        readable("outputs", value)
+        if value not in known:
+            readable("outputs", value)
     known -= own

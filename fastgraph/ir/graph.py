@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,8 @@ from .types import UNKNOWN, TensorType
 
 class Value:
     """One tensor of a graph. `data` holds the array of a constant and is None for everything else."""
+
+    __slots__ = ("__weakref__", "data", "name", "type")
 
     def __init__(self, name: str, type: TensorType = UNKNOWN, data: np.ndarray | None = None) -> None:
         self.name, self.type, self.data = name, type, data
@@ -37,7 +39,12 @@ class Value:
 
 
 class Node:
-    """One operator. An absent optional input is None. Attributes may hold a `Graph` (control flow)."""
+    """One operator. An absent optional input is None.
+
+    `graphs`: those that the attributes of a control-flow node hold, alone or in a list of graphs, from the start.
+    """
+
+    __slots__ = ("__weakref__", "attrs", "graphs", "inputs", "name", "op", "outputs")
 
     def __init__(
         self,
@@ -50,6 +57,13 @@ class Node:
         self.op, self.inputs, self.outputs = op, inputs, outputs
         self.attrs = {} if attrs is None else attrs
         self.name = name
+        self.graphs: list[Graph] = []
+        for attr in self.attrs.values():
+            kind = type(attr)  # asked of every node that is made: quicker than isinstance
+            if kind is Graph:
+                self.graphs.append(attr)
+            elif (kind is tuple or kind is list) and attr and type(attr[0]) is Graph:
+                self.graphs += attr
 
     @property
     def x(self) -> Value:
@@ -189,7 +203,7 @@ class Graph:
         """Let every reader of a key, and the graph's outputs, read what stands instead; once, not again and again."""
         for node in self.nodes:
             node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
-            for inner in subgraphs(node):
+            for inner in node.graphs:
                 inner.replace(instead)
         self.outputs = [instead.get(v, v) for v in self.outputs]
         for state in self.states:
@@ -197,25 +211,15 @@ class Graph:
 
     def prune(self) -> int:
         """Drop nodes whose outputs nobody reads; the number dropped."""
-        live: set[Value] = set(self.results())
+        live: set[Value | None] = set(self.results())
         kept: list[Node] = []
         for node in reversed(self.nodes):
-            if live.intersection(node.outputs):
-                live.update(read_by(node))
+            if not live.isdisjoint(node.outputs):
+                live.update(read_by(node) if node.graphs else node.inputs)
                 kept.append(node)
         dropped = len(self.nodes) - len(kept)
         self.nodes = kept[::-1]
         return dropped
-
-
-def subgraphs(node: Node) -> Iterator[Graph]:
-    """The graphs that a control-flow node holds in its attributes, alone or in a list of graphs."""
-    for attr in node.attrs.values():
-        kind = type(attr)  # asked of all nodes in each sweep: quicker than isinstance
-        if kind is Graph:
-            yield attr
-        elif (kind is tuple or kind is list) and attr and type(attr[0]) is Graph:
-            yield from attr
 
 
 def captured(graph: Graph) -> list[Value]:
@@ -229,7 +233,7 @@ def captured(graph: Graph) -> list[Value]:
 def read_by(node: Node) -> list[Value]:
     """What a node reads: its inputs, and what its sub-graphs read from around it."""
     reads = [v for v in node.inputs if v is not None]
-    for inner in subgraphs(node):
+    for inner in node.graphs:
         reads += captured(inner)
     return reads
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -17,31 +18,39 @@ MAX_RANK = 32
 """The most axes of a value: as many as every NumPy function takes."""
 
 
-class TensorType(NamedTuple):
-    """Element type, shape (None: rank unknown) and quantization of a value.
+class TensorType:
+    """Element type, shape (None: rank unknown) and quantization of a value. It never changes.
 
     A value whose type has `quant` stands for real numbers, whatever integers it is stored as. `dtype` None stands for a
-    value that is not a tensor (a sequence, an optional); such values never get memory.
+    value that is not a tensor (a sequence, an optional); such values never get memory. `concrete`: whether every extent
+    is a number and the element type is known.
     """
 
-    dtype: np.dtype | None
-    shape: Shape | None = None
-    quant: Quantization | None = None
+    __slots__ = ("concrete", "dtype", "quant", "shape")
+
+    def __init__(self, dtype: np.dtype | None, shape: Shape | None = None, quant: Quantization | None = None) -> None:
+        self.dtype, self.shape, self.quant = dtype, shape, quant
+        self.concrete = dtype is not None and shape is not None
+        for extent in shape or ():
+            if type(extent) is not int:
+                self.concrete = False
+                break
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorType):
+            return NotImplemented
+        return self.shape == other.shape and self.dtype == other.dtype and self.quant == other.quant
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape, self.quant))
+
+    def __repr__(self) -> str:
+        return f"TensorType(dtype={self.dtype!r}, shape={self.shape!r}, quant={self.quant!r})"
 
     @staticmethod
     def of(array: Any) -> TensorType:
         """The type of a concrete array."""
         return TensorType(array.dtype, tuple(array.shape))
-
-    @property
-    def concrete(self) -> bool:
-        """Whether every extent is a number and the element type is known."""
-        if self.dtype is None or self.shape is None:
-            return False
-        for extent in self.shape:
-            if type(extent) is not int:
-                return False
-        return True
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -52,10 +61,7 @@ class TensorType(NamedTuple):
     @property
     def size(self) -> int:
         """Number of elements of a concrete type."""
-        count = 1
-        for d in self.dims:
-            count *= d
-        return count
+        return prod(self.dims)
 
     @property
     def itemsize(self) -> int:

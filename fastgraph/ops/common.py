@@ -48,7 +48,8 @@ def of_kind(kinds: str, infer: Callable[[Node, Types], list[TensorType]]) -> Cal
 
     def checked(node: Node, types: Types) -> list[TensorType]:
         for index, t in enumerate(types):
-            need_kind(node, t, kinds, f"input {index}" if len(types) > 1 else "input")
+            if t is not None and t.dtype is not None and t.dtype.kind not in kinds:
+                need_kind(node, t, kinds, f"input {index}" if len(types) > 1 else "input")
         return infer(node, types)
 
     return checked
@@ -174,7 +175,9 @@ def broadcast(node: Node, shapes: Sequence[Shape | None]) -> Shape | None:
     """The shape that several broadcast to, as far as it is known."""
     if any(s is None for s in shapes):
         return None
-    known = [s for s in shapes if s is not None]
+    known = [s for s in shapes if s]
+    if known and all(s == known[0] for s in known):
+        return tuple(known[0])
     rank = max((len(s) for s in known), default=0)
     columns = zip(*((1,) * (rank - len(s)) + tuple(s) for s in known), strict=True)
     return tuple(_broadcast_dim(node, column, known) for column in columns)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import deadline
 from ..errors import ModelError, UnsupportedError
-from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
+from ..ir import Graph, Node, TensorType, Value, captured
 from ..ir.quantization import to_real, to_stored
 from ..ir.weights import SMALL, once
 from ..limits import current
@@ -36,7 +36,7 @@ def op_of(node: Node) -> Op:
 
 def operands(node: Node) -> list[Value | None]:
     """What a reference gets arrays for: the inputs, then the values that sub-graphs capture, in order."""
-    return [*node.inputs, *(v for inner in subgraphs(node) for v in captured(inner))]
+    return [*node.inputs, *(v for inner in node.graphs for v in captured(inner))]
 
 
 def infer_node(node: Node) -> None:
@@ -90,7 +90,7 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _types(node: Node, arrays: list[Any]) -> list[TensorType]:
     """The results' types, by inference with all shapes and data known. ModelError when operands do not fit."""
-    if all(v is None or v.data is not None for v in node.inputs) or any(True for _ in subgraphs(node)):
+    if all(v is None or v.data is not None for v in node.inputs) or node.graphs:
         return [v.type for v in node.outputs]
     values = [None if v is None else _holding(v, a) for v, a in zip(node.inputs, arrays, strict=False)]
     types = [None if v is None else v.type for v in values]
@@ -114,9 +114,10 @@ def _find_room(types: list[TensorType]) -> None:
 
 def computes_reals(node: Node) -> bool:
     """Whether the node has quantized operands or results, and works on the reals that they stand for."""
-    if not any(v is not None and v.type.quant is not None for v in (*node.inputs, *node.outputs)):
-        return False
-    return op_of(node).quant is not Quant.STORED and not any(True for _ in subgraphs(node))
+    for v in (*node.inputs, *node.outputs):
+        if v is not None and v.type.quant is not None:
+            return op_of(node).quant is not Quant.STORED and not node.graphs
+    return False
 
 
 def _real(value: Value | None, array: Any) -> Any:
@@ -197,7 +198,7 @@ def _folded(node: Node, arrays: list[Any]) -> list[Any]:
 
 def _pure(node: Node) -> bool:
     """Whether the node, and all nodes of its sub-graphs, always give the same for the same inputs, and end."""
-    return op_of(node).pure and all(_pure(n) for inner in subgraphs(node) for n in inner.nodes)
+    return op_of(node).pure and all(_pure(n) for inner in node.graphs for n in inner.nodes)
 
 
 def _where(node: Node) -> str:

@@ -138,7 +138,7 @@ def define(
     assert name not in _defined, f"operator {name} is defined twice"
 
     def typed(node: Node, types: list[Any]) -> list[TensorType]:
-        for flag in FLAGS.intersection(node.attrs):
+        for flag in FLAGS.intersection(node.attrs) if node.attrs else ():
             if node.attrs[flag] not in (0, 1, None):
                 raise ModelError(f"{node.op}: {flag} must be 0 or 1, found {node.attrs[flag]!r}")
         results = _per_output(node, infer(node, _filled(node, types[: _own(node, types)], inputs)))

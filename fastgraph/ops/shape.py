@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,15 @@ def permutation(node: Node, rank: int | None = None) -> tuple[int, ...]:
         if rank < 2:
             fail(node, f"perm {perm} needs rank 2 or more, found {rank}")
         return (0, *range(2, rank), 1) if perm == "to_last" else (0, rank - 1, *range(1, rank - 1))
-    if sorted(perm) != list(range(rank)):
+    perm = tuple(perm)
+    if not _permutes(perm, rank):
         fail(node, f"perm {perm} does not permute the axes of a tensor of rank {rank}")
-    return tuple(perm)
+    return perm
+
+
+@lru_cache(4096)
+def _permutes(perm: tuple[int, ...], rank: int) -> bool:
+    return sorted(perm) == list(range(rank))
 
 
 def _infer_transpose(node: Node, types: Types) -> list[TensorType]:

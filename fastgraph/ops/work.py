@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ..ir import Graph, Node, TensorType, Value, captured, subgraphs
+from ..ir import Graph, Node, TensorType, Value, captured
 from .registry import OPS
 
 CALL = 1 << 12
@@ -32,12 +32,12 @@ def work_of(node: Node) -> tuple[int, int]:
     are not known cost more than any limit.
     """
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-    values += [v for inner in subgraphs(node) for v in captured(inner)]
+    values += [v for inner in node.graphs for v in captured(inner)]
     if any(not v.type.concrete for v in values):
         return ENDLESS, ENDLESS
     touched = sum(_size(v.type) for v in values)
     held = REAL * touched + sum(_characters(node, v) for v in values)
-    graphs = list(subgraphs(node))
+    graphs = node.graphs
     if graphs:
         work, inside = (max(parts) for parts in zip(*map(_graph, graphs), strict=True))
         return CALL + touched + _turns(node) * work, held + inside

@@ -14,10 +14,12 @@ from .moves import only_moves_ones, shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 
-def canonicalize(graph: Graph) -> None:
-    """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below."""
-    sweep(graph, spatial_axes, strided_slice, identity, one_input, variadic, transpose, reshape, after_reshape, gemm,
-          matmul, batch_norm, explicit_window)  # fmt: skip
+def canonicalize(graph: Graph) -> bool:
+    """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below. Whether one
+    applied.
+    """
+    return sweep(graph, spatial_axes, strided_slice, identity, one_input, variadic, transpose, reshape, after_reshape,
+                 gemm, matmul, batch_norm, explicit_window)  # fmt: skip
 
 
 @also_quantized
@@ -165,23 +167,19 @@ def after_reshape(state: Sweep, node: Node) -> bool:
     """f(reshape(u), reshape(v), number) is reshape(f(u, v, number)) for an elementwise f and u, v of one shape: so f
     can join what makes them.
     """
-    if not node.out.type.concrete:
-        return False
-    inputs: list[Value | None] = []
     found: Node | None = None
     for value in node.inputs:
         if value is None or (value.data is not None and value.data.size == 1):
-            inputs.append(None if value is None else _number(value))
             continue
         before = state.maker.get(value)
         if before is None or before.op != "reshape" or value.type.shape != node.out.type.shape:
             return False
         if found is not None and before.x.type.shape != found.x.type.shape:
             return False
-        inputs.append(before.x)
         found = before
-    if found is None:
+    if found is None or not node.out.type.concrete:
         return False
+    inputs = [v if v is None else state.maker[v].x if v.data is None else _number(v) for v in node.inputs]
     out = state.add(node.op, inputs, node.out.type.with_shape(found.x.type.shape), node, **node.attrs)
     state.replace(node.out, shaped(state, node, out, node.out.type.dims))
     return True

@@ -14,8 +14,7 @@ def cut_dynamic(graph: Graph) -> Graph | None:
     left: list[Node] = []
     rest: list[Node] = []
     for node in graph.nodes:
-        ready = all(v in known or v.data is not None for v in read_by(node))
-        if ready and all(v.type.concrete for v in node.outputs):
+        if _ready(node, known):
             left.append(node)
             known.update(node.outputs)
         else:
@@ -27,3 +26,14 @@ def cut_dynamic(graph: Graph) -> Graph | None:
     graph.nodes = left
     graph.outputs = list(dict.fromkeys([*(v for v in graph.outputs if v in known), *tail.inputs]))
     return tail
+
+
+def _ready(node: Node, known: set[Value]) -> bool:
+    """Whether what a node reads is known, and what it gives is concrete."""
+    for value in read_by(node):
+        if value.data is None and value not in known:
+            return False
+    for value in node.outputs:
+        if not value.type.concrete:
+            return False
+    return True

@@ -21,6 +21,7 @@ from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
+F32 = np.dtype(np.float32)
 
 
 def fuse(graph: Graph) -> None:
@@ -157,8 +158,10 @@ def fits(before: Node, operands: list[Value | None], node: Node) -> bool:
 
 
 def _is_f32(node: Node) -> bool:
-    values = [v for v in node.inputs if v is not None]
-    return all(v.type.dtype == np.float32 and v.type.concrete for v in [*values, *node.outputs])
+    for value in (*node.inputs, *node.outputs):
+        if value is not None and not (value.type.concrete and value.type.dtype == F32):
+            return False
+    return True
 
 
 def _append(chain: Chain, inputs: list[Value | None], step: tuple[Any, ...]) -> Chain:

@@ -22,18 +22,27 @@ Perm = tuple[int, ...]
 
 
 def layout(graph: Graph) -> None:
-    """Sink transposes and let them cancel; then again, as reshapes that are gone can free another pair."""
-    for _ in range(2):
-        sweep(graph, transpose, sink, reshape)
-        canonicalize(graph)
-        share(graph)
+    """Sink transposes and let them cancel; then again, as reshapes that are gone can free another pair.
+
+    What changed nothing, as did all that came after it, is not done again.
+    """
+    idle = 0
+    for run in (sunk, canonicalize, share) * 2:
+        idle = 0 if run(graph) else idle + 1
+        if idle == 3:
+            break
 
 
-def share(graph: Graph) -> None:
+def sunk(graph: Graph) -> bool:
+    """Whether anything moved when transposes were sunk."""
+    return sweep(graph, transpose, sink, reshape)
+
+
+def share(graph: Graph) -> bool:
     """The same transpose or reshape is made once; a concat that begins as an earlier one did begins with its result.
 
     Given ``c = concat(a, b)`` and ``e = concat(a, b, d)``; result ``e = concat(c, d)``, so that each value lies in one
-    concat only and can be made in its place there (dense blocks).
+    concat only and can be made in its place there (dense blocks). Whether anything was shared.
     """
     seen: dict[tuple, Value] = {}
     begun: dict[tuple, int] = {}
@@ -66,7 +75,7 @@ def share(graph: Graph) -> None:
             state.write(Node("concat", [same, *inputs[longest:]], node.outputs, node.attrs, node.name))
         return longest > 0
 
-    sweep(graph, moved, joined)
+    return sweep(graph, moved, joined)
 
 
 def source(state: Sweep, value: Value | None) -> tuple[Value, Perm] | None:
@@ -78,17 +87,21 @@ def source(state: Sweep, value: Value | None) -> tuple[Value, Perm] | None:
 
 
 def inverse(perm: Sequence[int]) -> Perm:
-    return tuple(int(i) for i in np.argsort(perm))
+    back = [0] * len(perm)
+    for i, axis in enumerate(perm):
+        back[axis] = i
+    return tuple(back)
 
 
 @also_quantized
 @sees("concat", lambda op: op.layout is Layout.EACH or op.layout in BY_LAYOUT or op.name in RULES)
 def sink(state: Sweep, node: Node) -> bool:
     """Apply the rule of the node's operator when an input is a transpose."""
-    if not node.inputs or not all(v.type.concrete for v in node.outputs):
+    if not _meets_transpose(state, node):
         return False
-    if any(v.type.quant is not None and v.type.quant.axis is not None for v in node.outputs):
-        return False  # its scales lie along an axis as well
+    for value in node.outputs:
+        if not value.type.concrete or value.type.quant is not None and value.type.quant.axis is not None:
+            return False  # its scales lie along an axis as well
     layout = OPS[node.op].layout
     if layout is Layout.EACH or node.op == "concat":
         return _sink_joint(state, node)
@@ -97,6 +110,13 @@ def sink(state: Sweep, node: Node) -> bool:
     if rule is None or found is None or any(v is not None and v.data is None for v in node.inputs[1:]):
         return False
     return rule(state, node, *found)
+
+
+def _meets_transpose(state: Sweep, node: Node) -> bool:
+    for value in node.inputs:
+        if value is not None and state.made_by(value, "transpose"):
+            return True
+    return False
 
 
 def _finish(state: Sweep, node: Node, inputs: list[Value | None], perm: Perm, attrs: dict[str, Any]) -> bool:
@@ -120,11 +140,13 @@ def _sink_joint(state: Sweep, node: Node) -> bool:
     if perm is None or only_moves_ones(tuple(node.out.type.dims[i] for i in inverse(perm)), perm):
         return False
     turned = [_without(state, node, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
-    large = [v for v in node.inputs if v is not None and v.data is None and v.type.size * 2 > node.out.type.size]
-    bare = [v for v in large if source(state, v) is None]
-    if any(t is None for t in turned) or len(bare) * 2 > max(len(large), 1):
+    size = node.out.type.size
+    large = [f for v, f in zip(node.inputs, found, strict=True)
+             if v is not None and v.data is None and v.type.size * 2 > size]  # fmt: skip
+    bare = large.count(None)
+    if None in turned or bare * 2 > max(len(large), 1):
         return False
-    if len(bare) * 2 == len(large) and not any(f is not None and f[0] in state.maker for f in found):
+    if bare * 2 == len(large) and not any(f is not None and f[0] in state.maker for f in found):
         return False
     attrs = dict(node.attrs)
     if node.op == "concat":

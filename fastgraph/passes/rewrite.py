@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ..freedoms import free
-from ..ir import Graph, Node, Quantization, TensorType, Value, read_by, subgraphs
+from ..ir import Graph, Node, Quantization, TensorType, Value, read_by
 from ..limits import current
 from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Op
@@ -27,8 +29,7 @@ class Sweep:
         self.nodes: list[Node] = []
         self.maker: dict[Value, Node] = {}
         self.position: dict[Node, int] = {}
-        self.reads: Counter[Value] = Counter(v for node in graph.nodes for v in set(read_by(node)))
-        self.reads.update(graph.outputs)
+        self.reads = Counter(chain(graph.outputs, *map(_read, graph.nodes)))
         self.outputs = set(graph.outputs)
         self.turned: dict[tuple[Value, tuple[int, ...]], Value] = {}
         self._instead: dict[Value, Value] = {}
@@ -49,7 +50,8 @@ class Sweep:
     def write(self, node: Node) -> None:
         """Write a new node."""
         self.keep(node)
-        self.reads.update(set(read_by(node)))
+        for value in _read(node):
+            self.reads[value] += 1
 
     def keep(self, node: Node) -> None:
         """Write a node of the graph as it is."""
@@ -85,11 +87,17 @@ class Sweep:
 
     def forget(self, node: Node) -> None:
         """The node no longer reads its inputs."""
-        self.reads.subtract(set(read_by(node)))
+        for value in _read(node):
+            self.reads[value] -= 1
 
     def written(self) -> list[Node]:
         """The nodes that stand, in order."""
         return [node for node in self.nodes if node not in self._dropped]
+
+
+def _read(node: Node) -> set[Value | None]:
+    """What a node reads, each once; None stands for absent inputs."""
+    return set(read_by(node) if node.graphs else node.inputs)
 
 
 Rule = Callable[[Sweep, Node], bool]
@@ -111,36 +119,46 @@ def sees(*which: str | Callable[[Op], bool]) -> Callable[[Rule], Rule]:
     return note
 
 
-def _sees(rule: Rule, op: str) -> bool:
-    which = getattr(rule, "sees", None)
+@cache
+def _among(op: str, which: tuple[str | Callable[[Op], bool], ...] | None) -> bool:
+    """Whether an operator is one of those that a rule is for."""
     return which is None or any(each == op if isinstance(each, str) else each(OPS[op]) for each in which)
 
 
-def sweep(graph: Graph, *rules: Rule) -> None:
-    """Run the rules over the graph once, in order; the first that applies to a node wins. Dead nodes are pruned."""
+def sweep(graph: Graph, *rules: Rule) -> bool:
+    """Run the rules over the graph once, in order; the first that applies to a node wins. Then nodes that are dead by
+    that are pruned. Whether a rule applied.
+    """
     rules = tuple(rule for rule in rules if free(rule.__name__))
-    by_op = {op: [rule for rule in rules if _sees(rule, op)] for op in {node.op for node in graph.nodes}}
+    ops = {node.op for node in graph.nodes}
+    by_op = {op: [rule for rule in rules if _among(op, getattr(rule, "sees", None))] for op in ops}
     if not any(by_op.values()):
-        graph.prune()
-        return
-    state = Sweep(graph)
+        return False
+    real = {op: [rule for rule in found if hasattr(rule, "also_quantized")] for op, found in by_op.items()}
+    state, applied = Sweep(graph), False
     for node in graph.nodes:
-        if state._instead:
+        if not state._instead.keys().isdisjoint(node.inputs):  # type: ignore[arg-type]
             node.inputs = [None if v is None else state.current(v) for v in node.inputs]
         found = by_op[node.op]
-        if found and computes_reals(node):
-            found = [rule for rule in found if hasattr(rule, "also_quantized")]
-        if any(rule(state, node) for rule in found):
-            state.forget(node)
+        if len(found) > len(real[node.op]) and computes_reals(node):
+            found = real[node.op]
+        for rule in found:
+            if rule(state, node):
+                state.forget(node)
+                applied = True
+                break
         else:
             state.keep(node)
+    if not applied:
+        return False
     graph.nodes = state.written()
     graph.outputs = [state.current(v) for v in graph.outputs]
     if state._instead:
         now = {value: state.current(value) for value in state._instead}
-        for inner in (inner for node in graph.nodes for inner in subgraphs(node)):
+        for inner in (inner for node in graph.nodes for inner in node.graphs):
             inner.replace(now)
     graph.prune()
+    return True
 
 
 def constant(like: Value, data: Any, suffix: str = "folded", quant: Quantization | None = None) -> Value:

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from ..errors import FastgraphError, InputError
-from ..ir import MAX_RANK, Graph, Node, Shape, TensorType, Value, read_by, subgraphs
+from ..ir import MAX_RANK, Graph, Node, Shape, TensorType, Value, read_by
 from ..limits import current
 from ..ops.evaluate import fold, infer_node
 from ..ops.registry import MAX_ELEMENTS, OPS, Layout
@@ -35,7 +35,7 @@ def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
         own = read_by(node)
         node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
         if instead:
-            for inner in subgraphs(node):
+            for inner in node.graphs:
                 inner.replace(instead)
         try:
             infer_node(node)

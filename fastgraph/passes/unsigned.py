@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Graph, Node, Quantization, TensorType, Value, subgraphs
+from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ir.weights import once
 from ..ops.registry import OPS, Quant
 from .explicit_quantization import requantized
@@ -27,7 +27,7 @@ def unsigned(graph: Graph) -> None:
         return now[value]
 
     for node in graph.nodes:
-        if OPS[node.op].quant is Quant.STORED or any(True for _ in subgraphs(node)):
+        if OPS[node.op].quant is Quant.STORED or node.graphs:
             state.keep(node)
             continue
         inputs: list[Value | None] = []

@@ -87,8 +87,8 @@ def _touched(program: Program, step: Step | HostStep) -> Iterator[Value | Scratc
     """The buffers that a step reads or writes."""
     if isinstance(step, Step):
         for arg in step.words():
-            if isinstance(arg, Ref) and not isinstance(arg.base, int):
-                yield arg.base
+            if type(arg) is Ref and type(arg.base) is not int:
+                yield arg.base  # type: ignore[misc]
     else:
         for value in (*read_by(step.node), *step.node.outputs):
             if value in program.storage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -63,17 +63,18 @@ class Step:
     def __init__(self, kernel: Kernel, args: tuple[Arg, ...], node: Node, share: float = 1.0) -> None:
         self.kernel, self.args, self.node, self.share = kernel, args, node, share
 
-    def words(self) -> Iterator[Arg]:
+    def words(self) -> list[Arg]:
         """All that its record and its tables hold."""
+        found: list[Arg] = []
         for arg in self.args:
-            yield arg
-            if isinstance(arg, Table):
-                yield from arg.words
+            found.append(arg)
+            if type(arg) is Table:
+                found += arg.words
+        return found
 
-    def kernels(self) -> Iterator[Kernel]:
+    def kernels(self) -> list[Kernel]:
         """Its kernel, and those that this one calls."""
-        yield self.kernel
-        yield from (word for word in self.words() if isinstance(word, Kernel))
+        return [self.kernel, *(word for word in self.words() if type(word) is Kernel)]
 
 
 class HostStep:

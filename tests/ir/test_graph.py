@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fastgraph.errors import GraphError
-from fastgraph.ir import Graph, Node, Quantization, TensorType, Value, captured, check, copy, read_by, subgraphs
+from fastgraph.ir import Graph, Node, Quantization, TensorType, Value, captured, check, copy, read_by
 from fastgraph.ops.evaluate import evaluate
 
 F32 = np.dtype(np.float32)
@@ -126,7 +126,7 @@ def test_what_a_sub_graph_reads_is_a_use() -> None:
 
 
 def test_captured_values_are_the_outer_ones() -> None:
-    then, other = subgraphs(branches().nodes[1])
+    then, other = branches().nodes[1].graphs
     assert [v.name for v in captured(then)] == ["p", "a", "x"]
     assert [v.name for v in captured(other)] == ["x"]
     assert captured(branches()) == []
@@ -190,20 +190,20 @@ def test_a_copy_of_sub_graphs_reads_the_copys_values(p: bool) -> None:
     own = {id(v) for v in [*graph.inputs, *(v for n in graph.nodes for v in n.outputs)]}
     assert not own & {id(v) for node in twin.nodes for v in read_by(node)}
     graph.nodes.clear()
-    for inner in subgraphs(twin.nodes[1]):
+    for inner in twin.nodes[1].graphs:
         assert captured(inner)
     np.testing.assert_array_equal(run(twin, p=np.array(p), x=x), expected)
 
 
 def test_a_copied_sub_graph_may_give_an_outer_value() -> None:
     twin = copy(branches())
-    deep = next(subgraphs(next(subgraphs(twin.nodes[1])).nodes[0]))
+    deep = twin.nodes[1].graphs[0].nodes[0].graphs[0]
     assert deep.outputs == [twin.nodes[0].out]
 
 
 def test_a_copied_sub_graph_alone_still_reads_the_outer_values() -> None:
     graph = branches()
-    then = next(subgraphs(graph.nodes[1]))
+    then = graph.nodes[1].graphs[0]
     assert captured(copy(then)) == captured(then)
 
 
@@ -268,7 +268,7 @@ def test_check_looks_into_sub_graphs() -> None:
     with pytest.raises(GraphError, match="%a is read before"):
         check(graph)
     graph = branches()
-    then = next(subgraphs(graph.nodes[1]))
+    then = graph.nodes[1].graphs[0]
     then.nodes.reverse()
     with pytest.raises(GraphError, match="%u is read before"):
         check(graph)
@@ -276,7 +276,7 @@ def test_check_looks_into_sub_graphs() -> None:
 
 def test_check_refuses_a_sub_graph_that_makes_an_outer_value() -> None:
     graph = branches()
-    then = next(subgraphs(graph.nodes[1]))
+    then = graph.nodes[1].graphs[0]
     then.nodes.append(Node("neg", [graph.inputs[1]], [graph.nodes[0].out]))
     with pytest.raises(GraphError, match="made twice"):
         check(graph)

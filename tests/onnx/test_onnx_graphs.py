@@ -8,7 +8,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends.onnx import read
-from fastgraph.ir import captured, subgraphs
+from fastgraph.ir import captured
 from fastgraph.limits import Limits, spending
 from tests.onnx.onnx_models import graph_of, info, load, model_of, one, ops, run
 
@@ -81,7 +81,7 @@ def test_branches_capture_values_and_constants_of_the_outer_graph():
     ]
     model = model_of(nodes, ["x", info("c", [], BOOL)], ["y"], {"w": np.float32(1)})
     graph = load(model)
-    for inner in subgraphs(graph.nodes[1]):
+    for inner in graph.nodes[1].graphs:
         assert captured(inner) == [graph.nodes[0].out]
     assert np.array_equal(run(model, X, np.array(True))[0], np.maximum(X, 0) + 1)
     assert np.array_equal(run(model, X, np.array(False))[0], np.maximum(X, 0))

@@ -148,7 +148,7 @@ def rounded(c: Call, op: str, inputs: Sequence[Value | None], **attrs: Any) -> N
         c.add(op, inputs, [out], **attrs)
         return
     itself = Quantization((1.0,), (0,))
-    x = c.add("reinterpret", [x], type=x.type._replace(quant=itself))
+    x = c.add("reinterpret", [x], type=TensorType(x.type.dtype, x.type.shape, itself))
     made = c.add(op, [x, *inputs[1:]], type=TensorType(out.type.dtype, None, itself), **attrs)
     c.add("reinterpret", [made], [out])
 

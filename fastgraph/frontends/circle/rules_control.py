@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...errors import ModelError
-from ...ir import Graph, Node, TensorType, Value, subgraphs
+from ...ir import Graph, Node, TensorType, Value
 from ...limits import current
 from ...ops.work import work_of
 from ..core.common import BOOL, INT64
@@ -179,7 +179,7 @@ def _call_once(c: Call) -> None:
 def _check_initial(c: Call, graph: Graph) -> None:
     """What runs while a model loads must end soon, in memory of a size that is known before."""
     for node in graph.nodes:
-        if next(subgraphs(node), None) is not None:
+        if node.graphs:
             c.unsupported("whose sub-graph calls others by a condition")
         for value in node.outputs:
             kind = value.type

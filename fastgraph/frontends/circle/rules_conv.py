@@ -46,7 +46,7 @@ def symmetric(c: Call, w: Value, always: bool = True) -> Value:
     plain = quant._replace(zero_point=(0,) * len(quant.zero_point))
     if w.data is not None:
         return c.const(w.data, plain)
-    return c.add("reinterpret", [w], type=w.type._replace(quant=plain))
+    return c.add("reinterpret", [w], type=TensorType(w.type.dtype, w.type.shape, plain))
 
 
 def turned(c: Call, w: Value, perm: tuple[int, ...]) -> Value:

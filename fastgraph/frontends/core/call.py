@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import ModelError, UnsupportedError
-from ...ir import Node, Quantization, Shape, TensorType, Value, subgraphs
+from ...ir import Node, Quantization, Shape, TensorType, Value
 from ...limits import current
 from ...ops.evaluate import infer_node
 
@@ -83,7 +83,7 @@ class Call:
 
     def write_node(self, node: Node) -> None:
         """Write a node as it is, and infer its types; one with sub-graphs keeps the types that are declared."""
-        if next(subgraphs(node), None) is None:
+        if not node.graphs:
             self.infer(node)
         self.nodes.append(node)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...errors import GraphError, ModelError, UnsupportedError
-from ...ir import Graph, TensorType, Value, subgraphs
+from ...ir import Graph, TensorType, Value
 from ...limits import current
 from ...ops.evaluate import fold
 from ..core.call import agree
@@ -162,7 +162,7 @@ def _fold(scope: Scope, begun: int) -> None:
     for node in scope.nodes[begun:]:
         known = all(v is None or (v.data is not None and v.type.quant is None) for v in node.inputs)
         small = all(v.type.concrete and v.type.quant is None and v.type.size <= FOLDED for v in node.outputs)
-        plain = node.op not in STORED and next(subgraphs(node), None) is None
+        plain = node.op not in STORED and not node.graphs
         arrays = fold(node) if known and small and plain else None
         if arrays is None:
             kept.append(node)

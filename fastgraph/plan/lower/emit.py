@@ -112,16 +112,27 @@ class Emit:
         parameters.
         """
         assert self.node is not None
-        table = row(name)
-        kernel = table.kernel(self.tier, params)
-        record = *table.args.filled(**args), *more
-        slots = tuple(slot if isinstance(slot, Ref | Kernel | Table) else int(slot) for slot in record)
-        self.program.steps.append(Step(kernel, slots, self.node, share))
+        record = *row(name).args.filled(**args), *more
+        slots = tuple([slot if type(slot) in _WORDS else int(slot) for slot in record])  # type: ignore[call-overload]
+        self.program.steps.append(Step(_kernel(self.tier, name, params), slots, self.node, share))
 
     def host(self) -> None:
         """Let NumPy compute this node."""
         assert self.node is not None
         self.program.steps.append(HostStep(self.node))
+
+
+_WORDS = frozenset((int, Ref, Kernel, Table))
+_kernels: dict[tuple[Tier, str, str], Kernel] = {}
+"""By tier, name and parameters as they are spelled: no more than the table has."""
+
+
+def _kernel(tier: Tier, name: str, params: Mapping[str, Any]) -> Kernel:
+    """The kernel of the table, made once."""
+    key = tier, name, repr(params)
+    if key not in _kernels:
+        _kernels[key] = row(name).kernel(tier, params)
+    return _kernels[key]
 
 
 def _same(found: np.ndarray, made: np.ndarray, node: Node | None) -> None:

@@ -17,6 +17,7 @@ from ..storage import Abilities, last, row_count
 from .emit import Emit
 from .families import FAMILIES
 
+F32 = np.dtype(np.float32)
 Match = Callable[[Node], Any]
 """Gives what a lowering must know of a node to write its steps, its plan: True when there is nothing to know, None or
 False when its kernels can't do the node."""
@@ -84,8 +85,10 @@ class Matches:
 
 def is_f32(node: Node) -> bool:
     """Whether all that the node reads and makes is concrete and f32."""
-    values = [v for v in node.inputs if v is not None]
-    return all(v.type.concrete and v.type.dtype == np.float32 for v in [*values, *node.outputs])
+    for value in (*node.inputs, *node.outputs):
+        if value is not None and not (value.type.concrete and value.type.dtype == F32):
+            return False
+    return True
 
 
 __all__ = ["Arg", "Emit", "Lowering", "Matches", "is_f32", "last", "lowers", "matched", "row_count"]

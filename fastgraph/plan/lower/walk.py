@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from math import copysign, inf
+from struct import Struct
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
+from ...kernels.isa.tiers import Tier
 from ...kernels.pointwise.chain import Chain
 from ...kernels.pointwise.rows import CHAIN, MOST_VALUES, READ, ROOM, STEP, value
 from ..program import Ref, Table
@@ -21,6 +25,7 @@ X, Y, FIRST = 0, 1, 2
 """Numbers of a walk's values: what it begins with, its result, its operands."""
 SIZES = {"f32": 4, "i32": 4, "i16": 2, "u16": 2, "u8": 1, "s8": 1, "bool": 1}
 """Bytes of an element."""
+_F64, _F32, _I32 = Struct("<d"), Struct("<f"), Struct("<i")
 
 
 class Read(NamedTuple):
@@ -55,42 +60,73 @@ def walker(e: Emit) -> Kernel:
 
 def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out()) -> Table:  # noqa: B008
     """The table of a chain over these operands; None: the `x` of the walk. It has a step, or f32 become others."""
-    elements = ["f32" if r is None else "u8" if r.element == "bool" else r.element for r in operands]
-    rounding = () if out.element in ("f32", "bool") else (float(out.zero), float(out.low), float(out.high))
-    steps = steps_of(chain, elements, out.element, rounding, out.bounded)
+    elements = tuple(None if r is None else "u8" if r.element == "bool" else r.element for r in operands)
+    form = _form(_spelled(chain), elements, out, e.tier)
     reads = [read for read in operands if read is not None]
-    numbers = list(dict.fromkeys(f32_bits(o) for _, *taken in steps for o in taken if isinstance(o, float)))
-    first_number = FIRST + len(reads)
-    if numbers:
-        held = e.packed(("numbers", *numbers), lambda: np.array(numbers, np.int32))
-        reads += [Read(Ref(held.base, held.offset + 4 * i)) for i in range(len(numbers))]
-    places, at = dict[int, int](), FIRST
-    for i, read in enumerate(operands):
-        places[i], at = (X, at) if read is None else (at, at + 1)
-    temporaries = _place_results(steps, len(operands), FIRST + len(reads), places)
-    block = min(BLOCK, ROOM // max(temporaries, 1) // 64 * 64)
-    assert block and FIRST + len(reads) + temporaries <= MOST_VALUES
-    words: list[Any] = CHAIN.filled(
-        operands=len(reads), steps=len(steps), item=SIZES[out.element], temporaries=temporaries, block=block
-    )
+    if form.numbers:
+        held = e.packed(("numbers", *form.numbers), lambda: np.array(form.numbers, np.int32))
+        reads += [Read(Ref(held.base, held.offset + 4 * i)) for i in range(len(form.numbers))]
+    words: list[Any] = [*form.head]
     for r in reads:
         words += READ.filled(
             operand=r.address, operand_d0=r.d0, operand_d1=r.d1, operand_image=r.image, operand_row=r.row,
             operand_column=r.column,
         )  # fmt: skip
+    return Table((*words, *form.steps))
+
+
+class _Form(NamedTuple):
+    """What tables of a chain have in common, wherever its operands lie: the f32 that they read behind the operands, as
+    bits, and their words before and behind all that is read.
+    """
+
+    numbers: tuple[int, ...]
+    head: tuple[Any, ...]
+    steps: tuple[Any, ...]
+
+
+def _spelled(chain: Chain) -> tuple[tuple[str | int | bytes, ...], ...]:
+    """A chain with the bytes of its numbers: Python holds 1 == 1.0 and 0.0 == -0.0."""
+    return tuple(tuple(o if isinstance(o, str | int) else _F64.pack(o) for o in step) for step in chain)
+
+
+@lru_cache(1024)
+def _form(
+    spelled: tuple[tuple[str | int | bytes, ...], ...], elements: tuple[str | None, ...], out: Out, tier: Tier
+) -> _Form:
+    """The form of a chain over operands of these element types; None: the `x` of the walk."""
+    chain = tuple(tuple(_F64.unpack(o)[0] if isinstance(o, bytes) else o for o in step) for step in spelled)
+    rounding = () if out.element in ("f32", "bool") else (float(out.zero), float(out.low), float(out.high))
+    steps = steps_of(chain, [each or "f32" for each in elements], out.element, rounding, out.bounded)
+    numbers = list(dict.fromkeys(f32_bits(o) for _, *taken in steps for o in taken if isinstance(o, float)))
+    places, first_number = dict[int, int](), FIRST
+    for i, element in enumerate(elements):
+        places[i], first_number = (X, first_number) if element is None else (first_number, first_number + 1)
+    read = first_number - FIRST + len(numbers)
+    temporaries = _place_results(steps, len(elements), FIRST + read, places)
+    block = min(BLOCK, ROOM // max(temporaries, 1) // 64 * 64)
+    assert block and FIRST + read + temporaries <= MOST_VALUES
+    words: list[Any] = []
     for i, (name, *rest) in enumerate(steps):
         taken = cast("list[int | float]", rest)
         numbered = [first_number + numbers.index(f32_bits(o)) if isinstance(o, float) else places[o] for o in taken]
-        named = [value(n) for n in (places[len(operands) + i], *numbered)]
-        kernel = row("vector_op").kernel(e.tier, {"op": name})
+        named = [value(n) for n in (places[len(elements) + i], *numbered)]
+        kernel = row("vector_op").kernel(tier, {"op": name})
         words += [*STEP.filled(kernel=kernel, words=len(STEP) + len(named)), *named]
-    return Table(tuple(words))
+    head = CHAIN.filled(
+        operands=read, steps=len(steps), item=SIZES[out.element], temporaries=temporaries, block=block
+    )  # fmt: skip
+    return _Form(tuple(numbers), tuple(head), tuple(words))
 
 
 def f32_bits(x: float) -> int:
     """The nearest f32 as the int that a slot holds."""
-    with np.errstate(over="ignore"):
-        return int(np.float32(x).view(np.int32))
+    try:
+        bits = _F32.pack(x)
+    except OverflowError:
+        bits = _F32.pack(copysign(inf, x))
+    found: int = _I32.unpack(bits)[0]
+    return found
 
 
 def _place_results(steps: Chain, inputs: int, first: int, places: dict[int, int]) -> int:
