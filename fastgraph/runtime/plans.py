@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from ..errors import InputError
 from .executable import Executable
@@ -16,7 +15,6 @@ Shapes = tuple[tuple[int, ...], ...]
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
-@dataclass(frozen=True)
 class Plans:
     """How much a model whose input shapes are open may keep of what it planned; None: any number.
 
@@ -25,12 +23,14 @@ class Plans:
     plans share count once. The plan in use is kept whatever it takes. InputError for anything else.
     """
 
-    count: int | None = None
-    bytes: int | str | None = None
+    __slots__ = ("count", "bytes")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count", _whole("count", self.count))
-        object.__setattr__(self, "bytes", _whole("bytes", _bytes(self.bytes)))
+    def __init__(self, count: int | None = None, bytes: int | str | None = None) -> None:
+        self.count = _whole("count", count)
+        self.bytes = _whole("bytes", _bytes(bytes))
+
+    def __repr__(self) -> str:
+        return f"Plans(count={self.count}, bytes={self.bytes})"
 
     @staticmethod
     def of(given: Plans | int | str | None) -> Plans:

@@ -6,7 +6,6 @@ Strides and offsets are bytes and may be negative; a stride of 0 repeats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
@@ -32,8 +31,7 @@ class Move(NamedTuple):
     dst_offset: int = 0
 
 
-@dataclass(frozen=True)
-class Dim:
+class Dim(NamedTuple):
     """A loop: `n` places, `s` bytes apart in the source and `d` in the destination."""
 
     n: int
