@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..plan.program import SLACK
+from ..plan.constants import SLACK
 from ..room import need
 
 _HUGE = 2 << 20

@@ -82,6 +82,9 @@ def _constants(program: Program, weights: Weights | None) -> tuple[np.ndarray, l
     The program's arrays become views of where they are. Those that may last lie in a block of their own, and what other
     plans have already is theirs.
     """
+    if program.room is not None and program.room.blocks:
+        own, *more = program.room.blocks
+        return own, more, _addresses(program.constants)
     arrays, lasting = program.constants, program.lasting if weights is not None else {}
     placed = {i for i, key in lasting.items() if weights is not None and weights.find(key) is arrays[i]}
     own = _placed(arrays, [i for i in range(len(arrays)) if i not in lasting])
@@ -91,7 +94,11 @@ def _constants(program: Program, weights: Weights | None) -> tuple[np.ndarray, l
     for i in new:
         assert weights is not None
         weights.keep(lasting[i], arrays[i])
-    return own, [arrays[i] for i in lasting], [array.__array_interface__["data"][0] for array in arrays]
+    return own, [arrays[i] for i in lasting], _addresses(arrays)
+
+
+def _addresses(arrays: Sequence[np.ndarray]) -> list[int]:
+    return [array.__array_interface__["data"][0] for array in arrays]
 
 
 def _placed(arrays: list[np.ndarray], chosen: Sequence[int]) -> np.ndarray:

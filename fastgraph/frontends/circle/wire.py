@@ -37,7 +37,7 @@ class Wire:
 
     __slots__ = ("data", "size", "source", "tables", "enums", "unions", "vtables")
 
-    def __init__(self, data: bytes, source: str, schema: ModuleType) -> None:
+    def __init__(self, data: memoryview, source: str, schema: ModuleType) -> None:
         self.data = data
         self.size = len(data)
         self.source = source
@@ -166,7 +166,7 @@ class Table:
         if count > self.wire.size - at - 4:
             self.wire.fail(self._where(field), at, f"expected a text that ends within the file's {self.wire.size} "
                            f"bytes, found one of {count}")  # fmt: skip
-        return self.wire.data[at + 4 : at + 4 + count].decode("utf-8", "backslashreplace")
+        return str(self.wire.data[at + 4 : at + 4 + count], "utf-8", "backslashreplace")
 
     def _enum(self, field: str, name: str, number: int) -> str:
         found = self.wire.enums[name][1].get(number)

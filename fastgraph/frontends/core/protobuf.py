@@ -34,7 +34,7 @@ def _pool(file: str) -> Any:
     try:
         from google._upb._message import DescriptorPool
     except ImportError:
-        from google.protobuf.descriptor_pool import DescriptorPool
+        from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[assignment]
 
     from ... import schemas
 
