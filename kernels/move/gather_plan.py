@@ -165,7 +165,7 @@ def padded(
     run = max(row.inside, 0)
     args: Args = {
         "fill": repeated(fill, itemsize), "left": row.low * itemsize, "run": run * itemsize,
-        "right": (row.n - row.low - run) * itemsize, **outer_args(PAD_LOOP, [vars(span) for span in spans]),
+        "right": (row.n - row.low - run) * itemsize, **outer_args(PAD_LOOP, [span._asdict() for span in spans]),
     }  # fmt: skip
     return Move("pad", {}, args, src_offset=offset)
 
