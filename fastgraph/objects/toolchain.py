@@ -40,7 +40,7 @@ def toolchain() -> str:
     digest.update(_version("llvmlite") + b"\0")
     root = KERNELS[0]
     for path in _sources(root):
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=0) as file:
             text = path[len(root) :].replace(os.sep, "/")
             digest.update(text.encode() + b"\0" + sha256(file.read()).digest())
     return digest.hexdigest()[:32]

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..freedoms import free
 from ..ir import Graph, Node, Value, read_by
+from ..ir.weights import current as current_weights
 from ..kernels.isa.tiers import NUMPY, Tier
 from .arena import Buffer, Plan, plan
+from .constants import Constants
 from .lower import Emit, Matches, blocks, emit_block
 from .lower.move.emit import emit_copy
 from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
@@ -33,6 +35,8 @@ def build(
     `match`: what the stages have found of its nodes. `lowest`: inputs that begin the arena, in this order.
     """
     program = Program()
+    if checked() != "guard" and current_weights() is None:
+        program.room = Constants(sum(v.type.nbytes for v in graph.constants() if has_memory(v)))
     match = match or Matches()
     views = Views(graph, match.abilities)
     emit = Emit(program, views, match, tier, threads)

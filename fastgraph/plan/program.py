@@ -11,10 +11,8 @@ import numpy as np
 from ..ir import Node, Value
 from ..kernels.core.kernel import Kernel
 from .arena import Plan
+from .constants import Constants
 from .storage import Storage
-
-SLACK = 128
-"""Kernels may read this many bytes past the end of a buffer: two vectors of the widest, less their first bytes."""
 
 
 def checked() -> str:
@@ -87,6 +85,7 @@ class HostStep:
 class Program:
     """Steps in order, constants (packed weights), the place of each value, and the arena's plan.
 
+    `room`: the memory of its constants; None: each lies where it was made, and they have to be brought together.
     `offsets` maps the buffers' owners to bytes in the arena; `storage` every value to its place in a buffer. `lasting`:
     the keys of constants, by number, that other plans of the model may have as well.
     """
@@ -94,6 +93,7 @@ class Program:
     def __init__(self) -> None:
         self.steps: list[Step | HostStep] = []
         self.constants: list[np.ndarray] = []
+        self.room: Constants | None = None
         self.lasting: dict[int, Hashable] = {}
         self.storage: dict[Value, Storage] = {}
         self.offsets: dict[Value | Scratch, int] = {}

@@ -17,7 +17,8 @@ from ..ir import Node, Value, read_by
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..kernels.pointwise.rows import WALK
-from .program import SLACK, Arg, HostStep, Program, Ref, Scratch, Step, Table
+from .constants import SLACK
+from .program import Arg, HostStep, Program, Ref, Scratch, Step, Table
 from .reach import NO_STEPS, RULES, Call, Misfit, Reach
 from .reach.regions import Region, fill, holds, meet, region
 from .storage import Storage, last, row_count

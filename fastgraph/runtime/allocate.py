@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..plan.program import SLACK
+from ..plan.constants import SLACK
 from ..room import need
 
 _HUGE = 2 << 20

@@ -18,7 +18,7 @@ from ..plan.describe import program_text
 from ..room import LARGE, need
 from .allocate import Block
 from .bind import bind, fed
-from .memory import Constants, Memory, arena_bytes, place_constants
+from .memory import Memory, Placed, arena_bytes, place_constants
 
 
 def compile_graph(
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     """All of an executable but the arena: it can lie in any block of `arena_bytes`."""
 
     compiled: Compiled
-    constants: Constants
+    constants: Placed
 
     @property
     def arena_bytes(self) -> int:
@@ -57,7 +57,7 @@ class Executable:
     each, with its first value; nothing is in it yet.
     """
 
-    def __init__(self, plan: Compiled, constants: Constants, block: Block | None = None) -> None:
+    def __init__(self, plan: Compiled, constants: Placed, block: Block | None = None) -> None:
         self.compiled = plan
         self.graph, self.program, self.tail = plan.graph, plan.program, plan.tail
         self.tier, self.threads = plan.tier, plan.threads

@@ -15,7 +15,7 @@ from ..plan.storage import byte_strides
 from .allocate import Block, allocate, allocate_apart
 
 
-class Constants(NamedTuple):
+class Placed(NamedTuple):
     """Where a program's constants are: `own`, a block of those that are only this program's, `common`, those in other
     memory, which other plans of the model may have, too, and the addresses of all.
     """
@@ -35,7 +35,7 @@ class Memory:
     The arena is the beginning of `block`, whatever lies there, or else a block of its own, which is zeroed.
     """
 
-    def __init__(self, program: Program, constants: Constants, block: Block | None = None) -> None:
+    def __init__(self, program: Program, constants: Placed, block: Block | None = None) -> None:
         self.arena, self._base, self.offsets = _arena(program, block)
         self.constants, self.common, self.addresses = constants
         self.error = np.zeros(1, np.int64)
@@ -95,11 +95,14 @@ def _arena(program: Program, block: Block | None) -> tuple[np.ndarray, int, Mapp
     return memory, base, dict(zip(program.offsets, starts, strict=True))
 
 
-def place_constants(program: Program, weights: Weights | None = None) -> Constants:
+def place_constants(program: Program, weights: Weights | None = None) -> Placed:
     """Give a program's constants memory; its arrays become views of where they are.
 
     Those that may last lie in a block of their own, and what other plans have already is theirs.
     """
+    if program.room is not None and program.room.blocks:
+        own, *more = program.room.blocks
+        return Placed(own, more, _addresses(program.constants))
     arrays, lasting = program.constants, program.lasting if weights is not None else {}
     placed = {i for i, key in lasting.items() if weights is not None and weights.find(key) is arrays[i]}
     own = _placed(arrays, [i for i in range(len(arrays)) if i not in lasting])
@@ -109,8 +112,11 @@ def place_constants(program: Program, weights: Weights | None = None) -> Constan
     for i in new:
         assert weights is not None
         weights.keep(lasting[i], arrays[i])
-    addresses = [array.__array_interface__["data"][0] for array in arrays]
-    return Constants(own, [arrays[i] for i in lasting], addresses)
+    return Placed(own, [arrays[i] for i in lasting], _addresses(arrays))
+
+
+def _addresses(arrays: Sequence[np.ndarray]) -> list[int]:
+    return [array.__array_interface__["data"][0] for array in arrays]
 
 
 def _placed(arrays: list[np.ndarray], chosen: Sequence[int]) -> np.ndarray:

@@ -9,7 +9,6 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +22,6 @@ Shapes = tuple[tuple[int, ...], ...]
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
-@dataclass(frozen=True)
 class Plans:
     """How much a model whose input shapes are open may keep of what it planned; None: any number.
 
@@ -33,12 +31,14 @@ class Plans:
     else.
     """
 
-    count: int | None = None
-    bytes: int | str | None = None
+    __slots__ = ("count", "bytes")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count", _whole("count", self.count))
-        object.__setattr__(self, "bytes", _whole("bytes", _bytes(self.bytes)))
+    def __init__(self, count: int | None = None, bytes: int | str | None = None) -> None:
+        self.count = _whole("count", count)
+        self.bytes = _whole("bytes", _bytes(bytes))
+
+    def __repr__(self) -> str:
+        return f"Plans(count={self.count}, bytes={self.bytes})"
 
     @staticmethod
     def of(given: Plans | int | str | None) -> Plans:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +25,7 @@ GAIN = 1.1
 """How many times faster tiles must be said to be."""
 
 
-@dataclass(frozen=True)
-class AmxChoice:
+class AmxChoice(NamedTuple):
     """How amx_conv computes a convolution; `params` makes the kernel.
 
     runs, length: how pack_amx wants a column's weights divided; table: [lines] int64; config: uint8 [64]; fields: the

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -41,7 +40,7 @@ def assembly(function: Callable[..., Any], tier: Tier) -> str:
 
 def _compiled(function: Callable[..., Any], symbol: str, tier: Tier) -> tuple[Any, Any]:
     """The machine that a kernel is for, and its optimised module."""
-    machine = _machine(replace(tier, needs=(*tier.needs, *getattr(function, "needs", ()))))
+    machine = _machine(tier._replace(needs=(*tier.needs, *getattr(function, "needs", ()))))
     with _uncollected():
         text = _text(function, symbol, machine)
     module = llvm.parse_assembly(text)

@@ -6,11 +6,11 @@ The set of kernels is closed: every parameter has an enumerated set of values, n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from itertools import product
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
 from .kernel import Kernel
@@ -24,8 +24,7 @@ def everywhere(tier: Tier, params: Mapping[str, Any]) -> bool:
     return True
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
+class Row(NamedTuple):
     """`module:function` (a module of a family, as "gemm.conv") makes the kernel for a tier and compile-time parameters.
 
     `args`: its record; `params`: each compile-time parameter with all values that it can take; `exists`: whether a tier
@@ -37,7 +36,7 @@ class Row:
     module: str
     function: str
     args: Record
-    params: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    params: Mapping[str, tuple[Any, ...]] = MappingProxyType({})
     exists: Callable[[Tier, Mapping[str, Any]], bool] = everywhere
     product: bool = False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +14,7 @@ from .pick_dot import F32, L2, Costs, columns_first, idle, split_columns
 Triple = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
-class Geometry:
+class Geometry(NamedTuple):
     """A convolution over x [images, d, h, w, groups * c] with n output channels for each group.
 
     All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads:

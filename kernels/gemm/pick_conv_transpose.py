@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +11,7 @@ from .pick_conv import Triple
 from .pick_dot import DotPiece, dot_args, pick_dot
 
 
-@dataclass(frozen=True)
-class Transposed:
+class Transposed(NamedTuple):
     """y[i * stride + k * dilation - pad] += x[i] * w[k], x [images, *size, groups * c], n output
     channels a group.
 

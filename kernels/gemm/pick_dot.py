@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -31,8 +30,7 @@ class DotPiece(NamedTuple):
     by_columns: bool
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(NamedTuple):
     """What an arithmetic lets tiles be: widths(tier) in vectors, the heights(tier, nv) of a kernel, descending, and the
     cycles that tile_cost(tier, rows, nv, words) estimates for one.
     """
@@ -71,7 +69,7 @@ def pick_dot(
     costs = F32
     if m == 1:  # at the pace of the weights: the more sums, the fewer wait for one another
         wide = (8,) if tier.registers == 32 else ()
-        costs = replace(F32, widths=lambda tier: (min(4, -(-n // tier.lanes)), *wide))
+        costs = F32._replace(widths=lambda tier: (min(4, -(-n // tier.lanes)), *wide))
     return dot_pieces(tier, m, n, k, batch, threads, costs, {}, (lda or k) * 4, l2)
 
 

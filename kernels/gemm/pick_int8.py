@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -69,9 +68,9 @@ def pick_dot_int8(
     """
     more, costs = {"out": out, "rowsum": rowsum}, COSTS[rowsum]
     if nv:
-        costs = replace(costs, widths=lambda tier: (nv,))
+        costs = costs._replace(widths=lambda tier: (nv,))
     elif row and tier.registers == 32:
-        costs = replace(costs, widths=lambda tier: (*_widths(tier), 8))
+        costs = costs._replace(widths=lambda tier: (*_widths(tier), 8))
     return dot_pieces(tier, m, n, -(-k // 4), batch, threads, costs, more, lda or k)
 
 
@@ -122,8 +121,8 @@ def pixels_together(tier: Tier, g: Geometry) -> int:
 def widened(g: Geometry, factor: int) -> Geometry:
     """The geometry whose outputs are `factor` neighbors in a row, one after the other."""
     (k_d, k_h, k_w), (s_d, s_h, s_w) = g.kernel, g.strides
-    return replace(
-        g, n=g.n * factor, kernel=(k_d, k_h, k_w + (factor - 1) * s_w), strides=(s_d, s_h, s_w * factor),
+    return g._replace(
+        n=g.n * factor, kernel=(k_d, k_h, k_w + (factor - 1) * s_w), strides=(s_d, s_h, s_w * factor),
         out=(*g.out[:2], g.out[2] // factor),
     )  # fmt: skip
 

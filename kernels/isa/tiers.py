@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from .amx import permitted
 
 
-@dataclass(frozen=True)
-class Tier:
+class Tier(NamedTuple):
     """One row of instruction sets.
 
     `lanes` is the number of f32 in a vector, `registers` the number of vector registers, `needs` the CPU flags

@@ -6,7 +6,6 @@ Strides and offsets are bytes and may be negative; a stride of 0 repeats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
@@ -32,8 +31,7 @@ class Move(NamedTuple):
     dst_offset: int = 0
 
 
-@dataclass(frozen=True)
-class Dim:
+class Dim(NamedTuple):
     """A loop: `n` places, `s` bytes apart in the source and `d` in the destination."""
 
     n: int
@@ -97,7 +95,7 @@ def _copy(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int) -> M
     args: Args = {
         "itemsize": itemsize, "count": last.n, "step_s": last.s, "step_d": last.d,
         "rows": rows.n, "row_s": rows.s, "row_d": rows.d,
-        **outer_args(LOOP, [vars(dim) for dim in outer if dim is not rows]),
+        **outer_args(LOOP, [dim._asdict() for dim in outer if dim is not rows]),
     }  # fmt: skip
     return Move("copy", {"mode": mode}, args, src_offset, dst_offset)
 
@@ -121,7 +119,7 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
     high, wide = (4096, 4096) if few else (64, 512)
     args: Args = {
         "rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s, "few": few, "high": high,
-        "wide": wide, **outer_args(LOOP, [vars(dim) for dim in dims[:-1] if dim is not rows]),
+        "wide": wide, **outer_args(LOOP, [dim._asdict() for dim in dims[:-1] if dim is not rows]),
     }  # fmt: skip
     return Move("transpose", {"itemsize": itemsize, "narrow": (few > 0) - (few < 0)}, args, src_offset, dst_offset)
 

@@ -6,8 +6,8 @@ As copy_plan.py: plain Python and NumPy, strides and offsets in bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ OUTSIDE = -(1 << 60)
 """In an offset table: this place lies outside of the source and takes the fill value."""
 
 
-@dataclass
-class _Axis:
+class _Axis(NamedTuple):
     """An axis of a `take`: indices along a source axis (-1: outside), or all of it in order when None."""
 
     n: int
@@ -126,8 +125,7 @@ def pad_indices(n: int, before: int, after: int, mode: str) -> np.ndarray | None
     return at[max(-before, 0) : len(at) - max(-after, 0)]
 
 
-@dataclass(frozen=True)
-class _Span:
+class _Span(NamedTuple):
     """An axis of a constant pad: of `n` places in the destination, `inside` from `low` on exist in the source."""
 
     n: int
@@ -167,7 +165,7 @@ def padded(
     run = max(row.inside, 0)
     args: Args = {
         "fill": repeated(fill, itemsize), "left": row.low * itemsize, "run": run * itemsize,
-        "right": (row.n - row.low - run) * itemsize, **outer_args(PAD_LOOP, [vars(span) for span in spans]),
+        "right": (row.n - row.low - run) * itemsize, **outer_args(PAD_LOOP, [span._asdict() for span in spans]),
     }  # fmt: skip
     return Move("pad", {}, args, src_offset=offset)
 

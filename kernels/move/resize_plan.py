@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ Call = tuple[Move, tuple[int, ...]]
 """A kernel call, and the shape of its dense result."""
 
 
-@dataclass(frozen=True)
-class Ends:
+class Ends(NamedTuple):
     """The element types that a call reads and writes, and the zero point of what it writes."""
 
     source: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.table import row
 from ..gemm.pick_conv import Triple
@@ -20,8 +19,7 @@ POOL_BLOCK = 64
 """Channels of a pixel that are pooled before the next pixels: memory is faster in longer runs."""
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """Windows over x [images, d, h, w, channels] at `out` positions; channels counts y's.
 
     All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads: those
@@ -59,8 +57,8 @@ class Window:
         (_, top, left), dh = self.pads, self.dilations[1]
         if not self.flat or kh == 1 or kw > 1 or self.strides[1:] != (1, 1) or left or ow != w:
             return self
-        return replace(
-            self, size=(1, 1, h * w), out=(1, 1, oh * w), kernel=(1, 1, kh), dilations=(1, 1, dh * w),
+        return self._replace(
+            size=(1, 1, h * w), out=(1, 1, oh * w), kernel=(1, 1, kh), dilations=(1, 1, dh * w),
             pads=(0, 0, top * w), ends=(0, 0, self.ends[1] * w),
         )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from math import gcd
 from typing import Any, NamedTuple
@@ -23,17 +22,14 @@ L1 = 32 << 10
 """Bytes of the first-level cache that lines and constants may fill."""
 
 
-@dataclass(frozen=True)
 class Scheme:
     """How `rows` rows of outputs come from interleaved input: `group` input rows make up a 32-bit lane.
 
     The kernel has size x size taps. Weights are 16-bit numbers in pairs when `group` is 2, bytes in fours when it is 4.
     """
 
-    size: int
-    stride: int
-    rows: int
-    group: int
+    def __init__(self, size: int, stride: int, rows: int, group: int) -> None:
+        self.size, self.stride, self.rows, self.group = size, stride, rows, group
 
     @cached_property
     def lines(self) -> range:

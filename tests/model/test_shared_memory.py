@@ -119,8 +119,8 @@ def stateful(tail: bool) -> Graph:
     p, r, mean, c, d, more, y, z = (Value(name) for name in ("p", "r", "mean", "c", "d", "more", "y", "z"))
     nodes = [
         Node("matmul", [x, Value.constant("w", w)], [p]), Node("relu", [p], [r]),
-        Node("reduce_mean", [r, axes], [mean], {"keepdims": 1}), Node("add", [a, mean], [c]), Node("sub", [b, one], [d]),
-        Node("add", [count, one], [more]), Node("add", [r, count], [y]),
+        Node("reduce_mean", [r, axes], [mean], {"keepdims": 1}), Node("add", [a, mean], [c]),
+        Node("sub", [b, one], [d]), Node("add", [count, one], [more]), Node("add", [r, count], [y]),
     ]  # fmt: skip
     outputs = [y, c, d]
     if tail:

@@ -25,8 +25,9 @@ import numpy as np
 from fastgraph.errors import PlanError
 from fastgraph.ir import Graph, TensorType, Value, read_by
 from fastgraph.kernels.isa.tiers import Tier, choose
+from fastgraph.plan.constants import SLACK
 from fastgraph.plan.lower.window import depth_first
-from fastgraph.plan.program import SLACK, Arg, Ref, Scratch, Step, Table, buffer_bytes
+from fastgraph.plan.program import Arg, Ref, Scratch, Step, Table, buffer_bytes
 from fastgraph.plan.records import verify_records
 from fastgraph.plan.storage import byte_strides
 from fastgraph.runtime.bind import records

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.plan.program import SLACK, Ref, Step
+from fastgraph.plan.constants import SLACK
+from fastgraph.plan.program import Ref, Step
 from fastgraph.runtime.allocate import allocate_apart
 from fastgraph.runtime.bind import bind
 from tests.blocks import BLOCKS

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from ...errors import ModelError
 from ...ir import Graph
-from ..core.files import contents
+from ..core.files import whole
 from ..core.guard import guarded
 from .convert import to_graph
 from .wire import MAGIC, Table, Wire
@@ -23,14 +23,15 @@ def load(source: str | os.PathLike[str] | bytes, name: str = "") -> Graph:
 def root(source: str | os.PathLike[str] | bytes, name: str = "") -> Table:
     """The root table of a file or of its bytes, of the version that is read. ModelError for other files."""
     if isinstance(source, bytes | bytearray | memoryview):
-        data, name = bytes(source), name or "model"
+        data, name = memoryview(bytes(source)), name or "model"
     else:
         name = name or os.fspath(source)
-        data = contents(source)
-    if bytes(data[4:8]) not in MAGIC:
-        raise ModelError(f"{name}: expected 'TFL3' or 'CIR0' in bytes 4 to 7, found {data[4:8]!r}; it is no "
+        data = whole(source)
+    magic = bytes(data[4:8])
+    if magic not in MAGIC:
+        raise ModelError(f"{name}: expected 'TFL3' or 'CIR0' in bytes 4 to 7, found {magic!r}; it is no "
                          "TensorFlow Lite or Circle model, or it was cut short")  # fmt: skip
-    schema = MAGIC[bytes(data[4:8])]
+    schema = MAGIC[magic]
     model = Wire(data, name, import_module(f"...schemas.{schema}", __package__)).root("Model")
     if model.version != VERSIONS[schema]:
         raise ModelError(f"{name}: expected version {VERSIONS[schema]} of the {schema} schema, "

@@ -29,6 +29,7 @@ LONGEST_TUPLE = 1 << 16
 
 _READ = {code: Struct("<" + code) for code in "?bBhHiIqQfd"}
 _INT32, _UINT16, _UINT32 = _READ["i"].unpack_from, _READ["H"].unpack_from, _READ["I"].unpack_from
+_NOTHING: dict[int, int] = {}
 _WIDTH = {code: calcsize("<" + code) for code in _READ}
 
 
@@ -37,14 +38,14 @@ class Wire:
 
     __slots__ = ("data", "size", "source", "tables", "enums", "unions", "vtables")
 
-    def __init__(self, data: bytes, source: str, schema: ModuleType) -> None:
+    def __init__(self, data: memoryview, source: str, schema: ModuleType) -> None:
         self.data = data
         self.size = len(data)
         self.source = source
         self.tables: dict[str, dict[str, tuple[int, str, Any]]] = schema.TABLES
         self.enums: dict[str, tuple[str, dict[int, str]]] = schema.ENUMS
         self.unions: dict[str, dict[int, str]] = schema.UNIONS
-        self.vtables: dict[int, tuple[int, ...]] = {}
+        self.vtables: dict[int, tuple[int, dict[int, int]]] = {}
 
     def root(self, name: str) -> Table:
         """The root table, of the type of that name."""
@@ -55,8 +56,8 @@ class Wire:
     def fail(self, where: str, at: int, what: str) -> NoReturn:
         raise ModelError(f"{self.source}: {where}, at byte {at}: {what}; the file is damaged or cut short")
 
-    def vtable(self, table: int, where: str) -> tuple[int, ...]:
-        """The entries of the vtable of the table at that byte: both their sizes, then a place for each field."""
+    def vtable(self, table: int, where: str) -> tuple[int, dict[int, int]]:
+        """Of the table at that byte: its bytes, and where its fields begin, by their places in its vtable."""
         at = table - _INT32(self.data, table)[0]
         known = self.vtables.get(at)
         if known is None:
@@ -64,34 +65,42 @@ class Wire:
             if size < 4 or size & 1 or at + size > self.size:
                 self.fail(where, table, f"expected its table of fields (vtable) within the file's {self.size} bytes, "
                           f"found it at {at}")  # fmt: skip
-            known = self.vtables[at] = Struct(f"<{size // 2}H").unpack_from(self.data, at)
+            _, length, *starts = Struct(f"<{size // 2}H").unpack_from(self.data, at)
+            known = self.vtables[at] = length, {4 + 2 * i: start for i, start in enumerate(starts) if start}
         return known
 
 
 class Table:
-    """A table of the file; `at` None stands for one that is absent, all of whose fields have their defaults."""
+    """A table of the file; `at` None stands for one that is absent, all of whose fields have their defaults.
 
-    __slots__ = ("wire", "kind", "at", "fields", "places")
+    A field that was read is an attribute from then on.
+    """
+
+    __slots__ = ("wire", "kind", "at", "fields", "length", "starts", "__dict__")
 
     def __init__(self, wire: Wire, kind: str, at: int | None, where: str = "") -> None:
         self.wire = wire
         self.kind = kind
         self.at = at
         self.fields = wire.tables[kind]
-        self.places: tuple[int, ...] = ()
+        self.length, self.starts = 0, _NOTHING
         if at is not None:
             if at > wire.size - 4:
                 wire.fail(where or kind, at, f"expected a {kind} within the file's {wire.size} bytes, found its end")
-            self.places = wire.vtable(at, where or kind)
-            if self.places[1] < 4 or at + self.places[1] > wire.size:
+            self.length, self.starts = wire.vtable(at, where or kind)
+            if self.length < 4 or at + self.length > wire.size:
                 wire.fail(where or kind, at, f"expected a {kind} of at least 4 bytes within the file's {wire.size} "
-                          f"bytes, found one of {self.places[1]}")  # fmt: skip
+                          f"bytes, found one of {self.length}")  # fmt: skip
 
     def __getattr__(self, field: str) -> Any:
         try:
             place, kind, default = self.fields[field]
         except KeyError:
             raise AttributeError(f"{self.kind} has no field {field!r}") from None
+        found = self.__dict__[field] = self._read(field, place, kind, default)
+        return found
+
+    def _read(self, field: str, place: int, kind: str, default: Any) -> Any:
         code = kind[0]
         if code in _READ:
             at = self._place(place, field, _WIDTH[code])
@@ -128,13 +137,11 @@ class Table:
 
     def _place(self, place: int, field: str, width: int) -> int:
         """The byte at which a field of `width` bytes is, 0 when it is absent."""
-        index = place >> 1
-        offset = self.places[index] if index < len(self.places) else 0
-        if not offset:
+        offset = self.starts.get(place)
+        if offset is None or self.at is None:
             return 0
-        assert self.at is not None
-        if offset < 4 or offset + width > self.places[1]:
-            self.wire.fail(self._where(field), self.at, f"expected it within the table's {self.places[1]} bytes, "
+        if offset < 4 or offset + width > self.length:
+            self.wire.fail(self._where(field), self.at, f"expected it within the table's {self.length} bytes, "
                            f"found it at {offset}")  # fmt: skip
         return self.at + offset
 
@@ -166,7 +173,7 @@ class Table:
         if count > self.wire.size - at - 4:
             self.wire.fail(self._where(field), at, f"expected a text that ends within the file's {self.wire.size} "
                            f"bytes, found one of {count}")  # fmt: skip
-        return self.wire.data[at + 4 : at + 4 + count].decode("utf-8", "backslashreplace")
+        return str(self.wire.data[at + 4 : at + 4 + count], "utf-8", "backslashreplace")
 
     def _enum(self, field: str, name: str, number: int) -> str:
         found = self.wire.enums[name][1].get(number)

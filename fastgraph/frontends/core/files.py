@@ -57,6 +57,12 @@ def contents(path: str | os.PathLike[str]) -> bytes:
         return file.read(size)
 
 
+def whole(path: str | os.PathLike[str]) -> memoryview:
+    """The same as memory of NumPy's, which takes large pages for large files. ModelError when the file shrinks."""
+    with opened(path) as file:
+        return part(file, 0, size_of(file), os.fspath(path)).data
+
+
 def part(file: BinaryIO, offset: int, size: int, where: str) -> np.ndarray:
     """`size` bytes of an open file from `offset` on, as uint8. ModelError when it is shorter."""
     need(size)

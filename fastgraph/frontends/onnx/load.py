@@ -6,7 +6,7 @@ import os
 
 from ...errors import ModelError
 from ...ir import Graph
-from ..core.files import contents
+from ..core.files import whole
 from ..core.guard import guarded
 from .convert import to_graph
 from .split import hold_back
@@ -21,16 +21,16 @@ def load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
 def _load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
     folder = None
     if isinstance(source, bytes | bytearray | memoryview):
-        data, where = bytes(source), name or "<bytes>"
+        data, where = memoryview(bytes(source)), name or "<bytes>"
     else:
         path = os.fspath(source)
         where = name or path
         folder = os.path.dirname(os.path.abspath(path))
-        data = contents(path)
+        data = whole(path)
     try:
         slim, held = hold_back(data)
         return to_graph(parse(slim, where), where, folder, held)
     except UnicodeDecodeError as error:
         raise ModelError(
-            f"{where}: expected names in UTF-8, found {error.object[:40]!r}{looks_like(data[:64])}"
+            f"{where}: expected names in UTF-8, found {error.object[:40]!r}{looks_like(bytes(data[:64]))}"
         ) from error

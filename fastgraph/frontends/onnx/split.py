@@ -26,7 +26,7 @@ class _Odd(Exception):
     """Not how a sound file is laid out."""
 
 
-def hold_back(data: bytes) -> tuple[bytes, Held]:
+def hold_back(data: memoryview) -> tuple[bytes | memoryview, Held]:
     """The file without the data of its large initializers, and that data by the initializer's position."""
     if len(data) < LARGE:
         return data, {}
@@ -43,8 +43,8 @@ def hold_back(data: bytes) -> tuple[bytes, Held]:
     return b"".join((data[:start], _prefix(_GRAPH, len(graph)), graph, data[end:])), held
 
 
-def _graph(data: bytes, first: int, end: int) -> tuple[bytes, Held]:
-    parts: list[bytes] = []
+def _graph(data: memoryview, first: int, end: int) -> tuple[bytes, Held]:
+    parts: list[bytes | memoryview] = []
     held: Held = {}
     position, done = -1, first
     for number, start, inside, after in _fields(data, first, end):
@@ -58,13 +58,13 @@ def _graph(data: bytes, first: int, end: int) -> tuple[bytes, Held]:
             continue
         number, cut, begin, stop = large[0]
         held[position] = {_DATA[number]: np.frombuffer(data, np.uint8, stop - begin, begin)}
-        rest = data[inside:cut] + data[stop:after]
+        rest = b"".join((data[inside:cut], data[stop:after]))
         parts += (data[done:start], _prefix(_INITIALIZER, len(rest)), rest)
         done = after
     return b"".join((*parts, data[done:end])), held
 
 
-def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+def _fields(data: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """(number, start of its tag, start and end of its content) of every field of a message."""
     while at < end:
         start = at

@@ -30,11 +30,11 @@ def message(name: str) -> Message:
     return protobuf.message("onnx.desc", "onnx." + name)
 
 
-def parse(data: bytes, source: str) -> Message:
+def parse(data: bytes | memoryview, source: str) -> Message:
     """The ModelProto in `data`; ModelError when it is none."""
     from google.protobuf.message import DecodeError
 
-    head = data[:64]
+    head = bytes(data[:64])
     if not data:
         raise ModelError(f"{source}: expected an ONNX model, found an empty file; export or download it again")
     try:

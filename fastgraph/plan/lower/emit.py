@@ -60,7 +60,8 @@ class Emit:
             return self._constants[key]
         if not isinstance(key, Value) or key.data is None or not key.data.flags.c_contiguous:
             current().hold(array.nbytes, self.node.name if self.node else "a constant")
-        self.program.constants.append(np.ascontiguousarray(array))
+        room = self.program.room
+        self.program.constants.append(np.ascontiguousarray(array) if room is None else room.put(array))
         ref = Ref(len(self.program.constants) - 1)
         if key is not None:
             self._constants[key] = ref

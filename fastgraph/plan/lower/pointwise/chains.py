@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,12 @@ EXACT = 2.0**18
 """Up to this the constants that zero points make of a sum cancel well enough in f32."""
 
 
-@dataclass
 class Chain:
     """A chain over tensors as they are stored. Its parts name ("tensor", i), ("step", i); `steps` are counted."""
 
-    tensors: list[Operand] = field(default_factory=list)
-    parts: list[tuple[Any, ...]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.tensors: list[Operand] = []
+        self.parts: list[tuple[Any, ...]] = []
 
     def tensor(self, value: Operand) -> Any:
         for i, known in enumerate(self.tensors):

@@ -8,7 +8,6 @@ are kept. The arithmetic of every element stays what it was.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from ....freedoms import free
@@ -158,7 +157,7 @@ def emit_block(e: Emit, block: Block) -> None:
         rows = Rows(x, ldx, y, ldy, first * out_width, (end - first) * out_width)
         size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top, whole.pads[2])
         e.node = node
-        depthwise_rows(e, node, block.plan._replace(window=replace(whole, size=size, out=out, pads=pads)), rows)
+        depthwise_rows(e, node, block.plan._replace(window=whole._replace(size=size, out=out, pads=pads)), rows)
         if block.project is not None:
             e.node = project = block.project
             target = _row(e, project.out, first * out_width)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +59,7 @@ def depthwise_rows(e: Emit, node: Node, plan: Depthwise, rows: Rows) -> None:
     fits = bool((weights == weights.astype(np.int8)).all())
     multiplier = last(node.out) // last(node.x)
     for part in plan_depthwise_int8(e.tier, plan.window, rows.ldx, rows.ldy, fits, multiplier, plan.layer.out):
-        _quantized_rows(e, node, plan.layer, replace(plan.window, channels=part.channels), rows, part, weights)
+        _quantized_rows(e, node, plan.layer, plan.window._replace(channels=part.channels), rows, part, weights)
 
 
 def _f32_rows(e: Emit, node: Node, found: Parameters, where: Window, rows: Rows) -> None:

@@ -1,0 +1,40 @@
+"""Memory of constants that one plan alone has: they are put there as they are made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+SLACK = 128
+"""Kernels may read this many bytes past the end of a buffer: two vectors of the widest, less their first bytes."""
+
+_ALIGN = 64
+
+
+class Constants:
+    """Arrays one after the other, each at a multiple of 64 bytes, and zeros up to the next and for SLACK bytes.
+
+    `blocks`: the memory that they take, uint8. `expected`: how many bytes they are thought to take together; what is
+    not touched of a large block takes no memory.
+    """
+
+    def __init__(self, expected: int) -> None:
+        self.blocks: list[np.ndarray] = []
+        self._expected = expected
+        self._block, self._used = np.empty(0, np.uint8), 0
+
+    def put(self, array: np.ndarray) -> np.ndarray:
+        """A copy of the array, C-contiguous."""
+        size = -(-array.nbytes // _ALIGN) * _ALIGN
+        if self._used + size + SLACK > len(self._block):
+            self._begin(max(size, self._expected // (4 if self.blocks else 1)))
+        start, self._used = self._used, self._used + size
+        self._block[start + array.nbytes : self._used + SLACK] = 0
+        self.blocks[-1] = self._block[: self._used]
+        copy = self._block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        return copy
+
+    def _begin(self, size: int) -> None:
+        raw = np.empty(_ALIGN + size + SLACK, np.uint8)
+        self._block, self._used = raw[-raw.__array_interface__["data"][0] % _ALIGN :], 0
+        self.blocks.append(self._block[:0])
