@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 import numpy as np
 
 SLACK = 128
@@ -21,18 +24,25 @@ class Constants:
         self.blocks: list[np.ndarray] = []
         self._expected = expected
         self._block, self._used = np.empty(0, np.uint8), 0
+        self._given = self._block
 
     def put(self, array: np.ndarray) -> np.ndarray:
-        """A copy of the array, C-contiguous."""
-        size = -(-array.nbytes // _ALIGN) * _ALIGN
+        """A copy of the array, C-contiguous; itself when it is what `empty` gave last."""
+        if array is not self._given:
+            self.empty(array.shape, array.dtype)[...] = array
+        return self._given
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """An array to be filled and put."""
+        nbytes = prod(shape) * np.dtype(dtype).itemsize
+        size = -(-nbytes // _ALIGN) * _ALIGN
         if self._used + size + SLACK > len(self._block):
             self._begin(max(size, self._expected // (4 if self.blocks else 1)))
         start, self._used = self._used, self._used + size
-        self._block[start + array.nbytes : self._used + SLACK] = 0
+        self._block[start + nbytes : self._used + SLACK] = 0
         self.blocks[-1] = self._block[: self._used]
-        copy = self._block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-        copy[...] = array
-        return copy
+        self._given = self._block[start : start + nbytes].view(dtype).reshape(shape)
+        return self._given
 
     def _begin(self, size: int) -> None:
         raw = np.empty(_ALIGN + size + SLACK, np.uint8)

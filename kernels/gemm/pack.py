@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 
-def pack_weights(weights: np.ndarray, bias: np.ndarray | None, nv: int, lanes: int) -> np.ndarray:
+def pack_weights(
+    weights: np.ndarray, bias: np.ndarray | None, nv: int, lanes: int, empty: Callable[..., Any] = np.empty
+) -> np.ndarray:
     """f32 [batch, panels, 1 + K, nv * lanes] from weights [batch, N, K] (or [N, K]) and bias [batch, N]
     (or [N]).
 
     A panel holds nv * lanes columns: their bias (0 without one) and then one line per k; columns past N
-    are 0.
+    are 0. empty(shape, dtype): where they go.
     """
     w = weights.astype(np.float32, copy=False)
     w = w[None] if w.ndim == 2 else w
     batch, n, k = w.shape
     width = nv * lanes
     whole, rest = divmod(n, width)
-    packed = np.empty((batch, whole + bool(rest), 1 + k, width), np.float32)
+    packed: np.ndarray = empty((batch, whole + bool(rest), 1 + k, width), np.float32)
     packed[:, :whole, 1:] = w[:, : n - rest].reshape(batch, whole, width, k).transpose(0, 1, 3, 2)
     if rest:
         packed[:, whole, 1:, :rest] = w[:, n - rest :].transpose(0, 2, 1)

@@ -116,6 +116,14 @@ def test_what_is_opened_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.M
     assert not before or len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.parametrize("name", ["m.onnx", "m.tflite"])
+def test_a_file_that_shrinks_while_it_is_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / name).write_bytes(b"\x08\x08\x12\x00TFL3")
+    monkeypatch.setattr(files, "size_of", lambda file: 9)
+    with pytest.raises(fg.ModelError, match="expected 9 bytes at 0, found 8: another program changes it"):
+        fg.load(tmp_path / name)
+
+
 def test_a_file_larger_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open(tmp_path / "m.onnx", "wb") as file:
         file.truncate(1 << 40)  # of which the disk stores nothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -104,6 +105,23 @@ def test_reading_imports_no_onnx_no_llvmlite_and_no_generated_code(tmp_path):
     script += "('onnx', 'llvmlite', 'ml_dtypes') or m.endswith('_pb2') and 'google' not in m))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_protobuf_without_its_c_implementation_reads_the_same(tmp_path):
+    node = onnx.helper.make_node("Clip", ["x"], ["y"], min=0.5, max=2.0)
+    ends = [onnx.helper.make_tensor_value_info(n, 1, [1, 2]) for n in "xy"]
+    opset = [onnx.helper.make_opsetid("", 6)]
+    graph = onnx.helper.make_graph([node], "g", ends[:1], ends[1:])
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset), path)
+    env = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    texts = []
+    for head in ("", "import sys\nsys.modules['google._upb._message'] = None\n"):
+        script = f"{head}from fastgraph.frontends.onnx import read\nprint(read({str(path)!r}, ''))"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env if head else None)
+        assert done.returncode == 0, done.stderr
+        texts.append(done.stdout)
+    assert texts[0] == texts[1] and "clip" in texts[0]
 
 
 def test_messages_are_not_those_of_the_onnx_package():

@@ -11,7 +11,6 @@ from ...errors import ModelError, UnsupportedError
 from ...ir import Node, TensorType, Value
 from ...limits import current
 from ...ops.work import nbytes
-from .blocks import blockwise
 from .buffers import buffer
 from .reader import Reader
 from .resources import tensor_key
@@ -90,6 +89,8 @@ class Scope:
         """The reals that a constant stands for whose blocks have scales of their own, in other tensors."""
         if details.kind != "BlockwiseQuantization" or len(details.block_shape) > 1:
             raise UnsupportedError(f"constants with {details.kind} in several dimensions")
+        from .blocks import blockwise
+
         scales = self.read(details.scales).data
         zeros = self.read(details.zero_points).data if details.zero_points > 0 else None
         if scales is None or scales.dtype.kind != "f":

@@ -67,6 +67,11 @@ class Emit:
             self._constants[key] = ref
         return ref
 
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Where to make the next constant: what is made there is not copied."""
+        room = self.program.room
+        return np.empty(shape, dtype) if room is None else room.empty(shape, dtype)
+
     def packed(self, key: Any, make: Callable[[], np.ndarray]) -> Ref:
         """The address of a constant that is made once for its key, and once for all plans of a model.
 

@@ -47,7 +47,8 @@ def conv(e: Emit, node: Node, plan: Parameters) -> None:
         part = slice(piece.start, piece.start + piece.columns)
 
         def packed(part: slice = part, nv: int = piece.nv) -> np.ndarray:
-            return pack_weights(per_group[:, part], None if biases is None else biases[:, part], nv, e.tier.lanes)
+            own = None if biases is None else biases[:, part]
+            return pack_weights(per_group[:, part], own, nv, e.tier.lanes, e.empty)
 
         key = (*node.inputs[1:3], node.attrs["groups"], piece.start, piece.columns, piece.nv)
         args = conv_args(

@@ -54,7 +54,7 @@ def _f32_rows(e: Emit, node: Node, plan: Parameters, rows: Rows) -> None:
         part = slice(piece.start, piece.start + piece.columns)
 
         def packed(part: slice = part, nv: int = piece.nv) -> np.ndarray:
-            return pack_weights(weights[part], None if bias is None else bias[part], nv, e.tier.lanes)
+            return pack_weights(weights[part], None if bias is None else bias[part], nv, e.tier.lanes, e.empty)
 
         key = (*node.inputs[1:3], piece.start, piece.columns, piece.nv)
         args = dot_args(
