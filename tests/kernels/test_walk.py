@@ -165,8 +165,8 @@ def test_forms_are_told_apart() -> None:
     assert forms[0].numbers == () and forms[1].numbers == (f32_bits(1.0),) and forms[0].steps != forms[1].steps
     signed = [_form(_spelled((("max", 0, zero),)), (element,), Out(), tier).numbers for zero in (0.0, -0.0)]
     assert signed[0] != signed[1]
-    kinds = {_form(_spelled((("relu", 0),)), (kind,), out, tier)
-             for kind in (None, element, "u8") for out in (Out(), Out("u8", 3, 0, 255), Out("u8", 4, 0, 255))}  # fmt: skip
+    outs = Out(), Out("u8", 3, 0, 255), Out("u8", 4, 0, 255)
+    kinds = {_form(_spelled((("relu", 0),)), (kind,), out, tier) for kind in (None, element, "u8") for out in outs}
     assert len(kinds) == 9
 
 
