@@ -33,7 +33,7 @@ from .plan.program import Program
 from .plan.widen import widen
 from .room import need
 
-STAGES: tuple[tuple[str, Callable[[Graph], object]], ...] = (
+STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("explicit_quantization", explicit_quantization),
     ("canonicalize", canonicalize),
     ("decompose", decompose),
@@ -42,7 +42,7 @@ STAGES: tuple[tuple[str, Callable[[Graph], object]], ...] = (
     ("fuse", fuse),
     ("widen", widen),
 )
-"""What a specialized graph goes through, in order."""
+"""What a specialized graph goes through, in order. Each says whether it may have changed nodes or values."""
 
 
 def stages(graph: Graph, match: Matches | None = None) -> Iterator[tuple[str, Graph]]:
@@ -50,11 +50,10 @@ def stages(graph: Graph, match: Matches | None = None) -> Iterator[tuple[str, Gr
 
     `match` keeps what the last stage finds of nodes' lowerings.
     """
-    last: Callable[[Graph], None] = partial(widen, match=match)
+    last: Callable[[Graph], bool] = partial(widen, match=match)
     for name, run in (*STAGES[:-1], (STAGES[-1][0], last)):
-        if free(name):
-            run(graph)
-        check(graph, name)
+        if free(name) and run(graph):
+            check(graph, name)
         yield name, graph
 
 

@@ -31,7 +31,7 @@ def _copy(graph: Graph, seen: dict[Value, Value]) -> Graph:
     first = [twin(state.input, own=True) for state in graph.states]
     nodes = []
     for node in graph.nodes:
-        reads = [None if v is None else twin(v) for v in node.inputs]
+        reads = [v if v is None else seen[v] if v in seen else twin(v) for v in node.inputs]
         attrs = {key: attr(item) for key, item in node.attrs.items()} if node.graphs else dict(node.attrs)
         nodes.append(Node(node.op, reads, [twin(v, own=True) for v in node.outputs], attrs, node.name))
     states = [State(v, twin(s.output), s.initial) for v, s in zip(first, graph.states, strict=True)]

@@ -121,10 +121,13 @@ def inside(node: Node, what: str, array: np.ndarray | None, low: int, high: Dim)
 
 def one_dtype(node: Node, types: Iterable[TensorType | None]) -> np.dtype | None:
     """The element type that all inputs have; ModelError when they differ."""
-    found = {t.dtype: None for t in types if t is not None and t.dtype is not None}
+    found: list[np.dtype] = []
+    for t in types:
+        if t is not None and t.dtype is not None and t.dtype not in found:
+            found.append(t.dtype)
     if len(found) > 1:
         fail(node, f"inputs must have one element type, found {', '.join(map(str, found))}")
-    return next(iter(found), None)
+    return found[0] if found else None
 
 
 def axis_of(node: Node, axis: int, rank: int, name: str = "axis") -> int:

@@ -53,6 +53,9 @@ def infer_node(node: Node) -> None:
         raise ModelError(f"{_where(node)}{node.op}: attributes or input types do not fit: {error}") from error
     for value, result in zip(node.outputs, results, strict=True):
         declared = value.type
+        if declared.quant is None and result.quant is None:
+            value.type = result
+            continue
         stored = real and declared.quant is not None
         value.type = TensorType(declared.dtype if stored else result.dtype, result.shape, declared.quant)
 
@@ -179,8 +182,12 @@ def fold(node: Node) -> list[np.ndarray] | None:
     if node.op in ("shape", "size") and first is not None and first.data is None and first.type.concrete:
         stand_in = np.broadcast_to(np.zeros((), np.int8), first.type.dims)
         return run_node(node, [stand_in])
-    values, budget = operands(node), current()
-    if any(v is not None and v.data is None for v in values) or not budget.affords(*work_of(node)):
+    values = operands(node)
+    for value in values:
+        if value is not None and value.data is None:
+            return None
+    budget = current()
+    if not budget.affords(*work_of(node)):
         return None
     results = _folded(node, [None if v is None else v.data for v in values])
     if not all(isinstance(r, np.ndarray) for r in results):
@@ -198,7 +205,7 @@ def _folded(node: Node, arrays: list[Any]) -> list[Any]:
 
 def _pure(node: Node) -> bool:
     """Whether the node, and all nodes of its sub-graphs, always give the same for the same inputs, and end."""
-    return op_of(node).pure and all(_pure(n) for inner in node.graphs for n in inner.nodes)
+    return op_of(node).pure and (not node.graphs or all(_pure(n) for inner in node.graphs for n in inner.nodes))
 
 
 def _where(node: Node) -> str:

@@ -205,6 +205,9 @@ def _per_output(node: Node, results: list[Any]) -> list[Any]:
 
 
 def _check_size(node: Node, result: TensorType) -> None:
+    if result.concrete and len(result.dims) <= MAX_RANK and min(result.dims, default=1) > 0:
+        if result.size <= MAX_ELEMENTS:
+            return
     if len(result.shape or ()) > MAX_RANK:
         rank = len(result.shape or ())
         raise ModelError(f"{node.op}: the result would have {rank} axes, at most {MAX_RANK} are possible")

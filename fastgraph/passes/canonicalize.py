@@ -18,8 +18,9 @@ def canonicalize(graph: Graph) -> bool:
     """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below. Whether one
     applied.
     """
-    return sweep(graph, spatial_axes, strided_slice, identity, one_input, variadic, transpose, reshape, after_reshape,
-                 gemm, matmul, batch_norm, explicit_window)  # fmt: skip
+    rules = [spatial_axes, strided_slice, identity, one_input, variadic, transpose, reshape, after_reshape, gemm,
+             matmul, batch_norm, explicit_window]  # fmt: skip
+    return sweep(graph, *rules)
 
 
 @also_quantized

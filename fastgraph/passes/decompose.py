@@ -10,9 +10,9 @@ from .moves import shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 
-def decompose(graph: Graph) -> None:
+def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    sweep(graph, normalization, reduction, depth_to_space, space_to_depth, space_to_batch, batch_to_space)
+    return sweep(graph, normalization, reduction, depth_to_space, space_to_depth, space_to_batch, batch_to_space)
 
 
 @sees("instance_normalization", "layer_normalization")

@@ -23,13 +23,14 @@ LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_li
 """ONNX's own changes of quantization."""
 
 
-def explicit_quantization(graph: Graph) -> None:
+def explicit_quantization(graph: Graph) -> bool:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
     if not any(node.op in LINEAR or computes_reals(node) for node in graph.nodes):
-        return
+        return False
     sweep(graph, linear, integer_product)
     sweep(graph, turned_constant, moved)
     sweep(graph, padded)
+    return True
 
 
 def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:

@@ -24,11 +24,9 @@ LONGEST, WIDEST = 32, 16
 F32 = np.dtype(np.float32)
 
 
-def fuse(graph: Graph) -> None:
+def fuse(graph: Graph) -> bool:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
-    sweep(graph, fold_pad)
-    sweep(graph, fold_affine)
-    sweep(graph, as_chain)
+    return any([sweep(graph, fold_pad), sweep(graph, fold_affine), sweep(graph, as_chain)])
 
 
 # -- constants into weights
@@ -196,6 +194,8 @@ def _take_chain(node: Node, value: Value, before: Node) -> Node:
 def _renumber(chain: Chain, places: list[int], first: int) -> Chain:
     """`chain` with its inputs at `places` and its step results numbered from `first`."""
     count = len(places)
+    if first == count and places == list(range(count)):
+        return chain
 
     def move(operand: Any) -> Any:
         if isinstance(operand, float):

@@ -21,16 +21,17 @@ from .rewrite import Sweep, also_quantized, constant, sees, sweep
 Perm = tuple[int, ...]
 
 
-def layout(graph: Graph) -> None:
+def layout(graph: Graph) -> bool:
     """Sink transposes and let them cancel; then again, as reshapes that are gone can free another pair.
 
     What changed nothing, as did all that came after it, is not done again.
     """
-    idle = 0
+    changed, idle = False, 0
     for run in (sunk, canonicalize, share) * 2:
-        idle = 0 if run(graph) else idle + 1
+        changed, idle = (True, 0) if run(graph) else (changed, idle + 1)
         if idle == 3:
             break
+    return changed
 
 
 def sunk(graph: Graph) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from typing import Any
 
@@ -29,11 +29,15 @@ class Sweep:
         self.nodes: list[Node] = []
         self.maker: dict[Value, Node] = {}
         self.position: dict[Node, int] = {}
-        self.reads = Counter(chain(graph.outputs, *map(_read, graph.nodes)))
         self.outputs = set(graph.outputs)
         self.turned: dict[tuple[Value, tuple[int, ...]], Value] = {}
         self._instead: dict[Value, Value] = {}
         self._dropped: set[Node] = set()
+
+    @cached_property
+    def reads(self) -> Counter[Value | None]:
+        """How many nodes read each value, the graph itself for its outputs. All that changes it asks for it before."""
+        return Counter(chain(self.graph.outputs, *map(_read, self.graph.nodes)))
 
     def current(self, value: Value) -> Value:
         """What stands for `value` now."""
@@ -49,9 +53,10 @@ class Sweep:
 
     def write(self, node: Node) -> None:
         """Write a new node."""
+        reads = self.reads
         self.keep(node)
         for value in _read(node):
-            self.reads[value] += 1
+            reads[value] += 1
 
     def keep(self, node: Node) -> None:
         """Write a node of the graph as it is."""
@@ -63,8 +68,8 @@ class Sweep:
     def replace(self, old: Value, new: Value) -> None:
         """From here on `new` stands for `old`."""
         assert new.type.quant == old.type.quant, f"{new!r} {new.type} can't stand for {old!r} {old.type}"
-        self._instead[old] = new
         self.reads[new] += self.reads[old]
+        self._instead[old] = new
 
     def made_by(self, value: Value, op: str) -> bool:
         """Whether a node of this operator makes the value."""
@@ -87,8 +92,9 @@ class Sweep:
 
     def forget(self, node: Node) -> None:
         """The node no longer reads its inputs."""
+        reads = self.reads
         for value in _read(node):
-            self.reads[value] -= 1
+            reads[value] -= 1
 
     def written(self) -> list[Node]:
         """The nodes that stand, in order."""

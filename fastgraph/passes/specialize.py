@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -28,13 +29,12 @@ def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
         if value.type.concrete:
             fits(value, value.type.dims)
     instead: dict[Value, Value] = {}
-    reads = Counter(v for node in graph.nodes for v in read_by(node))
-    reads.update(graph.outputs)
+    reads = Counter(chain(graph.outputs, *map(read_by, graph.nodes)))
     nodes = []
     for node in graph.nodes:
         own = read_by(node)
-        node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
         if instead:
+            node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
             for inner in node.graphs:
                 inner.replace(instead)
         try:

@@ -23,10 +23,10 @@ CLAMPS = frozenset({"relu", "clip"})
 """Steps that can be done before rounding or after it, with the same result."""
 
 
-def to_integers(graph: Graph) -> None:
+def to_integers(graph: Graph) -> bool:
     """Given ``y = requantize(relu(conv(requantize(x), w)))``; result ``y = conv(x, w) {chain=((relu, 0),)}``."""
     if not any(computes_reals(node) for node in graph.nodes):
-        return
+        return False
     sweep(graph, moves_integers, on_integers, absorb)
     sweep(graph, requantized_twice, moved)
     sweep(graph, padded)
@@ -36,6 +36,7 @@ def to_integers(graph: Graph) -> None:
     sweep(graph, dynamic_layer)
     sweep(graph, writes_signed, reads_signed)
     sweep(graph, real_constants)
+    return True
 
 
 def is_layer(node: Node) -> bool:

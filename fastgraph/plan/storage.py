@@ -47,7 +47,7 @@ def last(value: Value) -> int:
 
 
 class Views:
-    """The links of one graph, and the storage that follows from them."""
+    """The links of one graph, and the storage that follows from them. `uses`: as of the graph."""
 
     def __init__(self, graph: Graph, abilities: Callable[[Node], Abilities]) -> None:
         self.links: dict[Value, Link] = {}
@@ -55,7 +55,7 @@ class Views:
         self._found: dict[Value, Storage] = {}
         self._graph = graph
         self._abilities = {node: abilities(node) for node in graph.nodes}
-        self._uses = graph.uses()
+        self.uses = graph.uses()
         self._strided: dict[Value, bool] = {}
         self._makers = graph.producers()
         self._outputs = set(graph.outputs)
@@ -121,7 +121,7 @@ class Views:
 
     def _reads_strided(self, value: Value) -> bool:
         if value not in self._strided:
-            self._strided[value] = all(self._abilities[node].strided_in for node in self._uses.get(value, ()))
+            self._strided[value] = all(self._abilities[node].strided_in for node in self.uses.get(value, ()))
         return self._strided[value]
 
     def _fits(self, value: Value, parent: Value, rows: bool) -> bool:

@@ -13,7 +13,7 @@ from .lower import Matches
 F32 = np.dtype(np.float32)
 
 
-def widen(graph: Graph, match: Matches | None = None) -> None:
+def widen(graph: Graph, match: Matches | None = None) -> bool:
     """Given ``y = lrn(x)`` in uint8; result ``y = requantize(lrn(requantize(x)))``, if there is a kernel for that.
 
     What `match` finds here holds for the plan, too: the nodes of the result don't change any more.
@@ -35,7 +35,9 @@ def widen(graph: Graph, match: Matches | None = None) -> None:
         for value, real in zip(node.outputs, wide.outputs, strict=True):
             if real is not value:
                 nodes.append(Node("requantize", [real], [value], {}, node.name))
+    changed = nodes != graph.nodes
     graph.nodes = nodes
+    return changed
 
 
 def _wide(node: Node, reals: dict[Value, Value], match: Matches) -> Node | None:

@@ -10,13 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa.loops import each
 from fastgraph.kernels.isa.math import OPS
+from fastgraph.kernels.isa.tiers import TIERS
 from fastgraph.kernels.isa.vector import I64, Vector, emits
 from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
 from fastgraph.kernels.pointwise.elementwise_shape import broadcast, loops, strides_of
 from fastgraph.kernels.pointwise.steps import COMPOSED, NUMBERS, pattern
+from fastgraph.plan.lower.emit import _kernel
 from fastgraph.plan.lower.steps import steps_of
+from fastgraph.plan.lower.walk import Out, _form, _spelled, f32_bits
 from tests.kernels.harness import each_tier, run
 from tests.kernels.walking import elementwise
 
@@ -150,3 +154,32 @@ def test_blocks_of_a_wide_row(tier):
     plan = loops(x.shape, strides_of(x.shape), [strides_of(x.shape)])
     got = elementwise(chain, plan, np.zeros_like(x), [x], tier, 2)
     assert np.array_equal(got, eval_chain(chain, [x]))
+
+
+def test_forms_are_told_apart() -> None:
+    """What Python holds equal is not one chain: a number and the value of that number, and the zeros."""
+    tier, element = TIERS[0], "f32"
+    alike: list[tuple[Any, ...]] = [(("add", 0, 1),), (("add", 0, 1.0),)]
+    assert alike[0] == alike[1]
+    forms = [_form(_spelled(chain), (element, element), Out(), tier) for chain in alike]
+    assert forms[0].numbers == () and forms[1].numbers == (f32_bits(1.0),) and forms[0].steps != forms[1].steps
+    signed = [_form(_spelled((("max", 0, zero),)), (element,), Out(), tier).numbers for zero in (0.0, -0.0)]
+    assert signed[0] != signed[1]
+    outs = Out(), Out("u8", 3, 0, 255), Out("u8", 4, 0, 255)
+    kinds = {_form(_spelled((("relu", 0),)), (kind,), out, tier) for kind in (None, element, "u8") for out in outs}
+    assert len(kinds) == 9
+
+
+def test_kernels_are_those_of_the_table() -> None:
+    """A parameter that only equals one of the table's is refused, also after that one was taken."""
+    tier = TIERS[0]
+    assert _kernel(tier, "dot", {"nv": 1}) is _kernel(tier, "dot", {"nv": 1}) == row("dot").kernel(tier, {"nv": 1})
+    for nv in (True, 1.0, 99):
+        with pytest.raises(TypeError, match="nv"):
+            _kernel(tier, "dot", {"nv": nv})
+
+
+@given(st.floats() | st.sampled_from([3.4028235677973366e38, 1e39, -1e300, 1e-46, 2.0**-149, 1 + 2.0**-24]))
+def test_bits_are_those_of_the_nearest_f32(x: float) -> None:
+    with np.errstate(all="ignore"):
+        assert f32_bits(x) == int(np.float32(x).view(np.int32))

@@ -63,7 +63,7 @@ class Block(NamedTuple):
 
 def blocks(graph: Graph, views: Views, match: Matches) -> Iterator[Block]:
     """The blocks of a graph that are worth doing depth first."""
-    uses, outputs = graph.uses(), set(graph.outputs)
+    uses, outputs = views.uses, set(graph.outputs)
     taken: set[Node] = set()
 
     def private(value: Value, reader: Node) -> bool:

@@ -63,15 +63,15 @@ def depthwise_rows(e: Emit, node: Node, plan: Depthwise, rows: Rows) -> None:
 
 
 def _f32_rows(e: Emit, node: Node, found: Parameters, where: Window, rows: Rows) -> None:
-    weights, bias = found
+    (weights, bias), own = found, node.inputs[1:3]
     multiplier = last(node.out) // last(node.x)
     name, params = plan_depthwise(e.tier, where, multiplier)
     end = epilogue(e, node, rows.start, apart=True)
     args: dict[str, Arg] = {
         **window_args(e.tier, name, params, where, e.threads, walked=end["walk"] != 0), **end,
         "x": rows.x, "ldx": rows.ldx, "y": rows.y, "ldy": rows.ldy,
-        "weights": e.packed((node, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
-        "bias": e.packed((node, "bias"), lambda: np.zeros(last(node.out), np.float32) if bias is None else bias),
+        "weights": e.packed((*own, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
+        "bias": e.packed((*own, "bias"), lambda: np.zeros(len(weights), np.float32) if bias is None else bias),
     }  # fmt: skip
     if name == "depthwise_any":
         args["multiplier"] = multiplier
