@@ -115,12 +115,14 @@ def shape_advice(declared: Shape, shape: Sequence[int]) -> str:
     """How an array x of a shape that is not the declared one may become what is meant."""
     rank, n = len(declared), len(shape)
     ways: list[tuple[str, tuple[int, ...], str]] = []
-    for perm, said in ((TO_FIRST, "its channels are last, the model takes them first"),
-                       (TO_LAST, "its channels are first, the model takes them last")):  # fmt: skip
-        if rank in perm and n == rank:
+    for perm, channels, said in ((TO_FIRST, 1, "its channels are last, the model takes them first"),
+                                 (TO_LAST, -1, "its channels are first, the model takes them last")):  # fmt: skip
+        if rank not in perm or not isinstance(declared[channels], int):
+            continue
+        if n == rank:
             order = perm[rank]
             ways.append((f"x.transpose{order}", tuple(shape[i] for i in order), said))
-        if rank in perm and n == rank - 1:
+        if n == rank - 1:
             order = tuple(i - 1 for i in perm[rank][1:])
             ways.append((f"x.transpose{order}[None]", (1, *(shape[i] for i in order)), f"it has no batch, and {said}"))
     ways.insert(0, ("x[None]", (1, *shape), "it has no batch"))

@@ -201,12 +201,25 @@ def _magnitude(node: Node, given: Sequence[Any]) -> float:
 
 
 def _flip(node: Node, given: Sequence[Any]) -> float:
-    """By how much a result changes when one activation is rounded to its other neighbor; 0 where none are rounded."""
+    """By how much a result may differ for what its kernel rounds: an activation to its other neighbor, or a bias of
+    floats to a whole number of units of the sums; 0 where nothing is rounded.
+    """
     if node.op not in ROUNDS:
-        return 0.0
+        return _half_unit(node)
     w = node.inputs[1] if len(node.inputs) > 1 else None
     weight = 1.0 if w is None or w.type.quant is None else 128 * max(w.type.quant.scale)
     return 2 * _largest(given[0]) / 127 * weight
+
+
+def _half_unit(node: Node) -> float:
+    """Half a unit of a quantized layer's sums, where its bias is in floats; 0 elsewhere."""
+    at = OPS[node.op].bias
+    x, w, bias = node.x, node.inputs[1] if len(node.inputs) > 1 else None, None
+    if at is not None and len(node.inputs) > at:
+        bias = node.inputs[at]
+    if bias is None or bias.type.quant is not None or w is None or w.type.quant is None or x.type.quant is None:
+        return 0.0
+    return max(x.type.quant.scale) * max(w.type.quant.scale) / 2
 
 
 def _largest(array: np.ndarray) -> float:

@@ -57,7 +57,10 @@ _op(
     "sign",
     1,
     np.sign,
-    lambda v, x: v.b.select(v.b.fcmp_ordered("one", x, v.const(0)), v.call("copysign", v.const(1), x), x),
+    # NaN stays; a zero of either sign, and what a run takes for zero, give 0.
+    lambda v, x: v.b.select(
+        v.b.fcmp_ordered("one", x, v.const(0)), v.call("copysign", v.const(1), x), v.b.fadd(x, v.const(0))
+    ),
 )
 
 # -- elementary functions

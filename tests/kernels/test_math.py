@@ -104,6 +104,11 @@ def test_special_values(tier):
     check(pairs, [SPECIAL.repeat(len(SPECIAL)), np.tile(SPECIAL, len(SPECIAL))], tier, 0, 1e-37)
 
 
+@each_tier
+def test_a_zero_of_either_sign_has_none(tier):
+    assert not np.signbit(apply((chain_of("sign"),), [np.float32([0.0, -0.0])], tier)).any()
+
+
 def of_every_exponent(count: int, seed: int = 0) -> np.ndarray:
     """`count` normal f32 of each exponent and sign, then zeros, ends, infinities and NaN."""
     exponents = np.repeat(np.arange(1, 255, dtype=np.uint32), count)

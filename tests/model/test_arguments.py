@@ -155,6 +155,11 @@ def test_a_shape_that_is_far_off() -> None:
     assert "feed an array that fits" in refused(same((1, 3, 4, 5)), np.ones((2, 2), F32))
 
 
+@pytest.mark.parametrize("declared, shape", [(("n", 4, "h", "w"), (1, 4, 5)), (("n", "h", "w", 4), (5, 4, 1))])
+def test_open_axes_are_not_taken_for_channels(declared: Any, shape: Any) -> None:
+    assert "channels" not in refused(same(declared), np.ones(shape, F32))
+
+
 def test_calls_as_in_onnxruntime() -> None:
     net = Net()
     net.output(net("Sub", net.input("a", (2,)), net.input("b", (2,))))

@@ -249,6 +249,17 @@ def test_floats_out_of_bytes_are_compared_less_closely_with_what_the_file_says(t
     assert report.outputs[0].difference < 1e-5
 
 
+def test_a_bias_in_floats_is_rounded_to_units_of_the_sums() -> None:
+    net = Net()
+    x, kind = net.input("x", (1, 4, 6, 6)), (net.const(np.float32(0.5)), net.const(np.uint8(128)))
+    read = net("DequantizeLinear", net("QuantizeLinear", x, *kind), *kind)
+    weights = net.const(net.rng.integers(-9, 9, (4, 4, 3, 3)).astype(np.int8))
+    w = net("DequantizeLinear", weights, net.const(np.float32(0.01)), net.const(np.int8(0)))
+    net.output(net("Conv", read, w, net.const(np.float32([0.0025, 0.0024, -0.0026, 0.0125])), pads=[1] * 4))
+    report = fg.verify(net.load(), {"x": np.zeros((1, 4, 6, 6), F32)})
+    assert report.ok and max(step.error for step in report.steps) > 0.1, str(report)
+
+
 def test_what_does_not_fit_is_refused() -> None:
     model = mixed().load()
     for arguments in (({"y": 1},), ({"x": np.ones((1, 2), F32)},), (None, "nobody"), (None, 3), (None, "onnxruntime")):
