@@ -14,18 +14,18 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import loaded
 from ..isa.loops import lesser, repeat, room
 from ..isa.vector import F32, I1, I8, I64, Vector
 from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, simple, walk_from
-from ..pointwise.rows import EPILOGUE, FORMS, NO_EPILOGUE
+from ..pointwise.rows import FORMS, NO_EPILOGUE
 
 
 @dataclass(frozen=True)
 class Place:
     """Where a tile's results go: `rows` rows of `ldc` bytes at `c`, the first `columns` of each stored.
 
-    panel: a pointer to the tile's panel; args: the record; image, row, column: where the epilogue reads.
+    panel: a pointer to the tile's panel; record: its slots, as the kernel has read them; image, row, column: where the
+    epilogue reads.
     """
 
     rows: Any
@@ -33,7 +33,7 @@ class Place:
     ldc: Any
     columns: Any
     panel: Any
-    args: Any
+    record: Any
     image: Any
     row: Any
     column: Any
@@ -43,8 +43,8 @@ class Place:
 class Sink:
     """Where a tile of nv vectors a row stores, to `c` in rows of `ldc` bytes: the result itself or a buffer.
 
-    slots: those of EPILOGUE, if any; bounds: its `low` and `high` as vectors; way: the place in _WAYS of what is done
-    with sums; masks: of the vectors of a row; cut: whether columns must be counted afterwards.
+    slots: the record's, or None where it has no EPILOGUE; bounds: its `low` and `high` as vectors; way: the place in
+    _WAYS of what is done with sums; masks: of the vectors of a row; cut: whether columns must be counted afterwards.
     """
 
     nv: int
@@ -57,10 +57,10 @@ class Sink:
     cut: Any
 
 
-def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: int | None) -> Sink:
-    """For tiles of at most `rows` rows; epilogue: the slot of the record that EPILOGUE begins with."""
+def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: bool) -> Sink:
+    """For tiles of at most `rows` rows; epilogue: whether they end as the record's EPILOGUE says."""
     b, width = v.b, nv * v.lanes
-    slots = None if epilogue is None else loaded(b, place.args, EPILOGUE, epilogue)
+    slots = place.record if epilogue else None
     aside = cut = I1(0) if v.lanes == 16 else b.icmp_signed("<", place.columns, I64(width))
     way, limits = I64(0), list[Any]()
     if slots:

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..isa.loops import room
+from ..isa.loops import repeat, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from .heights import packed
@@ -29,7 +29,7 @@ class Arithmetic:
     start(v, panel): the sums that a row begins with. load(v, line): the weights of a word.
     multiply(v, word, weights, sums): a row's new sums; `word` points to A's word.
     finish(v, place, sums): f32 results, or i32 as such, row by row as the sums come; or stores others itself. epilogue:
-    the slot of the record that EPILOGUE begins with, if it has that.
+    whether they end as the record's EPILOGUE says.
     """
 
     head: int
@@ -41,7 +41,7 @@ class Arithmetic:
     load: Callable[[Vector, Any], list[Any]]
     multiply: Callable[[Vector, Any, list[Any], list[Any]], list[Any]]
     finish: Callable[[Vector, Place, list[Any]], list[Any] | None]
-    epilogue: int | None = None
+    epilogue: bool = False
 
 
 def make_tile(
@@ -49,9 +49,9 @@ def make_tile(
 ) -> Any:
     """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel of nv vectors.
 
-    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A starts at byte address a + offsets[r]
+    Call it as tile(record, height, a=..., ...), the record as read. Row r of A starts at byte address a + offsets[r]
     (of int64, the first 0), or where rows are `even` at a + offsets * r. It has `words` words, where it is `segmented`
-    in runs of `length` words that start table[s] bytes further. The panel is packed as the arithmetic says; the line
+    in `runs` of `length` words that start table[s] bytes further. The panel is packed as the arithmetic says; the line
     `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
     row and column are where the epilogue reads.
     """
@@ -59,22 +59,25 @@ def make_tile(
 
     @emits
     def tile(
-        b: Any, args: Any, height: Any, a: Any, offsets: Any, table: Any, length: Any, words: Any, panel: Any,
-        ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any,
+        b: Any, record: Any, height: Any, a: Any, offsets: Any, table: Any, length: Any, runs: Any, words: Any,
+        panel: Any, ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any,
     ) -> None:  # fmt: skip
         v = Vector(b, tier)
-        first = b.inttoptr(panel, I8.as_pointer())
+        first, starts = b.inttoptr(panel, I8.as_pointer()), b.inttoptr(table, I64.as_pointer())
 
         def emit(rows: int) -> list[Any] | None:
             places = v.pointer(offsets, I64)
             steps = [offsets if even else b.load(v.at(places, r)) for r in range(1, rows)]
             step = partial(_step, v, arithmetic, line_bytes, even, steps, ahead)
-            weights = b.gep(first, [I64(arithmetic.head)])
-            runs = (b.inttoptr(table, I64.as_pointer()), length) if segmented else None
-            sums = _words(b, a, runs, weights, b.mul(words, I64(line_bytes)), arithmetic.start(v, first) * rows, step)
+            state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * rows]
+            if segmented and even:
+                _, *sums = _run_by_run(b, a, (starts, length), runs, line_bytes, state, step)
+            else:
+                walk = (starts, length) if segmented else None
+                _, *sums = _words(b, a, walk, b.mul(words, I64(line_bytes)), state, step)
             return arithmetic.finish(v, replace(place, rows=rows), sums)
 
-        place = Place(height, c, ldc, columns, first, args, image, row, column)
+        place = Place(height, c, ldc, columns, first, record, image, row, column)
         sink = open_sink(v, place, nv, heights[0], arithmetic.epilogue)
         found, done = [], b.append_basic_block("done")
         jump = b.switch(height, done)
@@ -121,14 +124,14 @@ def make_offsets(bodies: Sequence[int]) -> Any:
 
 
 def _words(
-    b: Any, a: Any, runs: tuple[Any, Any] | None, panel: Any, nbytes: Any, sums: Sequence[Any], step: Callable[..., Any]
+    b: Any, a: Any, runs: tuple[Any, Any] | None, nbytes: Any, start: Sequence[Any], step: Callable[..., Any]
 ) -> list[Any]:
-    """Emit a loop of panel, sums = step(address, panel, sums) over the words of a row, at least one; the last sums.
+    """Emit a loop of state = step(address, *state) over the words of a row, at least one; the last state.
 
-    runs: (table, words of a run), or None: one run; nbytes: of the panel.
+    runs: (table, words of a run), or None: one run; nbytes: of the panel, where the state begins with a pointer to.
     """
     before, inside, after = b.block, b.append_basic_block("words"), b.append_basic_block("after")
-    end = b.gep(panel, [nbytes])
+    end = b.gep(start[0], [nbytes])
 
     def run(table: Any) -> list[Any]:
         """The first word of a run, where its offset is, and the address behind it."""
@@ -136,12 +139,12 @@ def _words(
         start = b.add(a, b.load(table))
         return [start, table, b.add(start, b.shl(runs[1], I64(2)))]
 
-    state = [*(run(runs[0]) if runs else [a]), panel, *sums]
+    state = [*(run(runs[0]) if runs else [a]), *start]
     b.branch(inside)
     b.position_at_end(inside)
     phis = [b.phi(value.type) for value in state]
-    word, *walk = phis[: -1 - len(sums)]
-    following = step(word, *phis[-1 - len(sums) :])
+    word, *walk = phis[: -len(start)]
+    following = step(word, *phis[-len(start) :])
     ahead = b.add(word, I64(4))
     sources = [(before, state), (b.block, [ahead, *walk, *following])]
     more = b.icmp_unsigned("!=", following[0], end)
@@ -161,7 +164,19 @@ def _words(
         for phi, value in zip(phis, values, strict=True):
             phi.add_incoming(value, block)
     b.position_at_end(after)
-    return following[1:]
+    return following
+
+
+def _run_by_run(
+    b: Any, a: Any, runs: tuple[Any, Any], count: Any, line: int, start: Sequence[Any], step: Callable[..., Any]
+) -> list[Any]:
+    """As `_words`, in a loop of loops: a loop of several blocks would copy all sums that one vector a row has."""
+    table, length = runs
+
+    def run(i: Any, state: list[Any]) -> list[Any]:
+        return _words(b, b.add(a, b.load(b.gep(table, [i]))), None, b.mul(length, I64(line)), state, step)
+
+    return repeat(b, count, start, run)
 
 
 def _step(
@@ -181,7 +196,7 @@ def _step(
     return [b.gep(panel, [I64(line_bytes)]), *out]
 
 
-def f32_arithmetic(tier: Tier, nv: int, epilogue: int | None = None) -> Arithmetic:
+def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True) -> Arithmetic:
     """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue: as of Arithmetic."""
 
     def line(v: Vector, start: Any) -> list[Any]:

@@ -30,7 +30,7 @@ Grid = list[list[Any]]
 def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), and panels of nv vectors."""
     fields, fill_rows, bodies = reader(WINOGRAD), make_rows(tier), COSTS.heights(tier, nv)
-    tile, next_height = make_tile(tier, nv, bodies, f32_arithmetic(tier, nv)), make_height(bodies)
+    tile, next_height = make_tile(tier, nv, bodies, f32_arithmetic(tier, nv, epilogue=False)), make_height(bodies)
     scatter, gather, walk = _scatter(tier, m), _gather(tier, m, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
     line = tier.lanes * 4
@@ -62,8 +62,8 @@ def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
                     while t < tiles:
                         height = next_height(r.height, tiles - t)
                         tile(
-                            args, height, a=v + e * r.v_plane + t * r.v_row, offsets=r.v_row,
-                            table=0, length=0, words=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
+                            r, height, a=v + e * r.v_plane + t * r.v_row, offsets=r.v_row,
+                            table=0, length=0, runs=0, words=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
                             c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
                             image=0, row=0, column=0,
                         )  # fmt: skip
