@@ -69,8 +69,8 @@ def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: bool) -> Si
         aside = b.or_(cut, is_walked(b, slots))
         given = {name: b.icmp_signed("!=", getattr(slots, name), I64(NO_EPILOGUE[name])) for name in _GIVEN}
         way = b.select(given["high"], I64(2), b.zext(given["low"], I64))
-        way = b.add(way, b.select(given["addend"], I64(len(_BOUNDED)), I64(0)))
-        way = b.select(given["form"], b.add(slots.form, I64(len(_WAYS) - len(FORMS))), way)
+        way = b.select(given["addend"], I64(_WAYS.index(_added)), way)
+        way = b.select(given["form"], b.add(slots.form, I64(_WAYS.index(_added))), way)
         way = b.select(aside, I64(0), way)
     # Not aligned: two registers would be lost to that.
     kept = b.ptrtoint(room(b, ir.ArrayType(F32, rows * width)), I64)
@@ -92,7 +92,7 @@ def store_rows(v: Vector, place: Place, sink: Sink, found: Sequence[tuple[Any, i
         jump = b.switch(sink.way, blocks[0][rows - 1])
         for i in range(1, len(ways)):
             jump.add_case(I64(i), blocks[i][rows - 1])
-    for (added, end), chain in zip(ways, blocks, strict=True):
+    for end, chain in zip(ways, blocks, strict=True):
         above: list[tuple[Any, Sequence[Any]]] = []
         for r in reversed(range(tallest)):
             b.position_at_end(chain[r])
@@ -101,8 +101,7 @@ def store_rows(v: Vector, place: Place, sink: Sink, found: Sequence[tuple[Any, i
                 for phi, value in zip(phis, results, strict=True):
                     phi.add_incoming(value, source)
             to = b.gep(b.inttoptr(sink.c, I8.as_pointer()), [b.mul(sink.ldc, I64(r))])
-            row = phis[r * nv :]
-            _store(v, to, end(v, sink, _added(v, place, sink, I64(r), row) if added else row), sink.masks)
+            _store(v, to, end(v, place, sink, I64(r), phis[r * nv :]), sink.masks)
             b.branch(chain[r - 1] if r else done)
             above = [(chain[r], phis[: r * nv])]
     b.position_at_end(done)
@@ -135,32 +134,29 @@ def settle(v: Vector, place: Place, sink: Sink) -> None:
 Sums = Sequence[Any]
 
 
-def _plain(v: Vector, sink: Sink, sums: Sums) -> Sums:
+def _plain(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
     return sums
 
 
-def _above(v: Vector, sink: Sink, sums: Sums) -> Sums:
+def _raised(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
     return [at_least(v, x, sink.bounds[0]) for x in sums]
 
 
-def _formed(v: Vector, sink: Sink, sums: Sums, form: int = 0) -> Sums:
+def _formed(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums, form: int = 0) -> Sums:
     return [formed(v, form, x, *sink.bounds) for x in sums]
 
 
 def _added(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
     start = addend_at(v, sink.slots, place.image, v.b.add(place.row, r), place.column)
     addends = [v.load(v.at(start, n * v.lanes), mask) for n, mask in enumerate(sink.masks)]
-    return [v.b.fadd(x, y) for x, y in zip(sums, addends, strict=True)]
+    return _formed(v, place, sink, r, [v.b.fadd(x, y) for x, y in zip(sums, addends, strict=True)])
 
 
 _GIVEN = ("low", "high", "addend", "form")
-_BOUNDED: tuple[Any, ...] = (_plain, _above, _formed)
-_WAYS = (
-    *((False, end) for end in _BOUNDED),
-    *((True, end) for end in _BOUNDED),
-    *((False, partial(_formed, form=form)) for form in range(1, len(FORMS))),
-)
-"""What is done with a row's sums: whether they get addends, and what makes of them what is stored."""
+_WAYS: tuple[Any, ...] = (
+    _plain, _raised, _formed, _added, *(partial(_formed, form=form) for form in range(1, len(FORMS)))
+)  # fmt: skip
+"""What is done with a row's sums: each gives what is stored. Bounds that are infinite leave all as it is."""
 
 
 def _ended(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..isa.loops import repeat, room
+from ..isa.loops import repeat, rolled, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from .heights import packed
@@ -71,10 +71,10 @@ def make_tile(
             step = partial(_step, v, arithmetic, line_bytes, even, steps, ahead)
             state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * rows]
             if segmented and even:
-                _, *sums = _run_by_run(b, a, (starts, length), runs, line_bytes, state, step)
+                _, *sums = _run_by_run(b, a, (starts, length), runs, line_bytes, state, step, rows == 1)
             else:
                 walk = (starts, length) if segmented else None
-                _, *sums = _words(b, a, walk, b.mul(words, I64(line_bytes)), state, step)
+                _, *sums = _words(b, a, walk, b.mul(words, I64(line_bytes)), state, step, rows == 1)
             return arithmetic.finish(v, replace(place, rows=rows), sums)
 
         place = Place(height, c, ldc, columns, first, record, image, row, column)
@@ -124,11 +124,13 @@ def make_offsets(bodies: Sequence[int]) -> Any:
 
 
 def _words(
-    b: Any, a: Any, runs: tuple[Any, Any] | None, nbytes: Any, start: Sequence[Any], step: Callable[..., Any]
-) -> list[Any]:
+    b: Any, a: Any, runs: tuple[Any, Any] | None, nbytes: Any, start: Sequence[Any], step: Callable[..., Any],
+    short: bool,
+) -> list[Any]:  # fmt: skip
     """Emit a loop of state = step(address, *state) over the words of a row, at least one; the last state.
 
     runs: (table, words of a run), or None: one run; nbytes: of the panel, where the state begins with a pointer to.
+    short: whether LLVM may unroll the loop.
     """
     before, inside, after = b.block, b.append_basic_block("words"), b.append_basic_block("after")
     end = b.gep(start[0], [nbytes])
@@ -159,7 +161,9 @@ def _words(
         sources.append((turn, [*run(b.gep(walk[0], [I64(1)])), *following]))
         b.branch(inside)
     else:
-        b.cbranch(more, inside, after)
+        again = b.cbranch(more, inside, after)
+        if not short:
+            rolled(b, again)
     for block, values in sources:
         for phi, value in zip(phis, values, strict=True):
             phi.add_incoming(value, block)
@@ -168,13 +172,14 @@ def _words(
 
 
 def _run_by_run(
-    b: Any, a: Any, runs: tuple[Any, Any], count: Any, line: int, start: Sequence[Any], step: Callable[..., Any]
-) -> list[Any]:
+    b: Any, a: Any, runs: tuple[Any, Any], count: Any, line: int, start: Sequence[Any], step: Callable[..., Any],
+    short: bool,
+) -> list[Any]:  # fmt: skip
     """As `_words`, in a loop of loops: a loop of several blocks would copy all sums that one vector a row has."""
     table, length = runs
 
     def run(i: Any, state: list[Any]) -> list[Any]:
-        return _words(b, b.add(a, b.load(b.gep(table, [i]))), None, b.mul(length, I64(line)), state, step)
+        return _words(b, b.add(a, b.load(b.gep(table, [i]))), None, b.mul(length, I64(line)), state, step, short)
 
     return repeat(b, count, start, run)
 

@@ -60,6 +60,14 @@ def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[A
     return out
 
 
+def rolled(b: Any, branch: Any) -> None:
+    """Have LLVM leave the loop that ends with this branch as it is: a long body is no faster for being there twice."""
+    off = b.module.add_metadata(["llvm.loop.unroll.disable"])
+    loop = b.module.add_metadata([off])
+    loop.operands = (loop, off)
+    branch.set_metadata("llvm.loop", loop)
+
+
 def apart(b: Any, values: Sequence[Any], body: Callable[..., None]) -> None:
     """`body(builder, *values)` in a function of its own: where an object has many bodies, each has all registers."""
     kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
