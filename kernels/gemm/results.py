@@ -75,7 +75,7 @@ def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: bool) -> Si
     # Not aligned: two registers would be lost to that.
     kept = b.ptrtoint(room(b, ir.ArrayType(F32, rows * width)), I64)
     c, ldc = b.select(aside, kept, place.c), b.select(aside, I64(4 * width), place.ldc)
-    masks = _masks(v, nv, place.columns) if v.lanes == 16 else [None] * nv
+    masks = [_kept(v, mask) for mask in _masks(v, nv, place.columns)] if v.lanes == 16 else [None] * nv
     return Sink(nv, c, ldc, slots, limits, way, masks, cut)
 
 
@@ -173,6 +173,11 @@ def _store(v: Vector, to: Any, results: Sums, masks: Sequence[Any]) -> None:
     """Store a row at byte pointer `to`."""
     for n, (result, mask) in enumerate(zip(results, masks, strict=True)):
         v.store(result, v.b.bitcast(v.b.gep(to, [I64(n * v.lanes * 4)]), F32.as_pointer()), mask)
+
+
+def _kept(v: Vector, mask: Any) -> Any:
+    """A mask that stays in its register: LLVM would rather compare anew for each row, where products are summed."""
+    return v.b.asm(ir.FunctionType(v.mtype, [v.mtype]), "", "=k,0", [mask], False)
 
 
 def _masks(v: Vector, nv: int, columns: Any) -> list[Any]:
