@@ -66,9 +66,8 @@ def make_tile(
         first, starts = b.inttoptr(panel, I8.as_pointer()), b.inttoptr(table, I64.as_pointer())
 
         def emit(rows: int) -> list[Any] | None:
-            places = v.pointer(offsets, I64)
-            steps = [offsets if even else b.load(v.at(places, r)) for r in range(1, rows)]
-            step = partial(_step, v, arithmetic, line_bytes, even, steps, ahead)
+            steps = (_even_steps if even else _loaded_steps)(b, offsets, rows)
+            step = partial(_step, v, arithmetic, line_bytes, steps, ahead)
             state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * rows]
             if segmented and even:
                 _, *sums = _run_by_run(b, a, (starts, length), runs, line_bytes, state, step, rows == 1)
@@ -184,19 +183,33 @@ def _run_by_run(
     return repeat(b, count, start, run)
 
 
+def _loaded_steps(b: Any, offsets: Any, rows: int) -> list[tuple[int, Any]]:
+    """As `_step` takes them, of rows whose offsets lie in memory."""
+    places = b.inttoptr(offsets, I64.as_pointer())
+    return [(0, b.load(b.gep(places, [I64(r)]))) for r in range(1, rows)]
+
+
+def _even_steps(b: Any, step: Any, rows: int) -> list[tuple[int, Any]]:
+    """As `_step` takes them, of rows `step` bytes apart: in instructions, a third reaches the two behind it."""
+    far = b.mul(step, I64(3))
+    return [(r - (r % 3 or 3), b.mul(step, I64(r % 3)) if r % 3 else far) for r in range(1, rows)]
+
+
 def _step(
-    v: Vector, arithmetic: Arithmetic, line_bytes: int, even: bool, steps: Sequence[Any], ahead: Any, a: Any,
-    panel: Any, *row_sums: Any,
+    v: Vector, arithmetic: Arithmetic, line_bytes: int, steps: Sequence[tuple[int, Any]], ahead: Any, a: Any, panel: Any,
+    *row_sums: Any,
 ) -> list[Any]:  # fmt: skip
-    """The word at address a: (panel, sums row by row) after it. steps: bytes to others; if even, from row to row."""
+    """The word at address a: (panel, sums row by row) after it. steps: of each further row, which it is reached from,
+    and by how many bytes.
+    """
     b, each, sums = v.b, arithmetic.sums, list(row_sums)
     weights = arithmetic.load(v, panel)
     prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
     b.call(prefetch, [b.gep(panel, [ahead]), I32(0), I32(2), I32(1)])
-    first = word = b.inttoptr(a, I8.as_pointer())
-    out = arithmetic.multiply(v, first, weights, sums[:each])
-    for r, bytes_to in enumerate(steps, 1):
-        word = b.gep(word if even else first, [bytes_to])
+    found = [b.inttoptr(a, I8.as_pointer())]
+    found += (b.gep(found[near], [nbytes]) for near, nbytes in steps)
+    out = []
+    for r, word in enumerate(found):
         out += arithmetic.multiply(v, word, weights, sums[r * each : (r + 1) * each])
     return [b.gep(panel, [I64(line_bytes)]), *out]
 
