@@ -12,7 +12,7 @@ def heights(most: int, nv: int) -> tuple[int, ...]:
 
     Half as many vectors of sums as 16 wait for one another: what has no more is not made of halves.
     """
-    return (most, *range(min(most - 1, max(-(-most // 2), min(8, 16 // nv))), 0, -1))
+    return tuple(range(most, 0, -1))
 
 
 def even(nv: int) -> bool:

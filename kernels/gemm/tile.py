@@ -69,11 +69,12 @@ def make_tile(
             steps = (_even_steps if even else _loaded_steps)(b, offsets, rows)
             step = partial(_step, v, arithmetic, line_bytes, steps, ahead)
             state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * rows]
+            short = rows == 1 or (tier.registers == 16 and nv > 1 and len(state) <= 11)
             if segmented and even:
-                _, *sums = _run_by_run(b, a, (starts, length), runs, line_bytes, state, step, rows == 1)
+                _, *sums = _run_by_run(b, a, (starts, length), runs, line_bytes, state, step, short)
             else:
                 walk = (starts, length) if segmented else None
-                _, *sums = _words(b, a, walk, b.mul(words, I64(line_bytes)), state, step, rows == 1)
+                _, *sums = _words(b, a, walk, b.mul(words, I64(line_bytes)), state, step, short)
             return arithmetic.finish(v, replace(place, rows=rows), sums)
 
         place = Place(height, c, ldc, columns, first, record, image, row, column)
