@@ -26,14 +26,14 @@ HEAD_LINES = 3
 
 def make_dot(tier: Tier, nv: int, per_row: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors, and ranges of rows or of batches; its record is `rows.DOT_DYNAMIC`."""
-    bodies = COSTS[False].heights(tier, nv)
-    return dot_kernel(tier, nv, bodies, _arithmetic(tier, nv, per_row), DOT_DYNAMIC)
+    most = COSTS[False].most_rows(tier, nv)
+    return dot_kernel(tier, nv, most, _arithmetic(tier, nv, per_row), DOT_DYNAMIC)
 
 
 def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.CONV_DYNAMIC`."""
-    bodies = COSTS[False].heights(tier, nv)
-    return conv_kernel(tier, nv, bodies, _arithmetic(tier, nv, False), CONV_DYNAMIC)
+    most = COSTS[False].most_rows(tier, nv)
+    return conv_kernel(tier, nv, most, _arithmetic(tier, nv, False), CONV_DYNAMIC)
 
 
 def _arithmetic(tier: Tier, nv: int, per_row: bool) -> Arithmetic:

@@ -24,14 +24,14 @@ from .tile import Arithmetic
 
 def make_dot_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.DOT_INT8`."""
-    bodies = COSTS[rowsum].heights(tier, nv)
-    return dot_kernel(tier, nv, bodies, int8_arithmetic(tier, nv, out, rowsum), DOT_INT8)
+    most = COSTS[rowsum].most_rows(tier, nv)
+    return dot_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum), DOT_INT8)
 
 
 def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.CONV_INT8`."""
-    bodies = COSTS[rowsum].heights(tier, nv)
-    return conv_kernel(tier, nv, bodies, int8_arithmetic(tier, nv, out, rowsum), CONV_INT8)
+    most = COSTS[rowsum].most_rows(tier, nv)
+    return conv_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum), CONV_INT8)
 
 
 def add_products(v: Vector, word: Any, weights: list[Any], sums: list[Any]) -> list[Any]:

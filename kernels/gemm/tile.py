@@ -1,6 +1,6 @@
 """The micro-kernel of dot and convolution: rows x vectors of sums, in registers from bias to store.
 
-It has a body for each of a few heights of tiles, and jumps to the one that is asked for.
+It has a body for each height of a tile, and jumps to the one that is asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from llvmlite import ir
 from ..isa.loops import repeat, rolled, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from .heights import packed
 from .results import Place, open_sink, settle, store_rows
 
 
@@ -45,9 +44,9 @@ class Arithmetic:
 
 
 def make_tile(
-    tier: Tier, nv: int, heights: Sequence[int], arithmetic: Arithmetic, segmented: bool = False, even: bool = True
+    tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False, even: bool = True
 ) -> Any:
-    """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel of nv vectors.
+    """An intrinsic that computes `height` output rows, 1 to `most`, of one weight panel of nv vectors.
 
     Call it as tile(record, height, a=..., ...), the record as read. Row r of A starts at byte address a + offsets[r]
     (of int64, the first 0), or where rows are `even` at a + offsets * r. It has `words` words, where it is `segmented`
@@ -78,10 +77,10 @@ def make_tile(
             return arithmetic.finish(v, replace(place, rows=rows), sums)
 
         place = Place(height, c, ldc, columns, first, record, image, row, column)
-        sink = open_sink(v, place, nv, heights[0], arithmetic.epilogue)
+        sink = open_sink(v, place, nv, most, arithmetic.epilogue)
         found, done = [], b.append_basic_block("done")
         jump = b.switch(height, done)
-        for rows in heights:
+        for rows in range(most, 0, -1):
             body = b.append_basic_block(f"rows{rows}")
             jump.add_case(I64(rows), body)
             b.position_at_end(body)
@@ -98,25 +97,13 @@ def make_tile(
     return tile
 
 
-def make_height(bodies: Sequence[int]) -> Any:
-    """An intrinsic next_height(height, rest): that of the next tile for `rest` rows, where main tiles have `height`."""
-    smaller = packed(bodies)
-
-    @emits
-    def next_height(b: Any, height: Any, rest: Any) -> Any:
-        end = b.and_(b.lshr(I64(smaller), b.shl(rest, I64(2))), I64(15))
-        return b.select(b.icmp_signed(">=", rest, height), height, end)
-
-    return next_height
-
-
-def make_offsets(bodies: Sequence[int]) -> Any:
-    """An intrinsic offsets(step): the address of a tile's offsets for rows that are `step` bytes apart."""
+def make_offsets(most: int) -> Any:
+    """An intrinsic offsets(step): the address of a tile's offsets for up to `most` rows, `step` bytes apart."""
 
     @emits
     def offsets(b: Any, step: Any) -> Any:
-        start = b.bitcast(room(b, ir.ArrayType(I64, bodies[0])), I64.as_pointer())
-        for r in range(bodies[0]):
+        start = b.bitcast(room(b, ir.ArrayType(I64, most)), I64.as_pointer())
+        for r in range(most):
             b.store(b.mul(step, I64(r)), b.gep(start, [I64(r)]))
         return b.ptrtoint(start, I64)
 
@@ -197,8 +184,8 @@ def _even_steps(b: Any, step: Any, rows: int) -> list[tuple[int, Any]]:
 
 
 def _step(
-    v: Vector, arithmetic: Arithmetic, line_bytes: int, steps: Sequence[tuple[int, Any]], ahead: Any, a: Any, panel: Any,
-    *row_sums: Any,
+    v: Vector, arithmetic: Arithmetic, line_bytes: int, steps: Sequence[tuple[int, Any]], ahead: Any, a: Any,
+    panel: Any, *row_sums: Any,
 ) -> list[Any]:  # fmt: skip
     """The word at address a: (panel, sums row by row) after it. steps: of each further row, which it is reached from,
     and by how many bytes.
