@@ -8,7 +8,7 @@ tiers without masks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from llvmlite import ir
 from ..isa.functions import at_least
 from ..isa.loops import lesser, repeat, room
 from ..isa.vector import F32, I1, I8, I64, Vector
-from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, simple, walk_from
+from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, walk_from
 from ..pointwise.rows import FORMS, NO_EPILOGUE
 
 
@@ -71,7 +71,7 @@ def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: bool) -> Si
         way = b.select(given["high"], I64(2), b.zext(given["low"], I64))
         way = b.select(given["addend"], I64(_WAYS.index(_added)), way)
         way = b.select(given["form"], b.add(slots.form, I64(_WAYS.index(_added))), way)
-        way = b.select(aside, I64(0), way)
+        way = b.select(b.or_(is_walked(b, slots), b.and_(cut, given["addend"])), I64(0), way)
     # Not aligned: two registers would be lost to that.
     kept = b.ptrtoint(room(b, ir.ArrayType(F32, rows * width)), I64)
     c, ldc = b.select(aside, kept, place.c), b.select(aside, I64(4 * width), place.ldc)
@@ -116,14 +116,20 @@ def settle(v: Vector, place: Place, sink: Sink) -> None:
         with b.if_then(due, likely=False):
             masks = _masks(v, sink.nv, place.columns)
 
-            def row(r: Any, _: list[Any]) -> list[Any]:
+            def row(added: bool, r: Any, _: list[Any]) -> list[Any]:
                 source = v.pointer(b.add(sink.c, b.mul(r, sink.ldc)))
                 sums = [v.load(v.at(source, n * v.lanes)) for n in range(sink.nv)]
                 to = b.gep(b.inttoptr(place.c, I8.as_pointer()), [b.mul(r, place.ldc)])
-                _store(v, to, sums if not sink.slots else _ended(v, place, sink.slots, r, sums, masks), masks)
+                _store(v, to, _added(v, place, replace(sink, masks=masks), r, sums) if added else sums, masks)
                 return []
 
-            repeat(b, place.rows, [], row)
+            added = b.icmp_signed("!=", sink.slots.addend, I64(0)) if sink.slots else I1(0)
+            with b.if_else(added, likely=False) as (waiting, ready):
+                with waiting:
+                    if sink.slots:
+                        repeat(b, place.rows, [], partial(row, True), once=True)
+                with ready:
+                    repeat(b, place.rows, [], partial(row, False), once=True)
     if sink.slots:
         walk_from(
             b, sink.slots, place.image, place.row, place.column, place.rows, columns, sink.c, sink.ldc, place.c,
@@ -157,16 +163,6 @@ _WAYS: tuple[Any, ...] = (
     _plain, _raised, _formed, _added, *(partial(_formed, form=form) for form in range(1, len(FORMS)))
 )  # fmt: skip
 """What is done with a row's sums: each gives what is stored. Bounds that are infinite leave all as it is."""
-
-
-def _ended(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
-    """As the slots say."""
-
-    def addend(n: int) -> Any:
-        start = addend_at(v, slots, place.image, v.b.add(place.row, r), place.column)
-        return v.load(v.at(start, n * v.lanes), masks[n])
-
-    return simple(v, slots, sums, addend)
 
 
 def _store(v: Vector, to: Any, results: Sums, masks: Sequence[Any]) -> None:
