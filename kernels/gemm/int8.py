@@ -34,9 +34,8 @@ def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[...,
     return conv_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum), CONV_INT8)
 
 
-def add_products(v: Vector, word: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
-    """The sums of a row with the products of a word of A (an i32 value) and its weights."""
-    x = v.splat(word)
+def add_products(v: Vector, x: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
+    """The sums of a row with the products of a word of A, in each lane of x, and its weights."""
     if v.tier.vnni:
         return [dot_bytes(v, s, x, w) for s, w in zip(sums, weights, strict=True)]
     for half, offset in zip(split_bytes(v, x), (0, len(sums)), strict=True):
@@ -66,7 +65,8 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool) -> Arithmetic:
         return ints(v, panel, vectors)
 
     def multiply(v: Vector, place: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
-        return add_products(v, v.b.load(v.b.bitcast(place, I32.as_pointer()), align=1), weights, sums)
+        word = v.b.load(v.b.bitcast(place, I32.as_pointer()), align=1)
+        return add_products(v, v.splat(word), weights, sums)
 
     def finish(v: Vector, place: Place, sums: list[Any]) -> list[Any] | None:
         rows = [sums[r * count : (r + 1) * count] for r in range(place.rows)]

@@ -13,7 +13,7 @@ from .heights import even
 from .pick_dot import F32, L2, Costs, columns_first, idle, split_columns
 
 Triple = tuple[int, int, int]
-CROSSING = 2.5
+CROSSING = 1.0
 """Cycles for each output of a tile that goes on in another row of the map."""
 
 

@@ -21,6 +21,9 @@ from .results import Place, open_sink, settle, store_rows
 from .rows import ROW_INT8
 from .tile import Arithmetic
 
+SIGNS = -0x7F7F7F80
+"""The word of four highest bits, as an i32."""
+
 
 def make_row_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.ROW_INT8`."""
@@ -57,7 +60,9 @@ def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic) -> Any
         sums = arithmetic.start(v, first)
         zeros = [v.iconst(0)] * (len(sums) * (chains - 1))
         state = [b.inttoptr(record.a, I8.as_pointer()), b.gep(first, [I64(arithmetic.head)]), *sums, *zeros]
-        step = partial(_words, v, arithmetic, line, chains, b.trunc(record.signs, I32))
+        # Not the splat of a number: LLVM would turn that of each word before it is in a vector.
+        signs = b.select(b.icmp_signed("!=", record.signs, I64(0)), v.iconst(SIGNS), v.iconst(0))
+        step = partial(_words, v, arithmetic, line, chains, signs)
         _, _, *found = repeat(b, b.ashr(record.k, I64(chains.bit_length() - 1)), state, step)
         while len(found) > len(sums):
             half = len(found) // 2
@@ -83,5 +88,5 @@ def _words(
     for i in range(chains):
         weights = arithmetic.load(v, b.gep(panel, [I64(i * line)]))
         word = b.load(b.bitcast(b.gep(a, [I64(4 * i)]), I32.as_pointer()), align=1)
-        out += add_products(v, b.xor(word, signs), weights, sums[i * each : (i + 1) * each])
+        out += add_products(v, b.xor(v.splat(word), signs), weights, sums[i * each : (i + 1) * each])
     return [b.gep(a, [I64(4 * chains)]), b.gep(panel, [I64(chains * line)]), *out]
