@@ -42,7 +42,7 @@ def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: int, words: int) -> floa
     if nbytes * words > 16384:
         step = max(step, nbytes / 40) + nbytes / 400
     stored = rows * nv
-    return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(nv, 0)) + 2
+    return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(nv, 0)) + 6
 
 
 COSTS = {rowsum: Costs(_widths, partial(_most_rows, rowsum), partial(_tile_cost, rowsum)) for rowsum in (False, True)}
