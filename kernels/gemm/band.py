@@ -80,7 +80,7 @@ def _vectors(v: Vector, to: Any, nbytes: Any, source: Any, value: Callable[[Any]
 
     vectors = b.ashr(b.add(nbytes, I64(size - 1)), I64(size.bit_length() - 1))
     with b.if_then(b.icmp_signed(">", vectors, I64(0))):
-        repeat(b, vectors, [to, source], body)
+        repeat(b, vectors, [to, source], body, once=True)
     return b.add(to, nbytes)
 
 

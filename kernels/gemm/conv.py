@@ -6,18 +6,18 @@ pixel's taps lie at fixed distances, so the micro-kernel reads them in place: no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
-from ..isa.loops import repeat, variable
+from ..core.record import Record, reader
+from ..isa.loops import divide, repeat, smaller, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, emits
 from .band import deal, make_band
 from .heights import even
 from .pick_dot import F32
-from .rows import CONV
-from .tile import Arithmetic, f32_arithmetic, make_height, make_offsets, make_tile
+from .rows import CONV_F32
+from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile
 
 
 def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
@@ -25,24 +25,25 @@ def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
 
     The columns of an epilogue's operands run over all channels of the output, their rows over the pixels of an image.
     """
-    return conv_kernel(tier, nv, F32.heights(tier, nv), f32_arithmetic(tier, nv, len(CONV)))
+    return conv_kernel(tier, nv, F32.most_rows(tier, nv), f32_arithmetic(tier, nv), CONV_F32)
 
 
-def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmetic) -> Callable[..., None]:
-    """The loops of a convolution around tiles of these heights; its record begins with `rows.CONV`.
+def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
+    """The loops of a convolution around tiles of at most so many rows; its record begins with `rows.CONV`.
 
     A tile's rows are outputs that follow one another in a band, of one row of the map where they are `even`.
     """
     item, out_item = arithmetic.item, arithmetic.out_item
-    fields, fill_band = reader(CONV), make_band(tier, item)
-    tile, next_height = make_tile(tier, nv, bodies, arithmetic, True, even(nv)), make_height(bodies)
-    offsets, walk, within = make_offsets(bodies), _in_row if even(nv) else _across, even(nv)
+    fields, fill_band = reader(record), make_band(tier, item)
+    tile = make_tile(tier, nv, most, arithmetic, True, even(nv))
+    offsets, walk, within = make_offsets(most), _in_row if even(nv) else _across, even(nv)
     width = nv * tier.lanes
     line_bytes = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line_bytes
 
     def conv(args: int, thread: int, threads: int) -> None:
         r = fields(args)
+        runs = divide(r.k, r.length)
         in_row, across = offsets(r.rs), offsets(0)
         turn = r.gs - r.out_w * r.rs
         scratch = r.scratch + thread * r.scratch_bytes
@@ -76,11 +77,11 @@ def conv_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmet
                 start, left = a, r.out_w
                 i, stop = pixel0, pixel0 + count * r.out_w
                 while i < stop:
-                    height = next_height(r.height, left if within else stop - i)
+                    height = smaller(r.height, left if within else stop - i)
                     starts, beyond, rest = walk(in_row, across, height, left, r.rs, turn, r.out_w)
                     tile(
-                        args, height, a=start, offsets=starts,
-                        table=r.taps, length=r.length, words=r.k,
+                        r, height, a=start, offsets=starts,
+                        table=r.taps, length=r.length, runs=runs, words=r.k,
                         panel=r.w + (group * panels + p) * step, ahead=ahead,
                         c=r.y + ((row0 + i) * r.ldy + column) * out_item, ldc=r.ldy * out_item,
                         columns=r.n - p * width, image=image, row=i, column=column,

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ..core.record import reader
+from ..core.record import Record, reader
 from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
 from .pick_dot import F32
-from .rows import DOT
-from .tile import Arithmetic, f32_arithmetic, make_height, make_tile
+from .rows import DOT_F32
+from .tile import Arithmetic, f32_arithmetic, make_tile
 
 
 def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.DOT_F32`."""
-    return dot_kernel(tier, nv, F32.heights(tier, nv), f32_arithmetic(tier, nv, len(DOT)))
+    return dot_kernel(tier, nv, F32.most_rows(tier, nv), f32_arithmetic(tier, nv), DOT_F32)
 
 
-def dot_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmetic) -> Callable[..., None]:
-    """The loops of a dot kernel around tiles of these heights; its record begins with `rows.DOT`."""
-    fields = reader(DOT)
-    tile, next_height = make_tile(tier, nv, bodies, arithmetic), make_height(bodies)
+def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
+    """The loops of a dot kernel around tiles of at most so many rows; its record begins with `rows.DOT`."""
+    fields = reader(record)
+    tile = make_tile(tier, nv, most, arithmetic)
     width = nv * tier.lanes
     line = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line
@@ -50,10 +50,10 @@ def dot_kernel(tier: Tier, nv: int, bodies: Sequence[int], arithmetic: Arithmeti
                     ahead = step
                     row = first
                     while row < until:
-                        height = next_height(r.height, until - row)
+                        height = smaller(r.height, until - row)
                         tile(
-                            args, height, a=r.a + (i * r.a_stride + row * r.lda) * item, offsets=r.lda * item,
-                            table=0, length=0, words=r.k,
+                            r, height, a=r.a + (i * r.a_stride + row * r.lda) * item, offsets=r.lda * item,
+                            table=0, length=0, runs=0, words=r.k,
                             panel=r.b + i * r.b_stride * 4 + p * step, ahead=ahead,
                             c=r.c + (i * r.c_stride + row * r.ldc + column) * out_item, ldc=r.ldc * out_item,
                             columns=r.n - p * width, image=i, row=row, column=column,

@@ -10,16 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..core.record import Record, loaded
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector
-from ..pointwise.rows import EPILOGUE
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .int8 import int8_arithmetic
 from .pick_int8 import COSTS
 from .results import Place
-from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES, RANGES
+from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES
 from .tile import Arithmetic
 
 HEAD_LINES = 3
@@ -28,27 +26,26 @@ HEAD_LINES = 3
 
 def make_dot(tier: Tier, nv: int, per_row: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors, and ranges of rows or of batches; its record is `rows.DOT_DYNAMIC`."""
-    bodies = COSTS[False].heights(tier, nv)
-    return dot_kernel(tier, nv, bodies, _arithmetic(tier, nv, per_row, DOT_DYNAMIC))
+    most = COSTS[False].most_rows(tier, nv)
+    return dot_kernel(tier, nv, most, _arithmetic(tier, nv, per_row), DOT_DYNAMIC)
 
 
 def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.CONV_DYNAMIC`."""
-    bodies = COSTS[False].heights(tier, nv)
-    return conv_kernel(tier, nv, bodies, _arithmetic(tier, nv, False, CONV_DYNAMIC))
+    most = COSTS[False].most_rows(tier, nv)
+    return conv_kernel(tier, nv, most, _arithmetic(tier, nv, False), CONV_DYNAMIC)
 
 
-def _arithmetic(tier: Tier, nv: int, per_row: bool, record: Record) -> Arithmetic:
-    """The record ends with rows.RANGES and EPILOGUE."""
-    bytewise = int8_arithmetic(tier, nv, "words", False, record)
+def _arithmetic(tier: Tier, nv: int, per_row: bool) -> Arithmetic:
+    """The record has rows.RANGES and EPILOGUE."""
+    bytewise = int8_arithmetic(tier, nv, "words", False)
 
     def lines(v: Vector, place: Place, index: int, kind: Any) -> list[Any]:
         starts = [v.b.gep(place.panel, [I64((index * nv + n) * tier.lanes * 4)]) for n in range(nv)]
         return [v.b.load(v.b.bitcast(start, kind.as_pointer()), align=4) for start in starts]
 
     def finish(v: Vector, place: Place, sums: list[Any]) -> list[Any]:
-        b = v.b
-        r = loaded(b, place.args, RANGES, record.at("ranges"))
+        b, r = v.b, place.record
         first = b.add(b.mul(place.image, r.per_image), b.mul(place.row, r.per_row))
         start, step = b.add(r.ranges, b.mul(first, I64(RANGE_BYTES))), b.mul(r.per_row, I64(RANGE_BYTES))
         totals, scales, biases = (lines(v, place, i, kind) for i, kind in enumerate((v.itype, v.type, v.type)))
@@ -70,4 +67,4 @@ def _arithmetic(tier: Tier, nv: int, per_row: bool, record: Record) -> Arithmeti
         return [v.iconst(0)] * nv
 
     head = HEAD_LINES * nv * tier.lanes * 4
-    return replace(bytewise, head=head, start=start, finish=finish, epilogue=record.at(next(iter(EPILOGUE))))
+    return replace(bytewise, head=head, start=start, finish=finish, epilogue=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import Record, loaded
 from ..isa.integer import dot_bytes, dot_halves, split_bytes
 from ..isa.tiers import Tier
 from ..isa.vector import I32, I64, Vector
@@ -19,25 +18,24 @@ from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .pick_int8 import COSTS
 from .requantize import scaled, store_bytes, word
 from .results import Place
-from .rows import CONV_INT8, DOT_INT8, STORED, STORES
+from .rows import CONV_INT8, DOT_INT8, STORES
 from .tile import Arithmetic
 
 
 def make_dot_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.DOT_INT8`."""
-    bodies = COSTS[rowsum].heights(tier, nv)
-    return dot_kernel(tier, nv, bodies, int8_arithmetic(tier, nv, out, rowsum, DOT_INT8))
+    most = COSTS[rowsum].most_rows(tier, nv)
+    return dot_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum), DOT_INT8)
 
 
 def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.CONV_INT8`."""
-    bodies = COSTS[rowsum].heights(tier, nv)
-    return conv_kernel(tier, nv, bodies, int8_arithmetic(tier, nv, out, rowsum, CONV_INT8))
+    most = COSTS[rowsum].most_rows(tier, nv)
+    return conv_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum), CONV_INT8)
 
 
-def add_products(v: Vector, word: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
-    """The sums of a row with the products of a word of A (an i32 value) and its weights."""
-    x = v.splat(word)
+def add_products(v: Vector, x: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
+    """The sums of a row with the products of a word of A, in each lane of x, and its weights."""
     if v.tier.vnni:
         return [dot_bytes(v, s, x, w) for s, w in zip(sums, weights, strict=True)]
     for half, offset in zip(split_bytes(v, x), (0, len(sums)), strict=True):
@@ -46,7 +44,7 @@ def add_products(v: Vector, word: Any, weights: list[Any], sums: list[Any]) -> l
     return sums
 
 
-def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record) -> Arithmetic:
+def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool) -> Arithmetic:
     """Sums of u8 * s8 in i32 over panels that pack_int8.py packs; out: one of rows.STORES.
 
     The record has the slots of rows.STORED. rowsum: the weights' zero point times a row's sum is added.
@@ -67,20 +65,20 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, record: Record)
         return ints(v, panel, vectors)
 
     def multiply(v: Vector, place: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
-        return add_products(v, v.b.load(v.b.bitcast(place, I32.as_pointer()), align=1), weights, sums)
+        word = v.b.load(v.b.bitcast(place, I32.as_pointer()), align=1)
+        return add_products(v, v.splat(word), weights, sums)
 
     def finish(v: Vector, place: Place, sums: list[Any]) -> list[Any] | None:
         rows = [sums[r * count : (r + 1) * count] for r in range(place.rows)]
         if rowsum:
             minus = [v.b.load(at(v, place.panel, 2 * nv + n), align=4) for n in range(nv)]
             rows = [[v.b.add(s, v.b.mul(row[-1], m)) for s, m in zip(row, minus, strict=False)] for row in rows]
-        stored = loaded(v.b, place.args, STORED, record.at("zero_point"))
         reals = [[scaled(v, s, at(v, place.panel, nv + n)) for n, s in enumerate(row)] for row in rows]
         if out == "bytes":
-            store_bytes(v, place, nv, reals, stored)
+            store_bytes(v, place, nv, reals, place.record)
             return None
         pairs = [pair for one in zip(rows, reals, strict=True) for pair in zip(*one, strict=False)]
-        return [word(v, total, real, stored) for total, real in pairs]
+        return [word(v, total, real, place.record) for total, real in pairs]
 
     head = HEAD_LINES[rowsum] * nv * line
     return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish)

@@ -12,6 +12,8 @@ from .heights import even
 from .pick_dot import F32, L2, Costs, columns_first, idle, split_columns
 
 Triple = tuple[int, int, int]
+CROSSING = 1.0
+"""Cycles for each output of a tile that goes on in another row of the map."""
 
 
 class Geometry(NamedTuple):
@@ -140,8 +142,13 @@ def conv_pieces(
 
     def best(nv: int) -> tuple[float, int]:
         share = min(rows, idle(-(-g.n // (nv * tier.lanes)), threads))
-        down, across = (out_h, out_w) if even(nv) else (1, out_h * out_w)
-        return min((c * down * share, -h) for h, c in costs.choices(tier, across, nv, g.words).items())
+        within = costs.choices(tier, out_w, nv, g.words)
+        if even(nv):
+            return min((c * out_h * share, -h) for h, c in within.items())
+        pixels = out_h * out_w
+        whole = {h: c * out_h for h, c in within.items() if out_w % h == 0}
+        across = {h: c + pixels * CROSSING for h, c in costs.choices(tier, pixels, nv, g.words).items()}
+        return min((c * share, -h) for h, c in (across | whole).items())
 
     pieces = []
     for start, columns, nv in split_columns(tier, g.n, {nv: best(nv)[0] for nv in costs.widths(tier)}):

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from .heights import cover, heights, mains
+from .heights import mains
 
 L2 = 1 << 20
 """Bytes of second-level cache that blocking assumes when it isn't told."""
@@ -31,23 +31,23 @@ class DotPiece(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What an arithmetic lets tiles be: widths(tier) in vectors, the heights(tier, nv) of a kernel, descending, and the
-    cycles that tile_cost(tier, rows, nv, words) estimates for one.
+    """What an arithmetic lets tiles be: widths(tier) in vectors, most_rows(tier, nv), and the cycles that
+    tile_cost(tier, rows, nv, words) estimates for one.
     """
 
     widths: Callable[[Tier], Sequence[int]]
-    heights: Callable[[Tier, int], tuple[int, ...]]
+    most_rows: Callable[[Tier, int], int]
     tile_cost: Callable[[Tier, int, int, int], float]
 
     def rows_cost(self, tier: Tier, m: int, height: int, nv: int, words: int) -> float:
         """Cycles of m rows of one panel in tiles of `height` and what is left."""
         whole, rest = divmod(m, height)
-        tiles = [(height, whole), *((h, 1) for h in cover(rest, height, self.heights(tier, nv)))]
-        return sum(count * self.tile_cost(tier, h, nv, words) for h, count in tiles if count)
+        tiles = ((height, whole), (rest, 1))
+        return sum(count * self.tile_cost(tier, rows, nv, words) for rows, count in tiles if rows and count)
 
     def choices(self, tier: Tier, m: int, nv: int, words: int) -> dict[int, float]:
         """The heights that main tiles may have, each with its `rows_cost`."""
-        found = mains(self.heights(tier, nv), nv, words)
+        found = mains(m, self.most_rows(tier, nv), nv, words)
         return {height: self.rows_cost(tier, m, height, nv, words) for height in found}
 
 
@@ -142,7 +142,7 @@ def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
     return (step + weights / 400 + 0.2) * k + rows * nv + 20
 
 
-F32 = Costs(widths, lambda tier, nv: heights(max_rows(tier, nv), nv), tile_cost)
+F32 = Costs(widths, max_rows, tile_cost)
 
 
 def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int, int, int]]:

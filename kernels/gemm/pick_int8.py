@@ -6,7 +6,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from ..isa.tiers import Tier
-from .heights import heights
 from .pack_int8 import vectors_per_word
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright
 from .pick_dot import L2, Costs, DotPiece, dot_pieces
@@ -17,13 +16,13 @@ def _widths(tier: Tier) -> tuple[int, ...]:
     return (1, 2, 3, 4)
 
 
-def _heights(rowsum: bool, tier: Tier, nv: int) -> tuple[int, ...]:
+def _most_rows(rowsum: bool, tier: Tier, nv: int) -> int:
     """As many rows at most as have their sums in registers beside the weights and the word of A: in halves without
     vnni, with copies of what instructions of two operands overwrite on the generic tier.
     """
     spare = 1 if tier.vnni else 3 if tier.fma else 5
     free = tier.registers - vectors_per_word(tier, nv, rowsum) - spare
-    return heights(max(1, min(16 if nv == 1 else 14, free // (nv + rowsum))), nv)
+    return max(1, min(16 if nv == 1 else 14, free // (nv + rowsum)))
 
 
 _STORING = {1: 0.6, 2: 0.15, 3: 0.5}
@@ -42,10 +41,10 @@ def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: int, words: int) -> floa
     if nbytes * words > 16384:
         step = max(step, nbytes / 40) + nbytes / 400
     stored = rows * nv
-    return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(nv, 0)) + 2
+    return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(nv, 0)) + 6
 
 
-COSTS = {rowsum: Costs(_widths, partial(_heights, rowsum), partial(_tile_cost, rowsum)) for rowsum in (False, True)}
+COSTS = {rowsum: Costs(_widths, partial(_most_rows, rowsum), partial(_tile_cost, rowsum)) for rowsum in (False, True)}
 
 
 @lru_cache(1024)

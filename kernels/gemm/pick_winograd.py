@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
+from .heights import mains
 from .pick_conv import Geometry, row_of_band
 from .pick_dot import F32, L2, STANDARD, columns_first, max_rows, tile_cost
 
@@ -117,7 +118,7 @@ def _height(tier: Tier, g: Geometry, band: int, across: int, down: int, nv: int)
         whole, last = (F32.rows_cost(tier, rows * across, height, nv, g.c) for rows in (band, down % band))
         return down // band * whole + last
 
-    return min(F32.heights(tier, nv), key=cost)
+    return min(sorted(mains(band * across, max_rows(tier, nv), nv, g.c)), key=cost)
 
 
 def pick_winograd(tier: Tier, g: Geometry, m: int = 2, threads: int = 1, l2: int = L2) -> WinogradChoice:

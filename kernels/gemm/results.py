@@ -8,24 +8,25 @@ tiers without masks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import loaded
+from ..isa.functions import at_least
 from ..isa.loops import lesser, repeat, room
 from ..isa.vector import F32, I1, I8, I64, Vector
-from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, simple, walk_from
-from ..pointwise.rows import EPILOGUE, FORMS, NO_EPILOGUE
+from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, walk_from
+from ..pointwise.rows import FORMS, NO_EPILOGUE
 
 
 @dataclass(frozen=True)
 class Place:
     """Where a tile's results go: `rows` rows of `ldc` bytes at `c`, the first `columns` of each stored.
 
-    panel: a pointer to the tile's panel; args: the record; image, row, column: where the epilogue reads.
+    panel: a pointer to the tile's panel; record: its slots, as the kernel has read them; image, row, column: where the
+    epilogue reads.
     """
 
     rows: Any
@@ -33,7 +34,7 @@ class Place:
     ldc: Any
     columns: Any
     panel: Any
-    args: Any
+    record: Any
     image: Any
     row: Any
     column: Any
@@ -43,8 +44,8 @@ class Place:
 class Sink:
     """Where a tile of nv vectors a row stores, to `c` in rows of `ldc` bytes: the result itself or a buffer.
 
-    slots: those of EPILOGUE, if any; bounds: its `low` and `high` as vectors; way: the place in _WAYS of what is done
-    with sums; masks: of the vectors of a row; cut: whether columns must be counted afterwards.
+    slots: the record's, or None where it has no EPILOGUE; bounds: its `low` and `high` as vectors; way: the place in
+    _WAYS of what is done with sums; masks: of the vectors of a row; cut: whether columns must be counted afterwards.
     """
 
     nv: int
@@ -57,25 +58,24 @@ class Sink:
     cut: Any
 
 
-def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: int | None) -> Sink:
-    """For tiles of at most `rows` rows; epilogue: the slot of the record that EPILOGUE begins with."""
+def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: bool) -> Sink:
+    """For tiles of at most `rows` rows; epilogue: whether they end as the record's EPILOGUE says."""
     b, width = v.b, nv * v.lanes
-    slots = None if epilogue is None else loaded(b, place.args, EPILOGUE, epilogue)
+    slots = place.record if epilogue else None
     aside = cut = I1(0) if v.lanes == 16 else b.icmp_signed("<", place.columns, I64(width))
     way, limits = I64(0), list[Any]()
     if slots:
         limits = bounds(v, slots)
         aside = b.or_(cut, is_walked(b, slots))
-        bounded = b.or_(*(b.icmp_signed("!=", getattr(slots, n), I64(NO_EPILOGUE[n])) for n in ("low", "high")))
-        added = b.icmp_signed("!=", slots.addend, I64(0))
-        way = b.select(added, I64(_WAYS.index(_added)), b.zext(bounded, I64))
-        shaped = b.icmp_signed("!=", slots.form, I64(0))
-        way = b.select(shaped, b.add(slots.form, I64(_WAYS.index(_added))), way)
-        way = b.select(aside, I64(0), way)
+        given = {name: b.icmp_signed("!=", getattr(slots, name), I64(NO_EPILOGUE[name])) for name in _GIVEN}
+        way = b.select(given["high"], I64(2), b.zext(given["low"], I64))
+        way = b.select(given["addend"], I64(_WAYS.index(_added)), way)
+        way = b.select(given["form"], b.add(slots.form, I64(_WAYS.index(_added))), way)
+        way = b.select(b.or_(is_walked(b, slots), b.and_(cut, given["addend"])), I64(0), way)
     # Not aligned: two registers would be lost to that.
     kept = b.ptrtoint(room(b, ir.ArrayType(F32, rows * width)), I64)
     c, ldc = b.select(aside, kept, place.c), b.select(aside, I64(4 * width), place.ldc)
-    masks = _masks(v, nv, place.columns) if v.lanes == 16 else [None] * nv
+    masks = [_kept(v, mask) for mask in _masks(v, nv, place.columns)] if v.lanes == 16 else [None] * nv
     return Sink(nv, c, ldc, slots, limits, way, masks, cut)
 
 
@@ -116,14 +116,20 @@ def settle(v: Vector, place: Place, sink: Sink) -> None:
         with b.if_then(due, likely=False):
             masks = _masks(v, sink.nv, place.columns)
 
-            def row(r: Any, _: list[Any]) -> list[Any]:
+            def row(added: bool, r: Any, _: list[Any]) -> list[Any]:
                 source = v.pointer(b.add(sink.c, b.mul(r, sink.ldc)))
                 sums = [v.load(v.at(source, n * v.lanes)) for n in range(sink.nv)]
                 to = b.gep(b.inttoptr(place.c, I8.as_pointer()), [b.mul(r, place.ldc)])
-                _store(v, to, sums if not sink.slots else _ended(v, place, sink.slots, r, sums, masks), masks)
+                _store(v, to, _added(v, place, replace(sink, masks=masks), r, sums) if added else sums, masks)
                 return []
 
-            repeat(b, place.rows, [], row)
+            added = b.icmp_signed("!=", sink.slots.addend, I64(0)) if sink.slots else I1(0)
+            with b.if_else(added, likely=False) as (waiting, ready):
+                with waiting:
+                    if sink.slots:
+                        repeat(b, place.rows, [], partial(row, True), once=True)
+                with ready:
+                    repeat(b, place.rows, [], partial(row, False), once=True)
     if sink.slots:
         walk_from(
             b, sink.slots, place.image, place.row, place.column, place.rows, columns, sink.c, sink.ldc, place.c,
@@ -138,6 +144,10 @@ def _plain(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
     return sums
 
 
+def _raised(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
+    return [at_least(v, x, sink.bounds[0]) for x in sums]
+
+
 def _formed(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums, form: int = 0) -> Sums:
     return [formed(v, form, x, *sink.bounds) for x in sums]
 
@@ -148,24 +158,22 @@ def _added(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
     return _formed(v, place, sink, r, [v.b.fadd(x, y) for x, y in zip(sums, addends, strict=True)])
 
 
-_WAYS: tuple[Any, ...] = (_plain, _formed, _added, *(partial(_formed, form=form) for form in range(1, len(FORMS))))
+_GIVEN = ("low", "high", "addend", "form")
+_WAYS: tuple[Any, ...] = (
+    _plain, _raised, _formed, _added, *(partial(_formed, form=form) for form in range(1, len(FORMS)))
+)  # fmt: skip
 """What is done with a row's sums: each gives what is stored. Bounds that are infinite leave all as it is."""
-
-
-def _ended(v: Vector, place: Place, slots: Any, r: Any, sums: Sums, masks: Sequence[Any]) -> Sums:
-    """As the slots say."""
-
-    def addend(n: int) -> Any:
-        start = addend_at(v, slots, place.image, v.b.add(place.row, r), place.column)
-        return v.load(v.at(start, n * v.lanes), masks[n])
-
-    return simple(v, slots, sums, addend)
 
 
 def _store(v: Vector, to: Any, results: Sums, masks: Sequence[Any]) -> None:
     """Store a row at byte pointer `to`."""
     for n, (result, mask) in enumerate(zip(results, masks, strict=True)):
         v.store(result, v.b.bitcast(v.b.gep(to, [I64(n * v.lanes * 4)]), F32.as_pointer()), mask)
+
+
+def _kept(v: Vector, mask: Any) -> Any:
+    """A mask that stays in its register: LLVM would rather compare anew for each row, where products are summed."""
+    return v.b.asm(ir.FunctionType(v.mtype, [v.mtype]), "", "=k,0", [mask], False)
 
 
 def _masks(v: Vector, nv: int, columns: Any) -> list[Any]:

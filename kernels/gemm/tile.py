@@ -1,6 +1,6 @@
 """The micro-kernel of dot and convolution: rows x vectors of sums, in registers from bias to store.
 
-It has a body for each of a few heights of tiles, and jumps to the one that is asked for.
+It has a body for each height of a tile, and jumps to the one that is asked for.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..isa.loops import room
+from ..isa.loops import repeat, rolled, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from .heights import packed
 from .results import Place, open_sink, settle, store_rows
 
 
@@ -29,7 +28,7 @@ class Arithmetic:
     start(v, panel): the sums that a row begins with. load(v, line): the weights of a word.
     multiply(v, word, weights, sums): a row's new sums; `word` points to A's word.
     finish(v, place, sums): f32 results, or i32 as such, row by row as the sums come; or stores others itself. epilogue:
-    the slot of the record that EPILOGUE begins with, if it has that.
+    whether they end as the record's EPILOGUE says.
     """
 
     head: int
@@ -41,17 +40,17 @@ class Arithmetic:
     load: Callable[[Vector, Any], list[Any]]
     multiply: Callable[[Vector, Any, list[Any], list[Any]], list[Any]]
     finish: Callable[[Vector, Place, list[Any]], list[Any] | None]
-    epilogue: int | None = None
+    epilogue: bool = False
 
 
 def make_tile(
-    tier: Tier, nv: int, heights: Sequence[int], arithmetic: Arithmetic, segmented: bool = False, even: bool = True
+    tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False, even: bool = True
 ) -> Any:
-    """An intrinsic that computes `height` output rows, one of `heights`, of one weight panel of nv vectors.
+    """An intrinsic that computes `height` output rows, 1 to `most`, of one weight panel of nv vectors.
 
-    Call it as tile(args, height, a=..., ...). `args` is the record. Row r of A starts at byte address a + offsets[r]
+    Call it as tile(record, height, a=..., ...), the record as read. Row r of A starts at byte address a + offsets[r]
     (of int64, the first 0), or where rows are `even` at a + offsets * r. It has `words` words, where it is `segmented`
-    in runs of `length` words that start table[s] bytes further. The panel is packed as the arithmetic says; the line
+    in `runs` of `length` words that start table[s] bytes further. The panel is packed as the arithmetic says; the line
     `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
     row and column are where the epilogue reads.
     """
@@ -59,26 +58,29 @@ def make_tile(
 
     @emits
     def tile(
-        b: Any, args: Any, height: Any, a: Any, offsets: Any, table: Any, length: Any, words: Any, panel: Any,
-        ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any,
+        b: Any, record: Any, height: Any, a: Any, offsets: Any, table: Any, length: Any, runs: Any, words: Any,
+        panel: Any, ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any,
     ) -> None:  # fmt: skip
         v = Vector(b, tier)
-        first = b.inttoptr(panel, I8.as_pointer())
+        first, starts = b.inttoptr(panel, I8.as_pointer()), b.inttoptr(table, I64.as_pointer())
 
         def emit(rows: int) -> list[Any] | None:
-            places = v.pointer(offsets, I64)
-            steps = [offsets if even else b.load(v.at(places, r)) for r in range(1, rows)]
-            step = partial(_step, v, arithmetic, line_bytes, even, steps, ahead)
-            weights = b.gep(first, [I64(arithmetic.head)])
-            runs = (b.inttoptr(table, I64.as_pointer()), length) if segmented else None
-            sums = _words(b, a, runs, weights, b.mul(words, I64(line_bytes)), arithmetic.start(v, first) * rows, step)
+            steps = (_even_steps if even else _loaded_steps)(b, offsets, rows)
+            step = partial(_step, v, arithmetic, line_bytes, steps, ahead)
+            state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * rows]
+            short = rows == 1 or (tier.registers == 16 and nv > 1 and len(state) <= 11)
+            if segmented and even:
+                _, *sums = _run_by_run(b, a, (starts, length), runs, line_bytes, state, step, short)
+            else:
+                walk = (starts, length) if segmented else None
+                _, *sums = _words(b, a, walk, b.mul(words, I64(line_bytes)), state, step, short)
             return arithmetic.finish(v, replace(place, rows=rows), sums)
 
-        place = Place(height, c, ldc, columns, first, args, image, row, column)
-        sink = open_sink(v, place, nv, heights[0], arithmetic.epilogue)
+        place = Place(height, c, ldc, columns, first, record, image, row, column)
+        sink = open_sink(v, place, nv, most, arithmetic.epilogue)
         found, done = [], b.append_basic_block("done")
         jump = b.switch(height, done)
-        for rows in heights:
+        for rows in range(most, 0, -1):
             body = b.append_basic_block(f"rows{rows}")
             jump.add_case(I64(rows), body)
             b.position_at_end(body)
@@ -95,25 +97,13 @@ def make_tile(
     return tile
 
 
-def make_height(bodies: Sequence[int]) -> Any:
-    """An intrinsic next_height(height, rest): that of the next tile for `rest` rows, where main tiles have `height`."""
-    smaller = packed(bodies)
-
-    @emits
-    def next_height(b: Any, height: Any, rest: Any) -> Any:
-        end = b.and_(b.lshr(I64(smaller), b.shl(rest, I64(2))), I64(15))
-        return b.select(b.icmp_signed(">=", rest, height), height, end)
-
-    return next_height
-
-
-def make_offsets(bodies: Sequence[int]) -> Any:
-    """An intrinsic offsets(step): the address of a tile's offsets for rows that are `step` bytes apart."""
+def make_offsets(most: int) -> Any:
+    """An intrinsic offsets(step): the address of a tile's offsets for up to `most` rows, `step` bytes apart."""
 
     @emits
     def offsets(b: Any, step: Any) -> Any:
-        start = b.bitcast(room(b, ir.ArrayType(I64, bodies[0])), I64.as_pointer())
-        for r in range(bodies[0]):
+        start = b.bitcast(room(b, ir.ArrayType(I64, most)), I64.as_pointer())
+        for r in range(most):
             b.store(b.mul(step, I64(r)), b.gep(start, [I64(r)]))
         return b.ptrtoint(start, I64)
 
@@ -121,14 +111,16 @@ def make_offsets(bodies: Sequence[int]) -> Any:
 
 
 def _words(
-    b: Any, a: Any, runs: tuple[Any, Any] | None, panel: Any, nbytes: Any, sums: Sequence[Any], step: Callable[..., Any]
-) -> list[Any]:
-    """Emit a loop of panel, sums = step(address, panel, sums) over the words of a row, at least one; the last sums.
+    b: Any, a: Any, runs: tuple[Any, Any] | None, nbytes: Any, start: Sequence[Any], step: Callable[..., Any],
+    short: bool,
+) -> list[Any]:  # fmt: skip
+    """Emit a loop of state = step(address, *state) over the words of a row, at least one; the last state.
 
-    runs: (table, words of a run), or None: one run; nbytes: of the panel.
+    runs: (table, words of a run), or None: one run; nbytes: of the panel, where the state begins with a pointer to.
+    short: whether LLVM may unroll the loop.
     """
     before, inside, after = b.block, b.append_basic_block("words"), b.append_basic_block("after")
-    end = b.gep(panel, [nbytes])
+    end = b.gep(start[0], [nbytes])
 
     def run(table: Any) -> list[Any]:
         """The first word of a run, where its offset is, and the address behind it."""
@@ -136,12 +128,12 @@ def _words(
         start = b.add(a, b.load(table))
         return [start, table, b.add(start, b.shl(runs[1], I64(2)))]
 
-    state = [*(run(runs[0]) if runs else [a]), panel, *sums]
+    state = [*(run(runs[0]) if runs else [a]), *start]
     b.branch(inside)
     b.position_at_end(inside)
     phis = [b.phi(value.type) for value in state]
-    word, *walk = phis[: -1 - len(sums)]
-    following = step(word, *phis[-1 - len(sums) :])
+    word, *walk = phis[: -len(start)]
+    following = step(word, *phis[-len(start) :])
     ahead = b.add(word, I64(4))
     sources = [(before, state), (b.block, [ahead, *walk, *following])]
     more = b.icmp_unsigned("!=", following[0], end)
@@ -156,32 +148,61 @@ def _words(
         sources.append((turn, [*run(b.gep(walk[0], [I64(1)])), *following]))
         b.branch(inside)
     else:
-        b.cbranch(more, inside, after)
+        again = b.cbranch(more, inside, after)
+        if not short:
+            rolled(b, again)
     for block, values in sources:
         for phi, value in zip(phis, values, strict=True):
             phi.add_incoming(value, block)
     b.position_at_end(after)
-    return following[1:]
+    return following
+
+
+def _run_by_run(
+    b: Any, a: Any, runs: tuple[Any, Any], count: Any, line: int, start: Sequence[Any], step: Callable[..., Any],
+    short: bool,
+) -> list[Any]:  # fmt: skip
+    """As `_words`, in a loop of loops: a loop of several blocks would copy all sums that one vector a row has."""
+    table, length = runs
+
+    def run(i: Any, state: list[Any]) -> list[Any]:
+        return _words(b, b.add(a, b.load(b.gep(table, [i]))), None, b.mul(length, I64(line)), state, step, short)
+
+    return repeat(b, count, start, run)
+
+
+def _loaded_steps(b: Any, offsets: Any, rows: int) -> list[tuple[int, Any]]:
+    """As `_step` takes them, of rows whose offsets lie in memory."""
+    places = b.inttoptr(offsets, I64.as_pointer())
+    return [(0, b.load(b.gep(places, [I64(r)]))) for r in range(1, rows)]
+
+
+def _even_steps(b: Any, step: Any, rows: int) -> list[tuple[int, Any]]:
+    """As `_step` takes them, of rows `step` bytes apart: in instructions, a third reaches the two behind it."""
+    far = b.mul(step, I64(3))
+    return [(r - (r % 3 or 3), b.mul(step, I64(r % 3)) if r % 3 else far) for r in range(1, rows)]
 
 
 def _step(
-    v: Vector, arithmetic: Arithmetic, line_bytes: int, even: bool, steps: Sequence[Any], ahead: Any, a: Any,
+    v: Vector, arithmetic: Arithmetic, line_bytes: int, steps: Sequence[tuple[int, Any]], ahead: Any, a: Any,
     panel: Any, *row_sums: Any,
 ) -> list[Any]:  # fmt: skip
-    """The word at address a: (panel, sums row by row) after it. steps: bytes to others; if even, from row to row."""
+    """The word at address a: (panel, sums row by row) after it. steps: of each further row, which it is reached from,
+    and by how many bytes.
+    """
     b, each, sums = v.b, arithmetic.sums, list(row_sums)
     weights = arithmetic.load(v, panel)
     prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
     b.call(prefetch, [b.gep(panel, [ahead]), I32(0), I32(2), I32(1)])
-    first = word = b.inttoptr(a, I8.as_pointer())
-    out = arithmetic.multiply(v, first, weights, sums[:each])
-    for r, bytes_to in enumerate(steps, 1):
-        word = b.gep(word if even else first, [bytes_to])
+    found = [b.inttoptr(a, I8.as_pointer())]
+    found += (b.gep(found[near], [nbytes]) for near, nbytes in steps)
+    out = []
+    for r, word in enumerate(found):
         out += arithmetic.multiply(v, word, weights, sums[r * each : (r + 1) * each])
     return [b.gep(panel, [I64(line_bytes)]), *out]
 
 
-def f32_arithmetic(tier: Tier, nv: int, epilogue: int | None = None) -> Arithmetic:
+def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True) -> Arithmetic:
     """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue: as of Arithmetic."""
 
     def line(v: Vector, start: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import reader
-from ..isa.loops import lesser, repeat, room
+from ..isa.loops import lesser, repeat, room, smaller
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
@@ -22,15 +22,15 @@ from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
 from .pick_dot import F32 as COSTS
 from .rows import WINOGRAD
-from .tile import f32_arithmetic, make_height, make_tile
+from .tile import f32_arithmetic, make_tile
 
 Grid = list[list[Any]]
 
 
 def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), and panels of nv vectors."""
-    fields, fill_rows, bodies = reader(WINOGRAD), make_rows(tier), COSTS.heights(tier, nv)
-    tile, next_height = make_tile(tier, nv, bodies, f32_arithmetic(tier, nv)), make_height(bodies)
+    fields, fill_rows = reader(WINOGRAD), make_rows(tier)
+    tile = make_tile(tier, nv, COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, epilogue=False))
     scatter, gather, walk = _scatter(tier, m), _gather(tier, m, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
     line = tier.lanes * 4
@@ -60,10 +60,10 @@ def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
                     ahead = panels * step
                     t, tiles = 0, count * r.across
                     while t < tiles:
-                        height = next_height(r.height, tiles - t)
+                        height = smaller(r.height, tiles - t)
                         tile(
-                            args, height, a=v + e * r.v_plane + t * r.v_row, offsets=r.v_row,
-                            table=0, length=0, words=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
+                            r, height, a=v + e * r.v_plane + t * r.v_row, offsets=r.v_row,
+                            table=0, length=0, runs=0, words=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
                             c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
                             image=0, row=0, column=0,
                         )  # fmt: skip

@@ -64,8 +64,13 @@ def clamp(v: Vector, x: Any, low: float, high: float) -> Any:
 
 def clip(v: Vector, x: Any, low: Any, high: Any) -> Any:
     """x held between two vectors of numbers; NaN stays NaN."""
-    x = v.b.select(v.b.fcmp_ordered(">", low, x), low, x)
+    x = at_least(v, x, low)
     return v.b.select(v.b.fcmp_ordered("<", high, x), high, x)
+
+
+def at_least(v: Vector, x: Any, low: Any) -> Any:
+    """The larger of x and a vector of numbers; NaN stays NaN."""
+    return v.b.select(v.b.fcmp_ordered(">", low, x), low, x)
 
 
 def bits(v: Vector, x: Any) -> Any:

@@ -39,8 +39,12 @@ def loop(b: Any, start: Any, stop: Any, step: Any) -> Iterator[Any]:
     b.position_at_end(done)
 
 
-def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
-    """Emit a loop that runs `state = body(index, state)` count times, at least once; the last state."""
+def repeat(
+    b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]], once: bool = False
+) -> list[Any]:
+    """Emit a loop that runs `state = body(index, state)` count times, at least once; the last state. once: its code is
+    there once, however short it is.
+    """
     before = b.block
     inside = b.append_basic_block("loop")
     b.branch(inside)
@@ -55,9 +59,19 @@ def repeat(b: Any, count: Any, state: Sequence[Any], body: Callable[[Any, list[A
     for phi, value in zip([index, *phis], [following, *out], strict=True):
         phi.add_incoming(value, b.block)
     after = b.append_basic_block("after")
-    b.cbranch(b.icmp_signed("<", following, count), inside, after)
+    again = b.cbranch(b.icmp_signed("<", following, count), inside, after)
+    if once:
+        rolled(b, again)
     b.position_at_end(after)
     return out
+
+
+def rolled(b: Any, branch: Any) -> None:
+    """Have LLVM leave the loop that ends with this branch as it is: a long body is no faster for being there twice."""
+    off = b.module.add_metadata(["llvm.loop.unroll.disable"])
+    loop = b.module.add_metadata([off])
+    loop.operands = (loop, off)
+    branch.set_metadata("llvm.loop", loop)
 
 
 def apart(b: Any, values: Sequence[Any], body: Callable[..., None]) -> None:

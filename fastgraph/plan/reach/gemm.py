@@ -111,8 +111,8 @@ def conv(c: Call) -> Iterator[Reach]:
 def _tiles(c: Call) -> None:
     """Misfit unless the kernel has tiles of the height that the record says."""
     costs = COSTS[c.params.get("rowsum", False)] if c.kernel.endswith(("_int8", "_dynamic")) else F32
-    there, height = costs.heights(c.tier, c.params["nv"]), c.record().height
-    need(height in there, f"height is {height}, expected one of {', '.join(map(str, there))}")
+    most, height = costs.most_rows(c.tier, c.params["nv"]), c.record().height
+    need(1 <= height <= most, f"height is {height}, expected 1 to {most}")
 
 
 @reaches("winograd")
