@@ -42,7 +42,12 @@ def shaped(v: Vector, slots: Any, values: Sequence[Any]) -> list[Any]:
     """What the record's form makes of these vectors."""
     b = v.b
     low, high = bounds(v, slots)
-    results = [variable(b, clip(v, x, low, high)) for x in values]
+    results = [variable(b, x) for x in values]
+    for name, relation, bound in (("low", ">", low), ("high", "<", high)):
+        with b.if_then(b.icmp_signed("!=", getattr(slots, name), I64(NO_EPILOGUE[name]))):
+            for result in results:
+                x = b.load(result)
+                b.store(b.select(b.fcmp_ordered(relation, bound, x), bound, x), result)
     with b.if_then(b.icmp_signed("!=", slots.form, I64(0)), likely=False):
         with b.if_else(b.icmp_signed("==", slots.form, I64(1))) as (first, second):
             for form, branch in enumerate((first, second), 1):
