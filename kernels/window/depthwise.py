@@ -8,12 +8,10 @@ from typing import Any
 from ..isa.loops import loop, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
+from .pick import ROWS
 from .rows import DEPTHWISE
 from .tiles import Tile, tiles
 from .window import constants, existing, settle, spread
-
-ROWS = 3
-"""The most rows of a window of this width: they are unrolled. Others have any number."""
 
 
 def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) -> Callable:

@@ -13,6 +13,8 @@ from ..isa.tiers import Tier
 
 TILES = (7, 8)
 """Outputs in a tile of depthwise convolution. Most maps are 7 * 2**n wide."""
+ROWS = 3
+"""The most rows of a window of this width in tiles: they are unrolled. Others have any number."""
 STANDARD = 0.97
 """What a cost is multiplied by for the first of the tiles: fewer kernels to load."""
 OVERHEAD = 6
@@ -88,7 +90,7 @@ def plan_depthwise(tier: Tier, window: Window, multiplier: int = 1) -> tuple[str
     pairs = blocks % 2 == 0 and blocks > 2
     fixed = row("depthwise").params
     found = _apart(g, fixed["stride"]) if multiplier == 1 and size in fixed["size"] else None
-    if found and (size != 3 or kh <= 3):
+    if found and (size != ROWS or kh <= ROWS):
         stride, apart = found
         vectors = 2 if pairs and tier.registers == 32 else 1
         tile = _tile(-(-g.out[2] // apart), size, vectors) if size == 3 else TILES[0]

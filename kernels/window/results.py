@@ -48,8 +48,7 @@ def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequen
         first = addend_at(v, e, place.image, out.pixel, place.channel)
         return v.load(v.at(v.at(first, b.mul(b.mul(t, apart), e.addend_row)), k % vectors * v.lanes))
 
-    # Bounds without a branch: nearly all windows of networks have them, and they stay in registers.
-    results = shaped(v, e, added(v, e, values, addend))
+    results = shaped(v, e, added(v, e, values, addend), long=True)
 
     def store(masks: Sequence[Any]) -> None:
         for t in range(tile):
@@ -72,7 +71,7 @@ def finish_rows(v: Vector, record: Record, place: Place, out: Outputs, sums: Any
         with loop(b, 0, out.count, 1) as t:
             value = v.load(v.pointer(b.add(sums, b.mul(t, I64(width)))))
             at = addend_at(v, e, place.image, b.add(out.pixel, t), place.channel)
-            (result,) = shaped(v, e, added(v, e, [value], lambda _: v.load(at)))
+            (result,) = shaped(v, e, added(v, e, [value], lambda _: v.load(at)), long=True)
             v.store(result, v.pointer(b.add(out.y, b.mul(t, ldy))), masks[0])
 
     masked(v, columns, 1, store)

@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import Record, loaded
-from ..isa.loops import lesser, loop, share
+from ..isa.loops import lesser, loop, share, variable
 from ..isa.vector import I64, Vector, emits
 
 
@@ -137,7 +137,10 @@ def steps(b: Any, end: Any, begin: Any, step: Any, count: Any) -> Any:
     """How many of begin, begin + step, ... (count of them) are below `end`."""
     room = b.sub(end, begin)
     room = b.select(b.icmp_signed(">", room, I64(0)), room, I64(0))
-    return lesser(b, b.udiv(b.sub(b.add(room, step), I64(1)), step), count)
+    found = variable(b, room)
+    with b.if_then(b.icmp_signed("!=", step, I64(1))):
+        b.store(b.udiv(b.sub(b.add(room, step), I64(1)), step), found)
+    return lesser(b, b.load(found), count)
 
 
 steps_to = emits(steps)
