@@ -93,7 +93,8 @@ def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None, apart
             for r, kind in zip(reads, kinds, strict=True)
         ]
         return {**NO_EPILOGUE, "walk": walker(e), "table": table(e, chain, [None, *operands])}
-    numbers = {"form": (*FORMS, *LONG_FORMS).index(found.form), "low": f32_bits(found.low), "high": f32_bits(found.high)}
+    form = (*FORMS, *LONG_FORMS).index(found.form)
+    numbers = {"form": form, "low": f32_bits(found.low), "high": f32_bits(found.high)}
     slots: dict[str, Arg] = {**NO_EPILOGUE, **numbers}
     if isinstance(found.addend, int):
         r = reads[found.addend - 1]
