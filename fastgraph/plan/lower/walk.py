@@ -15,8 +15,8 @@ from ..program import Ref, Table
 from .registry import Emit
 from .steps import steps_of
 
-BLOCK = 1024
-"""f32 of a temporary: several stay in the first-level cache with what is read and written."""
+BLOCK = 31
+"""Most parts of 64 f32 of a temporary: several stay in the first-level cache with what is read and written."""
 X, Y, FIRST = 0, 1, 2
 """Numbers of a walk's values: what it begins with, its result, its operands."""
 SIZES = {"f32": 4, "i32": 4, "i16": 2, "u16": 2, "u8": 1, "s8": 1, "bool": 1}
@@ -68,8 +68,9 @@ def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out
     for i, read in enumerate(operands):
         places[i], at = (X, at) if read is None else (at, at + 1)
     temporaries = _place_results(steps, len(operands), FIRST + len(reads), places)
-    block = min(BLOCK, ROOM // max(temporaries, 1) // 64 * 64)
-    assert block and FIRST + len(reads) + temporaries <= MOST_VALUES
+    # An odd number of parts: what lies a multiple of 4096 bytes apart hinders one another.
+    block = 64 * ((min(BLOCK, ROOM // max(temporaries, 1) // 64) - 1) | 1)
+    assert block > 0 and FIRST + len(reads) + temporaries <= MOST_VALUES
     words: list[Any] = CHAIN.filled(
         operands=len(reads), steps=len(steps), item=SIZES[out.element], temporaries=temporaries, block=block
     )
