@@ -12,7 +12,7 @@ from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    return sweep(graph, normalization, reduction, depth_to_space, space_to_depth, space_to_batch, batch_to_space)
+    return sweep(graph, normalization, reduction, power, depth_to_space, space_to_depth, space_to_batch, batch_to_space)
 
 
 @sees("instance_normalization", "layer_normalization")
@@ -54,6 +54,26 @@ def _onto(value: Value, x: Value) -> bool:
         and len(dims) <= len(target)
         and all(a in (1, b) for a, b in pairs)
     )
+
+
+POWERS = (3, 4, -2, -3, -4)
+"""Exponents for which some products take less time than a logarithm."""
+
+
+@sees("pow")
+def power(state: Sweep, node: Node) -> bool:
+    """x**n for a small whole n as products, of 1 / x where n < 0: what a product exceeds, the power does, too."""
+    x, exponent = node.x, node.const(1)
+    if exponent is None or exponent.size != 1 or float(exponent.item()) not in POWERS:
+        return False
+    if x.type.dtype != np.float32 or not x.type.concrete or x.type.shape != node.out.type.shape:
+        return False
+    n = int(exponent.item())
+    base = x if n > 0 else state.add("reciprocal", [x], x.type, node)
+    square = state.add("mul", [base, base], x.type, node)
+    others = {2: [], 3: [base], 4: [square]}[abs(n)]
+    state.replace(node.out, state.add("mul", [square, *others], x.type, node) if others else square)
+    return True
 
 
 REPEATABLE = frozenset({"reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod"})

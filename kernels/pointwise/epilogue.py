@@ -9,17 +9,17 @@ of its shapes, `walk_from` has the chain make the result of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from llvmlite import ir
 
 from ..core.primitives import call
 from ..isa.functions import clip
-from ..isa.loops import variable
+from ..isa.loops import loop, room, variable
 from ..isa.math import OPS
 from ..isa.vector import F32, I8, I32, I64, Vector
-from .rows import CALL, NO_EPILOGUE
+from .rows import CALL, FORMS, LONG_FORMS, NO_EPILOGUE
 
 
 def is_walked(b: Any, slots: Any) -> Any:
@@ -38,27 +38,58 @@ def simple(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int]
     return [b.load(result) for result in results]
 
 
-def shaped(v: Vector, slots: Any, values: Sequence[Any]) -> list[Any]:
-    """What the record's form makes of these vectors."""
+def shaped(v: Vector, slots: Any, values: Sequence[Any], long: bool = False) -> list[Any]:
+    """What the record's form makes of these vectors; long: it may be one of LONG_FORMS."""
     b = v.b
     low, high = bounds(v, slots)
-    results = [variable(b, clip(v, x, low, high)) for x in values]
-    with b.if_then(b.icmp_signed("!=", slots.form, I64(0)), likely=False):
-        with b.if_else(b.icmp_signed("==", slots.form, I64(1))) as (first, second):
-            for form, branch in enumerate((first, second), 1):
-                with branch:
-                    for result, x in zip(results, values, strict=True):
-                        b.store(formed(v, form, x, low, high), result)
+    results = [variable(b, x) for x in values]
+    with b.if_else(b.icmp_signed("==", slots.form, I64(0)), likely=True) as (clipped, others):
+        with clipped:
+            for name, relation, bound in (("low", ">", low), ("high", "<", high)):
+                with b.if_then(b.icmp_signed("!=", getattr(slots, name), I64(NO_EPILOGUE[name]))):
+                    for result in results:
+                        x = b.load(result)
+                        b.store(b.select(b.fcmp_ordered(relation, bound, x), bound, x), result)
+        with others:
+            for form, name in enumerate((*FORMS, *LONG_FORMS) if long else FORMS):
+                if form:
+                    with b.if_then(b.icmp_signed("==", slots.form, I64(form))):
+                        change = _one_by_one if name in LONG_FORMS else _together
+                        change(v, results, partial(formed, v, form, low=low, high=high))
     return [b.load(result) for result in results]
 
 
+def _together(v: Vector, results: Sequence[Any], make: Callable[[Any], Any]) -> None:
+    for result in results:
+        v.b.store(make(v.b.load(result)), result)
+
+
+def _one_by_one(v: Vector, results: Sequence[Any], make: Callable[[Any], Any]) -> None:
+    """As `_together`, in a loop: a tile has many vectors."""
+    b = v.b
+    memory = room(b, v.type, len(results))
+    places = [b.gep(memory, [I64(i)]) for i in range(len(results))]
+    for place, result in zip(places, results, strict=True):
+        b.store(b.load(result), place)
+    with loop(b, 0, len(results), 1) as i:
+        place = b.gep(memory, [i])
+        b.store(make(b.load(place)), place)
+    for place, result in zip(places, results, strict=True):
+        b.store(b.load(place), result)
+
+
 def formed(v: Vector, form: int, x: Any, low: Any, high: Any) -> Any:
-    """What one of FORMS makes of a vector."""
-    if form == 0:
-        return clip(v, x, low, high)
-    if form == 1:
-        return OPS["leaky_relu"].emit(v, x, low)
-    return v.b.fmul(x, OPS["hard_sigmoid"].emit(v, x, low, high))
+    """What one of FORMS, or of LONG_FORMS, makes of a vector."""
+    match (*FORMS, *LONG_FORMS)[form]:
+        case "clip":
+            return clip(v, x, low, high)
+        case "leaky_relu" | "swish" as name:
+            return OPS[name].emit(v, x, low)
+        case "hard_sigmoid_mul":
+            return v.b.fmul(x, OPS["hard_sigmoid"].emit(v, x, low, high))
+        case "sigmoid_mul":
+            return v.b.fmul(x, OPS["sigmoid"].emit(v, x))
+    raise AssertionError(form)
 
 
 def added(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int], Any]) -> list[Any]:

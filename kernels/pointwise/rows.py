@@ -105,7 +105,7 @@ WALK = Record(
 EPILOGUE = (
     Record(
         form="what is made of sums: the place of an operation in FORMS",
-        low="f32 bits: clip's least result, -inf without; leaky_relu's slope; hard_sigmoid's slope",
+        low="f32 bits: clip's least result, -inf without; slope of leaky_relu, hard_sigmoid; alpha of swish",
         high="alike: clip's greatest result, inf without; what hard_sigmoid adds",
         addend="address of f32 that are added first, 0 without",
         addend_image="f32 from image to image of it",
@@ -117,6 +117,8 @@ EPILOGUE = (
 sum, or a chain of steps of which sums are value 0; then nothing is added. pointwise/epilogue.py does it."""
 FORMS = ("clip", "leaky_relu", "hard_sigmoid_mul")
 """`hard_sigmoid_mul`: x * hard_sigmoid(x)."""
+LONG_FORMS = ("sigmoid_mul", "swish")
+"""What windows' kernels can behind FORMS: x * sigmoid(x), whose product is rounded, too, and swish."""
 NO_EPILOGUE = {**dict.fromkeys(EPILOGUE, 0), "low": -0x800000, "high": 0x7F800000}
 """The slots where sums are the results."""
 

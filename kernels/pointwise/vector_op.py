@@ -10,9 +10,9 @@ from llvmlite import ir
 
 from ..core.record import loaded
 from ..isa.elements import BYTES, ELEMENTS, LIMITS, Rounding, load, load_dealt, load_one, write
-from ..isa.loops import UNROLL, cover, each, loop
+from ..isa.loops import UNROLL, cover, each, loop, room, variable
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I8, I64, Vector, emits
+from ..isa.vector import F32, I8, I32, I64, Vector, emits
 from .chain import emit_chain
 from .rows import VALUE
 from .steps import NUMBER, ROUNDED, STEPS, Step
@@ -42,6 +42,8 @@ def _block(tier: Tier, step: Step) -> Any:
         kinds = [*step.elements, *[NUMBER] * 3] if step.out in ROUNDED else step.elements
         y, tensors = places[0], [p for p, kind in zip(places[1:], kinds, strict=True) if kind != NUMBER]
         numbers = [_number(v, p) for p, kind in zip(places[1:], kinds, strict=True) if kind == NUMBER]
+        held = [kind for kind in kinds if kind != NUMBER]
+        tensors = [_repeated(v, rows, place, kind) for place, kind in zip(tensors, held, strict=True)]
         # Rows that lie behind one another are one.
         whole = ir.Constant(ir.IntType(1), 1)
         for place in (y, *tensors):
@@ -49,14 +51,13 @@ def _block(tier: Tier, step: Step) -> Any:
         columns = b.select(whole, b.mul(rows, columns), columns)
         rows = b.select(whole, I64(1), rows)
         rows = b.select(b.icmp_signed(">", columns, I64(0)), rows, I64(0))
-        kinds = [kind for kind in kinds if kind != NUMBER]
-        single = reduce(b.or_, [b.icmp_signed("==", p.column, I64(0)) for p in tensors])
+        single = reduce(b.or_, [p.single for p in tensors])
         spare = b.bitcast(head, I8.as_pointer())
 
         def run(varied: bool, limits: str = "bounds" if step.bounded else "any") -> None:
             with loop(b, 0, rows, 1) as r:
                 at, *xs = (b.gep(b.inttoptr(p.address, I8.as_pointer()), [b.mul(r, p.row)]) for p in (y, *tensors))
-                sources = [_source(v, *one, spare) for one in zip(tensors, xs, kinds, strict=True)]
+                sources = [_source(v, *one, spare) for one in zip(tensors, xs, held, strict=True)]
                 if _is_f32(step):
                     _row_of_f32(v, step, columns, at, sources, numbers, varied)
                 else:
@@ -92,6 +93,30 @@ def _number(v: Vector, place: Any) -> Any:
     return v.b.load(v.pointer(place.address))
 
 
+class Operand(NamedTuple):
+    """A tensor as VALUE. single: it has one number for each row."""
+
+    address: Any
+    row: Any
+    column: Any
+    single: Any
+
+
+def _repeated(v: Vector, rows: Any, place: Any, kind: str) -> Operand:
+    """The operand at `place`; of one number for all rows there are as many as are read at once."""
+    b, address = v.b, variable(v.b, place.address)
+    number = b.icmp_signed("==", place.column, I64(0))
+    same = b.or_(b.icmp_signed("==", place.row, I64(0)), b.icmp_signed("==", rows, I64(1)))
+    with b.if_then(b.and_(number, same)):
+        one = b.load(v.pointer(place.address, ELEMENTS[kind]))
+        raw = ir.VectorType(ELEMENTS[kind], UNROLL * v.lanes)
+        first = b.insert_element(ir.Constant(raw, ir.Undefined), one, I32(0))
+        copies = room(b, raw)
+        b.store(b.shuffle_vector(first, first, ir.Constant(ir.VectorType(I32, raw.count), [0] * raw.count)), copies)
+        b.store(b.ptrtoint(copies, I64), address)
+    return Operand(b.load(address), b.select(same, I64(0), place.row), place.column, b.and_(number, b.not_(same)))
+
+
 class Source(NamedTuple):
     """A row of an operand: where it is read, and the bytes from column to column; one number if that is 0."""
 
@@ -108,11 +133,10 @@ class Source(NamedTuple):
         return b.select(v.splat(self.single), v.splat(self.one), x) if varied else x
 
 
-def _source(v: Vector, place: Any, x: Any, kind: str, elsewhere: Any) -> Source:
+def _source(v: Vector, place: Operand, x: Any, kind: str, elsewhere: Any) -> Source:
     """elsewhere: readable memory, for vectors that nobody needs."""
-    single = v.b.icmp_signed("==", place.column, I64(0))
     one = load_one(v, kind, v.b.bitcast(x, ELEMENTS[kind].as_pointer()))
-    return Source(v.b.select(single, elsewhere, x), place.column, single, one)
+    return Source(v.b.select(place.single, elsewhere, x), place.column, place.single, one)
 
 
 def _row_of_f32(

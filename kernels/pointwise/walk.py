@@ -16,7 +16,7 @@ from ..isa.vector import arg, emits
 from .epilogue import buffer
 from .rows import CALL, CHAIN, MOST_VALUES, READ, ROOM, STEP, VALUE, value
 
-_VALUES = value(MOST_VALUES)
+_VALUES = -(-value(MOST_VALUES) // 64) * 64
 _BYTES = _VALUES + 4 * ROOM
 
 

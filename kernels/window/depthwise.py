@@ -1,4 +1,4 @@
-"""f32 depthwise convolution, channels last, for one size of window and one stride."""
+"""f32 depthwise convolution, channels last, for one width of window and one distance of outputs in taps."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import Any
 from ..isa.loops import loop, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
+from .pick import ROWS
 from .rows import DEPTHWISE
 from .tiles import Tile, tiles
 from .window import constants, existing, settle, spread
 
-UNROLL_ROWS = 3
-"""The most rows of a window that are unrolled."""
-
 
 def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) -> Callable:
     """y[n, i, j, c] is what the epilogue makes of the sum of bias[c] and all
-    x[n, i*stride + p - pad_top, j*stride + q - pad_left, c] * weights[p, q, c] inside of the image; p, q < size.
+    x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c] * weights[p, q, c] inside of the image; p < kh, q < size,
+    where sw is a divisor of stride * dw.
 
     The sum runs over p, then q, from the bias on, each product fused into it where the tier can.
     """
@@ -29,12 +28,12 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) 
         b, channel = v.b, where.place.channel
         weights, bias = (v.at(v.pointer(address), channel) for address in (r.weights, r.bias))
         sums = [variable(b, value) for value in constants(v, bias, vectors) * tile]
-        line = b.mul(r.w, r.ldx)
+        line, step = b.mul(b.mul(r.w, r.ldx), r.dh), b.mul(r.ldx, r.dw)
 
         def emit_taps(p: Any) -> None:
             """Add the taps of row p of the window."""
             taps: list[list[Any]] = []
-            for j, pixel in enumerate(spread(b, v.at(where.x, b.mul(line, p)), r.ldx, span)):
+            for j, pixel in enumerate(spread(b, v.at(where.x, b.mul(line, p)), step, span)):
                 if j < size:
                     tap = b.mul(r.c, b.add(b.mul(p, I64(size)), I64(j)))
                     taps.append(constants(v, v.at(weights, tap), vectors))
@@ -47,13 +46,14 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) 
                     if vectors > 1:
                         settle(v, [sums[t * vectors + i] for t, _ in users[j] for i in range(vectors)])
 
-        if size <= UNROLL_ROWS:
-            for p in range(size):
-                with existing(b, where.rows, p):
+        if size == ROWS:
+            bits = b.sub(*(b.shl(I64(1), end) for end in reversed(where.rows)))
+            for p in range(ROWS):
+                with existing(b, bits, p):
                     emit_taps(I64(p))
         else:
-            with loop(b, 0, size, 1) as index, existing(b, where.rows, index):
-                emit_taps(index)
+            with loop(b, *where.rows, 1) as p:
+                emit_taps(p)
         return [b.load(total) for total in sums]
 
     return tiles(tier, DEPTHWISE, size, stride, tile, vectors, emit_sums)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.table import row
@@ -11,10 +12,14 @@ from ..isa.tiers import Tier
 
 TILES = (7, 8)
 """Outputs in a tile of depthwise convolution. Most maps are 7 * 2**n wide."""
+ROWS = 3
+"""The most rows of a window of this width in tiles: they are unrolled. Others have any number."""
 STANDARD = 0.97
 """What a cost is multiplied by for the first of the tiles: fewer kernels to load."""
 OVERHEAD = 6
 """Cycles that a tile takes beyond its arithmetic."""
+FEW = 3
+"""Outputs of a row that have to be as far apart as those of a tile for windows that are dilated to be done in tiles."""
 POOL_BLOCK = 64
 """Channels of a pixel that are pooled before the next pixels: memory is faster in longer runs."""
 
@@ -62,6 +67,11 @@ class Window(NamedTuple):
             pads=(0, 0, top * w), ends=(0, 0, self.ends[1] * w),
         )  # fmt: skip
 
+    def near_taps(self) -> Window:
+        """The same, where single taps of a row are as far apart as outputs are."""
+        (dd, dh, _), (_, _, kw) = self.dilations, self.kernel
+        return self if kw > 1 else self._replace(dilations=(dd, dh, self.strides[2]))
+
     def slots(self) -> dict[str, int]:
         """Its numbers, as the records of kernels call them."""
         names = "d h w od oh ow kd kh kw sd sh sw dd dh dw pad_front pad_top pad_left pad_back pad_bottom pad_right"
@@ -72,13 +82,16 @@ class Window(NamedTuple):
 
 def plan_depthwise(tier: Tier, window: Window, multiplier: int = 1) -> tuple[str, dict[str, Any]]:
     """(kernel, its parameters) where output channel o reads input channel o // multiplier."""
-    g, (_, size, kw), (_, stride, sw) = window, window.kernel, window.strides
+    g, (_, kh, size) = window, window.kernel
     # Two vectors of channels halve the work of addressing, where no line of the cache is fetched in vain.
     blocks = -(-g.channels // tier.lanes)
     pairs = blocks % 2 == 0 and blocks > 2
-    if g.flat and not g.dilated and multiplier == 1 and size == kw in (3, 5, 7) and stride == sw <= 2:
+    fixed = row("depthwise").params
+    found = _apart(g, fixed["stride"]) if multiplier == 1 and size in fixed["size"] else None
+    if found and (size != ROWS or kh <= ROWS):
+        stride, apart = found
         vectors = 2 if pairs and tier.registers == 32 else 1
-        tile = _tile(g.out[2], size, vectors) if size == 3 else TILES[0]
+        tile = _tile(-(-g.out[2] // apart), size, vectors) if size == 3 else TILES[0]
         return "depthwise", {"size": size, "stride": stride, "tile": tile, "vectors": vectors}
     repeated = multiplier > 1
     return "depthwise_any", {"vectors": 2 if (pairs or blocks > 4) and not repeated else 1, "repeated": repeated}
@@ -86,12 +99,25 @@ def plan_depthwise(tier: Tier, window: Window, multiplier: int = 1) -> tuple[str
 
 def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]:
     """(kernel, its parameters) for a pool; op as in the table."""
-    (_, size, kw), (_, stride, sw) = window.kernel, window.strides
-    if window.flat and not window.dilated and size == kw and stride == sw:
-        params, pool = {"op": op, "size": size, "stride": stride}, row("pool")
-        if all(value in pool.params[name] for name, value in params.items()) and pool.exists(tier, params):
+    pool = row("pool")
+    for stride in pool.params["stride"]:
+        params = {"op": op, "size": window.kernel[2], "stride": stride}
+        known = all(value in pool.params[name] for name, value in params.items())
+        if known and pool.exists(tier, params) and _apart(window, (stride,)):
             return "pool", params
     return "pool_any", {"op": op}
+
+
+def _apart(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
+    """(stride, apart): outputs so far apart begin `stride` taps apart, the first of `strides` for which there are such
+    outputs; None where there are none, or so few that tiles would be empty.
+    """
+    dw, sw = window.near_taps().dilations[2], window.strides[2]
+    for stride in strides if window.flat else ():
+        apart = stride * dw // sw
+        if stride * dw % sw == 0 and (apart == 1 or apart * FEW <= window.out[2]):
+            return stride, apart
+    return None
 
 
 def window_args(
@@ -101,8 +127,7 @@ def window_args(
 
     walked: whether its record has a chain that is walked.
     """
-    if name == "depthwise_any":
-        window = window.flattened()
+    window = window.flattened() if name == "depthwise_any" else window.near_taps()
     shapes, slots = window.slots(), row(name).args
     found = {slot: shapes[slot] for slot in slots if slot in shapes}
     if "block" in slots:

@@ -1,9 +1,8 @@
-"""f32 pooling, channels last, for one size of window and one stride."""
+"""f32 pooling, channels last, for one width of window and one distance of outputs in taps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable
 from typing import Any
 
 from ..isa.loops import loop, variable
@@ -11,12 +10,13 @@ from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from .rows import POOL
 from .tiles import Tile, tiles
-from .window import existing, low_bits, spread
+from .window import existing, low_bits, spread, steps
 
 
 def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
     """y[n, i, j, c] is what the epilogue makes of `op` over all
-    x[n, i*stride + p - pad_top, j*stride + q - pad_left, c] inside of the image; p, q < size.
+    x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c] inside of the image; p < kh, q < size, where sw is a divisor
+    of stride * dw.
 
     An average divides by their number, with `include_pad` by that of the places inside of the padded image.
     Columns are pooled first, then their results from left to right.
@@ -27,9 +27,9 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
     def emit_sums(v: Vector, r: Any, where: Tile) -> list[Any]:
         b = v.b
         totals = [variable(b, start(v, op)) for _ in range(span)]
-        with loop(b, 0, size, 1) as p, existing(b, where.rows, p):
-            line = v.at(where.x, b.mul(b.mul(r.w, r.ldx), p))
-            for j, pixel in enumerate(spread(b, line, r.ldx, span)):
+        with loop(b, *where.rows, 1) as p:
+            line = v.at(where.x, b.mul(b.mul(b.mul(r.w, r.ldx), r.dh), p))
+            for j, pixel in enumerate(spread(b, line, b.mul(r.ldx, r.dw), span)):
                 with existing(b, where.columns, j):
                     b.store(joined(v, op, b.load(totals[j]), v.load(pixel)), totals[j])
         high, wide = counted(v, r, where) if op == "average" else (None, None)
@@ -47,13 +47,14 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
 
     def counted(v: Vector, r: Any, where: Tile) -> tuple[Any, Any]:
         """How many rows of the windows count in an average, and a bit for each column that does."""
-        b, place = v.b, where.place
-        up, left = b.mul(place.row, I64(stride)), b.mul(where.column, I64(stride))
-        rows = _padded(b, (r.h, r.pad_top, r.pad_bottom), up, size)
-        columns = _padded(b, (r.w, r.pad_left, r.pad_right), left, span)
+        b = v.b
+        up = b.sub(b.mul(where.place.row, r.sh), r.pad_top)
+        left = b.sub(b.mul(where.column, r.sw), r.pad_left)
         included = b.icmp_signed("!=", r.include_pad, I64(0))
+        rows = b.select(included, steps(b, b.add(r.h, r.pad_bottom), up, r.dh, r.kh), b.sub(*reversed(where.rows)))
         inside = I64((1 << span) - 1) if where.columns is None else where.columns
-        return _set_bits(v, b.select(included, rows, where.rows)), b.select(included, columns, inside)
+        padded = low_bits(b, steps(b, b.add(r.w, r.pad_right), left, r.dw, I64(span)), I64(span))
+        return rows, b.select(included, padded, inside)
 
     return tiles(tier, POOL, size, stride, tile, 1, emit_sums)
 
@@ -86,11 +87,6 @@ def finished(v: Vector, op: str, total: Any, count: Any) -> Any:
     if op == "average":
         return v.b.fdiv(total, v.splat(v.b.sitofp(count, v.type.element)))
     return v.call("sqrt", total) if op == "lp2" else total
-
-
-def _padded(b: Any, extents: Sequence[Any], begin: Any, reach: int) -> Any:
-    """A bit for each of `reach` places from `begin` on: whether it is in the padded image of these extents."""
-    return low_bits(b, b.sub(reduce(b.add, extents), begin), I64(reach))
 
 
 def _set_bits(v: Vector, bits: Any) -> Any:

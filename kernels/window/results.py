@@ -19,12 +19,14 @@ from .window import Place, opaque, slots
 class Outputs:
     """Neighboring outputs of a row: LLVM int64 values.
 
-    `y`: the address of the first, which is pixel `pixel` of its image; `count` of them exist, all where it is None.
+    `y`: the address of the first, which is pixel `pixel` of its image; `count` of them exist, all where it is None;
+    the next is `apart` pixels further on, one where it is None.
     """
 
     y: Any
     pixel: Any
     count: Any = None
+    apart: Any = None
 
 
 def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequence[Any], vectors: int = 1) -> None:
@@ -36,17 +38,17 @@ def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequen
     b, tile = v.b, len(values) // vectors
     # Read here and now: what waited in registers would be in the way of sums.
     e = slots(b, opaque(b, place.args), EPILOGUE, len(record) - len(EPILOGUE))
-    ldy = b.shl(slots(b, place.args, record).ldy, I64(2))
+    apart = I64(1) if out.apart is None else out.apart
+    ldy = b.shl(b.mul(slots(b, place.args, record).ldy, apart), I64(2))
     channels = b.sub(place.end, place.channel)
     count = I64(tile) if out.count is None else out.count
 
     def addend(k: int) -> Any:
         t = I64(k // vectors) if out.count is None else lesser(b, I64(k // vectors), opaque(b, b.sub(count, I64(1))))
         first = addend_at(v, e, place.image, out.pixel, place.channel)
-        return v.load(v.at(v.at(first, b.mul(t, e.addend_row)), k % vectors * v.lanes))
+        return v.load(v.at(v.at(first, b.mul(b.mul(t, apart), e.addend_row)), k % vectors * v.lanes))
 
-    # Bounds without a branch: nearly all windows of networks have them, and they stay in registers.
-    results = shaped(v, e, added(v, e, values, addend))
+    results = shaped(v, e, added(v, e, values, addend), long=True)
 
     def store(masks: Sequence[Any]) -> None:
         for t in range(tile):
@@ -69,7 +71,7 @@ def finish_rows(v: Vector, record: Record, place: Place, out: Outputs, sums: Any
         with loop(b, 0, out.count, 1) as t:
             value = v.load(v.pointer(b.add(sums, b.mul(t, I64(width)))))
             at = addend_at(v, e, place.image, b.add(out.pixel, t), place.channel)
-            (result,) = shaped(v, e, added(v, e, [value], lambda _: v.load(at)))
+            (result,) = shaped(v, e, added(v, e, [value], lambda _: v.load(at)), long=True)
             v.store(result, v.pointer(b.add(out.y, b.mul(t, ldy))), masks[0])
 
     masked(v, columns, 1, store)

@@ -68,7 +68,11 @@ POOL_INT8 = MAPS + WINDOW + PADS + Record(
 
 
 def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """Wide tiles are for the most common window; sums of two vectors want many registers."""
+    """Wide tiles are for the most common window; sums of two vectors want many registers. Windows of one column have no
+    other tap that outputs could be apart by.
+    """
+    if params["size"] == 1 and params["stride"] > 1:
+        return False
     return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers == 32)
 
 
@@ -79,8 +83,8 @@ def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 def _has_pool(tier: Tier, params: Mapping[str, Any]) -> bool:
     """The most common windows."""
-    common = {"max": ((2, 2), (3, 1), (3, 2), (5, 1)), "average": ((2, 2), (3, 1), (3, 2))}
-    return (params["size"], params["stride"]) in common[params["op"]]
+    common = ((1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (5, 1), (5, 2), (7, 1))
+    return (params["size"], params["stride"]) in common
 
 
 _UNROLLED: dict[str, tuple[Any, ...]] = {"size": (3, 5), "stride": (1, 2), "wide": (False, True)}
@@ -96,11 +100,11 @@ def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 ROWS = (
     Row("depthwise", "window.depthwise", "make_depthwise", DEPTHWISE,
-        {"size": (3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2)}, _has_depthwise, product=True),
+        {"size": (1, 3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2)}, _has_depthwise, product=True),
     Row("depthwise_any", "window.depthwise_any", "make_depthwise_any", DEPTHWISE_ANY,
         {"vectors": (1, 2), "repeated": (False, True)}, _has_any, product=True),
     Row("pool", "window.pool", "make_pool", POOL,
-        {"op": ("max", "average"), "size": (2, 3, 5), "stride": (1, 2)}, _has_pool),
+        {"op": ("max", "average"), "size": (1, 2, 3, 5, 7), "stride": (1, 2, 3)}, _has_pool),
     Row("pool_any", "window.pool_any", "make_pool_any", POOL, {"op": ("max", "average", "lp1", "lp2")}),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
         {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),

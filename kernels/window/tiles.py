@@ -1,4 +1,6 @@
-"""Tiles of outputs for one size of window and one stride.
+"""Tiles of outputs for one width of window and one distance of outputs, counted in taps.
+
+Outputs of a tile are as far apart as that takes: those of a window whose taps are not neighbors are not, either.
 
 A tile is some neighboring outputs of a row by some vectors of channels, held in registers. One whose input columns all
 exist runs without checks; in the others a bit for each column says what to skip, so that padding costs neither
@@ -12,27 +14,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.record import Record
-from ..isa.loops import lesser, loop
+from ..isa.loops import lesser, loop, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from .results import Outputs, finish, walk_row
-from .window import Place, low_bits, nest, slots
+from .window import Place, low_bits, nest, slots, steps
 
 
 @dataclass(frozen=True)
 class Tile:
     """Where a tile is: LLVM int64 values.
 
-    `x`: a pointer to its first input element (that of row 0 of the window, perhaps outside the image). Row p of the
-    window exists when bit p of `rows` is set; input column j when bit j of `columns` is, all do where it is None.
-    `column`: that of its first output.
+    `x`: a pointer to its first input element (that of row 0 of the window, perhaps outside the image). Rows of the
+    window from rows[0] to rows[1] exist, and input column j (the columns are as far apart as taps) when bit j of
+    `columns` is set; all do where it is None. `column`: that of its first output; `apart`: from output to output.
     """
 
     place: Place
     x: Any
     column: Any
-    rows: Any
+    rows: tuple[Any, Any]
     columns: Any
+    apart: Any
 
 
 def tiles(
@@ -51,40 +54,48 @@ def tiles(
 
     def emit_row(b: Any, place: Place) -> None:
         r = slots(b, place.args, record)
-        up = b.sub(b.mul(place.row, I64(stride)), r.pad_top)
-        rows = b.sub(*(low_bits(b, b.sub(end, up), I64(size)) for end in (r.h, I64(0))))
+        up = b.sub(b.mul(place.row, r.sh), r.pad_top)
+        rows = (steps(b, I64(0), up, r.dh, r.kh), steps(b, r.h, up, r.dh, r.kh))
+        apart = b.udiv(b.mul(r.dw, I64(stride)), r.sw)
         source = b.mul(b.sub(b.mul(b.add(b.mul(place.image, r.h), up), r.w), r.pad_left), r.ldx)
-        with loop(b, 0, r.ow, tile) as column:
-            left = b.sub(b.mul(column, I64(stride)), r.pad_left)
-            room, rest = b.sub(r.w, left), b.sub(r.ow, column)
-            inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed(">=", room, I64(span)))
-            inside = b.and_(inside, b.icmp_signed(">=", rest, I64(tile)))
-            begin = _pointer(b, tier, r.x, b.add(source, b.mul(b.mul(column, I64(stride)), r.ldx)))
-            with loop(b, place.channel, place.end, width) as channel:
-                here = replace(place, channel=channel)
-                x = b.gep(begin, [channel])
-                with b.if_else(inside) as (inner, edge):
-                    with inner:
-                        emit_tile(b, Tile(here, x, column, rows, None))
-                    with edge:
-                        emit_tile(b, Tile(here, x, column, rows, existing_columns(b, r, left, column)))
+        with loop(b, 0, lesser(b, apart, r.ow), 1) as first, loop(b, first, r.ow, b.mul(apart, I64(tile))) as column:
+            emit_column(b, r, place, Tile(place, _pointer(b, tier, r.x, source), column, rows, None, apart))
 
-    def existing_columns(b: Any, r: Any, left: Any, column: Any) -> Any:
+    def emit_column(b: Any, r: Any, place: Place, where: Tile) -> None:
+        """The tiles of all channels at one column."""
+        start = b.mul(where.column, r.sw)
+        left = b.sub(start, r.pad_left)
+        last = b.add(where.column, b.mul(where.apart, I64(tile - 1)))
+        inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed("<", last, r.ow))
+        inside = b.and_(inside, b.icmp_signed("<", b.add(left, b.mul(r.dw, I64(span - 1))), r.w))
+        columns, count = variable(b, I64(0)), variable(b, I64(tile))
+        with b.if_then(b.not_(inside)):
+            b.store(steps(b, r.ow, where.column, where.apart, I64(tile)), count)
+            b.store(existing_columns(b, r, left, b.load(count)), columns)
+        begin = b.gep(where.x, [b.mul(start, r.ldx)])
+        with loop(b, place.channel, place.end, width) as channel:
+            here = replace(where, place=replace(place, channel=channel), x=b.gep(begin, [channel]))
+            with b.if_else(inside) as (inner, edge):
+                with inner:
+                    emit_tile(b, here, None)
+                with edge:
+                    emit_tile(b, replace(here, columns=b.load(columns)), b.load(count))
+
+    def existing_columns(b: Any, r: Any, left: Any, count: Any) -> Any:
         """The bits of the columns that exist, and that outputs which exist want."""
-        count = lesser(b, b.sub(r.ow, column), I64(tile))
         used = low_bits(b, b.add(b.mul(count, I64(stride)), I64(size - stride)), I64(span))
-        missing = b.or_(low_bits(b, b.neg(left), I64(span)), b.not_(low_bits(b, b.sub(r.w, left), I64(span))))
-        return b.and_(used, b.not_(missing))
+        found = low_bits(b, steps(b, r.w, left, r.dw, I64(span)), I64(span))
+        missing = low_bits(b, steps(b, I64(0), left, r.dw, I64(span)), I64(span))
+        return b.and_(used, b.sub(found, missing))
 
-    def emit_tile(b: Any, where: Tile) -> None:
+    def emit_tile(b: Any, where: Tile, count: Any) -> None:
         v, place = Vector(b, tier), where.place
         r = slots(b, place.args, record)
         sums = emit_sums(v, r, where)
         pixel = b.add(b.mul(place.row, r.ow), where.column)
         in_batch = b.add(b.mul(b.mul(place.image, r.oh), r.ow), pixel)
         y = b.add(r.y, b.shl(b.add(b.mul(in_batch, r.ldy), place.channel), I64(2)))
-        count = None if where.columns is None else lesser(b, b.sub(r.ow, where.column), I64(tile))
-        finish(v, record, place, Outputs(y, pixel, count), sums, vectors)
+        finish(v, record, place, Outputs(y, pixel, count, where.apart), sums, vectors)
 
     return nest(record, emit_row, walk_row)
 

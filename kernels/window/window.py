@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import Record, loaded
-from ..isa.loops import lesser, loop, share
+from ..isa.loops import lesser, loop, share, variable
 from ..isa.vector import I64, Vector, emits
 
 
@@ -137,7 +137,10 @@ def steps(b: Any, end: Any, begin: Any, step: Any, count: Any) -> Any:
     """How many of begin, begin + step, ... (count of them) are below `end`."""
     room = b.sub(end, begin)
     room = b.select(b.icmp_signed(">", room, I64(0)), room, I64(0))
-    return lesser(b, b.udiv(b.sub(b.add(room, step), I64(1)), step), count)
+    found = variable(b, room)
+    with b.if_then(b.icmp_signed("!=", step, I64(1))):
+        b.store(b.udiv(b.sub(b.add(room, step), I64(1)), step), found)
+    return lesser(b, b.load(found), count)
 
 
 steps_to = emits(steps)
@@ -155,3 +158,9 @@ def taps_inside(b: Any, r: Any, place: Place) -> tuple[Any, tuple[Any, Any], tup
     rows = tuple(steps(b, end, up, r.dh, r.kh) for end in (I64(0), r.h))
     line = b.add(b.mul(b.add(b.mul(place.image, r.d), front), r.h), up)
     return b.add(r.x, b.shl(b.mul(line, b.mul(r.w, r.ldx)), I64(2))), planes, rows
+
+
+def all_exist(b: Any, r: Any, left: Any, count: int) -> Any:
+    """Whether all columns exist of the windows of `count` outputs, the first of which begins at column `left`."""
+    last = b.add(left, b.add(b.mul(r.sw, I64(count - 1)), b.mul(b.sub(r.kw, I64(1)), r.dw)))
+    return b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed("<", last, r.w))

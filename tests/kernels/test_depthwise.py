@@ -60,8 +60,16 @@ def test_bodies(tier: Any, kernel: Any, data: Any) -> None:
     check(tier, case)
 
 
+FLAT = [
+    (5, 4, 2, 1, 2), (1, 5, 1, 1, 1), (9, 1, 1, 1, 2), (3, 3, 1, 1, 2), (2, 3, 1, 2, 2), (3, 3, 3, 2, 3),
+    (1, 7, 2, 1, 3), (4, 1, 1, 3, 1), (6, 5, 1, 2, 3), (4, 3, 2, 2, 1), (2, 3, 1, 3, 3), (1, 3, 1, 4, 2),
+    (3, 5, 2, 3, 1),
+]  # fmt: skip
+"""kh, kw, sh, sw, dilation: in tiles, their outputs neighbors or apart, and not."""
+
+
 @each_tier
-@pytest.mark.parametrize("kernel", [(5, 4, 2, 1, 2), (1, 5, 1, 1, 1), (9, 1, 1, 1, 2), (3, 3, 1, 1, 2)], ids=str)
+@pytest.mark.parametrize("kernel", FLAT, ids=str)
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_other_flat_windows(tier: Any, kernel: Any, data: Any) -> None:
@@ -79,7 +87,7 @@ def test_any_window(tier: Any, data: Any) -> None:
 
 
 @each_tier
-@pytest.mark.parametrize("ending", ["bounds", "addend", "chain"])
+@pytest.mark.parametrize("ending", ["bounds", "addend", "chain", "sigmoid_mul", "swish"])
 def test_epilogue(tier: Any, ending: str) -> None:
     for size, dilation, channels in (((1, 5, 9), 1, 128), ((1, 9, 20), 2, 19)):
         out = tuple(n if i == 0 else n + 2 - 2 * dilation for i, n in enumerate(size))

@@ -67,6 +67,24 @@ def test_bodies(tier: Any, window: Any, data: Any) -> None:
     check(tier, case, op, include_pad)
 
 
+FLAT = [
+    (3, 1, 2, 2, 1), (4, 2, 1, 1, 3), (2, 3, 3, 3, 1), (1, 3, 1, 3, 2), (2, 5, 2, 4, 2), (7, 7, 1, 1, 1),
+    (2, 2, 1, 3, 1), (5, 5, 2, 2, 3), (1, 2, 2, 2, 2),
+]  # fmt: skip
+"""kh, kw, sh, sw, dilation: in tiles, their outputs neighbors or apart, and not."""
+
+
+@each_tier
+@pytest.mark.parametrize("window", FLAT, ids=str)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_other_flat_windows(tier: Any, window: Any, data: Any) -> None:
+    kh, kw, sh, sw, dilation = window
+    case = data.draw(cases(tier.lanes, (1, kh, kw), (1, sh, sw), dilation, ceil=True))
+    op, include_pad = data.draw(st.sampled_from([("max", False), ("average", False), ("average", True)]))
+    check(tier, case, op, include_pad)
+
+
 @each_tier
 @pytest.mark.parametrize("width", [1, 3, 5, 40, 64, 65, 200])
 def test_wide_windows(tier: Any, width: int) -> None:
@@ -91,7 +109,7 @@ def test_any_window(tier: Any, data: Any) -> None:
 
 
 @each_tier
-@pytest.mark.parametrize("ending", ["bounds", "addend", "chain"])
+@pytest.mark.parametrize("ending", ["bounds", "addend", "chain", "sigmoid_mul", "swish"])
 def test_epilogue(tier: Any, ending: str) -> None:
     for op, dilation in (("average", 1), ("lp2", 1), ("max", 2)):
         size = 7 + dilation

@@ -90,7 +90,7 @@ def strided(constants: Constants, array: np.ndarray, broadcast: Sequence[str] = 
 def ended(constants: Constants, chain: tuple, operands: Sequence[np.ndarray]) -> dict[str, Any]:
     """The slots of EPILOGUE for a chain over sums and operands [image, row, column], 1 where all are the same."""
     found = ending(chain, len(operands))
-    if found is None:
+    if found is None or found.form not in FORMS:
         names = ("image", "row", "column")
         reads = [
             strided(constants, x, [name for name, size in zip(names, x.shape, strict=True) if size == 1])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.gemm.pick_conv import Triple
+from fastgraph.kernels.pointwise import rows
 from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from fastgraph.kernels.window.pick import Window
 from tests.kernels.harness import f32_bits
@@ -72,6 +73,8 @@ def cases(
 KEPT: list[Any] = []
 """What tables refer to."""
 
+FORMS = (*rows.FORMS, *rows.LONG_FORMS)
+GATED = (("sigmoid", 0), ("mul", 0, 1))
 BOUNDS = (("clip", 0, -0.5, 1.0),)
 CHAIN = (("mul", 0, 1), ("sigmoid", 3), ("mul", 0, 4), ("add", 5, 2))
 
@@ -95,6 +98,8 @@ def endings(tier: Any, g: Window, rng: np.random.Generator) -> dict[str, tuple[A
         "none": ((), [], NO_EPILOGUE),
         "bounds": (BOUNDS, [], NO_EPILOGUE | bounds),
         "addend": ((("add", 0, 1), ("clip", 2, -0.5, 1.0)), [full[..., :c]], NO_EPILOGUE | bounds | added),
+        "sigmoid_mul": (GATED, [], NO_EPILOGUE | {"form": FORMS.index("sigmoid_mul")}),
+        "swish": ((("swish", 0, 0.7),), [], NO_EPILOGUE | {"form": FORMS.index("swish"), "low": f32_bits(0.7)}),
         "chain": (CHAIN, [image, full[..., :c]], NO_EPILOGUE | walk),
     }
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...kernels.pointwise.chain import Chain
-from ...kernels.pointwise.rows import FORMS, NO_EPILOGUE
+from ...kernels.pointwise.rows import FORMS, LONG_FORMS, NO_EPILOGUE
 from ..program import Ref
 from .extras import chain_of, extra_values
 from .move.emit import emit_copy
@@ -18,7 +18,7 @@ from .walk import Read, f32_bits, table, walker
 
 
 class Ending(NamedTuple):
-    """What `form`, one of FORMS, makes of sum + addend, which is a value of the chain or a number."""
+    """What `form`, one of FORMS or LONG_FORMS, makes of sum + addend, which is a value of the chain or a number."""
 
     addend: int | float | None = None
     low: float = -inf
@@ -60,6 +60,10 @@ def _formed(chain: Chain, operands: int) -> Ending | None:
     match chain:
         case (("leaky_relu", 0, float(slope)),):
             return Ending(None, slope, 0.0, "leaky_relu")
+        case (("swish", 0, float(alpha)),):
+            return Ending(None, alpha, 0.0, "swish")
+        case (("sigmoid", 0), ("mul", x, y)) if {x, y} == {0, gate}:
+            return Ending(None, form="sigmoid_mul")
         case (("hard_swish", 0),):
             return Ending(None, 1 / 6, 0.5, "hard_sigmoid_mul")
         case (("hard_sigmoid", 0, float(slope), float(shift)), ("mul", x, y)) if {x, y} == {0, gate}:
@@ -71,12 +75,15 @@ def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None, apart
     """The slots of EPILOGUE for a kernel that makes a node's result from its row `row` on.
 
     images: how many equal parts the kernel divides the rows of the result into; those of the result when None. apart:
-    sums lie in the result's place while a chain is walked, so that its operands may not.
+    it is one of windows, where sums lie in the result's place while a chain is walked, so that its operands may not;
+    it has LONG_FORMS.
     """
     chain, kinds = chain_of(node)
     reads = _extras(e, node, row, images)
     found = ending(chain, len(kinds))
     if found is not None and isinstance(found.addend, int) and kinds[found.addend - 1] == "scalar":
+        found = None
+    if found is not None and found.form in LONG_FORMS and not apart:
         found = None
     if found is None:
         if apart:
@@ -86,7 +93,8 @@ def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None, apart
             for r, kind in zip(reads, kinds, strict=True)
         ]
         return {**NO_EPILOGUE, "walk": walker(e), "table": table(e, chain, [None, *operands])}
-    numbers = {"form": FORMS.index(found.form), "low": f32_bits(found.low), "high": f32_bits(found.high)}
+    form = (*FORMS, *LONG_FORMS).index(found.form)
+    numbers = {"form": form, "low": f32_bits(found.low), "high": f32_bits(found.high)}
     slots: dict[str, Arg] = {**NO_EPILOGUE, **numbers}
     if isinstance(found.addend, int):
         r = reads[found.addend - 1]

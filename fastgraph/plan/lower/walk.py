@@ -19,8 +19,8 @@ from ..program import Ref, Table
 from .registry import Emit
 from .steps import steps_of
 
-BLOCK = 1024
-"""f32 of a temporary: several stay in the first-level cache with what is read and written."""
+BLOCK = 31
+"""Most parts of 64 f32 of a temporary: several stay in the first-level cache with what is read and written."""
 X, Y, FIRST = 0, 1, 2
 """Numbers of a walk's values: what it begins with, its result, its operands."""
 SIZES = {"f32": 4, "i32": 4, "i16": 2, "u16": 2, "u8": 1, "s8": 1, "bool": 1}
@@ -104,8 +104,9 @@ def _form(
         places[i], first_number = (X, first_number) if element is None else (first_number, first_number + 1)
     read = first_number - FIRST + len(numbers)
     temporaries = _place_results(steps, len(elements), FIRST + read, places)
-    block = min(BLOCK, ROOM // max(temporaries, 1) // 64 * 64)
-    assert block and FIRST + read + temporaries <= MOST_VALUES
+    # An odd number of parts: what lies a multiple of 4096 bytes apart hinders one another.
+    block = 64 * ((min(BLOCK, ROOM // max(temporaries, 1) // 64) - 1) | 1)
+    assert block > 0 and FIRST + read + temporaries <= MOST_VALUES
     words: list[Any] = []
     for i, (name, *rest) in enumerate(steps):
         taken = cast("list[int | float]", rest)
@@ -113,9 +114,7 @@ def _form(
         named = [value(n) for n in (places[len(elements) + i], *numbered)]
         kernel = row("vector_op").kernel(tier, {"op": name})
         words += [*STEP.filled(kernel=kernel, words=len(STEP) + len(named)), *named]
-    head = CHAIN.filled(
-        operands=read, steps=len(steps), item=SIZES[out.element], temporaries=temporaries, block=block
-    )  # fmt: skip
+    head = CHAIN.filled(operands=read, steps=len(steps), item=SIZES[out.element], temporaries=temporaries, block=block)
     return _Form(tuple(numbers), tuple(head), tuple(words))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.record import Record
-from ...kernels.pointwise.rows import CHAIN, FORMS, MOST_VALUES, READ, ROOM, STEP, VALUE, value
+from ...kernels.pointwise.rows import CHAIN, FORMS, LONG_FORMS, MOST_VALUES, READ, ROOM, STEP, VALUE, value
 from ...kernels.pointwise.steps import NUMBER, STEPS
 from ..program import Ref, Table
 from .call import SIZES, Call, Loop, Numbers, Reach, count, need, read
@@ -24,10 +24,11 @@ def epilogue(
 ) -> Iterator[Reach]:  # fmt: skip
     """What is read for the slots EPILOGUE of a record: at each image and row, `run` bytes of f32 at `start` and all of
     `columns` offsets, as they would be of f32 beside one another. over, here: as of Reach, of what is f32. apart:
-    sums lie in the result's place while a chain is walked.
+    sums lie in the result's place while a chain is walked, and it has LONG_FORMS.
     """
     r = c.record(numbers="low high addend_image addend_row")
-    need(0 <= r.form < len(FORMS), f"form is {r.form}, expected one of {len(FORMS)}")
+    forms = len(FORMS) + len(LONG_FORMS) * apart
+    need(0 <= r.form < forms, f"form is {r.form}, expected one of {forms}")
     need(r.form == 0 or c.slots["addend"] == 0, f"form is {r.form}, and something is added")
     if isinstance(c.slots["addend"], Ref):
         loops = (images, 4 * r.addend_image), *columns, (rows, 4 * r.addend_row)

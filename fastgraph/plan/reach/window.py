@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ...kernels.gemm.rows import STORES
 from ...kernels.isa.lanes import PARTS
+from ...kernels.window.pick import ROWS
 from ...kernels.window.pick_depthwise_int8 import Scheme, fill_bytes, group_of, scheme_of
 from .call import Call, Reach, need, parts, reaches, read, short, work, write
 from .walked import epilogue
@@ -13,9 +14,9 @@ from .walked import epilogue
 
 @reaches("depthwise", "pool")
 def window(c: Call) -> Iterator[Reach]:
-    r, p = c.record("n h w c oh ow", "band block", "pad_top pad_left"), c.params
-    size, stride = (p["size"],) * 2, (p["stride"],) * 2
-    need((r.kh, r.kw) == size and (r.sh, r.sw) == stride and r.dh == r.dw == r.d == r.od == r.kd == 1,
+    r, p = c.record("n h w c oh ow kh", "sh sw dh dw band block", "pad_top pad_left"), c.params
+    fits = r.kw == p["size"] and p["stride"] * r.dw % r.sw == 0 and r.d == r.od == r.kd == 1
+    need(fits and (r.kh <= ROWS or r.kw != ROWS or "op" in p),
          f"a window of {r.kd} x {r.kh} x {r.kw}, strides {r.sh} and {r.sw}, dilations {r.dh} and {r.dw}")  # fmt: skip
     yield from _windows(c)
 
