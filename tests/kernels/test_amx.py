@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,7 +92,7 @@ def strided(g: Geometry, gap: int = 0) -> Geometry:
     """The geometry with x in rows of bytes, `gap` more than channels in each pixel."""
     pixel = g.groups * g.c + gap
     row, plane = g.size[2] * pixel, g.size[1] * g.size[2] * pixel
-    return replace(g, item=1, x_strides=(g.size[0] * plane, plane, row, pixel))
+    return g._replace(item=1, x_strides=(g.size[0] * plane, plane, row, pixel))
 
 
 @needs_amx

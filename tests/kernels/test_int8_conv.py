@@ -69,7 +69,7 @@ def test_any_geometry(tier: Any, data: Any) -> None:
     nv, out, rowsum = data.draw(st.sampled_from(KINDS))
     height = data.draw(st.integers(1, COSTS[rowsum].most_rows(tier, nv)))
     size = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 17))
-    g = replace(data.draw(geometries(*size)), item=1)
+    g = data.draw(geometries(*size))._replace(item=1)
     threads, l2 = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 1000, 1 << 20]))
     zero, seed = data.draw(st.integers(0, 255)), data.draw(st.integers(0, 99))
     table, fields = layout(g, height, g.n, nv * tier.lanes, threads, l2)
@@ -85,13 +85,13 @@ def test_any_geometry(tier: Any, data: Any) -> None:
     ids=["3x3", "collides", "mostly padding"],
 )
 def test_picked(tier: Any, g: Geometry) -> None:
-    g, pieces = pick_conv_int8(tier, replace(g, item=1), "bytes", threads=2)
+    g, pieces = pick_conv_int8(tier, g._replace(item=1), "bytes", threads=2)
     check(tier, g, pieces, draw_layer(1, g.groups, g.n, g.k, "u8", False), 117, 2)
 
 
 def test_pixels_next_to_each_other_are_one_run() -> None:
     """Words are few where channels are: 3x3 over 3 channels takes 3 words a row, not 3 a pixel."""
-    assert replace(square(3, 8, 9, 3), item=1).words == 9
-    assert replace(square(1, 8, 9, 4), item=1).words == 4
-    assert replace(square(3, 8, 9, 1), item=1).words == 1
-    assert replace(square(8, 8, 9, 3), item=1).words == 18
+    assert square(3, 8, 9, 3)._replace(item=1).words == 9
+    assert square(1, 8, 9, 4)._replace(item=1).words == 4
+    assert square(3, 8, 9, 1)._replace(item=1).words == 1
+    assert square(8, 8, 9, 3)._replace(item=1).words == 18

@@ -69,7 +69,7 @@ class Layer:
 
     def _run(self, tier: Any, part: Part, x: Any, y: Any, threads: int) -> Any:
         name, params, own = part.name, part.params, slice(part.start, part.start + part.channels)
-        g, bias = replace(self.case.window, channels=part.channels), self.bias[own]
+        g, bias = self.case.window._replace(channels=part.channels), self.bias[own]
         if name != ANY:
             bias = bias - self.zero_x * self.weights[..., own].sum((0, 1))
         shift = 128 if self.out == "s8" else 0
@@ -120,7 +120,7 @@ def test_fast_kernels(tier: Any, size: int, stride: int, form: str, data: Any) -
     if not across:
         # Less than a vector, or vectors that overlap.
         g = case.window
-        case = replace(case, window=replace(g, channels=g.channels + 4 * tier.lanes * data.draw(st.integers(0, 1))))
+        case = replace(case, window=g._replace(channels=g.channels + 4 * tier.lanes * data.draw(st.integers(0, 1))))
     layer = Layer(case, wide=wide)
     rows = scheme_of(tier, size, stride, wide or not tier.vnni).rows
     check(layer, tier, planned(tier, layer, across and case.window.out[1] >= rows))

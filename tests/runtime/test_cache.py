@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -397,9 +396,9 @@ def test_what_names_an_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         store.entry(place, Kernel.of("dot", rows=3), tier),
         store.entry(place, Kernel.of("dot", rows=2.0), tier),
         store.entry(place, Kernel.of("dot2", rows=2), tier),
-        store.entry(place, kernel, replace(tier, needs=("avx2",))),
-        store.entry(place, kernel, replace(tier, cpu="skylake")),
-        store.entry(place, kernel, replace(tier, name="other")),
+        store.entry(place, kernel, tier._replace(needs=("avx2",))),
+        store.entry(place, kernel, tier._replace(cpu="skylake")),
+        store.entry(place, kernel, tier._replace(name="other")),
     }
     assert len(names) == 7
 
