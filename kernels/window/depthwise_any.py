@@ -1,6 +1,7 @@
 """f32 depthwise convolution, channels last: window, strides and dilations at run time, in up to three dimensions.
 
-Tap by tap is added to all outputs of a tile; where not all of its columns exist, each is looked at.
+Some taps of a row are added together. Where they are as far apart as outputs are, a column of x is loaded once for all
+outputs of a tile.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector
 from .results import Outputs, finish, walk_row
 from .rows import DEPTHWISE_ANY
-from .window import Place, all_exist, constants, nest, slots, spread, taps_inside
+from .window import Place, constants, nest, opaque, settle, slots, taps_inside
 
 TILE = 7
 """Neighboring outputs of a row that are computed together."""
+GROUP = 3
+"""Taps of a row that are added together."""
 
 
 def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
@@ -35,56 +38,64 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
         with loop(b, 0, r.ow, TILE) as column:
             left = b.sub(b.mul(column, r.sw), r.pad_left)
             x = b.add(begin, b.shl(b.mul(left, r.ldx), I64(2)))
-            inside = all_exist(b, r, left, TILE)
             with loop(b, place.channel, place.end, vectors * lanes) as channel:
-                emit_tile(b, replace(place, channel=channel), column, left, x, planes, rows, inside)
+                emit_tile(b, replace(place, channel=channel), column, left, x, planes, rows)
 
-    def emit_tile(b: Any, place: Place, column: Any, left: Any, x: Any, planes: Any, rows: Any, inside: Any) -> None:
-        """One tile; `left`: the column of x at which its first window begins, x: the address of that. inside: all of
-        its columns exist.
-        """
+    def emit_tile(b: Any, place: Place, column: Any, left: Any, x: Any, planes: Any, rows: Any) -> None:
+        """One tile; `left`: the column of x at which its first window begins, x: the address of that."""
         v = Vector(b, tier)
         r = slots(b, place.args, DEPTHWISE_ANY)
         weights, bias = (v.at(v.pointer(address), place.channel) for address in (r.weights, r.bias))
         sums = [variable(b, value) for value in constants(v, bias, vectors) * TILE]
         load, channel = _repeated(v, r.multiplier, place.channel) if repeated else (v.load, place.channel)
-        line, across, step = b.mul(r.w, r.ldx), b.mul(r.dw, r.ldx), b.mul(r.sw, r.ldx)
+        line, across, shared = b.mul(r.w, r.ldx), b.mul(r.dw, r.ldx), b.icmp_signed("==", r.dw, r.sw)
+        grouped = b.select(shared, b.sub(r.kw, b.urem(r.kw, I64(GROUP))), I64(0))
 
-        def add_tap(x: Any, tap: Any, at: Any) -> None:
-            """Add the tap whose weights are at `tap` and which the first output finds at the pointer x, in column `at`.
-            None: all outputs' columns exist.
-            """
-            factors = constants(v, tap, vectors)
-            for t, pixel in enumerate(spread(b, x, step, TILE)):
-                exists = None if at is None else b.icmp_unsigned("<", b.add(at, b.mul(r.sw, I64(t))), r.w)
-                with nullcontext() if exists is None else b.if_then(exists):
-                    for i, factor in enumerate(factors):
-                        total = sums[t * vectors + i]
-                        b.store(v.fma(load(v.at(pixel, i * lanes)), factor, b.load(total)), total)
+        def taps(x: Any, tap: Any, at: Any, count: int, checked: bool) -> None:
+            """Add `count` taps, whose first column is `at`, at the pointer x. `checked`: not all columns exist."""
+            found = [constants(v, v.at(tap, b.mul(r.c, I64(k))), vectors) for k in range(count)]
+            pixel, step = x, b.mul(r.sw, r.ldx)
+            for j in range(TILE + count - 1):
+                if j:
+                    pixel = v.pointer(opaque(b, b.ptrtoint(v.at(pixel, step), I64)))
+                exists = b.icmp_unsigned("<", b.add(at, b.mul(r.sw, I64(j))), r.w)
+                with b.if_then(exists) if checked else nullcontext():
+                    values = [load(v.at(pixel, i * lanes)) for i in range(vectors)]
+                    users = [(j - k, k) for k in range(max(0, j - TILE + 1), min(count, j + 1))]
+                    for t, k in users:
+                        for i, value in enumerate(values):
+                            total = sums[t * vectors + i]
+                            b.store(v.fma(value, found[k][i], b.load(total)), total)
+                    if vectors > 1 and count > 1:
+                        settle(v, [sums[t * vectors + i] for t, _ in users for i in range(vectors)])
 
-        def add_rows(x: Any, tap: Any, checked: bool) -> None:
-            """Add the taps of the rows that exist in a plane; x and tap: those of the first."""
-            x, tap = variable(b, x), variable(b, tap)
+        def row_of_taps(x: Any, tap: Any) -> None:
+            x, tap, done = variable(b, x), variable(b, tap), left
+            for count, number in ((GROUP, grouped), (1, r.kw)):
+                end = b.add(left, b.mul(number, r.dw))
+                step = I64(count)
+                # Up to here the first column may be for all of them to exist.
+                room = b.sub(r.w, b.mul(r.sw, I64(TILE + count - 2)))
+                room = b.select(b.icmp_signed(">", room, I64(0)), room, I64(0))
+                with loop(b, done, end, b.mul(r.dw, step)) as at:
+                    here, weights = b.load(x), b.load(tap)
+                    with b.if_else(b.icmp_unsigned("<", at, room)) as (inner, edge):
+                        with inner:
+                            taps(here, weights, at, count, False)
+                        with edge:
+                            taps(here, weights, at, count, True)
+                    b.store(v.at(here, b.mul(across, step)), x)
+                    b.store(v.at(weights, b.mul(r.c, step)), tap)
+                done = end
+
+        with loop(b, planes[0], planes[1], 1) as z:
+            plane = v.at(v.at(v.pointer(x), channel), b.mul(line, b.mul(z, b.mul(r.dd, r.h))))
+            row = variable(b, v.at(plane, b.mul(b.mul(rows[0], r.dh), line)))
+            tap = variable(b, v.at(weights, b.mul(b.mul(b.add(b.mul(z, r.kh), rows[0]), r.kw), r.c)))
             with loop(b, rows[0], rows[1], 1):
-                here, weights = variable(b, b.load(x)), variable(b, b.load(tap))
-                with loop(b, 0, r.kw, 1) as q:
-                    add_tap(b.load(here), b.load(weights), b.add(left, b.mul(q, r.dw)) if checked else None)
-                    b.store(v.at(b.load(here), across), here)
-                    b.store(v.at(b.load(weights), r.c), weights)
-                b.store(v.at(b.load(x), b.mul(line, r.dh)), x)
-                b.store(b.load(weights), tap)
-
-        def add_planes(checked: bool) -> None:
-            with loop(b, planes[0], planes[1], 1) as z:
-                plane = v.at(v.at(v.pointer(x), channel), b.mul(line, b.mul(z, b.mul(r.dd, r.h))))
-                row = v.at(plane, b.mul(b.mul(rows[0], r.dh), line))
-                add_rows(row, v.at(weights, b.mul(b.mul(b.add(b.mul(z, r.kh), rows[0]), r.kw), r.c)), checked)
-
-        with b.if_else(inside) as (inner, edge):
-            with inner:
-                add_planes(False)
-            with edge:
-                add_planes(True)
+                row_of_taps(b.load(row), b.load(tap))
+                b.store(v.at(b.load(row), b.mul(line, r.dh)), row)
+                b.store(v.at(b.load(tap), b.mul(r.kw, r.c)), tap)
         pixel = b.add(b.mul(place.row, r.ow), column)
         in_batch = b.add(b.mul(b.mul(place.image, b.mul(r.od, r.oh)), r.ow), pixel)
         y = b.add(r.y, b.shl(b.add(b.mul(in_batch, r.ldy), place.channel), I64(2)))

@@ -158,9 +158,3 @@ def taps_inside(b: Any, r: Any, place: Place) -> tuple[Any, tuple[Any, Any], tup
     rows = tuple(steps(b, end, up, r.dh, r.kh) for end in (I64(0), r.h))
     line = b.add(b.mul(b.add(b.mul(place.image, r.d), front), r.h), up)
     return b.add(r.x, b.shl(b.mul(line, b.mul(r.w, r.ldx)), I64(2))), planes, rows
-
-
-def all_exist(b: Any, r: Any, left: Any, count: int) -> Any:
-    """Whether all columns exist of the windows of `count` outputs, the first of which begins at column `left`."""
-    last = b.add(left, b.add(b.mul(r.sw, I64(count - 1)), b.mul(b.sub(r.kw, I64(1)), r.dw)))
-    return b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed("<", last, r.w))
