@@ -98,10 +98,8 @@ def dot_pieces(
         return cycles * (min(by_rows, by_columns) if threads > 1 else 1.0) * slower
 
     def best(nv: int) -> tuple[float, int]:
-        return min(
-            (cost(h, nv, cycles), -h)
-            for h, cycles in costs.choices(tier, m, nv, words, costs.most_rows(tier, nv)).items()
-        )
+        found = costs.choices(tier, m, nv, words, costs.most_rows(tier, nv))
+        return min((cost(h, nv, cycles), -h) for h, cycles in found.items())
 
     pieces = []
     for start, columns, nv in split_columns(tier, n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
