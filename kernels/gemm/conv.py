@@ -14,7 +14,7 @@ from ..isa.loops import divide, repeat, smaller, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, emits
 from .band import deal, make_band
-from .heights import even
+from .heights import crossing
 from .pick_dot import F32
 from .rows import CONV_F32
 from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile
@@ -31,12 +31,12 @@ def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
 def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
     """The loops of a convolution around tiles of at most so many rows; its record begins with `rows.CONV`.
 
-    A tile's rows are outputs that follow one another in a band, of one row of the map where they are `even`.
+    A tile's rows are outputs that follow one another in a band, of one row of the map where more than are `crossing`.
     """
     item, out_item = arithmetic.item, arithmetic.out_item
     fields, fill_band = reader(record), make_band(tier, item)
-    tile = make_tile(tier, nv, most, arithmetic, True, even(nv))
-    offsets, walk, within = make_offsets(most), _in_row if even(nv) else _across, even(nv)
+    tile = make_tile(tier, nv, most, arithmetic, True)
+    offsets, near = make_offsets(most), crossing(most, nv)
     width = nv * tier.lanes
     line_bytes = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line_bytes
@@ -77,8 +77,8 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                 start, left = a, r.out_w
                 i, stop = pixel0, pixel0 + count * r.out_w
                 while i < stop:
-                    height = smaller(r.height, left if within else stop - i)
-                    starts, beyond, rest = walk(in_row, across, height, left, r.rs, turn, r.out_w)
+                    height = smaller(r.height, left if r.height > near else stop - i)
+                    starts, beyond, rest = _across(in_row, across, height, left, r.rs, turn, r.out_w)
                     tile(
                         r, height, a=start, offsets=starts,
                         table=r.taps, length=r.length, runs=runs, words=r.k,
@@ -92,14 +92,6 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                     left = rest
 
     return conv
-
-
-@emits
-def _in_row(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> Any:
-    """As `_across`, of a tile that ends within the row: `step` itself in place of offsets."""
-    ends = b.icmp_signed("==", left, height)
-    beyond = b.add(b.mul(height, step), b.select(ends, turn, I64(0)))
-    return [step, beyond, b.select(ends, out_w, b.sub(left, height))]
 
 
 @emits

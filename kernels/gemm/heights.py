@@ -1,4 +1,4 @@
-"""The heights of tiles: which ones main tiles have, and whether their rows are at equal distances. Pure arithmetic.
+"""The heights of tiles: which ones main tiles have, and which may go on in another row of a map. Pure arithmetic.
 
 A kernel has a body for each number of rows up to the most that registers allow (at most 16): what main tiles leave over
 is one more tile.
@@ -7,12 +7,12 @@ is one more tile.
 from __future__ import annotations
 
 
-def even(nv: int) -> bool:
-    """Whether tiles of a convolution have their rows at equal distances, and so end where a row of the map does.
+def crossing(most: int, nv: int) -> int:
+    """The most rows that a convolution's tile may have which goes on in another row of the map; taller ones end there.
 
-    With one vector a row, they have no time to load offsets that registers don't hold.
+    With one vector a row, there is no time to load offsets that registers don't hold: rows are at equal distances.
     """
-    return nv == 1
+    return min(most, 8) if nv == 1 else most
 
 
 def mains(m: int, most: int, nv: int, words: int) -> set[int]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..isa.tiers import Tier
-from .heights import even
+from .heights import crossing
 from .pick_dot import F32, L2, Costs, columns_first, idle, split_columns
 
 Triple = tuple[int, int, int]
@@ -142,13 +142,13 @@ def conv_pieces(
 
     def best(nv: int) -> tuple[float, int]:
         share = min(rows, idle(-(-g.n // (nv * tier.lanes)), threads))
-        within = costs.choices(tier, out_w, nv, g.words)
-        if even(nv):
-            return min((c * out_h * share, -h) for h, c in within.items())
-        pixels = out_h * out_w
-        whole = {h: c * out_h for h, c in within.items() if out_w % h == 0}
-        across = {h: c + pixels * CROSSING for h, c in costs.choices(tier, pixels, nv, g.words).items()}
-        return min((c * share, -h) for h, c in (across | whole).items())
+        most, pixels = costs.most_rows(tier, nv), out_h * out_w
+        near = crossing(most, nv)
+        within = costs.choices(tier, out_w, nv, g.words, most).items()
+        across = costs.choices(tier, pixels, nv, g.words, near).items()
+        found = {h: c + pixels * CROSSING for h, c in across}
+        found |= {h: c * out_h for h, c in within if h > near or out_w % h == 0}
+        return min((c * share, -h) for h, c in found.items())
 
     pieces = []
     for start, columns, nv in split_columns(tier, g.n, {nv: best(nv)[0] for nv in costs.widths(tier)}):

@@ -45,9 +45,9 @@ class Costs(NamedTuple):
         tiles = ((height, whole), (rest, 1))
         return sum(count * self.tile_cost(tier, rows, nv, words) for rows, count in tiles if rows and count)
 
-    def choices(self, tier: Tier, m: int, nv: int, words: int) -> dict[int, float]:
-        """The heights that main tiles may have, each with its `rows_cost`."""
-        found = mains(m, self.most_rows(tier, nv), nv, words)
+    def choices(self, tier: Tier, m: int, nv: int, words: int, most: int) -> dict[int, float]:
+        """The heights that main tiles of at most so many rows may have, each with its `rows_cost`."""
+        found = mains(m, most, nv, words)
         return {height: self.rows_cost(tier, m, height, nv, words) for height in found}
 
 
@@ -96,7 +96,8 @@ def dot_pieces(
         return cycles * (min(by_rows, by_columns) if threads > 1 else 1.0) * slower
 
     def best(nv: int) -> tuple[float, int]:
-        return min((cost(h, nv, cycles), -h) for h, cycles in costs.choices(tier, m, nv, words).items())
+        found = costs.choices(tier, m, nv, words, costs.most_rows(tier, nv))
+        return min((cost(h, nv, cycles), -h) for h, cycles in found.items())
 
     pieces = []
     for start, columns, nv in split_columns(tier, n, {nv: best(nv)[0] for nv in costs.widths(tier)}):

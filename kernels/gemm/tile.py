@@ -15,6 +15,7 @@ from llvmlite import ir
 from ..isa.loops import repeat, rolled, room
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
+from .heights import crossing
 from .results import Place, open_sink, settle, store_rows
 
 
@@ -43,16 +44,14 @@ class Arithmetic:
     epilogue: bool = False
 
 
-def make_tile(
-    tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False, even: bool = True
-) -> Any:
+def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False) -> Any:
     """An intrinsic that computes `height` output rows, 1 to `most`, of one weight panel of nv vectors.
 
-    Call it as tile(record, height, a=..., ...), the record as read. Row r of A starts at byte address a + offsets[r]
-    (of int64, the first 0), or where rows are `even` at a + offsets * r. It has `words` words, where it is `segmented`
-    in `runs` of `length` words that start table[s] bytes further. The panel is packed as the arithmetic says; the line
-    `ahead` bytes further is prefetched. The results go to rows of `ldc` bytes at `c`, only `columns` of them. image,
-    row and column are where the epilogue reads.
+    Call it as tile(record, height, a=..., ...), the record as read. Row r of A starts at byte address a + offsets * r,
+    or where it is `segmented` at a + offsets[r] (of int64, the first 0), which is offsets[1] * r in tiles of more rows
+    than may be `crossing`. It has `words` words, in `runs` of `length` words that start table[s] bytes further where it
+    is `segmented`. The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched. The results
+    go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and column are where the epilogue reads.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
@@ -65,11 +64,17 @@ def make_tile(
         first, starts = b.inttoptr(panel, I8.as_pointer()), b.inttoptr(table, I64.as_pointer())
 
         def emit(rows: int) -> list[Any] | None:
-            steps = (_even_steps if even else _loaded_steps)(b, offsets, rows)
+            places = b.inttoptr(offsets, I64.as_pointer())
+            if not segmented:
+                steps = _even_steps(b, offsets, rows)
+            elif rows > crossing(most, nv):
+                steps = _even_steps(b, b.load(b.gep(places, [I64(1)])), rows)
+            else:
+                steps = [(0, b.load(b.gep(places, [I64(r)]))) for r in range(1, rows)]
             step = partial(_step, v, arithmetic, line_bytes, steps, ahead)
             state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * rows]
             short = rows == 1 or (tier.registers == 16 and nv > 1 and len(state) <= 11)
-            if segmented and even:
+            if segmented and nv == 1:
                 _, *sums = _run_by_run(b, a, (starts, length), runs, line_bytes, state, step, short)
             else:
                 walk = (starts, length) if segmented else None
@@ -169,12 +174,6 @@ def _run_by_run(
         return _words(b, b.add(a, b.load(b.gep(table, [i]))), None, b.mul(length, I64(line)), state, step, short)
 
     return repeat(b, count, start, run)
-
-
-def _loaded_steps(b: Any, offsets: Any, rows: int) -> list[tuple[int, Any]]:
-    """As `_step` takes them, of rows whose offsets lie in memory."""
-    places = b.inttoptr(offsets, I64.as_pointer())
-    return [(0, b.load(b.gep(places, [I64(r)]))) for r in range(1, rows)]
 
 
 def _even_steps(b: Any, step: Any, rows: int) -> list[tuple[int, Any]]:
