@@ -57,13 +57,13 @@ class Node:
         self.op, self.inputs, self.outputs = op, inputs, outputs
         self.attrs = {} if attrs is None else attrs
         self.name = name
-        self.graphs: list[Graph] = []
+        self.graphs: tuple[Graph, ...] = ()
         for attr in self.attrs.values():
             kind = type(attr)  # asked of every node that is made: quicker than isinstance
             if kind is Graph:
-                self.graphs.append(attr)
+                self.graphs += (attr,)
             elif (kind is tuple or kind is list) and attr and type(attr[0]) is Graph:
-                self.graphs += attr
+                self.graphs += tuple(attr)
 
     @property
     def x(self) -> Value:

@@ -24,20 +24,16 @@ def window_attrs(node: Node, rank: int, kernel: Sequence[int]) -> dict[str, Any]
     found["auto_pad"] = a.get("auto_pad") or "NOTSET"
     if found["auto_pad"] not in AUTO_PADS:
         fail(node, f"auto_pad must be one of {', '.join(AUTO_PADS)}, found {found['auto_pad']}")
-    for name, values, count in (
-        ("kernel_shape", kernel, rank),
-        ("strides", found["strides"], rank),
-        ("dilations", found["dilations"], rank),
-    ):
-        if len(values) != count or any(isinstance(v, int) and v < 1 for v in values):
-            fail(node, f"{name} must be {count} positive numbers, found {tuple(values)}")
+    for name, values in (("kernel_shape", kernel), ("strides", found["strides"]), ("dilations", found["dilations"])):
+        if len(values) != rank or min([v for v in values if isinstance(v, int)], default=1) < 1:
+            fail(node, f"{name} must be {rank} positive numbers, found {tuple(values)}")
     if len(found["pads"]) != 2 * rank or min(found["pads"], default=0) < 0:
         fail(node, f"pads must be {2 * rank} numbers from 0 on (begins, then ends), found {found['pads']}")
     return found
 
 
 def _filled(values: Sequence[int] | None, count: int, default: int) -> tuple[int, ...]:
-    return tuple(int(v) for v in values) if values else (default,) * count
+    return tuple(map(int, values)) if values else (default,) * count
 
 
 def resolve_pads(

@@ -14,8 +14,11 @@ FAR = 1 << 15
 
 def is_near(node: Node) -> bool:
     """Whether all numbers of a node's window are small."""
-    names = ("strides", "dilations", "pads", "output_padding")
-    return all(n is None or 0 <= n < FAR for name in names for n in node.attrs.get(name) or ())
+    for name in ("strides", "dilations", "pads", "output_padding"):
+        for n in node.attrs.get(name) or ():
+            if n is not None and not 0 <= n < FAR:
+                return False
+    return True
 
 
 def three(values: Sequence[int], fill: int = 1) -> Triple:

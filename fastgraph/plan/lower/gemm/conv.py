@@ -25,7 +25,7 @@ WINOGRAD = 4
 
 def convolves(node: Node) -> bool:
     """Whether it is such a convolution, in up to three dimensions."""
-    return len(node.x.type.dims) <= 5 and is_near(node) and not is_dense(node) and not is_depthwise(node)
+    return len(node.x.type.dims) <= 5 and not is_dense(node) and not is_depthwise(node) and is_near(node)
 
 
 def _f32(node: Node) -> Parameters | None:
@@ -73,7 +73,7 @@ def _winograd(e: Emit, node: Node, g: Geometry, m: int, plan: Parameters) -> Non
 
 def _quantized(node: Node) -> Layer | None:
     w = node.inputs[1]
-    fixed = node.x.type.concrete and w is not None and w.data is not None
+    fixed = node.x.type.concrete and w is not None and w.data is not None and w.type.quant is not None
     return quantized_layer(node) if fixed and convolves(node) else None
 
 

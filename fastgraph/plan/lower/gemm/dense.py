@@ -23,7 +23,7 @@ def _f32(node: Node) -> Parameters | None:
 
 def _quantized(node: Node) -> Layer | None:
     w = node.inputs[1]
-    if w is None or w.data is None:
+    if w is None or w.data is None or w.type.quant is None:
         return None
     if node.op == "matmul":
         return quantized_layer(node, 1) if w.data.ndim == 2 else None

@@ -38,7 +38,9 @@ def _f32(node: Node) -> Depthwise | None:
 
 
 def _quantized(node: Node) -> Depthwise | None:
-    fits = node.x.type.concrete and is_depthwise(node) and len(node.x.type.dims) <= 4 and is_near(node)
+    w = node.inputs[1]
+    stored = w is not None and w.type.quant is not None and node.x.type.concrete
+    fits = stored and is_depthwise(node) and len(node.x.type.dims) <= 4 and is_near(node)
     layer = quantized_layer(node) if fits else None
     return Depthwise(window(node), layer) if layer else None
 
