@@ -175,3 +175,12 @@ def norms(net: Net) -> None:
     x = net("InstanceNormalization", image(net), net.weight(16), net.weight(16))
     y = net("LayerNormalization", x, net.weight(8), net.weight(8), axis=-1)
     net.output(net("ReduceSum", y, net.const(np.array([1, 3], I64)), keepdims=0))
+
+
+@rare
+def powers(net: Net) -> None:
+    """Whole exponents, of which the small ones are products."""
+    x = conv(net, image(net), 16, 16)
+    cubed = net("Pow", x, net.const(np.array(3, F32)))
+    inverse = net("Pow", net("Exp", x), net.const(np.array(-2, F32)))
+    net.output(net("Add", cubed, net("Add", inverse, net("Pow", cubed, net.const(np.array(5, F32))))))
