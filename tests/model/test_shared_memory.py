@@ -119,8 +119,8 @@ def stateful(tail: bool) -> Graph:
     p, r, mean, c, d, more, y, z = (Value(name) for name in ("p", "r", "mean", "c", "d", "more", "y", "z"))
     nodes = [
         Node("matmul", [x, Value.constant("w", w)], [p]), Node("relu", [p], [r]),
-        Node("reduce_mean", [r, axes], [mean], {"keepdims": 1}), Node("add", [a, mean], [c]), Node("sub", [b, one], [d]),
-        Node("add", [count, one], [more]), Node("add", [r, count], [y]),
+        Node("reduce_mean", [r, axes], [mean], {"keepdims": 1}), Node("add", [a, mean], [c]),
+        Node("sub", [b, one], [d]), Node("add", [count, one], [more]), Node("add", [r, count], [y]),
     ]  # fmt: skip
     outputs = [y, c, d]
     if tail:
@@ -276,6 +276,14 @@ def test_a_block_beyond_the_limit_is_left_when_it_can_be() -> None:
     model(np.ones(10, F32))
     gc.collect()
     assert model._plans.nbytes < 1000 and large() is None
+
+
+def test_a_block_of_twice_what_is_kept_is_left() -> None:
+    """However many bytes may be kept."""
+    model = scaled("n").load(plans=2)
+    for n in (1 << 20, 10, 20):
+        model(np.ones(n, F32))
+    assert model._plans.nbytes < 1000
 
 
 def test_blocks_that_were_left_are_freed() -> None:
