@@ -159,9 +159,10 @@ class Kept:
                 break
             self._bound.pop(oldest, None)
             del self._plans[oldest]
-        if self._needed() < self.block_bytes and not self._fit(self.block_bytes, common):
+        most, block = self._needed(), self.block_bytes
+        if 2 * most < block or most < block and not self._fit(block, common):
             with suppress(MemoryError):
-                self._move(allocate(self._needed()))
+                self._move(allocate(most))
 
     def _grow(self, plan: Plan) -> None:
         """Have a block that is large enough: by half at least, as memory that is new is slow, but where limits leave

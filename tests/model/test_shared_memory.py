@@ -278,6 +278,14 @@ def test_a_block_beyond_the_limit_is_left_when_it_can_be() -> None:
     assert model._plans.nbytes < 1000 and large() is None
 
 
+def test_a_block_of_twice_what_is_kept_is_left() -> None:
+    """However many bytes may be kept."""
+    model = scaled("n").load(plans=2)
+    for n in (1 << 20, 10, 20):
+        model(np.ones(n, F32))
+    assert model._plans.nbytes < 1000
+
+
 def test_blocks_that_were_left_are_freed() -> None:
     """Also those of plans that are kept and not in use."""
     model, left = scaled("n").load(), []
