@@ -85,9 +85,11 @@ def _store_rows(v: Vector, place: Place, nv: int, pieces: list[tuple[int, int, A
     if columns is None:
         whole()
     elif v.lanes == 16:
+        places = dict.fromkeys((column, piece.type.count) for _, column, piece in pieces)
+        masks = {at: _byte_mask(v, at[1], b.sub(columns, I64(at[0]))) for at in places}
         for r, column, piece in pieces:
             pointer = b.gep(target, [b.add(b.mul(place.ldc, I64(r)), I64(column))])
-            _masked(v, piece, pointer, b.sub(columns, I64(column)))
+            _masked(v, piece, pointer, masks[column, piece.type.count])
     else:
         with b.if_else(b.icmp_signed(">=", columns, I64(nv * v.lanes))) as (full, partial):
             with full:
@@ -96,21 +98,25 @@ def _store_rows(v: Vector, place: Place, nv: int, pieces: list[tuple[int, int, A
                 _store_part(v, place, nv, pieces, store)
 
 
-def _masked(v: Vector, piece: Any, pointer: Any, columns: Any) -> None:
-    """Store the first `columns` bytes of a piece; columns may be 0 or less, or more than there are."""
-    b = v.b
-    size = 1 << (4 * piece.type.count - 1).bit_length()
+def _byte_mask(v: Vector, count: int, columns: Any) -> Any:
+    """The mask of the first `columns` bytes of a piece of `count` words; 0 or less, or more than there are."""
+    b, size = v.b, 1 << (4 * count - 1).bit_length()
+    some = b.sub(b.shl(I64(1), columns), I64(1))
+    bits = b.select(b.icmp_signed(">=", columns, I64(4 * count)), I64((1 << 4 * count) - 1), some)
+    bits = b.select(b.icmp_signed("<=", columns, I64(0)), I64(0), bits)
+    return b.bitcast(b.trunc(bits, ir.IntType(size)) if size < 64 else bits, ir.VectorType(I1, size))
+
+
+def _masked(v: Vector, piece: Any, pointer: Any, mask: Any) -> None:
+    """Store the bytes of a piece that the mask has."""
+    b, size = v.b, mask.type.count
     if size > 4 * piece.type.count:
         order = [*range(piece.type.count), *[0] * (size // 4 - piece.type.count)]
         undef = ir.Constant(piece.type, ir.Undefined)
         wide = b.shuffle_vector(piece, undef, ir.Constant(ir.VectorType(I32, size // 4), order))
     else:
         wide = piece
-    some = b.sub(b.shl(I64(1), columns), I64(1))
-    bits = b.select(b.icmp_signed(">=", columns, I64(4 * piece.type.count)), I64((1 << 4 * piece.type.count) - 1), some)
-    bits = b.select(b.icmp_signed("<=", columns, I64(0)), I64(0), bits)
     kind = ir.VectorType(I8, size)
-    mask = b.bitcast(b.trunc(bits, ir.IntType(size)) if size < 64 else bits, ir.VectorType(I1, size))
     to = b.bitcast(pointer, kind.as_pointer())
     fn = v.declare(f"llvm.masked.store.v{size}i8.p0", ir.VoidType(), [kind, to.type, I32, mask.type])
     b.call(fn, [b.bitcast(wide, kind), to, I32(1), mask])

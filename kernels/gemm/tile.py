@@ -50,9 +50,8 @@ def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented:
     Call it as tile(record, height, a=..., ...), the record as read. Row r of A starts at byte address a + offsets * r,
     or where it is `segmented` at a + offsets[r] (of int64, the first 0), which is offsets[1] * r in tiles of more rows
     than may be `crossing`. It has `words` words, in `runs` of `length` words that start table[s] bytes further where it
-    is `segmented`. The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched. The
-    results go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and column are where the epilogue
-    reads.
+    is `segmented`. The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched. Results
+    go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and column are where the epilogue reads.
     """
     line_bytes = arithmetic.vectors * tier.lanes * 4
 
