@@ -9,7 +9,7 @@ of its shapes, `walk_from` has the chain make the result of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -51,31 +51,44 @@ def shaped(v: Vector, slots: Any, values: Sequence[Any], long: bool = False) -> 
                         x = b.load(result)
                         b.store(b.select(b.fcmp_ordered(relation, bound, x), bound, x), result)
         with others:
-            for form, name in enumerate((*FORMS, *LONG_FORMS) if long else FORMS):
-                if form:
-                    with b.if_then(b.icmp_signed("==", slots.form, I64(form))):
-                        change = _one_by_one if name in LONG_FORMS else _together
-                        change(v, results, partial(formed, v, form, low=low, high=high))
+            for form in range(1, len(FORMS)):
+                with b.if_then(b.icmp_signed("==", slots.form, I64(form))):
+                    for result in results:
+                        b.store(formed(v, form, b.load(result), low, high), result)
+            if long:
+                with b.if_then(b.icmp_signed(">=", slots.form, I64(len(FORMS)))):
+                    _one_by_one(v, slots, results)
     return [b.load(result) for result in results]
 
 
-def _together(v: Vector, results: Sequence[Any], make: Callable[[Any], Any]) -> None:
-    for result in results:
-        v.b.store(make(v.b.load(result)), result)
-
-
-def _one_by_one(v: Vector, results: Sequence[Any], make: Callable[[Any], Any]) -> None:
-    """As `_together`, in a loop: a tile has many vectors."""
+def _one_by_one(v: Vector, slots: Any, results: Sequence[Any]) -> None:
+    """Put some variables through one of LONG_FORMS, which has a function of its own: a tile has many vectors."""
     b = v.b
     memory = room(b, v.type, len(results))
     places = [b.gep(memory, [I64(i)]) for i in range(len(results))]
     for place, result in zip(places, results, strict=True):
         b.store(b.load(result), place)
-    with loop(b, 0, len(results), 1) as i:
-        place = b.gep(memory, [i])
-        b.store(make(b.load(place)), place)
+    function = b.module.globals.get("long_form") or _long_form(v)
+    b.call(function, [b.ptrtoint(memory, I64), I64(len(results)), slots.form, slots.low])
     for place, result in zip(places, results, strict=True):
         b.store(b.load(place), result)
+
+
+def _long_form(v: Vector) -> Any:
+    """The function of (address of vectors, how many, form, low) that makes one of LONG_FORMS of each."""
+    function = ir.Function(v.b.module, ir.FunctionType(ir.VoidType(), [I64] * 4), "long_form")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    address, count, form, alpha = function.args
+    b = type(v.b)(function.append_basic_block())
+    w = Vector(b, v.tier)
+    low = w.splat(b.bitcast(b.trunc(alpha, I32), F32))
+    for number in range(len(FORMS), len(FORMS) + len(LONG_FORMS)):
+        with b.if_then(b.icmp_signed("==", form, I64(number))), loop(b, 0, count, 1) as i:
+            place = b.gep(b.inttoptr(address, v.type.as_pointer()), [i])
+            b.store(formed(w, number, b.load(place), low, low), place)
+    b.ret_void()
+    return function
 
 
 def formed(v: Vector, form: int, x: Any, low: Any, high: Any) -> Any:

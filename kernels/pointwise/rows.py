@@ -118,7 +118,7 @@ sum, or a chain of steps of which sums are value 0; then nothing is added. point
 FORMS = ("clip", "leaky_relu", "hard_sigmoid_mul")
 """`hard_sigmoid_mul`: x * hard_sigmoid(x)."""
 LONG_FORMS = ("sigmoid_mul", "swish")
-"""What windows' kernels can behind FORMS: x * sigmoid(x), whose product is rounded, too, and swish."""
+"""What depthwise kernels of f32 can behind FORMS: x * sigmoid(x), whose product is rounded, too, and swish."""
 NO_EPILOGUE = {**dict.fromkeys(EPILOGUE, 0), "low": -0x800000, "high": 0x7F800000}
 """The slots where sums are the results."""
 

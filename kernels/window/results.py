@@ -48,7 +48,7 @@ def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequen
         first = addend_at(v, e, place.image, out.pixel, place.channel)
         return v.load(v.at(v.at(first, b.mul(b.mul(t, apart), e.addend_row)), k % vectors * v.lanes))
 
-    results = shaped(v, e, added(v, e, values, addend), long=True)
+    results = shaped(v, e, added(v, e, values, addend), long="weights" in record)
 
     def store(masks: Sequence[Any]) -> None:
         for t in range(tile):
@@ -71,7 +71,7 @@ def finish_rows(v: Vector, record: Record, place: Place, out: Outputs, sums: Any
         with loop(b, 0, out.count, 1) as t:
             value = v.load(v.pointer(b.add(sums, b.mul(t, I64(width)))))
             at = addend_at(v, e, place.image, b.add(out.pixel, t), place.channel)
-            (result,) = shaped(v, e, added(v, e, [value], lambda _: v.load(at)), long=True)
+            (result,) = shaped(v, e, added(v, e, [value], lambda _: v.load(at)))
             v.store(result, v.pointer(b.add(out.y, b.mul(t, ldy))), masks[0])
 
     masked(v, columns, 1, store)

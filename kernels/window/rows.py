@@ -83,7 +83,7 @@ def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 def _has_pool(tier: Tier, params: Mapping[str, Any]) -> bool:
     """The most common windows."""
-    common = ((1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (5, 1), (5, 2), (7, 1))
+    common = {(1, 1), (2, 1), (2, 2), (3, 1), (3, 2)} | ({(3, 3), (5, 1)} if params["op"] == "max" else set())
     return (params["size"], params["stride"]) in common
 
 
@@ -104,7 +104,7 @@ ROWS = (
     Row("depthwise_any", "window.depthwise_any", "make_depthwise_any", DEPTHWISE_ANY,
         {"vectors": (1, 2), "repeated": (False, True)}, _has_any, product=True),
     Row("pool", "window.pool", "make_pool", POOL,
-        {"op": ("max", "average"), "size": (1, 2, 3, 5, 7), "stride": (1, 2, 3)}, _has_pool),
+        {"op": ("max", "average"), "size": (1, 2, 3, 5), "stride": (1, 2, 3)}, _has_pool),
     Row("pool_any", "window.pool_any", "make_pool_any", POOL, {"op": ("max", "average", "lp1", "lp2")}),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
         {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),

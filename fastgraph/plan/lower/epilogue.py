@@ -71,19 +71,20 @@ def _formed(chain: Chain, operands: int) -> Ending | None:
     return None
 
 
-def epilogue(e: Emit, node: Node, row: int = 0, images: int | None = None, apart: bool = False) -> dict[str, Arg]:
+def epilogue(
+    e: Emit, node: Node, row: int = 0, images: int | None = None, apart: bool = False, long: bool = False
+) -> dict[str, Arg]:  # fmt: skip
     """The slots of EPILOGUE for a kernel that makes a node's result from its row `row` on.
 
     images: how many equal parts the kernel divides the rows of the result into; those of the result when None. apart:
-    it is one of windows, where sums lie in the result's place while a chain is walked, so that its operands may not;
-    it has LONG_FORMS.
+    sums lie in the result's place while a chain is walked, so that its operands may not. long: it has LONG_FORMS.
     """
     chain, kinds = chain_of(node)
     reads = _extras(e, node, row, images)
     found = ending(chain, len(kinds))
     if found is not None and isinstance(found.addend, int) and kinds[found.addend - 1] == "scalar":
         found = None
-    if found is not None and found.form in LONG_FORMS and not apart:
+    if found is not None and found.form in LONG_FORMS and not long:
         found = None
     if found is None:
         if apart:

@@ -27,7 +27,7 @@ def epilogue(
     sums lie in the result's place while a chain is walked, and it has LONG_FORMS.
     """
     r = c.record(numbers="low high addend_image addend_row")
-    forms = len(FORMS) + len(LONG_FORMS) * apart
+    forms = len(FORMS) + len(LONG_FORMS) * ("weights" in c.slots and apart)
     need(0 <= r.form < forms, f"form is {r.form}, expected one of {forms}")
     need(r.form == 0 or c.slots["addend"] == 0, f"form is {r.form}, and something is added")
     if isinstance(c.slots["addend"], Ref):

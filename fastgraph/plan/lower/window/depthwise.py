@@ -68,7 +68,7 @@ def _f32_rows(e: Emit, node: Node, found: Parameters, where: Window, rows: Rows)
     (weights, bias), own = found, node.inputs[1:3]
     multiplier = last(node.out) // last(node.x)
     name, params = plan_depthwise(e.tier, where, multiplier)
-    end = epilogue(e, node, rows.start, apart=True)
+    end = epilogue(e, node, rows.start, apart=True, long=True)
     args: dict[str, Arg] = {
         **window_args(e.tier, name, params, where, e.threads, walked=end["walk"] != 0), **end,
         "x": rows.x, "ldx": rows.ldx, "y": rows.y, "ldy": rows.ldy,
