@@ -69,7 +69,7 @@ def _meeting(node: Node, spatial: Any) -> tuple[Any, Any, dict[str, Any]]:
 
 
 def max_pool(node: Node, inputs: list[Any]) -> list[Any]:
-    """[y] or [y, indices]; the first of equal elements wins. Padding counts as the lowest number."""
+    """[y] or [y, indices]; the first of equal elements wins. Padding counts as the lowest number, and so does NaN."""
     x = inputs[0]
     begin, out, a = _meeting(node, x.shape[1:-1])
     extents = reach(out, a["kernel"], a["strides"], a["dilations"])
@@ -77,14 +77,14 @@ def max_pool(node: Node, inputs: list[Any]) -> list[Any]:
     y = np.full((x.shape[0], *out, x.shape[-1]), _lowest(x.dtype), x.dtype)
     if len(node.outputs) == 1:
         for index in np.ndindex(*a["kernel"]):
-            np.maximum(y, wide[tap(index, out, a["strides"], a["dilations"])], out=y)
+            np.fmax(y, wide[tap(index, out, a["strides"], a["dilations"])], out=y)
         return [y]
     where = padded(_flat_indices(x.shape, attr(node, "storage_order")), begin, extents, -1)
     best = np.full(y.shape, -1, np.int64)
     for index in np.ndindex(*a["kernel"]):
         span = tap(index, out, a["strides"], a["dilations"])
         better = (where[span] >= 0) & ((best < 0) | (wide[span] > y))
-        y = np.where(better, wide[span], y)
+        y = np.fmax(y, np.where(better, wide[span], y))
         best = np.where(better, where[span], best)
     return [y, best]
 

@@ -67,11 +67,10 @@ def start(v: Vector, op: str) -> Any:
 def joined(v: Vector, op: str, total: Any, x: Any) -> Any:
     """A pool with one more element x.
 
-    max of a window with some NaN is NaN or the largest number, depending on where the NaN is, as in
-    onnxruntime; and NaN when there is nothing else.
+    max passes over NaN, wherever it is: -inf where there is nothing else.
     """
     if op == "max":
-        return v.b.select(v.b.fcmp_ordered(">", total, x), total, x)
+        return v.b.select(v.b.fcmp_ordered(">", x, total), x, total)
     if op == "lp2":
         return v.fma(x, x, total)
     return v.b.fadd(total, v.call("fabs", x) if op == "lp1" else x)

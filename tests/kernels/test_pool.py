@@ -124,7 +124,7 @@ def test_epilogue(tier: Any, ending: str) -> None:
 @each_tier
 @pytest.mark.parametrize("dilation", [1, 2])
 def test_nan_and_infinity(tier: Any, dilation: int) -> None:
-    """A window of only NaN gives NaN, NaN never hides a neighbor window's maximum, and -inf is a number."""
+    """A window of only NaN gives -inf, NaN never hides a neighbor window's maximum, and -inf is a number."""
     out = 8 - 2 * dilation
     g = Window(1, 2, (1, 8, 8), (1, 3, 3), (1, out, out), dilations=(1, dilation, dilation))
     x = np.arange(128, dtype=np.float32).reshape(1, 1, 8, 8, 2)
@@ -132,7 +132,19 @@ def test_nan_and_infinity(tier: Any, dilation: int) -> None:
     x[:, :, :6, :6, 0] = np.nan
     y = compute(tier, Case(g), "max", False, x)
     assert (y[..., 1] == -np.inf).all()
-    assert np.isnan(y[0, 0, 0, 0, 0]) and y[0, 0, -1, -1, 0] == 126
+    assert y[0, 0, 0, 0, 0] == -np.inf and y[0, 0, -1, -1, 0] == 126
+
+
+@each_tier
+@pytest.mark.parametrize("size, stride", [(2, 2), (3, 1), (3, 2), (5, 1), (7, 2)])
+def test_max_passes_over_nan_wherever_it_is(tier: Any, size: int, stride: int) -> None:
+    out = (11 - size) // stride + 1
+    case = Case(Window(1, 17, (1, 11, 11), (1, size, size), (1, out, out), strides=(1, stride, stride)))
+    _, x = draws(case, 17)
+    numbers = np.where(np.random.default_rng(6).random(x.shape) < 0.3, np.nan, x).astype(np.float32)
+    want = expected(case, "max", False, np.where(np.isnan(numbers), -np.inf, numbers))
+    np.testing.assert_array_equal(compute(tier, case, "max", False, numbers), want)
+    assert not np.isnan(want).any() and (want != expected(case, "max", False, x)).any()
 
 
 def test_average_like_onnxruntime() -> None:
