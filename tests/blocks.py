@@ -119,6 +119,15 @@ def hand_made_activations(net: Net) -> None:
 
 
 @block
+def gelu_by_tanh(net: Net) -> None:
+    """GELU's approximation as exporters write it out: with a power."""
+    x = image(net, 16, 4)
+    three, small, root, one, half = (net.const(np.array(v, F32)) for v in (3, 0.044715, np.sqrt(2 / np.pi), 1, 0.5))
+    inner = net("Mul", net("Add", x, net("Mul", net("Pow", x, three), small)), root)
+    net.output(net("Mul", net("Mul", x, net("Add", net("Tanh", inner), one)), half))
+
+
+@block
 def decoder(net: Net) -> None:
     deep, flat = net.input("deep", (1, 16, 4, 4)), net.input("flat", (1, 8, 8, 8))
     scales = net.const(np.array([1, 1, 2, 2], F32))
