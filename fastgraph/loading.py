@@ -35,8 +35,8 @@ def load(
     which has no kernels: it is slow, and needs no compiler. `shapes`: sizes for inputs whose shapes the file leaves
     open, by name; without them a plan is made at the first run with a shape, and kept. `function`: which one of a Core
     ML program that has several (default: the one that the model names, else "main"). `limits`: what loading may cost,
-    for files that want more than `Limits()` and can be trusted. `plans`: how many plans are kept (8), or how many bytes
-    of them ("512MB"), or both (`Plans`); those least recently used go.
+    for files that want more than `Limits()` and can be trusted. `plans`: how many plans are kept (a number), or how
+    many bytes of them ("512MB"), or both (`Plans`; 64 and "256MiB" by default); those least recently used go.
 
     Raises ModelError for a broken file, UnsupportedError for one that uses what fastgraph does not have, InputError
     for arguments that don't fit the model, and for files that can't be read errors that are OSErrors too

@@ -60,11 +60,12 @@ def compiled(kernel: Kernel, tier: Tier) -> bytes:
 
 def no_compiler(kernel: object, tier: Tier, what: str, error: Exception) -> CompilerError:
     """The error of what can't be had here, with the ways to go on."""
+    why = f" ({_said[0]})" if _said else ""
     return CompilerError(
-        f"kernel {kernel} for {tier.name} is not in the cache, and {what} ({type(error).__name__}: {error}): install "
-        "llvmlite again (pip install --force-reinstall llvmlite); or compile where it works (fastgraph kernels --build "
-        f"--isa {tier.name}) and let FASTGRAPH_CACHE_DIR name a copy of that cache; or load with isa='numpy', which "
-        "compiles nothing and is slow"
+        f"kernel {kernel} for {tier.name} is not in the cache{why}, and {what} ({type(error).__name__}: {error}): "
+        "install llvmlite again (pip install --force-reinstall llvmlite); or compile where it works (fastgraph kernels "
+        f"--build --isa {tier.name}) and let FASTGRAPH_CACHE_DIR name a copy of that cache; or load with isa='numpy', "
+        "which compiles nothing and is slow"
     )
 
 

@@ -63,6 +63,14 @@ def test_without_llvmlite_an_error_says_what_to_do(place: Path) -> None:
     assert not list(place.rglob("*.o"))
 
 
+def test_a_cache_that_is_not_trusted_is_named(place: Path) -> None:
+    """What the cache holds is not used, so the error is not that it lacks something."""
+    store.folder().mkdir(parents=True)
+    place.chmod(0o777)
+    said = run(LOAD)
+    assert f"not in the cache (compiled kernels in {place}" in said and f"other users can write in {place}" in said
+
+
 def test_without_llvmlite_numpy_still_computes(place: Path) -> None:
     images, _ = held_out()
     expected = fg.load(MODEL).run({"image": images[0]})["probabilities"]
