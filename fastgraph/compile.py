@@ -100,7 +100,7 @@ class Shared:
         self.block = 0
 
 
-def shared(graph: Graph) -> Shared:
+def share(graph: Graph) -> Shared:
     """What plans of a graph for several shapes can share."""
     base = copy(graph)
     if not graph.states:
@@ -116,27 +116,27 @@ _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, Rec
 
 
 def compiled(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None = None
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
 ) -> Compiled:
     """The graph for these input shapes, down to the addresses of its kernels. What it makes is held to its limits.
 
-    `common`: what it may share with other plans of this graph.
+    `shared`: what it may share with other plans of this graph.
 
     Raises ModelError and UnsupportedError for what the file asks, GraphError where a plan can't be made of it,
     CompilerError where a kernel can't be compiled, and MemoryError when a run would take more than is free.
     """
-    plan = planned(graph, shapes, tier, threads, common)
-    return plan._replace(addresses=linked(plan.program, tier, {} if common is None else common.addresses))
+    plan = planned(graph, shapes, tier, threads, shared)
+    return plan._replace(addresses=linked(plan.program, tier, {} if shared is None else shared.addresses))
 
 
 @np.errstate(all="ignore")
 def planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None = None
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
 ) -> Compiled:
     """What `compiled` gives, without its kernels: none is compiled, and there are no addresses."""
     try:
         with spending(graph.limits, _stored(graph), graph.source or graph.name or "model"):
-            return _planned(graph, shapes, tier, threads, common)
+            return _planned(graph, shapes, tier, threads, shared)
     except FastgraphError:
         raise
     except _UNFORESEEN as error:
@@ -151,11 +151,11 @@ def _stored(graph: Graph) -> int:
 
 
 def _planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None
 ) -> Compiled:
-    planning = nullcontext(()) if common is None else common.weights.planning()
+    planning = nullcontext(()) if shared is None else shared.weights.planning()
     with undisturbed(), planning as used:  # modules are imported on the way
-        lowered = copy(graph if common is None else common.graph)
+        lowered = copy(graph if shared is None else shared.graph)
         states = lowered.states
         lowered.unfold_states()
         specialize(lowered, shapes)
@@ -176,9 +176,9 @@ def _planned(
         program = build(lowered, tier, threads, kept, match, [s.input for s in states])
     results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
     assert program.arena is not None
-    new = 0 if common is not None and program.arena.size <= common.block else program.arena.size
+    new = 0 if shared is not None and program.arena.size <= shared.block else program.arena.size
     need(new + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
-    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, common, used)
+    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, shared, used)
 
 
 def _fits_state(graph: Graph, state: State, final: Value) -> None:

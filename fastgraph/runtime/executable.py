@@ -22,10 +22,10 @@ from .memory import Memory, Placed, arena_bytes, place_constants
 
 
 def compile_graph(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None = None
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
 ) -> Executable:
     """A graph for these input shapes, compiled and ready to run, in memory of its own."""
-    made = Executable(*make_plan(graph, shapes, tier, threads, common))
+    made = Executable(*make_plan(graph, shapes, tier, threads, shared))
     made.reset_states()
     return made
 
@@ -42,11 +42,11 @@ class Plan(NamedTuple):
 
 
 def make_plan(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, common: Shared | None = None
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
 ) -> Plan:
     """A graph for these input shapes, compiled, its constants in memory."""
-    made = compiled(graph, shapes, tier, threads, common)
-    return Plan(made, place_constants(made.program, None if common is None else common.weights))
+    made = compiled(graph, shapes, tier, threads, shared)
+    return Plan(made, place_constants(made.program, None if shared is None else shared.weights))
 
 
 class Executable:

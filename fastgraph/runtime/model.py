@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import deadline
-from ..compile import Shared, shared
+from ..compile import Shared, share
 from ..errors import FastgraphError, InputError, ModelError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
@@ -244,7 +244,7 @@ class Model:
     def _made(self, shapes: Shapes) -> Plan:
         """A new plan. InputError when the caller may choose shapes, and there is none for these."""
         if self._open and self._shared is None:
-            self._shared = shared(self.graph)
+            self._shared = share(self.graph)
         if self._shared is not None:
             self._shared.block = self._plans.block_bytes
         by_name = dict(zip(self._by_name, shapes, strict=True))
