@@ -63,7 +63,9 @@ def attention(g: Grow, x: str) -> str:
 
 def feed_forward(g: Grow, x: str) -> str:
     c = g.shapes[x][2]
-    return around(g, x, g.dense(g.act(g.dense(norm(g, x), g.channels())), c))
+    wide = g.dense(norm(g, x), g.channels())
+    bent = g.act(wide) if g.chance(0.8) else g.op("mul", wide, g.op("tanh", g.op("add", wide, g.op("cube", wide))))
+    return around(g, x, g.dense(bent, c))
 
 
 def gated(g: Grow, x: str) -> str:

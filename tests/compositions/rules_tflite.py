@@ -47,6 +47,8 @@ def composed(f: Flat, op: Op) -> None:
             y = f.raw("RELU_0_TO_1", [line], shape)
         case "sqrt":
             y = f.raw("SQRT", [f.raw("ABS", [tensor], shape)], shape)
+        case "cube":
+            y = f.raw("POW", [tensor, f.number(3)], shape)
         case "softplus":
             y = f.raw("LOG", [f.raw("ADD", [f.raw("EXP", [tensor], shape), f.number(1)], shape)], shape)
         case _:
@@ -300,7 +302,7 @@ SAME = {
 
 KINDS: dict[str, Callable[[Flat, Op], None]] = {
     **{kind: partial(elementwise, name) for kind, name in SAME.items()},
-    **dict.fromkeys(("swish", "hard_sigmoid", "sqrt", "softplus", "clip"), composed),
+    **dict.fromkeys(("swish", "hard_sigmoid", "sqrt", "cube", "softplus", "clip"), composed),
     **dict.fromkeys(("batch_norm", "layer_norm", "instance_norm"), normalize),
     "conv": conv, "conv_transpose": conv_transpose, "max_pool": pool, "average_pool": pool, "dense": dense,
     "matmul": matmul, "softmax": softmax, "log_softmax": softmax, "cumsum": cumsum, "reduce": reduce, "concat": concat,

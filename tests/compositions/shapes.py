@@ -26,7 +26,7 @@ from .composition import Shape
 
 UNARY = frozenset({
     "relu", "relu6", "sigmoid", "tanh", "hard_swish", "hard_sigmoid", "swish", "gelu", "leaky_relu", "elu", "softplus",
-    "abs", "neg", "exp", "sqrt", "clip", "identity", "softmax", "log_softmax", "square", "cumsum",
+    "abs", "neg", "exp", "sqrt", "clip", "identity", "softmax", "log_softmax", "square", "cube", "cumsum",
 })  # fmt: skip
 """Results of the operand's shape."""
 

@@ -89,6 +89,8 @@ def activation(m: Mil, op: Op, x: str, out: str) -> None:
             m.op("elu", out, x=x, alpha=m.number(1.0))
         case "sqrt":
             m.op("sqrt", out, x=m.raw("abs", m.shapes[x], x=x))
+        case "cube":
+            m.op("pow", out, x=x, y=m.number(3.0))
         case "neg":
             m.op("mul", out, x=x, y=m.number(-1.0))
         case _:
@@ -243,7 +245,7 @@ def lstm(m: Mil, op: Op, x: str, out: str) -> None:
 
 
 RULES: dict[str, Callable[[Mil, Op, str, str], None]] = {
-    **dict.fromkeys(("hard_sigmoid", "hard_swish", "gelu", "leaky_relu", "elu", "sqrt", "neg", "clip"), activation),
+    **dict.fromkeys(("hard_sigmoid", "hard_swish", "gelu", "leaky_relu", "elu", "sqrt", "cube", "neg", "clip"), activation),
     **dict.fromkeys(("layer_norm", "batch_norm", "instance_norm"), normalize),
     "conv": conv, "conv_transpose": conv, "max_pool": pool, "average_pool": pool, "lp_pool": pool, "dense": dense,
     "matmul": matmul, "softmax": axis_of, "cumsum": axis_of, "reduce": reduce, "concat": concat, "split": split,

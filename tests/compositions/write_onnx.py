@@ -108,6 +108,10 @@ def square(w: Writer, op: Op, inputs: list[str]) -> None:
     w.add("Pow", [*inputs, w.number(2)], op.outputs)
 
 
+def cube(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("Pow", [*inputs, w.number(3)], op.outputs)
+
+
 def leaky_relu(w: Writer, op: Op, inputs: list[str]) -> None:
     w.add("LeakyRelu", inputs, op.outputs, alpha=0.125)
 
@@ -264,7 +268,7 @@ def test(w: Writer, what: str, x: str) -> str:
 
 
 RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
-    "relu6": relu6, "clip": clip, "swish": swish, "gelu": gelu, "sqrt": sqrt, "square": square,
+    "relu6": relu6, "clip": clip, "swish": swish, "gelu": gelu, "sqrt": sqrt, "square": square, "cube": cube,
     "leaky_relu": leaky_relu, "softmax": softmax, "log_softmax": softmax, "cumsum": cumsum, "conv": conv,
     "conv_transpose": conv, "max_pool": pool, "lp_pool": pool, "total": total, "arg": arg, "tile": tile,
     "average_pool": pool, "dense": dense, "reduce": reduce,
