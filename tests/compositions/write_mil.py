@@ -245,7 +245,8 @@ def lstm(m: Mil, op: Op, x: str, out: str) -> None:
 
 
 RULES: dict[str, Callable[[Mil, Op, str, str], None]] = {
-    **dict.fromkeys(("hard_sigmoid", "hard_swish", "gelu", "leaky_relu", "elu", "sqrt", "cube", "neg", "clip"), activation),
+    **dict.fromkeys(("hard_sigmoid", "hard_swish", "gelu", "leaky_relu", "elu", "sqrt", "cube"), activation),
+    **dict.fromkeys(("neg", "clip"), activation),
     **dict.fromkeys(("layer_norm", "batch_norm", "instance_norm"), normalize),
     "conv": conv, "conv_transpose": conv, "max_pool": pool, "average_pool": pool, "lp_pool": pool, "dense": dense,
     "matmul": matmul, "softmax": axis_of, "cumsum": axis_of, "reduce": reduce, "concat": concat, "split": split,
