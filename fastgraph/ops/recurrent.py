@@ -7,7 +7,8 @@ in the weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,21 +53,35 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
 """Lower-case name -> (function, default alpha and beta)."""
 
 
-def _activations(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
-    """One function per place and direction. Alphas and betas go in order to those that take them."""
+def activations(node: Node) -> list[tuple[str, float, float]]:
+    """Name, alpha and beta (0 where the function takes none) by direction and place. Alphas and betas go in order to
+    those that take them.
+    """
     count = len(DEFAULT[node.op]) * DIRECTIONS[attr(node, "direction")]
     names = attr(node, "activations") or DEFAULT[node.op] * 2
     given = [list(attr(node, "activation_alpha") or ()), list(attr(node, "activation_beta") or ())]
-    found: list[Any] = []
-    for name in names[:count]:
-        if name.lower() not in ACTIVATIONS:
+    found = []
+    for name in map(str.lower, names[:count]):
+        if name not in ACTIVATIONS:
             fail(node, f"unknown activation {name}")
-        function, defaults = ACTIVATIONS[name.lower()]
-        values = tuple(g.pop(0) if g else d for g, d in zip(given, defaults, strict=False))
-        found.append(lambda x, function=function, values=values: function(x, *values))
+        values = [g.pop(0) if g else d for g, d in zip(given, ACTIVATIONS[name][1], strict=False)]
+        found.append((name, *values, *[0.0] * (2 - len(values))))
     if len(found) < count:
         fail(node, f"needs {count} activations, found {len(found)}")
     return found
+
+
+def _functions(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
+    """One function per place and direction."""
+    found = []
+    for name, *values in activations(node):
+        function, defaults = ACTIVATIONS[name]
+        found.append(partial(_applied, function, values[: len(defaults)]))
+    return found
+
+
+def _applied(function: Callable[..., Any], values: Sequence[float], x: np.ndarray) -> Any:
+    return function(x, *values)
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:
@@ -74,7 +89,7 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     for t, what in ((x, "X"), (w, "W"), (r, "R")):
         need_rank(node, t, 3, 3, what)
     one_of(node, "direction", attr(node, "direction"), DIRECTIONS)
-    _activations(node)
+    activations(node)
     need_kind(node, x, FLOAT, "X")
     dtype = one_dtype(node, [*types[:4], *types[5:]])
     directions, first = DIRECTIONS[attr(node, "direction")], attr(node, "layout")
@@ -111,7 +126,7 @@ def _recurrent(node: Node, inputs: list[Any]) -> list[Any]:
     peepholes = initial.pop() if op == "lstm" else None
     states = [s if s is None or not first else s.swapaxes(0, 1) for s in initial]
     lengths = np.full(batch, steps) if lengths is None else lengths
-    functions = _activations(node)
+    functions = _functions(node)
     each = len(functions) // directions
     outputs, finals = [], []
     for d in range(directions):

@@ -20,6 +20,7 @@ FAMILIES = {
     "pointwise.select": "and or xor not equal less less_or_equal greater greater_or_equal where",
     "pointwise.softmax": "softmax log_softmax",
     "pointwise.table": "table",
+    "recurrent.recurrent": "rnn gru lstm",
     "window.depthwise": "conv",
     "window.pool": "reduce_mean reduce_sum max_pool average_pool lp_pool",
 }
