@@ -60,12 +60,13 @@ def activations(node: Node) -> list[tuple[str, float, float]]:
     count = len(DEFAULT[node.op]) * DIRECTIONS[attr(node, "direction")]
     names = attr(node, "activations") or DEFAULT[node.op] * 2
     given = [list(attr(node, "activation_alpha") or ()), list(attr(node, "activation_beta") or ())]
-    found = []
+    found: list[tuple[str, float, float]] = []
     for name in map(str.lower, names[:count]):
         if name not in ACTIVATIONS:
             fail(node, f"unknown activation {name}")
         values = [g.pop(0) if g else d for g, d in zip(given, ACTIVATIONS[name][1], strict=False)]
-        found.append((name, *values, *[0.0] * (2 - len(values))))
+        alpha, beta = (*values, 0.0, 0.0)[:2]
+        found.append((name, alpha, beta))
     if len(found) < count:
         fail(node, f"needs {count} activations, found {len(found)}")
     return found
@@ -73,15 +74,12 @@ def activations(node: Node) -> list[tuple[str, float, float]]:
 
 def _functions(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
     """One function per place and direction."""
-    found = []
-    for name, *values in activations(node):
-        function, defaults = ACTIVATIONS[name]
-        found.append(partial(_applied, function, values[: len(defaults)]))
-    return found
+    return [partial(_applied, name, values) for name, *values in activations(node)]
 
 
-def _applied(function: Callable[..., Any], values: Sequence[float], x: np.ndarray) -> Any:
-    return function(x, *values)
+def _applied(name: str, values: Sequence[float], x: np.ndarray) -> Any:
+    function, defaults = ACTIVATIONS[name]
+    return function(x, *values[: len(defaults)])
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:

@@ -16,8 +16,11 @@ WORDS = 3
 """Of an activation in memory: its place in ACTIVATIONS, bits of alpha and beta."""
 
 FUNCTIONS: dict[str, Callable[[Vector, Any, Any, Any], Any]] = {
-    **{name: lambda v, x, alpha, beta, name=name: OPS[name].emit(v, x)
-       for name in ("sigmoid", "tanh", "relu", "softsign", "softplus")},
+    "sigmoid": lambda v, x, alpha, beta: OPS["sigmoid"].emit(v, x),
+    "tanh": lambda v, x, alpha, beta: OPS["tanh"].emit(v, x),
+    "relu": lambda v, x, alpha, beta: OPS["relu"].emit(v, x),
+    "softsign": lambda v, x, alpha, beta: OPS["softsign"].emit(v, x),
+    "softplus": lambda v, x, alpha, beta: OPS["softplus"].emit(v, x),
     "relu6": lambda v, x, alpha, beta: clamp(v, x, 0, 6),
     "relu_n1_to_1": lambda v, x, alpha, beta: clamp(v, x, -1, 1),
     "leakyrelu": lambda v, x, alpha, beta: OPS["leaky_relu"].emit(v, x, alpha),
@@ -26,7 +29,7 @@ FUNCTIONS: dict[str, Callable[[Vector, Any, Any, Any], Any]] = {
     "hardsigmoid": lambda v, x, alpha, beta: OPS["hard_sigmoid"].emit(v, x, alpha, beta),
     "scaledtanh": lambda v, x, alpha, beta: v.b.fmul(alpha, OPS["tanh"].emit(v, v.b.fmul(beta, x))),
     "affine": lambda v, x, alpha, beta: v.fma(alpha, x, beta),
-}  # fmt: skip
+}
 
 
 def usual(v: Vector, name: str, x: Any) -> Any:

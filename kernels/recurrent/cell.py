@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..isa.functions import clip
+from ..isa.functions import clip, gated_tanh
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector, emits
 from .activation import activated, usual
-from .rows import INFO, PEEPHOLES, STATES, USUAL
+from .rows import INFO, STATES, USUAL
 
 
 class Form(NamedTuple):
@@ -30,20 +30,12 @@ class Form(NamedTuple):
             return usual(self.v, USUAL[self.kind][place], x)
         return activated(self.v, self.table, place, self.bounded(x, "low", "high"))
 
-    def last(self, x: Any) -> Any:
-        """What an lstm makes of its cell's state."""
-        return usual(self.v, "tanh", x) if self.table is None else activated(self.v, self.table, 2, x)
-
     def bounded(self, x: Any, low: str, high: str) -> Any:
-        if self.table is None:
-            return x
         ends = (self.v.splat(self.v.b.bitcast(self.v.b.trunc(getattr(self.r, end), I32), F32)) for end in (low, high))
         return clip(self.v, x, *ends)
 
     def peeped(self, gate: int, x: Any, cell: Any) -> Any:
         """x and what the gate sees of the cell's state."""
-        if self.table is None:
-            return x
         b, v = self.v.b, self.v
         before = b.block
         with b.if_then(b.icmp_signed("!=", self.peepholes, I64(0))):
@@ -56,13 +48,8 @@ class Form(NamedTuple):
 
     def coupled(self, way: int, x: Any, other: Any) -> Any:
         """x, or 1 - other where the layer is coupled that way."""
-        if self.table is None:
-            return x
         b = self.v.b
         return b.select(b.icmp_signed("==", self.r.coupled, I64(way)), b.fsub(self.v.const(1), other), x)
-
-
-State = Callable[[int], Any]
 
 
 def _rnn(f: Form, sums: list[Any], before: Any, _: Any, __: Any) -> tuple[Any, Any]:
@@ -86,11 +73,14 @@ def _mixed(v: Vector, z: Any, new: Any, before: Any) -> Any:
 def _lstm(f: Form, sums: list[Any], _: Any, cell: Any, __: Any) -> tuple[Any, Any]:
     """Gates input, output, forget, cell; peepholes input, output, forget."""
     v, (i, o, forget, new) = f.v, sums
+    if f.table is None:
+        cell = v.fma(f.act(0, forget), cell, gated_tanh(v, new, i))
+        return gated_tanh(v, cell, o), cell
     i = f.act(0, f.peeped(0, i, cell))
     forget = f.coupled(1, f.act(0, f.peeped(2, forget, cell)), i)
     i = f.coupled(2, i, forget)
     cell = f.bounded(v.fma(forget, cell, v.b.fmul(i, f.act(1, new))), "cell_low", "cell_high")
-    return v.b.fmul(f.act(0, f.peeped(1, o, cell)), f.last(cell)), cell
+    return v.b.fmul(f.act(0, f.peeped(1, o, cell)), activated(v, f.table, 2, cell)), cell
 
 
 STEPS: dict[str, Callable[..., tuple[Any, Any]]] = {"rnn": _rnn, "gru": _gru, "gru_after": _gru_after, "lstm": _lstm}
@@ -163,7 +153,7 @@ def _either(v: Vector, r: Any, kind: str, table: Any, peepholes: Any, operands: 
         for branch, form in zip(branches, ((None, None), (table, peepholes)), strict=True):
             with branch:
                 results.append((STEPS[kind](Form(v, r, kind, *form), *operands), b.block))
-    merged = []
+    merged: list[Any] = []
     for values in zip(*(found for found, _ in results), strict=True):
         if values[0] is None:
             merged.append(None)

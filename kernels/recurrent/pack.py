@@ -27,8 +27,8 @@ def by_block(weights: np.ndarray, gates: int, lanes: int) -> np.ndarray:
 
 
 def pack_state_weights(weights: np.ndarray, bias: np.ndarray | None, gates: int, lanes: int) -> np.ndarray:
-    """f32 [D, blocks, 1 + lines, gates * lanes] from [D, gates * hidden, hidden]: bias (0 without), then a line for each
-    hidden unit, and zeros to multiples of UNROLL.
+    """f32 [D, blocks, 1 + lines, gates * lanes] from [D, gates * hidden, hidden]: bias (0 without), then a line for
+    each hidden unit, and zeros to multiples of UNROLL.
     """
     columns = by_block(weights, gates, lanes)
     padded = np.pad(columns, ((0, 0), (0, 0), (0, -columns.shape[2] % UNROLL)))

@@ -79,21 +79,21 @@ WALK = Record(
 
 PACK = Record(
     weights="address of [directions, gates * hidden, k] f32",
-    direction="from direction to direction",
-    row="from row to row",
-    bias="address of [directions, 2 * gates * hidden] f32, 0 where panels begin with zeros",
+    weights_direction="from direction to direction",
+    weights_row="from row to row",
+    bias="address of [directions, gates * hidden] f32 that panels begin with, 0: zeros",
     bias_direction="",
-    packed="address of [directions, blocks, 1 + lines, gates, lanes] f32",
+    more="address of [directions, gates * hidden] f32 that are added to that, of the first `summed` gates",
+    packed="address of the panels [directions, blocks, 1 + lines, gates, lanes] f32",
     directions="",
-    gates="that are packed",
-    first="the first of them",
-    every="gates there are",
+    gates="",
     hidden="",
     k="columns of weights",
-    lines="k and zeros",
-    both="gates, from `first` on, whose two biases are summed; the others take that of the weights",
+    lines="of a panel: k, and zeros",
+    summed="gates",
 )
 
 ROWS = (
     Row("recurrent", "recurrent.walk", "make", WALK, {"cell": tuple(CELLS)}, product=True),
+    Row("pack_gates", "recurrent.pack_kernel", "make", PACK),
 )

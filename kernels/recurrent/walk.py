@@ -1,7 +1,7 @@
 """recurrent: all steps of a layer, its inputs multiplied by their weights before.
 
-A step waits for the one before it, so threads share directions and rows of the batch only. Rows go in tiles that hang on
-the batch alone: so do the bits of the result.
+A step waits for the one before it, so threads share directions and rows of the batch only. Rows go in tiles that hang
+on the batch alone: so do the bits of the result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.record import reader
 from ..isa.byte_ops import put
-from ..isa.loops import div_rem, each, larger, loop, pieces, smaller, thread_range
+from ..isa.loops import div_rem, each, larger, pieces, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I32, I64, Vector, emits
 from .activation import WORDS
@@ -24,7 +24,7 @@ def make(tier: Tier, cell: str) -> Callable[..., None]:
     """The kernel of a cell; its record is `rows.WALK`."""
     fields = reader(WALK)
     height = min(heights(tier, gates)[0] for gates in CELLS[cell])
-    line, states, info = 4 * tier.lanes, STATES, 8 * len(INFO)
+    states, info = STATES, 8 * len(INFO)
     begin, end, step, product = _begin(tier, cell), _end(tier, cell), _step(tier), _product(tier, cell, 0, height)
     second = _product(tier, cell, 1, height) if len(CELLS[cell]) > 1 else None
 

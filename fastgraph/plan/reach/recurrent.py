@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...kernels.recurrent.rows import ACTIVATIONS, CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL
-from ..program import ERROR
 from .call import Call, Loop, Reach, need, parts, reaches, read, work, write
 
 
@@ -27,7 +26,7 @@ def recurrent(c: Call) -> Iterator[Reach]:
     yield from _states(c)
     if c.slots["lengths"] != 0:
         yield read("lengths", 4 * r.batch * used)
-        need(c.slots["error"] == ERROR, "error is another place than that for errors")
+        yield write("error", 8 * used)
     if c.slots["peepholes"] != 0:
         yield read("peepholes", r.directions * count * PEEPHOLES * c.vector)
     known = c.table("activations", used * r.directions * PLACES * 3).reshape(-1, 3)[:, 0]
@@ -45,3 +44,17 @@ def _states(c: Call) -> Iterator[Reach]:
             if c.slots[slot] != 0:
                 loops = (r.directions, getattr(r, f"{slot}_direction")), (r.batch, getattr(r, f"{slot}_row"))
                 yield (read if name == "first" else write)(slot, 4 * r.hidden, *loops)
+
+
+@reaches("pack_gates")
+def pack_gates(c: Call) -> Iterator[Reach]:
+    r = c.record("directions k lines summed", "gates hidden")
+    need(r.k <= r.lines, f"k is {r.k}, more than {r.lines} lines")
+    rows = (r.directions, r.weights_direction), (r.gates * r.hidden, r.weights_row)
+    if r.k:
+        yield read("weights", 4 * r.k, *rows)
+    if c.slots["bias"] != 0:
+        yield read("bias", 4 * r.gates * r.hidden, (r.directions, r.bias_direction))
+        if r.summed:
+            yield read("more", 4 * min(r.summed, r.gates) * r.hidden, (r.directions, r.bias_direction))
+    yield write("packed", r.directions * parts(r.hidden, c.lanes) * (1 + r.lines) * r.gates * c.vector)

@@ -7,11 +7,12 @@ from math import inf
 import numpy as np
 
 from ....ir import Node, Value
+from ....kernels.recurrent.rows import USUAL
 from ....ops.recurrent import DIRECTIONS, activations
 from ....ops.registry import attr
-from ....kernels.recurrent.rows import USUAL
 from ..registry import Emit, lowers
-from .layer import Layer, Place, Places, Weights, emit_layer
+from .layer import Layer, Places, emit_layer
+from .weights import Constants, Given, Panels, Place, constant, given
 
 X, W, R, B, LENGTHS, H, C, P = range(8)
 
@@ -21,17 +22,13 @@ def _at(node: Node, index: int) -> Value | None:
 
 
 def _layer(node: Node) -> Layer | None:
-    """The layer, where all but the lengths is f32, weights are constant, and there is something to compute."""
+    """The layer, where all but the lengths is f32, and there is something to compute."""
     values = [v for i, v in enumerate(node.inputs) if v is not None and i != LENGTHS]
-    lengths = _at(node, LENGTHS)
+    lengths, r = _at(node, LENGTHS), node.inputs[R]
     full = all(v.type.concrete and v.type.dtype == np.float32 and v.type.size for v in (*values, *node.outputs))
-    if not full or (lengths is not None and lengths.type.dtype != np.int32):
+    if not full or r is None or (lengths is not None and lengths.type.dtype != np.int32):
         return None
-    fixed = (_at(node, i) for i in (W, R, B, P))
-    if any(v is not None and v.data is None for v in fixed):
-        return None
-    dims, r = node.x.type.dims, node.inputs[R]
-    assert r is not None
+    dims = node.x.type.dims
     steps, batch = dims[:2][::-1] if attr(node, "layout") else dims[:2]
     cell = "gru_after" if node.op == "gru" and attr(node, "linear_before_reset") else node.op
     direction, clip = attr(node, "direction"), attr(node, "clip")
@@ -43,20 +40,6 @@ def _layer(node: Node) -> Layer | None:
         tuple(tuple(found[d * each : (d + 1) * each]) for d in range(DIRECTIONS[direction])),
         inf if clip is None else clip, cell_clip or inf, int(node.op == "lstm" and attr(node, "input_forget")),
     )  # fmt: skip
-
-
-def _weights(node: Node, layer: Layer) -> Weights:
-    w, r, b = (None if v is None else v.data for v in (_at(node, W), _at(node, R), _at(node, B)))
-    peepholes = _at(node, P)
-    assert w is not None and r is not None
-    bias = state_bias = None
-    if b is not None:
-        bias, state_bias = (half.copy() for half in np.split(b, 2, axis=1))
-        own = 2 * layer.hidden if layer.cell == "gru_after" else bias.shape[1]
-        bias[:, :own] += state_bias[:, :own]
-        state_bias[:, :own] = 0
-    after = state_bias if layer.cell == "gru_after" else None
-    return Weights(w, r, bias, after, None if peepholes is None else peepholes.data)
 
 
 @lowers("rnn", "gru", "lstm", match=_layer, strided_in=True, strided_out=True)
@@ -80,5 +63,28 @@ def recurrent(e: Emit, node: Node, layer: Layer) -> None:
     if node.op == "lstm":
         places.first_cell = state(_at(node, C))
         places.last_cell = state(node.outputs[2] if len(node.outputs) > 2 else None)
-    key = tuple(_at(node, i) for i in (W, R, B, P))
-    emit_layer(e, layer, _weights(node, layer), places, (*key, layer.cell))
+    emit_layer(e, layer, _panels(e, node, layer), places)
+
+
+def _panels(e: Emit, node: Node, layer: Layer) -> Panels:
+    w, r, b, p = values = tuple(_at(node, i) for i in (W, R, B, P))
+    assert w is not None and r is not None
+    if all(v is None or v.data is not None for v in values):
+        return constant(e, layer.cell, _constants(values, layer))
+
+    def place(value: Value, axes: int = 2) -> Place:
+        return Place(e.address(value), e.strides(value)[:axes])
+
+    ours = Given(place(w), place(r), None if b is None else place(b, 1), None if p is None else place(p, 1))
+    return given(e, layer.cell, layer.directions, layer.inputs, layer.hidden, ours)
+
+
+def _constants(values: tuple[Value | None, ...], layer: Layer) -> Constants:
+    w, r, b, peepholes = (None if v is None else v.data for v in values)
+    assert w is not None and r is not None
+    bias = state = None
+    if b is not None:
+        own = 2 * layer.hidden if layer.cell == "gru_after" else b.shape[1] // 2
+        bias, state = (half.copy() for half in np.split(b, 2, axis=1))
+        bias[:, :own] += state[:, :own]
+    return Constants(w, r, bias, state if layer.cell == "gru_after" else None, peepholes, values)

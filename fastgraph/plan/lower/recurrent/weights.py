@@ -1,0 +1,139 @@
+"""The panels of a layer's weights: of constants, or packed by each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ....kernels.gemm.pack import pack_weights
+from ....kernels.gemm.pick_dot import F32, DotPiece, dot_pieces, pick_dot
+from ....kernels.recurrent.pack import blocks, by_block, pack_peepholes, pack_state_weights
+from ....kernels.recurrent.rows import CELLS, GATES, PEEPHOLES, UNROLL
+from ...program import Ref
+from ..registry import Arg, Emit
+
+
+class Place(NamedTuple):
+    """Where something lies: byte strides by axis, in the order that its user says."""
+
+    at: Ref
+    strides: tuple[int, ...]
+
+
+class Constants(NamedTuple):
+    """Constants of all directions: w [D, gates * hidden, I], r [D, gates * hidden, hidden], biases of the products with
+    the input and with the state [D, gates * hidden], peepholes [D, 3 * hidden]; gates in the canonical order.
+
+    The bias of the state is only that of the gates that see its product apart. `key`: names all.
+    """
+
+    w: np.ndarray
+    r: np.ndarray
+    bias: np.ndarray | None
+    state_bias: np.ndarray | None
+    peepholes: np.ndarray | None
+    key: tuple[object, ...]
+
+
+class Given(NamedTuple):
+    """As in Constants, where they lie: w and r by [direction, row], b [D, 2 * gates * hidden] and peepholes by
+    [direction].
+    """
+
+    w: Place
+    r: Place
+    bias: Place | None
+    peepholes: Place | None
+
+
+class Panels(NamedTuple):
+    """`pieces(m, ldx)`: the products of m rows of inputs; inputs(piece): the panels of one; `slots`: of the walk."""
+
+    pieces: Callable[[int, int], Sequence[DotPiece]]
+    inputs: Callable[[DotPiece], Ref]
+    slots: dict[str, Arg]
+
+
+def products(cell: str) -> list[tuple[str, int, int]]:
+    """The products of a step with its state: the slot of their panels, and the gates, from and to."""
+    ends = np.cumsum(CELLS[cell]).tolist()
+    return [(slot, end - n, end) for slot, n, end in zip(("weights", "second"), CELLS[cell], ends, strict=False)]
+
+
+def width(e: Emit, cell: str, hidden: int) -> int:
+    """Columns of a direction's projected input."""
+    return blocks(hidden, e.tier.lanes) * GATES[cell] * e.tier.lanes
+
+
+def constant(e: Emit, cell: str, c: Constants) -> Panels:
+    """Panels that are made when the plan is."""
+    lanes, gates = e.tier.lanes, GATES[cell]
+    directions, rows, inputs = c.w.shape
+    hidden = rows // gates
+    n = directions * width(e, cell, hidden)
+
+    def of_inputs(piece: DotPiece) -> Ref:
+        part = slice(piece.start, piece.start + piece.columns)
+
+        def packed() -> np.ndarray:
+            bias = None if c.bias is None else by_block(c.bias, gates, lanes).reshape(n)[part]
+            return pack_weights(by_block(c.w, gates, lanes).reshape(n, -1)[part], bias, piece.nv, lanes)
+
+        return e.packed((*c.key, cell, "inputs", piece.start, piece.columns, piece.nv), packed)
+
+    def of_state(start: int, end: int) -> Ref:
+        part = slice(start * hidden, end * hidden)
+
+        def packed() -> np.ndarray:
+            bias = None if c.state_bias is None else c.state_bias[:, part]
+            return pack_state_weights(c.r[:, part], bias, end - start, lanes)
+
+        return e.packed((*c.key, cell, "state", start), packed)
+
+    slots: dict[str, Arg] = {"second": 0, "peepholes": 0}
+    slots |= {slot: of_state(start, end) for slot, start, end in products(cell)}
+    if (peepholes := c.peepholes) is not None:
+        slots["peepholes"] = e.packed((*c.key, "peepholes"), lambda: pack_peepholes(peepholes, lanes))
+    return Panels(lambda m, ldx: pick_dot(e.tier, m, n, inputs, 1, e.threads, ldx), of_inputs, slots)
+
+
+def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Given) -> Panels:
+    """Panels that each run packs."""
+    gates, rows = GATES[cell], GATES[cell] * hidden
+    apart = 1 if cell == "gru_after" else 0
+    count, line = directions * blocks(hidden, e.tier.lanes), 4 * e.tier.lanes
+
+    def packed(place: Place | None, first: int, to: int, k: int, lines: int, bias: Place | None, skip: int = 0,
+               more: bool = False) -> Ref:  # fmt: skip
+        """Gates from `first` on. skip: bytes before their bias; more: that of the state is added."""
+        out, own = e.scratch(count * (1 + lines) * (to - first) * line), 4 * first * hidden + skip
+        base = Ref(0) if bias is None else bias.at
+        args: dict[str, Arg] = {
+            "weights": 0 if place is None else Ref(place.at.base, place.at.offset + first * hidden * place.strides[1]),
+            "weights_direction": 0 if place is None else place.strides[0],
+            "weights_row": 0 if place is None else place.strides[1],
+            "bias": 0 if bias is None else Ref(base.base, base.offset + own),
+            "bias_direction": 0 if bias is None else bias.strides[0],
+            "more": Ref(base.base, base.offset + own + 4 * rows) if more and bias is not None else 0,
+            "packed": out, "directions": directions, "gates": to - first, "hidden": hidden, "k": k, "lines": lines,
+            "summed": gates - apart if more and bias is not None else 0,
+        }  # fmt: skip
+        e.kernel("pack_gates", {}, args, share=0)
+        return out
+
+    lines = -(-hidden // UNROLL) * UNROLL
+    slots: dict[str, Arg] = {"second": 0, "peepholes": 0}
+    for slot, start, end in products(cell):
+        slots[slot] = packed(g.r, start, end, hidden, lines, g.bias if apart else None, skip=4 * rows)
+    if g.peepholes is not None:
+        slots["peepholes"] = packed(None, 0, PEEPHOLES, 0, 0, g.peepholes)
+    of_inputs = packed(g.w, 0, gates, inputs, inputs, g.bias, more=True)
+    costs = replace(F32, widths=lambda tier: (gates,))
+    n = directions * width(e, cell, hidden)
+    return Panels(
+        lambda m, ldx: dot_pieces(e.tier, m, n, inputs, 1, e.threads, costs, {}, 4 * ldx),
+        lambda piece: Ref(of_inputs.base, piece.start // (gates * e.tier.lanes) * (1 + inputs) * gates * line), slots,
+    )  # fmt: skip

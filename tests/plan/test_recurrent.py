@@ -1,0 +1,127 @@
+"""Recurrent layers as kernels compute them, against the references, and onnxruntime where it has what is drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastgraph as fg
+from fastgraph.ops.recurrent import ACTIVATIONS, DEFAULT, DIRECTIONS, GATES
+from fastgraph.plan.program import HostStep
+from fastgraph.runtime.model import Model
+from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
+
+OPS = {"rnn": "RNN", "gru": "GRU", "lstm": "LSTM"}
+NAMES = {name.lower(): name for name in (
+    "Tanh", "Sigmoid", "Relu", "Softsign", "Softplus", "LeakyRelu", "ThresholdedRelu", "Elu", "HardSigmoid",
+    "ScaledTanh", "Affine",
+)}  # fmt: skip
+"""As onnxruntime calls them."""
+
+
+def native(model: Model) -> bool:
+    assert model.plan is not None
+    return not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+
+
+class Drawn:
+    """A network of one layer, and what to feed it. `fixed`: its weights are constants."""
+
+    def __init__(self, data: Any, fixed: bool = True) -> None:
+        self.data, self.net = data, Net(seed=data.draw(st.integers(0, 9)))
+        self.feeds: dict[str, np.ndarray] = {}
+        self.empty = False
+        self.op = data.draw(st.sampled_from(sorted(OPS)))
+        self.direction = data.draw(st.sampled_from(sorted(DIRECTIONS)))
+        size = st.one_of(st.integers(1, 9), st.integers(1, 70))
+        self.steps, self.batch = data.draw(st.integers(1, 7)), data.draw(st.integers(1, 6))
+        self.inputs, self.hidden = data.draw(size), data.draw(size)
+        self.layout, self.fixed = int(data.draw(st.integers(0, 3)) == 0), fixed
+        self._write(GATES[self.op], DIRECTIONS[self.direction])
+
+    def maybe(self, make: Any, chance: int = 2) -> Any:
+        return make() if self.data.draw(st.integers(0, chance - 1)) == 0 else ""
+
+    def value(self, *shape: int, fixed: bool = True, scale: float = 0.5) -> str:
+        """A constant, or an input."""
+        if fixed:
+            return self.net.weight(*shape, scale=scale)
+        name = f"in{len(self.feeds)}"
+        self.feeds[name] = (self.net.rng.standard_normal(shape) * scale).astype(F32)
+        return self.net.input(name, shape)
+
+    def _lengths(self) -> str:
+        found = np.array([self.data.draw(st.integers(0, self.steps)) for _ in range(self.batch)], np.int32)
+        self.empty = bool(np.any(found == 0))
+        if self.data.draw(st.booleans()):
+            return self.net.const(found)
+        self.feeds["lengths"] = found
+        return self.net.input("lengths", found.shape, np.int32)
+
+    def _write(self, gates: int, ways: int) -> None:
+        hidden, draw = self.hidden, self.data.draw
+        shape = (self.batch, self.steps) if self.layout else (self.steps, self.batch)
+        state = (self.batch, ways, hidden) if self.layout else (ways, self.batch, hidden)
+        x = self.value(*shape, self.inputs, fixed=False, scale=1)
+        w = self.value(ways, gates * hidden, self.inputs, fixed=self.fixed)
+        r = self.value(ways, gates * hidden, hidden, fixed=self.fixed, scale=0.5 * hidden**-0.5)
+        more = [self.maybe(lambda: self.value(ways, 2 * gates * hidden, fixed=self.fixed)), self.maybe(self._lengths)]
+        more += [self.maybe(lambda: self.value(*state, fixed=draw(st.booleans()))) for _ in range(gates // 2 or 1)]
+        more = more[: 4 if self.op == "lstm" else 3]
+        self.attrs: dict[str, Any] = {"hidden_size": hidden, "direction": self.direction}
+        if self.layout:
+            self.attrs["layout"] = 1
+        if self.op == "lstm":
+            more.append(self.maybe(lambda: self.value(ways, 3 * hidden, fixed=self.fixed), 3))
+            self.attrs["input_forget"] = int(draw(st.integers(0, 3)) == 0)
+        if self.op == "gru":
+            self.attrs["linear_before_reset"] = draw(st.integers(0, 1))
+        if draw(st.integers(0, 2)) == 0:
+            self.attrs["clip"] = 0.6
+        if draw(st.integers(0, 2)) == 0:
+            self._activations(len(DEFAULT[self.op]) * ways)
+        outputs = self.net(OPS[self.op], x, w, r, *more, outputs=3 if self.op == "lstm" else 2, **self.attrs)
+        self.net.output(*outputs)
+
+    def _activations(self, count: int) -> None:
+        names = [self.data.draw(st.sampled_from(sorted(NAMES))) for _ in range(count)]
+        self.attrs["activations"] = [NAMES[name] for name in names]
+        for at, attr in enumerate(("activation_alpha", "activation_beta")):
+            numbers = [0.3 + 0.1 * i for i, name in enumerate(names) if len(ACTIVATIONS[name][1]) > at]
+            if numbers:
+                self.attrs[attr] = numbers
+
+
+def check(drawn: Drawn, isa: str, threads: int) -> None:
+    source = drawn.net.bytes()
+    model = fg.load(source, isa=isa, threads=threads)
+    assert native(model)
+    found = list(model.run(drawn.feeds).values())
+    assert_close(found, by_reference(graph_of(source), drawn.feeds), what="the reference")
+    if not drawn.layout and not drawn.empty:  # of an empty sequence, onnxruntime forgets the initial state
+        assert_close(found, by_onnxruntime(source, drawn.feeds), what="onnxruntime")
+
+
+@given(st.data(), st.sampled_from(["generic", "avx2", "avx512"]), st.integers(1, 3))
+@settings(max_examples=120)
+def test_layers(data: Any, isa: str, threads: int) -> None:
+    check(Drawn(data), isa, threads)
+
+
+@given(st.data(), st.sampled_from(["generic", "avx512"]), st.integers(1, 2))
+@settings(max_examples=40)
+def test_weights_known_at_run_time(data: Any, isa: str, threads: int) -> None:
+    check(Drawn(data, fixed=False), isa, threads)
+
+
+@given(st.data(), st.sampled_from(["avx2", "avx512"]))
+@settings(max_examples=20)
+def test_bits_hang_on_no_thread(data: Any, isa: str) -> None:
+    drawn = Drawn(data)
+    alone, *others = (fg.load(drawn.net.bytes(), isa=isa, threads=n).run(drawn.feeds) for n in (1, 2, 3))
+    for other in others:
+        for name, value in alone.items():
+            np.testing.assert_array_equal(value, other[name])
