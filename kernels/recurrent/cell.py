@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..isa.functions import clip, gated_tanh
+from ..isa.functions import clip, gated_tanh, round_even
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector, emits
 from .activation import activated, usual
@@ -31,20 +31,41 @@ class Form(NamedTuple):
         return activated(self.v, self.table, place, self.bounded(x, "low", "high"))
 
     def bounded(self, x: Any, low: str, high: str) -> Any:
-        ends = (self.v.splat(self.v.b.bitcast(self.v.b.trunc(getattr(self.r, end), I32), F32)) for end in (low, high))
-        return clip(self.v, x, *ends)
+        return clip(self.v, x, self.number(low), self.number(high))
+
+    def number(self, slot: str) -> Any:
+        """The f32 of a slot in every lane."""
+        return self.v.splat(self.v.b.bitcast(self.v.b.trunc(getattr(self.r, slot), I32), F32))
+
+    def rounded(self, x: Any, what: str) -> Any:
+        """x rounded to what can be stored, if the record says so."""
+        b, v = self.v.b, self.v
+
+        def stored() -> Any:
+            scale = self.number(f"{what}_scale")
+            steps = clip(
+                v, round_even(v, b.fdiv(x, scale)), *(self.number(f"{what}_{end}") for end in ("least", "most"))
+            )
+            return b.fmul(steps, scale)
+
+        return self.where(getattr(self.r, f"{what}_scale"), x, stored)
+
+    def where(self, condition: Any, x: Any, other: Callable[[], Any]) -> Any:
+        """x, or where a number isn't 0 what `other` gives then."""
+        b = self.v.b
+        before = b.block
+        with b.if_then(b.icmp_signed("!=", condition, I64(0))):
+            more, there = other(), b.block
+        y = b.phi(self.v.type)
+        y.add_incoming(x, before)
+        y.add_incoming(more, there)
+        return y
 
     def peeped(self, gate: int, x: Any, cell: Any) -> Any:
         """x and what the gate sees of the cell's state."""
-        b, v = self.v.b, self.v
-        before = b.block
-        with b.if_then(b.icmp_signed("!=", self.peepholes, I64(0))):
-            weights = v.load(v.at(v.pointer(self.peepholes), gate * v.lanes))
-            more, seen = v.fma(weights, cell, x), b.block
-        y = b.phi(v.type)
-        y.add_incoming(x, before)
-        y.add_incoming(more, seen)
-        return y
+        v = self.v
+        at = v.at(v.pointer(self.peepholes), gate * v.lanes)
+        return self.where(self.peepholes, x, lambda: v.fma(v.load(at), cell, x))
 
     def coupled(self, way: int, x: Any, other: Any) -> Any:
         """x, or 1 - other where the layer is coupled that way."""
@@ -74,13 +95,14 @@ def _lstm(f: Form, sums: list[Any], _: Any, cell: Any, __: Any) -> tuple[Any, An
     """Gates input, output, forget, cell; peepholes input, output, forget."""
     v, (i, o, forget, new) = f.v, sums
     if f.table is None:
-        cell = v.fma(f.act(0, forget), cell, gated_tanh(v, new, i))
-        return gated_tanh(v, cell, o), cell
+        cell = f.rounded(v.fma(f.act(0, forget), cell, gated_tanh(v, new, i)), "cell")
+        return f.rounded(gated_tanh(v, cell, o), "state"), cell
     i = f.act(0, f.peeped(0, i, cell))
     forget = f.coupled(1, f.act(0, f.peeped(2, forget, cell)), i)
     i = f.coupled(2, i, forget)
     cell = f.bounded(v.fma(forget, cell, v.b.fmul(i, f.act(1, new))), "cell_low", "cell_high")
-    return v.b.fmul(f.act(0, f.peeped(1, o, cell)), activated(v, f.table, 2, cell)), cell
+    cell = f.rounded(cell, "cell")
+    return f.rounded(v.b.fmul(f.act(0, f.peeped(1, o, cell)), activated(v, f.table, 2, cell)), "state"), cell
 
 
 STEPS: dict[str, Callable[..., tuple[Any, Any]]] = {"rnn": _rnn, "gru": _gru, "gru_after": _gru_after, "lstm": _lstm}

@@ -74,6 +74,12 @@ WALK = Record(
     cell_low="f32 bits: bounds of the cell's state",
     cell_high="",
     coupled="0; 1: the forget gate of an lstm is 1 - input; 2: the input gate is 1 - forget",
+    cell_scale="f32 bits: an lstm's cell state is rounded to multiples of it, between",
+    cell_least="f32 bits: so many of them and",
+    cell_most="so many; a scale of 0: it is not rounded",
+    state_scale="alike, of its state",
+    state_least="",
+    state_most="",
     plain="1: the usual activations, and no peepholes, bounds or coupling",
 )
 

@@ -21,6 +21,7 @@ FAMILIES = {
     "pointwise.softmax": "softmax log_softmax",
     "pointwise.table": "table",
     "recurrent.recurrent": "rnn gru lstm",
+    "recurrent.sequence": "lstm_sequence",
     "window.depthwise": "conv",
     "window.pool": "reduce_mean reduce_sum max_pool average_pool lp_pool",
 }

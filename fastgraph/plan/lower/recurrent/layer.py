@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
+from ....ir import TensorType
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....kernels.recurrent.pack import blocks
@@ -18,6 +20,22 @@ from .weights import Panels, Place, width
 
 Activation = tuple[str, float, float]
 """Name among ACTIVATIONS, alpha and beta."""
+
+
+class Grid(NamedTuple):
+    """What a state is rounded to: multiples of `scale`, from `least` to `most` of them."""
+
+    scale: float
+    least: int
+    most: int
+
+
+def grid(t: TensorType | None) -> Grid | None:
+    """What values of a quantized type can be; None: any number."""
+    if t is None or t.quant is None or t.dtype is None:
+        return None
+    (scale,), (zero,), limits = t.quant.scale, t.quant.zero_point, np.iinfo(t.dtype)
+    return Grid(scale, limits.min - zero, limits.max - zero)
 
 
 @dataclass(frozen=True)
@@ -34,6 +52,8 @@ class Layer:
     clip: float = inf
     cell_clip: float = inf
     coupled: int = 0
+    state_grid: Grid | None = None
+    cell_grid: Grid | None = None
 
     @property
     def directions(self) -> int:
@@ -99,6 +119,11 @@ def _states(places: Places) -> dict[str, Arg]:
     return found
 
 
+def _grid(name: str, found: Grid | None) -> dict[str, Arg]:
+    numbers = (0.0, 0.0, 0.0) if found is None else found
+    return {f"{name}_{slot}": f32_bits(x) for slot, x in zip(("scale", "least", "most"), numbers, strict=True)}
+
+
 def _numbers(e: Emit, layer: Layer, peepholes: bool) -> dict[str, Arg]:
     """Sizes and attributes."""
     table = np.zeros((layer.directions, PLACES, 3), np.int64)
@@ -111,5 +136,6 @@ def _numbers(e: Emit, layer: Layer, peepholes: bool) -> dict[str, Arg]:
         "steps": layer.steps, "directions": layer.directions, "batch": layer.batch, "hidden": layer.hidden,
         "reverse": sum(1 << d for d, backwards in enumerate(layer.reverse) if backwards),
         "low": f32_bits(-layer.clip), "high": f32_bits(layer.clip), "cell_low": f32_bits(-layer.cell_clip),
-        "cell_high": f32_bits(layer.cell_clip), "coupled": layer.coupled, "plain": int(layer.plain and not peepholes),
+        "cell_high": f32_bits(layer.cell_clip), "coupled": layer.coupled, **_grid("cell", layer.cell_grid),
+        **_grid("state", layer.state_grid), "plain": int(layer.plain and not peepholes),
     }  # fmt: skip
