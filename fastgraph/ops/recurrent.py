@@ -124,6 +124,7 @@ def _recurrent(node: Node, inputs: list[Any]) -> list[Any]:
     peepholes = initial.pop() if op == "lstm" else None
     states = [s if s is None or not first else s.swapaxes(0, 1) for s in initial]
     lengths = np.full(batch, steps) if lengths is None else lengths
+    inside(node, "sequence_lens", lengths, 0, steps + 1)
     functions = _functions(node)
     each = len(functions) // directions
     outputs, finals = [], []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from fastgraph.ops.recurrent import ACTIVATIONS, DEFAULT, DIRECTIONS, GATES
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.model import Model
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
+from tests.ops.test_node_cases import cases
 
 OPS = {"rnn": "RNN", "gru": "GRU", "lstm": "LSTM"}
 NAMES = {name.lower(): name for name in (
@@ -125,3 +128,81 @@ def test_bits_hang_on_no_thread(data: Any, isa: str) -> None:
     for other in others:
         for name, value in alone.items():
             np.testing.assert_array_equal(value, other[name])
+
+
+def stacked(steps: Any, batch: Any, inputs: int, hidden: int, **attrs: Any) -> Net:
+    """Two layers in both directions, with all that surrounds them in exported networks."""
+    net, width = Net(), inputs
+    x = net("Relu", net.input("x", (steps, batch, inputs)))
+    for op, gates in (("LSTM", 4), ("GRU", 3)):
+        w, r, b = net.weight(2, gates * hidden, width), net.weight(2, gates * hidden, hidden), net.weight(2, 8 * hidden)
+        b = b if gates == 4 else net.weight(2, 6 * hidden)
+        y, *last = net(op, x, w, r, b, outputs=2, hidden_size=hidden, direction="bidirectional", **attrs)
+        x = net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.const([0, 0, -1], np.int64))
+        width = 2 * hidden
+        net.output(*last)
+    net.output(net("Add", net("MatMul", x, net.weight(width, 5)), net.weight(5)))
+    return net
+
+
+@pytest.mark.parametrize("hidden", [3, 16, 37])
+def test_any_length_and_batch(hidden: int) -> None:
+    source = stacked("t", "b", 6, hidden).bytes()
+    model = fg.load(source, threads=2)
+    for steps, batch in ((4, 1), (7, 3), (1, 1), (2, 9), (4, 1)):
+        x = np.random.default_rng(steps).standard_normal((steps, batch, 6)).astype(F32)
+        found = list(model.run({"x": x}).values())
+        assert native(model)
+        assert_close(found, by_onnxruntime(source, {"x": x}), what=f"{steps} steps of {batch}")
+
+
+def test_no_steps() -> None:
+    net, first = Net(), np.ones((1, 2, 3), F32)
+    x, h = net.input("x", ("t", 2, 4)), net.const(first)
+    net.output(*net("GRU", x, net.weight(1, 9, 4), net.weight(1, 9, 3), "", "", h, outputs=2, hidden_size=3))
+    y, last = net.load(shapes={"x": (0, 2, 4)}).run({"x": np.zeros((0, 2, 4), F32)}).values()
+    assert y.shape == (0, 1, 2, 3)
+    np.testing.assert_array_equal(last, first)
+
+
+@pytest.mark.parametrize("isa", ["generic", "numpy"])
+@pytest.mark.parametrize("length", [-1, 4])
+def test_lengths_that_there_are_not(isa: str, length: int) -> None:
+    net = Net()
+    x, lengths = net.input("x", (3, 2, 4)), net.input("lengths", (2,), np.int32)
+    net.output(net("RNN", x, net.weight(1, 5, 4), net.weight(1, 5, 5), "", lengths, hidden_size=5))
+    model = net.load(isa=isa)
+    feeds = {"x": np.ones((3, 2, 4), F32), "lengths": np.array([2, length], np.int32)}
+    with pytest.raises(fg.InputError, match=re.compile("sequence_lens .*0 to 3")):
+        model.run(feeds)
+    feeds["lengths"][1] = 3
+    assert np.isfinite(model.run(feeds)["v0"]).all()
+
+
+def test_rows_of_something_wider() -> None:
+    """Inputs that are parts of rows, and results that are made in their place beside one another."""
+    net = Net()
+    x = net("Relu", net.input("x", (5, 3, 12)))
+    parts = net("Split", x, net.const([7, 5], np.int64), outputs=2, axis=2)
+    ys = []
+    for part, width in zip(parts, (7, 5), strict=True):
+        y = net("LSTM", part, net.weight(1, 36, width), net.weight(1, 36, 9), hidden_size=9)
+        ys.append(net("Squeeze", y, net.const([1], np.int64)))
+    net.output(net("Concat", *ys, axis=2))
+    source, x = net.bytes(), np.random.default_rng(0).standard_normal((5, 3, 12)).astype(F32)
+    model = fg.load(source, threads=1)
+    assert native(model)
+    assert_close(list(model.run({"x": x}).values()), by_onnxruntime(source, {"x": x}))
+
+
+@pytest.mark.parametrize("op", sorted(OPS.values()))
+def test_node_cases(op: str) -> None:
+    """The onnx package's, by kernels: their weights are inputs."""
+    assert len(cases()[op]) >= 3
+    for case in cases()[op]:
+        model = fg.load(case.model.SerializeToString())
+        assert native(model)
+        for inputs, outputs in case.data_sets:
+            names = [v.name for v in case.model.graph.input]
+            found = model.run(dict(zip(names, inputs, strict=True)))
+            assert_close(list(found.values()), outputs, what=case.name)
