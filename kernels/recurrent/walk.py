@@ -38,9 +38,10 @@ def make(tier: Tier, cell: str) -> Callable[..., None]:
             count = smaller(tiles - tile, stop - unit)
             first, until = tile * height, smaller((tile + count) * height, r.batch)
             rows = r.scratch + d * r.batch * r.row_bytes
-            for row in range(first, until):
-                begin(r, rows + row * r.row_bytes, d, row)
-            now = 0
+            if r.start == 0:
+                for row in range(first, until):
+                    begin(r, rows + row * r.row_bytes, d, row)
+            now = r.start & 1
             for s in range(r.steps):
                 for row in range(first, until):
                     step(r, rows + row * r.row_bytes + states * wide, d, row, s)
@@ -131,9 +132,9 @@ def _step(tier: Tier) -> Callable[..., None]:
         length = r.steps
         if r.lengths != 0:
             given = whole_number(r.lengths + 4 * n)
-            length = larger(smaller(given, r.steps), 0)
-            if given != length:
+            if given < 0 or given > r.total:
                 put(r.error, 1)
+            length = larger(smaller(given - r.start, r.steps), 0)
         time = s
         if (r.reverse >> d) & 1 and s < length:
             time = length - 1 - s

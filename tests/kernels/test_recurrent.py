@@ -116,8 +116,8 @@ def walked(case: Case, tier: Any, threads: int) -> list[np.ndarray]:
         projected_row=ways * width, projected_direction=width, weights=panels[0],
         second=panels[1] if len(panels) > 1 else 0, lengths=case.lengths if rare else 0, error=error,
         peepholes=pack_peepholes(case.p, lanes) if rare and lstm else 0, activations=case.activations(),
-        scratch=scratch, row_bytes=row_bytes, steps=steps, directions=ways, batch=batch, hidden=hidden,
-        reverse=2 if ways > 1 else 0, low=f32_bits(-0.9), high=f32_bits(0.9), cell_low=f32_bits(-0.7),
+        scratch=scratch, row_bytes=row_bytes, start=0, steps=steps, total=steps, directions=ways, batch=batch,
+        hidden=hidden, reverse=2 if ways > 1 else 0, low=f32_bits(-0.9), high=f32_bits(0.9), cell_low=f32_bits(-0.7),
         cell_high=f32_bits(0.7), coupled=int(rare and lstm), plain=int(not rare),
         **dict.fromkeys((f"{a}_{b}" for a in ("cell", "state") for b in ("scale", "least", "most")), 0),
     )  # fmt: skip
@@ -177,8 +177,8 @@ def refused(case: Case, tier: Any) -> int:
         "y": np.zeros((case.steps, case.batch, case.hidden), F32), "projected": case.projected(lanes),
         "weights": case.panels(lanes)[0], "lengths": case.lengths, "error": error,
         "activations": np.zeros((1, 3, 3), np.int64), "scratch": np.zeros((case.batch, row_bytes), np.uint8),
-        "row_bytes": row_bytes, "steps": case.steps, "directions": 1, "batch": case.batch, "hidden": case.hidden,
-        "plain": 1,
+        "row_bytes": row_bytes, "steps": case.steps, "total": case.steps, "directions": 1, "batch": case.batch,
+        "hidden": case.hidden, "plain": 1,
     }  # fmt: skip
     args = WALK.filled(**values)
     given = [a for a in args if isinstance(a, np.ndarray)]

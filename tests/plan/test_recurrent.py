@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 import fastgraph as fg
 from fastgraph.ops.recurrent import ACTIVATIONS, DEFAULT, DIRECTIONS, GATES
+from fastgraph.plan import describe
+from fastgraph.plan.lower.recurrent import layer
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.model import Model
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
@@ -120,6 +123,14 @@ def test_weights_known_at_run_time(data: Any, isa: str, threads: int) -> None:
     check(Drawn(data, fixed=False), isa, threads)
 
 
+@given(st.data(), st.sampled_from(["generic", "avx512"]), st.integers(1, 2))
+@settings(max_examples=60)
+def test_some_steps_at_a_time(data: Any, isa: str, threads: int) -> None:
+    """As layers are computed whose inputs are large."""
+    with patch.multiple(layer, LARGE=0, PART=data.draw(st.sampled_from([1, 1 << 12, 1 << 15]))):
+        check(Drawn(data, fixed=data.draw(st.booleans())), isa, threads)
+
+
 @given(st.data(), st.sampled_from(["avx2", "avx512"]))
 @settings(max_examples=20)
 def test_bits_hang_on_no_thread(data: Any, isa: str) -> None:
@@ -206,3 +217,13 @@ def test_node_cases(op: str) -> None:
             names = [v.name for v in case.model.graph.input]
             found = model.run(dict(zip(names, inputs, strict=True)))
             assert_close(list(found.values()), outputs, what=case.name)
+
+
+def test_work_is_told() -> None:
+    """Multiply-adds by the weights of the input and of the state, at each step and row."""
+    net = Net()
+    x = net.input("x", (5, 3, 7))
+    net.output(net("GRU", x, net.weight(2, 27, 7), net.weight(2, 27, 9), hidden_size=9, direction="bidirectional"))
+    model = net.load()
+    assert model.plan is not None
+    assert sum(row["macs"] for row in describe.steps(model.plan.program)) == 5 * 3 * 2 * 27 * (7 + 9)

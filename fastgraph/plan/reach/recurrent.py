@@ -12,7 +12,7 @@ from .call import Call, Loop, Reach, need, parts, reaches, read, work, write
 
 @reaches("recurrent")
 def recurrent(c: Call) -> Iterator[Reach]:
-    r = c.record("steps directions batch", "hidden")
+    r = c.record("start steps directions batch", "hidden")
     used = int(bool(r.directions * r.batch))
     count = parts(r.hidden, c.lanes)
     row = STATES * count * c.vector + 8 * len(INFO)
@@ -27,6 +27,7 @@ def recurrent(c: Call) -> Iterator[Reach]:
     if c.slots["lengths"] != 0:
         yield read("lengths", 4 * r.batch * used)
         yield write("error", 8 * used)
+        need(not r.reverse or (not r.start and r.steps == r.total), "a part of sequences that begin at their ends")
     if c.slots["peepholes"] != 0:
         yield read("peepholes", r.directions * count * PEEPHOLES * c.vector)
     known = c.table("activations", used * r.directions * PLACES * 3).reshape(-1, 3)[:, 0]

@@ -54,8 +54,7 @@ def recurrent(e: Emit, node: Node, layer: Layer) -> None:
 
     y = e.strides(node.out)
     places = Places(
-        x=e.address(node.x), ldx=e.stride(node.x), x_step=1 if batch_first else layer.batch,
-        x_row=layer.steps if batch_first else 1,
+        x=e.address(node.x), ldx=e.stride(node.x), batch_first=bool(batch_first),
         y=Place(e.address(node.out), (y[1], y[2], y[0]) if batch_first else y[:3]),
         first=state(_at(node, H)), last=state(node.outputs[1] if len(node.outputs) > 1 else None),
         lengths=None if lengths is None else e.address(lengths),

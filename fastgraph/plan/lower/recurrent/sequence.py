@@ -55,8 +55,7 @@ def lstm_sequence(e: Emit, node: Node, layer: Layer) -> None:
 
     y = (0, *e.strides(node.out))[-3:]
     places = Places(
-        x=e.address(node.x), ldx=e.stride(node.x), x_step=1 if late else layer.batch,
-        x_row=layer.steps if late else 1,
+        x=e.address(node.x), ldx=e.stride(node.x), batch_first=late,
         y=Place(e.address(node.out), (y[1], 0, y[0]) if late else (y[0], 0, y[1])),
         first=state(node.inputs[H]), first_cell=state(node.inputs[C]),
         last=state(node.outputs[1]), last_cell=state(node.outputs[2]),

@@ -50,9 +50,11 @@ class Given(NamedTuple):
 
 
 class Panels(NamedTuple):
-    """`pieces(m, ldx)`: the products of m rows of inputs; inputs(piece): the panels of one; `slots`: of the walk."""
+    """`pieces(m, matrices, ldx)`: the products of so many times m rows of inputs; inputs(piece): the panels of one;
+    `slots`: of the walk.
+    """
 
-    pieces: Callable[[int, int], Sequence[DotPiece]]
+    pieces: Callable[[int, int, int], Sequence[DotPiece]]
     inputs: Callable[[DotPiece], Ref]
     slots: dict[str, Arg]
 
@@ -97,7 +99,7 @@ def constant(e: Emit, cell: str, c: Constants) -> Panels:
     slots |= {slot: of_state(start, end) for slot, start, end in products(cell)}
     if (peepholes := c.peepholes) is not None:
         slots["peepholes"] = e.packed((*c.key, "peepholes"), lambda: pack_peepholes(peepholes, lanes))
-    return Panels(lambda m, ldx: pick_dot(e.tier, m, n, inputs, 1, e.threads, ldx), of_inputs, slots)
+    return Panels(lambda m, matrices, ldx: pick_dot(e.tier, m, n, inputs, matrices, e.threads, ldx), of_inputs, slots)
 
 
 def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Given) -> Panels:
@@ -134,6 +136,6 @@ def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Give
     costs = replace(F32, widths=lambda tier: (gates,))
     n = directions * width(e, cell, hidden)
     return Panels(
-        lambda m, ldx: dot_pieces(e.tier, m, n, inputs, 1, e.threads, costs, {}, 4 * ldx),
+        lambda m, matrices, ldx: dot_pieces(e.tier, m, n, inputs, matrices, e.threads, costs, {}, 4 * ldx),
         lambda piece: Ref(of_inputs.base, piece.start // (gates * e.tier.lanes) * (1 + inputs) * gates * line), slots,
     )  # fmt: skip
