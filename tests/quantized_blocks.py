@@ -161,6 +161,17 @@ def int8_blocks_as_batches(m: Model) -> list[int]:
     return m.op("STRIDED_SLICE", [whole, begin, end, steps], [((1, 3, 4), I8, Y)], shrink_axis_mask=2)
 
 
+@tflite
+def filters_that_remember(m: Model) -> list[int]:
+    """What new values are put behind is a variable."""
+    x = m.input((1, 6), I8, X)
+    (feature, scales), time = stored(m, (8, 6), None), np.random.default_rng(1).integers(-9000, 9000, (8, 4))
+    times, state = m.const(time.astype(np.int16), (2.0**-12, 0)), (float(scales[0] * X[0]) * 16, 0)
+    total = m.const(np.arange(1, 5, dtype=np.int32) * 2_000_000, (state[0] * 2.0**-12, 0))
+    inputs = [x, feature, times, total, m.variable((1, 32), np.int16, state)]
+    return m.op("SVDF", inputs, [((1, 4), I8, Z)], rank=2, fused_activation_function="RELU")
+
+
 # -- ONNX: pairs of QuantizeLinear and DequantizeLinear around real operators
 
 

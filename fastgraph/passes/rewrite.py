@@ -28,8 +28,8 @@ class Sweep:
         self.maker: dict[Value, Node] = {}
         self.position: dict[Node, int] = {}
         self.reads: Counter[Value] = Counter(v for node in graph.nodes for v in set(read_by(node)))
-        self.reads.update(graph.outputs)
-        self.outputs = set(graph.outputs)
+        self.reads.update(graph.results())
+        self.outputs = set(graph.results())
         self.turned: dict[tuple[Value, tuple[int, ...]], Value] = {}
         self._instead: dict[Value, Value] = {}
         self._dropped: set[Node] = set()
@@ -136,6 +136,8 @@ def sweep(graph: Graph, *rules: Rule) -> None:
             state.keep(node)
     graph.nodes = state.written()
     graph.outputs = [state.current(v) for v in graph.outputs]
+    for kept in graph.states:
+        kept.output = state.current(kept.output)
     if state._instead:
         now = {value: state.current(value) for value in state._instead}
         for inner in (inner for node in graph.nodes for inner in subgraphs(node)):
