@@ -27,7 +27,7 @@ def explicit_quantization(graph: Graph) -> None:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
     if not any(node.op in LINEAR or computes_reals(node) for node in graph.nodes):
         return
-    sweep(graph, linear, integer_product)
+    sweep(graph, linear, moves_stored, integer_product)
     sweep(graph, turned_constant, moved)
     sweep(graph, padded)
 
@@ -82,6 +82,37 @@ def linear(state: Sweep, node: Node) -> bool:
     return True
 
 
+@sees(lambda op: op.moves, "resize")
+def moves_stored(state: Sweep, node: Node) -> bool:
+    """What moves stored numbers, or takes the greatest of them, does so with what they stand for.
+
+    Given ``y = reshape(reinterpret(x))``, x quantized; result ``y = reinterpret(reshape(x))``.
+    """
+    before = state.maker.get(node.x) if node.inputs and node.inputs[0] is not None else None
+    if before is None or before.op != "reinterpret" or not _picks(node):
+        return False
+    kind = before.x.type
+    if kind.quant is None or kind.quant.axis is not None or node.op == "max_pool" and len(node.outputs) > 1:
+        return False
+    inputs = [before.x, *node.inputs[1:]]
+    if node.op == "concat":
+        makers = [None if v is None else state.maker.get(v) for v in node.inputs]
+        if not all(m is not None and m.op == "reinterpret" and same_numbers(m.x.type, kind) for m in makers):
+            return False
+        inputs = [m.x for m in makers if m is not None]
+    elif node.op == "pad" and node.attrs.get("mode", "constant") == "constant":
+        fill = node.const(2)
+        if node.has(2) and fill is None:
+            return False
+        number = np.zeros((), kind.dtype) if fill is None else fill
+        inputs[2:3] = [Value.constant(f"{node.out.name}.fill", number, kind.quant)]
+    outs = [Value(f"{v.name}.moved", TensorType(kind.dtype, v.type.shape, kind.quant)) for v in node.outputs]
+    state.write(Node(node.op, inputs, outs, node.attrs, node.name))
+    for old, new in zip(node.outputs, outs, strict=True):
+        state.write(Node("reinterpret", [new], [old], {}, node.name))
+    return True
+
+
 @sees("transpose")
 def turned_constant(state: Sweep, node: Node) -> bool:
     """transpose(requantize(const)) is requantize(transposed const): weights reach their layer as stored."""
@@ -100,7 +131,7 @@ def moved(state: Sweep, node: Node) -> bool:
 
     So does a pad, whose fill may be no number of the quantization that its operand has.
     """
-    if not (OPS[node.op].moves or _picks(node)) or len(node.outputs) != 1 and node.op != "split":
+    if not _picks(node) or len(node.outputs) != 1 and node.op != "split":
         return False
     if node.op == "concat" or node.op == "pad" and not fills_with(node, node.x.type):
         return _joined(state, node)
@@ -117,9 +148,11 @@ def moved(state: Sweep, node: Node) -> bool:
 
 
 def _picks(node: Node) -> bool:
-    """Whether the node is a resize that gives elements of its operand, and nothing else."""
+    """Whether the node gives elements of its operand, and nothing else but a pad's fill."""
+    if node.op != "resize":
+        return OPS[node.op].moves
     crops = node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize"
-    return node.op == "resize" and node.attrs.get("mode", "nearest") == "nearest" and not crops
+    return node.attrs.get("mode", "nearest") == "nearest" and not crops
 
 
 def same_numbers(one: TensorType, other: TensorType) -> bool:

@@ -177,32 +177,3 @@ REWRITES: dict[str, Rule] = {
     "Scan": _scan,
     "SequenceMap": _sequence_map,
 }
-
-
-def _microsoft_gelu(call: Call) -> None:
-    call.attrs["approximate"] = "none"
-
-
-def _microsoft_fast_gelu(call: Call) -> None:
-    if call.input(1) is not None:
-        call.inputs = [call.add("add", [call.x(0), call.x(1)])]
-    call.op, call.attrs["approximate"] = "Gelu", "tanh"
-
-
-def _microsoft_quick_gelu(call: Call) -> None:
-    call.attrs.setdefault("alpha", float(np.float32(1.702)))
-    call.op = "Swish"
-
-
-def _as_onnx(call: Call) -> None:
-    """The same operator as in ai.onnx."""
-
-
-FROM_MICROSOFT: dict[str, Callable[[Call], None]] = {
-    "Gelu": _microsoft_gelu,
-    "FastGelu": _microsoft_fast_gelu,
-    "QuickGelu": _microsoft_quick_gelu,
-    "QuantizeLinear": _as_onnx,
-    "DequantizeLinear": _as_onnx,
-}
-"""Operators of onnxruntime's own domain that have a canonical form, and how they become one of ai.onnx."""
