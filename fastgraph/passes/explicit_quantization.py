@@ -19,13 +19,17 @@ from .rewrite import Sweep, also_quantized, sees, sweep
 
 INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "int32")))
 
+BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+WHOLE = Quantization((1.0,), (0,))
+"""Of bytes that stand for themselves."""
+
 LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_linear"})
 """ONNX's own changes of quantization."""
 
 
 def explicit_quantization(graph: Graph) -> None:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
-    if not any(node.op in LINEAR or computes_reals(node) for node in graph.nodes):
+    if not any(node.op in LINEAR or node.op == "max_pool" or computes_reals(node) for node in graph.nodes):
         return
     sweep(graph, linear, moves_stored, integer_product)
     sweep(graph, turned_constant, moved)
@@ -88,13 +92,19 @@ def moves_stored(state: Sweep, node: Node) -> bool:
 
     Given ``y = reshape(reinterpret(x))``, x quantized; result ``y = reinterpret(reshape(x))``.
     """
-    before = state.maker.get(node.x) if node.inputs and node.inputs[0] is not None else None
-    if before is None or before.op != "reinterpret" or not _picks(node):
+    if not node.inputs or node.inputs[0] is None or not _picks(node) or node.op == "max_pool" and len(node.outputs) > 1:
         return False
-    kind = before.x.type
-    if kind.quant is None or kind.quant.axis is not None or node.op == "max_pool" and len(node.outputs) > 1:
+    before = state.maker.get(node.x)
+    if before is not None and before.op == "reinterpret":
+        x = before.x
+    elif node.op == "max_pool" and node.x.type.dtype in BYTES:
+        x = state.add("reinterpret", [node.x], node.x.type._replace(quant=WHOLE), node)
+    else:
         return False
-    inputs = [before.x, *node.inputs[1:]]
+    kind = x.type
+    if kind.quant is None or kind.quant.axis is not None:
+        return False
+    inputs = [x, *node.inputs[1:]]
     if node.op == "concat":
         makers = [None if v is None else state.maker.get(v) for v in node.inputs]
         if not all(m is not None and m.op == "reinterpret" and same_numbers(m.x.type, kind) for m in makers):

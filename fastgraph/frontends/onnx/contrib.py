@@ -38,6 +38,14 @@ def contrib(*signatures: str) -> Callable[[Rule], Rule]:
 CONTRIB: Families[Entry] = Families(
     __package__,
     {
+        "contrib_fused": """
+            FusedConv NhwcFusedConv NhwcConv NhwcMaxPool FusedGemm FusedMatMul TransposeMatMul GemmFastGelu Gelu BiasGelu
+            FastGelu QuickGelu BiasAdd BiasSplitGelu
+        """,
+        "contrib_norm": """
+            SkipLayerNormalization SkipSimplifiedLayerNormalization EmbedLayerNormalization QEmbedLayerNormalization
+            GroupNorm SkipGroupNorm
+        """,
         "contrib_linear": """
             QuantizeLinear DequantizeLinear QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
             QLinearConcat QLinearWhere QLinearReduceMean QLinearGlobalAveragePool QLinearAveragePool QLinearConv QGemm

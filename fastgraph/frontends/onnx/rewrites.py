@@ -83,6 +83,11 @@ def _bit_cast(call: Call, attrs: Attrs) -> Value:
     return value
 
 
+def _simplified(call: Call, attrs: Attrs) -> Value:
+    """What onnxruntime calls RMSNormalization in graphs that it optimized."""
+    return call.add("rms_normalization", call.inputs, **attrs)
+
+
 def _split(call: Call, attrs: Attrs) -> list[Value]:
     return call.add_many("split", call.inputs, attrs, len(call.outputs))
 
@@ -168,6 +173,7 @@ REWRITES: dict[str, Rule] = {
     "CastLike": _formatted("cast_like", like=1),
     "QuantizeLinear": _formatted("quantize_linear", "output_dtype", like=2),
     "BitCast": _bit_cast,
+    "SimplifiedLayerNormalization": _simplified,
     "Split": _split,
     "RNN": _recurrent("rnn", "Tanh"),
     "GRU": _recurrent("gru", "Sigmoid", "Tanh"),
