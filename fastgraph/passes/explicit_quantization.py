@@ -10,7 +10,7 @@ from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ir.quantization import to_real, to_stored
 from ..ir.weights import once
 from ..limits import current
-from ..ops.evaluate import computes_reals, run_node
+from ..ops.evaluate import computes_reals, fold, run_node
 from ..ops.registry import OPS
 from ..ops.shape import permutation
 from .integer_product import integer_product
@@ -67,7 +67,7 @@ def linear(state: Sweep, node: Node) -> bool:
     out = node.out.type
     dtype = out.dtype if node.op == "quantize_linear" else node.x.type.dtype
     if quant is None or dtype not in INTEGERS or not out.concrete:
-        return False
+        return _folded(state, node)
     if quant.axis is not None and node.x.data is None:
         return False  # only weights have scales along an axis: what moves activations does not move their scales
     stored = TensorType(dtype, out.shape, quant)
@@ -83,6 +83,15 @@ def linear(state: Sweep, node: Node) -> bool:
     else:
         x = state.add("reinterpret", [node.x], stored, node)
     state.replace(node.out, state.add("requantize", [x], out, node))
+    return True
+
+
+def _folded(state: Sweep, node: Node) -> bool:
+    """Let the reals stand for constants that are stored in blocks, or in floats of few bits."""
+    found = fold(node) if node.op == "dequantize_linear" and node.x.data is not None else None
+    if found is None:
+        return False
+    state.replace(node.out, Value.constant(node.out.name, found[0]))
     return True
 
 

@@ -47,6 +47,7 @@ CONTRIB: Families[Entry] = Families(
             SkipLayerNormalization SkipSimplifiedLayerNormalization EmbedLayerNormalization QEmbedLayerNormalization
             GroupNorm SkipGroupNorm
         """,
+        "contrib_packed": "MatMulNBits MatMulBnb4 GatherBlockQuantized",
         "contrib_linear": """
             QuantizeLinear DequantizeLinear QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
             QLinearConcat QLinearWhere QLinearReduceMean QLinearGlobalAveragePool QLinearAveragePool QLinearConv QGemm
