@@ -12,6 +12,10 @@ from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 def decompose(graph: Graph) -> None:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
+    if any(node.op in ("attention", "rotary_embedding") for node in graph.nodes):
+        from .attention import attention, rotary_embedding
+
+        sweep(graph, attention, rotary_embedding)
     sweep(graph, normalization, reduction, depth_to_space, space_to_depth, space_to_batch, batch_to_space)
 
 
