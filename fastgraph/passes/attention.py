@@ -65,15 +65,20 @@ class Writer:
         return turn(self.state, self.node, x, perm)
 
 
+def filled(node: Node, count: int) -> list[Value | None]:
+    """The inputs, those that are left off at the end too."""
+    return [*node.inputs, *[None] * (count - len(node.inputs))]
+
+
 @sees("attention")
 def attention(state: Sweep, node: Node) -> bool:
     """softmax(cap(scale * Q K') + bias) V over heads, in f32.
 
     Given ``y = attention(q, k, v)``; result matmul, mul, softmax, matmul between transposes.
     """
-    q, k, v, mask, past, past_value, valid = (*node.inputs, *[None] * (7 - len(node.inputs)))
+    q, k, v, mask, past, past_value, valid = filled(node, 7)
     real = [x for x in (q, k, v, past, past_value) if x is not None]
-    if not all(x.type.concrete and x.type.dtype == F32 and x.type.size for x in real) or q is None:
+    if not all(x.type.concrete and x.type.dtype == F32 and x.type.size for x in real):
         return False
     if mask is not None and (not mask.type.concrete or mask.type.dtype not in (F32, np.dtype(bool))):
         return False
@@ -97,7 +102,9 @@ def attention(state: Sweep, node: Node) -> bool:
     bias = _bias(w, mask, valid, (b, h, s, t), 0 if past is None else past.type.dims[2])
     known = bias is not None and bias.data is not None and bool((bias.data.max(-1) > -np.inf).all())
     if bias is not None:
-        finite = w.number(np.maximum(bias.data, LEAST), "bias") if known else w("max", bias, w.number(LEAST, "least"))
+        data = bias.data
+        least = w.number(LEAST, "least")
+        finite = w.number(np.maximum(data, LEAST), "bias") if known and data is not None else w("max", bias, least)
         scores = w("add", scores, finite)
     stages.append(scores)
     shares = w("softmax", scores, axis=-1)
@@ -106,7 +113,7 @@ def attention(state: Sweep, node: Node) -> bool:
         shares = w("where", seen, shares, w.number(0, "none"))
     stages.append(shares)
     y = w.shaped(w.product(w.shaped(shares, b, kv, h // kv * s, t), v4), b, h, s, e)
-    if len(q.type.dims) == 3:
+    if len(node.x.type.dims) == 3:
         y = w.shaped(w.turned(y, 0, 2, 1, 3), b, s, h * e)
     for old, new in zip(node.outputs, (y, k4, v4, stages[attr(node, "qk_matmul_output_mode")]), strict=False):
         state.replace(old, new)
@@ -173,8 +180,9 @@ def _allowed(w: Writer, valid: Value | None, dims: tuple[int, ...], past: int) -
 @sees("rotary_embedding")
 def rotary_embedding(state: Sweep, node: Node) -> bool:
     """Pairs (u, v) of features become (u cos - v sin, u sin + v cos), by the angles of their positions."""
-    x, cos, sin, positions = (*node.inputs, *[None] * (4 - len(node.inputs)))
-    if x is None or cos is None or sin is None or not all(v.type.concrete and v.type.dtype == F32 for v in (x, cos, sin)):
+    x, cos, sin, positions = filled(node, 4)
+    assert x is not None and cos is not None and sin is not None
+    if not all(v.type.concrete and v.type.dtype == F32 for v in (x, cos, sin)):
         return False
     if not x.type.size or positions is not None and not positions.type.concrete:
         return False

@@ -15,7 +15,6 @@ from ..freedoms import free
 from ..ir import Graph, Node, Value, read_by
 from ..ops.registry import OPS
 
-
 SAME_PLACE = frozenset({"reshape", "reinterpret"})
 """Operators whose result is the operand's elements in their order, as they are stored."""
 

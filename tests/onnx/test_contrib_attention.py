@@ -134,9 +134,19 @@ def test_rotary_embedding(interleaved: int, one: bool, form: str) -> None:
     x = fed(net, feeds, "x", *((B, N, S, D) if form == "by head" else (B, S, WIDTH)))
     feeds["at"] = np.array([2]) if one else np.array([[0, 1, 2, 3, 4], [3, 4, 5, 6, 7]])
     turned = D // 2 if form == "partly" else D
-    attrs = {"partly": {"num_heads": N, "rotary_embedding_dim": turned}, "flat, heads told": {"num_heads": N}}.get(form, {})
+    attrs = {"partly": {"num_heads": N, "rotary_embedding_dim": turned}, "flat, heads told": {"num_heads": N}}.get(
+        form, {}
+    )
     tables = [net.weight(16, turned // 2) for _ in range(2)]
-    y = net("RotaryEmbedding", x, net.input("at", feeds["at"].shape, I64), *tables, domain=MS, interleaved=interleaved, **attrs)
+    y = net(
+        "RotaryEmbedding",
+        x,
+        net.input("at", feeds["at"].shape, I64),
+        *tables,
+        domain=MS,
+        interleaved=interleaved,
+        **attrs,
+    )
     net.output(y)
     settled(net, feeds)
 
@@ -144,7 +154,9 @@ def test_rotary_embedding(interleaved: int, one: bool, form: str) -> None:
 GROUPS = pytest.mark.parametrize("kv", [1, 2, 4])
 
 
-def group_query(net: Net, feeds: dict[str, Any], kv: int, s: int, past: int, totals: list[int], **attrs: Any) -> list[str]:
+def group_query(
+    net: Net, feeds: dict[str, Any], kv: int, s: int, past: int, totals: list[int], **attrs: Any
+) -> list[str]:
     inputs = [fed(net, feeds, "q", B, s, WIDTH), fed(net, feeds, "k", B, s, kv * D), fed(net, feeds, "v", B, s, kv * D)]
     inputs += [fed(net, feeds, name, B, kv, past, D) for name in ("pk", "pv")] if past else ["", ""]
     feeds["lengths"] = np.array(totals, I32) - 1

@@ -95,7 +95,9 @@ def test_fused_matmul(a: tuple[int, ...], b: tuple[int, ...], attrs: dict[str, A
 
 def test_transpose_matmul() -> None:
     net = Net()
-    net.output(net("TransposeMatMul", net.input("a", (6, 5)), net.weight(4, 6), domain=MS, transA=1, transB=1, alpha=2.0))
+    net.output(
+        net("TransposeMatMul", net.input("a", (6, 5)), net.weight(4, 6), domain=MS, transA=1, transB=1, alpha=2.0)
+    )
     agree(net, {"a": numbers(net.rng, (6, 5), np.float32)})
 
 
@@ -195,7 +197,9 @@ def test_group_norm_by_its_documentation(last: int, silu: int) -> None:
         z, total = net("SkipGroupNorm", x, gamma, beta, skip, bias, domain=MS, outputs=2, **attrs)
         wide = net("Add", net("Add", x, net("Unsqueeze", skip, net.const(np.array([1, 2], I64)))), bias)
         net.output(z, net("GroupNorm", wide, gamma, beta, domain=MS, **attrs), total, wide)
-    found = list(net.load().run({n: numbers(net.rng, s, np.float32) for n, s in (("x", shape), ("skip", (2, 8)))}).values())
+    found = list(
+        net.load().run({n: numbers(net.rng, s, np.float32) for n, s in (("x", shape), ("skip", (2, 8)))}).values()
+    )
     for have, want in zip(found[::2], found[1::2], strict=True):
         np.testing.assert_allclose(have, want, atol=1e-5)
 

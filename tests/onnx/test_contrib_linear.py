@@ -155,7 +155,9 @@ def test_matmul(dtype: Any, stored: Any, count: int, zeros: bool) -> None:
 def test_matmul_of_two_activations(dtype: Any) -> None:
     net = Net(opset=21)
     shapes = {"a": (2, 5, 24), "b": (2, 24, 7)}
-    operands = [[net.input(name, shape, dtype), *linear(net, dtype, i)] for i, (name, shape) in enumerate(shapes.items())]
+    operands = [
+        [net.input(name, shape, dtype), *linear(net, dtype, i)] for i, (name, shape) in enumerate(shapes.items())
+    ]
     y = net("QLinearMatMul", *sum(operands, []), net.const(np.float32(0.41)), net.const(np.array(3, dtype)))
     net.output(y, dtype=dtype)
     agree(net, {name: numbers(net.rng, shape, dtype) for name, shape in shapes.items()})

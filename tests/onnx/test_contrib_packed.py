@@ -85,7 +85,9 @@ def test_gather_block_quantized(
     data, at = codes(shape), net.input("at", indices, I64)
     inputs = [data, at, net.const(net.rng.uniform(0.1, 1, count).astype(F32))]
     inputs += [codes(count)] if zeros else []
-    net.output(net("GatherBlockQuantized", *inputs, domain=MS, gather_axis=gather, quantize_axis=blocked, block_size=block))
+    net.output(
+        net("GatherBlockQuantized", *inputs, domain=MS, gather_axis=gather, quantize_axis=blocked, block_size=block)
+    )
     agree(net, {"at": net.rng.integers(0, shape[gather], indices)}, rtol=1e-5)
 
 
@@ -97,7 +99,10 @@ def test_constants_behind_dequantize_linear_are_folded(kind: int, axis: int, blo
     low, high = {onnx.TensorProto.INT4: (-8, 8), onnx.TensorProto.UINT4: (0, 16)}.get(kind, (-128, 128))
     count = tuple(-(-d // block) if i == axis else d for i, d in enumerate(shape)) if block else (shape[axis],)
     w = narrow(net, kind, net.rng.integers(low, high, shape))
-    scale, zero = net.const(net.rng.uniform(0.01, 0.1, count).astype(F32)), narrow(net, kind, net.rng.integers(0, 8, count))
+    scale, zero = (
+        net.const(net.rng.uniform(0.01, 0.1, count).astype(F32)),
+        narrow(net, kind, net.rng.integers(0, 8, count)),
+    )
     real = net("DequantizeLinear", w, scale, zero, axis=axis, **({"block_size": block} if block else {}))
     net.output(net("MatMul", net.input("x", (5, 24)), real))
     agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-5)
@@ -118,7 +123,11 @@ def test_weights_of_float8_are_folded(kind: str) -> None:
 ])  # fmt: skip
 def test_what_is_malformed_is_named(changes: dict[str, Any], error: str) -> None:
     net = Net()
-    inputs = [net.input("a", (3, 64)), net.const(np.zeros((10, 2, 24 if "K" in changes else 16), U8)), net.const(np.ones(20, F32))]
+    inputs = [
+        net.input("a", (3, 64)),
+        net.const(np.zeros((10, 2, 24 if "K" in changes else 16), U8)),
+        net.const(np.ones(20, F32)),
+    ]
     net.output(net("MatMulNBits", *inputs, domain=MS, **{"K": 64, "N": 10, "bits": 4, "block_size": 32, **changes}))
     with pytest.raises(fg.FastgraphError, match=error):
         net.load()

@@ -41,8 +41,8 @@ CONTRIB: Families[Entry] = Families(
         "contrib_attention": "Attention QAttention MultiHeadAttention RotaryEmbedding GroupQueryAttention",
         "contrib_dynamic": "MatMulIntegerToFloat DynamicQuantizeMatMul",
         "contrib_fused": """
-            FusedConv NhwcFusedConv NhwcConv NhwcMaxPool FusedGemm FusedMatMul TransposeMatMul GemmFastGelu Gelu BiasGelu
-            FastGelu QuickGelu BiasAdd BiasSplitGelu
+            FusedConv NhwcFusedConv NhwcConv NhwcMaxPool FusedGemm FusedMatMul TransposeMatMul GemmFastGelu Gelu
+            BiasGelu FastGelu QuickGelu BiasAdd BiasSplitGelu
         """,
         "contrib_norm": """
             SkipLayerNormalization SkipSimplifiedLayerNormalization EmbedLayerNormalization QEmbedLayerNormalization

@@ -12,7 +12,8 @@ from .contrib import Attrs, contrib
 from .contrib_dynamic import integer_product
 from .linear import CAST
 
-_SELF = "do_rotary=0 mask_filter_value=-10000.0 num_heads:int! past_present_share_buffer=0 scale:float? unidirectional=0"
+_HEADS = "mask_filter_value=-10000.0 num_heads:int! scale:float? unidirectional=0"
+_SELF = f"do_rotary=0 past_present_share_buffer=0 {_HEADS}"
 _I64, _F32 = np.dtype(np.int64), np.dtype(np.float32)
 
 
@@ -49,7 +50,9 @@ def _self_attention(
     parts = [x, call.const(list(sizes))] if sizes else [x]
     split: Attrs = {"axis": -1} if sizes else {"axis": -1, "num_outputs": 3}
     q, k, v = call.add_many("split", parts, split, 3)
-    kept = [None, None] if past is None else [call.add("gather", [past, call.const(i, dtype=_I64)], axis=0) for i in (0, 1)]
+    kept: list[Value | None] = [None, None]
+    if past is not None:
+        kept = [call.add("gather", [past, call.const(i, dtype=_I64)], axis=0) for i in (0, 1)]
     found = _attend(call, attrs, [q, k, v], kept, _added(call, attrs, k, kept[0], mask, bias), len(call.outputs) > 1)
     if len(call.outputs) < 2:
         return found[:1]
@@ -118,7 +121,7 @@ def _between(call: Call, mask: Value, length: Value, batch: Value) -> Value:
 @contrib(
     "MultiHeadAttention: query key? value? bias? key_padding_mask? attention_bias? past_key? past_value?"
     " past_sequence_length? cache_indirection? -> output present_key? present_value? qk?"
-    " | mask_filter_value=-10000.0 num_heads:int! scale:float? unidirectional=0"
+    f" | {_HEADS}"
 )
 def multi_head_attention(call: Call, attrs: Attrs) -> list[Value]:
     """query [B, S, width], or [B, S, heads, 3, size] with all three; key and value alike, [B, T, heads, 2, size] with
@@ -135,8 +138,7 @@ def multi_head_attention(call: Call, attrs: Attrs) -> list[Value]:
     if call.known_rank(qkv[1]) == 4:  # attention takes operands of one rank: heads of the queries come first too
         qkv[0] = _by_head(call, qkv[0], attrs["num_heads"])
         found = _attend(call, attrs, qkv, past, mask, len(call.outputs) > 1, len(call.outputs) > 3)
-        rows = call.add("reshape", [call.add("transpose", [found[0]], perm=(0, 2, 1, 3)), call.const([0, 0, -1])], allowzero=0)
-        return [rows, *found[1:]]
+        return [_flat(call, found[0]), *found[1:]]
     return _attend(call, attrs, qkv, past, mask, len(call.outputs) > 1, len(call.outputs) > 3)
 
 
@@ -152,7 +154,7 @@ def _unpacked(call: Call) -> list[Value]:
 def _flat_parts(call: Call, packed: Value, count: int) -> list[Value]:
     """[B, T, heads, count, size] as `count` of [B, T, heads * size]."""
     parts = call.add_many("split", [packed], {"axis": 3, "num_outputs": count}, count)
-    return [call.add("reshape", [part, call.const([0, 0, -1])], allowzero=0) for part in parts]
+    return [_rows(call, part) for part in parts]
 
 
 def _biased(call: Call, qkv: list[Value], bias: Value) -> list[Value]:
@@ -168,10 +170,25 @@ def _biased(call: Call, qkv: list[Value], bias: Value) -> list[Value]:
     return [call.add("add", [x, call.const(bias.data[i * widths : (i + 1) * widths])]) for i, x in enumerate(qkv)]
 
 
-def _by_head(call: Call, x: Value, heads: int) -> Value:
-    """[B, S, heads * size] as [B, heads, S, size]."""
-    split = call.add("reshape", [x, call.const([0, 0, heads, -1])], allowzero=0)
+def _by_head(call: Call, x: Value, heads: int, size: int = -1) -> Value:
+    """[B, S, heads * size] as [B, heads, S, size]; one of the two may be -1."""
+    split = call.add("reshape", [x, call.const([0, 0, heads, size])], allowzero=0)
     return call.add("transpose", [split], perm=(0, 2, 1, 3))
+
+
+def _flat(call: Call, x: Value) -> Value:
+    """[B, heads, S, size] as [B, S, heads * size]."""
+    return _rows(call, call.add("transpose", [x], perm=(0, 2, 1, 3)))
+
+
+def _rows(call: Call, x: Value) -> Value:
+    """[B, S, ...] as [B, S, width]."""
+    return call.add("reshape", [x, call.const([0, 0, -1])], allowzero=0)
+
+
+def _whole(call: Call, x: Value) -> Value:
+    """As int64 [n]."""
+    return call.add("reshape", [call.add("cast", [x], **CAST, to=_I64), call.const([-1])], allowzero=0)
 
 
 @contrib(
@@ -192,11 +209,11 @@ def rotary(call: Call, attrs: Attrs) -> Value:
         return call.add("rotary_embedding", [x, *inputs], num_heads=0, **kind)
     if attrs["num_heads"]:
         return call.add("rotary_embedding", [x, *inputs], num_heads=attrs["num_heads"], **kind)
-    if call.x(2).data is None:
+    table = call.x(2).data
+    if table is None:
         call.unsupported("without num_heads, of a computed cos_cache")
-    split = call.add("reshape", [x, call.const([0, 0, -1, 2 * call.x(2).data.shape[-1]])], allowzero=0)  # type: ignore[union-attr]
-    turned = call.add("rotary_embedding", [call.add("transpose", [split], perm=(0, 2, 1, 3)), *inputs], num_heads=0, **kind)
-    return call.add("reshape", [call.add("transpose", [turned], perm=(0, 2, 1, 3)), call.const([0, 0, -1])], allowzero=0)
+    by_head = _by_head(call, x, -1, 2 * table.shape[-1])
+    return _flat(call, call.add("rotary_embedding", [by_head, *inputs], num_heads=0, **kind))
 
 
 def _positions(call: Call, x: Value, axis: int, first: Value) -> Value:
@@ -217,13 +234,12 @@ def _positions(call: Call, x: Value, axis: int, first: Value) -> Value:
     " scale:float? sliding_window_cache=0 smooth_softmax=-1 softcap=0.0 v_quant_type=NONE"
 )
 def group_query_attention(call: Call, attrs: Attrs) -> list[Value]:
-    """Keys and values go into the cache behind those of earlier runs, of which each sequence has a number of its own."""
+    """Keys and values go into the cache behind those of earlier runs, of which each sequence has so many."""
     _check_group_query(call, attrs)
     heads, shared = attrs["num_heads"], attrs["kv_num_heads"]
     q, k, v = _group_query(call, attrs)
-    total = call.add("reshape", [call.add("cast", [call.x(6)], **CAST, to=_I64), call.const([1])], allowzero=0)
-    length = call.add("shape", [q], start=1, end=2)
-    known = call.add("add", [call.add("reshape", [call.add("cast", [call.x(5)], **CAST, to=_I64), call.const([-1])], allowzero=0), call.const([1])])
+    total, length = _whole(call, call.x(6)), call.add("shape", [q], start=1, end=2)
+    known = call.add("add", [_whole(call, call.x(5)), call.const([1])])
     later = call.add("cast", [call.add("less", [length, total])], **CAST, to=_I64)
     before = call.add("mul", [call.add("sub", [known, length]), later])  # a first run begins at 0, whatever is padding
     if attrs["do_rotary"]:
@@ -238,12 +254,12 @@ def group_query_attention(call: Call, attrs: Attrs) -> list[Value]:
     }  # fmt: skip
     inputs = [q4, k4, v4, call.input(10), None, None, call.add("add", [before, length])]
     (y,) = call.add_many("attention", inputs, kind, 1)
-    rows = call.add("reshape", [call.add("transpose", [y], perm=(0, 2, 1, 3)), call.const([0, 0, -1])], allowzero=0)
-    return [rows, k4, v4][: len(call.outputs)]
+    return [_flat(call, y), k4, v4][: len(call.outputs)]
 
 
 def _check_group_query(call: Call, attrs: Attrs) -> None:
-    for index, name in ((11, "head_sink"), (12, "k_scale"), (13, "v_scale"), (14, "q_norm_weight"), (15, "k_norm_weight")):
+    names = ("head_sink", "k_scale", "v_scale", "q_norm_weight", "k_norm_weight")
+    for index, name in enumerate(names, 11):
         if call.input(index) is not None:
             call.unsupported(f"with {name}")
     for name in ("kv_cache_bit_width", "qk_output", "sliding_window_cache"):
@@ -267,19 +283,22 @@ def _group_query(call: Call, attrs: Attrs) -> list[Value]:
     heads, shared = attrs["num_heads"], attrs["kv_num_heads"]
     split = call.add("reshape", [call.x(0), call.const([0, 0, heads + 2 * shared, -1])], allowzero=0)
     parts = call.add_many("split", [split, call.const([heads, shared, shared])], {"axis": 2}, 3)
-    return [call.add("reshape", [part, call.const([0, 0, -1])], allowzero=0) for part in parts]
+    return [_rows(call, part) for part in parts]
 
 
 def _rotated(call: Call, attrs: Attrs, q: Value, k: Value, before: Value) -> tuple[Value, Value]:
     positions: Any = call.input(9)
     if positions is None:
         positions = _positions(call, q, 1, call.add("unsqueeze", [before, call.const([1])]))
-    both = []
-    for x, heads in ((q, attrs["num_heads"]), (k, attrs["kv_num_heads"])):
-        size = 2 * call.x(7).type.shape[-1] if call.x(7).type.shape and isinstance(call.x(7).type.shape[-1], int) else 0  # type: ignore[index, operator]
-        kind: Attrs = {"interleaved": attrs["rotary_interleaved"], "num_heads": heads, "rotary_embedding_dim": size}
-        both.append(call.add("rotary_embedding", [x, call.x(7), call.x(8), positions], **kind))
-    return both[0], both[1]
+    table = call.x(7).type.shape
+    turned = 2 * table[-1] if table and isinstance(table[-1], int) else 0
+    kind: Attrs = {"interleaved": attrs["rotary_interleaved"], "rotary_embedding_dim": turned}
+    inputs = [call.x(7), call.x(8), positions]
+    q, k = (
+        call.add("rotary_embedding", [x, *inputs], num_heads=heads, **kind)
+        for x, heads in ((q, attrs["num_heads"]), (k, attrs["kv_num_heads"]))
+    )
+    return q, k
 
 
 def _stored(call: Call, cache: Value, new: Value, before: Value, total: Value) -> Value:

@@ -35,7 +35,7 @@ def activated(call: Call, y: Value, name: str | None, given: dict[str, float]) -
         return y
     if name not in _PARAMETERS:
         call.fail(f"expected activation as one of {sorted(_PARAMETERS)}, found {name!r}")
-    found = {key: given.get(key, default) for key, default in _PARAMETERS[name].items()}
+    found: Attrs = {key: given.get(key, default) for key, default in _PARAMETERS[name].items()}
     return call.add(_NAMES.get(name, name.lower()), [y], **found)
 
 
@@ -60,7 +60,10 @@ def nhwc_conv(call: Call, attrs: Attrs) -> Value:
     return convolution(call, attrs, "conv", call.inputs, 1, last=True)
 
 
-@contrib("NhwcMaxPool: x -> y | auto_pad=NOTSET ceil_mode=0 dilations:ints? kernel_shape:ints! pads:ints? strides:ints?")
+_POOL = "auto_pad=NOTSET ceil_mode=0 dilations:ints? kernel_shape:ints! pads:ints? strides:ints?"
+
+
+@contrib(f"NhwcMaxPool: x -> y | {_POOL}")
 def nhwc_max_pool(call: Call, attrs: Attrs) -> Value:
     (y,) = pool(call, attrs | {"channels_last": 1}, "max_pool", call.x(0), 1)
     return y

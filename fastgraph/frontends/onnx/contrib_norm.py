@@ -59,7 +59,8 @@ def embed_layer(call: Call, attrs: Attrs) -> list[Value]:
     " segment_embedding_zero_point? gamma_zero_point beta_zero_point -> layernorm_out mask_index_out? | epsilon=1e-12"
 )
 def quantized_embed_layer(call: Call, attrs: Attrs) -> list[Value]:
-    tables = [None if (x := call.input(i)) is None else real(call, x, call.x(i + 6), call.x(i + 11)) for i in range(2, 7)]
+    stored = {i: call.input(i) for i in range(2, 7)}
+    tables = [None if x is None else real(call, x, call.x(i + 6), call.x(i + 11)) for i, x in stored.items()]
     return _embedded(call, tables[:3], tables[3:], call.input(7), None, attrs["epsilon"])
 
 
@@ -120,9 +121,10 @@ def _groups(call: Call, x: Value, attrs: Attrs) -> Value:
     last = bool(attrs["channels_last"])
     rows = call.add("reshape", [x, call.const([0, -1, groups, width] if last else [0, groups, -1])], allowzero=0)
     axes = call.const([1, 3] if last else [2])
-    mean = call.add("reduce_mean", [rows, axes], keepdims=1, noop_with_empty_axes=0)
+    kept: Any = {"keepdims": 1, "noop_with_empty_axes": 0}
+    mean = call.add("reduce_mean", [rows, axes], **kept)
     centered = call.add("sub", [rows, mean])
-    variance = call.add("reduce_mean", [call.add("mul", [centered, centered]), axes], keepdims=1, noop_with_empty_axes=0)
+    variance = call.add("reduce_mean", [call.add("mul", [centered, centered]), axes], **kept)
     epsilon = call.const(attrs["epsilon"], dtype=np.float32)
     unit = call.add("div", [centered, call.add("sqrt", [call.add("add", [variance, epsilon])])])
     y = call.add("reshape", [unit, shape_of(call, x)], allowzero=1)
