@@ -119,7 +119,8 @@ def test_weights_of_float8_are_folded(kind: str) -> None:
 
 
 @pytest.mark.parametrize("changes, error", [
-    ({"block_size": 24}, "block_size of 16, 32"), ({"N": 11}, "expected B of shape"), ({"bits": 3, "K": 85, "block_size": 64}, "with 3 bits"),
+    ({"block_size": 24}, "block_size of 16, 32"), ({"N": 11}, "expected B of shape"), 
+    ({"bits": 3, "K": 85, "block_size": 64}, "with 3 bits"),
 ])  # fmt: skip
 def test_what_is_malformed_is_named(changes: dict[str, Any], error: str) -> None:
     net = Net()

@@ -38,7 +38,8 @@ def contrib(*signatures: str) -> Callable[[Rule], Rule]:
 CONTRIB: Families[Entry] = Families(
     __package__,
     {
-        "contrib_attention": "Attention QAttention MultiHeadAttention RotaryEmbedding GroupQueryAttention",
+        "contrib_attention": "Attention QAttention MultiHeadAttention",
+        "contrib_group_query": "RotaryEmbedding GroupQueryAttention",
         "contrib_dynamic": "MatMulIntegerToFloat DynamicQuantizeMatMul",
         "contrib_fused": """
             FusedConv NhwcFusedConv NhwcConv NhwcMaxPool FusedGemm FusedMatMul TransposeMatMul GemmFastGelu Gelu
