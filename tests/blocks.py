@@ -175,3 +175,13 @@ def norms(net: Net) -> None:
     x = net("InstanceNormalization", image(net), net.weight(16), net.weight(16))
     y = net("LayerNormalization", x, net.weight(8), net.weight(8), axis=-1)
     net.output(net("ReduceSum", y, net.const(np.array([1, 3], I64)), keepdims=0))
+
+
+@rare
+def heads_with_positions(net: Net) -> None:
+    """Attention of one sequence, whose queries and keys are turned by where they stand."""
+    x, at = net.input("x", (1, 4, 16)), net.const(np.arange(4)[None], I64)
+    q, k, v = (net("MatMul", x, net.weight(16, 16)) for _ in range(3))
+    tables = [net.weight(8, 4), net.weight(8, 4)]
+    q, k = (net("RotaryEmbedding", y, at, *tables, domain="com.microsoft", num_heads=2) for y in (q, k))
+    net.output(net("MultiHeadAttention", q, k, v, domain="com.microsoft", num_heads=2, unidirectional=1))

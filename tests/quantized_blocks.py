@@ -263,3 +263,27 @@ def qdq_dynamic(net: Net) -> None:
     y = net("Relu", factors(x, w, "ConvInteger", np.array(0.004), pads=[1, 1, 1, 1]))
     flat = net("Flatten", net("GlobalAveragePool", y))
     net.output(factors(flat, net.rng.integers(-127, 128, (8, 10)), "MatMulInteger", net.rng.uniform(0.01, 0.02, 10)))
+
+
+@qdq
+def qoperator_residual(net: Net) -> None:
+    """As onnxruntime writes it in operators on integers; between them bytes are moved, and the greatest taken."""
+
+    def linear(scale: float, zero: int) -> list[str]:
+        return [net.const(np.float32(scale)), net.const(np.array(zero, U8))]
+
+    def layer(x: str, take: list[str], give: list[str], c: int, o: int, k: int) -> str:
+        w = [
+            net.const(net.rng.integers(-127, 128, (o, c, k, k)), I8),
+            net.const(net.rng.uniform(0.002, 0.01, o).astype(F32)),
+        ]
+        bias = net.const(net.rng.integers(-2000, 2000, o), np.int32)
+        zeros = net.const(np.zeros(o), I8)
+        return net("QLinearConv", x, *take, *w, zeros, *give, bias, pads=[k // 2] * 4)
+
+    first, second, third = linear(0.0213, 120), linear(0.0497, 128), linear(0.0391, 110)
+    x = net("QuantizeLinear", net.input("x", (1, 8, 6, 6)), *first)
+    total = net("QLinearAdd", layer(x, first, second, 8, 8, 3), *second, x, *first, *third, domain="com.microsoft")
+    pooled = net("MaxPool", total, kernel_shape=[2, 2], strides=[2, 2])
+    y = net("Flatten", layer(pooled, third, second, 8, 4, 1))
+    net.output(net("DequantizeLinear", y, *second))

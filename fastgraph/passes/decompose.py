@@ -12,12 +12,18 @@ from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 def decompose(graph: Graph) -> None:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
+    if any(node.op in ("attention", "rotary_embedding") for node in graph.nodes):
+        from .attention import attention, rotary_embedding
+
+        sweep(graph, attention, rotary_embedding)
     sweep(graph, normalization, reduction, depth_to_space, space_to_depth, space_to_batch, batch_to_space, svdf)
 
 
-@sees("instance_normalization", "layer_normalization")
+@sees("instance_normalization", "layer_normalization", "rms_normalization")
 def normalization(state: Sweep, node: Node) -> bool:
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias, in f32, over the axes of the operator."""
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, in f32, over the axes of the operator; of
+    rms_normalization without the mean.
+    """
     if len(node.outputs) != 1:
         return False
     x, rank = node.x, len(node.x.type.shape or ())
@@ -29,8 +35,10 @@ def normalization(state: Sweep, node: Node) -> bool:
         return False
     axes = constant(node.out, np.arange(first, last, dtype=np.int64), "axes")
     small = x.type.with_shape(tuple(1 if first <= i < last else d for i, d in enumerate(x.type.dims)))
-    mean = state.add("reduce_mean", [x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
-    centered = state.add("sub", [x, mean], x.type, node)
+    centered = x
+    if node.op != "rms_normalization":
+        mean = state.add("reduce_mean", [x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
+        centered = state.add("sub", [x, mean], x.type, node)
     square = state.add("mul", [centered, centered], x.type, node)
     variance = state.add("reduce_mean", [square, axes], small, node, keepdims=1, noop_with_empty_axes=0)
     epsilon = constant(node.out, np.float32(attr(node, "epsilon")), "epsilon")

@@ -6,7 +6,7 @@ FAMILIES = {
     "gemm.dense": "conv dense matmul",
     "gemm.dynamic": "dynamic_round dynamic_dense dynamic_conv",
     "gemm.matmul": "matmul",
-    "move.copy": "reshape concat split slice transpose expand tile",
+    "move.copy": "reshape reinterpret concat split slice transpose expand tile",
     "move.gather": "pad gather",
     "move.resize": "resize",
     "pointwise.arg_extreme": "arg_max arg_min",
