@@ -49,6 +49,7 @@ CONTRIB: Families[Entry] = Families(
             SkipLayerNormalization SkipSimplifiedLayerNormalization EmbedLayerNormalization QEmbedLayerNormalization
             GroupNorm SkipGroupNorm
         """,
+        "contrib_recurrent": "DynamicQuantizeLSTM",
         "contrib_packed": "MatMulNBits MatMulBnb4 GatherBlockQuantized",
         "contrib_linear": """
             QuantizeLinear DequantizeLinear QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
