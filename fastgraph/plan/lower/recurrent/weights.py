@@ -82,11 +82,12 @@ def stored(value: Value) -> tuple[np.ndarray, np.ndarray]:
 
 
 def symmetric(value: Value) -> bool:
-    """Whether a constant can be had by `stored`, with a scale for each row, or one."""
+    """Whether a constant [..., rows, k] can be had by `stored`, with a scale for each row, or one."""
     quant, data = value.type.quant, value.data
     if quant is None or data is None or data.dtype not in ZERO:
         return False
-    return quant.axis in (None, 0) and all(zero == ZERO[data.dtype] for zero in quant.zero_point)
+    rows = (None, data.ndim - 2) if data[..., :1, :1].size == 1 else (None,)
+    return quant.axis in rows and all(zero == ZERO[data.dtype] for zero in quant.zero_point)
 
 
 def products(cell: str) -> list[tuple[str, int, int]]:
