@@ -2,6 +2,7 @@
 
 `state_type`, `cell_type`: what a quantized state is stored as. Each step rounds it, so that what the next step reads is
 what a device that stores it would read. `hidden_type`: what the output is rounded to before its projection.
+`dynamic`: the output is rounded to 8 bits, row by row, before it is multiplied by recurrent weights.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..ir import Node, TensorType
 from ..ir.quantization import to_real, to_stored
 from .activation import sigmoid
 from .common import FLOAT, Types, average, fail, fits, need_kind, need_rank, one_of
+from .recurrent import by_row
 from .registry import REQUIRED, attr, define
 from .work import squares
 
@@ -135,6 +137,8 @@ def _lstm(node: Node, inputs: list[Any]) -> list[Any]:
     out = np.zeros((*steps.shape[:2], h.shape[1]), np.result_type(h, steps))
 
     def step(t: int, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        h = by_row(h) if attr(node, "dynamic") else h
+
         def value(gate: int, cell: np.ndarray | None) -> np.ndarray:
             return gates[gate](projected[gate][t], h, cell)  # type: ignore[misc, index]
 
@@ -189,7 +193,7 @@ define(
     "lstm_sequence", _infer_lstm, _lstm, inputs=(3, 24),
     attrs={
         "activation": "tanh", "cell_clip": 0.0, "proj_clip": 0.0, "time_major": 0, "reverse": 0, "state_type": None,
-        "cell_type": None, "hidden_type": None,
+        "cell_type": None, "hidden_type": None, "dynamic": 0,
     },
     work=squares,
 )  # fmt: skip

@@ -197,7 +197,8 @@ def _gru_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, _: An
 def _lstm_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, peepholes: Any) -> Any:
     """Gates in the order input, output, forget, cell; peepholes in the order input, output, forget.
 
-    `clip` bounds what goes into the gates, `cell_clip` the cell's state.
+    `clip` bounds what goes into the gates, `cell_clip` the cell's state. `dynamic`: the state is rounded to 8 bits, row
+    by row, before it is multiplied.
     """
     f, g, last = functions
     clip, total, n = _clipped(node), bias[: len(r)] + bias[len(r) :], r.shape[1]
@@ -205,6 +206,7 @@ def _lstm_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, peep
     peep = np.zeros((3, n), r.dtype) if peepholes is None else peepholes.reshape(3, n)
 
     def step(x: np.ndarray, h: np.ndarray, c: np.ndarray) -> list[np.ndarray]:
+        h = by_row(h) if attr(node, "dynamic") else h
         i, o, forget, cell = np.split(x + h @ r.T + total, 4, axis=1)
         i = f(clip(i + peep[0] * c))
         forget = 1 - i if attr(node, "input_forget") else f(clip(forget + peep[2] * c))
@@ -214,6 +216,13 @@ def _lstm_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, peep
     return step
 
 
+def by_row(h: np.ndarray) -> np.ndarray:
+    """Rows rounded to multiples of a 127th of their greatest magnitude."""
+    step = np.abs(h).max(axis=1, keepdims=True) / h.dtype.type(127)
+    with np.errstate(all="ignore"):
+        return np.where(step == 0, 0, np.rint(h / step) * step).astype(h.dtype)
+
+
 STEPS: dict[str, Any] = {"rnn": _rnn_step, "gru": _gru_step, "lstm": _lstm_step}
 _ATTRS = {
     "activations": None, "activation_alpha": None, "activation_beta": None, "clip": None,
@@ -221,4 +230,5 @@ _ATTRS = {
 }  # fmt: skip
 define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS, work=squares)
 define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0}, work=squares)
-define("lstm", _infer, _recurrent, inputs=(3, 8), attrs={**_ATTRS, "input_forget": 0, "cell_clip": None}, work=squares)
+define("lstm", _infer, _recurrent, inputs=(3, 8), attrs={**_ATTRS, "input_forget": 0, "cell_clip": None, "dynamic": 0},
+       work=squares)  # fmt: skip

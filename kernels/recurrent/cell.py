@@ -105,7 +105,8 @@ def _lstm(f: Form, sums: list[Any], _: Any, cell: Any, __: Any) -> tuple[Any, An
     return f.rounded(v.b.fmul(f.act(0, f.peeped(1, o, cell)), activated(v, f.table, 2, cell)), "state"), cell
 
 
-STEPS: dict[str, Callable[..., tuple[Any, Any]]] = {"rnn": _rnn, "gru": _gru, "gru_after": _gru_after, "lstm": _lstm}
+STEPS: dict[str, Callable[..., tuple[Any, Any]]] = {"rnn": _rnn, "gru": _gru, "gru_after": _gru_after, "lstm": _lstm,
+                                                     "lstm_bytes": _lstm}  # fmt: skip
 
 
 def make_cell(tier: Tier, kind: str, gates: int) -> Any:
@@ -127,7 +128,7 @@ def make_cell(tier: Tier, kind: str, gates: int) -> Any:
         before = v.load(at.before)
         with b.if_else(b.icmp_signed("!=", at.info("alive"), I64(0)), likely=True) as (alive, ended):
             with alive:
-                kept = v.load(at.kept) if kind in ("lstm", "gru") else None
+                kept = v.load(at.kept) if kind in ("lstm", "lstm_bytes", "gru") else None
                 more = None
                 if kind == "gru_after":
                     gate = v.at(v.pointer(at.info("projected")), b.mul(unit, I64(gates)))

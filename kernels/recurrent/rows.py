@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..core.record import Record
 from ..core.table import Row
 
-CELLS = {"rnn": (1,), "gru": (2, 1), "gru_after": (3,), "lstm": (4,)}
+CELLS = {"rnn": (1,), "gru": (2, 1), "gru_after": (3,), "lstm": (4,), "lstm_bytes": (4,)}
 """By cell, the gates of each product with the state. `gru` multiplies by what its reset gate leaves of the state in the
-second one; `gru_after` resets the product.
+second one; `gru_after` resets the product; `lstm_bytes` has weights of s8, and rounds the state to u8 before.
 """
 GATES = {cell: sum(products) for cell, products in CELLS.items()}
 
@@ -16,13 +16,15 @@ ACTIVATIONS = (
     "hardsigmoid", "scaledtanh", "affine",
 )  # fmt: skip
 USUAL = {"rnn": ("tanh",), "gru": ("sigmoid", "tanh"), "gru_after": ("sigmoid", "tanh"),
-         "lstm": ("sigmoid", "tanh", "tanh")}  # fmt: skip
+         **dict.fromkeys(("lstm", "lstm_bytes"), ("sigmoid", "tanh", "tanh"))}  # fmt: skip
 """What a `plain` layer has: of gates, of what comes in, and of the cell's state that goes out."""
 PLACES = 3
 """Activations of a direction, whether its cell has them all or not."""
 
 UNROLL = 4
-"""Rows of recurrent weights between two looks at the end: they come in multiples of it, the last ones zeros."""
+"""Rows of recurrent weights between two looks at the end: they come in multiples of it, the last ones zeros. Of bytes,
+a row is of words of four.
+"""
 
 PEEPHOLES = 3
 
@@ -30,6 +32,7 @@ INFO = Record(
     projected="address of the projected input of this step",
     y="address of the result of this step",
     alive="1, or 0 where the sequence has ended",
+    scale="f32 bits: a step of a state that is rounded to u8, of which 128 is 0.0",
 )
 """What a step knows of a row; lies behind its states in scratch."""
 STATES = 4
@@ -56,7 +59,7 @@ WALK = Record(
     projected_step="",
     projected_row="",
     projected_direction="",
-    weights="address of recurrent weights as pack.py packs them for the first product of the cell",
+    weights="address of recurrent weights as pack.py packs them, for the first product of the cell",
     second="for the second",
     lengths="address of [batch] int32, the steps of each sequence; 0: all have `total`",
     error="address of an int64 that is set to 1 when a length is none of 0 to `total`",

@@ -38,29 +38,26 @@ def make_sums(tier: Tier, gates: int, projected: int) -> Any:
             body = b.append_basic_block(f"rows{rows}")
             jump.add_case(I64(rows), body)
             b.position_at_end(body)
-            chains = _chains(tier, rows * gates)
-            first = [_start(v, b.add(info, b.mul(row_bytes, I64(r))), column, panel) for r in range(rows)]
-            begin = [x for row in first for x in row] + [v.const(0)] * (rows * gates * (chains - 1))
-            found = _product(v, rows, chains, states, row_bytes, b.add(panel, I64(line)), lines, begin)
+            apart = chains(tier, rows * gates)
+            places = (b.add(info, b.mul(row_bytes, I64(r))) for r in range(rows))
+            begin = [x for place in places for x in start(v, place, column, panel, gates, projected)]
+            begin += [v.const(0)] * (rows * gates * (apart - 1))
+            found = _product(v, rows, apart, states, row_bytes, b.add(panel, I64(line)), lines, begin)
             for i, x in enumerate(found):
                 v.store(x, v.at(v.pointer(to), i * tier.lanes))
             b.branch(done)
         b.position_at_end(done)
 
-    def _start(v: Vector, info: Any, column: Any, panel: Any) -> list[Any]:
-        at = v.b.add(v.b.load(v.at(v.pointer(info, I64), INFO.at("projected"))), column)
-        return [v.load(v.at(v.pointer(at if g < projected else panel), g * tier.lanes)) for g in range(gates)]
-
     def _product(
-        v: Vector, rows: int, chains: int, states: Any, row_bytes: Any, panel: Any, lines: Any, begin: list[Any]
+        v: Vector, rows: int, apart: int, states: Any, row_bytes: Any, panel: Any, lines: Any, begin: list[Any]
     ) -> list[Any]:
-        """The sums [rows, gates]; line k adds to those of chain k modulo `chains`, which are summed at the end."""
+        """The sums [rows, gates]; line k adds to those of chain k modulo `apart`, which are summed at the end."""
         b, each = v.b, rows * gates
 
         def some(_: Any, state: list[Any]) -> list[Any]:
             at, weights, *sums = state
             for k in range(UNROLL):
-                own = k % chains * each
+                own = k % apart * each
                 w = [v.load(v.at(v.pointer(weights), (k * gates + g) * tier.lanes)) for g in range(gates)]
                 for r in range(rows):
                     x = v.broadcast(v.at(v.pointer(b.add(at, b.mul(row_bytes, I64(r)))), k))
@@ -77,10 +74,16 @@ def make_sums(tier: Tier, gates: int, projected: int) -> Any:
     return sums
 
 
-def _chains(tier: Tier, sums: int) -> int:
+def start(v: Vector, info: Any, column: Any, panel: Any, gates: int, projected: int) -> list[Any]:
+    """What a row's sums begin with."""
+    at = v.b.add(v.b.load(v.at(v.pointer(info, I64), INFO.at("projected"))), column)
+    return [v.load(v.at(v.pointer(at if g < projected else panel), g * v.lanes)) for g in range(gates)]
+
+
+def chains(tier: Tier, sums: int) -> int:
     """How many sums each is split into, so that additions need not wait for one another."""
     most = 16 if tier.registers == 32 else 12
-    return max(chains for chains in (1, 2, UNROLL) if chains == 1 or chains * sums <= most)
+    return max(count for count in (1, 2, UNROLL) if count == 1 or count * sums <= most)
 
 
 def make_room(tier: Tier, gates: int) -> Any:

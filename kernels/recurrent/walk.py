@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
+from ..gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ..isa.byte_ops import put
 from ..isa.loops import div_rem, each, larger, pieces, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import I32, I64, Vector, emits
 from .activation import WORDS
+from .byte_sums import make_byte_sums, make_rounding
 from .cell import make_cell, make_gates
 from .rows import CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL, WALK
 from .sums import heights, make_room, make_sums
@@ -62,6 +64,10 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
     before, unroll, plain_words, peephole_line = sum(CELLS[cell][:number]), UNROLL, 8 * WORDS * PLACES, 4 * PEEPHOLES
     projected = 2 if cell == "gru_after" else gates
     sums, found, states = make_sums(tier, gates, projected), make_room(tier, gates), STATES
+    rounded, head, per_word = cell == "lstm_bytes", HEAD_LINES[False] * gates, vectors_per_word(tier, gates, False)
+    if rounded:
+        sums = make_byte_sums(tier, gates)
+    round_state, SCALE = make_rounding(tier), 8 * INFO.at("scale")
     finish = make_gates(tier) if cell == "gru" and number == 0 else make_cell(tier, cell, gates)
     tall = height >= 4
     line = 4 * lanes
@@ -70,8 +76,16 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
         to = found()
         blocks = pieces(r.hidden, lanes)
         lines = pieces(r.hidden, unroll) * unroll
-        panel = (r.second if number == 1 else r.weights) + d * blocks * (lines + 1) * gates * line
+        step = (lines + 1) * gates * line
         at = 3 * wide if number == 1 else now * wide
+        if rounded:
+            lines = pieces(r.hidden, 4 * unroll) * unroll
+            step = (head + lines * per_word) * line
+            at = 3 * wide
+            for row in range(first, until):
+                place = rows + row * r.row_bytes
+                round_state(place + now * wide, place + at, place + states * wide + SCALE, r.hidden)
+        panel = (r.second if number == 1 else r.weights) + d * blocks * step
         column = before * line
         peepholes = r.peepholes
         if r.peepholes != 0:
@@ -88,7 +102,7 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
                     finish(r, place + i * r.row_bytes, now, to + i * gates * line, block * lanes,
                            r.activations + d * plain_words, peepholes)  # fmt: skip
                 row += many
-            panel += (lines + 1) * gates * line
+            panel += step
             column += all_gates * line
             if r.peepholes != 0:
                 peepholes += peephole_line * lanes
@@ -98,7 +112,7 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
 
 def _begin(tier: Tier, cell: str) -> Callable[..., None]:
     """begin(r, row, d, n): the states that row n of direction d begins with."""
-    copy, states, info, whole = _copy(tier), STATES, 8 * len(INFO), cell == "lstm"
+    copy, states, info, whole = _copy(tier), STATES, 8 * len(INFO), cell.startswith("lstm")
 
     def begin(r: Any, row: int, d: int, n: int) -> None:
         wide = (r.row_bytes - info) // states
@@ -113,7 +127,7 @@ def _begin(tier: Tier, cell: str) -> Callable[..., None]:
 
 def _end(tier: Tier, cell: str) -> Callable[..., None]:
     """end(r, row, d, n, state, kept): the last states of row n, from that many bytes into its row of scratch."""
-    copy, whole = _copy(tier), cell == "lstm"
+    copy, whole = _copy(tier), cell.startswith("lstm")
 
     def end(r: Any, row: int, d: int, n: int, state: int, kept: int) -> None:
         if r.last != 0:

@@ -34,7 +34,13 @@ from fastgraph.runtime.executable import Executable, compile_graph
 from fastgraph.runtime.pool import Runner
 from tests.blocks import BLOCKS, conv
 from tests.nets import F32, I64, Net, graph_of
-from tests.plan import test_amx_networks, test_dynamic_layers, test_quantized_products, test_quantized_windows
+from tests.plan import (
+    test_amx_networks,
+    test_dynamic_layers,
+    test_quantized_products,
+    test_quantized_windows,
+    test_recurrent,
+)
 from tests.plan.test_quantized_elementwise import graph_of as one
 from tests.plan.test_quantized_elementwise import typed
 
@@ -133,6 +139,7 @@ GRAPHS |= {
     "arg_max": lambda: one("arg_max", [typed("f32", (3, 5, 17))], typed("i64", ()), axis=1, keepdims=0),
     "arg_min of bytes": lambda: one("arg_min", [_u8(3, 37)], typed("i64", ()), axis=1, keepdims=0),
     "max of bytes": lambda: one("reduce_max", [_u8(3, 9, 37), _constant(np.int64, 1)], _u8(), keepdims=0),
+    "lstm of bytes": lambda: test_recurrent.of_bytes(3, 2, 3, 19),
     "matrices": lambda: one("matmul", [_u8(2, 9, 14), Value("b", _u8(2, 14, 21))], typed("u8", (), 0.5, 3)),
     "resize of bytes": lambda: one("resize", _resized(8), _u8(), mode="linear"),
     "resize of bytes of many channels": lambda: one("resize", _resized(40), _u8(), mode="linear"),

@@ -12,11 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastgraph as fg
+from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
+from fastgraph.kernels.isa.tiers import Tier, choose
+from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.ops.recurrent import ACTIVATIONS, DEFAULT, DIRECTIONS, GATES
 from fastgraph.plan import describe
 from fastgraph.plan.lower.recurrent import layer
 from fastgraph.plan.program import HostStep
+from fastgraph.runtime.executable import compile_graph
 from fastgraph.runtime.model import Model
+from tests.kernels.harness import each_integer_tier
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
 from tests.ops.test_node_cases import cases
 
@@ -227,3 +232,51 @@ def test_work_is_told() -> None:
     model = net.load()
     assert model.plan is not None
     assert sum(row["macs"] for row in describe.steps(model.plan.program)) == 5 * 3 * 2 * 27 * (7 + 9)
+
+
+def of_bytes(steps: int, ways: int, batch: int, hidden: int, scales: int = 1, **attrs: Any) -> Graph:
+    """An lstm with recurrent weights of 8 bits, which rounds its state."""
+    rng = np.random.default_rng(hidden)
+
+    def reals(name: str, *shape: int) -> Value:
+        return Value.constant(name, rng.standard_normal(shape).astype(F32))
+
+    quant = Quantization(tuple(rng.uniform(0.001, 0.004, scales).tolist()), (0,) * scales, 1 if scales > 1 else None)
+    r = Value.constant("r", rng.integers(-127, 128, (ways, 4 * hidden, hidden)).astype(np.int8), quant)
+    x = Value("x", TensorType(np.dtype(F32), (steps, batch, 3)))
+    outputs = [Value(name, TensorType(np.dtype(F32))) for name in ("y", "h", "c")]
+    inputs = [x, reals("w", ways, 4 * hidden, 3), r, reals("b", ways, 8 * hidden), None,
+              reals("h0", ways, batch, hidden), reals("c0", ways, batch, hidden)]  # fmt: skip
+    direction = "bidirectional" if ways == 2 else "reverse"
+    graph = Graph("g", [x], outputs, [Node("lstm", inputs, outputs, {"direction": direction, "dynamic": 1, **attrs})])
+    infer_graph(graph)
+    return graph
+
+
+def computed(graph: Graph, tier: Tier, x: np.ndarray) -> list[np.ndarray]:
+    """By kernels alone."""
+    plan = compile_graph(graph, {}, tier, 1)
+    assert not any(isinstance(step, HostStep) for step in plan.program.steps)
+    plan.fill({"x": x})
+    plan.execute()
+    return list(plan.results().values())
+
+
+@each_integer_tier
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 2, 1, 16), (4, 1, 5, 17), (2, 2, 4, 33), (3, 1, 2, 64)], ids=str)
+def test_weights_of_bytes(tier: Tier, sizes: tuple[int, int, int, int]) -> None:
+    for scales, attrs in ((1, {}), (4 * sizes[3] if sizes[1] == 1 else 1, {"clip": 0.7, "cell_clip": 0.9})):
+        graph = of_bytes(*sizes, scales=scales, **attrs)
+        x = np.random.default_rng(1).standard_normal(graph.inputs[0].type.dims).astype(F32)
+        wanted = evaluate(graph, {"x": x})
+        assert_close(computed(graph, tier, x), wanted, 2e-3)  # a state that is rounded the other way is a step off
+
+
+def test_a_state_of_nothing_but_zeros_is_rounded() -> None:
+    graph = of_bytes(2, 1, 1, 5)
+    for at in (5, 6):
+        value = graph.nodes[0].inputs[at]
+        assert value is not None and value.data is not None
+        graph.nodes[0].inputs[at] = Value.constant(value.name, np.zeros_like(value.data))
+    x = np.ones((2, 1, 3), F32)
+    assert_close(computed(graph, choose(), x), evaluate(graph, {"x": x}), 2e-3)

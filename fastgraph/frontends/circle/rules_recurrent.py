@@ -69,6 +69,7 @@ def _lstm(c: Call, x: Value, at: dict[str, int], out: Value, reverse: int = 0, t
         [out, *after], activation=activation.lower(), cell_clip=c.options.cell_clip, proj_clip=c.options.proj_clip,
         time_major=time_major, reverse=reverse, hidden_type=hidden,
         state_type=h.type if h.type.quant is not None else None,
+        dynamic=int(all(v is None or v.type.quant is not None for v in recurrent) and x.type.quant is None),
         cell_type=cell.type if cell.type.quant is not None else None,
     )  # fmt: skip
     c.write_state(at["h"], after[0])

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
+from ...kernels.recurrent.pack import words
 from ...kernels.recurrent.rows import ACTIVATIONS, CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL
 from .call import Call, Loop, Reach, need, parts, reaches, read, work, write
 
@@ -20,9 +22,11 @@ def recurrent(c: Call) -> Iterator[Reach]:
     rows: tuple[Loop, ...] = (r.directions, r.projected_direction), (r.batch, r.projected_row)
     steps = (r.steps, r.projected_step)
     yield read("projected", count * GATES[c.params["cell"]] * c.vector, steps, *rows)
-    lines = parts(r.hidden, UNROLL) * UNROLL
     for slot, gates in zip(("weights", "second"), CELLS[c.params["cell"]], strict=False):
-        yield read(slot, used * r.directions * count * (1 + lines) * gates * c.vector)
+        lines = gates * (1 + parts(r.hidden, UNROLL) * UNROLL)
+        if c.params["cell"] == "lstm_bytes":
+            lines = HEAD_LINES[False] * gates + words(r.hidden) * vectors_per_word(c.tier, gates, False)
+        yield read(slot, used * r.directions * count * lines * c.vector)
     yield from _states(c)
     if c.slots["lengths"] != 0:
         yield read("lengths", 4 * r.batch * used)
@@ -41,7 +45,7 @@ def _states(c: Call) -> Iterator[Reach]:
     """Initial and last states, where the record has them."""
     r = c.record()
     for name in ("first", "last"):
-        for slot in (name, f"{name}_cell") if c.params["cell"] == "lstm" else (name,):
+        for slot in (name, f"{name}_cell") if c.params["cell"].startswith("lstm") else (name,):
             if c.slots[slot] != 0:
                 loops = (r.directions, getattr(r, f"{slot}_direction")), (r.batch, getattr(r, f"{slot}_row"))
                 yield (read if name == "first" else write)(slot, 4 * r.hidden, *loops)

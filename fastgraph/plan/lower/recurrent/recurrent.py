@@ -12,7 +12,7 @@ from ....ops.recurrent import DIRECTIONS, activations
 from ....ops.registry import attr
 from ..registry import Emit, lowers
 from .layer import Layer, Places, emit_layer
-from .weights import Constants, Given, Panels, Place, constant, given
+from .weights import Constants, Given, Panels, Place, constant, given, stored, symmetric
 
 X, W, R, B, LENGTHS, H, C, P = range(8)
 
@@ -23,14 +23,23 @@ def _at(node: Node, index: int) -> Value | None:
 
 def _layer(node: Node) -> Layer | None:
     """The layer, where all but the lengths is f32, and there is something to compute."""
-    values = [v for i, v in enumerate(node.inputs) if v is not None and i != LENGTHS]
     lengths, r = _at(node, LENGTHS), node.inputs[R]
-    full = all(v.type.concrete and v.type.dtype == np.float32 and v.type.size for v in (*values, *node.outputs))
+    rounded = node.op == "lstm" and attr(node, "dynamic")
+    if rounded and (
+        r is None or not symmetric(r) or any(v and v.data is None for v in (_at(node, i) for i in (W, B, P)))
+    ):
+        return None
+    values = [v for i, v in enumerate(node.inputs) if v is not None and i != LENGTHS and not (rounded and v is r)]
+    full = all(
+        v.type.quant is None and v.type.concrete and v.type.dtype == np.float32 and v.type.size
+        for v in (*values, *node.outputs)
+    )
     if not full or r is None or (lengths is not None and lengths.type.dtype != np.int32):
         return None
     dims = node.x.type.dims
     steps, batch = dims[:2][::-1] if attr(node, "layout") else dims[:2]
     cell = "gru_after" if node.op == "gru" and attr(node, "linear_before_reset") else node.op
+    cell = "lstm_bytes" if rounded else cell
     direction, clip = attr(node, "direction"), attr(node, "clip")
     cell_clip = attr(node, "cell_clip") if node.op == "lstm" else None
     found, each = activations(node), len(USUAL[cell])
@@ -80,10 +89,14 @@ def _panels(e: Emit, node: Node, layer: Layer) -> Panels:
 
 def _constants(values: tuple[Value | None, ...], layer: Layer) -> Constants:
     w, r, b, peepholes = (None if v is None else v.data for v in values)
+    scales = None
+    if layer.cell == "lstm_bytes" and values[1] is not None:
+        r, scales = stored(values[1])
+        scales = np.broadcast_to(scales, r.shape[:2]).astype(np.float32)
     assert w is not None and r is not None
     bias = state = None
     if b is not None:
         own = 2 * layer.hidden if layer.cell == "gru_after" else b.shape[1] // 2
         bias, state = (half.copy() for half in np.split(b, 2, axis=1))
         bias[:, :own] += state[:, :own]
-    return Constants(w, r, bias, state if layer.cell == "gru_after" else None, peepholes, values)
+    return Constants(w, r, bias, state if layer.cell == "gru_after" else None, peepholes, values, scales)

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....ir import Value
+from ....ir.quantization import to_real
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pick_dot import F32, DotPiece, dot_pieces, pick_dot
-from ....kernels.recurrent.pack import blocks, by_block, pack_peepholes, pack_state_weights
+from ....kernels.recurrent.pack import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
 from ....kernels.recurrent.rows import CELLS, GATES, PEEPHOLES, UNROLL
 from ...program import Ref
 from ..registry import Arg, Emit
@@ -27,7 +29,8 @@ class Constants(NamedTuple):
     """Constants of all directions: w [D, gates * hidden, I], r [D, gates * hidden, hidden], biases of the products with
     the input and with the state [D, gates * hidden], peepholes [D, 3 * hidden]; gates in the canonical order.
 
-    The bias of the state is only that of the gates that see its product apart. `key`: names all.
+    The bias of the state is only that of the gates that see its product apart. `key`: names all. `scales` [D, gates *
+    hidden]: those of r, which is int8 then.
     """
 
     w: np.ndarray
@@ -36,6 +39,7 @@ class Constants(NamedTuple):
     state_bias: np.ndarray | None
     peepholes: np.ndarray | None
     key: tuple[object, ...]
+    scales: np.ndarray | None = None
 
 
 class Given(NamedTuple):
@@ -57,6 +61,33 @@ class Panels(NamedTuple):
     pieces: Callable[[int, int, int], Sequence[DotPiece]]
     inputs: Callable[[DotPiece], Ref]
     slots: dict[str, Arg]
+
+
+def reals(value: Value) -> np.ndarray:
+    """The f32 that a constant stands for."""
+    assert value.data is not None
+    if value.type.quant is None:
+        return value.data
+    return to_real(value.data, value.type.quant).astype(np.float32)
+
+
+ZERO = {np.dtype(np.int8): 0, np.dtype(np.uint8): 128}
+"""The number that stands for 0.0 in weights that kernels take as s8."""
+
+
+def stored(value: Value) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of a quantized constant as s8, and its scales."""
+    assert value.data is not None and value.type.quant is not None
+    return (value.data.astype(np.int16) - ZERO[value.data.dtype]).astype(np.int8), np.array(value.type.quant.scale)
+
+
+def symmetric(value: Value) -> bool:
+    """Whether a constant [..., rows, k] can be had by `stored`, with a scale for each row, or one."""
+    quant, data = value.type.quant, value.data
+    if quant is None or data is None or data.dtype not in ZERO:
+        return False
+    rows = (None, data.ndim - 2) if data[..., :1, :1].size == 1 else (None,)
+    return quant.axis in rows and all(zero == ZERO[data.dtype] for zero in quant.zero_point)
 
 
 def products(cell: str) -> list[tuple[str, int, int]]:
@@ -90,6 +121,8 @@ def constant(e: Emit, cell: str, c: Constants) -> Panels:
         part = slice(start * hidden, end * hidden)
 
         def packed() -> np.ndarray:
+            if c.scales is not None:
+                return pack_state_bytes(e.tier, c.r[:, part], c.scales[:, part], end - start)
             bias = None if c.state_bias is None else c.state_bias[:, part]
             return pack_state_weights(c.r[:, part], bias, end - start, lanes)
 
