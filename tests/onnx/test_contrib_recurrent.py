@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fastgraph as fg
 from tests.nets import F32, Net, by_onnxruntime
 from tests.onnx.contrib import MS, S8, U8, compare, hosts, numbers
 
 STEPS, BATCH, INPUTS, HIDDEN = 4, 2, 6, 8
 
 
-@pytest.mark.parametrize("stored", [S8, U8], ids=str)
+@pytest.mark.parametrize("stored, zero", [(S8, 0), (U8, 128), (U8, 100)], ids=str)
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("ways", [1, 2])
-def test_dynamic_quantize_lstm(stored: Any, columns: bool, ways: int) -> None:
+def test_dynamic_quantize_lstm(stored: Any, zero: int, columns: bool, ways: int) -> None:
     net = Net()
     x, shape = net.input("x", (STEPS, BATCH, INPUTS)), (ways, 4 * HIDDEN) if columns else (ways,)
     weights = [net.const(numbers(net.rng, (ways, k, 4 * HIDDEN), stored)) for k in (INPUTS, HIDDEN)]
     scales = [net.const(net.rng.uniform(0.001, 0.004, shape).astype(F32)) for _ in weights]
-    zeros = [net.const(np.full(shape, 0 if stored == S8 else 128, stored)) for _ in weights]
+    zeros = [net.const(np.full(shape, zero, stored)) for _ in weights]
     more = [net.weight(ways, 32 * 2), "", net.weight(ways, BATCH, HIDDEN), net.weight(ways, BATCH, HIDDEN), ""]
     parameters = [scales[0], zeros[0], scales[1], zeros[1]]
     net.output(*net("DynamicQuantizeLSTM", x, *weights, *more, *parameters, outputs=3, domain=MS, hidden_size=HIDDEN,
@@ -45,8 +46,6 @@ def test_what_quantize_dynamic_writes(tmp_path: Path) -> None:
     source.write_bytes(net.bytes())
     quantize_dynamic(source, target)
     feeds = {"x": numbers(net.rng, (STEPS, BATCH, INPUTS), F32)}
-    import fastgraph as fg
-
     model = fg.load(target)
     assert not hosts(model)
     exact, theirs = (by_onnxruntime(path.read_bytes(), feeds) for path in (source, target))
