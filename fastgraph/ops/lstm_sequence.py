@@ -155,7 +155,8 @@ def _lstm(node: Node, inputs: list[Any]) -> list[Any]:
         for t in range(len(steps))[:: -1 if attr(node, "reverse") else 1]:
             h, c = step(t, h, c)
             out[t] = h
-    return [out[0] if single else out.swapaxes(0, 1) if late else out, h, c]
+    states = [s.astype(first.dtype) for s, first in ((h, inputs[H]), (c, inputs[C]))]
+    return [out[0] if single else out.swapaxes(0, 1) if late else out, *states]
 
 
 def _infer_svdf(node: Node, types: Types) -> list[TensorType]:

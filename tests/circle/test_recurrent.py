@@ -155,6 +155,16 @@ def test_kernels_compute_an_lstm(parts: dict[str, Any], isa: str) -> None:
             assert np.abs(found - wanted).max() <= most
 
 
+@pytest.mark.parametrize(
+    "made",
+    [float_lstm(SEQUENCE, np.float32), float_lstm(SEQUENCE, np.int8), int8_lstm(SEQUENCE)],
+    ids=["f32", "hybrid", "int8"],
+)
+def test_verify_knows_what_may_be_rounded_otherwise(made: tuple[bytes, tuple[int, ...]]) -> None:
+    report = fg.verify(fg.load(made[0], threads=1))
+    assert report.ok, str(report)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.uint8])
 def test_basic_lstm(kind: Any) -> None:
     m, batch, features, units = Model(), 2, 3, 4
