@@ -193,3 +193,13 @@ def powers(net: Net) -> None:
     cubed = net("Pow", x, net.const(np.array(3, F32)))
     inverse = net("Pow", net("Exp", x), net.const(np.array(-2, F32)))
     net.output(net("Add", cubed, net("Add", inverse, net("Pow", cubed, net.const(np.array(5, F32))))))
+
+
+@rare
+def heads_with_positions(net: Net) -> None:
+    """Attention of one sequence, whose queries and keys are turned by where they stand."""
+    x, at = net.input("x", (1, 4, 16)), net.const(np.arange(4)[None], I64)
+    q, k, v = (net("MatMul", x, net.weight(16, 16)) for _ in range(3))
+    tables = [net.weight(8, 4), net.weight(8, 4)]
+    q, k = (net("RotaryEmbedding", y, at, *tables, domain="com.microsoft", num_heads=2) for y in (q, k))
+    net.output(net("MultiHeadAttention", q, k, v, domain="com.microsoft", num_heads=2, unidirectional=1))

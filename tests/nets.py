@@ -58,7 +58,8 @@ class Net:
 
     def model(self) -> onnx.ModelProto:
         graph = helper.make_graph(self.nodes, "net", self.inputs, self.outputs, self.constants)
-        imports = [helper.make_opsetid("", self.opset)]
+        domains = {node.domain for node in self.nodes} - {""}
+        imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, 1) for d in sorted(domains))]
         return helper.make_model(graph, opset_imports=imports, ir_version=min(10, 8 + (self.opset > 18)))
 
     def bytes(self) -> bytes:

@@ -161,6 +161,17 @@ def int8_blocks_as_batches(m: Model) -> list[int]:
     return m.op("STRIDED_SLICE", [whole, begin, end, steps], [((1, 3, 4), I8, Y)], shrink_axis_mask=2)
 
 
+@tflite
+def filters_that_remember(m: Model) -> list[int]:
+    """What new values are put behind is a variable."""
+    x = m.input((1, 6), I8, X)
+    (feature, scales), time = stored(m, (8, 6), None), np.random.default_rng(1).integers(-9000, 9000, (8, 4))
+    times, state = m.const(time.astype(np.int16), (2.0**-12, 0)), (float(scales[0] * X[0]) * 16, 0)
+    total = m.const(np.arange(1, 5, dtype=np.int32) * 2_000_000, (state[0] * 2.0**-12, 0))
+    inputs = [x, feature, times, total, m.variable((1, 32), np.int16, state)]
+    return m.op("SVDF", inputs, [((1, 4), I8, Z)], rank=2, fused_activation_function="RELU")
+
+
 # -- ONNX: pairs of QuantizeLinear and DequantizeLinear around real operators
 
 
@@ -252,3 +263,27 @@ def qdq_dynamic(net: Net) -> None:
     y = net("Relu", factors(x, w, "ConvInteger", np.array(0.004), pads=[1, 1, 1, 1]))
     flat = net("Flatten", net("GlobalAveragePool", y))
     net.output(factors(flat, net.rng.integers(-127, 128, (8, 10)), "MatMulInteger", net.rng.uniform(0.01, 0.02, 10)))
+
+
+@qdq
+def qoperator_residual(net: Net) -> None:
+    """As onnxruntime writes it in operators on integers; between them bytes are moved, and the greatest taken."""
+
+    def linear(scale: float, zero: int) -> list[str]:
+        return [net.const(np.float32(scale)), net.const(np.array(zero, U8))]
+
+    def layer(x: str, take: list[str], give: list[str], c: int, o: int, k: int) -> str:
+        w = [
+            net.const(net.rng.integers(-127, 128, (o, c, k, k)), I8),
+            net.const(net.rng.uniform(0.002, 0.01, o).astype(F32)),
+        ]
+        bias = net.const(net.rng.integers(-2000, 2000, o), np.int32)
+        zeros = net.const(np.zeros(o), I8)
+        return net("QLinearConv", x, *take, *w, zeros, *give, bias, pads=[k // 2] * 4)
+
+    first, second, third = linear(0.0213, 120), linear(0.0497, 128), linear(0.0391, 110)
+    x = net("QuantizeLinear", net.input("x", (1, 8, 6, 6)), *first)
+    total = net("QLinearAdd", layer(x, first, second, 8, 8, 3), *second, x, *first, *third, domain="com.microsoft")
+    pooled = net("MaxPool", total, kernel_shape=[2, 2], strides=[2, 2])
+    y = net("Flatten", layer(pooled, third, second, 8, 4, 1))
+    net.output(net("DequantizeLinear", y, *second))

@@ -173,7 +173,7 @@ def evaluate(graph: Graph, feeds: Mapping[str, Any], outer: Mapping[Value, Any] 
 def fold(node: Node) -> list[np.ndarray] | None:
     """The node's outputs when they are known before the run, else None.
 
-    They are when the operator is pure and its inputs are constants, or it asks only for a known shape.
+    They are when the operator is pure and its inputs are constants, or it asks only for a known shape or type.
     What costs more than the budget (`limits.current`) has left, and values that are not tensors, are not folded.
     """
     if not _pure(node):
@@ -182,6 +182,9 @@ def fold(node: Node) -> list[np.ndarray] | None:
     if node.op in ("shape", "size") and first is not None and first.data is None and first.type.concrete:
         stand_in = np.broadcast_to(np.zeros((), np.int8), first.type.dims)
         return run_node(node, [stand_in])
+    if node.op == "cast_like" and first is not None and first.data is not None:
+        dtype = None if node.inputs[1] is None else node.inputs[1].type.dtype
+        return None if dtype is None else run_node(node, [first.data, np.zeros(0, dtype)])
     values = operands(node)
     for value in values:
         if value is not None and value.data is None:

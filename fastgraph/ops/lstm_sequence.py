@@ -1,7 +1,8 @@
 """An LSTM layer with all that TensorFlow Lite's has, and SVDF. Semantics: tflite/kernels/lstm_eval.cc, svdf.cc.
 
-States are quantized where their inputs are: each step rounds them, so that what the next step reads is what a
-device that stores them would read.
+`state_type`, `cell_type`: what a quantized state is stored as. Each step rounds it, so that what the next step reads is
+what a device that stores it would read. `hidden_type`: what the output is rounded to before its projection.
+`dynamic`: the output is rounded to 8 bits, row by row, before it is multiplied by recurrent weights.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..ir import Node, TensorType
 from ..ir.quantization import to_real, to_stored
 from .activation import sigmoid
 from .common import FLOAT, Types, average, fail, fits, need_kind, need_rank, one_of
+from .recurrent import by_row
 from .registry import REQUIRED, attr, define
 from .work import squares
 
@@ -37,9 +39,9 @@ EPSILON = 1e-8
 """Added to the variance by layer normalization."""
 
 
-def rounded(array: np.ndarray, t: TensorType) -> np.ndarray:
+def rounded(array: np.ndarray, t: TensorType | None) -> np.ndarray:
     """The reals nearest to `array` that a value of type `t` can hold."""
-    if t.quant is None or t.dtype is None:
+    if t is None or t.quant is None or t.dtype is None:
         return array
     return to_real(to_stored(array, t.dtype, t.quant), t.quant)
 
@@ -131,11 +133,12 @@ def _lstm(node: Node, inputs: list[Any]) -> list[Any]:
     steps = x[None] if single else x.swapaxes(0, 1) if late else x
     gates, act = _gates(inputs), ACTIVATIONS[attr(node, "activation")]
     projected = [None if gate is None else steps @ gate.w.T for gate in gates]
-    types = [v.type for v in (node.inputs[H], node.inputs[C]) if v is not None]
-    hidden = attr(node, "hidden_type")
+    types = [attr(node, name) for name in ("state_type", "cell_type", "hidden_type")]
     out = np.zeros((*steps.shape[:2], h.shape[1]), np.result_type(h, steps))
 
     def step(t: int, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        h = by_row(h) if attr(node, "dynamic") else h
+
         def value(gate: int, cell: np.ndarray | None) -> np.ndarray:
             return gates[gate](projected[gate][t], h, cell)  # type: ignore[misc, index]
 
@@ -144,7 +147,7 @@ def _lstm(node: Node, inputs: list[Any]) -> list[Any]:
         c = rounded(_clipped(forget * c + take * act(value(CELL, None)), attr(node, "cell_clip")), types[1])
         h = sigmoid(value(OUTPUT, c)) * act(c)
         if inputs[PROJECTION] is not None:
-            h = (h if hidden is None else rounded(h, hidden)) @ inputs[PROJECTION].T
+            h = rounded(h, types[2]) @ inputs[PROJECTION].T
             h = _clipped(h if inputs[PROJECTION_BIAS] is None else h + inputs[PROJECTION_BIAS], attr(node, "proj_clip"))
         return rounded(h, types[0]), c
 
@@ -152,7 +155,8 @@ def _lstm(node: Node, inputs: list[Any]) -> list[Any]:
         for t in range(len(steps))[:: -1 if attr(node, "reverse") else 1]:
             h, c = step(t, h, c)
             out[t] = h
-    return [out[0] if single else out.swapaxes(0, 1) if late else out, h, c]
+    states = [s.astype(first.dtype) for s, first in ((h, inputs[H]), (c, inputs[C]))]
+    return [out[0] if single else out.swapaxes(0, 1) if late else out, *states]
 
 
 def _infer_svdf(node: Node, types: Types) -> list[TensorType]:
@@ -189,7 +193,8 @@ def _svdf(node: Node, inputs: list[Any]) -> list[Any]:
 define(
     "lstm_sequence", _infer_lstm, _lstm, inputs=(3, 24),
     attrs={
-        "activation": "tanh", "cell_clip": 0.0, "proj_clip": 0.0, "time_major": 0, "reverse": 0, "hidden_type": None,
+        "activation": "tanh", "cell_clip": 0.0, "proj_clip": 0.0, "time_major": 0, "reverse": 0, "state_type": None,
+        "cell_type": None, "hidden_type": None, "dynamic": 0,
     },
     work=squares,
 )  # fmt: skip

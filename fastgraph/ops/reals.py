@@ -44,4 +44,7 @@ def _infer_reinterpret(node: Node, types: Types) -> list[TensorType]:
 
 
 define("requantize", _declared, _requantize, inputs=(1, 1), layout=Layout.EACH)
-define("reinterpret", _infer_reinterpret, lambda node, inputs: [inputs[0]], inputs=(1, 1), quant=Quant.STORED)
+define(
+    "reinterpret", _infer_reinterpret, lambda node, inputs: [inputs[0]],
+    inputs=(1, 1), layout=Layout.EACH, quant=Quant.STORED,
+)  # fmt: skip

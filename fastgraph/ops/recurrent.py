@@ -7,7 +7,8 @@ in the weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,21 +53,33 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
 """Lower-case name -> (function, default alpha and beta)."""
 
 
-def _activations(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
-    """One function per place and direction. Alphas and betas go in order to those that take them."""
+def activations(node: Node) -> list[tuple[str, float, float]]:
+    """Name, alpha and beta (0 where the function takes none) by direction and place. Alphas and betas go in order to
+    those that take them.
+    """
     count = len(DEFAULT[node.op]) * DIRECTIONS[attr(node, "direction")]
     names = attr(node, "activations") or DEFAULT[node.op] * 2
     given = [list(attr(node, "activation_alpha") or ()), list(attr(node, "activation_beta") or ())]
-    found: list[Any] = []
-    for name in names[:count]:
-        if name.lower() not in ACTIVATIONS:
+    found: list[tuple[str, float, float]] = []
+    for name in map(str.lower, names[:count]):
+        if name not in ACTIVATIONS:
             fail(node, f"unknown activation {name}")
-        function, defaults = ACTIVATIONS[name.lower()]
-        values = tuple(g.pop(0) if g else d for g, d in zip(given, defaults, strict=False))
-        found.append(lambda x, function=function, values=values: function(x, *values))
+        values = [g.pop(0) if g else d for g, d in zip(given, ACTIVATIONS[name][1], strict=False)]
+        alpha, beta = (*values, 0.0, 0.0)[:2]
+        found.append((name, alpha, beta))
     if len(found) < count:
         fail(node, f"needs {count} activations, found {len(found)}")
     return found
+
+
+def _functions(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
+    """One function per place and direction."""
+    return [partial(_applied, name, values) for name, *values in activations(node)]
+
+
+def _applied(name: str, values: Sequence[float], x: np.ndarray) -> Any:
+    function, defaults = ACTIVATIONS[name]
+    return function(x, *values[: len(defaults)])
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:
@@ -74,7 +87,7 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     for t, what in ((x, "X"), (w, "W"), (r, "R")):
         need_rank(node, t, 3, 3, what)
     one_of(node, "direction", attr(node, "direction"), DIRECTIONS)
-    _activations(node)
+    activations(node)
     need_kind(node, x, FLOAT, "X")
     dtype = one_dtype(node, [*types[:4], *types[5:]])
     directions, first = DIRECTIONS[attr(node, "direction")], attr(node, "layout")
@@ -111,7 +124,8 @@ def _recurrent(node: Node, inputs: list[Any]) -> list[Any]:
     peepholes = initial.pop() if op == "lstm" else None
     states = [s if s is None or not first else s.swapaxes(0, 1) for s in initial]
     lengths = np.full(batch, steps) if lengths is None else lengths
-    functions = _activations(node)
+    inside(node, "sequence_lens", lengths, 0, steps + 1)
+    functions = _functions(node)
     each = len(functions) // directions
     outputs, finals = [], []
     for d in range(directions):
@@ -183,7 +197,8 @@ def _gru_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, _: An
 def _lstm_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, peepholes: Any) -> Any:
     """Gates in the order input, output, forget, cell; peepholes in the order input, output, forget.
 
-    `clip` bounds what goes into the gates, `cell_clip` the cell's state.
+    `clip` bounds what goes into the gates, `cell_clip` the cell's state. `dynamic`: the state is rounded to 8 bits, row
+    by row, before it is multiplied.
     """
     f, g, last = functions
     clip, total, n = _clipped(node), bias[: len(r)] + bias[len(r) :], r.shape[1]
@@ -191,6 +206,7 @@ def _lstm_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, peep
     peep = np.zeros((3, n), r.dtype) if peepholes is None else peepholes.reshape(3, n)
 
     def step(x: np.ndarray, h: np.ndarray, c: np.ndarray) -> list[np.ndarray]:
+        h = by_row(h) if attr(node, "dynamic") else h
         i, o, forget, cell = np.split(x + h @ r.T + total, 4, axis=1)
         i = f(clip(i + peep[0] * c))
         forget = 1 - i if attr(node, "input_forget") else f(clip(forget + peep[2] * c))
@@ -200,6 +216,13 @@ def _lstm_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, peep
     return step
 
 
+def by_row(h: np.ndarray) -> np.ndarray:
+    """Rows rounded to multiples of a 127th of their greatest magnitude."""
+    step = np.abs(h).max(axis=1, keepdims=True) / h.dtype.type(127)
+    with np.errstate(all="ignore"):
+        return np.where(step == 0, 0, np.rint(h / step) * step).astype(h.dtype)
+
+
 STEPS: dict[str, Any] = {"rnn": _rnn_step, "gru": _gru_step, "lstm": _lstm_step}
 _ATTRS = {
     "activations": None, "activation_alpha": None, "activation_beta": None, "clip": None,
@@ -207,4 +230,5 @@ _ATTRS = {
 }  # fmt: skip
 define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS, work=squares)
 define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0}, work=squares)
-define("lstm", _infer, _recurrent, inputs=(3, 8), attrs={**_ATTRS, "input_forget": 0, "cell_clip": None}, work=squares)
+define("lstm", _infer, _recurrent, inputs=(3, 8), attrs={**_ATTRS, "input_forget": 0, "cell_clip": None, "dynamic": 0},
+       work=squares)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Graph, Node, Value
+from ..ir import Graph, Node, TensorType, Value
 from ..ops.registry import attr
 from .moves import shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
@@ -12,12 +12,20 @@ from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    return sweep(graph, normalization, reduction, power, depth_to_space, space_to_depth, space_to_batch, batch_to_space)
+    attended = False
+    if any(node.op in ("attention", "rotary_embedding") for node in graph.nodes):
+        from .attention import attention, rotary_embedding
+
+        attended = sweep(graph, attention, rotary_embedding)
+    moved = depth_to_space, space_to_depth, space_to_batch, batch_to_space
+    return sweep(graph, normalization, reduction, power, *moved, svdf) or attended
 
 
-@sees("instance_normalization", "layer_normalization")
+@sees("instance_normalization", "layer_normalization", "rms_normalization")
 def normalization(state: Sweep, node: Node) -> bool:
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias, in f32, over the axes of the operator."""
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, in f32, over the axes of the operator; of
+    rms_normalization without the mean.
+    """
     if len(node.outputs) != 1:
         return False
     x, rank = node.x, len(node.x.type.shape or ())
@@ -29,8 +37,10 @@ def normalization(state: Sweep, node: Node) -> bool:
         return False
     axes = constant(node.out, np.arange(first, last, dtype=np.int64), "axes")
     small = x.type.with_shape(tuple(1 if first <= i < last else d for i, d in enumerate(x.type.dims)))
-    mean = state.add("reduce_mean", [x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
-    centered = state.add("sub", [x, mean], x.type, node)
+    centered = x
+    if node.op != "rms_normalization":
+        mean = state.add("reduce_mean", [x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
+        centered = state.add("sub", [x, mean], x.type, node)
     square = state.add("mul", [centered, centered], x.type, node)
     variance = state.add("reduce_mean", [square, axes], small, node, keepdims=1, noop_with_empty_axes=0)
     epsilon = constant(node.out, np.float32(attr(node, "epsilon")), "epsilon")
@@ -200,3 +210,36 @@ def _blocks(state: Sweep, node: Node, split: tuple[int, ...], perm: tuple[int, .
     moved: Value = turn(state, node, shaped(state, node, node.x, split), perm)
     state.replace(node.out, shaped(state, node, moved, node.out.type.dims))
     return True
+
+
+@also_quantized
+@sees("svdf")
+def svdf(state: Sweep, node: Node) -> bool:
+    """What filters make of x is put behind what they remember; the sum of that times weights, over a unit's filters."""
+    x, memory, feature, time, bias = (*node.inputs, None)[:5]
+    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
+    real = TensorType(np.dtype(np.float32))
+    full = all(v.type.concrete and v.type.size and (v.type.quant or v.type.dtype == real.dtype) for v in values)
+    if not full or x is None or memory is None or feature is None or time is None or len(node.outputs) != 2:
+        return False
+    (batch, units), (filters, length) = node.out.type.dims, time.type.dims
+    newest = state.add("dense", [x, feature, None], memory.type.with_shape((batch, filters)), node)
+    kept = shaped(state, node, newest, (batch * filters, 1))
+    if length > 1:
+        lines = shaped(state, node, memory, (batch * filters, length))
+        at = [constant(node.out, np.array([n], np.int64), "at") for n in (1, length, 1)]
+        older = state.add("slice", [lines, *at], memory.type.with_shape((batch * filters, length - 1)), node)
+        kept = state.add("concat", [older, kept], lines.type, node, axis=1)
+    weighed = state.add("mul", [shaped(state, node, kept, (batch, filters, length)), time],
+                        real.with_shape((batch, filters, length)), node)  # fmt: skip
+    lines = shaped(state, node, weighed, (batch, units, filters // units * length))
+    axis = constant(node.out, np.array([2], np.int64), "axis")
+    y = state.add("reduce_sum", [lines, axis], real.with_shape((batch, units)), node, keepdims=0)
+    state.replace(node.out, state.add("add", [y, _bias(node, bias)], node.out.type, node))
+    state.replace(node.outputs[1], shaped(state, node, kept, node.outputs[1].type.dims))
+    return True
+
+
+def _bias(node: Node, bias: Value | None) -> Value:
+    """The bias, or one that changes nothing."""
+    return constant(node.out, np.zeros(1, np.float32), "bias") if bias is None else bias

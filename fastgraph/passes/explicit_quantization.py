@@ -10,7 +10,7 @@ from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ir.quantization import to_real, to_stored
 from ..ir.weights import once
 from ..limits import current
-from ..ops.evaluate import computes_reals, run_node
+from ..ops.evaluate import computes_reals, fold, run_node
 from ..ops.registry import OPS
 from ..ops.shape import permutation
 from .integer_product import integer_product
@@ -19,15 +19,19 @@ from .rewrite import Sweep, also_quantized, sees, sweep
 
 INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "int32")))
 
+BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+WHOLE = Quantization((1.0,), (0,))
+"""Of bytes that stand for themselves."""
+
 LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_linear"})
 """ONNX's own changes of quantization."""
 
 
 def explicit_quantization(graph: Graph) -> bool:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
-    if not any(node.op in LINEAR or computes_reals(node) for node in graph.nodes):
+    if not any(node.op in LINEAR or node.op == "max_pool" or computes_reals(node) for node in graph.nodes):
         return False
-    sweep(graph, linear, integer_product)
+    sweep(graph, linear, moves_stored, integer_product)
     sweep(graph, turned_constant, moved)
     sweep(graph, padded)
     return True
@@ -64,7 +68,7 @@ def linear(state: Sweep, node: Node) -> bool:
     out = node.out.type
     dtype = out.dtype if node.op == "quantize_linear" else node.x.type.dtype
     if quant is None or dtype not in INTEGERS or not out.concrete:
-        return False
+        return _folded(state, node)
     if quant.axis is not None and node.x.data is None:
         return False  # only weights have scales along an axis: what moves activations does not move their scales
     stored = TensorType(dtype, out.shape, quant)
@@ -80,6 +84,52 @@ def linear(state: Sweep, node: Node) -> bool:
     else:
         x = state.add("reinterpret", [node.x], stored, node)
     state.replace(node.out, state.add("requantize", [x], out, node))
+    return True
+
+
+def _folded(state: Sweep, node: Node) -> bool:
+    """Let the reals stand for constants that are stored in blocks, or in floats of few bits."""
+    found = fold(node) if node.op == "dequantize_linear" and node.x.data is not None else None
+    if found is None:
+        return False
+    state.replace(node.out, Value.constant(node.out.name, found[0]))
+    return True
+
+
+@sees(lambda op: op.moves, "resize")
+def moves_stored(state: Sweep, node: Node) -> bool:
+    """What moves stored numbers, or takes the greatest of them, does so with what they stand for.
+
+    Given ``y = reshape(reinterpret(x))``, x quantized; result ``y = reinterpret(reshape(x))``.
+    """
+    if not node.inputs or node.inputs[0] is None or not _picks(node) or node.op == "max_pool" and len(node.outputs) > 1:
+        return False
+    before = state.maker.get(node.x)
+    if before is not None and before.op == "reinterpret":
+        x = before.x
+    elif node.op == "max_pool" and node.x.type.dtype in BYTES:
+        x = state.add("reinterpret", [node.x], TensorType(node.x.type.dtype, node.x.type.shape, WHOLE), node)
+    else:
+        return False
+    kind = x.type
+    if kind.quant is None or kind.quant.axis is not None:
+        return False
+    inputs = [x, *node.inputs[1:]]
+    if node.op == "concat":
+        makers = [None if v is None else state.maker.get(v) for v in node.inputs]
+        if not all(m is not None and m.op == "reinterpret" and same_numbers(m.x.type, kind) for m in makers):
+            return False
+        inputs = [m.x for m in makers if m is not None]
+    elif node.op == "pad" and node.attrs.get("mode", "constant") == "constant":
+        fill = node.const(2)
+        if node.has(2) and fill is None:
+            return False
+        number = np.zeros((), kind.dtype) if fill is None else fill
+        inputs[2:3] = [Value.constant(f"{node.out.name}.fill", number, kind.quant)]
+    outs = [Value(f"{v.name}.moved", TensorType(kind.dtype, v.type.shape, kind.quant)) for v in node.outputs]
+    state.write(Node(node.op, inputs, outs, node.attrs, node.name))
+    for old, new in zip(node.outputs, outs, strict=True):
+        state.write(Node("reinterpret", [new], [old], {}, node.name))
     return True
 
 
@@ -101,7 +151,7 @@ def moved(state: Sweep, node: Node) -> bool:
 
     So does a pad, whose fill may be no number of the quantization that its operand has.
     """
-    if not (OPS[node.op].moves or _picks(node)) or len(node.outputs) != 1 and node.op != "split":
+    if not _picks(node) or len(node.outputs) != 1 and node.op != "split":
         return False
     if node.op == "concat" or node.op == "pad" and not fills_with(node, node.x.type):
         return _joined(state, node)
@@ -118,9 +168,11 @@ def moved(state: Sweep, node: Node) -> bool:
 
 
 def _picks(node: Node) -> bool:
-    """Whether the node is a resize that gives elements of its operand, and nothing else."""
+    """Whether the node gives elements of its operand, and nothing else but a pad's fill."""
+    if node.op != "resize":
+        return OPS[node.op].moves
     crops = node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize"
-    return node.op == "resize" and node.attrs.get("mode", "nearest") == "nearest" and not crops
+    return node.attrs.get("mode", "nearest") == "nearest" and not crops
 
 
 def same_numbers(one: TensorType, other: TensorType) -> bool:

@@ -29,7 +29,7 @@ class Sweep:
         self.nodes: list[Node] = []
         self.maker: dict[Value, Node] = {}
         self.position: dict[Node, int] = {}
-        self.outputs = set(graph.outputs)
+        self.outputs = set(graph.results())
         self.turned: dict[tuple[Value, tuple[int, ...]], Value] = {}
         self._instead: dict[Value, Value] = {}
         self._dropped: set[Node] = set()
@@ -37,7 +37,7 @@ class Sweep:
     @cached_property
     def reads(self) -> Counter[Value | None]:
         """How many nodes read each value, the graph itself for its outputs. All that changes it asks for it before."""
-        return Counter(chain(self.graph.outputs, *map(_read, self.graph.nodes)))
+        return Counter(chain(self.graph.results(), *map(_read, self.graph.nodes)))
 
     def current(self, value: Value) -> Value:
         """What stands for `value` now."""
@@ -159,6 +159,8 @@ def sweep(graph: Graph, *rules: Rule) -> bool:
         return False
     graph.nodes = state.written()
     graph.outputs = [state.current(v) for v in graph.outputs]
+    for kept in graph.states:
+        kept.output = state.current(kept.output)
     if state._instead:
         now = {value: state.current(value) for value in state._instead}
         for inner in (inner for node in graph.nodes for inner in node.graphs):

@@ -207,6 +207,7 @@ def real_constants(state: Sweep, node: Node) -> bool:
         return True
     if (
         node.op in DYNAMIC.values()
+        or node.attrs.get("dynamic")
         or not computes_reals(node)
         or any(v is not None and v.data is None and v.type.quant is not None for v in (*node.inputs, *node.outputs))
     ):

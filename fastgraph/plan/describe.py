@@ -9,6 +9,9 @@ from ..text import bytes_text, shorten, table
 from .program import Program, Step
 from .storage import row_count
 
+RECURRENT = {**dict.fromkeys(("rnn", "gru", "lstm"), slice(1, 3)), "lstm_sequence": slice(3, 11)}
+"""Which inputs of an operator that walks over time are weights that every row of x is multiplied by, or a state."""
+
 
 def steps(program: Program) -> list[dict[str, Any]]:
     """One row per step: node, operator, result, its type, the types of quantized constants it takes, kernel and its
@@ -39,6 +42,9 @@ def macs(step: Step) -> int:
     node = step.node
     if not row(step.kernel.name).product:
         return 0
+    if node.op in RECURRENT:
+        every = sum(v.type.size for v in node.inputs[RECURRENT[node.op]] if v is not None)
+        return round(row_count(node.x) * every * step.share)
     weights = node.inputs[1]
     assert weights is not None
     if node.op == "matmul":

@@ -15,6 +15,9 @@ from ..freedoms import free
 from ..ir import Graph, Node, Value, read_by
 from ..ops.registry import OPS
 
+SAME_PLACE = frozenset({"reshape", "reinterpret"})
+"""Operators whose result is the operand's elements in their order, as they are stored."""
+
 
 class Storage(NamedTuple):
     """`offset` bytes into the buffer of `root`; `stride` elements from one row to the next."""
@@ -117,7 +120,7 @@ class Views:
 
     def _writes_strided(self, value: Value) -> bool:
         node = self._makers[value]
-        return node.op in ("concat", "reshape") or self._abilities[node].strided_out
+        return node.op in ("concat", *SAME_PLACE) or self._abilities[node].strided_out
 
     def _reads_strided(self, value: Value) -> bool:
         if value not in self._strided:
@@ -134,15 +137,16 @@ class Views:
 
     def _link_views(self) -> None:
         """What only says where things lie moves nothing."""
-        moving = [n for n in self._graph.nodes if n.op in ("concat", "reshape", "split", "slice") and keeps_numbers(n)]
+        places = ("concat", *SAME_PLACE, "split", "slice")
+        moving = [n for n in self._graph.nodes if n.op in places and keeps_numbers(n)]
         for node in reversed(moving):
             if node.op == "concat":
                 self._link_concat(node)
-            elif node.op == "reshape" and node.out in self.links:
+            elif node.op in SAME_PLACE and node.out in self.links:
                 self._link_source(node)
         self._found.clear()
         for node in moving:
-            if node.op == "reshape":
+            if node.op in SAME_PLACE:
                 self._link_reshape(node)
             elif node.op in ("split", "slice"):
                 self._link_parts(node)
@@ -230,6 +234,8 @@ class Views:
 
 def keeps_numbers(node: Node) -> bool:
     """Whether elements that the node moves are stored the same in its results as in its operand, or all operands."""
+    if node.op == "reinterpret":
+        return True
     values = [*(node.inputs if node.op == "concat" else node.inputs[:1]), *node.outputs]
     return len({None if v is None else (v.type.dtype, v.type.quant) for v in values}) == 1
 

@@ -34,6 +34,9 @@ Winograd's transforms."""
 ROUNDS = frozenset({"dynamic_round", "dynamic_conv", "dynamic_dense"})
 """Operators that round f32 activations to bytes by their range: where one lies between two, either is right."""
 
+STEPS = 8
+"""Of a state that is rounded at each step, the neighbors that may add up."""
+
 
 @dataclass(frozen=True)
 class StepCheck:
@@ -159,7 +162,7 @@ def _do(plan: Executable, step: Step | HostStep, run: Run) -> None:
 def _references(
     plan: Executable, nodes: Sequence[Node], carried: Mapping[Value, Any]
 ) -> tuple[dict[Value, Any], dict[Value, tuple[float, float]]]:
-    """What the nodes should make of what is held now; of each first result `_magnitude` and `_flip`.
+    """What the nodes should make of what is held now; of each first result `_magnitude`, and of all `_flip`.
 
     A value that never is in memory as a whole (of a block in bands) is what its reference gave.
     """
@@ -180,7 +183,9 @@ def _references(
         with np.errstate(all="ignore"):
             made = run_node(node, given)
             expected.update(zip(node.outputs, made, strict=True))
-            margins[node.out] = _magnitude(node, given), _flip(node, given)
+            flip = _flip(node, given, made[0])
+            margins |= dict.fromkeys(node.outputs[1:] if flip else (), (0.0, flip))
+            margins[node.out] = _magnitude(node, given), flip
     return expected, margins
 
 
@@ -200,12 +205,18 @@ def _magnitude(node: Node, given: Sequence[Any]) -> float:
     return max(map(_largest, floats)) if added else 0.0
 
 
-def _flip(node: Node, given: Sequence[Any]) -> float:
+def _flip(node: Node, given: Sequence[Any], made: Any) -> float:
     """By how much a result may differ for what its kernel rounds: an activation to its other neighbor, or a bias of
     floats to a whole number of units of the sums; 0 where nothing is rounded.
+
+    A state that is rounded at each step is one of many that follow from one another.
     """
+    if node.attrs.get("dynamic"):
+        scales = [max(v.type.quant.scale) for v in node.inputs if v is not None and v.type.quant is not None]
+        return STEPS * _largest(made) * max(scales, default=1.0)
     if node.op not in ROUNDS:
-        return _half_unit(node)
+        types = (node.attrs.get(name) for name in ("state_type", "cell_type"))
+        return _half_unit(node) + sum(2 * t.quant.scale[0] for t in types if t is not None)
     w = node.inputs[1] if len(node.inputs) > 1 else None
     weight = 1.0 if w is None or w.type.quant is None else 128 * max(w.type.quant.scale)
     return 2 * _largest(given[0]) / 127 * weight

@@ -184,11 +184,17 @@ def log1p_unit(v: Vector, u: Any) -> Any:
 
 
 def tanh(v: Vector, x: Any) -> Any:
-    """The hyperbolic tangent: e / (e + 2) with e = exp(2 * |x|) - 1, and x's sign."""
+    """The hyperbolic tangent."""
+    over, under = _tanh_parts(v, x)
+    return v.call("copysign", v.b.fdiv(over, under), x)
+
+
+def _tanh_parts(v: Vector, x: Any) -> tuple[Any, Any]:
+    """What is divided to give tanh(|x|): e and e + 2, with e = exp(2 * |x|) - 1."""
     a = v.call("fabs", x)
     less1, scale = _exp_parts(v, minimum(v, v.const(20), v.b.fadd(a, a)), bias=127)
     e = v.fma(less1, scale, v.b.fsub(scale, v.const(1)))
-    return v.call("copysign", v.b.fdiv(e, v.b.fadd(e, v.const(2))), x)
+    return e, v.b.fadd(e, v.const(2))
 
 
 _ERFC = (
@@ -228,6 +234,13 @@ def normal_cdf(v: Vector, x: Any) -> Any:
 def sigmoid(v: Vector, x: Any) -> Any:
     """1 / (1 + e**-x)."""
     return v.b.fdiv(v.const(1), v.b.fadd(v.const(1), exp(v, v.b.fneg(x))))
+
+
+def gated_tanh(v: Vector, x: Any, gate: Any) -> Any:
+    """tanh(x) * sigmoid(gate), in one division."""
+    over, under = _tanh_parts(v, x)
+    open_ = v.b.fadd(v.const(1), exp(v, v.b.fneg(gate)))
+    return v.call("copysign", v.b.fdiv(over, v.b.fmul(under, open_)), x)
 
 
 _EXP2 = (1.0, 0.693147207, 0.240226513, 0.0555032708, 0.00961800441, 0.00134005505, 0.000154761913)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fastgraph as fg
+from fastgraph.plan.program import HostStep
 from tests.circle.write import Model, litert, ours
 
 pytest.importorskip("ai_edge_litert")
@@ -133,6 +135,34 @@ def test_int8_lstm_is_within_a_step(op: str, parts: dict[str, Any]) -> None:
     data, shape = int8_lstm(op, **parts)
     rng = np.random.default_rng(2)
     agree(data, [[rng.integers(-100, 100, shape).astype(np.int8)] for _ in range(3)], 1, relative=False)
+
+
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize("parts", [{}, {"cifg": 1}, {"peephole": 1}, {"time_major": 1}, {"cell_clip": 0.3}], ids=str)
+def test_kernels_compute_an_lstm(parts: dict[str, Any], isa: str) -> None:
+    """As the references do, in f32 and in int8, whose states are rounded at each step."""
+    made = [(float_lstm(SEQUENCE, np.float32, **parts), 1e-6), (float_lstm(SEQUENCE, np.int8, **parts), 1e-6)]
+    if parts.keys() <= {"cifg", "peephole"}:
+        made.append((int8_lstm(SEQUENCE, **parts), 1))
+    for (data, shape), most in made:
+        model, reference = (fg.load(data, isa=name, threads=1) for name in (isa, "numpy"))
+        assert model.plan is not None
+        assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+        rng = np.random.default_rng(3)
+        for _ in range(3):
+            x = rng.standard_normal(shape) if most < 1 else rng.integers(-100, 100, shape)
+            found, wanted = (m(x.astype(m.inputs[0].dtype)).astype(np.float64) for m in (model, reference))
+            assert np.abs(found - wanted).max() <= most
+
+
+@pytest.mark.parametrize(
+    "made",
+    [float_lstm(SEQUENCE, np.float32), float_lstm(SEQUENCE, np.int8), int8_lstm(SEQUENCE)],
+    ids=["f32", "hybrid", "int8"],
+)
+def test_verify_knows_what_may_be_rounded_otherwise(made: tuple[bytes, tuple[int, ...]]) -> None:
+    report = fg.verify(fg.load(made[0], threads=1))
+    assert report.ok, str(report)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.uint8])

@@ -35,7 +35,13 @@ from fastgraph.runtime.executable import Executable, compile_graph
 from fastgraph.runtime.pool import Runner
 from tests.blocks import BLOCKS, conv
 from tests.nets import F32, I64, Net, graph_of
-from tests.plan import test_amx_networks, test_dynamic_layers, test_quantized_products, test_quantized_windows
+from tests.plan import (
+    test_amx_networks,
+    test_dynamic_layers,
+    test_quantized_products,
+    test_quantized_windows,
+    test_recurrent,
+)
 from tests.plan.test_quantized_elementwise import graph_of as one
 from tests.plan.test_quantized_elementwise import typed
 
@@ -84,6 +90,20 @@ def _products(net: Net) -> None:
     net.output(net("MaxPool", net.input("m", (1, 4, 5, 6, 7)), kernel_shape=[2, 3, 2], pads=[0, 1, 0, 1, 1, 1]))
 
 
+def _recurrent(net: Net) -> None:
+    x, lengths = net.input("x", (3, 5, 7)), net.input("lengths", (5,), np.int32)
+    first = net.input("first", (2, 5, 9))
+    for op, gates, attrs in (("RNN", 1, {}), ("GRU", 3, {}), ("GRU", 3, {"linear_before_reset": 1}), ("LSTM", 4, {})):
+        w, r = net.weight(2, gates * 9, 7), net.weight(2, gates * 9, 9)
+        more = (first, net.weight(2, 27)) if op == "LSTM" else ()
+        count = 3 if op == "LSTM" else 2
+        layer = net(op, x, w, r, net.weight(2, 2 * gates * 9), lengths, first, *more, outputs=count, hidden_size=9,
+                    direction="bidirectional", **attrs)  # fmt: skip
+        net.output(*layer)
+    given = net.input("w", (1, 36, 7)), net.input("r", (1, 36, 9)), net.input("b", (1, 72))
+    net.output(*net("LSTM", x, *given, outputs=3, hidden_size=9))
+
+
 def _banded(net: Net) -> None:
     x = net("Relu", conv(net, net.input("x", (1, 8, 11, 9)), 8, 32, 1))
     net.output(conv(net, conv(net, x, 32, 32, group=32), 32, 16, 1))
@@ -103,7 +123,7 @@ def _constant(dtype: type, *values: Any) -> Value:
 
 
 GRAPHS |= {name: _net(build) for name, build in BLOCKS.items()}
-GRAPHS |= {build.__name__: _net(build) for build in (_moves, _resizes, _products, _banded)}
+GRAPHS |= {build.__name__: _net(build) for build in (_moves, _resizes, _products, _recurrent, _banded)}
 GRAPHS |= {f"u8 {name}": lambda case=case: test_quantized_products.network(*case)
            for name, case in test_quantized_products.CASES.items()}  # fmt: skip
 GRAPHS |= {f"u8 {name}": build for name, build in test_quantized_windows.CASES.items()}
@@ -120,6 +140,7 @@ GRAPHS |= {
     "arg_max": lambda: one("arg_max", [typed("f32", (3, 5, 17))], typed("i64", ()), axis=1, keepdims=0),
     "arg_min of bytes": lambda: one("arg_min", [_u8(3, 37)], typed("i64", ()), axis=1, keepdims=0),
     "max of bytes": lambda: one("reduce_max", [_u8(3, 9, 37), _constant(np.int64, 1)], _u8(), keepdims=0),
+    "lstm of bytes": lambda: test_recurrent.of_bytes(3, 2, 3, 19),
     "matrices": lambda: one("matmul", [_u8(2, 9, 14), Value("b", _u8(2, 14, 21))], typed("u8", (), 0.5, 3)),
     "resize of bytes": lambda: one("resize", _resized(8), _u8(), mode="linear"),
     "resize of bytes of many channels": lambda: one("resize", _resized(40), _u8(), mode="linear"),

@@ -68,9 +68,18 @@ def _lstm(c: Call, x: Value, at: dict[str, int], out: Value, reverse: int = 0, t
         [x, h, cell, *weights, *recurrent, *peepholes, *biases, projection, projection_bias, *norms],
         [out, *after], activation=activation.lower(), cell_clip=c.options.cell_clip, proj_clip=c.options.proj_clip,
         time_major=time_major, reverse=reverse, hidden_type=hidden,
+        state_type=h.type if h.type.quant is not None else None,
+        dynamic=int(_rounds_its_state(x, recurrent, [projection, *norms])),
+        cell_type=cell.type if cell.type.quant is not None else None,
     )  # fmt: skip
     c.write_state(at["h"], after[0])
     c.write_state(at["c"], after[1])
+
+
+def _rounds_its_state(x: Value, recurrent: Sequence[Optional], rare: Sequence[Optional]) -> bool:
+    """Whether only the weights of a layer are quantized; those with something `rare` are computed on reals."""
+    stored = all(v is None or (v.type.quant is not None and len(v.type.shape or ()) == 2) for v in recurrent)
+    return stored and x.type.quant is None and all(v is None for v in rare)
 
 
 def _hidden_type(c: Call) -> TensorType | None:

@@ -12,7 +12,7 @@ from ...ops.evaluate import MISFIT, op_of
 from ..core import call
 from .elements import ELEMENTS
 from .reader import Reader
-from .signatures import REQUIRED, signature
+from .signatures import REQUIRED, Signature
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "int": lambda x: type(x) is int,
@@ -106,13 +106,11 @@ class Call(call.Call):
         """The number of dimensions, when it is certain."""
         return None if value is None else self.reader.ranks.get(value)
 
-    def complete(self) -> dict[str, Any]:
+    def complete(self, known: Signature) -> dict[str, Any]:
         """Check inputs, outputs and attributes by the newest signature; the attributes with all defaults.
 
         Raises ModelError naming what is missing, too much or of the wrong type.
         """
-        known = signature(self.op)
-        assert known is not None
         while self.inputs and self.inputs[-1] is None:
             self.inputs.pop()
         while self.outputs and not self.outputs[-1] and known.arity("outputs")[1] < float("inf"):

@@ -11,7 +11,7 @@ from .call import Call
 from .interface import define_initializers, define_inputs, named_output
 from .order import in_order
 from .reader import Reader
-from .rules import MICROSOFT, translate
+from .rules import translate
 from .scope import Scope, check_new, check_text
 from .signatures import NEWEST
 from .split import Held
@@ -94,7 +94,7 @@ def _node(reader: Reader, scope: Scope, node: Message, where: str, name: str) ->
     if version is None:
         raise ModelError(f"{where}: expected its domain {domain or 'ai.onnx'!r} in opset_import, "
                          f"found {sorted(scope.opsets)}; the file was not written correctly")  # fmt: skip
-    op = node.op_type if domain in ("", MICROSOFT) else f"{domain}.{node.op_type}"
+    op = f"{domain}.{node.op_type}" if domain else node.op_type
     call = Call(op, version, inputs, list(node.output), where, reader, scope.nodes, name)
     try:
         _attributes(reader, scope, node, call)

@@ -83,6 +83,11 @@ def _bit_cast(call: Call, attrs: Attrs) -> Value:
     return value
 
 
+def _simplified(call: Call, attrs: Attrs) -> Value:
+    """What onnxruntime calls RMSNormalization in graphs that it optimized."""
+    return call.add("rms_normalization", call.inputs, **attrs)
+
+
 def _split(call: Call, attrs: Attrs) -> list[Value]:
     return call.add_many("split", call.inputs, attrs, len(call.outputs))
 
@@ -168,6 +173,7 @@ REWRITES: dict[str, Rule] = {
     "CastLike": _formatted("cast_like", like=1),
     "QuantizeLinear": _formatted("quantize_linear", "output_dtype", like=2),
     "BitCast": _bit_cast,
+    "SimplifiedLayerNormalization": _simplified,
     "Split": _split,
     "RNN": _recurrent("rnn", "Tanh"),
     "GRU": _recurrent("gru", "Sigmoid", "Tanh"),
@@ -177,32 +183,3 @@ REWRITES: dict[str, Rule] = {
     "Scan": _scan,
     "SequenceMap": _sequence_map,
 }
-
-
-def _microsoft_gelu(call: Call) -> None:
-    call.attrs["approximate"] = "none"
-
-
-def _microsoft_fast_gelu(call: Call) -> None:
-    if call.input(1) is not None:
-        call.inputs = [call.add("add", [call.x(0), call.x(1)])]
-    call.op, call.attrs["approximate"] = "Gelu", "tanh"
-
-
-def _microsoft_quick_gelu(call: Call) -> None:
-    call.attrs.setdefault("alpha", float(np.float32(1.702)))
-    call.op = "Swish"
-
-
-def _as_onnx(call: Call) -> None:
-    """The same operator as in ai.onnx."""
-
-
-FROM_MICROSOFT: dict[str, Callable[[Call], None]] = {
-    "Gelu": _microsoft_gelu,
-    "FastGelu": _microsoft_fast_gelu,
-    "QuickGelu": _microsoft_quick_gelu,
-    "QuantizeLinear": _as_onnx,
-    "DequantizeLinear": _as_onnx,
-}
-"""Operators of onnxruntime's own domain that have a canonical form, and how they become one of ai.onnx."""

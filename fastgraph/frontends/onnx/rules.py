@@ -13,13 +13,13 @@ from functools import cache
 from ...errors import UnsupportedError
 from ...ir import Value
 from ...ops import OPS
+from . import contrib
 from .call import Call
 from .legacy import UPGRADES
-from .rewrites import FROM_MICROSOFT, REWRITES
-from .signatures import NEWEST, signature
+from .linear import LINEAR
+from .rewrites import REWRITES
+from .signatures import signature
 from .spatial import SPATIAL
-
-MICROSOFT = "com.microsoft"
 
 _SPELLED = {
     "MatMul": "matmul", "MatMulInteger": "matmul_integer", "QLinearConv": "qlinear_conv",
@@ -28,7 +28,7 @@ _SPELLED = {
     "Col2Im": "col2im", "RMSNormalization": "rms_normalization",
 }  # fmt: skip
 
-_RULES = {**SPATIAL, **REWRITES}
+_RULES = {**SPATIAL, **LINEAR, **REWRITES}
 
 
 @cache
@@ -43,20 +43,22 @@ def canonical(name: str) -> str:
 
 def translate(domain: str, call: Call) -> list[Value]:
     """Write the call's canonical nodes; its outputs' values in order. ModelError or UnsupportedError."""
-    if domain == MICROSOFT:
-        if call.op not in FROM_MICROSOFT:
-            raise UnsupportedError(f"{domain}.{call.op}")
-        call.version = NEWEST
-        FROM_MICROSOFT[call.op](call)
     call.attrs.pop("consumed_inputs", None)
+    if domain == contrib.DOMAIN and (name := call.op.rpartition(".")[2]) in contrib.CONTRIB:
+        known, rule = contrib.CONTRIB[name]
+        return _listed(rule(call, call.complete(known)))
     for upgrade in UPGRADES.get(call.op, ()):
         upgrade(call)
-    rule = _RULES.get(call.op)
+    own = signature(call.op)
+    found = _RULES.get(call.op)
     name = canonical(call.op.rpartition(".")[2])
-    if signature(call.op) is None or rule is None and name not in OPS:
+    if own is None or found is None and name not in OPS:
         raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
-    attrs = call.complete()
-    if rule is None:
+    attrs = call.complete(own)
+    if found is None:
         return call.add_many(name, call.inputs, attrs, len(call.outputs))
-    result = rule(call, attrs)
+    return _listed(found(call, attrs))
+
+
+def _listed(result: Value | list[Value]) -> list[Value]:
     return [result] if isinstance(result, Value) else result

@@ -199,6 +199,7 @@ Shape: data -> shape | end:int? start=0
 Shrink: input -> output | bias=0.0 lambd=0.5
 Sigmoid: X -> Y
 Sign: input -> output
+SimplifiedLayerNormalization: X scale -> Y inv_std_var? | axis=-1 epsilon=1e-05 stash_type=1
 Sin: input -> output
 Sinh: input -> output
 Size: data -> size

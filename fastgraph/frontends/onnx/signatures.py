@@ -33,8 +33,11 @@ class Signature(NamedTuple):
 def signature(name: str) -> Signature | None:
     """The signature of an operator of ai.onnx (`Add`) or another domain (`ai.onnx.ml.Scaler`), or None."""
     text = _entries().get(name)
-    if text is None:
-        return None
+    return None if text is None else parsed(text)
+
+
+def parsed(text: str) -> Signature:
+    """A signature as `signature_table` writes it, behind the name."""
     head, _, tail = text.partition("|")
     inputs, _, outputs = head.partition("->")
     return Signature(tuple(inputs.split()), tuple(outputs.split()), dict(map(_attribute, tail.split())))

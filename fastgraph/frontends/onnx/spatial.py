@@ -6,7 +6,7 @@ are transposed here, as views. Attributes of windows become full tuples of numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,20 +78,25 @@ def _groups(call: Call, attrs: Attrs) -> int:
 
 
 def _convolution(op: str, weights_at: int) -> Rule:
-    def rule(call: Call, attrs: Attrs) -> Value:
-        w = call.x(weights_at)
-        window, n = _windows(call, attrs, _spatial(call, (call.x(0), 2), (w, 2)))
-        inputs = list(call.inputs)
-        inputs[0] = call.to_last(call.x(0))
-        inputs[weights_at] = _weights(call, attrs, w)
-        if attrs["kernel_shape"] and w.data is None:
-            window["kernel_shape"] = attrs["kernel_shape"]
-        y = call.add(op, inputs, groups=_groups(call, attrs), **window)
-        if n is not None:
-            call.reader.ranks[y] = n + 2
-        return call.to_first(y)
+    return lambda call, attrs: convolution(call, attrs, op, call.inputs, weights_at)
 
-    return rule
+
+def convolution(
+    call: Call, attrs: Attrs, op: str, inputs: Sequence[Value | None], weights_at: int, last: bool = False
+) -> Value:
+    """A convolution of `inputs`, x the first of them; `last`: the channels of x and the result are."""
+    x, w = inputs[0], inputs[weights_at]
+    assert x is not None and w is not None
+    window, n = _windows(call, attrs, _spatial(call, (x, 2), (w, 2)))
+    found = list(inputs)
+    found[0] = x if last else call.to_last(x)
+    found[weights_at] = _weights(call, attrs, w)
+    if attrs["kernel_shape"] and w.data is None:
+        window["kernel_shape"] = attrs["kernel_shape"]
+    y = call.add(op, found, groups=_groups(call, attrs), **window)
+    if n is not None:
+        call.reader.ranks[y] = n + 2
+    return y if last else call.to_first(y)
 
 
 def _conv_transpose(call: Call, attrs: Attrs) -> Value:
@@ -138,16 +143,19 @@ def _flipped_nodes(call: Call, w: Value, groups: int, n: int | None) -> Value:
 
 
 def _pool(op: str, *extra: str) -> Rule:
-    def rule(call: Call, attrs: Attrs) -> list[Value]:
-        window, n = _windows(call, attrs, _spatial(call, (call.x(0), 2)))
-        kernel = attrs["kernel_shape"]
-        if not kernel or not all(1 <= k < _MOST for k in kernel):
-            call.fail(f"expected kernel_shape from 1 on, found {kernel}")
-        window |= {name: attrs[name] for name in ("kernel_shape", "ceil_mode", *extra)}
-        outputs = call.add_many(op, [call.to_last(call.x(0))], window, len(call.outputs))
-        return [call.to_first(y) for y in outputs]
+    return lambda call, attrs: pool(call, attrs, op, call.x(0), len(call.outputs), *extra)
 
-    return rule
+
+def pool(call: Call, attrs: Attrs, op: str, x: Value, outputs: int, *extra: str) -> list[Value]:
+    """A pool over x; `channels_last` among the attributes says that its channels are, and those of the results."""
+    window, n = _windows(call, attrs, _spatial(call, (x, 2)))
+    kernel = attrs["kernel_shape"]
+    if not kernel or not all(1 <= k < _MOST for k in kernel):
+        call.fail(f"expected kernel_shape from 1 on, found {kernel}")
+    window |= {name: attrs[name] for name in ("kernel_shape", "ceil_mode", *extra)}
+    last = attrs.get("channels_last")
+    found = call.add_many(op, [x if last else call.to_last(x)], window, outputs)
+    return found if last else [call.to_first(y) for y in found]
 
 
 def _global(op: str) -> Rule:
@@ -155,10 +163,15 @@ def _global(op: str) -> Rule:
         name = {1: "reduce_l1", 2: "reduce_l2"}.get(attrs["p"]) if "p" in attrs else op
         if name is None:
             return call.add("global_lp_pool", [call.x(0)], p=attrs["p"])
-        x = call.to_last(call.x(0))
-        return call.to_first(call.add(name, [x], axes="spatial", keepdims=1, noop_with_empty_axes=0))
+        return global_pool(call, name, call.x(0))
 
     return rule
+
+
+def global_pool(call: Call, op: str, x: Value, last: bool = False) -> Value:
+    """A reduction over the spatial axes; `last`: the channels are."""
+    y = call.add(op, [x if last else call.to_last(x)], axes="spatial", keepdims=1, noop_with_empty_axes=0)
+    return y if last else call.to_first(y)
 
 
 def _channelwise(op: str) -> Rule:
@@ -208,7 +221,6 @@ def _deform_conv(call: Call, attrs: Attrs) -> Value:
 SPATIAL: dict[str, Rule] = {
     "Conv": _convolution("conv", 1),
     "ConvInteger": _convolution("conv_integer", 1),
-    "QLinearConv": _convolution("qlinear_conv", 3),
     "ConvTranspose": _conv_transpose,
     "DeformConv": _deform_conv,
     "MaxPool": _pool("max_pool", "storage_order"),

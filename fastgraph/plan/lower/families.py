@@ -6,7 +6,7 @@ FAMILIES = {
     "gemm.dense": "conv dense matmul",
     "gemm.dynamic": "dynamic_round dynamic_dense dynamic_conv",
     "gemm.matmul": "matmul",
-    "move.copy": "reshape concat split slice transpose expand tile",
+    "move.copy": "reshape reinterpret concat split slice transpose expand tile",
     "move.gather": "pad gather",
     "move.resize": "resize",
     "pointwise.arg_extreme": "arg_max arg_min",
@@ -20,6 +20,8 @@ FAMILIES = {
     "pointwise.select": "and or xor not equal less less_or_equal greater greater_or_equal where",
     "pointwise.softmax": "softmax log_softmax",
     "pointwise.table": "table",
+    "recurrent.recurrent": "rnn gru lstm",
+    "recurrent.sequence": "lstm_sequence",
     "window.depthwise": "conv",
     "window.pool": "reduce_mean reduce_sum max_pool average_pool lp_pool",
 }

@@ -17,6 +17,7 @@ def _reshapes(node: Node) -> bool:
 
 
 @lowers("reshape", match=_reshapes, strided_in=True, strided_out=True)
+@lowers("reinterpret", match=movable, strided_in=True, strided_out=True)
 def reshape(e: Emit, node: Node, _: Any) -> None:
     """Nothing when the result is a view; else a copy, row by row of the shape whose side is strided."""
     x, out = node.x, node.out

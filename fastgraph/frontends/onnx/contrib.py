@@ -1,0 +1,61 @@
+"""Operators of onnxruntime's own domain, com.microsoft: what each takes and gives, and the rules that write them.
+
+A rule stands in the file of its family, `contrib_*.py`, which is imported when a file has one of its operators, under
+its signature in the notation of `signature_table`. Semantics: onnxruntime's docs/ContribOperators.md and CPU kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...families import Families
+from ...ir import Value
+from .call import Call
+from .signatures import Signature, parsed
+
+DOMAIN = "com.microsoft"
+
+Attrs = dict[str, Any]
+Rule = Callable[[Call, Attrs], Value | list[Value]]
+Entry = tuple[Signature, Rule]
+
+_defined: dict[str, Entry] = {}
+
+
+def contrib(*signatures: str) -> Callable[[Rule], Rule]:
+    """Register the rule of operators, each given as `Name: X Y? -> Z | attribute=default`."""
+
+    def register(rule: Rule) -> Rule:
+        for text in signatures:
+            name, _, rest = text.partition(":")
+            _defined[name] = parsed(rest), rule
+        return rule
+
+    return register
+
+
+CONTRIB: Families[Entry] = Families(
+    __package__,
+    {
+        "contrib_attention": "Attention QAttention MultiHeadAttention",
+        "contrib_group_query": "RotaryEmbedding GroupQueryAttention",
+        "contrib_dynamic": "MatMulIntegerToFloat DynamicQuantizeMatMul",
+        "contrib_fused": """
+            FusedConv NhwcFusedConv NhwcConv NhwcMaxPool FusedGemm FusedMatMul TransposeMatMul GemmFastGelu Gelu
+            BiasGelu FastGelu QuickGelu BiasAdd BiasSplitGelu
+        """,
+        "contrib_norm": """
+            SkipLayerNormalization SkipSimplifiedLayerNormalization EmbedLayerNormalization QEmbedLayerNormalization
+            GroupNorm SkipGroupNorm
+        """,
+        "contrib_recurrent": "DynamicQuantizeLSTM",
+        "contrib_packed": "MatMulNBits MatMulBnb4 GatherBlockQuantized",
+        "contrib_linear": """
+            QuantizeLinear DequantizeLinear QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
+            QLinearConcat QLinearWhere QLinearReduceMean QLinearGlobalAveragePool QLinearAveragePool QLinearConv QGemm
+        """,
+    },
+    _defined,
+)
+"""By name; the ending of the domain is left off."""

@@ -1,0 +1,102 @@
+"""rnn, gru and lstm."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from ....ir import Node, Value
+from ....kernels.recurrent.rows import USUAL
+from ....ops.recurrent import DIRECTIONS, activations
+from ....ops.registry import attr
+from ..registry import Emit, lowers
+from .layer import Layer, Places, emit_layer
+from .weights import Constants, Given, Panels, Place, constant, given, stored, symmetric
+
+X, W, R, B, LENGTHS, H, C, P = range(8)
+
+
+def _at(node: Node, index: int) -> Value | None:
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def _layer(node: Node) -> Layer | None:
+    """The layer, where all but the lengths is f32, and there is something to compute."""
+    lengths, r = _at(node, LENGTHS), node.inputs[R]
+    rounded = node.op == "lstm" and attr(node, "dynamic")
+    if rounded and (
+        r is None or not symmetric(r) or any(v and v.data is None for v in (_at(node, i) for i in (W, B, P)))
+    ):
+        return None
+    values = [v for i, v in enumerate(node.inputs) if v is not None and i != LENGTHS and not (rounded and v is r)]
+    full = all(
+        v.type.quant is None and v.type.concrete and v.type.dtype == np.float32 and v.type.size
+        for v in (*values, *node.outputs)
+    )
+    if not full or r is None or (lengths is not None and lengths.type.dtype != np.int32):
+        return None
+    dims = node.x.type.dims
+    steps, batch = dims[:2][::-1] if attr(node, "layout") else dims[:2]
+    cell = "gru_after" if node.op == "gru" and attr(node, "linear_before_reset") else node.op
+    cell = "lstm_bytes" if rounded else cell
+    direction, clip = attr(node, "direction"), attr(node, "clip")
+    cell_clip = attr(node, "cell_clip") if node.op == "lstm" else None
+    found, each = activations(node), len(USUAL[cell])
+    return Layer(
+        cell, steps, batch, dims[2], r.type.dims[2],
+        (direction == "reverse",) if DIRECTIONS[direction] == 1 else (False, True),
+        tuple(tuple(found[d * each : (d + 1) * each]) for d in range(DIRECTIONS[direction])),
+        inf if clip is None else clip, cell_clip or inf, int(node.op == "lstm" and attr(node, "input_forget")),
+    )  # fmt: skip
+
+
+@lowers("rnn", "gru", "lstm", match=_layer, strided_in=True, strided_out=True)
+def recurrent(e: Emit, node: Node, layer: Layer) -> None:
+    batch_first, lengths = attr(node, "layout"), _at(node, LENGTHS)
+
+    def state(value: Value | None) -> Place | None:
+        if value is None:
+            return None
+        batch, direction = e.strides(value)[:2] if batch_first else e.strides(value)[1::-1]
+        return Place(e.address(value), (direction, batch))
+
+    y = e.strides(node.out)
+    places = Places(
+        x=e.address(node.x), ldx=e.stride(node.x), batch_first=bool(batch_first),
+        y=Place(e.address(node.out), (y[1], y[2], y[0]) if batch_first else y[:3]),
+        first=state(_at(node, H)), last=state(node.outputs[1] if len(node.outputs) > 1 else None),
+        lengths=None if lengths is None else e.address(lengths),
+    )  # fmt: skip
+    if node.op == "lstm":
+        places.first_cell = state(_at(node, C))
+        places.last_cell = state(node.outputs[2] if len(node.outputs) > 2 else None)
+    emit_layer(e, layer, _panels(e, node, layer), places)
+
+
+def _panels(e: Emit, node: Node, layer: Layer) -> Panels:
+    w, r, b, p = values = tuple(_at(node, i) for i in (W, R, B, P))
+    assert w is not None and r is not None
+    if all(v is None or v.data is not None for v in values):
+        return constant(e, layer.cell, _constants(values, layer))
+
+    def place(value: Value, axes: int = 2) -> Place:
+        return Place(e.address(value), e.strides(value)[:axes])
+
+    ours = Given(place(w), place(r), None if b is None else place(b, 1), None if p is None else place(p, 1))
+    return given(e, layer.cell, layer.directions, layer.inputs, layer.hidden, ours)
+
+
+def _constants(values: tuple[Value | None, ...], layer: Layer) -> Constants:
+    w, r, b, peepholes = (None if v is None else v.data for v in values)
+    scales = None
+    if layer.cell == "lstm_bytes" and values[1] is not None:
+        r, scales = stored(values[1])
+        scales = np.broadcast_to(scales, r.shape[:2]).astype(np.float32)
+    assert w is not None and r is not None
+    bias = state = None
+    if b is not None:
+        own = 2 * layer.hidden if layer.cell == "gru_after" else b.shape[1] // 2
+        bias, state = (half.copy() for half in np.split(b, 2, axis=1))
+        bias[:, :own] += state[:, :own]
+    return Constants(w, r, bias, state if layer.cell == "gru_after" else None, peepholes, values, scales)

@@ -1,0 +1,103 @@
+"""lstm_sequence: TensorFlow Lite's lstm, without a projection and without normalized gates."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from ....ir import Node, Value
+from ....ops.lstm_sequence import BIAS, CELL, FORGET, INPUT, NORM, OUTPUT, PEEPHOLE, PROJECTION, C, H, R, W
+from ....ops.registry import attr
+from ..registry import Emit, is_f32, lowers
+from .layer import Layer, Places, emit_layer, grid
+from .weights import Constants, Place, constant, reals, stored, symmetric
+
+GATES = (INPUT, OUTPUT, FORGET, CELL)
+"""In the order of the canonical lstm."""
+PEEPHOLES = (PEEPHOLE, PEEPHOLE + 2, PEEPHOLE + 1)
+COUPLED = 2
+"""The input gate is 1 - forget."""
+
+
+def _at(node: Node, index: int) -> Value | None:
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def _f32(node: Node, rounded: bool) -> bool:
+    """Whether the node is all f32; where the state is rounded, but for weights: those of the state are bytes."""
+    if not rounded:
+        return is_f32(node)
+    others = [v for v in (*node.inputs[:W], *node.inputs[BIAS:], *node.outputs) if v is not None]
+    plain = all(v.type.concrete and v.type.dtype == np.float32 and v.type.quant is None for v in others)
+    return plain and all(v is None or symmetric(v) for v in node.inputs[R:PEEPHOLE])
+
+
+def _layer(node: Node) -> Layer | None:
+    """The layer, where it is f32, its weights are constant, and there is something to compute."""
+    weights = [_at(node, i) for i in range(W, NORM + 4)]
+    fixed = all(v is None or v.data is not None for v in weights)
+    beyond = any(_at(node, i) is not None for i in (PROJECTION, *range(NORM, NORM + 4)))
+    rounded = attr(node, "dynamic")
+    if beyond or not fixed or not all(v.type.size for v in (node.x, *node.outputs)) or not _f32(node, bool(rounded)):
+        return None
+    state, diagonal = _at(node, C), any(v is not None and len(v.type.dims) == 1 for v in weights[R - W : R - W + 4])
+    if diagonal or state is None:
+        return None
+    dims, (batch, hidden) = node.x.type.dims, state.type.dims
+    act = {"none": "affine"}.get(attr(node, "activation"), attr(node, "activation"))
+    inner, clip = (act, 1.0 if act == "affine" else 0.0, 0.0), attr(node, "cell_clip")
+    return Layer(
+        "lstm_bytes" if rounded else "lstm", node.x.type.size // (batch * dims[-1]), batch, dims[-1], hidden,
+        (bool(attr(node, "reverse")),),
+        ((("sigmoid", 0.0, 0.0), inner, inner),), cell_clip=clip if clip > 0 else inf,
+        coupled=COUPLED if node.inputs[W + INPUT] is None else 0, state_grid=grid(attr(node, "state_type")),
+        cell_grid=grid(attr(node, "cell_type")),
+    )  # fmt: skip
+
+
+@lowers("lstm_sequence", match=_layer, strided_in=True, strided_out=True)
+def lstm_sequence(e: Emit, node: Node, layer: Layer) -> None:
+    late = len(node.x.type.dims) == 3 and not attr(node, "time_major")
+
+    def state(value: Value | None) -> Place:
+        assert value is not None
+        return Place(e.address(value), (0, e.strides(value)[0]))
+
+    y = (0, *e.strides(node.out))[-3:]
+    places = Places(
+        x=e.address(node.x), ldx=e.stride(node.x), batch_first=late,
+        y=Place(e.address(node.out), (y[1], 0, y[0]) if late else (y[0], 0, y[1])),
+        first=state(node.inputs[H]), first_cell=state(node.inputs[C]),
+        last=state(node.outputs[1]), last_cell=state(node.outputs[2]),
+    )  # fmt: skip
+    emit_layer(e, layer, constant(e, layer.cell, _weights(node, layer)), places)
+
+
+def _weights(node: Node, layer: Layer) -> Constants:
+    """All gates side by side, with zeros for what isn't there."""
+
+    def joined(places: tuple[int, ...], *shape: int) -> np.ndarray | None:
+        parts = [_at(node, i) for i in places]
+        if all(v is None for v in parts):
+            return None
+        none = np.zeros(shape, np.float32)
+        return np.concatenate([none if v is None else reals(v) for v in parts])[None]
+
+    hidden, values = layer.hidden, tuple(_at(node, i) for i in range(W, PROJECTION))
+    w = joined(tuple(W + g for g in GATES), hidden, layer.inputs)
+    bias, peepholes = joined(tuple(BIAS + g for g in GATES), hidden), joined(PEEPHOLES, hidden)
+    r, scales = _recurrent([_at(node, R + g) for g in GATES], layer)
+    assert w is not None
+    return Constants(w, r, bias, None, peepholes, values, scales)
+
+
+def _recurrent(parts: list[Value | None], layer: Layer) -> tuple[np.ndarray, np.ndarray | None]:
+    """Recurrent weights of all gates; with their scales, where they are bytes."""
+    hidden = layer.hidden
+    if layer.cell != "lstm_bytes":
+        none = np.zeros((hidden, hidden), np.float32)
+        return np.concatenate([none if v is None else reals(v) for v in parts])[None], None
+    there = [(np.zeros((hidden, hidden), np.int8), np.zeros(1)) if v is None else stored(v) for v in parts]
+    scales = [np.broadcast_to(scale, hidden) for _, scale in there]
+    return np.concatenate([q for q, _ in there])[None], np.concatenate(scales)[None].astype(np.float32)

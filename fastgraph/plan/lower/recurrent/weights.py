@@ -1,0 +1,174 @@
+"""The panels of a layer's weights: of constants, or packed by each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ....ir import Value
+from ....ir.quantization import to_real
+from ....kernels.gemm.pack import pack_weights
+from ....kernels.gemm.pick_dot import F32, DotPiece, dot_pieces, pick_dot
+from ....kernels.recurrent.pack import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
+from ....kernels.recurrent.rows import CELLS, GATES, PEEPHOLES, UNROLL
+from ...program import Ref
+from ..registry import Arg, Emit
+
+
+class Place(NamedTuple):
+    """Where something lies: byte strides by axis, in the order that its user says."""
+
+    at: Ref
+    strides: tuple[int, ...]
+
+
+class Constants(NamedTuple):
+    """Constants of all directions: w [D, gates * hidden, I], r [D, gates * hidden, hidden], biases of the products with
+    the input and with the state [D, gates * hidden], peepholes [D, 3 * hidden]; gates in the canonical order.
+
+    The bias of the state is only that of the gates that see its product apart. `key`: names all. `scales` [D, gates *
+    hidden]: those of r, which is int8 then.
+    """
+
+    w: np.ndarray
+    r: np.ndarray
+    bias: np.ndarray | None
+    state_bias: np.ndarray | None
+    peepholes: np.ndarray | None
+    key: tuple[object, ...]
+    scales: np.ndarray | None = None
+
+
+class Given(NamedTuple):
+    """As in Constants, where they lie: w and r by [direction, row], b [D, 2 * gates * hidden] and peepholes by
+    [direction].
+    """
+
+    w: Place
+    r: Place
+    bias: Place | None
+    peepholes: Place | None
+
+
+class Panels(NamedTuple):
+    """`pieces(m, matrices, ldx)`: the products of so many times m rows of inputs; inputs(piece): the panels of one;
+    `slots`: of the walk.
+    """
+
+    pieces: Callable[[int, int, int], Sequence[DotPiece]]
+    inputs: Callable[[DotPiece], Ref]
+    slots: dict[str, Arg]
+
+
+def reals(value: Value) -> np.ndarray:
+    """The f32 that a constant stands for."""
+    assert value.data is not None
+    if value.type.quant is None:
+        return value.data
+    return to_real(value.data, value.type.quant).astype(np.float32)
+
+
+ZERO = {np.dtype(np.int8): 0, np.dtype(np.uint8): 128}
+"""The number that stands for 0.0 in weights that kernels take as s8."""
+
+
+def stored(value: Value) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of a quantized constant as s8, and its scales."""
+    assert value.data is not None and value.type.quant is not None
+    return (value.data.astype(np.int16) - ZERO[value.data.dtype]).astype(np.int8), np.array(value.type.quant.scale)
+
+
+def symmetric(value: Value) -> bool:
+    """Whether a constant [..., rows, k] can be had by `stored`, with a scale for each row, or one."""
+    quant, data = value.type.quant, value.data
+    if quant is None or data is None or data.dtype not in ZERO:
+        return False
+    rows = (None, data.ndim - 2) if data[..., :1, :1].size == 1 else (None,)
+    return quant.axis in rows and all(zero == ZERO[data.dtype] for zero in quant.zero_point)
+
+
+def products(cell: str) -> list[tuple[str, int, int]]:
+    """The products of a step with its state: the slot of their panels, and the gates, from and to."""
+    ends = np.cumsum(CELLS[cell]).tolist()
+    return [(slot, end - n, end) for slot, n, end in zip(("weights", "second"), CELLS[cell], ends, strict=False)]
+
+
+def width(e: Emit, cell: str, hidden: int) -> int:
+    """Columns of a direction's projected input."""
+    return blocks(hidden, e.tier.lanes) * GATES[cell] * e.tier.lanes
+
+
+def constant(e: Emit, cell: str, c: Constants) -> Panels:
+    """Panels that are made when the plan is."""
+    lanes, gates = e.tier.lanes, GATES[cell]
+    directions, rows, inputs = c.w.shape
+    hidden = rows // gates
+    n = directions * width(e, cell, hidden)
+
+    def of_inputs(piece: DotPiece) -> Ref:
+        part = slice(piece.start, piece.start + piece.columns)
+
+        def packed() -> np.ndarray:
+            bias = None if c.bias is None else by_block(c.bias, gates, lanes).reshape(n)[part]
+            return pack_weights(by_block(c.w, gates, lanes).reshape(n, -1)[part], bias, piece.nv, lanes)
+
+        return e.packed((*c.key, cell, "inputs", piece.start, piece.columns, piece.nv), packed)
+
+    def of_state(start: int, end: int) -> Ref:
+        part = slice(start * hidden, end * hidden)
+
+        def packed() -> np.ndarray:
+            if c.scales is not None:
+                return pack_state_bytes(e.tier, c.r[:, part], c.scales[:, part], end - start)
+            bias = None if c.state_bias is None else c.state_bias[:, part]
+            return pack_state_weights(c.r[:, part], bias, end - start, lanes)
+
+        return e.packed((*c.key, cell, "state", start), packed)
+
+    slots: dict[str, Arg] = {"second": 0, "peepholes": 0}
+    slots |= {slot: of_state(start, end) for slot, start, end in products(cell)}
+    if (peepholes := c.peepholes) is not None:
+        slots["peepholes"] = e.packed((*c.key, "peepholes"), lambda: pack_peepholes(peepholes, lanes))
+    return Panels(lambda m, matrices, ldx: pick_dot(e.tier, m, n, inputs, matrices, e.threads, ldx), of_inputs, slots)
+
+
+def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Given) -> Panels:
+    """Panels that each run packs."""
+    gates, rows = GATES[cell], GATES[cell] * hidden
+    apart = 1 if cell == "gru_after" else 0
+    count, line = directions * blocks(hidden, e.tier.lanes), 4 * e.tier.lanes
+
+    def packed(place: Place | None, first: int, to: int, k: int, lines: int, bias: Place | None, skip: int = 0,
+               more: bool = False) -> Ref:  # fmt: skip
+        """Gates from `first` on. skip: bytes before their bias; more: that of the state is added."""
+        out, own = e.scratch(count * (1 + lines) * (to - first) * line), 4 * first * hidden + skip
+        base = Ref(0) if bias is None else bias.at
+        args: dict[str, Arg] = {
+            "weights": 0 if place is None else Ref(place.at.base, place.at.offset + first * hidden * place.strides[1]),
+            "weights_direction": 0 if place is None else place.strides[0],
+            "weights_row": 0 if place is None else place.strides[1],
+            "bias": 0 if bias is None else Ref(base.base, base.offset + own),
+            "bias_direction": 0 if bias is None else bias.strides[0],
+            "more": Ref(base.base, base.offset + own + 4 * rows) if more and bias is not None else 0,
+            "packed": out, "directions": directions, "gates": to - first, "hidden": hidden, "k": k, "lines": lines,
+            "summed": gates - apart if more and bias is not None else 0,
+        }  # fmt: skip
+        e.kernel("pack_gates", {}, args, share=0)
+        return out
+
+    lines = -(-hidden // UNROLL) * UNROLL
+    slots: dict[str, Arg] = {"second": 0, "peepholes": 0}
+    for slot, start, end in products(cell):
+        slots[slot] = packed(g.r, start, end, hidden, lines, g.bias if apart else None, skip=4 * rows)
+    if g.peepholes is not None:
+        slots["peepholes"] = packed(None, 0, PEEPHOLES, 0, 0, g.peepholes)
+    of_inputs = packed(g.w, 0, gates, inputs, inputs, g.bias, more=True)
+    costs = replace(F32, widths=lambda tier: (gates,))
+    n = directions * width(e, cell, hidden)
+    return Panels(
+        lambda m, matrices, ldx: dot_pieces(e.tier, m, n, inputs, matrices, e.threads, costs, {}, 4 * ldx),
+        lambda piece: Ref(of_inputs.base, piece.start // (gates * e.tier.lanes) * (1 + inputs) * gates * line), slots,
+    )  # fmt: skip

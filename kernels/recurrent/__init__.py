@@ -1,0 +1,1 @@
+"""Recurrent layers: steps over time that each multiply the state by matrices."""

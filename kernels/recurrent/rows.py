@@ -1,0 +1,110 @@
+"""The kernels of recurrent layers and their records. Strides are in bytes."""
+
+from __future__ import annotations
+
+from ..core.record import Record
+from ..core.table import Row
+
+CELLS = {"rnn": (1,), "gru": (2, 1), "gru_after": (3,), "lstm": (4,), "lstm_bytes": (4,)}
+"""By cell, the gates of each product with the state. `gru` multiplies by what its reset gate leaves of the state in the
+second one; `gru_after` resets the product; `lstm_bytes` has weights of s8, and rounds the state to u8 before.
+"""
+GATES = {cell: sum(products) for cell, products in CELLS.items()}
+
+ACTIVATIONS = (
+    "sigmoid", "tanh", "relu", "relu6", "relu_n1_to_1", "softsign", "softplus", "leakyrelu", "thresholdedrelu", "elu",
+    "hardsigmoid", "scaledtanh", "affine",
+)  # fmt: skip
+USUAL = {"rnn": ("tanh",), "gru": ("sigmoid", "tanh"), "gru_after": ("sigmoid", "tanh"),
+         **dict.fromkeys(("lstm", "lstm_bytes"), ("sigmoid", "tanh", "tanh"))}  # fmt: skip
+"""What a `plain` layer has: of gates, of what comes in, and of the cell's state that goes out."""
+PLACES = 3
+"""Activations of a direction, whether its cell has them all or not."""
+
+UNROLL = 4
+"""Rows of recurrent weights between two looks at the end: they come in multiples of it, the last ones zeros. Of bytes,
+a row is of words of four.
+"""
+
+PEEPHOLES = 3
+
+INFO = Record(
+    projected="address of the projected input of this step",
+    y="address of the result of this step",
+    alive="1, or 0 where the sequence has ended",
+    scale="f32 bits: a step of a state that is rounded to u8, of which 128 is 0.0",
+)
+"""What a step knows of a row; lies behind its states in scratch."""
+STATES = 4
+"""Vectors of the state in a row of scratch: the state that a step reads, that it writes, and what else a cell keeps."""
+
+WALK = Record(
+    y="address of the result [steps, directions, batch, hidden] f32, in the order that the strides say",
+    y_step="from step to step",
+    y_direction="",
+    y_row="",
+    last="address of the last states [directions, batch, hidden], 0: nobody asks for them",
+    last_direction="",
+    last_row="",
+    last_cell="alike, of the cells' states, which only an lstm has",
+    last_cell_direction="",
+    last_cell_row="",
+    first="address of the initial states, 0: zeros",
+    first_direction="",
+    first_row="",
+    first_cell="alike, of the cells' states",
+    first_cell_direction="",
+    first_cell_row="",
+    projected="address of inputs times weights plus bias, each row [directions, blocks, gates, lanes] f32",
+    projected_step="",
+    projected_row="",
+    projected_direction="",
+    weights="address of recurrent weights as pack.py packs them, for the first product of the cell",
+    second="for the second",
+    lengths="address of [batch] int32, the steps of each sequence; 0: all have `total`",
+    error="address of an int64 that is set to 1 when a length is none of 0 to `total`",
+    peepholes="address of [directions, blocks, 3, lanes] f32, for the gates input, output, forget; 0: none",
+    activations="address of [directions, 3, 3] int64: place in ACTIVATIONS, f32 bits of alpha and beta",
+    scratch="address of [directions * batch] rows of row_bytes: STATES vectors of a state, then INFO",
+    row_bytes="",
+    start="steps that calls before this one made, with the same scratch",
+    steps="that this call makes; projected and y begin with the first of them in time",
+    total="steps of the layer",
+    directions="",
+    batch="",
+    hidden="",
+    reverse="bit d: direction d goes backwards, from the end of each sequence; where there are lengths, in one call",
+    low="f32 bits: bounds of what goes into a gate's activation",
+    high="",
+    cell_low="f32 bits: bounds of the cell's state",
+    cell_high="",
+    coupled="0; 1: the forget gate of an lstm is 1 - input; 2: the input gate is 1 - forget",
+    cell_scale="f32 bits: an lstm's cell state is rounded to multiples of it, between",
+    cell_least="f32 bits: so many of them and",
+    cell_most="so many; a scale of 0: it is not rounded",
+    state_scale="alike, of its state",
+    state_least="",
+    state_most="",
+    plain="1: the usual activations, and no peepholes, bounds or coupling",
+)
+
+PACK = Record(
+    weights="address of [directions, gates * hidden, k] f32",
+    weights_direction="from direction to direction",
+    weights_row="from row to row",
+    bias="address of [directions, gates * hidden] f32 that panels begin with, 0: zeros",
+    bias_direction="",
+    more="address of [directions, gates * hidden] f32 that are added to that, of the first `summed` gates",
+    packed="address of the panels [directions, blocks, 1 + lines, gates, lanes] f32",
+    directions="",
+    gates="",
+    hidden="",
+    k="columns of weights",
+    lines="of a panel: k, and zeros",
+    summed="gates",
+)
+
+ROWS = (
+    Row("recurrent", "recurrent.walk", "make", WALK, {"cell": tuple(CELLS)}, product=True),
+    Row("pack_gates", "recurrent.pack_kernel", "make", PACK),
+)

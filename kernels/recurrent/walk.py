@@ -1,0 +1,182 @@
+"""recurrent: all steps of a layer, its inputs multiplied by their weights before.
+
+A step waits for the one before it, so threads share directions and rows of the batch only. Rows go in tiles that hang
+on the batch alone: so do the bits of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.record import reader
+from ..gemm.pack_int8 import HEAD_LINES, vectors_per_word
+from ..isa.byte_ops import put
+from ..isa.loops import div_rem, each, larger, pieces, smaller, thread_range
+from ..isa.tiers import Tier
+from ..isa.vector import I32, I64, Vector, emits
+from .activation import WORDS
+from .byte_sums import make_byte_sums, make_rounding
+from .cell import make_cell, make_gates
+from .rows import CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL, WALK
+from .sums import heights, make_room, make_sums
+
+
+def make(tier: Tier, cell: str) -> Callable[..., None]:
+    """The kernel of a cell; its record is `rows.WALK`."""
+    fields = reader(WALK)
+    height = min(heights(tier, gates)[0] for gates in CELLS[cell])
+    states, info = STATES, 8 * len(INFO)
+    begin, end, step, product = _begin(tier, cell), _end(tier, cell), _step(tier), _product(tier, cell, 0, height)
+    second = _product(tier, cell, 1, height) if len(CELLS[cell]) > 1 else None
+
+    def walk(args: int, thread: int, threads: int) -> None:
+        r = fields(args)
+        wide = (r.row_bytes - info) // states
+        tiles = pieces(r.batch, height)
+        unit, stop = thread_range(r.directions * tiles, thread, threads)
+        while unit < stop:
+            d, tile = div_rem(unit, tiles)
+            count = smaller(tiles - tile, stop - unit)
+            first, until = tile * height, smaller((tile + count) * height, r.batch)
+            rows = r.scratch + d * r.batch * r.row_bytes
+            if r.start == 0:
+                for row in range(first, until):
+                    begin(r, rows + row * r.row_bytes, d, row)
+            now = r.start & 1
+            for s in range(r.steps):
+                for row in range(first, until):
+                    step(r, rows + row * r.row_bytes + states * wide, d, row, s)
+                product(r, rows, first, until, d, now, wide)
+                if second is not None:
+                    second(r, rows, first, until, d, now, wide)
+                now = 1 - now
+            for row in range(first, until):
+                end(r, rows + row * r.row_bytes, d, row, now * wide, 2 * wide)
+            unit += count
+
+    return walk
+
+
+def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., None]:
+    """product(r, rows, first, until, d, now, wide): a step of some rows, or half of one where the cell takes two."""
+    gates, all_gates, lanes = CELLS[cell][number], GATES[cell], tier.lanes
+    before, unroll, plain_words, peephole_line = sum(CELLS[cell][:number]), UNROLL, 8 * WORDS * PLACES, 4 * PEEPHOLES
+    projected = 2 if cell == "gru_after" else gates
+    sums, found, states = make_sums(tier, gates, projected), make_room(tier, gates), STATES
+    rounded, head, per_word = cell == "lstm_bytes", HEAD_LINES[False] * gates, vectors_per_word(tier, gates, False)
+    if rounded:
+        sums = make_byte_sums(tier, gates)
+    round_state, SCALE = make_rounding(tier), 8 * INFO.at("scale")
+    finish = make_gates(tier) if cell == "gru" and number == 0 else make_cell(tier, cell, gates)
+    tall = height >= 4
+    line = 4 * lanes
+
+    def product(r: Any, rows: int, first: int, until: int, d: int, now: int, wide: int) -> None:
+        to = found()
+        blocks = pieces(r.hidden, lanes)
+        lines = pieces(r.hidden, unroll) * unroll
+        step = (lines + 1) * gates * line
+        at = 3 * wide if number == 1 else now * wide
+        if rounded:
+            lines = pieces(r.hidden, 4 * unroll) * unroll
+            step = (head + lines * per_word) * line
+            at = 3 * wide
+            for row in range(first, until):
+                place = rows + row * r.row_bytes
+                round_state(place + now * wide, place + at, place + states * wide + SCALE, r.hidden)
+        panel = (r.second if number == 1 else r.weights) + d * blocks * step
+        column = before * line
+        peepholes = r.peepholes
+        if r.peepholes != 0:
+            peepholes = r.peepholes + d * blocks * peephole_line * lanes
+        for block in range(blocks):
+            row = first
+            while row < until:
+                many = smaller(until - row, height)
+                if tall and many == 3:
+                    many = 2
+                place = rows + row * r.row_bytes
+                sums(many, place + at, r.row_bytes, place + states * wide, column, panel, lines, to)
+                for i in range(many):
+                    finish(r, place + i * r.row_bytes, now, to + i * gates * line, block * lanes,
+                           r.activations + d * plain_words, peepholes)  # fmt: skip
+                row += many
+            panel += step
+            column += all_gates * line
+            if r.peepholes != 0:
+                peepholes += peephole_line * lanes
+
+    return product
+
+
+def _begin(tier: Tier, cell: str) -> Callable[..., None]:
+    """begin(r, row, d, n): the states that row n of direction d begins with."""
+    copy, states, info, whole = _copy(tier), STATES, 8 * len(INFO), cell.startswith("lstm")
+
+    def begin(r: Any, row: int, d: int, n: int) -> None:
+        wide = (r.row_bytes - info) // states
+        copy(row, 0, 0, states * wide // 4)
+        if r.first != 0:
+            copy(row, r.first + d * r.first_direction + n * r.first_row, 1, r.hidden)
+        if whole and r.first_cell != 0:
+            copy(row + 2 * wide, r.first_cell + d * r.first_cell_direction + n * r.first_cell_row, 1, r.hidden)
+
+    return begin
+
+
+def _end(tier: Tier, cell: str) -> Callable[..., None]:
+    """end(r, row, d, n, state, kept): the last states of row n, from that many bytes into its row of scratch."""
+    copy, whole = _copy(tier), cell.startswith("lstm")
+
+    def end(r: Any, row: int, d: int, n: int, state: int, kept: int) -> None:
+        if r.last != 0:
+            copy(r.last + d * r.last_direction + n * r.last_row, row + state, 1, r.hidden)
+        if whole and r.last_cell != 0:
+            copy(r.last_cell + d * r.last_cell_direction + n * r.last_cell_row, row + kept, 1, r.hidden)
+
+    return end
+
+
+def _step(tier: Tier) -> Callable[..., None]:
+    """step(r, info, d, n, s): what step s knows of row n; going backwards, a sequence begins at its own end."""
+    PROJECTED, Y, ALIVE = (8 * INFO.at(name) for name in ("projected", "y", "alive"))
+
+    def step(r: Any, info: int, d: int, n: int, s: int) -> None:
+        length = r.steps
+        if r.lengths != 0:
+            given = whole_number(r.lengths + 4 * n)
+            if given < 0 or given > r.total:
+                put(r.error, 1)
+            length = larger(smaller(given - r.start, r.steps), 0)
+        time = s
+        if (r.reverse >> d) & 1 and s < length:
+            time = length - 1 - s
+        offset = time * r.projected_step + n * r.projected_row + d * r.projected_direction
+        put(info + PROJECTED, r.projected + offset)
+        put(info + Y, r.y + time * r.y_step + d * r.y_direction + n * r.y_row)
+        put(info + ALIVE, 1 if s < length else 0)
+
+    return step
+
+
+@emits
+def whole_number(b: Any, at: Any) -> Any:
+    """The int32 at an address."""
+    return b.sext(b.load(b.inttoptr(at, I32.as_pointer())), I64)
+
+
+def _copy(tier: Tier) -> Any:
+    """copy(to, source, there, count) of f32; zeros where there is no source."""
+
+    @emits
+    def copy(b: Any, to: Any, source: Any, there: Any, count: Any) -> None:
+        v = Vector(b, tier)
+
+        def body(w: Vector, i: Any, mask: Any) -> None:
+            zero = there.constant == 0
+            w.store(w.const(0) if zero else w.load(w.at(v.pointer(source), i), mask), w.at(v.pointer(to), i), mask)
+
+        each(v, I64(0), count, body, unroll=1)
+
+    return copy

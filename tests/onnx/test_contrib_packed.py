@@ -1,0 +1,142 @@
+"""Weights in a few bits against onnxruntime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import fastgraph as fg
+from tests.nets import F32, I64, Net
+from tests.onnx.contrib import MS, U8, agree, hosts, numbers
+
+
+@pytest.mark.parametrize("bits, block", [(4, 16), (4, 32), (4, 128), (8, 32), (2, 64)])
+@pytest.mark.parametrize("k", [64, 72, 128])
+@pytest.mark.parametrize("zeros", ["", "packed", "float"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_matmul_nbits(bits: int, block: int, k: int, zeros: str, bias: bool) -> None:
+    if bits == 8 and zeros == "float":
+        pytest.skip("onnxruntime has no such kernel")
+    net, n = Net(), 10
+    blocks = -(-k // block)
+    inputs = [net.input("a", (2, 3, k)), net.const(numbers(net.rng, (n, blocks, block * bits // 8), U8))]
+    inputs.append(net.const(net.rng.uniform(0.01, 0.1, n * blocks).astype(F32)))
+    given = {
+        "": lambda: "",
+        "packed": lambda: net.const(numbers(net.rng, (n * -(-blocks * bits // 8),), U8)),
+        "float": lambda: net.const(net.rng.uniform(0, 1 << bits, (n, blocks)).astype(F32)),
+    }[zeros]
+    inputs += [given(), "", net.weight(n) if bias else ""]
+    net.output(net("MatMulNBits", *inputs, domain=MS, K=k, N=n, bits=bits, block_size=block))
+    agree(net, {"a": numbers(net.rng, (2, 3, k), F32)}, rtol=1e-4)
+
+
+def test_columns_may_name_their_blocks() -> None:
+    net, n, k, block = Net(), 6, 64, 16
+    inputs = [net.input("a", (3, k)), net.const(numbers(net.rng, (n, 4, 8), U8)), net.const(np.ones(n * 4, F32) * 0.1)]
+    order = net.const(net.rng.permutation(np.arange(k) // block).astype(np.int32))
+    net.output(net("MatMulNBits", *inputs, "", order, domain=MS, K=k, N=n, bits=4, block_size=block))
+    agree(net, {"a": numbers(net.rng, (3, k), F32)}, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("n, k, block", [(8, 64, 16), (5, 48, 64)])
+def test_matmul_bnb4(kind: int, n: int, k: int, block: int) -> None:
+    net = Net()
+    codes = net.const(numbers(net.rng, (n * k // 2,), U8))
+    scales = net.const(net.rng.uniform(0.1, 1, -(-n * k // block)).astype(F32))
+    attrs = {"K": k, "N": n, "block_size": block, "quant_type": kind}
+    net.output(net("MatMulBnb4", net.input("a", (3, k)), codes, scales, domain=MS, **attrs))
+    agree(net, {"a": numbers(net.rng, (3, k), F32)}, rtol=1e-5)
+
+
+def narrow(net: Net, kind: int, array: np.ndarray) -> str:
+    """A constant of an element type of 4 bits."""
+    name = f"c{len(net.constants)}"
+    net.constants.append(helper.make_tensor(name, kind, array.shape, array.reshape(-1).tolist()))
+    return name
+
+
+@pytest.mark.parametrize("kind", [onnx.TensorProto.UINT4, onnx.TensorProto.INT4, onnx.TensorProto.UINT8])
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("shape, gather, blocked, block", [
+    ((9, 64), 0, 1, 16), ((9, 40), 0, 1, 16), ((5, 3, 32), 0, 2, 32), ((6, 32, 5), 0, 1, 16), ((48, 6), 0, 0, 16),
+    ((6, 32), -1, 1, 16), ((6, 48, 4), 2, 1, 16),
+])  # fmt: skip
+@pytest.mark.parametrize("indices", [(3,), (2, 2)])
+def test_gather_block_quantized(
+    kind: int, zeros: bool, shape: tuple[int, ...], gather: int, blocked: int, block: int, indices: tuple[int, ...]
+) -> None:
+    if kind == onnx.TensorProto.UINT8 and (gather != 0 or blocked != len(shape) - 1):
+        pytest.skip("bytes pack two codes of the last axis, and rows are gathered")
+    net = Net(opset=21)
+    count = tuple(-(-d // block) if i == blocked else d for i, d in enumerate(shape))
+    low = -8 if kind == onnx.TensorProto.INT4 else 0
+
+    def codes(dims: tuple[int, ...]) -> str:
+        if kind == onnx.TensorProto.UINT8:
+            return net.const(numbers(net.rng, (*dims[:-1], -(-dims[-1] // 2)), U8))
+        return narrow(net, kind, net.rng.integers(low, low + 16, dims))
+
+    data, at = codes(shape), net.input("at", indices, I64)
+    inputs = [data, at, net.const(net.rng.uniform(0.1, 1, count).astype(F32))]
+    inputs += [codes(count)] if zeros else []
+    net.output(
+        net("GatherBlockQuantized", *inputs, domain=MS, gather_axis=gather, quantize_axis=blocked, block_size=block)
+    )
+    agree(net, {"at": net.rng.integers(0, shape[gather], indices)}, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.INT8])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("block", [0, 8])
+def test_constants_behind_dequantize_linear_are_folded(kind: int, axis: int, block: int) -> None:
+    net, shape = Net(opset=21), (24, 16)
+    low, high = {onnx.TensorProto.INT4: (-8, 8), onnx.TensorProto.UINT4: (0, 16)}.get(kind, (-128, 128))
+    count = tuple(-(-d // block) if i == axis else d for i, d in enumerate(shape)) if block else (shape[axis],)
+    w = narrow(net, kind, net.rng.integers(low, high, shape))
+    scale, zero = (
+        net.const(net.rng.uniform(0.01, 0.1, count).astype(F32)),
+        narrow(net, kind, net.rng.integers(0, 8, count)),
+    )
+    real = net("DequantizeLinear", w, scale, zero, axis=axis, **({"block_size": block} if block else {}))
+    net.output(net("MatMul", net.input("x", (5, 24)), real))
+    agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT8E5M2"])
+def test_weights_of_float8_are_folded(kind: str) -> None:
+    net, number = Net(opset=21), getattr(onnx.TensorProto, kind)
+    numbers_ = net.rng.standard_normal((24, 16)).astype(F32)
+    w = narrow(net, number, numbers_)
+    real = net("DequantizeLinear", w, net.const(np.float32(0.3)), narrow(net, number, np.zeros(())))
+    net.output(net("MatMul", net.input("x", (5, 24)), real))
+    agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-5)
+
+
+@pytest.mark.parametrize("changes, error", [
+    ({"block_size": 24}, "block_size of 16, 32"), ({"N": 11}, "expected B of shape"), 
+    ({"bits": 3, "K": 85, "block_size": 64}, "with 3 bits"),
+])  # fmt: skip
+def test_what_is_malformed_is_named(changes: dict[str, Any], error: str) -> None:
+    net = Net()
+    inputs = [
+        net.input("a", (3, 64)),
+        net.const(np.zeros((10, 2, 24 if "K" in changes else 16), U8)),
+        net.const(np.ones(20, F32)),
+    ]
+    net.output(net("MatMulNBits", *inputs, domain=MS, **{"K": 64, "N": 10, "bits": 4, "block_size": 32, **changes}))
+    with pytest.raises(fg.FastgraphError, match=error):
+        net.load()
+
+
+def test_unpacked_weights_become_a_layer() -> None:
+    net = Net()
+    inputs = [net.input("a", (3, 64)), net.const(np.ones((16, 2, 16), U8)), net.const(np.ones(32, F32))]
+    net.output(net("MatMulNBits", *inputs, domain=MS, K=64, N=16, bits=4, block_size=32))
+    model = net.load()
+    assert not hosts(model) and [step.node.op for step in model.plan.program.steps] == ["dense"]
