@@ -276,3 +276,11 @@ def qoperator_residual(net: Net) -> None:
     pooled = net("MaxPool", total, kernel_shape=[2, 2], strides=[2, 2])
     y = net("Flatten", layer(pooled, third, second, 8, 4, 1))
     net.output(net("DequantizeLinear", y, *second))
+
+
+@qdq
+def qdq_whole_numbers(net: Net) -> None:
+    """Rounding by range, and products of integers, that no layer takes in."""
+    y, scale, zero = net("DynamicQuantizeLinear", net.input("x", (3, 16)), outputs=3)
+    product = net("MatMulInteger", y, net.const(net.rng.integers(-127, 128, (16, 10)), I8), zero)
+    net.output(net("Cast", product, to=1), scale)

@@ -13,25 +13,28 @@ from ..limits import current
 from ..ops.evaluate import computes_reals, fold, run_node
 from ..ops.registry import OPS
 from ..ops.shape import permutation
-from .integer_product import integer_product
+from .integer_product import BYTES, integer_product, rounded_by_range, whole_product
 from .moves import turn
 from .rewrite import Sweep, also_quantized, sees, sweep
 
-INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "int32")))
+INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16", "int32")))
 
-BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 WHOLE = Quantization((1.0,), (0,))
 """Of bytes that stand for themselves."""
 
 LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_linear"})
 """ONNX's own changes of quantization."""
 
+MAYBE = frozenset({"max_pool", "matmul_integer", "conv_integer"})
+"""Operators that kernels take on plain bytes as on bytes that stand for themselves."""
+
 
 def explicit_quantization(graph: Graph) -> None:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
-    if not any(node.op in LINEAR or node.op == "max_pool" or computes_reals(node) for node in graph.nodes):
+    if not any(node.op in LINEAR or node.op in MAYBE or computes_reals(node) for node in graph.nodes):
         return
     sweep(graph, linear, moves_stored, integer_product)
+    sweep(graph, whole_product, rounded_by_range)
     sweep(graph, turned_constant, moved)
     sweep(graph, padded)
 
@@ -72,18 +75,31 @@ def linear(state: Sweep, node: Node) -> bool:
         return False  # only weights have scales along an axis: what moves activations does not move their scales
     stored = TensorType(dtype, out.shape, quant)
     if node.op == "quantize_linear":
-        value = state.add("requantize", [node.x], stored, node)
+        value = state.add("requantize", [node.x], _signed(stored), node)
+        if dtype == np.uint16:
+            value = state.add("requantize", [value], stored, node)
         state.replace(node.out, state.add("reinterpret", [value], out, node))
         return True
     before = state.maker.get(node.x)
     if before is not None and before.op == "reinterpret" and same_numbers(before.x.type, stored):
         x = before.x
+        twin = state.maker.get(x)
+        if twin is not None and twin.op == "requantize" and same_numbers(twin.x.type, _signed(stored)):
+            x = twin.x
     elif node.x.data is not None:
         x = Value.constant(node.x.name, node.x.data, quant)
     else:
         x = state.add("reinterpret", [node.x], stored, node)
     state.replace(node.out, state.add("requantize", [x], out, node))
     return True
+
+
+def _signed(type_: TensorType) -> TensorType:
+    """Where kernels store int16 and no uint16: the type of the same reals."""
+    if type_.dtype != np.uint16 or type_.quant is None:
+        return type_
+    scale, zeros, axis = type_.quant
+    return TensorType(np.dtype(np.int16), type_.shape, Quantization(scale, tuple(z - (1 << 15) for z in zeros), axis))
 
 
 def _folded(state: Sweep, node: Node) -> bool:

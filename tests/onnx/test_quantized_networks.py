@@ -11,7 +11,7 @@ import pytest
 
 import fastgraph as fg
 from tests.nets import F32, Net, by_onnxruntime
-from tests.onnx.contrib import MS, S8, U8, hosts, numbers
+from tests.onnx.contrib import MS, S8, U8, agree, hosts, numbers
 from tests.onnx.test_contrib_linear import SCALES
 
 
@@ -65,7 +65,9 @@ def steps_apart(have: np.ndarray, want: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("form", ["QOperator", "QDQ"])
 @pytest.mark.parametrize("signed, per_channel", [(False, False), (False, True), (True, True)])
 def test_networks_of_quantize_static(name: str, form: str, signed: bool, per_channel: bool, tmp_path: Path) -> None:
-    """onnxruntime rounds what f32 arithmetic makes of a number, this rounds the number: ties apart, steps agree."""
+    """onnxruntime rounds what f32 arithmetic makes of a number, this rounds the number: steps agree, but for ties, of
+    which the layers that follow make one step or two.
+    """
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
     net = Net()
@@ -92,7 +94,7 @@ def test_networks_of_quantize_static(name: str, form: str, signed: bool, per_cha
         feeds = {"x": numbers(np.random.default_rng(100 + seed), shape, F32)}
         (want,) = by_onnxruntime(data, feeds)
         apart = steps_apart(model(feeds["x"]), want)
-        assert apart.max() < 1.01 and (apart > 0.01).mean() <= 0.05, (apart.max(), (apart > 0.01).mean())
+        assert apart.max() < 2.01 and (apart > 0.01).mean() <= 0.05, (apart.max(), (apart > 0.01).mean())
 
 
 class Linear:
@@ -163,3 +165,19 @@ def test_random_networks_on_integers(seed: int) -> None:
     for have, want in zip(model.run(feeds).values(), by_onnxruntime(net.bytes(), feeds), strict=True):
         apart = np.abs(have.astype(int) - want.astype(int))
         assert apart.max() <= 3 and (apart > 0).mean() < 0.02, (apart.max(), (apart > 0).mean())
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint16])
+def test_activations_of_sixteen_bits(dtype: Any) -> None:
+    """Stored in 16 bits between layers that compute in f32."""
+    net = Net(opset=21)
+
+    def pair(x: str, scale: float, zero: int) -> str:
+        linear = [net.const(np.float32(scale)), net.const(np.array(zero, dtype))]
+        return net("DequantizeLinear", net("QuantizeLinear", x, *linear), *linear)
+
+    zero = 32000 if dtype == np.uint16 else 7
+    x = pair(net.input("x", (1, 4, 8, 8)), 0.00031, zero)
+    y = pair(net("Relu", conv(net, x, 4, 4)), 0.00047, zero)
+    net.output(pair(net("Add", y, x), 0.00053, zero))
+    agree(net, {"x": numbers(net.rng, (1, 4, 8, 8), F32)}, rtol=1e-4)
