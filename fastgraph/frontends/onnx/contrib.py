@@ -50,6 +50,7 @@ CONTRIB: Families[Entry] = Families(
             GroupNorm SkipGroupNorm
         """,
         "contrib_packed": "MatMulNBits MatMulBnb4 GatherBlockQuantized",
+        "contrib_rare": "Trilu Pad Unique ExpandDims Range GatherND GridSample SampleOp Inverse CDist",
         "contrib_linear": """
             QuantizeLinear DequantizeLinear QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
             QLinearConcat QLinearWhere QLinearReduceMean QLinearGlobalAveragePool QLinearAveragePool QLinearConv QGemm
