@@ -11,7 +11,7 @@ from ..ir.quantization import to_real, to_stored
 from ..ir.weights import once
 from ..limits import current
 from ..ops.evaluate import computes_reals, fold, run_node
-from ..ops.registry import OPS
+from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
 from .integer_product import BYTES, integer_product, rounded_by_range, whole_product
 from .moves import turn
@@ -34,7 +34,7 @@ def explicit_quantization(graph: Graph) -> None:
     if not any(node.op in LINEAR or node.op in MAYBE or computes_reals(node) for node in graph.nodes):
         return
     sweep(graph, linear, moves_stored, integer_product)
-    sweep(graph, whole_product, rounded_by_range)
+    sweep(graph, whole_product, rounded_by_range, stored_gemm)
     sweep(graph, turned_constant, moved)
     sweep(graph, padded)
 
@@ -156,6 +156,30 @@ def turned_constant(state: Sweep, node: Node) -> bool:
         return False
     turned = turn(state, node, before.x, permutation(node))
     state.replace(node.out, state.add("requantize", [turned], node.out.type, node))
+    return True
+
+
+@sees("gemm")
+def stored_gemm(state: Sweep, node: Node) -> bool:
+    """A gemm of weights that are stored in few bits is a dense layer of such, and so is what it adds to each row.
+
+    Given ``y = gemm(x, requantize(w), requantize(b))``; result ``y = dense(x, requantize(w.T), requantize(b))``.
+    """
+    a, b, c = (*node.inputs, None)[:3]
+    assert a is not None and b is not None
+    before = state.maker.get(b)
+    if before is None or before.op != "requantize" or before.x.data is None or not node.out.type.concrete:
+        return False
+    if (attr(node, "alpha"), attr(node, "beta")) != (1.0, 1.0) or a.data is not None:
+        return False
+    adds = None if c is None else state.maker.get(c)
+    known = c is None or c.data is not None or adds is not None and adds.op == "requantize" and adds.x.data is not None
+    if not known or c is not None and c.type.shape != node.out.type.dims[-1:]:
+        return False
+    weights = before.x if attr(node, "trans_b") else turn(state, node, before.x, (1, 0))
+    real = state.add("requantize", [weights], b.type.with_shape(weights.type.shape), node)
+    rows = turn(state, node, a, (1, 0)) if attr(node, "trans_a") else a
+    state.write(Node("dense", [rows, real, c], node.outputs, {}, node.name))
     return True
 
 
