@@ -286,4 +286,15 @@ def qoperator_residual(net: Net) -> None:
     total = net("QLinearAdd", layer(x, first, second, 8, 8, 3), *second, x, *first, *third, domain="com.microsoft")
     pooled = net("MaxPool", total, kernel_shape=[2, 2], strides=[2, 2])
     y = net("Flatten", layer(pooled, third, second, 8, 4, 1))
-    net.output(net("DequantizeLinear", y, *second))
+    w = [net.const(net.rng.integers(-127, 128, (10, 36)), I8), *linear(0.004, 0)[:1], net.const(np.array(0), I8)]
+    bias = net.const(net.rng.integers(-2000, 2000, 10), np.int32)
+    y = net("QGemm", y, *second, *w, bias, *third, domain="com.microsoft", transB=1)
+    net.output(net("DequantizeLinear", y, *third))
+
+
+@qdq
+def qdq_whole_numbers(net: Net) -> None:
+    """Rounding by range, and products of integers, that no layer takes in."""
+    y, scale, zero = net("DynamicQuantizeLinear", net.input("x", (3, 16)), outputs=3)
+    product = net("MatMulInteger", y, net.const(net.rng.integers(-127, 128, (16, 10)), I8), zero)
+    net.output(net("Cast", product, to=1), scale)

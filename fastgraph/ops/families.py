@@ -35,7 +35,7 @@ FAMILIES = {
     "lookup": "hashtable_lookup hashtable_find embedding_lookup_sparse lsh_projection skip_gram bucketize",
     "loss": "negative_log_likelihood_loss softmax_cross_entropy_loss",
     "lstm_sequence": "lstm_sequence svdf",
-    "matmul": "matmul matmul_integer gemm einsum det",
+    "matmul": "matmul matmul_integer gemm einsum det inverse",
     "normalization": """
         batch_normalization instance_normalization layer_normalization rms_normalization group_normalization lrn
         lp_normalization mean_variance_normalization global_lp_pool

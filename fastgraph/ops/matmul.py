@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -196,6 +197,21 @@ def _infer_det(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(types[0].dtype, None if shape is None else shape[:-2])]
 
 
+def _infer_inverse(node: Node, types: Types) -> list[TensorType]:
+    _infer_det(node, types)
+    return [TensorType(types[0].dtype, types[0].shape)]
+
+
+def _inverse(x: np.ndarray) -> np.ndarray:
+    """The inverse of each matrix; NaN for one that has none."""
+    flat = x.reshape(-1, *x.shape[-2:])
+    y = np.full_like(flat, np.nan)
+    for i, matrix in enumerate(flat):
+        with suppress(np.linalg.LinAlgError):
+            y[i] = np.linalg.inv(matrix)
+    return y.reshape(x.shape)
+
+
 define(
     "matmul", _infer_matmul, _matmul, inputs=(2, 2),
     weights=1, extras_at=2, quant=Quant.INTEGERS, sums=True, work=products(0, 1),
@@ -206,3 +222,7 @@ define("einsum", _infer_einsum, _einsum, inputs=(1, None), attrs={"equation": RE
 define(
     "det", _infer_det, lambda node, inputs: [in_float32(np.linalg.det, inputs[0])], inputs=(1, 1), work=products(0, 0)
 )
+define(
+    "inverse", _infer_inverse, lambda node, inputs: [in_float32(_inverse, inputs[0])], inputs=(1, 1),
+    work=products(0, 0),
+)  # fmt: skip

@@ -48,7 +48,7 @@ def spread(node: Node, parameter: np.ndarray, x: np.ndarray) -> np.ndarray:
         return parameter.reshape(())
     axis = axis_of(node, attr(node, "axis"), x.ndim)
     if attr(node, "block_size"):
-        return np.take(np.repeat(parameter, attr(node, "block_size"), axis), range(x.shape[axis]), axis)
+        return np.take(parameter, np.arange(x.shape[axis]) // attr(node, "block_size"), axis)
     return parameter.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
 
 

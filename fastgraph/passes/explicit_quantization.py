@@ -11,27 +11,30 @@ from ..ir.quantization import to_real, to_stored
 from ..ir.weights import once
 from ..limits import current
 from ..ops.evaluate import computes_reals, fold, run_node
-from ..ops.registry import OPS
+from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
-from .integer_product import integer_product
+from .integer_product import BYTES, integer_product, rounded_by_range, whole_product
 from .moves import turn
 from .rewrite import Sweep, also_quantized, sees, sweep
 
-INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "int32")))
+INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16", "int32")))
 
-BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 WHOLE = Quantization((1.0,), (0,))
 """Of bytes that stand for themselves."""
 
 LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_linear"})
 """ONNX's own changes of quantization."""
 
+MAYBE = frozenset({"max_pool", "matmul_integer", "conv_integer"})
+"""Operators that kernels take on plain bytes as on bytes that stand for themselves."""
+
 
 def explicit_quantization(graph: Graph) -> bool:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
-    if not any(node.op in LINEAR or node.op == "max_pool" or computes_reals(node) for node in graph.nodes):
+    if not any(node.op in LINEAR or node.op in MAYBE or computes_reals(node) for node in graph.nodes):
         return False
     sweep(graph, linear, moves_stored, integer_product)
+    sweep(graph, whole_product, rounded_by_range, stored_gemm)
     sweep(graph, turned_constant, moved)
     sweep(graph, padded)
     return True
@@ -73,18 +76,31 @@ def linear(state: Sweep, node: Node) -> bool:
         return False  # only weights have scales along an axis: what moves activations does not move their scales
     stored = TensorType(dtype, out.shape, quant)
     if node.op == "quantize_linear":
-        value = state.add("requantize", [node.x], stored, node)
+        value = state.add("requantize", [node.x], _signed(stored), node)
+        if dtype == np.uint16:
+            value = state.add("requantize", [value], stored, node)
         state.replace(node.out, state.add("reinterpret", [value], out, node))
         return True
     before = state.maker.get(node.x)
     if before is not None and before.op == "reinterpret" and same_numbers(before.x.type, stored):
         x = before.x
+        twin = state.maker.get(x)
+        if twin is not None and twin.op == "requantize" and same_numbers(twin.x.type, _signed(stored)):
+            x = twin.x
     elif node.x.data is not None:
         x = Value.constant(node.x.name, node.x.data, quant)
     else:
         x = state.add("reinterpret", [node.x], stored, node)
     state.replace(node.out, state.add("requantize", [x], out, node))
     return True
+
+
+def _signed(type_: TensorType) -> TensorType:
+    """Where kernels store int16 and no uint16: the type of the same reals."""
+    if type_.dtype != np.uint16 or type_.quant is None:
+        return type_
+    scale, zeros, axis = type_.quant
+    return TensorType(np.dtype(np.int16), type_.shape, Quantization(scale, tuple(z - (1 << 15) for z in zeros), axis))
 
 
 def _folded(state: Sweep, node: Node) -> bool:
@@ -141,6 +157,30 @@ def turned_constant(state: Sweep, node: Node) -> bool:
         return False
     turned = turn(state, node, before.x, permutation(node))
     state.replace(node.out, state.add("requantize", [turned], node.out.type, node))
+    return True
+
+
+@sees("gemm")
+def stored_gemm(state: Sweep, node: Node) -> bool:
+    """A gemm of weights that are stored in few bits is a dense layer of such, and so is what it adds to each row.
+
+    Given ``y = gemm(x, requantize(w), requantize(b))``; result ``y = dense(x, requantize(w.T), requantize(b))``.
+    """
+    a, b, c = (*node.inputs, None)[:3]
+    assert a is not None and b is not None
+    before = state.maker.get(b)
+    if before is None or before.op != "requantize" or before.x.data is None or not node.out.type.concrete:
+        return False
+    if (attr(node, "alpha"), attr(node, "beta")) != (1.0, 1.0) or a.data is not None:
+        return False
+    adds = None if c is None else state.maker.get(c)
+    known = c is None or c.data is not None or adds is not None and adds.op == "requantize" and adds.x.data is not None
+    if not known or c is not None and c.type.shape != node.out.type.dims[-1:]:
+        return False
+    weights = before.x if attr(node, "trans_b") else turn(state, node, before.x, (1, 0))
+    real = state.add("requantize", [weights], b.type.with_shape(weights.type.shape), node)
+    rows = turn(state, node, a, (1, 0)) if attr(node, "trans_a") else a
+    state.write(Node("dense", [rows, real, c], node.outputs, {}, node.name))
     return True
 
 

@@ -17,6 +17,7 @@ from ..ops.registry import OPS
 
 SAME_PLACE = frozenset({"reshape", "reinterpret"})
 """Operators whose result is the operand's elements in their order, as they are stored."""
+MOVES = SAME_PLACE | {"concat", "split", "slice"}
 
 
 class Storage(NamedTuple):
@@ -137,8 +138,7 @@ class Views:
 
     def _link_views(self) -> None:
         """What only says where things lie moves nothing."""
-        places = ("concat", *SAME_PLACE, "split", "slice")
-        moving = [n for n in self._graph.nodes if n.op in places and keeps_numbers(n)]
+        moving = [n for n in self._graph.nodes if n.op in MOVES and keeps_numbers(n)]
         for node in reversed(moving):
             if node.op == "concat":
                 self._link_concat(node)
@@ -234,10 +234,8 @@ class Views:
 
 def keeps_numbers(node: Node) -> bool:
     """Whether elements that the node moves are stored the same in its results as in its operand, or all operands."""
-    if node.op == "reinterpret":
-        return True
     values = [*(node.inputs if node.op == "concat" else node.inputs[:1]), *node.outputs]
-    return len({None if v is None else (v.type.dtype, v.type.quant) for v in values}) == 1
+    return node.op == "reinterpret" or len({None if v is None else (v.type.dtype, v.type.quant) for v in values}) == 1
 
 
 def same_form(one: Value, other: Value) -> bool:

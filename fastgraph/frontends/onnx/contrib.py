@@ -51,6 +51,7 @@ CONTRIB: Families[Entry] = Families(
         """,
         "contrib_recurrent": "DynamicQuantizeLSTM",
         "contrib_packed": "MatMulNBits MatMulBnb4 GatherBlockQuantized",
+        "contrib_rare": "Trilu Pad Unique ExpandDims Range GatherND GridSample SampleOp Inverse CDist",
         "contrib_linear": """
             QuantizeLinear DequantizeLinear QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
             QLinearConcat QLinearWhere QLinearReduceMean QLinearGlobalAveragePool QLinearAveragePool QLinearConv QGemm

@@ -53,7 +53,7 @@ def leaky_relu(call: Call, attrs: Attrs) -> Value:
     return given(call, call.add("leaky_relu", [taken(call, 0)], alpha=attrs["alpha"]), 3)
 
 
-@contrib(f"QLinearSoftmax: {_UNARY} | axis=-1 opset:int!")
+@contrib("QLinearSoftmax: X X_scale x_zero_point? y_scale y_zero_point -> Y | axis=-1 opset:int!")
 def softmax(call: Call, attrs: Attrs) -> Value:
     x = taken(call, 0)
     if attrs["opset"] >= 13:

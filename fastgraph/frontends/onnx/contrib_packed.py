@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ def _array(call: Call, index: int, name: str) -> np.ndarray:
 
 def _shaped(call: Call, array: np.ndarray, name: str, *shape: int) -> np.ndarray:
     """The array in that shape; ModelError when it has another number of elements."""
-    if array.size != np.prod(shape, dtype=np.int64):
+    if array.size != prod(shape):
         call.fail(f"expected {name} of shape {list(shape)}, found {list(array.shape)}")
     return array.reshape(shape)
 
@@ -130,7 +131,7 @@ def gather_block_quantized(call: Call, attrs: Attrs) -> Value:
 
 
 def _spread(numbers: np.ndarray, block: int, data: np.ndarray, axis: int) -> np.ndarray:
-    return np.take(np.repeat(numbers, block, axis), range(data.shape[axis]), axis)
+    return np.take(numbers, np.arange(data.shape[axis]) // block, axis)
 
 
 def _gathered(
