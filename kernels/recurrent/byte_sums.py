@@ -59,7 +59,8 @@ def make_byte_sums(tier: Tier, gates: int) -> Any:
                 for r in range(rows):
                     place = b.add(b.add(at, b.mul(row_bytes, I64(r))), I64(4 * k))
                     part = slice(own + r * gates, own + (r + 1) * gates)
-                    sums[part] = add_products(v, b.load(v.pointer(place, I32), align=1), w, sums[part])
+                    word = v.splat(b.load(v.pointer(place, I32), align=1))
+                    sums[part] = add_products(v, word, w, sums[part])
             return [b.add(at, I64(4 * UNROLL)), b.add(weights, I64(UNROLL * per_word * line)), *sums]
 
         first = b.add(panel, I64(HEAD_LINES[False] * gates * line))
