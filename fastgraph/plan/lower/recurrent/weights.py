@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -166,7 +165,7 @@ def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Give
     if g.peepholes is not None:
         slots["peepholes"] = packed(None, 0, PEEPHOLES, 0, 0, g.peepholes)
     of_inputs = packed(g.w, 0, gates, inputs, inputs, g.bias, more=True)
-    costs = replace(F32, widths=lambda tier: (gates,))
+    costs = F32._replace(widths=lambda tier: (gates,))
     n = directions * width(e, cell, hidden)
     return Panels(
         lambda m, matrices, ldx: dot_pieces(e.tier, m, n, inputs, matrices, e.threads, costs, {}, 4 * ldx),
