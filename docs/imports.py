@@ -17,7 +17,9 @@ BASE = ("errors", "text", "room", "limits", "deadline", "locks", "cpus", "freedo
 """Small modules of `fastgraph/` that everybody may use; together they count as the folder `base`."""
 
 KERNELS = ("kernels.isa", "kernels.core")
-FAMILIES = ("kernels.move", "kernels.pointwise", "kernels.gemm", "kernels.amx", "kernels.window")
+FAMILIES = (
+    "kernels.move", "kernels.pointwise", "kernels.gemm", "kernels.amx", "kernels.window", "kernels.attention",
+)  # fmt: skip
 FORMATS = ("frontends.onnx", "frontends.circle", "frontends.mil")
 
 LAYERS: dict[str, tuple[str, ...]] = {
@@ -31,6 +33,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "kernels.gemm": (*KERNELS, "kernels.move", "kernels.pointwise"),
     "kernels.amx": (*KERNELS, "kernels.gemm"),
     "kernels.window": (*KERNELS, "kernels.move", "kernels.pointwise", "kernels.gemm"),
+    "kernels.attention": (*KERNELS, "kernels.move", "kernels.gemm"),
     "ir": ("base",),
     "ops": ("base", "ir", "kernels.move"),
     "frontends.core": ("base", "schemas", "ir", "ops"),

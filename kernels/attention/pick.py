@@ -1,0 +1,47 @@
+"""How attention is cut into blocks, and what it keeps of them. Pure arithmetic."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..gemm.pick_dot import max_rows
+from ..isa.tiers import Tier
+from .rows import STATE
+
+NV = 2
+"""Vectors of a panel."""
+TILES = 2
+"""Tiles of rows in a block."""
+KEYS = 256
+"""Keys of a block: its scores stay in the first-level cache."""
+
+
+class Blocks(NamedTuple):
+    """Slots of ATTENTION that say how it is cut."""
+
+    rows: int
+    keys: int
+    values_at: int
+    scores_at: int
+    sums_at: int
+    state_at: int
+    scratch_bytes: int
+
+
+def _whole(n: int, width: int) -> int:
+    return -(-n // width) * width
+
+
+def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
+    """For s queries of d, t keys and values of e elements."""
+    width = NV * tier.lanes
+    rows = min(s, TILES * max_rows(tier, NV))
+    keys = min(KEYS, _whole(max(t, 1), width))
+    at, ends = 0, []
+    for words in (
+        _whole(t, width) * d, t * _whole(e, width), rows * (keys + tier.lanes), rows * _whole(e, width),
+        rows * len(STATE),
+    ):  # fmt: skip
+        at += _whole(4 * words, 64)
+        ends.append(at)
+    return Blocks(rows, keys, *ends)
