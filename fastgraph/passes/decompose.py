@@ -6,13 +6,15 @@ import numpy as np
 
 from ..ir import Graph, Node, Value
 from ..ops.registry import attr
+from .attention import plain_attention
 from .moves import shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    return sweep(graph, normalization, reduction, power, depth_to_space, space_to_depth, space_to_batch, batch_to_space)
+    blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
+    return any([plain_attention(graph), sweep(graph, normalization, reduction, power, *blocks)])
 
 
 @sees("instance_normalization", "layer_normalization")

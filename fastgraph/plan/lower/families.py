@@ -1,6 +1,7 @@
 """Which file of the families lowers which operators: those of an operator are imported when a graph has it."""
 
 FAMILIES = {
+    "attention.attention": "attention",
     "gemm.conv": "conv",
     "gemm.conv_transpose": "conv_transpose",
     "gemm.dense": "conv dense matmul",
@@ -17,7 +18,7 @@ FAMILIES = {
         reduce_log_sum reduce_log_sum_exp
     """,
     "pointwise.requantize": "requantize",
-    "pointwise.select": "and or xor not equal less less_or_equal greater greater_or_equal where",
+    "pointwise.select": "and or xor not equal less less_or_equal greater greater_or_equal is_nan where",
     "pointwise.softmax": "softmax log_softmax",
     "pointwise.table": "table",
     "window.depthwise": "conv",
