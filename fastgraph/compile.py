@@ -19,6 +19,7 @@ from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
+from .passes.attention_found import attention
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
@@ -39,6 +40,7 @@ STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("decompose", decompose),
     ("layout", layout),
     ("to_integers", to_integers),
+    ("attention", attention),
     ("fuse", fuse),
     ("widen", widen),
 )

@@ -1,0 +1,322 @@
+"""Attention that a file writes as products and a softmax, as one operator that keeps no scores in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..ir import Graph, Node, TensorType, Value
+from ..ops.registry import attr
+from ..ops.shape import permutation
+from .layout import layout
+from .moves import shaped, turn
+from .rewrite import Sweep, constant, sees, sweep
+
+F32 = np.dtype(np.float32)
+Dims = tuple[int, ...]
+
+
+def attention(graph: Graph) -> bool:
+    """Given ``y = matmul(softmax(add(matmul(q, transpose(k)), m)), v)``; result ``y = attention(q, k, v, m)``."""
+    if not any(node.op == "softmax" for node in graph.nodes):
+        return False
+    changed = sweep(graph, split_of_reshape)
+    if sweep(graph, found_attention):
+        layout(graph)
+        return True
+    return changed
+
+
+@sees("split")
+def split_of_reshape(state: Sweep, node: Node) -> bool:
+    """Given ``a, b = split(reshape(x: [.., n]): [.., i, j, k]) {axis of i}``; result the parts of ``split(x)``, reshaped:
+    parts of rows can be read where they lie.
+    """
+    before = state.maker.get(node.x)
+    if before is None or before.op != "reshape" or not all(v.type.concrete for v in (before.x, node.x)):
+        return False
+    dims, whole, axis = node.x.type.dims, before.x.type.dims, node.attrs["axis"] % len(node.x.type.dims)
+    if axis == len(dims) - 1 or whole[:-1] != dims[:axis] or not node.x.type.size:
+        return False
+    inner = prod(dims[axis + 1 :])
+    sizes = [v.type.dims[axis] * inner for v in node.outputs]
+    parts = [Value(f"{v.name}.rows", v.type.with_shape((*whole[:-1], n))) for v, n in zip(node.outputs, sizes, strict=True)]
+    at = constant(node.out, np.array(sizes, np.int64), "sizes")
+    state.write(Node("split", [before.x, at], list(parts), {**node.attrs, "axis": len(whole) - 1}, node.name))
+    for part, value in zip(parts, node.outputs, strict=True):
+        state.replace(value, shaped(state, node, part, value.type.dims))
+    return True
+
+
+@dataclass(frozen=True)
+class Scores:
+    """scale * q x k, plus masks: each with axes for all of `lead`, queries and keys."""
+
+    product: Node
+    lead: Dims
+    scale: float = 1.0
+    masks: tuple[Value, ...] = ()
+
+
+@sees("matmul")
+def found_attention(state: Sweep, node: Node) -> bool:
+    """Given ``y = matmul(softmax(scale * matmul(q, transpose(k)) + m), v)``; result ``y = attention(q, k, v, m)``.
+
+    Transposes and scales on the way to q, k and v are its own, and keys and values that are expanded to more heads.
+    """
+    weights, values = node.inputs[:2]
+    if values is None or len(node.inputs) > 2 or not _plain(node):
+        return False
+    softmax, blind = _softmax(state, weights)
+    if softmax is None:
+        return False
+    dims = softmax.x.type.dims
+    scores = _scores(state, softmax.x, dims[-2:], _without_ones(dims[:-2]))
+    if scores is None or not _plain(scores.product) or len(scores.product.inputs) > 2:
+        return False
+    q, k = (_operand(state, v, i) for i, v in enumerate(scores.product.inputs))
+    v = _operand(state, values, 2)
+    if q is None or k is None or v is None or k.share != v.share or q.share != 1:
+        return False
+    if (q.images, q.heads, q.size) != (k.images, k.heads * k.share, k.size):
+        return False
+    if (k.images, k.heads, k.rows) != (v.images, v.heads, v.rows) or node.out.type.size != q.images * q.heads * q.rows * v.size:
+        return False
+    mask = _mask(state, node, scores, (q.images, q.heads, q.rows, k.rows))
+    attrs = {"scale": scores.scale * q.scale * k.scale, "blind": blind}
+    attrs |= {"q_num_heads": q.heads if q.flat else None, "kv_num_heads": k.heads if k.flat or v.flat else None}
+    inputs = [x.written(state, node) for x in (q, k, v)]
+    shape = (q.images, q.rows, q.heads * v.size) if q.flat else (q.images, q.heads, q.rows, v.size)
+    y = state.add("attention", [*inputs, mask], TensorType(F32, shape), node, **attrs)
+    if v.scale != 1:
+        y = state.add("mul", [y, constant(node.out, F32.type(v.scale), "scale")], y.type, node)
+    if q.flat:
+        y = turn(state, node, shaped(state, node, y, (q.images, q.rows, q.heads, v.size)), (0, 2, 1, 3))
+    state.replace(node.out, shaped(state, node, y, node.out.type.dims))
+    return True
+
+
+def _plain(node: Node) -> bool:
+    """Whether it is a product of as many f32 matrices."""
+    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
+    if not all(v.type.concrete and v.type.dtype == F32 and v.type.size for v in values):
+        return False
+    a, b = (v.type.dims for v in values[:2])
+    return len(a) >= 2 and a[:-2] == b[:-2]
+
+
+def _softmax(state: Sweep, weights: Value | None) -> tuple[Node | None, str]:
+    """The softmax over keys that makes the weights, and what it gives where all scores are -inf."""
+    maker = state.sole_maker(weights)
+    blind = "nan"
+    if maker is not None and maker.op == "where":
+        condition, zero, kept = maker.inputs
+        test = state.sole_maker(condition)
+        if test is None or test.op != "is_nan" or test.x is not kept or zero is None or not _is_zero(zero):
+            return None, blind
+        maker = state.sole_maker(kept, own=2)
+        blind = "never nan"
+    if maker is None or maker.op != "softmax" or not maker.x.type.concrete:
+        return None, blind
+    rank = len(maker.x.type.dims)
+    return (maker if attr(maker, "axis") % rank == rank - 1 and rank >= 2 else None), blind
+
+
+def _is_zero(value: Value) -> bool:
+    return value.data is not None and value.data.size == 1 and not value.data.any()
+
+
+def _without_ones(dims: Sequence[int]) -> Dims:
+    return tuple(d for d in dims if d != 1)
+
+
+def _scores(state: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
+    """What makes scores [.., queries, keys], read backwards; lead: their other axes without those of 1."""
+    dims, maker = value.type.dims, state.sole_maker(value)
+    if maker is None or dims[-2:] != plane or _without_ones(dims[:-2]) != lead:
+        return None
+    if maker.op == "matmul":
+        return Scores(maker, lead)
+    if maker.op == "reshape":
+        return _scores(state, maker.x, plane, lead)
+    factor = _factor(maker)
+    if factor is not None:
+        inner = _scores(state, factor[0], plane, lead)
+        return None if inner is None or inner.masks else replace(inner, scale=inner.scale * factor[1])
+    if maker.op != "add" or len(maker.inputs) != 2:
+        return None
+    for x, mask in (maker.inputs, maker.inputs[::-1]):
+        assert x is not None and mask is not None
+        inner = _scores(state, x, plane, lead) if x.type.shape == dims and x is not mask else None
+        known = mask.type.concrete and mask.type.dtype == F32
+        if inner is not None and known:
+            return replace(inner, masks=(*inner.masks, _spread(mask, dims)))
+    return None
+
+
+def _spread(mask: Value, dims: Dims) -> Any:
+    """The mask, and its extents for each axis of scores of these extents that isn't 1, but for the last two."""
+    own = (1,) * (len(dims) - len(mask.type.dims)) + mask.type.dims
+    kept = tuple(d for d, whole in zip(own[:-2], dims[:-2], strict=True) if whole != 1)
+    return mask, (*kept, *own[-2:])
+
+
+def _factor(node: Node) -> tuple[Value, float] | None:
+    """(x, c) of a node that is x * c with one number c."""
+    if node.op not in ("mul", "div") or len(node.inputs) != 2:
+        return None
+    x, c = node.inputs
+    if x is not None and x.data is not None and node.op == "mul":
+        x, c = c, x
+    if x is None or c is None or c.data is None or c.data.size != 1 or x.type.shape != node.out.type.shape:
+        return None
+    number = float(c.data.item())
+    if node.op == "div":
+        number = 1 / number if number else float("inf")
+    return (x, number) if np.isfinite(number) and x.data is None else None
+
+
+def _mask(state: Sweep, node: Node, scores: Scores, dims: Dims) -> Value | None:
+    """The sum of all masks, with axes for images, heads, queries and keys."""
+    total: Value | None = None
+    for value, own in scores.masks:  # type: ignore[misc]
+        axes, at = [1, 1], 0
+        for i, whole in enumerate(dims[:2]):
+            if whole != 1:
+                axes[i], at = own[at], at + 1
+        one = shaped(state, node, value, (*axes, *own[-2:]))
+        total = one if total is None else _sum(state, node, total, one)
+    if total is not None and total.type.dims[-1] != dims[-1]:
+        whole = (*total.type.dims[:-1], dims[-1])
+        shape = constant(node.out, np.array(whole, np.int64), "shape")
+        total = state.add("expand", [total, shape], total.type.with_shape(whole), node)
+    return total
+
+
+def _sum(state: Sweep, node: Node, x: Value, y: Value) -> Value:
+    if x.data is not None and y.data is not None:
+        return constant(node.out, x.data + y.data, "mask")
+    shape = np.broadcast_shapes(x.type.dims, y.type.dims)
+    return state.add("add", [x, y], x.type.with_shape(shape), node)
+
+
+# -- queries, keys and values
+
+
+@dataclass(frozen=True)
+class Operand:
+    """scale * x, where x has the elements [images, heads, rows, size], or (flat) [images, rows, heads, size]; each head
+    is for `share` heads of queries.
+    """
+
+    x: Value
+    flat: bool
+    images: int
+    heads: int
+    rows: int
+    size: int
+    scale: float
+    share: int
+    turned: bool = False
+
+    def written(self, state: Sweep, node: Node) -> Value:
+        if self.flat:
+            return shaped(state, node, self.x, (self.images, self.rows, self.heads * self.size))
+        if self.turned:
+            dims = (self.images, self.heads, self.size, self.rows)
+            return turn(state, node, shaped(state, node, self.x, dims), (0, 1, 3, 2))
+        return shaped(state, node, self.x, (self.images, self.heads, self.rows, self.size))
+
+
+def _operand(state: Sweep, value: Value | None, number: int) -> Operand | None:
+    """What the product's operand is made of: of q, of k that is turned (number 1) or of v."""
+    assert value is not None
+    best: Operand | None = None
+    moves: list[Node] = []
+    x, scale, share = value, 1.0, 1
+    while True:
+        found = _seen(x, moves, share, number == 1)
+        if found is not None and (best is None or found.flat or not best.flat):
+            best = replace(found, scale=scale)
+        maker = state.maker.get(x)
+        if maker is None or not maker.x.type.concrete:
+            return best
+        factor = _factor(maker)
+        if factor is not None:
+            x, scale = factor[0], scale * factor[1]
+        elif maker.op in ("transpose", "reshape"):
+            moves.insert(0, maker)
+            x = maker.x
+        elif maker.op == "expand" and share == 1 and (often := _repeats(maker)) is not None:
+            moves.insert(0, maker)
+            x, share = maker.x, often
+        else:
+            return best
+
+
+def _repeats(node: Node) -> int | None:
+    """How often an expand repeats each head of [images, heads, 1, rows, size]."""
+    dims, out = node.x.type.dims, node.out.type.dims
+    fits = len(dims) == len(out) == 5 and dims[2] == 1 and dims == (*out[:2], 1, *out[3:])
+    return out[2] if fits else None
+
+
+def _seen(x: Value, moves: Sequence[Node], share: int, turned: bool) -> Operand | None:
+    """How the operand lies in x when the moves are not done; None: not in an order that attention reads."""
+    view = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.type.dims, _dense(x.type.dims))
+    repeated = False
+    for node in moves:
+        if node.op == "transpose":
+            view = view.transpose(permutation(node))
+        elif node.op == "expand":
+            repeated = True
+        else:
+            dims = node.out.type.dims
+            if repeated:
+                images, heads, often, rows, size = (*view.shape[:2], share, *view.shape[3:])
+                if dims != (images, heads * often, rows, size):
+                    return None
+                dims, repeated = (images, heads, rows, size), False
+            found = _reshaped(view, dims)
+            if found is None:
+                return None
+            view = found
+    if repeated or view.ndim < 2:
+        return None
+    lead = view.shape[:-2]
+    found = _reshaped(view, (prod(lead[:-1]), lead[-1] if lead else 1, *view.shape[-2:]))
+    return None if found is None else _ordered(x, found, share, turned)
+
+
+def _ordered(x: Value, view: np.ndarray, share: int, turned: bool) -> Operand | None:
+    images, heads, rows, size = view.shape if not turned else (*view.shape[:2], view.shape[3], view.shape[2])
+    steps = view.strides if not turned else (*view.strides[:2], view.strides[3], view.strides[2])
+    made = Operand(x, True, images, heads, rows, size, 1.0, share)
+    extents = (images, heads, rows, size)
+
+    def lies(wanted: Dims) -> bool:
+        return all(n == 1 or a == b for n, a, b in zip(extents, steps, wanted, strict=True))
+
+    if lies((rows * heads * size, size, heads * size, 1)):
+        return made
+    if lies((heads * rows * size, rows * size, size, 1)):
+        return replace(made, flat=False)
+    return None
+
+
+def _dense(dims: Dims) -> Dims:
+    return tuple(prod(dims[i + 1 :]) for i in range(len(dims)))
+
+
+def _reshaped(view: np.ndarray, dims: Dims) -> np.ndarray | None:
+    """A view of the elements in another shape, without a copy."""
+    moved = view[...]
+    try:
+        moved.shape = dims
+    except (AttributeError, ValueError):
+        return None
+    return moved
