@@ -11,30 +11,35 @@ from llvmlite import ir
 from ..core.record import reader
 from ..gemm.pick_dot import max_rows
 from ..gemm.tile import f32_arithmetic, make_tile
-from ..isa.loops import div_rem, divide, larger, loop, pieces, smaller, thread_range
+from ..isa.loops import div_rem, divide, larger, pieces, smaller, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector, arg, emits
+from ..isa.vector import I64, emits
 from .pack import make_pack_keys, make_pack_values
 from .pick import NV
-from .rows import ATTENTION, STATE
-from .softmax import make_begin, make_finish, make_weigh
+from .places import bounds, seen
+from .rows import ATTENTION
+from .softmax import line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
 
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel: keys and values of a head are packed once, then each block of queries goes over its keys."""
     fields = reader(ATTENTION)
-    begin, weigh, finish, multiply = make_begin(), make_weigh(tier), make_finish(tier), _multiply(tier)
-    pack_keys, pack_values, clear = make_pack_keys(tier), make_pack_values(tier), _clear(tier)
-    most, width, lanes, state_bytes = max_rows(tier, NV), NV * tier.lanes, tier.lanes, 4 * len(STATE)
+    begin, look, rebase, weigh = make_begin(tier), make_look(tier), make_rebase(tier), make_weigh(tier)
+    finish, clear, multiply = make_finish(tier), make_clear(tier), _multiply(tier)
+    pack_keys, pack_values = make_pack_keys(tier), make_pack_values(tier)
+    most, width, lanes = max_rows(tier, NV), NV * tier.lanes, tier.lanes
+    BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
 
     def attention(args: int, thread: int, threads: int) -> None:
         r = fields(args)
         scratch = r.scratch + thread * r.scratch_bytes
         values, scores = scratch + r.values_at, scratch + r.scores_at
-        sums, states = scratch + r.sums_at, scratch + r.state_at
+        sums, state = scratch + r.sums_at, scratch + r.state_at
         blocks = pieces(r.s, r.rows)
         groups = divide(r.heads, r.share)
         line, out = (r.keys + lanes) * 4, pieces(r.e, width) * width * 4
+        each = pieces(r.rows, lanes) * lanes * 4
+        base, total, factor = state + BASE * each, state + TOTAL * each, state + FACTOR * each
         packed = -1
         first, end = thread_range(r.batch * r.heads * blocks, thread, threads)
         for unit in range(first, end):
@@ -45,26 +50,22 @@ def make(tier: Tier) -> Callable[..., None]:
                 packed = image * groups + group
                 pack_keys(scratch, r.k + image * r.k_image + group * r.k_head, r.k_row, r.t, r.d, r.scale)
                 pack_values(values, r.v + image * r.v_image + group * r.v_head, r.v_row, r.t, r.e)
-            limit, place = r.t, r.place
-            if r.valid:
-                limit = larger(0, smaller(arg(r.valid, image), r.t))
-                if r.follows:
-                    place = limit - r.s
+            limit, place = bounds(r, image)
             row = block * r.rows
             rows = smaller(r.rows, r.s - row)
-            near = larger(0, place + row + r.low)
-            stop = smaller(limit, place + row + rows - 1 + r.high)
+            place = place + row
             q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
             y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
             mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
-            for i in range(rows):
-                begin(states + i * state_bytes)
+            near = larger(0, place + r.low)
+            stop = smaller(limit, place + rows - 1 + r.high)
+            begin(state, each)
             key = near - near % width
             starts = key
             if near >= stop:
                 clear(sums, rows * out)
                 for i in range(rows):
-                    finish(r, y + i * r.y_row, sums + i * out, states + i * state_bytes, 1, 1)
+                    finish(r, y + i * r.y_row, sums + i * out, total + 4 * i, factor + 4 * i, 1, 1)
                 continue
             while key < stop:
                 n = smaller(r.keys, stop - key)
@@ -77,10 +78,13 @@ def make(tier: Tier) -> Callable[..., None]:
                         )  # fmt: skip
                         i += most
                 for i in range(rows):
-                    left = larger(0, smaller(n, place + row + i + r.low - key))
-                    right = larger(left, smaller(n, smaller(limit, place + row + i + r.high) - key))
+                    left, right = seen(r, limit, place + i, key, n)
                     there = mask + i * r.mask_row + (4 * key if r.kind == 1 else key)
-                    weigh(r, scores + i * line, there, left, right, n, states + i * state_bytes)
+                    look(r, scores + i * line, there, left, right, base + 4 * i)
+                rebase(state, each)
+                for i in range(rows):
+                    left, right = seen(r, limit, place + i, key, n)
+                    weigh(scores + i * line, left, right, n, base + 4 * i, total + 4 * i)
                 for p in range(pieces(r.e, width)):
                     i = 0
                     while i < rows:
@@ -89,8 +93,9 @@ def make(tier: Tier) -> Callable[..., None]:
                             values + (p * r.t + key) * width * 4, sums + i * out + p * width * 4, out,
                         )  # fmt: skip
                         i += most
+                begun, ended = key == starts, key + n == stop
                 for i in range(rows):
-                    finish(r, y + i * r.y_row, sums + i * out, states + i * state_bytes, key == starts, key + n == stop)
+                    finish(r, y + i * r.y_row, sums + i * out, total + 4 * i, factor + 4 * i, begun, ended)
                 key += n
 
     return attention
@@ -120,15 +125,3 @@ def _multiply(tier: Tier) -> Any:
         b.call(function, values)
 
     return multiply
-
-
-def _clear(tier: Tier) -> Any:
-    """clear(start, nbytes): zeros, whole vectors."""
-
-    @emits
-    def clear(b: Any, start: Any, nbytes: Any) -> None:
-        v = Vector(b, tier)
-        with loop(b, 0, nbytes, 4 * tier.lanes) as i:
-            v.store(v.const(0), v.pointer(b.add(start, i)))
-
-    return clear

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..gemm.pick_dot import max_rows
@@ -32,16 +33,23 @@ def _whole(n: int, width: int) -> int:
     return -(-n // width) * width
 
 
-def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
-    """For s queries of d, t keys and values of e elements."""
-    width = NV * tier.lanes
-    rows = min(s, TILES * max_rows(tier, NV))
-    keys = min(KEYS, _whole(max(t, 1), width))
+def _blocks(tier: Tier, rows: int, keys: int, sizes: Sequence[int]) -> Blocks:
     at, ends = 0, []
-    for words in (
-        _whole(t, width) * d, t * _whole(e, width), rows * (keys + tier.lanes), rows * _whole(e, width),
-        rows * len(STATE),
-    ):  # fmt: skip
+    for words in (*sizes, len(STATE) * _whole(rows, tier.lanes)):
         at += _whole(4 * words, 64)
         ends.append(at)
     return Blocks(rows, keys, *ends)
+
+
+def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
+    """Of `attention`, for s queries of d, t keys and values of e elements."""
+    width = NV * tier.lanes
+    rows, keys = min(s, TILES * max_rows(tier, NV)), min(KEYS, _whole(max(t, 1), width))
+    columns = _whole(e, width)
+    return _blocks(tier, rows, keys, (_whole(t, width) * d, t * columns, rows * (keys + tier.lanes), rows * columns))
+
+
+def pick_few(tier: Tier, rows: int, t: int, e: int) -> Blocks:
+    """Of `attention_few`, for so many queries that share keys."""
+    keys = min(KEYS, _whole(max(t, 1), tier.lanes))
+    return _blocks(tier, rows, keys, (0, 0, rows * (keys + tier.lanes), _whole(e, tier.lanes)))

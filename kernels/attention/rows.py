@@ -41,14 +41,14 @@ ATTENTION = Record(
     place="the place of the first query among the keys",
     valid="address of [batch] int64: how many keys of an image there are, or 0: all",
     follows="whether the queries of an image are its last valid keys; then `place` means nothing",
-    blind="BLIND: what a query gets that sees no key",
-    rows="queries of a block",
+    blind="BLIND: what becomes of queries that see no key",
+    rows="queries of a block; of `few`, all that share a head of keys",
     keys="keys of a block, whole panels",
-    scratch="address of scratch_bytes for each thread, 64-byte aligned: packed keys, then what the other slots say",
+    scratch="address of scratch_bytes for each thread, 64-byte aligned: packed keys (not of `few`), then what the other slots say",
     scratch_bytes="bytes",
     values_at="bytes to the packed values",
     scores_at="bytes to the scores of a block, rows of keys + a vector",
-    sums_at="bytes to a block's products with values, rows of whole panels",
+    sums_at="bytes to a block's products with values, rows of whole panels (`few`: one of whole vectors)",
     state_at="bytes to STATE of each query of a block",
 )
 """y = softmax(scale * q x k + mask) x v for each image and head. A query's place is its number, plus that of the first."""
@@ -56,11 +56,18 @@ ATTENTION = Record(
 MASKS = ("none", "f32", "bool")
 """Nothing, what is added to scores, or which keys a query sees."""
 BLIND = ("zeros", "nan", "never nan")
-"""A query whose scores are all -inf gets zeros or NaN; with `never nan` it gets zeros also where a score is NaN or inf."""
-STATE = Record(top="f32: the largest score so far", total="f32: the sum of the weights", factor="f32: of what was before")
+"""What a query gets whose scores are all -inf; `never nan`: zeros, also where one of them is NaN or inf."""
+STATE = Record(
+    top="the largest score so far",
+    base="the largest one of a block, then what scores are relative to",
+    total="the sum of the weights",
+    factor="of what was summed before the block",
+)
+"""Lines of f32 that a block has, with a number for each query."""
 FAR = 1 << 40
 """More keys than there are: `low` and `high` that limit nothing."""
 
 ROWS: tuple[Row, ...] = (
     Row("attention", "attention.many", "make", ATTENTION, product=True),
+    Row("attention_few", "attention.few", "make", ATTENTION, product=True),
 )  # fmt: skip

@@ -1,6 +1,7 @@
-"""Scores of one query as weights, block of keys after block of keys; and what becomes of their products with values.
+"""Scores of a block of queries as weights, block of keys after block of keys; and what becomes of products with values.
 
-Weights are relative to the largest score so far: where a block has a larger one, what was summed before shrinks.
+Weights are relative to the largest score so far: where a block has a larger one, what was summed before shrinks. They
+are halves of exponentials, as their sums are.
 """
 
 from __future__ import annotations
@@ -10,56 +11,65 @@ from typing import Any
 
 from ..isa import functions as f
 from ..isa.elements import load
-from ..isa.loops import each, total
+from ..isa.loops import each, loop, total, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from .rows import BLIND, MASKS
+from .rows import BLIND, MASKS, STATE
 
 
-def make_begin() -> Any:
-    """begin(state): no score was seen."""
+def state_bytes(tier: Tier, rows: int) -> int:
+    """Bytes of a line of numbers, one for each of so many queries."""
+    return 4 * -(-rows // tier.lanes) * tier.lanes
+
+
+def line_of(name: str) -> int:
+    """Which line of a block's state has this number of each query."""
+    return STATE.at(name)
+
+
+def make_begin(tier: Tier) -> Any:
+    """begin(state, line): no score was seen; a line is `line` bytes."""
 
     @emits
-    def begin(b: Any, state: Any) -> None:
-        at = b.inttoptr(state, F32.as_pointer())
-        for i, value in enumerate((-math.inf, 0.0, 0.0)):
-            b.store(F32(value), b.gep(at, [I64(i)]))
+    def begin(b: Any, state: Any, line: Any) -> None:
+        v = Vector(b, tier)
+        for name, value in (("top", -math.inf), ("total", 0.0)):
+            with loop(b, 0, line, 4 * tier.lanes) as i:
+                v.store(v.const(value), v.pointer(b.add(state, b.add(i, b.mul(line, I64(line_of(name)))))))
 
     return begin
 
 
-def make_weigh(tier: Tier) -> Any:
-    """weigh(record, scores, mask, left, right, n, state): the n scores of a query become weights, those that are not
-    in left..right 0; `mask` is the address for the first of the n. A vector behind them is written, too.
+def make_look(tier: Tier) -> Any:
+    """look(record, scores, mask, left, right, base): the scores left..right of a query as `cap` and the mask make them;
+    the largest goes to `base`. `mask` is the address for the first of the row. A vector behind `right` is written, too.
     """
 
     @emits
-    def weigh(b: Any, r: Any, scores: Any, mask: Any, left: Any, right: Any, n: Any, state: Any) -> None:
+    def look(b: Any, r: Any, scores: Any, mask: Any, left: Any, right: Any, base: Any) -> None:
         v = Vector(b, tier)
-        row, at = v.pointer(scores), v.pointer(state)
-        x, count = v.at(row, left), b.sub(right, left)
+        x, count = v.at(v.pointer(scores), left), b.sub(right, left)
         _cap(v, x, count, b.bitcast(b.trunc(r.cap, I32), F32))
-        _masked(v, x, count, r.kind, mask, left)
-        before = b.load(at)
-        found = total(v, count, -math.inf, _larger, lambda w, i, m: w.load(w.at(x, i)))
-        top = b.select(b.fcmp_ordered(">", before, found), before, found)
-        base = b.select(b.fcmp_ordered("==", top, F32(-math.inf)), F32(0), top)
+        bias = v.at(v.pointer(mask), left)
+        seen = b.gep(b.inttoptr(mask, I8.as_pointer()), [left])
 
-        def power(w: Vector, i: Any, m: Any) -> Any:
-            y = f.exp(w, b.fsub(w.load(w.at(x, i)), w.splat(base)))
+        def add(w: Vector, i: Any, m: Any) -> Any:
+            y = b.fadd(w.load(w.at(x, i)), w.load(w.at(bias, i), m))
             w.store(y, w.at(x, i))
             return y
 
-        sum_ = total(v, count, 0, lambda w, p, q: b.fadd(p, q), power)
-        one = Vector(b, tier, 1)
-        factor = b.extract_element(f.exp(one, one.splat(b.fsub(before, base))), I32(0))
-        b.store(top, at)
-        b.store(b.fadd(b.fmul(b.load(v.at(at, 1)), factor), sum_), v.at(at, 1))
-        b.store(factor, v.at(at, 2))
-        each(v, I64(0), left, lambda w, i, m: w.store(w.const(0), w.at(row, i), m), unroll=1)
-        each(v, right, n, lambda w, i, m: w.store(w.const(0), w.at(row, i)), unroll=1)
+        def hide(w: Vector, i: Any, m: Any) -> Any:
+            there = b.fcmp_ordered("!=", load(w, "bool", b.gep(seen, [i])), w.const(0))
+            y = b.select(there, w.load(w.at(x, i)), w.const(-math.inf))
+            w.store(y, w.at(x, i))
+            return y
 
-    return weigh
+        bodies = {"none": lambda w, i, m: w.load(w.at(x, i)), "f32": add, "bool": hide}
+        for name, body in bodies.items():
+            with b.if_then(b.icmp_signed("==", r.kind, I64(MASKS.index(name)))):
+                b.store(total(v, count, -math.inf, _larger, body), v.pointer(base))
+
+    return look
 
 
 def _larger(v: Vector, a: Any, b: Any) -> Any:
@@ -78,40 +88,69 @@ def _cap(v: Vector, x: Any, count: Any, cap: Any) -> None:
         each(v, I64(0), count, body, unroll=1)
 
 
-def _masked(v: Vector, x: Any, count: Any, kind: Any, mask: Any, left: Any) -> None:
-    """Add the mask to scores, or make those -inf that it hides."""
-    b = v.b
-    bias = v.at(v.pointer(mask), left)
-    seen = b.gep(b.inttoptr(mask, I8.as_pointer()), [left])
+def make_rebase(tier: Tier) -> Any:
+    """rebase(state, line): the largest scores of a block join those before; sums shrink as these grow."""
 
-    def add(w: Vector, i: Any, m: Any) -> None:
-        w.store(b.fadd(w.load(w.at(x, i)), w.load(w.at(bias, i), m)), w.at(x, i))
+    @emits
+    def rebase(b: Any, state: Any, line: Any) -> None:
+        v = Vector(b, tier)
+        with loop(b, 0, line, 4 * tier.lanes) as i:
+            places = {name: v.pointer(b.add(state, b.add(i, b.mul(line, I64(line_of(name)))))) for name in STATE}
+            before, found = v.load(places["top"]), v.load(places["base"])
+            top = b.select(b.fcmp_ordered(">", before, found), before, found)
+            base = b.select(b.fcmp_ordered("==", top, v.const(-math.inf)), v.const(0), top)
+            factor = f.exp(v, b.fsub(before, base))
+            v.store(top, places["top"])
+            v.store(base, places["base"])
+            v.store(factor, places["factor"])
+            v.store(b.fmul(v.load(places["total"]), factor), places["total"])
 
-    def hide(w: Vector, i: Any, m: Any) -> None:
-        there = b.fcmp_ordered("!=", load(w, "bool", b.gep(seen, [i])), w.const(0))
-        w.store(b.select(there, w.load(w.at(x, i)), w.const(-math.inf)), w.at(x, i))
-
-    for name, body in (("f32", add), ("bool", hide)):
-        with b.if_then(b.icmp_signed("==", kind, I64(MASKS.index(name)))):
-            each(v, I64(0), count, body)
+    return rebase
 
 
-def make_finish(tier: Tier) -> Any:
-    """finish(record, y, sums, state, first, last): a block's sums of values join a row of the result, which the first
-    block begins and the last divides by the sum of weights.
+def make_weigh(tier: Tier) -> Any:
+    """weigh(scores, left, right, n, base, total): the n scores of a query become weights, those that are not in
+    left..right 0; they are added to `total`. A vector behind them is written, too.
     """
 
     @emits
-    def finish(b: Any, r: Any, y: Any, sums: Any, state: Any, first: Any, last: Any) -> None:
+    def weigh(b: Any, scores: Any, left: Any, right: Any, n: Any, base: Any, total_: Any) -> None:
         v = Vector(b, tier)
-        y, sums, at = v.pointer(y), v.pointer(sums), v.pointer(state)
-        total_, factor = b.load(v.at(at, 1)), b.load(v.at(at, 2))
+        row, least = v.pointer(scores), b.load(v.pointer(base))
+        x, at = v.at(row, left), v.pointer(total_)
+
+        def power(w: Vector, i: Any, m: Any) -> Any:
+            y = f.half_exp(w, b.fsub(w.load(w.at(x, i)), w.splat(least)))
+            w.store(y, w.at(x, i))
+            return y
+
+        sum_ = total(v, b.sub(right, left), 0, lambda w, p, q: b.fadd(p, q), power)
+        b.store(b.fadd(b.load(at), sum_), at)
+        each(v, I64(0), left, lambda w, i, m: w.store(w.const(0), w.at(row, i), m), unroll=1)
+        each(v, right, n, lambda w, i, m: w.store(w.const(0), w.at(row, i)), unroll=1)
+
+    return weigh
+
+
+def make_finish(tier: Tier) -> Any:
+    """finish(record, y, sums, total, factor, first, last): a block's sums of values join a row of the result, which the
+    first block begins and the last divides by the sum of weights.
+    """
+
+    @emits
+    def finish(b: Any, r: Any, y: Any, sums: Any, total_: Any, factor: Any, first: Any, last: Any) -> None:
+        v = Vector(b, tier)
+        y, sums = v.pointer(y), v.pointer(sums)
+        weight = b.load(v.pointer(total_))
         blind = [b.icmp_signed("==", r.blind, I64(i)) for i in range(len(BLIND))]
         ended = b.icmp_signed("!=", last, I64(0))
-        bad = b.not_(b.fcmp_ordered(">", total_, F32(0)))
-        nothing = b.or_(b.and_(blind[0], b.fcmp_ordered("==", total_, F32(0))), b.and_(blind[2], bad))
+        bad = b.not_(b.fcmp_ordered(">", weight, F32(0)))
+        nothing = b.or_(b.and_(blind[0], b.fcmp_ordered("==", weight, F32(0))), b.and_(blind[2], bad))
         nothing = b.and_(nothing, ended)
-        scale = b.select(ended, b.fdiv(F32(1), total_), F32(1))
+        scale = variable(b, F32(1))
+        with b.if_then(ended, likely=True):
+            b.store(b.fdiv(F32(1), weight), scale)
+        scale = b.load(scale)
 
         def store(w: Vector, i: Any, m: Any, x: Any) -> None:
             x = b.fmul(x, w.splat(scale))
@@ -121,7 +160,8 @@ def make_finish(tier: Tier) -> Any:
             store(w, i, m, w.load(w.at(sums, i)))
 
         def go_on(w: Vector, i: Any, m: Any) -> None:
-            store(w, i, m, w.fma(w.load(w.at(y, i), m), w.splat(factor), w.load(w.at(sums, i))))
+            before = w.splat(b.load(v.pointer(factor)))
+            store(w, i, m, w.fma(w.load(w.at(y, i), m), before, w.load(w.at(sums, i))))
 
         with b.if_else(b.icmp_signed("!=", first, I64(0))) as (yes, no):
             with yes:
@@ -130,3 +170,15 @@ def make_finish(tier: Tier) -> Any:
                 each(v, I64(0), r.e, go_on, unroll=2)
 
     return finish
+
+
+def make_clear(tier: Tier) -> Any:
+    """clear(start, nbytes): zeros, whole vectors."""
+
+    @emits
+    def clear(b: Any, start: Any, nbytes: Any) -> None:
+        v = Vector(b, tier)
+        with loop(b, 0, nbytes, 4 * tier.lanes) as i:
+            v.store(v.const(0), v.pointer(b.add(start, i)))
+
+    return clear

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fastgraph.ir import Node, TensorType, Value
-from fastgraph.kernels.attention.pick import pick
+from fastgraph.kernels.attention.pick import pick, pick_few
 from fastgraph.kernels.attention.rows import BLIND, FAR, MASKS
 from fastgraph.kernels.core.table import row
 from fastgraph.ops.registry import OPS
@@ -39,7 +39,8 @@ def call(
     args |= dict(zip(("mask_image", "mask_head", "mask_row"), places, strict=True))
     left, right = window
     high = min([FAR, *([1] if causal else []), *([right + 1] if right >= 0 else [])])
-    blocks = pick(tier, s, t, d, e)
+    few = kernel == "attention_few"
+    blocks = pick_few(tier, s * (h // groups), t, e) if few else pick(tier, s, t, d, e)
     args |= {
         "batch": b, "heads": h, "share": h // groups, "s": s, "t": t, "d": d, "e": e, "scale": bits(scale),
         "cap": bits(cap), "mask": 0 if full is None else full, "kind": _kind(mask), "low": -left if left >= 0 else -FAR,
