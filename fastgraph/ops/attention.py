@@ -241,8 +241,8 @@ def _rotary(node: Node, inputs: list[Any]) -> list[Any]:
 define(
     "attention", _infer_attention, _attention, inputs=(3, 7),
     attrs={
-        "blind": "zeros", "is_causal": 0, "kv_num_heads": None, "left_window_size": -1, "place": None, "q_num_heads": None,
-        "qk_matmul_output_mode": 0, "right_window_size": -1, "scale": None, "softcap": 0.0,
+        "blind": "zeros", "is_causal": 0, "kv_num_heads": None, "left_window_size": -1, "place": None,
+        "q_num_heads": None, "qk_matmul_output_mode": 0, "right_window_size": -1, "scale": None, "softcap": 0.0,
         "softmax_precision": None,
     },
     work=squares,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -33,8 +32,8 @@ def attention(graph: Graph) -> bool:
 
 @sees("split")
 def split_of_reshape(state: Sweep, node: Node) -> bool:
-    """Given ``a, b = split(reshape(x: [.., n]): [.., i, j, k]) {axis of i}``; result the parts of ``split(x)``, reshaped:
-    parts of rows can be read where they lie.
+    """Given ``a, b = split(reshape(x: [.., n]): [.., i, j, k]) {axis of i}``; result the parts of ``split(x)``,
+    reshaped: parts of rows can be read where they lie.
     """
     before = state.maker.get(node.x)
     if before is None or before.op != "reshape" or not all(v.type.concrete for v in (before.x, node.x)):
@@ -44,7 +43,8 @@ def split_of_reshape(state: Sweep, node: Node) -> bool:
         return False
     inner = prod(dims[axis + 1 :])
     sizes = [v.type.dims[axis] * inner for v in node.outputs]
-    parts = [Value(f"{v.name}.rows", v.type.with_shape((*whole[:-1], n))) for v, n in zip(node.outputs, sizes, strict=True)]
+    shapes = [(*whole[:-1], size) for size in sizes]
+    parts = [Value(f"{v.name}.rows", v.type.with_shape(s)) for v, s in zip(node.outputs, shapes, strict=True)]
     at = constant(node.out, np.array(sizes, np.int64), "sizes")
     state.write(Node("split", [before.x, at], list(parts), {**node.attrs, "axis": len(whole) - 1}, node.name))
     for part, value in zip(parts, node.outputs, strict=True):
@@ -59,7 +59,7 @@ class Scores:
     product: Node
     lead: Dims
     scale: float = 1.0
-    masks: tuple[Value, ...] = ()
+    masks: tuple[tuple[Value, Dims], ...] = ()
 
 
 @sees("matmul")
@@ -84,7 +84,7 @@ def found_attention(state: Sweep, node: Node) -> bool:
         return False
     if (q.images, q.heads, q.size) != (k.images, k.heads * k.share, k.size):
         return False
-    if (k.images, k.heads, k.rows) != (v.images, v.heads, v.rows) or node.out.type.size != q.images * q.heads * q.rows * v.size:
+    if (k.images, k.heads, k.rows) != (v.images, v.heads, v.rows):
         return False
     mask = _mask(state, node, scores, (q.images, q.heads, q.rows, k.rows))
     attrs = {"scale": scores.scale * q.scale * k.scale, "blind": blind}
@@ -158,7 +158,7 @@ def _scores(state: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | Non
     return None
 
 
-def _spread(mask: Value, dims: Dims) -> Any:
+def _spread(mask: Value, dims: Dims) -> tuple[Value, Dims]:
     """The mask, and its extents for each axis of scores of these extents that isn't 1, but for the last two."""
     own = (1,) * (len(dims) - len(mask.type.dims)) + mask.type.dims
     kept = tuple(d for d, whole in zip(own[:-2], dims[:-2], strict=True) if whole != 1)
@@ -183,7 +183,7 @@ def _factor(node: Node) -> tuple[Value, float] | None:
 def _mask(state: Sweep, node: Node, scores: Scores, dims: Dims) -> Value | None:
     """The sum of all masks, with axes for images, heads, queries and keys."""
     total: Value | None = None
-    for value, own in scores.masks:  # type: ignore[misc]
+    for value, own in scores.masks:
         axes, at = [1, 1], 0
         for i, whole in enumerate(dims[:2]):
             if whole != 1:
@@ -191,9 +191,9 @@ def _mask(state: Sweep, node: Node, scores: Scores, dims: Dims) -> Value | None:
         one = shaped(state, node, value, (*axes, *own[-2:]))
         total = one if total is None else _sum(state, node, total, one)
     if total is not None and total.type.dims[-1] != dims[-1]:
-        whole = (*total.type.dims[:-1], dims[-1])
-        shape = constant(node.out, np.array(whole, np.int64), "shape")
-        total = state.add("expand", [total, shape], total.type.with_shape(whole), node)
+        spread = (*total.type.dims[:-1], dims[-1])
+        shape = constant(node.out, np.array(spread, np.int64), "shape")
+        total = state.add("expand", [total, shape], total.type.with_shape(spread), node)
     return total
 
 
@@ -267,7 +267,7 @@ def _repeats(node: Node) -> int | None:
 
 def _seen(x: Value, moves: Sequence[Node], share: int, turned: bool) -> Operand | None:
     """How the operand lies in x when the moves are not done; None: not in an order that attention reads."""
-    view = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.type.dims, _dense(x.type.dims))
+    view: np.ndarray = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.type.dims, _dense(x.type.dims))
     repeated = False
     for node in moves:
         if node.op == "transpose":
@@ -277,10 +277,10 @@ def _seen(x: Value, moves: Sequence[Node], share: int, turned: bool) -> Operand 
         else:
             dims = node.out.type.dims
             if repeated:
-                images, heads, often, rows, size = (*view.shape[:2], share, *view.shape[3:])
-                if dims != (images, heads * often, rows, size):
+                images, heads, _, *rest = view.shape
+                if dims != (images, heads * share, *rest):
                     return None
-                dims, repeated = (images, heads, rows, size), False
+                dims, repeated = (images, heads, *rest), False
             found = _reshaped(view, dims)
             if found is None:
                 return None

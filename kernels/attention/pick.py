@@ -15,6 +15,8 @@ TILES = 2
 """Tiles of rows in a block."""
 KEYS = 256
 """Keys of a block: its scores stay in the first-level cache."""
+FEW = 4
+"""The most queries that share a head of keys for which these are not packed."""
 
 
 class Blocks(NamedTuple):

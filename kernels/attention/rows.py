@@ -44,14 +44,15 @@ ATTENTION = Record(
     blind="BLIND: what becomes of queries that see no key",
     rows="queries of a block; of `few`, all that share a head of keys",
     keys="keys of a block, whole panels",
-    scratch="address of scratch_bytes for each thread, 64-byte aligned: packed keys (not of `few`), then what the other slots say",
+    scratch="address of scratch_bytes for each thread, 64-byte aligned; it begins with packed keys",
     scratch_bytes="bytes",
-    values_at="bytes to the packed values",
+    values_at="bytes to the packed values (`few` packs nothing)",
     scores_at="bytes to the scores of a block, rows of keys + a vector",
     sums_at="bytes to a block's products with values, rows of whole panels (`few`: one of whole vectors)",
     state_at="bytes to STATE of each query of a block",
 )
-"""y = softmax(scale * q x k + mask) x v for each image and head. A query's place is its number, plus that of the first."""
+"""y = softmax(scale * q x k + mask) x v for each image and head. A query's place is its number plus that of the first.
+"""
 
 MASKS = ("none", "f32", "bool")
 """Nothing, what is added to scores, or which keys a query sees."""

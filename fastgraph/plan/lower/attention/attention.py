@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....ir import Node, Value
-from ....kernels.attention.pick import pick
+from ....kernels.attention.pick import FEW, pick, pick_few
 from ....kernels.attention.rows import BLIND, FAR, MASKS
 from ....ops.registry import attr
 from ...storage import byte_strides
@@ -61,8 +61,8 @@ def _match(node: Node) -> Operands | None:
     if not node.out.type.size or not q.type.size or (precision is not None and np.dtype(precision) != F32):
         return None
     counts = attr(node, "q_num_heads"), attr(node, "kv_num_heads")
-    found = Operands(*(heads_of(x, n) for x, n in zip((q, k, v), (counts[0], *counts[1:] * 2), strict=True)),
-                     heads_of(node.out, counts[0]))  # fmt: skip
+    heads, groups = counts
+    found = Operands(heads_of(q, heads), heads_of(k, groups), heads_of(v, groups), heads_of(node.out, heads))
     if valid is not None and (valid.type.dtype != np.int64 or not valid.type.concrete):
         return None
     return found if mask is None or _readable(mask, found.k.rows) else None
@@ -80,9 +80,11 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     assert q is not None and k is not None and v is not None
     s, t, past = plan.q.rows, plan.k.rows, attr(node, "place")
     scale = attr(node, "scale")
-    blocks = pick(e.tier, s, t, plan.q.size, plan.v.size)
+    share = plan.q.heads // plan.k.heads
+    few = s * share <= FEW
+    blocks = pick_few(e.tier, s * share, t, plan.v.size) if few else pick(e.tier, s, t, plan.q.size, plan.v.size)
     args: dict[str, Arg] = {
-        "batch": plan.q.images, "heads": plan.q.heads, "share": plan.q.heads // plan.k.heads, "s": s, "t": t,
+        "batch": plan.q.images, "heads": plan.q.heads, "share": share, "s": s, "t": t,
         "d": plan.q.size, "e": plan.v.size, "cap": f32_bits(attr(node, "softcap") or 0),
         "scale": f32_bits(1 / math.sqrt(plan.q.size) if scale is None else scale), "place": past or 0,
         "valid": 0 if valid is None else e.address(valid), "follows": valid is not None and past is None,
@@ -90,7 +92,8 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     }  # fmt: skip
     for name, value, heads in (("q", q, plan.q), ("k", k, plan.k), ("v", v, plan.v), ("y", node.out, plan.y)):
         args |= {name: e.address(value)} | _steps(name, heads.steps(e.strides(value)))
-    e.kernel("attention", {}, {**args, **_limits(node), **_mask(e, mask, plan.q), **blocks._asdict()})
+    args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks._asdict()}
+    e.kernel("attention_few" if few else "attention", {}, args)
 
 
 def _steps(name: str, steps: tuple[int, ...]) -> dict[str, Any]:
