@@ -17,7 +17,7 @@ F32, F16, BOOL = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.bool_)
 
 def plain_attention(graph: Graph) -> bool:
     """Given ``y, keys, values = attention(q, k, v, mask, past, past_values)``; result concat, and attention of y."""
-    return any([sweep(graph, attention_in_f32), sweep(graph, attention_mask), sweep(graph, attention_alone)])
+    return any([sweep(graph, attention_in_f32), sweep(graph, attention_alone)])
 
 
 def _operands(node: Node) -> list[Value | None]:
@@ -50,30 +50,6 @@ def attention_in_f32(state: Sweep, node: Node) -> bool:
     return True
 
 
-@sees("attention")
-def attention_mask(state: Sweep, node: Node) -> bool:
-    """A mask of other numbers becomes f32; one for fewer keys hides the others, and one for all is repeated."""
-    mask = _operands(node)[3]
-    if mask is None or not _known(node):
-        return False
-    keys, found = _keys(node), mask
-    if mask.type.dtype not in (F32, BOOL):
-        found = state.add("cast", [mask], TensorType(F32, mask.type.shape), node, to=F32)
-    dims = mask.type.dims
-    if dims[-1] != keys and dims[-1] == 1:
-        shape = constant(node.out, np.array([*dims[:-1], keys], np.int64), "shape")
-        found = state.add("expand", [found, shape], found.type.with_shape((*dims[:-1], keys)), node)
-    elif dims[-1] < keys:
-        pads = constant(node.out, np.array([0] * (2 * len(dims) - 1) + [keys - dims[-1]], np.int64), "pads")
-        fill = constant(node.out, np.array(False if mask.type.dtype == BOOL else -np.inf, found.type.dtype), "fill")
-        found = state.add("pad", [found, pads, fill], found.type.with_shape((*dims[:-1], keys)), node, mode="constant")
-    if found is mask:
-        return False
-    inputs = [found if i == 3 else v for i, v in enumerate(node.inputs)]
-    state.write(Node("attention", inputs, node.outputs, node.attrs, node.name))
-    return True
-
-
 def _rows(value: Value) -> int:
     return value.type.dims[-2]
 
@@ -91,9 +67,13 @@ def attention_alone(state: Sweep, node: Node) -> bool:
     q, k, v, mask, past, past_value, valid = _operands(node)
     wanted = [state.reads[value] > 0 for value in node.outputs] + [False] * 3
     scores = len(node.outputs) > 3 and wanted[3]
-    if not _known(node) or (len(node.outputs) == 1 and past is None) or (scores and not _scores_known(node)):
+    if not _known(node) or (scores and not _scores_known(node)):
         return False
     assert k is not None and v is not None
+    if len(node.outputs) == 1 and past is None and (mask is None or _is_plain(mask, _keys(node))):
+        return False
+    if mask is not None:
+        mask = _mask(state, node, mask, _keys(node))
     pairs = [(k, past), (v, past_value)]
     if past is not None or wanted[1] or wanted[2] or scores:
         k, v = (_joined(state, node, value, before) for value, before in pairs)
@@ -102,11 +82,30 @@ def attention_alone(state: Sweep, node: Node) -> bool:
     y = state.add("attention", [q, k, v, mask, None, None, valid], node.out.type, node, **attrs)
     results = [y, k, v]
     if scores:
-        results.append(_scores(state, node, k, attrs))
+        results.append(_scores(state, node, k, mask, attrs))
     for value, result, read in zip(node.outputs, results, wanted, strict=False):
         if read:
             state.replace(value, result)
     return True
+
+
+def _is_plain(mask: Value, keys: int) -> bool:
+    return mask.type.dtype in (F32, BOOL) and mask.type.dims[-1] == keys
+
+
+def _mask(state: Sweep, node: Node, mask: Value, keys: int) -> Value:
+    """A mask of other numbers in f32; one for fewer keys hides the others, and one for all is repeated."""
+    dims, hidden = mask.type.dims, F32.type(-np.inf)
+    if mask.type.dtype not in (F32, BOOL):
+        mask = state.add("cast", [mask], TensorType(F32, dims), node, to=F32)
+    if dims[-1] == keys:
+        return mask
+    shape = mask.type.with_shape((*dims[:-1], keys))
+    if dims[-1] == 1:
+        return state.add("expand", [mask, constant(node.out, np.array(shape.dims, np.int64), "shape")], shape, node)
+    pads = constant(node.out, np.array([0] * (2 * len(dims) - 1) + [keys - dims[-1]], np.int64), "pads")
+    fill = constant(node.out, np.array(hidden if mask.type.dtype == F32 else False), "fill")
+    return state.add("pad", [mask, pads, fill], shape, node, mode="constant")
 
 
 def _joined(state: Sweep, node: Node, value: Value, past: Value | None) -> Value:
@@ -137,11 +136,11 @@ def _scores_known(node: Node) -> bool:
     return mode < 2 or valid is None or valid.data is not None
 
 
-def _scores(state: Sweep, node: Node, k: Value, attrs: dict[str, Any]) -> Value:
+def _scores(state: Sweep, node: Node, k: Value, mask: Value | None, attrs: dict[str, Any]) -> Value:
     """The scores at the stage that the node names, by products and elementwise steps."""
     from ..ops.attention import allowed_keys
 
-    mode, mask, cap = attr(node, "qk_matmul_output_mode"), _operands(node)[3], attr(node, "softcap")
+    mode, cap = attr(node, "qk_matmul_output_mode"), attr(node, "softcap")
     q = _split(state, node, node.x, attr(node, "q_num_heads"))
     images, heads, s, d = q.type.dims
     groups, t = k.type.dims[1:3]

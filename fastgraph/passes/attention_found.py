@@ -82,7 +82,7 @@ def found_attention(state: Sweep, node: Node) -> bool:
     v = _operand(state, values, 2)
     if q is None or k is None or v is None or k.share != v.share or q.share != 1:
         return False
-    if (q.images, q.heads, q.size) != (k.images, k.heads * k.share, k.size):
+    if (q.images, q.size) != (k.images, k.size) or q.heads not in (k.heads * k.share, q.heads // k.heads):
         return False
     if (k.images, k.heads, k.rows) != (v.images, v.heads, v.rows):
         return False
@@ -101,12 +101,12 @@ def found_attention(state: Sweep, node: Node) -> bool:
 
 
 def _plain(node: Node) -> bool:
-    """Whether it is a product of as many f32 matrices."""
+    """Whether it is a product of as many f32 matrices, or of those of several heads with that of one."""
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     if not all(v.type.concrete and v.type.dtype == F32 and v.type.size for v in values):
         return False
     a, b = (v.type.dims for v in values[:2])
-    return len(a) >= 2 and a[:-2] == b[:-2]
+    return len(a) >= 2 and b[:-2] in (a[:-2], (*a[:-3], 1))
 
 
 def _softmax(state: Sweep, weights: Value | None) -> tuple[Node | None, str]:
