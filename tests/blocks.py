@@ -240,3 +240,14 @@ def attention_operators(net: Net) -> None:
     even = [net("Reshape", y, net.const(np.array([1, 12, 4], I64))) for y in half]
     y = net("Attention", *even, q_num_heads=1, kv_num_heads=1)
     net.output(net("Mul", net("Cast", y, to=1), net.const(F32.type(12))))
+
+
+@rare
+def turned_features(net: Net) -> None:
+    """By their positions' angles: halves of heads, and neighbors within a part of them."""
+    net.opset = 23
+    x, cache = net.input("x", (1, 6, 32)), [net.const(f(np.arange(28).reshape(7, 4) / 9), F32) for f in (np.cos, np.sin)]
+    places = net.const(np.array([[0, 3, 2, 1, 6, 5]], I64))
+    y = net("RotaryEmbedding", x, *cache, places, num_heads=4)
+    even = net("RotaryEmbedding", x, *cache, places, num_heads=2, rotary_embedding_dim=8, interleaved=1)
+    net.output(net("Add", y, even))

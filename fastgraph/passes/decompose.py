@@ -9,12 +9,13 @@ from ..ops.registry import attr
 from .attention import plain_attention
 from .moves import shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
+from .rotary import rotary_embedding
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
-    return any([plain_attention(graph), sweep(graph, normalization, reduction, power, *blocks)])
+    return any([plain_attention(graph), sweep(graph, normalization, reduction, power, rotary_embedding, *blocks)])
 
 
 @sees("instance_normalization", "layer_normalization")
