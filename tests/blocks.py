@@ -246,7 +246,8 @@ def attention_operators(net: Net) -> None:
 def turned_features(net: Net) -> None:
     """By their positions' angles: halves of heads, and neighbors within a part of them."""
     net.opset = 23
-    x, cache = net.input("x", (1, 6, 32)), [net.const(f(np.arange(28).reshape(7, 4) / 9), F32) for f in (np.cos, np.sin)]
+    x, angles = net.input("x", (1, 6, 32)), np.arange(28).reshape(7, 4) / 9
+    cache = [net.const(np.cos(angles), F32), net.const(np.sin(angles), F32)]
     places = net.const(np.array([[0, 3, 2, 1, 6, 5]], I64))
     y = net("RotaryEmbedding", x, *cache, places, num_heads=4)
     even = net("RotaryEmbedding", x, *cache, places, num_heads=2, rotary_embedding_dim=8, interleaved=1)

@@ -25,13 +25,15 @@ def _operands(node: Node) -> list[Value | None]:
 
 
 def _known(node: Node) -> bool:
-    """Whether shapes are numbers, none of them is 0 but that of the keys, and nothing is wider than f32."""
+    """Whether shapes are numbers, none is 0 but that of the keys, and floats are f32 or f16; a softmax may be f64."""
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     if not all(v.type.concrete for v in values) or not node.x.type.size:
         return False
     precision = attr(node, "softmax_precision")
     floats = [v.type.dtype for i, v in enumerate(_operands(node)) if v is not None and i not in (3, 6)]
-    return all(dtype in (F32, F16) for dtype in floats) and (precision is None or np.dtype(precision) == F32)
+    if precision is not None and np.dtype(precision) not in (F32, np.float64):
+        return False
+    return all(dtype in (F32, F16) for dtype in floats)
 
 
 @sees("attention")

@@ -16,8 +16,8 @@ F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
 
 @sees("rotary_embedding")
 def rotary_embedding(state: Sweep, node: Node) -> bool:
-    """Given ``y = rotary_embedding(x, cos, sin)``; result ``concat(a * cos - b * sin, a * sin + b * cos, rest)``, where a
-    and b are halves of what is turned of x, or neighbors. f16 is computed in f32.
+    """Given ``y = rotary_embedding(x, cos, sin)``; result ``concat(a * cos - b * sin, a * sin + b * cos, rest)``, where
+    a and b are halves of what is turned of x, or neighbors. f16 is computed in f32.
     """
     if not all(v is None or v.type.concrete for v in node.inputs) or node.x.type.dtype not in (F32, F16):
         return False

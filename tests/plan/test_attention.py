@@ -28,10 +28,7 @@ def hosts(model: fg.Model) -> list[str]:
 
 
 NAMES = sorted(
-    case.name
-    for kind in ("Attention", "RotaryEmbedding")
-    for case in cases()[kind]
-    if "bf16" not in case.name
+    case.name for kind in ("Attention", "RotaryEmbedding") for case in cases()[kind] if "bf16" not in case.name
 )
 
 
@@ -144,7 +141,10 @@ def values_of_all(net: Net) -> None:
     net.output(net("MatMul", net("Softmax", scores(net, q, k), axis=-1), v))
 
 
-@pytest.mark.parametrize("write", [also_read, over_queries, scaled_with_mask, scaled_by_heads, values_of_all, of_windows])
+OTHERS = (also_read, over_queries, scaled_with_mask, scaled_by_heads, values_of_all, of_windows)
+
+
+@pytest.mark.parametrize("write", OTHERS)
 def test_what_only_looks_like_it(write: Callable[[Net], None]):
     """Or has masks in an order of its own: as it was, or attention with the same results."""
     net = Net()

@@ -58,7 +58,7 @@ def _match(node: Node) -> Operands | None:
         return None
     assert q is not None and k is not None and v is not None
     precision = attr(node, "softmax_precision")
-    if not node.out.type.size or not q.type.size or (precision is not None and np.dtype(precision) != F32):
+    if not node.out.type.size or not q.type.size or (precision and np.dtype(precision) not in (F32, np.float64)):
         return None
     counts = attr(node, "q_num_heads"), attr(node, "kv_num_heads")
     heads, groups = counts
