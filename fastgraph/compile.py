@@ -26,6 +26,7 @@ from .passes.dynamic import cut_dynamic
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
+from .passes.norms import norms
 from .passes.specialize import sizes_suit, specialize
 from .passes.to_integers import to_integers
 from .plan.build import build
@@ -41,6 +42,7 @@ STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("layout", layout),
     ("to_integers", to_integers),
     ("attention", attention),
+    ("norms", norms),
     ("fuse", fuse),
     ("widen", widen),
 )

@@ -227,7 +227,7 @@ def erf(v: Vector, x: Any) -> Any:
 def normal_cdf(v: Vector, x: Any) -> Any:
     """(1 + erf(x / sqrt(2))) / 2, accurate in both tails."""
     a = v.b.fmul(v.call("fabs", x), v.const(math.sqrt(0.5)))
-    tail = v.b.fmul(v.const(0.5), exp(v, _log_erfc(v, a)))
+    tail = half_exp(v, _log_erfc(v, a))
     return v.b.select(v.b.fcmp_ordered("<", x, v.const(0)), tail, v.b.fsub(v.const(1), tail))
 
 

@@ -13,6 +13,7 @@ FAMILIES = {
     "pointwise.arg_extreme": "arg_max arg_min",
     "pointwise.cast": "cast",
     "pointwise.elementwise": "fused",
+    "pointwise.norm": "layer_normalization rms_normalization",
     "pointwise.reduce": """
         reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square
         reduce_log_sum reduce_log_sum_exp
