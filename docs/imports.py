@@ -17,7 +17,10 @@ BASE = ("errors", "text", "room", "limits", "deadline", "locks", "cpus", "freedo
 """Small modules of `fastgraph/` that everybody may use; together they count as the folder `base`."""
 
 KERNELS = ("kernels.isa", "kernels.core")
-FAMILIES = ("kernels.move", "kernels.pointwise", "kernels.gemm", "kernels.amx", "kernels.window", "kernels.recurrent")
+FAMILIES = (
+    "kernels.move", "kernels.pointwise", "kernels.gemm", "kernels.amx", "kernels.window", "kernels.recurrent",
+    "kernels.attention",
+)  # fmt: skip
 FORMATS = ("frontends.onnx", "frontends.circle", "frontends.mil")
 
 LAYERS: dict[str, tuple[str, ...]] = {
@@ -32,6 +35,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "kernels.amx": (*KERNELS, "kernels.gemm"),
     "kernels.window": (*KERNELS, "kernels.move", "kernels.pointwise", "kernels.gemm"),
     "kernels.recurrent": (*KERNELS, "kernels.gemm"),
+    "kernels.attention": (*KERNELS, "kernels.move", "kernels.gemm"),
     "ir": ("base",),
     "ops": ("base", "ir", "kernels.move"),
     "frontends.core": ("base", "schemas", "ir", "ops"),

@@ -19,12 +19,14 @@ from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
+from .passes.attention_found import attention
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
+from .passes.norms import norms
 from .passes.specialize import sizes_suit, specialize
 from .passes.to_integers import to_integers
 from .plan.build import build
@@ -39,6 +41,8 @@ STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("decompose", decompose),
     ("layout", layout),
     ("to_integers", to_integers),
+    ("attention", attention),
+    ("norms", norms),
     ("fuse", fuse),
     ("widen", widen),
 )

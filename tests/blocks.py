@@ -203,3 +203,71 @@ def heads_with_positions(net: Net) -> None:
     tables = [net.weight(8, 4), net.weight(8, 4)]
     q, k = (net("RotaryEmbedding", y, at, *tables, domain="com.microsoft", num_heads=2) for y in (q, k))
     net.output(net("MultiHeadAttention", q, k, v, domain="com.microsoft", num_heads=2, unidirectional=1))
+
+
+def heads(net: Net, x: str, *shape: int) -> str:
+    """[images, rows, heads * size] as [images, heads, rows, size]."""
+    return net("Transpose", net("Reshape", x, net.const(np.array(shape, I64))), perm=[0, 2, 1, 3])
+
+
+@block
+def attention(net: Net) -> None:
+    """As PyTorch's exporter writes it: one layer for queries, keys and values, and a root of the scale on each side."""
+    x = net.input("x", (1, 6, 32))
+    packed = net("Reshape", net("MatMul", x, net.weight(32, 96)), net.const(np.array([1, 6, 3, 2, 16], I64)))
+    parts = net("Split", net("Transpose", packed, perm=[2, 0, 3, 1, 4]), axis=0, outputs=3)
+    q, k, v = (net("Squeeze", part, net.const(np.array([0], I64))) for part in parts)
+    root = net.const(F32.type(0.5))
+    scores = net("MatMul", net("Mul", q, root), net("Transpose", net("Mul", k, root), perm=[0, 1, 3, 2]))
+    mask = net.const(np.triu(np.full((6, 6), -np.inf, F32), 1))
+    weights = net("Softmax", net("Add", scores, mask), axis=-1)
+    weights = net("Where", net("IsNaN", weights), net.const(F32.type(0)), weights)
+    y = net("Transpose", net("MatMul", weights, v), perm=[0, 2, 1, 3])
+    y = net("Reshape", y, net.const(np.array([1, 6, 32], I64)))
+    net.output(net("MatMul", y, net.weight(32, 32)))
+
+
+@block
+def attention_of_groups(net: Net) -> None:
+    """A step of a decoder: keys and values behind a cache, repeated for the heads that share them."""
+    x, past = net.input("x", (2, 1, 32)), [net.input(name, (2, 2, 5, 8)) for name in ("k", "v")]
+    q = heads(net, net("MatMul", x, net.weight(32, 32)), 2, 1, 4, 8)
+    spread = []
+    for before in past:
+        now = heads(net, net("MatMul", x, net.weight(32, 16)), 2, 1, 2, 8)
+        whole = net("Concat", before, now, axis=2)
+        net.output(whole)
+        whole = net("Unsqueeze", whole, net.const(np.array([2], I64)))
+        whole = net("Expand", whole, net.const(np.array([2, 2, 2, 6, 8], I64)))
+        spread.append(net("Reshape", whole, net.const(np.array([2, 4, 6, 8], I64))))
+    scores = net("Div", net("MatMul", q, net("Transpose", spread[0], perm=[0, 1, 3, 2])), net.const(F32.type(8**0.5)))
+    scores = net("Add", scores, net.input("mask", (2, 1, 1, 6)))
+    y = net("Transpose", net("MatMul", net("Softmax", scores, axis=-1), spread[1]), perm=[0, 2, 1, 3])
+    net.output(net("Reshape", y, net.const(np.array([2, 1, 32], I64))))
+
+
+@rare
+def attention_operators(net: Net) -> None:
+    """With a cache and a mask; in f16, where the results are exact."""
+    net.opset = 23
+    x, k, v = (net.input(name, (1, rows, 16)) for name, rows in (("x", 3), ("k", 4), ("v", 4)))
+    past = [net.input(f"past_{name}", (1, 2, 2, 8)) for name in "kv"]
+    mask = net.const(np.arange(18).reshape(3, 6) % 4 != 1)
+    net.output(*net("Attention", x, k, v, mask, *past, outputs=3, q_num_heads=2, kv_num_heads=2, is_causal=1))
+    half = [net("Cast", y, to=10) for y in (net("Sub", x, x), x, net("Sign", x))]
+    half[1] = net("Sub", half[1], half[1])
+    even = [net("Reshape", y, net.const(np.array([1, 12, 4], I64))) for y in half]
+    y = net("Attention", *even, q_num_heads=1, kv_num_heads=1)
+    net.output(net("Mul", net("Cast", y, to=1), net.const(F32.type(12))))
+
+
+@rare
+def turned_features(net: Net) -> None:
+    """By their positions' angles: halves of heads, and neighbors within a part of them."""
+    net.opset = 23
+    x, angles = net.input("x", (1, 6, 32)), np.arange(28).reshape(7, 4) / 9
+    cache = [net.const(np.cos(angles), F32), net.const(np.sin(angles), F32)]
+    places = net.const(np.array([[0, 3, 2, 1, 6, 5]], I64))
+    y = net("RotaryEmbedding", x, *cache, places, num_heads=4)
+    even = net("RotaryEmbedding", x, *cache, places, num_heads=2, rotary_embedding_dim=8, interleaved=1)
+    net.output(net("Add", y, even))

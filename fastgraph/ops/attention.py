@@ -62,6 +62,7 @@ def _infer_attention(node: Node, types: Types) -> list[TensorType]:
         need_kind(node, value, FLOAT)
     one_dtype(node, [q, k, past])
     one_dtype(node, [v, past_value])
+    one_of(node, "blind", attr(node, "blind"), _WEIGHTS)
     one_of(node, "qk_matmul_output_mode", attr(node, "qk_matmul_output_mode"), range(4))
     for name in ("left_window_size", "right_window_size"):
         at_least(node, name, attr(node, name), -1)
@@ -105,9 +106,10 @@ def _check_mask(node: Node, mask: TensorType | None, scores: Shape) -> None:
     spreads(node, mask, "the mask", (*scores[:3], keys if fewer else scores[3]))
 
 
-def _allowed(node: Node, b: int, s: int, t: int, past: int, valid: np.ndarray | None) -> np.ndarray:
+def allowed_keys(node: Node, b: int, s: int, t: int, past: int, valid: np.ndarray | None) -> np.ndarray:
     """[B or 1, 1, S, T]: which keys each query may see by causality, window and padding."""
-    offset = np.full(1, past) if valid is None or past else valid - s
+    given = attr(node, "place")
+    offset = np.full(1, given or past) if valid is None or past or given is not None else valid - s
     place = offset[:, None] + np.arange(s)
     keys = np.arange(t)
     ok = np.ones((len(offset), s, t), bool)
@@ -143,6 +145,23 @@ def guarded_softmax(x: np.ndarray) -> np.ndarray:
     return e / np.where(total == 0, 1, total)
 
 
+def _softmax(x: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis; rows that are -inf throughout give NaN."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True, initial=-np.inf))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def _never_nan(x: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis; rows that would be NaN are zeros."""
+    y = _softmax(x)
+    return np.where(np.isnan(y), y.dtype.type(0), y)
+
+
+_WEIGHTS = {"zeros": guarded_softmax, "nan": _softmax, "never nan": _never_nan}
+"""By the attribute `blind`: what becomes of queries that see no key. It and `place`, that of the first query among the
+keys, are not ONNX's."""
+
+
 def _attention(node: Node, inputs: list[Any]) -> list[Any]:
     """[y, present key, present value, scores at the stage that qk_matmul_output_mode names]."""
     q, k, v, mask, past_key, past_value, valid = inputs
@@ -160,10 +179,10 @@ def _attention(node: Node, inputs: list[Any]) -> list[Any]:
     stages = [(q.astype(wide, copy=False) * wide.type(root)) @ (keys.swapaxes(2, 3) * wide.type(root))]
     cap = attr(node, "softcap")
     stages.append(cap * np.tanh(stages[0] / cap) if cap else stages[0])
-    stages.append(stages[1] + _bias(mask, _allowed(node, b, s, t, past, valid), wide))
+    stages.append(stages[1] + _bias(mask, allowed_keys(node, b, s, t, past, valid), wide))
     precision = attr(node, "softmax_precision")
     scores = stages[2] if precision is None else stages[2].astype(precision)
-    stages.append(guarded_softmax(scores).astype(wide, copy=False))
+    stages.append(_WEIGHTS[attr(node, "blind")](scores).astype(wide, copy=False))
     y = stages[3] @ values
     y = y.transpose(0, 2, 1, 3).reshape(b, s, -1) if flat else y
     return [y.astype(kind), k, v, stages[attr(node, "qk_matmul_output_mode")].astype(kind)]
@@ -222,8 +241,8 @@ def _rotary(node: Node, inputs: list[Any]) -> list[Any]:
 define(
     "attention", _infer_attention, _attention, inputs=(3, 7),
     attrs={
-        "is_causal": 0, "kv_num_heads": None, "left_window_size": -1, "q_num_heads": None,
-        "qk_matmul_output_mode": 0, "right_window_size": -1, "scale": None, "softcap": 0.0,
+        "blind": "zeros", "is_causal": 0, "kv_num_heads": None, "left_window_size": -1, "place": None,
+        "q_num_heads": None, "qk_matmul_output_mode": 0, "right_window_size": -1, "scale": None, "softcap": 0.0,
         "softmax_precision": None,
     },
     work=squares,

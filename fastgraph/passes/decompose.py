@@ -6,19 +6,17 @@ import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.registry import attr
+from .attention import plain_attention
 from .moves import shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
+from .rotary import rotary_embedding
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    attended = False
-    if any(node.op in ("attention", "rotary_embedding") for node in graph.nodes):
-        from .attention import attention, rotary_embedding
-
-        attended = sweep(graph, attention, rotary_embedding)
-    moved = depth_to_space, space_to_depth, space_to_batch, batch_to_space
-    return sweep(graph, normalization, reduction, power, *moved, svdf) or attended
+    blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
+    rules = normalization, reduction, power, rotary_embedding, *blocks, svdf
+    return any([plain_attention(graph), sweep(graph, *rules)])
 
 
 @sees("instance_normalization", "layer_normalization", "rms_normalization")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ir import Node
 from ..kernels.core.table import row
+from ..ops.attention import head_dims
+from ..ops.registry import attr
 from ..text import bytes_text, shorten, table
 from .program import Program, Step
 from .storage import row_count
@@ -49,8 +52,19 @@ def macs(step: Step) -> int:
     assert weights is not None
     if node.op == "matmul":
         return round(node.out.type.size * node.x.type.dims[-1] * step.share)
+    if node.op == "attention":
+        return round(_scores(node) * step.share)
     rows = row_count(node.x if node.op == "conv_transpose" else node.out)
     return round(rows * weights.type.size * step.share)
+
+
+def _scores(node: Node) -> int:
+    """Multiply-adds of all scores of an attention, and of all values with their weights."""
+    keys = node.inputs[1]
+    assert keys is not None
+    rows = head_dims(node, keys.type, attr(node, "kv_num_heads"))[2]
+    assert isinstance(rows, int)
+    return rows * (node.x.type.size + node.out.type.size)
 
 
 def kernel_counts(program: Program) -> dict[str, int]:

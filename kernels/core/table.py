@@ -16,7 +16,7 @@ from ..isa.tiers import Tier
 from .kernel import Kernel
 from .record import Record
 
-FAMILIES = ("core", "gemm", "amx", "window", "recurrent", "pointwise", "move")
+FAMILIES = ("core", "gemm", "amx", "window", "recurrent", "attention", "pointwise", "move")
 
 
 def everywhere(tier: Tier, params: Mapping[str, Any]) -> bool:

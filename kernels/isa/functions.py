@@ -132,6 +132,12 @@ def exp(v: Vector, x: Any) -> Any:
     return v.b.fadd(y, y)
 
 
+def half_exp(v: Vector, x: Any) -> Any:
+    """e**x / 2 of x <= 0 (or NaN); 0 below -86.98."""
+    less1, half = _exp_parts(v, at_least(v, x, v.const(-126 * math.log(2))), bias=126)
+    return v.fma(less1, half, half)
+
+
 def expm1_negative(v: Vector, x: Any) -> Any:
     """e**x - 1 of min(x, 0), without cancellation near 0."""
     x = minimum(v, v.const(0), maximum(v, v.const(-87), x))
@@ -227,7 +233,7 @@ def erf(v: Vector, x: Any) -> Any:
 def normal_cdf(v: Vector, x: Any) -> Any:
     """(1 + erf(x / sqrt(2))) / 2, accurate in both tails."""
     a = v.b.fmul(v.call("fabs", x), v.const(math.sqrt(0.5)))
-    tail = v.b.fmul(v.const(0.5), exp(v, _log_erfc(v, a)))
+    tail = half_exp(v, _log_erfc(v, a))
     return v.b.select(v.b.fcmp_ordered("<", x, v.const(0)), tail, v.b.fsub(v.const(1), tail))
 
 

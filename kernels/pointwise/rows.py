@@ -143,6 +143,19 @@ def _looks_up(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 _FLAG = (False, True)
 REDUCE = AXIS + Record(divisor="f32 bits: what sums are divided by, the number of elements for a mean, else 1") + WALK
+NORM = Record(
+    y="address of the result, rows of n f32",
+    x="address of the input, alike",
+    scale="address of n f32",
+    bias="address of n f32, or 0",
+    rows="how many",
+    n="elements of a row",
+    y_row="bytes from row to row of y",
+    x_row="bytes from row to row of x",
+    inverse="f32 bits: 1 / n",
+    epsilon="f32 bits: what is added to the mean square",
+    centered="whether the mean is taken off before",
+)
 REDUCTIONS = ("sum", "sum_square", "sum_abs", "prod", "max", "min", "log_sum_exp")
 
 ROWS: tuple[Row, ...] = (
@@ -153,6 +166,7 @@ ROWS: tuple[Row, ...] = (
     Row("flip", "pointwise.convert", "flip", LOOPS),
     Row("cast", "pointwise.convert", "cast", LOOPS, {"source": NUMBERS, "target": (*NUMBERS, "bool")}, _casts),
     Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG, "last": _FLAG}),
+    Row("norm", "pointwise.norm", "make", NORM),
     Row("reduce", "pointwise.reduce", "make", REDUCE, {"op": REDUCTIONS, "last": _FLAG}),
     Row("reduce_bytes", "pointwise.reduce_bytes", "make", EXTREME, {"last": _FLAG}),
     Row("arg_extreme", "pointwise.arg_extreme", "make", EXTREME, {"element": ("f32", "byte"), "last": _FLAG}),

@@ -1,6 +1,7 @@
 """Which file of the families lowers which operators: those of an operator are imported when a graph has it."""
 
 FAMILIES = {
+    "attention.attention": "attention",
     "gemm.conv": "conv",
     "gemm.conv_transpose": "conv_transpose",
     "gemm.dense": "conv dense matmul",
@@ -12,12 +13,13 @@ FAMILIES = {
     "pointwise.arg_extreme": "arg_max arg_min",
     "pointwise.cast": "cast",
     "pointwise.elementwise": "fused",
+    "pointwise.norm": "layer_normalization rms_normalization",
     "pointwise.reduce": """
         reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square
         reduce_log_sum reduce_log_sum_exp
     """,
     "pointwise.requantize": "requantize",
-    "pointwise.select": "and or xor not equal less less_or_equal greater greater_or_equal where",
+    "pointwise.select": "and or xor not equal less less_or_equal greater greater_or_equal is_nan where",
     "pointwise.softmax": "softmax log_softmax",
     "pointwise.table": "table",
     "recurrent.recurrent": "rnn gru lstm",

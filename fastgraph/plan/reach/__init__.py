@@ -3,10 +3,13 @@
 Written from the kernels themselves; shares nothing with the lowerings that write records.
 """
 
-from . import amx, gemm, move, pointwise, recurrent, window
+from . import amx, attention, gemm, move, pointwise, recurrent, window
 from .call import RULES, Call, Misfit, Reach
 
 NO_STEPS = frozenset({"execute", "call", "team", "chain", "vector_op"})
 """Kernels that run the others and are no step of a program."""
 
-__all__ = ["Call", "Misfit", "NO_STEPS", "RULES", "Reach", "amx", "gemm", "move", "pointwise", "recurrent", "window"]
+__all__ = [
+    "Call", "Misfit", "NO_STEPS", "RULES", "Reach", "amx", "attention", "gemm", "move", "pointwise", "recurrent",
+    "window",
+]  # fmt: skip

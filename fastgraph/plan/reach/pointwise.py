@@ -81,6 +81,17 @@ def softmax(c: Call) -> Iterator[Reach]:
     yield write("y", 4 * r.outer * r.n * r.inner)
 
 
+@reaches("norm")
+def norm(c: Call) -> Iterator[Reach]:
+    r = c.record("rows", "n")
+    used = 4 * r.n * int(r.rows > 0)
+    yield read("x", used, (r.rows, r.x_row), here=True)
+    yield read("scale", used)
+    if c.slots["bias"] != 0:
+        yield read("bias", used)
+    yield write("y", used, (r.rows, r.y_row))
+
+
 @reaches("reduce", "reduce_bytes")
 def reduce(c: Call) -> Iterator[Reach]:
     size, line, least = (1, c.vector, 1) if c.kernel == "reduce_bytes" else (4, 1, 0)

@@ -12,7 +12,7 @@ from ..walk import Out
 from .calls import fits, inputs_of
 from .chains import Chain, as_read, call_stored, f32, held, readable, real, writable
 
-COMPARISONS = ("equal", "less", "less_or_equal", "greater", "greater_or_equal")
+COMPARISONS = ("equal", "less", "less_or_equal", "greater", "greater_or_equal", "is_nan")
 LOGIC = ("and", "or", "xor", "not")
 
 

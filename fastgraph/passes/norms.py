@@ -1,0 +1,139 @@
+"""Normalizations of rows that a file writes as means, roots and products, as the operators that they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir import Graph, Node, Value
+from .rewrite import Sweep, constant, sees, sweep
+
+F32 = np.dtype(np.float32)
+NORMS = ("layer_normalization", "rms_normalization")
+
+
+def norms(graph: Graph) -> bool:
+    """Given ``c = sub(x, mean(x)), y = add(mul(div(c, sqrt(add(mean(mul(c, c)), e))), s), b)`` along rows; result
+    ``y = layer_normalization(x, s, b)``.
+    """
+    if not any(node.op == "reduce_mean" for node in graph.nodes):
+        return False
+    return sweep(graph, found_norm, scale_of_norm, bias_of_norm)
+
+
+@sees("div", "mul")
+def found_norm(state: Sweep, node: Node) -> bool:
+    """Given ``div(c, sqrt(add(mean(mul(c, c)), e)))`` or ``mul(c, 1 / sqrt(..))``; result rms_normalization(c), or
+    layer_normalization(x) of ``c = sub(x, mean(x))``.
+    """
+    if len(node.inputs) != 2 or not node.out.type.concrete or node.out.type.dtype != F32 or not node.out.type.size:
+        return False
+    for c, root in (node.inputs, node.inputs[::-1])[: 1 if node.op == "div" else 2]:
+        if c is None or root is None or c.type != node.out.type or not c.type.dims:
+            continue
+        epsilon = _under_root(state, root if node.op == "div" else _reciprocal(state, root), c)
+        if epsilon is None:
+            continue
+        center = state.maker.get(c)
+        x = None if center is None or center.op != "sub" else _centered(state, center)
+        scale = constant(node.out, np.ones(c.type.dims[-1], F32), "scale")
+        op, value = (NORMS[1], c) if x is None else (NORMS[0], x)
+        state.replace(node.out, state.add(op, [value, scale], node.out.type, node, axis=-1, epsilon=epsilon))
+        return True
+    return False
+
+
+def _maker(state: Sweep, value: Value | None, *ops: str) -> Node | None:
+    node = None if value is None else state.maker.get(value)
+    return node if node is not None and node.op in ops else None
+
+
+def _reciprocal(state: Sweep, value: Value) -> Value | None:
+    """x of 1 / x."""
+    if (node := _maker(state, value, "reciprocal")) is not None:
+        return node.x
+    node = _maker(state, value, "div")
+    return node.inputs[1] if node is not None and _number(node.x) == 1 else None
+
+
+def _number(value: Value | None) -> float | None:
+    return None if value is None or value.data is None or value.data.size != 1 else float(value.data.item())
+
+
+def _under_root(state: Sweep, root: Value | None, c: Value) -> float | None:
+    """epsilon of sqrt(mean(c * c) + epsilon)."""
+    sqrt = _maker(state, root, "sqrt")
+    total = None if sqrt is None else _maker(state, sqrt.x, "add")
+    if total is None or len(total.inputs) != 2:
+        return None
+    for mean, number in (total.inputs, total.inputs[::-1]):
+        square = _mean(state, mean)
+        epsilon = _number(number)
+        if square is not None and epsilon is not None and _is_square(state, square, c):
+            return epsilon
+    return None
+
+
+def _mean(state: Sweep, value: Value | None) -> Value | None:
+    """x of its mean along rows, which keeps their axis."""
+    node = _maker(state, value, "reduce_mean")
+    axes = None if node is None else node.const(1)
+    if node is None or axes is None or not node.x.type.concrete:
+        return None
+    dims = node.x.type.dims
+    rows = bool(dims) and [int(a) % len(dims) for a in axes.ravel()] == [len(dims) - 1]
+    return node.x if rows and node.out.type.shape == (*dims[:-1], 1) else None
+
+
+def _is_square(state: Sweep, value: Value, c: Value) -> bool:
+    node = _maker(state, value, "mul", "pow", "square")
+    if node is None or node.x is not c:
+        return False
+    return node.op == "square" or (node.inputs[1] is c if node.op == "mul" else _number(node.inputs[1]) == 2)
+
+
+def _centered(state: Sweep, node: Node) -> Value | None:
+    """x of x - mean(x)."""
+    x, mean = node.inputs
+    return x if x is not None and _mean(state, mean) is x and x.type == node.out.type else None
+
+
+def _parameter(state: Sweep, node: Node) -> tuple[Node, Value] | None:
+    """The norm whose result the node alone reads, and the constant of a row that is its other operand."""
+    for x, row in (node.inputs, node.inputs[::-1]):
+        norm = state.sole_maker(x)
+        if norm is None or norm.op not in NORMS or row is None or row.data is None or node.out.type != norm.out.type:
+            continue
+        dims = row.type.dims
+        if row.type.dtype == F32 and row.data.size == (dims[-1] if dims else 0) == norm.out.type.dims[-1]:
+            return norm, row
+    return None
+
+
+@sees("mul")
+def scale_of_norm(state: Sweep, node: Node) -> bool:
+    """Given ``mul(layer_normalization(x, ones), s)``; result ``layer_normalization(x, s)``."""
+    found = _parameter(state, node) if len(node.inputs) == 2 else None
+    if found is None or found[0].has(2) or not (np.asarray(found[0].inputs[1].data) == 1).all():  # type: ignore[union-attr]
+        return False
+    return _with(state, node, found[0], [found[0].x, _row(found[1])])
+
+
+@sees("add")
+def bias_of_norm(state: Sweep, node: Node) -> bool:
+    """Given ``add(layer_normalization(x, s), b)``; result ``layer_normalization(x, s, b)``."""
+    found = _parameter(state, node) if len(node.inputs) == 2 else None
+    if found is None or found[0].has(2) or found[0].op != "layer_normalization":
+        return False
+    return _with(state, node, found[0], [*found[0].inputs[:2], _row(found[1])])
+
+
+def _row(value: Value) -> Value:
+    """The constant with one axis."""
+    assert value.data is not None
+    return value if value.data.ndim == 1 else constant(value, value.data.reshape(-1), "row")
+
+
+def _with(state: Sweep, node: Node, norm: Node, inputs: list[Value | None]) -> bool:
+    state.drop(norm)
+    state.write(Node(norm.op, inputs, node.outputs, norm.attrs, norm.name))
+    return True

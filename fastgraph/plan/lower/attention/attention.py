@@ -1,0 +1,117 @@
+"""Attention of f32 queries, keys and values in whatever order their axes lie."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....ir import Node, Value
+from ....kernels.attention.pick import FEW, pick, pick_few
+from ....kernels.attention.rows import BLIND, FAR, MASKS
+from ....ops.registry import attr
+from ...storage import byte_strides
+from ..quantized import f32_bits
+from ..registry import Arg, Emit, lowers
+
+F32 = np.dtype(np.float32)
+
+
+class Heads(NamedTuple):
+    """Extents of a tensor [images, heads, rows, size], or [images, rows, heads * size] where it is `flat`."""
+
+    images: int
+    heads: int
+    rows: int
+    size: int
+    flat: bool
+
+    def steps(self, strides: tuple[int, ...]) -> tuple[int, int, int]:
+        """Bytes from image to image, head to head, row to row."""
+        if self.flat:
+            return strides[0], 4 * self.size, strides[1]
+        return strides[0], strides[1], strides[2]
+
+
+def heads_of(value: Value, count: int | None) -> Heads:
+    dims = value.type.dims
+    if len(dims) == 4:
+        return Heads(*dims, flat=False)
+    return Heads(dims[0], count or 1, dims[1], dims[2] // (count or 1), flat=True)
+
+
+class Operands(NamedTuple):
+    """Queries, keys and values, and the result, which is like queries with the size of values."""
+
+    q: Heads
+    k: Heads
+    v: Heads
+    y: Heads
+
+
+def _match(node: Node) -> Operands | None:
+    q, k, v, mask, past, past_value, valid = (*node.inputs, *[None] * 7)[:7]
+    if len(node.outputs) > 1 or past is not None or past_value is not None:
+        return None
+    if any(x is None or not x.type.concrete or x.type.dtype != F32 for x in (q, k, v, node.out)):
+        return None
+    assert q is not None and k is not None and v is not None
+    precision = attr(node, "softmax_precision")
+    if not node.out.type.size or not q.type.size or (precision and np.dtype(precision) not in (F32, np.float64)):
+        return None
+    counts = attr(node, "q_num_heads"), attr(node, "kv_num_heads")
+    heads, groups = counts
+    found = Operands(heads_of(q, heads), heads_of(k, groups), heads_of(v, groups), heads_of(node.out, heads))
+    if valid is not None and (valid.type.dtype != np.int64 or not valid.type.concrete):
+        return None
+    return found if mask is None or _readable(mask, found.k.rows) else None
+
+
+def _readable(mask: Value, keys: int) -> bool:
+    """Whether a mask has something of f32 or bool for each key."""
+    known = mask.type.concrete and mask.type.dtype in (F32, np.dtype(np.bool_))
+    return known and len(mask.type.dims) > 0 and mask.type.dims[-1] == keys
+
+
+@lowers("attention", match=_match, strided_in=True, strided_out=True)
+def attention(e: Emit, node: Node, plan: Operands) -> None:
+    q, k, v, mask, _, _, valid = (*node.inputs, *[None] * 7)[:7]
+    assert q is not None and k is not None and v is not None
+    s, t, past = plan.q.rows, plan.k.rows, attr(node, "place")
+    scale = attr(node, "scale")
+    share = plan.q.heads // plan.k.heads
+    few = s * share <= FEW
+    blocks = pick_few(e.tier, s * share, t, plan.v.size) if few else pick(e.tier, s, t, plan.q.size, plan.v.size)
+    args: dict[str, Arg] = {
+        "batch": plan.q.images, "heads": plan.q.heads, "share": share, "s": s, "t": t,
+        "d": plan.q.size, "e": plan.v.size, "cap": f32_bits(attr(node, "softcap") or 0),
+        "scale": f32_bits(1 / math.sqrt(plan.q.size) if scale is None else scale), "place": past or 0,
+        "valid": 0 if valid is None else e.address(valid), "follows": valid is not None and past is None,
+        "blind": BLIND.index(attr(node, "blind")), "scratch": e.scratch(blocks.scratch_bytes * e.threads),
+    }  # fmt: skip
+    for name, value, heads in (("q", q, plan.q), ("k", k, plan.k), ("v", v, plan.v), ("y", node.out, plan.y)):
+        args |= {name: e.address(value)} | _steps(name, heads.steps(e.strides(value)))
+    args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks._asdict()}
+    e.kernel("attention_few" if few else "attention", {}, args)
+
+
+def _steps(name: str, steps: tuple[int, ...]) -> dict[str, Any]:
+    return dict(zip((f"{name}_image", f"{name}_head", f"{name}_row"), steps, strict=True))
+
+
+def _limits(node: Node) -> dict[str, Arg]:
+    """Which keys a query sees by its place."""
+    left, right = attr(node, "left_window_size"), attr(node, "right_window_size")
+    high = min([FAR, *([1] if attr(node, "is_causal") else []), *([right + 1] if right >= 0 else [])])
+    return {"low": -left if left >= 0 else -FAR, "high": high}
+
+
+def _mask(e: Emit, mask: Value | None, q: Heads) -> dict[str, Arg]:
+    if mask is None:
+        return {"mask": 0, "kind": 0, **_steps("mask", (0, 0, 0))}
+    dims = mask.type.dims
+    strides = byte_strides(dims, mask.type.itemsize, e.stride(mask))
+    steps = [0, 0, 0, *(0 if extent == 1 else step for extent, step in zip(dims, strides, strict=True))][-4:-1]
+    kind = MASKS.index("bool" if mask.type.dtype == np.bool_ else "f32")
+    return {"mask": e.address(mask), "kind": kind, **_steps("mask", tuple(steps))}

@@ -1,0 +1,127 @@
+"""attention: softmax(q x k) x v without the scores in memory, in blocks of queries and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from llvmlite import ir
+
+from ..core.record import reader
+from ..gemm.pick_dot import max_rows
+from ..gemm.tile import f32_arithmetic, make_tile
+from ..isa.loops import div_rem, divide, larger, pieces, smaller, thread_range
+from ..isa.tiers import Tier
+from ..isa.vector import I64, emits
+from .pack import make_pack_keys, make_pack_values
+from .pick import NV
+from .places import bounds, seen
+from .rows import ATTENTION
+from .softmax import line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
+
+
+def make(tier: Tier) -> Callable[..., None]:
+    """The kernel: keys and values of a head are packed once, then each block of queries goes over its keys."""
+    fields = reader(ATTENTION)
+    begin, look, rebase, weigh = make_begin(tier), make_look(tier), make_rebase(tier), make_weigh(tier)
+    finish, clear, multiply = make_finish(tier), make_clear(tier), _multiply(tier)
+    pack_keys, pack_values = make_pack_keys(tier), make_pack_values(tier)
+    most, width, lanes = max_rows(tier, NV), NV * tier.lanes, tier.lanes
+    BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
+
+    def attention(args: int, thread: int, threads: int) -> None:
+        r = fields(args)
+        scratch = r.scratch + thread * r.scratch_bytes
+        values, scores = scratch + r.values_at, scratch + r.scores_at
+        sums, state = scratch + r.sums_at, scratch + r.state_at
+        blocks = pieces(r.s, r.rows)
+        groups = divide(r.heads, r.share)
+        line, out = (r.keys + lanes) * 4, pieces(r.e, width) * width * 4
+        each = pieces(r.rows, lanes) * lanes * 4
+        base, total, factor = state + BASE * each, state + TOTAL * each, state + FACTOR * each
+        packed = -1
+        first, end = thread_range(r.batch * r.heads * blocks, thread, threads)
+        for unit in range(first, end):
+            number, block = div_rem(unit, blocks)
+            image, head = div_rem(number, r.heads)
+            group = divide(head, r.share)
+            if r.t > 0 and image * groups + group != packed:
+                packed = image * groups + group
+                pack_keys(scratch, r.k + image * r.k_image + group * r.k_head, r.k_row, r.t, r.d, r.scale)
+                pack_values(values, r.v + image * r.v_image + group * r.v_head, r.v_row, r.t, r.e)
+            limit, place = bounds(r, image)
+            row = block * r.rows
+            rows = smaller(r.rows, r.s - row)
+            place = place + row
+            q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
+            y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
+            mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
+            near = larger(0, place + r.low)
+            stop = smaller(limit, place + rows - 1 + r.high)
+            begin(state, each)
+            key = near - near % width
+            starts = key
+            if near >= stop:
+                clear(sums, rows * out)
+                for i in range(rows):
+                    finish(r, y + i * r.y_row, sums + i * out, total + 4 * i, factor + 4 * i, 1, 1)
+                continue
+            while key < stop:
+                n = smaller(r.keys, stop - key)
+                for p in range(pieces(n, width)):
+                    i = 0
+                    while i < rows:
+                        multiply(
+                            smaller(most, rows - i), q + i * r.q_row, r.q_row, r.d,
+                            scratch + (key + p * width) * r.d * 4, scores + i * line + p * width * 4, line,
+                        )  # fmt: skip
+                        i += most
+                for i in range(rows):
+                    left, right = seen(r, limit, place + i, key, n)
+                    there = mask + i * r.mask_row + (4 * key if r.kind == 1 else key)
+                    look(r, scores + i * line, there, left, right, base + 4 * i)
+                rebase(state, each)
+                for i in range(rows):
+                    left, right = seen(r, limit, place + i, key, n)
+                    weigh(scores + i * line, left, right, n, base + 4 * i, total + 4 * i)
+                for p in range(pieces(r.e, width)):
+                    i = 0
+                    while i < rows:
+                        multiply(
+                            smaller(most, rows - i), scores + i * line, line, n,
+                            values + (p * r.t + key) * width * 4, sums + i * out + p * width * 4, out,
+                        )  # fmt: skip
+                        i += most
+                begun, ended = key == starts, key + n == stop
+                for i in range(rows):
+                    finish(r, y + i * r.y_row, sums + i * out, total + 4 * i, factor + 4 * i, begun, ended)
+                key += n
+
+    return attention
+
+
+def _multiply(tier: Tier) -> Any:
+    """multiply(height, a, lda, words, panel, c, ldc): a tile of whole vectors, of rows `lda` and `ldc` bytes apart."""
+    most = max_rows(tier, NV)
+    sums = f32_arithmetic(tier, NV, epilogue=False)
+    sums = replace(sums, head=0, start=lambda v, _: [v.const(0)] * NV)
+    tile = make_tile(tier, NV, most, sums)
+    width = I64(NV * tier.lanes)
+
+    @emits
+    def multiply(b: Any, *values: Any) -> None:
+        function = b.module.globals.get("multiply")
+        if function is None:
+            kind = ir.FunctionType(ir.VoidType(), [I64] * len(values))
+            function = ir.Function(b.module, kind, "multiply")
+            function.linkage = "internal"
+            function.attributes.add("noinline")
+            inside = ir.IRBuilder(function.append_basic_block())
+            height, a, lda, words, panel, c, ldc = function.args
+            zero = I64(0)
+            tile(inside, None, height, a, lda, zero, zero, zero, words, panel, zero, c, ldc, width, zero, zero, zero)
+            inside.ret_void()
+        b.call(function, values)
+
+    return multiply

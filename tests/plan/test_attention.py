@@ -1,0 +1,203 @@
+"""Attention from files: as an operator, and as products and a softmax; native, and as onnxruntime has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import fastgraph as fg
+from fastgraph.freedoms import without
+from fastgraph.kernels.isa.tiers import usable
+from fastgraph.plan.program import HostStep
+from tests.blocks import BLOCKS, heads
+from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
+from tests.ops.test_node_cases import array, cases
+
+
+def operators(model: fg.Model) -> list[str]:
+    return [step.node.op for step in model.plan.program.steps]
+
+
+def hosts(model: fg.Model) -> list[str]:
+    return [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+
+
+# -- the operator
+
+
+NAMES = sorted(
+    case.name for kind in ("Attention", "RotaryEmbedding") for case in cases()[kind] if "bf16" not in case.name
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cases_of_onnx_run_native(name):
+    case = next(case for kind in ("Attention", "RotaryEmbedding") for case in cases()[kind] if case.name == name)
+    model = fg.load(case.model.SerializeToString(), threads=1)
+    for inputs, outputs in case.data_sets:
+        feeds = zip((value.name for value in case.model.graph.input), map(array, inputs), strict=True)
+        found = model.run({key: x for key, x in feeds if x is not None})
+        half = any(y.dtype == np.float16 for y in found.values())
+        assert_close(list(found.values()), list(map(array, outputs)), 2e-3 if half else 1e-5)
+    assert not hosts(model)
+
+
+# -- as other operators
+
+
+def scores(net: Net, q: str, k: str) -> str:
+    return net("MatMul", q, net("Transpose", k, perm=[0, 1, 3, 2]))
+
+
+def joined(net: Net, y: str, *shape: int) -> str:
+    return net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.const(np.array(shape, I64)))
+
+
+def of_rows(net: Net) -> None:
+    """Images by rows by heads."""
+    q, k, v = (heads(net, net.input(n, (2, t, 24)), 2, t, 3, 8) for n, t in (("q", 5), ("k", 7), ("v", 7)))
+    weights = net("Softmax", net("Mul", scores(net, q, k), net.const(F32.type(0.3))), axis=-1)
+    net.output(joined(net, net("MatMul", weights, v), 2, 5, 24))
+
+
+def of_heads(net: Net) -> None:
+    q, k, v = (net.input(n, (2, 3, t, 8)) for n, t in (("q", 40), ("k", 300), ("v", 300)))
+    masks = net.input("mask", (2, 1, 1, 300)), net.weight(3, 40, 300), net.input("row", (40, 1))
+    x = net("Div", scores(net, q, k), net.const(F32.type(2)))
+    for mask in masks:
+        x = net("Add", mask, x)
+    net.output(net("MatMul", net("Softmax", x, axis=3), v))
+
+
+def of_one_head(net: Net) -> None:
+    """Products of rank 3, and keys that lie by features."""
+    q, k, v = (net.input(n, (4, 6, 10)) for n in "qkv")
+    x = net("Add", net("MatMul", q, net("Transpose", k, perm=[0, 2, 1])), net.weight(1, 6, 6))
+    net.output(net("MatMul", net("Softmax", x, axis=-1), v))
+
+
+def of_shared_keys(net: Net) -> None:
+    """One head of keys and values for all."""
+    q, k, v = net.input("q", (2, 3, 5, 8)), net.input("k", (2, 1, 9, 8)), net.input("v", (2, 1, 9, 4))
+    net.output(net("MatMul", net("Softmax", scores(net, q, k), axis=-1), v))
+
+
+def of_windows(net: Net) -> None:
+    """A mask for each window of an image, where windows are images themselves."""
+    q, k, v = (net.input(n, (6, 2, 4, 8)) for n in "qkv")
+    x = net("Reshape", scores(net, q, k), net.const(np.array([2, 3, 2, 4, 4], I64)))
+    x = net("Add", x, net.weight(1, 3, 1, 4, 4))
+    x = net("Reshape", x, net.const(np.array([6, 2, 4, 4], I64)))
+    net.output(net("MatMul", net("Softmax", x, axis=-1), v))
+
+
+FOUND = (of_rows, of_heads, of_one_head, of_shared_keys, BLOCKS["attention"], BLOCKS["attention_of_groups"])
+
+
+@pytest.mark.parametrize("write", FOUND)
+def test_products_and_a_softmax(write):
+    net = Net()
+    write(net)
+    for tier in usable():
+        results = []
+        for threads in (1, 2):
+            model = net.load(isa=tier.name, threads=threads)
+            feeds = feeds_for(model)
+            results.append(list(model.run(feeds).values()))
+            assert operators(model).count("attention") == 1 and "softmax" not in operators(model)
+            assert not {"matmul", "transpose"} & set(operators(model))
+        assert_close(results[0], by_onnxruntime(net.bytes(), feeds), 1e-5, tier.name)
+        assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def also_read(net: Net) -> None:
+    q, k, v = (net.input(n, (1, 2, 4, 8)) for n in "qkv")
+    weights = net("Softmax", scores(net, q, k), axis=-1)
+    net.output(weights, net("MatMul", weights, v))
+
+
+def over_queries(net: Net) -> None:
+    q, k, v = (net.input(n, (1, 2, 4, 8)) for n in "qkv")
+    net.output(net("MatMul", net("Softmax", scores(net, q, k), axis=-2), v))
+
+
+def scaled_with_mask(net: Net) -> None:
+    q, k, v = (net.input(n, (1, 2, 4, 8)) for n in "qkv")
+    x = net("Mul", net("Add", scores(net, q, k), net.weight(4, 4)), net.const(F32.type(0.5)))
+    net.output(net("MatMul", net("Softmax", x, axis=-1), v))
+
+
+def scaled_by_heads(net: Net) -> None:
+    q, k, v = (net.input(n, (1, 2, 4, 8)) for n in "qkv")
+    x = net("Mul", scores(net, q, k), net.weight(2, 1, 1))
+    net.output(net("MatMul", net("Softmax", x, axis=-1), v))
+
+
+def values_of_all(net: Net) -> None:
+    """One matrix of values for all heads, but keys of each."""
+    q, k, v = (net.input(n, (1, h, 4, 8)) for n, h in (("q", 2), ("k", 2), ("v", 1)))
+    net.output(net("MatMul", net("Softmax", scores(net, q, k), axis=-1), v))
+
+
+OTHERS = (also_read, over_queries, scaled_with_mask, scaled_by_heads, values_of_all, of_windows)
+
+
+@pytest.mark.parametrize("write", OTHERS)
+def test_what_only_looks_like_it(write: Callable[[Net], None]):
+    """Or has masks in an order of its own: as it was, or attention with the same results."""
+    net = Net()
+    write(net)
+    model = net.load()
+    feeds = feeds_for(model)
+    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
+    assert write is of_windows or "softmax" in operators(model)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_queries_that_see_nothing(kept):
+    """Are NaN as softmax has it, zeros where the file says so."""
+    net = Net()
+    q, k, v, mask = (*(net.input(n, (1, 2, 8, 8)) for n in "qkv"), net.input("mask", (8, 8)))
+    weights = net("Softmax", net("Add", scores(net, q, k), mask), axis=-1)
+    if not kept:
+        weights = net("Where", net("IsNaN", weights), net.const(F32.type(0)), weights)
+    net.output(net("MatMul", weights, v))
+    model = net.load()
+    feeds = feeds_for(model)
+    feeds["mask"][:] = np.where(np.arange(64).reshape(8, 8) % 5 == 0, -np.inf, feeds["mask"])
+    feeds["mask"][3] = -np.inf
+    feeds["mask"][4, 4] = np.nan
+    found, expected = model.run(feeds), by_onnxruntime(net.bytes(), feeds)
+    assert "attention" in operators(model)
+    assert np.isnan(expected[0]).any() == kept
+    assert_close(list(found.values()), expected, 1e-5)
+
+
+def test_open_shapes():
+    net = Net()
+    x = net.input("x", ("n", "t", 16))
+    shape, back = (net.const(np.array(v, I64)) for v in ([0, 0, 2, 8], [0, 0, 16]))
+    q, k, v = (
+        net("Transpose", net("Reshape", net("MatMul", x, net.weight(16, 16)), shape), perm=[0, 2, 1, 3]) for _ in "qkv"
+    )
+    y = net("Transpose", net("MatMul", net("Softmax", scores(net, q, k), axis=-1), v), perm=[0, 2, 1, 3])
+    net.output(net("Reshape", y, back))
+    model = net.load()
+    rng = np.random.default_rng(0)
+    for n, t in ((1, 1), (2, 5), (1, 300), (3, 33), (2, 5)):
+        feeds = {"x": rng.standard_normal((n, t, 16)).astype(F32)}
+        assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
+        assert "attention" in operators(model)
+
+
+def test_the_same_without_the_rule():
+    net = Net()
+    of_heads(net)
+    model = net.load()
+    feeds = feeds_for(model)
+    with without("attention"):
+        other = net.load()
+    assert "softmax" in operators(other)
+    assert_close(list(model.run(feeds).values()), list(other.run(feeds).values()), 1e-5)
