@@ -73,7 +73,7 @@ def identity(state: Sweep, node: Node) -> bool:
         case "identity":
             gone = True
         case "cast" | "expand" | "tile" | "slice":
-            gone = same and (node.op != "slice" or _forward(node))
+            gone = same and (node.op != "slice" or _forward(node)) and not node.attrs.get("format")
         case "pad":
             pads = node.const(1)
             gone = same and pads is not None and not np.any(pads)
