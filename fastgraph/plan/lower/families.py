@@ -12,12 +12,17 @@ FAMILIES = {
     "pointwise.arg_extreme": "arg_max arg_min",
     "pointwise.cast": "cast",
     "pointwise.elementwise": "fused",
+    "pointwise.exact": """
+        add sub mul div floor_div min max neg sign floor ceil round sqrt reciprocal pow prelu and or xor equal less
+        less_or_equal is_nan greater greater_or_equal bitwise_and bitwise_or bitwise_xor bitwise_not mod bit_shift
+        is_inf not abs where clip relu
+    """,
     "pointwise.reduce": """
         reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square
         reduce_log_sum reduce_log_sum_exp
     """,
     "pointwise.requantize": "requantize",
-    "pointwise.select": "and or xor not equal less less_or_equal greater greater_or_equal where",
+    "pointwise.select": "equal less less_or_equal greater greater_or_equal where",
     "pointwise.softmax": "softmax log_softmax",
     "pointwise.table": "table",
     "window.depthwise": "conv",
