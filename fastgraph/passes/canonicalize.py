@@ -10,6 +10,7 @@ from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Layout
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
+from .element_types import exponent, halves
 from .moves import only_moves_ones, shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
@@ -20,7 +21,7 @@ def canonicalize(graph: Graph) -> bool:
     """
     rules = [spatial_axes, strided_slice, identity, one_input, variadic, transpose, reshape, after_reshape, gemm,
              matmul, batch_norm, explicit_window]  # fmt: skip
-    return sweep(graph, *rules)
+    return any([sweep(graph, exponent, halves()), sweep(graph, *rules)])
 
 
 @also_quantized

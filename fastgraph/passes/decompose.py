@@ -6,13 +6,15 @@ import numpy as np
 
 from ..ir import Graph, Node, Value
 from ..ops.registry import attr
+from .element_types import composed, narrow, softmax
 from .moves import shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    return sweep(graph, normalization, reduction, power, depth_to_space, space_to_depth, space_to_batch, batch_to_space)
+    rules = normalization, reduction, power, depth_to_space, space_to_depth, space_to_batch, batch_to_space
+    return any([sweep(graph, composed, softmax), sweep(graph, *rules), sweep(graph, narrow)])
 
 
 @sees("instance_normalization", "layer_normalization")
@@ -87,7 +89,7 @@ def reduction(state: Sweep, node: Node) -> bool:
     if axes is None:
         return False
     x = node.x
-    if not x.type.concrete or x.type.dtype != np.float32:
+    if not x.type.concrete or x.type.dtype is None or x.type.dtype.kind not in "iuf":
         return False
     dims = x.type.dims
     chosen = sorted({int(a) % len(dims) for a in axes.ravel() if dims[int(a) % len(dims)] != 1})

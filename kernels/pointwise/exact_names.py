@@ -15,15 +15,17 @@ REAL = (
     "is_negative_inf",
 )  # fmt: skip
 """Of floats, rounded once each."""
+WIDE = ("exp", "log")
+"""Of f64: to 2**-51."""
 ELEMENTS = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
 """Bytes of what it computes with. f16 is computed in f32."""
 _UNARY = frozenset({"neg", "abs", "not", "sign", "sign_u", "floor", "ceil", "round", "sqrt", "reciprocal", "is_nan",
-                    "is_inf", "is_positive_inf", "is_negative_inf"})  # fmt: skip
+                    "is_inf", "is_positive_inf", "is_negative_inf", *WIDE})  # fmt: skip
 
 
 def operations(element: str) -> tuple[str, ...]:
     """Those of an element type; the place of one is its number."""
-    return WHOLE if element[0] == "i" else REAL
+    return WHOLE if element[0] == "i" else (*REAL, *WIDE) if element == "f64" else REAL
 
 
 def arity(operation: str) -> int:

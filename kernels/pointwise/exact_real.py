@@ -13,6 +13,9 @@ from .convert import F64, I32, I64, halved, widened
 
 F32 = ir.FloatType()
 _SIGNS = {"less": "<", "less_or_equal": "<=", "equal": "=="}
+_LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
+"""ln 2 in two parts; products of the high one with exponents are exact."""
+_ROOT_HALF = 0x3FE6A09E667F3BCD
 _MANTISSA = {32: 23, 64: 52}
 
 
@@ -169,3 +172,41 @@ class Real:
         plain = b.fdiv(x, y)
         floor = b.select(b.fcmp_ordered("==", whole, zero), self.call("copysign", zero, plain), floor)
         return b.select(b.fcmp_ordered("==", y, zero), plain, floor)
+
+    def _exp(self, x: Any, y: Any) -> Any:
+        """2**n times a power series of what is left of x; in f64."""
+        b, shift = self.b, self.const(1.5 * 2.0**52)
+        held = b.select(b.fcmp_ordered("<", x, self.const(-746)), self.const(-746), x)
+        held = b.select(b.fcmp_ordered(">", held, self.const(710)), self.const(710), held)
+        shifted = b.fadd(b.fmul(held, self.const(1 / math.log(2))), shift)
+        n = b.fsub(shifted, shift)
+        left = b.fsub(b.fsub(held, b.fmul(n, self.const(_LN2_HIGH))), b.fmul(n, self.const(_LN2_LOW)))
+        series = self._series(left, [1 / math.factorial(k) for k in range(14)])
+        # 2**n in two parts, as it may be less than the least number.
+        whole = b.sub(b.bitcast(shifted, self.whole), b.bitcast(shift, self.whole))
+        half = b.ashr(whole, self.iconst(1))
+        for part in (half, b.sub(whole, half)):
+            series = b.fmul(series, b.bitcast(b.shl(b.add(part, self.iconst(1023)), self.iconst(52)), self.kind))
+        return b.select(b.fcmp_unordered("uno", x, x), x, series)
+
+    def _log(self, x: Any, y: Any) -> Any:
+        """n ln(2) + 2 atanh(s) with x = 2**n (1 + s) / (1 - s), |s| below 0.172; in f64."""
+        b, raw = self.b, self.b.bitcast(x, self.whole)
+        n = b.ashr(b.sub(raw, self.iconst(_ROOT_HALF)), self.iconst(52))
+        f = b.fsub(b.bitcast(b.sub(raw, b.shl(n, self.iconst(52))), self.kind), self.const(1))
+        s = b.fdiv(f, b.fadd(f, self.const(2)))
+        # 2 atanh(s) is f - s (f - rest): f is exact.
+        square = b.fmul(s, s)
+        rest = b.fmul(b.fmul(square, self.const(2)), self._series(square, [1 / (2 * k + 1) for k in range(1, 13)]))
+        real = b.sitofp(n, self.kind)
+        tail = b.fadd(b.fmul(s, b.fsub(rest, f)), b.fmul(real, self.const(_LN2_LOW)))
+        found = b.fadd(b.fmul(real, self.const(_LN2_HIGH)), b.fadd(f, tail))
+        found = b.select(b.fcmp_ordered("<", x, self.const(math.inf)), found, x)
+        found = b.select(b.fcmp_ordered("<", x, self.const(2.0**-1022)), self.const(-math.inf), found)
+        return b.select(b.fcmp_ordered("<", x, self.const(0)), self.const(math.nan), found)
+
+    def _series(self, x: Any, terms: list[float]) -> Any:
+        found = self.const(terms[-1])
+        for term in terms[-2::-1]:
+            found = self.b.fadd(self.b.fmul(found, x), self.const(term))
+        return found
