@@ -61,7 +61,7 @@ def strided_slice(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
-@sees("identity", "cast", "expand", "tile", "slice", "pad", "resize", "dropout")
+@sees("identity", "cast", "expand", "tile", "slice", "pad", "resize", "dropout", "clip")
 def identity(state: Sweep, node: Node) -> bool:
     """Drop what changes nothing."""
     if not node.inputs or node.inputs[0] is None or len(node.outputs) != 1:
@@ -75,6 +75,8 @@ def identity(state: Sweep, node: Node) -> bool:
             gone = True
         case "cast" | "expand" | "tile" | "slice":
             gone = same and (node.op != "slice" or _forward(node)) and not node.attrs.get("format")
+        case "clip":
+            gone = not node.has(1) and not node.has(2)
         case "pad":
             pads = node.const(1)
             gone = same and pads is not None and not np.any(pads)

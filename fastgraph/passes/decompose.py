@@ -6,15 +6,17 @@ import numpy as np
 
 from ..ir import Graph, Node, Value
 from ..ops.registry import attr
-from .element_types import composed, narrow, softmax
+from .element_types import axis_at_run_time, composed, formatted, narrow, softmax
 from .moves import shaped, turn
+from .rare_functions import rare
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
     rules = normalization, reduction, power, depth_to_space, space_to_depth, space_to_batch, batch_to_space
-    return any([sweep(graph, composed, softmax), sweep(graph, *rules), sweep(graph, narrow)])
+    before = composed, softmax, formatted, axis_at_run_time, rare
+    return any([sweep(graph, *before), sweep(graph, *rules), sweep(graph, narrow)])
 
 
 @sees("instance_normalization", "layer_normalization")

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ir.weights import once
+from ..ops.narrow import INTEGERS, is_narrow
 from ..ops.reduce import reduced_axes
 from ..ops.registry import OPS, Layout, attr
 from .rewrite import Rule, Sweep, constant, sees
@@ -90,6 +91,57 @@ def _fits(value: Value, dtype: np.dtype) -> bool:
     return np.can_cast(value.type.dtype, dtype)
 
 
+@sees("cast")
+def formatted(state: Sweep, node: Node) -> bool:
+    """Rounding to floats of few bits begins with f32; whole numbers of few bits are the low ones of a byte."""
+    x, out, kind = node.x, node.out, attr(node, "format")
+    if x.type.dtype is None or out.type.dtype is None or x.type.dtype.kind not in "biuf" or not is_narrow(kind):
+        return False
+    if kind not in INTEGERS:
+        if x.type.dtype == F32 or x.type.dtype.itemsize > 2:
+            return False
+        state.write(Node("cast", [cast(state, node, x, F32)], node.outputs, node.attrs, node.name))
+        return True
+    bits, byte = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}[kind], out.type.dtype
+    if byte.kind not in "iu" or byte.itemsize != 1:
+        return False
+    y = state.add("cast", [x], out.type, node, to=byte.name) if x.type.dtype != byte else x
+    if kind[0] == "u":
+        y = state.add("bitwise_and", [y, constant(out, np.array((1 << bits) - 1, byte), "mask")], out.type, node)
+    else:
+        far = constant(out, np.array(8 - bits, byte), "shift")
+        for direction in ("LEFT", "RIGHT"):
+            y = state.add("bit_shift", [y, far], out.type, node, direction=direction)
+    state.replace(out, y)
+    return True
+
+
+@sees("cum_sum", "cum_prod")
+def axis_at_run_time(state: Sweep, node: Node) -> bool:
+    """A running sum along an axis that is told at run time: along each of up to three, of which one is chosen."""
+    x, at, rank = node.x, node.inputs[1], len(node.x.type.shape or ())
+    assert at is not None
+    if at.data is not None or not x.type.concrete or not 1 <= rank <= 3 or not x.type.size:
+        return False
+    if at.type.shape not in ((), (1,)):
+        return False
+    y: Value | None = None
+    flag, axis = np.dtype(np.bool_), cast(state, node, at, I64)
+    for i in range(rank):
+        number = constant(node.out, np.array(i, np.int64), f"axis{i}")
+        one = state.add(node.op, [x, number], x.type, node, **node.attrs)
+        if y is None:
+            y = one
+            continue
+        kind = TensorType(flag, axis.type.shape)
+        below = constant(node.out, np.array(i - rank, np.int64), f"axis{i - rank}")
+        same = [state.add("equal", [axis, each], kind, node) for each in (number, below)]
+        y = state.add("where", [state.add("or", [*same], kind, node), one, y], x.type, node)
+    assert y is not None
+    state.replace(node.out, y)
+    return True
+
+
 NARROW = {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "arg_max", "arg_min", "cum_sum", "cum_prod",
           "matmul", "gemm"}  # fmt: skip
 
@@ -113,16 +165,20 @@ def narrow(state: Sweep, node: Node) -> bool:
 
 @sees("reduce_mean", "reduce_l1", "reduce_l2", "reduce_sum_square", "reduce_log_sum", "reduce_log_sum_exp")
 def composed(state: Sweep, node: Node) -> bool:
-    """Reductions of whole numbers and f64 as sums, with elementwise work before and after."""
+    """Reductions of whole numbers and f64 as sums, with elementwise work before and after; of f32 where the axes do not
+    lie side by side.
+    """
     x, out = node.x, node.out
     dtype = x.type.dtype
     if not x.type.concrete or not out.type.concrete or dtype is None or not x.type.size or "chain" in node.attrs:
         return False
-    if dtype.kind not in "iu" and dtype != F64 or (node.has(1) and node.const(1) is None):
+    if dtype.kind not in "iuf" or (node.has(1) and node.const(1) is None):
         return False
     axes = reduced_axes(node, len(x.type.dims), node.const(1)) or ()
-    whole = dtype.kind in "iu"
-    wide = np.dtype(np.uint64) if dtype.kind == "u" else I64 if whole else F64
+    if dtype == F32 and (node.op == "reduce_mean" or not _apart(axes, x.type.dims)):
+        return False
+    real = F32 if dtype == F32 else F64
+    wide = real if dtype.kind == "f" else np.dtype(np.uint64) if dtype.kind == "u" else I64
 
     def reduce(op: str, value: Value, keep: bool = False) -> Value:
         at = constant(out, np.array(axes, np.int64), "axes")
@@ -150,21 +206,28 @@ def composed(state: Sweep, node: Node) -> bool:
             y = reduce("reduce_sum", each("mul", x, x))
         case "reduce_l2":
             total = reduce("reduce_sum", cast(state, node, each("mul", x, x), wide))
-            y = each("sqrt", cast(state, node, total, F64))
+            y = each("sqrt", cast(state, node, total, real))
         case "reduce_log_sum":
-            y = each("log", cast(state, node, reduce("reduce_sum", cast(state, node, x, wide)), F64))
+            y = each("log", cast(state, node, reduce("reduce_sum", cast(state, node, x, wide)), real))
         case _:
-            x = cast(state, node, x, F64)
+            x = cast(state, node, x, real)
             top = reduce("reduce_max", x, keep=True)
             finite = each("less", each("abs", top), number(top, np.inf), dtype=np.dtype(np.bool_))
-            top = each("where", finite, top, number(top, 0), dtype=F64)
+            top = each("where", finite, top, number(top, 0), dtype=real)
             total = reduce("reduce_sum", each("exp", each("sub", x, top)), keep=True)
             y = each("add", each("log", total), top)
             if y.type.shape != out.type.shape:
                 shape = constant(out, np.array(out.type.dims, np.int64), "shape")
-                y = state.add("reshape", [y, shape], TensorType(F64, out.type.shape), node, allowzero=1)
+                y = state.add("reshape", [y, shape], TensorType(real, out.type.shape), node, allowzero=1)
     state.replace(out, cast(state, node, y, dtype))
     return True
+
+
+def _apart(axes: tuple[int, ...], dims: tuple[int, ...]) -> bool:
+    """Whether there are no axes, or an axis that stays lies between them."""
+    chosen = [a for a in axes if dims[a] != 1]
+    between = range(min(chosen, default=0), max(chosen, default=-1) + 1)
+    return not chosen or any(dims[a] != 1 and a not in axes for a in between)
 
 
 @sees("softmax", "log_softmax")

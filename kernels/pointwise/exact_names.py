@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .formats import FLOATS
+
 COMPARISONS = ("equal", "less", "less_or_equal")
 _SIGNED = ("div", "floor_div", "mod", "fmod", "min", "max", "less", "less_or_equal", "shift_right", "sign", "prelu")
 WHOLE = (
@@ -15,17 +17,19 @@ REAL = (
     "is_negative_inf",
 )  # fmt: skip
 """Of floats, rounded once each."""
-WIDE = ("exp", "log")
-"""Of f64: to 2**-51."""
+WIDE = ("exp", "expm1", "log", "log1p", "atan")
+"""Of f64: to 2**-50."""
+ROUNDED = (*FLOATS, *(f"{kind}_open" for kind, (*_, beyond) in FLOATS.items() if beyond in ("nan", "inf")))
+"""Of f32: rounded to floats of fewer bits; what is too large becomes the largest, or where `_open` no number."""
 ELEMENTS = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
 """Bytes of what it computes with. f16 is computed in f32."""
 _UNARY = frozenset({"neg", "abs", "not", "sign", "sign_u", "floor", "ceil", "round", "sqrt", "reciprocal", "is_nan",
-                    "is_inf", "is_positive_inf", "is_negative_inf", *WIDE})  # fmt: skip
+                    "is_inf", "is_positive_inf", "is_negative_inf", *WIDE, *ROUNDED})  # fmt: skip
 
 
 def operations(element: str) -> tuple[str, ...]:
     """Those of an element type; the place of one is its number."""
-    return WHOLE if element[0] == "i" else (*REAL, *WIDE) if element == "f64" else REAL
+    return WHOLE if element[0] == "i" else (*REAL, *{"f64": WIDE, "f32": ROUNDED}.get(element, ()))
 
 
 def arity(operation: str) -> int:

@@ -10,6 +10,8 @@ from llvmlite import ir
 
 from ..isa.loops import variable
 from .convert import F64, I32, I64, halved, widened
+from .exact_names import ROUNDED
+from .formats import FLOATS
 
 F32 = ir.FloatType()
 _SIGNS = {"less": "<", "less_or_equal": "<=", "equal": "=="}
@@ -35,6 +37,8 @@ class Real:
             return b.select(b.icmp_unsigned("!=", chosen, ir.Constant(chosen.type, None)), x, y)
         if self.half:
             x, y = (widened(b, each, self.kind) for each in (x, y))
+        if name in ROUNDED:
+            return self._rounded(x, name.removesuffix("_open"), name.endswith("_open"))
         if name in _SIGNS:
             return b.fcmp_ordered(_SIGNS[name], x, y)
         rule: Callable[..., Any] = getattr(self, f"_{name}")
@@ -173,21 +177,60 @@ class Real:
         floor = b.select(b.fcmp_ordered("==", whole, zero), self.call("copysign", zero, plain), floor)
         return b.select(b.fcmp_ordered("==", y, zero), plain, floor)
 
-    def _exp(self, x: Any, y: Any) -> Any:
-        """2**n times a power series of what is left of x; in f64."""
+    def _powers(self, x: Any) -> tuple[Any, Any, Any]:
+        """(e**r - 1, one, other) of e**x = e**r * one * other, of which the latter are powers of two; in f64."""
         b, shift = self.b, self.const(1.5 * 2.0**52)
         held = b.select(b.fcmp_ordered("<", x, self.const(-746)), self.const(-746), x)
         held = b.select(b.fcmp_ordered(">", held, self.const(710)), self.const(710), held)
         shifted = b.fadd(b.fmul(held, self.const(1 / math.log(2))), shift)
         n = b.fsub(shifted, shift)
         left = b.fsub(b.fsub(held, b.fmul(n, self.const(_LN2_HIGH))), b.fmul(n, self.const(_LN2_LOW)))
-        series = self._series(left, [1 / math.factorial(k) for k in range(14)])
-        # 2**n in two parts, as it may be less than the least number.
+        series = b.fmul(left, self._series(left, [1 / math.factorial(k) for k in range(1, 15)]))
         whole = b.sub(b.bitcast(shifted, self.whole), b.bitcast(shift, self.whole))
         half = b.ashr(whole, self.iconst(1))
-        for part in (half, b.sub(whole, half)):
-            series = b.fmul(series, b.bitcast(b.shl(b.add(part, self.iconst(1023)), self.iconst(52)), self.kind))
-        return b.select(b.fcmp_unordered("uno", x, x), x, series)
+        one, other = (
+            b.bitcast(b.shl(b.add(part, self.iconst(1023)), self.iconst(52)), self.kind)
+            for part in (half, b.sub(whole, half))
+        )
+        return series, one, other
+
+    def _exp(self, x: Any, y: Any) -> Any:
+        b = self.b
+        series, one, other = self._powers(x)
+        found = b.fmul(b.fmul(b.fadd(series, self.const(1)), one), other)
+        return b.select(b.fcmp_unordered("uno", x, x), x, found)
+
+    def _expm1(self, x: Any, y: Any) -> Any:
+        b = self.b
+        series, one, other = self._powers(x)
+        power = b.fmul(one, other)
+        near = b.fadd(b.fmul(series, power), b.fsub(power, self.const(1)))
+        far = b.fmul(b.fmul(b.fadd(series, self.const(1)), one), other)
+        found = b.select(b.fcmp_ordered(">", x, self.const(64)), far, near)
+        found = b.select(b.fcmp_ordered("<", self.call("fabs", x), self.const(2.0**-54)), x, found)
+        return b.select(b.fcmp_unordered("uno", x, x), x, found)
+
+    def _log1p(self, x: Any, y: Any) -> Any:
+        """log(u) + (x - (u - 1)) / u with u = 1 + x, as it is rounded."""
+        b, u = self.b, self.b.fadd(x, self.const(1))
+        rest = b.fdiv(b.fsub(x, b.fsub(u, self.const(1))), u)
+        small = b.fcmp_ordered("<", self.call("fabs", x), self.const(2.0**52))
+        found = b.fadd(self._log(u, y), b.select(small, rest, self.const(0)))
+        found = b.select(b.fcmp_ordered("==", u, self.const(0)), self.const(-math.inf), found)
+        return b.select(b.fcmp_ordered("<", self.call("fabs", x), self.const(2.0**-54)), x, found)
+
+    def _atan(self, x: Any, y: Any) -> Any:
+        """Of 1 / |x| above 1, then of (a - 1) / (a + 1) above tan(pi / 8), as a series."""
+        b, one, size = self.b, self.const(1), self.call("fabs", x)
+        large = b.fcmp_ordered(">", size, one)
+        a = b.select(large, b.fdiv(one, size), size)
+        high = b.fcmp_ordered(">", a, self.const(math.sqrt(2) - 1))
+        t = b.select(high, b.fdiv(b.fsub(a, one), b.fadd(a, one)), a)
+        square = b.fmul(t, t)
+        found = b.fmul(t, self._series(square, [(-1) ** k / (2 * k + 1) for k in range(22)]))
+        found = b.select(high, b.fadd(found, self.const(math.pi / 4)), found)
+        found = b.select(large, b.fsub(self.const(math.pi / 2), found), found)
+        return self.call("copysign", found, x)
 
     def _log(self, x: Any, y: Any) -> Any:
         """n ln(2) + 2 atanh(s) with x = 2**n (1 + s) / (1 - s), |s| below 0.172; in f64."""
@@ -210,3 +253,20 @@ class Real:
         for term in terms[-2::-1]:
             found = self.b.fadd(self.b.fmul(found, x), self.const(term))
         return found
+
+    def _rounded(self, x: Any, kind: str, opens: bool) -> Any:
+        """f32 with fewer bits, rounded half to even, as `formats` says."""
+        b, (least, bits, greatest, beyond) = self.b, FLOATS[kind]
+        drop = 23 - bits
+        raw = b.and_(b.bitcast(x, self.whole), self.iconst(0x7FFFFFFF))
+        odd = b.and_(b.lshr(raw, self.iconst(drop)), self.iconst(1))
+        near = b.add(b.add(raw, self.iconst((1 << drop - 1) - 1)), odd)
+        normal = b.bitcast(b.and_(near, self.iconst(-1 << drop)), self.kind)
+        size, shift = b.bitcast(raw, self.kind), self.const(2.0 ** (least - bits + 23))
+        small = b.fcmp_ordered("<", size, self.const(2.0**least))
+        y = b.select(small, b.fsub(b.fadd(size, shift), shift), normal)
+        top = math.inf if beyond == "overflow" or (opens and beyond == "inf") else math.nan if opens else greatest
+        y = b.select(b.fcmp_ordered(">", y, self.const(greatest)), self.const(top), y)
+        y = self.call("copysign", y, x)
+        y = b.fadd(y, self.const(0.0)) if kind.endswith("fnuz") else y
+        return b.select(b.fcmp_unordered("uno", x, x), self.const(-0.0) if beyond == "none" else x, y)

@@ -190,7 +190,7 @@ ROWS: tuple[Row, ...] = (
     Row("fold", "pointwise.fold", "fold", FOLD, {"element": WIDE}),
     Row("arg", "pointwise.fold", "arg", ARG, {"element": WIDE}),
     Row("running", "pointwise.fold", "running", RUNNING, {"element": WIDE}),
-    Row("product", "pointwise.product", "make", PRODUCT, {"element": ("i32", "i64", "f64")}, product=True),
+    Row("product", "pointwise.product", "make", PRODUCT, {"element": WIDE}, product=True),
     Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG, "last": _FLAG}),
     Row("reduce", "pointwise.reduce", "make", REDUCE, {"op": REDUCTIONS, "last": _FLAG}),
     Row("reduce_bytes", "pointwise.reduce_bytes", "make", EXTREME, {"last": _FLAG}),

@@ -43,3 +43,15 @@ def cast(e: Emit, node: Node, pair: tuple[str, str]) -> None:
         emit_copy(e, x.type.dims, x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out)))
     else:
         call_of_one(e, node, "cast", {"source": source}, [TARGETS.index(target), x.type.dtype.kind == "i"])
+
+
+def _same_bits(node: Node) -> bool:
+    x, out = node.x.type, node.out.type
+    plain = x.concrete and x.quant is None and out.quant is None and x.size > 0 and x.dims == out.shape
+    return plain and x.dtype is not None and x.dtype.kind in "biufc" and x.itemsize == out.itemsize
+
+
+@lowers("bit_cast", match=_same_bits, strided_in=True, strided_out=True)
+def bit_cast(e: Emit, node: Node, _: bool) -> None:
+    x, out = node.x, node.out
+    emit_copy(e, x.type.dims, x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out)))

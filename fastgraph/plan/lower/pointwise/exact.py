@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir import Node, Value
 from ....kernels.core.table import row
-from ....kernels.pointwise.exact_names import arity, is_truth, operations
+from ....kernels.pointwise.exact_names import ROUNDED, arity, is_truth, operations
 from ....ops.registry import attr
 from ..elements import Operand, dtype_of
 from ..registry import Arg, Emit, lowers
@@ -19,7 +19,7 @@ DIMS = ("d0", "d1", "d2", "row", "column")
 PLAIN = {
     **{name: name for name in ("add", "sub", "mul", "div", "floor_div", "min", "max", "neg", "sign", "floor", "ceil",
                                "round", "sqrt", "reciprocal", "pow", "prelu", "and", "or", "xor", "equal", "less",
-                               "less_or_equal", "is_nan", "exp", "log")},
+                               "less_or_equal", "is_nan", "exp", "expm1", "log", "log1p", "atan")},
     "greater": "less", "greater_or_equal": "less_or_equal", "bitwise_and": "and", "bitwise_or": "or",
     "bitwise_xor": "xor", "bitwise_not": "not",
 }  # fmt: skip
@@ -136,3 +136,17 @@ def bounded(e: Emit, node: Node, steps: list[tuple[tuple[str, str], Operand]]) -
     for found, bound in steps:
         call(e, node, found, [source, bound])
         source = node.out
+
+
+def _rounds(node: Node) -> str | None:
+    """The kernel's name of a cast of f32 to a format of fewer bits."""
+    kind, opened = attr(node, "format"), f"{attr(node, 'format')}_open"
+    if not _exact(node.x) or not fits(node) or {node.x.type.dtype, node.out.type.dtype} != {np.dtype(np.float32)}:
+        return None
+    name = opened if not attr(node, "saturate") and opened in ROUNDED else kind
+    return name if name in ROUNDED else None
+
+
+@lowers("cast", match=_rounds, strided_in=True, strided_out=True, in_place=True)
+def rounded(e: Emit, node: Node, name: str) -> None:
+    call(e, node, ("f32", name), [node.x])

@@ -1,4 +1,4 @@
-"""Products of matrices of whole numbers of 4 and 8 bytes, and of f64."""
+"""Products of matrices of whole numbers of 4 and 8 bytes, and of f64; of f32 where operands broadcast otherwise."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir import Node
+from ..gemm.matmul import multiplies
 from ..registry import Emit, lowers
 from .cast import number
 
-TYPES = ("int32", "uint32", "int64", "uint64", "float64")
+TYPES = ("int32", "uint32", "int64", "uint64", "float32", "float64")
 
 
 class Matrices(NamedTuple):
@@ -36,6 +37,8 @@ def _match(node: Node) -> Matrices | None:
     if np.dtype(x.dtype).name not in TYPES or not x.size or not y.size or not x.dims or not y.dims:
         return None
     a, b = x.dims if len(x.dims) > 1 else (1, *x.dims), y.dims if len(y.dims) > 1 else (*y.dims, 1)
+    if x.dtype == np.float32 and multiplies(node):
+        return None
     m, k, n = a[-2], a[-1], b[-1]
     batch = out.size // (m * n)
     sizes = [prod(a[:-2]), prod(b[:-2])]
