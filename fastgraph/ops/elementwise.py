@@ -70,10 +70,13 @@ def divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x ** y in the type of x."""
-    if x.dtype.kind in "iu" and (y.dtype.kind == "f" or (y.dtype.kind == "i" and (y < 0).any())):
+    """x ** y in the type of x; whole numbers wrap around, unless the exponent is below 0 or no whole number."""
+    if x.dtype.kind not in "iu" or y.dtype.kind == "u":
+        return np.power(x, y).astype(x.dtype)
+    if y.dtype.kind == "f":
         return np.power(x.astype(np.float64), y).astype(x.dtype)
-    return np.power(x, y).astype(x.dtype)
+    inverse = np.power(x.astype(np.float64), -2 + (y & 1)).astype(x.dtype)
+    return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)).astype(x.dtype))
 
 
 def _mod(node: Node, x: np.ndarray, y: np.ndarray) -> np.ndarray:

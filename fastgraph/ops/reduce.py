@@ -26,6 +26,7 @@ from .common import (
     of_kind,
     same_type,
 )
+from .elementwise import divide
 from .registry import Layout, Quant, attr, define
 
 
@@ -48,7 +49,8 @@ def _mean(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
     if x.dtype.kind in "fc":
         return average(x, axis, keepdims)
     count = math.prod(x.shape[a] for a in axis)
-    return np.trunc(x.sum(axis=axis, keepdims=keepdims) / max(count, 1))
+    total = x.sum(axis=axis, keepdims=keepdims)
+    return divide(total, total.dtype.type(max(count, 1)))
 
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {

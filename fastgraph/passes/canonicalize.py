@@ -10,6 +10,7 @@ from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Layout
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
+from .element_types import exponent, halves
 from .moves import only_moves_ones, shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
@@ -20,7 +21,7 @@ def canonicalize(graph: Graph) -> bool:
     """
     rules = [spatial_axes, strided_slice, identity, one_input, variadic, transpose, reshape, after_reshape, gemm,
              matmul, batch_norm, explicit_window]  # fmt: skip
-    return sweep(graph, *rules)
+    return any([sweep(graph, exponent, halves()), sweep(graph, *rules)])
 
 
 @also_quantized
@@ -60,7 +61,7 @@ def strided_slice(state: Sweep, node: Node) -> bool:
 
 
 @also_quantized
-@sees("identity", "cast", "expand", "tile", "slice", "pad", "resize", "dropout")
+@sees("identity", "cast", "expand", "tile", "slice", "pad", "resize", "dropout", "clip")
 def identity(state: Sweep, node: Node) -> bool:
     """Drop what changes nothing."""
     if not node.inputs or node.inputs[0] is None or len(node.outputs) != 1:
@@ -73,7 +74,9 @@ def identity(state: Sweep, node: Node) -> bool:
         case "identity":
             gone = True
         case "cast" | "expand" | "tile" | "slice":
-            gone = same and (node.op != "slice" or _forward(node))
+            gone = same and (node.op != "slice" or _forward(node)) and not node.attrs.get("format")
+        case "clip":
+            gone = not node.has(1) and not node.has(2)
         case "pad":
             pads = node.const(1)
             gone = same and pads is not None and not np.any(pads)

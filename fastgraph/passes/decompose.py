@@ -7,16 +7,19 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.registry import attr
 from .attention import plain_attention
+from .element_types import axis_at_run_time, composed, formatted, narrow, softmax
 from .moves import shaped, turn
+from .rare_functions import rare
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 from .rotary import rotary_embedding
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
+    before = composed, softmax, formatted, axis_at_run_time, rare
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
     rules = normalization, reduction, power, rotary_embedding, *blocks, svdf
-    return any([plain_attention(graph), sweep(graph, *rules)])
+    return any([sweep(graph, *before), plain_attention(graph), sweep(graph, *rules), sweep(graph, narrow)])
 
 
 @sees("instance_normalization", "layer_normalization", "rms_normalization")
@@ -95,7 +98,7 @@ def reduction(state: Sweep, node: Node) -> bool:
     if axes is None:
         return False
     x = node.x
-    if not x.type.concrete or x.type.dtype != np.float32:
+    if not x.type.concrete or x.type.dtype is None or x.type.dtype.kind not in "iuf":
         return False
     dims = x.type.dims
     chosen = sorted({int(a) % len(dims) for a in axes.ravel() if dims[int(a) % len(dims)] != 1})

@@ -28,7 +28,7 @@ def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
             value.type = value.type.with_shape(tuple(int(d) for d in shapes[value.name]))
         if value.type.concrete:
             fits(value, value.type.dims)
-    instead: dict[Value, Value] = {}
+    instead = {v: Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in graph.inputs if _nothing(v)}
     reads = Counter(chain(graph.outputs, *map(read_by, graph.nodes)))
     nodes = []
     for node in graph.nodes:
@@ -38,6 +38,7 @@ def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
             for inner in node.graphs:
                 inner.replace(instead)
         try:
+            _known_cast(node)
             infer_node(node)
             folded = None if _stays_stored(node) else fold(node)
         except FastgraphError as error:
@@ -53,6 +54,20 @@ def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
     graph.nodes = nodes
     graph.outputs = [instead.get(v, v) for v in graph.outputs]
     graph.prune()
+
+
+def _known_cast(node: Node) -> None:
+    """A cast to the type of another value needs no more of it than that."""
+    if node.op == "cast_like" and len(node.inputs) == 2 and node.inputs[1] is not None:
+        dtype = node.inputs[1].type.dtype
+        if dtype is not None:
+            node.op, node.inputs, node.attrs = "cast", node.inputs[:1], {**node.attrs, "to": dtype.name}
+
+
+def _nothing(value: Value) -> bool:
+    """Whether the value has no elements, so that it is known."""
+    kind = value.type
+    return kind.concrete and kind.quant is None and 0 in kind.dims and kind.dtype is not None and kind.dtype.kind != "O"
 
 
 def _alone(data: np.ndarray) -> np.ndarray:

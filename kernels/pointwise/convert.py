@@ -6,21 +6,24 @@ The record is that of an elementwise kernel with one input; that of a cast goes 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import Record
+from ..core.record import loaded
+from ..isa.byte_ops import choose
 from ..isa.elements import constant, write
 from ..isa.loops import cover, loop, whole
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I8, I16, I32, I64, Vector
-from .elementwise import Row, over_rows
-from .rows import CAST
+from ..isa.vector import F32, I8, I16, I32, I64, Vector, emits
+from .elementwise import Row, over_planes, over_rows
+from .rows import CAST, LOOPS, OPERAND, TARGETS
 
 F64 = ir.DoubleType()
-TYPES = {"i8": I8, "i16": I16, "i32": I32, "i64": I64, "f16": I16, "f32": F32, "f64": F64, "bool": I8}
-"""What NUMBERS are in memory. f16 is converted from and to f32 by integer arithmetic, alike on all tiers."""
+TYPES = {"i8": I8, "i16": I16, "i32": I32, "i64": I64, "f16": I16, "f32": F32, "f64": F64, "bool": I8, "u32": I32,
+         "u64": I64}  # fmt: skip
+"""What numbers are in memory. f16 is converted from and to f32 by integer arithmetic, alike on all tiers."""
 
 
 def flip(tier: Tier) -> Callable[..., None]:
@@ -42,32 +45,46 @@ def flip(tier: Tier) -> Callable[..., None]:
     return over_rows(tier, [I8, I8], prepare)
 
 
-def cast(tier: Tier, source: str, target: str) -> Callable[..., None]:
-    """The kernel that converts NUMBERS as C does: floats to integers towards 0, integers by their low bits, and to bool
-    whatever is not 0. Whether integers of x are signed is in the record.
+def cast(tier: Tier, source: str) -> Callable[..., None]:
+    """The kernel that converts NUMBERS to what its record says, as C does: floats to integers towards 0, integers by
+    their low bits, and to bool whatever is not 0.
     """
 
-    def prepare(v: Vector, behind: Callable[[Record], Any]) -> Row:
-        b, flag = v.b, behind(CAST).signed
+    @emits
+    def plane(b: Any, args: Any, i0: Any, i1: Any, i2: Any, row: Any, count: Any, left: Any, right: Any) -> None:
+        out, x = loaded(b, args, LOOPS), loaded(b, args, OPERAND, len(LOOPS))
+        how = loaded(b, args, CAST, len(LOOPS) + len(OPERAND))
+        first, start = (
+            reduce(b.add, [b.mul(i, step) for i, step in zip((i0, i1, i2, row), steps, strict=True)])
+            for steps in ((out.y_d0, out.y_d1, out.y_d2, out.y_row), (x.d0, x.d1, x.d2, x.row))
+        )
+        v = Vector(b, tier)
 
-        def row(xs: list[Any], y: Any, left: Any, right: Any) -> None:
+        def rows(target: str, signed: bool) -> None:
+            y, xs = v.at(v.pointer(out.y, TYPES[target]), first), v.at(v.pointer(x.x, TYPES[source]), start)
+            with loop(b, 0, count, 1) as r:
+                to, at = v.at(y, b.mul(r, out.y_row)), v.at(xs, b.mul(r, x.row))
+                _cast_row(v, source, target, signed, at, to, left, right)
+
+        def to(target: str) -> None:
             if not _sign_matters(source, target):
-                _cast_row(v, source, target, True, xs[0], y, left, right)
+                rows(target, True)
                 return
-            with b.if_else(b.icmp_signed("!=", flag, I64(0))) as branches:
+            with b.if_else(b.icmp_signed("!=", how.signed, I64(0))) as branches:
                 for branch, signed in zip(branches, (True, False), strict=True):
                     with branch:
-                        _cast_row(v, source, target, signed, xs[0], y, left, right)
+                        rows(target, signed)
 
-        return row
+        choose(b, how.target, {i: partial(to, target) for i, target in enumerate(TARGETS)})
 
-    return over_rows(tier, [TYPES[target], TYPES[source]], prepare)
+    return over_planes(plane)
 
 
 def _sign_matters(source: str, target: str) -> bool:
     """Whether integers with a sign become other bits: not where they are cut off, or compared with 0."""
-    whole_ = source[0] == "i" and target != "bool"
-    return whole_ and (target[0] == "f" or _bits(TYPES[source]) < _bits(TYPES[target]))
+    if source[0] != "i" or target == "bool":
+        return False
+    return target[0] == "f" or _bits(TYPES[source]) < _bits(TYPES[target])
 
 
 def _cast_row(v: Vector, source: str, target: str, signed: bool, x: Any, y: Any, left: Any, right: Any) -> None:
@@ -84,23 +101,56 @@ def _cast_row(v: Vector, source: str, target: str, signed: bool, x: Any, y: Any,
 
 def _converted(b: Any, x: Any, source: str, target: str, signed: bool, result: Any) -> Any:
     """A vector of `source` as one of `target`."""
-    if "f16" in (source, target):
-        return (_widened if source == "f16" else _halved)(b, x, result)
-    zero = ir.Constant(x.type, [0] * x.type.count)
+    lanes = x.type.count
+    single = ir.VectorType(F32, lanes)
+    if source == "f16":
+        x = widened(b, x, single)
+        return x if target == "f32" else _converted(b, x, "f32", target, signed, result)
+    if source == target:
+        return x
+    if target == "f16":
+        if source == "f64":
+            x = _to_odd(b, x)
+        return halved(b, x if source == "f32" else _converted(b, x, source, "f32", signed, single), result)
     if target == "bool":
+        zero = ir.Constant(x.type, None)
         return b.zext(b.fcmp_unordered("une", x, zero) if source[0] == "f" else b.icmp_signed("!=", x, zero), result)
+    if source[0] == "f" and target[0] != "f":
+        return _cut(b, x, target, result)
     narrows = _bits(x.type.element) > _bits(result.element)
-    match source[0], target[0]:
-        case "f", "f":
-            return (b.fptrunc if narrows else b.fpext)(x, result)
-        case "f", _:
-            return b.fptosi(x, result)
-        case _, "f":
-            return (b.sitofp if signed else b.uitofp)(x, result)
+    if source[0] == "f":
+        return (b.fptrunc if narrows else b.fpext)(x, result)
+    if target[0] == "f":
+        return (b.sitofp if signed else b.uitofp)(x, result)
+    if x.type == result:
+        return x
     return b.trunc(x, result) if narrows else (b.sext if signed else b.zext)(x, result)
 
 
-def _widened(b: Any, x: Any, result: Any) -> Any:
+def _cut(b: Any, x: Any, target: str, result: Any) -> Any:
+    """Floats as integers, towards 0. What a type can't hold is the processor's choice, for narrow ones after int32."""
+    if target == "u64":
+        half = ir.Constant(x.type, [2.0**63] * x.type.count)
+        large = b.fcmp_ordered(">=", x, half)
+        low = b.fptosi(b.select(large, b.fsub(x, half), x), result)
+        return b.select(large, b.xor(low, ir.Constant(result, [-1 << 63] * x.type.count)), low)
+    wide = {"i32": I32, "i64": I64, "u32": I64}.get(target, I32)
+    if wide is result.element:
+        return b.fptosi(x, result)
+    return b.trunc(b.fptosi(x, ir.VectorType(wide, x.type.count)), result)
+
+
+def _to_odd(b: Any, x: Any) -> Any:
+    """f64 of which f32 holds all bits: what it lacks makes the last one odd, so that rounding once more is right."""
+    bits, count = ir.VectorType(I64, x.type.count), x.type.count
+    last = ir.Constant(bits, [1 << 29] * count)
+    raw = b.bitcast(x, bits)
+    lost = b.icmp_unsigned("!=", b.and_(raw, ir.Constant(bits, [(1 << 29) - 1] * count)), ir.Constant(bits, None))
+    kept = b.and_(raw, ir.Constant(bits, [-1 << 29] * count))
+    return b.bitcast(b.select(lost, b.or_(kept, last), kept), x.type)
+
+
+def widened(b: Any, x: Any, result: Any) -> Any:
     """f16 as f32: exponents grow by 112, twice so for infinities and NaN; denormals are numbers of 2**-24."""
     whole_ = ir.VectorType(I32, result.count)
     x = b.zext(x, whole_)
@@ -113,7 +163,7 @@ def _widened(b: Any, x: Any, result: Any) -> Any:
     return b.bitcast(b.or_(wide, b.shl(b.and_(x, constant(x, 0x8000)), constant(x, 16))), result)
 
 
-def _halved(b: Any, x: Any, result: Any) -> Any:
+def halved(b: Any, x: Any, result: Any) -> Any:
     """f32 as f16, rounded half to even; what is too large becomes infinite."""
     whole_ = ir.VectorType(I32, result.count)
     bits = b.bitcast(x, whole_)

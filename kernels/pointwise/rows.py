@@ -8,6 +8,7 @@ from typing import Any
 from ..core.record import Record
 from ..core.table import Row
 from ..isa.tiers import Tier
+from . import exact_names
 from .steps import STEPS
 
 LOOPS = Record(
@@ -34,7 +35,12 @@ OPERAND = Record(
 """Records of LOOPS go on with this for each input: those of kind "vector" have dense rows, a "scalar" one number."""
 
 TABLE = Record(table="address of the 256 or 65536 entries, of y's type")
-CAST = Record(signed="1 where whole numbers of x have a sign, else 0; which means nothing for other x")
+TARGETS = ("i8", "i16", "i32", "i64", "f16", "f32", "f64", "bool", "u32", "u64")
+"""What floats and whole numbers become; u32 and u64 are others than i32 and i64 where they come from floats."""
+CAST = Record(
+    target="what is made of x: its place in TARGETS",
+    signed="1 where whole numbers of x have a sign, else 0; which means nothing for other x",
+)
 """Behind LOOPS and the one OPERAND, as TABLE."""
 
 AXIS = Record(
@@ -128,18 +134,46 @@ NUMBERS = ("i8", "i16", "i32", "i64", "f16", "f32", "f64")
 """What numbers are in memory: whole ones with or without a sign, and floats."""
 
 
-def _casts(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """To the same type nothing is done. Of floats, what an int32 or int64 can't hold is the processor's choice."""
-    source, target = params["source"], params["target"]
-    if "f16" in (source, target):
-        return "f32" in (source, target)
-    return source != target and (source[0] == "i" or target not in ("i8", "i16"))
-
-
 def _looks_up(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Bytes are permuted across registers of 512 bits."""
     return not params["vbmi"] or (tier.lanes == 16 and params["index"] == params["value"] == 1)
 
+
+def _bytes(name: str) -> Record:
+    """A tensor that the kernel `exact` reads."""
+    return Record({
+        name: "address of a tensor, 0 of one that the operation does not have",
+        f"{name}_d0": "bytes from place to place of the outermost loop",
+        f"{name}_d1": "", f"{name}_d2": "", f"{name}_row": "",
+        f"{name}_column": "bytes of an element, or 0: a row has one number",
+    })  # fmt: skip
+
+
+EXACT = LOOPS + Record(
+    operation="its place among `exact_names.operations` of the element type", item="bytes of an element of y"
+) + _bytes("a") + _bytes("b") + _bytes("c")  # fmt: skip
+"""c: bools that choose between a and b in `where`."""
+
+WIDE = ("i32", "i64", "f32", "f64")
+"""Elements of the kernels that go along an axis; narrower ones are cast to these before."""
+FOLDS = ("sum", "prod", "max", "min", "max_u", "min_u")
+FOLD = AXIS + Record(operation="its place in FOLDS; `..._u`: of whole numbers without a sign")
+ARGS = ("max", "min", "max_last", "min_last", "max_u", "min_u", "max_last_u", "min_last_u")
+ARG = AXIS + Record(operation="its place in ARGS: the first place, or the last of several")
+RUNS = ("sum", "prod")
+RUNNING = AXIS + Record(
+    operation="its place in RUNS; y is like x", exclusive="1 where an element is not in its own sum, else 0",
+    reverse="1 where it begins at the end, else 0",
+)  # fmt: skip
+
+PRODUCT = Record(
+    a="address of A [batch, m, k]",
+    b="address of B [batch, k, n]",
+    y="address of the result [batch, m, n]",
+    m="", k="", n="", batch="how many products",
+    a_batch="bytes from one A to the next, 0 where it is the same",
+    b_batch="alike, of B",
+)  # fmt: skip
 
 _FLAG = (False, True)
 REDUCE = AXIS + Record(divisor="f32 bits: what sums are divided by, the number of elements for a mean, else 1") + WALK
@@ -164,7 +198,12 @@ ROWS: tuple[Row, ...] = (
     Row("elementwise", "pointwise.elementwise", "make", ELEMENTWISE),
     Row("table", "pointwise.lookup", "make", LOOPS, {"index": (1, 2), "value": (1, 2, 4), "vbmi": _FLAG}, _looks_up),
     Row("flip", "pointwise.convert", "flip", LOOPS),
-    Row("cast", "pointwise.convert", "cast", LOOPS, {"source": NUMBERS, "target": (*NUMBERS, "bool")}, _casts),
+    Row("cast", "pointwise.convert", "cast", LOOPS, {"source": NUMBERS}),
+    Row("exact", "pointwise.exact", "make", EXACT, {"element": tuple(exact_names.ELEMENTS)}),
+    Row("fold", "pointwise.fold", "fold", FOLD, {"element": WIDE}),
+    Row("arg", "pointwise.fold", "arg", ARG, {"element": WIDE}),
+    Row("running", "pointwise.fold", "running", RUNNING, {"element": WIDE}),
+    Row("product", "pointwise.product", "make", PRODUCT, {"element": WIDE}, product=True),
     Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG, "last": _FLAG}),
     Row("norm", "pointwise.norm", "make", NORM),
     Row("reduce", "pointwise.reduce", "make", REDUCE, {"op": REDUCTIONS, "last": _FLAG}),

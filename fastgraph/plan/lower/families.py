@@ -11,15 +11,22 @@ FAMILIES = {
     "move.gather": "pad gather",
     "move.resize": "resize",
     "pointwise.arg_extreme": "arg_max arg_min",
-    "pointwise.cast": "cast",
+    "pointwise.cast": "cast bit_cast",
     "pointwise.elementwise": "fused",
     "pointwise.norm": "layer_normalization rms_normalization",
+    "pointwise.exact": """
+        add sub mul div floor_div min max neg sign floor ceil round sqrt reciprocal pow prelu and or xor equal less
+        less_or_equal is_nan greater greater_or_equal bitwise_and bitwise_or bitwise_xor bitwise_not mod bit_shift
+        is_inf not abs where clip relu exp expm1 log log1p atan cast
+    """,
+    "pointwise.fold": "reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod",
+    "pointwise.product": "matmul",
     "pointwise.reduce": """
         reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square
         reduce_log_sum reduce_log_sum_exp
     """,
     "pointwise.requantize": "requantize",
-    "pointwise.select": "and or xor not equal less less_or_equal greater greater_or_equal is_nan where",
+    "pointwise.select": "equal less less_or_equal greater greater_or_equal where",
     "pointwise.softmax": "softmax log_softmax",
     "pointwise.table": "table",
     "recurrent.recurrent": "rnn gru lstm",

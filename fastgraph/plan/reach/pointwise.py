@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...kernels.core.kernel import Kernel
-from ...kernels.pointwise.rows import CAST, OPERAND, TABLE
+from ...kernels.pointwise.exact_names import ELEMENTS, arity, is_truth, operations
+from ...kernels.pointwise.rows import ARGS, CAST, FOLDS, OPERAND, RUNS, TABLE, TARGETS
 from .call import Call, Numbers, Reach, need, reaches, read, short, write
 from .walked import walked
 
@@ -59,9 +60,54 @@ def flip(c: Call) -> Iterator[Reach]:
 
 @reaches("cast")
 def cast(c: Call) -> Iterator[Reach]:
-    source, target = (1 if kind == "bool" else int(kind[1:]) // 8 for kind in (c.params["source"], c.params["target"]))
+    at = len(c.slots) + len(OPERAND) + list(CAST).index("target")
+    number = c.step.args[at] if at < len(c.step.args) else -1
+    kind = dict(enumerate(TARGETS)).get(number if isinstance(number, int) else -1, "")
+    need(kind != "", f"target is {number}, expected a place in TARGETS")
+    source, target = (1 if each == "bool" else int(each[1:]) // 8 for each in (c.params["source"], kind))
     yield from _over_rows(c, target, [("vector", source, 0)])
     c.more(*CAST)
+
+
+@reaches("exact")
+def exact(c: Call) -> Iterator[Reach]:
+    r = c.record("d0 d1 d2 rows cols", "item")
+    element = c.params["element"]
+    size, names = ELEMENTS[element], operations(element)
+    need(0 <= r.operation < len(names), f"operation is {r.operation}, expected one of {len(names)}")
+    name = names[r.operation]
+    need(r.item == (1 if is_truth(name) else size), f"item is {r.item} of a result of {name}")
+    used = {"a": size, "b": size if arity(name) > 1 else 0, "c": 1 if name == "where" else 0}
+    for slot, width in used.items():
+        steps = {dim: getattr(r, f"{slot}_{dim}") for dim in ("d0", "d1", "d2", "row", "column")}
+        need(steps["column"] in (0, width), f"{slot}_column is {steps['column']}, expected {width} or 0")
+        if width == 0:
+            need(c.slots[slot] == 0 and not any(steps.values()), f"{slot} is no operand of {name}")
+            continue
+        dims = [(n, steps[dim]) for n, dim in ((r.d0, "d0"), (r.d1, "d1"), (r.d2, "d2"), (r.rows, "row"))]
+        yield read(slot, width * (r.cols if steps["column"] else min(r.cols, 1)), *dims, here=width == r.item)
+    dims = [(n, r.item * step) for n, step in ((r.d0, r.y_d0), (r.d1, r.y_d1), (r.d2, r.y_d2), (r.rows, r.y_row))]
+    yield write("y", r.item * r.cols, *dims)
+
+
+@reaches("fold", "arg", "running")
+def fold(c: Call) -> Iterator[Reach]:
+    r, size = c.record("outer n inner"), ELEMENTS[c.params["element"]]
+    count = {"fold": len(FOLDS), "arg": len(ARGS), "running": len(RUNS)}[c.kernel]
+    need(0 <= r.operation < count, f"operation is {r.operation}, expected one of {count}")
+    need(c.kernel != "arg" or r.n > 0, "n is 0, expected 1 or more")
+    every = c.kernel == "running"
+    yield read("x", size * r.outer * r.n * r.inner, here=every)
+    yield write("y", (8 if c.kernel == "arg" else size) * r.outer * r.inner * (r.n if every else 1))
+
+
+@reaches("product")
+def product(c: Call) -> Iterator[Reach]:
+    r, size = c.record("m k n batch"), ELEMENTS[c.params["element"]]
+    batch = r.batch if r.m and r.n else 0
+    yield read("a", size * r.m * r.k, (batch, r.a_batch))
+    yield read("b", size * r.k * r.n, (batch, r.b_batch))
+    yield write("y", size * r.batch * r.m * r.n)
 
 
 def _axis(c: Call, least: int = 0) -> Numbers:

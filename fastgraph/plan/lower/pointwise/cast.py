@@ -5,19 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from ....ir import Node
+from ....kernels.pointwise.rows import TARGETS
 from ....ops.registry import attr
 from ..move.emit import emit_copy
 from ..registry import Emit, lowers
 from .calls import call_of_one, fits
 
-NUMBERS = {np.dtype(np.float16): "f16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64",
-           np.dtype(np.bool_): "i8"}  # fmt: skip
-"""What the kernel calls element types that are no integers; a bool is a byte that is 0 or 1."""
+FLOATS = {np.dtype(np.float16): "f16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 
-def number(dtype: np.dtype) -> str | None:
-    """What the kernel calls the numbers of an element type."""
-    return f"i{8 * dtype.itemsize}" if dtype.kind in "iu" else NUMBERS.get(dtype)
+def number(dtype: np.dtype) -> str:
+    """What kernels call the numbers of an element type; a bool is a byte that is 0 or 1. KeyError for what is none."""
+    return f"i{8 * dtype.itemsize}" if dtype.kind in "biu" else FLOATS[dtype]
 
 
 def _match(node: Node) -> tuple[str, str] | None:
@@ -25,15 +24,14 @@ def _match(node: Node) -> tuple[str, str] | None:
     types = node.x.type, node.out.type
     if not all(t.concrete and t.dtype is not None and t.quant is None and t.size for t in types):
         return None
-    # What NumPy makes of a float that the integer can't hold is the processor's choice, and ours may be another.
     x, out = types[0].dtype, types[1].dtype
     assert x is not None and out is not None
-    narrow = x.kind == "f" and out.kind in "iu" and out not in (np.int32, np.int64)
-    halves = np.float16 in (x, out) and np.float32 not in (x, out)
-    source, target = number(x), "bool" if out == np.bool_ != x else number(out)
-    if source is None or target is None or attr(node, "format") != "" or narrow or halves or not fits(node):
+    if x.kind not in "biuf" or out.kind not in "biuf" or attr(node, "format") != "" or not fits(node):
         return None
-    return source, target
+    if out == np.bool_ != x:
+        return number(x), "bool"
+    exact = f"{out.kind}{8 * out.itemsize}"
+    return number(x), exact if x.kind == "f" and exact in TARGETS else number(out)
 
 
 @lowers("cast", match=_match, strided_in=True, strided_out=True)
@@ -44,4 +42,16 @@ def cast(e: Emit, node: Node, pair: tuple[str, str]) -> None:
     if source == target:
         emit_copy(e, x.type.dims, x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out)))
     else:
-        call_of_one(e, node, "cast", {"source": source, "target": target}, [x.type.dtype.kind == "i"])
+        call_of_one(e, node, "cast", {"source": source}, [TARGETS.index(target), x.type.dtype.kind == "i"])
+
+
+def _same_bits(node: Node) -> bool:
+    x, out = node.x.type, node.out.type
+    plain = x.concrete and x.quant is None and out.quant is None and x.size > 0 and x.dims == out.shape
+    return plain and x.dtype is not None and x.dtype.kind in "biufc" and x.itemsize == out.itemsize
+
+
+@lowers("bit_cast", match=_same_bits, strided_in=True, strided_out=True)
+def bit_cast(e: Emit, node: Node, _: bool) -> None:
+    x, out = node.x, node.out
+    emit_copy(e, x.type.dims, x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out)))

@@ -1,4 +1,4 @@
-"""Comparisons, logic and selection, on f32, bool and quantized operands."""
+"""Comparisons and selection of f32 and quantized operands."""
 
 from __future__ import annotations
 
@@ -12,16 +12,11 @@ from ..walk import Out
 from .calls import fits, inputs_of
 from .chains import Chain, as_read, call_stored, f32, held, readable, real, writable
 
-COMPARISONS = ("equal", "less", "less_or_equal", "greater", "greater_or_equal", "is_nan")
-LOGIC = ("and", "or", "xor", "not")
+COMPARISONS = ("equal", "less", "less_or_equal", "greater", "greater_or_equal")
 
 
 def _compares(node: Node) -> bool:
     return all(map(readable, inputs_of(node))) and _is_truth(node.out) and node.out.type.size > 0 and fits(node)
-
-
-def _is_logic(node: Node) -> bool:
-    return all(map(_is_truth, (*inputs_of(node), node.out))) and node.out.type.size > 0 and fits(node)
 
 
 def _is_truth(value: Value) -> bool:
@@ -29,9 +24,8 @@ def _is_truth(value: Value) -> bool:
 
 
 @lowers(*COMPARISONS, match=_compares, strided_in=True, strided_out=True)
-@lowers(*LOGIC, match=_is_logic, strided_in=True, strided_out=True)
 def truth(e: Emit, node: Node, _: Any) -> None:
-    """1 or 0, from reals or from other truths."""
+    """1 or 0, from reals."""
     chain = Chain()
     chain.step(node.op, *(real(chain, as_read(v)) for v in inputs_of(node)))
     call_stored(e, node, chain, Out("bool"))
