@@ -179,6 +179,14 @@ def shuffled_pixels(net: Net) -> None:
 
 
 @rare
+def depthwise_transposed(net: Net) -> None:
+    """Twice as wide and high, with weights for each channel."""
+    y = net("ConvTranspose", image(net, 8, 4), net.weight(8, 1, 4, 3), net.weight(8), group=8, strides=[2, 2],
+            pads=[1, 1, 1, 1])  # fmt: skip
+    net.output(net("Relu", y))
+
+
+@rare
 def norms(net: Net) -> None:
     """Normalizations, and a reduction over axes that lie apart."""
     x = net("InstanceNormalization", image(net), net.weight(16), net.weight(16))
