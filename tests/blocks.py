@@ -195,6 +195,15 @@ def norms(net: Net) -> None:
 
 
 @rare
+def groups_of_channels(net: Net) -> None:
+    """A normalization of them behind a convolution, and one of rows whose mean is wanted, too."""
+    net.opset = 18
+    x = net("GroupNormalization", conv(net, image(net), 16, 16), *[net.weight(4), net.weight(4)], num_groups=4)
+    y, mean = net("LayerNormalization", x, net.weight(8), outputs=2)
+    net.output(net("Add", y, mean))
+
+
+@rare
 def powers(net: Net) -> None:
     """Whole exponents, of which the small ones are products."""
     x = conv(net, image(net), 16, 16)
