@@ -179,11 +179,28 @@ def shuffled_pixels(net: Net) -> None:
 
 
 @rare
+def depthwise_transposed(net: Net) -> None:
+    """Twice as wide and high, with weights for each channel."""
+    y = net("ConvTranspose", image(net, 8, 4), net.weight(8, 1, 4, 3), net.weight(8), group=8, strides=[2, 2],
+            pads=[1, 1, 1, 1])  # fmt: skip
+    net.output(net("Relu", y))
+
+
+@rare
 def norms(net: Net) -> None:
     """Normalizations, and a reduction over axes that lie apart."""
     x = net("InstanceNormalization", image(net), net.weight(16), net.weight(16))
     y = net("LayerNormalization", x, net.weight(8), net.weight(8), axis=-1)
     net.output(net("ReduceSum", y, net.const(np.array([1, 3], I64)), keepdims=0))
+
+
+@rare
+def groups_of_channels(net: Net) -> None:
+    """A normalization of them behind a convolution, and one of rows whose mean is wanted, too."""
+    net.opset = 18
+    x = net("GroupNormalization", conv(net, image(net), 16, 16), *[net.weight(4), net.weight(4)], num_groups=4)
+    y, mean = net("LayerNormalization", x, net.weight(8), outputs=2)
+    net.output(net("Add", y, mean))
 
 
 @rare

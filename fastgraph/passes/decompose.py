@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
@@ -18,7 +20,7 @@ def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
     before = composed, softmax, formatted, axis_at_run_time, rare
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
-    rules = normalization, reduction, power, rotary_embedding, *blocks, svdf
+    rules = normalization, group_normalization, reduction, power, rotary_embedding, *blocks, svdf
     return any([sweep(graph, *before), plain_attention(graph), sweep(graph, *rules), sweep(graph, narrow)])
 
 
@@ -27,32 +29,83 @@ def normalization(state: Sweep, node: Node) -> bool:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, in f32, over the axes of the operator; of
     rms_normalization without the mean.
     """
-    if len(node.outputs) != 1:
-        return False
     x, rank = node.x, len(node.x.type.shape or ())
-    if not x.type.concrete or x.type.dtype != np.float32 or not x.type.size:
+    if not _real(x) or len(node.outputs) > 1 and node.op != "layer_normalization":
         return False
     first = 1 if node.op == "instance_normalization" else attr(node, "axis") % rank
     last = rank - 1 if node.op == "instance_normalization" else rank
     if first == last or not all(v is None or _onto(v, x) for v in node.inputs[1:]):
         return False
+    mean, centered = None, x
+    if node.op != "rms_normalization":
+        mean = _mean(state, node, x, first, last)
+        centered = state.add("sub", [x, mean], x.type, node)
+    root = _root(state, node, _mean_square(state, node, centered, first, last))
+    if mean is not None and len(node.outputs) > 1:
+        found = mean, state.add("reciprocal", [root], root.type, node)
+        for old, new in zip(node.outputs[1:], found, strict=False):
+            state.replace(old, new)
+    _affine(state, node, state.add("div", [centered, root], x.type, node), node.inputs[1:3])
+    return True
+
+
+@sees("group_normalization")
+def group_normalization(state: Sweep, node: Node) -> bool:
+    """The same over groups of channels: means over a channel first, then over the channels of each group."""
+    x, groups = node.x, attr(node, "num_groups")
+    if not _real(x) or not all(v is not None and v.type.dtype == x.type.dtype for v in node.inputs[1:]):
+        return False
+    n, c, *space = x.type.dims
+    column = (c, *(1,) * len(space))
+
+    def within(mean: Value) -> Value:
+        """The mean of the group for each of its channels, [N, groups, 1], of that of each channel."""
+        return _mean(state, node, shaped(state, node, mean, (n, groups, c // groups)), 2, 3)
+
+    def spread(mean: Value) -> Value:
+        dims = (n, groups, c // groups)
+        shape = constant(node.out, np.array(dims, np.int64), "shape")
+        wide = state.add("expand", [mean, shape], x.type.with_shape(dims), node)
+        return shaped(state, node, wide, (n, *column))
+
+    rank = len(x.type.dims)
+    mean = _mean(state, node, x, 2, rank)
+    centered = state.add("sub", [x, spread(within(mean))], x.type, node)
+    root = _root(state, node, within(_mean_square(state, node, centered, 2, rank)))
+    affine = [None if v is None else shaped(state, node, v, column) for v in node.inputs[1:3]]
+    _affine(state, node, state.add("div", [centered, spread(root)], x.type, node), affine)
+    return True
+
+
+def _real(x: Value) -> bool:
+    return x.type.concrete and x.type.dtype == np.float32 and x.type.size > 0
+
+
+def _mean(state: Sweep, node: Node, x: Value, first: int, last: int) -> Value:
+    """The mean of x along the axes from `first` up to `last`, which stay as 1."""
+    if first == last:
+        return x
     axes = constant(node.out, np.arange(first, last, dtype=np.int64), "axes")
     small = x.type.with_shape(tuple(1 if first <= i < last else d for i, d in enumerate(x.type.dims)))
-    centered = x
-    if node.op != "rms_normalization":
-        mean = state.add("reduce_mean", [x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
-        centered = state.add("sub", [x, mean], x.type, node)
-    square = state.add("mul", [centered, centered], x.type, node)
-    variance = state.add("reduce_mean", [square, axes], small, node, keepdims=1, noop_with_empty_axes=0)
+    return state.add("reduce_mean", [x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
+
+
+def _mean_square(state: Sweep, node: Node, x: Value, first: int, last: int) -> Value:
+    return _mean(state, node, state.add("mul", [x, x], x.type, node), first, last)
+
+
+def _root(state: Sweep, node: Node, variance: Value) -> Value:
     epsilon = constant(node.out, np.float32(attr(node, "epsilon")), "epsilon")
-    shifted = state.add("add", [variance, epsilon], small, node)
-    root = state.add("sqrt", [shifted], small, node)
-    y = state.add("div", [centered, root], x.type, node)
-    for op, value in zip(("mul", "add"), node.inputs[1:3], strict=False):
+    shifted = state.add("add", [variance, epsilon], variance.type, node)
+    return state.add("sqrt", [shifted], variance.type, node)
+
+
+def _affine(state: Sweep, node: Node, y: Value, values: Sequence[Value | None]) -> None:
+    """y * scale + bias, as far as there are any, stands for the node's result."""
+    for op, value in zip(("mul", "add"), values, strict=False):
         if value is not None:
-            y = state.add(op, [y, value], x.type, node)
+            y = state.add(op, [y, value], y.type, node)
     state.replace(node.out, y)
-    return True
 
 
 def _onto(value: Value, x: Value) -> bool:

@@ -35,7 +35,7 @@ def explicit_quantization(graph: Graph) -> bool:
         return False
     sweep(graph, linear, moves_stored, integer_product)
     sweep(graph, whole_product, rounded_by_range, stored_gemm)
-    sweep(graph, turned_constant, moved)
+    sweep(graph, moved_constant, moved)
     sweep(graph, padded)
     return True
 
@@ -149,15 +149,40 @@ def moves_stored(state: Sweep, node: Node) -> bool:
     return True
 
 
-@sees("transpose")
-def turned_constant(state: Sweep, node: Node) -> bool:
+@sees("transpose", "reshape")
+def moved_constant(state: Sweep, node: Node) -> bool:
     """transpose(requantize(const)) is requantize(transposed const): weights reach their layer as stored."""
     before = state.maker.get(node.x)
-    if before is None or before.op != "requantize" or before.x.data is None:
+    if before is None or before.op != "requantize" or before.x.data is None or not node.out.type.concrete:
         return False
-    turned = turn(state, node, before.x, permutation(node))
+    stored, dims = before.x, node.out.type.dims
+    if node.op == "transpose":
+        turned = turn(state, node, stored, permutation(node))
+    else:
+        quant = _reshaped(stored, dims)
+        if quant is None or node.const(1) is None:
+            return False
+        assert stored.data is not None
+        turned = Value.constant(node.out.name, stored.data.reshape(dims), quant)
     state.replace(node.out, state.add("requantize", [turned], node.out.type, node))
     return True
+
+
+def _reshaped(stored: Value, dims: tuple[int, ...]) -> Quantization | None:
+    """The quantization of a reshaped constant; None where its scales are those of no one axis any more."""
+    quant, old = stored.type.quant, stored.type.dims
+    if quant is None or not stored.type.size:
+        return None
+    if quant.axis is None or len(quant.scale) == 1:
+        return Quantization(quant.scale, quant.zero_point)
+    which = np.arange(len(quant.scale)).reshape([-1 if i == quant.axis else 1 for i in range(len(old))])
+    places = np.broadcast_to(which, old).reshape(dims)
+    for axis in range(len(dims)):
+        first = places[tuple(slice(None) if i == axis else slice(1) for i in range(len(dims)))]
+        if (places == first).all():
+            scale, zero = ([numbers[i] for i in first.ravel()] for numbers in (quant.scale, quant.zero_point))
+            return Quantization(tuple(scale), tuple(zero), axis)
+    return None
 
 
 @sees("gemm")

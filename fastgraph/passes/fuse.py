@@ -17,6 +17,7 @@ from ..ir.weights import once
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
+from .phases import phases
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 LONGEST, WIDEST = 32, 16
@@ -26,7 +27,7 @@ F32 = np.dtype(np.float32)
 
 def fuse(graph: Graph) -> bool:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
-    return any([sweep(graph, fold_pad), sweep(graph, fold_affine), sweep(graph, as_chain)])
+    return any([sweep(graph, fold_pad), sweep(graph, fold_affine), sweep(graph, as_chain), sweep(graph, phases)])
 
 
 # -- constants into weights

@@ -13,9 +13,13 @@ def plain(g: Grow, x: str) -> str:
 def transposed(g: Grow, x: str) -> str:
     kernel, stride = g.pick((2, 2), (3, 2), (4, 2), (3, 1))
     pad = (kernel - stride) // 2
-    out = g.channels()
-    inputs = [x, g.const(g.shapes[x][1], out, kernel, kernel), *([g.const(out, kind="bias")] if g.chance(0.5) else [])]
-    return g.act(g.op("conv_transpose", *inputs, strides=(stride,) * 2, pads=(pad, pad, kernel - stride - pad, pad)))
+    c, more = g.shapes[x][1], {}
+    out = each = g.channels()
+    if g.chance(0.4):
+        more, out, each = {"group": c}, c, 1
+    inputs = [x, g.const(c, each, kernel, kernel), *([g.const(out, kind="bias")] if g.chance(0.5) else [])]
+    pads = (pad, pad, kernel - stride - pad, pad)
+    return g.act(g.op("conv_transpose", *inputs, strides=(stride,) * 2, pads=pads, **more))
 
 
 def pooled(g: Grow, x: str) -> str:

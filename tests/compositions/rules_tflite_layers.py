@@ -99,6 +99,8 @@ def spaced(f: Flat, op: Op) -> None:
 def conv_transpose(f: Flat, op: Op) -> None:
     x, w, *bias = op.inputs
     a, (_, o, *kernel), (n, _, *image) = op.attrs, f.shapes[w], f.shapes[x]
+    if a.get("group", 1) > 1:
+        raise Declined("groups of transposed convolutions")
     full = (n, *((d - 1) * s + k for d, s, k in zip(image, a["strides"], kernel, strict=True)), o)
     more = {"padding": "VALID", "stride_h": a["strides"][0], "stride_w": a["strides"][1]}
     out = op.outputs[0]

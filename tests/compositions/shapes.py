@@ -1,7 +1,7 @@
 """The operators that a composition is made of: what shapes they give. Images are N, C, H, W.
 
 conv x w [b]             strides, pads (top, left, bottom, right), dilations, group; w: out, in / group, kh, kw
-conv_transpose x w [b]   strides, pads, group 1; w: in, out, kh, kw
+conv_transpose x w [b]   strides, pads, group (1 if absent); w: in, out / group, kh, kw
 max_pool, average_pool, lp_pool x   kernel, strides, pads, dilations of max_pool; pads don't count
 dense x w [b]            the last axis by w: in, out
 matmul a b               of the last two axes, leading ones broadcast
@@ -59,7 +59,8 @@ def conv(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
 
 def conv_transpose(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
     (n, c, *image), (i, o, *kernel) = shapes[0], shapes[1]
-    need(c == i and all(s == (o,) for s in shapes[2:]), "channels")
+    o *= a.get("group", 1)
+    need(c == i and c % a.get("group", 1) == 0 and all(s == (o,) for s in shapes[2:]), "channels")
     pads = a["pads"]
     out = tuple((image[k] - 1) * a["strides"][k] + kernel[k] - pads[k] - pads[k + 2] for k in (0, 1))
     need(min(out) > 0, "the padding takes all away")

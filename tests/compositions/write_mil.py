@@ -104,7 +104,9 @@ def conv(m: Mil, op: Op, x: str, out: str) -> None:
     more: dict[str, Any] = {"bias": m.read(op.inputs[2])} if len(op.inputs) > 2 else {}
     more |= {"strides": ints(*a["strides"]), "pad": ints(top, bottom, left, right)}
     if op.kind == "conv":
-        more |= {"dilations": ints(*a["dilations"]), "groups": np.int32(a["group"])}
+        more |= {"dilations": ints(*a["dilations"])}
+    if "group" in a:
+        more |= {"groups": np.int32(a["group"])}
     m.op(op.kind, out, x=x, weight=m.read(op.inputs[1]), pad_type=m.program.const("custom"), **more)
 
 

@@ -49,7 +49,7 @@ class Quantized(Writer):
         axis = (
             LAYERS[op.kind] if self.scheme.per_channel and op.attrs.get("group", 1) in (1, self.shapes[w][0]) else None
         )
-        if op.kind != "conv" and one_in(w, 2):
+        if op.kind != "conv" and (one_in(w, 2) or op.attrs.get("group", 1) > 1):
             axis = None
         stored, scales, zeros = weights(self.net.consts[w].array(), axis, self.scheme.weights)
         more = {} if axis is None else {"axis": axis}

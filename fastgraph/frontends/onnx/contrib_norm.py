@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
-from .call import Call, shape_of
+from .call import Call
 from .contrib import Attrs, contrib
 from .linear import real
 
@@ -117,18 +117,8 @@ def _groups(call: Call, x: Value, attrs: Attrs) -> Value:
         call.fail(f"expected activation as 0 or 1, found {attrs['activation']}")
     if gamma.data is None or groups < 1 or gamma.data.size % groups:
         call.unsupported(f"whose gamma is no constant of channels that {groups} groups share")
-    width = gamma.data.size // groups
     last = bool(attrs["channels_last"])
-    rows = call.add("reshape", [x, call.const([0, -1, groups, width] if last else [0, groups, -1])], allowzero=0)
-    axes = call.const([1, 3] if last else [2])
-    kept: Any = {"keepdims": 1, "noop_with_empty_axes": 0}
-    mean = call.add("reduce_mean", [rows, axes], **kept)
-    centered = call.add("sub", [rows, mean])
-    variance = call.add("reduce_mean", [call.add("mul", [centered, centered]), axes], **kept)
-    epsilon = call.const(attrs["epsilon"], dtype=np.float32)
-    unit = call.add("div", [centered, call.add("sqrt", [call.add("add", [variance, epsilon])])])
-    y = call.add("reshape", [unit, shape_of(call, x)], allowzero=1)
-    for op, value in (("mul", gamma), ("add", beta)):
-        value = value if last else call.add("reshape", [value, call.const([-1, 1, 1])], allowzero=0)
-        y = call.add(op, [y, value])
+    first = call.add("transpose", [x], perm=(0, 3, 1, 2)) if last else x
+    y = call.add("group_normalization", [first, gamma, beta], num_groups=groups, epsilon=attrs["epsilon"])
+    y = call.add("transpose", [y], perm=(0, 2, 3, 1)) if last else y
     return call.add("swish", [y], alpha=1.0) if attrs["activation"] else y
