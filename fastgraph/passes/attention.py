@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Graph, Node, TensorType, Value
+from ..ir import Node, TensorType, Value
 from ..ops.registry import attr
 from .moves import shaped, turn
-from .rewrite import Sweep, constant, sees, sweep
+from .rewrite import Sweep, constant, sees
 
-F32, F16, BOOL = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.bool_)
-
-
-def plain_attention(graph: Graph) -> bool:
-    """Given ``y, keys, values = attention(q, k, v, mask, past, past_values)``; result concat, and attention of y."""
-    return any([sweep(graph, attention_in_f32), sweep(graph, attention_alone)])
+F32, BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 
 
 def _operands(node: Node) -> list[Value | None]:
@@ -25,7 +20,7 @@ def _operands(node: Node) -> list[Value | None]:
 
 
 def _known(node: Node) -> bool:
-    """Whether shapes are numbers, none is 0 but that of the keys, and floats are f32 or f16; a softmax may be f64."""
+    """Whether shapes are numbers, none is 0 but that of the keys, and floats are f32; a softmax may be f64."""
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     if not all(v.type.concrete for v in values) or not node.x.type.size:
         return False
@@ -33,23 +28,7 @@ def _known(node: Node) -> bool:
     floats = [v.type.dtype for i, v in enumerate(_operands(node)) if v is not None and i not in (3, 6)]
     if precision is not None and np.dtype(precision) not in (F32, np.float64):
         return False
-    return all(dtype in (F32, F16) for dtype in floats)
-
-
-@sees("attention")
-def attention_in_f32(state: Sweep, node: Node) -> bool:
-    """Given attention of f16; result attention of f32 between casts."""
-    narrow = [v for i, v in enumerate(node.inputs) if v is not None and i != 3 and v.type.dtype == F16]
-    if not narrow or not _known(node):
-        return False
-    wide = {v: state.add("cast", [v], TensorType(F32, v.type.shape), node, to=F32) for v in dict.fromkeys(narrow)}
-    inputs = [v if v is None or i == 3 else wide.get(v, v) for i, v in enumerate(node.inputs)]
-    made = [Value(f"{v.name}.f32", TensorType(F32, v.type.shape)) for v in node.outputs]
-    state.write(Node("attention", inputs, list(made), node.attrs, node.name))
-    for real, value in zip(made, node.outputs, strict=True):
-        to = value.type.dtype
-        state.replace(value, state.add("cast", [real], value.type, node, to=to) if to != F32 else real)
-    return True
+    return all(dtype == F32 for dtype in floats)
 
 
 def _rows(value: Value) -> int:

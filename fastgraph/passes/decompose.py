@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.registry import attr
-from .attention import plain_attention
+from .attention import attention_alone
 from .element_types import axis_at_run_time, composed, formatted, narrow, softmax
 from .moves import shaped, turn
 from .rare_functions import rare
@@ -21,7 +21,7 @@ def decompose(graph: Graph) -> bool:
     before = composed, softmax, formatted, axis_at_run_time, rare
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
     rules = normalization, group_normalization, reduction, power, rotary_embedding, *blocks, svdf
-    return any([sweep(graph, *before), plain_attention(graph), sweep(graph, *rules), sweep(graph, narrow)])
+    return any([sweep(graph, *before), sweep(graph, attention_alone), sweep(graph, *rules), sweep(graph, narrow)])
 
 
 @sees("instance_normalization", "layer_normalization", "rms_normalization")
