@@ -17,6 +17,7 @@ from ..ir import Graph, Node
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import NUMPY
 from ..ops.evaluate import operands, run_node
+from ..ops.registry import OPS, attr
 from ..plan.build import KEEP
 from ..plan.describe import macs
 from ..plan.program import ERROR, Arg, HostStep, Step, Table
@@ -133,12 +134,19 @@ def _checked(graph: Graph, part: Callable[[], int], lookups: Sequence[Node]) -> 
 
 def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
     """The error of native steps, of these nodes, one of which read an index that its operand does not have."""
-    extents = [node.x.type.dims[node.attrs.get("axis", 0)] for node in lookups]
-    ranges = [f"node {node.name}: {node.op} takes {-n} to {n - 1}" for node, n in zip(lookups, extents, strict=True)]
+    ranges = "; or ".join(f"node {node.name}: {node.op} takes {_range(node)}" for node in lookups)
     return InputError(
-        f"{graph.source or graph.name}: an index read at run time is out of range ({'; or '.join(ranges)}): check what "
+        f"{graph.source or graph.name}: an index read at run time is out of range ({ranges}): check what "
         "was fed to the model"
     )
+
+
+def _range(node: Node) -> str:
+    """The indices that a node takes."""
+    if "axis" not in OPS[node.op].attrs:
+        return f"places of {list(node.x.type.dims)}"
+    n = node.x.type.dims[attr(node, "axis")]
+    return f"{-n} to {n - 1}"
 
 
 def host_run(plan: Compiled, memory: Memory, node: Node) -> Run:

@@ -1,7 +1,7 @@
 """The data-movement kernels: their records and their rows of the table.
 
 Strides, offsets and runs are bytes (`..._s` in the source, `..._d` in the destination), the rest are elements, unless a
-slot says otherwise. copy_plan.py, gather_plan.py and resize_plan.py fill the records.
+slot says otherwise. copy_plan.py, take_plan.py, places_plan.py and resize_plan.py fill the records.
 """
 
 from __future__ import annotations
@@ -74,18 +74,45 @@ PAD = _ENDS + Record(
     right="bytes of fill after a run",
 ) + outer_loops(PAD_LOOP)  # fmt: skip
 
-GATHER = _ENDS + Record(
-    index="address of the indices, signed integers",
-    index_size="bytes of an index: 4 or 8",
-    error="address of an int64 that becomes 1 when an index is out of range",
-    count="indices",
-    axis="places of the axis in src",
-    run="bytes of what an index stands for; 1, 2, 4 or 8 where those are no `runs`",
-    s="from place to place of the axis in src",
-    d="from index to index in dst",
-    outer="places of the loop around the axis",
-    outer_s="from one to the next in src",
-    outer_d="from one to the next in dst",
+PLACE_LOOP = Record(
+    n="places",
+    s="from one to the next in src",
+    i="from one to the next in the indices",
+    d="from one to the next in dst",
+)
+COMPONENT = Record(
+    extent="places that an index can say",
+    stride="from one to the next in what is indexed",
+    wrap="what is added to an index below 0",
+)
+DEPTH = 6
+"""Indices that say one place."""
+REPORTED, MOVED, LEFT_OUT = range(3)
+"""What becomes of indices out of range: an error; the nearest place instead; nothing is written."""
+
+PLACES = _ENDS + Record(
+    index="address of the indices, whole numbers",
+    index_size="bytes of an index: 1, 2, 4 or 8",
+    signed="1 where indices have a sign, else 0",
+    component="from one index of a place to the next",
+    depth="indices that say a place, 1 or more",
+    outside="what becomes of indices out of range: REPORTED 0, MOVED 1, LEFT_OUT 2 (not by a gather)",
+    error="address of an int64 that becomes 1 when an index is out of range, where that is REPORTED",
+    apart="into how many equal parts threads may cut the places: those of the outermost loops; all of a gather's",
+    word="bytes of what is moved at once: 1, 2, 4, 8, or 0, where that are runs; means nothing to scatter_reduce",
+    run="bytes of what lies at a place",
+    count="places of the innermost loop",
+    s="from one to the next in src",
+    i="from one to the next in the indices",
+    d="from one to the next in dst",
+) + Record({
+    f"{name}{k}": f"{meaning}, of index {k} of a place" for k in range(DEPTH) for name, meaning in COMPONENT.items()
+}) + outer_loops(PLACE_LOOP)  # fmt: skip
+"""Of src in a gather, of dst in a scatter, the places are offset by index * stride."""
+
+REDUCED = Record(
+    kind="the place of the element type in reductions.KINDS",
+    operation="the place in reductions.OPERATIONS",
 )
 
 TAKE = _ENDS + Record(
@@ -128,6 +155,21 @@ BILINEAR = _ENDS + Record(
     run="elements of a pixel",
 ) + _ZERO  # fmt: skip
 
+TOP_K = Record(
+    values="address of the best [outer, k, inner]",
+    places="address of their places along the axis, int64 [outer, k, inner]",
+    x="address of the input [outer, n, inner]",
+    outer="",
+    n="elements along the axis",
+    inner="",
+    k="how many are wanted, 1 to n",
+    kind="the place of the element type in heap.NUMBERS",
+    size="its bytes",
+    least="1 where the smallest are the best, else 0",
+    scratch="address of memory for each thread",
+    scratch_bytes="bytes of it: 8 for each of k, or 16 where elements have 8 bytes",
+)
+
 RESIZED = ("f32", "u8", "s8")
 
 
@@ -141,8 +183,11 @@ ROWS = (
     Row("copy", "move.copy", "copy", COPY, {"mode": ("run", "fill", "step")}),
     Row("transpose", "move.transpose", "transpose", TRANSPOSE, {"itemsize": WORDS, "narrow": (0, 1, -1)}),
     Row("pad", "move.pad", "pad", PAD),
-    Row("gather", "move.gather", "gather", GATHER, {"runs": _FLAG}),
-    Row("take", "move.gather", "take", TAKE, {"runs": _FLAG}),
+    Row("gather", "move.places", "gather", PLACES),
+    Row("scatter", "move.places", "scatter", PLACES),
+    Row("scatter_reduce", "move.places", "scatter_reduce", PLACES + REDUCED),
+    Row("top_k", "move.top_k", "top_k", TOP_K, {"wide": _FLAG}),
+    Row("take", "move.take", "take", TAKE, {"runs": _FLAG}),
     Row("resize", "move.resize", "resize", RESIZE, {"source": RESIZED, "target": RESIZED}, _keeps_type),
     Row("bilinear", "move.resize", "bilinear", BILINEAR, {"source": RESIZED, "target": RESIZED}, _keeps_type),
 )

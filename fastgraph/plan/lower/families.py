@@ -8,7 +8,12 @@ FAMILIES = {
     "gemm.matmul": "matmul",
     "move.copy": "reshape concat split slice transpose expand tile",
     "move.gather": "pad gather",
+    "move.places": """
+        gather gather_elements gather_nd gather_batches gather_slices scatter_elements scatter_nd scatter_slices
+        dynamic_update_slice one_hot
+    """,
     "move.resize": "resize",
+    "move.top_k": "top_k",
     "pointwise.arg_extreme": "arg_max arg_min",
     "pointwise.cast": "cast",
     "pointwise.elementwise": "fused",

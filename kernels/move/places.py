@@ -1,0 +1,151 @@
+"""Elements and runs moved from, or to, places that are read from memory when the kernel runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+
+from ..core.record import reader
+from ..isa.byte_ops import choose, copy_run, put, read, word, write
+from ..isa.loops import div_rem, divide, lesser, loop, smaller, thread_range, variable
+from ..isa.tiers import Tier
+from ..isa.vector import I64, emits
+from .outer_loops import outer_addresses, outer_count
+from .reductions import KINDS, OPERATIONS, combined
+from .rows import LEFT_OUT, PLACES, REDUCED, REPORTED, WORDS
+
+_INDEX_BYTES = (1, 2, 4, 8)
+
+
+def gather(tier: Tier) -> Callable:
+    """The kernel of y[n] = x[n + place]: each of `depth` indices moves its stride as often as it says."""
+    return _moved(_line(partial(_elements, tier), scatter=False))
+
+
+def scatter(tier: Tier) -> Callable:
+    """The kernel of y[n + place] = x[n]: where places are the same, the last one stays."""
+    return _moved(_line(partial(_elements, tier), scatter=True))
+
+
+def scatter_reduce(tier: Tier) -> Callable:
+    """As `scatter`, but what is there is combined with what comes, one after the other."""
+    return _moved(_line(_reduced, scatter=True))
+
+
+def _moved(line: Callable) -> Callable:
+    fields, outer, addresses = reader(PLACES), outer_count(PLACES), outer_addresses(PLACES)
+
+    def kernel(args, thread, threads):
+        r = fields(args)
+        each = divide(outer(args) * r.count, r.apart)
+        first, last = thread_range(r.apart, thread, threads)
+        begin, end, bad = first * each, last * each, 0
+        while begin < end:
+            o, i = div_rem(begin, r.count)
+            stop = smaller(r.count, i + end - begin)
+            begin += stop - i
+            to, at, index = addresses(args, o, r.dst, r.src, r.index)
+            bad |= line(args, to, at, index, i, stop)
+        if bad != 0:
+            if r.outside == REPORTED:
+                put(r.error, 1)
+
+    return kernel
+
+
+def _line(bodies: Callable, scatter: bool) -> Callable:
+    """`line(args, to, at, index, i, stop)`: places i..stop of the inner loop; other than 0 if one was out of range."""
+    fields = reader(PLACES)
+
+    @emits
+    def line(b: Any, args: Any, to: Any, at: Any, index: Any, i: Any, stop: Any) -> Any:
+        r, bad = fields(b, args), variable(b, I64(0))
+
+        def walk(move: Callable[[Any, Any], None], size: int | None = None) -> None:
+            with loop(b, i, stop, 1) as j:
+                place, wrong = _place(b, args, r, b.add(index, b.mul(j, r.i)), size)
+                b.store(b.or_(b.load(bad), wrong), bad)
+                source, target = b.add(at, b.mul(j, r.s)), b.add(to, b.mul(j, r.d))
+                if not scatter:
+                    move(target, b.add(source, place))
+                    return
+                out = b.and_(b.icmp_signed("!=", wrong, I64(0)), b.icmp_signed("==", r.outside, I64(LEFT_OUT)))
+                with b.if_then(b.not_(out)):
+                    move(b.add(target, place), source)
+
+        bodies(b, args, r, walk)
+        return b.load(bad)
+
+    return line
+
+
+def _elements(tier: Tier, b: Any, args: Any, r: Any, walk: Callable) -> None:
+    def element(nbytes: int, target: Any, source: Any) -> None:
+        write(b, read(b, source, word(nbytes)), target)
+
+    def words(nbytes: int) -> None:
+        choose(b, r.index_size, {size: partial(walk, partial(element, nbytes), size) for size in _INDEX_BYTES})
+
+    runs = partial(walk, lambda target, source: copy_run(b, tier, target, source, r.run))
+    choose(b, r.word, {0: runs, **{nbytes: partial(words, nbytes) for nbytes in WORDS}})
+
+
+def _reduced(b: Any, args: Any, r: Any, walk: Callable) -> None:
+    more = reader(REDUCED)(b, b.add(args, I64(8 * len(PLACES))))
+
+    def reduce(kind: str, operation: str) -> None:
+        size, element = KINDS[kind].size, KINDS[kind].type
+
+        def run(target: Any, source: Any) -> None:
+            with loop(b, 0, r.run, size) as at:
+                place = b.add(target, at)
+                there, comes = read(b, place, element), read(b, b.add(source, at), element)
+                write(b, combined(b, KINDS[kind], operation, there, comes), place)
+
+        walk(run)
+
+    cases = {
+        len(OPERATIONS) * k + o: partial(reduce, kind, operation)
+        for k, kind in enumerate(KINDS)
+        for o, operation in enumerate(OPERATIONS)
+    }
+    choose(b, b.add(b.mul(more.kind, I64(len(OPERATIONS))), more.operation), cases)
+
+
+def _place(b: Any, args: Any, r: Any, index: Any, size: int | None) -> tuple[Any, Any]:
+    """Bytes to the place that the indices from `index` on say; with another number than 0 when one is out of range."""
+    offset, wrong = _component(b, r, index, size, r.extent0, r.stride0, r.wrap0)
+    offset, wrong = variable(b, offset), variable(b, wrong)
+    first, step = PLACES.at("extent0"), PLACES.at("extent1") - PLACES.at("extent0")
+    pointer = b.inttoptr(args, I64.as_pointer())
+    with loop(b, 1, r.depth, 1) as k:
+        at = b.add(I64(first), b.mul(k, I64(step)))
+        extent, stride, wrap = (b.load(b.gep(pointer, [b.add(at, I64(n))])) for n in range(3))
+        more, out = _component(b, r, b.add(index, b.mul(k, r.component)), size, extent, stride, wrap)
+        b.store(b.add(b.load(offset), more), offset)
+        b.store(b.or_(b.load(wrong), out), wrong)
+    return b.load(offset), b.load(wrong)
+
+
+def _component(b: Any, r: Any, at: Any, size: int | None, extent: Any, stride: Any, wrap: Any) -> tuple[Any, Any]:
+    index = _index(b, r, at, size)
+    place = b.add(index, b.select(b.icmp_signed("<", index, I64(0)), wrap, I64(0)))
+    least = b.select(b.icmp_signed(">", place, I64(0)), place, I64(0))
+    inside = lesser(b, b.sub(extent, I64(1)), least)
+    return b.mul(inside, stride), b.xor(inside, place)
+
+
+def _index(b: Any, r: Any, at: Any, size: int | None) -> Any:
+    """The index of `size` bytes, or of as many as the record says."""
+    if size is None:
+        slot = variable(b, I64(0))
+        cases = {n: partial(lambda n: b.store(_index(b, r, at, n), slot), n) for n in _INDEX_BYTES}
+        choose(b, r.index_size, cases)
+        return b.load(slot)
+    value = read(b, at, ir.IntType(8 * size))
+    if size == 8:
+        return value
+    return b.select(b.icmp_signed("!=", r.signed, I64(0)), b.sext(value, I64), b.zext(value, I64))
