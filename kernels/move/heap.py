@@ -12,21 +12,12 @@ from typing import Any
 from llvmlite import ir
 
 from ..isa.byte_ops import choose, get, put, read
-from ..isa.loops import variable
-from ..isa.vector import I64, emits
+from ..isa.loops import smaller, variable
+from ..isa.tiers import Tier
+from ..isa.vector import I32, I64, Vector, emits
+from .rows import NUMBERS, entry_bytes, size_of
 
-NUMBERS = ("f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
-"""The element types of keys, by their place here."""
 _LOW = (1 << 32) - 1
-
-
-def size_of(kind: str) -> int:
-    """Bytes of an element."""
-    return int(kind[1:]) // 8
-
-
-def entry_bytes(wide: bool) -> int:
-    return 16 if wide else 8
 
 
 def key_reader(wide: bool) -> Callable:
@@ -49,21 +40,68 @@ def key_reader(wide: bool) -> Callable:
     return key
 
 
-def _key(b: Any, name: str, at: Any) -> Any:
+def _key(b: Any, name: str, at: Any, lanes: int = 0) -> Any:
+    """The key of the element at an address, as int64; or of so many `lanes`, as int64 where it has 8 bytes, else int32.
+    """
     bits = 8 * size_of(name)
     kind = ir.IntType(bits)
-    value = read(b, at, kind)
+
+    def all_of(number: int) -> Any:
+        return ir.Constant(ir.VectorType(kind, lanes), [number] * lanes) if lanes else kind(number)
+
+    value = read(b, at, ir.VectorType(kind, lanes) if lanes else kind)
     if name[0] == "f":
-        x = read(b, at, ir.FloatType() if bits == 32 else ir.DoubleType())
+        real = ir.FloatType() if bits == 32 else ir.DoubleType()
+        x = read(b, at, ir.VectorType(real, lanes) if lanes else real)
         sign, most = 1 << (bits - 1), (1 << (bits - 1)) - 1
-        value = b.select(b.icmp_signed("==", value, kind(-sign)), kind(0), value)
-        value = b.xor(value, b.and_(b.ashr(value, kind(bits - 1)), kind(most)))
-        value = b.select(b.fcmp_unordered("uno", x, x), kind(most), value)
+        value = b.select(b.icmp_signed("==", value, all_of(-sign)), all_of(0), value)
+        value = b.xor(value, b.and_(b.ashr(value, all_of(bits - 1)), all_of(most)))
+        value = b.select(b.fcmp_unordered("uno", x, x), all_of(most), value)
     elif name[0] == "u" and bits >= 32:
-        value = b.xor(value, kind(-(1 << (bits - 1))))
-    if bits == 64:
+        value = b.xor(value, all_of(-(1 << (bits - 1))))
+    wide = ir.VectorType(I64 if bits == 64 else I32, lanes) if lanes else I64
+    if value.type == wide:
         return value
-    return b.zext(value, I64) if name[0] == "u" and bits < 32 else b.sext(value, I64)
+    return b.zext(value, wide) if name[0] == "u" and bits < 32 else b.sext(value, wide)
+
+
+def seeker(tier: Tier, wide: bool) -> Callable:
+    """`seek(kind, x, step, i, n, least, root)`: the first place from i on with a key above that of the entry `root`.
+
+    n, or a place before it, from which on one has to look again.
+    """
+    lanes = tier.lanes if not wide else max(2, tier.lanes // 2)
+    key = I64 if wide else I32
+
+    @emits
+    def seek(b: Any, kind: Any, x: Any, step: Any, i: Any, n: Any, least: Any, root: Any) -> Any:
+        place = variable(b, i)
+
+        def search(name: str) -> None:
+            size = size_of(name)
+            with b.if_then(b.icmp_signed("==", step, I64(size))):
+                v = Vector(b, tier, lanes)
+                bound = v.splat(root if wide else b.trunc(b.ashr(root, I64(32)), I32), lanes)
+                turn = v.splat(b.trunc(b.sub(I64(0), least), key) if not wide else b.sub(I64(0), least), lanes)
+                head, body, more, done = (b.append_basic_block(part) for part in ("head", "body", "more", "done"))
+                b.branch(head)
+                b.position_at_end(head)
+                at = b.load(place)
+                b.cbranch(b.icmp_signed("<=", b.add(at, I64(lanes)), n), body, done)
+                b.position_at_end(body)
+                found = b.xor(_key(b, name, b.add(x, b.mul(at, I64(size))), lanes), turn)
+                better = b.bitcast(b.icmp_signed(">", found, bound), ir.IntType(lanes))
+                b.cbranch(b.icmp_unsigned("!=", better, ir.IntType(lanes)(0)), done, more)
+                b.position_at_end(more)
+                b.store(b.add(at, I64(lanes)), place)
+                b.branch(head)
+                b.position_at_end(done)
+
+        names = [name for name in NUMBERS if (size_of(name) == 8) == wide]
+        choose(b, kind, {NUMBERS.index(name): partial(search, name) for name in names})
+        return b.load(place)
+
+    return seek
 
 
 def place_of(wide: bool) -> Callable:
@@ -123,9 +161,10 @@ def sifter(wide: bool) -> Callable:
     return sift
 
 
-def selector(wide: bool) -> Callable:
+def selector(tier: Tier, wide: bool) -> Callable:
     """`select(heap, k, kind, x, step, n, least)`: the heap of the k best of n elements `step` bytes apart; 0 < k <= n."""
-    key_of, below, sift, entry = key_reader(wide), worse(wide), sifter(wide), entry_bytes(wide)
+    key_of, sift, seek, entry = key_reader(wide), sifter(wide), seeker(tier, wide), entry_bytes(wide)
+    together = tier.lanes
 
     def select(heap, k, kind, x, step, n, least):
         for i in range(k):
@@ -137,12 +176,15 @@ def selector(wide: bool) -> Callable:
             half -= 1
             at = heap + entry * half
             sift(heap, k, half, get(at), get(at + 8) if wide else 0)
-        root = get(heap)
-        for i in range(k, n):
-            key = key_of(kind, x + step * i, i, least)
-            if key > root:
-                sift(heap, k, 0, key, i)
-                root = get(heap)
+        i = k
+        while i < n:
+            i = seek(kind, x, step, i, n, least, get(heap))
+            stop = smaller(n, i + together)
+            while i < stop:
+                key = key_of(kind, x + step * i, i, least)
+                if key > get(heap):
+                    sift(heap, k, 0, key, i)
+                i += 1
 
     return select
 

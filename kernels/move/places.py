@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 from llvmlite import ir
@@ -14,8 +15,8 @@ from ..isa.loops import div_rem, divide, lesser, loop, smaller, thread_range, va
 from ..isa.tiers import Tier
 from ..isa.vector import I64, emits
 from .outer_loops import outer_addresses, outer_count
-from .reductions import KINDS, OPERATIONS, combined
-from .rows import LEFT_OUT, PLACES, REDUCED, REPORTED, WORDS
+from .reductions import combined, type_of
+from .rows import LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REPORTED, WORDS, size_of
 
 _INDEX_BYTES = (1, 2, 4, 8)
 
@@ -66,7 +67,11 @@ def _line(bodies: Callable, scatter: bool) -> Callable:
 
         def walk(move: Callable[[Any, Any], None], size: int | None = None) -> None:
             with loop(b, i, stop, 1) as j:
-                place, wrong = _place(b, args, r, b.add(index, b.mul(j, r.i)), size)
+                at_index = b.add(index, b.mul(j, r.i))
+                if size is None:
+                    place, wrong = _place(b, args, r, at_index)
+                else:
+                    place, wrong = _component(b, r, at_index, size, r.extent0, r.stride0, r.wrap0)
                 b.store(b.or_(b.load(bad), wrong), bad)
                 source, target = b.add(at, b.mul(j, r.s)), b.add(to, b.mul(j, r.d))
                 if not scatter:
@@ -87,7 +92,13 @@ def _elements(tier: Tier, b: Any, args: Any, r: Any, walk: Callable) -> None:
         write(b, read(b, source, word(nbytes)), target)
 
     def words(nbytes: int) -> None:
-        choose(b, r.index_size, {size: partial(walk, partial(element, nbytes), size) for size in _INDEX_BYTES})
+        move = partial(element, nbytes)
+        short = b.and_(b.icmp_signed("==", r.depth, I64(1)), b.icmp_signed(">=", r.index_size, I64(4)))
+        with b.if_else(short) as (one, several):
+            with one:
+                choose(b, r.index_size, {size: partial(walk, move, size) for size in (4, 8)})
+            with several:
+                walk(move)
 
     runs = partial(walk, lambda target, source: copy_run(b, tier, target, source, r.run))
     choose(b, r.word, {0: runs, **{nbytes: partial(words, nbytes) for nbytes in WORDS}})
@@ -96,35 +107,31 @@ def _elements(tier: Tier, b: Any, args: Any, r: Any, walk: Callable) -> None:
 def _reduced(b: Any, args: Any, r: Any, walk: Callable) -> None:
     more = reader(REDUCED)(b, b.add(args, I64(8 * len(PLACES))))
 
-    def reduce(kind: str, operation: str) -> None:
-        size, element = KINDS[kind].size, KINDS[kind].type
+    def reduce(kind: str, operation: str, target: Any, source: Any) -> None:
+        with loop(b, 0, r.run, size_of(kind)) as at:
+            place = b.add(target, at)
+            there, comes = read(b, place, type_of(kind)), read(b, b.add(source, at), type_of(kind))
+            write(b, combined(b, kind, operation, there, comes), place)
 
-        def run(target: Any, source: Any) -> None:
-            with loop(b, 0, r.run, size) as at:
-                place = b.add(target, at)
-                there, comes = read(b, place, element), read(b, b.add(source, at), element)
-                write(b, combined(b, KINDS[kind], operation, there, comes), place)
+    pairs = list(product(NUMBERS, OPERATIONS))
+    number = b.add(b.mul(more.kind, I64(len(OPERATIONS))), more.operation)
 
-        walk(run)
+    def move(target: Any, source: Any) -> None:
+        choose(b, number, {n: partial(reduce, *pair, target, source) for n, pair in enumerate(pairs)})
 
-    cases = {
-        len(OPERATIONS) * k + o: partial(reduce, kind, operation)
-        for k, kind in enumerate(KINDS)
-        for o, operation in enumerate(OPERATIONS)
-    }
-    choose(b, b.add(b.mul(more.kind, I64(len(OPERATIONS))), more.operation), cases)
+    walk(move)
 
 
-def _place(b: Any, args: Any, r: Any, index: Any, size: int | None) -> tuple[Any, Any]:
+def _place(b: Any, args: Any, r: Any, index: Any) -> tuple[Any, Any]:
     """Bytes to the place that the indices from `index` on say; with another number than 0 when one is out of range."""
-    offset, wrong = _component(b, r, index, size, r.extent0, r.stride0, r.wrap0)
+    offset, wrong = _component(b, r, index, None, r.extent0, r.stride0, r.wrap0)
     offset, wrong = variable(b, offset), variable(b, wrong)
     first, step = PLACES.at("extent0"), PLACES.at("extent1") - PLACES.at("extent0")
     pointer = b.inttoptr(args, I64.as_pointer())
     with loop(b, 1, r.depth, 1) as k:
         at = b.add(I64(first), b.mul(k, I64(step)))
         extent, stride, wrap = (b.load(b.gep(pointer, [b.add(at, I64(n))])) for n in range(3))
-        more, out = _component(b, r, b.add(index, b.mul(k, r.component)), size, extent, stride, wrap)
+        more, out = _component(b, r, b.add(index, b.mul(k, r.component)), None, extent, stride, wrap)
         b.store(b.add(b.load(offset), more), offset)
         b.store(b.or_(b.load(wrong), out), wrong)
     return b.load(offset), b.load(wrong)

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .copy_plan import Args, Move, outer_args
-from .reductions import KINDS, OPERATIONS
-from .rows import COMPONENT, DEPTH, OUTER, PLACE_LOOP, REPORTED, WORDS
+from .rows import COMPONENT, DEPTH, NUMBERS, OPERATIONS, OUTER, PLACE_LOOP, REPORTED, WORDS
 
 SHORT = 8
 """Where the innermost loop has fewer places, a longer one takes its place."""
@@ -67,7 +66,7 @@ def scattered(
     move = _placed("scatter", loops, components, indices, itemsize)
     if move is None or reduction is None:
         return move
-    kind, operation = list(KINDS).index(reduction[0]), OPERATIONS.index(reduction[1])
+    kind, operation = NUMBERS.index(reduction[0]), OPERATIONS.index(reduction[1])
     return Move("scatter_reduce", {}, {**move.args, "kind": kind, "operation": operation})
 
 

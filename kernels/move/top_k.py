@@ -10,8 +10,8 @@ from ..isa.byte_ops import by_size, put, read, word, write
 from ..isa.loops import div_rem, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import emits
-from .heap import entry_bytes, place_of, popper, selector
-from .rows import TOP_K
+from .heap import place_of, popper, selector
+from .rows import TOP_K, entry_bytes
 
 
 def top_k(tier: Tier, wide: bool) -> Callable:
@@ -19,7 +19,7 @@ def top_k(tier: Tier, wide: bool) -> Callable:
 
     A NaN counts as the greatest.
     """
-    fields, select, pop = reader(TOP_K), selector(wide), popper(wide)
+    fields, select, pop = reader(TOP_K), selector(tier, wide), popper(wide)
     place_at, entry = place_of(wide), entry_bytes(wide)
 
     def kernel(args, thread, threads):

@@ -8,10 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.move.heap import NUMBERS, entry_bytes, size_of
-from ...kernels.move.reductions import KINDS, OPERATIONS
-from ...kernels.move.rows import DEPTH, LEFT_OUT, MOVED, NARROW, REPORTED, SHORT, WORDS
-from .call import SIZES, Call, Loop, Numbers, Reach, need, offsets, reaches, read, short, work, write
+from ...kernels.move.rows import (
+    BOX,
+    CUBIC,
+    DEPTH,
+    LEFT_OUT,
+    LINEAR,
+    MOVED,
+    NARROW,
+    NEAREST,
+    NUMBERS,
+    OPERATIONS,
+    REPORTED,
+    SAMPLED,
+    SHORT,
+    WORDS,
+    entry_bytes,
+    size_of,
+)
+from .call import SIZES, Call, Loop, Numbers, Reach, need, offsets, parts, reaches, read, short, work, write
 
 FAR = 1 << 59
 """Offsets of a take below -FAR say that a place lies outside."""
@@ -114,9 +129,9 @@ def scatter(c: Call) -> Iterator[Reach]:
     steps = [*components, *((n, d) for n, _, _, d in loops)]
     _share(r.apart, run, components, [(n, d) for n, _, _, d in loops])
     if c.kernel == "scatter_reduce":
-        kinds = list(KINDS.values())
-        need(0 <= r.kind < len(kinds) and 0 <= r.operation < len(OPERATIONS), f"kind {r.kind}, operation {r.operation}")
-        need(r.run % kinds[r.kind].size == 0, f"run is {r.run}, of elements of {kinds[r.kind].size}")
+        known = 0 <= r.kind < len(NUMBERS) and 0 <= r.operation < len(OPERATIONS)
+        need(known, f"kind is {r.kind}, operation {r.operation}")
+        need(r.run % size_of(NUMBERS[r.kind]) == 0, f"run is {r.run}, of {NUMBERS[r.kind]}")
         yield read("dst", *_covering(run, steps), here=True)
     yield write("dst", *_covering(run, steps))
 
@@ -162,6 +177,56 @@ def top_k(c: Call) -> Iterator[Reach]:
     yield work("scratch", r.k * entry_bytes(wide) if rows else 0, (c.threads, r.scratch_bytes))
     yield write("values", rows * r.k * size)
     yield write("places", rows * r.k * 8)
+
+
+@reaches("triangle")
+def triangle(c: Call) -> Iterator[Reach]:
+    r = c.record("matrices rows columns")
+    need(r.size in WORDS and r.upper in (0, 1), f"size {r.size}, upper {r.upper}")
+    total = r.matrices * r.rows * r.columns * r.size
+    yield read("k", 8)
+    yield read("src", total)
+    yield write("dst", total)
+
+
+@reaches("sample")
+def sample(c: Call) -> Iterator[Reach]:
+    r = c.record("items channels fold", "rows columns share image_count axes", "grid_item pad")
+    need(r.grid_size in (4, 8), f"grid_size is {r.grid_size}")
+    need(r.axes <= SAMPLED, f"axes is {r.axes}")
+    need(r.mode in (NEAREST, LINEAR, CUBIC) and r.outside in range(4), f"mode {r.mode}, outside {r.outside}")
+    points = r.rows * r.columns
+    used = 4 if r.items and r.channels else 0
+    places = []
+    for k in range(r.axes):
+        size, stride = getattr(r, f"size{k}"), getattr(r, f"stride{k}")
+        need(size > 0, f"size{k} is {size}, expected 1 or more")
+        places.append((size, stride))
+        grid = (r.rows, getattr(r, f"row{k}")), (r.columns, getattr(r, f"column{k}"))
+        grids = parts(r.items, r.share), r.grid_item
+        yield read("grid", r.grid_size if r.items else 0, grids, *grid, start=getattr(r, f"at{k}"))
+    yield read("images", 8 * r.items)
+    yield write("error", 8 if r.items else 0)
+    yield read("src", used, (r.image_count, r.src_image), (r.channels, r.src_channel), *places)
+    yield write("dst", points * used, (r.items, r.dst_item), (r.channels, r.dst_channel))
+
+
+@reaches("suppress")
+def suppress(c: Call) -> Iterator[Reach]:
+    r = c.record("items n most scratch_bytes centered strict reaches", "share", "empty")
+    need(r.n < 1 << 32, f"n is {r.n}")
+    kept = parts(r.most + c.lanes, c.lanes) * c.lanes
+    need(8 * r.n + 4 * BOX * kept <= r.scratch_bytes, f"scratch_bytes is {r.scratch_bytes}")
+    need((r.scratch_bytes - 8 * r.n) % (4 * BOX) == 0, f"scratch_bytes is {r.scratch_bytes}, n {r.n}")
+    used = int(r.items > 0)
+    yield read("boxes", 16 * r.n * parts(r.items, r.share))
+    yield read("scores", 4 * r.n * r.items)
+    yield read("limit", 4 * used)
+    yield read("least", 4 * used if c.slots["least"] != 0 else 0)
+    yield work("scratch", used * r.scratch_bytes, (c.threads, r.scratch_bytes))
+    yield write("places", 8 * r.most * r.items)
+    yield write("counts", 8 * r.items)
+    yield write("found", 4 * r.most * r.items if c.slots["found"] != 0 else 0)
 
 
 @reaches("take")

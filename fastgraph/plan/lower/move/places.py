@@ -10,8 +10,7 @@ import numpy as np
 from ....ir import Node, Value
 from ....kernels.move.copy_plan import dense
 from ....kernels.move.places_plan import Component, Indices, Loop, gathered, scattered
-from ....kernels.move.reductions import KINDS
-from ....kernels.move.rows import DEPTH, LEFT_OUT, MOVED, OUTER, REPORTED
+from ....kernels.move.rows import DEPTH, LEFT_OUT, MOVED, NUMBERS, OUTER, REPORTED
 from ....ops.registry import attr
 from ...program import ERROR, Ref
 from ..registry import Emit, lowers
@@ -193,7 +192,7 @@ def _kind(node: Node) -> str | None:
     dtype = node.x.type.dtype
     assert dtype is not None
     name = f"{dtype.kind}{8 * dtype.itemsize}"
-    return name if name in KINDS else None
+    return name if name in NUMBERS else None
 
 
 def _scatters(node: Node, plan: Plan) -> Plan | None:

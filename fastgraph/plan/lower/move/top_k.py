@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ....ir import Node
-from ....kernels.move.heap import NUMBERS, entry_bytes
+from ....kernels.move.rows import NUMBERS, entry_bytes
 from ....ops.registry import attr
 from ..registry import Emit, lowers
 
