@@ -1,4 +1,4 @@
-"""Detection (non_max_suppression, listed_places, max_roi_pool), windows undone (max_unpool, col2im). Semantics: ONNX."""
+"""Detection (non_max_suppression, listed_places, max_roi_pool), windows undone (max_unpool, col2im). As in ONNX."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _bins(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]
     return [(min(max(a, 0), size), min(max(b, 0), size)) for a, b in edges]
 
 
-def _unpooled(node: Node, shape: Any) -> list[int | None]:
+def unpooled(node: Node, shape: Any) -> list[int | None]:
     """The extents before pooling, from those after it."""
     kernel = attr(node, "kernel_shape")
     rank = len(kernel)
@@ -174,7 +174,7 @@ def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
     if x.shape is None:
         return [TensorType(x.dtype, None if target is None else tuple(ints(target)))]
     fits(node, indices, "indices", *x.shape)
-    shape = tuple(_unpooled(node, x.shape))
+    shape = tuple(unpooled(node, x.shape))
     inside(node, "indices", node.const(1), 0, product(shape))
     fits(node, types[2], "output_shape", len(x.shape))
     if types[2] is None:
@@ -192,7 +192,7 @@ def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
 def _max_unpool(node: Node, inputs: list[Any]) -> list[Any]:
     """Zeros with x at the flat indices that max_pool gave; a given shape may exceed what was pooled."""
     x, indices, target = inputs
-    shape: Any = _unpooled(node, x.shape)
+    shape: Any = unpooled(node, x.shape)
     y = np.zeros(math.prod(shape), x.dtype)
     y[indices.reshape(-1)] = x.reshape(-1)
     y = y.reshape(shape)

@@ -1,4 +1,4 @@
-"""Operators on places and norms that are others in disguise: hardmax, reversed sequences, crops, local norms."""
+"""Operators on places and norms that are others in disguise: hardmax, crops, local norms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import numpy as np
 from ..ir import Node, TensorType, Value
 from ..ops.common import INT64
 from ..ops.registry import attr
-from .moves import shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees
 
 MOST_SHIFTS = 9
@@ -34,42 +33,6 @@ def hardmax(state: Sweep, node: Node) -> bool:
     values = constant(node.out, np.array([0, 1], x.dtype), "values")
     state.replace(node.out, state.add("one_hot", [best, depth, values], x, node, axis=axis, wrap=1))
     return True
-
-
-@sees("reverse_sequence")
-def reverse_sequence(state: Sweep, node: Node) -> bool:
-    """Given ``y = reverse_sequence(x, lengths)``; result ``gather_batches`` at places that hang on the lengths."""
-    lengths = node.inputs[1]
-    assert lengths is not None
-    if not _whole(node) or not lengths.type.concrete or lengths.type.dtype is None:
-        return False
-    rank = len(node.x.type.dims)
-    batch, time = attr(node, "batch_axis") % rank, attr(node, "time_axis") % rank
-    perm = (batch, time, *(a for a in range(rank) if a not in (batch, time)))
-    count, steps = node.x.type.dims[batch], node.x.type.dims[time]
-    places = _reversed_places(state, node, lengths, count, steps)
-    x = turn(state, node, node.x, perm)
-    y = state.add("gather_batches", [x, places], x.type, node, axis=1, batch_dims=1)
-    state.replace(node.out, turn(state, node, y, tuple(int(a) for a in np.argsort(perm))))
-    return True
-
-
-def _reversed_places(state: Sweep, node: Node, lengths: Value, count: int, steps: int) -> Value:
-    """int64 [count, steps]: where each step of each sequence comes from."""
-    order = np.arange(steps)
-    if lengths.data is not None:
-        ends = lengths.data.astype(np.int64)[:, None]
-        return constant(node.out, np.where(order < ends, ends - 1 - order, order), "places")
-    wide = TensorType(INT64, (count, 1))
-    ends = shaped(state, node, lengths, (count, 1))
-    if ends.type.dtype != INT64:
-        ends = state.add("cast", [ends], wide, node, to=INT64)
-    table = TensorType(INT64, (count, steps))
-    here = constant(node.out, order[None, :], "steps")
-    before = state.add("less", [here, ends], TensorType(np.dtype(bool), table.shape), node)
-    last = state.add("sub", [ends, constant(node.out, np.int64(1), "one")], wide, node)
-    back = state.add("sub", [last, here], table, node)
-    return state.add("where", [before, back, here], table, node)
 
 
 @also_quantized
@@ -165,7 +128,7 @@ def spread_matmul(state: Sweep, node: Node) -> bool:
     stack = node.out.type.dims[:-2]
     if (*stack, a.type.dims[-2], b.type.dims[-1]) != node.out.type.dims:
         return False
-    both = [_spread(state, node, value, stack) for value in (a, b)]
+    both: list[Value | None] = [_spread(state, node, value, stack) for value in (a, b)]
     state.replace(node.out, state.add("matmul", both, node.out.type, node, **node.attrs))
     return True
 
@@ -181,4 +144,4 @@ def _spread(state: Sweep, node: Node, value: Value, stack: tuple[int, ...]) -> V
     return state.add("expand", [value, shape], value.type.with_shape(dims), node)
 
 
-RULES = (hardmax, reverse_sequence, center_crop_pad, lp_normalization, lrn, spread_matmul)
+RULES = (hardmax, center_crop_pad, lp_normalization, lrn, spread_matmul)

@@ -41,8 +41,7 @@ def key_reader(wide: bool) -> Callable:
 
 
 def _key(b: Any, name: str, at: Any, lanes: int = 0) -> Any:
-    """The key of the element at an address, as int64; or of so many `lanes`, as int64 where it has 8 bytes, else int32.
-    """
+    """The key of the element at an address, as int64; of so many `lanes`, as int64 where it has 8 bytes, else int32."""
     bits = 8 * size_of(name)
     kind = ir.IntType(bits)
 
@@ -162,7 +161,7 @@ def sifter(wide: bool) -> Callable:
 
 
 def selector(tier: Tier, wide: bool) -> Callable:
-    """`select(heap, k, kind, x, step, n, least)`: the heap of the k best of n elements `step` bytes apart; 0 < k <= n."""
+    """`select(heap, k, kind, x, step, n, least)`: a heap of the k best of n elements `step` bytes apart; 0 < k <= n."""
     key_of, sift, seek, entry = key_reader(wide), sifter(wide), seeker(tier, wide), entry_bytes(wide)
     together = tier.lanes
 

@@ -16,7 +16,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import I64, emits
 from .outer_loops import outer_addresses, outer_count
 from .reductions import combined, type_of
-from .rows import LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REPORTED, WORDS, size_of
+from .rows import BACKWARDS, LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REPORTED, WORDS, size_of
 
 _INDEX_BYTES = (1, 2, 4, 8)
 
@@ -34,6 +34,26 @@ def scatter(tier: Tier) -> Callable:
 def scatter_reduce(tier: Tier) -> Callable:
     """As `scatter`, but what is there is combined with what comes, one after the other."""
     return _moved(_line(_reduced, scatter=True))
+
+
+def backwards(tier: Tier) -> Callable:
+    """The kernel that writes where each step of sequences comes from whose first `lengths` steps turn round."""
+    fields = reader(BACKWARDS)
+
+    def kernel(args, thread, threads):
+        r = fields(args)
+        first, last = thread_range(r.count, thread, threads)
+        for i in range(first, last):
+            end = _length(args, r.lengths + r.index_size * i)
+            for t in range(r.steps):
+                put(r.places + 8 * (r.steps * i + t), end - 1 - t if t < end else t)
+
+    return kernel
+
+
+@emits
+def _length(b: Any, args: Any, at: Any) -> Any:
+    return _index(b, reader(BACKWARDS)(b, args), at, None)
 
 
 def _moved(line: Callable) -> Callable:
@@ -58,7 +78,7 @@ def _moved(line: Callable) -> Callable:
 
 
 def _line(bodies: Callable, scatter: bool) -> Callable:
-    """`line(args, to, at, index, i, stop)`: places i..stop of the inner loop; other than 0 if one was out of range."""
+    """`line(args, to, at, index, i, stop)`: places i..stop of the inner loop; 1 if one was out of range."""
     fields = reader(PLACES)
 
     @emits
@@ -123,7 +143,7 @@ def _reduced(b: Any, args: Any, r: Any, walk: Callable) -> None:
 
 
 def _place(b: Any, args: Any, r: Any, index: Any) -> tuple[Any, Any]:
-    """Bytes to the place that the indices from `index` on say; with another number than 0 when one is out of range."""
+    """Bytes to the place that the indices from `index` on say; with 1 when one is out of range."""
     offset, wrong = _component(b, r, index, None, r.extent0, r.stride0, r.wrap0)
     offset, wrong = variable(b, offset), variable(b, wrong)
     first, step = PLACES.at("extent0"), PLACES.at("extent1") - PLACES.at("extent0")
@@ -139,10 +159,13 @@ def _place(b: Any, args: Any, r: Any, index: Any) -> tuple[Any, Any]:
 
 def _component(b: Any, r: Any, at: Any, size: int | None, extent: Any, stride: Any, wrap: Any) -> tuple[Any, Any]:
     index = _index(b, r, at, size)
-    place = b.add(index, b.select(b.icmp_signed("<", index, I64(0)), wrap, I64(0)))
-    least = b.select(b.icmp_signed(">", place, I64(0)), place, I64(0))
-    inside = lesser(b, b.sub(extent, I64(1)), least)
-    return b.mul(inside, stride), b.xor(inside, place)
+    place = b.add(index, b.and_(b.ashr(index, I64(63)), wrap))
+    inside, wrong = variable(b, place), variable(b, I64(0))
+    with b.if_then(b.icmp_unsigned(">=", place, extent), likely=False):
+        least = b.select(b.icmp_signed(">", place, I64(0)), place, I64(0))
+        b.store(lesser(b, b.sub(extent, I64(1)), least), inside)
+        b.store(I64(1), wrong)
+    return b.mul(b.load(inside), stride), b.load(wrong)
 
 
 def _index(b: Any, r: Any, at: Any, size: int | None) -> Any:

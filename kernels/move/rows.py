@@ -167,6 +167,15 @@ BILINEAR = _ENDS + Record(
     run="elements of a pixel",
 ) + _ZERO  # fmt: skip
 
+BACKWARDS = Record(
+    places="address of int64 [count, steps]",
+    lengths="address of the lengths, whole numbers",
+    index_size="bytes of a length: 1, 2, 4 or 8",
+    signed="1 where lengths have a sign, else 0",
+    count="sequences",
+    steps="of each",
+)
+
 TRIANGLE = _ENDS + Record(
     k="address of an int64: the diagonal up to which columns count, 0 the main one, above 0 those to its right",
     matrices="",
@@ -274,6 +283,7 @@ ROWS = (
     Row("gather", "move.places", "gather", PLACES),
     Row("scatter", "move.places", "scatter", PLACES),
     Row("scatter_reduce", "move.places", "scatter_reduce", PLACES + REDUCED),
+    Row("backwards", "move.places", "backwards", BACKWARDS),
     Row("top_k", "move.top_k", "top_k", TOP_K, {"wide": _FLAG}),
     Row("triangle", "move.triangle", "triangle", TRIANGLE),
     Row("sample", "move.sample", "sample", SAMPLE),

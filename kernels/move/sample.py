@@ -14,15 +14,14 @@ from llvmlite import ir
 
 from ..core.record import reader
 from ..isa.byte_ops import choose, get, put, read, write
-from ..isa.loops import divide, div_rem, larger, loop, pieces, room, smaller, thread_range, variable
+from ..isa.loops import div_rem, divide, larger, loop, pieces, room, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, emits
-from .rows import CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLE, SAMPLED, ZEROS
+from .rows import CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLE, ZEROS
 
 F64 = ir.DoubleType()
-TOGETHER = 16
-"""Points of which taps are kept."""
-MOST_TAPS = 4**SAMPLED
+TAPS = 1024
+"""How many are kept, of as many points as those are; a point of three axes has up to 64."""
 FAR = 2.0**52
 """A coordinate further out counts as this far."""
 STEEPNESS = -0.75
@@ -36,7 +35,8 @@ def sample(tier: Tier) -> Callable:
     def kernel(args, thread, threads):
         r = fields(args)
         points = r.rows * r.columns
-        blocks = pieces(points, TOGETHER)
+        together = TAPS >> (r.mode * r.axes)
+        blocks = pieces(points, together)
         begin, end = thread_range(r.items * blocks, thread, threads)
         for unit in range(begin, end):
             item, block = div_rem(unit, blocks)
@@ -44,22 +44,21 @@ def sample(tier: Tier) -> Callable:
             image = larger(smaller(asked, r.image_count - 1), 0)
             if image != asked:
                 put(r.error, 1)
-            first = block * TOGETHER
+            first = block * together
             grid = r.grid + divide(item, r.share) * r.grid_item
             to = r.dst + item * r.dst_item + 4 * first
-            _block(args, grid, to, r.src + image * r.src_image, first, smaller(points - first, TOGETHER))
+            _block(args, grid, to, r.src + image * r.src_image, first, smaller(points - first, together))
 
     return kernel
 
 
 class _Taps:
-    """Offsets and weights of the taps of TOGETHER points, one point's together, and what their sums begin with."""
+    """Offsets and weights of the taps of points, `count` for each, and what their sums begin with."""
 
-    def __init__(self, b: Any) -> None:
-        self.b = b
-        self.offsets, self.weights = room(b, I64, TOGETHER * MOST_TAPS), room(b, F64, TOGETHER * MOST_TAPS)
-        self.final, self.start = room(b, F32, TOGETHER * MOST_TAPS), room(b, F32, TOGETHER)
-        self.count: Any = None
+    def __init__(self, b: Any, count: Any) -> None:
+        self.b, self.count = b, count
+        self.offsets, self.weights = room(b, I64, TAPS), room(b, F64, TAPS)
+        self.final, self.start = room(b, F32, TAPS), room(b, F32, TAPS)
 
     def at(self, memory: Any, index: Any) -> Any:
         return self.b.gep(memory, [index])
@@ -67,12 +66,8 @@ class _Taps:
 
 @emits
 def _block(b: Any, args: Any, grid: Any, to: Any, src: Any, first: Any, count: Any) -> None:
-    r, taps = reader(SAMPLE)(b, args), _Taps(b)
-    per_axis = b.shl(I64(1), r.mode)
-    total = variable(b, I64(1))
-    with loop(b, 0, r.axes, 1):
-        b.store(b.mul(b.load(total), per_axis), total)
-    taps.count = b.load(total)
+    r = reader(SAMPLE)(b, args)
+    taps = _Taps(b, b.shl(I64(1), b.mul(r.mode, r.axes)))
     with loop(b, 0, count, 1) as p:
         _point(b, r, args, taps, grid, b.add(first, p), p)
     _sums(b, r, taps, to, src, count)
@@ -134,7 +129,7 @@ def _coordinate(b: Any, r: Any, axis: Any, place: Any) -> Any:
         b.bitcast(v, F64) for v in (axis.before, axis.scale, axis.after, axis.factor, axis.low, axis.high)
     )
     where = b.fmul(b.fadd(b.fmul(b.fadd(b.load(slot), before), scale), after), factor)
-    return b.select(b.icmp_signed("!=", r.fold, I64(0)), _reflected(b, where, low, high), where)
+    return _mirrored(b, b.icmp_signed("!=", r.fold, I64(0)), where, low, high)
 
 
 def _along(b: Any, r: Any, axis: Any, where: Any, offsets: Any, weights: Any) -> None:
@@ -146,7 +141,7 @@ def _along(b: Any, r: Any, axis: Any, where: Any, offsets: Any, weights: Any) ->
         zeros, mirror = (b.icmp_signed("==", r.outside, I64(mode)) for mode in (ZEROS, REFLECTED))
         off = b.or_(b.fcmp_ordered("<", place, F64(0)), b.fcmp_ordered(">", place, last))
         weight = b.select(b.and_(zeros, off), F64(0), weight)
-        place = b.select(mirror, _reflected(b, place, low, high), place)
+        place = _mirrored(b, mirror, place, low, high)
         place = b.select(b.fcmp_ordered(">", place, F64(0)), place, F64(0))
         place = b.select(b.fcmp_ordered("<", place, last), place, last)
         b.store(b.mul(b.fptosi(place, I64), axis.stride), b.gep(offsets, [I64(t)]))
@@ -197,14 +192,17 @@ def _floor(b: Any, x: Any) -> Any:
     return b.select(b.fcmp_ordered(">", y, x), b.fsub(y, F64(1)), y)
 
 
-def _reflected(b: Any, x: Any, low: Any, high: Any) -> Any:
-    """x folded back into low..high as often as it takes."""
-    span = b.fsub(high, low)
-    both = b.fadd(span, span)
-    t = b.fsub(x, low)
-    t = b.fsub(t, b.fmul(_floor(b, b.fdiv(t, both)), both))
-    t = b.select(b.fcmp_ordered(">", t, span), b.fsub(both, t), t)
-    return b.select(b.fcmp_ordered(">", span, F64(0)), b.fadd(low, t), low)
+def _mirrored(b: Any, asked: Any, x: Any, low: Any, high: Any) -> Any:
+    """x, or where that is asked for x folded back into low..high as often as it takes."""
+    slot = variable(b, x)
+    with b.if_then(asked):
+        span = b.fsub(high, low)
+        both = b.fadd(span, span)
+        t = b.fsub(x, low)
+        t = b.fsub(t, b.fmul(_floor(b, b.fdiv(t, both)), both))
+        t = b.select(b.fcmp_ordered(">", t, span), b.fsub(both, t), t)
+        b.store(b.select(b.fcmp_ordered(">", span, F64(0)), b.fadd(low, t), low), slot)
+    return b.load(slot)
 
 
 def _sums(b: Any, r: Any, taps: _Taps, to: Any, src: Any, count: Any) -> None:

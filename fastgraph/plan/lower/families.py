@@ -9,12 +9,12 @@ FAMILIES = {
     "move.copy": "reshape concat split slice transpose expand tile",
     "move.diagonal": "trilu eye_like matrix_diag matrix_set_diag checked_indices",
     "move.gather": "pad gather",
-    "move.places": """
-        gather gather_elements gather_nd gather_batches gather_slices scatter_elements scatter_nd scatter_slices
-        dynamic_update_slice one_hot
-    """,
+    "move.places": "gather gather_elements gather_nd gather_batches gather_slices reverse_sequence",
     "move.resize": "resize",
     "move.sample": "grid_sample resample crop_resize",
+    "move.scatter": """
+        scatter_elements scatter_nd scatter_slices dynamic_update_slice tensor_scatter one_hot max_unpool
+    """,
     "move.suppress": "non_max_suppression box_suppression",
     "move.top_k": "top_k",
     "pointwise.arg_extreme": "arg_max arg_min",

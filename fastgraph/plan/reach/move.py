@@ -90,7 +90,7 @@ def pad(c: Call) -> Iterator[Reach]:
 
 
 def _places(c: Call) -> tuple[Numbers, int, list[tuple[int, int]], list[tuple[int, int, int, int]]]:
-    """The record, bytes of a run, (extent, stride) of each index of a place, and (n, s, i, d) of the loops, inner first.
+    """The record, bytes of a run, (extent, stride) of each index of a place, (n, s, i, d) of the loops, inner first.
 
     No bytes where there are no places.
     """
@@ -102,7 +102,7 @@ def _places(c: Call) -> tuple[Numbers, int, list[tuple[int, int]], list[tuple[in
     need(r.word in (0, r.run) and r.word in (0, *WORDS), f"word is {r.word}, and run {r.run}")
     components = [(getattr(r, f"extent{k}"), getattr(r, f"stride{k}")) for k in range(r.depth)]
     need(all(extent > 0 for extent, _ in components), "an index can say no place")
-    loops = [(r.count, r.s, r.i, r.d), *c.outer("n s i d")]
+    loops = [(r.count, r.s, r.i, r.d), *((n, s, i, d) for n, s, i, d in c.outer("n s i d"))]
     total = prod(n for n, *_ in loops)
     need(total % r.apart == 0, f"{total} places in {r.apart} parts")
     return r, r.run if total else 0, components, loops
@@ -177,6 +177,14 @@ def top_k(c: Call) -> Iterator[Reach]:
     yield work("scratch", r.k * entry_bytes(wide) if rows else 0, (c.threads, r.scratch_bytes))
     yield write("values", rows * r.k * size)
     yield write("places", rows * r.k * 8)
+
+
+@reaches("backwards")
+def backwards(c: Call) -> Iterator[Reach]:
+    r = c.record("signed count steps")
+    need(r.index_size in WORDS, f"index_size is {r.index_size}, expected one of {WORDS}")
+    yield read("lengths", r.count * r.index_size)
+    yield write("places", 8 * r.count * r.steps)
 
 
 @reaches("triangle")
