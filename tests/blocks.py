@@ -184,3 +184,10 @@ def powers(net: Net) -> None:
     cubed = net("Pow", x, net.const(np.array(3, F32)))
     inverse = net("Pow", net("Exp", x), net.const(np.array(-2, F32)))
     net.output(net("Add", cubed, net("Add", inverse, net("Pow", cubed, net.const(np.array(5, F32))))))
+
+
+@rare
+def neighbors_and_stacks(net: Net) -> None:
+    x = net("LRN", net.input("x", (1, 6, 4, 4)), size=3, alpha=0.5)
+    y = net("MatMul", net("LpNormalization", x, axis=1, p=2), net.input("y", (3, 1, 4, 2)))
+    net.output(net("Hardmax", net("LRN", y, size=11), axis=1))

@@ -7,14 +7,14 @@ import numpy as np
 from ..ir import Graph, Node, Value
 from ..ops.registry import attr
 from .moves import shaped, turn
-from .places import RULES as PLACES
+from .disguises import RULES as DISGUISES
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
-    return sweep(graph, normalization, reduction, power, *blocks, *PLACES)
+    return sweep(graph, normalization, reduction, power, *blocks, *DISGUISES)
 
 
 @sees("instance_normalization", "layer_normalization")

@@ -143,10 +143,14 @@ def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
 
 def _range(node: Node) -> str:
     """The indices that a node takes."""
-    if "axis" not in OPS[node.op].attrs:
-        return f"places of {list(node.x.type.dims)}"
-    n = node.x.type.dims[attr(node, "axis")]
-    return f"{-n} to {n - 1}"
+    checked = node.op == "checked_indices"  # of its second operand, and never from the end
+    of = node.inputs[1] if checked else node.x
+    assert of is not None
+    axis = attr(node, "axis") if "axis" in OPS[node.op].attrs else None
+    if axis is None:
+        return f"places of {list(of.type.dims)}"
+    n = of.type.dims[axis]
+    return f"{0 if checked else -n} to {n - 1}"
 
 
 def host_run(plan: Compiled, memory: Memory, node: Node) -> Run:

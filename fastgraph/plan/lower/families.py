@@ -8,7 +8,7 @@ FAMILIES = {
     "gemm.matmul": "matmul",
     "move.copy": "reshape concat split slice transpose expand tile",
     "move.diagonal": "trilu eye_like matrix_diag matrix_set_diag checked_indices",
-    "move.gather": "pad gather",
+    "move.gather": "pad center_crop_pad gather",
     "move.places": "gather gather_elements gather_nd gather_batches gather_slices reverse_sequence",
     "move.resize": "resize",
     "move.sample": "grid_sample resample crop_resize",

@@ -42,6 +42,22 @@ def pad(e: Emit, node: Node, plan: tuple[str, int]) -> None:
         emit_move(e, move, e.address(x), e.address(out))
 
 
+def _centered(node: Node) -> bool:
+    return movable_by_constants(node) and node.x.type.itemsize <= 8 and node.x.type.quant is None
+
+
+@lowers("center_crop_pad", match=_centered, strided_in=True, strided_out=True)
+def center_crop_pad(e: Emit, node: Node, _: bool) -> None:
+    """A pad that crops where amounts are negative; of an odd difference the smaller half comes first."""
+    x, out = node.x, node.out
+    pairs = zip(x.type.dims, out.type.dims, strict=True)
+    before = [(n - have) // 2 if n > have else -((have - n) // 2) for have, n in pairs]
+    amounts = [(b, n - have - b) for b, have, n in zip(before, x.type.dims, out.type.dims, strict=True)]
+    if out.type.size:
+        move = padded(x.type.dims, amounts, x.type.itemsize, "constant", 0, e.strides(x), e.strides(out))
+        emit_move(e, move, e.address(x), e.address(out))
+
+
 def _gather(node: Node) -> Move | None:
     """By a table of offsets, as the indices are known; others are read at run time: see places.py."""
     x, at = node.x, known_places(node)

@@ -1,4 +1,4 @@
-"""Operators on places and norms that are others in disguise: hardmax, crops, local norms."""
+"""Operators that are others in disguise: hardmax, local norms, products of stacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from ..ir import Node, TensorType, Value
 from ..ops.common import INT64
 from ..ops.registry import attr
-from .rewrite import Sweep, also_quantized, constant, sees
+from .rewrite import Sweep, constant, sees
 
 MOST_SHIFTS = 9
 """Up to how many neighbors are added one by one; more are a product with a matrix of ones and zeros."""
@@ -32,23 +32,6 @@ def hardmax(state: Sweep, node: Node) -> bool:
     depth = constant(node.out, np.int64(x.dims[axis]), "depth")
     values = constant(node.out, np.array([0, 1], x.dtype), "values")
     state.replace(node.out, state.add("one_hot", [best, depth, values], x, node, axis=axis, wrap=1))
-    return True
-
-
-@also_quantized
-@sees("center_crop_pad")
-def center_crop_pad(state: Sweep, node: Node) -> bool:
-    """Given ``y = center_crop_pad(x, shape)``; result ``pad``, where negative amounts crop."""
-    if not _whole(node) or node.x.type.quant is not None or node.const(1) is None:
-        return False
-    before, after = [], []
-    for have, n in zip(node.x.type.dims, node.out.type.dims, strict=True):
-        # Of an odd difference the smaller half comes first, of what is added as of what is cut off.
-        first = (n - have) // 2 if n > have else -((have - n) // 2)
-        before.append(first)
-        after.append(n - have - first)
-    pads = constant(node.out, np.array([*before, *after], np.int64), "pads")
-    state.replace(node.out, state.add("pad", [node.x, pads], node.out.type, node, mode="constant"))
     return True
 
 
@@ -144,4 +127,4 @@ def _spread(state: Sweep, node: Node, value: Value, stack: tuple[int, ...]) -> V
     return state.add("expand", [value, shape], value.type.with_shape(dims), node)
 
 
-RULES = (hardmax, center_crop_pad, lp_normalization, lrn, spread_matmul)
+RULES = (hardmax, lp_normalization, lrn, spread_matmul)
