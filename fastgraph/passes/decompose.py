@@ -6,15 +6,16 @@ import numpy as np
 
 from ..ir import Graph, Node, Value
 from ..ops.registry import attr
-from .moves import shaped, turn
 from .disguises import RULES as DISGUISES
+from .moves import shaped, turn
+from .open_weights import open_conv, open_conv_transpose
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
-    return sweep(graph, normalization, reduction, power, *blocks, *DISGUISES)
+    return sweep(graph, normalization, reduction, power, *blocks, open_conv, open_conv_transpose, *DISGUISES)
 
 
 @sees("instance_normalization", "layer_normalization")

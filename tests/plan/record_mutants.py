@@ -166,7 +166,7 @@ def _instead(rng: random.Random, found: Executable, held: Arg) -> Arg:
     """What a word holds in place of this."""
     if isinstance(held, int):
         numbers = (held + 1, held - 1, 2 * held, -held, 0, held + rng.choice((4, 16, 24, 64)), held // 2, held << 20)
-        return rng.choice([n for n in numbers if n != held] or [held + 1])
+        return rng.choice([n for n in numbers if n != held and -(1 << 63) <= n < 1 << 63] or [held + 1])
     others = [a for s in found.program.steps if isinstance(s, Step) for a in s.words() if type(a) is type(held)]
     if not isinstance(held, Ref):
         return rng.choice([0, *others])

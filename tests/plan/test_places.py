@@ -1,4 +1,4 @@
-"""What reads and writes at places, sorts and samples runs native, as onnxruntime does it, on one and on three threads."""
+"""Reading and writing at places, sorting and sampling run native, as in onnxruntime, on one and on three threads."""
 
 from __future__ import annotations
 
