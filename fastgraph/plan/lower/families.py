@@ -15,6 +15,7 @@ FAMILIES = {
     "move.scatter": """
         scatter_elements scatter_nd scatter_slices dynamic_update_slice tensor_scatter one_hot max_unpool
     """,
+    "move.slice_update": "slice_update",
     "move.suppress": "non_max_suppression box_suppression",
     "move.top_k": "top_k",
     "pointwise.arg_extreme": "arg_max arg_min",

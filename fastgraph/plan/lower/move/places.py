@@ -140,7 +140,8 @@ def _gather_slices(node: Node) -> Plan | None:
     if not movable(node) or not places.type.concrete:
         return None
     sizes, offset, collapsed = attr(node, "slice_sizes"), attr(node, "offset_dims"), attr(node, "collapsed_dims")
-    return slices(node, x, places, sizes, offset, collapsed, len(node.out.type.dims), MOVED)
+    outside = REPORTED if attr(node, "checked") else MOVED
+    return slices(node, x, places, sizes, offset, collapsed, len(node.out.type.dims), outside)
 
 
 def slices(
