@@ -288,3 +288,18 @@ def turned_features(net: Net) -> None:
     y = net("RotaryEmbedding", x, *cache, places, num_heads=4)
     even = net("RotaryEmbedding", x, *cache, places, num_heads=2, rotary_embedding_dim=8, interleaved=1)
     net.output(net("Add", y, even))
+
+
+@rare
+def neighbors_and_stacks(net: Net) -> None:
+    x = net("LRN", net.input("x", (1, 6, 4, 4)), size=3, alpha=0.5)
+    y = net("MatMul", net("LpNormalization", x, axis=1, p=2), net.input("y", (3, 1, 4, 2)))
+    net.output(net("Hardmax", net("LRN", y, size=11), axis=1))
+
+
+@rare
+def weights_made_at_run_time(net: Net) -> None:
+    x = net("Conv", image(net, 4), net.input("w", (6, 4, 3, 3)), net.input("b", (6,)), pads=[1, 1, 1, 1])
+    x = net("Conv", x, net.input("d", (6, 1, 3, 3)), group=6, strides=[2, 2])
+    x = net("Conv", x, net.input("g", (4, 3, 1, 1)), group=2)
+    net.output(net("ConvTranspose", x, net.input("t", (4, 3, 3, 2)), strides=[2, 1], pads=[1, 0, 0, 1]))

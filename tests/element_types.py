@@ -16,7 +16,8 @@ from fastgraph.runtime.model import Model
 WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 REAL = ("float16", "float32", "float64")
 SHAPES = (
-    ((3, 5, 37), (3, 5, 37)), ((300,), (300,)), ((4, 7), (7,)), ((4, 7), (4, 1)), ((2, 3, 4, 5), (1, 3, 1, 5)), ((), ()),
+    ((3, 5, 37), (3, 5, 37)), ((300,), (300,)), ((4, 7), (7,)), ((4, 7), (4, 1)), ((2, 3, 4, 5), (1, 3, 1, 5)),
+    ((), ()),
     ((1000,), ()), ((), (65,)), ((130, 3), (3,)), ((6, 1, 9), (1, 8, 1)),
 )  # fmt: skip
 """Pairs that broadcast to one another, with rows of less and more than a vector."""

@@ -64,15 +64,20 @@ def _bounds(node: Node, boxes: np.ndarray, height: int, width: int) -> list[np.n
     return [a * rows, c * rows, b * columns, d * columns]
 
 
+def boxes_places(node: Node, boxes: np.ndarray, height: int, width: int) -> list[np.ndarray]:
+    """The rows and the columns that each box takes of images, in pixels: [N, h] and [N, w], f64."""
+    top, bottom, left, right = _bounds(node, boxes, height, width)
+    ends = (top, bottom), (left, right)
+    return [_grid(*pair, n, attr(node, "sampling")) for pair, n in zip(ends, attr(node, "size"), strict=True)]
+
+
 def _crop(node: Node, inputs: list[Any]) -> list[Any]:
     """x [B, C, H, W] in boxes [N, 4]: [N, C, h, w], of the images that the third input says (0, 1, ... without one);
     with `every`, of all: [N, B, C, h, w]. What lies outside the image is `pad_value`."""
     x, boxes, images = inputs
     images = np.arange(len(boxes)) if images is None and not attr(node, "every") else images
     height, width = x.shape[2:]
-    top, bottom, left, right = _bounds(node, boxes, height, width)
-    rows = _grid(top, bottom, attr(node, "size")[0], attr(node, "sampling"))
-    columns = _grid(left, right, attr(node, "size")[1], attr(node, "sampling"))
+    rows, columns = boxes_places(node, boxes, height, width)
     found = []
     for n in range(len(boxes)):
         places = np.stack(np.meshgrid(rows[n], columns[n], indexing="ij"), -1).reshape(1, -1, 2)

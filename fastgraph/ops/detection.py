@@ -1,4 +1,4 @@
-"""Detection (non_max_suppression, max_roi_pool), windows undone (max_unpool, col2im). Semantics: ONNX."""
+"""Detection (non_max_suppression, listed_places, max_roi_pool), windows undone (max_unpool, col2im). As in ONNX."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ def _infer_nms(node: Node, types: Types) -> list[TensorType]:
     for t, what in ((boxes, "boxes"), (scores, "scores")):
         need_rank(node, t, 3, 3, what)
         need_kind(node, t, NUMBER, what)
-    batch, _, count = scores.shape or (None, None, None)
+    batch, classes, count = scores.shape or (None, None, None)
     fits(node, boxes, "boxes", batch, count, 4)
-    whole(node, 2, "max_output_boxes_per_class")
+    most = 0 if types[2] is None else whole(node, 2, "max_output_boxes_per_class")
     for index, what in ((3, "iou_threshold"), (4, "score_threshold")):
         need_one(node, types[index], what, NUMBER)
     limit = node.const(3)
     if limit is not None and not 0 <= float(limit.reshape(-1)[0]) <= 1:
         fail(node, f"iou_threshold must be from 0 to 1, found {limit.reshape(-1)[0]}")
-    return [TensorType(INT64, (None, 3))]
+    kept = max(min(most, count), 0) if isinstance(most, int) and isinstance(count, int) else None
+    return [TensorType(INT64, (batch, classes, kept)), TensorType(INT64, (batch, classes))]
 
 
 def _corners(boxes: np.ndarray, centered: int) -> np.ndarray:
@@ -79,17 +80,30 @@ def _kept(boxes: np.ndarray, scores: np.ndarray, most: int, overlap: float, leas
 
 
 def _nms(node: Node, inputs: list[Any]) -> list[Any]:
-    """[selected, 3]: batch, class, box."""
+    """[places [batch, classes, most], -1 behind those that are kept, how many are [batch, classes]]."""
     boxes, scores, most, overlap, least = inputs
-    count = 0 if most is None else ints(most)[0]
+    count = max(min(0 if most is None else ints(most)[0], scores.shape[2]), 0)
     share = 0.0 if overlap is None else float(np.reshape(overlap, -1)[0])
     floor = None if least is None else float(np.reshape(least, -1)[0])
-    found = []
+    places, counts = np.full((*scores.shape[:2], count), -1, np.int64), np.zeros(scores.shape[:2], np.int64)
     for b in range(len(boxes)):
         corners = _corners(boxes[b], attr(node, "center_point_box"))
         for c in range(scores.shape[1]):
-            found += [(b, c, i) for i in _kept(corners, scores[b, c], count, share, floor)]
-    return [np.array(found, np.int64).reshape(-1, 3)]
+            kept = _kept(corners, scores[b, c], count, share, floor)
+            places[b, c, : len(kept)], counts[b, c] = kept, len(kept)
+    return [places, counts]
+
+
+def _infer_listed(node: Node, types: Types) -> list[TensorType]:
+    need_rank(node, types[0], 3, 3, "places")
+    need_kind(node, types[0], WHOLE, "places")
+    return [TensorType(INT64, (None, 3))]
+
+
+def _listed(node: Node, inputs: list[Any]) -> list[Any]:
+    """[selected, 3]: (batch, class, place) of each place that is not below 0."""
+    found = np.argwhere(inputs[0] >= 0)[:, :2]
+    return [np.concatenate([found, inputs[0][inputs[0] >= 0][:, None]], 1).astype(np.int64)]
 
 
 MOST = float(2**31)
@@ -138,7 +152,7 @@ def _bins(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]
     return [(min(max(a, 0), size), min(max(b, 0), size)) for a, b in edges]
 
 
-def _unpooled(node: Node, shape: Any) -> list[int | None]:
+def unpooled(node: Node, shape: Any) -> list[int | None]:
     """The extents before pooling, from those after it."""
     kernel = attr(node, "kernel_shape")
     rank = len(kernel)
@@ -160,7 +174,7 @@ def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
     if x.shape is None:
         return [TensorType(x.dtype, None if target is None else tuple(ints(target)))]
     fits(node, indices, "indices", *x.shape)
-    shape = tuple(_unpooled(node, x.shape))
+    shape = tuple(unpooled(node, x.shape))
     inside(node, "indices", node.const(1), 0, product(shape))
     fits(node, types[2], "output_shape", len(x.shape))
     if types[2] is None:
@@ -178,7 +192,7 @@ def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
 def _max_unpool(node: Node, inputs: list[Any]) -> list[Any]:
     """Zeros with x at the flat indices that max_pool gave; a given shape may exceed what was pooled."""
     x, indices, target = inputs
-    shape: Any = _unpooled(node, x.shape)
+    shape: Any = unpooled(node, x.shape)
     y = np.zeros(math.prod(shape), x.dtype)
     y[indices.reshape(-1)] = x.reshape(-1)
     y = y.reshape(shape)
@@ -243,6 +257,7 @@ def _col2im(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define("non_max_suppression", _infer_nms, _nms, inputs=(2, 5), attrs={"center_point_box": 0}, work=squares)
+define("listed_places", _infer_listed, _listed, inputs=(1, 1))
 define(
     "max_roi_pool", _infer_max_roi_pool, _max_roi_pool, inputs=(2, 2),
     attrs={"pooled_shape": REQUIRED, "spatial_scale": 1.0}, work=squares,

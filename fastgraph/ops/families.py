@@ -16,7 +16,7 @@ FAMILIES = {
     "control": "if loop scan sequence_map",
     "conv": "conv conv_integer conv_transpose",
     "crop": "crop_resize resample",
-    "detection": "non_max_suppression max_roi_pool max_unpool col2im",
+    "detection": "non_max_suppression listed_places max_roi_pool max_unpool col2im",
     "detection_postprocess": "detection_postprocess",
     "dynamic": "dynamic_round dynamic_conv dynamic_dense",
     "elementwise": """

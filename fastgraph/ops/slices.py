@@ -76,10 +76,13 @@ def _starts(node: Node, places: np.ndarray, rank: int) -> np.ndarray:
 
 
 def _gather(node: Node, inputs: list[Any]) -> list[Any]:
-    """Slices of x; those that would reach over an edge are moved inwards."""
+    """Slices of x; those that would reach over an edge are moved inwards, or (`checked`) an IndexError."""
     x, places = inputs
     sizes, offset = tuple(attr(node, "slice_sizes")), attr(node, "offset_dims")
-    starts = np.clip(_starts(node, places, x.ndim), 0, np.array(x.shape) - sizes)
+    asked = _starts(node, places, x.ndim)
+    starts = np.clip(asked, 0, np.array(x.shape) - sizes)
+    if attr(node, "checked") and np.any(starts != asked):
+        raise IndexError(f"a slice of {list(sizes)} at {asked[starts != asked].flat[0]} is outside {list(x.shape)}")
     batch = starts.shape[:-1]
     steps = np.ogrid[tuple(slice(n) for n in sizes)]
     out = x[tuple(starts[..., d].reshape(*batch, *(1,) * x.ndim) + step for d, step in enumerate(steps))]
@@ -126,6 +129,7 @@ def _infer_scatter(node: Node, types: Types) -> list[TensorType]:
 
 
 define(
-    "gather_slices", _infer_gather, _gather, inputs=(2, 2), attrs={**DIMENSIONS, "slice_sizes": REQUIRED}, moves=True
-)
+    "gather_slices", _infer_gather, _gather, inputs=(2, 2), moves=True,
+    attrs={**DIMENSIONS, "slice_sizes": REQUIRED, "checked": 0},
+)  # fmt: skip
 define("scatter_slices", _infer_scatter, _scatter, inputs=(3, 3), attrs={**DIMENSIONS, "reduction": "none"})

@@ -9,8 +9,10 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.registry import attr
 from .attention import attention_alone
+from .disguises import RULES as DISGUISES
 from .element_types import axis_at_run_time, composed, formatted, narrow, softmax
 from .moves import shaped, turn
+from .open_weights import open_conv, open_conv_transpose
 from .rare_functions import rare
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 from .rotary import rotary_embedding
@@ -20,7 +22,8 @@ def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
     before = composed, softmax, formatted, axis_at_run_time, rare
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
-    rules = normalization, group_normalization, reduction, power, rotary_embedding, *blocks, svdf
+    norms = normalization, group_normalization, reduction, power, rotary_embedding, svdf
+    rules = *norms, *blocks, open_conv, open_conv_transpose, *DISGUISES
     return any([sweep(graph, *before), sweep(graph, attention_alone), sweep(graph, *rules), sweep(graph, narrow)])
 
 

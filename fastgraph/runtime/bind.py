@@ -17,7 +17,7 @@ from ..ir import Graph, Node
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import NUMPY
 from ..ops.evaluate import operands, run_node
-from ..ops.registry import attr
+from ..ops.registry import OPS, attr
 from ..plan.build import KEEP
 from ..plan.describe import macs
 from ..plan.program import ERROR, Arg, HostStep, Step, Table
@@ -134,9 +134,9 @@ def _checked(graph: Graph, part: Callable[[], int], lookups: Sequence[Node]) -> 
 
 def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
     """The error of native steps, of these nodes, one of which read an index that its operand does not have."""
-    ranges = [f"node {node.name}: {node.op} takes {_range(node)}" for node in lookups]
+    ranges = "; or ".join(f"node {node.name}: {node.op} takes {_range(node)}" for node in lookups)
     return InputError(
-        f"{graph.source or graph.name}: a number read at run time is out of range ({'; or '.join(ranges)}): check what "
+        f"{graph.source or graph.name}: a number read at run time is out of range ({ranges}): check what "
         "was fed to the model"
     )
 
@@ -145,8 +145,14 @@ def _range(node: Node) -> str:
     """The numbers that a node takes: lengths of sequences, or indices."""
     if node.op in ("rnn", "gru", "lstm"):
         return f"sequence_lens of 0 to {node.x.type.dims[attr(node, 'layout')]}"
-    extent = node.x.type.dims[node.attrs.get("axis", 0)]
-    return f"{-extent} to {extent - 1}"
+    checked = node.op == "checked_indices"  # of its second operand, and never from the end
+    of = node.inputs[1] if checked else node.x
+    assert of is not None
+    axis = attr(node, "axis") if "axis" in OPS[node.op].attrs else None
+    if axis is None:
+        return f"places of {list(of.type.dims)}"
+    n = of.type.dims[axis]
+    return f"{0 if checked else -n} to {n - 1}"
 
 
 def host_run(plan: Compiled, memory: Memory, node: Node) -> Run:

@@ -42,18 +42,36 @@ def outer_address(record: Record) -> Callable:
 
     @emits
     def address(b: Any, args: Any, index: Any, dst: Any, src: Any) -> Any:
-        rest, to, at = (variable(b, v) for v in (index, dst, src))
-        with loop(b, 0, _slot(b, args, I64(record.at("rank"))), 1) as k:
-            n, s, d = _fields(b, args, record, k, 3)
-            whole = b.load(rest)
-            quotient = b.udiv(whole, n)
-            i = b.sub(whole, b.mul(quotient, n))
-            b.store(quotient, rest)
-            b.store(b.add(b.load(to), b.mul(i, d)), to)
-            b.store(b.add(b.load(at), b.mul(i, s)), at)
-        return [b.load(to), b.load(at)]
+        at, to = _advanced(b, args, record, index, [src, dst])
+        return [to, at]
 
     return address
+
+
+@cache
+def outer_addresses(record: Record) -> Callable:
+    """`addresses(args, index, dst, src, indices)`, alike, of outer loops of n, s, i and d."""
+
+    @emits
+    def addresses(b: Any, args: Any, index: Any, dst: Any, src: Any, indices: Any) -> Any:
+        at, there, to = _advanced(b, args, record, index, [src, indices, dst])
+        return [to, at, there]
+
+    return addresses
+
+
+def _advanced(b: Any, args: Any, record: Record, index: Any, starts: list[Any]) -> list[Any]:
+    """Addresses at the index-th place of outer loops of n and a step of each."""
+    rest, found = variable(b, index), [variable(b, start) for start in starts]
+    with loop(b, 0, _slot(b, args, I64(record.at("rank"))), 1) as k:
+        n, *steps = _fields(b, args, record, k, 1 + len(starts))
+        whole = b.load(rest)
+        quotient = b.udiv(whole, n)
+        i = b.sub(whole, b.mul(quotient, n))
+        b.store(quotient, rest)
+        for each, step in zip(found, steps, strict=True):
+            b.store(b.add(b.load(each), b.mul(i, step)), each)
+    return [b.load(each) for each in found]
 
 
 @cache

@@ -1,7 +1,7 @@
 """The data-movement kernels: their records and their rows of the table.
 
 Strides, offsets and runs are bytes (`..._s` in the source, `..._d` in the destination), the rest are elements, unless a
-slot says otherwise. copy_plan.py, gather_plan.py and resize_plan.py fill the records.
+slot says otherwise. copy_plan.py, take_plan.py, places_plan.py and resize_plan.py fill the records.
 """
 
 from __future__ import annotations
@@ -74,19 +74,58 @@ PAD = _ENDS + Record(
     right="bytes of fill after a run",
 ) + outer_loops(PAD_LOOP)  # fmt: skip
 
-GATHER = _ENDS + Record(
-    index="address of the indices, signed integers",
-    index_size="bytes of an index: 4 or 8",
-    error="address of an int64 that becomes 1 when an index is out of range",
-    count="indices",
-    axis="places of the axis in src",
-    run="bytes of what an index stands for; 1, 2, 4 or 8 where those are no `runs`",
-    s="from place to place of the axis in src",
-    d="from index to index in dst",
-    outer="places of the loop around the axis",
-    outer_s="from one to the next in src",
-    outer_d="from one to the next in dst",
+PLACE_LOOP = Record(
+    n="places",
+    s="from one to the next in src",
+    i="from one to the next in the indices",
+    d="from one to the next in dst",
 )
+COMPONENT = Record(
+    extent="places that an index can say",
+    stride="from one to the next in what is indexed",
+    wrap="what is added to an index below 0",
+)
+DEPTH = 6
+"""Indices that say one place."""
+REPORTED, MOVED, LEFT_OUT = range(3)
+"""What becomes of indices out of range: an error; the nearest place instead; nothing is written."""
+
+PLACES = _ENDS + Record(
+    index="address of the indices, whole numbers",
+    index_size="bytes of an index: 1, 2, 4 or 8",
+    signed="1 where indices have a sign, else 0",
+    component="from one index of a place to the next",
+    depth="indices that say a place, 1 or more",
+    outside="what becomes of indices out of range: REPORTED 0, MOVED 1, LEFT_OUT 2 (not by a gather)",
+    error="address of an int64 that becomes 1 when an index is out of range, where that is REPORTED",
+    apart="into how many equal parts threads may cut the places: those of the outermost loops; all of a gather's",
+    word="bytes of what is moved at once: 1, 2, 4, 8, or 0, where that are runs; means nothing to scatter_reduce",
+    run="bytes of what lies at a place",
+    count="places of the innermost loop",
+    s="from one to the next in src",
+    i="from one to the next in the indices",
+    d="from one to the next in dst",
+) + Record({
+    f"{name}{k}": f"{meaning}, of index {k} of a place" for k in range(DEPTH) for name, meaning in COMPONENT.items()
+}) + outer_loops(PLACE_LOOP)  # fmt: skip
+"""Of src in a gather, of dst in a scatter, the places are offset by index * stride."""
+
+NUMBERS = ("f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+"""Element types that kernels compare and reduce, by their place here."""
+OPERATIONS = ("add", "mul", "min", "max", "div")
+"""What a scatter makes of what is there and what comes; whole numbers wrap around, and are not divided."""
+REDUCED = Record(kind="the place of the element type in NUMBERS", operation="the place in OPERATIONS")
+
+
+def size_of(kind: str) -> int:
+    """Bytes of one of NUMBERS."""
+    return int(kind[1:]) // 8
+
+
+def entry_bytes(wide: bool) -> int:
+    """Bytes of an entry of a heap, whose keys have 64 bits (`wide`) or 32."""
+    return 16 if wide else 8
+
 
 TAKE = _ENDS + Record(
     fill="the bits of what lies outside, repeated to 8 bytes",
@@ -128,6 +167,110 @@ BILINEAR = _ENDS + Record(
     run="elements of a pixel",
 ) + _ZERO  # fmt: skip
 
+BACKWARDS = Record(
+    places="address of int64 [count, steps]",
+    lengths="address of the lengths, whole numbers",
+    index_size="bytes of a length: 1, 2, 4 or 8",
+    signed="1 where lengths have a sign, else 0",
+    count="sequences",
+    steps="of each",
+)
+
+TRIANGLE = _ENDS + Record(
+    k="address of an int64: the diagonal up to which columns count, 0 the main one, above 0 those to its right",
+    matrices="",
+    rows="of a matrix",
+    columns="of a matrix; rows are dense",
+    size="bytes of an element",
+    upper="1 where what lies on the diagonal and to its right is kept; 0: on it and to its left",
+)
+
+POINT = Record(
+    at="from a point's place in the grid to its coordinate along the axis",
+    row="from row to row of points of that",
+    column="from column to column",
+    before="f64 bits: a coordinate g says ((g + before) * scale + after) * factor pixels",
+    scale="",
+    after="",
+    factor="",
+    low="f64 bits: what is reflected is so from here",
+    high="to here",
+    size="pixels",
+    stride="from one to the next in src",
+)
+"""An axis that is sampled."""
+SAMPLED = 3
+"""Axes that a record has room for."""
+NEAREST, LINEAR, CUBIC = range(3)
+ZEROS, BORDER, REFLECTED, PADDED = range(4)
+"""What lies outside: zeros (`pad`), the border's pixels, the image in a mirror; or a sample outside is `pad` itself."""
+
+SAMPLE = (
+    _ENDS
+    + Record(
+        grid="address of the coordinates",
+        grid_size="bytes of one: 4 (f32) or 8 (f64)",
+        grid_item="from item to item of them",
+        share="items that have the same, one after the other",
+        images="address of an int64 for each item: which image it samples",
+        image_count="images there are",
+        error="address of an int64 that becomes 1 when there is no such image",
+        items="",
+        rows="rows of points of an item",
+        columns="points of a row",
+        channels="",
+        src_image="from image to image of src",
+        src_channel="from channel to channel",
+        dst_item="from item to item of dst",
+        dst_channel="from channel to channel; points lie together",
+        mode="NEAREST 0, LINEAR 1, CUBIC 2",
+        outside="ZEROS 0, BORDER 1, REFLECTED 2, PADDED 3",
+        fold="1 where coordinates are reflected before they are rounded, else 0",
+        pad="bits of an f32",
+        axes="how many are sampled, 1 or more",
+    )
+    + Record({f"{name}{k}": f"{meaning}, of axis {k}" for k in range(SAMPLED) for name, meaning in POINT.items()})
+)
+"""f32 in and out."""
+
+SUPPRESS = Record(
+    places="address of int64 [items, most]: the boxes that are kept, best first",
+    counts="address of int64 [items]: how many that are",
+    found="address of f32 [items, most]: their scores; or 0",
+    boxes="address of f32 [items / share, n, 4]",
+    scores="address of f32 [items, n]",
+    limit="address of an f32: the overlap up to which a box is kept",
+    least="address of an f32: scores count that are above it, or 0: all do",
+    items="",
+    share="items that have the same boxes, one after the other",
+    n="boxes",
+    most="how many are kept at most",
+    empty="what stands behind the kept ones in `places`",
+    centered="1 where boxes are (x, y, width, height) of their middles; 0: opposite corners",
+    strict="1 where an overlap of `limit` is too much already, else 0",
+    reaches="1 where a score of `least` counts, else 0",
+    scratch="address of memory for each thread",
+    scratch_bytes="bytes of it: 8 for each of n, and 4 * 5 for each of most, rounded up to whole vectors",
+)
+
+BOX = 5
+"""f32 that `suppress` keeps of a box: low y, low x, high y, high x, area; each in an array of its own."""
+
+TOP_K = Record(
+    values="address of the best [outer, k, inner]",
+    places="address of their places along the axis, int64 [outer, k, inner]",
+    x="address of the input [outer, n, inner]",
+    outer="",
+    n="elements along the axis",
+    inner="",
+    k="how many are wanted, 1 to n",
+    kind="the place of the element type in NUMBERS",
+    size="its bytes",
+    least="1 where the smallest are the best, else 0",
+    scratch="address of memory for each thread",
+    scratch_bytes="bytes of it: 8 for each of k, or 16 where elements have 8 bytes",
+)
+
 RESIZED = ("f32", "u8", "s8")
 
 
@@ -141,8 +284,15 @@ ROWS = (
     Row("copy", "move.copy", "copy", COPY, {"mode": ("run", "fill", "step")}),
     Row("transpose", "move.transpose", "transpose", TRANSPOSE, {"itemsize": WORDS, "narrow": (0, 1, -1)}),
     Row("pad", "move.pad", "pad", PAD),
-    Row("gather", "move.gather", "gather", GATHER, {"runs": _FLAG}),
-    Row("take", "move.gather", "take", TAKE, {"runs": _FLAG}),
+    Row("gather", "move.places", "gather", PLACES),
+    Row("scatter", "move.places", "scatter", PLACES),
+    Row("scatter_reduce", "move.places", "scatter_reduce", PLACES + REDUCED),
+    Row("backwards", "move.places", "backwards", BACKWARDS),
+    Row("top_k", "move.top_k", "top_k", TOP_K, {"wide": _FLAG}),
+    Row("triangle", "move.triangle", "triangle", TRIANGLE),
+    Row("sample", "move.sample", "sample", SAMPLE),
+    Row("suppress", "move.suppress", "suppress", SUPPRESS),
+    Row("take", "move.take", "take", TAKE, {"runs": _FLAG}),
     Row("resize", "move.resize", "resize", RESIZE, {"source": RESIZED, "target": RESIZED}, _keeps_type),
     Row("bilinear", "move.resize", "bilinear", BILINEAR, {"source": RESIZED, "target": RESIZED}, _keeps_type),
 )

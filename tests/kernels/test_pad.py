@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.move.gather_plan import pad_indices, padded
+from fastgraph.kernels.move.take_plan import pad_indices, padded
 from tests.kernels.harness import each_tier
 from tests.kernels.moving import numbered, perform
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.move.coordinates import nearest_indices
-from fastgraph.kernels.move.gather_plan import taken
 from fastgraph.kernels.move.resize_plan import resized
 from fastgraph.kernels.move.resize_tables import ResizeTable, resize_table
+from fastgraph.kernels.move.take_plan import taken
 from tests.kernels.harness import each_tier
 from tests.kernels.moving import perform, weighted
 

@@ -46,7 +46,7 @@ def test_indices_out_of_range(kind: str, shape: Any, made: Any, good: Any, bad: 
         found.run({"x": X, "i": np.int32(bad)})
     below = np.int32(good) - 4
     if validate:
-        with pytest.raises(InputError, match="index -4 is outside|index -1 is outside"):
+        with pytest.raises(InputError, match="checked_indices takes (0 to|places of)"):
             found.run({"x": X, "i": below})
 
 
@@ -59,7 +59,7 @@ def test_indices_out_of_range_of_lists() -> None:
     found = fg.load(p.zip(), threads=1)
     assert np.array_equal(found.run({"i": np.int32([2])})["y"], [0, 0])
     for place_ in (3, -1):
-        with pytest.raises(InputError, match=f"index {place_} is outside"):
+        with pytest.raises(InputError, match="checked_indices takes 0 to 2"):
             found.run({"i": np.int32([place_])})
 
 

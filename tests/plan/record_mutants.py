@@ -122,8 +122,22 @@ def _constant(dtype: type, *values: Any) -> Value:
     return Value.constant(f"c{len(values)}", np.array(values, dtype))
 
 
+def _places(net: Net) -> None:
+    x, i, u = net.input("x", (3, 9, 5)), net.input("i", (2, 9, 5), I64), net.input("u", (2, 9, 5))
+    j, v = net.input("j", (4, 2), I64), net.input("v", (4, 5))
+    net.output(net("GatherElements", x, i, axis=0), net("ScatterElements", x, i, u, axis=0), net("GatherND", x, j))
+    net.output(net("ScatterND", x, j, v, reduction="add"), net("Trilu", x, net.const(np.array(1, I64)), upper=1))
+    net.output(net("OneHot", net.input("k", (6,), I64), net.const(np.array(9, I64)), net.const([0.0, 1.0])))
+    net.output(net("ReverseSequence", x, net.input("l", (9,), I64), time_axis=0, batch_axis=1))
+    best, _ = net("TopK", x, net.const(np.array([3], I64)), axis=1, outputs=2)
+    net.output(best, net("GridSample", net.input("m", (1, 3, 6, 5)), net.input("g", (1, 4, 7, 2))))
+    boxes, scores = net.input("b", (1, 20, 4)), net.input("s", (1, 2, 20))
+    most, limit = net.const(np.array([5], I64)), net.const(np.array([0.5], F32))
+    net.output(net("NonMaxSuppression", boxes, scores, most, limit, limit), dtype=I64)
+
+
 GRAPHS |= {name: _net(build) for name, build in BLOCKS.items()}
-GRAPHS |= {build.__name__: _net(build) for build in (_moves, _resizes, _products, _recurrent, _banded)}
+GRAPHS |= {build.__name__: _net(build) for build in (_moves, _resizes, _products, _recurrent, _banded, _places)}
 GRAPHS |= {f"u8 {name}": lambda case=case: test_quantized_products.network(*case)
            for name, case in test_quantized_products.CASES.items()}  # fmt: skip
 GRAPHS |= {f"u8 {name}": build for name, build in test_quantized_windows.CASES.items()}
@@ -173,7 +187,7 @@ def _instead(rng: random.Random, found: Executable, held: Arg) -> Arg:
     """What a word holds in place of this."""
     if isinstance(held, int):
         numbers = (held + 1, held - 1, 2 * held, -held, 0, held + rng.choice((4, 16, 24, 64)), held // 2, held << 20)
-        return rng.choice([n for n in numbers if n != held] or [held + 1])
+        return rng.choice([n for n in numbers if n != held and -(1 << 63) <= n < 1 << 63] or [held + 1])
     others = [a for s in found.program.steps if isinstance(s, Step) for a in s.words() if type(a) is type(held)]
     if not isinstance(held, Ref):
         return rng.choice([0, *others])

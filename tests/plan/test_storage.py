@@ -12,7 +12,7 @@ from fastgraph.compile import optimize
 from fastgraph.ir import Value
 from fastgraph.plan.lower import Matches
 from fastgraph.plan.storage import Storage, Views, byte_strides, last
-from tests.nets import graph_of
+from tests.nets import Net, by_onnxruntime, graph_of
 from tests.random_nets import Case, examples, networks
 
 
@@ -60,3 +60,17 @@ def test_storage_of_random_networks(case: Case) -> None:
         elif not views.overlap(one, other):
             size = root.type.nbytes + 64
             assert not (bytes_of(views, one, size) & bytes_of(views, other, size)).any()
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 4), (4, 2), (8, 1)])
+def test_reshapes_from_rows_of_one_tensor_to_rows_of_another(shape: tuple[int, ...]) -> None:
+    net = Net()
+    whole = net("Relu", net.input("x", (2, 6)))
+    part = net("Slice", whole, net.const([1]), net.const([5]), net.const([1]))
+    turned = net("Reshape", part, net.const(list(shape)))
+    net.output(net("Concat", turned, net("Relu", net.input("y", (*shape[:-1], 3))), axis=-1), whole)
+    rng = np.random.default_rng(0)
+    feeds = {"x": rng.random((2, 6), np.float32), "y": rng.random((*shape[:-1], 3), np.float32)}
+    found = list(net.load().run(feeds).values())
+    for got, want in zip(found, by_onnxruntime(net.bytes(), feeds), strict=True):
+        np.testing.assert_array_equal(got, want)

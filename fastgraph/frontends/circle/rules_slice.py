@@ -23,6 +23,11 @@ def _slice(c: Call) -> None:
         ends = np.where(size.data == -1, FARTHEST, begin.data + np.maximum(size.data, 0))
         moved(c, "slice", [c.x(), begin, ints(c, ends)])
         return
+    if size.data is not None and (size.data >= 0).all():
+        axes = tuple(range(size.data.size))
+        moved(c, "gather_slices", [c.x(), begin], offset_dims=axes, collapsed_dims=(), start_map=axes,
+              index_vector_dim=0, slice_sizes=tuple(size.data.reshape(-1).tolist()), checked=1)  # fmt: skip
+        return
     rest = c.add("equal", [size, ints(c, [-1])], type=TensorType(BOOL))
     stop = c.add("add", [begin, size], type=TensorType(INT64))
     moved(c, "slice", [c.x(), begin, c.add("where", [rest, ints(c, [FARTHEST]), stop], type=TensorType(INT64))])

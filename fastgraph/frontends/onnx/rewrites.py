@@ -35,6 +35,12 @@ def _constant_of_shape(call: Call, attrs: Attrs) -> Value:
     return call.add("constant_of_shape", [call.x(0)], value=value.reshape(1))
 
 
+def _non_max_suppression(call: Call, attrs: Attrs) -> Value:
+    """The boxes of each class, in as many places as there may be; then those that there are."""
+    places, _ = call.add_many("non_max_suppression", call.inputs, attrs, 2)
+    return call.add("listed_places", [places])
+
+
 def _identity(call: Call, attrs: Attrs) -> Value:
     return call.x(0)
 
@@ -167,6 +173,7 @@ REWRITES: dict[str, Rule] = {
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
     "Identity": _identity,
+    "NonMaxSuppression": _non_max_suppression,
     "Dropout": _dropout,
     "Gemm": _gemm,
     "Cast": _formatted("cast", "to"),

@@ -8,8 +8,17 @@ FAMILIES = {
     "gemm.dynamic": "dynamic_round dynamic_dense dynamic_conv",
     "gemm.matmul": "matmul",
     "move.copy": "reshape reinterpret concat split slice transpose expand tile",
-    "move.gather": "pad gather",
+    "move.diagonal": "trilu eye_like matrix_diag matrix_set_diag checked_indices",
+    "move.gather": "pad center_crop_pad gather",
+    "move.places": "gather gather_elements gather_nd gather_batches gather_slices reverse_sequence",
     "move.resize": "resize",
+    "move.sample": "grid_sample resample crop_resize",
+    "move.scatter": """
+        scatter_elements scatter_nd scatter_slices dynamic_update_slice tensor_scatter one_hot max_unpool
+    """,
+    "move.slice_update": "slice_update",
+    "move.suppress": "non_max_suppression box_suppression",
+    "move.top_k": "top_k",
     "pointwise.arg_extreme": "arg_max arg_min",
     "pointwise.cast": "cast bit_cast",
     "pointwise.elementwise": "fused",

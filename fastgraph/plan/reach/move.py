@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
+from typing import Any
 
 import numpy as np
 
-from ...kernels.move.rows import NARROW, SHORT, WORDS
-from .call import SIZES, Call, Loop, Reach, need, offsets, reaches, read, short, write
+from ...kernels.move.rows import (
+    BOX,
+    CUBIC,
+    DEPTH,
+    LEFT_OUT,
+    LINEAR,
+    MOVED,
+    NARROW,
+    NEAREST,
+    NUMBERS,
+    OPERATIONS,
+    REPORTED,
+    SAMPLED,
+    SHORT,
+    WORDS,
+    entry_bytes,
+    size_of,
+)
+from .call import SIZES, Call, Loop, Numbers, Reach, need, offsets, parts, reaches, read, short, work, write
 
 FAR = 1 << 59
 """Offsets of a take below -FAR say that a place lies outside."""
@@ -70,16 +89,152 @@ def pad(c: Call) -> Iterator[Reach]:
     yield write("dst", r.left + r.run + r.right, *target)
 
 
+def _places(c: Call) -> tuple[Numbers, int, list[tuple[int, int]], list[tuple[int, int, int, int]]]:
+    """The record, bytes of a run, (extent, stride) of each index of a place, (n, s, i, d) of the loops, inner first.
+
+    No bytes where there are no places.
+    """
+    r = c.record("signed component run count outside", "depth apart", "s i d")
+    need(r.index_size in WORDS, f"index_size is {r.index_size}, expected one of {WORDS}")
+    need(r.depth <= DEPTH, f"depth is {r.depth}, expected at most {DEPTH}")
+    need(r.outside in (REPORTED, MOVED, LEFT_OUT), f"outside is {r.outside}")
+    need(r.outside != LEFT_OUT or c.kernel != "gather", "a gather leaves nothing out")
+    need(r.word in (0, r.run) and r.word in (0, *WORDS), f"word is {r.word}, and run {r.run}")
+    components = [(getattr(r, f"extent{k}"), getattr(r, f"stride{k}")) for k in range(r.depth)]
+    need(all(extent > 0 for extent, _ in components), "an index can say no place")
+    loops = [(r.count, r.s, r.i, r.d), *((n, s, i, d) for n, s, i, d in c.outer("n s i d"))]
+    total = prod(n for n, *_ in loops)
+    need(total % r.apart == 0, f"{total} places in {r.apart} parts")
+    return r, r.run if total else 0, components, loops
+
+
+def _indices(c: Call, r: Numbers, loops: list[tuple[int, int, int, int]]) -> Iterator[Reach]:
+    yield read("index", r.index_size, (r.depth, r.component), *((n, i) for n, _, i, _ in loops))
+    yield write("error", 8 if r.outside == REPORTED and all(n for n, *_ in loops) else 0)
+
+
 @reaches("gather")
 def gather(c: Call) -> Iterator[Reach]:
-    r = c.record("count axis run outer index_size")
-    need(r.index_size in (4, 8), f"index_size is {r.index_size}, expected 4 or 8")
-    need(c.params["runs"] or r.run in WORDS, f"run is {r.run}, expected one of {WORDS}")
-    run = r.run if r.outer and r.axis and r.count else 0
-    yield read("index", r.count * r.index_size if r.outer else 0)
-    yield write("error", 8 if r.outer and r.count else 0)
-    yield read("src", run, (r.outer, r.outer_s), (r.axis, r.s))
-    yield write("dst", run, (r.outer, r.outer_d), (r.count, r.d))
+    r, run, components, loops = _places(c)
+    yield from _indices(c, r, loops)
+    yield read("src", run, *components, *((n, s) for n, s, _, _ in loops))
+    yield write("dst", run, *((n, d) for n, _, _, d in loops))
+
+
+@reaches("scatter", "scatter_reduce")
+def scatter(c: Call) -> Iterator[Reach]:
+    r, run, components, loops = _places(c)
+    yield from _indices(c, r, loops)
+    yield read("src", run, *((n, s) for n, s, _, _ in loops))
+    steps = [*components, *((n, d) for n, _, _, d in loops)]
+    _share(r.apart, run, components, [(n, d) for n, _, _, d in loops])
+    if c.kernel == "scatter_reduce":
+        known = 0 <= r.kind < len(NUMBERS) and 0 <= r.operation < len(OPERATIONS)
+        need(known, f"kind is {r.kind}, operation {r.operation}")
+        need(r.run % size_of(NUMBERS[r.kind]) == 0, f"run is {r.run}, of {NUMBERS[r.kind]}")
+        yield read("dst", *_covering(run, steps), here=True)
+    yield write("dst", *_covering(run, steps))
+
+
+def _share(apart: int, run: int, components: list[tuple[int, int]], loops: list[tuple[int, int]]) -> None:
+    """Misfit unless the outermost loops, which make `apart` parts, write each in a place of its own."""
+    own, parts = [*loops], 1
+    while own and parts < apart:
+        parts *= own.pop()[0]
+    need(parts == apart, f"{apart} parts are not those of the outermost loops")
+    beside = [loop for loop in loops[len(own) :] if loop[0] > 1]
+    steps = sorted([*components, *own, *beside], key=lambda loop: abs(loop[1]))
+    reach = run
+    for n, step in steps:
+        need((n, step) not in beside or abs(step) >= reach, f"parts {step} apart have {reach} bytes")
+        reach += max(n - 1, 0) * abs(step)
+
+
+def _covering(run: int, loops: list[tuple[int, int]]) -> tuple[Any, ...]:
+    """A run and loops of runs that lie apart from one another, which all of these are within."""
+    apart: list[tuple[int, int]] = []
+    for n, step in sorted(loops, key=lambda loop: loop[1]):
+        need(step >= 0, f"places {step} apart are written backwards")
+        extent = sum((m - 1) * s for m, s in apart) + run
+        if n > 1 and step <= extent:
+            run, apart = extent + (n - 1) * step, []
+        elif n != 1:
+            apart.append((n, step))
+    return run, *apart
+
+
+@reaches("top_k")
+def top_k(c: Call) -> Iterator[Reach]:
+    r = c.record("outer inner least scratch_bytes", "k n")
+    need(r.k <= r.n < 1 << 32, f"the best {r.k} of {r.n}")
+    need(0 <= r.kind < len(NUMBERS), f"kind is {r.kind}")
+    need(r.least in (0, 1), f"least is {r.least}")
+    size, wide = size_of(NUMBERS[r.kind]), c.params["wide"]
+    need(r.size == size and (size == 8) == wide, f"size is {r.size}, of elements of {size} bytes")
+    need(r.k * entry_bytes(wide) <= r.scratch_bytes, f"scratch_bytes is {r.scratch_bytes} for {r.k} entries")
+    rows = r.outer * r.inner
+    yield read("x", rows * r.n * size)
+    yield work("scratch", r.k * entry_bytes(wide) if rows else 0, (c.threads, r.scratch_bytes))
+    yield write("values", rows * r.k * size)
+    yield write("places", rows * r.k * 8)
+
+
+@reaches("backwards")
+def backwards(c: Call) -> Iterator[Reach]:
+    r = c.record("signed count steps")
+    need(r.index_size in WORDS, f"index_size is {r.index_size}, expected one of {WORDS}")
+    yield read("lengths", r.count * r.index_size)
+    yield write("places", 8 * r.count * r.steps)
+
+
+@reaches("triangle")
+def triangle(c: Call) -> Iterator[Reach]:
+    r = c.record("matrices rows columns")
+    need(r.size in WORDS and r.upper in (0, 1), f"size {r.size}, upper {r.upper}")
+    total = r.matrices * r.rows * r.columns * r.size
+    yield read("k", 8)
+    yield read("src", total)
+    yield write("dst", total)
+
+
+@reaches("sample")
+def sample(c: Call) -> Iterator[Reach]:
+    r = c.record("items channels fold", "rows columns share image_count axes", "grid_item pad")
+    need(r.grid_size in (4, 8), f"grid_size is {r.grid_size}")
+    need(r.axes <= SAMPLED, f"axes is {r.axes}")
+    need(r.mode in (NEAREST, LINEAR, CUBIC) and r.outside in range(4), f"mode {r.mode}, outside {r.outside}")
+    points = r.rows * r.columns
+    used = 4 if r.items and r.channels else 0
+    places = []
+    for k in range(r.axes):
+        size, stride = getattr(r, f"size{k}"), getattr(r, f"stride{k}")
+        need(size > 0, f"size{k} is {size}, expected 1 or more")
+        places.append((size, stride))
+        grid = (r.rows, getattr(r, f"row{k}")), (r.columns, getattr(r, f"column{k}"))
+        grids = parts(r.items, r.share), r.grid_item
+        yield read("grid", r.grid_size if r.items else 0, grids, *grid, start=getattr(r, f"at{k}"))
+    yield read("images", 8 * r.items)
+    yield write("error", 8 if r.items else 0)
+    yield read("src", used, (r.image_count, r.src_image), (r.channels, r.src_channel), *places)
+    yield write("dst", points * used, (r.items, r.dst_item), (r.channels, r.dst_channel))
+
+
+@reaches("suppress")
+def suppress(c: Call) -> Iterator[Reach]:
+    r = c.record("items n most scratch_bytes centered strict reaches", "share", "empty")
+    need(r.n < 1 << 32, f"n is {r.n}")
+    kept = parts(r.most + c.lanes, c.lanes) * c.lanes
+    need(8 * r.n + 4 * BOX * kept <= r.scratch_bytes, f"scratch_bytes is {r.scratch_bytes}")
+    need((r.scratch_bytes - 8 * r.n) % (4 * BOX) == 0, f"scratch_bytes is {r.scratch_bytes}, n {r.n}")
+    used = int(r.items > 0)
+    yield read("boxes", 16 * r.n * parts(r.items, r.share))
+    yield read("scores", 4 * r.n * r.items)
+    yield read("limit", 4 * used)
+    yield read("least", 4 * used if c.slots["least"] != 0 else 0)
+    yield work("scratch", used * r.scratch_bytes, (c.threads, r.scratch_bytes))
+    yield write("places", 8 * r.most * r.items)
+    yield write("counts", 8 * r.items)
+    yield write("found", 4 * r.most * r.items if c.slots["found"] != 0 else 0)
 
 
 @reaches("take")

@@ -8,7 +8,7 @@ from ....ir import Node
 from ....kernels.move.copy_plan import Move, dense, expanded, sliced, tiled, transposed
 from ....ops.index import places, slices
 from ....ops.shape import permutation
-from ..registry import Emit, lowers
+from ..registry import Emit, last, lowers, row_count
 from .emit import emit_copy, emit_move, movable, movable_by_constants
 
 
@@ -19,14 +19,25 @@ def _reshapes(node: Node) -> bool:
 @lowers("reshape", match=_reshapes, strided_in=True, strided_out=True)
 @lowers("reinterpret", match=movable, strided_in=True, strided_out=True)
 def reshape(e: Emit, node: Node, _: Any) -> None:
-    """Nothing when the result is a view; else a copy, row by row of the shape whose side is strided."""
+    """Nothing when the result is a view; else a copy, row by row of the shape whose side is strided.
+
+    Where both sides are: of rows that they have in common, or by way of a dense copy.
+    """
     x, out = node.x, node.out
     if e.address(x) == e.address(out):
         return
-    shape, size = out.type.dims if e.dense(x) else x.type.dims, x.type.itemsize
-    src = dense(shape, size) if e.dense(x) else e.strides(x)
-    dst = dense(shape, size) if e.dense(out) else e.strides(out)
-    emit_copy(e, shape, size, (e.address(x), src), (e.address(out), dst))
+    size, source, target = x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out))
+    if e.dense(x):
+        emit_copy(e, out.type.dims, size, (source[0], dense(out.type.dims, size)), target)
+    elif e.dense(out):
+        emit_copy(e, x.type.dims, size, source, (target[0], dense(x.type.dims, size)))
+    elif last(x) == last(out):
+        rows = (row_count(x), last(x))
+        emit_copy(e, rows, size, (source[0], (size * e.stride(x), size)), (target[0], (size * e.stride(out), size)))
+    else:
+        between = e.scratch(x.type.nbytes)
+        emit_copy(e, x.type.dims, size, source, (between, dense(x.type.dims, size)))
+        emit_copy(e, out.type.dims, size, (between, dense(out.type.dims, size)), target)
 
 
 @lowers("concat", match=movable, strided_in=True, strided_out=True)

@@ -31,8 +31,8 @@ def movable_by_constants(node: Node) -> bool:
     return movable(node) and all(v is None or v.data is not None for v in node.inputs[1:])
 
 
-def emit_move(e: Emit, move: Move, src: Ref, dst: Ref, **more: Ref) -> None:
-    """Write a planned move from `src` to `dst`; `more` are the record's other addresses."""
+def emit_move(e: Emit, move: Move, src: Ref, dst: Ref, **more: Ref | int) -> None:
+    """Write a planned move from `src` to `dst`; `more` are the record's other slots."""
     args = {k: e.constant(a) if isinstance(a, np.ndarray) else a for k, a in move.args.items()}
     ends = {"src": Ref(src.base, src.offset + move.src_offset), "dst": Ref(dst.base, dst.offset + move.dst_offset)}
     e.kernel(move.kernel, move.params, {**args, **ends, **more})

@@ -1,4 +1,4 @@
-"""Moves by indices and with fill: gather, pad."""
+"""Moves by constant indices and with fill: gather, pad."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.move.copy_plan import Move
-from ....kernels.move.gather_plan import gathered, padded, taken
+from ....kernels.move.take_plan import padded, taken
 from ....ops.index import pad_amounts
-from ...program import ERROR
+from ....ops.registry import attr
 from ..registry import Emit, lowers
 from .emit import bits, emit_move, movable, movable_by_constants
+from .places import known_places
 
 
 def _fill(node: Node) -> int | None:
@@ -41,26 +42,32 @@ def pad(e: Emit, node: Node, plan: tuple[str, int]) -> None:
         emit_move(e, move, e.address(x), e.address(out))
 
 
+def _centered(node: Node) -> bool:
+    return movable_by_constants(node) and node.x.type.itemsize <= 8 and node.x.type.quant is None
+
+
+@lowers("center_crop_pad", match=_centered, strided_in=True, strided_out=True)
+def center_crop_pad(e: Emit, node: Node, _: bool) -> None:
+    """A pad that crops where amounts are negative; of an odd difference the smaller half comes first."""
+    x, out = node.x, node.out
+    pairs = zip(x.type.dims, out.type.dims, strict=True)
+    before = [(n - have) // 2 if n > have else -((have - n) // 2) for have, n in pairs]
+    amounts = [(b, n - have - b) for b, have, n in zip(before, x.type.dims, out.type.dims, strict=True)]
+    if out.type.size:
+        move = padded(x.type.dims, amounts, x.type.itemsize, "constant", 0, e.strides(x), e.strides(out))
+        emit_move(e, move, e.address(x), e.address(out))
+
+
 def _gather(node: Node) -> Move | None:
-    """By a table of offsets when the indices are known; others are read and checked at run time."""
-    x, indices = node.x, node.inputs[1]
-    assert indices is not None
-    whole = indices.type.concrete and indices.type.dtype in (np.int32, np.int64)
-    if not movable(node) or not whole or x.type.itemsize > 8 or not node.out.type.size or not x.type.size:
+    """By a table of offsets, as the indices are known; others are read at run time: see places.py."""
+    x, at = node.x, known_places(node)
+    if not movable(node) or at is None or x.type.itemsize > 8 or not node.out.type.size or not x.type.size:
         return None
-    dims, size = x.type.dims, x.type.itemsize
-    axis = node.attrs.get("axis", 0) % len(dims)
-    n = dims[axis]
-    if indices.data is None or np.any(indices.data < -n) or np.any(indices.data >= n):
-        return gathered(dims, axis, indices.type.size, size, indices.type.itemsize)
-    at: list[np.ndarray | None] = [None] * len(dims)
-    at[axis] = indices.data.astype(np.int64).ravel() % n
-    return taken(dims, at, size)
+    indices: list[np.ndarray | None] = [None] * len(x.type.dims)
+    indices[attr(node, "axis")] = at
+    return taken(x.type.dims, indices, x.type.itemsize)
 
 
 @lowers("gather", match=_gather)
 def gather(e: Emit, node: Node, move: Move) -> None:
-    indices = node.inputs[1]
-    assert indices is not None
-    more = {"index": e.address(indices), "error": ERROR} if move.kernel == "gather" else {}
-    emit_move(e, move, e.address(node.x), e.address(node.out), **more)
+    emit_move(e, move, e.address(node.x), e.address(node.out))

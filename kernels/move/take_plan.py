@@ -1,4 +1,4 @@
-"""Moves by indices: with offset tables (nearest resize, pads that repeat), constant pads, gathers.
+"""Moves by constant indices: with offset tables (nearest resize, pads that repeat), constant pads.
 
 As copy_plan.py: plain Python and NumPy, strides and offsets in bytes.
 """
@@ -6,12 +6,11 @@ As copy_plan.py: plain Python and NumPy, strides and offsets in bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from .copy_plan import Args, Dim, Move, collapse, copied, dense, outer_args
+from .copy_plan import Args, Move, copied, dense, outer_args
 from .rows import PAD_LOOP, TAKE_LOOP, WORDS
 
 OUTSIDE = -(1 << 60)
@@ -168,33 +167,3 @@ def padded(
         "right": (row.n - row.low - run) * itemsize, **outer_args(PAD_LOOP, [span._asdict() for span in spans]),
     }  # fmt: skip
     return Move("pad", {}, args, src_offset=offset)
-
-
-def gathered(
-    shape: Sequence[int],
-    axis: int,
-    count: int,
-    itemsize: int,
-    index_size: int,
-    src_strides: Sequence[int] | None = None,
-    dst_strides: Sequence[int] | None = None,
-) -> Move:
-    """y[o, i, ...] = x[o, index[i], ...] with `count` indices of index_size (4 or 8) bytes read at run time.
-
-    The axes before and those after `axis` must each be dense among themselves; `dst_strides` are of the
-    result with `count` in the place of the axis. The caller adds the pointers `dst`, `src`, `index` and
-    `error`.
-    """
-    out = [*shape[:axis], count, *shape[axis + 1 :]]
-    src, dst = src_strides or dense(shape, itemsize), dst_strides or dense(out, itemsize)
-    run = prod(shape[axis + 1 :]) * itemsize
-    outer = collapse(shape[:axis], src[:axis], dst[:axis])
-    inner = collapse(shape[axis + 1 :], src[axis + 1 :], dst[axis + 1 :])
-    if len(outer) > 1 or len(inner) > 1 or any(dim.s != itemsize or dim.d != itemsize for dim in inner):
-        raise ValueError("gather: the axes before and after the gathered one must be dense")
-    first = outer[0] if outer else Dim(prod(shape[:axis]), 0, 0)
-    args: Args = {
-        "index_size": index_size, "count": count, "axis": shape[axis], "run": run, "s": src[axis], "d": dst[axis],
-        "outer": first.n, "outer_s": first.s, "outer_d": first.d,
-    }  # fmt: skip
-    return Move("gather", {"runs": run not in WORDS}, args)

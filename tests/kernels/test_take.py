@@ -1,4 +1,4 @@
-"""Gathers and offset tables against numpy.take."""
+"""Offset tables against numpy.take."""
 
 from __future__ import annotations
 
@@ -8,47 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.move.gather_plan import gathered, taken
+from fastgraph.kernels.move.take_plan import taken
 from tests.kernels.harness import each_tier
 from tests.kernels.moving import numbered, perform
-
-
-def gather(x, index, axis, tier, threads=1, offset=0):
-    """(result, error cell) of the kernel."""
-    error = np.zeros(1, np.int64)
-    plan = gathered(x.shape, axis, index.size, x.itemsize, index.itemsize)
-    out = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
-    return perform(plan, x, out, tier, threads, offset, index=index, error=error), error[0]
-
-
-@given(st.data(), st.sampled_from(tiers.usable()), st.sampled_from([np.int32, np.int64]))
-@settings(max_examples=80, deadline=None)
-def test_gather(data, tier, kind):
-    shape = tuple(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))) + (
-        data.draw(st.sampled_from([1, 37])),
-    )
-    axis = data.draw(st.integers(0, len(shape) - 1))
-    n = shape[axis]
-    index = np.array(data.draw(st.lists(st.integers(-n, n - 1), min_size=1, max_size=20)), kind)
-    x = numbered(shape, np.float32)
-    y, error = gather(x, index, axis, tier, data.draw(st.integers(1, 3)))
-    np.testing.assert_array_equal(y, np.take(x, index, axis))
-    assert error == 0
-
-
-@each_tier
-@pytest.mark.parametrize("bad", [5, -6, 2**31 - 1, -(2**31), 2**62, -(2**62)])
-def test_an_index_out_of_range_is_clamped_and_reported(tier, bad):
-    x = numbered((5, 3), np.float32)
-    index = np.array([1, bad, -1], np.int64)
-    y, error = gather(x, index, 0, tier)
-    np.testing.assert_array_equal(y, x[[1, 4 if bad > 0 else 0, 4]])
-    assert error == 1
-
-
-def test_an_empty_axis_is_never_read():
-    y, error = gather(np.zeros((2, 0, 3), np.float32), np.array([0], np.int64), 1, tiers.usable()[-1])
-    assert error == 1 and (y == 0).all()
 
 
 @given(st.data(), st.sampled_from(tiers.usable()), st.sampled_from([np.uint8, np.float32]))

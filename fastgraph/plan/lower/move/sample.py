@@ -1,0 +1,142 @@
+"""Sampling images at coordinates: grid_sample, resample, crop_resize."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....ir import Node, Value
+from ....kernels.move.rows import BORDER, CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLED, ZEROS
+from ....ops.crop import boxes_places
+from ....ops.registry import attr
+from ...program import ERROR
+from ..registry import F32, Emit, lowers
+
+MODES = {"nearest": NEAREST, "linear": LINEAR, "cubic": CUBIC}
+
+
+class Axis(NamedTuple):
+    """Where an axis' coordinates are, in bytes, and ((g + before) * scale + after) * factor: the pixels they say;
+    `low` and `high`: what they are reflected between."""
+
+    at: int
+    row: int
+    column: int
+    before: float = 0.0
+    scale: float = 1.0
+    after: float = 0.0
+    factor: float = 1.0
+    low: float = 0.0
+    high: float = 0.0
+
+
+def _f64(x: float) -> int:
+    return int(np.float64(x).view(np.int64))
+
+
+def _f32(x: float) -> int:
+    return int(np.float32(x).view(np.int32))
+
+
+def _samples(node: Node) -> bool:
+    """f32 images of up to three axes at coordinates that are floats, something of both."""
+    x, where = node.x.type, node.inputs[1]
+    assert where is not None
+    if not x.concrete or not where.type.concrete or not node.out.type.concrete or not node.out.type.size or not x.size:
+        return False
+    return x.dtype == node.out.type.dtype == F32 and 0 < len(x.dims) - 2 <= SAMPLED
+
+
+def _sample(e: Emit, node: Node, grid: dict[str, Any], axes: list[Axis], mode: str, outside: int, **more: Any) -> None:
+    x, out = node.x.type.dims, node.out.type.dims
+    images, spatial = x[0], x[2:]
+    points = prod(out[-len(spatial) :])
+    fields: dict[str, Any] = {
+        "images": np.arange(images), "items": images, "share": 1, "rows": 1, "columns": points, "fold": 0, "pad": 0,
+        **more,
+    }  # fmt: skip
+    if isinstance(fields["images"], np.ndarray):
+        fields["images"] = e.constant(np.asarray(fields["images"], np.int64))
+    every = [*axes, *[Axis(0, 0, 0)] * (SAMPLED - len(axes))]
+    for k, axis in enumerate(every):
+        size = spatial[k] if k < len(spatial) else 0
+        values = axis._asdict() | {"size": size, "stride": 4 * prod(spatial[k + 1 :])}
+        fields |= {f"{name}{k}": _f64(v) if isinstance(v, float) else v for name, v in values.items() if name in POINT}
+    e.kernel("sample", {}, {
+        "dst": e.address(node.out), "src": e.address(node.x), **grid, "image_count": images, "error": ERROR,
+        "channels": x[1], "src_image": 4 * prod(x[1:]), "src_channel": 4 * prod(spatial),
+        "dst_item": 4 * x[1] * points, "dst_channel": 4 * points, "mode": MODES[mode], "outside": outside,
+        "axes": len(spatial), **fields,
+    })  # fmt: skip
+
+
+def _read(e: Emit, where: Value) -> dict[str, Any]:
+    """The slots of a dense grid [images, points ..., axes]."""
+    size = where.type.itemsize
+    return {"grid": e.address(where), "grid_size": size, "grid_item": size * prod(where.type.dims[1:])}
+
+
+def _at_grid(node: Node) -> bool:
+    where = node.inputs[1]
+    assert where is not None
+    floats = where.type.dtype in (np.float32, np.float64)
+    return _samples(node) and floats
+
+
+def _pixels(node: Node, units: str, corners: bool, edge: float) -> list[Axis]:
+    """The axes of a grid whose coordinates are the innermost axis, the last one's first."""
+    where, spatial = node.inputs[1], node.x.type.dims[2:]
+    assert where is not None
+    item, rank, axes = where.type.itemsize, len(spatial), []
+    for k, n in enumerate(spatial):
+        place = Axis(item * (rank - 1 - k), 0, item * rank, low=-edge, high=n - 1 + edge)
+        if units == "normalized_minus_one_to_one":
+            place = place._replace(before=1.0, scale=float(n - corners), after=0.0 if corners else -1.0, factor=0.5)
+        elif units != "unnormalized":
+            place = place._replace(scale=float(n - corners), after=0.0 if corners else -0.5)
+        axes.append(place)
+    return axes
+
+
+@lowers("grid_sample", match=_at_grid)
+def grid_sample(e: Emit, node: Node, _: Any) -> None:
+    where, corners = node.inputs[1], bool(attr(node, "align_corners"))
+    assert where is not None
+    axes = _pixels(node, "normalized_minus_one_to_one", corners, 0.0 if corners else 0.5)
+    outside = {"zeros": ZEROS, "border": BORDER, "reflection": REFLECTED}[attr(node, "padding_mode")]
+    _sample(e, node, _read(e, where), axes, attr(node, "mode"), outside)
+
+
+@lowers("resample", match=_at_grid)
+def resample(e: Emit, node: Node, _: Any) -> None:
+    """Coordinates outside are reflected before the image is sampled."""
+    where, padding = node.inputs[1], attr(node, "padding")
+    assert where is not None
+    axes = _pixels(node, attr(node, "units"), bool(attr(node, "corners")), 0.5 * (padding == "symmetric"))
+    fold, pad = int(padding in ("reflection", "symmetric")), _f32(attr(node, "pad_value"))
+    outside = ZEROS if padding == "constant" else BORDER
+    _sample(e, node, _read(e, where), axes, attr(node, "mode"), outside, fold=fold, pad=pad)
+
+
+def _known_boxes(node: Node) -> bool:
+    """Where the boxes are known, and so are the images, the coordinates are."""
+    return _samples(node) and node.const(1) is not None and (not node.has(2) or node.const(2) is not None)
+
+
+@lowers("crop_resize", match=_known_boxes)
+def crop_resize(e: Emit, node: Node, _: Any) -> None:
+    """Rows and columns of each box, and the image of each, or all of them."""
+    x, boxes, (height, width) = node.x.type.dims, node.const(1), attr(node, "size")
+    assert boxes is not None
+    rows, columns = boxes_places(node, boxes, *x[2:])
+    count, which = len(boxes), node.const(2)
+    images = np.arange(count) if which is None else which.reshape(-1)
+    share = x[0] if attr(node, "every") else 1
+    if attr(node, "every"):
+        images = np.tile(np.arange(x[0]), count)
+    grid = {"grid": e.constant(np.concatenate([rows, columns], 1)), "grid_size": 8, "grid_item": 8 * (height + width)}
+    axes = [Axis(0, 8, 0), Axis(8 * height, 0, 8)]
+    _sample(e, node, grid, axes, "linear", PADDED, images=images, items=count * share, share=share, rows=height,
+            columns=width, pad=_f32(attr(node, "pad_value")))  # fmt: skip

@@ -1,0 +1,200 @@
+"""Writing at places that are known at run time only: scatters, one_hot, max_unpool."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....ir import Node, Value
+from ....kernels.move.copy_plan import dense
+from ....kernels.move.places_plan import Component, scattered
+from ....kernels.move.rows import LEFT_OUT, MOVED, NUMBERS
+from ....ops.detection import unpooled
+from ....ops.registry import attr
+from ..registry import Emit, lowers
+from .emit import emit_copy, emit_move, movable
+from .places import Loops, Plan, Walk, asked, components_of, fitting, indices_of, loops_of, operands, slices
+
+
+def _kind(node: Node) -> str | None:
+    """The element type of a reduction, as kernels call it."""
+    dtype = node.x.type.dtype
+    assert dtype is not None
+    name = f"{dtype.kind}{8 * dtype.itemsize}"
+    return name if name in NUMBERS else None
+
+
+def _scatters(node: Node, plan: Plan) -> Plan | None:
+    """Where the kernels know the reduction."""
+    x, indices, updates = node.inputs[:3]
+    assert x is not None and indices is not None and updates is not None
+    reduction = node.attrs.get("reduction", "none")
+    if not updates.type.size or updates.type.quant != x.type.quant:
+        return None
+    if reduction != "none" and (_kind(node) is None or x.type.quant is not None):
+        return None
+    if reduction not in ("none", "add", "mul", "min", "max") and not (reduction == "div" and x.type.dtype.kind == "f"):  # type: ignore[union-attr]
+        return None
+    return fitting(node, x, indices, plan)
+
+
+def _all_concrete(node: Node) -> bool:
+    return movable(node) and all(v is not None and v.type.concrete for v in node.inputs)
+
+
+def _scatter_elements(node: Node) -> Plan | None:
+    if not _all_concrete(node) or not node.x.type.dims:
+        return None
+    axis, (_, indices) = attr(node, "axis") % len(node.x.type.dims), operands(node)
+    loops = [(n, a, a, None if a == axis else a, a != axis) for a, n in enumerate(indices.type.dims)]
+    return _scatters(node, Plan(loops, [axis]))
+
+
+def _scatter_nd(node: Node) -> Plan | None:
+    if not _all_concrete(node):
+        return None
+    x, indices = operands(node)
+    lead, depth = len(indices.type.dims) - 1, indices.type.dims[-1]
+    loops: list[Walk] = [(n, a, a, None, False) for a, n in enumerate(indices.type.dims[:-1])]
+    loops += [(n, lead + a, None, depth + a, True) for a, n in enumerate(x.type.dims[depth:])]
+    return _scatters(node, Plan(loops, range(depth), lead))
+
+
+def _scatter_slices(node: Node) -> Plan | None:
+    if not _all_concrete(node):
+        return None
+    x, places, updates = node.inputs
+    assert x is not None and places is not None and updates is not None
+    offset, collapsed = attr(node, "offset_dims"), attr(node, "collapsed_dims")
+    sizes, kept = [1] * len(x.type.dims), [a for a in range(len(x.type.dims)) if a not in collapsed]
+    for a, b in zip(offset, kept, strict=True):
+        sizes[b] = updates.type.dims[a]
+    if any(size > n for size, n in zip(sizes, x.type.dims, strict=True)):
+        return None
+    plan = slices(node, x, places, sizes, offset, collapsed, len(updates.type.dims), LEFT_OUT)
+    if plan is None:
+        return None
+    turned = [(n, b, i, a, apart) for n, a, i, b, apart in plan.loops]
+    return _scatters(node, plan._replace(loops=turned))
+
+
+@lowers("scatter_elements", match=_scatter_elements, strided_in=True)
+@lowers("scatter_nd", match=_scatter_nd, strided_in=True)
+@lowers("scatter_slices", match=_scatter_slices, strided_in=True)
+def scatter(e: Emit, node: Node, plan: Plan) -> None:
+    """A copy of x, and the updates written over it, or combined with it."""
+    indices, updates = node.inputs[1:3]
+    assert indices is not None and updates is not None
+    _write_over(e, node, updates, indices, plan, node.attrs.get("reduction", "none"))
+
+
+def _write_over(e: Emit, node: Node, updates: Value, indices: Value, plan: Plan, reduction: str = "none") -> None:
+    x, out = node.x, node.out
+    s, i, d = e.strides(updates), e.strides(indices), dense(out.type.dims, out.type.itemsize)
+    emit_copy(e, x.type.dims, x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), d))
+    kind = _kind(node)
+    reduce = None if reduction == "none" or kind is None else (kind, reduction)
+    loops, components = loops_of(plan, s, i, d), components_of(plan, out.type.dims, d)
+    move = scattered(loops, components, indices_of(plan, indices, i), x.type.itemsize, reduce)
+    assert move is not None
+    emit_move(e, move, e.address(updates), e.address(out), **asked(e, indices, plan))
+
+
+def _dynamic_update(node: Node) -> Plan | None:
+    if not _all_concrete(node):
+        return None
+    x, update, start = node.inputs
+    assert x is not None and update is not None and start is not None
+    dims = update.type.dims
+    loops: Loops = [(n, a, None, a, True) for a, n in enumerate(dims)]
+    if not update.type.size or update.type.quant != x.type.quant:
+        return None
+    return fitting(node, x, start, Plan(loops, range(len(dims)), 0, dims, MOVED, wraps=False))
+
+
+def _tensor_scatter(node: Node) -> Plan | None:
+    """Sample by sample, from a write index on; what goes round has no kernel."""
+    start, update = (node.inputs[i] if len(node.inputs) > i else None for i in (2, 1))
+    if not _all_known(node) or start is None or update is None or attr(node, "mode") != "linear":
+        return None
+    if not update.type.size or update.type.quant != node.x.type.quant:
+        return None
+    axis = attr(node, "axis") % len(node.x.type.dims)
+    loops = [(n, a, 0 if a == 0 else None, a, True) for a, n in enumerate(update.type.dims)]
+    return fitting(node, node.x, start, Plan(loops, [axis], None, [update.type.dims[axis]], wraps=False))
+
+
+@lowers("tensor_scatter", match=_tensor_scatter, strided_in=True)
+def tensor_scatter(e: Emit, node: Node, plan: Plan) -> None:
+    """A copy of the cache, and each sample's update written over it."""
+    _, update, start = node.inputs
+    assert update is not None and start is not None
+    _write_over(e, node, update, start, plan)
+
+
+@lowers("dynamic_update_slice", match=_dynamic_update, strided_in=True)
+def dynamic_update_slice(e: Emit, node: Node, plan: Plan) -> None:
+    """A copy of x, and a slice written over it where the start says."""
+    _, update, start = node.inputs
+    assert update is not None and start is not None
+    _write_over(e, node, update, start, plan)
+
+
+def _max_unpool(node: Node) -> Plan | None:
+    """The places in x as it was before pooling are flat; a given shape must be that."""
+    if not _all_known(node) or not node.x.type.size:
+        return None
+    indices = node.inputs[1]
+    assert indices is not None
+    if list(node.out.type.dims) != unpooled(node, node.x.type.dims):
+        return None
+    loops: Loops = [(node.x.type.size, 0, 0, None, False)]
+    return fitting(node, node.x, indices, Plan(loops, [0], wraps=True))
+
+
+def _all_known(node: Node) -> bool:
+    return movable(node) and all(v is None or v.type.concrete for v in node.inputs)
+
+
+@lowers("max_unpool", match=_max_unpool)
+def max_unpool(e: Emit, node: Node, plan: Plan) -> None:
+    """Zeros, then the elements at their places."""
+    indices, out, item = node.inputs[1], node.out.type, node.x.type.itemsize
+    assert indices is not None and indices.type.dtype is not None and out.dtype is not None
+    zero = e.constant(np.zeros(1, out.dtype)), [0]
+    emit_copy(e, (out.size,), item, zero, (e.address(node.out), [item]))
+    loops = loops_of(plan, [item], [indices.type.itemsize], ())
+    move = scattered(loops, [Component(out.size, item, out.size)], indices_of(plan, indices, ()), item)
+    assert move is not None
+    emit_move(e, move, e.address(node.x), e.address(node.out), **asked(e, indices, plan))
+
+
+# -- one_hot
+
+
+def _one_hot(node: Node) -> Plan | None:
+    indices, values = node.x, node.inputs[2]
+    assert values is not None
+    if not node.out.type.concrete or not indices.type.concrete or not values.type.concrete:
+        return None
+    dtype = values.type.dtype
+    if dtype is None or dtype.kind not in "biufc" or values.type.quant != node.out.type.quant:
+        return None
+    dims = indices.type.dims
+    axis = attr(node, "axis") % (len(dims) + 1)
+    loops = [(n, None, a, a + (a >= axis), True) for a, n in enumerate(dims)]
+    return fitting(node, values, indices, Plan(loops, [axis], None, (), LEFT_OUT, bool(attr(node, "wrap"))))
+
+
+@lowers("one_hot", match=_one_hot)
+def one_hot(e: Emit, node: Node, plan: Plan) -> None:
+    """All off, then one place on for each index that there is one for."""
+    indices, values, out = node.x, node.inputs[2], node.out
+    assert values is not None
+    size = out.type.itemsize
+    i, d = dense(indices.type.dims, indices.type.itemsize), dense(out.type.dims, size)
+    off, on = e.address(values), e.address(values, size)
+    emit_copy(e, out.type.dims, size, (off, [0] * len(d)), (e.address(out), d))
+    loops, components = loops_of(plan, (), i, d), components_of(plan, out.type.dims, d)
+    move = scattered(loops, components, indices_of(plan, indices, i), size)
+    assert move is not None
+    emit_move(e, move, on, e.address(out), **asked(e, indices, plan))

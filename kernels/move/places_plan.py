@@ -1,0 +1,132 @@
+"""Moves to and from places that are read at run time: which loops a kernel of places.py makes.
+
+As copy_plan.py: plain Python, strides in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from .copy_plan import Args, Move, outer_args
+from .rows import COMPONENT, DEPTH, NUMBERS, OPERATIONS, OUTER, PLACE_LOOP, REPORTED, WORDS
+
+SHORT = 8
+"""Where the innermost loop has fewer places, a longer one takes its place."""
+
+
+class Loop(NamedTuple):
+    """`n` places, `s`, `i` and `d` bytes apart in the source, in the indices and in the destination.
+
+    `apart`: no two of its places are written at the same place, whatever the indices are.
+    """
+
+    n: int
+    s: int
+    i: int
+    d: int
+    apart: bool = True
+
+
+class Component(NamedTuple):
+    """An index moves by `stride`, up to `extent` times; below 0 it has `wrap` added."""
+
+    extent: int
+    stride: int
+    wrap: int = 0
+
+
+class Indices(NamedTuple):
+    """The type of the indices, the bytes between those of one place, and what becomes of those out of range."""
+
+    dtype: np.dtype
+    component: int = 0
+    outside: int = REPORTED
+
+
+def gathered(loops: Sequence[Loop], components: Sequence[Component], indices: Indices, itemsize: int) -> Move | None:
+    """y[n] = x[n + place] for all combinations of the loops; None where a record has no room for them.
+
+    The caller adds the pointers `dst`, `src`, `index` and `error`.
+    """
+    return _placed("gather", [loop._replace(apart=True) for loop in loops], components, indices, itemsize)
+
+
+def scattered(
+    loops: Sequence[Loop],
+    components: Sequence[Component],
+    indices: Indices,
+    itemsize: int,
+    reduction: tuple[str, str] | None = None,
+) -> Move | None:
+    """y[n + place] = x[n], in the order of the loops; or combined by a reduction, a kind and an operation."""
+    move = _placed("scatter", loops, components, indices, itemsize)
+    if move is None or reduction is None:
+        return move
+    kind, operation = NUMBERS.index(reduction[0]), OPERATIONS.index(reduction[1])
+    return Move("scatter_reduce", {}, {**move.args, "kind": kind, "operation": operation})
+
+
+def _placed(
+    kernel: str, loops: Sequence[Loop], components: Sequence[Component], indices: Indices, itemsize: int
+) -> Move | None:
+    joined = _joined(loops)
+    run = itemsize
+    while joined and joined[-1].i == 0 and joined[-1].s == joined[-1].d == run and joined[-1].apart:
+        run *= joined.pop().n
+    outer, inner = _innermost(joined) if joined else ([], Loop(1, 0, 0, 0))
+    if len(outer) > OUTER or not 0 < len(components) <= DEPTH:
+        return None
+    total = prod(loop.n for loop in (*outer, inner))
+    args: Args = {
+        "index_size": indices.dtype.itemsize, "signed": int(indices.dtype.kind == "i"), "component": indices.component,
+        "depth": len(components), "outside": indices.outside,
+        "apart": total if kernel == "gather" else _apart([*outer, inner]),
+        "word": run if run in WORDS else 0, "run": run,
+        "count": inner.n, "s": inner.s, "i": inner.i, "d": inner.d,
+        **_components(components),
+        **outer_args(PLACE_LOOP, [{name: getattr(loop, name) for name in PLACE_LOOP} for loop in outer]),
+    }  # fmt: skip
+    return Move(kernel, {}, args)
+
+
+def _components(components: Sequence[Component]) -> Args:
+    every = [*components, *[Component(0, 0)] * (DEPTH - len(components))]
+    return {f"{name}{k}": getattr(one, name) for k, one in enumerate(every) for name in COMPONENT}
+
+
+def _joined(loops: Sequence[Loop]) -> list[Loop]:
+    """The fewest loops that visit the same places in the same order."""
+    joined: list[Loop] = []
+    for loop in loops:
+        if loop.n == 1:
+            continue
+        n, s, i, d, apart = loop
+        if joined and joined[-1][1:] == (n * s, n * i, n * d, apart):
+            loop = Loop(joined.pop().n * n, s, i, d, apart)
+        joined.append(loop)
+    return joined
+
+
+def _innermost(loops: list[Loop]) -> tuple[list[Loop], Loop]:
+    """The loops around, and the innermost one: a short one gives way where that keeps the order of what may meet."""
+    last = loops[-1]
+    if last.n < SHORT:
+        longest = max(range(len(loops)), key=lambda k: loops[k].n)
+        others = [*loops[:longest], *loops[longest + 1 :]]
+        if loops[longest].apart or all(loop.apart for loop in loops[longest:][1:]):
+            return others, loops[longest]
+    return loops[:-1], last
+
+
+def _apart(loops: Sequence[Loop]) -> int:
+    """How many parts the outermost loops make that never write the same place."""
+    count = 1
+    for loop in loops:
+        if not loop.apart:
+            break
+        count *= loop.n
+    return count

@@ -1,0 +1,73 @@
+"""Elements and runs from constant places: a table of offsets for every axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.record import reader
+from ..isa.byte_ops import by_size, get, read, run_copier, run_filler, word, write
+from ..isa.loops import div_rem, loop, smaller, thread_range
+from ..isa.tiers import Tier
+from ..isa.vector import I64, emits
+from .outer_loops import outer_count, outer_fields
+from .rows import TAKE, TAKE_LOOP
+
+
+def take(tier: Tier, runs: bool) -> Callable:
+    """The kernel of y[i, j, ...] = x[t0[i] + t1[j] + ...]: int64 byte offsets from one table per axis.
+
+    The innermost axis moves elements of the record's `itemsize` bytes, `d` apart; or `runs`, then its table has
+    (destination offset, source offset, bytes) for each. Where the source offsets' sum is negative comes `fill`, an
+    element repeated to 8 bytes.
+    """
+    line = _runs(tier) if runs else _elements
+    fields, outer, loop_fields = reader(TAKE), outer_count(TAKE), outer_fields(TAKE, TAKE_LOOP)
+
+    def kernel(args, thread, threads):
+        r = fields(args)
+        begin, end = thread_range(r.rows * outer(args), thread, threads)
+        while begin < end:
+            rest, i = div_rem(begin, r.rows)
+            stop = smaller(r.rows, i + end - begin)
+            begin += stop - i
+            to, base = r.dst, 0
+            for k in range(r.rank):
+                loop = loop_fields(args, k)
+                rest, j = div_rem(rest, loop.n)
+                base += get(loop.table + 8 * j)
+                to += j * loop.d
+            line(r, to, base, i, stop)
+
+    return kernel
+
+
+@emits
+def _elements(b: Any, r: Any, to: Any, base: Any, i: Any, stop: Any) -> None:
+    def walk(nbytes: int) -> None:
+        bits = r.fill if nbytes == 8 else b.trunc(r.fill, word(nbytes))
+        with loop(b, i, stop, 1) as j:
+            at, place = b.add(base, read(b, b.add(r.table, b.mul(j, I64(8))), I64)), b.add(to, b.mul(j, r.d))
+            with b.if_else(b.icmp_signed(">=", at, I64(0))) as (inside, outside):
+                with inside:
+                    write(b, read(b, b.add(r.src, at), word(nbytes)), place)
+                with outside:
+                    write(b, bits, place)
+
+    by_size(b, r.itemsize, walk)
+
+
+def _runs(tier: Tier) -> Callable:
+    copy, fill = run_copier(tier), run_filler(tier)
+
+    def runs(r, to, base, i, stop):
+        while i < stop:
+            entry = r.table + 24 * i
+            at = base + get(entry + 8)
+            if at >= 0:
+                copy(to + get(entry), r.src + at, get(entry + 16))
+            else:
+                fill(to + get(entry), r.fill, get(entry + 16))
+            i += 1
+
+    return runs

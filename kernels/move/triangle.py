@@ -1,0 +1,34 @@
+"""Matrices of which what lies above, or below, a diagonal is 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core.record import reader
+from ..isa.byte_ops import get, run_copier, run_filler
+from ..isa.loops import larger, remainder, smaller, thread_range
+from ..isa.tiers import Tier
+from .rows import TRIANGLE
+
+
+def triangle(tier: Tier) -> Callable:
+    """The kernel: of row i of a matrix the columns from i + k on are kept (`upper`), or those up to i + k."""
+    fields, copy, fill = reader(TRIANGLE), run_copier(tier), run_filler(tier)
+
+    def kernel(args, thread, threads):
+        r = fields(args)
+        k = smaller(larger(get(r.k), 0 - r.rows), r.columns)
+        begin, end = thread_range(r.matrices * r.rows, thread, threads)
+        line = r.columns * r.size
+        for row in range(begin, end):
+            edge = remainder(row, r.rows) + k + 1 - r.upper
+            edge = r.size * larger(smaller(edge, r.columns), 0)
+            to, at = r.dst + row * line, r.src + row * line
+            if r.upper != 0:
+                fill(to, 0, edge)
+                copy(to + edge, at + edge, line - edge)
+            else:
+                copy(to, at, edge)
+                fill(to + edge, 0, line - edge)
+
+    return kernel
