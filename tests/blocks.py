@@ -303,3 +303,17 @@ def weights_made_at_run_time(net: Net) -> None:
     x = net("Conv", x, net.input("d", (6, 1, 3, 3)), group=6, strides=[2, 2])
     x = net("Conv", x, net.input("g", (4, 3, 1, 1)), group=2)
     net.output(net("ConvTranspose", x, net.input("t", (4, 3, 3, 2)), strides=[2, 1], pads=[1, 0, 0, 1]))
+
+
+@rare
+def other_element_types(net: Net) -> None:
+    """What kernels compute in f32, f64 or int32 for other types; an axis that is known at run time; few bits."""
+    net.opset = 20
+    x = net.input("x", (2, 3, 4))
+    wide = net("Cast", net("Sinh", x), to=11)
+    shares = net("Mul", net("Softmax", wide, axis=-1), net("ReduceMean", wide, net.const(np.array([1], I64))))
+    places = net("ArgMax", net("Cast", net("Clip", x, net.const(F32.type(-9)), net.const(F32.type(9))), to=3))
+    first = net("Cast", net("ReduceMin", net("Mul", x, net.const(F32.type(0))), keepdims=0), to=7)
+    sums = net("CumSum", net("Pow", x, net.const(np.array(2, I64))), first)
+    few = net("Cast", net("Cast", net("Cast", x, to=10), to=17), to=1)
+    net.output(net("Add", sums, few), net("Cast", shares, to=1), net("Cast", places, to=1))
