@@ -252,3 +252,11 @@ def turned_features(net: Net) -> None:
     y = net("RotaryEmbedding", x, *cache, places, num_heads=4)
     even = net("RotaryEmbedding", x, *cache, places, num_heads=2, rotary_embedding_dim=8, interleaved=1)
     net.output(net("Add", y, even))
+
+
+@block
+def rms_norm_by_hand(net: Net) -> None:
+    x = net.input("x", (1, 4, 16))
+    mean = net("ReduceMean", net("Pow", x, net.const(np.array(2, F32))), axes=[-1])
+    root = net("Sqrt", net("Add", mean, net.const(np.array(1e-3, F32))))
+    net.output(net("Mul", net.weight(16), net("Mul", x, net("Div", net.const(F32.type(1)), root))))
