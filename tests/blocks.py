@@ -290,6 +290,14 @@ def turned_features(net: Net) -> None:
     net.output(net("Add", y, even))
 
 
+@block
+def rms_norm_by_hand(net: Net) -> None:
+    x = net.input("x", (1, 4, 16))
+    mean = net("ReduceMean", net("Pow", x, net.const(np.array(2, F32))), axes=[-1])
+    root = net("Sqrt", net("Add", mean, net.const(np.array(1e-3, F32))))
+    net.output(net("Mul", net.weight(16), net("Mul", x, net("Div", net.const(F32.type(1)), root))))
+
+
 @rare
 def neighbors_and_stacks(net: Net) -> None:
     x = net("LRN", net.input("x", (1, 6, 4, 4)), size=3, alpha=0.5)

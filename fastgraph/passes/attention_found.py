@@ -81,7 +81,9 @@ def found_attention(state: Sweep, node: Node) -> bool:
     v = operand_of(state, values, 2)
     if q is None or k is None or v is None or k.share != v.share or q.share != 1:
         return False
-    if (q.images, q.size) != (k.images, k.size) or q.heads not in (k.heads * k.share, q.heads // k.heads):
+    if (q.images, q.size) != (k.images, k.size) or (k.heads != 1 and q.heads != k.heads * k.share):
+        return False
+    if scores.masks and _without_ones((q.images, q.heads)) != scores.lead:
         return False
     if (k.images, k.heads, k.rows) != (v.images, v.heads, v.rows):
         return False
@@ -136,7 +138,7 @@ def _without_ones(dims: Sequence[int]) -> Dims:
 def _scores(state: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
     """What makes scores [.., queries, keys], read backwards; lead: their other axes without those of 1."""
     dims, maker = value.type.dims, state.sole_maker(value)
-    if maker is None or dims[-2:] != plane or _without_ones(dims[:-2]) != lead:
+    if maker is None or value.type.dtype != F32 or dims[-2:] != plane or _without_ones(dims[:-2]) != lead:
         return None
     if maker.op == "matmul":
         return Scores(maker, lead)

@@ -28,7 +28,7 @@ def factor_of(node: Node) -> tuple[Value, float] | None:
     number = float(c.data.item())
     if node.op == "div":
         number = 1 / number if number else float("inf")
-    return (x, number) if np.isfinite(number) and x.data is None else None
+    return (x, number) if np.isfinite(number) and x.data is None and x.type.dtype == node.out.type.dtype else None
 
 
 @dataclass(frozen=True)
