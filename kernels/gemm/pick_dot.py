@@ -18,6 +18,12 @@ SPLIT_GAIN = 0.93
 """Two kernels share one layer's columns only when they cost less than this part of one."""
 
 
+FEW = 8
+"""Rows of A up to which B that is known at run time only is not packed."""
+BLOCK = 512
+"""Columns of few rows that are made together: they and the rows of B that go into them stay in the first cache."""
+
+
 class DotPiece(NamedTuple):
     """One dot call: `columns` columns from `start` on, packed with `nv`; `params` makes the kernel."""
 
@@ -107,6 +113,13 @@ def dot_pieces(
         block = max(1, l2 * 3 // 8 // (4 * words * height))
         pieces.append(DotPiece(start, columns, nv, {"nv": nv, **more}, height, block, by_columns))
     return tuple(pieces)
+
+
+def few_block(tier: Tier, n: int, batch: int, threads: int) -> int:
+    """How many columns of few rows a thread makes at a time: whole lines, a share for each thread."""
+    line = 4 * tier.lanes
+    shares = max(1, threads // batch)
+    return min(BLOCK, -(-n // (shares * line)) * line)
 
 
 def dot_args(piece: DotPiece, **operands: Any) -> dict[str, Any]:

@@ -29,6 +29,23 @@ DOT = Record(
     by_columns="whether threads split the panels; else the tiles of rows",
 )
 
+DOT_FEW = (
+    Record(
+        a="address of A [batch, m, k]",
+        b="address of B [batch, k, n]",
+        c="address of C [batch, m, n]",
+        m="rows of A and C",
+        n="columns of B and C",
+        k="columns of A, rows of B",
+        batch="matrices",
+        a_stride="elements from matrix to matrix of A",
+        b_stride="elements from matrix to matrix of B, 0 when all share one",
+        c_stride="elements from matrix to matrix of C",
+        block="columns of C that one thread makes at a time",
+    )
+    + EPILOGUE
+)
+
 CONV = Record(
     x="address of the input [images, d, h, w, sets * channels]",
     w="address of packed panels [sets, panels, ...], those of this call's channels",
@@ -256,6 +273,7 @@ def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 ROWS = (
     Row("dot", "gemm.dot", "make_dot", DOT_F32, _F32, _wide, product=True),
+    Row("dot_few", "gemm.few", "make_dot_few", DOT_FEW),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
         {"m": (2, 4), "nv": (1, 2)}, product=True),

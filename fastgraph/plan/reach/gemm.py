@@ -74,6 +74,15 @@ def dot(c: Call) -> Iterator[Reach]:
     yield write("c", r.n * kind.out, *columns, start=r.n0 * kind.out)
 
 
+@reaches("dot_few")
+def dot_few(c: Call) -> Iterator[Reach]:
+    r = c.record("m n k batch", "block")
+    yield read("a", 4 * r.k if r.m and r.n and r.batch else 0, (r.batch, 4 * r.a_stride), (r.m, 4 * r.k))
+    yield read("b", 4 * r.k * r.n if r.m else 0, (r.batch, 4 * r.b_stride))
+    yield from epilogue(c, r.batch, r.m, 4 * r.n)
+    yield write("c", 4 * r.m * r.n, (r.batch, 4 * r.c_stride))
+
+
 @reaches("row_int8")
 def row_int8(c: Call) -> Iterator[Reach]:
     nv, rowsum, out = c.params["nv"], c.params["rowsum"], STORES[c.params["out"]]

@@ -9,7 +9,7 @@ import numpy as np
 from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
-from ....kernels.gemm.pick_dot import dot_args, pick_dot
+from ....kernels.gemm.pick_dot import FEW, dot_args, few_block, pick_dot
 from ....kernels.gemm.pick_int8 import pick_dot_int8
 from ..epilogue import epilogue
 from ..extras import chain_of, extra_values
@@ -28,7 +28,7 @@ def multiplies(node: Node) -> bool:
 
 @lowers("matmul", match=lambda node: is_f32(node) and multiplies(node))
 def matmul(e: Emit, node: Node, _: Any) -> None:
-    """Packs the second operand, at build time when it is constant, then multiplies."""
+    """Packs the second operand, at build time when it is constant, then multiplies; few rows by what lies there."""
     x, y, out = node.x, node.inputs[1], node.out
     assert y is not None
     k, n = y.type.dims[-2:]
@@ -38,6 +38,14 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
     assert matrices in (1, batch)
     m = row_count(x) // batch
     ending = epilogue(e, node, images=batch)
+    if y.data is None and (m <= FEW or n == 1):
+        args: dict[str, Arg] = {
+            "a": e.address(x), "b": e.address(y), "c": e.address(out), "m": m, "n": n, "k": k, "batch": batch,
+            "a_stride": m * k, "b_stride": k * n if matrices > 1 else 0, "c_stride": m * n,
+            "block": few_block(e.tier, n, batch, e.threads), **ending,
+        }  # fmt: skip
+        e.kernel("dot_few", {}, args)
+        return
     for piece in pick_dot(e.tier, m, n, k, batch, e.threads):
         panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
         if y.data is not None:
