@@ -10,7 +10,7 @@ def cut_dynamic(graph: Graph) -> Graph | None:
 
     The left graph gives the original outputs that it can, then the inputs of the rest.
     """
-    known: set[Value] = set(graph.inputs)
+    known = {v for v in graph.inputs if v.type.dtype is not None}
     left: list[Node] = []
     rest: list[Node] = []
     for node in graph.nodes:
@@ -22,6 +22,7 @@ def cut_dynamic(graph: Graph) -> Graph | None:
     if not rest:
         return None
     tail = Graph(f"{graph.name}.dynamic", [], list(graph.outputs), rest, graph.source)
+    known.update(graph.inputs)
     tail.inputs = [v for v in captured(tail) if v in known]
     graph.nodes = left
     graph.outputs = list(dict.fromkeys([*(v for v in graph.outputs if v in known), *tail.inputs]))

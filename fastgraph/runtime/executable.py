@@ -73,7 +73,8 @@ class Executable:
         placed = [v for v in plan.graph.inputs if self.memory.has(v) and v not in hidden]
         self._feeds = [(v.name, v.type.dims, v.type.dtype, self.memory.array(v)) for v in placed]
         self._on_host = [v for v in plan.graph.inputs if not self.memory.has(v)]
-        self._quick = -1 if self._on_host else len(self._feeds)
+        checked = any(port.kind is not None for port in plan.graph.interface.ports.values())
+        self._quick = -1 if self._on_host or checked else len(self._feeds)
         held = all(v in plan.made and (plan.made[v].data is not None or self.memory.has(plan.made[v]))
                    for _, v in plan.results)  # fmt: skip
         self._copies = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
