@@ -72,7 +72,9 @@ def identity(state: Sweep, node: Node) -> bool:
     match node.op:
         case "identity":
             gone = True
-        case "cast" | "expand" | "tile" | "slice":
+        case "cast":
+            gone = same and node.attrs.get("format", "") in ("", "bfloat16")  # others round, and may saturate
+        case "expand" | "tile" | "slice":
             gone = same and (node.op != "slice" or _forward(node))
         case "pad":
             pads = node.const(1)
