@@ -1,4 +1,4 @@
-"""What an input or output holds where its TensorType can't say it: element types that NumPy lacks, sequences, optionals."""
+"""What an input holds where its TensorType can't say it: element types that NumPy lacks, sequences, optionals."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from .types import UNKNOWN, TensorType
 
 
 class Kind(NamedTuple):
-    """`form` is "tensor" (of `type`), "sequence" (a list, each of whose items is an `item`) or "optional" (an `item`, or
-    None). `element`: the name of a tensor's element type when NumPy lacks it.
+    """`form` is "tensor" (of `type`), "sequence" (a list, each of whose items is an `item`) or "optional" (an `item`,
+    or None). `element`: the name of a tensor's element type when NumPy lacks it.
     """
 
     form: str

@@ -49,8 +49,8 @@ def narrowed(name: str, kind: Kind, array: np.ndarray) -> np.ndarray:
     if element in INTEGERS:
         low, high = INTEGERS[element]
         if array.size and not low <= array.min() <= array.max() <= high:
-            found = f"found {array.min()} to {array.max()}"
-            raise InputError(f"input {name!r}, which the model declares {kind}, takes numbers from {low} to {high}, {found}")
+            raise InputError(f"input {name!r}, which the model declares {kind}, takes numbers from {low} to {high}, "
+                             f"found {array.min()} to {array.max()}")  # fmt: skip
         return array
     if not element or element == "bfloat16" and not _low_bits(array):
         return array

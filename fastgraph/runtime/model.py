@@ -71,10 +71,10 @@ class Model:
         """Outputs by name, in the model's order, as arrays of the caller's own. InputError when a feed does not fit.
 
         A feed is anything that NumPy reads as an array. It is converted to the input's element type where that changes
-        no number; lists and Python's own numbers are read as that type. Element types that NumPy lacks (bfloat16, floats
-        of 8 bits and fewer, integers of 4 and 2 bits) are fed as arrays of the package ml_dtypes, or as wider ones whose
-        floats are rounded; such outputs are arrays of ml_dtypes where it is installed, else float32, int8 or uint8.
-        Sequences are lists of arrays, and None is fed to an optional that has no value.
+        no number; lists and Python's own numbers are read as that type. Element types that NumPy lacks (bfloat16,
+        floats of 8 bits and fewer, integers of 4 and 2 bits) are fed as arrays of the package ml_dtypes, or as wider
+        ones whose floats are rounded; such outputs are arrays of ml_dtypes where it is installed, else float32, int8
+        or uint8. Sequences are lists of arrays, and None is fed to an optional that has no value.
         Inputs of Core ML models take what the model's description says: images, and nothing where there is a default;
         class labels are str or int, and dictionaries dict.
 
@@ -295,7 +295,8 @@ class Model:
         for name, value in self._by_name.items():
             port = ports.get(name)
             if port is not None and port.kind is not None:
-                arrays[name] = taken(name, port.kind if value.type.dtype is None else port.kind._replace(type=value.type), feeds[name])
+                kind = port.kind if value.type.dtype is None else port.kind._replace(type=value.type)
+                arrays[name] = taken(name, kind, feeds[name])
                 continue
             adapt = None if port is None else port.adapt
             array = array_of(value, feeds[name] if adapt is None else adapt(feeds[name]))
