@@ -61,10 +61,10 @@ def load(
     except OSError as error:
         raise error if isinstance(error, FileError) else FileError(f"{source!r}: {error}") from None
     for value in graph.inputs:
-        if value.type.dtype is None:
+        if value.type.dtype is None and value.name not in graph.interface.ports:
             raise UnsupportedError(
-                f"{graph.source or graph.name}: input {value.name!r} is no tensor of a known element type: only such "
-                "can be fed, so let the file say its element type, or feed the parts of a sequence or optional apart"
+                f"{graph.source or graph.name}: input {value.name!r} is no tensor, sequence or optional of a "
+                "known element type: only such can be fed, so let the file say its element type"
             )
     declared(graph, shapes)
     return Model(graph, tier, count, kept)

@@ -320,7 +320,11 @@ def other_element_types(net: Net) -> None:
     x = net.input("x", (2, 3, 4))
     wide = net("Cast", net("Sinh", x), to=11)
     shares = net("Mul", net("Softmax", wide, axis=-1), net("ReduceMean", wide, net.const(np.array([1], I64))))
-    places = net("ArgMax", net("Cast", net("Clip", x, net.const(F32.type(-9)), net.const(F32.type(9))), to=3))
+    places = net(
+        "ArgMax",
+        net("Cast", net("Clip", x, net.const(F32.type(-9)), net.const(F32.type(9))), to=3),
+        select_last_index=1,
+    )
     first = net("Cast", net("ReduceMin", net("Mul", x, net.const(F32.type(0))), keepdims=0), to=7)
     sums = net("CumSum", net("Pow", x, net.const(np.array(2, I64))), first)
     few = net("Cast", net("Cast", net("Cast", x, to=10), to=17), to=1)

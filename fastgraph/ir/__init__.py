@@ -3,6 +3,7 @@
 from .check import check
 from .copy import copy
 from .graph import Graph, Interface, Node, Port, State, Value, captured, read_by
+from .kinds import Kind
 from .quantization import Quantization
 from .types import MAX_RANK, UNKNOWN, Dim, Shape, TensorType
 
@@ -12,6 +13,7 @@ __all__ = [
     "Dim",
     "Graph",
     "Interface",
+    "Kind",
     "Node",
     "Port",
     "Quantization",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..limits import Limits
+from .kinds import Kind
 from .quantization import Quantization
 from .types import UNKNOWN, TensorType
 
@@ -109,25 +110,28 @@ class Port(NamedTuple):
 
     `adapt` makes such an array of what was fed, `check` says whether a shape is among those the model allows: both
     raise InputError. `default` is what an input holds that nothing is fed to. `layout`: "RGB", "BGR" or another of
-    Core ML's color spaces when the input is an image, of pixels 0 to 255.
+    Core ML's color spaces when the input is an image, of pixels 0 to 255. `kind`: what the input holds, where its
+    TensorType can't say it.
     """
 
     adapt: Callable[[Any], Any] | None = None
     check: Callable[[tuple[int, ...]], None] | None = None
     default: np.ndarray | None = None
     layout: str = ""
+    kind: Kind | None = None
 
 
 class Interface:
     """What a file says of its model beyond the graph.
 
     `ports` by input name; `shows`, by output name: what callers get instead of the array that the graph makes;
-    `about`: what there is to read, by title.
+    `elements`, by output name: element types that NumPy lacks; `about`: what there is to read, by title.
     """
 
     def __init__(self, about: dict[str, str] | None = None) -> None:
         self.ports: dict[str, Port] = {}
         self.shows: dict[str, Callable[[np.ndarray], Any]] = {}
+        self.elements: dict[str, str] = {}
         self.about = about or {}
 
 

@@ -8,8 +8,10 @@ from ..ir import Graph, Node, Value, captured, read_by
 def cut_dynamic(graph: Graph) -> Graph | None:
     """Leave in `graph` what is concrete; the rest as a graph of its own whose inputs are what it needs, or None.
 
-    The left graph gives the original outputs that it can, then the inputs of the rest.
+    The left graph gives the original outputs that it can, then the inputs of the rest. Inputs that are no tensors are
+    only the rest's.
     """
+    graph.inputs, loose = [v for v in graph.inputs if not _loose(v)], {v for v in graph.inputs if _loose(v)}
     known: set[Value] = set(graph.inputs)
     left: list[Node] = []
     rest: list[Node] = []
@@ -19,13 +21,18 @@ def cut_dynamic(graph: Graph) -> Graph | None:
             known.update(node.outputs)
         else:
             rest.append(node)
-    if not rest:
+    if not rest and loose.isdisjoint(graph.outputs):
         return None
     tail = Graph(f"{graph.name}.dynamic", [], list(graph.outputs), rest, graph.source)
-    tail.inputs = [v for v in captured(tail) if v in known]
+    tail.inputs = [v for v in captured(tail) if v in known or v in loose]
     graph.nodes = left
-    graph.outputs = list(dict.fromkeys([*(v for v in graph.outputs if v in known), *tail.inputs]))
+    graph.outputs = list(dict.fromkeys(v for v in (*graph.outputs, *tail.inputs) if v in known))
     return tail
+
+
+def _loose(value: Value) -> bool:
+    """Whether a value is a sequence or an optional."""
+    return value.type.dtype is None
 
 
 def _ready(node: Node, known: set[Value]) -> bool:

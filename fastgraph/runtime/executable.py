@@ -72,8 +72,10 @@ class Executable:
         hidden = {s.input for s in plan.states}
         placed = [v for v in plan.graph.inputs if self.memory.has(v) and v not in hidden]
         self._feeds = [(v.name, v.type.dims, v.type.dtype, self.memory.array(v)) for v in placed]
-        self._on_host = [v for v in plan.graph.inputs if not self.memory.has(v)]
-        self._quick = -1 if self._on_host else len(self._feeds)
+        self._loose = [v for v in (plan.tail.inputs if plan.tail is not None else ()) if v.type.dtype is None]
+        self._on_host = [v for v in plan.graph.inputs if not self.memory.has(v)] + self._loose
+        checked = any(port.kind is not None for port in plan.graph.interface.ports.values())
+        self._quick = -1 if self._on_host or checked else len(self._feeds)
         held = all(v in plan.made and (plan.made[v].data is not None or self.memory.has(plan.made[v]))
                    for _, v in plan.results)  # fmt: skip
         self._copies = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
@@ -127,6 +129,7 @@ class Executable:
         if self._copied >= LARGE:
             self._find_room()
         ready = {value: self.memory.held(held) for value, held in self._made.items()}
+        ready.update((value, self.memory.held(value)) for value in self._loose)
         if self.tail is not None:
             with np.errstate(all="ignore"), fed(self.graph):
                 found = evaluate(self.tail, {v.name: ready[v] for v in self.tail.inputs})

@@ -18,17 +18,31 @@ TO_FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
 TO_LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
 
+_WIDER = {"bfloat16": "f4", "float8_": "f4", "float6_": "f4", "float4_": "f4", "int4": "i1", "int2": "i1",
+          "uint4": "u1", "uint2": "u1"}  # fmt: skip
+
+
+def widened(array: np.ndarray) -> np.ndarray:
+    """The array, or one of the package ml_dtypes in the type of NumPy that graphs hold its elements in."""
+    if array.dtype.isbuiltin == 1:
+        return array
+    name = array.dtype.name
+    wider = _WIDER.get(name[:7] if name.startswith("float") else name)
+    return array if wider is None else array.astype(wider)
+
+
 def array_of(value: Value, fed: Any) -> np.ndarray:
     """What is fed to an input, in its element type. InputError where that can't be, with a next step that works.
 
-    Arrays are converted where no number changes. Python's own numbers and lists of them have no type yet: they are
-    read as the input's, floats rounded. Quantized inputs take the numbers that they store, and arrays of no other type.
+    Arrays, also those of the package ml_dtypes, are converted where no number changes. Python's own numbers and lists
+    of them have no type yet: they are read as the input's, floats rounded. Quantized inputs take the numbers that they
+    store, and arrays of no other type.
     """
     dtype = value.type.dtype
     if type(fed) is np.ndarray and fed.dtype == dtype:
         return fed
     try:
-        array = np.asarray(fed)
+        array = widened(np.asarray(fed))
     except Exception as error:
         said = " ".join(str(error).split())
         raise InputError(

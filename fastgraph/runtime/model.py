@@ -17,6 +17,7 @@ from ..locks import held, lock
 from ..passes.specialize import fits
 from .executable import Executable, Plan, make_plan
 from .feeds import array_of, dims_of, shape_advice
+from .kinds import shown, taken
 from .plans import USUAL, Kept, Plans, Shapes
 
 
@@ -47,12 +48,12 @@ class Model:
         self.inputs = [TensorSpec.of(v) for v in graph.inputs]
         self.outputs = [TensorSpec.of(v) for v in graph.outputs]
         self._by_name = {v.name: v for v in graph.inputs}
-        self._shows = graph.interface.shows
-        self._open = not all(v.type.concrete for v in graph.inputs)
+        self._shows = graph.interface.shows | {name: shown(e) for name, e in graph.interface.elements.items()}
+        self._open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
         self._shared: Shared | None = None
         self._plans = Kept(plans)
         self._lock = lock()
-        usual = {v.name: v.type.dims if v.type.concrete else graph.usual.get(v.name) for v in graph.inputs}
+        usual = {v.name: _fixed(v) if _fixed(v) is not None else graph.usual.get(v.name) for v in graph.inputs}
         self.unplanned = ""
         """Why there is no plan for the shapes that the file names, when these only are its proposal."""
         if None not in usual.values():
@@ -70,7 +71,10 @@ class Model:
         """Outputs by name, in the model's order, as arrays of the caller's own. InputError when a feed does not fit.
 
         A feed is anything that NumPy reads as an array. It is converted to the input's element type where that changes
-        no number; lists and Python's own numbers are read as that type.
+        no number; lists and Python's own numbers are read as that type. Element types that NumPy lacks (bfloat16,
+        floats of 8 bits and fewer, integers of 4 and 2 bits) are fed as arrays of the package ml_dtypes, or as wider
+        ones whose floats are rounded; such outputs are arrays of ml_dtypes where it is installed, else float32, int8
+        or uint8. Sequences are lists of arrays, and None is fed to an optional that has no value.
         Inputs of Core ML models take what the model's description says: images, and nothing where there is a default;
         class labels are str or int, and dictionaries dict.
 
@@ -87,7 +91,7 @@ class Model:
             current = self._plans.current
             if current is None or not current.feed(feeds):
                 arrays = self._checked(feeds)
-                current = self._use(tuple(a.shape for a in arrays.values()))
+                current = self._use(self._shapes(arrays))
                 current.fill(arrays)
             if timeout is None:
                 current.execute()
@@ -164,10 +168,15 @@ class Model:
             if name not in self._by_name:
                 raise InputError(f"{what}: no input is called {name!r}, the inputs are {self._names()}")
         for value in self.graph.inputs:
-            if value.name not in shapes and not value.type.concrete:
+            fixed = _fixed(value)
+            if value.name in shapes and value.type.dtype is None:
+                raise InputError(f"{what}: input {value.name!r} is a {self._said(value)}, which has no shape")
+            if value.name not in shapes and fixed is None:
                 raise InputError(f"{what}: no shape for input {value.name!r}, which the model declares {value.type}")
-            shape = dims_of(value.name, shapes[value.name]) if value.name in shapes else value.type.dims
-            allowed(self.graph, value, shape)
+            shape = fixed if value.name not in shapes else dims_of(value.name, shapes[value.name])
+            assert shape is not None
+            if value.type.dtype is not None:
+                allowed(self.graph, value, shape)
             wanted.append(shape)
         return tuple(wanted)
 
@@ -247,7 +256,8 @@ class Model:
             self._shared = share(self.graph)
         if self._shared is not None:
             self._shared.block = self._plans.block_bytes
-        by_name = dict(zip(self._by_name, shapes, strict=True))
+        inputs = zip(self._by_name.values(), shapes, strict=True)
+        by_name = {v.name: shape for v, shape in inputs if v.type.dtype is not None}
         try:
             return make_plan(self.graph, by_name, self.tier, self.threads, self._shared)
         except ModelError as error:
@@ -263,8 +273,8 @@ class Model:
                 for spec, type_ in zip(self.outputs, known, strict=True)
             ]
 
-    def _checked(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """The feeds as arrays, in the inputs' order."""
+    def _checked(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """The feeds as the graph holds them, in the inputs' order."""
         if not isinstance(feeds, Mapping):
             raise InputError(
                 f"run takes a dict of inputs by name ({self._names()}), {type(feeds).__name__} was given: "
@@ -281,20 +291,41 @@ class Model:
                 + "".join(f"input {name!r} was not fed; " for name in missing)
                 + f"the inputs are {self._names()}"
             )
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for name, value in self._by_name.items():
-            adapt = ports[name].adapt if name in ports else None
+            port = ports.get(name)
+            if port is not None and port.kind is not None:
+                kind = port.kind if value.type.dtype is None else port.kind._replace(type=value.type)
+                arrays[name] = taken(name, kind, feeds[name])
+                continue
+            adapt = None if port is None else port.adapt
             array = array_of(value, feeds[name] if adapt is None else adapt(feeds[name]))
             allowed(self.graph, value, array.shape)
             arrays[name] = array
         return arrays
+
+    def _shapes(self, arrays: Mapping[str, Any]) -> Shapes:
+        """What the plan for checked feeds is kept under; lists and optionals have no shape."""
+        return tuple(() if self._by_name[name].type.dtype is None else a.shape for name, a in arrays.items())
 
     def _example(self) -> str:
         """What a dict of feeds looks like."""
         return "{" + ", ".join(f"{name!r}: ..." for name in self._by_name) + "}"
 
     def _names(self) -> str:
-        return ", ".join(f"{v.name}: {v.type}" for v in self.graph.inputs) or "none"
+        return ", ".join(f"{v.name}: {self._said(v)}" for v in self.graph.inputs) or "none"
+
+    def _said(self, value: Value) -> str:
+        """What an input takes."""
+        port = self.graph.interface.ports.get(value.name)
+        return str(value.type if port is None or port.kind is None else port.kind)
+
+
+def _fixed(value: Value) -> tuple[int, ...] | None:
+    """The shape of an input if the caller can't choose it; () of what has none."""
+    if value.type.dtype is None:
+        return ()
+    return value.type.dims if value.type.concrete else None
 
 
 def declared(graph: Graph, shapes: Mapping[str, Sequence[int]] | None) -> None:

@@ -19,13 +19,6 @@ from fastgraph.ir import Graph, TensorType
 from fastgraph.ops.evaluate import evaluate, infer_graph
 
 REFUSED = {
-    "FlexAttention": "of ai.onnx.preview",
-    "Adagrad": "of ai.onnx.preview.training",
-    "Adam": "of ai.onnx.preview.training",
-    "Momentum": "of ai.onnx.preview.training",
-    "ArrayFeatureExtractor": "of ai.onnx.ml",
-    "Binarizer": "of ai.onnx.ml",
-    "LabelEncoder": "of ai.onnx.ml",
     "TreeEnsemble": "of ai.onnx.ml",
     "ImageDecoder": "needs decoders of image files",
 }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError
-from ...ir import MAX_RANK, UNKNOWN, Shape, TensorType
+from ...ir import MAX_RANK, UNKNOWN, Kind, Shape, TensorType
 from .elements import ELEMENTS, element_of
 from .tensors import densify, to_array
 from .wire import Message
@@ -93,3 +93,15 @@ def format_of(proto: Message) -> str:
     """The name of a tensor type's elements when numpy lacks them, else ""."""
     element = ELEMENTS.get(proto.tensor_type.elem_type) if proto.HasField("tensor_type") else None
     return element.format if element else ""
+
+
+def kind_of_type(proto: Message, where: str) -> Kind | None:
+    """What a type says of tensors, sequences and optionals of known element type; None for all else."""
+    form = proto.WhichOneof("value")
+    if form == "tensor_type":
+        found = type_of(proto, where)
+        return None if found.dtype is None else Kind("tensor", found, format_of(proto))
+    if form not in ("sequence_type", "optional_type"):
+        return None
+    item = kind_of_type(getattr(proto, form).elem_type, where)
+    return None if item is None else Kind(form.removesuffix("_type"), item=item)

@@ -1,4 +1,5 @@
-"""Operators of onnxruntime's own domain, com.microsoft: what each takes and gives, and the rules that write them.
+"""Operators beyond ai.onnx: what each takes and gives, and the rules that write them. Those of onnxruntime's own
+domain, com.microsoft, go by their names, others by domain and name.
 
 A rule stands in the file of its family, `contrib_*.py`, which is imported when a file has one of its operators, under
 its signature in the notation of `signature_table`. Semantics: onnxruntime's docs/ContribOperators.md and CPU kernels.
@@ -12,7 +13,7 @@ from typing import Any
 from ...families import Families
 from ...ir import Value
 from .call import Call
-from .signatures import Signature, parsed
+from .signatures import Signature, parsed, signature
 
 DOMAIN = "com.microsoft"
 
@@ -24,12 +25,16 @@ _defined: dict[str, Entry] = {}
 
 
 def contrib(*signatures: str) -> Callable[[Rule], Rule]:
-    """Register the rule of operators, each given as `Name: X Y? -> Z | attribute=default`."""
+    """Register the rule of operators, each given as `Name: X Y? -> Z | attribute=default`, or by its name alone where
+    `signature` knows the rest.
+    """
 
     def register(rule: Rule) -> Rule:
         for text in signatures:
             name, _, rest = text.partition(":")
-            _defined[name] = parsed(rest), rule
+            known = parsed(rest) if rest else signature(name)
+            assert known is not None
+            _defined[name] = known, rule
         return rule
 
     return register
@@ -40,6 +45,11 @@ CONTRIB: Families[Entry] = Families(
     {
         "contrib_attention": "Attention QAttention MultiHeadAttention",
         "contrib_group_query": "RotaryEmbedding GroupQueryAttention",
+        "contrib_ml": "ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.LabelEncoder",
+        "contrib_preview": "ai.onnx.preview.FlexAttention",
+        "contrib_training": """
+            ai.onnx.preview.training.Adagrad ai.onnx.preview.training.Adam ai.onnx.preview.training.Momentum
+        """,
         "contrib_dynamic": "MatMulIntegerToFloat DynamicQuantizeMatMul",
         "contrib_fused": """
             FusedConv NhwcFusedConv NhwcConv NhwcMaxPool FusedGemm FusedMatMul TransposeMatMul GemmFastGelu Gelu
@@ -59,4 +69,4 @@ CONTRIB: Families[Entry] = Families(
     },
     _defined,
 )
-"""By name; the ending of the domain is left off."""
+"""By name."""

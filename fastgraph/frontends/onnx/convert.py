@@ -8,7 +8,7 @@ from ...limits import current
 from ..core.reader import DEPTH_LIMIT, MISFITS, misfit
 from .attributes import GRAPH, GRAPHS, decode, kind_of
 from .call import Call
-from .interface import define_initializers, define_inputs, named_output
+from .interface import define_initializers, define_inputs, interface_of, named_output
 from .order import in_order
 from .reader import Reader
 from .rules import translate
@@ -61,7 +61,8 @@ def _graph(reader: Reader, scope: Scope, proto: Message, held: Held | None = Non
     given = define_inputs(reader, scope, proto, top)
     _body(reader, scope, proto.node)
     outputs = [named_output(scope, info) for info in proto.output]
-    return Graph(proto.name, given, outputs, scope.nodes)
+    interface = interface_of(scope, proto, given) if top else None
+    return Graph(proto.name, given, outputs, scope.nodes, interface=interface)
 
 
 def _body(reader: Reader, scope: Scope, nodes: Message) -> None:

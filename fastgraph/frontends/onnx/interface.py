@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...errors import ModelError
-from ...ir import Node, Value
-from .attributes import format_of, type_of
+from ...ir import Interface, Node, Port, Value
+from .attributes import format_of, kind_of_type, type_of
 from .elements import ELEMENTS
 from .reader import Reader
 from .scope import Scope
@@ -74,3 +74,18 @@ def named_output(scope: Scope, info: Message) -> Value:
     if value.type.dtype is None:
         value.type = declared
     return value
+
+
+def interface_of(scope: Scope, proto: Message, inputs: list[Value]) -> Interface:
+    """What the model's graph says of inputs and outputs that are no tensors, or of element types that NumPy lacks."""
+    found = Interface()
+    given = {v.name for v in inputs}
+    for info in proto.input:
+        kind = kind_of_type(info.type, f"{scope.where}: input {info.name!r}") if info.name in given else None
+        if kind is not None and (kind.element or kind.form != "tensor"):
+            found.ports[info.name] = Port(kind=kind)
+    for info in proto.output:
+        kind = kind_of_type(info.type, f"{scope.where}: output {info.name!r}")
+        if kind is not None and kind.tensor.element:
+            found.elements[info.name] = kind.tensor.element
+    return found

@@ -44,11 +44,11 @@ def canonical(name: str) -> str:
 def translate(domain: str, call: Call) -> list[Value]:
     """Write the call's canonical nodes; its outputs' values in order. ModelError or UnsupportedError."""
     call.attrs.pop("consumed_inputs", None)
-    if domain == contrib.DOMAIN and (name := call.op.rpartition(".")[2]) in contrib.CONTRIB:
-        known, rule = contrib.CONTRIB[name]
-        return _listed(rule(call, call.complete(known)))
     for upgrade in UPGRADES.get(call.op, ()):
         upgrade(call)
+    if domain and (key := call.op.removeprefix(f"{contrib.DOMAIN}.")) in contrib.CONTRIB:
+        known, rule = contrib.CONTRIB[key]
+        return _listed(rule(call, call.complete(known)))
     own = signature(call.op)
     found = _RULES.get(call.op)
     name = canonical(call.op.rpartition(".")[2])
