@@ -199,3 +199,11 @@ def weights_made_at_run_time(net: Net) -> None:
     x = net("Conv", x, net.input("d", (6, 1, 3, 3)), group=6, strides=[2, 2])
     x = net("Conv", x, net.input("g", (4, 3, 1, 1)), group=2)
     net.output(net("ConvTranspose", x, net.input("t", (4, 3, 3, 2)), strides=[2, 1], pads=[1, 0, 0, 1]))
+
+
+@rare
+def groups_and_grids(net: Net) -> None:
+    net.opset = 21
+    x = net("GroupNormalization", net.input("x", (2, 6, 3, 4)), net.weight(6), net.weight(6), num_groups=3)
+    grid = net("AffineGrid", net.input("theta", (2, 2, 3)), net.const(np.array([2, 6, 5, 4], I64)), align_corners=1)
+    net.output(net("GridSample", x, grid))
