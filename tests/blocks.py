@@ -314,17 +314,22 @@ def weights_made_at_run_time(net: Net) -> None:
 
 
 @rare
+def groups_and_grids(net: Net) -> None:
+    net.opset = 21
+    x = net("GroupNormalization", net.input("x", (2, 6, 3, 4)), net.weight(6), net.weight(6), num_groups=3)
+    grid = net("AffineGrid", net.input("theta", (2, 2, 3)), net.const(np.array([2, 6, 5, 4], I64)), align_corners=1)
+    net.output(net("GridSample", x, grid))
+
+
+@rare
 def other_element_types(net: Net) -> None:
     """What kernels compute in f32, f64 or int32 for other types; an axis that is known at run time; few bits."""
     net.opset = 20
     x = net.input("x", (2, 3, 4))
     wide = net("Cast", net("Sinh", x), to=11)
     shares = net("Mul", net("Softmax", wide, axis=-1), net("ReduceMean", wide, net.const(np.array([1], I64))))
-    places = net(
-        "ArgMax",
-        net("Cast", net("Clip", x, net.const(F32.type(-9)), net.const(F32.type(9))), to=3),
-        select_last_index=1,
-    )
+    held = net("Clip", x, net.const(F32.type(-9)), net.const(F32.type(9)))
+    places = net("ArgMax", net("Cast", held, to=3), select_last_index=1)
     first = net("Cast", net("ReduceMin", net("Mul", x, net.const(F32.type(0))), keepdims=0), to=7)
     sums = net("CumSum", net("Pow", x, net.const(np.array(2, I64))), first)
     few = net("Cast", net("Cast", net("Cast", x, to=10), to=17), to=1)

@@ -411,6 +411,34 @@ def gather(g: Growing) -> None:
         g.add(out, "Gather", x, g.net.const(np.asarray(indices, I64)), axis=axis - g.pick(0, len(shape)))
 
 
+def places(g: Growing) -> None:
+    """Reading and writing at constant places, and what moves by them."""
+    x = g.value()
+    shape = g.shapes[x]
+    if 0 in shape or len(shape) < 2:
+        return
+    op, rng = g.pick(*(f"{way}{how}" for way in ("Gather", "Scatter") for how in ("Elements", "ND")), "Trilu",
+                     "ReverseSequence"), g.net.rng  # fmt: skip
+    axis = g.number(0, len(shape) - 1)
+    if op == "Trilu":
+        g.add(shape, op, x, g.net.const(np.array(g.number(-3, 3), I64)), upper=g.number(0, 1))
+    elif op == "ReverseSequence":
+        g.add(shape, op, x, g.net.const(rng.integers(1, shape[0] + 1, shape[1])), time_axis=0, batch_axis=1)
+    elif op.endswith("Elements"):
+        at = np.argsort(rng.random(shape), axis).take(range(g.number(1, shape[axis])), axis) - g.pick(0, shape[axis])
+        if op == "GatherElements":
+            g.add(at.shape, op, x, g.net.const(at), axis=axis)
+        else:
+            g.add(shape, op, x, g.net.const(at), g.net.const(g.array(*at.shape)), axis=axis)
+    else:
+        flat = rng.permutation(prod(shape[:2]))[: g.number(1, 4)]
+        at = np.stack(np.unravel_index(flat, shape[:2]), -1)
+        if op == "GatherND":
+            g.add((len(flat), *shape[2:]), op, x, g.net.const(at))
+        else:
+            g.add(shape, op, x, g.net.const(at), g.net.const(g.array(len(flat), *shape[2:])))
+
+
 def dense(g: Growing) -> None:
     x = g.value(2, 3, 4)
     if x is None or 0 in g.shapes[x]:
@@ -511,8 +539,8 @@ def rare(g: Growing) -> None:
 
 FAMILIES = (
     unary, with_constant, with_value, gate, conv, conv, normalize, pool, transpose, channels_last, reshape, reshape,
-    shuffle, concat, concat, split, slice_, pad, pad_conv, reduce, reduce_sum, softmax, gather, dense, product, resize,
-    expand, depth, rare,
+    shuffle, concat, concat, split, slice_, pad, pad_conv, reduce, reduce_sum, softmax, gather, places, dense, product,
+    resize, expand, depth, rare,
 )  # fmt: skip
 
 

@@ -122,19 +122,25 @@ def _infer_affine_grid(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(theta.dtype, (shape[0], *shape[2:], len(shape) - 2))]
 
 
-def _affine_grid(node: Node, inputs: list[Any]) -> list[Any]:
-    """theta applied to the places of an output of that size, in units of -1 .. 1: [N, spatial..., rank]."""
-    theta, size = inputs
-    n, _, *spatial = ints(size)
+def affine_places(size: list[int], corners: bool) -> np.ndarray:
+    """[P, rank + 1]: the places of an output of that size, in units of -1 .. 1, the last axis first; then 1."""
+    spatial = size[2:]
 
     def axis(count: int) -> np.ndarray:
-        if attr(node, "align_corners"):
+        if corners:
             return np.linspace(-1, 1, count) if count > 1 else np.zeros(1)
         return (np.arange(count) * 2 + 1) / count - 1
 
     places = np.meshgrid(*map(axis, spatial), indexing="ij")
-    homogeneous = np.stack([*(p.ravel() for p in reversed(places)), np.ones(math.prod(spatial))], -1)
-    y = homogeneous.astype(theta.dtype) @ theta.swapaxes(1, 2)
+    return np.stack([*(p.ravel() for p in reversed(places)), np.ones(math.prod(spatial))], -1)
+
+
+def _affine_grid(node: Node, inputs: list[Any]) -> list[Any]:
+    """theta applied to the places of an output of that size: [N, spatial..., rank]."""
+    theta, size = inputs
+    n, _, *spatial = ints(size)
+    places = affine_places(ints(size), bool(attr(node, "align_corners")))
+    y = places.astype(theta.dtype) @ theta.swapaxes(1, 2)
     return [y.reshape(n, *spatial, len(spatial)).astype(theta.dtype, copy=False)]
 
 

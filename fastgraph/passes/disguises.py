@@ -7,6 +7,8 @@ import numpy as np
 from ..ir import Node, TensorType, Value
 from ..ops.common import INT64
 from ..ops.registry import attr
+from ..ops.sample import affine_places
+from .moves import shaped, turn
 from .rewrite import Sweep, constant, sees
 
 MOST_SHIFTS = 9
@@ -32,6 +34,22 @@ def hardmax(state: Sweep, node: Node) -> bool:
     depth = constant(node.out, np.int64(x.dims[axis]), "depth")
     values = constant(node.out, np.array([0, 1], x.dtype), "values")
     state.replace(node.out, state.add("one_hot", [best, depth, values], x, node, axis=axis, wrap=1))
+    return True
+
+
+@sees("affine_grid")
+def affine_grid(state: Sweep, node: Node) -> bool:
+    """Given ``y = affine_grid(theta, size)``; result ``theta @ places``, turned."""
+    size = node.const(1)
+    if size is None or not _whole(node, np.float32):
+        return False
+    places = affine_places(size.ravel().tolist(), bool(attr(node, "align_corners"))).T.astype(np.float32)
+    n, rank, _ = node.x.type.dims
+    rows = shaped(state, node, node.x, (n * rank, rank + 1))
+    flat = rows.type.with_shape((n * rank, places.shape[1]))
+    both: list[Value | None] = [rows, constant(node.out, np.ascontiguousarray(places), "places")]
+    y = shaped(state, node, state.add("matmul", both, flat, node), (n, rank, places.shape[1]))
+    state.replace(node.out, shaped(state, node, turn(state, node, y, (0, 2, 1)), node.out.type.dims))
     return True
 
 
@@ -127,4 +145,4 @@ def _spread(state: Sweep, node: Node, value: Value, stack: tuple[int, ...]) -> V
     return state.add("expand", [value, shape], value.type.with_shape(dims), node)
 
 
-RULES = (hardmax, lp_normalization, lrn, spread_matmul)
+RULES = (hardmax, affine_grid, lp_normalization, lrn, spread_matmul)

@@ -202,6 +202,7 @@ SHAPES = [
     Case("SELECT_V2", [whole(0, 2, 4, dtype=B), real(3, 4), real(3, 1)]),
     Case("SLICE", [real(3, 4, 5), vec(1, 0, 2), vec(-1, 3, 1)]),
     Case("SLICE", [real(3, 4), Fed(np.array([1, 0], I32)), Fed(np.array([2, -1], I32))], note="fed places"),
+    Case("SLICE", [real(3, 4), Fed(np.array([1, 0], I32)), vec(2, 3)], note="of known size at fed places"),
     Case("DYNAMIC_UPDATE_SLICE", [real(3, 4), real(2, 2), vec(2, 1)]),
     Case("PAD", [real(2, 3), Const(np.array([[1, 0], [2, 1]], I32))]),
     Case("PADV2", [real(2, 3), Fed(np.array([[1, 0], [2, 1]], I32)), at(4, F)], note="fed amounts"),

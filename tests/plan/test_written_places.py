@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,32 +21,33 @@ SOME = settings(max_examples=30, deadline=None)
 RNG = np.random.default_rng(3)
 
 
-def check(
-    op: str, inputs: list[Any], known: tuple[int, ...] = (), rtol: float = 0, count: int = 1, **attrs: Any
-) -> None:
-    """Compares a node with its reference, on the narrowest and the widest tier; `known` operands are constants."""
-    values = [
-        None
-        if a is None
-        else Value.constant(f"c{i}", a)
-        if i in known
-        else Value(f"x{i}", TensorType(a.dtype, a.shape))
-        for i, a in enumerate(inputs)
-    ]
+def plans(op: str, inputs: list[Any], known: tuple[int, ...], count: int, attrs: dict[str, Any]) -> Iterator[Any]:
+    """(graph, feeds, program) of a node, on the narrowest and on the widest tier; `known` operands are constants."""
+
+    def value(i: int, a: np.ndarray) -> Value:
+        return Value.constant(f"c{i}", a) if i in known else Value(f"x{i}", TensorType(a.dtype, a.shape))
+
+    values = [None if a is None else value(i, a) for i, a in enumerate(inputs)]
     feeds = {v.name: inputs[i] for i, v in enumerate(values) if v is not None and v.data is None}
     for tier, threads in ((tiers.usable()[0], 1), (tiers.usable()[-1], 3)):
         graph = Graph("one", [v for v in values if v is not None and v.data is None])
         graph.nodes = [Node(op, list(values), [Value(f"y{i}", TensorType(None, None)) for i in range(count)], attrs)]
         graph.outputs = list(graph.nodes[0].outputs)
         infer_graph(graph)
-        expected = evaluate(graph, feeds)
         plan = compile_graph(graph, {}, tier, threads)
         assert not [step.node.op for step in plan.program.steps if isinstance(step, HostStep)]
-        for name, array in feeds.items():
-            plan.array(next(v for v in plan.graph.inputs if v.name == name))[...] = array
+        plan.fill(feeds)
+        yield graph, feeds, plan
+
+
+def check(
+    op: str, inputs: list[Any], known: tuple[int, ...] = (), rtol: float = 0, count: int = 1, **attrs: Any
+) -> None:
+    """Compares a node with its reference."""
+    for graph, feeds, plan in plans(op, inputs, known, count, attrs):
         plan.execute()
-        for value, want in zip(graph.outputs, expected, strict=True):
-            np.testing.assert_allclose(plan.array(value), want, rtol, rtol)
+        for found, want in zip(plan.results().values(), evaluate(graph, feeds), strict=True):
+            np.testing.assert_allclose(found, want, rtol, rtol)
 
 
 def real(*shape: int) -> np.ndarray:
@@ -125,8 +127,9 @@ def test_checked_indices() -> None:
     check("checked_indices", [np.array([0, 2, 1], np.int32), real(3, 4)], axis=0)
     check("checked_indices", [np.array([[0, 3], [2, 1]]), real(3, 4)], axis=None)
     for bad, axis in (([0, -1], 0), ([3, 0], 0), ([[0, 4]], None), ([[-1, 0]], None)):
-        with pytest.raises(InputError, match="checked_indices takes"):
-            check("checked_indices", [np.array(bad), real(3, 4)], axis=axis)
+        for _, _, plan in plans("checked_indices", [np.array(bad), real(3, 4)], (), 1, {"axis": axis}):
+            with pytest.raises(InputError, match="checked_indices takes"):
+                plan.execute()
 
 
 @given(st.integers(1, 30), st.integers(1, 9), st.sampled_from([0.0, 0.3, 0.5]))

@@ -127,7 +127,8 @@ def scatter(c: Call) -> Iterator[Reach]:
     yield from _indices(c, r, loops)
     yield read("src", run, *((n, s) for n, s, _, _ in loops))
     steps = [*components, *((n, d) for n, _, _, d in loops)]
-    _share(r.apart, run, components, [(n, d) for n, _, _, d in loops])
+    several = any(i for n, _, i, _ in loops if n > 1)  # else all is offset by the same
+    _share(r.apart, run, components if several else [], [(n, d) for n, _, _, d in loops])
     if c.kernel == "scatter_reduce":
         known = 0 <= r.kind < len(NUMBERS) and 0 <= r.operation < len(OPERATIONS)
         need(known, f"kind is {r.kind}, operation {r.operation}")

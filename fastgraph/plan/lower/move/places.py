@@ -161,8 +161,10 @@ def slices(
     loops: list[Walk] = []
     for a, b in zip(batch, (a for a in range(len(dims)) if a != vector), strict=True):
         loops.append((dims[b], None, b, a, False))
+    alone = places.type.size == len(start_map)
     for a, b in zip(offset, kept, strict=True):
-        loops.append((sizes[b], b, None, a, True))
+        # Of slices at several places one may begin within another.
+        loops.append((sizes[b], b, None, a, alone or b not in start_map))
     component = None if vector == len(dims) else vector
     spans = [sizes[a] for a in start_map]
     return fitting(node, x, places, Plan(loops, start_map, component, spans, outside, wraps=False))
