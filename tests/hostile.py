@@ -59,5 +59,7 @@ def alike(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(alike, one, other))
     if isinstance(one, np.ndarray) and one.dtype != object:
         typed = one.dtype == other.dtype and one.shape == other.shape
+        if typed and one.dtype.kind == "V":  # ml_dtypes
+            one, other = one.astype(np.float32), other.astype(np.float32)
         return typed and np.array_equal(one, other, one.dtype.kind in "fc")
     return True

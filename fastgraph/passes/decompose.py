@@ -39,6 +39,8 @@ def normalization(state: Sweep, node: Node) -> bool:
     last = rank - 1 if node.op == "instance_normalization" else rank
     if first == last or not all(v is None or _onto(v, x) for v in node.inputs[1:]):
         return False
+    if node.op == "rms_normalization" and node.inputs[1].type.shape == x.type.dims[first:]:  # type: ignore[union-attr]
+        return False  # a kernel's
     mean, centered = None, x
     if node.op != "rms_normalization":
         mean = _mean(state, node, x, first, last)

@@ -145,4 +145,4 @@ def _spread(state: Sweep, node: Node, value: Value, stack: tuple[int, ...]) -> V
     return state.add("expand", [value, shape], value.type.with_shape(dims), node)
 
 
-RULES = (hardmax, affine_grid, lp_normalization, lrn, spread_matmul)
+RULES = (hardmax, affine_grid, lp_normalization, lrn)

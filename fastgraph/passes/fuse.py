@@ -17,6 +17,7 @@ from ..ir.weights import once
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
+from .disguises import spread_matmul
 from .phases import phases
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
@@ -27,7 +28,9 @@ F32 = np.dtype(np.float32)
 
 def fuse(graph: Graph) -> bool:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
-    return any([sweep(graph, fold_pad), sweep(graph, fold_affine), sweep(graph, as_chain), sweep(graph, phases)])
+    return any(
+        [sweep(graph, fold_pad, spread_matmul), sweep(graph, fold_affine), sweep(graph, as_chain), sweep(graph, phases)]
+    )
 
 
 # -- constants into weights

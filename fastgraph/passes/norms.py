@@ -85,10 +85,10 @@ def _mean(state: Sweep, value: Value | None) -> Value | None:
 
 
 def _is_square(state: Sweep, value: Value, c: Value) -> bool:
-    node = _maker(state, value, "mul", "pow", "square")
+    node = _maker(state, value, "mul", "pow")
     if node is None or node.x is not c:
         return False
-    return node.op == "square" or (node.inputs[1] is c if node.op == "mul" else _number(node.inputs[1]) == 2)
+    return node.inputs[1] is c if node.op == "mul" else _number(node.inputs[1]) == 2
 
 
 def _centered(state: Sweep, node: Node) -> Value | None:
