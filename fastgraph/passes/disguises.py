@@ -1,11 +1,10 @@
-"""Operators that are others in disguise: hardmax, local norms, products of stacks."""
+"""Operators that are others in disguise: norms, products of stacks."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..ir import Node, TensorType, Value
-from ..ops.common import INT64
 from ..ops.registry import attr
 from ..ops.sample import affine_places
 from .moves import shaped, turn
@@ -19,22 +18,6 @@ def _whole(node: Node, *dtypes: type) -> bool:
     """Whether operand and result are concrete, of one of these types, and not empty."""
     x = node.x.type
     return x.concrete and node.out.type.concrete and x.size > 0 and (not dtypes or x.dtype in dtypes)
-
-
-@sees("hardmax")
-def hardmax(state: Sweep, node: Node) -> bool:
-    """Given ``y = hardmax(x)``; result ``one_hot(arg_max(x))``."""
-    if not _whole(node, np.float32):
-        return False
-    x = node.x.type
-    assert x.dtype is not None
-    axis = attr(node, "axis") % len(x.dims)
-    rest = (*x.dims[:axis], *x.dims[axis + 1 :])
-    best = state.add("arg_max", [node.x], TensorType(INT64, rest), node, axis=axis, keepdims=0, select_last_index=0)
-    depth = constant(node.out, np.int64(x.dims[axis]), "depth")
-    values = constant(node.out, np.array([0, 1], x.dtype), "values")
-    state.replace(node.out, state.add("one_hot", [best, depth, values], x, node, axis=axis, wrap=1))
-    return True
 
 
 @sees("affine_grid")
@@ -145,4 +128,4 @@ def _spread(state: Sweep, node: Node, value: Value, stack: tuple[int, ...]) -> V
     return state.add("expand", [value, shape], value.type.with_shape(dims), node)
 
 
-RULES = (hardmax, affine_grid, lp_normalization, lrn)
+RULES = (affine_grid, lp_normalization, lrn)

@@ -14,7 +14,8 @@ FAMILIES = {
     "move.resize": "resize",
     "move.sample": "grid_sample resample crop_resize",
     "move.scatter": """
-        scatter_elements scatter_nd scatter_slices dynamic_update_slice tensor_scatter one_hot max_unpool
+        scatter_elements scatter_nd scatter_slices dynamic_update_slice tensor_scatter one_hot hardmax
+        max_unpool
     """,
     "move.slice_update": "slice_update",
     "move.suppress": "non_max_suppression box_suppression",

@@ -6,10 +6,13 @@ import numpy as np
 
 from ....ir import Node, Value
 from ....kernels.move.copy_plan import dense
-from ....kernels.move.places_plan import Component, scattered
+from ....kernels.move.places_plan import Component, Indices, Loop, scattered
 from ....kernels.move.rows import LEFT_OUT, MOVED, NUMBERS
 from ....ops.detection import unpooled
 from ....ops.registry import attr
+from ...program import ERROR
+from ..pointwise.calls import axis as along
+from ..pointwise.calls import call_along, extreme
 from ..registry import Emit, lowers
 from .emit import emit_copy, emit_move, movable
 from .places import Loops, Plan, Walk, asked, components_of, fitting, indices_of, loops_of, operands, slices
@@ -198,3 +201,27 @@ def one_hot(e: Emit, node: Node, plan: Plan) -> None:
     move = scattered(loops, components, indices_of(plan, indices, i), size)
     assert move is not None
     emit_move(e, move, on, e.address(out), **asked(e, indices, plan))
+
+
+def _hardmax(node: Node) -> bool:
+    x = node.x.type
+    plain = x.dtype in (np.float32, np.uint8, np.int8) and x.quant is None
+    return movable(node) and plain and x.size > 0 and len(x.dims) > 0
+
+
+@lowers("hardmax", match=_hardmax)
+def hardmax(e: Emit, node: Node, _: bool) -> None:
+    """All zeros, then a one at the first greatest element."""
+    out, item = node.out.type, node.out.type.itemsize
+    assert out.dtype is not None
+    at = attr(node, "axis") % len(out.dims)
+    outer, n, inner = along(out.dims, at, at + 1)
+    best = e.scratch(8 * outer * inner)
+    element = "f32" if out.dtype == np.float32 else "byte"
+    call_along(e, node, "arg_extreme", {"element": element}, (outer, n, inner), y=best, **extreme(node.x, False))
+    zero, one = (e.constant(np.full(1, number, out.dtype)) for number in (0, 1))
+    emit_copy(e, (out.size,), item, (zero, [0]), (e.address(node.out), [item]))
+    loops = [Loop(outer, 0, 8 * inner, item * n * inner), Loop(inner, 0, 8, item)]
+    move = scattered(loops, [Component(n, item * inner)], Indices(np.dtype(np.int64)), item)
+    assert move is not None
+    emit_move(e, move, one, e.address(node.out), index=best, error=ERROR)
