@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from onnx import TensorProto
 
 from tests.nets import F32, I64, Net
 
@@ -184,3 +185,16 @@ def powers(net: Net) -> None:
     cubed = net("Pow", x, net.const(np.array(3, F32)))
     inverse = net("Pow", net("Exp", x), net.const(np.array(-2, F32)))
     net.output(net("Add", cubed, net("Add", inverse, net("Pow", cubed, net.const(np.array(5, F32))))))
+
+
+@rare
+def element_types(net: Net) -> None:
+    x, whole, none = net.input("x", (2, 3, 8)), net.input("i", (2, 3, 8), np.int32), net.input("z", (), I64)
+    half = net("Cast", x, to=TensorProto.FLOAT16)
+    double = net("Cast", x, to=TensorProto.DOUBLE)
+    net.output(net("ReduceLogSumExp", double, axes=[0, 2]), net("Softmax", double, axis=1), dtype=np.float64)
+    net.output(net("ReduceMean", whole, axes=[1]), dtype=np.int32)
+    net.output(net("ArgMax", net("Cast", whole, to=TensorProto.INT8), select_last_index=1), dtype=I64)
+    net.output(net("Cast", net("Cast", half, to=TensorProto.BFLOAT16), to=TensorProto.FLOAT), net("Atan", x))
+    net.output(net("Pow", x, net.const(np.array(2, I64))))
+    net.output(net("CumSum", x, net("Mul", none, net.const(np.array(0, I64)))))
