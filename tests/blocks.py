@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from onnx import TensorProto
 
 from tests.nets import F32, I64, Net
 
@@ -322,15 +323,13 @@ def groups_and_grids(net: Net) -> None:
 
 
 @rare
-def other_element_types(net: Net) -> None:
-    """What kernels compute in f32, f64 or int32 for other types; an axis that is known at run time; few bits."""
-    net.opset = 20
-    x = net.input("x", (2, 3, 4))
-    wide = net("Cast", net("Sinh", x), to=11)
-    shares = net("Mul", net("Softmax", wide, axis=-1), net("ReduceMean", wide, net.const(np.array([1], I64))))
-    held = net("Clip", x, net.const(F32.type(-9)), net.const(F32.type(9)))
-    places = net("ArgMax", net("Cast", held, to=3), select_last_index=1)
-    first = net("Cast", net("ReduceMin", net("Mul", x, net.const(F32.type(0))), keepdims=0), to=7)
-    sums = net("CumSum", net("Pow", x, net.const(np.array(2, I64))), first)
-    few = net("Cast", net("Cast", net("Cast", x, to=10), to=17), to=1)
-    net.output(net("Add", sums, few), net("Cast", shares, to=1), net("Cast", places, to=1))
+def element_types(net: Net) -> None:
+    x, whole, none = net.input("x", (2, 3, 8)), net.input("i", (2, 3, 8), np.int32), net.input("z", (), I64)
+    half = net("Cast", x, to=TensorProto.FLOAT16)
+    double = net("Cast", x, to=TensorProto.DOUBLE)
+    net.output(net("ReduceLogSumExp", double, axes=[0, 2]), net("Softmax", double, axis=1), dtype=np.float64)
+    net.output(net("ReduceMean", whole, axes=[1]), dtype=np.int32)
+    net.output(net("ArgMax", net("Cast", whole, to=TensorProto.INT8), select_last_index=1), dtype=I64)
+    net.output(net("Cast", net("Cast", half, to=TensorProto.BFLOAT16), to=TensorProto.FLOAT), net("Atan", x))
+    net.output(net("Pow", x, net.const(np.array(2, I64))))
+    net.output(net("CumSum", x, net("Mul", none, net.const(np.array(0, I64)))))

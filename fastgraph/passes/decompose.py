@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
+from ..ops.reduce import reduced_axes
 from ..ops.registry import attr
 from .attention import attention_alone
 from .disguises import RULES as DISGUISES
@@ -151,11 +152,14 @@ REPEATABLE = frozenset({"reduce_mean", "reduce_sum", "reduce_max", "reduce_min",
 
 @sees(*REPEATABLE)
 def reduction(state: Sweep, node: Node) -> bool:
-    """Over axes that do not lie side by side: one run of axes after the other."""
-    axes = node.const(1)
+    """Over axes that do not lie side by side: one run of axes after the other; over none: nothing to do."""
+    axes, x = node.const(1), node.x
+    known = x.type.concrete and "chain" not in node.attrs and not (axes is None and node.has(1))
+    if known and reduced_axes(node, len(x.type.dims), axes) is None:
+        state.replace(node.out, x)
+        return True
     if axes is None:
         return False
-    x = node.x
     if not x.type.concrete or x.type.dtype is None or x.type.dtype.kind not in "iuf":
         return False
     dims = x.type.dims

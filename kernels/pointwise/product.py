@@ -36,8 +36,9 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
                 left = I64(0)
                 for lanes in (8 * tier.lanes // size, 1):
                     right = b.add(left, whole(b, b.sub(r.n, left), lanes))
+                    kind = ir.VectorType(TYPES[element], lanes)
                     with loop(b, left, right, lanes) as j:
-                        _tile(b, r, (a, other, y), i, j, rows, ir.VectorType(TYPES[element], lanes), size)
+                        _tile(b, r, (a, other, y), i, j, rows, kind, size, tier.fma)
                     left = right
             start = stop
 
@@ -53,10 +54,11 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
     return product
 
 
-def _tile(b: Any, r: Any, places: tuple[Any, Any, Any], i: Any, j: Any, rows: int, kind: Any, size: int) -> None:
+def _tile(
+    b: Any, r: Any, places: tuple[Any, Any, Any], i: Any, j: Any, rows: int, kind: Any, size: int, fused: bool
+) -> None:
     """rows x lanes results from row i and column j on."""
     a, other, y = places
-    real = not isinstance(kind.element, ir.IntType)
     sums = [variable(b, ir.Constant(kind, None)) for _ in range(rows)]
 
     def at(start: Any, row: Any, width: Any, column: Any) -> Any:
@@ -68,7 +70,18 @@ def _tile(b: Any, r: Any, places: tuple[Any, Any, Any], i: Any, j: Any, rows: in
             one = read(b, at(a, b.add(i, I64(row)), r.k, p), kind.element)
             one = b.insert_element(ir.Constant(kind, ir.Undefined), one, I32(0))
             one = b.shuffle_vector(one, one, ir.Constant(ir.VectorType(I32, kind.count), None))
-            term = (b.fmul if real else b.mul)(one, column)
-            b.store((b.fadd if real else b.add)(b.load(total), term), total)
+            b.store(_added(b, fused, one, column, b.load(total)), total)
     for row, total in enumerate(sums):
         write(b, b.load(total), at(y, b.add(i, I64(row)), r.n, j))
+
+
+def _added(b: Any, fused: bool, x: Any, y: Any, total: Any) -> Any:
+    """total + x * y."""
+    kind = total.type
+    if isinstance(kind.element, ir.IntType):
+        return b.add(total, b.mul(x, y))
+    if not fused:
+        return b.fadd(total, b.fmul(x, y))
+    name = f"llvm.fma.v{kind.count}f{64 if kind.element == ir.DoubleType() else 32}"
+    known = b.module.globals.get(name)
+    return b.call(known or ir.Function(b.module, ir.FunctionType(kind, [kind] * 3), name), [x, y, total])

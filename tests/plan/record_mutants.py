@@ -113,6 +113,10 @@ def _u8(*shape: int) -> TensorType:
     return typed("u8", shape, 0.05, 12)
 
 
+def _plain(dtype: str, *shape: int) -> TensorType:
+    return TensorType(np.dtype(dtype), shape)
+
+
 def _resized(channels: int) -> list[TensorType | Value]:
     none = _constant(np.float32)
     return [_u8(1, 6, 5, channels), none, none, _constant(np.int64, 1, 9, 8, channels)]
@@ -151,6 +155,14 @@ GRAPHS |= {
     "table": lambda: one("sigmoid", [_u8(3, 45)], typed("u8", (), 1 / 256, 0)),
     "flip": lambda: one("requantize", [_u8(3, 45)], typed("s8", (), 0.05, 12 - 128)),
     "cast": lambda: one("cast", [typed("i64", (3, 17))], typed("f32", ()), to="float32"),
+    "where of i64": lambda: one(
+        "where", [_plain("bool", 3, 1, 17), _plain("int64", 3, 5, 17), _plain("int64", 17)], _plain("int64")
+    ),
+    "mod of u8": lambda: one("mod", [_plain("uint8", 3, 150), _plain("uint8", 3, 1)], _plain("uint8"), fmod=0),
+    "max of i32": lambda: one("reduce_max", [_plain("int32", 3, 9, 37), _constant(np.int64, 1)], _plain("int32")),
+    "arg_min of f64": lambda: one("arg_min", [_plain("float64", 3, 5, 17)], _plain("int64"), axis=1, keepdims=0),
+    "cum_sum": lambda: one("cum_sum", [_plain("int64", 3, 5, 17), _constant(np.int64, 1)], _plain("int64")),
+    "matmul of i32": lambda: one("matmul", [_plain("int32", 9, 13), _plain("int32", 2, 13, 21)], _plain("int32")),
     "arg_max": lambda: one("arg_max", [typed("f32", (3, 5, 17))], typed("i64", ()), axis=1, keepdims=0),
     "arg_min of bytes": lambda: one("arg_min", [_u8(3, 37)], typed("i64", ()), axis=1, keepdims=0),
     "max of bytes": lambda: one("reduce_max", [_u8(3, 9, 37), _constant(np.int64, 1)], _u8(), keepdims=0),
