@@ -180,8 +180,8 @@ def _reshaped(stored: Value, dims: tuple[int, ...]) -> Quantization | None:
     for axis in range(len(dims)):
         first = places[tuple(slice(None) if i == axis else slice(1) for i in range(len(dims)))]
         if (places == first).all():
-            scale, zero = ([numbers[i] for i in first.ravel()] for numbers in (quant.scale, quant.zero_point))
-            return Quantization(tuple(scale), tuple(zero), axis)
+            kept = first.ravel().tolist()
+            return Quantization(tuple(quant.scale[i] for i in kept), tuple(quant.zero_point[i] for i in kept), axis)
     return None
 
 
