@@ -180,8 +180,8 @@ def _reshaped(stored: Value, dims: tuple[int, ...]) -> Quantization | None:
     for axis in range(len(dims)):
         first = places[tuple(slice(None) if i == axis else slice(1) for i in range(len(dims)))]
         if (places == first).all():
-            order = first.ravel().tolist()
-            return Quantization(tuple(quant.scale[i] for i in order), tuple(quant.zero_point[i] for i in order), axis)
+            kept = first.ravel().tolist()
+            return Quantization(tuple(quant.scale[i] for i in kept), tuple(quant.zero_point[i] for i in kept), axis)
     return None
 
 

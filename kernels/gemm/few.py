@@ -21,13 +21,8 @@ TOGETHER = 8
 def make_dot_few(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.DOT_FEW`. Sums run over k in order, but those of one column as `total` does."""
     fields = reader(DOT_FEW)
-    clear, add, add_one, column, finish = (
-        _clear(tier),
-        _add(tier, TOGETHER),
-        _add(tier, 1),
-        _column(tier),
-        _finish(tier),
-    )
+    clear, column, finish = _clear(tier), _column(tier), _finish(tier)
+    add, add_one = _add(tier, TOGETHER), _add(tier, 1)
 
     def one_column(args: int, thread: int, threads: int) -> None:
         r = fields(args)

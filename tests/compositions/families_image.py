@@ -246,7 +246,10 @@ def padded(g: Grow, x: str) -> str:
 def normalized(g: Grow, x: str) -> str:
     """Normalization of instances or groups."""
     n, c, h, w = g.shapes[x]
-    if g.chance(0.5) or c % 2:
+    if g.chance(0.3):
+        groups = g.pick(*(d for d in (1, 2, 4, c) if c % d == 0))
+        y = g.op("group_norm", x, g.const(c, kind="positive"), g.const(c, kind="bias"), groups=groups)
+    elif g.chance(0.5) or c % 2:
         y = g.op("instance_norm", x, g.const(c, kind="positive"), g.const(c, kind="bias"))
     else:
         y = g.op(

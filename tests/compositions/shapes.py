@@ -8,7 +8,7 @@ matmul a b               of the last two axes, leading ones broadcast
 reduce x                 how (mean, max, min, sum, l1, ...), axes, keep
 total a b ...            how (sum, mean, max, min) of any number of operands
 arg x                    how (max, min), axis: the first place of the largest of x rounded, as a float
-layer_norm x s b         of the last axis; batch_norm x s b m v, instance_norm x s b: axis 1
+layer_norm x s b         of the last axis; batch_norm x s b m v, instance_norm, group_norm x s b: axis 1
 concat, split, slice, reshape, transpose, pad, resize, depth_to_space, space_to_depth, gather, expand: as in ONNX
 lstm, gru x w r b        x: N, T, C; forward, from zeros; result N, T, H; w, r, b: as ONNX has them
 select x a b             a where a test of x holds (TESTS), else b
@@ -195,7 +195,7 @@ RULES: dict[str, Callable[[list[Shape], dict[str, Any]], list[Shape]]] = {
     "transpose": transpose, "pad": pad, "resize": resize, "depth_to_space": depth_to_space,
     "space_to_depth": space_to_depth, "gather": gather, "expand": expand, "lstm": recurrent(4), "gru": recurrent(3),
     "layer_norm": lambda shapes, a: normalized(shapes, {"last": True}), "batch_norm": normalized,
-    "instance_norm": normalized, "select": lambda shapes, a: [np.broadcast_shapes(*shapes)],
+    "instance_norm": normalized, "group_norm": normalized, "select": lambda shapes, a: [np.broadcast_shapes(*shapes)],
 }  # fmt: skip
 
 

@@ -29,6 +29,8 @@ class Writer:
 
     def __init__(self, net: Composition, half: bool = False, dtype: Any = np.float32, opset: int = 17) -> None:
         self.net, self.half, self.dtype, self.opset = net, half, np.dtype(dtype), opset
+        if any(op.kind == "group_norm" for op in net.ops):
+            self.opset = 21
         self.shapes = net.shapes()
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
@@ -170,6 +172,10 @@ def normalize(w: Writer, op: Op, inputs: list[str]) -> None:
     w.add(kind or "LayerNormalization", inputs, op.outputs, **more)
 
 
+def group_norm(w: Writer, op: Op, inputs: list[str]) -> None:
+    w.add("GroupNormalization", inputs, op.outputs, epsilon=1e-2, num_groups=op.attrs["groups"])
+
+
 def concat(w: Writer, op: Op, inputs: list[str]) -> None:
     w.add("Concat", inputs, op.outputs, axis=op.attrs["axis"])
 
@@ -273,6 +279,7 @@ RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
     "conv_transpose": conv, "max_pool": pool, "lp_pool": pool, "total": total, "arg": arg, "tile": tile,
     "average_pool": pool, "dense": dense, "reduce": reduce,
     "layer_norm": normalize, "batch_norm": normalize, "instance_norm": normalize, "concat": concat, "split": split,
+    "group_norm": group_norm,
     "slice": slice_, "reshape": reshape, "expand": expand, "transpose": transpose, "pad": pad, "resize": resize,
     "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "lstm": recurrent, "gru": recurrent,
     "select": select,
