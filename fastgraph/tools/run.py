@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.feeds import widened
 from ..runtime.model import Model
 from ..text import table
 from . import labels
@@ -21,7 +22,12 @@ def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dic
         start = perf_counter()
         outputs = model.run(feeds)
         seconds.append(perf_counter() - start)
-    return outputs, seconds
+    return {name: _plain(output) for name, output in outputs.items()}, seconds
+
+
+def _plain(output: Any) -> Any:
+    """An output in a type of NumPy's own."""
+    return widened(output) if isinstance(output, np.ndarray) else output
 
 
 def result_json(
