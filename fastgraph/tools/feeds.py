@@ -151,8 +151,8 @@ def edge_out(outputs: Mapping[str, Any], specs: Sequence[TensorSpec]) -> dict[st
 
 def random_feeds(model: Model, shapes: Shapes, seed: int = 0) -> dict[str, np.ndarray]:
     """An array for each input, seeded: normal floats, random truths, bytes and quantized integers over their whole
-    range; other integers, and those of 4 and 2 bits, are 0 and 1 (they may be indices). An open shape is the one that the file names, if it does;
-    else an open batch is 1. InputError when more is open.
+    range; other integers, and those of 4 and 2 bits, are 0 and 1 (they may be indices). An open shape is the one that
+    the file names, if it does; else an open batch is 1. InputError when more is open.
     """
     rng = np.random.default_rng(seed)
     known = model.graph.usual | dict(shapes)

@@ -22,12 +22,7 @@ def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dic
         start = perf_counter()
         outputs = model.run(feeds)
         seconds.append(perf_counter() - start)
-    return {name: _plain(output) for name, output in outputs.items()}, seconds
-
-
-def _plain(output: Any) -> Any:
-    """An output in a type of NumPy's own."""
-    return widened(output) if isinstance(output, np.ndarray) else output
+    return {name: widened(y) if isinstance(y, np.ndarray) else y for name, y in outputs.items()}, seconds
 
 
 def result_json(
