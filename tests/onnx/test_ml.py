@@ -45,7 +45,7 @@ def test_binarizer(threshold: float) -> None:
 
 @pytest.mark.parametrize("keys, values, x", [
     ({"keys_int64s": [1, 2]}, {"values_strings": ["a", "b"], "default_string": "z"}, np.int64([[2, 1], [5, -1]])),
-    ({"keys_strings": ["a", "b"]}, {"values_floats": [1.5, 2], "default_float": -3.0}, np.array(["b", "", "a"], object)),
+    ({"keys_strings": ["a", "b"]}, {"values_floats": [1.5, 2], "default_float": -3.0}, np.array(["b", "c"], object)),
     ({"keys_floats": [0.1, 2]}, {"values_int64s": [7, 8]}, np.float32([0.1, 2, 0.2])),
     ({"keys_int64s": [3]}, {"values_int64s": [4]}, np.int64([3, 4])),
     ({"keys_strings": ["a"]}, {"values_strings": ["b"]}, np.array(["a", "c"], object)),
