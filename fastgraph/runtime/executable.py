@@ -185,5 +185,7 @@ class Executable:
 
 
 def _owned(result: Any) -> Any:
-    """A copy of an array, or of a sequence's arrays."""
+    """A copy of an array, or of a sequence's arrays; None of an optional that has no value."""
+    if result is None:
+        return None
     return [_owned(item) for item in result] if isinstance(result, list) else np.array(result, order="C")

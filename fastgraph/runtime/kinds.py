@@ -55,7 +55,7 @@ def narrowed(name: str, kind: Kind, array: np.ndarray) -> np.ndarray:
     if not element or element == "bfloat16" and not _low_bits(array):
         return array
     with np.errstate(all="ignore"):
-        result = rounded(array, array.dtype, element)
+        result = rounded(array, array.dtype, element, saturate=False)
         if element == "float8e8m0":
             wrong = (array < 2.0**-127) | (array > 2.0**127)
             limits = "from 2 ** -127 to 2 ** 127"
@@ -93,4 +93,5 @@ def _shown(element: str, held: Any) -> Any:
     except ImportError:
         return held
     dtype = getattr(ml_dtypes, _SPELLED.get(element, ""), None)
-    return held if dtype is None else held.astype(dtype)
+    with np.errstate(all="ignore"):
+        return held if dtype is None else held.astype(dtype)

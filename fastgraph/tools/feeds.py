@@ -13,6 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..errors import InputError
+from ..ir import Kind
 from ..ir.quantization import to_real, to_stored
 from ..runtime.model import Model, TensorSpec
 from . import images
@@ -150,21 +151,28 @@ def edge_out(outputs: Mapping[str, Any], specs: Sequence[TensorSpec]) -> dict[st
 
 def random_feeds(model: Model, shapes: Shapes, seed: int = 0) -> dict[str, np.ndarray]:
     """An array for each input, seeded: normal floats, random truths, bytes and quantized integers over their whole
-    range; other integers are 0 and 1 (they may be indices). An open shape is the one that the file names, if it does;
-    else an open batch is 1. InputError when more is open.
+    range; other integers, and those of 4 and 2 bits, are 0 and 1 (they may be indices). An open shape is the one that
+    the file names, if it does; else an open batch is 1. InputError when more is open.
     """
     rng = np.random.default_rng(seed)
     known = model.graph.usual | dict(shapes)
-    return {spec.name: _random(spec, known.get(spec.name), rng) for spec in model.inputs}
+    ports = model.graph.interface.ports
+    kinds = {name: port.kind for name, port in ports.items()}
+    return {spec.name: _random(spec, kinds.get(spec.name), known.get(spec.name), rng) for spec in model.inputs}
 
 
-def _random(spec: TensorSpec, shape: Sequence[int] | None, rng: np.random.Generator) -> np.ndarray:
+def _random(spec: TensorSpec, kind: Kind | None, shape: Sequence[int] | None, rng: np.random.Generator) -> np.ndarray:
+    if kind is not None and kind.form != "tensor":
+        raise InputError(f"input {spec.name!r} is a {kind}: no random values for that, feed it from Python")
     dims = _dims(spec, shape)
     if spec.dtype is None or spec.dtype.kind not in "fiubc":
         raise InputError(f"input {spec.name!r} is {spec.dtype}: no random values for that, feed it with --input")
+    if kind is not None and kind.element == "float8e8m0":
+        return np.ldexp(np.float32(1), rng.integers(-4, 5, dims)).astype(spec.dtype)
     if spec.dtype.kind in "fc":
         return rng.standard_normal(dims).astype(spec.dtype)
-    if spec.dtype.kind in "iu" and (spec.quantization is not None or spec.dtype.itemsize == 1):
+    whole = spec.dtype.kind in "iu" and (kind is None or not kind.element)
+    if whole and (spec.quantization is not None or spec.dtype.itemsize == 1):
         limits = np.iinfo(spec.dtype)
         return rng.integers(limits.min, limits.max, dims, spec.dtype, endpoint=True)
     return rng.integers(0, 2, dims).astype(spec.dtype)

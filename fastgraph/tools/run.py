@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.feeds import widened
 from ..runtime.model import Model
 from ..text import table
 from . import labels
@@ -21,7 +22,7 @@ def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dic
         start = perf_counter()
         outputs = model.run(feeds)
         seconds.append(perf_counter() - start)
-    return outputs, seconds
+    return {name: widened(y) if isinstance(y, np.ndarray) else y for name, y in outputs.items()}, seconds
 
 
 def result_json(

@@ -21,6 +21,7 @@ from ..plan.build import KEEP
 from ..plan.program import HostStep, Step
 from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable
+from ..runtime.feeds import widened
 from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, single_runs
 from ..text import shorten, table
@@ -275,7 +276,7 @@ def _outputs(model: Model, name: str, feeds: Mapping[str, np.ndarray]) -> list[O
     if not os.path.exists(path):
         raise InputError(f"against {name!r}: the model was not loaded from a file, which the engine could load too")
     engine = peer(name, path, dict(feeds), 1, as_written=True)
-    ours, theirs = list(model.run(dict(feeds)).values()), engine.results()
+    ours, theirs = [widened(y) for y in model.run(dict(feeds)).values()], engine.results()
     most = bench.HYBRID_TOLERANCE if bench.is_hybrid(model.graph) else bench.TOLERANCE
     found = []
     for spec, mine, other in zip(model.outputs, ours, theirs, strict=True):
