@@ -12,6 +12,7 @@ from fastgraph.freedoms import without
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.plan.program import HostStep
 from tests.blocks import BLOCKS, heads
+from tests.mil.test_mil_rules import model as core_ml
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
 from tests.ops.test_node_cases import array, cases
 
@@ -216,6 +217,19 @@ def test_open_shapes():
         feeds = {"x": rng.standard_normal((n, t, 16)).astype(F32)}
         assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
         assert "attention" in operators(model)
+
+
+@pytest.mark.parametrize("flags", [False, True])
+def test_scaled_dot_products_of_core_ml(flags):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 6, 8)).astype(F32)
+    seen = np.tril(np.ones((6, 6), bool)) if flags else np.ones((6, 6), bool)
+    mask = {"attn_mask": seen} if flags else {}
+    kind = "scaled_dot_product_attention"
+    found = fg.load(core_ml(kind, {"x": x.shape}, x.shape, "CoreML8", query="x", key="x", value="x", **mask), threads=1)
+    scores = np.exp(x @ x.swapaxes(2, 3) / F32.type(8**0.5)) * seen
+    assert_close([found(x)], [scores / scores.sum(-1, keepdims=True) @ x], 1e-5)
+    assert operators(found) == ["attention"]
 
 
 def test_the_same_without_the_rule():
