@@ -280,3 +280,12 @@ def test_a_state_of_nothing_but_zeros_is_rounded() -> None:
         graph.nodes[0].inputs[at] = Value.constant(value.name, np.zeros_like(value.data))
     x = np.ones((2, 1, 3), F32)
     assert_close(computed(graph, choose(), x), evaluate(graph, {"x": x}), 2e-3)
+
+
+def test_an_rnn_of_one_direction_may_have_the_activations_of_two() -> None:
+    """As the schema's default is, which onnxruntime's optimizer writes out."""
+    net = Net()
+    weights = net.weight(1, 3, 4), net.weight(1, 3, 3)
+    net.output(*net("RNN", net.input("x", (2, 1, 4)), *weights, outputs=2, hidden_size=3, activations=["Relu", "Tanh"]))
+    feeds = {"x": net.rng.standard_normal((2, 1, 4)).astype(F32)}
+    assert_close(list(net.load().run(feeds).values()), by_onnxruntime(net.bytes(), feeds))

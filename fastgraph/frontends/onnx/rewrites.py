@@ -104,9 +104,12 @@ def _recurrent(op: str, *activations: str) -> Rule:
         if attrs["direction"] not in counts:
             call.fail(f"expected direction as one of {sorted(counts)}, found {attrs['direction']!r}")
         directions = counts[attrs["direction"]]
-        attrs["activations"] = attrs["activations"] or activations * directions
-        if len(attrs["activations"]) != len(activations) * directions:
-            call.fail(f"expected {len(activations) * directions} activations, found {len(attrs['activations'])}")
+        names, count = attrs["activations"] or activations * directions, len(activations) * directions
+        if op == "rnn" and len(names) == 2:  # the schema's default, which one direction may have too
+            names = names[:count]
+        if len(names) != count:
+            call.fail(f"expected {count} activations, found {len(names)}")
+        attrs["activations"] = names
         for name in ("activation_alpha", "activation_beta"):
             attrs[name] = attrs[name] or ()
         recurrence = call.x(2).data
