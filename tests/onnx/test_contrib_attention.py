@@ -217,3 +217,23 @@ def test_what_is_malformed_or_not_there_is_named(op: str, attrs: dict[str, Any],
     net.output(net(op, net.input("x", (B, S, 24)), net.weight(24, 3 * WIDTH), domain=MS, **attrs))
     with pytest.raises(fg.FastgraphError, match=error):
         net.load()
+
+
+@pytest.mark.parametrize("op, count", [("Attention", B + 1), ("Attention", 3 * B + 2), ("MultiHeadAttention", 1)])
+def test_a_mask_of_ends_has_the_length_of_the_batch(op: str, count: int) -> None:
+    """Else sequences without an end would have no keys."""
+    net = Net()
+    x, mask = net.input("x", (B, S, WIDTH)), net.const(np.ones(count, np.int32))
+    ours = [x, net.weight(WIDTH, 3 * WIDTH), ""] if op == "Attention" else [x, x, x, ""]
+    net.output(net(op, *ours, mask, domain=MS, num_heads=4))
+    with pytest.raises(fg.ModelError, match=f"{op}.*expected a mask of {B} ends.*found {count} numbers"):
+        net.load()
+
+
+def test_keys_without_values_are_no_packed_operands() -> None:
+    net = Net()
+    packed, k = net.input("x", (B, S, 3 * WIDTH)), net.input("k", (B, S, WIDTH))
+    counts = net.const(np.full(B, S - 1, np.int32)), net.const(np.int32(S))
+    net.output(net("GroupQueryAttention", packed, k, "", "", "", *counts, domain=MS, num_heads=4, kv_num_heads=4))
+    with pytest.raises(fg.ModelError, match="expected key and value together"):
+        net.load()

@@ -87,6 +87,7 @@ def _added(
     if axes not in (1, 2, 3):
         call.unsupported("with a mask of no known number of axes" if axes is None else f"with a mask of {axes} axes")
     if axes == 1:
+        _check_ends(call, mask)
         seen = _between(call, mask, _length(call, k, past), call.add("shape", [k], start=0, end=1))
     else:
         seen = call.add("cast", [mask], **CAST, to=np.dtype(bool))
@@ -94,6 +95,13 @@ def _added(
     filled = [call.const(value, dtype=_F32) for value in (0.0, attrs["mask_filter_value"])]
     forbids = call.add("where", [raw, *filled])
     return forbids if bias is None else call.add("add", [bias, forbids])
+
+
+def _check_ends(call: Call, mask: Value) -> None:
+    """ModelError where a mask of one axis is seen to have another length than a batch of ends, or ends and begins."""
+    (count,), (batch, *_) = mask.type.shape or (None,), call.x(0).type.shape or (None,)
+    if isinstance(count, int) and isinstance(batch, int) and count not in (batch, 2 * batch):
+        call.fail(f"expected a mask of {batch} ends, or as many begins behind them, found {count} numbers")
 
 
 def _length(call: Call, k: Value, past: Value | None) -> Value:

@@ -87,8 +87,7 @@ def group_query_attention(call: Call, attrs: Attrs) -> list[Value]:
 
 
 def _check_group_query(call: Call, attrs: Attrs) -> None:
-    names = ("head_sink", "k_scale", "v_scale", "q_norm_weight", "k_norm_weight")
-    for index, name in enumerate(names, 11):
+    for index, name in enumerate(("head_sink", "k_scale", "v_scale", "q_norm_weight", "k_norm_weight"), 11):
         if call.input(index) is not None:
             call.unsupported(f"with {name}")
     for name in ("kv_cache_bit_width", "qk_output", "sliding_window_cache"):
@@ -99,8 +98,9 @@ def _check_group_query(call: Call, attrs: Attrs) -> None:
     heads, shared = attrs["num_heads"], attrs["kv_num_heads"]
     if shared < 1 or heads < 1 or heads % shared:
         call.fail(f"expected num_heads as a multiple of kv_num_heads, found {heads} and {shared}")
-    if (call.input(3) is None) != (call.input(4) is None):
-        call.fail("expected past_key and past_value together, found one of them")
+    for index, pair in ((1, "key and value"), (3, "past_key and past_value")):
+        if (call.input(index) is None) != (call.input(index + 1) is None):
+            call.fail(f"expected {pair} together, found one of them")
     if attrs["do_rotary"] and (call.input(7) is None or call.input(8) is None):
         call.fail("do_rotary wants cos_cache and sin_cache, of which one is absent")
 
