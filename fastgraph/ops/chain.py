@@ -34,8 +34,15 @@ def evaluate_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
     with np.errstate(all="ignore"):
         for name, *operands in chain:
             taken = [values[o] if isinstance(o, int) else dtype.type(o) for o in operands]
-            values.append(np.asarray(MEANING[name](*taken), dtype))
+            values.append(np.asarray(_meaning(name)(*taken), dtype))
     return values[-1] if chain else values[0]
+
+
+def _meaning(name: str) -> Callable[..., Any]:
+    """What a step computes. A graph of chains alone may not have asked for the operators that say so."""
+    if name not in MEANING:
+        from . import activation, elementwise  # noqa: F401
+    return MEANING[name]
 
 
 def extra_kind(extra: Value, out: Value) -> str | None:
