@@ -37,7 +37,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "kernels.recurrent": (*KERNELS, "kernels.gemm"),
     "kernels.attention": (*KERNELS, "kernels.move", "kernels.gemm"),
     "ir": ("base",),
-    "ops": ("base", "ir", "kernels.move"),
+    "ops": ("base", "ir", "kernels.move", "kernels.pointwise"),
     "frontends.core": ("base", "schemas", "ir", "ops"),
     **{name: ("base", "ir", "ops", "frontends.core") for name in FORMATS},
     "frontends": ("base", "ir", "frontends.core", *FORMATS),

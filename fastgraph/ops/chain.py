@@ -7,6 +7,7 @@ be a step says so in its definition (`step=`), and what the step means is said h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ def evaluate_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
 def _meaning(name: str) -> Callable[..., Any]:
     """What a step computes. A graph of chains alone may not have asked for the operators that say so."""
     if name not in MEANING:
-        from . import activation, elementwise  # noqa: F401
+        for family in ("activation", "elementwise"):
+            import_module(f"{__package__}.{family}")
     return MEANING[name]
 
 

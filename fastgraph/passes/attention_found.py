@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,8 +51,7 @@ def split_of_reshape(state: Sweep, node: Node) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Scores:
+class Scores(NamedTuple):
     """scale * q x k, plus masks: each with axes for all of `lead`, queries and keys."""
 
     product: Node
@@ -147,7 +146,7 @@ def _scores(state: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | Non
     factor = factor_of(maker)
     if factor is not None:
         inner = _scores(state, factor[0], plane, lead)
-        return None if inner is None or inner.masks else replace(inner, scale=inner.scale * factor[1])
+        return None if inner is None or inner.masks else inner._replace(scale=inner.scale * factor[1])
     if maker.op != "add" or len(maker.inputs) != 2:
         return None
     for x, mask in (maker.inputs, maker.inputs[::-1]):
@@ -155,7 +154,7 @@ def _scores(state: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | Non
         inner = _scores(state, x, plane, lead) if x.type.shape == dims and x is not mask else None
         known = mask.type.concrete and mask.type.dtype == F32
         if inner is not None and known:
-            return replace(inner, masks=(*inner.masks, _spread(mask, dims)))
+            return inner._replace(masks=(*inner.masks, _spread(mask, dims)))
     return None
 
 

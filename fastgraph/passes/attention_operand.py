@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ def factor_of(node: Node) -> tuple[Value, float] | None:
     return (x, number) if np.isfinite(number) and x.data is None and x.type.dtype == node.out.type.dtype else None
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """scale * x, where x has the elements [images, heads, rows, size], or (flat) [images, rows, heads, size]; each head
     is for `share` heads of queries.
     """
@@ -65,7 +64,7 @@ def operand_of(state: Sweep, value: Value | None, number: int) -> Operand | None
     while True:
         found = _seen(x, moves, share, number == 1)
         if found is not None and (best is None or found.flat or not best.flat):
-            best = replace(found, scale=scale)
+            best = found._replace(scale=scale)
         maker = state.maker.get(x)
         if maker is None or not maker.x.type.concrete:
             return best
@@ -128,7 +127,7 @@ def _ordered(x: Value, view: np.ndarray, share: int, turned: bool) -> Operand | 
     if lies((rows * heads * size, size, heads * size, 1)):
         return made
     if lies((heads * rows * size, rows * size, size, 1)):
-        return replace(made, flat=False)
+        return made._replace(flat=False)
     return None
 
 

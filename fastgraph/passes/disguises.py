@@ -6,7 +6,6 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ops.registry import attr
-from ..ops.sample import affine_places
 from .moves import shaped, turn
 from .rewrite import Sweep, constant, sees
 
@@ -23,6 +22,8 @@ def _whole(node: Node, *dtypes: type) -> bool:
 @sees("affine_grid")
 def affine_grid(state: Sweep, node: Node) -> bool:
     """Given ``y = affine_grid(theta, size)``; result ``theta @ places``, turned."""
+    from ..ops.sample import affine_places
+
     size = node.const(1)
     if size is None or not _whole(node, np.float32):
         return False

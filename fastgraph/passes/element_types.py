@@ -11,6 +11,7 @@ from ..ir.weights import once
 from ..ops.narrow import INTEGERS, is_narrow
 from ..ops.reduce import reduced_axes
 from ..ops.registry import OPS, Layout, attr
+from .moves import shaped
 from .rewrite import Rule, Sweep, constant, sees
 
 F16, F32, F64, I32, I64 = (np.dtype(t) for t in (np.float16, np.float32, np.float64, np.int32, np.int64))
@@ -125,20 +126,14 @@ def axis_at_run_time(state: Sweep, node: Node) -> bool:
         return False
     if at.type.shape not in ((), (1,)):
         return False
-    y: Value | None = None
-    flag, axis = np.dtype(np.bool_), cast(state, node, at, I64)
+    sums: list[Value | None] = []
     for i in range(rank):
         number = constant(node.out, np.array(i, np.int64), f"axis{i}")
         one = state.add(node.op, [x, number], x.type, node, **node.attrs)
-        if y is None:
-            y = one
-            continue
-        kind = TensorType(flag, axis.type.shape)
-        below = constant(node.out, np.array(i - rank, np.int64), f"axis{i - rank}")
-        same = [state.add("equal", [axis, each], kind, node) for each in (number, below)]
-        y = state.add("where", [state.add("or", [*same], kind, node), one, y], x.type, node)
-    assert y is not None
-    state.replace(node.out, y)
+        sums.append(shaped(state, node, one, (1, *x.type.dims)))
+    stack = state.add("concat", sums, x.type.with_shape((rank, *x.type.dims)), node, axis=0)
+    axis = shaped(state, node, cast(state, node, at, I64), ())
+    state.replace(node.out, state.add("gather", [stack, axis], x.type, node, axis=0))
     return True
 
 

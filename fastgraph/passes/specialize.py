@@ -67,7 +67,9 @@ def _known_cast(node: Node) -> None:
 def _nothing(value: Value) -> bool:
     """Whether the value has no elements, so that it is known."""
     kind = value.type
-    return kind.concrete and kind.quant is None and 0 in kind.dims and kind.dtype is not None and kind.dtype.kind != "O"
+    return (
+        kind.concrete and kind.quant is None and kind.dims == (0,) and kind.dtype is not None and kind.dtype.kind != "O"
+    )
 
 
 def _alone(data: np.ndarray) -> np.ndarray:

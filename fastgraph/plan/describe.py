@@ -6,7 +6,6 @@ from typing import Any
 
 from ..ir import Node
 from ..kernels.core.table import row
-from ..ops.attention import head_dims
 from ..ops.registry import attr
 from ..text import bytes_text, shorten, table
 from .program import Program, Step
@@ -60,6 +59,8 @@ def macs(step: Step) -> int:
 
 def _scores(node: Node) -> int:
     """Multiply-adds of all scores of an attention, and of all values with their weights."""
+    from ..ops.attention import head_dims
+
     keys = node.inputs[1]
     assert keys is not None
     rows = head_dims(node, keys.type, attr(node, "kv_num_heads"))[2]

@@ -151,7 +151,7 @@ def _max_unpool(node: Node) -> Plan | None:
     if list(node.out.type.dims) != unpooled(node, node.x.type.dims):
         return None
     loops: Loops = [(node.x.type.size, 0, 0, None, False)]
-    return fitting(node, node.x, indices, Plan(loops, [0], wraps=True))
+    return fitting(node, node.x, indices, Plan(loops, [0], wraps=False))
 
 
 def _all_known(node: Node) -> bool:
@@ -166,7 +166,7 @@ def max_unpool(e: Emit, node: Node, plan: Plan) -> None:
     zero = e.constant(np.zeros(1, out.dtype)), [0]
     emit_copy(e, (out.size,), item, zero, (e.address(node.out), [item]))
     loops = loops_of(plan, [item], [indices.type.itemsize], ())
-    move = scattered(loops, [Component(out.size, item, out.size)], indices_of(plan, indices, ()), item)
+    move = scattered(loops, [Component(out.size, item, 0)], indices_of(plan, indices, ()), item)
     assert move is not None
     emit_move(e, move, e.address(node.x), e.address(node.out), **asked(e, indices, plan))
 
