@@ -11,10 +11,9 @@ from ..ops.reduce import reduced_axes
 from ..ops.registry import attr
 from .attention import attention_alone
 from .disguises import RULES as DISGUISES
-from .element_types import axis_at_run_time, composed, formatted, narrow, softmax
+from .element_types import axis_at_run_time, composed, formatted, narrow, rare, softmax
 from .moves import shaped, turn
 from .open_weights import open_conv, open_conv_transpose
-from .rare_functions import rare
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 from .rotary import rotary_embedding
 
@@ -153,6 +152,7 @@ REPEATABLE = frozenset({"reduce_mean", "reduce_sum", "reduce_max", "reduce_min",
 @sees(*REPEATABLE)
 def reduction(state: Sweep, node: Node) -> bool:
     """Over axes that do not lie side by side: one run of axes after the other; over none: nothing to do."""
+
     axes, x = node.const(1), node.x
     known = x.type.concrete and "chain" not in node.attrs and not (axes is None and node.has(1))
     if known and reduced_axes(node, len(x.type.dims), axes) is None:

@@ -8,8 +8,6 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ir.weights import once
-from ..ops.narrow import INTEGERS, is_narrow
-from ..ops.reduce import reduced_axes
 from ..ops.registry import OPS, Layout, attr
 from .moves import shaped
 from .rewrite import Rule, Sweep, constant, sees
@@ -95,6 +93,8 @@ def _fits(value: Value, dtype: np.dtype) -> bool:
 @sees("cast")
 def formatted(state: Sweep, node: Node) -> bool:
     """Rounding to floats of few bits begins with f32; whole numbers of few bits are the low ones of a byte."""
+    from ..ops.narrow import INTEGERS, is_narrow
+
     x, out, kind = node.x, node.out, attr(node, "format")
     if x.type.dtype is None or out.type.dtype is None or x.type.dtype.kind not in "biuf" or not is_narrow(kind):
         return False
@@ -163,6 +163,8 @@ def composed(state: Sweep, node: Node) -> bool:
     """Reductions of whole numbers and f64 as sums, with elementwise work before and after; of f32 where the axes do not
     lie side by side.
     """
+    from ..ops.reduce import reduced_axes
+
     x, out = node.x, node.out
     dtype = x.type.dtype
     if not x.type.concrete or not out.type.concrete or dtype is None or not x.type.size or "chain" in node.attrs:
@@ -243,4 +245,34 @@ def softmax(state: Sweep, node: Node) -> bool:
     else:
         y = state.add("sub", [moved, state.add("log", [total], small, node)], x.type, node)
     state.replace(out, y)
+    return True
+
+
+RARE = frozenset({"tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "expm1", "log1p"})
+
+
+@sees(*RARE)
+def rare(state: Sweep, node: Node) -> bool:
+    """Functions that few networks have, of f32 and f64, by those that kernels have in f64."""
+    dtype = node.x.type.dtype
+    if dtype not in (F32, F64) or not node.x.type.concrete:
+        return False
+
+    def do(op: str, *values: Value | float) -> Value:
+        own = [v if isinstance(v, Value) else constant(node.out, np.array(v, F64), "number") for v in values]
+        return state.add(op, [*own], TensorType(F64, node.out.type.shape), node)
+
+    x = node.x
+    if node.op == "tan":
+        if dtype == F64:
+            return False
+        y = state.add("div", [state.add(f, [x], x.type, node) for f in ("sin", "cos")], x.type, node)
+    else:
+        x = cast(state, node, x, F64)
+        if dtype == F64 and node.op in ("expm1", "log1p", "atan"):
+            return False
+        from .rare_functions import by_f64
+
+        y = by_f64(node.op, x, do)
+    state.replace(node.out, cast(state, node, y, dtype))
     return True

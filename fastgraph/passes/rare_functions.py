@@ -1,45 +1,14 @@
-"""Functions that few networks have, by those that kernels have."""
+"""Functions that few networks have, by those that kernels have in f64."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
-from ..ir import Node, TensorType, Value
-from .element_types import F32, F64, cast
-from .rewrite import Sweep, constant, sees
-
-RARE = frozenset({"tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "expm1", "log1p"})
+from ..ir import Value
 
 
-@sees(*RARE)
-def rare(state: Sweep, node: Node) -> bool:
-    """Functions that few networks have, of f32 and f64, by those that kernels have in f64."""
-    dtype = node.x.type.dtype
-    if dtype not in (F32, F64) or not node.x.type.concrete:
-        return False
-
-    def do(op: str, *values: Value | float) -> Value:
-        own = [v if isinstance(v, Value) else constant(node.out, np.array(v, F64), "number") for v in values]
-        return state.add(op, [*own], TensorType(F64, node.out.type.shape), node)
-
-    x = node.x
-    if node.op == "tan":
-        if dtype == F64:
-            return False
-        y = state.add("div", [state.add(f, [x], x.type, node) for f in ("sin", "cos")], x.type, node)
-    else:
-        x = cast(state, node, x, F64)
-        if dtype == F64 and node.op in ("expm1", "log1p", "atan"):
-            return False
-        y = _by_f64(node.op, x, do)
-    state.replace(node.out, cast(state, node, y, dtype))
-    return True
-
-
-def _by_f64(op: str, x: Value, do: Callable[..., Value]) -> Value:
-    """The function of x by others."""
+def by_f64(op: str, x: Value, do: Callable[..., Value]) -> Value:
+    """The function of x, by others that `do(op, *operands)` writes."""
     size = do("abs", x) if op in ("sinh", "asinh", "atanh") else x
     match op:
         case "sinh":

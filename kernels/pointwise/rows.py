@@ -8,7 +8,6 @@ from typing import Any
 from ..core.record import Record
 from ..core.table import Row
 from ..isa.tiers import Tier
-from . import exact_names
 from .steps import STEPS
 
 LOOPS = Record(
@@ -199,7 +198,7 @@ ROWS: tuple[Row, ...] = (
     Row("table", "pointwise.lookup", "make", LOOPS, {"index": (1, 2), "value": (1, 2, 4), "vbmi": _FLAG}, _looks_up),
     Row("flip", "pointwise.convert", "flip", LOOPS),
     Row("cast", "pointwise.convert", "cast", LOOPS, {"source": NUMBERS}),
-    Row("exact", "pointwise.exact", "make", EXACT, {"element": tuple(exact_names.ELEMENTS)}),
+    Row("exact", "pointwise.exact", "make", EXACT, {"element": NUMBERS}),
     Row("fold", "pointwise.fold", "fold", FOLD, {"element": WIDE}),
     Row("arg", "pointwise.fold", "arg", ARG, {"element": WIDE}),
     Row("running", "pointwise.fold", "running", RUNNING, {"element": WIDE}),
