@@ -45,12 +45,11 @@ def normalization(state: Sweep, node: Node) -> bool:
     if node.op != "rms_normalization":
         mean = _mean(state, node, x, first, last)
         centered = state.add("sub", [x, mean], x.type, node)
-    root = _root(state, node, _mean_square(state, node, centered, first, last))
+    inverse = _inverse(state, node, _mean_square(state, node, centered, first, last))
     if mean is not None and len(node.outputs) > 1:
-        found = mean, state.add("reciprocal", [root], root.type, node)
-        for old, new in zip(node.outputs[1:], found, strict=False):
+        for old, new in zip(node.outputs[1:], (mean, inverse), strict=False):
             state.replace(old, new)
-    _affine(state, node, state.add("div", [centered, root], x.type, node), node.inputs[1:3])
+    _affine(state, node, state.add("mul", [centered, inverse], x.type, node), node.inputs[1:3])
     return True
 
 
@@ -76,9 +75,9 @@ def group_normalization(state: Sweep, node: Node) -> bool:
     rank = len(x.type.dims)
     mean = _mean(state, node, x, 2, rank)
     centered = state.add("sub", [x, spread(within(mean))], x.type, node)
-    root = _root(state, node, within(_mean_square(state, node, centered, 2, rank)))
+    inverse = _inverse(state, node, within(_mean_square(state, node, centered, 2, rank)))
     affine = [None if v is None else shaped(state, node, v, column) for v in node.inputs[1:3]]
-    _affine(state, node, state.add("div", [centered, spread(root)], x.type, node), affine)
+    _affine(state, node, state.add("mul", [centered, spread(inverse)], x.type, node), affine)
     return True
 
 
@@ -99,10 +98,13 @@ def _mean_square(state: Sweep, node: Node, x: Value, first: int, last: int) -> V
     return _mean(state, node, state.add("mul", [x, x], x.type, node), first, last)
 
 
-def _root(state: Sweep, node: Node, variance: Value) -> Value:
+def _inverse(state: Sweep, node: Node, variance: Value) -> Value:
+    """1 / the deviation: one division for many elements."""
     epsilon = constant(node.out, np.float32(attr(node, "epsilon")), "epsilon")
-    shifted = state.add("add", [variance, epsilon], variance.type, node)
-    return state.add("sqrt", [shifted], variance.type, node)
+    y = state.add("add", [variance, epsilon], variance.type, node)
+    for op in ("sqrt", "reciprocal"):
+        y = state.add(op, [y], variance.type, node)
+    return y
 
 
 def _affine(state: Sweep, node: Node, y: Value, values: Sequence[Value | None]) -> None:

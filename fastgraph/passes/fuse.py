@@ -28,9 +28,8 @@ F32 = np.dtype(np.float32)
 
 def fuse(graph: Graph) -> bool:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
-    return any(
-        [sweep(graph, fold_pad, spread_matmul), sweep(graph, fold_affine), sweep(graph, as_chain), sweep(graph, phases)]
-    )
+    rules = (fold_pad, spread_matmul), (fold_affine, squares), (as_chain,), (phases,)
+    return any([sweep(graph, *together) for together in rules])
 
 
 # -- constants into weights
@@ -122,6 +121,26 @@ def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
     if data.ndim <= len(out.type.dims) and data.size == channels == data.shape[-1]:
         return data.ravel()
     return None
+
+
+# -- squares into their sums
+
+
+@sees("reduce_mean", "reduce_sum")
+def squares(state: Sweep, node: Node) -> bool:
+    """The sum of squares that nobody else reads is one operator, and their mean that over how many they are."""
+    product = state.sole_maker(node.x)
+    if product is None or product.op != "mul" or product.inputs != [product.x] * 2 or not _is_f32(product):
+        return False
+    if not node.out.type.concrete or not node.x.type.size or "chain" in node.attrs:
+        return False
+    state.drop(product)
+    y = state.add("reduce_sum_square", [product.x, *node.inputs[1:]], node.out.type, node, **node.attrs)
+    if node.op == "reduce_mean":
+        count = constant(node.out, np.float32(node.x.type.size // node.out.type.size), "count")
+        y = state.add("div", [y, count], y.type, node)
+    state.replace(node.out, y)
+    return True
 
 
 # -- chains
