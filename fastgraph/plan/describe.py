@@ -6,8 +6,10 @@ from typing import Any
 
 from ..kernels.core.table import row
 from ..text import bytes_text, shorten, table
-from .program import Program, Step
+from .program import AnyStep, Jump, Program, Step
 from .storage import row_count
+
+JUMP = "jump"
 
 
 def steps(program: Program) -> list[dict[str, Any]]:
@@ -15,7 +17,7 @@ def steps(program: Program) -> list[dict[str, Any]]:
     parameters, multiply-adds, place in the arena.
     """
     rows = []
-    for step in program.steps:
+    for i, step in enumerate(program.steps):
         node, out = step.node, step.node.out
         at = program.storage.get(out)
         rows.append(
@@ -25,13 +27,24 @@ def steps(program: Program) -> list[dict[str, Any]]:
                 "result": out.name,
                 "type": str(out.type),
                 "weights": [str(v.type) for v in node.inputs if v is not None and v.data is not None and v.type.quant],
-                "kernel": step.kernel.name if isinstance(step, Step) else "numpy",
-                "params": str(step.kernel) if isinstance(step, Step) else "",
+                "kernel": step.kernel.name if isinstance(step, Step) else JUMP if isinstance(step, Jump) else "numpy",
+                "params": step_text(i, step),
                 "macs": macs(step) if isinstance(step, Step) else 0,
                 "offset": None if at is None else program.offsets.get(at.root, 0) + at.offset,
             }
         )
     return rows
+
+
+def step_text(number: int, step: AnyStep) -> str:
+    """A step's kernel with its parameters; of a jump where it goes, and when; "" for NumPy."""
+    if isinstance(step, Step):
+        return str(step.kernel)
+    if not isinstance(step, Jump):
+        return ""
+    cell = None if step.cell is None else step.cell.base
+    when = "" if cell is None else f" {'if' if step.wanted else 'unless'} {getattr(cell, 'name', 'true')}"
+    return f"{JUMP} to {number + step.by}{when}"
 
 
 def macs(step: Step) -> int:

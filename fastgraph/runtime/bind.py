@@ -19,7 +19,7 @@ from ..kernels.isa.tiers import NUMPY
 from ..ops.evaluate import operands, run_node
 from ..plan.build import KEEP
 from ..plan.describe import macs
-from ..plan.program import ERROR, Arg, HostStep, Step, Table
+from ..plan.program import ERROR, AnyStep, Arg, HostStep, Jump, Step, Table
 from .memory import Memory
 from .pool import Runner
 
@@ -37,7 +37,7 @@ class Bound(NamedTuple):
 
     run: Run
     run_timed: Run
-    segments: Sequence[tuple[Sequence[Step], Runner]]
+    segments: Sequence[tuple[Sequence[Step | Jump], Runner]]
 
 
 def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
@@ -45,7 +45,7 @@ def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
     parts: list[tuple[Run, Run]] = []
     if plan.tier is NUMPY:
         return _bind_to_numpy(plan, memory)
-    segments: list[tuple[Sequence[Step], Runner]] = []
+    segments: list[tuple[Sequence[Step | Jump], Runner]] = []
     for part in _parts(plan.program.steps):
         if isinstance(part, HostStep):
             parts.append((host_run(plan, memory, part.node),) * 2)
@@ -66,10 +66,10 @@ def _bind_to_numpy(plan: Compiled, memory: Memory) -> Bound:
     return Bound(_in_turn(runs), _in_turn([each for run in runs for each in (deadline.check, run)]), [])
 
 
-def _parts(steps: Sequence[Step | HostStep]) -> list[HostStep | list[Step]]:
+def _parts(steps: Sequence[AnyStep]) -> list[HostStep | list[Step | Jump]]:
     """Host steps, and the runs of native ones between them; one run without steps where there are none at all."""
-    parts: list[HostStep | list[Step]] = []
-    segment: list[Step] = []
+    parts: list[HostStep | list[Step | Jump]] = []
+    segment: list[Step | Jump] = []
     for step in steps:
         if isinstance(step, HostStep):
             parts += [segment, step] if segment else [step]
@@ -77,19 +77,31 @@ def _parts(steps: Sequence[Step | HostStep]) -> list[HostStep | list[Step]]:
             continue
         # States, which are kept by the last steps, stay as they were when a lookup failed.
         first = step.node.op == KEEP and bool(segment) and segment[-1].node.op != KEEP
-        if first and any(ERROR in s.args for s in segment):
+        if first and _lookups(segment):
             parts.append(segment)
             segment = []
         segment.append(step)
     return [*parts, segment] if segment or not parts else parts
 
 
-def records(plan: Compiled, memory: Memory, steps: Sequence[Step]) -> tuple[np.ndarray, np.ndarray]:
-    """int64 [steps, 2]: the address of each step's kernel, and of its argument record; and all records in one array,
-    with the tables behind them, which must outlive the use of both.
+def _lookups(steps: Sequence[Step | Jump]) -> list[Node]:
+    """The nodes of steps that may report an error."""
+    return [s.node for s in steps if isinstance(s, Step) and ERROR in s.args]
+
+
+def _record(step: Step | Jump) -> Sequence[Arg]:
+    """The words of a step's record; of a jump's those of JUMP."""
+    if isinstance(step, Step):
+        return step.args
+    return step.cell or 0, int(step.wanted), step.by
+
+
+def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tuple[np.ndarray, np.ndarray]:
+    """int64 [steps, 2]: the address of each step's kernel (of a jump 0), and of its argument record; and all records in
+    one array, with the tables behind them, which must outlive the use of both.
     """
-    tables = list(dict.fromkeys(a for s in steps for a in s.args if isinstance(a, Table)))
-    blocks = [*(s.args for s in steps), *(t.words for t in tables)]
+    tables = list(dict.fromkeys(a for s in steps if isinstance(s, Step) for a in s.args if isinstance(a, Table)))
+    blocks = [*map(_record, steps), *(t.words for t in tables)]
     starts = np.cumsum([0, *map(len, blocks)])
     words = np.zeros(starts[-1] + 1, np.int64)
     base = words.ctypes.data
@@ -101,23 +113,24 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step]) -> tuple[np.n
         return int(at[arg]) if isinstance(arg, Table) else memory.address(arg)
 
     words[:-1] = [word(a) for block in blocks for a in block]
-    rows = [[plan.addresses[s.kernel], base + 8 * start] for s, start in zip(steps, starts, strict=False)]
+    kernels = [plan.addresses[s.kernel] if isinstance(s, Step) else 0 for s in steps]
+    rows = [[kernel, base + 8 * start] for kernel, start in zip(kernels, starts, strict=False)]
     return np.array(rows, np.int64), words
 
 
-def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step], threads: int) -> Runner:
+def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], threads: int) -> Runner:
     table, words = records(plan, memory, steps)
-    work = [int(macs(s) + 4 * s.node.out.type.size * s.share) for s in steps]
+    work = [int(macs(s) + 4 * s.node.out.type.size * s.share) if isinstance(s, Step) else 0 for s in steps]
     owner = memory.arena, memory.constants, memory.common, memory.error, words
     firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
     error = memory.error.ctypes.data
-    return Runner(table, threads if sum(work) >= WORTH_WAKING else 1, error, owner, firm, work)
+    return Runner(table, threads, error, owner, firm, work, WORTH_WAKING)
 
 
-def _calls(graph: Graph, steps: Sequence[Step], runner: Runner) -> tuple[Run, Run]:
+def _calls(graph: Graph, steps: Sequence[Step | Jump], runner: Runner) -> tuple[Run, Run]:
     """A segment's call without and with a limit; those with lookups say which index was out of range."""
     timed = partial(runner.run, True)
-    lookups = [s.node for s in steps if ERROR in s.args]
+    lookups = _lookups(steps)
     if lookups:
         return _checked(graph, runner.run, lookups), _checked(graph, timed, lookups)
     return runner.alone if runner.threads == 1 else runner.run, timed

@@ -1,6 +1,7 @@
 """Which file of the families lowers which operators: those of an operator are imported when a graph has it."""
 
 FAMILIES = {
+    "flow": "if",
     "gemm.conv": "conv",
     "gemm.conv_transpose": "conv_transpose",
     "gemm.dense": "conv dense matmul",

@@ -55,6 +55,24 @@ def transpose(c: Call) -> Iterator[Reach]:
     yield write("dst", r.cols * size, *target, (r.rows, r.row_d))
 
 
+@reaches("slice")
+def slice_(c: Call) -> Iterator[Reach]:
+    r = c.record("turns rows run")
+    yield read("turn", 8)
+    yield read("src", r.run, (r.turns, r.turn_s), (r.rows, r.row_s))
+    yield write("dst", r.run, (r.turns, r.turn_d), (r.rows, r.row_d))
+
+
+@reaches("round")
+def round_(c: Call) -> Iterator[Reach]:
+    r = c.record(numbers="first")
+    yield read("turn", 0 if r.first else 8, here=True)
+    yield read("limit", 8)
+    yield read("test", 1)
+    yield write("turn", 8)
+    yield write("go", 1)
+
+
 @reaches("pad")
 def pad(c: Call) -> Iterator[Reach]:
     r = c.record("left run right")
