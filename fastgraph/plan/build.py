@@ -92,7 +92,7 @@ def lifetimes(program: Program, graph: Graph) -> dict[Value | Scratch, Buffer]:
 
     What is touched within a loop and also outside of it lives through all of its rounds.
     """
-    end = max(len(program.steps) - 1, 0)
+    end = max(len(program.steps) - (not program.bodies), 0)  # after the last round, if a loop comes last
     first: dict[Value | Scratch, int] = {}
     final: dict[Value | Scratch, int] = {}
     for i, step in enumerate(program.steps):

@@ -1,7 +1,8 @@
 """Which file of the families lowers which operators: those of an operator are imported when a graph has it."""
 
 FAMILIES = {
-    "flow": "if",
+    "flow.branch": "if",
+    "flow.loop": "loop scan",
     "gemm.conv": "conv",
     "gemm.conv_transpose": "conv_transpose",
     "gemm.dense": "conv dense matmul",

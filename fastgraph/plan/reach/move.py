@@ -58,9 +58,15 @@ def transpose(c: Call) -> Iterator[Reach]:
 @reaches("slice")
 def slice_(c: Call) -> Iterator[Reach]:
     r = c.record("turns rows run")
+    need(r.turns > 0, "no slice")
     yield read("turn", 8)
-    yield read("src", r.run, (r.turns, r.turn_s), (r.rows, r.row_s))
-    yield write("dst", r.run, (r.turns, r.turn_d), (r.rows, r.row_d))
+    yield read("src", r.run, *_slices(r.turns, r.turn_s), (r.rows, r.row_s))
+    yield write("dst", r.run, *_slices(r.turns, r.turn_d), (r.rows, r.row_d))
+
+
+def _slices(turns: int, step: int) -> list[Loop]:
+    """Where the slices of all rounds lie; all in one place if `step` is 0."""
+    return [(turns, step)] if step else []
 
 
 @reaches("round")
