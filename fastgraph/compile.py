@@ -19,7 +19,7 @@ from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
-from .passes.bodies import inner
+from .passes.bodies import inner, sound_bodies
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
@@ -44,11 +44,11 @@ def bodies(graph: Graph, match: Matches | None = None) -> bool:
         if lowered is None:
             continue
         try:
-            for body in lowered.graphs:
+            for body in sound_bodies(lowered):
                 specialize(body, {})
                 optimize(body, Matches(), captured(body))
         except (ModelError, UnsupportedError):
-            continue  # a branch that is never taken may make no sense
+            continue
         if match(lowered) is not None:
             graph.nodes[i], changed = lowered, True
     return changed

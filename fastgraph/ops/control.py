@@ -27,6 +27,11 @@ _WIDEST: ContextVar[dict[Graph, list[TensorType]] | None] = ContextVar("widest",
 they go on from there, so that each of n bodies in one another settles in rounds of n and not of 2 ** n."""
 
 
+BRANCHES = ("then_branch", "else_branch")
+REFUSED = "refused"
+"""The attribute of an `if` that names branches that make no sense for its operands, and says why: they can't be run."""
+
+
 def merged(a: TensorType, b: TensorType) -> TensorType:
     """What is known of a value that is one or the other."""
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
@@ -54,14 +59,18 @@ def _check_body(node: Node, body: Graph, inputs: int, outputs: int) -> None:
 
 
 def _infer_if(node: Node, types: Types) -> list[TensorType]:
-    branches = [attr(node, "then_branch"), attr(node, "else_branch")]
+    branches = [attr(node, name) for name in BRANCHES]
     need_one(node, types[0], "the condition", "b")
     for branch in branches:
         if len(branch.outputs) != len(node.outputs):
             fail(node, f"branches must give {len(node.outputs)} outputs, found {len(branch.outputs)}")
-    chosen = node.const(0)
+    chosen, refused = node.const(0), node.attrs.get(REFUSED, {})
     if chosen is not None:
         branches = [branches[0 if chosen.reshape(-1)[0] else 1]]
+    elif len(refused) == len(BRANCHES):
+        fail(node, f"no branch fits its operands: {'; '.join(refused.values())}")
+    else:
+        branches = [branch for name, branch in zip(BRANCHES, branches, strict=True) if name not in refused]
     possible = _possible(branches)
     return [merged(values[0].type, values[-1].type) for values in zip(*(b.outputs for b in possible), strict=True)]
 

@@ -5,7 +5,37 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, Value, copy
-from ..ops.control import unchanged
+from ..ops.control import REFUSED, unchanged
+from ..ops.registry import attr
+
+
+def always_taken(node: Node, instead: dict[Value, Value]) -> list[Node] | None:
+    """The nodes of the branch that an `if` of a constant condition takes, which make its results; None for others.
+
+    Results that no node of the branch makes are put into `instead`.
+    """
+    condition = node.const(0) if node.op == "if" else None
+    if condition is None or not condition.size:
+        return None
+    branch = attr(node, "then_branch" if condition.reshape(-1)[0] else "else_branch")
+    makers = branch.producers()
+    made = {v: out for v, out in zip(branch.outputs, node.outputs, strict=True) if v in makers}
+    if len(made) < sum(v in makers for v in branch.outputs):
+        return None  # one value by two names
+    for v, out in zip(branch.outputs, node.outputs, strict=True):
+        if v not in makers:
+            instead[out] = v
+    branch.replace(made)
+    for v, out in made.items():
+        out.type = v.type
+        makers[v].outputs = [out if each is v else each for each in makers[v].outputs]
+    return branch.nodes
+
+
+def sound_bodies(node: Node) -> list[Graph]:
+    """The bodies of a node but for those that make no sense for its operands."""
+    refused = node.attrs.get(REFUSED, {})
+    return [item for key, item in node.attrs.items() if isinstance(item, Graph) and key not in refused]
 
 
 def inner(node: Node) -> Node | None:

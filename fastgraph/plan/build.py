@@ -39,6 +39,8 @@ def build(
     match = match or Matches()
     emit = Emit(program, Views(graph, match.abilities), match, tier, threads)
     emit_graph(emit, graph)
+    for jump in [(step, i) for i, step in enumerate(program.steps) if isinstance(step, Jump) and step.fails]:
+        emit.land(jump)
     emit_copies(emit, {value: final for value, final in (kept or {}).items() if final is not value}, KEEP)
     _place(program, graph, lowest)
     if checked():

@@ -83,10 +83,13 @@ class HostStep:
 
 
 class Jump:
-    """Where a run goes on `by` steps from here instead of one: always, or if the byte at `cell` is `wanted`."""
+    """Where a run goes on `by` steps from here instead of one: always, or if the byte at `cell` is `wanted`.
 
-    def __init__(self, node: Node, cell: Ref | None = None, wanted: bool = True) -> None:
-        self.node, self.cell, self.wanted = node, cell, wanted
+    fails: it leads to the end of a run that has failed.
+    """
+
+    def __init__(self, node: Node, cell: Ref | None = None, wanted: bool = True, fails: bool = False) -> None:
+        self.node, self.cell, self.wanted, self.fails = node, cell, wanted, fails
         self.by = 1
 
 

@@ -79,6 +79,9 @@ class _Check:
         """Note what has been written where a jump leads to. Where it leads back, all of that had been written before
         the first round.
         """
+        if step.fails or not self.reached:
+            self.reached = False
+            return
         if not any(steps.start <= min(number, number + step.by) and max(number, number + step.by) <= steps.stop
                    for steps in self.program.bodies.values()):  # fmt: skip
             raise Misfit(f"a jump to step {number + step.by} leaves the steps of its node")

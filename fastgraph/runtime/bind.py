@@ -16,6 +16,7 @@ from ..errors import InputError, ModelError
 from ..ir import Graph, Node
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import NUMPY
+from ..ops.control import REFUSED
 from ..ops.evaluate import operands, run_node
 from ..plan.build import KEEP
 from ..plan.describe import macs
@@ -145,13 +146,19 @@ def _checked(graph: Graph, part: Callable[[], int], lookups: Sequence[Node]) -> 
 
 
 def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
-    """The error of native steps, of these nodes, one of which read an index that its operand does not have."""
-    extents = [node.x.type.dims[node.attrs.get("axis", 0)] for node in lookups]
-    ranges = [f"node {node.name}: {node.op} takes {-n} to {n - 1}" for node, n in zip(lookups, extents, strict=True)]
-    return InputError(
-        f"{graph.source or graph.name}: an index read at run time is out of range ({'; or '.join(ranges)}): check what "
-        "was fed to the model"
-    )
+    """The error of native steps, of these nodes, one of which read an index that its operand does not have, or should
+    have taken a branch that makes no sense for its operands.
+    """
+    ranges, branches = [], []
+    for node in lookups:
+        if REFUSED in node.attrs:
+            branches += [f"node {node.name}, {name}: {why}" for name, why in node.attrs[REFUSED].items()]
+        else:
+            n = node.x.type.dims[node.attrs.get("axis", 0)]
+            ranges.append(f"node {node.name}: {node.op} takes {-n} to {n - 1}")
+    whys = [f"an index read at run time is out of range ({'; or '.join(ranges)})"] * bool(ranges)
+    whys += [f"a branch was to be taken that can't be run for these shapes ({'; or '.join(branches)})"] * bool(branches)
+    return InputError(f"{graph.source or graph.name}: {', or '.join(whys)}: check what was fed to the model")
 
 
 def host_run(plan: Compiled, memory: Memory, node: Node) -> Run:

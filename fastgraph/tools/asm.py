@@ -51,7 +51,7 @@ def _value(arg: Arg) -> str:
         return f"&{arg}"
     if isinstance(arg, Table):
         return f"&({', '.join(map(_value, arg.words))})"
-    if arg is ERROR:
+    if arg == ERROR:
         return "&error"
     where = f"&constant {arg.base}" if isinstance(arg.base, int) else f"&{arg.base.name}"
     return f"{where} + {arg.offset}" if arg.offset else where

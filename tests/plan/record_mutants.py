@@ -36,6 +36,7 @@ from fastgraph.runtime.pool import Runner
 from tests.blocks import BLOCKS, conv
 from tests.nets import F32, I64, Net, graph_of
 from tests.plan import test_amx_networks, test_dynamic_layers, test_quantized_products, test_quantized_windows
+from tests.plan.control_nets import NETS
 from tests.plan.test_quantized_elementwise import graph_of as one
 from tests.plan.test_quantized_elementwise import typed
 
@@ -103,6 +104,7 @@ def _constant(dtype: type, *values: Any) -> Value:
 
 
 GRAPHS |= {name: _net(build) for name, build in BLOCKS.items()}
+GRAPHS |= {f"flow {name}": lambda build=build: graph_of(build().bytes()) for name, build in NETS.items()}
 GRAPHS |= {build.__name__: _net(build) for build in (_moves, _resizes, _products, _banded)}
 GRAPHS |= {f"u8 {name}": lambda case=case: test_quantized_products.network(*case)
            for name, case in test_quantized_products.CASES.items()}  # fmt: skip
