@@ -54,8 +54,9 @@ def _take_in(body: Graph, node: Node, lead: int) -> None:
     """Let a body read what never changes where it comes from, and know that the condition holds in every round."""
     instead = {}
     if lead:
-        true = np.ones(body.inputs[1].type.shape or (), bool)
-        instead[body.inputs[1]] = Value.constant(body.inputs[1].name, true)
+        condition = body.inputs[1]
+        dims = condition.type.dims if condition.type.concrete else ()
+        instead[condition] = Value.constant(condition.name, np.ones(dims, bool))
     for inside, first, after in zip(body.inputs[lead:], node.inputs[lead:], body.outputs[lead // 2 :], strict=False):
         if unchanged(body, after) is inside and first is not None and first.type == inside.type:
             instead[inside] = first

@@ -15,12 +15,12 @@ import numpy as np
 from ....freedoms import free
 from ....ir import Graph, Node, TensorType, Value
 from ....ops.control import known_rounds, scan_axes
-from ...program import Jump
+from ...program import Arg, Jump
 from ..graph import emit_copies, emit_graph
 from ..registry import Emit, Matches, lowers
 from .common import BOOL, CARRY, INT64, alike, around, finish, is_one, native
 
-ROUND, SLICE = "round", "slice"
+COUNT, PART = "count", "part"
 """Operators of the nodes whose steps count rounds, and copy slices."""
 MOST = np.iinfo(np.int64).max
 
@@ -51,7 +51,7 @@ class Rounds:
 
     body: Graph
     turn: Value
-    carried: Sequence[tuple[Value, Value, Value, Value]]
+    carried: Sequence[tuple[Value, Value | None, Value, Value]]
     most: Value
     begin: Value
     again: Value
@@ -109,11 +109,12 @@ def _match_scan(node: Node) -> tuple[Matches, Rounds] | None:
     return match, Rounds(body, turn, carried, _number("most", most), _true(), _true(), reads, writes, most)
 
 
-def _slices(node: Node, which: str, wholes: Sequence[Value], parts: Sequence[Value]) -> list[Slice]:
+def _slices(node: Node, which: str, wholes: Sequence[Value | None], parts: Sequence[Value]) -> list[Slice]:
     axes, backwards = (scan_axes(node, f"{which}_{what}", len(wholes)) for what in ("axes", "directions"))
     return [
         Slice(whole, part, axis % len(whole.type.dims), bool(back))
         for whole, part, axis, back in zip(wholes, parts, axes, backwards, strict=True)
+        if whole is not None
     ]
 
 
@@ -125,7 +126,7 @@ def loop(e: Emit, node: Node, plan: tuple[Matches, Rounds]) -> None:
     """
     match, r = plan
     start = len(e.program.steps)
-    emit_copies(e, {result: first for _, first, _, result in r.carried}, CARRY)
+    emit_copies(e, {result: first for _, first, _, result in r.carried if first is not None}, CARRY)
     places = {v: e.storage(result) for v, _, _, result in r.carried}
     places |= {each.whole: e.storage(each.whole) for each in (*r.reads, *r.writes) if each.whole.data is None}
     inner = e.within(r.body, match, around(e, r.body) | places)
@@ -158,7 +159,7 @@ def _loop(e: Emit, node: Node, r: Rounds) -> None:
 
 def _round(e: Emit, r: Rounds, go: Value, test: Value, first: bool) -> None:
     """Count a round, and say whether it begins."""
-    e.node = Node(ROUND, [r.most, test], [r.turn, go])
+    e.node = Node(COUNT, [r.most, test], [r.turn, go])
     places = {"turn": r.turn, "go": go, "limit": r.most, "test": test}
     e.kernel("round", {}, {**{name: e.address(value) for name, value in places.items()}, "first": int(first)})
 
@@ -174,10 +175,10 @@ def _slice(e: Emit, turn: Value, each: Slice, source: Value, target: Value) -> N
         emit_copies(e, {source: lying}, CARRY)
     far = (turns - 1) * run if each.backwards else 0
     step, pitch = -run if each.backwards else run, turns * run
-    ends = {}
+    ends: dict[str, Arg] = {}
     for name, slot, value in (("src", "s", source), ("dst", "d", target)):
         whole = value is each.whole
         ends |= {name: e.address(value, far if whole else 0), f"turn_{slot}": step if whole else 0,
                  f"row_{slot}": pitch if whole else run}  # fmt: skip
-    e.node = Node(SLICE, [turn, source], [target])
+    e.node = Node(PART, [turn, source], [target])
     e.kernel("slice", {}, {**ends, "turn": e.address(turn), "turns": turns, "rows": rows, "run": run})
