@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -20,14 +21,23 @@ from ..ops.control import REFUSED
 from ..ops.evaluate import operands, run_node
 from ..plan.build import KEEP
 from ..plan.describe import macs
-from ..plan.program import ERROR, AnyStep, Arg, HostStep, Jump, Step, Table
+from ..plan.program import AnyStep, Arg, HostStep, Jump, Step, Table
 from .memory import Memory
+from .partition import lookups_of, partition
 from .pool import Runner
 
 WORTH_WAKING = 4_000_000
 """Multiply-adds, about 40 us: waking other threads for less takes longer than it saves. Results don't depend on it."""
 
 Run = Callable[[], object]
+
+
+class Leap(NamedTuple):
+    """A jump to part `target`, which Python does: always, or if `cell` is `wanted`."""
+
+    cell: ctypes.c_bool | None
+    wanted: bool
+    target: int
 
 
 class Bound(NamedTuple):
@@ -43,17 +53,27 @@ class Bound(NamedTuple):
 
 def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
     """One native call when all steps are native; else the segments and host steps in turn."""
-    parts: list[tuple[Run, Run]] = []
     if plan.tier is NUMPY:
         return _bind_to_numpy(plan, memory)
+    return bind_steps(plan, memory, plan.program.steps, threads)
+
+
+def bind_steps(plan: Compiled, memory: Memory, steps: Sequence[AnyStep], threads: int) -> Bound:
+    """As `bind`, of some steps of the plan in a row."""
+    parts: list[tuple[Run | Leap, Run | Leap]] = []
     segments: list[tuple[Sequence[Step | Jump], Runner]] = []
-    for part in _parts(plan.program.steps):
+    cut = partition(steps)
+    numbers = {first: i for i, (first, _) in enumerate(cut)}
+    for first, part in cut:
         if isinstance(part, HostStep):
             parts.append((host_run(plan, memory, part.node),) * 2)
-            continue
-        runner = _runner(plan, memory, part, threads)
-        segments.append((part, runner))
-        parts.append(_calls(plan.graph, part, runner))
+        elif isinstance(part, Jump):
+            cell = None if part.cell is None else ctypes.c_bool.from_address(memory.address(part.cell))
+            parts.append((Leap(cell, part.wanted, numbers.get(first + part.by, len(cut))),) * 2)
+        else:
+            runner = _runner(plan, memory, part, threads)
+            segments.append((part, runner))
+            parts.append(_calls(plan.graph, part, runner))
     run, run_timed = (_in_turn(way) for way in zip(*parts, strict=True))
     return Bound(run, run_timed, segments)
 
@@ -65,29 +85,6 @@ def _bind_to_numpy(plan: Compiled, memory: Memory) -> Bound:
     kept = [(memory.array(node.out), memory.held(node.x)) for node in nodes if node.op == KEEP]
     runs.append(lambda: list(starmap(np.copyto, kept)))  # no signal's handler is called in between
     return Bound(_in_turn(runs), _in_turn([each for run in runs for each in (deadline.check, run)]), [])
-
-
-def _parts(steps: Sequence[AnyStep]) -> list[HostStep | list[Step | Jump]]:
-    """Host steps, and the runs of native ones between them; one run without steps where there are none at all."""
-    parts: list[HostStep | list[Step | Jump]] = []
-    segment: list[Step | Jump] = []
-    for step in steps:
-        if isinstance(step, HostStep):
-            parts += [segment, step] if segment else [step]
-            segment = []
-            continue
-        # States, which are kept by the last steps, stay as they were when a lookup failed.
-        first = step.node.op == KEEP and bool(segment) and segment[-1].node.op != KEEP
-        if first and _lookups(segment):
-            parts.append(segment)
-            segment = []
-        segment.append(step)
-    return [*parts, segment] if segment or not parts else parts
-
-
-def _lookups(steps: Sequence[Step | Jump]) -> list[Node]:
-    """The nodes of steps that may report an error."""
-    return [s.node for s in steps if isinstance(s, Step) and ERROR in s.args]
 
 
 def _record(step: Step | Jump) -> Sequence[Arg]:
@@ -131,7 +128,7 @@ def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], thread
 def _calls(graph: Graph, steps: Sequence[Step | Jump], runner: Runner) -> tuple[Run, Run]:
     """A segment's call without and with a limit; those with lookups say which index was out of range."""
     timed = partial(runner.run, True)
-    lookups = _lookups(steps)
+    lookups = lookups_of(steps)
     if lookups:
         return _checked(graph, runner.run, lookups), _checked(graph, timed, lookups)
     return runner.alone if runner.threads == 1 else runner.run, timed
@@ -182,15 +179,31 @@ def host_run(plan: Compiled, memory: Memory, node: Node) -> Run:
     return run
 
 
-def _in_turn(parts: Sequence[Run]) -> Run:
-    if len(parts) == 1:
-        return parts[0]
+def _in_turn(parts: Sequence[Run | Leap]) -> Run:
+    runs = [part for part in parts if not isinstance(part, Leap)]
+    if len(runs) < len(parts):
+        return partial(_walk, parts)
+    if len(runs) == 1:
+        return runs[0]
 
     def execute() -> None:
-        for part in parts:
-            part()
+        for run in runs:
+            run()
 
     return execute
+
+
+def _walk(parts: Sequence[Run | Leap]) -> None:
+    """Run parts, some of which are jumps."""
+    at = 0
+    while at < len(parts):
+        part = parts[at]
+        at += 1
+        if not isinstance(part, Leap):
+            part()
+        elif part.cell is None or part.cell.value == part.wanted:
+            deadline.check()
+            at = part.target
 
 
 @contextmanager

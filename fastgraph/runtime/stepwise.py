@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..ir import Node, Value
-from ..plan.program import AnyStep, HostStep
-from .bind import host_run, records
+from ..plan.program import AnyStep, HostStep, Step
+from .bind import bind_steps, host_run, records
 from .executable import Executable
 from .pool import Runner
 
@@ -16,20 +16,23 @@ Run = Callable[[], Any]
 
 def single_runs(plan: Executable) -> Iterator[tuple[AnyStep, Run]]:
     """Each step with a function that runs it alone; it gives a native step's error code (0: none). The steps of a node
-    of control flow run together, as the first of them.
+    of control flow run together, as the first of them, and raise InputError themselves.
     """
     together = bodies(plan)
     end = 0
     for i, step in enumerate(plan.program.steps):
-        if isinstance(step, HostStep):
-            yield step, host_run(plan.compiled, plan.memory, step.node)
-            continue
         if i < end:
             yield step, lambda: 0
             continue
-        end = together[i][1].stop if i in together else i + 1
-        native = [s for s in plan.program.steps[i:end] if not isinstance(s, HostStep)]
-        table, words = records(plan.compiled, plan.memory, native)
+        if isinstance(step, HostStep):
+            yield step, host_run(plan.compiled, plan.memory, step.node)
+            continue
+        if i in together:
+            end = together[i][1].stop
+            yield step, bind_steps(plan.compiled, plan.memory, plan.program.steps[i:end], plan.threads).run
+            continue
+        assert isinstance(step, Step)
+        table, words = records(plan.compiled, plan.memory, [step])
         yield step, Runner(table, plan.threads, plan.memory.error.ctypes.data, words).run
 
 

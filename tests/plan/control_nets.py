@@ -138,12 +138,14 @@ def _grown(pick: random.Random, net: Net, values: list[str], depth: int, name: s
 
 def _plain(pick: random.Random, net: Net, values: list[str]) -> str:
     """A node that keeps shape and magnitude."""
-    op = pick.choice(("Add", "Sub", "Tanh", "Relu", "Neg", "MatMul", "Sigmoid", "Concat", "Transpose"))
+    op = pick.choice(("Add", "Sub", "Tanh", "Relu", "Neg", "MatMul", "Sigmoid", "Concat", "Transpose", "CumSum"))
     one, other = pick.choice(values), pick.choice(values)
     if op in ("Add", "Sub"):
         return str(net("Mul", net(op, one, other), net.const(0.5)))
     if op == "MatMul":
         return str(net(op, one, net.weight(8, 8)))
+    if op == "CumSum":  # no kernel does it
+        return str(net("Mul", net(op, one, net.const(np.array(1))), net.const(0.3)))
     if op == "Concat":
         halves = net("Split", one, axis=1, outputs=2)
         return str(net("Concat", halves[1], net("Tanh", halves[0]), axis=1))

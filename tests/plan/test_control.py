@@ -98,6 +98,25 @@ def test_a_loop_without_end_is_stopped(threads: int) -> None:
         model.run({"x": np.ones(SHAPE, F32)}, timeout=0.05)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_host_steps_in_a_loop(threads: int) -> None:
+    """NumPy takes its turn between native calls, round by round."""
+    net = Net()
+    inner = body("b", True, ("s", SHAPE))
+    summed = inner("CumSum", inner("Tanh", inner("MatMul", "s", inner.weight(8, 8))), inner.const(np.array(1)))
+    inner.output(inner("Less", inner("ReduceMax", summed, keepdims=0), inner.const(np.float32(5))), dtype=BOOL)
+    inner.output(inner("Add", summed, "s"))
+    net.output(net("Relu", net("Loop", net.input("most", (), I64), "", net.input("x", SHAPE), body=inner.graph())))
+    model = dirty(fg.load(net.bytes(), threads=threads))
+    steps = model.plan.program.steps
+    assert [step.node.op for step in steps if isinstance(step, HostStep)] == ["cum_sum"]
+    assert any(isinstance(step, Jump) for step in steps)
+    for seed in range(5):
+        fed = feeds(net, seed)
+        assert_close(list(model.run(fed).values()), by_onnxruntime(net.bytes(), fed))
+        assert fg.verify(model, fed).ok
+
+
 def test_a_branch_that_makes_no_sense() -> None:
     """A plan for shapes that fit one branch only runs that natively, and says so when the other is to be taken."""
     net = Net()

@@ -1,6 +1,7 @@
 """Control flow: the steps of bodies among those of the program, with jumps between them.
 
-A node of it is taken when kernels do all nodes of its bodies, and no type hangs on how the run goes.
+A node of it is taken when kernels do many nodes of its bodies, and no type hangs on how the run goes. What NumPy does
+in a body is done between native calls, and so are then the jumps.
 """
 
 from __future__ import annotations
@@ -19,11 +20,18 @@ CARRY = "carry"
 BOOL, INT64 = np.dtype(bool), np.dtype(np.int64)
 
 
+HOSTS = 2
+"""Up to so many host steps for each node that kernels do, a body's nodes take longer on NumPy than one by one."""
+
+
 def native(graph: Graph) -> Matches | None:
-    """What takes the nodes of a body, if all are taken and all its types known."""
+    """What takes the nodes of a body, if it takes many, and all its types are known."""
     values = (*graph.inputs, *graph.outputs, *(v for node in graph.nodes for v in node.outputs))
+    if not all(map(_known, values)):
+        return None
     match = Matches()
-    return match if all(map(_known, values)) and all(match(node) is not None for node in graph.nodes) else None
+    taken = sum(match(node) is not None for node in graph.nodes)
+    return match if len(graph.nodes) - taken <= HOSTS * taken else None
 
 
 def _known(value: Value) -> bool:
