@@ -1,7 +1,7 @@
 """Loops: a round's steps once, and a jump back to them.
 
-Carried values lie where the node's results do: there they are put at first, there a round reads them, and its end
-copies over them what they become.
+Carried values lie where the node's results do: there they are put at first, and there a round reads them. What they
+become is made in their place, or copied over them in the end.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from math import prod
 import numpy as np
 
 from ....freedoms import free
-from ....ir import Graph, Node, TensorType, Value
+from ....ir import Graph, Node, TensorType, Value, read_by
 from ....ops.control import known_rounds, scan_axes
 from ...program import Arg, Jump
 from ..graph import emit_copies, emit_graph
 from ..registry import Emit, Matches, lowers
 from .common import BOOL, CARRY, INT64, alike, around, finish, is_one, native
+from .in_place import in_place
 
 COUNT, PART = "count", "part"
 """Operators of the nodes whose steps count rounds, and copy slices."""
@@ -58,6 +59,13 @@ class Rounds:
     reads: Sequence[Slice] = ()
     writes: Sequence[Slice] = ()
     count: int | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether rounds have to be counted."""
+        if self.reads or self.writes or self.most.data is None or self.most.data.min() < MOST:
+            return True
+        return self.turn in self.body.outputs or any(self.turn in read_by(node) for node in self.body.nodes)
 
 
 def _number(name: str, number: int) -> Value:
@@ -128,6 +136,9 @@ def loop(e: Emit, node: Node, plan: tuple[Matches, Rounds]) -> None:
     start = len(e.program.steps)
     emit_copies(e, {result: first for _, first, _, result in r.carried if first is not None}, CARRY)
     places = {v: e.storage(result) for v, _, _, result in r.carried}
+    if free("in_place"):
+        pairs = [(v, after) for v, first, after, _ in r.carried if after is not first]
+        places |= {new: places[old] for new, old in in_place(r.body, match, pairs).items()}
     places |= {each.whole: e.storage(each.whole) for each in (*r.reads, *r.writes) if each.whole.data is None}
     inner = e.within(r.body, match, around(e, r.body) | places)
     if r.count != 0:
@@ -136,9 +147,9 @@ def loop(e: Emit, node: Node, plan: tuple[Matches, Rounds]) -> None:
 
 
 def _loop(e: Emit, node: Node, r: Rounds) -> None:
-    go = Value(f"{node.out.name}.go", TensorType(BOOL, ()))
-    _round(e, r, go, r.begin, first=True)
-    leave = None if r.count else e.jump(Jump(node, e.address(go), wanted=False))
+    go = Value(f"{node.out.name}.go", TensorType(BOOL, ())) if r.counts else None
+    begins = _next(e, r, go, r.begin, first=True)
+    leave = None if r.count or begins.data is not None else e.jump(Jump(node, e.address(begins), wanted=False))
     head = len(e.program.steps)
     for each in r.reads:
         _slice(e, r.turn, each, each.whole, each.part)
@@ -151,17 +162,21 @@ def _loop(e: Emit, node: Node, r: Rounds) -> None:
         again = Value(f"{again.name}.again", again.type)
         moved[again] = r.again
     emit_copies(e, moved, CARRY)
-    _round(e, r, go, again, first=False)
-    e.jump(Jump(node, e.address(go), wanted=True), head)
+    goes = _next(e, r, go, again, first=False)
+    if goes.data is None or goes.data.any():
+        e.jump(Jump(node, None if goes.data is not None else e.address(goes)), head)
     if leave is not None:
         e.land(leave)
 
 
-def _round(e: Emit, r: Rounds, go: Value, test: Value, first: bool) -> None:
-    """Count a round, and say whether it begins."""
+def _next(e: Emit, r: Rounds, go: Value | None, test: Value, first: bool) -> Value:
+    """Count a round, if rounds are counted; whether it begins."""
+    if go is None:
+        return test
     e.node = Node(COUNT, [r.most, test], [r.turn, go])
     places = {"turn": r.turn, "go": go, "limit": r.most, "test": test}
     e.kernel("round", {}, {**{name: e.address(value) for name, value in places.items()}, "first": int(first)})
+    return go
 
 
 def _slice(e: Emit, turn: Value, each: Slice, source: Value, target: Value) -> None:
