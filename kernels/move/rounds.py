@@ -14,14 +14,18 @@ from .rows import ROUND, SLICE
 
 
 def slice_(tier: Tier) -> Callable:
-    """The kernel that copies slice number `turn`: from one of many, or to its place among them."""
+    """The kernel that copies slice number `turn`: from one of many, or to its place among them; nothing where there is
+    no such slice.
+    """
     fields, copy_run = reader(SLICE), run_copier(tier)
 
     def kernel(args, thread, threads):
         r = fields(args)
         turn = arg(r.turn, 0)
         begin, end, first, last = 0, r.rows, 0, r.run
-        if r.rows >= threads:
+        if turn < 0 or turn >= r.turns:
+            begin = end
+        elif r.rows >= threads:
             begin, end = thread_range(r.rows, thread, threads)
         else:
             first, last = thread_range(pieces(r.run, 64), thread, threads)
