@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from .errors import FastgraphError, GraphError, ModelError
+from .errors import FastgraphError, GraphError, ModelError, UnsupportedError
 from .freedoms import free
-from .ir import Graph, State, Value, check, copy
+from .ir import Graph, State, Value, captured, check, copy
 from .ir.weights import Weights
 from .kernels.core.kernel import Kernel
 from .kernels.isa.tiers import NUMPY, Tier
@@ -20,6 +20,7 @@ from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
 from .passes.attention_found import attention
+from .passes.bodies import inner, sound_bodies
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
@@ -35,6 +36,26 @@ from .plan.program import Program
 from .plan.widen import widen
 from .room import need
 
+
+def bodies(graph: Graph, match: Matches | None = None) -> bool:
+    """Run all stages on the bodies of control flow that kernels can then run; others stay as they are."""
+    match = match or Matches()
+    changed = False
+    for i, node in enumerate(graph.nodes):
+        lowered = inner(node) if node.graphs else None
+        if lowered is None:
+            continue
+        try:
+            for body in sound_bodies(lowered):
+                specialize(body, {})
+                optimize(body, Matches(), captured(body))
+        except (ModelError, UnsupportedError):
+            continue
+        if match(lowered) is not None:
+            graph.nodes[i], changed = lowered, True
+    return changed
+
+
 STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("explicit_quantization", explicit_quantization),
     ("canonicalize", canonicalize),
@@ -45,25 +66,27 @@ STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("norms", norms),
     ("fuse", fuse),
     ("widen", widen),
+    ("control", bodies),
 )
 """What a specialized graph goes through, in order. Each says whether it may have changed nodes or values."""
 
 
-def stages(graph: Graph, match: Matches | None = None) -> Iterator[tuple[str, Graph]]:
+def stages(graph: Graph, match: Matches | None = None, around: Iterable[Value] = ()) -> Iterator[tuple[str, Graph]]:
     """Run the stages on a specialized graph, in place; yields each stage's name with the graph after it, checked.
 
-    `match` keeps what the last stage finds of nodes' lowerings.
+    `match` keeps what the last stages find of nodes' lowerings. `around`: what a body takes from around it.
     """
-    last: Callable[[Graph], bool] = partial(widen, match=match)
-    for name, run in (*STAGES[:-1], (STAGES[-1][0], last)):
+    match = match or Matches()
+    for name, stage in STAGES:
+        run = partial(stage, match=match) if stage in (widen, bodies) else stage
         if free(name) and run(graph):
-            check(graph, name)
+            check(graph, name, set(around))
         yield name, graph
 
 
-def optimize(graph: Graph, match: Matches | None = None) -> None:
+def optimize(graph: Graph, match: Matches | None = None, around: Iterable[Value] = ()) -> None:
     """Run all stages, in place."""
-    for _ in stages(graph, match):
+    for _ in stages(graph, match, around):
         pass
 
 

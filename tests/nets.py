@@ -20,10 +20,12 @@ F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
 
 
 class Net:
-    """An ONNX model written node by node: `net("Relu", x)` adds a node and gives its output's name."""
+    """An ONNX model written node by node: `net("Relu", x)` adds a node and gives its output's name. The graph of a body
+    needs a `prefix` of its own for its names.
+    """
 
-    def __init__(self, opset: int = 17, seed: int = 0) -> None:
-        self.opset = opset
+    def __init__(self, opset: int = 17, seed: int = 0, prefix: str = "") -> None:
+        self.opset, self.prefix = opset, prefix
         self.rng = np.random.default_rng(seed)
         self.nodes: list[onnx.NodeProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
@@ -38,7 +40,7 @@ class Net:
     def const(self, data: Any, dtype: Any = None) -> str:
         """A constant of the given numbers."""
         array = np.asarray(data, dtype)
-        name = f"c{len(self.constants)}"
+        name = f"{self.prefix}c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(array.astype(F32) if array.dtype == float else array, name))
         return name
 
@@ -48,7 +50,7 @@ class Net:
         return self.const((self.rng.standard_normal(shape) * (scale or fan**-0.5)).astype(F32))
 
     def __call__(self, op: str, *inputs: str, outputs: int = 1, domain: str = "", **attrs: Any) -> Any:
-        names = [f"v{len(self.nodes)}" + (f"_{i}" if outputs > 1 else "") for i in range(outputs)]
+        names = [f"{self.prefix}v{len(self.nodes)}" + (f"_{i}" if outputs > 1 else "") for i in range(outputs)]
         self.nodes.append(helper.make_node(op, list(inputs), names, domain=domain, **attrs))
         return names[0] if outputs == 1 else names
 
@@ -56,8 +58,11 @@ class Net:
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype)) if dtype is not None else TensorProto.UNDEFINED
         self.outputs += [helper.make_tensor_value_info(name, kind, None) for name in names]
 
+    def graph(self) -> onnx.GraphProto:
+        return helper.make_graph(self.nodes, self.prefix or "net", self.inputs, self.outputs, self.constants)
+
     def model(self) -> onnx.ModelProto:
-        graph = helper.make_graph(self.nodes, "net", self.inputs, self.outputs, self.constants)
+        graph = self.graph()
         domains = {node.domain for node in self.nodes} - {""}
         imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, 1) for d in sorted(domains))]
         return helper.make_model(graph, opset_imports=imports, ir_version=min(10, 8 + (self.opset > 18)))

@@ -27,6 +27,11 @@ _WIDEST: ContextVar[dict[Graph, list[TensorType]] | None] = ContextVar("widest",
 they go on from there, so that each of n bodies in one another settles in rounds of n and not of 2 ** n."""
 
 
+BRANCHES = ("then_branch", "else_branch")
+REFUSED = "refused"
+"""The attribute of an `if` that names branches that make no sense for its operands, and says why: they can't be run."""
+
+
 def merged(a: TensorType, b: TensorType) -> TensorType:
     """What is known of a value that is one or the other."""
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
@@ -54,14 +59,18 @@ def _check_body(node: Node, body: Graph, inputs: int, outputs: int) -> None:
 
 
 def _infer_if(node: Node, types: Types) -> list[TensorType]:
-    branches = [attr(node, "then_branch"), attr(node, "else_branch")]
+    branches = [attr(node, name) for name in BRANCHES]
     need_one(node, types[0], "the condition", "b")
     for branch in branches:
         if len(branch.outputs) != len(node.outputs):
             fail(node, f"branches must give {len(node.outputs)} outputs, found {len(branch.outputs)}")
-    chosen = node.const(0)
+    chosen, refused = node.const(0), node.attrs.get(REFUSED, {})
     if chosen is not None:
         branches = [branches[0 if chosen.reshape(-1)[0] else 1]]
+    elif len(refused) == len(BRANCHES):
+        fail(node, f"no branch fits its operands: {'; '.join(refused.values())}")
+    else:
+        branches = [branch for name, branch in zip(BRANCHES, branches, strict=True) if name not in refused]
     possible = _possible(branches)
     return [merged(values[0].type, values[-1].type) for values in zip(*(b.outputs for b in possible), strict=True)]
 
@@ -124,7 +133,28 @@ def _infer_loop(node: Node, types: Types) -> list[TensorType]:
     need_one(node, types[1] if len(types) > 1 else None, "the condition", "b")
     _check_body(node, body, 2 + len(carried), 1 + len(carried))
     carried = _settle(body, [TensorType(INT64, ()), TensorType(BOOL, ())], carried, skip=2)
-    return [*carried, *(stacked(v.type, None, 0) for v in body.outputs[1 + len(carried) :])]
+    count = known_rounds(node)
+    return [*carried, *(stacked(v.type, count, 0) for v in body.outputs[1 + len(carried) :])]
+
+
+def unchanged(body: Graph, value: Value) -> Value:
+    """What a value of a body is, perhaps under another name."""
+    makers = {node.out: node for node in body.nodes if node.op == "identity"}
+    while value in makers:
+        value = makers[value].x
+    return value
+
+
+def known_rounds(node: Node) -> int | None:
+    """How many rounds a loop has, if that hangs on nothing: its condition always holds, or never at first."""
+    body, most, begun = attr(node, "body"), node.const(0), node.const(1)
+    if begun is not None and not begun.reshape(-1)[0]:
+        return 0
+    again = unchanged(body, body.outputs[0])
+    always = again is body.inputs[1] or again.data is not None and bool(again.data.reshape(-1)[0])
+    if most is None or not always or node.has(1) and begun is None:
+        return None
+    return max(int(most.reshape(-1)[0]), 0)
 
 
 def stacked(t: TensorType, count: Dim, axis: int) -> TensorType:
@@ -165,7 +195,8 @@ def _stack(parts: list[Any], t: TensorType, axis: int) -> np.ndarray:
     return np.zeros(shape, t.dtype or np.float32)
 
 
-def _scan_axes(node: Node, name: str, count: int) -> list[int]:
+def scan_axes(node: Node, name: str, count: int) -> list[int]:
+    """An attribute of a scan with a number for each of `count` inputs or outputs."""
     found = list(attr(node, name) or (0,) * count)
     if len(found) != count:
         fail(node, f"{name} must have {count} numbers, found {found}")
@@ -180,7 +211,7 @@ def _infer_scan(node: Node, types: Types) -> list[TensorType]:
     _check_body(node, body, len(types), n)
     steps: Dim = None
     slices = []
-    for t, axis in zip(types[n:], _scan_axes(node, "scan_input_axes", m), strict=True):
+    for t, axis in zip(types[n:], scan_axes(node, "scan_input_axes", m), strict=True):
         if t.shape is None:
             slices.append(TensorType(t.dtype, None))
             continue
@@ -188,7 +219,7 @@ def _infer_scan(node: Node, types: Types) -> list[TensorType]:
         steps = join(node, steps, t.shape[at])
         slices.append(TensorType(t.dtype, (*t.shape[:at], *t.shape[at + 1 :])))
     carried = _settle(body, slices, list(types[:n]), skip=0)
-    axes = _scan_axes(node, "scan_output_axes", len(body.outputs) - n)
+    axes = scan_axes(node, "scan_output_axes", len(body.outputs) - n)
     return [*carried, *(stacked(v.type, steps, a) for v, a in zip(body.outputs[n:], axes, strict=True))]
 
 
@@ -196,8 +227,8 @@ def _scan(node: Node, inputs: list[Any]) -> list[Any]:
     body, m, outer = attr(node, "body"), attr(node, "num_scan_inputs"), _outer(node, inputs)
     own = inputs[: len(node.inputs)]
     n, k = len(own) - m, len(body.outputs) - (len(own) - m)
-    carried, backwards = own[:n], _scan_axes(node, "scan_input_directions", m)
-    sources = [np.moveaxis(x, axis, 0) for x, axis in zip(own[n:], _scan_axes(node, "scan_input_axes", m), strict=True)]
+    carried, backwards = own[:n], scan_axes(node, "scan_input_directions", m)
+    sources = [np.moveaxis(x, axis, 0) for x, axis in zip(own[n:], scan_axes(node, "scan_input_axes", m), strict=True)]
     sources = [s[::-1] if back else s for s, back in zip(sources, backwards, strict=True)]
     if len({len(s) for s in sources}) > 1:
         fail(node, f"scan inputs must have one length, found {[len(s) for s in sources]}")
@@ -207,8 +238,8 @@ def _scan(node: Node, inputs: list[Any]) -> list[Any]:
         carried = result[:n]
         for parts, part in zip(scans, result[n:], strict=True):
             parts.append(part)
-    finals, axes = body.outputs[n:], _scan_axes(node, "scan_output_axes", k)
-    reverse = _scan_axes(node, "scan_output_directions", k)
+    finals, axes = body.outputs[n:], scan_axes(node, "scan_output_axes", k)
+    reverse = scan_axes(node, "scan_output_directions", k)
     ordered = [parts[::-1] if back else parts for parts, back in zip(scans, reverse, strict=True)]
     return [*carried, *(_stack(parts, v.type, a) for parts, v, a in zip(ordered, finals, axes, strict=True))]
 

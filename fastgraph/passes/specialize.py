@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from math import prod
 
 import numpy as np
 
-from ..errors import FastgraphError, InputError
-from ..ir import MAX_RANK, Graph, Node, Shape, TensorType, Value, read_by
+from ..errors import FastgraphError, InputError, ModelError, UnsupportedError
+from ..ir import MAX_RANK, Graph, Node, Shape, TensorType, Value, copy, read_by
 from ..limits import current
+from ..ops.control import REFUSED
 from ..ops.evaluate import fold, infer_node
 from ..ops.registry import MAX_ELEMENTS, OPS, Layout
 from ..ops.work import nbytes
 from ..room import need
+from .bodies import always_taken
 
 
 def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
     """Set the input shapes, infer every type and fold constants, in place. Unknown shapes stay unknown.
 
-    Given ``y = reshape(x, shape(x))`` and x: f32[2,3]; result ``y = reshape(x, const [2,3])``.
+    Given ``y = reshape(x, shape(x))`` and x: f32[2,3]; result ``y = reshape(x, const [2,3])``. The same in bodies; a
+    branch that is always taken stands in the graph itself.
     """
     for value in graph.inputs:
         if value.name in shapes:
@@ -31,15 +34,24 @@ def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
     instead = {v: Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in graph.inputs if _nothing(v)}
     reads = Counter(chain(graph.outputs, *map(read_by, graph.nodes)))
     nodes = []
-    for node in graph.nodes:
+    waiting = deque(graph.nodes)
+    while waiting:
+        node = waiting.popleft()
         own = read_by(node)
         if instead:
             node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
             for inner in node.graphs:
                 inner.replace(instead)
+        taken = always_taken(node, instead)
+        if taken is not None:
+            reads.update(chain.from_iterable(map(read_by, taken)))
+            waiting.extendleft(reversed(taken))
+            continue
         try:
             _known_cast(node)
             infer_node(node)
+            if node.graphs:
+                node = _with_bodies(node)
             folded = None if _stays_stored(node) else fold(node)
         except FastgraphError as error:
             raise type(error)(f"{graph.source or graph.name or 'model'}: {error}") from error
@@ -72,6 +84,26 @@ def _nothing(value: Value) -> bool:
     )
 
 
+def _with_bodies(node: Node) -> Node:
+    """The node with the same done to its bodies, and its types as they follow from that. A branch that is never taken
+    may make no sense.
+    """
+    attrs = dict(node.attrs)
+    for key, item in node.attrs.items():
+        if isinstance(item, Graph):
+            body = copy(item)
+            try:
+                specialize(body, {})
+                attrs[key] = body
+            except (ModelError, UnsupportedError) as error:
+                if node.op != "if":
+                    raise
+                attrs[REFUSED] = {**attrs.get(REFUSED, {}), key: str(error)}
+    found = Node(node.op, node.inputs, node.outputs, attrs, node.name)
+    infer_node(found)
+    return found
+
+
 def _alone(data: np.ndarray) -> np.ndarray:
     """The array, copied where it would keep one alive that is much larger."""
     base = data
@@ -86,8 +118,8 @@ def _forget(read: list[Value], reads: Counter[Value], instead: dict[Value, Value
         reads[value] -= 1
         if not reads[value] and value in instead:
             data = instead.pop(value).data
-            assert data is not None
-            current().release(nbytes(data))
+            if data is not None:
+                current().release(nbytes(data))
 
 
 def _stays_stored(node: Node) -> bool:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..freedoms import free
-from ..ir import Graph, Node, Value, read_by
+from ..ir import Graph, Value, read_by
 from ..ir.weights import current as current_weights
-from ..kernels.isa.tiers import NUMPY, Tier
+from ..kernels.isa.tiers import Tier
 from .arena import Buffer, Plan, plan
 from .constants import Constants
-from .lower import Emit, Matches, blocks, emit_block
-from .lower.move.emit import emit_copy
-from .program import HostStep, Program, Ref, Scratch, Step, buffer_bytes, checked
-from .storage import Views
+from .lower import Emit, Matches, emit_copies, emit_graph
+from .program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes, checked
+from .storage import Views, has_memory
 from .verify import verify
 
 ALIGN = 64
@@ -38,25 +37,11 @@ def build(
     if checked() != "guard" and current_weights() is None:
         program.room = Constants(sum(v.type.nbytes for v in graph.constants() if has_memory(v)))
     match = match or Matches()
-    views = Views(graph, match.abilities)
-    emit = Emit(program, views, match, tier, threads)
-    banded = list(blocks(graph, views, match))
-    within = {node: block for block in banded for node in block.nodes()}
-    for node in graph.nodes:
-        emit.node = node
-        found = match(node)
-        if node in within:
-            if node is within[node].nodes()[-1]:
-                emit_block(emit, within[node])
-        elif found is None:
-            emit.host()
-        else:
-            lowering, plan = found
-            lowering.emit(emit, node, plan)
-    for value in (*graph.inputs, *graph.outputs, *(v for node in graph.nodes for v in (*read_by(node), *node.outputs))):
-        if value.data is None and has_memory(value):
-            emit.storage(value)
-    _keep(emit, kept or {})
+    emit = Emit(program, Views(graph, match.abilities), match, tier, threads)
+    emit_graph(emit, graph)
+    for jump in [(step, i) for i, step in enumerate(program.steps) if isinstance(step, Jump) and step.fails]:
+        emit.land(jump)
+    emit_copies(emit, {value: final for value, final in (kept or {}).items() if final is not value}, KEEP)
     _place(program, graph, lowest)
     if checked():
         from .records import verify_records
@@ -65,31 +50,12 @@ def build(
     return program
 
 
-def _keep(emit: Emit, kept: Mapping[Value, Value]) -> None:
-    """Copy what the kept inputs become over them; those that become one another are set aside first."""
-    moved = {value: final for value, final in kept.items() if final is not value}
-    aside = {final: Value(f"{final.name}.kept", final.type) for final in moved.values() if final in moved}
-    pairs = [*aside.items(), *((aside.get(final, final), value) for value, final in moved.items())]
-    for source, target in pairs:
-        emit.node = Node(KEEP, [source], [target])
-        if emit.tier is NUMPY:
-            for value in (source, target):
-                if value.data is None:
-                    emit.storage(value)
-            emit.host()
-            continue
-        emit_copy(emit, source.type.dims, source.type.itemsize, (emit.address(source), emit.strides(source)),
-                  (emit.address(target), emit.strides(target)))  # fmt: skip
-
-
-def has_memory(value: Value) -> bool:
-    """Whether the value lives in the arena: strings, sequences and optionals live on the host."""
-    return value.type.dtype is not None and value.type.dtype.kind != "O"
-
-
-def _touched(program: Program, step: Step | HostStep) -> Iterator[Value | Scratch]:
+def _touched(program: Program, step: AnyStep) -> Iterator[Value | Scratch]:
     """The buffers that a step reads or writes."""
-    if isinstance(step, Step):
+    if isinstance(step, Jump):
+        if step.cell is not None and not isinstance(step.cell.base, int):
+            yield step.cell.base
+    elif isinstance(step, Step):
         for arg in step.words():
             if type(arg) is Ref and type(arg.base) is not int:
                 yield arg.base  # type: ignore[misc]
@@ -102,7 +68,7 @@ def _touched(program: Program, step: Step | HostStep) -> Iterator[Value | Scratc
 def _place(program: Program, graph: Graph, lowest: Sequence[Value]) -> None:
     buffers = lifetimes(program, graph)
     program.arena = _packed(buffers, lowest)
-    verify(list(buffers.values()), program.arena.offsets, program.arena.size)
+    verify(list(buffers.values()), program.arena.offsets, program.arena.size, loops(program))
     program.offsets = dict(zip(buffers, program.arena.offsets, strict=True))
 
 
@@ -118,9 +84,17 @@ def _packed(buffers: Mapping[Value | Scratch, Buffer], lowest: Sequence[Value]) 
     return Plan(offsets, at + above.size, at + above.bound, above.heuristic)
 
 
+def loops(program: Program) -> list[tuple[int, int]]:
+    """The first and the last step of each loop, inner ones first."""
+    return [(i + step.by, i) for i, step in enumerate(program.steps) if isinstance(step, Jump) and step.by < 1]
+
+
 def lifetimes(program: Program, graph: Graph) -> dict[Value | Scratch, Buffer]:
-    """Buffers by their owners, alive while steps touch them; inputs and outputs live throughout."""
-    end = max(len(program.steps) - 1, 0)
+    """Buffers by their owners, alive while steps touch them; inputs and outputs live throughout.
+
+    What is touched within a loop and also outside of it lives through all of its rounds.
+    """
+    end = max(len(program.steps) - (not program.bodies), 0)  # after the last round, if a loop comes last
     first: dict[Value | Scratch, int] = {}
     final: dict[Value | Scratch, int] = {}
     for i, step in enumerate(program.steps):
@@ -135,6 +109,10 @@ def lifetimes(program: Program, graph: Graph) -> dict[Value | Scratch, Buffer]:
             root = program.storage[value].root
             first.setdefault(root, 0)
             final[root] = end
+    for head, tail in loops(program):
+        for owner in first:
+            if first[owner] < head <= final[owner] or first[owner] <= tail < final[owner]:
+                first[owner], final[owner] = min(first[owner], head), max(final[owner], tail)
     if not free("reuse"):
         first, final = dict.fromkeys(first, 0), dict.fromkeys(first, end)
     return {owner: Buffer(owner.name, first[owner], final[owner], buffer_bytes(owner), ALIGN) for owner in first}

@@ -8,11 +8,12 @@ from ..ir import Node
 from ..kernels.core.table import row
 from ..ops.registry import attr
 from ..text import bytes_text, shorten, table
-from .program import Program, Step
+from .program import AnyStep, Jump, Program, Step
 from .storage import row_count
 
 RECURRENT = {**dict.fromkeys(("rnn", "gru", "lstm"), slice(1, 3)), "lstm_sequence": slice(3, 11)}
 """Which inputs of an operator that walks over time are weights that every row of x is multiplied by, or a state."""
+JUMP = "jump"
 
 
 def steps(program: Program) -> list[dict[str, Any]]:
@@ -20,7 +21,7 @@ def steps(program: Program) -> list[dict[str, Any]]:
     parameters, multiply-adds, place in the arena.
     """
     rows = []
-    for step in program.steps:
+    for i, step in enumerate(program.steps):
         node, out = step.node, step.node.out
         at = program.storage.get(out)
         rows.append(
@@ -30,13 +31,24 @@ def steps(program: Program) -> list[dict[str, Any]]:
                 "result": out.name,
                 "type": str(out.type),
                 "weights": [str(v.type) for v in node.inputs if v is not None and v.data is not None and v.type.quant],
-                "kernel": step.kernel.name if isinstance(step, Step) else "numpy",
-                "params": str(step.kernel) if isinstance(step, Step) else "",
+                "kernel": step.kernel.name if isinstance(step, Step) else JUMP if isinstance(step, Jump) else "numpy",
+                "params": step_text(i, step),
                 "macs": macs(step) if isinstance(step, Step) else 0,
                 "offset": None if at is None else program.offsets.get(at.root, 0) + at.offset,
             }
         )
     return rows
+
+
+def step_text(number: int, step: AnyStep) -> str:
+    """A step's kernel with its parameters; of a jump where it goes, and when; "" for NumPy."""
+    if isinstance(step, Step):
+        return str(step.kernel)
+    if not isinstance(step, Jump):
+        return ""
+    cell = None if step.cell is None else step.cell.base
+    when = "" if cell is None else f" {'if' if step.wanted else 'unless'} {getattr(cell, 'name', 'true')}"
+    return f"{JUMP} to {number + step.by}{when}"
 
 
 def macs(step: Step) -> int:

@@ -82,16 +82,32 @@ class HostStep:
         self.node = node
 
 
+class Jump:
+    """Where a run goes on `by` steps from here instead of one: always, or if the byte at `cell` is `wanted`.
+
+    fails: it leads to the end of a run that has failed.
+    """
+
+    def __init__(self, node: Node, cell: Ref | None = None, wanted: bool = True, fails: bool = False) -> None:
+        self.node, self.cell, self.wanted, self.fails = node, cell, wanted, fails
+        self.by = 1
+
+
+AnyStep: TypeAlias = Step | HostStep | Jump
+
+
 class Program:
     """Steps in order, constants (packed weights), the place of each value, and the arena's plan.
 
     `room`: the memory of its constants; None: each lies where it was made, and they have to be brought together.
     `offsets` maps the buffers' owners to bytes in the arena; `storage` every value to its place in a buffer. `lasting`:
-    the keys of constants, by number, that other plans of the model may have as well.
+    the keys of constants, by number, that other plans of the model may have as well. `bodies`: the steps of each node
+    of control flow, among which its jumps stay.
     """
 
     def __init__(self) -> None:
-        self.steps: list[Step | HostStep] = []
+        self.steps: list[AnyStep] = []
+        self.bodies: dict[Node, range] = {}
         self.constants: list[np.ndarray] = []
         self.room: Constants | None = None
         self.lasting: dict[int, Hashable] = {}

@@ -18,7 +18,7 @@ from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..kernels.pointwise.rows import WALK
 from .constants import SLACK
-from .program import Arg, HostStep, Program, Ref, Scratch, Step, Table
+from .program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table
 from .reach import NO_STEPS, RULES, Call, Misfit, Reach
 from .reach.regions import Region, fill, holds, meet, region
 from .storage import Storage, last, row_count
@@ -42,12 +42,20 @@ def verify_records(
             root = program.storage[value].root
             check.given.add(root)
             check.written[root] = True
+    arriving: dict[int, list[dict[Base, Written]]] = {}
     for number, step in enumerate(program.steps):
+        check.meet(arriving.pop(number, []))
         try:
-            check.host(step.node) if isinstance(step, HostStep) else check.step(step)
+            if isinstance(step, Jump):
+                check.jump(step, number, arriving)
+            elif isinstance(step, HostStep):
+                check.host(step.node)
+            else:
+                check.step(step)
         except Misfit as misfit:
             kernel = step.kernel if isinstance(step, Step) else "numpy"
             raise PlanError(f"step {number}, {kernel} of {step.node}: {misfit}") from None
+    check.meet(arriving.pop(len(program.steps), []))
     for value in outputs:
         try:
             check.read(value)
@@ -63,8 +71,37 @@ class _Check:
     kept: set[Value]
     given: set[Value] = field(default_factory=set)
     written: dict[Base, Written] = field(default_factory=dict)
+    reached: bool = True
     _at: Node | None = None
     _known: dict[bool, dict[Value, list[tuple[Region, Value]]]] = field(default_factory=dict)
+
+    def jump(self, step: Jump, number: int, arriving: dict[int, list[dict[Base, Written]]]) -> None:
+        """Note what has been written where a jump leads to. Where it leads back, all of that had been written before
+        the first round.
+        """
+        if step.fails or not self.reached:
+            self.reached = False
+            return
+        if not any(steps.start <= min(number, number + step.by) and max(number, number + step.by) <= steps.stop
+                   for steps in self.program.bodies.values()):  # fmt: skip
+            raise Misfit(f"a jump to step {number + step.by} leaves the steps of its node")
+        if step.cell is not None:
+            if not isinstance(step.cell.base, int):
+                self._made("the condition", step.cell.base, Region(step.cell.offset, (), 1))
+        if step.by > 0:
+            now = {base: done if isinstance(done, bool) else done.copy() for base, done in self.written.items()}
+            arriving.setdefault(number + step.by, []).append(now)
+        if step.cell is None:
+            self.reached = False
+
+    def meet(self, others: list[dict[Base, Written]]) -> None:
+        """From here on only that counts as written which was on all ways here."""
+        for other in others:
+            if not self.reached:
+                self.written, self.reached = other, True
+                continue
+            both = self.written.keys() & other.keys()
+            self.written = {base: _both(self.written[base], other[base]) for base in both}
 
     def host(self, node: Node) -> None:
         for value in read_by(node):
@@ -189,6 +226,12 @@ class _Check:
         mask = np.zeros(self._size(base), bool) if now is False else now
         fill(mask, place, True)
         self.written[base] = True if np.all(mask) else mask
+
+
+def _both(one: Written, other: Written) -> Written:
+    if isinstance(one, bool):
+        return other if one else one
+    return one if other is True else one & other
 
 
 def _name(base: Base) -> str:

@@ -6,7 +6,7 @@ A tensor's rows are the vectors along its last axis. Its storage is dense, or st
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,11 @@ class Link(NamedTuple):
     rows: bool
 
 
+def has_memory(value: Value) -> bool:
+    """Whether the value lives in the arena: strings, sequences and optionals live on the host."""
+    return value.type.dtype is not None and value.type.dtype.kind != "O"
+
+
 class Abilities(NamedTuple):
     """What the lowering of a node can do: read strided inputs, write strided outputs, write over an input."""
 
@@ -51,12 +56,18 @@ def last(value: Value) -> int:
 
 
 class Views:
-    """The links of one graph, and the storage that follows from them. `uses`: as of the graph."""
+    """The links of one graph, and the storage that follows from them. `uses`: as of the graph.
 
-    def __init__(self, graph: Graph, abilities: Callable[[Node], Abilities]) -> None:
+    `placed`: values of a body, captured ones among them, whose places the program around it says.
+    """
+
+    def __init__(
+        self, graph: Graph, abilities: Callable[[Node], Abilities], placed: Mapping[Value, Storage] | None = None
+    ) -> None:
         self.links: dict[Value, Link] = {}
+        self._placed = dict(placed or {})
         # Links are made in such an order that what was found stays true until the next round of them.
-        self._found: dict[Value, Storage] = {}
+        self._found = dict(self._placed)
         self._graph = graph
         self._abilities = {node: abilities(node) for node in graph.nodes}
         self.uses = graph.uses()
@@ -117,7 +128,8 @@ class Views:
 
     def _own(self, value: Value) -> bool:
         """Whether the value may be placed inside another: made by a node, placed nowhere yet, no result."""
-        return value in self._makers and value not in self.links and value not in self._outputs
+        free_yet = value not in self.links and value not in self._placed
+        return value in self._makers and free_yet and value not in self._outputs
 
     def _writes_strided(self, value: Value) -> bool:
         node = self._makers[value]
@@ -144,7 +156,7 @@ class Views:
                 self._link_concat(node)
             elif node.op in SAME_PLACE and node.out in self.links:
                 self._link_source(node)
-        self._found.clear()
+        self._found = dict(self._placed)
         for node in moving:
             if node.op in SAME_PLACE:
                 self._link_reshape(node)
@@ -172,7 +184,9 @@ class Views:
 
     def _link_reshape(self, node: Node) -> None:
         x, out = node.x, node.out
-        if out in self.links or x in self.links and self.links[x].parent is out or x.data is not None:
+        if out in self.links or out in self._placed or x.data is not None:
+            return
+        if x in self.links and self.links[x].parent is out:
             return
         if self.dense(x) or (last(x) == last(out) and self._reads_strided(out)):
             self.links[out] = Link(x, 0, False)
@@ -182,7 +196,7 @@ class Views:
         for value, axis, start in parts(node):
             placed = part_kind(node.x, axis)
             if placed is None or value in self.links or node.x.data is not None or value in self._outputs:
-                continue
+                continue  # outputs are all that is placed and made by a node
             rows = placed == "rows"
             if (not rows and self.dense(node.x)) or (
                 (rows or last(value) == last(node.x)) and self._reads_strided(value)
@@ -200,10 +214,10 @@ class Views:
             for value in read_by(node):
                 if value.data is None:
                     final[self.storage(value).root] = i
-        for value in (*self._graph.outputs, *self._graph.inputs):
+        for value in (*self._graph.outputs, *self._graph.inputs, *self._placed):
             if value.data is None:
                 final[self.storage(value).root] = len(self._graph.nodes)
-        self._found.clear()
+        self._found = dict(self._placed)
         for i, node in enumerate(self._graph.nodes):
             first = OPS[node.op].one_to_one_at if self._abilities[node].in_place else None
             if first is None or not self._own(node.out):

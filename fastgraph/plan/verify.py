@@ -24,11 +24,12 @@ class Placed(Protocol):
     def align(self) -> int: ...
 
 
-def verify(buffers: Sequence[Placed], offsets: Sequence[int], size: int) -> None:
+def verify(buffers: Sequence[Placed], offsets: Sequence[int], size: int, loops: Sequence[tuple[int, int]] = ()) -> None:
     """Return None when `offsets` (bytes, in the order of `buffers`) is a safe plan of `size` bytes.
 
     Raises PlanError when the counts differ, an offset is negative or misaligned, a buffer ends beyond
-    `size`, or two buffers alive in the same step share a byte.
+    `size`, two buffers alive in the same step share a byte, or one is alive both outside of a loop (its first
+    and last step) and in a part of it only.
 
     Method: sweep over the steps with the live byte ranges kept sorted; they are disjoint so far, hence a
     new range can only touch its two neighbors.
@@ -37,6 +38,10 @@ def verify(buffers: Sequence[Placed], offsets: Sequence[int], size: int) -> None
         raise PlanError(f"{len(buffers)} buffers but {len(offsets)} offsets; give one offset per buffer")
     for buffer, offset in zip(buffers, offsets, strict=True):
         _check_range(buffer, offset, size)
+        for head, tail in loops:
+            if head <= buffer.last and buffer.first <= tail and (buffer.first < head or buffer.last > tail):
+                if buffer.first > head or buffer.last < tail:
+                    raise PlanError(f"ends within the loop of steps {head}..{tail}: {_describe(buffer, offset)}")
     events = [(b.first, 1, i) for i, b in enumerate(buffers) if b.size]
     events += [(b.last + 1, 0, i) for i, b in enumerate(buffers) if b.size]
     live: list[tuple[int, int]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -16,18 +17,28 @@ from ..errors import InputError, ModelError
 from ..ir import Graph, Node
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import NUMPY
+from ..ops.control import REFUSED
 from ..ops.evaluate import operands, run_node
 from ..ops.registry import OPS, attr
 from ..plan.build import KEEP
 from ..plan.describe import macs
-from ..plan.program import ERROR, Arg, HostStep, Step, Table
+from ..plan.program import AnyStep, Arg, HostStep, Jump, Step, Table
 from .memory import Memory
+from .partition import lookups_of, partition
 from .pool import Runner
 
 WORTH_WAKING = 4_000_000
 """Multiply-adds, about 40 us: waking other threads for less takes longer than it saves. Results don't depend on it."""
 
 Run = Callable[[], object]
+
+
+class Leap(NamedTuple):
+    """A jump to part `target`, which Python does: always, or if `cell` is `wanted`."""
+
+    cell: ctypes.c_bool | None
+    wanted: bool
+    target: int
 
 
 class Bound(NamedTuple):
@@ -38,22 +49,32 @@ class Bound(NamedTuple):
 
     run: Run
     run_timed: Run
-    segments: Sequence[tuple[Sequence[Step], Runner]]
+    segments: Sequence[tuple[Sequence[Step | Jump], Runner]]
 
 
 def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
     """One native call when all steps are native; else the segments and host steps in turn."""
-    parts: list[tuple[Run, Run]] = []
     if plan.tier is NUMPY:
         return _bind_to_numpy(plan, memory)
-    segments: list[tuple[Sequence[Step], Runner]] = []
-    for part in _parts(plan.program.steps):
+    return bind_steps(plan, memory, plan.program.steps, threads)
+
+
+def bind_steps(plan: Compiled, memory: Memory, steps: Sequence[AnyStep], threads: int) -> Bound:
+    """As `bind`, of some steps of the plan in a row."""
+    parts: list[tuple[Run | Leap, Run | Leap]] = []
+    segments: list[tuple[Sequence[Step | Jump], Runner]] = []
+    cut = partition(steps)
+    numbers = {first: i for i, (first, _) in enumerate(cut)}
+    for first, part in cut:
         if isinstance(part, HostStep):
             parts.append((host_run(plan, memory, part.node),) * 2)
-            continue
-        runner = _runner(plan, memory, part, threads)
-        segments.append((part, runner))
-        parts.append(_calls(plan.graph, part, runner))
+        elif isinstance(part, Jump):
+            cell = None if part.cell is None else ctypes.c_bool.from_address(memory.address(part.cell))
+            parts.append((Leap(cell, part.wanted, numbers.get(first + part.by, len(cut))),) * 2)
+        else:
+            runner = _runner(plan, memory, part, threads)
+            segments.append((part, runner))
+            parts.append(_calls(plan.graph, part, runner))
     run, run_timed = (_in_turn(way) for way in zip(*parts, strict=True))
     return Bound(run, run_timed, segments)
 
@@ -67,30 +88,19 @@ def _bind_to_numpy(plan: Compiled, memory: Memory) -> Bound:
     return Bound(_in_turn(runs), _in_turn([each for run in runs for each in (deadline.check, run)]), [])
 
 
-def _parts(steps: Sequence[Step | HostStep]) -> list[HostStep | list[Step]]:
-    """Host steps, and the runs of native ones between them; one run without steps where there are none at all."""
-    parts: list[HostStep | list[Step]] = []
-    segment: list[Step] = []
-    for step in steps:
-        if isinstance(step, HostStep):
-            parts += [segment, step] if segment else [step]
-            segment = []
-            continue
-        # States, which are kept by the last steps, stay as they were when a lookup failed.
-        first = step.node.op == KEEP and bool(segment) and segment[-1].node.op != KEEP
-        if first and any(ERROR in s.args for s in segment):
-            parts.append(segment)
-            segment = []
-        segment.append(step)
-    return [*parts, segment] if segment or not parts else parts
+def _record(step: Step | Jump) -> Sequence[Arg]:
+    """The words of a step's record; of a jump's those of JUMP."""
+    if isinstance(step, Step):
+        return step.args
+    return step.cell or 0, int(step.wanted), step.by
 
 
-def records(plan: Compiled, memory: Memory, steps: Sequence[Step]) -> tuple[np.ndarray, np.ndarray]:
-    """int64 [steps, 2]: the address of each step's kernel, and of its argument record; and all records in one array,
-    with the tables behind them, which must outlive the use of both.
+def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tuple[np.ndarray, np.ndarray]:
+    """int64 [steps, 2]: the address of each step's kernel (of a jump 0), and of its argument record; and all records in
+    one array, with the tables behind them, which must outlive the use of both.
     """
-    tables = list(dict.fromkeys(a for s in steps for a in s.args if isinstance(a, Table)))
-    blocks = [*(s.args for s in steps), *(t.words for t in tables)]
+    tables = list(dict.fromkeys(a for s in steps if isinstance(s, Step) for a in s.args if isinstance(a, Table)))
+    blocks = [*map(_record, steps), *(t.words for t in tables)]
     starts = np.cumsum([0, *map(len, blocks)])
     words = np.zeros(starts[-1] + 1, np.int64)
     base = words.ctypes.data
@@ -102,23 +112,24 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step]) -> tuple[np.n
         return int(at[arg]) if isinstance(arg, Table) else memory.address(arg)
 
     words[:-1] = [word(a) for block in blocks for a in block]
-    rows = [[plan.addresses[s.kernel], base + 8 * start] for s, start in zip(steps, starts, strict=False)]
+    kernels = [plan.addresses[s.kernel] if isinstance(s, Step) else 0 for s in steps]
+    rows = [[kernel, base + 8 * start] for kernel, start in zip(kernels, starts, strict=False)]
     return np.array(rows, np.int64), words
 
 
-def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step], threads: int) -> Runner:
+def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], threads: int) -> Runner:
     table, words = records(plan, memory, steps)
-    work = [int(macs(s) + 4 * s.node.out.type.size * s.share) for s in steps]
+    work = [int(macs(s) + 4 * s.node.out.type.size * s.share) if isinstance(s, Step) else 0 for s in steps]
     owner = memory.arena, memory.constants, memory.common, memory.error, words
     firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
     error = memory.error.ctypes.data
-    return Runner(table, threads if sum(work) >= WORTH_WAKING else 1, error, owner, firm, work)
+    return Runner(table, threads, error, owner, firm, work, WORTH_WAKING)
 
 
-def _calls(graph: Graph, steps: Sequence[Step], runner: Runner) -> tuple[Run, Run]:
+def _calls(graph: Graph, steps: Sequence[Step | Jump], runner: Runner) -> tuple[Run, Run]:
     """A segment's call without and with a limit; those with lookups say which index was out of range."""
     timed = partial(runner.run, True)
-    lookups = [s.node for s in steps if ERROR in s.args]
+    lookups = lookups_of(steps)
     if lookups:
         return _checked(graph, runner.run, lookups), _checked(graph, timed, lookups)
     return runner.alone if runner.threads == 1 else runner.run, timed
@@ -133,12 +144,18 @@ def _checked(graph: Graph, part: Callable[[], int], lookups: Sequence[Node]) -> 
 
 
 def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
-    """The error of native steps, of these nodes, one of which read an index that its operand does not have."""
-    ranges = "; or ".join(f"node {node.name}: {node.op} takes {_range(node)}" for node in lookups)
-    return InputError(
-        f"{graph.source or graph.name}: a number read at run time is out of range ({ranges}): check what "
-        "was fed to the model"
-    )
+    """The error of native steps, of these nodes, one of which read a number that it does not take, or should have taken
+    a branch that makes no sense for its operands.
+    """
+    ranges, branches = [], []
+    for node in lookups:
+        if REFUSED in node.attrs:
+            branches += [f"node {node.name}, {name}: {why}" for name, why in node.attrs[REFUSED].items()]
+        else:
+            ranges.append(f"node {node.name}: {node.op} takes {_range(node)}")
+    whys = [f"a number read at run time is out of range ({'; or '.join(ranges)})"] * bool(ranges)
+    whys += [f"a branch was to be taken that can't be run for these shapes ({'; or '.join(branches)})"] * bool(branches)
+    return InputError(f"{graph.source or graph.name}: {', or '.join(whys)}: check what was fed to the model")
 
 
 def _range(node: Node) -> str:
@@ -176,15 +193,31 @@ def host_run(plan: Compiled, memory: Memory, node: Node) -> Run:
     return run
 
 
-def _in_turn(parts: Sequence[Run]) -> Run:
-    if len(parts) == 1:
-        return parts[0]
+def _in_turn(parts: Sequence[Run | Leap]) -> Run:
+    runs = [part for part in parts if not isinstance(part, Leap)]
+    if len(runs) < len(parts):
+        return partial(_walk, parts)
+    if len(runs) == 1:
+        return runs[0]
 
     def execute() -> None:
-        for part in parts:
-            part()
+        for run in runs:
+            run()
 
     return execute
+
+
+def _walk(parts: Sequence[Run | Leap]) -> None:
+    """Run parts, some of which are jumps."""
+    at = 0
+    while at < len(parts):
+        part = parts[at]
+        at += 1
+        if not isinstance(part, Leap):
+            part()
+        elif part.cell is None or part.cell.value == part.wanted:
+            deadline.check()
+            at = part.target
 
 
 @contextmanager

@@ -72,7 +72,7 @@ class Memory:
         """What a slot of a step's record holds: numbers as they are, addresses for references."""
         if isinstance(arg, int):
             return arg
-        if arg is ERROR:
+        if arg == ERROR:
             return self.error.ctypes.data
         if isinstance(arg.base, int):
             return self.addresses[arg.base] + arg.offset

@@ -21,7 +21,7 @@ import numpy as np
 from .. import deadline
 from ..errors import RunTimeout
 from ..kernels.core.kernel import Kernel
-from ..kernels.core.slots import NO_LIMIT, PROGRAM, SEAT, STEP, TEAM
+from ..kernels.core.slots import JUMPS, LOOK, NO_LIMIT, PROGRAM, SEAT, STEP, TEAM, TEAM_WORTH
 from ..kernels.isa.tiers import TIERS
 from ..locks import held, lock
 from ..objects.cache import objects as compiled
@@ -161,25 +161,33 @@ atexit.register(lambda: _pool.stop())
 # -- runs
 
 
-def _looks(work: Sequence[int]) -> list[bool]:
-    """Before which steps to look at the clock: where enough was done since the last time."""
-    looks, since = [], 0
-    for each in work:
-        looks.append(since >= WORTH_LOOKING)
-        since = each + (0 if looks[-1] else since)
-    looks[:1] = [any(looks)]
-    return looks
+def _flags(work: Sequence[int], jumps: Sequence[bool], worth: int) -> list[int]:
+    """The flags of steps that take so much; a team is worth waking for so much before the next jump. To look at the
+    clock is worth it where enough was done since the last time.
+    """
+    flags, since = [], 0
+    for each, jump in zip(work, jumps, strict=True):
+        flags.append(LOOK * (jump or since >= WORTH_LOOKING) + JUMPS * jump)
+        since = each + (0 if flags[-1] else since)
+    if any(flags):
+        flags[0] |= LOOK
+    ahead = 0
+    for i in reversed(range(len(flags))):
+        ahead = 0 if jumps[i] else ahead + work[i]
+        flags[i] |= TEAM_WORTH * (not jumps[i] and ahead >= worth)
+    return flags
 
 
 class Runner:
     """A table of steps, ready to run: `runner.run()` is one native call.
 
-    `steps` is int64 [n, 2]: the kernel's address and its argument record's address; each sees all that those
-    before it wrote. `work` [n] is a measure of what they take; what is less than WORTH_LOOKING together is not
-    interrupted. `owner` keeps what it points to alive. `error` is the
-    address of an int64 cell that kernels write a code into when they can't go on; they finish all the same,
-    and so does the run. `alone` runs all steps on the calling thread and looks at no error. The memory that the
-    steps use is shared: run one table, or tables with memory in common, from one thread at a time.
+    `steps` is int64 [n, 2]: the kernel's address and its argument record's address, or for a jump 0 and its JUMP
+    record's; each sees all that those before it wrote. `work` [n] is a measure of what they take; what is less than
+    WORTH_LOOKING together is not interrupted, and what is less than `worth` from jump to jump is done by one thread.
+    `owner` keeps what it points to alive. `error` is the address of an int64 cell that kernels write a code into when
+    they can't go on; they finish all the same, and so does the run. `alone` runs all steps on the calling thread and
+    looks at no error. The memory that the steps use is shared: run one table, or tables with memory in common, from one
+    thread at a time.
 
     Ctrl-C (or what else a signal's handler raises) stops a run between two steps, and so does the calling thread's
     deadline in a `run(timed=True)`, with RunTimeout; but not when step `firm` has begun: from there on all steps run.
@@ -193,14 +201,18 @@ class Runner:
         owner: object = None,
         firm: int | None = None,
         work: Sequence[int] | None = None,
+        worth: int = 0,
     ) -> None:
         start()
         self._owner = owner
         self._steps = np.ones((len(steps), len(STEP)), np.int64)
         self._steps[:, :2] = np.reshape(steps, (-1, 2))
-        if work is not None:
-            self._steps[:, 2] = _looks(work)
-        self.threads = max(1, min(threads, MAX_THREADS)) if len(self._steps) else 1
+        jumps = self._steps[:, 0] == 0
+        flags = np.array(_flags([0] * len(jumps) if work is None else work, jumps.tolist(), worth), np.int64)
+        self._steps[:, 2] = flags | LOOK * (work is None)
+        self.threads = max(1, min(threads, MAX_THREADS)) if np.any(flags & TEAM_WORTH) else 1
+        if self.threads == 1:
+            self._steps[:, 2] &= ~TEAM_WORTH
         self._record, self._address = _program(self._steps, self.threads, firm)
         self._error = ctypes.c_int64.from_address(error) if error else ctypes.c_int64()
         self.alone = function(_entry["call"], _entry["execute"], self._address, (self._record, self._steps, owner))
@@ -250,21 +262,21 @@ class Runner:
         self._team(pool.address, 0, address)
 
     def profile(self) -> np.ndarray:
-        """Run once; the seconds from each step's end to the next's."""
-        ticks = np.zeros(len(self._steps) + 1, np.int64)
+        """Run once; the seconds that each step took, in all its rounds."""
+        ticks = np.zeros((len(self._steps) + 1, 2), np.int64)
         self._record[_TICKS] = ticks.ctypes.data
         try:
             self.run()
         finally:
             self._record[_TICKS] = 0
-        return np.diff(np.maximum.accumulate(ticks)) / _ticks_per_second()
+        return ticks[1:, 1] / _ticks_per_second()
 
 
 @cache
 def _ticks_per_second() -> float:
     """The rate of the executor's clock, against the system's."""
     runner = Runner(np.zeros((0, len(STEP)), np.int64))
-    ticks = np.zeros((2, 1), np.int64)
+    ticks = np.zeros((2, 2), np.int64)
     seconds = []
     for cell in ticks:
         runner._record[_TICKS] = cell.ctypes.data

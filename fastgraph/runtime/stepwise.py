@@ -6,22 +6,40 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..ir import Node, Value
-from ..plan.program import HostStep, Step
-from .bind import host_run, records
+from ..plan.program import AnyStep, HostStep, Step
+from .bind import bind_steps, host_run, records
 from .executable import Executable
 from .pool import Runner
 
 Run = Callable[[], Any]
 
 
-def single_runs(plan: Executable) -> Iterator[tuple[Step | HostStep, Run]]:
-    """Each step with a function that runs it alone; it gives a native step's error code (0: none)."""
-    for step in plan.program.steps:
+def single_runs(plan: Executable) -> Iterator[tuple[AnyStep, Run]]:
+    """Each step with a function that runs it alone; it gives a native step's error code (0: none). The steps of a node
+    of control flow run together, as the first of them, and raise InputError themselves.
+    """
+    together = bodies(plan)
+    end = 0
+    for i, step in enumerate(plan.program.steps):
+        if i < end:
+            yield step, lambda: 0
+            continue
         if isinstance(step, HostStep):
             yield step, host_run(plan.compiled, plan.memory, step.node)
             continue
+        if i in together:
+            end = together[i][1].stop
+            yield step, bind_steps(plan.compiled, plan.memory, plan.program.steps[i:end], plan.threads).run
+            continue
+        assert isinstance(step, Step)
         table, words = records(plan.compiled, plan.memory, [step])
         yield step, Runner(table, plan.threads, plan.memory.error.ctypes.data, words).run
+
+
+def bodies(plan: Executable) -> dict[int, tuple[Node, range]]:
+    """The nodes of control flow that are in no other's body, with their steps, by the first of those."""
+    nodes = plan.program.bodies
+    return {nodes[node].start: (node, nodes[node]) for node in plan.graph.nodes if node in nodes}
 
 
 def is_held(plan: Executable, value: Value) -> bool:
@@ -35,8 +53,9 @@ def groups(plan: Executable) -> list[tuple[list[Node], list[int]]]:
     take turns. Last what copies states to their places.
     """
     steps: dict[Node, list[int]] = {node: [] for node in plan.graph.nodes}
+    within = {i: node for node, numbers in bodies(plan).values() for i in numbers}
     for i, step in enumerate(plan.program.steps):
-        steps.setdefault(step.node, []).append(i)
+        steps.setdefault(within.get(i, step.node), []).append(i)
     found: list[tuple[list[Node], list[int]]] = []
     end = -1
     for node, mine in steps.items():

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ..errors import InputError
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.table import row
-from ..plan.program import ERROR, Arg, Step, Table
+from ..plan.describe import step_text as step_line
+from ..plan.program import ERROR, Arg, Jump, Step, Table
 from ..runtime.executable import Executable
 from ..text import table
 
@@ -26,6 +27,8 @@ def step_text(plan: Executable, number: int) -> str:
     step = steps[number] if 0 <= number < len(steps) else None
     if not isinstance(step, Step):
         why = f"there is no step {number}" if step is None else f"NumPy computes step {number} ({step.node.op})"
+        if isinstance(step, Jump):
+            why = f"step {number} is a {step_line(number, step)}"
         raise InputError(f"{why}: steps with machine code are {', '.join(_ranges(native))}")
     code = assembly(row(step.kernel.name).make()(plan.tier, **dict(step.kernel.params)), plan.tier)
     head = f"step {number}: {step.node.op} -> {step.node.out.name}: {step.node.out.type}"
@@ -48,7 +51,7 @@ def _value(arg: Arg) -> str:
         return f"&{arg}"
     if isinstance(arg, Table):
         return f"&({', '.join(map(_value, arg.words))})"
-    if arg is ERROR:
+    if arg == ERROR:
         return "&error"
     where = f"&constant {arg.base}" if isinstance(arg.base, int) else f"&{arg.base.name}"
     return f"{where} + {arg.offset}" if arg.offset else where

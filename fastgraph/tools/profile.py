@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..plan.describe import macs
+from ..plan.program import HostStep, Jump
 from ..runtime.executable import Executable
 from ..text import shorten, table
 
@@ -17,13 +18,16 @@ RUNS = 50
 def profile(plan: Executable, runs: int = RUNS) -> list[dict[str, Any]]:
     """A row per native step, in order, and one for all NumPy steps if there are any: microseconds, GMAC/s.
 
-    Medians over `runs`. Thread 0's clock: waiting for the other threads is part of a step.
+    Medians over `runs`. Thread 0's clock: waiting for the other threads is part of a step, and so is what a jump before
+    it takes. A step of a loop has the time of all its rounds.
     """
     plan.execute()
     seconds = [np.median([runner.profile() for _ in range(runs)], axis=0) for _, runner in plan.segments]
     rows: list[dict[str, Any]] = []
     for (steps, _), times in zip(plan.segments, seconds, strict=True):
         for step, time in zip(steps, times, strict=True):
+            if isinstance(step, Jump):
+                continue
             count = macs(step)
             rows.append(
                 {
@@ -35,7 +39,7 @@ def profile(plan: Executable, runs: int = RUNS) -> list[dict[str, Any]]:
                     "gmacs": float(count / time * 1e-9) if count and time > 0 else None,
                 }
             )
-    host = len(plan.program.steps) - len(rows)
+    host = sum(isinstance(step, HostStep) for step in plan.program.steps)
     if host:
         rest = _whole(plan, runs) - sum(row["us"] for row in rows)
         rows.append(

@@ -18,7 +18,7 @@ from ..ir import Node, Value
 from ..ops.evaluate import operands, run_node
 from ..ops.registry import OPS, Quant
 from ..plan.build import KEEP
-from ..plan.program import HostStep, Step
+from ..plan.program import AnyStep, HostStep, Jump, Step
 from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable
 from ..runtime.feeds import widened
@@ -149,13 +149,14 @@ def _steps(plan: Executable, feeds: Mapping[str, np.ndarray]) -> list[StepCheck]
             if compared and value in node.outputs and is_held(plan, value)
         ]  # fmt: skip
         error, allowed = max(checks, key=lambda check: check[0] - check[1], default=(0.0, 0.0))
-        kernels = dict.fromkeys(str(s.kernel) if isinstance(s, Step) else "numpy" for s in steps)
+        kernels = dict.fromkeys(str(s.kernel) if isinstance(s, Step) else "numpy" for s in steps
+                                if not isinstance(s, Jump))  # fmt: skip
         name, op = nodes[-1].name or nodes[-1].out.name, "+".join(node.op for node in nodes)
         found.append(StepCheck(name, op, ", ".join(kernels) or "view", error, allowed, error <= allowed))
     return found
 
 
-def _do(plan: Executable, step: Step | HostStep, run: Run) -> None:
+def _do(plan: Executable, step: AnyStep, run: Run) -> None:
     if run() and isinstance(step, Step):
         raise out_of_range(plan.graph, [step.node])
 

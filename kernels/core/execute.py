@@ -1,7 +1,7 @@
 """Run a table of kernels on the calling thread, without the interpreter's lock.
 
 Between steps the caller's thread looks at the clock: when a run's time is over, and now and then to let the interpreter
-call the handlers of signals. A run that is stopped leaves an exception set.
+call the handlers of signals. A run that is stopped leaves an exception set. A row of the table may be a jump.
 
 Denormals count as zero within a run (on x86) and the caller's floating-point mode is put back after it.
 """
@@ -13,10 +13,10 @@ from typing import Any
 
 from ..isa.tiers import Tier
 from ..isa.vector import arg
-from .primitives import X86, call, clock, enter_float_mode, give, handled, leave_float_mode, put, released
-from .slots import CALL, CALL_AT, PROGRAM, STEP
+from .primitives import X86, call, clock, enter_float_mode, flag, give, handled, leave_float_mode, put, released
+from .slots import CALL, CALL_AT, JUMP, JUMPS, PROGRAM, STEP
 
-LOOK = 1 << 28 if X86 else 1 << 21
+INTERVAL = 1 << 28 if X86 else 1 << 21
 """Ticks from look to look: about a tenth of a second. A look takes the interpreter's lock."""
 
 
@@ -64,21 +64,25 @@ def call_from_python(tier: Tier) -> Callable[..., Any]:
 
 def _walk_alone() -> Any:
     """walk(record, state): all steps of a PROGRAM record, one after the other; 1 when the run was stopped."""
-    row, interval = len(STEP), LOOK
+    row, interval = len(STEP), INTERVAL
     TABLE, STEPS, TICKS, FIRM, LIMIT = map(PROGRAM.at, ("table", "steps", "ticks", "firm", "limit"))
-    look = look_at()
+    look, jumped = look_at(), jumps()
 
     def walk(record: int, state: int) -> int:
         table = arg(record, TABLE)
+        steps = arg(record, STEPS)
         ticks = arg(record, TICKS)
         mode = enter_float_mode()
+        since = 0
         if ticks:
-            put(ticks, 0, clock())
-        end = due = stopped = 0
-        for step in range(arg(record, STEPS)):
-            if arg(table, row * step + 2):
+            since = clock()
+            put(ticks, 0, since)
+        end = due = stopped = step = 0
+        while step < steps:
+            flags = arg(table, row * step + 2)
+            if flags:
                 now = clock()
-                if step == 0:
+                if end == 0:
                     end = now + arg(record, LIMIT)
                     due = earlier(now + interval, end)
                 if now >= due and step <= arg(record, FIRM):
@@ -88,13 +92,39 @@ def _walk_alone() -> Any:
                         break
                     mode = enter_float_mode()
                     due = earlier(clock() + interval, end)
+                if flags & JUMPS:
+                    step += jumped(arg(table, row * step + 1))
+                    continue
             call(arg(table, row * step), arg(table, row * step + 1), 0, 1)
+            step += 1
             if ticks:
-                put(ticks, step + 1, clock())
+                put(ticks, 2 * step, clock())
+                since = lap(ticks + 16 * step, since)
         leave_float_mode(mode)
         return stopped
 
     return walk
+
+
+def jumps() -> Any:
+    """jumped(jump): by how many rows a JUMP record moves on."""
+    CELL, WANTED, BY = map(JUMP.at, ("cell", "wanted", "by"))
+
+    def jumped(jump: int) -> int:
+        cell = arg(jump, CELL)
+        by: int = arg(jump, BY)
+        if cell and (flag(cell) != 0) != arg(jump, WANTED):
+            by = 1
+        return by
+
+    return jumped
+
+
+def lap(ticks: int, since: int) -> int:
+    """Add to what a step took the time since then; when it ended."""
+    ended: int = arg(ticks, 0)
+    put(ticks, 1, arg(ticks, 1) + ended - since)
+    return ended
 
 
 def earlier(one: int, other: int) -> int:

@@ -38,6 +38,18 @@ def put(builder: Any, address: Any, index: Any, value: Any) -> None:
 
 
 @emits
+def flag(builder: Any, address: Any) -> Any:
+    """The byte at `address`."""
+    return builder.zext(builder.load(builder.inttoptr(address, I8.as_pointer())), I64)
+
+
+@emits
+def put_flag(builder: Any, address: Any, value: Any) -> None:
+    """Store a number as the byte at `address`."""
+    builder.store(builder.trunc(value, I8), builder.inttoptr(address, I8.as_pointer()))
+
+
+@emits
 def peek(builder: Any, address: Any) -> Any:
     """A shared number, seeing all that was written before it was."""
     return builder.load_atomic(builder.inttoptr(address, I64.as_pointer()), "seq_cst", 8)

@@ -8,17 +8,27 @@ LINE = 8
 """Slots of a cache line."""
 
 STEP = Record(
-    kernel="address of the kernel",
-    args="address of its argument record",
-    look="whether to look at the clock before it; if any other step has that, the first has it too",
+    kernel="address of the kernel; of a jump 0",
+    args="address of its argument record, or of a JUMP record",
+    flags="LOOK, JUMPS and TEAM, added",
 )
 """A row of a program's table."""
+LOOK, JUMPS, TEAM_WORTH = 1, 2, 4
+"""Look at the clock before it, which jumps do always; if any other step has that, the first has it too. It is a jump.
+The steps from here to the next jump are worth waking a team for."""
+
+JUMP = Record(
+    cell="address of a byte that is true or false, or 0",
+    wanted="1 or 0: jump if the byte is that; always where there is no byte",
+    by="rows to go on from here when it jumps; else the next one follows",
+)
+"""A jump from row to row. All rows before it have run to their end when the byte is read."""
 
 PROGRAM = Record(
     table="address of its steps",
     steps="how many",
     threads="that it is for",
-    ticks="address of numbers: the clock before the first step and after each, or 0",
+    ticks="address of int64 [1 + steps, 2], or 0: when it began; when each step ended, what all its rounds took",
     firm="the step from which on a run isn't stopped any more",
     limit="ticks of the clock that it may take",
     release="address of the interpreter's function that releases its lock",

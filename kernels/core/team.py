@@ -9,6 +9,9 @@ step that it was taken in, so it never goes back. A share is claimed once per st
 when a run is over, all its shares are claimed and done. So a thread that is late finds nothing to do, and reads
 nothing but the pool's own memory: it reads the table, which lives as long as its run, under a claim only.
 
+What lies between two jumps is a run of its own to the pool. Its caller alone reads the jumps; where what follows isn't
+worth a team, it runs that alone.
+
 A run is stopped as `execute.py` says. The team walks on to the end all the same, so that all shares are claimed, and
 calls no kernels; who finds a share skipped finds all later ones skipped too.
 """
@@ -20,7 +23,7 @@ from typing import Any
 
 from ..isa.tiers import Tier
 from ..isa.vector import arg
-from .execute import LOOK, earlier, look_at
+from .execute import INTERVAL, earlier, jumps, lap, look_at
 from .primitives import (
     advance,
     arrive,
@@ -40,7 +43,7 @@ from .primitives import (
     replace,
     take,
 )  # fmt: skip
-from .slots import FIXED, OPEN, PROGRAM, SEAT, STEP, STOPPED, TEAM
+from .slots import FIXED, JUMPS, LOOK, OPEN, PROGRAM, SEAT, STEP, STOPPED, TEAM, TEAM_WORTH
 
 _SPINS = 2000
 _LINGER = 400
@@ -56,14 +59,14 @@ def team(tier: Tier) -> Callable[..., Any]:
     """
     AT, OF, AMONG, BEFORE, CLOCKED, UNTIL, RUN = _bytes_at(*_JOB)
     RELEASE, ACQUIRE = map(PROGRAM.at, ("release", "acquire"))
-    tell, listen, wake, walk = _tell(), _listen(), _wake(), _walk()
+    tell, listen, wake, walk, go_on = _tell(), _listen(), _wake(), _walk(), _go_on()
 
     def kernel(pool: int, thread: int, given: int) -> None:
-        state = 0
+        state = first = end = due = 0
         run = given
         if thread == 0:
             state = released(arg(given, RELEASE))
-            run = tell(pool, given)
+            run = tell(pool, given, 0)
         while True:
             if thread > 0:
                 run = listen(pool, thread, run)
@@ -75,8 +78,13 @@ def team(tier: Tier) -> Callable[..., Any]:
             firm = peek(pool + UNTIL)
             if peek(pool + RUN) == run and thread < threads:
                 wake(pool, thread, threads)
-                walk(pool, thread, threads, table, steps, run, before, ticks, firm, given, state)
-                if thread == 0 or table == 0:
+                end, due = walk(pool, thread, threads, table, steps, run, before, ticks, firm, given, state, end, due)
+                if thread == 0:
+                    first, end, due = go_on(pool, run, given, state, first + steps, end, due)
+                    if first < 0:
+                        break
+                    run = tell(pool, given, first)
+                elif table == 0:
                     break
         if thread == 0:
             give(arg(given, ACQUIRE), state)
@@ -90,27 +98,72 @@ def _bytes_at(*names: str) -> list[int]:
 
 
 def _tell() -> Any:
-    """tell(pool, record): make the record's program the run that is on; its number."""
+    """tell(pool, record, first): make the steps of the record's program from `first` on, up to the next jump, the run
+    that is on; its number."""
     TABLE, STEPS, THREADS, TICKS, FIRM = map(PROGRAM.at, ("table", "steps", "threads", "ticks", "firm"))
+    row = len(STEP)
     AT, OF, AMONG, BEFORE, CLOCKED, UNTIL, RUN = _bytes_at(*_JOB)
     DONE, FATE = _bytes_at("done", "fate")
 
-    def tell(pool: int, record: int) -> int:
+    def tell(pool: int, record: int, first: int) -> int:
+        table = arg(record, TABLE)
+        after = first
+        while after < arg(record, STEPS) and not arg(table, row * after + 2) & JUMPS:
+            after += 1
+        threads = arg(record, THREADS)
+        ticks = arg(record, TICKS)
+        if ticks:
+            ticks += 16 * first
+            put(ticks, 0, clock())
+        if table:
+            if after == first or not arg(table, row * first + 2) & TEAM_WORTH:
+                threads = 1
+            table += 8 * row * first
         run: int = peek(pool + RUN) + peek(pool + OF) + 1
         exchange(pool + RUN, -1)
-        publish(pool + AT, arg(record, TABLE))
-        publish(pool + OF, arg(record, STEPS))
-        publish(pool + AMONG, arg(record, THREADS))
+        publish(pool + AT, table)
+        publish(pool + OF, after - first)
+        publish(pool + AMONG, threads)
         publish(pool + BEFORE, peek(pool + DONE))
-        publish(pool + CLOCKED, arg(record, TICKS))
-        publish(pool + UNTIL, arg(record, FIRM))
+        publish(pool + CLOCKED, ticks)
+        publish(pool + UNTIL, arg(record, FIRM) - first)
         publish(pool + FATE, 4 * run + OPEN)
-        if arg(record, TICKS):
-            put(arg(record, TICKS), 0, clock())
         exchange(pool + RUN, run)
         return run
 
     return tell
+
+
+def _go_on() -> Any:
+    """go_on(pool, run, record, state, step, end, due): where the caller's program goes on when its steps before `step`
+    have run, or -1; (step, end, due) anew."""
+    (FATE,) = _bytes_at("fate")
+    TABLE, STEPS, FIRM, LIMIT = map(PROGRAM.at, ("table", "steps", "firm", "limit"))
+    row, interval = len(STEP), INTERVAL
+    look, jumped = look_at(), jumps()
+
+    def go_on(pool: int, run: int, record: int, state: int, step: int, end: int, due: int) -> tuple[int, int, int]:
+        table = arg(record, TABLE)
+        if peek(pool + FATE) == 4 * run + STOPPED:
+            step = -1
+        while 0 <= step and step < arg(record, STEPS) and arg(table, row * step + 2) & JUMPS:
+            now = clock()
+            if end == 0:
+                end = now + arg(record, LIMIT)
+                due = earlier(now + interval, end)
+            stopped = 0
+            if now >= due and step <= arg(record, FIRM):
+                stopped = look(record, state, now >= end)
+                due = earlier(clock() + interval, end)
+            if stopped:
+                step = -1
+            else:
+                step += jumped(arg(table, row * step + 1))
+        if step >= arg(record, STEPS):
+            step = -1
+        return step, end, due
+
+    return go_on
 
 
 def _listen() -> Any:
@@ -158,8 +211,9 @@ def _wake() -> Any:
 
 
 def _walk() -> Any:
-    """walk(pool, thread, threads, table, steps, run, before, ticks, firm, record, state): take part in a run until it
-    is over. Thread 0 says when to stop; `record` and `state` are its own."""
+    """walk(pool, thread, threads, table, steps, run, before, ticks, firm, record, state, end, due): take part in a run
+    until it is over; (end, due) anew. Thread 0 says when to stop and measures; `record`, `state` and what follows are
+    its own."""
     DONE, FATE = _bytes_at("done", "fate")
     SEATS, GIVE_WAY = map(TEAM.at, ("seats", "give_way"))
     row, size, spins = len(STEP), 8 * len(SEAT), _SPINS
@@ -167,16 +221,18 @@ def _walk() -> Any:
 
     def walk(
         pool: int, thread: int, threads: int, table: int, steps: int, run: int, before: int,
-        ticks: int, firm: int, record: int, state: int,
-    ) -> None:  # fmt: skip
+        ticks: int, firm: int, record: int, state: int, end: int, due: int,
+    ) -> tuple[int, int]:  # fmt: skip
         done = pool + DONE
         seats = arg(pool, SEATS)
         fate = pool + FATE
         stopped = 4 * run + STOPPED
         mode = enter_float_mode()
-        end = due = 0
+        since = 0
+        if ticks and thread == 0:
+            since = arg(ticks, 0)
         for step in range(steps):
-            if thread == 0 and arg(table, row * step + 2):
+            if thread == 0 and arg(table, row * step + 2) & LOOK:
                 end, due = watch(fate, run, step, firm, record, state, mode, end, due)
             if step == firm:
                 replace(fate, 4 * run + OPEN, 4 * run + FIXED)
@@ -191,7 +247,7 @@ def _walk() -> Any:
                     if peek(fate) != stopped:
                         call(arg(table, row * step), arg(table, row * step + 1), share, threads)
                     if ticks:
-                        advance(ticks + 8 * (step + 1), clock())
+                        advance(ticks + 16 * (step + 1), clock())
                     arrive(done)
                 share = share + 1 if share + 1 < threads else 0
             spun = 0
@@ -201,7 +257,10 @@ def _walk() -> Any:
                     spun += 1
                 else:
                     give_way(arg(pool, GIVE_WAY))
+            if ticks and thread == 0:
+                since = lap(ticks + 16 * (step + 1), since)
         leave_float_mode(mode)
+        return end, due
 
     return walk
 
@@ -211,7 +270,7 @@ def _watch() -> Any:
 
     Others may be ahead, and fix the fate of the run first: then it isn't stopped.
     """
-    LIMIT, interval = PROGRAM.at("limit"), LOOK
+    LIMIT, interval = PROGRAM.at("limit"), INTERVAL
     look = look_at()
 
     def watch(
@@ -226,7 +285,7 @@ def _watch() -> Any:
         due: int,
     ) -> tuple[int, int]:
         now = clock()
-        if step == 0:
+        if end == 0:
             end = now + arg(record, LIMIT)
             due = earlier(now + interval, end)
         opened = 4 * run + OPEN

@@ -74,6 +74,25 @@ PAD = _ENDS + Record(
     right="bytes of fill after a run",
 ) + outer_loops(PAD_LOOP)  # fmt: skip
 
+SLICE = _ENDS + Record(
+    turn="address of an int64, 0 to turns - 1: which slice is copied",
+    turns="how many slices there are",
+    turn_s="from slice to slice of src",
+    turn_d="from slice to slice of dst",
+    rows="rows of a slice",
+    run="bytes of a row",
+    row_s="from row to row of src",
+    row_d="from row to row of dst",
+)
+
+ROUND = Record(
+    go="address of the byte that becomes 1 when another round begins, else 0",
+    turn="address of the int64 that becomes its number",
+    limit="address of an int64: how many rounds there are at most",
+    test="address of the byte that says whether there is another below that",
+    first="1 before the first round: `turn` becomes 0; then 0: it becomes one more",
+)
+
 PLACE_LOOP = Record(
     n="places",
     s="from one to the next in src",
@@ -283,6 +302,8 @@ _FLAG = (False, True)
 ROWS = (
     Row("copy", "move.copy", "copy", COPY, {"mode": ("run", "fill", "step")}),
     Row("transpose", "move.transpose", "transpose", TRANSPOSE, {"itemsize": WORDS, "narrow": (0, 1, -1)}),
+    Row("slice", "move.rounds", "slice_", SLICE),
+    Row("round", "move.rounds", "round_", ROUND),
     Row("pad", "move.pad", "pad", PAD),
     Row("gather", "move.places", "gather", PLACES),
     Row("scatter", "move.places", "scatter", PLACES),

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from flatbuffers.flexbuffers import Dumps
 
+import fastgraph as fg
 from fastgraph.errors import ModelError, UnsupportedError
+from fastgraph.plan.program import HostStep, Jump
 from tests.circle.write import Model, litert, ours
 
 F32 = np.float32
@@ -80,6 +82,55 @@ def test_while_in_a_branch_of_if() -> None:
     flag, x = m.input((), bool), m.input((1,))
     m.now["outputs"] = m.op("IF", [flag, x], [(1,)], then_subgraph_index=loop, else_subgraph_index=other)
     same(end(m), [[np.array(f), np.array([3], F32)] for f in (True, False)])
+
+
+def test_loops_and_branches_are_native() -> None:
+    """A WHILE that calls, in a branch of an IF; a variable is what it was when the run is stopped within."""
+    m = Model()
+    condition = m.graph()
+    x, _ = m.input((4,)), m.input((4,))
+    (largest,) = m.op("REDUCE_MAX", [x, m.const(np.array([0], np.int32))], [(1,)], keep_dims=True)
+    m.now["outputs"] = m.op("LESS", [largest, m.const(np.array([100], F32))], [((1,), np.bool_)])
+    twice, body = one_op(m, "MUL", 2, (4,)), m.graph()
+    x, y = m.input((4,)), m.input((4,))
+    (doubled,) = m.op("CALL", [y], [(4,)], subgraph=twice)
+    m.now["outputs"] = [doubled, x]
+    loop = m.graph()
+    x = m.input((4,))
+    m.now["outputs"] = m.op("WHILE", [x, x], [(4,), (4,)], cond_subgraph_index=condition,
+                            body_subgraph_index=body)[:1]  # fmt: skip
+    other = one_op(m, "SUB", [1, 2, 3, 4], (4,))
+    start = m.graph()
+    m.op("ASSIGN_VARIABLE", [variable(m), m.const(np.zeros(4, F32))], [])
+    begin(m)
+    flag, x = m.input((), bool), m.input((4,))
+    m.op("CALL_ONCE", [], [], init_subgraph_index=start)
+    handle = variable(m)
+    (before,) = m.op("READ_VARIABLE", [handle], [(4,)])
+    (sum_,) = m.op("ADD", [before, x], [(4,)])
+    m.now["outputs"] = m.op("IF", [flag, sum_], [(4,)], then_subgraph_index=loop, else_subgraph_index=other)
+    m.op("ASSIGN_VARIABLE", [handle, m.now["outputs"][0]], [])
+    data = end(m)
+    runs = [[np.array(f), np.array([3, 1, n, 2], F32)] for n, f in enumerate((True, False, True, False))]
+    for threads in (1, 2):
+        model = fg.load(data, threads=threads)
+        steps = model.plan.program.steps
+        assert not any(isinstance(step, HostStep) for step in steps)
+        assert sum(isinstance(step, Jump) for step in steps) == 4
+    expected = np.zeros(4, F32)
+    for (taken, added), (found,) in zip(runs, ours(data, runs), strict=True):
+        expected = expected + added
+        one, two = expected, expected
+        while taken and one.max() < 100:
+            one, two = two * 2, one
+        expected = one if taken else expected - np.array([1, 2, 3, 4], F32)
+        np.testing.assert_array_equal(found, expected)
+    model = fg.load(data)
+    names = [spec.name for spec in model.inputs]
+    with pytest.raises(fg.RunTimeout):
+        model.run(dict(zip(names, (np.array(True), np.full(4, -1, F32)), strict=True)), timeout=0.05)
+    (found,) = model.run(dict(zip(names, runs[1], strict=True))).values()
+    np.testing.assert_array_equal(found, runs[1][1] - np.array([1, 2, 3, 4], F32))
 
 
 def variable(m: Model, name: str = "v") -> int:

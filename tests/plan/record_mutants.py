@@ -42,6 +42,7 @@ from tests.plan import (
     test_quantized_windows,
     test_recurrent,
 )
+from tests.plan.control_nets import NETS
 from tests.plan.test_quantized_elementwise import graph_of as one
 from tests.plan.test_quantized_elementwise import typed
 
@@ -142,6 +143,7 @@ def _places(net: Net) -> None:
 
 
 GRAPHS |= {name: _net(build) for name, build in BLOCKS.items()}
+GRAPHS |= {f"flow {name}": lambda build=build: graph_of(build().bytes()) for name, build in NETS.items()}
 GRAPHS |= {build.__name__: _net(build) for build in (_moves, _resizes, _products, _recurrent, _banded, _places)}
 GRAPHS |= {f"u8 {name}": lambda case=case: test_quantized_products.network(*case)
            for name, case in test_quantized_products.CASES.items()}  # fmt: skip

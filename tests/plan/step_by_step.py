@@ -9,10 +9,10 @@ import numpy as np
 
 from fastgraph.ir import Value, read_by
 from fastgraph.ops.evaluate import operands, run_node
-from fastgraph.plan.program import HostStep, Ref, Scratch, Step
+from fastgraph.plan.program import AnyStep, Ref, Scratch, Step
 from fastgraph.plan.storage import byte_strides
 from fastgraph.runtime.executable import Executable
-from fastgraph.runtime.stepwise import is_held, single_runs
+from fastgraph.runtime.stepwise import bodies, is_held, single_runs
 
 POISON = 0xFF
 """Fills memory with NaN (or -1)."""
@@ -32,8 +32,17 @@ def reference_values(plan: Executable, feeds: Mapping[str, np.ndarray]) -> dict[
     return arrays
 
 
-def owned(plan: Executable, step: Step | HostStep) -> np.ndarray:
-    """A mask of the bytes of the arena that a step may write: its node's results and its scratch memory."""
+def owned(plan: Executable, step: AnyStep) -> np.ndarray:
+    """A mask of the bytes of the arena that a step may write: its node's results and its scratch memory. The first step
+    of a node of control flow may write what all of them may.
+    """
+    at = plan.program.steps.index(step)
+    _, numbers = bodies(plan).get(at, (None, range(at, at + 1)))
+    masks = [_owned(plan, plan.program.steps[i]) for i in numbers]
+    return np.logical_or.reduce(masks)
+
+
+def _owned(plan: Executable, step: AnyStep) -> np.ndarray:
     mask = np.zeros(plan.memory.arena.size, bool)
     for value in step.node.outputs:
         at = plan.program.storage.get(value)

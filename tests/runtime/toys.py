@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from fastgraph.kernels.core.build import build
-from fastgraph.kernels.core.execute import put
+from fastgraph.kernels.core.primitives import put, put_flag
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.kernels.isa.vector import F32, I32, I64, arg, emits
 from fastgraph.objects.link import link
@@ -52,11 +52,19 @@ def count(args, thread, threads):
     put(arg(args, 0), 8 * thread, arg(arg(args, 0), 8 * thread) + 1)
 
 
+def down(args, thread, threads):
+    """cells[0] -= 1 in thread 0; the byte at cells[1] says whether it is above 0."""
+    if thread == 0:
+        cells = arg(args, 0)
+        put(cells, 0, arg(cells, 0) - 1)
+        put_flag(cells + 8, arg(cells, 0) > 0)
+
+
 @cache
 def toys() -> dict[str, int]:
     """The kernels' addresses."""
     tier = BY_NAME["generic"]
-    made = {f"toy_{f.__name__}": build(f, f"toy_{f.__name__}", tier) for f in (rotate, denormal, fail, count)}
+    made = {f"toy_{f.__name__}": build(f, f"toy_{f.__name__}", tier) for f in (rotate, denormal, fail, count, down)}
     return {symbol.removeprefix("toy_"): address for symbol, address in link(made).items()}
 
 
@@ -80,6 +88,36 @@ class Ring:
     @property
     def result(self) -> np.ndarray:
         return self.buffers[len(self.table) % 2]
+
+
+class Laps:
+    """A ring that is run `laps` times in one run: a jump leads back to its first step, another over what counts once
+    more. `work`: that of its steps, none of it in what counts.
+    """
+
+    def __init__(self, laps: int, steps: int, n: int) -> None:
+        assert steps % 2 == 0
+        self.ring, self.laps = Ring(steps, n), laps
+        self.cells = np.zeros(2, np.int64)
+        self.args = np.array([self.cells.ctypes.data], np.int64)
+        flag = self.cells.ctypes.data + 8
+        self.jumps = np.array([[flag, 1, -steps - 1], [flag, 0, 2]], np.int64)
+        down = [toys()["down"], self.args.ctypes.data]
+        rows = [*self.ring.table, down, *([0, jump.ctypes.data] for jump in self.jumps), down]
+        self.table = np.array(rows, np.int64)
+        self.work = [1] * steps + [0, 0, 0, 0]
+
+    @cached_property
+    def expected(self) -> np.ndarray:
+        """What the first buffer holds in the end."""
+        found = np.arange(self.ring.buffers.shape[1], dtype=np.int64)
+        for _ in range(len(self.ring.table) * self.laps):
+            found = 3 * np.roll(found, -13) + 1
+        return found
+
+    def start(self) -> None:
+        self.ring.start()
+        self.cells[:] = self.laps, 0
 
 
 class Counter:

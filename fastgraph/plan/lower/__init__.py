@@ -1,6 +1,6 @@
 """Operators to kernel calls, one file per family."""
 
+from .graph import emit_copies, emit_graph
 from .registry import LOWERINGS, Emit, Lowering, Matches, matched
-from .window.depth_first import blocks, emit_block
 
-__all__ = ["LOWERINGS", "Emit", "Lowering", "Matches", "blocks", "emit_block", "matched"]
+__all__ = ["LOWERINGS", "Emit", "Lowering", "Matches", "emit_copies", "emit_graph", "matched"]

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ...errors import PlanError
-from ...ir import Node, Value
+from ...ir import Graph, Node, Value
 from ...ir.weights import current as current_weights
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...limits import current
-from ..program import Arg, HostStep, Program, Ref, Scratch, Step, Table, checked
-from ..storage import Storage, Views, byte_strides, last
+from ..program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table, checked
+from ..storage import Abilities, Storage, Views, byte_strides, last
+
+
+class Matched(Protocol):
+    """The lowering that takes a node, and its plan of it; what that can do about storage."""
+
+    def __call__(self, node: Node) -> Any: ...
+    def abilities(self, node: Node) -> Abilities: ...
 
 
 class Emit:
     """Writes steps into a program. `match`: the lowering that takes a node of the graph, and its plan of it."""
 
-    def __init__(self, program: Program, views: Views, match: Callable[[Node], Any], tier: Tier, threads: int) -> None:
+    def __init__(self, program: Program, views: Views, match: Matched, tier: Tier, threads: int) -> None:
         self.program, self.views, self.match = program, views, match
         self.tier, self.threads = tier, threads
         self.node: Node | None = None
@@ -121,6 +128,24 @@ class Emit:
         record = *row(name).args.filled(**args), *more
         slots = tuple([slot if type(slot) in _WORDS else int(slot) for slot in record])  # type: ignore[call-overload]
         self.program.steps.append(Step(_kernel(self.tier, name, params), slots, self.node, share))
+
+    def within(self, body: Graph, match: Matched, placed: Mapping[Value, Storage]) -> Emit:
+        """What writes the steps of a body into the same program. `placed`: as of Views."""
+        views = Views(body, match.abilities, placed)
+        inner = Emit(self.program, views, match, self.tier, self.threads)
+        inner._constants, inner._named = self._constants, self._named
+        return inner
+
+    def jump(self, jump: Jump, target: int | None = None) -> tuple[Jump, int]:
+        """Write a jump, to step `target` or to where it is to `land`; the jump and its number."""
+        at = len(self.program.steps)
+        self.program.steps.append(jump)
+        jump.by = 0 if target is None else target - at
+        return jump, at
+
+    def land(self, jump: tuple[Jump, int]) -> None:
+        """Let a jump go to the step that comes next."""
+        jump[0].by = len(self.program.steps) - jump[1]
 
     def host(self) -> None:
         """Let NumPy compute this node."""

@@ -2,6 +2,8 @@
 
 FAMILIES = {
     "attention.attention": "attention",
+    "flow.branch": "if",
+    "flow.loop": "loop scan",
     "gemm.conv": "conv",
     "gemm.conv_transpose": "conv_transpose",
     "gemm.dense": "conv dense matmul",

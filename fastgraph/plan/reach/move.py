@@ -74,6 +74,30 @@ def transpose(c: Call) -> Iterator[Reach]:
     yield write("dst", r.cols * size, *target, (r.rows, r.row_d))
 
 
+@reaches("slice")
+def slice_(c: Call) -> Iterator[Reach]:
+    r = c.record("turns rows run")
+    need(r.turns > 0, "no slice")
+    yield read("turn", 8)
+    yield read("src", r.run, *_slices(r.turns, r.turn_s), (r.rows, r.row_s))
+    yield write("dst", r.run, *_slices(r.turns, r.turn_d), (r.rows, r.row_d))
+
+
+def _slices(turns: int, step: int) -> list[Loop]:
+    """Where the slices of all rounds lie; all in one place if `step` is 0."""
+    return [(turns, step)] if step else []
+
+
+@reaches("round")
+def round_(c: Call) -> Iterator[Reach]:
+    r = c.record(numbers="first")
+    yield read("turn", 0 if r.first else 8, here=True)
+    yield read("limit", 8)
+    yield read("test", 1)
+    yield write("turn", 8)
+    yield write("go", 1)
+
+
 @reaches("pad")
 def pad(c: Call) -> Iterator[Reach]:
     r = c.record("left run right")

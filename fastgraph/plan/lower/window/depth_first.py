@@ -16,10 +16,11 @@ from ....kernels.gemm.pick_dot import L2
 from ....kernels.window.pick import Window
 from ...program import Ref
 from ...storage import Views, same_form
+from ..emit import Matched
 from ..gemm.common import Rows, is_dense
 from ..gemm.dense import dense_rows
 from ..move.emit import emit_copy
-from ..registry import Emit, Matches, last
+from ..registry import Emit, last
 from .depthwise import Depthwise, depthwise_rows
 
 WORTH = L2 // 2
@@ -61,7 +62,7 @@ class Block(NamedTuple):
         return -(-self.plan.window.out[1] // self.height())
 
 
-def blocks(graph: Graph, views: Views, match: Matches) -> Iterator[Block]:
+def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
     """The blocks of a graph that are worth doing depth first."""
     uses, outputs = views.uses, set(graph.outputs)
     taken: set[Node] = set()
@@ -106,11 +107,11 @@ def _apart(block: Block, views: Views) -> bool:
     return True
 
 
-def _dense(node: Node, match: Matches) -> bool:
+def _dense(node: Node, match: Matched) -> bool:
     return node.op == "conv" and match(node) is not None and is_dense(node)
 
 
-def _depthwise(node: Node, match: Matches) -> Depthwise | None:
+def _depthwise(node: Node, match: Matched) -> Depthwise | None:
     """The plan of a depthwise convolution of one image of two dimensions, with one output channel per input channel and
     no output row that sees padding only.
     """

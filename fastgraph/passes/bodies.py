@@ -1,0 +1,63 @@
+"""Nodes of control flow with bodies of their own, which can be changed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir import Graph, Node, Value, copy
+from ..ops.control import REFUSED, unchanged
+from ..ops.registry import attr
+
+
+def always_taken(node: Node, instead: dict[Value, Value]) -> list[Node] | None:
+    """The nodes of the branch that an `if` of a constant condition takes, which make its results; None for others.
+
+    Results that no node of the branch makes are put into `instead`.
+    """
+    condition = node.const(0) if node.op == "if" else None
+    if condition is None or not condition.size:
+        return None
+    branch = attr(node, "then_branch" if condition.reshape(-1)[0] else "else_branch")
+    makers = branch.producers()
+    made = {v: out for v, out in zip(branch.outputs, node.outputs, strict=True) if v in makers}
+    if len(made) < sum(v in makers for v in branch.outputs):
+        return None  # one value by two names
+    for v, out in zip(branch.outputs, node.outputs, strict=True):
+        if v not in makers:
+            instead[out] = v
+    branch.replace(made)
+    for v, out in made.items():
+        out.type = v.type
+        makers[v].outputs = [out if each is v else each for each in makers[v].outputs]
+    return branch.nodes
+
+
+def sound_bodies(node: Node) -> list[Graph]:
+    """The bodies of a node but for those that make no sense for its operands."""
+    refused = node.attrs.get(REFUSED, {})
+    return [item for key, item in node.attrs.items() if isinstance(item, Graph) and key not in refused]
+
+
+def inner(node: Node) -> Node | None:
+    """The node with copies of its bodies; None for operators whose bodies have no steps of their own."""
+    if node.op not in ("if", "loop", "scan"):
+        return None
+    attrs = {key: copy(item) if isinstance(item, Graph) else item for key, item in node.attrs.items()}
+    found = Node(node.op, list(node.inputs), node.outputs, attrs, node.name)
+    if node.op != "if":
+        lead = 2 if node.op == "loop" else 0
+        _take_in(attrs["body"], found, lead)
+    return found
+
+
+def _take_in(body: Graph, node: Node, lead: int) -> None:
+    """Let a body read what never changes where it comes from, and know that the condition holds in every round."""
+    instead = {}
+    if lead:
+        condition = body.inputs[1]
+        dims = condition.type.dims if condition.type.concrete else ()
+        instead[condition] = Value.constant(condition.name, np.ones(dims, bool))
+    for inside, first, after in zip(body.inputs[lead:], node.inputs[lead:], body.outputs[lead // 2 :], strict=False):
+        if unchanged(body, after) is inside and first is not None and first.type == inside.type:
+            instead[inside] = first
+    body.replace(instead)

@@ -1,0 +1,56 @@
+"""Branches: all of them are in the program, and jumps lead around those that are not taken."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....freedoms import free
+from ....ir import Node
+from ....ops.control import BRANCHES, REFUSED
+from ...program import ERROR, Jump
+from ..graph import emit_copies, emit_graph
+from ..move.emit import emit_copy
+from ..registry import Emit, Matches, lowers
+from .common import BOOL, CARRY, alike, around, finish, is_one, native
+
+Plan = dict[str, Matches | None]
+
+
+def _match(node: Node) -> Plan | None:
+    """What takes the nodes of each branch; None for a branch that can't be run, which kernels report."""
+    refused = node.attrs.get(REFUSED, {})
+    branches = [node.attrs[name] for name in BRANCHES if name not in refused]
+    if not free("control") or not is_one(node.x, BOOL) or not all(alike(b.outputs, node.outputs) for b in branches):
+        return None
+    matches = {name: None if name in refused else native(node.attrs[name]) for name in BRANCHES}
+    sound = branches and all(matches[name] is not None for name in BRANCHES if name not in refused)
+    return matches if sound else None
+
+
+@lowers("if", match=_match)
+def if_(e: Emit, node: Node, matches: Plan) -> None:
+    """The first branch, jumped over unless the condition holds, then the second, jumped over by the first."""
+    start = len(e.program.steps)
+    otherwise = e.jump(Jump(node, e.address(node.x), wanted=False))
+    _branch(e, node, matches, BRANCHES[0])
+    over = e.jump(Jump(node))
+    e.land(otherwise)
+    _branch(e, node, matches, BRANCHES[1])
+    e.land(over)
+    finish(e, node, start)
+
+
+def _branch(e: Emit, node: Node, matches: Plan, name: str) -> None:
+    """A branch makes its results in the node's places, as far as it makes them itself, and once."""
+    branch, match = node.attrs[name], matches[name]
+    if match is None:
+        e.node = node
+        emit_copy(e, (), 8, (e.constant(np.array(1, np.int64), "one"), ()), (ERROR, ()))
+        e.jump(Jump(node, fails=True))
+        return
+    made = {v for inner in branch.nodes for v in inner.outputs}
+    pairs = list(zip(branch.outputs, node.outputs, strict=True))
+    direct = {v: e.storage(out) for v, out in pairs if v in made and branch.outputs.count(v) == 1}
+    inner = e.within(branch, match, around(e, branch) | direct)
+    emit_graph(inner, branch)
+    emit_copies(inner, {out: v for v, out in pairs}, CARRY)

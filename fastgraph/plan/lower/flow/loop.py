@@ -1,0 +1,199 @@
+"""Loops: a round's steps once, and a jump back to them.
+
+Carried values lie where the node's results do: there they are put at first, and there a round reads them. What they
+become is made in their place, or copied over them in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ....freedoms import free
+from ....ir import Graph, Node, TensorType, Value, read_by
+from ....ops.control import known_rounds, scan_axes
+from ...program import Arg, Jump
+from ..graph import emit_copies, emit_graph
+from ..registry import Emit, Matches, lowers
+from .common import BOOL, CARRY, INT64, alike, around, finish, is_one, native
+from .in_place import in_place
+
+COUNT, PART = "count", "part"
+"""Operators of the nodes whose steps count rounds, and copy slices."""
+MOST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What of `whole` along an axis a round reads as `part`, or writes: the place of its number, or from the end."""
+
+    whole: Value
+    part: Value
+    axis: int
+    backwards: bool
+
+    @property
+    def fits(self) -> bool:
+        """Whether the types are those of a whole and its slices."""
+        dims, dtype = self.whole.type.dims, self.whole.type.dtype
+        return self.part.type.dims == (*dims[: self.axis], *dims[self.axis + 1 :]) and self.part.type.dtype == dtype
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What a loop does around its body. `turn`: the number of a round. Another one begins while that is below `most`,
+    and `begin`, then `again` holds; `count`: of rounds, where it is known.
+
+    `carried`: what a round reads, what that is at first and after a round, and what has it in the end.
+    """
+
+    body: Graph
+    turn: Value
+    carried: Sequence[tuple[Value, Value | None, Value, Value]]
+    most: Value
+    begin: Value
+    again: Value
+    reads: Sequence[Slice] = ()
+    writes: Sequence[Slice] = ()
+    count: int | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether rounds have to be counted."""
+        if self.reads or self.writes or self.most.data is None or self.most.data.min() < MOST:
+            return True
+        return self.turn in self.body.outputs or any(self.turn in read_by(node) for node in self.body.nodes)
+
+
+def _number(name: str, number: int) -> Value:
+    return Value.constant(name, np.array(number, np.int64))
+
+
+def _true() -> Value:
+    return Value.constant("true", np.array(True))
+
+
+def _match_loop(node: Node) -> tuple[Matches, Rounds] | None:
+    body, (most, begin, *first) = node.attrs["body"], (*node.inputs, None, None)[: max(len(node.inputs), 2)]
+    own, count = len(first), known_rounds(node)
+    results, after = node.outputs[:own], body.outputs[1 : 1 + own]
+    if not (free("control") and is_one(begin, BOOL) and is_one(body.outputs[0], BOOL) and is_one(most, INT64)):
+        return None
+    if not all(alike(values, results) for values in (first, body.inputs[2:], after)):
+        return None
+    writes = [Slice(whole, v, 0, False) for whole, v in zip(node.outputs[own:], body.outputs[1 + own :], strict=True)]
+    if writes and (count is None or not all(w.whole.type.concrete and w.part.type.concrete and w.fits for w in writes)):
+        return None
+    match = native(body)
+    if match is None or not is_one(body.inputs[0], INT64):
+        return None
+    carried = list(zip(body.inputs[2:], first, after, results, strict=True))
+    return match, Rounds(body, body.inputs[0], carried, most or _number("most", MOST), begin or _true(),
+                         body.outputs[0], (), writes, count)  # fmt: skip
+
+
+def _match_scan(node: Node) -> tuple[Matches, Rounds] | None:
+    body, count = node.attrs["body"], node.attrs["num_scan_inputs"]
+    own = len(node.inputs) - count
+    first, wholes, results = node.inputs[:own], node.inputs[own:], node.outputs[:own]
+    values = (*node.inputs, *node.outputs)
+    if not free("control") or not all(v is not None and v.type.concrete for v in values):
+        return None
+    if not all(alike(values, results) for values in (first, body.inputs[:own], body.outputs[:own])):
+        return None
+    match = native(body)
+    if match is None:
+        return None
+    reads = _slices(node, "scan_input", wholes, body.inputs[own:])
+    writes = _slices(node, "scan_output", node.outputs[own:], body.outputs[own:])
+    turns = {each.whole.type.dims[each.axis] for each in (*reads, *writes)}
+    if len(turns) != 1 or not all(each.fits for each in (*reads, *writes)):
+        return None
+    carried = list(zip(body.inputs, first, body.outputs, results, strict=False))
+    turn, most = Value(f"{node.out.name}.turn", TensorType(INT64, ())), turns.pop()
+    return match, Rounds(body, turn, carried, _number("most", most), _true(), _true(), reads, writes, most)
+
+
+def _slices(node: Node, which: str, wholes: Sequence[Value | None], parts: Sequence[Value]) -> list[Slice]:
+    axes, backwards = (scan_axes(node, f"{which}_{what}", len(wholes)) for what in ("axes", "directions"))
+    return [
+        Slice(whole, part, axis % len(whole.type.dims), bool(back))
+        for whole, part, axis, back in zip(wholes, parts, axes, backwards, strict=True)
+        if whole is not None
+    ]
+
+
+@lowers("loop", match=_match_loop)
+@lowers("scan", match=_match_scan)
+def loop(e: Emit, node: Node, plan: tuple[Matches, Rounds]) -> None:
+    """The first values of what is carried; then, jumped over unless there is a round, the steps of a round and a jump
+    back to them.
+    """
+    match, r = plan
+    start = len(e.program.steps)
+    emit_copies(e, {result: first for _, first, _, result in r.carried if first is not None}, CARRY)
+    places = {v: e.storage(result) for v, _, _, result in r.carried}
+    if free("in_place"):
+        pairs = [(v, after) for v, first, after, _ in r.carried if after is not first]
+        places |= {new: places[old] for new, old in in_place(r.body, match, pairs).items()}
+    places |= {each.whole: e.storage(each.whole) for each in (*r.reads, *r.writes) if each.whole.data is None}
+    inner = e.within(r.body, match, around(e, r.body) | places)
+    if r.count != 0:
+        _loop(inner, node, r)
+    finish(e, node, start)
+
+
+def _loop(e: Emit, node: Node, r: Rounds) -> None:
+    go = Value(f"{node.out.name}.go", TensorType(BOOL, ())) if r.counts else None
+    begins = _next(e, r, go, r.begin, first=True)
+    leave = None if r.count or begins.data is not None else e.jump(Jump(node, e.address(begins), wanted=False))
+    head = len(e.program.steps)
+    for each in r.reads:
+        _slice(e, r.turn, each, each.whole, each.part)
+    emit_graph(e, r.body)
+    for each in r.writes:
+        _slice(e, r.turn, each, each.part, each.whole)
+    moved = {v: after for v, first, after, _ in r.carried if after is not first}
+    again = r.again
+    if again.data is None and e.storage(again).root in {e.storage(v).root for v in moved}:
+        again = Value(f"{again.name}.again", again.type)
+        moved[again] = r.again
+    emit_copies(e, moved, CARRY)
+    goes = _next(e, r, go, again, first=False)
+    if goes.data is None or goes.data.any():
+        e.jump(Jump(node, None if goes.data is not None else e.address(goes)), head)
+    if leave is not None:
+        e.land(leave)
+
+
+def _next(e: Emit, r: Rounds, go: Value | None, test: Value, first: bool) -> Value:
+    """Count a round, if rounds are counted; whether it begins."""
+    if go is None:
+        return test
+    e.node = Node(COUNT, [r.most, test], [r.turn, go])
+    places = {"turn": r.turn, "go": go, "limit": r.most, "test": test}
+    e.kernel("round", {}, {**{name: e.address(value) for name, value in places.items()}, "first": int(first)})
+    return go
+
+
+def _slice(e: Emit, turn: Value, each: Slice, source: Value, target: Value) -> None:
+    """Copy a slice from the whole or to it."""
+    dims, size = each.whole.type.dims, each.whole.type.itemsize
+    turns, rows, run = dims[each.axis], prod(dims[: each.axis]), prod(dims[each.axis + 1 :]) * size
+    if not rows * run:
+        return
+    if not e.dense(source):
+        lying, source = source, Value(f"{source.name}.dense", source.type)
+        emit_copies(e, {source: lying}, CARRY)
+    far = (turns - 1) * run if each.backwards else 0
+    step, pitch = -run if each.backwards else run, turns * run
+    ends: dict[str, Arg] = {}
+    for name, slot, value in (("src", "s", source), ("dst", "d", target)):
+        whole = value is each.whole
+        ends |= {name: e.address(value, far if whole else 0), f"turn_{slot}": step if whole else 0,
+                 f"row_{slot}": pitch if whole else run}  # fmt: skip
+    e.node = Node(PART, [turn, source], [target])
+    e.kernel("slice", {}, {**ends, "turn": e.address(turn), "turns": turns, "rows": rows, "run": run})

@@ -1,0 +1,56 @@
+"""What loops over slices take: slices whose numbers are read at run time, and the count of rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core.primitives import flag, put, put_flag
+from ..core.record import reader
+from ..isa.byte_ops import run_copier
+from ..isa.loops import pieces, smaller, thread_range
+from ..isa.tiers import Tier
+from ..isa.vector import arg
+from .rows import ROUND, SLICE
+
+
+def slice_(tier: Tier) -> Callable:
+    """The kernel that copies slice number `turn`: from one of many, or to its place among them; nothing where there is
+    no such slice.
+    """
+    fields, copy_run = reader(SLICE), run_copier(tier)
+
+    def kernel(args, thread, threads):
+        r = fields(args)
+        turn = arg(r.turn, 0)
+        begin, end, first, last = 0, r.rows, 0, r.run
+        if turn < 0 or turn >= r.turns:
+            begin = end
+        elif r.rows >= threads:
+            begin, end = thread_range(r.rows, thread, threads)
+        else:
+            first, last = thread_range(pieces(r.run, 64), thread, threads)
+            first, last = 64 * first, smaller(64 * last, r.run)
+        to, at = r.dst + turn * r.turn_d + first, r.src + turn * r.turn_s + first
+        for i in range(begin, end):
+            copy_run(to + i * r.row_d, at + i * r.row_s, last - first)
+
+    return kernel
+
+
+def round_(tier: Tier) -> Callable:
+    """The kernel that says which round of a loop is next, and whether there is one."""
+    fields = reader(ROUND)
+
+    def kernel(args, thread, threads):
+        if thread == 0:
+            r = fields(args)
+            turn = 0
+            if not r.first:
+                turn = arg(r.turn, 0) + 1
+            put(r.turn, 0, turn)
+            go = 0
+            if turn < arg(r.limit, 0) and flag(r.test):
+                go = 1
+            put_flag(r.go, go)
+
+    return kernel
