@@ -40,6 +40,12 @@ class Plans:
     def __repr__(self) -> str:
         return f"Plans(count={self.count}, bytes={self.bytes})"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plans) and (self.count, self.bytes) == (other.count, other.bytes)
+
+    def __hash__(self) -> int:
+        return hash((self.count, self.bytes))
+
     @staticmethod
     def of(given: Plans | int | str | None) -> Plans:
         """What `load` is given: a count, bytes as text, both as Plans, or None for what is usual."""

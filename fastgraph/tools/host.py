@@ -39,15 +39,13 @@ def plan_of(graph: Graph, tier: Tier, shapes: Shapes | None = None) -> Compiled:
     FastgraphError or MemoryError, that of the last try, when there is none; GraphError where one should have been made.
     """
     declared(graph, shapes)
-    *others, last = EXTENTS if any(not v.type.concrete for v in graph.inputs) else EXTENTS[:1]
-    for extent in others:
-        try:
-            return planned(graph, _chosen(graph, extent), tier, 1)
-        except GraphError:
+    first, last = (_chosen(graph, extent) for extent in EXTENTS)
+    try:
+        return planned(graph, first, tier, 1)
+    except (FastgraphError, MemoryError) as error:
+        if isinstance(error, GraphError) or first == last:
             raise
-        except (FastgraphError, MemoryError):
-            continue
-    return planned(graph, _chosen(graph, last), tier, 1)
+    return planned(graph, last, tier, 1)
 
 
 def _chosen(graph: Graph, extent: int) -> dict[str, tuple[int, ...]]:
@@ -79,7 +77,7 @@ def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | Non
             graph = read(path, function)
             names = {v.name for v in graph.inputs}
             left = on_host(plan_of(graph, tier, {name: shape for name, shape in shapes.items() if name in names}))
-        except (FastgraphError, MemoryError) as error:
+        except (FastgraphError, MemoryError, OSError) as error:
             refused[path] = str(error)
             continue
         native += not left

@@ -129,6 +129,7 @@ def test_dropped_plans_free_their_memory() -> None:
 def test_limits_as_people_write_them(given: Any, count: int | None, most: int | None) -> None:
     limits = scaled("n").load(plans=given)._plans.limits
     assert (limits.count, limits.bytes) == (count, most)
+    assert limits == fg.Plans(count, most) != fg.Plans(7, 7) and len({limits, fg.Plans(count, most)}) == 1
 
 
 @pytest.mark.parametrize("given", [0, -1, 1.5, True, "many", "12 parsecs", "-5MB", "0MB", "", b"1MB", [8], {}])

@@ -107,7 +107,7 @@ def test_reading_imports_no_onnx_no_llvmlite_and_no_generated_code(tmp_path):
     assert result.stdout.strip() == "[]", result.stderr
 
 
-def test_protobuf_without_its_c_implementation_reads_the_same(tmp_path):
+def test_protobuf_without_its_c_implementation_or_with_another_reads_the_same(tmp_path):
     node = onnx.helper.make_node("Clip", ["x"], ["y"], min=0.5, max=2.0)
     ends = [onnx.helper.make_tensor_value_info(n, 1, [1, 2]) for n in "xy"]
     opset = [onnx.helper.make_opsetid("", 6)]
@@ -115,13 +115,15 @@ def test_protobuf_without_its_c_implementation_reads_the_same(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=opset), path)
     env = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    other = "from google.protobuf import message_factory\nimport google._upb._message as m\n"
+    other += "m.MessageMeta = lambda name, bases: None\n"
     texts = []
-    for head in ("", "import sys\nsys.modules['google._upb._message'] = None\n"):
+    for head, own in (("", None), ("import sys\nsys.modules['google._upb._message'] = None\n", env), (other, None)):
         script = f"{head}from fastgraph.frontends.onnx import read\nprint(read({str(path)!r}, ''))"
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env if head else None)
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=own)
         assert done.returncode == 0, done.stderr
         texts.append(done.stdout)
-    assert texts[0] == texts[1] and "clip" in texts[0]
+    assert texts[0] == texts[1] == texts[2] and "clip" in texts[0]
 
 
 def test_messages_are_not_those_of_the_onnx_package():

@@ -18,7 +18,9 @@ from tests.nets import Net
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Networks of which one has an operator that NumPy computes, twice, and one is broken. Nothing can be compiled."""
+    """Networks of which one has an operator that NumPy computes, twice, one is broken, and one can't be read. Nothing
+    can be compiled.
+    """
     monkeypatch.setattr(compiling, "objects", None)
     net = Net()
     x = net.input("x", ("n", 3, 4))
@@ -28,6 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "inner" / "det.onnx").write_bytes(net.model().SerializeToString())
     (tmp_path / "digits.onnx").write_bytes(Path(MODEL).read_bytes())
     (tmp_path / "broken.tflite").write_bytes(b"nothing")
+    (tmp_path / "gone.onnx").symlink_to(tmp_path / "nowhere")
     (tmp_path / "notes.txt").write_text("no network")
     return tmp_path
 
@@ -35,11 +38,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_folder(folder: Path, capsys: Any) -> None:
     assert main(["inspect", "--host", "--json", str(folder)]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["files"], found["native"], list(found["refused"])) == (3, 1, [str(folder / "broken.tflite")])
+    refused = [str(folder / name) for name in ("broken.tflite", "gone.onnx")]
+    assert (found["files"], found["native"], list(found["refused"])) == (4, 1, refused)
     assert [(o["op"], o["nodes"], o["files"]) for o in found["operators"]] == [("det", 2, 1)]
     assert main(["inspect", "--host", str(folder)]) == 0
     text = capsys.readouterr().out
-    assert "3 files" in text and "det" in text and "broken.tflite" in text
+    assert "4 files" in text and "det" in text and "broken.tflite" in text
 
 
 def test_without_kernels_all_is_numpy_s(capsys: Any) -> None:

@@ -21,12 +21,13 @@ def message(file: str, name: str) -> Any:
     try:
         from google._upb._message import MessageMeta
         from google.protobuf.message import Message
-    except ImportError:
+
+        known = getattr(descriptor, "_concrete_class", None)
+        return known or MessageMeta(descriptor.name, (Message,), {"DESCRIPTOR": descriptor, "__module__": None})
+    except (ImportError, TypeError):  # it promises nothing to others: the public way always does
         from google.protobuf import message_factory
 
         return message_factory.GetMessageClass(descriptor)
-    known = getattr(descriptor, "_concrete_class", None)
-    return known or MessageMeta(descriptor.name, (Message,), {"DESCRIPTOR": descriptor, "__module__": None})
 
 
 @cache
