@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -96,6 +98,27 @@ def test_a_loop_without_end_is_stopped(threads: int) -> None:
     assert is_native(model)
     with pytest.raises(RunTimeout):
         model.run({"x": np.ones(SHAPE, F32)}, timeout=0.05)
+
+
+def test_a_long_loop_takes_no_more_stack_than_a_short_one() -> None:
+    """A team's walk from jump to jump is a loop of one function: what it takes of the stack, it takes once."""
+    model = fg.load(endless().bytes(), threads=2)
+    caught: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            model.run({"x": np.ones(SHAPE, F32)}, timeout=0.5)
+        except RunTimeout as error:
+            caught.append(error)
+
+    size = threading.stack_size(1 << 18)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+    finally:
+        threading.stack_size(size)
+    thread.join()
+    assert caught
 
 
 @pytest.mark.parametrize("threads", [1, 2])
