@@ -172,6 +172,13 @@ def filters_that_remember(m: Model) -> list[int]:
     return m.op("SVDF", inputs, [((1, 4), I8, Z)], rank=2, fused_activation_function="RELU")
 
 
+@tflite
+def trained_for_8_bits(m: Model) -> list[int]:
+    """Floats that are as far from each other as they will be when quantized."""
+    x = m.input((1, 4, 4, 3), name="x")
+    return m.op("FAKE_QUANT", [x], [(1, 4, 4, 3)], min=-1.3, max=2.1, num_bits=8)
+
+
 # -- ONNX: pairs of QuantizeLinear and DequantizeLinear around real operators
 
 

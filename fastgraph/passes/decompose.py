@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
-from ..ops.reduce import reduced_axes
 from ..ops.registry import attr
 from .attention import attention_alone
 from .disguises import RULES as DISGUISES
 from .element_types import axis_at_run_time, composed, formatted, narrow, rare, softmax
 from .moves import shaped, turn
 from .open_weights import open_conv, open_conv_transpose
+from .reductions import reduction
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 from .rotary import rotary_embedding
 
@@ -145,48 +145,6 @@ def power(state: Sweep, node: Node) -> bool:
     others = {2: [], 3: [base], 4: [square]}[abs(n)]
     state.replace(node.out, state.add("mul", [square, *others], x.type, node) if others else square)
     return True
-
-
-REPEATABLE = frozenset({"reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod"})
-"""Reductions of reductions, as each of their inputs counts the same."""
-
-
-@sees(*REPEATABLE)
-def reduction(state: Sweep, node: Node) -> bool:
-    """Over axes that do not lie side by side: one run of axes after the other; over none: nothing to do."""
-
-    axes, x = node.const(1), node.x
-    known = x.type.concrete and "chain" not in node.attrs and not (axes is None and node.has(1))
-    if known and reduced_axes(node, len(x.type.dims), axes) is None:
-        state.replace(node.out, x)
-        return True
-    if axes is None:
-        return False
-    if not x.type.concrete or x.type.dtype is None or x.type.dtype.kind not in "iuf":
-        return False
-    dims = x.type.dims
-    chosen = sorted({int(a) % len(dims) for a in axes.ravel() if dims[int(a) % len(dims)] != 1})
-    runs = _runs(chosen)
-    if len(runs) < 2 or not x.type.size:
-        return False
-    y, left = x, list(dims)
-    for run in runs:
-        left = [1 if i in run else d for i, d in enumerate(left)]
-        at = constant(node.out, np.array(run, np.int64), "axes")
-        y = state.add(node.op, [y, at], x.type.with_shape(tuple(left)), node, keepdims=1, noop_with_empty_axes=0)
-    state.replace(node.out, shaped(state, node, y, node.out.type.dims))
-    return True
-
-
-def _runs(axes: list[int]) -> list[list[int]]:
-    """Sorted numbers in runs of neighbors."""
-    runs: list[list[int]] = []
-    for axis in axes:
-        if runs and runs[-1][-1] == axis - 1:
-            runs[-1].append(axis)
-        else:
-            runs.append([axis])
-    return runs
 
 
 @also_quantized

@@ -129,4 +129,23 @@ def _spread(state: Sweep, node: Node, value: Value, stack: tuple[int, ...]) -> V
     return state.add("expand", [value, shape], value.type.with_shape(dims), node)
 
 
-RULES = (affine_grid, lp_normalization, lrn)
+@sees("fake_quant")
+def fake_quant(state: Sweep, node: Node) -> bool:
+    """The number of steps from the least number on, rounded; and back."""
+    from ..ops.fake_quant import nudged
+
+    if not _whole(node, np.float32):
+        return False
+    low, high, step = nudged(node)
+    y = node.x
+    for op, *numbers in (
+        ("clip", low, high), ("sub", low), ("mul", np.float32(1) / step), ("add", 0.5), ("floor",), ("mul", step),
+        ("add", low),
+    ):  # fmt: skip
+        operands = [constant(node.out, np.float32(n), op) for n in numbers]
+        y = state.add(op, [y, *operands], node.x.type, node)
+    state.replace(node.out, y)
+    return True
+
+
+RULES = (affine_grid, fake_quant, lp_normalization, lrn)

@@ -16,6 +16,7 @@ from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
 from .canonicalize import canonicalize, reshape, transpose
 from .moves import only_moves_ones, shaped, turn, turned_data
+from .reductions import reduction
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
 Perm = tuple[int, ...]
@@ -31,7 +32,7 @@ def layout(graph: Graph) -> bool:
         changed, idle = (True, 0) if run(graph) else (changed, idle + 1)
         if idle == 3:
             break
-    return changed
+    return sweep(graph, reduction) or changed
 
 
 def sunk(graph: Graph) -> bool:
