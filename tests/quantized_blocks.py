@@ -173,6 +173,13 @@ def filters_that_remember(m: Model) -> list[int]:
 
 
 @tflite
+def grades(m: Model) -> list[int]:
+    """Between which boundaries a number lies."""
+    x = m.input((2, 5), name="x")
+    return m.op("BUCKETIZE", [x], [((2, 5), np.int32)], boundaries=[-0.5, 0.0, 1.25])
+
+
+@tflite
 def trained_for_8_bits(m: Model) -> list[int]:
     """Floats that are as far from each other as they will be when quantized."""
     x = m.input((1, 4, 4, 3), name="x")

@@ -190,7 +190,8 @@ class Detector(nn.Module):
         rows = m.flatten(2).transpose(1, 2).sigmoid()
         y, x = torch.meshgrid(torch.arange(h), torch.arange(w), indexing="ij")
         grid = torch.stack([x, y], -1).reshape(1, -1, 2).float()
-        return torch.cat([(rows[..., :2] * 2 - 0.5 + grid) * step, (rows[..., 2:4] * 2) ** 2 * step * 4, rows[..., 4:]], -1)
+        centers, sizes = (rows[..., :2] * 2 - 0.5 + grid) * step, (rows[..., 2:4] * 2) ** 2 * step * 4
+        return torch.cat([centers, sizes, rows[..., 4:]], -1)
 
 
 @more

@@ -1,4 +1,4 @@
-"""Networks with the layers of MLPerf Tiny's four, and one that remembers, in Keras: what they cost, with weights that know nothing."""
+"""Networks with the layers of MLPerf Tiny's four, and one that remembers, in Keras: weights know nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Lists of tensors, which TensorFlow's converter turns into tensors: one element anew is a concatenation of three parts.
+"""Lists of tensors, which TensorFlow's converter turns into tensors: an element anew is a concatenation of three parts.
 
-Source: the converter's lowering of TensorListSetItem (tensorflow/compiler/mlir/lite/transforms/lower_static_tensor_list).
+Source: the converter's lowering of TensorListSetItem (tensorflow/compiler/mlir/lite/transforms).
 """
 
 from __future__ import annotations
