@@ -66,7 +66,11 @@ def swiglu(state: Sweep, node: Node) -> bool:
     if b is None or not known(a, b) or not real(node.x.type.dtype):
         return False
     do, alpha = Steps(state, node), attr(node, "alpha")
-    gate = do("sigmoid", node.x if alpha == 1 else do("mul", node.x, alpha))
+    gate = node.x if alpha == 1 else do("mul", node.x, alpha)
+    if node.x.type.dtype == np.float32:
+        gate = do("sigmoid", gate)
+    else:
+        gate = do("reciprocal", do("add", do("exp", do("neg", gate)), 1))
     return do.becomes(do("mul", do("mul", node.x, gate), b))
 
 

@@ -93,7 +93,7 @@ def causal_conv(state: Sweep, node: Node) -> bool:
     x, with a window for each channel, and the last columns of that.
     """
     x, w, bias, past = (operand(node, i) for i in range(4))
-    if x is None or w is None or not known(x, w, bias, node.out) or not real(x.type.dtype) or not node.x.type.size:
+    if x is None or w is None or not known(x, w, bias, node.out, dtypes=[np.float32]):
         return False
     do, (_, channels, times), taps = Steps(state, node), x.type.dims, w.type.dims[2]
     full = x if past is None or taps == 1 else do("concat", past, x, axis=2)
