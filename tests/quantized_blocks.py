@@ -307,6 +307,22 @@ def qoperator_residual(net: Net) -> None:
 
 
 @qdq
+def computed_scales(net: Net) -> None:
+    """What no constant says the reals of: bytes of rows, products of them, images."""
+    scale, zero = net("Exp", net.input("s", ())), net("Cast", net("Exp", net.input("z", ())), to=2)
+    y = net("QuantizeLinear", net.input("x", (4, 6)), scale, zero)
+    product = net("MatMulInteger", y, net("Transpose", y, perm=[1, 0]), zero, zero)
+    linear = net("QLinearMatMul", y, scale, zero, net("Transpose", y, perm=[1, 0]), scale, zero, scale, zero)
+    rows = net("DequantizeLinear", linear, scale, zero)
+    image = net("Reshape", y, net.const(np.array([1, 2, 3, 4], I64)))
+    window = net("Reshape", net("Slice", y, *(net.const(np.array(v, I64)) for v in ([0], [4], [1]))),
+                 net.const(np.array([2, 2, 2, 2], I64)))  # fmt: skip
+    found = net("ConvInteger", image, window, zero, zero)
+    stored = net("QLinearConv", image, scale, zero, window, scale, zero, scale, zero)
+    net.output(rows, net("Cast", product, to=1), net("Cast", found, to=1), net("DequantizeLinear", stored, scale, zero))
+
+
+@qdq
 def qdq_whole_numbers(net: Net) -> None:
     """Rounding by range, and products of integers, that no layer takes in."""
     y, scale, zero = net("DynamicQuantizeLinear", net.input("x", (3, 16)), outputs=3)

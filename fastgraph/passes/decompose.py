@@ -5,6 +5,25 @@ from __future__ import annotations
 from ..ir import Graph, Node
 from .rewrite import rules_for, sweep
 
+RARE = {
+    "contractions.einsum": "einsum",
+    "disguises.circular_scatter": "tensor_scatter",
+    "disguises.det": "det",
+    "disguises.shrink": "shrink",
+    "disguises.swiglu": "swiglu",
+    "losses.loss": "negative_log_likelihood_loss softmax_cross_entropy_loss",
+    "normalizations.mean_variance": "mean_variance_normalization",
+    "normalizations.open_batch_norm": "batch_normalization",
+    "open_scales.conv_integer": "conv_integer",
+    "open_scales.dequantized": "dequantize_linear",
+    "open_scales.matmul_integer": "matmul_integer",
+    "open_scales.qlinear_conv": "qlinear_conv",
+    "open_scales.qlinear_matmul": "qlinear_matmul",
+    "open_scales.quantized": "quantize_linear",
+    "recurrences.causal_conv": "causal_conv_with_state",
+    "recurrences.linear_attention": "linear_attention",
+}
+"""Rules that write what the others see."""
 FIRST = {
     "composed.axis_at_run_time": "cum_sum cum_prod",
     "composed.composed": "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp",
@@ -49,8 +68,9 @@ OPEN = {"open_weights.open_conv": "conv", "open_weights.open_conv_transpose": "c
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    tables = [FIRST, ALONE, {**COMMON, **OPEN} if any(map(_has_open_weights, graph.nodes)) else COMMON, LAST]
-    return any([sweep(graph, *rules_for(graph, table)) for table in tables])
+    changed = [sweep(graph, *rules_for(graph, table)) for table in (RARE, FIRST, ALONE)]
+    common = {**COMMON, **OPEN} if any(map(_has_open_weights, graph.nodes)) else COMMON
+    return any([*changed, *(sweep(graph, *rules_for(graph, table)) for table in (common, LAST))])
 
 
 def _has_open_weights(node: Node) -> bool:

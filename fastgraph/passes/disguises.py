@@ -8,6 +8,7 @@ from ..ir import Node, TensorType, Value
 from ..ops.registry import attr
 from .moves import shaped, turn
 from .rewrite import Sweep, also_quantized, constant
+from .writing import Steps, known, real
 
 
 def affine_grid(state: Sweep, node: Node) -> bool:
@@ -92,3 +93,60 @@ def bucketize(state: Sweep, node: Node) -> bool:
     axis = constant(node.out, np.array([len(x.dims)], np.int64), "axis")
     state.replace(node.out, state.add("reduce_sum", [ones, axis], node.out.type, node, keepdims=0))
     return True
+
+
+def swiglu(state: Sweep, node: Node) -> bool:
+    """Given ``y = swiglu(a, b)``; result ``a * sigmoid(alpha * a) * b``."""
+    a, b = node.inputs
+    if b is None or not known(a, b) or not real(node.x.type.dtype):
+        return False
+    do, alpha = Steps(state, node), attr(node, "alpha")
+    gate = node.x if alpha == 1 else do("mul", node.x, alpha)
+    if node.x.type.dtype == np.float32:
+        gate = do("sigmoid", gate)
+    else:
+        gate = do("reciprocal", do("add", do("exp", do("neg", gate)), 1))
+    return do.becomes(do("mul", do("mul", node.x, gate), b))
+
+
+def shrink(state: Sweep, node: Node) -> bool:
+    """Given ``y = shrink(x)``; result x moved towards 0 by the bias where it is far from it, else 0."""
+    if not known(node.x) or not real(node.x.type.dtype):
+        return False
+    do, x, bound, bias = Steps(state, node), node.x, attr(node, "lambd"), attr(node, "bias")
+    inner = do.where(do("greater", x, bound), do("sub", x, bias), 0)
+    return do.becomes(do.where(do("less", x, -bound), do("add", x, bias), inner))
+
+
+def det(state: Sweep, node: Node) -> bool:
+    """Given ``y = det(x)`` of matrices of up to 3 rows; result the sum of its products."""
+    n = node.x.type.dims[-1] if known(node.x) and real(node.x.type.dtype) else 0
+    if not 0 < n <= 3:
+        return False
+    do = Steps(state, node)
+    flat = do.shape(node.x, *node.x.type.dims[:-2], n * n)
+    at = len(flat.type.dims) - 1
+    part = [do.cut(flat, at, i, i + 1) for i in range(n * n)]
+
+    def minor(a: int, b: int, c: int, d: int) -> Value:
+        return do("sub", do("mul", part[a], part[d]), do("mul", part[b], part[c]))
+
+    if n == 1:
+        return do.becomes(part[0])
+    if n == 2:
+        return do.becomes(minor(0, 1, 2, 3))
+    y = do("sub", do("mul", part[0], minor(4, 5, 7, 8)), do("mul", part[1], minor(3, 5, 6, 8)))
+    return do.becomes(do("add", y, do("mul", part[2], minor(3, 4, 6, 7))))
+
+
+def circular_scatter(state: Sweep, node: Node) -> bool:
+    """Given ``y = tensor_scatter(cache, x, at)`` that goes round; result x scattered to ``(at + 0, 1, ..) % n``."""
+    past, update, start = node.inputs
+    if attr(node, "mode") != "circular" or update is None or start is None or not known(past, update, start):
+        return False
+    do, dims, rank = Steps(state, node), update.type.dims, len(update.type.dims)
+    axis = attr(node, "axis") % rank
+    along = constant(node.out, np.arange(dims[axis]).reshape([-1 if a == axis else 1 for a in range(rank)]), "along")
+    at = do("add", do.shape(do.cast(start, np.int64), dims[0], *(1 for _ in dims[1:])), along)
+    at = do("mod", at, node.x.type.dims[axis], fmod=0)
+    return do.becomes(do("scatter_elements", node.x, do.spread(at, *dims), update, axis=axis, reduction="none"))

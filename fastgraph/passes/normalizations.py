@@ -10,6 +10,7 @@ from ..ir import Node, TensorType, Value
 from ..ops.registry import attr
 from .moves import shaped
 from .rewrite import Sweep, constant
+from .writing import Steps, known
 
 MOST_SHIFTS = 9
 """Up to how many neighbors are added one by one; more are a product with a matrix of ones and zeros."""
@@ -179,3 +180,35 @@ def _neighbors(state: Sweep, node: Node, squares: Value, before: int, after: int
         total = part if total is None else state.add("add", [total, part], squares.type, node)
     assert total is not None
     return total
+
+
+def open_batch_norm(state: Sweep, node: Node) -> bool:
+    """Given ``y = batch_normalization(x, s, b, mean, var)`` of statistics that are computed, or of the batch's own;
+    result ``(x - mean) * (s / sqrt(var + epsilon)) + b``.
+    """
+    x, scale, bias, mean, var = node.inputs
+    assert scale is not None and bias is not None and mean is not None and var is not None
+    if not known(x, scale, bias, mean, var) or not known(x, scale, bias, mean, var, dtypes=[np.float32]):
+        return False
+    do, running = Steps(state, node), [mean, var]
+    centered = None
+    if attr(node, "training_mode"):
+        axes, keep = range(len(node.x.type.dims) - 1), attr(node, "momentum")
+        mean = do.reduce("reduce_mean", node.x, axes)
+        centered = do("sub", node.x, mean)
+        var = do.reduce("reduce_mean", do("mul", centered, centered), axes)
+        pairs = zip(running, (mean, var), strict=True)
+        running = [do("add", do("mul", old, keep), do("mul", new, 1 - keep)) for old, new in pairs]
+    factor = do("div", scale, do("sqrt", do("add", var, attr(node, "epsilon"))))
+    y = do("mul", do("sub", node.x, mean) if centered is None else centered, factor)
+    return do.becomes(do("add", y, bias), *running)
+
+
+def mean_variance(state: Sweep, node: Node) -> bool:
+    """Given ``y = mean_variance_normalization(x)``; result ``(x - mean) / (deviation + 1e-9)``."""
+    if not known(node.x, dtypes=[np.float32]):
+        return False
+    do, axes = Steps(state, node), sorted(a % len(node.x.type.dims) for a in attr(node, "axes"))
+    centered = do("sub", node.x, do.reduce("reduce_mean", node.x, axes, keep=True))
+    deviation = do("sqrt", do.reduce("reduce_mean", do("mul", centered, centered), axes, keep=True))
+    return do.becomes(do("div", centered, do("add", deviation, 1e-9)))
