@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from . import families_flow, families_fused, families_places
 from .composition import Composition
+from .families_flow import FLOW
+from .families_fused import FUSED
 from .families_image import IMAGE
 from .families_moving import ANY
+from .families_places import PLACES
 from .families_sequence import SEQUENCE
+from .families_types import TYPES
 from .grow import LIMIT, Grow, Palette
 
 SEEDS = 250
 """Consecutive seeds that share a palette, unless told otherwise."""
+
+RARE = (*TYPES, *PLACES, *FLOW, *FUSED)
+RARE_BY_RANK = {
+    4: families_places.IMAGE_RARE,
+    3: families_places.SEQUENCE_RARE + families_flow.SEQUENCE_RARE + families_fused.SEQUENCE_RARE,
+}
+"""Blocks of operators that few networks have; most of them only ONNX has."""
 
 
 def draw(seed: int, palette: int | None = None) -> Composition:
     """Always the same for a seed and the number of a palette."""
     g = Grow(seed, Palette.of(seed // SEEDS if palette is None else palette))
     x = g.pick(image, image, image, sequence, sequence, vector)(g)
-    blocks = g.pick(1, 2, 2, 3, 3, 4)
+    blocks, rare = g.pick(1, 2, 2, 3, 3, 4), g.chance(0.4)
     for _ in range(blocks):
-        x = block(g, x)
+        x = block(g, x, rare and g.chance(0.6))
         if g.chance(0.15):
             x = g.attempt(bridge, x)
     finish(g, x)
@@ -44,11 +56,15 @@ def vector(g: Grow) -> str:
     return g.act(g.dense(g.input(g.pick(*g.palette.batches), g.channels()), g.channels()))
 
 
-def block(g: Grow, x: str) -> str:
+def block(g: Grow, x: str, rare: bool = False) -> str:
     """One of the families that fit, in several tries."""
-    families = {4: IMAGE, 3: SEQUENCE}.get(len(g.shapes[x]), (dense_unit,))
+    rank = len(g.shapes[x])
+    families = {4: IMAGE, 3: SEQUENCE}.get(rank, (dense_unit,))
     for _ in range(4):
-        y = g.attempt(g.pick(*ANY) if g.chance(0.33) else g.pick(*families), x)
+        if rare:
+            y = g.attempt(g.pick(*RARE, *RARE_BY_RANK.get(rank, ())), x)
+        else:
+            y = g.attempt(g.pick(*ANY) if g.chance(0.33) else g.pick(*families), x)
         if y != x:
             return y
     return x

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from . import nodes
 from .composition import Composition, Op
 from .shapes import BINARY, EDGE
 
@@ -30,7 +31,8 @@ class Writer:
     def __init__(self, net: Composition, half: bool = False, dtype: Any = np.float32, opset: int = 17) -> None:
         self.net, self.half, self.dtype, self.opset = net, half, np.dtype(dtype), opset
         if any(op.kind == "group_norm" for op in net.ops):
-            self.opset = 21
+            self.opset = max(21, self.opset)
+        self.opset = max(self.opset, nodes.opset(net))
         self.shapes = net.shapes()
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
@@ -80,7 +82,8 @@ class Writer:
         wanted = [self.read(name) for name in (self.net.outputs if outputs is None else outputs)]
         infos = [helper.make_tensor_value_info(name, real, None) for name in wanted]
         graph = helper.make_graph(self.nodes, "net", inputs, infos, list(self.constants.values()))
-        imports = [helper.make_opsetid("", self.opset)]
+        domains = sorted({node.domain for node in self.nodes} - {""})
+        imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
         return helper.make_model(graph, opset_imports=imports, ir_version=min(10, 8 + (self.opset > 18)))
 
 
@@ -282,5 +285,5 @@ RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
     "group_norm": group_norm,
     "slice": slice_, "reshape": reshape, "expand": expand, "transpose": transpose, "pad": pad, "resize": resize,
     "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "lstm": recurrent, "gru": recurrent,
-    "select": select,
+    "select": select, "nodes": nodes.write,
 }  # fmt: skip
