@@ -18,6 +18,7 @@ from .write_dynamic import Dynamic
 from .write_mil import Mil
 from .write_onnx import Writer
 from .write_qdq import Quantized
+from .write_qoperator import Operators
 from .write_tflite import Declined, Flat
 
 MOST = 1e4
@@ -58,14 +59,14 @@ def largest(values: dict[str, np.ndarray]) -> float:
     return found
 
 
-def qdq(scheme: Scheme) -> Callable[[Composition], Subject]:
+def qdq(scheme: Scheme, writer: type[Quantized] = Quantized) -> Callable[[Composition], Subject]:
     def form(net: Composition) -> Subject:
         feeds = net.feeds()
         _exact(net)
         values = trace(net, feeds)
         scale = largest(values)
         found = params(net, values, scheme)
-        source = Quantized(net, found, scheme).model().SerializeToString()
+        source = writer(net, found, scheme).model().SerializeToString()
         steps = [found[name].scale if name in found else 0.0 for name in net.outputs]
         return Subject(source, feeds, {"onnxruntime": session(source).run(None, feeds)}, scale, steps)
 
@@ -157,6 +158,8 @@ FORMS: dict[str, Callable[[Composition], Subject]] = {
     "onnx u8": qdq(Scheme()),
     "onnx s8": qdq(Scheme(signed=True)),
     "onnx u8 whole": qdq(Scheme(weights="u8", per_channel=False)),
+    "onnx operators u8": qdq(Scheme(), Operators),
+    "onnx operators s8": qdq(Scheme(signed=True, weights="s8"), Operators),
     "onnx dynamic": onnx_dynamic,
     "tflite f32": flat("tflite", "f32"),
     "circle f32": flat("circle", "f32"),
