@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from . import families_flow, families_fused, families_places
+from typing import Any
+
+from . import families_flow, families_formats, families_fused, families_places
 from .composition import Composition
 from .families_flow import FLOW
+from .families_formats import FORMATS
 from .families_fused import FUSED
 from .families_image import IMAGE
 from .families_moving import ANY
@@ -16,21 +19,23 @@ from .grow import LIMIT, Grow, Palette
 SEEDS = 250
 """Consecutive seeds that share a palette, unless told otherwise."""
 
-RARE = (*TYPES, *PLACES, *FLOW, *FUSED)
-RARE_BY_RANK = {
+ONNX_ONLY = {
+    0: (*TYPES, *PLACES, *FLOW, *FUSED),
     4: families_places.IMAGE_RARE,
     3: families_places.SEQUENCE_RARE + families_flow.SEQUENCE_RARE + families_fused.SEQUENCE_RARE,
 }
-"""Blocks of operators that few networks have; most of them only ONNX has."""
+OTHERS = {0: FORMATS, **families_formats.BY_RANK}
+KINDS: tuple[dict[int, tuple[Any, ...]], ...] = (*[{}] * 4, *[ONNX_ONLY] * 4, OTHERS)
+"""Blocks of operators that few networks have, for values of any rank (0) and of each. A network has those of one."""
 
 
 def draw(seed: int, palette: int | None = None) -> Composition:
     """Always the same for a seed and the number of a palette."""
     g = Grow(seed, Palette.of(seed // SEEDS if palette is None else palette))
     x = g.pick(image, image, image, sequence, sequence, vector)(g)
-    blocks, rare = g.pick(1, 2, 2, 3, 3, 4), g.chance(0.4)
+    blocks, rare = g.pick(1, 2, 2, 3, 3, 4), g.pick(*KINDS)
     for _ in range(blocks):
-        x = block(g, x, rare and g.chance(0.6))
+        x = block(g, x, rare if g.chance(0.6) else {})
         if g.chance(0.15):
             x = g.attempt(bridge, x)
     finish(g, x)
@@ -56,13 +61,13 @@ def vector(g: Grow) -> str:
     return g.act(g.dense(g.input(g.pick(*g.palette.batches), g.channels()), g.channels()))
 
 
-def block(g: Grow, x: str, rare: bool = False) -> str:
+def block(g: Grow, x: str, rare: dict[int, tuple[Any, ...]] | None = None) -> str:
     """One of the families that fit, in several tries."""
     rank = len(g.shapes[x])
     families = {4: IMAGE, 3: SEQUENCE}.get(rank, (dense_unit,))
     for _ in range(4):
         if rare:
-            y = g.attempt(g.pick(*RARE, *RARE_BY_RANK.get(rank, ())), x)
+            y = g.attempt(g.pick(*rare[0], *rare.get(rank, ())), x)
         else:
             y = g.attempt(g.pick(*ANY) if g.chance(0.33) else g.pick(*families), x)
         if y != x:

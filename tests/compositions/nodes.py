@@ -145,7 +145,7 @@ def opset(net: Composition) -> int:
 
 def exact(op: Op) -> bool:
     """Whether numbers are compared or rounded, so that other ones make a leap."""
-    return op.kind == "nodes" and op.attrs["rounds"] is not None
+    return op.attrs.get("rounds") is not None
 
 
 def undecided(net: Composition, values: dict[str, np.ndarray], near: float) -> bool:

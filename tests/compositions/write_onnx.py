@@ -9,11 +9,13 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from . import nodes
+from . import nodes, rare_kinds
 from .composition import Composition, Op
 from .shapes import BINARY, EDGE
 
 I64 = np.dtype(np.int64)
+NEWER = {"group_norm": 21, "sample": 20, "crop": 20, "add_rows": 18}
+"""Operators with the least set that has them."""
 PLAIN = {
     "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "hard_swish": "HardSwish", "hard_sigmoid": "HardSigmoid",
     "softplus": "Softplus", "abs": "Abs", "neg": "Neg", "exp": "Exp", "identity": "Identity", "matmul": "MatMul",
@@ -30,9 +32,7 @@ class Writer:
 
     def __init__(self, net: Composition, half: bool = False, dtype: Any = np.float32, opset: int = 17) -> None:
         self.net, self.half, self.dtype, self.opset = net, half, np.dtype(dtype), opset
-        if any(op.kind == "group_norm" for op in net.ops):
-            self.opset = max(21, self.opset)
-        self.opset = max(self.opset, nodes.opset(net))
+        self.opset = max(self.opset, nodes.opset(net), *(NEWER.get(op.kind, 0) for op in net.ops))
         self.shapes = net.shapes()
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
@@ -59,6 +59,13 @@ class Writer:
         names = [outputs or f"n{len(self.nodes)}"] if isinstance(outputs, str) else list(outputs)
         self.nodes.append(helper.make_node(kind, list(inputs), names, **attrs))
         return names[0]
+
+    def reduced(self, how: str, x: str, outputs: Sequence[str], *axes: int, keep: bool = False) -> None:
+        """Axes are an operand from operator set 18 on, and always were of sums."""
+        if how == "Sum" or self.opset >= 18:
+            self.add(f"Reduce{how}", [x, self.ints(*axes)], outputs, keepdims=int(keep))
+        else:
+            self.add(f"Reduce{how}", [x], outputs, axes=list(axes), keepdims=int(keep))
 
     def op(self, op: Op) -> None:
         self.written(op, [self.read(name) for name in op.inputs])
@@ -158,15 +165,13 @@ def reduce(w: Writer, op: Op, inputs: list[str]) -> None:
     how, axes, keep = (
         REDUCTIONS.get(op.attrs["how"], op.attrs["how"].capitalize()),
         list(op.attrs["axes"]),
-        int(op.attrs["keep"]),
+        op.attrs["keep"],
     )
     rank = len(w.shapes[op.inputs[0]])
     if how in ("Mean", "Max") and keep and rank == 4 and axes == [2, 3]:
         w.add("GlobalAveragePool" if how == "Mean" else "GlobalMaxPool", inputs, op.outputs)
-    elif how == "Sum" or w.opset >= 18:
-        w.add(f"Reduce{how}", [*inputs, w.ints(*axes)], op.outputs, keepdims=keep)
     else:
-        w.add(f"Reduce{how}", inputs, op.outputs, axes=axes, keepdims=keep)
+        w.reduced(how, inputs[0], op.outputs, *axes, keep=keep)
 
 
 def normalize(w: Writer, op: Op, inputs: list[str]) -> None:
@@ -285,5 +290,5 @@ RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
     "group_norm": group_norm,
     "slice": slice_, "reshape": reshape, "expand": expand, "transpose": transpose, "pad": pad, "resize": resize,
     "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "lstm": recurrent, "gru": recurrent,
-    "select": select, "nodes": nodes.write,
+    "select": select, "nodes": nodes.write, **rare_kinds.RULES,
 }  # fmt: skip
