@@ -256,15 +256,17 @@ def _shapes(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.array(np.broadcast_shapes(*(tuple(ints(i)) for i in inputs)), np.int64)]
 
 
-define("strided_slice", _infer_strided_slice, _strided_slice, inputs=(4, 4), attrs=MASKS, moves=True)
+define(
+    "strided_slice", _infer_strided_slice, _strided_slice, inputs=(4, 4), attrs=MASKS, moves=True, shaped_by=(1, 2, 3)
+)
 define("slice_update", _infer_slice_update, _slice_update, inputs=(5, 5), attrs=MASKS)
 define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, inputs=(3, 3))
 define(
     "gather_batches", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": REQUIRED, "batch_dims": REQUIRED},
     moves=True,
 )  # fmt: skip
-define("space_to_batch", _infer_blocks, _space_to_batch, inputs=(3, 3))
-define("batch_to_space", _infer_blocks, _batch_to_space, inputs=(3, 3), moves=True)
+define("space_to_batch", _infer_blocks, _space_to_batch, inputs=(3, 3), shaped_by=(1, 2))
+define("batch_to_space", _infer_blocks, _batch_to_space, inputs=(3, 3), moves=True, shaped_by=(1, 2))
 define("matrix_diag", _infer_diagonal, _diagonal, inputs=(1, 1))
 define("matrix_set_diag", _infer_set_diagonal, _set_diagonal, inputs=(2, 2))
 define("broadcast_shapes", _infer_shapes, _shapes, inputs=(2, 2))

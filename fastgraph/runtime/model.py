@@ -1,24 +1,30 @@
-"""A loaded model: one plan per set of input shapes, run in one native call."""
+"""A loaded model: one plan per set of input shapes, and of values that decide shapes, run in one native call."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import deadline
-from ..compile import Shared, share
-from ..errors import FastgraphError, InputError, ModelError, RunTimeout
+from ..compile import Shared, deciders, share
+from ..errors import FastgraphError, GraphError, InputError, ModelError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
+from ..passes.deciding import deciding
 from ..passes.specialize import fits
 from .executable import Executable, Plan, make_plan
 from .feeds import array_of, dims_of, shape_advice
+from .keys import Deciders, Key, Shapes
 from .kinds import shown, taken
-from .plans import USUAL, Kept, Plans, Shapes
+from .plans import USUAL, Kept, Plans
+
+MOST_SHAPES = 256
+"""Sets of input shapes of which is kept which inputs decide shapes there."""
 
 
 class TensorSpec(NamedTuple):
@@ -50,6 +56,9 @@ class Model:
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows | {name: shown(e) for name, e in graph.interface.elements.items()}
         self._open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
+        self._decide = {v.name for v in deciding(graph)}
+        self._deciders: OrderedDict[Shapes, Deciders] = OrderedDict()
+        self._decided: dict[str, np.ndarray] = {}
         self._shared: Shared | None = None
         self._plans = Kept(plans)
         self._lock = lock()
@@ -57,10 +66,11 @@ class Model:
         self.unplanned = ""
         """Why there is no plan for the shapes that the file names, when these only are its proposal."""
         if None not in usual.values():
+            shapes: Shapes = tuple(usual.values())  # type: ignore[arg-type]
             try:
-                self._use(tuple(usual.values()))  # type: ignore[arg-type]
+                self._use(Key(shapes))
             except FastgraphError as error:
-                if not self._open:
+                if not self._open and not self._named(shapes):
                     raise
                 self.unplanned = str(error)
         self._specify_outputs()
@@ -91,7 +101,7 @@ class Model:
             current = self._plans.current
             if current is None or not current.feed(feeds):
                 arrays = self._checked(feeds)
-                current = self._use(self._shapes(arrays))
+                current = self._chosen(self._key(arrays))
                 current.fill(arrays)
             if timeout is None:
                 current.execute()
@@ -130,10 +140,11 @@ class Model:
     def resize(self, shapes: Mapping[str, Sequence[int]]) -> None:
         """Plan for these input shapes, so that `input`, `execute` and `output` can be used with them.
 
-        Inputs are then zeros, unless they had these shapes before; outputs are those of the next run.
+        Inputs are then zeros, unless they had these shapes before; outputs are those of the next run. For an input
+        whose value decides shapes, a NumPy array is that value: the plan is for it, and the input holds it.
         """
-        wanted = self._wanted("resize", shapes)
         with self._lock:
+            wanted = self._wanted("resize", shapes)
             before = self._plans.current
             chosen = self._use(wanted)
             if chosen is not before:
@@ -142,11 +153,13 @@ class Model:
     def prepare(self, shapes: Sequence[Mapping[str, Sequence[int]]]) -> None:
         """Plan ahead for several sets of input shapes, so that their first runs take no longer than others.
 
-        The plan in use stays in use. InputError when shapes don't fit the model, or its `plans` don't keep them all.
+        The plan in use stays in use. For an input whose value decides shapes, a NumPy array is that value, as it will
+        be fed. InputError when shapes don't fit the model, or its `plans` don't keep them all.
         """
         if isinstance(shapes, Mapping) or not isinstance(shapes, Sequence) or isinstance(shapes, str):
             raise InputError("prepare takes a list of dicts of shapes by input name: prepare([{name: shape}, ...])")
-        wanted = [self._wanted("prepare", each) for each in shapes]
+        with self._lock:
+            wanted = [self._wanted("prepare", each) for each in shapes]
         for each in wanted:
             with self._lock, self._enough(each):
                 self._plans.prepare(each, self._made)
@@ -159,9 +172,10 @@ class Model:
                 f"{self._plans.limits}: prepare fewer, or load the model with plans= for more"
             )
 
-    def _wanted(self, what: str, shapes: Mapping[str, Sequence[int]]) -> Shapes:
-        """The shapes of all inputs, of which these are given. InputError when they don't fit."""
-        wanted = []
+    def _wanted(self, what: str, shapes: Mapping[str, Sequence[int]]) -> Key:
+        """The key for the shapes of all inputs, of which these are given. InputError when they don't fit."""
+        wanted: list[tuple[int, ...]] = []
+        arrays: dict[str, np.ndarray] = {}
         if not isinstance(shapes, Mapping):
             raise InputError(f"{what} takes shapes by input name in a dict, {type(shapes).__name__} was given")
         for name in shapes:
@@ -173,15 +187,25 @@ class Model:
                 raise InputError(f"{what}: input {value.name!r} is a {self._said(value)}, which has no shape")
             if value.name not in shapes and fixed is None:
                 raise InputError(f"{what}: no shape for input {value.name!r}, which the model declares {value.type}")
-            shape = fixed if value.name not in shapes else dims_of(value.name, shapes[value.name])
-            assert shape is not None
+            given = shapes.get(value.name, fixed)
+            if value.name in self._decide and isinstance(given, np.ndarray):
+                arrays[value.name] = array_of(value, given)
+                given = given.shape
+            assert given is not None
+            shape = dims_of(value.name, given)
             if value.type.dtype is not None:
                 allowed(self.graph, value, shape)
             wanted.append(shape)
-        return tuple(wanted)
+        names = self._named(tuple(wanted)) if arrays else ()
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            raise InputError(f"{what}: no value for {', '.join(missing)}, which decides shapes, too: give an array")
+        return Key(tuple(wanted), tuple((name, arrays[name].tobytes()) for name in names))
 
     def input(self, name: str) -> np.ndarray:
-        """The plan's own memory of an input: write into it, then `execute`. Valid until the input shapes change."""
+        """The plan's own memory of an input: write into it, then `execute`. Valid until the input shapes change, or a
+        value that decides shapes; the memory of such a value itself until its own shape changes.
+        """
         return self._planned().view(name, inputs=True)
 
     def output(self, name: str) -> np.ndarray:
@@ -192,8 +216,23 @@ class Model:
     def execute(self) -> Any:
         """Call it to run once on what lies in the inputs' memory. Keep the bound callable in a hot loop, as long as the
         input shapes don't change.
+
+        Where values of inputs decide shapes, it is the plan for those that lie there when it is called which runs, and
+        then in use; other inputs keep what they hold.
         """
-        return self._planned().execute
+        current = self._planned()
+        return self._execute if current.decided else current.execute
+
+    def _execute(self) -> None:
+        with self._lock:
+            current, key = self._planned(), self._plans.key
+            assert key is not None
+            values = tuple((name, place.tobytes()) for name, place in current.decided.items())
+            if values != key.values:
+                feeds = current.fed()
+                current = self._use(Key(key.shapes, values))
+                current.fill(feeds)
+            current.execute()
 
     def reset_states(self) -> None:
         """Let the variables that live from run to run have their first values again."""
@@ -235,35 +274,94 @@ class Model:
             )
         return self._plans.current
 
-    def _use(self, shapes: Shapes) -> Executable:
-        """The plan for these shapes, which is now the current one."""
-        with self._enough(shapes):
-            return self._plans.use(shapes, self._made)
+    def _use(self, key: Key) -> Executable:
+        """The plan for this key, which is now the current one."""
+        with self._enough(key):
+            current = self._plans.use(key, self._made)
+        for name, value in current.compiled.values.items():
+            shape = self._shapes_by_name(key.shapes)[name]
+            if name not in self._decided or self._decided[name].shape != shape:
+                self._decided[name] = np.zeros(shape, self._by_name[name].type.dtype)
+            if value is not None:
+                self._decided[name][...] = value
+            current.decided[name] = self._decided[name]
+        return current
+
+    def _chosen(self, key: Key) -> Executable:
+        """The plan to run what is fed by: that for its values, or where such a plan does not pay, that for any."""
+        if not key.values:
+            return self._use(key)
+        known, kept = self._deciders[key.shapes], key in self._plans
+        if not known.pays(key.values, kept):
+            with suppress(FastgraphError):
+                return self._use(Key(key.shapes))
+        chosen = self._use(key)
+        if not kept:
+            known.made(key.values, chosen.compiled.cheap)
+        return chosen
 
     @contextmanager
-    def _enough(self, shapes: Shapes) -> Iterator[None]:
+    def _enough(self, key: Key) -> Iterator[None]:
         """InputError where memory for a plan is not there."""
         try:
             yield
         except MemoryError as error:
             where = self.graph.source or self.graph.name or "model"
-            by_name = dict(zip(self._by_name, shapes, strict=True))
-            raise InputError(f"{where}: not enough memory for input shapes {by_name}: {error}") from None
+            raise InputError(f"{where}: not enough memory for {self._asked(key)}: {error}") from None
 
-    def _made(self, shapes: Shapes) -> Plan:
+    def _made(self, key: Key) -> Plan:
         """A new plan. InputError when the caller may choose shapes, and there is none for these."""
-        if self._open and self._shared is None:
-            self._shared = share(self.graph)
-        if self._shared is not None:
-            self._shared.block = self._plans.block_bytes
-        inputs = zip(self._by_name.values(), shapes, strict=True)
-        by_name = {v.name: shape for v, shape in inputs if v.type.dtype is not None}
+        named, shapes = self._named(key.shapes), self._shapes_by_name(key.shapes)
+        given = dict(key.values)
+        values = {name: self._value(name, shapes[name], given[name]) if given else None for name in named}
+        with self._suits(key):
+            shared = self._sharing()
+            if shared is not None:
+                shared.block = self._plans.block_bytes
+            return make_plan(self.graph, shapes, self.tier, self.threads, shared, values)
+
+    @contextmanager
+    def _suits(self, key: Key) -> Iterator[None]:
+        """InputError where a plan can't be made for what the caller chose."""
         try:
-            return make_plan(self.graph, by_name, self.tier, self.threads, self._shared)
-        except ModelError as error:
-            if not self._open:
+            yield
+        except (ModelError, GraphError) as error:
+            if not key.values and (not self._open or isinstance(error, GraphError)):
                 raise
-            raise InputError(f"input shapes {by_name} don't suit the model: {error}") from error
+            raise InputError(f"{self._asked(key)} don't suit the model: {error}") from error
+
+    def _asked(self, key: Key) -> str:
+        """The shapes and values of a key, for messages."""
+        shapes = self._shapes_by_name(key.shapes)
+        values = [f"{name} = {self._value(name, shapes[name], data).tolist()}" for name, data in key.values]
+        return f"input shapes {shapes}" + f" with values {', '.join(values)}" * bool(values)
+
+    def _value(self, name: str, shape: tuple[int, ...], data: bytes) -> np.ndarray:
+        return np.frombuffer(data, self._by_name[name].type.dtype).reshape(shape)
+
+    def _shapes_by_name(self, shapes: Shapes) -> dict[str, tuple[int, ...]]:
+        inputs = zip(self._by_name.values(), shapes, strict=True)
+        return {v.name: shape for v, shape in inputs if v.type.dtype is not None}
+
+    def _sharing(self) -> Shared | None:
+        """What all plans have in common, where there may be several."""
+        if self._shared is None and (self._open or self._decide):
+            self._shared = share(self.graph)
+        return self._shared
+
+    def _named(self, shapes: Shapes) -> tuple[str, ...]:
+        """The inputs that decide shapes where all have these shapes."""
+        shared = self._sharing()
+        if not self._decide or shared is None:
+            return ()
+        if shapes not in self._deciders:
+            with self._suits(Key(shapes)):
+                found = Deciders(deciders(shared, self._shapes_by_name(shapes)))
+            self._deciders[shapes] = found
+            if len(self._deciders) > MOST_SHAPES:
+                self._deciders.popitem(last=False)
+        self._deciders.move_to_end(shapes)
+        return self._deciders[shapes].names
 
     def _specify_outputs(self) -> None:
         if self._plans.current is not None:
@@ -304,9 +402,10 @@ class Model:
             arrays[name] = array
         return arrays
 
-    def _shapes(self, arrays: Mapping[str, Any]) -> Shapes:
+    def _key(self, arrays: Mapping[str, Any]) -> Key:
         """What the plan for checked feeds is kept under; lists and optionals have no shape."""
-        return tuple(() if self._by_name[name].type.dtype is None else a.shape for name, a in arrays.items())
+        shapes = tuple(() if self._by_name[name].type.dtype is None else a.shape for name, a in arrays.items())
+        return Key(shapes, tuple((name, arrays[name].tobytes()) for name in self._named(shapes)))
 
     def _example(self) -> str:
         """What a dict of feeds looks like."""
