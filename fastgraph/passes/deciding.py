@@ -13,9 +13,11 @@ MOST = 64
 """Elements of an input that may decide shapes: extents, places, axes or factors for each axis, and no data."""
 
 
-def deciding(graph: Graph) -> list[Value]:
+def deciding(graph: Graph, typed: bool = True) -> list[Value]:
     """The inputs from whose values alone, and from shapes, follows what the shapes of results hang on that are not
     known (`Op.shaped_by`). Of a graph that is specialized: what must be known for a plan without a host tail.
+
+    `typed`: whether types are inferred; if not, those that may turn out to decide shapes.
 
     Given ``y = reshape(x, concat(n, [-1]))`` and x: f32[2,6], n: i64[1]; result ``[n]``.
     """
@@ -26,7 +28,7 @@ def deciding(graph: Graph) -> list[Value]:
     found: dict[Value, frozenset[Value] | None] = {v: frozenset([v]) for v in inputs}
     chosen: set[Value] = set()
     for node in _nodes(graph.nodes):
-        if all(v.type.concrete for v in node.outputs):
+        if typed and all(v.type.concrete for v in node.outputs):
             continue
         for index in _shaped_by(node):
             value = node.inputs[index] if index < len(node.inputs) else None

@@ -56,7 +56,7 @@ class Model:
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows | {name: shown(e) for name, e in graph.interface.elements.items()}
         self._open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
-        self._decide = {v.name for v in deciding(graph)}
+        self._decide = {v.name for v in deciding(graph, typed=False)}
         self._deciders: OrderedDict[Shapes, Deciders] = OrderedDict()
         self._decided: dict[str, np.ndarray] = {}
         self._shared: Shared | None = None
@@ -187,11 +187,10 @@ class Model:
                 raise InputError(f"{what}: input {value.name!r} is a {self._said(value)}, which has no shape")
             if value.name not in shapes and fixed is None:
                 raise InputError(f"{what}: no shape for input {value.name!r}, which the model declares {value.type}")
-            given = shapes.get(value.name, fixed)
+            given = shapes[value.name] if value.name in shapes else fixed
             if value.name in self._decide and isinstance(given, np.ndarray):
                 arrays[value.name] = array_of(value, given)
                 given = given.shape
-            assert given is not None
             shape = dims_of(value.name, given)
             if value.type.dtype is not None:
                 allowed(self.graph, value, shape)
