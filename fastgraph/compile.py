@@ -92,7 +92,7 @@ def optimize(graph: Graph, match: Matches | None = None, around: Iterable[Value]
         pass
 
 
-PLANNING = 100_000
+PLANNING = 500_000
 """Work (`work_of`) that references do in the time that planning takes for a node."""
 
 Values = Mapping[str, np.ndarray | None]

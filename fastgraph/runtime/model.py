@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -10,21 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import deadline
-from ..compile import Shared, deciders, share
-from ..errors import FastgraphError, GraphError, InputError, ModelError, RunTimeout
+from ..errors import FastgraphError, InputError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
-from ..passes.deciding import deciding
 from ..passes.specialize import fits
 from .executable import Executable, Plan, make_plan
 from .feeds import array_of, dims_of, shape_advice
-from .keys import Deciders, Key, Shapes
+from .keys import Key, Keys, Shapes
 from .kinds import shown, taken
 from .plans import USUAL, Kept, Plans
-
-MOST_SHAPES = 256
-"""Sets of input shapes of which is kept which inputs decide shapes there."""
 
 
 class TensorSpec(NamedTuple):
@@ -55,11 +49,8 @@ class Model:
         self.outputs = [TensorSpec.of(v) for v in graph.outputs]
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows | {name: shown(e) for name, e in graph.interface.elements.items()}
-        self._open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
-        self._decide = {v.name for v in deciding(graph, typed=False)}
-        self._deciders: OrderedDict[Shapes, Deciders] = OrderedDict()
+        self._keys = Keys(graph)
         self._decided: dict[str, np.ndarray] = {}
-        self._shared: Shared | None = None
         self._plans = Kept(plans)
         self._lock = lock()
         usual = {v.name: _fixed(v) if _fixed(v) is not None else graph.usual.get(v.name) for v in graph.inputs}
@@ -70,7 +61,7 @@ class Model:
             try:
                 self._use(Key(shapes))
             except FastgraphError as error:
-                if not self._open and not self._named(shapes):
+                if not self._keys.open and not self._keys.names(shapes):
                     raise
                 self.unplanned = str(error)
         self._specify_outputs()
@@ -101,7 +92,7 @@ class Model:
             current = self._plans.current
             if current is None or not current.feed(feeds):
                 arrays = self._checked(feeds)
-                current = self._chosen(self._key(arrays))
+                current = self._chosen(self._keys.of(arrays))
                 current.fill(arrays)
             if timeout is None:
                 current.execute()
@@ -188,14 +179,14 @@ class Model:
             if value.name not in shapes and fixed is None:
                 raise InputError(f"{what}: no shape for input {value.name!r}, which the model declares {value.type}")
             given = shapes[value.name] if value.name in shapes else fixed
-            if value.name in self._decide and isinstance(given, np.ndarray):
+            if value.name in self._keys.decide and isinstance(given, np.ndarray):
                 arrays[value.name] = array_of(value, given)
                 given = given.shape
             shape = dims_of(value.name, given)
             if value.type.dtype is not None:
                 allowed(self.graph, value, shape)
             wanted.append(shape)
-        names = self._named(tuple(wanted)) if arrays else ()
+        names = self._keys.names(tuple(wanted)) if arrays else ()
         missing = [name for name in names if name not in arrays]
         if missing:
             raise InputError(f"{what}: no value for {', '.join(missing)}, which decides shapes, too: give an array")
@@ -278,7 +269,7 @@ class Model:
         with self._enough(key):
             current = self._plans.use(key, self._made)
         for name, value in current.compiled.values.items():
-            shape = self._shapes_by_name(key.shapes)[name]
+            shape = self._keys.shapes(key)[name]
             if name not in self._decided or self._decided[name].shape != shape:
                 self._decided[name] = np.zeros(shape, self._by_name[name].type.dtype)
             if value is not None:
@@ -290,7 +281,7 @@ class Model:
         """The plan to run what is fed by: that for its values, or where such a plan does not pay, that for any."""
         if not key.values:
             return self._use(key)
-        known, kept = self._deciders[key.shapes], key in self._plans
+        known, kept = self._keys.deciders(key.shapes), key in self._plans
         if not known.pays(key.values, kept):
             with suppress(FastgraphError):
                 return self._use(Key(key.shapes))
@@ -306,61 +297,15 @@ class Model:
             yield
         except MemoryError as error:
             where = self.graph.source or self.graph.name or "model"
-            raise InputError(f"{where}: not enough memory for {self._asked(key)}: {error}") from None
+            raise InputError(f"{where}: not enough memory for {self._keys.asked(key)}: {error}") from None
 
     def _made(self, key: Key) -> Plan:
         """A new plan. InputError when the caller may choose shapes, and there is none for these."""
-        named, shapes = self._named(key.shapes), self._shapes_by_name(key.shapes)
-        given = dict(key.values)
-        values = {name: self._value(name, shapes[name], given[name]) if given else None for name in named}
-        with self._suits(key):
-            shared = self._sharing()
-            if shared is not None:
-                shared.block = self._plans.block_bytes
-            return make_plan(self.graph, shapes, self.tier, self.threads, shared, values)
-
-    @contextmanager
-    def _suits(self, key: Key) -> Iterator[None]:
-        """InputError where a plan can't be made for what the caller chose."""
-        try:
-            yield
-        except (ModelError, GraphError) as error:
-            if not key.values and (not self._open or isinstance(error, GraphError)):
-                raise
-            raise InputError(f"{self._asked(key)} don't suit the model: {error}") from error
-
-    def _asked(self, key: Key) -> str:
-        """The shapes and values of a key, for messages."""
-        shapes = self._shapes_by_name(key.shapes)
-        values = [f"{name} = {self._value(name, shapes[name], data).tolist()}" for name, data in key.values]
-        return f"input shapes {shapes}" + f" with values {', '.join(values)}" * bool(values)
-
-    def _value(self, name: str, shape: tuple[int, ...], data: bytes) -> np.ndarray:
-        return np.frombuffer(data, self._by_name[name].type.dtype).reshape(shape)
-
-    def _shapes_by_name(self, shapes: Shapes) -> dict[str, tuple[int, ...]]:
-        inputs = zip(self._by_name.values(), shapes, strict=True)
-        return {v.name: shape for v, shape in inputs if v.type.dtype is not None}
-
-    def _sharing(self) -> Shared | None:
-        """What all plans have in common, where there may be several."""
-        if self._shared is None and (self._open or self._decide):
-            self._shared = share(self.graph)
-        return self._shared
-
-    def _named(self, shapes: Shapes) -> tuple[str, ...]:
-        """The inputs that decide shapes where all have these shapes."""
-        shared = self._sharing()
-        if not self._decide or shared is None:
-            return ()
-        if shapes not in self._deciders:
-            with self._suits(Key(shapes)):
-                found = Deciders(deciders(shared, self._shapes_by_name(shapes)))
-            self._deciders[shapes] = found
-            if len(self._deciders) > MOST_SHAPES:
-                self._deciders.popitem(last=False)
-        self._deciders.move_to_end(shapes)
-        return self._deciders[shapes].names
+        values, shared = self._keys.values(key), self._keys.shared
+        if shared is not None:
+            shared.block = self._plans.block_bytes
+        with self._keys.suits(key):
+            return make_plan(self.graph, self._keys.shapes(key), self.tier, self.threads, shared, values)
 
     def _specify_outputs(self) -> None:
         if self._plans.current is not None:
@@ -400,11 +345,6 @@ class Model:
             allowed(self.graph, value, array.shape)
             arrays[name] = array
         return arrays
-
-    def _key(self, arrays: Mapping[str, Any]) -> Key:
-        """What the plan for checked feeds is kept under; lists and optionals have no shape."""
-        shapes = tuple(() if self._by_name[name].type.dtype is None else a.shape for name, a in arrays.items())
-        return Key(shapes, tuple((name, arrays[name].tobytes()) for name in self._named(shapes)))
 
     def _example(self) -> str:
         """What a dict of feeds looks like."""
