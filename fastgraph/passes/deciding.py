@@ -28,7 +28,7 @@ def deciding(graph: Graph, typed: bool = True) -> list[Value]:
     found: dict[Value, frozenset[Value] | None] = {v: frozenset([v]) for v in inputs}
     chosen: set[Value] = set()
     for node in _nodes(graph.nodes):
-        if typed and all(v.type.concrete for v in node.outputs):
+        if typed and (_known(node.outputs) or node.graphs and not any(_known(g.outputs) for g in node.graphs)):
             continue
         for index in _shaped_by(node):
             value = node.inputs[index] if index < len(node.inputs) else None
@@ -44,6 +44,10 @@ def _small(value: Value) -> bool:
         return False
     numbers = [d for d in kind.shape if isinstance(d, int)]
     return len(kind.shape) <= 2 and prod(numbers) <= MOST and (len(kind.shape) == 1 or len(numbers) == len(kind.shape))
+
+
+def _known(values: Iterable[Value]) -> bool:
+    return all(v.type.concrete for v in values)
 
 
 def _nodes(nodes: Iterable[Node]) -> Iterator[Node]:
