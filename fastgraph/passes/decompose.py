@@ -16,11 +16,12 @@ from .moves import shaped, turn
 from .open_weights import open_conv, open_conv_transpose
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 from .rotary import rotary_embedding
+from .slice_places import slice_update
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    before = composed, softmax, formatted, axis_at_run_time, rare
+    before = slice_update, composed, softmax, formatted, axis_at_run_time, rare
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
     norms = normalization, group_normalization, reduction, power, rotary_embedding, svdf
     rules = *norms, *blocks, open_conv, open_conv_transpose, *DISGUISES
