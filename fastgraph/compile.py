@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +19,9 @@ from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
+from .ops.work import work_of
 from .passes.canonicalize import canonicalize
+from .passes.deciding import deciding
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
 from .passes.explicit_quantization import explicit_quantization
@@ -91,6 +93,12 @@ def optimize(graph: Graph, match: Matches | None = None, around: Iterable[Value]
         pass
 
 
+PLANNING = 500_000
+"""Work (`work_of`) that references do in the time that planning takes for a node."""
+
+Values = Mapping[str, np.ndarray | None]
+
+
 class Compiled(NamedTuple):
     """A program whose kernels are linked into this process, and what its values are to the graph it was made of.
 
@@ -98,7 +106,9 @@ class Compiled(NamedTuple):
     to what holds them after; `results` are the names of the outputs with such values. `tail` is the part of the graph
     whose shapes hang on data: NumPy computes it after the rest. `states` are kept from run to run; `late`: their next
     values where the program does not keep them itself, by the values they become. `addresses`: of the kernels.
-    `shared`: what it has in common with other plans of its model, of which it needs `used`.
+    `shared`: what it has in common with other plans of its model, of which it needs `used`. `values`: of the inputs
+    that decide shapes, those that it is made for, or None where these are left to the run, and so to the tail. `cheap`:
+    whether a run of references takes less than it took to make it.
     """
 
     graph: Graph
@@ -113,6 +123,8 @@ class Compiled(NamedTuple):
     addresses: Mapping[Kernel, int]
     shared: Shared | None = None
     used: Sequence[np.ndarray] = ()
+    values: Values = {}
+    cheap: bool = False
 
 
 class Shared:
@@ -143,28 +155,47 @@ def share(graph: Graph) -> Shared:
 _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
+def deciders(shared: Shared, shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+    """The inputs whose values, too, must be known for a plan of these input shapes. Raises what `planned` does."""
+    graph = copy(shared.graph)
+    inputs = list(graph.inputs)
+    graph.unfold_states()
+    with _guarded(graph), undisturbed():
+        specialize(graph, shapes)
+    graph.inputs = inputs
+    return tuple(v.name for v in deciding(graph))
+
+
 def compiled(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
-) -> Compiled:
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
+    values: Values | None = None,
+) -> Compiled:  # fmt: skip
     """The graph for these input shapes, down to the addresses of its kernels. What it makes is held to its limits.
 
-    `shared`: what it may share with other plans of this graph.
+    `shared`: what it may share with other plans of this graph. `values`: of inputs that decide shapes (`deciders`).
 
     Raises ModelError and UnsupportedError for what the file asks, GraphError where a plan can't be made of it,
     CompilerError where a kernel can't be compiled, and MemoryError when a run would take more than is free.
     """
-    plan = planned(graph, shapes, tier, threads, shared)
+    plan = planned(graph, shapes, tier, threads, shared, values)
     return plan._replace(addresses=linked(plan.program, tier, {} if shared is None else shared.addresses))
 
 
-@np.errstate(all="ignore")
 def planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
-) -> Compiled:
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
+    values: Values | None = None,
+) -> Compiled:  # fmt: skip
     """What `compiled` gives, without its kernels: none is compiled, and there are no addresses."""
+    with _guarded(graph):
+        return _planned(graph, shapes, tier, threads, shared, values or {})
+
+
+@contextmanager
+def _guarded(graph: Graph) -> Iterator[None]:
+    """Hold what is made within to the graph's limits. GraphError where planning fails in ways that nobody foresaw."""
     try:
-        with spending(graph.limits, _stored(graph), graph.source or graph.name or "model"):
-            return _planned(graph, shapes, tier, threads, shared)
+        with spending(graph.limits, _stored(graph), graph.source or graph.name or "model"), np.errstate(all="ignore"):
+            yield
     except FastgraphError:
         raise
     except _UNFORESEEN as error:
@@ -179,19 +210,24 @@ def _stored(graph: Graph) -> int:
 
 
 def _planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None, values: Values
 ) -> Compiled:
     planning = nullcontext(()) if shared is None else shared.weights.planning()
     with undisturbed(), planning as used:  # modules are imported on the way
         lowered = copy(graph if shared is None else shared.graph)
         states = lowered.states
+        hidden = {s.input for s in states}
         lowered.unfold_states()
-        specialize(lowered, shapes)
+        known = {name: value for name, value in values.items() if value is not None}
+        specialize(lowered, shapes, known)
         check(lowered, "specialize")
         sizes_suit(lowered, graph)
+        if known:
+            lowered.inputs = [v for v in lowered.inputs if v in hidden or v.name not in known]
         finals = lowered.outputs[len(graph.outputs) :]
         for state, final in zip(states, finals, strict=True):
             _fits_state(graph, state, final)
+        cheap = bool(known) and sum(work_of(node)[0] for node in lowered.nodes) <= PLANNING * len(lowered.nodes)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
         match = Matches(kernels=tier is not NUMPY)
@@ -206,7 +242,8 @@ def _planned(
     assert program.arena is not None
     new = 0 if shared is not None and program.arena.size <= shared.block else program.arena.size
     need(new + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
-    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, shared, used)
+    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, shared, used, values,
+                    cheap)  # fmt: skip
 
 
 def _fits_state(graph: Graph, state: State, final: Value) -> None:

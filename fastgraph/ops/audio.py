@@ -145,5 +145,5 @@ define(
     "mfcc", _infer_mfcc, _mfcc, inputs=(2, 2),
     attrs={"upper_frequency": 4000.0, "lower_frequency": 20.0, "filters": 40, "coefficients": 13}, work=squares,
 )  # fmt: skip
-define("rfft2d", _infer_rfft, _rfft, inputs=(2, 2), work=squares)
+define("rfft2d", _infer_rfft, _rfft, inputs=(2, 2), work=squares, shaped_by=(1,))
 define("hadamard_rotation", _infer_hadamard, _hadamard, inputs=(1, 1), attrs={"size": REQUIRED}, work=squares)

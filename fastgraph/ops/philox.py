@@ -155,10 +155,10 @@ def _bits(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 for _name in ("philox_uniform", "philox_normal"):
-    define(_name, _infer_shaped, _drawn, pure=False, inputs=(2, 2), attrs={"seeds": None})
+    define(_name, _infer_shaped, _drawn, pure=False, inputs=(2, 2), attrs={"seeds": None}, shaped_by=(0,))
 define(
     "philox_multinomial", _infer_multinomial, _multinomial, pure=False, inputs=(3, 3),
-    attrs={"seeds": None, "dtype": INT64},
+    attrs={"seeds": None, "dtype": INT64}, shaped_by=(1,),
 )  # fmt: skip
 define(
     "random_bits", _infer_bits, _bits, inputs=(1, 1),

@@ -19,8 +19,12 @@ from ..ops.work import nbytes
 from ..room import need
 
 
-def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
+def specialize(
+    graph: Graph, shapes: Mapping[str, Sequence[int]], values: Mapping[str, np.ndarray] | None = None
+) -> None:
     """Set the input shapes, infer every type and fold constants, in place. Unknown shapes stay unknown.
+
+    `values`: what some inputs hold; nothing reads these any more.
 
     Given ``y = reshape(x, shape(x))`` and x: f32[2,3]; result ``y = reshape(x, const [2,3])``. The same in bodies; a
     branch that is always taken stands in the graph itself.
@@ -31,6 +35,8 @@ def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
         if value.type.concrete:
             fits(value, value.type.dims)
     instead = {v: Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in graph.inputs if _nothing(v)}
+    if values:
+        instead |= {v: Value.constant(v.name, values[v.name]) for v in graph.inputs if v.name in values}
     reads = Counter(chain(graph.outputs, *map(read_by, graph.nodes)))
     nodes = []
     waiting = deque(graph.nodes)
