@@ -12,6 +12,7 @@ from ..ops.registry import attr
 from .attention import attention_alone
 from .disguises import RULES as DISGUISES
 from .element_types import axis_at_run_time, composed, formatted, narrow, rare, softmax
+from .late import late
 from .moves import shaped, turn
 from .open_weights import open_conv, open_conv_transpose
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
@@ -24,7 +25,7 @@ def decompose(graph: Graph) -> bool:
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
     norms = normalization, group_normalization, reduction, power, rotary_embedding, svdf
     rules = *norms, *blocks, open_conv, open_conv_transpose, *DISGUISES
-    return any([sweep(graph, *before), sweep(graph, attention_alone), sweep(graph, *rules), sweep(graph, narrow)])
+    return any([sweep(graph, late), sweep(graph, *before), sweep(graph, attention_alone), sweep(graph, *rules), sweep(graph, narrow)])
 
 
 @sees("instance_normalization", "layer_normalization", "rms_normalization")
