@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, Value
-from .rewrite import Sweep, also_quantized, sees
+from .rewrite import Sweep, also_quantized
 
 DYNAMIC = {"conv": "dynamic_conv", "dense": "dynamic_dense"}
 """What a layer becomes. Depthwise convolutions stay f32: where so few products are, rounding to floats costs less."""
 
 
 @also_quantized
-@sees(*DYNAMIC)
 def dynamic_layer(state: Sweep, node: Node) -> bool:
     """A layer of rounded activations rounds them itself.
 

@@ -169,20 +169,11 @@ def _parts(state: Sweep, node: Node) -> list[Value] | None:
     return [shaped(state, node, cut(state, node, pairs, rank, i, i + 1), x.type.dims) for i in (0, 1)]
 
 
-def real(state: Sweep, node: Node) -> bool:
-    """The first of each pair."""
-    return _part(state, node, 0)
-
-
-def imag(state: Sweep, node: Node) -> bool:
-    """The second of each pair."""
-    return _part(state, node, 1)
-
-
-def _part(state: Sweep, node: Node, which: int) -> bool:
+def part(state: Sweep, node: Node) -> bool:
+    """The first of each pair, or the second."""
     found = _parts(state, node)
     if found is not None:
-        state.replace(node.out, found[which])
+        state.replace(node.out, found[node.op == "imag"])
     return found is not None
 
 
@@ -191,7 +182,7 @@ def complex_abs(state: Sweep, node: Node) -> bool:
     parts, kind = _parts(state, node), node.out.type
     if parts is None:
         return False
-    a, b = (state.add("abs", [part], kind, node) for part in parts)
+    a, b = (state.add("abs", [each], kind, node) for each in parts)
     large, small = (state.add(op, [a, b], kind, node) for op in ("max", "min"))
     one = constant(node.out, np.ones((), kind.dtype), "one")
     same = state.add("equal", [large, small], TensorType(np.dtype(bool), kind.shape), node)
