@@ -1,4 +1,4 @@
-"""Fourier transforms as products with constant matrices: one, or where a length has two factors, one after the other."""
+"""Fourier transforms as products with constant matrices: one, or two where a length has two factors."""
 
 from __future__ import annotations
 

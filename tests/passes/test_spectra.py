@@ -49,7 +49,9 @@ def dft(x: np.ndarray, length: int | None, axis: int | None, **attrs: int) -> tu
     c, at = complexes(x), -2 if axis is None else axis
     at = at % x.ndim
     if attrs.get("onesided"):
-        right = np.fft.irfft(c, length, at)[..., None] if attrs.get("inverse") else pairs(np.fft.rfft(c.real, length, at))
+        half = np.fft.irfft if attrs.get("inverse") else np.fft.rfft
+        right = half(c if attrs.get("inverse") else c.real, length, at)
+        right = right[..., None] if attrs.get("inverse") else pairs(right)
     else:
         right = pairs((np.fft.ifft if attrs.get("inverse") else np.fft.fft)(c, length, at))
     return model(x), right
