@@ -33,10 +33,12 @@ COMMON = {
     "rotary.rotary_embedding": "rotary_embedding",
 }
 LAST = {
+    "composed.composed": "reduce_mean reduce_l1 reduce_l2",
     "element_types.narrow": """
         reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul gemm
     """,
 }
+"""Of f64 normalizations, too."""
 
 
 OPEN = {"open_weights.open_conv": "conv", "open_weights.open_conv_transpose": "conv_transpose"}
