@@ -40,7 +40,7 @@ FAMILIES = {
         batch_normalization instance_normalization layer_normalization rms_normalization group_normalization lrn
         lp_normalization mean_variance_normalization global_lp_pool
     """,
-    "philox": "philox_uniform philox_normal philox_multinomial random_bits",
+    "philox": "philox_uniform philox_normal philox_multinomial random_bits random_words",
     "pool": "max_pool average_pool lp_pool",
     "pool_places": "max_pool_places max_unpool_places",
     "quantize": "quantize_linear dequantize_linear dynamic_quantize_linear qlinear_conv qlinear_matmul",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..ir import Graph, Node
 from .rewrite import rules_for, sweep
+from .uncommon import UNCOMMON
 
 RARE = {
     "contractions.einsum": "einsum",
@@ -57,10 +58,12 @@ COMMON = {
     "rotary.rotary_embedding": "rotary_embedding",
 }
 LAST = {
+    "composed.composed": "reduce_mean reduce_l1 reduce_l2",
     "element_types.narrow": """
         reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul gemm
     """,
 }
+"""Of f64 normalizations, too."""
 
 
 OPEN = {"open_weights.open_conv": "conv", "open_weights.open_conv_transpose": "conv_transpose"}
@@ -69,8 +72,9 @@ OPEN = {"open_weights.open_conv": "conv", "open_weights.open_conv_transpose": "c
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    changed = [sweep(graph, *rules_for(graph, table)) for table in (RARE, FIRST, ALONE)]
+    tables = [UNCOMMON, RARE, FIRST, ALONE]
     common = {**COMMON, **OPEN} if any(map(_has_open_weights, graph.nodes)) else COMMON
+    changed = [sweep(graph, *rules_for(graph, table)) for table in tables]
     return any([*changed, *(sweep(graph, *rules_for(graph, table)) for table in (common, LAST))])
 
 

@@ -12,12 +12,13 @@ from .moves import shaped
 from .rewrite import Sweep, constant
 from .writing import Steps, known
 
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 MOST_SHIFTS = 9
 """Up to how many neighbors are added one by one; more are a product with a matrix of ones and zeros."""
 
 
 def normalization(state: Sweep, node: Node) -> bool:
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias, in f32, over the axes of the operator; of
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the axes of the operator; of
     rms_normalization without the mean.
     """
     x, rank = node.x, len(node.x.type.shape or ())
@@ -27,7 +28,8 @@ def normalization(state: Sweep, node: Node) -> bool:
     last = rank - 1 if node.op == "instance_normalization" else rank
     if first == last or not all(v is None or _onto(v, x) for v in node.inputs[1:]):
         return False
-    if node.op == "rms_normalization" and node.inputs[1].type.shape == x.type.dims[first:]:  # type: ignore[union-attr]
+    own = x.type.dtype == np.float32 and node.op == "rms_normalization"
+    if own and node.inputs[1].type.shape == x.type.dims[first:]:  # type: ignore[union-attr]
         return False  # a kernel's
     mean, centered = None, x
     if node.op != "rms_normalization":
@@ -69,7 +71,7 @@ def group_normalization(state: Sweep, node: Node) -> bool:
 
 
 def _real(x: Value) -> bool:
-    return x.type.concrete and x.type.dtype == np.float32 and x.type.size > 0
+    return x.type.concrete and x.type.dtype in FLOATS and x.type.size > 0
 
 
 def _mean(state: Sweep, node: Node, x: Value, first: int, last: int) -> Value:
@@ -87,7 +89,7 @@ def _mean_square(state: Sweep, node: Node, x: Value, first: int, last: int) -> V
 
 def _inverse(state: Sweep, node: Node, variance: Value) -> Value:
     """1 / the deviation: one division for many elements."""
-    epsilon = constant(node.out, np.float32(attr(node, "epsilon")), "epsilon")
+    epsilon = constant(node.out, np.array(attr(node, "epsilon"), variance.type.dtype), "epsilon")
     y = state.add("add", [variance, epsilon], variance.type, node)
     for op in ("sqrt", "reciprocal"):
         y = state.add(op, [y], variance.type, node)
@@ -115,9 +117,8 @@ def _onto(value: Value, x: Value) -> bool:
 
 
 def _whole(node: Node) -> bool:
-    """Whether operand and result are concrete, f32 and not empty."""
-    x = node.x.type
-    return x.concrete and node.out.type.concrete and x.size > 0 and x.dtype == np.float32
+    """Whether operand and result are concrete, f32 or f64, and not empty."""
+    return _real(node.x) and node.out.type.concrete
 
 
 def lp_normalization(state: Sweep, node: Node) -> bool:
@@ -130,12 +131,12 @@ def lp_normalization(state: Sweep, node: Node) -> bool:
     op = "reduce_l1" if attr(node, "p") == 1 else "reduce_l2"
     norm = state.add(op, [node.x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
     if least > 0:
-        norm = state.add("max", [norm, constant(node.out, np.float32(least), "least")], small, node)
+        norm = state.add("max", [norm, constant(node.out, np.array(least, x.dtype), "least")], small, node)
         state.replace(node.out, state.add("div", [node.x, norm], x, node))
         return True
-    zero = constant(node.out, np.float32(0), "zero")
+    zero = constant(node.out, np.zeros((), x.dtype), "zero")
     none = state.add("equal", [norm, zero], TensorType(np.dtype(bool), small.shape), node)
-    one = constant(node.out, np.float32(1), "one")
+    one = constant(node.out, np.ones((), x.dtype), "one")
     norm = state.add("where", [none, one, norm], small, node)
     state.replace(node.out, state.add("div", [node.x, norm], x, node))
     return True
@@ -152,12 +153,12 @@ def lrn(state: Sweep, node: Node) -> bool:
     if before + after + 1 > MOST_SHIFTS:
         place = np.arange(channels)
         apart = place[:, None] - place[None, :]
-        near = constant(node.out, ((apart <= after) & (apart >= -before)).astype(np.float32), "near")
+        near = constant(node.out, ((apart <= after) & (apart >= -before)).astype(x.type.dtype), "near")
         total = state.add("matmul", [squares, near], x.type, node)
     else:
         total = _neighbors(state, node, squares, before, after)
-    share = constant(node.out, np.float32(attr(node, "alpha") / size), "share")
-    bias, beta = (constant(node.out, np.float32(attr(node, name)), name) for name in ("bias", "beta"))
+    numbers = {"share": attr(node, "alpha") / size, "bias": attr(node, "bias"), "beta": attr(node, "beta")}
+    share, bias, beta = (constant(node.out, np.array(n, x.type.dtype), name) for name, n in numbers.items())
     below = state.add("add", [state.add("mul", [total, share], x.type, node), bias], x.type, node)
     below = state.add("pow", [below, beta], x.type, node)
     state.replace(node.out, state.add("div", [x, below], x.type, node))

@@ -23,8 +23,6 @@ def rare(state: Sweep, node: Node) -> bool:
 
     x = node.x
     if node.op == "tan":
-        if dtype == F64:
-            return False
         y = state.add("div", [state.add(f, [x], x.type, node) for f in ("sin", "cos")], x.type, node)
     else:
         x = cast(state, node, x, F64)
