@@ -12,6 +12,7 @@ from ..ops.registry import attr
 from .attention import attention_alone
 from .disguises import RULES as DISGUISES
 from .element_types import axis_at_run_time, composed, formatted, narrow, rare, softmax
+from .grouped import grouped_channels
 from .moves import shaped, turn
 from .open_weights import open_conv, open_conv_transpose
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
@@ -20,7 +21,7 @@ from .rotary import rotary_embedding
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    before = composed, softmax, formatted, axis_at_run_time, rare
+    before = composed, softmax, formatted, axis_at_run_time, rare, grouped_channels
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
     norms = normalization, group_normalization, reduction, power, rotary_embedding, svdf
     rules = *norms, *blocks, open_conv, open_conv_transpose, *DISGUISES
@@ -108,9 +109,9 @@ def _inverse(state: Sweep, node: Node, variance: Value) -> Value:
 
 
 def _affine(state: Sweep, node: Node, y: Value, values: Sequence[Value | None]) -> None:
-    """y * scale + bias, as far as there are any, stands for the node's result."""
-    for op, value in zip(("mul", "add"), values, strict=False):
-        if value is not None:
+    """y * scale + bias, as far as they change anything, stands for the node's result."""
+    for op, value, same in zip(("mul", "add"), values, (1, 0), strict=False):
+        if value is not None and (value.data is None or (value.data != same).any()):
             y = state.add(op, [y, value], y.type, node)
     state.replace(node.out, y)
 
