@@ -181,6 +181,23 @@ def cut_and_pick(net: Net) -> None:
 
 
 @rare
+def gathered_channels(net: Net) -> None:
+    """A shuffle of channels by a table, and every other one."""
+    x = net("Gather", conv(net, image(net), 16, 16), net.const(np.arange(16).reshape(4, 4).T.ravel()), axis=1)
+    net.output(conv(net, net("Gather", x, net.const(np.arange(0, 16, 2)), axis=1), 8, 16))
+
+
+@rare
+def groups_by_reshapes(net: Net) -> None:
+    """A normalization of groups of channels as one of instances, without a scale of its own."""
+    x = conv(net, image(net), 16, 16)
+    groups = net("Reshape", x, net.const(np.array([0, 4, -1])))
+    y = net("InstanceNormalization", groups, net.const([1.0] * 4), net.const([0.0] * 4))
+    y = net("Mul", net("Reshape", y, net("Shape", x)), net.weight(16, 1, 1))
+    net.output(conv(net, net("Relu", net("Add", y, net.weight(16, 1, 1))), 16, 16))
+
+
+@rare
 def shuffled_pixels(net: Net) -> None:
     deep = net("SpaceToDepth", image(net), blocksize=2)
     net.output(net("DepthToSpace", conv(net, deep, 64, 32), blocksize=2, mode="CRD"))

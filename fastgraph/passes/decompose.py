@@ -29,6 +29,7 @@ FIRST = {
     "composed.axis_at_run_time": "cum_sum cum_prod",
     "composed.composed": "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp",
     "composed.softmax": "softmax log_softmax",
+    "grouped.grouped_channels": "instance_normalization",
     "rare_functions.rare": "tan asin acos atan sinh cosh asinh acosh atanh expm1 log1p",
     "slice_places.slice_update": "slice_update",
     "small_types.formatted": "cast",

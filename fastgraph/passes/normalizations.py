@@ -97,9 +97,9 @@ def _inverse(state: Sweep, node: Node, variance: Value) -> Value:
 
 
 def _affine(state: Sweep, node: Node, y: Value, values: Sequence[Value | None]) -> None:
-    """y * scale + bias, as far as there are any, stands for the node's result."""
-    for op, value in zip(("mul", "add"), values, strict=False):
-        if value is not None:
+    """y * scale + bias, as far as they change anything, stands for the node's result."""
+    for op, value, same in zip(("mul", "add"), values, (1, 0), strict=False):
+        if value is not None and (value.data is None or (value.data != same).any()):
             y = state.add(op, [y, value], y.type, node)
     state.replace(node.out, y)
 
