@@ -271,6 +271,11 @@ def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["nv"] <= 4 or tier.registers == 32
 
 
+def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Formats that give each row a range have weights without zero points."""
+    return not (params["per_row"] and params["rowsum"])
+
+
 ROWS = (
     Row("dot", "gemm.dot", "make_dot", DOT_F32, _F32, _wide, product=True),
     Row("dot_few", "gemm.few", "make_dot_few", DOT_FEW),
@@ -287,7 +292,8 @@ ROWS = (
     Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
     Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
     Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, {"out": ("u8", "f32")}),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, {**_WIDTHS, "per_row": (False, True)},
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC,
+        {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True)}, _one_range, product=True),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, {**_WIDTHS, "rowsum": (False, True)},
         product=True),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _WIDTHS, product=True),
 )  # fmt: skip

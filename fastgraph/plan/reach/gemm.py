@@ -38,12 +38,10 @@ class _Kind:
 def _kind(c: Call) -> _Kind:
     """How the kernel of a product computes."""
     nv, name = c.params["nv"], c.kernel
-    if name.endswith("_dynamic"):
-        return _Kind(1, 4, 3 * nv * c.vector, vectors_per_word(c.tier, nv, False) * c.vector)
-    if name.endswith("_int8"):
-        rowsum = c.params["rowsum"]
-        words = vectors_per_word(c.tier, nv, rowsum)
-        return _Kind(1, STORES[c.params["out"]], HEAD_LINES[rowsum] * nv * c.vector, words * c.vector)
+    if name.endswith(("_dynamic", "_int8")):
+        rowsum, dynamic = c.params["rowsum"], name.endswith("_dynamic")
+        words, head = vectors_per_word(c.tier, nv, rowsum), HEAD_LINES[rowsum] + dynamic
+        return _Kind(1, 4 if dynamic else STORES[c.params["out"]], head * nv * c.vector, words * c.vector)
     return _Kind(4, 4, nv * c.vector, nv * c.vector)
 
 
