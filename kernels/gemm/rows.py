@@ -9,6 +9,7 @@ from ..core.record import Record
 from ..core.table import Row
 from ..isa.tiers import Tier
 from ..pointwise.rows import EPILOGUE
+from .pick_blocks import BITS
 
 DOT = Record(
     a="address of A [batch, m, k]",
@@ -42,6 +43,28 @@ DOT_FEW = (
         b_stride="elements from matrix to matrix of B, 0 when all share one",
         c_stride="elements from matrix to matrix of C",
         block="columns of C that one thread makes at a time",
+    )
+    + EPILOGUE
+)
+
+DOT_BLOCKS = (
+    Record(
+        a="address of A [batch, m, k]",
+        lda="elements from row to row of A",
+        b="address of groups of columns, as pick_blocks.pack_blocks makes them",
+        c="address of C [batch, m, n]",
+        ldc="elements from row to row of C",
+        m="rows of A and C",
+        n="columns",
+        k="columns of A, a multiple of the codes of a word",
+        batch="matrices, the rows of one behind those of the other",
+        block="words of codes that have a scale in common; the last ones may be fewer",
+        zeros="whether blocks have zero points",
+        group="bytes from group to group",
+        height="rows of a tile",
+        few="whether products are summed while codes are read; else a group is decoded first",
+        scratch="address of scratch_bytes for each thread: [1 + k, columns of a group] f32, unless `few`",
+        scratch_bytes="bytes",
     )
     + EPILOGUE
 )
@@ -279,6 +302,7 @@ def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:
 ROWS = (
     Row("dot", "gemm.dot", "make_dot", DOT_F32, _F32, _wide, product=True),
     Row("dot_few", "gemm.few", "make_dot_few", DOT_FEW),
+    Row("dot_blocks", "gemm.dot_blocks", "make_dot_blocks", DOT_BLOCKS, {"bits": BITS}, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
         {"m": (2, 4), "nv": (1, 2)}, product=True),
