@@ -11,9 +11,7 @@ from .common import FLOAT32, Types, fail, join, need_rank
 from .registry import REQUIRED, attr, define
 
 
-def block_weights(
-    codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int, k: int
-) -> np.ndarray:
+def block_weights(codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int, k: int) -> np.ndarray:
     """f32 [N, k] of codes [N, blocks, block * bits / 8] as bytes, the first in the low bits; scales and zero points
     [N, blocks], where the middle of the codes stands for absent ones.
     """

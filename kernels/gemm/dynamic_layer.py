@@ -22,7 +22,6 @@ from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES
 from .tile import Arithmetic
 
 
-
 def make_dot(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors, and ranges of rows or of batches; its record is `rows.DOT_DYNAMIC`."""
     most = COSTS[rowsum].most_rows(tier, nv)
@@ -36,7 +35,7 @@ def make_conv(tier: Tier, nv: int, rowsum: bool) -> Callable[..., None]:
 
 
 def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Arithmetic:
-    """Of panels that pack_int8 packs with a bias, whose `start` is the sum of a column's weights less their zero points.
+    """Of panels that pack_int8 packs with a bias, whose `start` is the sum of a column's weights less zero points.
 
     The record has rows.RANGES and EPILOGUE.
     """

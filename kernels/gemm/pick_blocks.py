@@ -22,15 +22,20 @@ def per_word(bits: int) -> int:
     return 32 // bits
 
 
+def is_few(tier: Tier, m: int) -> bool:
+    """Whether the products of m rows are summed while codes are read, once or twice; else these are decoded first."""
+    return m <= 2 * few_rows(tier)
+
+
 def few_rows(tier: Tier) -> int:
-    """The most rows whose products are summed while codes are read; for more they are decoded to f32 panels first."""
-    return 4 if tier.registers == 32 else 2
+    """The most rows of a tile that reads codes: the sums of a block are in registers, those of all blocks beside."""
+    return 8 if tier.registers == 32 else 4
 
 
 def tile_height(tier: Tier, m: int) -> int:
     """Rows of a tile, of m rows in all: as few tiles as there can be, alike."""
-    most = max_rows(tier, NV)
-    return m if m <= few_rows(tier) else -(-m // -(-m // most))
+    most = few_rows(tier) if is_few(tier, m) else max_rows(tier, NV)
+    return -(-m // -(-m // most))
 
 
 def group_bytes(tier: Tier, bits: int, block: int, blocks: int, zeros: bool) -> int:

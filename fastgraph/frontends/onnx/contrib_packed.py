@@ -63,7 +63,7 @@ def matmul_nbits(call: Call, attrs: Attrs) -> Value:
             call.fail(f"expected g_idx from 0 to {blocks - 1}, found {groups.min()} to {groups.max()}")
     zeros = None if call.input(3) is None else _zero_points(call, n, blocks, bits)
     order = np.argsort(groups, kind="stable")
-    if (groups[order] == np.arange(k) // block).all():
+    if bits in (2, 4, 8) and k % (32 // bits) == 0 and (groups[order] == np.arange(k) // block).all():
         if not (order == np.arange(k)).all():
             x, b = call.add("gather", [x, call.const(order)], axis=-1), _reordered(call, b, bits, order)
         y = _by_blocks(call, x, b.reshape(n, blocks, -1), scales, zeros, bits)

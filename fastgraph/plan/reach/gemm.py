@@ -93,10 +93,9 @@ def dot_blocks(c: Call) -> Iterator[Reach]:
     size = group_bytes(c.tier, bits, r.block * per_word(bits), blocks, bool(r.zeros))
     yield read("a", 4 * r.k * used, (r.batch * r.m, 4 * r.lda))
     yield read("b", size * used, (parts(r.n, width), r.group))
-    if not r.few:
-        panel = 4 * (1 + r.k) * width
-        need(panel <= r.scratch_bytes, f"scratch_bytes is {r.scratch_bytes}, less than a panel of {panel}")
-        yield work("scratch", panel, (c.threads, r.scratch_bytes))
+    panel = 0 if r.few else 4 * (1 + r.k) * width * used
+    need(panel <= r.scratch_bytes, f"scratch_bytes is {r.scratch_bytes}, less than a panel of {panel}")
+    yield work("scratch", panel, (c.threads, r.scratch_bytes))
     yield from epilogue(c, r.batch, r.m, 4 * r.n)
     yield write("c", 4 * r.n, (r.batch * r.m, 4 * r.ldc))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....ir import Node
-from ....kernels.gemm.pick_blocks import NV, few_rows, group_bytes, pack_blocks, per_word, tile_height
+from ....kernels.gemm.pick_blocks import NV, group_bytes, is_few, pack_blocks, per_word, tile_height
 from ..epilogue import epilogue
 from ..extras import chain_of
 from ..registry import F32, Emit, lowers, row_count
@@ -29,7 +29,7 @@ def block_dense(e: Emit, node: Node, _: bool) -> None:
     k, (n, blocks) = node.x.type.dims[-1], scales.type.dims
     images = node.out.type.dims[0] if "image" in chain_of(node)[1] else 1
     m = row_count(node.out) // images
-    few = m <= few_rows(e.tier)
+    few = is_few(e.tier, m)
     scratch = 0 if few else 4 * (1 + k) * NV * e.tier.lanes
     packed = e.packed((codes, scales, zeros, bits), lambda: pack_blocks(e.tier, *numbers, bits))
     e.kernel("dot_blocks", {"bits": bits}, {
