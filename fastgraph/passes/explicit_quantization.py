@@ -13,6 +13,7 @@ from ..limits import current
 from ..ops.evaluate import computes_reals, fold, run_node
 from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
+from .block_layer import block_layer
 from .integer_product import BYTES, integer_product, rounded_by_range, whole_product
 from .moves import turn
 from .rewrite import Sweep, also_quantized, sees, sweep
@@ -33,6 +34,7 @@ def explicit_quantization(graph: Graph) -> bool:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
     if not any(node.op in LINEAR or node.op in MAYBE or computes_reals(node) for node in graph.nodes):
         return False
+    sweep(graph, block_layer)
     sweep(graph, linear, moves_stored, integer_product)
     sweep(graph, whole_product, rounded_by_range, stored_gemm)
     sweep(graph, moved_constant, moved)

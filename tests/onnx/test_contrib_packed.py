@@ -142,21 +142,33 @@ def test_gather_block_quantized(
     agree(net, {"at": net.rng.integers(0, shape[gather], indices)}, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.INT8])
+@pytest.mark.parametrize("kind", [onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.INT8, U8])
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("block", [0, 8])
-def test_constants_behind_dequantize_linear_are_folded(kind: int, axis: int, block: int) -> None:
-    net, shape = Net(opset=21), (24, 16)
-    low, high = {onnx.TensorProto.INT4: (-8, 8), onnx.TensorProto.UINT4: (0, 16)}.get(kind, (-128, 128))
+@pytest.mark.parametrize("block", [0, 8, 16])
+@pytest.mark.parametrize("zeros", [True, False])
+@pytest.mark.parametrize("form", ["matmul", "transposed", "gemm", "gemm of transposed"])
+def test_products_by_constants_behind_dequantize_linear(
+    kind: Any, axis: int, block: int, zeros: bool, form: str
+) -> None:
+    """Blocks along k make a layer of codes; all else is folded, or one scale for each column."""
+    net, shape = Net(opset=21), (24, 16) if form in ("matmul", "gemm") else (16, 24)
+    kind = onnx.TensorProto.UINT8 if kind is U8 else kind
+    low, high = {
+        onnx.TensorProto.INT4: (-8, 8),
+        onnx.TensorProto.UINT4: (0, 16),
+        onnx.TensorProto.INT8: (-128, 128),
+    }.get(kind, (0, 256))
     count = tuple(-(-d // block) if i == axis else d for i, d in enumerate(shape)) if block else (shape[axis],)
     w = narrow(net, kind, net.rng.integers(low, high, shape))
-    scale, zero = (
-        net.const(net.rng.uniform(0.01, 0.1, count).astype(F32)),
-        narrow(net, kind, net.rng.integers(0, 8, count)),
-    )
-    real = net("DequantizeLinear", w, scale, zero, axis=axis, **({"block_size": block} if block else {}))
-    net.output(net("MatMul", net.input("x", (5, 24)), real))
+    scale = net.const(net.rng.uniform(0.01, 0.1, count).astype(F32))
+    points = [narrow(net, kind, net.rng.integers(0, 8, count))] if zeros else []
+    real = net("DequantizeLinear", w, scale, *points, axis=axis, **({"block_size": block} if block else {}))
+    x = net.input("x", (5, 24))
+    real = net("Transpose", real, perm=[1, 0]) if form in ("transposed", "gemm of transposed") else real
+    net.output(net("MatMul", x, real) if form in ("matmul", "transposed") else net("Gemm", x, real, net.weight(16)))
     agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-5)
+    along = axis == (0 if form in ("matmul", "gemm") else 1)
+    assert ("dot_blocks" in {kernel.name for kernel in net.load().plan.kernels()}) == bool(block and along)
 
 
 @pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT8E5M2"])
