@@ -147,17 +147,12 @@ def test_gather_block_quantized(
 @pytest.mark.parametrize("block", [0, 8, 16])
 @pytest.mark.parametrize("zeros", [True, False])
 @pytest.mark.parametrize("form", ["matmul", "transposed", "gemm", "gemm of transposed"])
-def test_products_by_constants_behind_dequantize_linear(
-    kind: Any, axis: int, block: int, zeros: bool, form: str
-) -> None:
+def test_products_by_reals_of_blocks(kind: Any, axis: int, block: int, zeros: bool, form: str) -> None:
     """Blocks along k make a layer of codes; all else is folded, or one scale for each column."""
     net, shape = Net(opset=21), (24, 16) if form in ("matmul", "gemm") else (16, 24)
     kind = onnx.TensorProto.UINT8 if kind is U8 else kind
-    low, high = {
-        onnx.TensorProto.INT4: (-8, 8),
-        onnx.TensorProto.UINT4: (0, 16),
-        onnx.TensorProto.INT8: (-128, 128),
-    }.get(kind, (0, 256))
+    limits = {onnx.TensorProto.INT4: (-8, 8), onnx.TensorProto.UINT4: (0, 16), onnx.TensorProto.INT8: (-128, 128)}
+    low, high = limits.get(kind, (0, 256))
     count = tuple(-(-d // block) if i == axis else d for i, d in enumerate(shape)) if block else (shape[axis],)
     w = narrow(net, kind, net.rng.integers(low, high, shape))
     scale = net.const(net.rng.uniform(0.01, 0.1, count).astype(F32))
@@ -169,6 +164,15 @@ def test_products_by_constants_behind_dequantize_linear(
     agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-5)
     along = axis == (0 if form in ("matmul", "gemm") else 1)
     assert ("dot_blocks" in {kernel.name for kernel in net.load().plan.kernels()}) == bool(block and along)
+
+
+def test_codes_of_as_few_bits_as_they_take() -> None:
+    net = Net(opset=21)
+    w = narrow(net, onnx.TensorProto.INT4, net.rng.integers(-2, 2, (32, 9)))
+    real = net("DequantizeLinear", w, net.const(net.rng.uniform(0.1, 1, (2, 9)).astype(F32)), axis=0, block_size=16)
+    net.output(net("MatMul", net.input("x", (5, 32)), real))
+    agree(net, {"x": numbers(net.rng, (5, 32), F32)})
+    assert {dict(kernel.params)["bits"] for kernel in net.load().plan.kernels()} == {2}
 
 
 @pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT8E5M2"])
