@@ -328,3 +328,13 @@ def qdq_whole_numbers(net: Net) -> None:
     y, scale, zero = net("DynamicQuantizeLinear", net.input("x", (3, 16)), outputs=3)
     product = net("MatMulInteger", y, net.const(net.rng.integers(-127, 128, (16, 10)), I8), zero)
     net.output(net("Cast", product, to=1), scale)
+
+
+@qdq
+def blocks_of_bytes(net: Net) -> None:
+    """A layer whose weights have a scale for each block of rows."""
+    net.opset = 21
+    w = net.const(net.rng.integers(-128, 128, (64, 16)), I8)
+    scale, zero = net.const(net.rng.uniform(0.01, 0.02, (2, 16)).astype(F32)), net.const(np.ones((2, 16)), I8)
+    real = net("DequantizeLinear", w, scale, zero, axis=0, block_size=32)
+    net.output(net("Relu", net("Add", net("MatMul", net.input("x", (3, 64)), real), net.weight(16))))

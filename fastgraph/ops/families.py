@@ -8,6 +8,7 @@ FAMILIES = {
     "arrange": "compress non_zero unique reverse_sequence center_crop_pad",
     "attention": "attention rotary_embedding",
     "audio": "audio_spectrogram mfcc rfft2d hadamard_rotation",
+    "block_dense": "block_dense",
     "blocks": """
         strided_slice slice_update dynamic_update_slice gather_batches space_to_batch batch_to_space matrix_diag
         matrix_set_diag broadcast_shapes

@@ -9,6 +9,7 @@ from ..core.record import Record
 from ..core.table import Row
 from ..isa.tiers import Tier
 from ..pointwise.rows import EPILOGUE
+from .pick_blocks import BITS
 
 DOT = Record(
     a="address of A [batch, m, k]",
@@ -42,6 +43,28 @@ DOT_FEW = (
         b_stride="elements from matrix to matrix of B, 0 when all share one",
         c_stride="elements from matrix to matrix of C",
         block="columns of C that one thread makes at a time",
+    )
+    + EPILOGUE
+)
+
+DOT_BLOCKS = (
+    Record(
+        a="address of A [batch, m, k]",
+        lda="elements from row to row of A",
+        b="address of groups of columns, as pick_blocks.pack_blocks makes them",
+        c="address of C [batch, m, n]",
+        ldc="elements from row to row of C",
+        m="rows of A and C",
+        n="columns",
+        k="columns of A, a multiple of the codes of a word",
+        batch="matrices, the rows of one behind those of the other",
+        block="words of codes that have a scale in common; the last ones may be fewer",
+        zeros="whether blocks have zero points",
+        group="bytes from group to group",
+        height="rows of a tile",
+        few="whether products are summed while codes are read; else a group is decoded first",
+        scratch="address of scratch_bytes for each thread: [1 + k, columns of a group] f32, unless `few`",
+        scratch_bytes="bytes",
     )
     + EPILOGUE
 )
@@ -285,9 +308,15 @@ def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["nv"] <= 4 or tier.registers == 32
 
 
+def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Formats that give each row a range have weights without zero points."""
+    return not (params["per_row"] and params["rowsum"])
+
+
 ROWS = (
     Row("dot", "gemm.dot", "make_dot", DOT_F32, _F32, _wide, product=True),
     Row("dot_few", "gemm.few", "make_dot_few", DOT_FEW),
+    Row("dot_blocks", "gemm.dot_blocks", "make_dot_blocks", DOT_BLOCKS, {"bits": BITS}, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
         {"m": (2, 4), "tall": (False, True), "nv": (1, 2)}, lambda _, params: params["m"] == 4 or not params["tall"],
@@ -302,7 +331,8 @@ ROWS = (
     Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
     Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
     Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, {"out": ("u8", "f32")}),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, {**_WIDTHS, "per_row": (False, True)},
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC,
+        {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True)}, _one_range, product=True),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, {**_WIDTHS, "rowsum": (False, True)},
         product=True),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _WIDTHS, product=True),
 )  # fmt: skip

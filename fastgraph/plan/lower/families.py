@@ -4,6 +4,7 @@ FAMILIES = {
     "attention.attention": "attention",
     "flow.branch": "if",
     "flow.loop": "loop scan",
+    "gemm.blocks": "block_dense",
     "gemm.conv": "conv",
     "gemm.conv_transpose": "conv_transpose",
     "gemm.dense": "conv dense matmul",

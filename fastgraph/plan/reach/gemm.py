@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
-from ...kernels.gemm.pick_dot import F32
+from ...kernels.gemm.pick_blocks import NV, few_rows, group_bytes, per_word
+from ...kernels.gemm.pick_dot import F32, max_rows
 from ...kernels.gemm.pick_int8 import COSTS, chains
 from ...kernels.gemm.rows import GRIDS, RANGE_BYTES, STORES
 from .bands import band, copied, line_end, taps
@@ -38,12 +39,10 @@ class _Kind:
 def _kind(c: Call) -> _Kind:
     """How the kernel of a product computes."""
     nv, name = c.params["nv"], c.kernel
-    if name.endswith("_dynamic"):
-        return _Kind(1, 4, 3 * nv * c.vector, vectors_per_word(c.tier, nv, False) * c.vector)
-    if name.endswith("_int8"):
-        rowsum = c.params["rowsum"]
-        words = vectors_per_word(c.tier, nv, rowsum)
-        return _Kind(1, STORES[c.params["out"]], HEAD_LINES[rowsum] * nv * c.vector, words * c.vector)
+    if name.endswith(("_dynamic", "_int8")):
+        rowsum, dynamic = c.params["rowsum"], name.endswith("_dynamic")
+        words, head = vectors_per_word(c.tier, nv, rowsum), HEAD_LINES[rowsum] + dynamic
+        return _Kind(1, 4 if dynamic else STORES[c.params["out"]], head * nv * c.vector, words * c.vector)
     return _Kind(4, 4, nv * c.vector, nv * c.vector)
 
 
@@ -81,6 +80,24 @@ def dot_few(c: Call) -> Iterator[Reach]:
     yield read("b", 4 * r.k * r.n if r.m else 0, (r.batch, 4 * r.b_stride))
     yield from epilogue(c, r.batch, r.m, 4 * r.n)
     yield write("c", 4 * r.m * r.n, (r.batch, 4 * r.c_stride))
+
+
+@reaches("dot_blocks")
+def dot_blocks(c: Call) -> Iterator[Reach]:
+    bits = c.params["bits"]
+    r, width = c.record("m n batch", "k block height"), NV * c.lanes
+    used, most = bool(r.m and r.n and r.batch), few_rows(c.tier) if r.few else max_rows(c.tier, NV)
+    need(r.k % per_word(bits) == 0, f"k is {r.k}, expected a multiple of {per_word(bits)}")
+    need(r.height <= most, f"height is {r.height}, more than the {most} rows of a tile")
+    blocks = parts(r.k // per_word(bits), r.block)
+    size = group_bytes(c.tier, bits, r.block * per_word(bits), blocks, bool(r.zeros))
+    yield read("a", 4 * r.k * used, (r.batch * r.m, 4 * r.lda))
+    yield read("b", size * used, (parts(r.n, width), r.group))
+    panel = 0 if r.few else 4 * (1 + r.k) * width * used
+    need(panel <= r.scratch_bytes, f"scratch_bytes is {r.scratch_bytes}, less than a panel of {panel}")
+    yield work("scratch", panel, (c.threads, r.scratch_bytes))
+    yield from epilogue(c, r.batch, r.m, 4 * r.n)
+    yield write("c", 4 * r.n, (r.batch * r.m, 4 * r.ldc))
 
 
 @reaches("row_int8")
