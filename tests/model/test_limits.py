@@ -280,8 +280,8 @@ def test_an_arena_that_no_memory_holds_is_refused(little_memory: None) -> None:
 
 
 def grown(op: str, planned: bool) -> tuple[Net, np.ndarray]:
-    """A network whose result's size hangs on what is fed, and a feed that makes it 400 MB. `planned`: plans are made for
-    what is fed; else its rank makes it data.
+    """A network whose result's size hangs on what is fed, and a feed that makes it 400 MB. `planned`: plans are made
+    for what is fed; else its rank makes it data.
     """
     net = Net(opset=18)
     n = net.input("n", (1,), I64) if planned else net("Reshape", net.input("n", (1, 1, 1), I64), net.const([1]))
