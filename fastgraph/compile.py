@@ -19,11 +19,10 @@ from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
-from .ops.work import work_of
 from .passes.attention_found import attention
 from .passes.bodies import inner, sound_bodies
 from .passes.canonicalize import canonicalize
-from .passes.deciding import deciding
+from .passes.deciding import cheap_on_host, deciding
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
 from .passes.explicit_quantization import explicit_quantization
@@ -91,9 +90,6 @@ def optimize(graph: Graph, match: Matches | None = None, around: Iterable[Value]
     for _ in stages(graph, match, around):
         pass
 
-
-PLANNING = 500_000
-"""Work (`work_of`) that references do in the time that planning takes for a node."""
 
 Values = Mapping[str, np.ndarray | None]
 
@@ -226,7 +222,7 @@ def _planned(
         finals = lowered.outputs[len(graph.outputs) :]
         for state, final in zip(states, finals, strict=True):
             _fits_state(graph, state, final)
-        cheap = bool(known) and sum(work_of(node)[0] for node in lowered.nodes) <= PLANNING * len(lowered.nodes)
+        cheap = bool(known) and cheap_on_host(lowered)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
         match = Matches(kernels=tier is not NUMPY)

@@ -388,7 +388,7 @@ def test_plans_for_values_keep_to_the_limits() -> None:
 
 
 def test_plans_pay_where_numpy_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastgraph.compile.PLANNING", 0)
+    monkeypatch.setattr("fastgraph.passes.deciding.PLANNING", 0)
     model, run = counted(plans=4)
     for n in range(1, 40):
         run(n)
