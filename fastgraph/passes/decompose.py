@@ -10,6 +10,7 @@ from ..ir import Graph, Node, TensorType, Value
 from ..ops.reduce import reduced_axes
 from ..ops.registry import attr
 from .attention import attention_alone
+from .causal_mask import causal_mask
 from .disguises import RULES as DISGUISES
 from .element_types import axis_at_run_time, composed, formatted, narrow, rare, softmax
 from .moves import shaped, turn
@@ -21,7 +22,7 @@ from .slice_places import slice_update
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    before = slice_update, composed, softmax, formatted, axis_at_run_time, rare
+    before = causal_mask, slice_update, composed, softmax, formatted, axis_at_run_time, rare
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
     norms = normalization, group_normalization, reduction, power, rotary_embedding, svdf
     rules = *norms, *blocks, open_conv, open_conv_transpose, *DISGUISES

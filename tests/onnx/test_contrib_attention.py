@@ -114,7 +114,9 @@ def test_multi_head_attention_across_sequences() -> None:
 
 @pytest.mark.parametrize("opened", [False, True])
 @pytest.mark.parametrize("mask, added", [(False, False), (True, True)])
-@pytest.mark.parametrize("queries, keys, past", [(1, 6, 0), (2, 6, 0), (4, 6, 3), (1, 2, 3), (1, 1, 3), (6, 4, 0)])
+@pytest.mark.parametrize(
+    "queries, keys, past", [(1, 6, 0), (2, 6, 0), (4, 6, 3), (1, 2, 3), (1, 1, 3), (6, 4, 0), (4, 4, 3), (3, 3, 0)]
+)
 def test_queries_in_order_over_other_keys(
     queries: int, keys: int, past: int, mask: bool, added: bool, opened: bool
 ) -> None:
@@ -138,6 +140,10 @@ def test_queries_in_order_over_other_keys(
     found = net("MultiHeadAttention", *inputs, domain=MS, num_heads=N, unidirectional=1, outputs=3)
     net.output(*found[: 3 if past else 1])
     agree(net, feeds)
+    model = net.load()
+    model.run(feeds)
+    (node,) = (node for node in model.plan.compiled.graph.nodes if node.op == "attention")
+    assert bool(node.attrs["is_causal"]) == (queries >= keys and not (opened and mask))
 
 
 def test_packed_operands_by_their_documentation() -> None:
