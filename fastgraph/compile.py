@@ -22,7 +22,6 @@ from .objects.link import link
 from .passes.attention_found import attention
 from .passes.bodies import inner, sound_bodies
 from .passes.canonicalize import canonicalize
-from .passes.deciding import cheap_on_host, deciding
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
 from .passes.explicit_quantization import explicit_quantization
@@ -152,6 +151,8 @@ _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, Rec
 
 def deciders(shared: Shared, shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
     """The inputs whose values, too, must be known for a plan of these input shapes. Raises what `planned` does."""
+    from .passes.deciding import deciding
+
     graph = copy(shared.graph)
     inputs = list(graph.inputs)
     graph.unfold_states()
@@ -200,6 +201,12 @@ def _guarded(graph: Graph) -> Iterator[None]:
         ) from error
 
 
+def _cheap_on_host(graph: Graph) -> bool:
+    from .passes.deciding import cheap_on_host  # most models never ask
+
+    return cheap_on_host(graph)
+
+
 def _stored(graph: Graph) -> int:
     return graph.stored or sum(v.type.nbytes for v in graph.constants())
 
@@ -222,7 +229,7 @@ def _planned(
         finals = lowered.outputs[len(graph.outputs) :]
         for state, final in zip(states, finals, strict=True):
             _fits_state(graph, state, final)
-        cheap = bool(known) and cheap_on_host(lowered)
+        cheap = bool(known) and _cheap_on_host(lowered)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
         match = Matches(kernels=tier is not NUMPY)

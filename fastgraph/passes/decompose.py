@@ -9,15 +9,13 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.reduce import reduced_axes
 from ..ops.registry import attr
-from .attention import attention_alone
-from .causal_mask import causal_mask
+from .attention import attention_alone, causal_mask
 from .disguises import RULES as DISGUISES
 from .element_types import axis_at_run_time, composed, formatted, narrow, rare, softmax
 from .moves import shaped, turn
 from .open_weights import open_conv, open_conv_transpose
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 from .rotary import rotary_embedding
-from .slice_places import slice_update
 
 
 def decompose(graph: Graph) -> bool:
@@ -27,6 +25,14 @@ def decompose(graph: Graph) -> bool:
     norms = normalization, group_normalization, reduction, power, rotary_embedding, svdf
     rules = *norms, *blocks, open_conv, open_conv_transpose, *DISGUISES
     return any([sweep(graph, *before), sweep(graph, attention_alone), sweep(graph, *rules), sweep(graph, narrow)])
+
+
+@sees("slice_update")
+def slice_update(state: Sweep, node: Node) -> bool:
+    """A slice that is written over at places read at run time: see slice_places.py."""
+    from .slice_places import at_run_time
+
+    return at_run_time(node, state)
 
 
 @sees("instance_normalization", "layer_normalization", "rms_normalization")
