@@ -19,17 +19,14 @@ from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
-from .passes.attention_found import attention
-from .passes.bodies import inner, sound_bodies
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
-from .passes.norms import norms
+from .passes.rewrite import has, has_reals, later
 from .passes.specialize import sizes_suit, specialize
-from .passes.to_integers import to_integers
 from .plan.build import build
 from .plan.lower import Matches
 from .plan.program import Program
@@ -39,10 +36,14 @@ from .room import need
 
 def bodies(graph: Graph, match: Matches | None = None) -> bool:
     """Run all stages on the bodies of control flow that kernels can then run; others stay as they are."""
+    if not any(node.graphs for node in graph.nodes):
+        return False
+    from .passes.bodies import inner, sound_bodies
+
     match = match or Matches()
     changed = False
     for i, node in enumerate(graph.nodes):
-        lowered = inner(node) if node.graphs else None
+        lowered = inner(node)
         if lowered is None:
             continue
         try:
@@ -61,9 +62,9 @@ STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("canonicalize", canonicalize),
     ("decompose", decompose),
     ("layout", layout),
-    ("to_integers", to_integers),
-    ("attention", attention),
-    ("norms", norms),
+    ("to_integers", later("to_integers.to_integers", has_reals)),
+    ("attention", later("attention_found.attention", has("softmax", "matmul split"))),
+    ("norms", later("norms.norms", has("reduce_mean", "sqrt"))),
     ("fuse", fuse),
     ("widen", widen),
     ("control", bodies),

@@ -12,7 +12,7 @@ from .rewrite import Sweep, constant
 NOWHERE = -1
 
 
-def at_run_time(node: Node, state: Sweep) -> bool:
+def slice_update(state: Sweep, node: Node) -> bool:
     """Given ``y = slice_update(x, u, begin, end, 1)`` with a begin or an end that is read at run time; result
     ``dynamic_update_slice(x, u, where(end - begin == extents of u, begin, -1))``, checked.
     """

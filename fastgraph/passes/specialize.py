@@ -17,7 +17,6 @@ from ..ops.evaluate import fold, infer_node
 from ..ops.registry import MAX_ELEMENTS, OPS, Layout
 from ..ops.work import nbytes
 from ..room import need
-from .bodies import always_taken
 
 
 def specialize(
@@ -48,7 +47,7 @@ def specialize(
             node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
             for inner in node.graphs:
                 inner.replace(instead)
-        taken = always_taken(node, instead)
+        taken = _always_taken(node, instead) if node.op == "if" else None
         if taken is not None:
             reads.update(chain.from_iterable(map(read_by, taken)))
             waiting.extendleft(reversed(taken))
@@ -170,3 +169,9 @@ def sizes_suit(graph: Graph, declared: Graph) -> None:
 def missing_dims(graph: Graph) -> dict[str, TensorType]:
     """The inputs whose shapes are not numbers yet."""
     return {v.name: v.type for v in graph.inputs if not v.type.concrete}
+
+
+def _always_taken(node: Node, instead: dict[Value, Value]) -> list[Node] | None:
+    from .bodies import always_taken
+
+    return always_taken(node, instead)

@@ -16,7 +16,7 @@ from fastgraph.compile import stages
 from fastgraph.frontends.circle.load import load
 from fastgraph.ir import Graph, Node, TensorType, Value, check
 from fastgraph.passes.specialize import specialize
-from tests.blocks import BLOCKS, RARE
+from tests.blocks import BLOCKS, NEWEST, RARE
 from tests.circle.write import Model, litert
 from tests.compositions.coverage import Coverage, known_rules, watching
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
@@ -72,6 +72,14 @@ def unchanged(graph: Graph, feeds: Mapping[str, Any]) -> Check:
     """Each stage leaves results as they are: integers exactly, floats but for the order of sums."""
     before = by_reference(graph, feeds)
     return lambda after, stage: assert_close(by_reference(after, feeds), before, 1e-6, stage)
+
+
+@pytest.mark.parametrize("name", NEWEST)
+def test_newest_block(name: str, golden: Callable[..., None]) -> None:
+    net = Net()
+    NEWEST[name](net)
+    graph = graph_of(net.bytes())
+    golden(name, graph, unchanged(graph, feeds_of(graph)))
 
 
 @pytest.mark.parametrize("name", TFLITE)
@@ -133,7 +141,7 @@ def test_every_rule_applies_in_one_of_them() -> None:
         for build in TFLITE.values():
             m = Model()
             list(stages(tflite_graph(m.bytes(build(m)))))
-        for write in (*FLOATS.values(), *QDQ.values()):
+        for write in (*FLOATS.values(), *NEWEST.values(), *QDQ.values()):
             net = Net()
             write(net)
             list(stages(graph_of(net.bytes())))
@@ -142,4 +150,4 @@ def test_every_rule_applies_in_one_of_them() -> None:
 
 
 def test_every_file_belongs_to_a_block() -> None:
-    assert {path.stem for path in FOLDER.glob("*.txt")} == {*FLOATS, *TFLITE, *QDQ, "written_slice"}
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*FLOATS, *NEWEST, *TFLITE, *QDQ, "written_slice"}
