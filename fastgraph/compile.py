@@ -19,9 +19,7 @@ from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
-from .ops.work import work_of
 from .passes.canonicalize import canonicalize
-from .passes.deciding import deciding
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
 from .passes.explicit_quantization import explicit_quantization
@@ -93,9 +91,6 @@ def optimize(graph: Graph, match: Matches | None = None, around: Iterable[Value]
         pass
 
 
-PLANNING = 500_000
-"""Work (`work_of`) that references do in the time that planning takes for a node."""
-
 Values = Mapping[str, np.ndarray | None]
 
 
@@ -157,6 +152,8 @@ _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, Rec
 
 def deciders(shared: Shared, shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
     """The inputs whose values, too, must be known for a plan of these input shapes. Raises what `planned` does."""
+    from .passes.deciding import deciding
+
     graph = copy(shared.graph)
     inputs = list(graph.inputs)
     graph.unfold_states()
@@ -205,6 +202,12 @@ def _guarded(graph: Graph) -> Iterator[None]:
         ) from error
 
 
+def _cheap_on_host(graph: Graph) -> bool:
+    from .passes.deciding import cheap_on_host  # most models never ask
+
+    return cheap_on_host(graph)
+
+
 def _stored(graph: Graph) -> int:
     return graph.stored or sum(v.type.nbytes for v in graph.constants())
 
@@ -227,7 +230,7 @@ def _planned(
         finals = lowered.outputs[len(graph.outputs) :]
         for state, final in zip(states, finals, strict=True):
             _fits_state(graph, state, final)
-        cheap = bool(known) and sum(work_of(node)[0] for node in lowered.nodes) <= PLANNING * len(lowered.nodes)
+        cheap = bool(known) and _cheap_on_host(lowered)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
         match = Matches(kernels=tier is not NUMPY)

@@ -207,8 +207,11 @@ def _folded(node: Node, arrays: list[Any]) -> list[Any]:
 
 
 def pure(node: Node) -> bool:
-    """Whether the node, and all nodes of its sub-graphs, always give the same for the same inputs, and end."""
-    return op_of(node).pure and (not node.graphs or all(pure(n) for inner in node.graphs for n in inner.nodes))
+    """Whether the node, and all nodes of its sub-graphs, always give the same for the same inputs, and end: a loop does
+    when it has a trip count.
+    """
+    own = op_of(node).pure or node.op == "loop" and node.has(0)
+    return own and (not node.graphs or all(pure(n) for inner in node.graphs for n in inner.nodes))
 
 
 def _where(node: Node) -> str:

@@ -8,9 +8,19 @@ from math import prod
 from ..ir import Graph, Node, Value, read_by
 from ..ops.evaluate import pure
 from ..ops.registry import OPS
+from ..ops.work import work_of
 
 MOST = 64
 """Elements of an input that may decide shapes: extents, places, axes or factors for each axis, and no data."""
+
+
+PLANNING = 500_000
+"""Work (`work_of`) that references do in the time that planning takes for a node."""
+
+
+def cheap_on_host(graph: Graph) -> bool:
+    """Whether a run of a specialized graph by references takes less than planning it."""
+    return sum(work_of(node)[0] for node in graph.nodes) <= PLANNING * len(graph.nodes)
 
 
 def deciding(graph: Graph, typed: bool = True) -> list[Value]:

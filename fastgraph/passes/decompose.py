@@ -26,6 +26,7 @@ RARE = {
 }
 """Rules that write what the others see."""
 FIRST = {
+    "attention.causal_mask": "attention",
     "composed.axis_at_run_time": "cum_sum cum_prod",
     "composed.composed": "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp",
     "composed.softmax": "softmax log_softmax",

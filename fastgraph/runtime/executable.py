@@ -204,7 +204,9 @@ class Executable:
             f"{self.tier.name}, {self.threads} threads; {program_text(self.program)}",
         ]
         if self.tail is not None:
-            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes hang on data, computed with NumPy:")
+            open_ = [name for name, value in self.compiled.values.items() if value is None]
+            on = f"the values of {', '.join(open_)}, or other data" if open_ else "data"
+            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes hang on {on}, computed with NumPy:")
             lines += [f"      {node.op} -> {', '.join(v.name for v in node.outputs)}" for node in self.tail.nodes]
         return "\n".join(lines)
 

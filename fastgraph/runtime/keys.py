@@ -13,7 +13,6 @@ import numpy as np
 from ..compile import Shared, Values, deciders, share
 from ..errors import GraphError, InputError, ModelError
 from ..ir import Graph
-from ..passes.deciding import deciding
 
 Shapes = tuple[tuple[int, ...], ...]
 """Those of all inputs, in order; () of what has none."""
@@ -76,7 +75,7 @@ class Keys:
         self._inputs = {v.name: v for v in graph.inputs}
         self._deciders: OrderedDict[Shapes, Deciders] = OrderedDict()
         self.open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
-        self.decide = {v.name for v in deciding(graph, typed=False)}
+        self.decide = _deciding(graph)
 
     @cached_property
     def shared(self) -> Shared | None:
@@ -133,3 +132,12 @@ class Keys:
             if not key.values and (not self.open or isinstance(error, GraphError)):
                 raise
             raise InputError(f"{self.asked(key)} don't suit the model: {error}") from error
+
+
+def _deciding(graph: Graph) -> set[str]:
+    """The inputs that may decide shapes."""
+    if not any(v.type.shape is not None and len(v.type.shape) <= 2 for v in graph.inputs):
+        return set()
+    from ..passes.deciding import deciding
+
+    return {v.name for v in deciding(graph, typed=False)}

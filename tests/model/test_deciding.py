@@ -190,6 +190,40 @@ def test_a_trip_count_decides_how_much_is_stacked() -> None:
     assert set(model.plan.compiled.values) == {"n"}
 
 
+def triangle(net: Net, n: str) -> str:
+    """0 + 1 + ... + n - 1, by a loop."""
+    body = Net(prefix="b")
+    body.inputs = [helper.make_tensor_value_info(name, kind, []) for name, kind in (
+        ("i", TensorProto.INT64), ("go", TensorProto.BOOL), ("s", TensorProto.INT64))]  # fmt: skip
+    body.output(body("Identity", "go"), dtype=bool)
+    body.output(body("Add", "s", "i"), dtype=I64)
+    total = net("Loop", n, net.const(True), net.const(0, I64), body=body.graph())
+    return net("Concat", net("Unsqueeze", total, net.const([0])), net.const([1]), axis=0)
+
+
+def test_loops_that_compute_shapes() -> None:
+    """Of shapes, and of values that are fed."""
+    for fed in (False, True):
+        net = Net()
+        x = net.input("x", ("n", 4))
+        first = net("Slice", net("Shape", x), net.const([0]), net.const([1]))
+        rows = net.input("rows", (), I64) if fed else net("Squeeze", first)
+        net.output(net("Relu", net("Tile", x, triangle(net, rows))))
+        runs = [{"x": np.resize(X, (n, 4)), **({"rows": np.array(n + 1)} if fed else {})} for n in (2, 3, 4, 2)]
+        agree(net, runs)
+
+
+def test_a_loop_of_many_rounds_is_left_to_the_run() -> None:
+    """Planning does not take as long as it likes."""
+    net = Net()
+    x, n = net.input("x", (1, 4)), net.input("n", (), I64)
+    columns = net("Slice", triangle(net, n), net.const([0]), net.const([1]))
+    net.output(net("Relu", net("Slice", x, net.const([0]), columns, net.const([1]))))
+    model = agree(net, [{"x": X[:1, 0], "n": np.array(rounds)} for rounds in (2, 3, 2)])
+    with pytest.raises(fg.RunTimeout):
+        model.run({"x": X[:1, 0], "n": np.array(1 << 40)}, timeout=0.5)
+
+
 def test_a_body_reads_what_decides() -> None:
     def graph(op: str) -> Any:
         out = helper.make_tensor_value_info(f"{op}.y", TensorProto.FLOAT, None)
@@ -354,7 +388,7 @@ def test_plans_for_values_keep_to_the_limits() -> None:
 
 
 def test_plans_pay_where_numpy_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastgraph.compile.PLANNING", 0)
+    monkeypatch.setattr("fastgraph.passes.deciding.PLANNING", 0)
     model, run = counted(plans=4)
     for n in range(1, 40):
         run(n)

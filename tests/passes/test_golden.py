@@ -14,7 +14,7 @@ import pytest
 
 from fastgraph.compile import stages
 from fastgraph.frontends.circle.load import load
-from fastgraph.ir import Graph, check
+from fastgraph.ir import Graph, Node, TensorType, Value, check
 from fastgraph.passes.specialize import specialize
 from tests.blocks import BLOCKS, NEWEST, RARE
 from tests.circle.write import Model, litert
@@ -116,6 +116,24 @@ def tflite_graph(data: bytes) -> Graph:
     return graph
 
 
+def written_slice() -> Graph:
+    """A slice that is written over at a place which is fed, as Core ML's programs have it."""
+    x, update, begin = (Value(name, TensorType(np.dtype(kind), shape)) for name, kind, shape in (
+        ("x", "f4", (2, 6, 4)), ("update", "f4", (2, 4)), ("begin", "i8", (3,))))  # fmt: skip
+    end, y = Value("end"), Value("y")
+    one = Value.constant("one", np.ones(3, np.int64))
+    masks = {"shrink_axis_mask": 2, "begin_mask": 5, "end_mask": 5}
+    nodes = [Node("add", [begin, one], [end]), Node("slice_update", [x, update, begin, end, one], [y], masks)]
+    graph = Graph("written_slice", [x, update, begin], [y], nodes)
+    specialize(graph, {})
+    return graph
+
+
+def test_written_slice(golden: Callable[..., None]) -> None:
+    graph = written_slice()
+    golden("written_slice", graph, unchanged(graph, feeds_of(graph) | {"begin": np.array([0, 3, 0])}))
+
+
 def test_every_rule_applies_in_one_of_them() -> None:
     """And so is seen in a golden text."""
     seen = Coverage()
@@ -127,8 +145,9 @@ def test_every_rule_applies_in_one_of_them() -> None:
             net = Net()
             write(net)
             list(stages(graph_of(net.bytes())))
+        list(stages(written_slice()))
     assert not known_rules() - set(seen.rules)
 
 
 def test_every_file_belongs_to_a_block() -> None:
-    assert {path.stem for path in FOLDER.glob("*.txt")} == {*FLOATS, *NEWEST, *TFLITE, *QDQ}
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*FLOATS, *NEWEST, *TFLITE, *QDQ, "written_slice"}
