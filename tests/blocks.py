@@ -241,11 +241,13 @@ def losses(net: Net) -> None:
 
 @rare
 def small_functions(net: Net) -> None:
-    """Determinants, a shrinkage, an image with the mean of 0, a normalization whose parameters are computed."""
+    """Determinants, a shrinkage, places of pixels, an image with the mean of 0, a normalization by computed numbers."""
     x = net.input("x", (1, 3, 4, 4))
     parameters = [net("Exp", net.input(name, (3,))) for name in ("scale", "bias", "mean", "var")]
     y = net("BatchNormalization", net("MeanVarianceNormalization", x), *parameters)
     corner = net("Slice", y, *(net.const(np.array(v, I64)) for v in ([0, 0], [3, 3], [2, 3])))
+    _, places = net("MaxPool", x, kernel_shape=[2, 2], outputs=2)
+    net.output(net("Cast", places, to=1))
     net.output(net("Det", net("Shrink", corner, lambd=0.3, bias=0.1)))
 
 

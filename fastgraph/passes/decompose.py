@@ -20,6 +20,7 @@ RARE = {
     "open_scales.qlinear_conv": "qlinear_conv",
     "open_scales.qlinear_matmul": "qlinear_matmul",
     "open_scales.quantized": "quantize_linear",
+    "pools.max_pool_places": "max_pool",
     "recurrences.causal_conv": "causal_conv_with_state",
     "recurrences.linear_attention": "linear_attention",
 }
