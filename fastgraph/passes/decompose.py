@@ -12,6 +12,7 @@ RARE = {
     "disguises.shrink": "shrink",
     "disguises.swiglu": "swiglu",
     "losses.loss": "negative_log_likelihood_loss softmax_cross_entropy_loss",
+    "ngrams.tf_idf_vectorizer": "tf_idf_vectorizer",
     "normalizations.mean_variance": "mean_variance_normalization",
     "normalizations.open_batch_norm": "batch_normalization",
     "open_scales.conv_integer": "conv_integer",

@@ -289,6 +289,26 @@ def test_nothing_takes_no_steps(op: str, constants: list[np.ndarray]) -> None:
     assert not Model(graph, choose(), 1).plan.program.steps
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_counts_of_words(seed: int) -> None:
+    rng, net, feeds = np.random.default_rng(seed), Net(), {}
+    pool = [rng.permutation(5)[:3].tolist(), rng.integers(0, 5, (4, 2)), rng.integers(0, 5, (2, 3))]
+    pool = [sorted({tuple(np.ravel(gram).tolist()) for gram in grams}) for grams in pool]
+    flat = [word for grams in pool for gram in grams for word in gram]
+    starts = [0, len(pool[0]), len(pool[0]) + 2 * len(pool[1])]
+    count = sum(map(len, pool))
+    attrs = {"ngram_counts": starts, "pool_int64s": flat, "ngram_indexes": rng.permutation(count + 2)[:count].tolist()}
+    if seed % 4:
+        attrs["weights"] = rng.random(count).astype(F32).tolist()
+    least = 1 + seed % 2
+    x = rng.integers(0, 5, (11,) if seed % 3 == 0 else (2, 9 if seed % 3 == 1 else 2)).astype(
+        np.int32 if seed % 2 else I64
+    )
+    net.output(net("TfIdfVectorizer", fed(net, feeds, "x", x), mode=("TF", "IDF", "TFIDF")[seed % 3],
+                   min_gram_length=least, max_gram_length=3 - seed // 6, max_skip_count=seed % 4, **attrs))  # fmt: skip
+    agrees_with_onnxruntime(net, feeds)
+
+
 def test_a_cache_that_goes_round() -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((3, 2, 5, 4)), rng.standard_normal((3, 2, 3, 4)), np.array([0, 4, 3], I64)]
