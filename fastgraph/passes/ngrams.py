@@ -30,7 +30,8 @@ def tf_idf_vectorizer(state: Sweep, node: Node) -> bool:
     for gram, number in grams_of(node).items():
         if attr(node, "min_gram_length") <= len(gram) <= attr(node, "max_gram_length"):
             by_size.setdefault(len(gram), {})[gram] = attr(node, "ngram_indexes")[number]
-    parts, columns = [], []
+    parts: list[Value] = []
+    columns: list[int] = []
     for grams in by_size.values():
         total = _counts(do, words, np.array(list(grams), np.int64))
         if total is not None:
