@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.errors import InputError
 from fastgraph.kernels.isa.tiers import choose
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.plan.program import HostStep
@@ -307,6 +308,12 @@ def test_counts_of_words(seed: int) -> None:
     net.output(net("TfIdfVectorizer", fed(net, feeds, "x", x), mode=("TF", "IDF", "TFIDF")[seed % 3],
                    min_gram_length=least, max_gram_length=3 - seed // 6, max_skip_count=seed % 4, **attrs))  # fmt: skip
     agrees_with_onnxruntime(net, feeds)
+
+
+def test_indices_of_nothing_are_looked_at() -> None:
+    x, at = np.zeros((3, 0), F32), np.array([7])
+    with pytest.raises(InputError):
+        Model(one("gather", [x, at], attrs={"axis": 0}), choose(), 1).run({"x0": x, "x1": at})
 
 
 def test_a_cache_that_goes_round() -> None:

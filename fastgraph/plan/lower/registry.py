@@ -69,9 +69,11 @@ def matched(node: Node) -> tuple[Lowering, Any] | None:
 
 
 def _makes_nothing(node: Node) -> bool:
-    """Whether no result has an element; and nothing else is done."""
-    known = all(v.type.concrete and v.type.dtype != object for v in node.outputs)
-    return known and not any(v.type.size for v in node.outputs) and OPS[node.op].pure and not node.graphs
+    """Whether no result has an element; and nothing else is done, as to look whether indices are in range."""
+    if not all(v.type.concrete and v.type.dtype != object and not v.type.size for v in node.outputs):
+        return False
+    fed = [v.type.dtype for v in node.inputs[1:] if v is not None and v.data is None]
+    return all(dtype is not None and dtype.kind not in "iu" for dtype in fed) and OPS[node.op].pure and not node.graphs
 
 
 NOTHING = Lowering(_makes_nothing, lambda e, node, plan: None, Abilities(strided_in=True, strided_out=True))
