@@ -257,12 +257,23 @@ def losses(net: Net) -> None:
 
 
 @rare
+def pairs_of_words(net: Net) -> None:
+    """How often they are in a text, alone and beside one another or with a word in between."""
+    words = net("Cast", net("Clip", net("Mul", net.input("x", (2, 7)), net.const(3.0)), net.const(0.0)), to=7)
+    pool = {"ngram_counts": [0, 2], "pool_int64s": [0, 1, 0, 0, 0, 1, 2, 0], "ngram_indexes": [0, 1, 4, 3, 5]}
+    net.output(net("TfIdfVectorizer", words, mode="TFIDF", min_gram_length=1, max_gram_length=2, max_skip_count=1,
+                   weights=[1.0, 0.5, 2.0, 2.0, 3.0], **pool))  # fmt: skip
+
+
+@rare
 def small_functions(net: Net) -> None:
-    """Determinants, a shrinkage, an image with the mean of 0, a normalization whose parameters are computed."""
+    """Determinants, a shrinkage, places of pixels, an image with the mean of 0, a normalization by computed numbers."""
     x = net.input("x", (1, 3, 4, 4))
     parameters = [net("Exp", net.input(name, (3,))) for name in ("scale", "bias", "mean", "var")]
     y = net("BatchNormalization", net("MeanVarianceNormalization", x), *parameters)
     corner = net("Slice", y, *(net.const(np.array(v, I64)) for v in ([0, 0], [3, 3], [2, 3])))
+    _, places = net("MaxPool", x, kernel_shape=[2, 2], outputs=2)
+    net.output(net("Cast", places, to=1))
     net.output(net("Det", net("Shrink", corner, lambd=0.3, bias=0.1)))
 
 

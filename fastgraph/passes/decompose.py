@@ -13,6 +13,7 @@ RARE = {
     "disguises.shrink": "shrink",
     "disguises.swiglu": "swiglu",
     "losses.loss": "negative_log_likelihood_loss softmax_cross_entropy_loss",
+    "ngrams.tf_idf_vectorizer": "tf_idf_vectorizer",
     "normalizations.mean_variance": "mean_variance_normalization",
     "normalizations.open_batch_norm": "batch_normalization",
     "open_scales.conv_integer": "conv_integer",
@@ -21,6 +22,7 @@ RARE = {
     "open_scales.qlinear_conv": "qlinear_conv",
     "open_scales.qlinear_matmul": "qlinear_matmul",
     "open_scales.quantized": "quantize_linear",
+    "pools.max_pool_places": "max_pool",
     "recurrences.causal_conv": "causal_conv_with_state",
     "recurrences.linear_attention": "linear_attention",
 }

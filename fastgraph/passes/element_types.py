@@ -73,7 +73,7 @@ def exponent(state: Sweep, node: Node) -> bool:
     base, own = x.type.dtype, n.type.dtype
     if base is None or own is None or base == own or base.kind not in "iuf" or own.kind not in "iuf":
         return False
-    if base.kind != "f" and (own.kind == "f" or not _fits(n, base)):
+    if base.kind != "f" and (own.kind == "f" and (n.data is None or (n.data < 0).any()) or not _fits(n, base)):
         return False
     state.write(Node("pow", [x, cast(state, node, n, base)], node.outputs, node.attrs, node.name))
     return True

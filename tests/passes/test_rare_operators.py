@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.errors import InputError
 from fastgraph.kernels.isa.tiers import choose
+from fastgraph.ops.evaluate import evaluate
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.model import Model
 from tests.element_types import agrees, one
@@ -231,6 +233,87 @@ def test_convolutions_that_remember(activation: str, taps: int, times: int, begu
     if begun:
         arrays.append(rng.standard_normal((2, channels, taps - 1)).astype(F32))
     agrees(one("causal_conv_with_state", arrays, attrs={"activation": activation}, outputs=2), arrays, choose(), 1e-5)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_places_of_the_greatest(seed: int) -> None:
+    """The first of equal ones; what is no number is the least."""
+    rng, net, feeds = np.random.default_rng(seed), Net(), {}
+    x = rng.integers(-2, 3, (2, 3, 9, 8)).astype(np.uint8 if seed % 4 == 3 else F32)
+    if x.dtype == F32:
+        x[0, 0, :2] = -np.inf
+    kernel, strides = rng.integers(1, 4, 2).tolist(), rng.integers(1, 3, 2).tolist()
+    pads = [int(rng.integers(0, k)) for k in (*kernel, *kernel)]
+    attrs = {"kernel_shape": kernel, "strides": strides, "pads": pads, "storage_order": seed % 2}
+    if seed > 5:
+        attrs |= {"dilations": [1, 2], "pads": [0, 0, 0, 0], "ceil_mode": 1 - seed % 2}
+    y, places = net("MaxPool", fed(net, feeds, "x", x), outputs=2, **attrs)
+    net.output(net("Cast", y, to=1), net("Cast", places, to=1))
+    agrees_with_onnxruntime(net, feeds)
+
+
+def test_greatest_of_what_is_no_number() -> None:
+    x = np.float32([np.nan, np.nan, 1, np.nan, -np.inf, -np.inf, 0, 3]).reshape(1, 2, 4, 1)
+    attrs = {"kernel_shape": (2, 2), "strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
+    agrees(one("max_pool", [x], attrs=attrs, outputs=2), [x], choose())
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0, 3.0])
+def test_whole_numbers_to_whole_powers_that_are_floats(exponent: float) -> None:
+    for dtype in ("int32", "int64", "uint8"):
+        x = np.arange(20).astype(dtype) - (7 if dtype[0] == "i" else 0)
+        x = np.minimum(x, 6).astype(dtype)
+        agrees(one("pow", [x], [F32.type(exponent)]), [x], choose())
+
+
+@pytest.mark.parametrize("mode", ["up", "down", "nearest"])
+@pytest.mark.parametrize("saturate", [1, 0])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_powers_of_two(mode: str, saturate: int, dtype: str) -> None:
+    """To the bit, subnormal ones too."""
+    edges = np.uint32([0, 1, 0x3FFFFF, 0x400000, 0x400001, 0x5FFFFF, 0x600000, 0x7FFFFF, 0x800000, 0x800001, 0xBFFFFF,
+                       0xC00000, 0x7F000000, 0x7F000001, 0x7F400000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000])  # fmt: skip
+    bits = np.random.default_rng(0).integers(0, 1 << 32, 500, np.uint32)
+    with np.errstate(all="ignore"):
+        x = np.concatenate([edges, edges | 1 << 31, bits]).view(F32).astype(dtype)
+    graph = one("cast", [x], attrs={"to": "float32", "format": "float8e8m0", "saturate": saturate, "round_mode": mode})
+    model = Model(graph, choose(), 1)
+    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    np.testing.assert_array_equal(model.run({"x0": x})["y"], evaluate(graph, {"x0": x})[0])
+
+
+@pytest.mark.parametrize(("op", "constants"), [("trilu", []), ("hardmax", []), ("cum_sum", [np.array(1)])])
+def test_nothing_takes_no_steps(op: str, constants: list[np.ndarray]) -> None:
+    x = np.zeros((3, 0, 5), F32)
+    graph = one(op, [x], constants)
+    agrees(graph, [x], choose())
+    assert not Model(graph, choose(), 1).plan.program.steps
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_counts_of_words(seed: int) -> None:
+    rng, net, feeds = np.random.default_rng(seed), Net(), {}
+    pool = [rng.permutation(5)[:3].tolist(), rng.integers(0, 5, (4, 2)), rng.integers(0, 5, (2, 3))]
+    pool = [sorted({tuple(np.ravel(gram).tolist()) for gram in grams}) for grams in pool]
+    flat = [word for grams in pool for gram in grams for word in gram]
+    starts = [0, len(pool[0]), len(pool[0]) + 2 * len(pool[1])]
+    count = sum(map(len, pool))
+    attrs = {"ngram_counts": starts, "pool_int64s": flat, "ngram_indexes": rng.permutation(count + 2)[:count].tolist()}
+    if seed % 4:
+        attrs["weights"] = rng.random(count).astype(F32).tolist()
+    least = 1 + seed % 2
+    x = rng.integers(0, 5, (11,) if seed % 3 == 0 else (2, 9 if seed % 3 == 1 else 2)).astype(
+        np.int32 if seed % 2 else I64
+    )
+    net.output(net("TfIdfVectorizer", fed(net, feeds, "x", x), mode=("TF", "IDF", "TFIDF")[seed % 3],
+                   min_gram_length=least, max_gram_length=3 - seed // 6, max_skip_count=seed % 4, **attrs))  # fmt: skip
+    agrees_with_onnxruntime(net, feeds)
+
+
+def test_indices_of_nothing_are_looked_at() -> None:
+    x, at = np.zeros((3, 0), F32), np.array([7])
+    with pytest.raises(InputError):
+        Model(one("gather", [x, at], attrs={"axis": 0}), choose(), 1).run({"x0": x, "x1": at})
 
 
 def test_a_cache_that_goes_round() -> None:
