@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..ir import Graph, Node
 from .rewrite import rules_for, sweep
 from .uncommon import UNCOMMON
@@ -33,6 +35,7 @@ COMMON = {
     "rotary.rotary_embedding": "rotary_embedding",
 }
 LAST = {
+    "windows.pool": "max_pool average_pool lp_pool",
     "composed.composed": "reduce_mean reduce_l1 reduce_l2",
     "element_types.narrow": """
         reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul gemm
@@ -42,15 +45,15 @@ LAST = {
 
 
 OPEN = {"open_weights.open_conv": "conv", "open_weights.open_conv_transpose": "conv_transpose"}
-"""Where weights are no constants."""
+"""Where weights are no constants, or f64."""
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    tables = [UNCOMMON, FIRST, ALONE, {**COMMON, **OPEN} if any(map(_has_open_weights, graph.nodes)) else COMMON, LAST]
+    tables = [UNCOMMON, FIRST, ALONE, {**COMMON, **OPEN} if any(map(_is_open, graph.nodes)) else COMMON, LAST]
     return any([sweep(graph, *rules_for(graph, table)) for table in tables])
 
 
-def _has_open_weights(node: Node) -> bool:
+def _is_open(node: Node) -> bool:
     w = node.inputs[1] if node.op in ("conv", "conv_transpose") else None
-    return w is not None and w.data is None
+    return w is not None and (w.data is None or w.type.dtype == np.float64)

@@ -6,6 +6,9 @@ UNCOMMON = {
         selu gelu shrink
     """,
     "doubles.square": "pow",
+    "regions.crop_resize": "crop_resize",
+    "regions.deform_conv": "deform_conv",
+    "regions.roi_align": "roi_align",
     "spectra.audio_spectrogram": "audio_spectrogram",
     "spectra.complex_abs": "complex_abs",
     "spectra.dft": "dft",
@@ -14,4 +17,8 @@ UNCOMMON = {
     "spectra.part": "real imag",
     "spectra.rfft2d": "rfft2d",
     "spectra.stft": "stft",
+    "windows.col2im": "col2im",
+    "windows.lp_pool": "lp_pool",
+    "windows.max_unpool": "max_unpool",
+    "windows.places_of_maxima": "max_pool",
 }
