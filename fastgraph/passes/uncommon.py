@@ -6,6 +6,13 @@ UNCOMMON = {
         selu gelu shrink
     """,
     "doubles.square": "pow",
+    "randoms.bernoulli": "bernoulli",
+    "randoms.distribution": "random_normal random_normal_like random_uniform random_uniform_like",
+    "randoms.dropout": "dropout",
+    "randoms.multinomial": "multinomial",
+    "randoms.philox": "philox_uniform philox_normal",
+    "randoms.philox_multinomial": "philox_multinomial",
+    "randoms.random_bits": "random_bits",
     "regions.crop_resize": "crop_resize",
     "regions.deform_conv": "deform_conv",
     "regions.roi_align": "roi_align",

@@ -104,7 +104,7 @@ def _met(node: Node, where: np.ndarray, index: Sequence[int]) -> np.ndarray:
     inside = [(p >= 0) & (p < n) for p, n in zip(places, spatial, strict=True)]
     clipped = [np.clip(p, 0, n - 1) for p, n in zip(places, spatial, strict=True)]
     valid = np.logical_and.reduce(np.meshgrid(*inside, indexing="ij"))
-    return np.where(valid[None, ..., None], where[(slice(None), *np.ix_(*clipped))], -1)
+    return np.where(valid[None, ..., None], where[0][np.ix_(*clipped)][None], -1)
 
 
 def _window(node: Node, spatial: Sequence[int]) -> tuple[Sequence[int], Sequence[int], dict[str, tuple[int, ...]]]:
