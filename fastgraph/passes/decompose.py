@@ -6,8 +6,44 @@ import numpy as np
 
 from ..ir import Graph, Node
 from .rewrite import rules_for, sweep
-from .uncommon import UNCOMMON
 
+UNCOMMON = {
+    "doubles.double": "shrink swiglu",
+    "randoms.bernoulli": "bernoulli",
+    "randoms.distribution": "random_normal random_normal_like random_uniform random_uniform_like",
+    "randoms.dropout": "dropout",
+    "randoms.multinomial": "multinomial",
+    "randoms.philox": "philox_uniform philox_normal",
+    "randoms.philox_multinomial": "philox_multinomial",
+    "randoms.random_bits": "random_bits",
+    "regions.crop_resize": "crop_resize",
+    "regions.deform_conv": "deform_conv",
+    "regions.roi_align": "roi_align",
+    "spectra.audio_spectrogram": "audio_spectrogram",
+    "spectra.complex_abs": "complex_abs",
+    "spectra.dft": "dft",
+    "spectra.hadamard_rotation": "hadamard_rotation",
+    "spectra.mfcc": "mfcc",
+    "spectra.part": "real imag",
+    "spectra.rfft2d": "rfft2d",
+    "spectra.stft": "stft",
+    "windows.col2im": "col2im",
+    "windows.lp_pool": "lp_pool",
+    "windows.max_unpool": "max_unpool",
+}
+"""Operators that few networks have."""
+PLACES = {"windows.places_of_maxima": "max_pool"}
+"""Of pools with a second result."""
+DOUBLES = {
+    "doubles.double": """
+        sigmoid tanh softplus softsign mish hard_swish hard_sigmoid swish swiglu leaky_relu thresholded_relu elu celu
+        selu gelu shrink
+    """,
+    "doubles.square": "pow",
+}
+DOUBLES_LAST = {
+}
+"""Where there is f64, before the rest and after it."""
 FIRST = {
     "composed.axis_at_run_time": "cum_sum cum_prod",
     "composed.composed": "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp",
@@ -35,23 +71,22 @@ COMMON = {
     "rotary.rotary_embedding": "rotary_embedding",
 }
 LAST = {
-    "windows.pool": "max_pool average_pool lp_pool",
-    "composed.composed": "reduce_mean reduce_l1 reduce_l2",
     "element_types.narrow": """
         reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul gemm
     """,
 }
-"""Of f64 normalizations, too."""
-
-
 OPEN = {"open_weights.open_conv": "conv", "open_weights.open_conv_transpose": "conv_transpose"}
 """Where weights are no constants, or f64."""
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    tables = [UNCOMMON, FIRST, ALONE, {**COMMON, **OPEN} if any(map(_is_open, graph.nodes)) else COMMON, LAST]
-    return any([sweep(graph, *rules_for(graph, table)) for table in tables])
+    doubles = any(v.type.dtype == np.float64 for node in graph.nodes for v in node.outputs)
+    places = any(node.op == "max_pool" and len(node.outputs) > 1 for node in graph.nodes)
+    first = {**UNCOMMON, **(DOUBLES if doubles else {}), **(PLACES if places else {})}
+    common = {**COMMON, **OPEN} if any(map(_is_open, graph.nodes)) else COMMON
+    last = {**DOUBLES_LAST, **LAST} if doubles else LAST
+    return any([sweep(graph, *rules_for(graph, table)) for table in (first, FIRST, ALONE, common, last)])
 
 
 def _is_open(node: Node) -> bool:
