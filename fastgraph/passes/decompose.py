@@ -42,6 +42,8 @@ DOUBLES = {
     "doubles.square": "pow",
 }
 DOUBLES_LAST = {
+    "composed.composed": "reduce_mean reduce_l1 reduce_l2",
+    "windows.pool": "max_pool average_pool lp_pool",
 }
 """Where there is f64, before the rest and after it."""
 FIRST = {
