@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
-from .common import NUMBER, Types, fail, fits, inside, need_kind, need_rank, need_vector
+from .common import FLOAT, NUMBER, Types, fail, fits, inside, need_kind, need_rank, need_vector
 from .registry import REQUIRED, attr, define
 from .sample import reflected, sampled
 from .work import squares
@@ -90,6 +90,36 @@ def _crop(node: Node, inputs: list[Any]) -> list[Any]:
     return [(whole if attr(node, "every") else whole[:, 0]).astype(x.dtype)]
 
 
+def _infer_boxes(node: Node, types: Types) -> list[TensorType]:
+    x, places, images = types
+    need_rank(node, x, 4, 4, "the image")
+    need_rank(node, places, 2, 2, "places")
+    need_kind(node, places, FLOAT, "places")
+    height, width = attr(node, "size")
+    fits(node, places, "places", None, height + width)
+    count = places.shape[0] if places.shape else None
+    lead = (count, *((x.shape or (None,))[:1] if attr(node, "every") else ()))
+    return [TensorType(x.dtype, (*lead, x.shape[1] if x.shape else None, height, width))]
+
+
+def _boxes(node: Node, inputs: list[Any]) -> list[Any]:
+    """x [B, C, H, W] at all pairs of the rows and columns `places` [N, h + w] in pixels, of the images that the third
+    input says: [N, C, h, w]; with `every`, of all: [N, B, C, h, w]. Outside lie the border's pixels, or `pad_value`."""
+    x, places, images = inputs
+    height, width = attr(node, "size")
+    found = []
+    for n, place in enumerate(places.astype(np.float64)):
+        grid = np.stack(np.meshgrid(place[:height], place[height:], indexing="ij"), -1).reshape(1, -1, 2)
+        source = x if attr(node, "every") else x[int(images[n])][None]
+        y = sampled(source, np.repeat(grid, len(source), 0), attr(node, "mode"), "border")
+        if attr(node, "outside") == "padded":
+            inside = np.asarray(((grid >= 0) & (grid <= [x.shape[2] - 1, x.shape[3] - 1])).all(-1))
+            y = np.where(inside[:, None], y, attr(node, "pad_value"))
+        found.append(y.reshape(*y.shape[:2], height, width))
+    whole = np.stack(found)
+    return [(whole if attr(node, "every") else whole[:, 0]).astype(x.dtype)]
+
+
 def _infer_resample(node: Node, types: Types) -> list[TensorType]:
     x, where = types
     need_rank(node, x, 4, 4, "the image")
@@ -133,6 +163,10 @@ define(
         "pad_value": 0.0, "every": 0,
     },
     work=squares,
+)  # fmt: skip
+define(
+    "sample_boxes", _infer_boxes, _boxes, inputs=(3, 3),
+    attrs={"size": REQUIRED, "mode": "linear", "outside": "border", "pad_value": 0.0, "every": 0}, work=squares,
 )  # fmt: skip
 define(
     "resample", _infer_resample, _resample, inputs=(2, 2),

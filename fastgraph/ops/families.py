@@ -16,7 +16,7 @@ FAMILIES = {
     "cast": "cast cast_like bit_cast",
     "control": "if loop scan sequence_map",
     "conv": "conv conv_integer conv_transpose",
-    "crop": "crop_resize resample",
+    "crop": "crop_resize sample_boxes resample",
     "detection": "non_max_suppression listed_places max_roi_pool max_unpool col2im",
     "detection_postprocess": "detection_postprocess",
     "dynamic": "dynamic_round dynamic_conv dynamic_dense",

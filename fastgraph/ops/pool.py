@@ -79,7 +79,7 @@ def max_pool(node: Node, inputs: list[Any]) -> list[Any]:
         for index in np.ndindex(*a["kernel"]):
             np.fmax(y, wide[tap(index, out, a["strides"], a["dilations"])], out=y)
         return [y]
-    where = padded(_flat_indices(x.shape, attr(node, "storage_order")), begin, extents, -1)
+    where = padded(flat_indices(x.shape, attr(node, "storage_order")), begin, extents, -1)
     best = np.full(y.shape, -1, np.int64)
     for index in np.ndindex(*a["kernel"]):
         span = tap(index, out, a["strides"], a["dilations"])
@@ -89,7 +89,7 @@ def max_pool(node: Node, inputs: list[Any]) -> list[Any]:
     return [y, best]
 
 
-def _flat_indices(shape: tuple[int, ...], column_major: int) -> np.ndarray:
+def flat_indices(shape: tuple[int, ...], column_major: int) -> np.ndarray:
     """For every element of x [N, spatial..., C], its place in the flat [N, C, spatial...]: ONNX's indices."""
     n, *spatial, c = shape
     area = int(np.prod(spatial))
@@ -103,10 +103,10 @@ def average_pool(node: Node, inputs: list[Any]) -> list[Any]:
     total = _summed(node, x.astype(np.float32 if x.dtype == np.float16 else x.dtype, copy=False))
     # A dilated window may step over all of the data: 0, as onnxruntime.
     with np.errstate(all="ignore"):
-        return [(total / np.maximum(_counts(node, x.shape[1:-1]), 1)).astype(x.dtype, copy=False)]
+        return [(total / np.maximum(counts(node, x.shape[1:-1]), 1)).astype(x.dtype, copy=False)]
 
 
-def _counts(node: Node, spatial: Any) -> np.ndarray:
+def counts(node: Node, spatial: Any) -> np.ndarray:
     """How many elements, with `count_include_pad` of the padding too, each window has: [out..., 1]."""
     begin, end, out, a = _window(node, spatial)
     count = np.ones(1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..ir import Graph, Node
 from .rewrite import rules_for, sweep
-from .uncommon import UNCOMMON
 
-RARE = {
+UNCOMMON = {
     "contractions.einsum": "einsum",
     "disguises.circular_scatter": "tensor_scatter",
     "disguises.det": "det",
@@ -22,11 +23,45 @@ RARE = {
     "open_scales.qlinear_conv": "qlinear_conv",
     "open_scales.qlinear_matmul": "qlinear_matmul",
     "open_scales.quantized": "quantize_linear",
-    "pools.max_pool_places": "max_pool",
+    "randoms.bernoulli": "bernoulli",
+    "randoms.distribution": "random_normal random_normal_like random_uniform random_uniform_like",
+    "randoms.dropout": "dropout",
+    "randoms.multinomial": "multinomial",
+    "randoms.philox": "philox_uniform philox_normal",
+    "randoms.philox_multinomial": "philox_multinomial",
+    "randoms.random_bits": "random_bits",
     "recurrences.causal_conv": "causal_conv_with_state",
     "recurrences.linear_attention": "linear_attention",
+    "regions.crop_resize": "crop_resize",
+    "regions.deform_conv": "deform_conv",
+    "regions.roi_align": "roi_align",
+    "spectra.audio_spectrogram": "audio_spectrogram",
+    "spectra.complex_abs": "complex_abs",
+    "spectra.dft": "dft",
+    "spectra.hadamard_rotation": "hadamard_rotation",
+    "spectra.mfcc": "mfcc",
+    "spectra.part": "real imag",
+    "spectra.rfft2d": "rfft2d",
+    "spectra.stft": "stft",
+    "windows.col2im": "col2im",
+    "windows.lp_pool": "lp_pool",
+    "windows.max_unpool": "max_unpool",
 }
-"""Rules that write what the others see."""
+"""Operators that few networks have: rules that write what the others see."""
+PLACES = {"pools.max_pool_places": "max_pool"}
+"""Of pools with a second result."""
+DOUBLES = {
+    "doubles.double": """
+        sigmoid tanh softplus softsign mish hard_swish hard_sigmoid swish leaky_relu thresholded_relu elu celu
+        selu gelu
+    """,
+    "doubles.square": "pow",
+}
+DOUBLES_LAST = {
+    "composed.composed": "reduce_mean reduce_l1 reduce_l2",
+    "windows.pool": "max_pool average_pool lp_pool",
+}
+"""Where there is f64, before the rest and after it."""
 FIRST = {
     "attention.causal_mask": "attention",
     "composed.axis_at_run_time": "cum_sum cum_prod",
@@ -62,26 +97,26 @@ COMMON = {
     "rotary.rotary_embedding": "rotary_embedding",
 }
 LAST = {
-    "composed.composed": "reduce_mean reduce_l1 reduce_l2",
     "element_types.narrow": """
         reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul gemm
     """,
 }
-"""Of f64 normalizations, too."""
-
-
 OPEN = {"open_weights.open_conv": "conv", "open_weights.open_conv_transpose": "conv_transpose"}
-"""Where weights are no constants."""
+"""Where weights are no constants, or f64."""
 
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    tables = [UNCOMMON, RARE, FIRST, ALONE]
-    common = {**COMMON, **OPEN} if any(map(_has_open_weights, graph.nodes)) else COMMON
-    changed = [sweep(graph, *rules_for(graph, table)) for table in tables]
-    return any([*changed, *(sweep(graph, *rules_for(graph, table)) for table in (common, LAST))])
+    doubles = any(v.type.dtype == np.float64 for node in graph.nodes for v in node.outputs)
+    places = any(node.op == "max_pool" and len(node.outputs) > 1 for node in graph.nodes)
+    uncommon = {**UNCOMMON, **PLACES} if places else UNCOMMON
+    common = {**COMMON, **OPEN} if any(map(_is_open, graph.nodes)) else COMMON
+    tables = [uncommon, FIRST, ALONE, common, LAST]
+    if doubles:
+        tables = [uncommon, DOUBLES, FIRST, ALONE, common, {**DOUBLES_LAST, **LAST}]
+    return any([sweep(graph, *rules_for(graph, table)) for table in tables])
 
 
-def _has_open_weights(node: Node) -> bool:
+def _is_open(node: Node) -> bool:
     w = node.inputs[1] if node.op in ("conv", "conv_transpose") else None
-    return w is not None and w.data is None
+    return w is not None and (w.data is None or w.type.dtype == np.float64)

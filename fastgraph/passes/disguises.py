@@ -16,9 +16,10 @@ def affine_grid(state: Sweep, node: Node) -> bool:
     from ..ops.sample import affine_places
 
     size = node.const(1)
-    if size is None or not node.out.type.concrete or node.x.type.dtype != np.float32 or not node.x.type.size:
+    dtype = node.x.type.dtype
+    if size is None or not node.out.type.concrete or dtype not in (np.float32, np.float64) or not node.x.type.size:
         return False
-    places = affine_places(size.ravel().tolist(), bool(attr(node, "align_corners"))).T.astype(np.float32)
+    places = affine_places(size.ravel().tolist(), bool(attr(node, "align_corners"))).T.astype(dtype)
     n, rank, _ = node.x.type.dims
     rows = shaped(state, node, node.x, (n * rank, rank + 1))
     flat = rows.type.with_shape((n * rank, places.shape[1]))

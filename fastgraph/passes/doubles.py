@@ -9,11 +9,9 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ops.registry import attr
-from .element_types import F32, F64
+from .element_types import F64
 from .rewrite import Sweep, constant
 
-BOTH = ("shrink", "swiglu")
-"""Of f32, too."""
 BOOL = np.dtype(np.bool_)
 Do = Callable[..., Value]
 
@@ -21,7 +19,7 @@ Do = Callable[..., Value]
 def double(state: Sweep, node: Node) -> bool:
     """Given ``y = sigmoid(x)`` in f64; result ``1 / (1 + exp(-x))``, and so on."""
     dtype = node.x.type.dtype
-    if dtype != F64 and not (dtype == F32 and node.op in BOTH):
+    if dtype != F64:
         return False
     if not all(v is not None and v.type.concrete for v in (*node.inputs, node.out)):
         return False
@@ -59,9 +57,6 @@ def _by_others(node: Node, x: Value, do: Do) -> Value:
             return _clipped(do, do("add", do("mul", x, number("alpha")), number("beta")))
         case "swish":
             return do("mul", x, _sigmoid(do, do("mul", x, number("alpha"))))
-        case "swiglu":
-            gate = do("mul", x, _sigmoid(do, do("mul", x, number("alpha"))))
-            return do("mul", gate, node.inputs[1])  # type: ignore[arg-type]
         case "leaky_relu":
             return do("where", do("less", x, 0.0), do("mul", x, number("alpha")), x)
         case "thresholded_relu":
@@ -77,10 +72,6 @@ def _by_others(node: Node, x: Value, do: Do) -> Value:
             return do("mul", do("where", do("less_or_equal", x, 0.0), below, x), number("gamma"))
         case "gelu":
             return _gelu(do, x, attr(node, "approximate") == "tanh")
-        case "shrink":
-            edge, bias = number("lambd"), number("bias")
-            above = do("where", do("greater", x, edge), do("sub", x, bias), 0.0)
-            return do("where", do("less", x, -edge), do("add", x, bias), above)
         case _:
             raise AssertionError(node.op)
 

@@ -14,7 +14,7 @@ def spread_matmul(state: Sweep, node: Node) -> bool:
     assert a is not None and b is not None
     if len(node.inputs) > 2 or not all(v.type.concrete and v.type.size for v in (a, b, node.out)):
         return False
-    if a.type.dtype != np.float32 or len(a.type.dims) < 2 or len(b.type.dims) < 3:
+    if a.type.dtype not in (np.float32, np.float64) or len(a.type.dims) < 2 or len(b.type.dims) < 3:
         return False
     if a.type.dims[:-2] == b.type.dims[:-2]:
         return False

@@ -21,6 +21,7 @@ from tests.circle.write import Model, litert
 from tests.compositions.coverage import Coverage, known_rules, watching
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
 from tests.quantized_blocks import QDQ, TFLITE
+from tests.uncommon_nodes import GRAPHS
 
 FOLDER = Path(__file__).parent / "golden"
 FLOATS = {**BLOCKS, **RARE}
@@ -108,6 +109,20 @@ def test_qdq_block(name: str, golden: Callable[..., None]) -> None:
     golden(name, graph, unchanged(graph, feeds))
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+def test_uncommon_nodes(name: str, golden: Callable[..., None]) -> None:
+    """Sums in another order, and transforms by other steps: to 1e-5 of the largest result."""
+    graph = GRAPHS[name]()
+    feeds = feeds_of(graph)
+    before = by_reference(graph, feeds)
+
+    def check(after: Graph, stage: str) -> None:
+        for found, right in zip(by_reference(after, feeds), before, strict=True):
+            np.testing.assert_allclose(found, right, 1e-5, 1e-5 * np.abs(right).max(), err_msg=stage)
+
+    golden(name, graph, check)
+
+
 def tflite_graph(data: bytes) -> Graph:
     """The imported graph, made concrete."""
     graph = load(data, "")
@@ -146,8 +161,11 @@ def test_every_rule_applies_in_one_of_them() -> None:
             write(net)
             list(stages(graph_of(net.bytes())))
         list(stages(written_slice()))
+        for make in GRAPHS.values():
+            list(stages(make()))
     assert not known_rules() - set(seen.rules)
 
 
 def test_every_file_belongs_to_a_block() -> None:
-    assert {path.stem for path in FOLDER.glob("*.txt")} == {*FLOATS, *NEWEST, *TFLITE, *QDQ, "written_slice"}
+    known = {*FLOATS, *NEWEST, *TFLITE, *QDQ, *GRAPHS, "written_slice"}
+    assert {path.stem for path in FOLDER.glob("*.txt")} == known

@@ -15,7 +15,7 @@ FAMILIES = {
     "move.gather": "pad center_crop_pad gather",
     "move.places": "gather gather_elements gather_nd gather_batches gather_slices reverse_sequence",
     "move.resize": "resize",
-    "move.sample": "grid_sample resample crop_resize",
+    "move.sample": "grid_sample resample crop_resize sample_boxes",
     "move.scatter": """
         scatter_elements scatter_nd scatter_slices dynamic_update_slice tensor_scatter one_hot hardmax
         max_unpool

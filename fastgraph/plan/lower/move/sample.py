@@ -1,4 +1,4 @@
-"""Sampling images at coordinates: grid_sample, resample, crop_resize."""
+"""Sampling images at coordinates: grid_sample, resample, crop_resize, sample_boxes."""
 
 from __future__ import annotations
 
@@ -140,3 +140,25 @@ def crop_resize(e: Emit, node: Node, _: Any) -> None:
     axes = [Axis(0, 8, 0), Axis(8 * height, 0, 8)]
     _sample(e, node, grid, axes, "linear", PADDED, images=images, items=count * share, share=share, rows=height,
             columns=width, pad=_f32(attr(node, "pad_value")))  # fmt: skip
+
+
+def _at_places(node: Node) -> bool:
+    places, images = node.inputs[1:3]
+    assert places is not None and images is not None
+    floats = places.type.dtype in (np.float32, np.float64)
+    return _samples(node) and floats and images.type.concrete and images.type.dtype == np.int64
+
+
+@lowers("sample_boxes", match=_at_places)
+def sample_boxes(e: Emit, node: Node, _: Any) -> None:
+    """Rows and columns of each box, which are made at run time."""
+    (places, images), (height, width) = node.inputs[1:3], attr(node, "size")
+    assert places is not None and images is not None
+    count, share, size = places.type.dims[0], node.x.type.dims[0], places.type.itemsize
+    more: dict[str, Any] = {"images": e.address(images), "items": count, "share": 1}
+    if attr(node, "every"):
+        more = {"images": np.tile(np.arange(share), count), "items": count * share, "share": share}
+    axes = [Axis(0, size, 0), Axis(size * height, 0, size)]
+    outside = PADDED if attr(node, "outside") == "padded" else BORDER
+    _sample(e, node, _read(e, places), axes, attr(node, "mode"), outside, rows=height, columns=width,
+            pad=_f32(attr(node, "pad_value")), **more)  # fmt: skip
