@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
 from .heights import mains
-from .pick_conv import Geometry, row_of_band
+from .pick_conv import Geometry, plain_cycles, row_of_band
 from .pick_dot import F32, L2, STANDARD, columns_first, max_rows, tile_cost
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
@@ -106,8 +106,9 @@ def _upright(g: Geometry) -> Form | None:
     return Form(upright, True, out, lacking)
 
 
-def best_winograd(tier: Tier, g: Geometry, largest: int = 4, l2: int = L2) -> int | None:
-    """The m (at most `largest`, 2 or 4) to compute a convolution with; None where the conv kernel is as good.
+def best_winograd(tier: Tier, g: Geometry, largest: int = 4, plain: Geometry | None = None, l2: int = L2) -> int | None:
+    """The m (at most `largest`, 2 or 4) to compute a convolution with; None where the conv kernel is as good, which
+    would compute it as `plain`.
 
     m = 2 is more exact than the plain sum. m = 4 errs up to twice as much as it: by less than 5e-6 of the largest
     output for up to MOST_CHANNELS channels, above which it isn't chosen. Threads don't matter: m changes the result.
@@ -115,15 +116,15 @@ def best_winograd(tier: Tier, g: Geometry, largest: int = 4, l2: int = L2) -> in
     form = winograd_form(g)
     if form is None or g.c < tier.lanes:
         return None
-    plain = _times(_plain_cycles(tier, g), g.k * g.n)
+    otherwise = _times(plain_cycles(tier, plain or g), g.k * g.n)
     exact = form.k <= MOST_CHANNELS and largest >= 4
     if form.tall:
         kept = _tile_bytes(tier, form, 4) * form.tiles(4)[1] <= l2
-        return 4 if exact and kept and _beats(_reading(tier, form, 4, l2), plain, 1.15) else None
+        return 4 if exact and kept and _beats(_reading(tier, form, 4, l2), otherwise, 1.15) else None
     two, four = (_reading(tier, form, m, l2) for m in (2, 4))
-    if exact and _beats(four, two, 1.2) and _beats(four, plain, 1.15):
+    if exact and _beats(four, two, 1.2) and _beats(four, otherwise, 1.15):
         return 4
-    return 2 if _beats(two, plain, 1.15) else None
+    return 2 if _beats(two, otherwise, 1.15) else None
 
 
 def _reading(tier: Tier, form: Form, m: int, l2: int) -> list[float]:
@@ -140,17 +141,6 @@ def _times(cycles: float, weights: int) -> list[float]:
 def _beats(times: list[float], others: list[float], factor: float) -> bool:
     """Whether it is faster by that factor on one thread, and faster at all on two."""
     return times[0] * factor < others[0] and times[1] < others[1]
-
-
-def _plain_cycles(tier: Tier, g: Geometry) -> float:
-    """Of the conv kernel in full tiles."""
-
-    def cost(nv: int) -> float:
-        mr = max_rows(tier, nv)
-        return tile_cost(tier, mr, nv, g.k) / mr * -(-g.n // (nv * tier.lanes))
-
-    pixels = g.images * g.out[0] * g.out[1] * g.out[2]
-    return pixels * min(cost(nv) for nv in range(1, 9 if tier.registers == 32 else 5))
 
 
 def _cycles(tier: Tier, form: Form, m: int, l2: int) -> float:
