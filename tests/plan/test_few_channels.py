@@ -88,3 +88,20 @@ def test_what_is_not_finite_stays_near(tier: Any) -> None:
     x[0, 0, 4, 40] = np.nan
     y = net.load(isa=tier.name)(x)
     assert np.isnan(y[0, 0, 2:7, 38:43]).all() and np.isfinite(y[0, 0, :2]).all() and np.isfinite(y[..., :8]).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), dtype=st.sampled_from([np.float32, np.int8, np.int64]))
+def test_pads_of_single_channels_into_a_concat(data: Any, dtype: Any) -> None:
+    """Elements of a result that lies among others' are no neighbors; pads may crop and be any number."""
+    net, shape = Net(), (1, 5, 9, 1)
+    x = net.input("x", shape, dtype)
+    parts, rows = [], data.draw(st.integers(1, 7))
+    for _ in range(3):
+        before = data.draw(st.lists(st.integers(-2, 3), min_size=2, max_size=2))
+        pads = [0, before[0], before[1], 0, 0, rows - before[0] - 5, 8 - before[1] - 9, 0]
+        number = net.const(np.array(data.draw(st.integers(-3, 3)), dtype))
+        parts.append(net("Pad", x, net.const(np.array(pads, np.int64)), number))
+    net.output(net("Concat", *parts, axis=3), dtype=dtype)
+    model, value = net.load(), net.rng.integers(-99, 99, shape).astype(dtype)
+    np.testing.assert_array_equal(model(value), by_onnxruntime(net.bytes(), {"x": value})[0])
