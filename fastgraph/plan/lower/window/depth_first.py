@@ -8,14 +8,14 @@ it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ....freedoms import free
 from ....ir import Graph, Node, Value
 from ....kernels.gemm.pick_dot import L2
 from ....kernels.window.pick import Window
-from ...program import Ref
+from ...program import Ref, Step
 from ...storage import Views, same_form
 from ..emit import Matched
 from ..extras import chain_of
@@ -162,8 +162,48 @@ def emit_block(e: Emit, block: Block) -> None:
     rows = where.size[1] if images > 1 else (band - 1) * where.strides[1] + where.reach[1]
     made = e.scratch(line * rows * images) if block.expand else None
     kept = e.scratch(out_line * band * images) if block.project else None
-    for image in range(0, where.images, images):
+    steps, whole, done = e.program.steps, where.images // images, 0
+    marks = [len(steps)]
+    while done < min(whole, 2):
+        _emit_images(e, block, done * images, images, made, kept)
+        marks.append(len(steps))
+        done += 1
+    if whole > 2 and (more := _going_on(steps[marks[0] : marks[1]], steps[marks[1] :], whole - 2)) is not None:
+        steps += more
+        done = whole
+    for image in range(done * images, where.images, images):
         _emit_images(e, block, image, min(images, where.images - image), made, kept)
+
+
+def _going_on(first: Sequence[Any], second: Sequence[Any], count: int) -> list[Step] | None:
+    """So many times more the steps of equal parts of a work, of which the first two are given: their addresses go on as
+    these do. None where they aren't alike. Making steps one by one takes longer.
+    """
+    if len(first) != len(second):
+        return None
+    found: list[tuple[Step, list[tuple[int, Ref, int]]]] = []
+    for a, b in zip(first, second, strict=True):
+        moves = []
+        for i, (x, y) in enumerate(zip(a.args, b.args, strict=True)):
+            if (
+                isinstance(x, Ref)
+                and isinstance(y, Ref)
+                and (x.base is y.base or x.base == y.base and type(x.base) is int)
+            ):
+                moves.append((i, y, y.offset - x.offset))
+            elif type(x) is not int or x != y:
+                return None
+        if a.kernel != b.kernel or a.share != b.share:
+            return None
+        found.append((b, [move for move in moves if move[2]]))
+    steps = []
+    for k in range(1, count + 1):
+        for step, moves in found:
+            args = list(step.args)
+            for i, ref, by in moves:
+                args[i] = Ref(ref.base, ref.offset + k * by)
+            steps.append(Step(step.kernel, tuple(args), step.node, step.share))
+    return steps
 
 
 def _emit_images(e: Emit, block: Block, image: int, images: int, made: Ref | None, kept: Ref | None) -> None:
