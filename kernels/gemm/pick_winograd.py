@@ -13,6 +13,8 @@ BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
 MOST_CHANNELS = 512
 """Products in a sum up to which the error of m = 4 was measured: it grows with their square root."""
+WIDE = 128
+"""Pixels of a row at most where slices are rows."""
 TRANSFORM_CYCLES = {(2, False): (50, 45), (4, False): (130, 130), (4, True): (16, 50)}
 """Of one vector of a tile's input, and of its output, by m and whether tiles are tall."""
 
@@ -20,12 +22,14 @@ TRANSFORM_CYCLES = {(2, False): (50, 45), (4, False): (130, 130), (4, True): (16
 class Form(NamedTuple):
     """A convolution as the kernel takes it: `tall` tiles where its kernel has one column.
 
-    outputs: pixels of a slice, of which the last row may lack some; lacking: pixels that the last row of x lacks.
+    outputs: pixels of a slice, of which the last row may lack some; lacking: pixels that the last row of x lacks. y:
+    pixels of the result from slice to slice and from row to row.
     """
 
     g: Geometry
     tall: bool
     outputs: int
+    y: tuple[int, int]
     lacking: int = 0
 
     @property
@@ -74,23 +78,30 @@ def winograd_form(g: Geometry) -> Form | None:
     """
     if g.groups != 1 or g.strides[1:] != (1, 1):
         return None
-    (depth, rows, columns), (d, h, w) = g.kernel, g.size
+    (depth, rows, columns), (_, h, w) = g.kernel, g.size
     outputs = g.out[1] * g.out[2]
     if rows > 1 and columns > 1:
-        return Form(g, False, outputs) if g.dilations[1:] == (1, 1) else None
+        return Form(g, False, outputs, (outputs, g.out[2])) if g.dilations[1:] == (1, 1) else None
     if rows > 1:
-        return Form(g, True, outputs) if g.dilations[1] == 1 and g.out[2] == w and not g.pads[2] else None
+        fits = g.dilations[1] == 1 and g.out[2] == w and not g.pads[2]
+        return Form(g, True, outputs, (outputs, w)) if fits else None
     if columns > 1:
         return _upright(g) if depth == h == g.out[1] == 1 and not g.pads[1] else None
     whole = g.strides[0] == g.dilations[0] == 1 and g.out[1:] == (h, w) and g.x_strides[2] == w * g.x_strides[3]
     if depth == 1 or not whole or any(g.pads[1:]):
         return None
-    image, z, _, x = g.x_strides
+    return _along_slices(g)
+
+
+def _along_slices(g: Geometry) -> Form:
+    """Slices as rows, of as many pixels as stay in the cache; what is beside them is another slice."""
+    (d, h, w), (image, z, _, x), out_d = g.size, g.x_strides, g.out[0]
+    part = max(n for n in range(1, WIDE + 1) if h * w % n == 0)
     upright = g._replace(
-        size=(1, d, h * w), kernel=(1, depth, 1), out=(1, g.out[0], h * w), x_strides=(image, image, z, x),
-        dilations=(1, 1, 1), pads=(0, g.pads[0], 0),
+        size=(h * w // part, d, part), kernel=(1, g.kernel[0], 1), out=(h * w // part, out_d, part),
+        x_strides=(image, part * x, z, x), dilations=(1, 1, 1), pads=(0, g.pads[0], 0),
     )  # fmt: skip
-    return Form(upright, True, g.out[0] * h * w)
+    return Form(upright, True, out_d * part, (part, h * w))
 
 
 def _upright(g: Geometry) -> Form | None:
@@ -103,7 +114,7 @@ def _upright(g: Geometry) -> Form | None:
         size=(1, -(-w // apart), apart), kernel=(1, g.kernel[2], 1), out=(1, -(-out // apart), apart),
         x_strides=(image, z, apart * x, x), dilations=(1, 1, 1), pads=(0, g.pads[2] // apart, 0), strides=(1, 1, 1),
     )  # fmt: skip
-    return Form(upright, True, out, lacking)
+    return Form(upright, True, out, (out, apart), lacking)
 
 
 def best_winograd(tier: Tier, g: Geometry, largest: int = 4, plain: Geometry | None = None, l2: int = L2) -> int | None:
@@ -232,7 +243,8 @@ def pick_winograd(tier: Tier, form: Form, m: int = 2, threads: int = 1, l2: int 
     o_start = s_start + places * s_plane
     x_image, x_z, x_y, _ = (4 * stride for stride in g.x_strides)
     fields = {
-        "images": g.images, "out_d": g.out[0], "out_h": g.out[1], "out_w": g.out[2], "outputs": form.outputs, "n": g.n,
+        "images": g.images, "out_d": g.out[0], "out_h": g.out[1], "out_w": g.out[2], "outputs": form.outputs,
+        "y_z": form.y[0], "y_y": form.y[1], "n": g.n,
         "k": form.k, "channels": g.c, "k_d": g.kernel[0], "parts_y": parts_y, "parts_x": parts_x, "x_image": x_image,
         "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "stride_z": g.strides[0],
         "dilation_z": g.dilations[0], "pad_z": g.pads[0], "pad_y": g.pads[1], "band": band, "slices": slices,
