@@ -188,6 +188,12 @@ def gathered_channels(net: Net) -> None:
 
 
 @rare
+def scaled_pairs(net: Net) -> None:
+    """A factor for each pair of numbers."""
+    net.output(net("Mul", net.input("x", (1, 5, 12, 2)), net.weight(12, 1)))
+
+
+@rare
 def groups_by_reshapes(net: Net) -> None:
     """A normalization of groups of channels as one of instances, without a scale of its own."""
     x = conv(net, image(net), 16, 16)

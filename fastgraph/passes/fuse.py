@@ -21,6 +21,8 @@ from .rewrite import Sweep, also_quantized, constant, rules_for, sees, sweep
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
+SHORT, MOST_SPREAD = 8, 1 << 14
+"""Elements of a row, and numbers, up to which a constant for each row becomes one for each element."""
 F32 = np.dtype(np.float32)
 
 
@@ -28,7 +30,8 @@ def fuse(graph: Graph) -> bool:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
     stacks = rules_for(graph, {"products.spread_matmul": "matmul"})
     changed = [sweep(graph, *together) for together in ((fold_pad, *stacks), (fold_affine, squares), (as_chain,))]
-    return any([*changed, sweep(graph, *rules_for(graph, {"phases.phases": "conv_transpose"}))])
+    last = rules_for(graph, {"phases.phases": "conv_transpose"})
+    return any([*changed, sweep(graph, *last, for_each_element)])
 
 
 # -- constants into weights
@@ -158,6 +161,26 @@ def as_chain(state: Sweep, node: Node) -> bool:
         state.drop(before)
         joined = _take_chain(joined, before.out, before)
     state.write(_into_maker(state, joined, node) or joined)
+    return True
+
+
+@sees("fused")
+def for_each_element(state: Sweep, node: Node) -> bool:
+    """A constant with one number for each short row has one for each element: rows are then no loops of their own."""
+    dims = node.out.type.dims if node.out.type.concrete else ()
+    given = [v for v in node.inputs if v is not None and v.data is None]
+    if not dims or not 1 < dims[-1] <= SHORT or any(v.type.shape != dims for v in given):
+        return False
+    inputs: list[Value | None] = []
+    for value in node.inputs:
+        data = None if value is None else value.data
+        if value is None or data is None or data.shape[-1:] != (1,) or not 1 < data.size <= MOST_SPREAD:
+            inputs.append(value)
+        else:
+            inputs.append(constant(value, np.repeat(data, dims[-1], axis=-1), "spread"))
+    if inputs == node.inputs:
+        return False
+    state.write(Node(node.op, inputs, node.outputs, node.attrs, node.name))
     return True
 
 

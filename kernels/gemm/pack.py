@@ -47,3 +47,17 @@ def merge_groups(weights: np.ndarray, groups: int, factor: int) -> np.ndarray:
     for i in range(factor):
         out[:, i, ..., i, :] = split[:, i]
     return out.reshape(o, *taps, factor * c)
+
+
+def widen(weights: np.ndarray, factor: int, stride: int, zeros: np.ndarray | None = None) -> np.ndarray:
+    """[factor * N, ..., k_w + (factor - 1) * stride, C]: weights [N, ..., k_w, C] for `factor` pixels of a row at once.
+
+    What a pixel doesn't see has its zero point, zeros [N], or is 0.
+    """
+    n, *outer, k_w, c = weights.shape
+    wide = np.zeros((factor, n, *outer, k_w + (factor - 1) * stride, c), weights.dtype)
+    if zeros is not None:
+        wide[...] = zeros.reshape(n, *[1] * (weights.ndim - 1))
+    for i in range(factor):
+        wide[i, ..., i * stride : i * stride + k_w, :] = weights
+    return wide.reshape(factor * n, *wide.shape[2:])

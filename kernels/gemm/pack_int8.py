@@ -93,18 +93,5 @@ def pack_int8(
     return np.concatenate([*head, _bytes(lines.reshape(batch, panels, -1))], axis=2)
 
 
-def widen(weights: np.ndarray, factor: int, stride: int, zeros: np.ndarray) -> np.ndarray:
-    """[factor * N, ..., k_w + (factor - 1) * stride, C]: weights [N, ..., k_w, C] for `factor` pixels of a row at once.
-
-    What a pixel doesn't see has its zero point, zeros [N].
-    """
-    n, *outer, k_w, c = weights.shape
-    wide = np.empty((factor, n, *outer, k_w + (factor - 1) * stride, c), weights.dtype)
-    wide[...] = zeros.reshape(n, *[1] * (weights.ndim - 1))
-    for i in range(factor):
-        wide[i, ..., i * stride : i * stride + k_w, :] = weights
-    return wide.reshape(factor * n, *wide.shape[2:])
-
-
 def _bytes(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values).view(np.uint8)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..isa.tiers import Tier
 from .heights import crossing
-from .pick_dot import F32, L2, Costs, columns_first, idle, split_columns
+from .pick_dot import F32, L2, Costs, columns_first, idle, max_rows, split_columns, tile_cost
 
 Triple = tuple[int, int, int]
 CROSSING = 1.0
@@ -155,6 +155,52 @@ def conv_pieces(
         table, fields = layout(g, -best(nv)[1], columns, nv * tier.lanes, threads, l2)
         pieces.append(ConvPiece(start, columns, nv, {"nv": nv, **more}, table, fields))
     return tuple(pieces)
+
+
+def plain_cycles(tier: Tier, g: Geometry) -> float:
+    """Of the conv kernel in full tiles."""
+
+    def cost(nv: int) -> float:
+        mr = max_rows(tier, nv)
+        return tile_cost(tier, mr, nv, g.k) / mr * -(-g.n // (nv * tier.lanes))
+
+    pixels = g.images * g.out[0] * g.out[1] * g.out[2]
+    return pixels * min(cost(nv) for nv in range(1, 9 if tier.registers == 32 else 5))
+
+
+def pixels_together(tier: Tier, g: Geometry) -> int:
+    """How many pixels of a row to compute as one of as many times the channels (`widened`), where channels fill less
+    than a vector: a divisor of a row's, but of a single row any number (`split_row`).
+    """
+    if g.groups > 1 or g.dilations[2] != 1 or g.n * 2 > tier.lanes:
+        return 1
+    single = g.images * g.out[0] * g.out[1] == 1
+    most = min(2 * tier.lanes // g.n, g.out[2] // 8 if single else g.out[2])
+    fits = [f for f in range(1, most + 1) if g.out[2] % f == 0 or (single and f * g.strides[2] >= g.pads[2])] or [1]
+    costs = {f: plain_cycles(tier, widened(g, f)) for f in fits}
+    best = min(fits, key=lambda f: costs[f])
+    return best if costs[best] < 0.9 * costs[1] else 1
+
+
+def widened(g: Geometry, factor: int) -> Geometry:
+    """The geometry whose outputs are `factor` neighbors in a row, one after the other."""
+    (k_d, k_h, k_w), (s_d, s_h, s_w) = g.kernel, g.strides
+    return g._replace(
+        n=g.n * factor, kernel=(k_d, k_h, k_w + (factor - 1) * s_w), strides=(s_d, s_h, s_w * factor),
+        out=(*g.out[:2], g.out[2] // factor),
+    )  # fmt: skip
+
+
+def split_row(g: Geometry, together: int) -> tuple[Geometry, Geometry, int]:
+    """A single row as its first outputs, a multiple of `together`, and the rest, which begins so many pixels of x
+    further.
+    """
+    rest = g.out[2] % together
+    first = g.out[2] - rest
+    further = first * g.strides[2] - g.pads[2]
+    (d, h, w), (out_d, out_h, _) = g.size, g.out
+    left = g._replace(out=(out_d, out_h, first))
+    return left, g._replace(size=(d, h, max(w - further, 1)), out=(out_d, out_h, rest), pads=(*g.pads[:2], 0)), further
 
 
 def conv_args(piece: ConvPiece, **operands: Any) -> dict[str, Any]:

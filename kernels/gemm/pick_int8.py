@@ -7,7 +7,7 @@ from typing import Any
 
 from ..isa.tiers import Tier
 from .pack_int8 import vectors_per_word
-from .pick_conv import ConvPiece, Geometry, conv_pieces, upright
+from .pick_conv import ConvPiece, Geometry, conv_pieces, upright, widened
 from .pick_dot import L2, Costs, DotPiece, dot_pieces
 
 
@@ -99,7 +99,7 @@ def pick_conv_int8(
     return g, conv_pieces(tier, g, threads, COSTS[rowsum], {"out": out, "rowsum": rowsum}, l2)
 
 
-def pixels_together(tier: Tier, g: Geometry) -> int:
+def pixels_together_int8(tier: Tier, g: Geometry) -> int:
     """How many pixels of a row to compute as one of as many times the channels (`widened`): 1, 2 or 4.
 
     That pays where channels fill less than a vector, or a window's bytes less than whole words.
@@ -115,15 +115,6 @@ def pixels_together(tier: Tier, g: Geometry) -> int:
     fits = [f for f in (1, 2, 4) if g.out[2] % f == 0 and (f == 1 or f * g.n <= 2 * tier.lanes)]
     best = min(fits, key=cost)
     return best if cost(best) < 0.95 * cost(1) else 1
-
-
-def widened(g: Geometry, factor: int) -> Geometry:
-    """The geometry whose outputs are `factor` neighbors in a row, one after the other."""
-    (k_d, k_h, k_w), (s_d, s_h, s_w) = g.kernel, g.strides
-    return g._replace(
-        n=g.n * factor, kernel=(k_d, k_h, k_w + (factor - 1) * s_w), strides=(s_d, s_h, s_w * factor),
-        out=(*g.out[:2], g.out[2] // factor),
-    )  # fmt: skip
 
 
 def word_of(byte: int) -> int:

@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
 from .heights import mains
-from .pick_conv import Geometry, row_of_band
+from .pick_conv import Geometry, plain_cycles, row_of_band
 from .pick_dot import F32, L2, STANDARD, columns_first, max_rows, tile_cost
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
 MOST_CHANNELS = 512
 """Products in a sum up to which the error of m = 4 was measured: it grows with their square root."""
+WIDE = 128
+"""Pixels of a row at most where slices are rows."""
 TRANSFORM_CYCLES = {(2, False): (50, 45), (4, False): (130, 130), (4, True): (16, 50)}
 """Of one vector of a tile's input, and of its output, by m and whether tiles are tall."""
 
@@ -20,12 +22,14 @@ TRANSFORM_CYCLES = {(2, False): (50, 45), (4, False): (130, 130), (4, True): (16
 class Form(NamedTuple):
     """A convolution as the kernel takes it: `tall` tiles where its kernel has one column.
 
-    outputs: pixels of a slice, of which the last row may lack some; lacking: pixels that the last row of x lacks.
+    outputs: pixels of a slice, of which the last row may lack some; lacking: pixels that the last row of x lacks. y:
+    pixels of the result from slice to slice and from row to row.
     """
 
     g: Geometry
     tall: bool
     outputs: int
+    y: tuple[int, int]
     lacking: int = 0
 
     @property
@@ -74,23 +78,30 @@ def winograd_form(g: Geometry) -> Form | None:
     """
     if g.groups != 1 or g.strides[1:] != (1, 1):
         return None
-    (depth, rows, columns), (d, h, w) = g.kernel, g.size
+    (depth, rows, columns), (_, h, w) = g.kernel, g.size
     outputs = g.out[1] * g.out[2]
     if rows > 1 and columns > 1:
-        return Form(g, False, outputs) if g.dilations[1:] == (1, 1) else None
+        return Form(g, False, outputs, (outputs, g.out[2])) if g.dilations[1:] == (1, 1) else None
     if rows > 1:
-        return Form(g, True, outputs) if g.dilations[1] == 1 and g.out[2] == w and not g.pads[2] else None
+        fits = g.dilations[1] == 1 and g.out[2] == w and not g.pads[2]
+        return Form(g, True, outputs, (outputs, w)) if fits else None
     if columns > 1:
         return _upright(g) if depth == h == g.out[1] == 1 and not g.pads[1] else None
     whole = g.strides[0] == g.dilations[0] == 1 and g.out[1:] == (h, w) and g.x_strides[2] == w * g.x_strides[3]
     if depth == 1 or not whole or any(g.pads[1:]):
         return None
-    image, z, _, x = g.x_strides
+    return _along_slices(g)
+
+
+def _along_slices(g: Geometry) -> Form:
+    """Slices as rows, of as many pixels as stay in the cache; what is beside them is another slice."""
+    (d, h, w), (image, z, _, x), out_d = g.size, g.x_strides, g.out[0]
+    part = max(n for n in range(1, WIDE + 1) if h * w % n == 0)
     upright = g._replace(
-        size=(1, d, h * w), kernel=(1, depth, 1), out=(1, g.out[0], h * w), x_strides=(image, image, z, x),
-        dilations=(1, 1, 1), pads=(0, g.pads[0], 0),
+        size=(h * w // part, d, part), kernel=(1, g.kernel[0], 1), out=(h * w // part, out_d, part),
+        x_strides=(image, part * x, z, x), dilations=(1, 1, 1), pads=(0, g.pads[0], 0),
     )  # fmt: skip
-    return Form(upright, True, g.out[0] * h * w)
+    return Form(upright, True, out_d * part, (part, h * w))
 
 
 def _upright(g: Geometry) -> Form | None:
@@ -103,11 +114,12 @@ def _upright(g: Geometry) -> Form | None:
         size=(1, -(-w // apart), apart), kernel=(1, g.kernel[2], 1), out=(1, -(-out // apart), apart),
         x_strides=(image, z, apart * x, x), dilations=(1, 1, 1), pads=(0, g.pads[2] // apart, 0), strides=(1, 1, 1),
     )  # fmt: skip
-    return Form(upright, True, out, lacking)
+    return Form(upright, True, out, (out, apart), lacking)
 
 
-def best_winograd(tier: Tier, g: Geometry, largest: int = 4, l2: int = L2) -> int | None:
-    """The m (at most `largest`, 2 or 4) to compute a convolution with; None where the conv kernel is as good.
+def best_winograd(tier: Tier, g: Geometry, largest: int = 4, plain: Geometry | None = None, l2: int = L2) -> int | None:
+    """The m (at most `largest`, 2 or 4) to compute a convolution with; None where the conv kernel is as good, which
+    would compute it as `plain`.
 
     m = 2 is more exact than the plain sum. m = 4 errs up to twice as much as it: by less than 5e-6 of the largest
     output for up to MOST_CHANNELS channels, above which it isn't chosen. Threads don't matter: m changes the result.
@@ -115,15 +127,15 @@ def best_winograd(tier: Tier, g: Geometry, largest: int = 4, l2: int = L2) -> in
     form = winograd_form(g)
     if form is None or g.c < tier.lanes:
         return None
-    plain = _times(_plain_cycles(tier, g), g.k * g.n)
+    otherwise = _times(plain_cycles(tier, plain or g), g.k * g.n)
     exact = form.k <= MOST_CHANNELS and largest >= 4
     if form.tall:
         kept = _tile_bytes(tier, form, 4) * form.tiles(4)[1] <= l2
-        return 4 if exact and kept and _beats(_reading(tier, form, 4, l2), plain, 1.15) else None
+        return 4 if exact and kept and _beats(_reading(tier, form, 4, l2), otherwise, 1.15) else None
     two, four = (_reading(tier, form, m, l2) for m in (2, 4))
-    if exact and _beats(four, two, 1.2) and _beats(four, plain, 1.15):
+    if exact and _beats(four, two, 1.2) and _beats(four, otherwise, 1.15):
         return 4
-    return 2 if _beats(two, plain, 1.15) else None
+    return 2 if _beats(two, otherwise, 1.15) else None
 
 
 def _reading(tier: Tier, form: Form, m: int, l2: int) -> list[float]:
@@ -140,17 +152,6 @@ def _times(cycles: float, weights: int) -> list[float]:
 def _beats(times: list[float], others: list[float], factor: float) -> bool:
     """Whether it is faster by that factor on one thread, and faster at all on two."""
     return times[0] * factor < others[0] and times[1] < others[1]
-
-
-def _plain_cycles(tier: Tier, g: Geometry) -> float:
-    """Of the conv kernel in full tiles."""
-
-    def cost(nv: int) -> float:
-        mr = max_rows(tier, nv)
-        return tile_cost(tier, mr, nv, g.k) / mr * -(-g.n // (nv * tier.lanes))
-
-    pixels = g.images * g.out[0] * g.out[1] * g.out[2]
-    return pixels * min(cost(nv) for nv in range(1, 9 if tier.registers == 32 else 5))
 
 
 def _cycles(tier: Tier, form: Form, m: int, l2: int) -> float:
@@ -242,7 +243,8 @@ def pick_winograd(tier: Tier, form: Form, m: int = 2, threads: int = 1, l2: int 
     o_start = s_start + places * s_plane
     x_image, x_z, x_y, _ = (4 * stride for stride in g.x_strides)
     fields = {
-        "images": g.images, "out_d": g.out[0], "out_h": g.out[1], "out_w": g.out[2], "outputs": form.outputs, "n": g.n,
+        "images": g.images, "out_d": g.out[0], "out_h": g.out[1], "out_w": g.out[2], "outputs": form.outputs,
+        "y_z": form.y[0], "y_y": form.y[1], "n": g.n,
         "k": form.k, "channels": g.c, "k_d": g.kernel[0], "parts_y": parts_y, "parts_x": parts_x, "x_image": x_image,
         "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "stride_z": g.strides[0],
         "dilation_z": g.dilations[0], "pad_z": g.pads[0], "pad_y": g.pads[1], "band": band, "slices": slices,

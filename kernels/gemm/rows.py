@@ -166,7 +166,7 @@ WINOGRAD = (
     Record(
         x="address of the input [images, d, h, w, channels]",
         w="address of the weights in panels [places, panels, ...], then the bias",
-        y="address of the result [images, out_d, outputs, n]",
+        y="address of the result [images, out_d * outputs, n]",
         scratch="address of scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums, outputs",
         scratch_bytes="bytes",
         images="how many",
@@ -174,6 +174,8 @@ WINOGRAD = (
         out_h="rows of a slice",
         out_w="pixels of a row",
         outputs="pixels of a slice: the last row may have fewer",
+        y_z="pixels of y from slice to slice",
+        y_y="pixels of y from row to row",
         n="channels of the result",
         k="f32 in a sum: channels of all blocks of taps",
         channels="of x",

@@ -83,7 +83,7 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
                 sums, bias = s, r.w + places * panels * step + p * width * 4
                 for at in range(slice0, slice1):
                     image = at // r.out_d
-                    plane = (at - image * r.out_d) * r.outputs
+                    plane = (at - image * r.out_d) * r.y_z
                     for i in range(count):
                         for j in range(r.across):
                             gather(
@@ -212,9 +212,9 @@ def _gather(tier: Tier, m: int, tall: bool, nv: int) -> Any:
             def output(index: Any, _: list[Any]) -> list[Any]:
                 row, across = b.ashr(index, shift), b.and_(index, I64(beside - 1))
                 y, x = b.add(oy, row), b.add(ox, across)
-                pixel = b.add(b.mul(y, r.out_w), x)
-                inside = b.and_(b.icmp_signed("<", pixel, r.outputs), b.icmp_signed("<", x, r.out_w))
-                with b.if_then(inside):
+                pixel = b.add(b.mul(y, r.y_y), x)
+                exists = b.icmp_signed("<", b.add(b.mul(y, r.out_w), x), r.outputs)
+                with b.if_then(b.and_(exists, b.icmp_signed("<", x, r.out_w))):
                     there = b.add(r.y, b.shl(b.add(b.mul(b.add(above, pixel), r.ldy), column), I64(2)))
                     wait = b.add(kept, b.mul(b.add(b.mul(row, r.out_w), x), I64(width * 4)))
                     to = v.pointer(b.select(is_walked(b, r), wait, there))
@@ -246,12 +246,19 @@ def _walk(tier: Tier, m: int, nv: int) -> Any:
 
     @emits
     def walk(b: Any, r: Any, kept: Any, image: Any, plane: Any, oy: Any, column: Any) -> None:
-        pixel = b.mul(oy, r.out_w)
-        rows = lesser(b, b.sub(r.outputs, pixel), b.mul(r.out_w, I64(m)))
         columns = lesser(b, b.sub(r.n, column), I64(width))
-        row = b.add(plane, pixel)
-        there = b.add(b.mul(image, b.mul(r.out_d, r.outputs)), row)
-        y = b.add(r.y, b.shl(b.add(b.mul(there, r.ldy), column), I64(2)))
-        walk_from(b, r, image, row, column, rows, columns, kept, I64(width * 4), y, b.shl(r.ldy, I64(2)))
+        before = b.add(b.mul(image, b.mul(r.out_d, r.outputs)), plane)
+        # Rows of y that follow one another are walked as one.
+        together = b.select(b.icmp_signed("==", r.y_y, r.out_w), I64(m), I64(1))
+        with loop(b, 0, I64(m), together) as i:
+            line = b.add(oy, i)
+            left = b.sub(r.outputs, b.mul(line, r.out_w))
+            rows = lesser(b, left, b.mul(r.out_w, together))
+            pixel = b.mul(line, r.y_y)
+            y = b.add(r.y, b.shl(b.add(b.mul(b.add(before, pixel), r.ldy), column), I64(2)))
+            sums = b.add(kept, b.mul(b.mul(i, r.out_w), I64(width * 4)))
+            with b.if_then(b.icmp_signed(">", left, I64(0))):
+                row = b.add(plane, pixel)
+                walk_from(b, r, image, row, column, rows, columns, sums, I64(width * 4), y, b.shl(r.ldy, I64(2)))
 
     return walk

@@ -9,16 +9,55 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..core.record import reader
 from ..isa import functions as f
-from ..isa.loops import each, loop, total, variable
+from ..isa.loops import each, loop, room, smaller, thread_range, total, variable
 from ..isa.tiers import Tier
-from ..isa.vector import I32, I64, Vector, emits
+from ..isa.vector import F32, I32, I64, Vector, emits
 from .along_axis import along_axis
+from .rows import AXIS
+
+SHORT = 8
+"""Elements of rows up to which a vector of rows is done together."""
 
 
 def make(tier: Tier, log: bool, last: bool) -> Callable[..., None]:
     """The kernel: `log` gives log_softmax, `last` is for an axis whose elements are neighbors."""
-    return along_axis(last, (_row if last else _columns)(tier, log), keeps=True)
+    if not last:
+        return along_axis(False, _columns(tier, log), keeps=True)
+    fields, row, short, lanes = reader(AXIS), _row(tier, log), _short_rows(tier, log), tier.lanes
+
+    def rows(args: int, thread: int, threads: int) -> None:
+        r = fields(args)
+        first, end = thread_range(r.outer, thread, threads)
+        if r.n <= SHORT:
+            for o in range(first, end, lanes):
+                short(r.y + 4 * r.n * o, r.x + 4 * r.n * o, r.n, smaller(end - o, lanes))
+        else:
+            for o in range(first, end):
+                row(args, r.y + 4 * r.n * o, r.x + 4 * r.n * o, r.n)
+
+    return rows
+
+
+def _short_rows(tier: Tier, log: bool) -> Any:
+    """An intrinsic for up to a vector of rows of at most SHORT elements: as columns of a buffer."""
+
+    @emits
+    def short(b: Any, y: Any, x: Any, n: Any, count: Any) -> None:
+        v = Vector(b, tier)
+        kept = b.bitcast(room(b, v.type, SHORT), F32.as_pointer())
+        x, y = v.pointer(x), v.pointer(y)
+
+        def turn(move: Callable[[Any, Any], None]) -> None:
+            with loop(b, 0, count, 1) as i, loop(b, 0, n, 1) as j:
+                move(b.add(b.mul(i, n), j), b.add(b.mul(j, I64(v.lanes)), i))
+
+        turn(lambda dense, turned: b.store(b.load(v.at(x, dense)), v.at(kept, turned)))
+        _column(v, kept, kept, n, I64(v.lanes), None, log)
+        turn(lambda dense, turned: b.store(b.load(v.at(kept, turned)), v.at(y, dense)))
+
+    return short
 
 
 def _larger(v: Vector, a: Any, b: Any) -> Any:

@@ -44,10 +44,10 @@ def values(*shape: int, scale: float = 5) -> np.ndarray:
 
 @each_tier
 @pytest.mark.parametrize("log", [False, True])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
-    outer=st.integers(1, 9),
-    n=st.integers(1, 2 * 4 * 16 + 1),
+    outer=st.integers(1, 50),
+    n=st.integers(1, 12) | st.integers(1, 2 * 4 * 16 + 1),
     offset=st.sampled_from([0, 4, 36]),
     scale=st.sampled_from([0.1, 5.0, 100.0]),
 )

@@ -89,7 +89,12 @@ def _products(net: Net) -> None:
     net.output(net("ConvTranspose", net.input("t", (1, 6, 5, 4)), net.weight(6, 16, 3, 3), group=2, strides=[2, 1]))
     d = net.input("d", (1, 5, 9, 11))
     net.output(conv(net, d, 5, 10, 3, group=5, strides=[2, 1]), conv(net, d, 5, 12, 3, strides=[3, 3]))
-    net.output(net("MaxPool", net.input("m", (1, 4, 5, 6, 7)), kernel_shape=[2, 3, 2], pads=[0, 1, 0, 1, 1, 1]))
+    m = net.input("m", (1, 4, 5, 6, 7))
+    for kernel in ([2, 3, 2], [2, 3, 4]):
+        net.output(net("MaxPool", m, kernel_shape=kernel, pads=[0, 1, 0, 1, 1, 1]))
+    net.output(net("Conv", net.input("r", (1, 64, 203)), net.weight(64, 64, 3), pads=[8, 8], dilations=[8]))
+    net.output(net("Conv", net.input("s", (1, 64, 12, 10, 32)), net.weight(64, 64, 3, 1, 1), pads=[1, 0, 0] * 2))
+    net.output(net("Conv", net.input("v", (1, 32, 3, 9, 10)), net.weight(64, 32, 2, 3, 3), pads=[0, 1, 1] * 2))
 
 
 def _recurrent(net: Net) -> None:

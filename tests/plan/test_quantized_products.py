@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
-from fastgraph.kernels.gemm.pick_conv import Geometry
-from fastgraph.kernels.gemm.pick_int8 import pixels_together, widened
+from fastgraph.kernels.gemm.pick_conv import Geometry, widened
+from fastgraph.kernels.gemm.pick_int8 import pixels_together_int8
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.plan.lower import quantized_layer
@@ -142,10 +142,10 @@ def test_neighbors_are_computed_together_where_channels_are_few() -> None:
             (1, stride, stride), pads=(0, 1, 1), item=1,
         )  # fmt: skip
 
-    assert pixels_together(wide, window(3, 8, 2)) == 2
+    assert pixels_together_int8(wide, window(3, 8, 2)) == 2
     assert widened(window(3, 8, 2), 2).kernel == (1, 3, 5)
     assert widened(window(3, 8, 2), 2).words == 12 and window(3, 8, 2).words == 9
-    assert pixels_together(wide, window(3, 32, 2)) == pixels_together(wide, window(64, 64, 1)) == 1
+    assert pixels_together_int8(wide, window(3, 32, 2)) == pixels_together_int8(wide, window(64, 64, 1)) == 1
 
 
 def test_sums_that_may_leave_int32_take_another_way() -> None:

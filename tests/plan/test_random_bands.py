@@ -94,8 +94,8 @@ def networks(draw: Draw, quantized: bool) -> Case:
     """What the block reads is an input, a map that may be written over, or part of one that other parts overlap."""
     net = Net(17, draw(st.integers(0, 99)))
     g = Growing(draw, net, quantized)
-    h, w = g.pick(5, 9, 12), g.pick(5, 8)
-    x = g.add(net.input("x", (1, C, h, w)), (h, w))
+    n, h, w = g.pick(1, 1, 2, 5), g.pick(5, 9, 12), g.pick(5, 8)
+    x = g.add(net.input("x", (n, C, h, w)), (h, w))
     if g.pick(False, True, True):
         x = g.dense(x)
     if g.pick(False, False, True):
@@ -111,7 +111,7 @@ def networks(draw: Draw, quantized: bool) -> Case:
         x = net("Concat", first, x, axis=1)
     more = [draw(st.sampled_from(sorted(g.maps)))] if g.pick(False, False, True) else []
     net.output(*dict.fromkeys([x, *more]))
-    return Case(net.bytes(), {"x": net.rng.standard_normal((1, C, h, w)).astype(F32)})
+    return Case(net.bytes(), {"x": net.rng.standard_normal((n, C, h, w)).astype(F32)})
 
 
 def check_bands(case: Case, budget: int, atol: float) -> None:

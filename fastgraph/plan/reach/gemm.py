@@ -146,7 +146,7 @@ def winograd(c: Call) -> Iterator[Reach]:
     m, tall, width = c.params["m"], c.params["tall"], c.params["nv"] * c.lanes
     _tiles(c)
     r = c.record(
-        "images out_d out_h out_w outputs n d h pixel lacking scratch_bytes band_y band_z "
+        "images out_d out_h out_w outputs y_z y_y n d h pixel lacking scratch_bytes band_y band_z "
         "v_start v_row v_plane s_start s_plane o_start",
         "k channels k_d parts_y parts_x band slices across",
     )
@@ -178,7 +178,13 @@ def winograd(c: Call) -> Iterator[Reach]:
     count = _panels(c, r.n)
     yield read("w", used * 4 * (places * count * (r.k + 1) + count) * width)
     yield from epilogue(c, r.images, r.out_d * r.outputs, 4 * r.n)
-    yield write("y", 4 * r.n, (outputs, 4 * r.ldy))
+    if (r.y_z, r.y_y) == (r.outputs, r.out_w):
+        yield write("y", 4 * r.n, (outputs, 4 * r.ldy))
+        return
+    need(r.outputs == r.out_h * r.out_w, f"{r.outputs} outputs in {r.out_h} rows of {r.out_w} that are apart")
+    need(r.y_y >= r.out_d * r.y_z and r.y_z >= r.out_w, f"{r.y_y} pixels of rows of {r.out_d} times {r.y_z}")
+    steps = (r.images, r.out_d * r.outputs), (r.out_h, r.y_y), (r.out_d, r.y_z), (r.out_w, 1)
+    yield write("y", 4 * r.n, *((count, 4 * r.ldy * pixels) for count, pixels in steps))
 
 
 def _winograd_rows(c: Call, rows: int, used: int) -> Iterator[Reach]:

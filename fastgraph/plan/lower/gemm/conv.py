@@ -6,13 +6,13 @@ import numpy as np
 
 from ....freedoms import free
 from ....ir import Node
-from ....kernels.gemm.pack import pack_weights
-from ....kernels.gemm.pack_int8 import widen
+from ....kernels.gemm.pack import pack_weights, widen
 from ....kernels.gemm.pack_winograd import pack_winograd
-from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
-from ....kernels.gemm.pick_int8 import pick_conv_int8, pixels_together, widened, word_of
+from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv, pixels_together, split_row, widened
+from ....kernels.gemm.pick_int8 import pick_conv_int8, pixels_together_int8, word_of
 from ....kernels.gemm.pick_winograd import best_winograd, pick_winograd, winograd_form
 from ..epilogue import epilogue
+from ..extras import extra_values
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Arg, Emit, lowers
@@ -36,13 +36,27 @@ def _f32(node: Node) -> Parameters | None:
 @lowers("conv", match=_f32, strided_in=True, strided_out=True, in_place=True)
 def conv(e: Emit, node: Node, plan: Parameters) -> None:
     weights, groups = merge_narrow(e.tier, plan.weights, node.attrs["groups"])
-    g = geometry(node, weights.shape, groups, e.stride(node.x))
-    if free("winograd") and (m := best_winograd(e.tier, g, WINOGRAD)) is not None:
-        _winograd(e, node, g, m, Parameters(weights, plan.bias))
+    g, bias = geometry(node, weights.shape, groups, e.stride(node.x)), plan.bias
+    dense = e.stride(node.out) == g.n and not extra_values(node)
+    together = pixels_together(e.tier, g) if dense else 1
+    if free("winograd") and (m := best_winograd(e.tier, g, WINOGRAD, widened(g, together))) is not None:
+        _winograd(e, node, g, m, Parameters(weights, bias))
         return
+    first, rest, further = split_row(g, together)
+    _plain(e, node, first, together, Parameters(weights, bias), 0, 0)
+    if rest.out[2]:
+        _plain(e, node, rest, 1, Parameters(weights, bias), further * g.x_strides[3], first.out[2] * g.n)
+
+
+def _plain(e: Emit, node: Node, g: Geometry, together: int, plan: Parameters, x: int, y: int) -> None:
+    """A convolution of what is x elements into the map to what is y into the result, some pixels of a row together."""
+    (weights, bias), ldy, groups = plan, e.stride(node.out) * together, g.groups
+    if together > 1:
+        weights, bias = widen(weights, together, g.strides[2]), None if bias is None else np.tile(bias, together)
+        g = widened(g, together)
     per_group = weights.reshape(groups, g.n, -1)
-    biases = None if plan.bias is None else plan.bias.reshape(groups, g.n)
-    ending = epilogue(e, node)
+    biases = None if bias is None else bias.reshape(groups, g.n)
+    ending, part_of = epilogue(e, node), g.out[2] * together / node.out.type.dims[-2]
     for piece in pick_conv(e.tier, g, e.threads):
         part = slice(piece.start, piece.start + piece.columns)
 
@@ -50,13 +64,12 @@ def conv(e: Emit, node: Node, plan: Parameters) -> None:
             own = None if biases is None else biases[:, part]
             return pack_weights(per_group[:, part], own, nv, e.tier.lanes, e.empty)
 
-        key = (*node.inputs[1:3], node.attrs["groups"], piece.start, piece.columns, piece.nv)
+        key = (*node.inputs[1:3], node.attrs["groups"], together, piece.start, piece.columns, piece.nv)
         args = conv_args(
-            piece, x=e.address(node.x), w=e.packed(key, packed), y=e.address(node.out), ldy=e.stride(node.out),
-            taps=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
-            **ending,
+            piece, x=e.address(node.x, 4 * x), w=e.packed(key, packed), y=e.address(node.out, 4 * y), ldy=ldy,
+            taps=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads), **ending,
         )  # fmt: skip
-        e.kernel("conv", piece.params, args, share=piece.columns / g.n)
+        e.kernel("conv", piece.params, args, share=part_of * piece.columns / g.n)
 
 
 def _winograd(e: Emit, node: Node, g: Geometry, m: int, plan: Parameters) -> None:
@@ -96,7 +109,7 @@ def conv_int8(e: Emit, node: Node, layer: Layer) -> None:
             amx.conv(e, node, layer, g)
             return
     ldy, zero = e.stride(node.out), zero_point(node.x)
-    if ldy == g.n and (together := pixels_together(e.tier, g)) > 1:
+    if ldy == g.n and (together := pixels_together_int8(e.tier, g)) > 1:
         layer, g, ldy = _widened(layer, together, g.strides[2]), widened(g, together), together * ldy
     g, pieces = pick_conv_int8(e.tier, g, layer.out, layer.rowsum, e.threads)
     for piece in pieces:

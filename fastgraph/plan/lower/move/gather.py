@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ....ir import Node
@@ -10,7 +12,7 @@ from ....kernels.move.take_plan import padded, taken
 from ....ops.index import pad_amounts
 from ....ops.registry import attr
 from ..registry import Emit, lowers
-from .emit import bits, emit_move, movable, movable_by_constants
+from .emit import bits, emit_copy, emit_move, movable, movable_by_constants
 from .places import known_places
 
 
@@ -37,9 +39,28 @@ def _pad(node: Node) -> tuple[str, int] | None:
 def pad(e: Emit, node: Node, plan: tuple[str, int]) -> None:
     x, out = node.x, node.out
     amounts = pad_amounts(node, len(x.type.dims), node.const(1), node.const(3))
-    if out.type.size:
-        move = padded(x.type.dims, amounts, x.type.itemsize, *plan, e.strides(x), e.strides(out))
-        emit_move(e, move, e.address(x), e.address(out))
+    if not out.type.size:
+        return
+    mode, fill = plan
+    step = next((s for n, s in zip(out.type.dims[::-1], e.strides(out)[::-1], strict=True) if n > 1), None)
+    if mode == "constant" and step not in (None, x.type.itemsize):
+        _pad_apart(e, node, amounts, fill)
+        return
+    move = padded(x.type.dims, amounts, x.type.itemsize, mode, fill, e.strides(x), e.strides(out))
+    emit_move(e, move, e.address(x), e.address(out))
+
+
+def _pad_apart(e: Emit, node: Node, amounts: Sequence[tuple[int, int]], fill: int) -> None:
+    """A constant pad to elements that are no neighbors: the constant everywhere, then what isn't cropped of x."""
+    x, out, size = node.x, node.out, node.x.type.itemsize
+    number = e.constant(np.array([fill], np.uint64).view(np.uint8)[:size].copy())
+    to, strides = e.address(out), e.strides(out)
+    emit_copy(e, out.type.dims, size, (number, (0,) * len(strides)), (to, strides))
+    inside = [max(n + min(a, 0) + min(b, 0), 0) for n, (a, b) in zip(x.type.dims, amounts, strict=True)]
+    starts = [sum(s * max(-a, 0) for s, (a, _) in zip(e.strides(x), amounts, strict=True)),
+              sum(s * max(a, 0) for s, (a, _) in zip(strides, amounts, strict=True))]  # fmt: skip
+    source = (e.address(x, starts[0]), e.strides(x))
+    emit_copy(e, inside, size, source, (e.address(out, starts[1]), strides))
 
 
 def _centered(node: Node) -> bool:

@@ -2,21 +2,23 @@
 
 Done one after the other, each of the three streams a map of many channels through memory. Depth first, the rows that a
 band of depthwise outputs needs are made in scratch that stays in the second-level cache; the rows that two bands share
-are kept. The arithmetic of every element stays what it was.
+are kept. A band is some rows of an image, or as many whole images as fit. The arithmetic of every element stays what
+it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ....freedoms import free
 from ....ir import Graph, Node, Value
 from ....kernels.gemm.pick_dot import L2
 from ....kernels.window.pick import Window
-from ...program import Ref
+from ...program import Ref, Step
 from ...storage import Views, same_form
 from ..emit import Matched
+from ..extras import chain_of
 from ..gemm.common import Rows, is_dense
 from ..gemm.dense import dense_rows
 from ..move.emit import emit_copy
@@ -57,9 +59,20 @@ class Block(NamedTuple):
         """Rows of the middle's result in a band."""
         return _band_height(self.plan.window, *self.lines(), BUDGET * self.middle.x.type.itemsize // 4)
 
+    def images(self) -> int:
+        """Images in a band: several only where whole ones fit."""
+        where, (line, out_line) = self.plan.window, self.lines()
+        taken = line * where.size[1] + out_line * where.out[1]
+        fit = BUDGET * self.middle.x.type.itemsize // 4 // taken if self.height() >= where.out[1] else 1
+        return min(max(fit, 1), where.images)
+
     def bands(self) -> int:
         """How many there are."""
-        return -(-self.plan.window.out[1] // self.height())
+        return -(-self.plan.window.out[1] // self.height()) * -(-self.plan.window.images // self.images())
+
+    def images_meet(self) -> bool:
+        """Whether a chain in it reads a value for each image, which rows of several would not find."""
+        return any("image" in chain_of(node)[1] for node in self.nodes())
 
 
 def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
@@ -83,10 +96,15 @@ def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
             project = after
         ends = ((expand, project), (expand, None), (None, project))
         found = (Block(first, node, final, plan) for first, final in ends)
-        block = next((b for b in found if b.saves() >= WORTH and b.bands() <= MOST and _apart(b, views)), None)
+        block = next((b for b in found if _pays(b) and _apart(b, views)), None)
         if block is not None and free("bands"):
             taken.update(block.nodes())
             yield block
+
+
+def _pays(block: Block) -> bool:
+    single = block.plan.window.images == 1
+    return block.saves() >= WORTH and block.bands() <= MOST and (single or not block.images_meet())
 
 
 def _apart(block: Block, views: Views) -> bool:
@@ -112,14 +130,14 @@ def _dense(node: Node, match: Matched) -> bool:
 
 
 def _depthwise(node: Node, match: Matched) -> Depthwise | None:
-    """The plan of a depthwise convolution of one image of two dimensions, with one output channel per input channel and
-    no output row that sees padding only.
+    """The plan of a depthwise convolution of two dimensions, with one output channel per input channel, and no row of
+    outputs that sees padding only.
     """
     found = match(node)
     if found is None or not isinstance(found[1], Depthwise) or len(node.x.type.dims) != 4:
         return None
     where = found[1].window
-    simple = where.images == 1 and where.channels == last(node.x) and max(where.pads[1], where.ends[1]) < where.reach[1]
+    simple = where.channels == last(node.x) and max(where.pads[1], where.ends[1]) < where.reach[1]
     return found[1] if simple else None
 
 
@@ -138,31 +156,81 @@ def _band_height(where: Window, line: int, out_line: int, budget: int) -> int:
 
 def emit_block(e: Emit, block: Block) -> None:
     """The steps of a block, band by band."""
-    e.node = node = block.middle
-    whole = block.plan.window
+    (line, out_line), band, images = block.lines(), block.height(), block.images()
+    where = block.plan.window
+    e.node = block.middle
+    rows = where.size[1] if images > 1 else (band - 1) * where.strides[1] + where.reach[1]
+    made = e.scratch(line * rows * images) if block.expand else None
+    kept = e.scratch(out_line * band * images) if block.project else None
+    steps, whole, done = e.program.steps, where.images // images, 0
+    marks = [len(steps)]
+    while done < min(whole, 2):
+        _emit_images(e, block, done * images, images, made, kept)
+        marks.append(len(steps))
+        done += 1
+    if whole > 2 and (more := _going_on(steps[marks[0] : marks[1]], steps[marks[1] :], whole - 2)) is not None:
+        steps += more
+        done = whole
+    for image in range(done * images, where.images, images):
+        _emit_images(e, block, image, min(images, where.images - image), made, kept)
+
+
+def _going_on(first: Sequence[Any], second: Sequence[Any], count: int) -> list[Step] | None:
+    """So many times more the steps of equal parts of a work, of which the first two are given: their addresses go on as
+    these do. None where they aren't alike. Making steps one by one takes longer.
+    """
+    if len(first) != len(second):
+        return None
+    found: list[tuple[Step, list[tuple[int, Ref, int]]]] = []
+    for a, b in zip(first, second, strict=True):
+        moves = []
+        for i, (x, y) in enumerate(zip(a.args, b.args, strict=True)):
+            if (
+                isinstance(x, Ref)
+                and isinstance(y, Ref)
+                and (x.base is y.base or x.base == y.base and type(x.base) is int)
+            ):
+                moves.append((i, y, y.offset - x.offset))
+            elif type(x) is not int or x != y:
+                return None
+        if a.kernel != b.kernel or a.share != b.share:
+            return None
+        found.append((b, [move for move in moves if move[2]]))
+    steps = []
+    for k in range(1, count + 1):
+        for step, moves in found:
+            args = list(step.args)
+            for i, ref, by in moves:
+                args[i] = Ref(ref.base, ref.offset + k * by)
+            steps.append(Step(step.kernel, tuple(args), step.node, step.share))
+    return steps
+
+
+def _emit_images(e: Emit, block: Block, image: int, images: int, made: Ref | None, kept: Ref | None) -> None:
+    """The bands of some images from `image` on: of one, or all of each in one band."""
+    node, whole = block.middle, block.plan.window
     (_, height, width), (_, out_height, out_width) = whole.size, whole.out
     reach, stride, pad = whole.reach[1], whole.strides[1], whole.pads[1]
-    (line, out_line), band = block.lines(), block.height()
-    made = e.scratch(line * ((band - 1) * stride + reach)) if block.expand else None
-    kept = e.scratch(out_line * band) if block.project else None
-    below = 0
+    line, band, below = block.lines()[0], block.height(), 0
+    before, out_before = image * height * width, image * out_height * out_width
     for first in range(0, out_height, band):
         end, top = min(first + band, out_height), first * stride - pad
-        low, high = max(top, 0), min((end - 1) * stride - pad + reach, height)
+        low, high = max(top, 0), min((end - 1) * stride - pad + reach, height) if images == 1 else height
         if made is not None and block.expand is not None:
-            _expand(e, block.expand, made, line, low, high, below, previous=max(top - band * stride, 0))
+            _expand(e, block.expand, made, line, low, images * high, below, max(top - band * stride, 0), before)
             x, ldx, below = made, last(node.x), high
         else:
-            x, ldx = _row(e, node.x, low * width), e.stride(node.x)
-        y, ldy = (kept, last(node.out)) if kept else (_row(e, node.out, first * out_width), e.stride(node.out))
-        rows = Rows(x, ldx, y, ldy, first * out_width, (end - first) * out_width)
+            x, ldx = _row(e, node.x, before + low * width), e.stride(node.x)
+        start, count = out_before + first * out_width, images * (end - first) * out_width
+        y, ldy = (kept, last(node.out)) if kept else (_row(e, node.out, start), e.stride(node.out))
+        rows = Rows(x, ldx, y, ldy, start, count)
         size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top, whole.pads[2])
         e.node = node
-        depthwise_rows(e, node, block.plan._replace(window=whole._replace(size=size, out=out, pads=pads)), rows)
+        part = whole._replace(images=images, size=size, out=out, pads=pads)
+        depthwise_rows(e, node, block.plan._replace(window=part), rows)
         if block.project is not None:
             e.node = project = block.project
-            target = _row(e, project.out, first * out_width)
-            _dot(e, project, Rows(y, ldy, target, e.stride(project.out), first * out_width, rows.count))
+            _dot(e, project, Rows(y, ldy, _row(e, project.out, start), e.stride(project.out), start, count))
 
 
 def _dot(e: Emit, node: Node, rows: Rows) -> None:
@@ -171,8 +239,12 @@ def _dot(e: Emit, node: Node, rows: Rows) -> None:
     dense_rows(e, node, found[1], rows)
 
 
-def _expand(e: Emit, node: Node, made: Ref, line: int, low: int, high: int, below: int, previous: int) -> None:
-    """Input rows low..high of a band in `made`: those above `below` are there, from `previous` on; the rest is made."""
+def _expand(
+    e: Emit, node: Node, made: Ref, line: int, low: int, high: int, below: int, previous: int, before: int
+) -> None:
+    """Input rows low..high of a band in `made`: those above `below` are there, from `previous` on; the rest is made.
+    before: pixels of x before the band's image.
+    """
     e.node = node
     width, size = node.out.type.dims[2], node.out.type.itemsize
     if below > low > previous:
@@ -181,8 +253,8 @@ def _expand(e: Emit, node: Node, made: Ref, line: int, low: int, high: int, belo
     start = max(below, low)
     if start < high:
         place = Ref(made.base, (start - low) * line)
-        rows = Rows(_row(e, node.x, start * width), e.stride(node.x), place, last(node.out), start * width,
-                    (high - start) * width)  # fmt: skip
+        pixel = before + start * width
+        rows = Rows(_row(e, node.x, pixel), e.stride(node.x), place, last(node.out), pixel, (high - start) * width)
         _dot(e, node, rows)
 
 
