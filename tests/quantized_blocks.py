@@ -121,6 +121,14 @@ def int8_classifier(m: Model) -> list[int]:
 
 
 @tflite
+def int16_mean(m: Model) -> list[int]:
+    """Means of words, whose halves are rounded away from 0."""
+    x = m.input((1, 6, 6, 3), np.dtype(np.int16), (0.002, 0), "x")
+    window = {"stride_h": 2, "stride_w": 2, "filter_height": 3, "filter_width": 3}
+    return m.op("AVERAGE_POOL_2D", [x], [((1, 3, 3, 3), np.dtype(np.int16), (0.002, 0))], padding="SAME", **window)
+
+
+@tflite
 def int8_row_at_the_edge(m: Model) -> list[int]:
     """A layer of one row reads the input's signed bytes, and writes the output's."""
     return [dense(m, m.input((1, 16), I8, X, "x"), 1, 16, 10, X, Y)]

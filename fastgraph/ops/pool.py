@@ -103,10 +103,10 @@ def average_pool(node: Node, inputs: list[Any]) -> list[Any]:
     total = _summed(node, x.astype(np.float32 if x.dtype == np.float16 else x.dtype, copy=False))
     # A dilated window may step over all of the data: 0, as onnxruntime.
     with np.errstate(all="ignore"):
-        return [(total / np.maximum(_counts(node, x.shape[1:-1]), 1)).astype(x.dtype, copy=False)]
+        return [(total / np.maximum(counts(node, x.shape[1:-1]), 1)).astype(x.dtype, copy=False)]
 
 
-def _counts(node: Node, spatial: Any) -> np.ndarray:
+def counts(node: Node, spatial: Any) -> np.ndarray:
     """How many elements, with `count_include_pad` of the padding too, each window has: [out..., 1]."""
     begin, end, out, a = _window(node, spatial)
     count = np.ones(1)

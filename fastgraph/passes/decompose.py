@@ -16,6 +16,7 @@ from .moves import shaped, turn
 from .open_weights import open_conv, open_conv_transpose
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 from .rotary import rotary_embedding
+from .word_pool import word_pool
 
 
 def decompose(graph: Graph) -> bool:
@@ -23,7 +24,7 @@ def decompose(graph: Graph) -> bool:
     before = composed, softmax, formatted, axis_at_run_time, rare
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
     norms = normalization, group_normalization, reduction, power, rotary_embedding, svdf
-    rules = *norms, *blocks, open_conv, open_conv_transpose, *DISGUISES
+    rules = *norms, *blocks, open_conv, open_conv_transpose, word_pool, *DISGUISES
     return any([sweep(graph, *before), sweep(graph, attention_alone), sweep(graph, *rules), sweep(graph, narrow)])
 
 
