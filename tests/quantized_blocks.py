@@ -316,3 +316,11 @@ def blocks_of_bytes(net: Net) -> None:
     scale, zero = net.const(net.rng.uniform(0.01, 0.02, (2, 16)).astype(F32)), net.const(np.ones((2, 16)), I8)
     real = net("DequantizeLinear", w, scale, zero, axis=0, block_size=32)
     net.output(net("Relu", net("Add", net("MatMul", net.input("x", (3, 64)), real), net.weight(16))))
+
+
+@qdq
+def bytes_of_one_row(net: Net) -> None:
+    """A layer of one row whose weights alone are stored in bytes, so many that it reads them as they are."""
+    w, scale = net.const(net.rng.integers(-128, 128, (256, 260)), I8), net.const(np.full(260, 0.01, F32))
+    real = net("DequantizeLinear", w, scale, net.const(np.zeros(260), I8), axis=1)
+    net.output(net("Add", net("MatMul", net.input("x", (1, 256)), real), net.weight(260)))

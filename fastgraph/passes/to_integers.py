@@ -12,6 +12,7 @@ from ..ir import Graph, Node, TensorType, Value
 from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, Quant, step_of
 from .boundary import reads_signed, writes_signed
+from .coded_layer import coded_layer
 from .dynamic_layer import DYNAMIC, dynamic_layer
 from .explicit_quantization import fills_with, moved, padded, requantized, same_numbers
 from .fuse import LONGEST
@@ -35,6 +36,7 @@ def to_integers(graph: Graph) -> bool:
     sweep(graph, as_chain)
     sweep(graph, dynamic_layer)
     sweep(graph, writes_signed, reads_signed)
+    sweep(graph, coded_layer)
     sweep(graph, real_constants)
     return True
 
