@@ -160,7 +160,7 @@ def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> f
 
 
 def is_hybrid(graph: Graph) -> bool:
-    """Whether the graph makes floats of numbers that it has rounded, or stores, in few bits; or lets others round such."""
+    """Whether the graph makes floats of numbers that it has rounded, or stores, in few bits, or lets others round."""
     if all(v.type.quant is not None for v in graph.outputs):
         return False
     return any(
