@@ -121,6 +121,14 @@ def int8_classifier(m: Model) -> list[int]:
 
 
 @tflite
+def int16_mean(m: Model) -> list[int]:
+    """Means of words, whose halves are rounded away from 0."""
+    x = m.input((1, 6, 6, 3), np.dtype(np.int16), (0.002, 0), "x")
+    window = {"stride_h": 2, "stride_w": 2, "filter_height": 3, "filter_width": 3}
+    return m.op("AVERAGE_POOL_2D", [x], [((1, 3, 3, 3), np.dtype(np.int16), (0.002, 0))], padding="SAME", **window)
+
+
+@tflite
 def int8_row_at_the_edge(m: Model) -> list[int]:
     """A layer of one row reads the input's signed bytes, and writes the output's."""
     return [dense(m, m.input((1, 16), I8, X, "x"), 1, 16, 10, X, Y)]
@@ -338,3 +346,11 @@ def blocks_of_bytes(net: Net) -> None:
     scale, zero = net.const(net.rng.uniform(0.01, 0.02, (2, 16)).astype(F32)), net.const(np.ones((2, 16)), I8)
     real = net("DequantizeLinear", w, scale, zero, axis=0, block_size=32)
     net.output(net("Relu", net("Add", net("MatMul", net.input("x", (3, 64)), real), net.weight(16))))
+
+
+@qdq
+def bytes_of_one_row(net: Net) -> None:
+    """A layer of one row whose weights alone are stored in bytes, so many that it reads them as they are."""
+    w, scale = net.const(net.rng.integers(-128, 128, (256, 260)), I8), net.const(np.full(260, 0.01, F32))
+    real = net("DequantizeLinear", w, scale, net.const(np.zeros(260), I8), axis=1)
+    net.output(net("Add", net("MatMul", net.input("x", (1, 256)), real), net.weight(260)))

@@ -36,7 +36,7 @@ def block_layer(state: Sweep, node: Node) -> bool:
     if bits is None or attr(real, "axis") % 2 != along or scale.dtype != F32 or not np.isfinite(scale).all():
         return False
     key = bits, block, along
-    codes = once(lambda: _codes(stored if across else stored.T, bits, block), stored, "codes", *key)
+    codes = once(lambda: codes_of(stored if across else stored.T, bits, block), stored, "codes", *key)
     numbers = [codes, once(lambda: np.ascontiguousarray(scale if across else scale.T), scale, "scales", along)]
     if zero is not None or stored.dtype == np.uint8:
         points = np.zeros_like(scale) if zero is None else zero.astype(np.float32)
@@ -72,7 +72,7 @@ def _bits(stored: np.ndarray, k: int, block: int) -> int | None:
     return next((b for b, (least, most), fits in found if fits and least <= low and high <= most), None)
 
 
-def _codes(rows: np.ndarray, bits: int, block: int) -> np.ndarray:
+def codes_of(rows: np.ndarray, bits: int, block: int) -> np.ndarray:
     """uint8 [N, blocks, block * bits / 8] of integers [N, K], 0 and up, the first in the low bits of a byte."""
     n, k = rows.shape
     blocks, together = -(-k // block), 8 // bits

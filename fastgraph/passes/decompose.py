@@ -95,6 +95,7 @@ COMMON = {
     "rare_functions.power": "pow",
     **REDUCTIONS,
     "rotary.rotary_embedding": "rotary_embedding",
+    "word_pool.word_pool": "average_pool",
 }
 LAST = {
     "element_types.narrow": """

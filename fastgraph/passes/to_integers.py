@@ -33,6 +33,8 @@ def to_integers(graph: Graph) -> bool:
     if has("dynamic_round")(graph):
         sweep(graph, *rules_for(graph, {"dynamic_layer.dynamic_layer": "conv dense"}))
     sweep(graph, writes_signed, reads_signed)
+    if has("requantize")(graph):
+        sweep(graph, *rules_for(graph, {"coded_layer.coded_layer": "matmul dense"}))
     sweep(graph, real_constants)
     return True
 

@@ -160,11 +160,11 @@ def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> f
 
 
 def is_hybrid(graph: Graph) -> bool:
-    """Whether the graph makes floats of numbers that it has rounded, or stores, in few bits."""
+    """Whether the graph makes floats of numbers that it has rounded, or stores, in few bits, or lets others round."""
     if all(v.type.quant is not None for v in graph.outputs):
         return False
     return any(
-        node.op in ROUNDS or any(v.type.quant for v in node.outputs)
+        node.op in ROUNDS or node.op == "block_dense" or any(v.type.quant for v in node.outputs)
         or any(v is not None and v.data is not None and v.type.quant for v in node.inputs)
         for node in graph.nodes
     )  # fmt: skip

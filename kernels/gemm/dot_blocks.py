@@ -134,6 +134,7 @@ def _blocks(v: Vector, record: Any, bits: int, codes: Any, body: Callable[..., N
     block, whose state becomes each(k of a word, j, weights of k + j, state) for each j.
     """
     b, per, line = v.b, per_word(bits), NV * v.lanes * 4
+    codes_type = v.itype if bits < 8 else ir.ArrayType(ir.VectorType(I8, v.lanes), per)
     count = b.udiv(record.k, I64(per))
     step = b.mul(b.add(record.block, b.add(record.zeros, I64(1))), I64(line))
     blocks = b.udiv(b.add(count, b.sub(record.block, I64(1))), record.block)
@@ -151,10 +152,10 @@ def _blocks(v: Vector, record: Any, bits: int, codes: Any, body: Callable[..., N
 
         def words(each: Each, state: list[Any]) -> list[Any]:
             def word(index: Any, state: list[Any]) -> list[Any]:
-                packed = vectors(b.add(lines, b.mul(index, I64(line))), v.itype)
+                packed = vectors(b.add(lines, b.mul(index, I64(line))), codes_type)
                 k = b.mul(b.add(first, index), I64(per))
                 for j in range(per):
-                    weights = [_weight(v, bits, w, j) for w in packed]
+                    weights = [_weight(v, bits, codes, j) for codes in packed]
                     if zeros:
                         weights = [b.fadd(w, m) for w, m in zip(weights, minus, strict=True)]
                     state = each(k, j, weights, state)
@@ -173,8 +174,10 @@ def _blocks(v: Vector, record: Any, bits: int, codes: Any, body: Callable[..., N
 
 
 def _weight(v: Vector, bits: int, word: Any, j: int) -> Any:
-    """f32 of the j-th code of each word, an integer with a sign."""
+    """f32 of the j-th code of each word, an integer with a sign; of bytes `word` is a vector for each j."""
     b = v.b
+    if bits == 8:
+        return b.sitofp(b.sext(b.extract_value(word, j), v.itype), v.type)
     if bits == 4 and v.lanes == 16:
         # One instruction takes the low bits of each lane as the number of an entry.
         table = ir.Constant(v.type, [ir.Constant(F32, float(i - 16 * (i > 7))) for i in range(16)])

@@ -2,7 +2,7 @@
 
 A group of NV vectors of columns is, block after block of k: NV lines of scales (f32), with `zeros` as many of minus
 the zero points (f32, less the middle of the codes), then NV lines of words for each `per_word(bits)` of k, whose codes
-stand from the low bits on as integers with a sign.
+stand from the low bits on as integers with a sign; those of 8 bits in a line for each k.
 """
 
 from __future__ import annotations
@@ -61,5 +61,9 @@ def pack_blocks(tier: Tier, codes: np.ndarray, scales: np.ndarray, zeros: np.nda
     parts = [lines(scales.astype(np.float32)[..., None]).view(np.uint32)]
     if zeros is not None:
         parts.append(lines((middle - zeros).astype(np.float32)[..., None]).view(np.uint32))
-    parts.append(lines(np.ascontiguousarray(codes ^ flipped).view("<u4")))
+    words = lines(np.ascontiguousarray(codes ^ flipped).view("<u4"))
+    if bits == 8:
+        bytewise = np.ascontiguousarray(words).view(np.uint8).reshape(*words.shape[:-1], NV, tier.lanes, 4)
+        words = np.ascontiguousarray(bytewise.swapaxes(-1, -2)).reshape(*words.shape, 4).view("<u4")[..., 0]
+    parts.append(words)
     return np.concatenate(parts, axis=2).reshape(groups, -1).view(np.uint8)
