@@ -25,7 +25,7 @@ ONNX_ONLY = {
     3: families_places.SEQUENCE_RARE + families_flow.SEQUENCE_RARE + families_fused.SEQUENCE_RARE,
 }
 OTHERS = {0: FORMATS, **families_formats.BY_RANK}
-KINDS: tuple[dict[int, tuple[Any, ...]], ...] = (*[{}] * 4, *[ONNX_ONLY] * 4, OTHERS)
+KINDS: tuple[dict[int, tuple[Any, ...]], ...] = (*[{}] * 4, *[ONNX_ONLY] * 4, *[OTHERS] * 2)
 """Blocks of operators that few networks have, for values of any rank (0) and of each. A network has those of one."""
 
 

@@ -76,7 +76,9 @@ def test_all_rules_lowerings_and_kernels_are_reached() -> None:
     """A rule, lowering or kernel that none of these networks uses is a gap in the families of blocks."""
     coverage = Coverage()
     with watching(coverage), paying(Purse(0.0)):
-        for seed in range(10000, 11000):
+        for seed in range(10000, 14000):
+            if seed % 100 == 0 and coverage.missing() <= set(UNREACHED):
+                break
             chosen = job(seed, seed % 4)
             with suppress(Declined):
                 attempt(chosen.net(), chosen.form, (), coverage)
