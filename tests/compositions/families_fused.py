@@ -167,8 +167,17 @@ def product_of_bytes(g: Grow, x: str) -> str:
     w = p.const(rng.integers(-9 if dtype is np.int8 else 0, 10, (shape[-1], out)), dtype)
     if g.chance(0.5):
         v = p.whole(x, np.float32)
-        q, step, zero = p("DynamicQuantizeLinear", p("Concat", v, p.const(np.full(
-            (*shape[:-1], 1), 15.0)), p.const(np.full((*shape[:-1], 1), -16.0 * 15)), axis=len(shape) - 1), outputs=3)
+        q, step, zero = p(
+            "DynamicQuantizeLinear",
+            p(
+                "Concat",
+                v,
+                p.const(np.full((*shape[:-1], 1), 15.0)),
+                p.const(np.full((*shape[:-1], 1), -16.0 * 15)),
+                axis=len(shape) - 1,
+            ),
+            outputs=3,
+        )
         q = p("Slice", q, p.ints(0), p.ints(shape[-1]), p.ints(len(shape) - 1))
         y = p("Mul", p.cast(p("MatMulInteger", q, w, zero), np.float32), step)
     else:

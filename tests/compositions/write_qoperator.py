@@ -97,5 +97,3 @@ class Operators(Quantized):
         else:
             self.add("QLinearMatMul", [*self.whole(x), *factors, *grids], out)
         return True
-
-
