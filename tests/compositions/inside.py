@@ -1,7 +1,7 @@
 """Compositions in a composition: as the branches of an If, or as the body of a Loop or a Scan, which ONNX has.
 
 An operator of the kind `inside` has as attributes:
-how    "if" (operands: a flag that is 0 or 1, then what both read), "loop" (what is carried; `trips` rounds) or "scan" (of
+how    "if" (operands: a flag of 0 or 1, then what both read), "loop" (what is carried; `trips` rounds) or "scan" (of
        what is carried, and of a sequence along `axis` whose slices are added to it)
 nets   compositions of one input and one output
 """
