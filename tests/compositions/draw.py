@@ -15,7 +15,7 @@ from .families_places import PLACES
 from .families_sequence import SEQUENCE
 from .families_types import TYPES
 from .grow import LIMIT, Grow, Palette
-from .shapes import Misfit
+from .shapes import Misfit, need
 
 SEEDS = 250
 """Consecutive seeds that share a palette, unless told otherwise."""
@@ -70,7 +70,8 @@ def block(g: Grow, x: str, rare: dict[int, tuple[Any, ...]] | None = None) -> st
 def inside(g: Grow, x: str) -> str:
     """Blocks in branches, in the rounds of a loop, or along a sequence that is fed."""
     shape = g.shapes[x]
-    how = g.pick("if", "loop", "scan")
+    need(g.depth < 3, "deep enough")
+    how = g.pick("if", "loop", "scan") if not g.depth else "loop"
     nets = tuple(_inner(g, shape) for _ in range(2 if how == "if" else 1))
     if how == "if":
         return g.op("inside", g.input(1, below=2), x, how=how, nets=nets)
@@ -84,10 +85,10 @@ def inside(g: Grow, x: str) -> str:
 def _inner(g: Grow, shape: tuple[int, ...]) -> Composition:
     """Blocks whose result has the operand's shape, and which need nothing else."""
     for _ in range(12):
-        inner = Grow(g.random.randrange(1 << 30), g.palette)
+        inner = Grow(g.random.randrange(1 << 30), g.palette, g.depth + 1)
         x = y = inner.input(*shape)
         for _ in range(g.pick(1, 2)):
-            made = block(inner, y, {0: (inside,)} if g.chance(0.1) else None)
+            made = block(inner, y, {0: (inside,)} if g.chance(0.15) else None)
             y = made if inner.shapes[made] == shape else y
         if y != x and len(inner.net.inputs) == 1 and not inner.net.outputs:
             inner.output(y if g.chance(0.5) else inner.op("tanh", y))

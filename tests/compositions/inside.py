@@ -71,14 +71,20 @@ def _body(w: Writer, net: Composition, prefix: str) -> tuple[list[onnx.NodeProto
     def called(name: str) -> str:
         return name and f"{prefix}.{name}"
 
+    def rename(node: onnx.NodeProto) -> onnx.NodeProto:
+        node.input[:], node.output[:] = map(called, node.input), map(called, node.output)
+        for graph in (attr.g for attr in node.attribute if attr.HasField("g")):
+            for part in (*graph.input, *graph.output):
+                part.name = called(part.name)
+            for other in graph.node:
+                rename(other)
+        return node
+
     nodes = []
     for name, tensor in inner.constants.items():
         tensor.name = ""
         nodes.append(helper.make_node("Constant", [], [called(name)], value=tensor))
-    for node in inner.nodes:
-        node.input[:] = map(called, node.input)
-        node.output[:] = map(called, node.output)
-        nodes.append(node)
+    nodes += map(rename, inner.nodes)
     (first,) = net.inputs
     return nodes, called(first), called(net.outputs[0])
 
