@@ -33,7 +33,8 @@ def to_integers(graph: Graph) -> bool:
     if has("dynamic_round")(graph):
         sweep(graph, *rules_for(graph, {"dynamic_layer.dynamic_layer": "conv dense"}))
     sweep(graph, writes_signed, reads_signed)
-    if has("requantize")(graph):
+    words = any(v.type.dtype == np.int16 for node in graph.nodes for v in node.outputs)
+    if words or has("requantize")(graph):
         sweep(graph, *rules_for(graph, {"coded_layer.coded_layer": "matmul dense"}))
     sweep(graph, real_constants)
     return True

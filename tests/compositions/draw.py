@@ -15,18 +15,10 @@ from .families_places import PLACES
 from .families_sequence import SEQUENCE
 from .families_types import TYPES
 from .grow import LIMIT, Grow, Palette
+from .shapes import Misfit, need
 
 SEEDS = 250
 """Consecutive seeds that share a palette, unless told otherwise."""
-
-ONNX_ONLY = {
-    0: (*TYPES, *PLACES, *FLOW, *FUSED),
-    4: families_places.IMAGE_RARE,
-    3: families_places.SEQUENCE_RARE + families_flow.SEQUENCE_RARE + families_fused.SEQUENCE_RARE,
-}
-OTHERS = {0: FORMATS, **families_formats.BY_RANK}
-KINDS: tuple[dict[int, tuple[Any, ...]], ...] = (*[{}] * 4, *[ONNX_ONLY] * 4, OTHERS)
-"""Blocks of operators that few networks have, for values of any rank (0) and of each. A network has those of one."""
 
 
 def draw(seed: int, palette: int | None = None) -> Composition:
@@ -75,10 +67,49 @@ def block(g: Grow, x: str, rare: dict[int, tuple[Any, ...]] | None = None) -> st
     return x
 
 
+def inside(g: Grow, x: str) -> str:
+    """Blocks in branches, in the rounds of a loop, or along a sequence that is fed."""
+    shape = g.shapes[x]
+    need(g.depth < 3, "deep enough")
+    how = g.pick("if", "loop", "scan") if not g.depth else "loop"
+    nets = tuple(_inner(g, shape) for _ in range(2 if how == "if" else 1))
+    if how == "if":
+        return g.op("inside", g.input(1, below=2), x, how=how, nets=nets)
+    if how == "loop":
+        return g.op("inside", x, how=how, nets=nets, trips=g.pick(0, 1, 2, 3))
+    axis = g.pick(*range(len(shape) + 1))
+    rows = g.input(*shape[:axis], g.pick(1, 2, 3), *shape[axis:])
+    return g.op("inside", x, rows, how=how, nets=nets, axis=axis)
+
+
+def _inner(g: Grow, shape: tuple[int, ...]) -> Composition:
+    """Blocks whose result has the operand's shape, and which need nothing else."""
+    for _ in range(12):
+        inner = Grow(g.random.randrange(1 << 30), g.palette, g.depth + 1)
+        x = y = inner.input(*shape)
+        for _ in range(g.pick(1, 2)):
+            made = block(inner, y, {0: (inside,)} if g.chance(0.15) else None)
+            y = made if inner.shapes[made] == shape else y
+        if y != x and len(inner.net.inputs) == 1 and not inner.net.outputs:
+            inner.output(y if g.chance(0.5) else inner.op("tanh", y))
+            return inner.net.prune()
+    raise Misfit("no block keeps the shape")
+
+
 def dense_unit(g: Grow, x: str) -> str:
     """On vectors: a layer, with a sum perhaps."""
     y = g.act(g.dense(x, g.channels()))
     return g.op("add", y, x) if g.shapes[y] == g.shapes[x] and g.chance(0.7) else y
+
+
+ONNX_ONLY = {
+    0: (*TYPES, *PLACES, *FLOW, *FUSED, *[inside] * 4),
+    4: families_places.IMAGE_RARE,
+    3: families_places.SEQUENCE_RARE + families_flow.SEQUENCE_RARE + families_fused.SEQUENCE_RARE,
+}
+OTHERS = {0: FORMATS, **families_formats.BY_RANK}
+KINDS: tuple[dict[int, tuple[Any, ...]], ...] = (*[{}] * 4, *[ONNX_ONLY] * 4, *[OTHERS] * 2)
+"""Blocks of operators that few networks have, for values of any rank (0) and of each. A network has those of one."""
 
 
 def bridge(g: Grow, x: str) -> str:

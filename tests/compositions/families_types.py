@@ -96,8 +96,12 @@ def other_type(p: Piece, v: str, w: str, dtype: str, shape: Any) -> str:
 def reduced(p: Piece, v: str, w: str, dtype: str, shape: Any) -> str:
     hows = ("Max", "Min") if dtype not in WIDE else ("Max", "Min", "Sum", "Prod", "Mean", "L1", "SumSquare")
     axes = sorted(p.g.random.sample(range(len(shape)), p.g.pick(*range(1, len(shape) + 1))))
-    r = p(f"Reduce{p.g.pick(*hows)}", v, p.ints(*axes), keepdims=1)
-    return p(p.g.pick("Add", "Sub"), v, r)
+    how, small = p.g.pick(*hows), v
+    if how not in ("Max", "Min"):  # onnxruntime's sums end at the greatest number, where they don't fit
+        small = p("Mod", v, p.const(13, dtype))
+    if how == "Prod":
+        small = p("Sign", p("Sub", small, p.const(5, dtype)))
+    return p(p.g.pick("Add", "Sub"), v, p(f"Reduce{how}", small, p.ints(*axes), keepdims=1))
 
 
 def running(p: Piece, v: str, w: str, dtype: str, shape: Any) -> str:
@@ -196,7 +200,7 @@ def half(g: Grow, x: str) -> str:
         return p.const(n, "float16")
 
     for _ in range(g.pick(2, 3, 4)):
-        match g.pick("two", "two", "root", "reciprocal", "near", "sign", "select", "extreme"):
+        match g.pick("two", "two", "root", "reciprocal", "near", "sign", "slope", "select", "extreme"):
             case "two":
                 v = p(g.pick("Add", "Sub", "Mul"), v, g.pick(*kept, number(3)))
                 v = p("Max", p("Min", v, number(64)), number(-64))
@@ -207,7 +211,9 @@ def half(g: Grow, x: str) -> str:
             case "near":
                 v = p(g.pick("Floor", "Ceil", "Round"), p("Mul", v, number(0.25)))
             case "sign":
-                v = p(g.pick("Neg", "Abs", "Sign"), v)
+                v = p(g.pick("Neg", "Abs", "Sign", "Relu"), v)
+            case "slope":
+                v = p("PRelu", v, number(g.pick(0, 2)))
             case "select":
                 v = p("Where", p(g.pick(*TESTS), v, number(1)), v, g.pick(*kept))
             case _:

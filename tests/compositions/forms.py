@@ -90,7 +90,7 @@ def _exact(net: Composition) -> None:
 def exact(net: Composition) -> bool:
     return any(
         op.kind == "arg" or (op.kind == "select" or nodes.exact(op)) and op.inputs[0] not in net.inputs
-        for op in net.ops
+        for op in nodes.every(net)
     )
 
 

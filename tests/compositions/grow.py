@@ -51,7 +51,9 @@ class TooLarge(Exception):
 class Grow:
     """Give a value's name to an operator, get its result's. `pick` and `chance` are the only source of choice."""
 
-    def __init__(self, seed: int, palette: Palette) -> None:
+    def __init__(self, seed: int, palette: Palette, depth: int = 0) -> None:
+        """`depth`: how many compositions this one lies in."""
+        self.depth = depth
         self.random = random.Random(f"composition {seed}")
         self.palette = palette
         self.net = Composition()

@@ -13,6 +13,7 @@ from .composition import Composition
 from .coverage import Coverage, rules
 from .draw import draw
 from .forms import FORMS, says
+from .rare_kinds import RULES as RARE
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
         groups.append([f"isa {tier.name}" for tier in usable()])
     net = draw(seed, palette)
     forms = [form for form in FORMS if says(form, net)]
+    if any(op.kind in RARE for op in net.ops):
+        forms = [form for form in forms if not form.startswith("onnx")] or forms
     form = r.choices(forms, [WEIGHTS.get(form, 1.0) for form in forms])[0]
     return Job(seed, palette, form, tuple(r.choice(group) for group in r.sample(groups, count)))
 
@@ -48,7 +51,7 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
 NEEDED = frozenset({"explicit_window", "spatial_axes"})
 """Rules that give the form in which later stages take a node."""
 
-WEIGHTS: dict[str, float] = {"onnx f32": 4.0}
+WEIGHTS: dict[str, float] = {"onnx f32": 4.0, "mil f32": 2.0}
 """How often a form is tried, where it isn't once."""
 
 

@@ -10,7 +10,7 @@ rounds     None, or so many whole numbers the first operand is rounded to betwee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -138,9 +138,17 @@ def _graph(body: Body, name_of: Any) -> onnx.GraphProto:
     return helper.make_graph(nodes, "body", [info(*i) for i in body.inputs], [info(*o) for o in body.outputs])
 
 
+def every(net: Composition) -> Iterator[Op]:
+    """All operators, also those inside of others."""
+    for op in net.ops:
+        yield op
+        for inner in op.attrs.get("nets", ()):
+            yield from every(inner)
+
+
 def opset(net: Composition) -> int:
     """The least that has all of them."""
-    return max((op.attrs["opset"] for op in net.ops if op.kind == "nodes"), default=0)
+    return max((op.attrs["opset"] for op in every(net) if op.kind == "nodes"), default=0)
 
 
 def exact(op: Op) -> bool:

@@ -3,7 +3,7 @@
 take_each x i           x[n, i[n]] of the second axis: for each of the first, by indices that are fed
 window x s              `size` places of `axis` from s on, which is fed
 update x u [s]          x with u written over it along `axis`, from s on or from `start`
-diagonal d              matrices that have the last axis as diagonal; with_diagonal x d: others' diagonals replaced
+diagonal d              matrices that have the last axis as their diagonal; with_diagonal x d: x with another one
 marks b s               1 for each box [n, 4] that is kept of those that lie over each other, by scores [n], else 0
 memory x f t b          one step of a filter: f filters of which `rank` make a unit, t: what each place of time counts
 floor_div x             x rounded, divided by the whole number `by` and rounded down
@@ -56,10 +56,8 @@ def shape_of(kind: str, shapes: list[Shape], a: dict[str, Any]) -> Shape:
             need(len(x) == 4 and shapes[1][0] == x[0] and shapes[1][3] == 2, "places")
             return (*x[:2], *shapes[1][1:3])
         case "crop":
-            need(
-                len(x) == 4 and x[0] == 1 and all(max(p) <= d - 1 for p, d in zip(a["places"], x[2:], strict=True)),
-                "crop",
-            )
+            inside = all(max(ends) <= d - 1 for ends, d in zip(a["places"], x[2:], strict=True))
+            need(len(x) == 4 and x[0] == 1 and inside, "crop")
             return (*x[:2], *a["size"])
         case "add_rows":
             need(len(a["places"]) == shapes[1][0] and shapes[1][1:] == x[1:] and max(a["places"]) < x[0], "rows")

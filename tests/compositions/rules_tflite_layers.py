@@ -57,7 +57,8 @@ def conv(f: Flat, op: Op) -> None:
     w, a = op.inputs[1], op.attrs
     o, per_group, *kernel = f.shapes[w]
     stored = f.is_stored(op)
-    if a["dilations"] != (1, 1) and not stored and a["strides"] == (1, 1) and one_in(op.outputs[0], 2):
+    plain = a["strides"] == (1, 1) and a["group"] == 1 and not stored and f.numbers != "dynamic"
+    if a["dilations"] != (1, 1) and plain and one_in(op.outputs[0], 2):
         return spaced(f, op)
     tensor, padding = framed(f, op, tuple(kernel), stored)
     c = f.shapes[op.inputs[0]][1]
@@ -80,8 +81,6 @@ def spaced(f: Flat, op: Op) -> None:
     """A dilated convolution between SPACE_TO_BATCH_ND and its inverse, as TensorFlow wrote them."""
     x, w, *_ = op.inputs
     (o, _per_group, *kernel), (n, c, *image), a, out = f.shapes[w], f.shapes[x], op.attrs, op.outputs[0]
-    if a["group"] != 1 or f.numbers == "dynamic":
-        raise Declined("groups between batches")
     (dh, dw), pads = a["dilations"], a["pads"]
     padded = [image[i] + pads[i] + pads[i + 2] for i in (0, 1)]
     more = [-p % d for p, d in zip(padded, (dh, dw), strict=True)]

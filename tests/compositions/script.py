@@ -24,6 +24,7 @@ for name, a, b in zip({outputs}, fg.load(source, threads=1).run(x).values(), wan
 BESIDE = """\
 from tests.compositions.composition import Composition, Const, Input, Op
 from tests.compositions.job import attempt
+from tests.compositions.nodes import Body
 
 net = {net}
 attempt(net, {form!r}, {variants!r})
@@ -31,9 +32,11 @@ attempt(net, {form!r}, {variants!r})
 
 
 def script(net: Composition, form: str, variants: tuple[str, ...]) -> str:
-    """Of both kinds, when there are both."""
+    """Of both kinds, when there are both: operators with graphs of their own are only written beside the tests."""
     beside = BESIDE.format(net=net, form=form, variants=variants)
-    return (by_itself(net) + "\n# or, with the variants, beside the tests:\n" if form == "onnx f32" else "") + beside
+    if form != "onnx f32" or any(a.HasField("g") for node in Writer(net).model().graph.node for a in node.attribute):
+        return beside
+    return by_itself(net) + "\n# or, with the variants, beside the tests:\n" + beside
 
 
 def by_itself(net: Composition) -> str:
@@ -49,15 +52,16 @@ def by_itself(net: Composition) -> str:
     lines += ["}", "nodes = ["]
     for node in model.graph.node:
         attrs = "".join(f", {a.name}={helper.get_attribute_value(a)!r}" for a in node.attribute)
-        lines.append(f"    h.make_node({node.op_type!r}, {list(node.input)}, {list(node.output)}{attrs}),")
+        names = f"{list(node.input)}, {list(node.output)}" + (f", domain={node.domain!r}" if node.domain else "")
+        lines.append(f"    h.make_node({node.op_type!r}, {names}{attrs}),")
     lines.append("]")
     inputs = [f"h.make_tensor_value_info({n!r}, {7 if i.below else 1}, {list(i.shape)})" for n, i in net.inputs.items()]
     outputs = [f"h.make_tensor_value_info({n!r}, 1, None)" for n in net.outputs]
     lines.append(f"graph = h.make_graph(nodes, 'g', [{', '.join(inputs)}],\n    [{', '.join(outputs)}],")
     lines.append("    [nh.from_array(a, n) for n, a in consts.items()])")
+    imports = ", ".join(f"h.make_opsetid({i.domain!r}, {i.version})" for i in model.opset_import)
     lines.append(
-        f"source = h.make_model(graph, opset_imports=[h.make_opsetid('', {writer.opset})], ir_version=9)"
-        ".SerializeToString()"
+        f"source = h.make_model(graph, opset_imports=[{imports}], ir_version={model.ir_version}).SerializeToString()"
     )
     lines.append("r = np.random.default_rng(0)")
     feeds = ", ".join(

@@ -13,6 +13,7 @@ concat, split, slice, reshape, transpose, pad, resize, depth_to_space, space_to_
 lstm, gru x w r b        x: N, T, C; forward, from zeros; result N, T, H; w, r, b: as ONNX has them
 select x a b             a where a test of x holds (TESTS), else b
 nodes ...                operators of ONNX's own: nodes.py; more that are rare: rare_kinds.py
+inside ...               branches and loops: inside.py
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ RULES: dict[str, Callable[[list[Shape], dict[str, Any]], list[Shape]]] = {
 
 def infer(kind: str, shapes: list[Shape], attrs: dict[str, Any]) -> list[Shape]:
     """Shapes of the results; Misfit when the operator can't take these."""
-    from . import rare_kinds
+    from . import inside, rare_kinds
 
     try:
         if kind in UNARY:
@@ -219,6 +220,8 @@ def infer(kind: str, shapes: list[Shape], attrs: dict[str, Any]) -> list[Shape]:
             return [out]
         if kind in rare_kinds.RULES:
             return [rare_kinds.shape_of(kind, shapes, attrs)]
+        if kind == "inside":
+            return [inside.shape_of(shapes, attrs)]
         return RULES[kind](shapes, attrs)
     except (IndexError, TypeError, ValueError) as error:
         raise Misfit(f"{kind}: {error}") from None

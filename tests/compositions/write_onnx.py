@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from . import nodes, rare_kinds
+from . import inside, nodes, rare_kinds
 from .composition import Composition, Op
 from .shapes import BINARY, EDGE
 
@@ -32,7 +32,7 @@ class Writer:
 
     def __init__(self, net: Composition, half: bool = False, dtype: Any = np.float32, opset: int = 17) -> None:
         self.net, self.half, self.dtype, self.opset = net, half, np.dtype(dtype), opset
-        self.opset = max(self.opset, nodes.opset(net), *(NEWER.get(op.kind, 0) for op in net.ops))
+        self.opset = max(self.opset, nodes.opset(net), *(NEWER.get(op.kind, 0) for op in nodes.every(net)))
         self.shapes = net.shapes()
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
@@ -290,5 +290,5 @@ RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
     "group_norm": group_norm,
     "slice": slice_, "reshape": reshape, "expand": expand, "transpose": transpose, "pad": pad, "resize": resize,
     "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "lstm": recurrent, "gru": recurrent,
-    "select": select, "nodes": nodes.write, **rare_kinds.RULES,
+    "select": select, "nodes": nodes.write, "inside": inside.write, **rare_kinds.RULES,
 }  # fmt: skip
