@@ -24,6 +24,7 @@ from .passes.bodies import inner, sound_bodies
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
+from .passes.early_ends import early_ends
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
@@ -191,6 +192,8 @@ def _planned(
         finals = lowered.outputs[len(graph.outputs) :]
         for state, final in zip(states, finals, strict=True):
             _fits_state(graph, state, final)
+        if tier is not NUMPY:
+            early_ends(lowered)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
         match = Matches(kernels=tier is not NUMPY)
