@@ -11,7 +11,7 @@ from ..ops.reduce import reduced_axes
 from ..ops.registry import attr
 from .attention import attention_alone
 from .disguises import RULES as DISGUISES
-from .element_types import axis_at_run_time, composed, formatted, narrow, rare, softmax
+from .element_types import axis_at_run_time, composed, formatted, narrow, rare, resized_whole, softmax
 from .moves import shaped, turn
 from .open_weights import open_conv, open_conv_transpose
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
@@ -20,7 +20,7 @@ from .rotary import rotary_embedding
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    before = composed, softmax, formatted, axis_at_run_time, rare
+    before = composed, softmax, formatted, axis_at_run_time, rare, resized_whole
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
     norms = normalization, group_normalization, reduction, power, rotary_embedding, svdf
     rules = *norms, *blocks, open_conv, open_conv_transpose, *DISGUISES
