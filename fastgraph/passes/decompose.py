@@ -11,6 +11,8 @@ from ..ops.reduce import reduced_axes
 from ..ops.registry import attr
 from .attention import attention_alone
 from .disguises import RULES as DISGUISES
+from .disguises import mean_variance_normalization
+from .einsum import einsum
 from .element_types import axis_at_run_time, composed, formatted, narrow, rare, resized_whole, softmax
 from .moves import shaped, turn
 from .open_weights import open_conv, open_conv_transpose
@@ -20,7 +22,7 @@ from .rotary import rotary_embedding
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    before = composed, softmax, formatted, axis_at_run_time, rare, resized_whole
+    before = composed, softmax, formatted, axis_at_run_time, rare, resized_whole, einsum, mean_variance_normalization
     blocks = depth_to_space, space_to_depth, space_to_batch, batch_to_space
     norms = normalization, group_normalization, reduction, power, rotary_embedding, svdf
     rules = *norms, *blocks, open_conv, open_conv_transpose, *DISGUISES

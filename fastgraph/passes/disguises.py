@@ -37,6 +37,29 @@ def affine_grid(state: Sweep, node: Node) -> bool:
     return True
 
 
+@sees("mean_variance_normalization")
+def mean_variance_normalization(state: Sweep, node: Node) -> bool:
+    """Given ``y = mean_variance_normalization(x)``; result ``c / (sqrt(mean(c * c)) + 1e-9)``, c = x - mean(x)."""
+    x, rank = node.x, len(node.x.type.shape or ())
+    if not _whole(node, np.float32, np.float64):
+        return False
+    own = sorted({axis % rank for axis in attr(node, "axes")})
+    axes = constant(node.out, np.array(own, np.int64), "axes")
+    small = x.type.with_shape(tuple(1 if a in own else n for a, n in enumerate(x.type.dims)))
+
+    def mean(value: Value) -> Value:
+        return state.add("reduce_mean", [value, axes], small, node, keepdims=1, noop_with_empty_axes=0)
+
+    if not own:
+        return False
+    center = state.add("sub", [x, mean(x)], x.type, node)
+    root = state.add("sqrt", [mean(state.add("mul", [center, center], x.type, node))], small, node)
+    least = constant(node.out, np.array(1e-9, x.type.dtype), "least")
+    root = state.add("add", [root, least], small, node)
+    state.replace(node.out, state.add("div", [center, root], x.type, node))
+    return True
+
+
 @sees("lp_normalization")
 def lp_normalization(state: Sweep, node: Node) -> bool:
     """Given ``y = lp_normalization(x)``; result ``x / max(norm, least)``, 0 where that is 0."""
