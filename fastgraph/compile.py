@@ -22,7 +22,6 @@ from .objects.link import link
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
-from .passes.early_ends import early_ends
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
@@ -58,6 +57,8 @@ def bodies(graph: Graph, match: Matches | None = None) -> bool:
     return changed
 
 
+EARLY_ENDS = later("early_ends.early_ends", has("loop"))
+"""Before the part of a graph whose shapes hang on data is cut off."""
 STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("explicit_quantization", explicit_quantization),
     ("canonicalize", canonicalize),
@@ -233,7 +234,7 @@ def _planned(
             _fits_state(graph, state, final)
         cheap = bool(known) and _cheap_on_host(lowered)
         if tier is not NUMPY:
-            early_ends(lowered)
+            EARLY_ENDS(lowered)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
         match = Matches(kernels=tier is not NUMPY)

@@ -10,19 +10,31 @@ from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Layout
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
-from .element_types import exponent, halves
-from .gathers import known_gather
 from .moves import only_moves_ones, shaped, turn
-from .rewrite import Sweep, also_quantized, constant, sees, sweep
+from .rewrite import Sweep, also_quantized, constant, rules_for, sees, sweep
+
+GATHERS = {"gathers.known_gather": "gather"}
 
 
 def canonicalize(graph: Graph) -> bool:
     """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below. Whether one
     applied.
     """
-    rules = [spatial_axes, strided_slice, known_gather, identity, one_input, variadic, transpose, reshape,
+    rules = [spatial_axes, strided_slice, *rules_for(graph, GATHERS), identity, one_input, variadic, transpose, reshape,
              after_reshape, gemm, matmul, batch_norm, explicit_window]  # fmt: skip
-    return any([sweep(graph, exponent, halves()), sweep(graph, *rules)])
+    return any([_same_types(graph), sweep(graph, *rules)])
+
+
+def _same_types(graph: Graph) -> bool:
+    """Powers and halves whose operands are of several types, or that kernels compute in another; f16 is in the graph
+    where something reads it.
+    """
+    read = {v.type.dtype for node in graph.nodes for v in (*node.inputs, *node.outputs) if v is not None}
+    if np.dtype(np.float16) not in read and not any(node.op == "pow" for node in graph.nodes):
+        return False
+    from .element_types import exponent, halves
+
+    return sweep(graph, exponent, halves())
 
 
 @also_quantized

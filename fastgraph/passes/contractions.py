@@ -90,13 +90,16 @@ def _product(do: Steps, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: s
     columns = [axis for axis in b_axes if axis not in shared]
     sizes = {**dict(zip(a_axes, a.type.dims, strict=True)), **dict(zip(b_axes, b.type.dims, strict=True))}
 
-    def grouped(x: Value, axes: Axes, *groups: list[str]) -> Value:
-        x = do.turn(x, *(axes.index(axis) for group in groups for axis in group))
-        return do.shape(x, *(prod(sizes[axis] for axis in group) for group in groups))
+    if not inner:
+        own = (*a_axes, *columns)
+        b = do.turn(b, *(b_axes.index(axis) for axis in own if axis in b_axes))
+        left = do.shape(a, *a.type.dims, *(1 for _ in columns))
+        return do("mul", left, do.shape(b, *(sizes[axis] if axis in b_axes else 1 for axis in own))), own
 
-    left, right = grouped(a, a_axes, batch, rows, inner), grouped(b, b_axes, batch, inner, columns)
-    if not batch:
-        left, right = do.shape(left, *left.type.dims[1:]), do.shape(right, *right.type.dims[1:])
-    y = do("matmul" if inner else "mul", left, right)
+    def grouped(x: Value, axes: Axes, *groups: list[str]) -> Value:
+        x = do.turn(x, *(axes.index(axis) for group in (batch, *groups) for axis in group))
+        return do.shape(x, *(sizes[axis] for axis in batch), *(prod(sizes[axis] for axis in group) for group in groups))
+
+    y = do("matmul", grouped(a, a_axes, rows, inner), grouped(b, b_axes, inner, columns))
     own = (*batch, *rows, *columns)
     return do.shape(y, *(sizes[axis] for axis in own)), own

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 
-from ..ir import Graph, Node
+from ..ir import Graph, Node, TensorType
 from .rewrite import rules_for, sweep
 
 UNCOMMON = {
@@ -48,8 +50,6 @@ UNCOMMON = {
     "windows.max_unpool": "max_unpool",
 }
 """Operators that few networks have: rules that write what the others see."""
-PIXELS = {"pixels.resized_whole": "resize"}
-"""Of whole numbers."""
 PLACES = {"pools.max_pool_places": "max_pool"}
 """Of pools with a second result."""
 DOUBLES = {
@@ -57,6 +57,7 @@ DOUBLES = {
         sigmoid tanh softplus softsign mish hard_swish hard_sigmoid swish leaky_relu thresholded_relu elu celu
         selu gelu
     """,
+    "composed.softmax": "softmax log_softmax",
     "doubles.square": "pow",
 }
 DOUBLES_LAST = {
@@ -67,18 +68,22 @@ DOUBLES_LAST = {
 FIRST = {
     "attention.causal_mask": "attention",
     "composed.axis_at_run_time": "cum_sum cum_prod",
-    "composed.composed": "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp",
-    "composed.softmax": "softmax log_softmax",
     "grouped.grouped_channels": "instance_normalization",
     "rare_functions.rare": "tan asin acos atan sinh cosh asinh acosh atanh expm1 log1p",
     "slice_places.slice_update": "slice_update",
     "small_types.formatted": "cast",
 }
+OTHERS = {
+    "composed.composed": "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp",
+    "pixels.resized_whole": "resize",
+    "word_pool.word_pool": "average_pool",
+}
+"""Of element types beside f32 and 8 bits that stand for reals."""
 ALONE = {"attention.attention_alone": "attention"}
 REDUCTIONS = {
     "reductions.reduction": """
         reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square
-        reduce_log_sum_exp
+        reduce_log_sum reduce_log_sum_exp
     """,
 }
 COMMON = {
@@ -97,7 +102,6 @@ COMMON = {
     "rare_functions.power": "pow",
     **REDUCTIONS,
     "rotary.rotary_embedding": "rotary_embedding",
-    "word_pool.word_pool": "average_pool",
 }
 LAST = {
     "element_types.narrow": """
@@ -110,15 +114,26 @@ OPEN = {"open_weights.open_conv": "conv", "open_weights.open_conv_transpose": "c
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    doubles = any(v.type.dtype == np.float64 for node in graph.nodes for v in node.outputs)
+    return any([sweep(graph, *rules_for(graph, table)) for table in _tables(graph)])
+
+
+def _tables(graph: Graph) -> Iterator[Mapping[str, str]]:
+    """The tables in order, each chosen when those before it have been swept."""
     places = any(node.op == "max_pool" and len(node.outputs) > 1 for node in graph.nodes)
-    pixels = any(node.op == "resize" and node.out.type.dtype != np.float32 for node in graph.nodes)
-    uncommon = {**UNCOMMON, **(PLACES if places else {}), **(PIXELS if pixels else {})}
-    common = {**COMMON, **OPEN} if any(map(_is_open, graph.nodes)) else COMMON
-    tables = [uncommon, FIRST, ALONE, common, LAST]
+    yield {**UNCOMMON, **PLACES} if places else UNCOMMON
+    doubles = any(v.type.dtype == np.float64 for node in graph.nodes for v in node.outputs)
     if doubles:
-        tables = [uncommon, DOUBLES, FIRST, ALONE, common, {**DOUBLES_LAST, **LAST}]
-    return any([sweep(graph, *rules_for(graph, table)) for table in tables])
+        yield DOUBLES
+    others = any(_is_other(v.type) for node in graph.nodes for v in node.outputs)
+    yield {**FIRST, **OTHERS} if others else FIRST
+    yield ALONE
+    yield {**COMMON, **OPEN} if any(map(_is_open, graph.nodes)) else COMMON
+    if others:
+        yield {**DOUBLES_LAST, **LAST} if doubles else LAST
+
+
+def _is_other(kind: TensorType) -> bool:
+    return kind.dtype != np.float32 and (kind.quant is None or kind.dtype not in (np.int8, np.uint8))
 
 
 def _is_open(node: Node) -> bool:

@@ -13,12 +13,14 @@ ROOM = 1 << 24
 """Bytes that what all rounds of a loop give may take."""
 
 
-def early_ends(graph: Graph) -> None:
+def early_ends(graph: Graph) -> bool:
     """Given ``z, ys = loop(most, go, a)`` of at most `most` rounds, each of which gives a y; result ``z, n, room =
     loop(most, go, a, 0, zeros)``, whose rounds write y into the room, and ``ys = slice(room, 0, n)``.
     """
+    before = graph.nodes
     if free("control"):
-        graph.nodes = [made for node in graph.nodes for made in _with_room(node)]
+        graph.nodes = [made for node in before for made in _with_room(node)]
+    return len(graph.nodes) > len(before)
 
 
 def _with_room(node: Node) -> list[Node]:

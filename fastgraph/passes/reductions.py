@@ -12,9 +12,11 @@ from .rewrite import Sweep, constant, sees
 ALIKE = "reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_l2", "reduce_log_sum_exp"
 AFTER = {op: op for op in ALIKE} | {"reduce_sum_square": "reduce_sum", "reduce_l1": "reduce_sum"}
 """What reduces what was reduced by each along other axes, as each of its inputs counts the same."""
+BEFORE = {"reduce_log_sum": "reduce_sum"}
+"""What comes before the last of several."""
 
 
-@sees(*AFTER)
+@sees(*AFTER, *BEFORE)
 def reduction(state: Sweep, node: Node) -> bool:
     """Over axes that do not lie side by side: one run of axes after the other; over none: nothing to do."""
     axes, x = node.const(1), node.x
@@ -24,7 +26,7 @@ def reduction(state: Sweep, node: Node) -> bool:
         return True
     if axes is None:
         return False
-    kinds = "f" if node.op in ("reduce_l2", "reduce_log_sum_exp") else "iuf"
+    kinds = "f" if node.op in ("reduce_l2", "reduce_log_sum", "reduce_log_sum_exp") else "iuf"
     if not x.type.concrete or x.type.dtype is None or x.type.dtype.kind not in kinds:
         return False
     dims = x.type.dims
@@ -33,7 +35,7 @@ def reduction(state: Sweep, node: Node) -> bool:
     if len(runs) < 2 or not x.type.size:
         return False
     y, left = x, list(dims)
-    for op, run in zip([node.op, *[AFTER[node.op]] * len(runs)], runs, strict=False):
+    for op, run in zip(_several(node.op, len(runs)), runs, strict=True):
         left = [1 if i in run else d for i, d in enumerate(left)]
         at = constant(node.out, np.array(run, np.int64), "axes")
         y = state.add(op, [y, at], x.type.with_shape(tuple(left)), node, keepdims=1, noop_with_empty_axes=0)
@@ -41,11 +43,18 @@ def reduction(state: Sweep, node: Node) -> bool:
     return True
 
 
+def _several(op: str, count: int) -> list[str]:
+    """The reductions that follow one another."""
+    return [BEFORE[op]] * (count - 1) + [op] if op in BEFORE else [op] + [AFTER[op]] * (count - 1)
+
+
 def _of_one(state: Sweep, node: Node) -> Value:
     """What each element alone is reduced to."""
     x = node.x
     if node.op in ("reduce_l1", "reduce_l2"):
         return state.add("abs", [x], x.type, node)
+    if node.op == "reduce_log_sum":
+        return state.add("log", [x], x.type, node)
     return state.add("mul", [x, x], x.type, node) if node.op == "reduce_sum_square" else x
 
 

@@ -34,7 +34,7 @@ def to_integers(graph: Graph) -> bool:
         sweep(graph, *rules_for(graph, {"dynamic_layer.dynamic_layer": "conv dense"}))
     sweep(graph, writes_signed, reads_signed)
     words = any(v.type.dtype == np.int16 for node in graph.nodes for v in node.outputs)
-    if words or has("requantize")(graph):
+    if words or any(node.op == "requantize" and node.x.data is not None for node in graph.nodes):
         sweep(graph, *rules_for(graph, {"coded_layer.coded_layer": "matmul dense"}))
     sweep(graph, real_constants)
     return True

@@ -9,8 +9,8 @@ from hypothesis import given
 from fastgraph.compile import STAGES
 from fastgraph.ir import Graph, Node, Quantization, TensorType, copy
 from fastgraph.ops import OPS
+from fastgraph.passes import decompose
 from fastgraph.passes.canonicalize import canonicalize
-from fastgraph.passes.decompose import ALONE, COMMON, FIRST, LAST, OPEN, RARE
 from fastgraph.passes.explicit_quantization import WHOLE_PRODUCTS
 from fastgraph.passes.layout import layout, share, sunk
 from fastgraph.passes.rewrite import Sweep, rules_for, sees, sweep
@@ -122,7 +122,10 @@ def test_types_are_told_apart() -> None:
         kinds[3].dims  # noqa: B018
 
 
-@pytest.mark.parametrize("table", [RARE, FIRST, ALONE, COMMON, OPEN, LAST, WHOLE_PRODUCTS])
+TABLES = [table for name, table in vars(decompose).items() if name.isupper()]
+
+
+@pytest.mark.parametrize("table", [*TABLES, WHOLE_PRODUCTS])
 def test_rules_are_found_for_the_operators_that_they_see(table: dict[str, str]) -> None:
     for name, which in table.items():
         assert set(which.split()) <= set(OPS), name
