@@ -22,6 +22,7 @@ from .objects.link import link
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic
+from .passes.early_ends import early_ends
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
@@ -231,6 +232,8 @@ def _planned(
         for state, final in zip(states, finals, strict=True):
             _fits_state(graph, state, final)
         cheap = bool(known) and _cheap_on_host(lowered)
+        if tier is not NUMPY:
+            early_ends(lowered)
         tail = cut_dynamic(lowered)
         wanted = list(lowered.outputs)
         match = Matches(kernels=tier is not NUMPY)

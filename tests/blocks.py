@@ -430,3 +430,12 @@ def element_types(net: Net) -> None:
     net.output(net("Cast", net("Cast", half, to=TensorProto.BFLOAT16), to=TensorProto.FLOAT), net("Atan", x))
     net.output(net("Pow", x, net.const(np.array(2, I64))))
     net.output(net("CumSum", x, net("Mul", none, net.const(np.array(0, I64)))))
+
+
+@rare
+def einsum_and_pixels(net: Net) -> None:
+    q, k = (net.input(name, (2, 5, 3, 8)) for name in "qk")
+    net.output(net("Einsum", q, k, net.weight(3), net.weight(2, 9), equation="bqhd,bkhd,h,bx->bhqk"))
+    net.output(net("MeanVarianceNormalization", q, axes=[1, 3]))
+    x = net.input("x", (1, 2, 4, 5), np.uint8)
+    net.output(net("Resize", x, "", "", net.const(np.array([1, 2, 8, 5], I64)), mode="linear"), dtype=np.uint8)

@@ -174,10 +174,11 @@ def _attention(node: Node, inputs: list[Any]) -> list[Any]:
     (b, h, s, d), t = q.shape, k.shape[2]
     scale = 1 / math.sqrt(d) if attr(node, "scale") is None else attr(node, "scale")
     root = math.sqrt(abs(scale))
+    signed = math.copysign(root, scale)
     wide = np.promote_types(kind, np.float32)
     share = h // k.shape[1]
     keys, values = (np.repeat(x, share, 1).astype(wide, copy=False) for x in (k, v))
-    queries = q.astype(wide, copy=False) * wide.type(math.copysign(root, scale))
+    queries = q.astype(wide, copy=False) * wide.type(signed)
     stages = [queries @ (keys.swapaxes(2, 3) * wide.type(root))]
     cap = attr(node, "softcap")
     stages.append(cap * np.tanh(stages[0] / cap) if cap else stages[0])

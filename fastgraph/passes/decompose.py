@@ -48,6 +48,8 @@ UNCOMMON = {
     "windows.max_unpool": "max_unpool",
 }
 """Operators that few networks have: rules that write what the others see."""
+PIXELS = {"pixels.resized_whole": "resize"}
+"""Of whole numbers."""
 PLACES = {"pools.max_pool_places": "max_pool"}
 """Of pools with a second result."""
 DOUBLES = {
@@ -110,7 +112,8 @@ def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
     doubles = any(v.type.dtype == np.float64 for node in graph.nodes for v in node.outputs)
     places = any(node.op == "max_pool" and len(node.outputs) > 1 for node in graph.nodes)
-    uncommon = {**UNCOMMON, **PLACES} if places else UNCOMMON
+    pixels = any(node.op == "resize" and node.out.type.dtype != np.float32 for node in graph.nodes)
+    uncommon = {**UNCOMMON, **(PLACES if places else {}), **(PIXELS if pixels else {})}
     common = {**COMMON, **OPEN} if any(map(_is_open, graph.nodes)) else COMMON
     tables = [uncommon, FIRST, ALONE, common, LAST]
     if doubles:

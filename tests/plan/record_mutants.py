@@ -45,6 +45,7 @@ from tests.plan import (
 from tests.plan.control_nets import NETS
 from tests.plan.test_quantized_elementwise import graph_of as one
 from tests.plan.test_quantized_elementwise import typed
+from tests.uncommon_nodes import GRAPHS as UNCOMMON
 
 SECONDS = 2
 """Of processor time that a step may take."""
@@ -165,6 +166,7 @@ GRAPHS |= {f"u8 {name}": lambda case=case: test_quantized_products.network(*case
 GRAPHS |= {f"u8 {name}": build for name, build in test_quantized_windows.CASES.items()}
 GRAPHS |= {f"dynamic {name}": lambda case=case: test_dynamic_layers.network(*case)
            for name, case in test_dynamic_layers.CASES.items()}  # fmt: skip
+GRAPHS |= {name: UNCOMMON[name] for name in ("randoms", "regions")}
 GRAPHS |= {
     "amx": test_amx_networks.network,
     "u8 row": lambda: test_quantized_products.network("dense", (1, 70), (33, 70), {}),

@@ -14,8 +14,10 @@ from fastgraph.kernels.isa.tiers import choose
 from fastgraph.kernels.pointwise.formats import FLOATS
 from fastgraph.ops.evaluate import infer_graph
 from fastgraph.ops.narrow import INTEGERS
+from fastgraph.plan.program import HostStep
 from tests.element_types import REAL, SHAPES, WHOLE, agrees, numbers, one
 from tests.kernels.harness import each_tier
+from tests.nets import Net
 from tests.random_nets import examples
 
 BINARY: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -235,3 +237,21 @@ def _mixed(rng: np.random.Generator) -> tuple[Graph, list[np.ndarray]]:
     graph = Graph("g", inputs, values[-1:], nodes)
     infer_graph(graph)
     return graph, arrays
+
+
+@each_tier
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16"])
+@pytest.mark.parametrize("attrs", [
+    {"mode": "linear"}, {"mode": "linear", "antialias": 1}, {"mode": "cubic"},
+], ids=lambda attrs: "+".join(attrs))  # fmt: skip
+def test_pixels_are_resized(tier: Any, dtype: str, attrs: dict[str, Any]) -> None:
+    """Sums that are all but whole may be truncated to either side."""
+    net = Net(18)
+    ends = np.iinfo(dtype)
+    x = np.random.default_rng(3).integers(ends.min, ends.max, (2, 3, 7, 9), dtype, endpoint=True)
+    net.input("x", x.shape, dtype)
+    net.output(net("Resize", "x", "", "", net.const(np.array([2, 3, 5, 14])), **attrs), dtype=dtype)
+    model = net.load(isa=tier.name)
+    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    off = model(x).astype(int) - net.load(isa="numpy")(x).astype(int)
+    assert np.abs(off).max() <= 1 and np.abs(off).mean() < 0.05

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fastgraph.plan.program import HostStep
 from tests.blocks import BLOCKS
 from tests.nets import F32, Net, assert_close, by_onnxruntime, feeds_for
 
@@ -78,3 +79,13 @@ def test_what_only_looks_like_it(write: Callable[[Net], None]):
     model = net.load()
     feeds = feeds_for(model)
     assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
+
+
+@pytest.mark.parametrize("axes", [[0, 2, 3], [1], [-1], [0, 1], [1, 3], [0, 1, 2, 3]])
+def test_mean_variance_normalizations(axes: list[int]) -> None:
+    net = Net()
+    net.output(net("MeanVarianceNormalization", net.input("x", (3, 6, 5, 4)), axes=axes))
+    model = net.load()
+    feeds = feeds_for(model)
+    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
+    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
