@@ -114,11 +114,15 @@ def decompose(graph: Graph) -> bool:
     places = any(node.op == "max_pool" and len(node.outputs) > 1 for node in graph.nodes)
     pixels = any(node.op == "resize" and node.out.type.dtype != np.float32 for node in graph.nodes)
     uncommon = {**UNCOMMON, **(PLACES if places else {}), **(PIXELS if pixels else {})}
-    common = {**COMMON, **OPEN} if any(map(_is_open, graph.nodes)) else COMMON
-    tables = [uncommon, FIRST, ALONE, common, LAST]
+    tables = [uncommon, FIRST, ALONE, COMMON, LAST]
     if doubles:
-        tables = [uncommon, DOUBLES, FIRST, ALONE, common, {**DOUBLES_LAST, **LAST}]
-    return any([sweep(graph, *rules_for(graph, table)) for table in tables])
+        tables = [uncommon, DOUBLES, FIRST, ALONE, COMMON, {**DOUBLES_LAST, **LAST}]
+    return any([sweep(graph, *rules_for(graph, _with_open(graph, table))) for table in tables])
+
+
+def _with_open(graph: Graph, table: dict[str, str]) -> dict[str, str]:
+    """COMMON has the rules of OPEN, too, where what came before it leaves such layers; others as they are."""
+    return {**table, **OPEN} if table is COMMON and any(map(_is_open, graph.nodes)) else table
 
 
 def _is_open(node: Node) -> bool:
