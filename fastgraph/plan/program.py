@@ -63,12 +63,7 @@ class Step:
 
     def words(self) -> list[Arg]:
         """All that its record and its tables hold."""
-        found: list[Arg] = []
-        for arg in self.args:
-            found.append(arg)
-            if type(arg) is Table:
-                found += arg.words
-        return found
+        return [*self.args, *(word for arg in self.args if type(arg) is Table for word in arg.words)]
 
     def kernels(self) -> list[Kernel]:
         """Its kernel, and those that this one calls."""

@@ -99,7 +99,7 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tup
     """int64 [steps, 2]: the address of each step's kernel (of a jump 0), and of its argument record; and all records in
     one array, with the tables behind them, which must outlive the use of both.
     """
-    tables = list(dict.fromkeys(a for s in steps if isinstance(s, Step) for a in s.args if isinstance(a, Table)))
+    tables = list(dict.fromkeys(a for s in steps if isinstance(s, Step) for a in s.args if type(a) is Table))
     blocks = [*map(_record, steps), *(t.words for t in tables)]
     starts = np.cumsum([0, *map(len, blocks)])
     words = np.zeros(starts[-1] + 1, np.int64)
@@ -111,7 +111,7 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tup
             return plan.addresses[arg]
         return int(at[arg]) if isinstance(arg, Table) else memory.address(arg)
 
-    words[:-1] = [word(a) for block in blocks for a in block]
+    words[:-1] = [a if type(a) is int else word(a) for block in blocks for a in block]
     kernels = [plan.addresses[s.kernel] if isinstance(s, Step) else 0 for s in steps]
     rows = [[kernel, base + 8 * start] for kernel, start in zip(kernels, starts, strict=False)]
     return np.array(rows, np.int64), words

@@ -29,7 +29,7 @@ WORTH = L2 // 2
 """Middle maps of fewer bytes stay in the cache anyhow."""
 BUDGET = L2 * 5 // 8
 """Bytes of scratch that a band of f32 may take; one of bytes takes a quarter, so that it saves memory too."""
-MOST = 512
+MOST = 256
 """Bands of a block: each has steps of its own, and making these takes time."""
 
 
