@@ -1,0 +1,314 @@
+"""Values whose extents hang on data, planned at the greatest that they may have.
+
+Such a value becomes one of a known shape, and a number for each axis that hangs on data: how many of the elements along
+it there are. What lies beyond is whatever came out, and nobody may be harmed by it: indices are cleaned before they are
+used, reductions and products leave it out, and what a run gives is cut to what there is.
+
+Given ``y = relu(gather(x, non_zero(m)))`` of m: bool[8]; result ``p, n = bounded_non_zero(m); y = relu(gather(x, p))``,
+of which the first n rows are real. What no rule knows stays as it is, and reads what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..errors import ModelError, UnsupportedError
+from ..families import Families
+from ..ir import Graph, Node, Value, read_by
+from ..ops.evaluate import infer_node
+
+LARGE, SMALL, TIMES = 4 << 20, 64 << 10, 64
+"""Bytes of a bounded value: never above `LARGE`, nor, from `SMALL` on, above `TIMES` those of what the graph takes."""
+
+
+class Extent:
+    """How many elements there are along an axis: an int64 scalar of the graph, from 0 to `most`."""
+
+    __slots__ = ("count", "most")
+
+    def __init__(self, count: Value, most: int) -> None:
+        self.count, self.most = count, most
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Extent) and self.count is other.count
+
+    def __hash__(self) -> int:
+        return hash(self.count)
+
+
+Dim: TypeAlias = int | Extent
+
+
+class Below(NamedTuple):
+    """Of a value of indices that none is below 0, and which extents they stay below (None: nothing is said): one for
+    each place along `axis`, or one for all of them (None).
+    """
+
+    axis: int | None
+    extents: tuple[Extent | None, ...]
+
+
+class Bounded(NamedTuple):
+    """A value whose type is concrete, and how many of its elements are real along some of its axes.
+
+    `clean`: all others are 0.
+    """
+
+    value: Value
+    extents: Mapping[int, Extent] = {}
+    clean: bool = False
+    below: Below | None = None
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        return tuple(self.extents.get(a, n) for a, n in enumerate(self.value.type.dims))
+
+
+class Unbounded(Exception):
+    """What a rule raises when it does not know how to go on; the node stays as it is."""
+
+
+Rule: TypeAlias = "Callable[[Bounds, Node], list[Bounded]]"
+_rules: dict[str, Rule] = {}
+RULES = Families(__package__, {
+    "bound_makers": """
+        non_zero listed_places non_max_suppression compress unique top_k range constant_of_shape if
+    """,
+    "bound_moves": """
+        reshape flatten squeeze unsqueeze transpose expand tile slice split concat gather gather_elements gather_nd
+        scatter_elements scatter_nd
+    """,
+    "bound_sums": """
+        reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum
+        reduce_log_sum_exp softmax log_softmax arg_max arg_min cum_sum cum_prod layer_normalization matmul gemm
+    """,
+}, _rules)  # fmt: skip
+"""Of operators that are none of one element each (`Layout.EACH`)."""
+
+
+def follows(*ops: str) -> Callable[[Rule], Rule]:
+    """Register the decorated rule for these operators; `RULES` names them, too. It gives what the node does, of values
+    that it wrote, or raises Unbounded.
+    """
+
+    def add(rule: Rule) -> Rule:
+        _rules.update(dict.fromkeys(ops, rule))
+        return rule
+
+    return add
+
+
+def bounded(graph: Graph) -> dict[Value, Bounded]:
+    """Let nodes of known shapes stand for those of the graph, as far as it is known how; and what stands for values
+    whose shapes hang on data.
+    """
+    bounds = Bounds(graph)
+    for node in graph.nodes:
+        bounds.visit(node)
+    for value in graph.results():
+        bounds.written(value)
+    graph.nodes = bounds.nodes
+    graph.replace(bounds.instead)
+    return {v: found for v, found in bounds.known.items() if found.extents}
+
+
+class Bounds:
+    """What a sweep over a graph has written, and what it knows.
+
+    `known`: of values, by the original. `numbers`: what integers are known to be, each a number or an extent.
+    `instead`: what stands for values whose shape turned out to be known.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.nodes: list[Node] = []
+        self.known: dict[Value, Bounded] = {}
+        self.instead: dict[Value, Value] = {}
+        self.numbers: dict[Value, np.ndarray] = {}
+        self.memo: dict[Any, Any] = {}
+        self.within: dict[Value, set[Value]] = {}
+        self.multiples: dict[Value, tuple[Extent, int]] = {}
+        self._ready = {v for v in graph.inputs if v.type.concrete and v.type.dtype is not None}
+        given = sum(v.type.nbytes for v in self._ready if v.type.dtype != object)
+        self.limit = min(LARGE, max(SMALL, TIMES * given))
+
+    # -- the sweep
+
+    def visit(self, node: Node, keep: bool = True) -> bool:
+        """Write what stands for a node; if it is not known what does, the node itself if it is to be kept."""
+        from .bound_numbers import counted
+
+        before = self.saved()
+        reads = read_by(node)
+        fixed = all(self.is_ready(v) for v in reads)
+        if fixed and all(v.type.concrete for v in node.outputs):
+            self.keep(node)
+            return True
+        try:
+            numbers = counted(self, node)
+            if numbers is not None:
+                self._hold(node.out, numbers)
+                return True
+            for old, new in zip(node.outputs, self._followed(node), strict=False):
+                self._stands(old, new)
+            return True
+        except (Unbounded, ModelError, UnsupportedError):
+            self.restore(before)
+        if keep:
+            self.keep(node, all([self.is_ready(self.written(v)) for v in reads]))
+        return False
+
+    def _followed(self, node: Node) -> list[Bounded]:
+        from .bound_sums import elementwise
+
+        values = [v for v in (*node.inputs, *node.outputs) if v is not None]
+        if any(v.type.quant is not None or v.type.dtype == object for v in values):
+            raise Unbounded
+        if not node.graphs and not any(v is not None and self.take(v).extents for v in node.inputs):
+            before = len(self.nodes)
+            try:
+                return [Bounded(v) for v in self.again(node, [v and self.written(v) for v in node.inputs])]
+            except Unbounded:
+                del self.nodes[before:]
+        rule = RULES.get(node.op)
+        return elementwise(self, node) if rule is None else rule(self, node)
+
+    def _stands(self, old: Value, new: Bounded) -> None:
+        if new.extents and new.value.type.nbytes > self.limit:
+            raise Unbounded
+        if not new.extents:
+            self.instead[old] = new.value
+        self.known[new.value if not new.extents else old] = new
+
+    def _hold(self, value: Value, numbers: np.ndarray) -> None:
+        self.numbers[value] = numbers
+        if not any(isinstance(n, Extent) for n in numbers.flat):
+            self.instead[value] = Value.constant(value.name, numbers.astype(value.type.dtype))
+
+    def saved(self) -> tuple[Any, ...]:
+        parts = self.known, self.instead, self.numbers, self.memo, self.within, self.multiples
+        return len(self.nodes), *(dict(part) for part in parts)
+
+    def restore(self, saved: tuple[Any, ...]) -> None:
+        """Forget all since then."""
+        del self.nodes[saved[0] :]
+        self.known, self.instead, self.numbers, self.memo, self.within, self.multiples = saved[1:]
+
+    def keep(self, node: Node, ready: bool = True) -> None:
+        """Write a node as it is; `ready`: all that it reads is known."""
+        self.nodes.append(node)
+        if ready:
+            self._ready.update(v for v in node.outputs if v.type.concrete)
+
+    def is_ready(self, value: Value) -> bool:
+        return value.data is not None or value in self._ready
+
+    # -- what rules ask
+
+    def written(self, value: Value) -> Value:
+        """The value, written where all that is known of it is its numbers."""
+        numbers = self.numbers.get(value)
+        if numbers is not None and value not in self.instead:
+            self.instead[value] = self.stacked(value, numbers)
+        return self.instead.get(value, value)
+
+    def take(self, value: Value | None) -> Bounded:
+        """What is known of an operand. Unbounded if that is nothing."""
+        if value is None:
+            raise Unbounded
+        value = self.written(value)
+        if value in self.known:
+            return self.known[value]
+        if not self.is_ready(value):
+            raise Unbounded
+        return Bounded(value)
+
+    def takes(self, values: Iterable[Value | None]) -> list[Bounded | None]:
+        return [None if v is None else self.take(v) for v in values]
+
+    def fixed(self, value: Value | None) -> Value:
+        """An operand none of whose extents hang on data."""
+        found = self.take(value)
+        if found.extents:
+            raise Unbounded
+        return found.value
+
+    def numbers_of(self, value: Value | None) -> np.ndarray:
+        """What an operand is known to hold: numbers and extents. Unbounded if it isn't."""
+        found = None if value is None else self.numbers.get(value)
+        if found is None:
+            data = None if value is None else self.instead.get(value, value).data
+            if data is None or data.dtype.kind not in "iuf" or data.size > 64:
+                raise Unbounded
+            found = np.array([n.item() for n in data.flat], object).reshape(data.shape)
+        return found
+
+    def ints_of(self, node: Node, index: int) -> list[int] | None:
+        """The numbers that an input is; None if there is none."""
+        if not node.has(index):
+            return None
+        found = list(self.numbers_of(node.inputs[index]).flat)
+        if any(isinstance(n, Extent) for n in found):
+            raise Unbounded
+        return [int(n) for n in found]
+
+    # -- what rules write
+
+    def add_many(self, op: str, inputs: list[Value | None], like: Value, count: int, **attrs: Any) -> list[Value]:
+        """Write a node; its outputs, whose types are concrete."""
+        outputs = [Value(f"{like.name}.{op}") for _ in range(count)]
+        node = Node(op, inputs, outputs, attrs, like.name)
+        infer_node(node)
+        if not all(v.type.concrete for v in outputs):
+            raise Unbounded
+        self.keep(node)
+        return outputs
+
+    def add(self, op: str, inputs: list[Value | None], like: Value, **attrs: Any) -> Value:
+        return self.add_many(op, inputs, like, 1, **attrs)[0]
+
+    def again(self, node: Node, inputs: list[Value | None]) -> list[Value]:
+        """The outputs of the same node of other inputs."""
+        return self.add_many(node.op, inputs, node.out, len(node.outputs), **node.attrs)
+
+    def const(self, data: Any, like: Value) -> Value:
+        return Value.constant(f"{like.name}.bound", np.asarray(data))
+
+    def whole(self, number: Any, like: Value) -> Value:
+        return self.const(np.asarray(number, np.int64), like)
+
+    def shaped(self, value: Value, dims: Iterable[int], like: Value) -> Value:
+        target = tuple(dims)
+        if value.type.dims == target:
+            return value
+        return self.add("reshape", [value, self.whole(target, like)], like, allowzero=1)
+
+    def stacked(self, like: Value, numbers: np.ndarray) -> Value:
+        """Numbers and extents as a value of the type of `like`."""
+        flat = [n.count if isinstance(n, Extent) else self.whole(int(n), like) for n in numbers.flat]
+        parts: list[Value | None] = [self.shaped(v, (1,), like) for v in flat]
+        y = parts[0] if len(parts) == 1 else self.add("concat", parts, like, axis=0)
+        assert y is not None and like.type.dtype is not None
+        y = self.shaped(y, numbers.shape, like)
+        return y if like.type.dtype == np.int64 else self.add("cast", [y], like, to=like.type.dtype.name)
+
+    def real(self, extent: Extent, like: Value) -> Value:
+        """Which of the places along an axis are real: bool [most]."""
+        key = "real", extent.count
+        if key not in self.memo:
+            places = self.whole(np.arange(extent.most), like)
+            self.memo[key] = self.add("less", [places, extent.count], like)
+        found: Value = self.memo[key]
+        return found
+
+    def masked(self, x: Bounded, fill: Any, axes: Iterable[int] | None = None) -> Value:
+        """The value, with `fill` where elements are not real along these axes, or any."""
+        value, rank = x.value, len(x.value.type.dims)
+        for axis, extent in x.extents.items():
+            if axes is None or axis in axes:
+                column = [extent.most if a == axis else 1 for a in range(rank)]
+                mask = self.shaped(self.real(extent, value), column, value)
+                value = self.add("where", [mask, value, self.const(np.asarray(fill, value.type.dtype), value)], value)
+        return value
