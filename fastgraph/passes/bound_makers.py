@@ -53,6 +53,7 @@ def non_max_suppression(bounds: Bounds, node: Node) -> list[Bounded]:
         most = most if most.type.dtype == np.int64 else bounds.add("cast", [most], node.out, to="int64")
     inputs = [boxes.value, scores.value, most, limit, least, None if there is None else there.count]
     places, counts = bounds.add_many(node.op, inputs, node.out, 2, **attrs)
+    bounds.memo["counts", places] = counts
     return [Bounded(places, below=Below(None, (there,))), Bounded(counts)]
 
 
@@ -62,14 +63,19 @@ def listed_places(bounds: Bounds, node: Node) -> list[Bounded]:
     found, like = bounds.take(node.x), node.out
     if found.extents:
         raise Unbounded
-    zero = bounds.const(np.zeros((), found.value.type.dtype), like)
-    there = bounds.add("greater_or_equal", [found.value, zero], like)
-    at, count = found_places(bounds, there, like)
-    rows = bounds.add("transpose", [at], like, perm=(1, 0))
-    places = bounds.add("gather_nd", [found.value, rows], like, batch_dims=0)
-    last = bounds.shaped(bounds.masked(Bounded(places, {0: count}), 0), (count.most, 1), like)
-    cut = [bounds.whole([n], like) for n in (0, 2, 1, 1)]
-    y = bounds.add("concat", [bounds.add("slice", [rows, *cut], like), last], like, axis=1)
+    zero, dims = bounds.const(np.zeros((), found.value.type.dtype), like), found.value.type.dims
+    counts = bounds.memo.get(("counts", found.value))
+    if counts is not None and dims[:2] == (1, 1):  # they are in a row
+        count = Extent(bounds.shaped(counts, (), like), dims[2])
+        pairs = bounds.whole(np.zeros((dims[2], 2)), like)
+        places = bounds.add("max", [found.value, zero], like)
+    else:
+        at, count = found_places(bounds, bounds.add("greater_or_equal", [found.value, zero], like), like)
+        rows = bounds.add("transpose", [at], like, perm=(1, 0))
+        pairs = bounds.add("slice", [rows, *(bounds.whole([n], like) for n in (0, 2, 1, 1))], like)
+        places = bounds.add("gather_nd", [found.value, rows], like, batch_dims=0)
+        places = bounds.masked(Bounded(places, {0: count}), 0)
+    y = bounds.add("concat", [pairs, bounds.shaped(places, (count.most, 1), like)], like, axis=1)
     limit = found.below.extents[0] if found.below is not None else None
     return [Bounded(y, {0: count}, True, Below(1, (None, None, limit)))]
 
@@ -109,12 +115,8 @@ def _checked(bounds: Bounds, node: Node, size: int) -> Extent:
     if k.type.dtype != np.int64 or node.x in bounds.known:
         raise Unbounded
     k = bounds.shaped(k, (), node.out)
-    key = "checked", k, size
-    if key not in bounds.memo:
-        range_ = bounds.const(np.zeros(size + 1, np.int8), node.out)
-        bounds.memo[key] = Extent(bounds.add("checked_indices", [k, range_], node.out, axis=0), size)
-    found: Extent = bounds.memo[key]
-    return found
+    range_ = bounds.const(np.zeros(size + 1, np.int8), node.out)
+    return Extent(bounds.add("checked_indices", [k, range_], node.out, axis=0), size)
 
 
 @follows("range")
@@ -235,11 +237,8 @@ def _taken(bounds: Bounds, condition: Value, wanted: bool, none: Value, some: Bo
         most = b.most if isinstance(b, Extent) else b
         if a > most:
             raise Unbounded
-        key = "taken", condition, wanted, a, b.count if isinstance(b, Extent) else b
-        if key not in bounds.memo:
-            count = b.count if isinstance(b, Extent) else bounds.whole(b, none)
-            other = bounds.whole(a, none)
-            both: list[Value | None] = [count, other] if wanted else [other, count]
-            bounds.memo[key] = Extent(bounds.add("where", [condition, *both], none), most)
-        extents[axis] = bounds.memo[key]
+        count = b.count if isinstance(b, Extent) else bounds.whole(b, none)
+        other = bounds.whole(a, none)
+        both: list[Value | None] = [count, other] if wanted else [other, count]
+        extents[axis] = Extent(bounds.add("where", [condition, *both], none), most)
     return some._replace(extents=extents, clean=False)

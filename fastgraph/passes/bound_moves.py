@@ -205,13 +205,8 @@ def _minus(bounds: Bounds, a: Dim, n: int, like: Value) -> Dim:
     """What is left of an extent without its first n."""
     if not isinstance(a, Extent):
         return max(a - n, 0)
-    key = "minus", a.count, n
-    if key not in bounds.memo:
-        zero = bounds.whole(0, like)
-        left = bounds.add("max", [bounds.add("sub", [a.count, bounds.whole(n, like)], like), zero], like)
-        bounds.memo[key] = Extent(left, max(a.most - n, 0))
-    found: Extent = bounds.memo[key]
-    return found
+    left = bounds.add("sub", [a.count, bounds.whole(n, like)], like)
+    return Extent(bounds.add("max", [left, bounds.whole(0, like)], like), max(a.most - n, 0))
 
 
 @follows("split")
@@ -252,20 +247,15 @@ def concat(bounds: Bounds, node: Node) -> list[Bounded]:
 
 def joined(bounds: Bounds, sizes: Sequence[Dim], like: Value) -> tuple[Value, Extent]:
     """Where the real elements of parts are, that lie one after the other; zeros follow. And how many there are."""
-    key = "joined", *(n.count if isinstance(n, Extent) else n for n in sizes)
-    if key not in bounds.memo:
-        room = [n.most if isinstance(n, Extent) else n for n in sizes]
-        counts = np.empty(len(sizes), object)
-        counts[:] = sizes
-        real = bounds.stacked(Value("counts", bounds.whole([0], like).type), counts)
-        own = bounds.whole(np.concatenate([np.arange(n) for n in room]), like)
-        part = bounds.whole(np.repeat(np.arange(len(room)), room), like)
-        limits = bounds.add("gather", [real, part], like, axis=0)
-        places, count = found_places(bounds, bounds.add("less", [own, limits], like), like)
-        bounds.memo[key] = bounds.shaped(places, (sum(room),), like), count
-        bounds.memo["sum", count.count] = sizes
-    found: tuple[Value, Extent] = bounds.memo[key]
-    return found
+    room = [n.most if isinstance(n, Extent) else n for n in sizes]
+    counts = np.empty(len(sizes), object)
+    counts[:] = sizes
+    real = bounds.stacked(Value("counts", bounds.whole([0], like).type), counts)
+    own = bounds.whole(np.concatenate([np.arange(n) for n in room]), like)
+    part = bounds.whole(np.repeat(np.arange(len(room)), room), like)
+    limits = bounds.add("gather", [real, part], like, axis=0)
+    places, count = found_places(bounds, bounds.add("less", [own, limits], like), like)
+    return bounds.shaped(places, (sum(room),), like), count
 
 
 def found_places(bounds: Bounds, x: Value, like: Value) -> tuple[Value, Extent]:

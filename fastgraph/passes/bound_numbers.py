@@ -88,15 +88,11 @@ def _each(function: Callable[[Dim, Dim], Dim], a: np.ndarray, b: np.ndarray) -> 
 
 
 def computed(bounds: Bounds, op: str, operands: tuple[Dim, Dim], most: int, like: Value) -> Extent:
-    """An extent that is computed of others, once for all that ask."""
+    """An extent that is computed of others."""
     if not 0 <= most < 1 << 24:
         raise Unbounded
-    key = op, *(n.count if isinstance(n, Extent) else n for n in operands)
-    if key not in bounds.memo:
-        inputs: list[Value | None] = [n.count if isinstance(n, Extent) else bounds.whole(n, like) for n in operands]
-        bounds.memo[key] = Extent(bounds.add(op, inputs, like), most)
-    found: Extent = bounds.memo[key]
-    return found
+    inputs: list[Value | None] = [n.count if isinstance(n, Extent) else bounds.whole(n, like) for n in operands]
+    return Extent(bounds.add(op, inputs, like), most)
 
 
 def _whole(*numbers: Dim) -> bool:

@@ -257,14 +257,20 @@ class Bounds:
     # -- what rules write
 
     def add_many(self, op: str, inputs: list[Value | None], like: Value, count: int, **attrs: Any) -> list[Value]:
-        """Write a node; its outputs, whose types are concrete."""
-        outputs = [Value(f"{like.name}.{op}") for _ in range(count)]
-        node = Node(op, inputs, outputs, attrs, like.name)
-        infer_node(node)
-        if not all(v.type.concrete for v in outputs):
-            raise Unbounded
-        self.keep(node)
-        return outputs
+        """The outputs of a node, whose types are concrete. The same node of the same operands is written once, so that
+        what is equal in every run is one value.
+        """
+        key = op, count, *inputs, str(sorted(attrs.items()))
+        if key not in self.memo:
+            outputs = [Value(f"{like.name}.{op}") for _ in range(count)]
+            node = Node(op, inputs, outputs, attrs, like.name)
+            infer_node(node)
+            if not all(v.type.concrete for v in outputs):
+                raise Unbounded
+            self.keep(node)
+            self.memo[key] = outputs
+        found: list[Value] = self.memo[key]
+        return found
 
     def add(self, op: str, inputs: list[Value | None], like: Value, **attrs: Any) -> Value:
         return self.add_many(op, inputs, like, 1, **attrs)[0]
@@ -274,7 +280,12 @@ class Bounds:
         return self.add_many(node.op, inputs, node.out, len(node.outputs), **node.attrs)
 
     def const(self, data: Any, like: Value) -> Value:
-        return Value.constant(f"{like.name}.bound", np.asarray(data))
+        array = np.asarray(data)
+        key = array.dtype, array.shape, array.tobytes()
+        if key not in self.memo:
+            self.memo[key] = Value.constant(f"{like.name}.bound", array)
+        found: Value = self.memo[key]
+        return found
 
     def whole(self, number: Any, like: Value) -> Value:
         return self.const(np.asarray(number, np.int64), like)
@@ -296,12 +307,8 @@ class Bounds:
 
     def real(self, extent: Extent, like: Value) -> Value:
         """Which of the places along an axis are real: bool [most]."""
-        key = "real", extent.count
-        if key not in self.memo:
-            places = self.whole(np.arange(extent.most), like)
-            self.memo[key] = self.add("less", [places, extent.count], like)
-        found: Value = self.memo[key]
-        return found
+        places = self.whole(np.arange(extent.most), like)
+        return self.add("less", [places, extent.count], like)
 
     def masked(self, x: Bounded, fill: Any, axes: Iterable[int] | None = None) -> Value:
         """The value, with `fill` where elements are not real along these axes, or any."""
