@@ -45,4 +45,7 @@ def test_random_networks(data: Any, isa: str | None, threads: int) -> None:
         same(found, wanted, f"level {level}, as NumPy has it")
         other = outcome(lambda: by_onnxruntime(source, given_))  # noqa: B023
         if not isinstance(other, Exception):
-            same(found, other, f"level {level}, as onnxruntime has it")
+            # The mean of nothing is not said to be anything: 0 there, NaN here.
+            known = [not np.isnan(a).any() for a in found]
+            both = ([a for a, k in zip(arrays, known, strict=True) if k] for arrays in (found, other))
+            same(*both, f"level {level}, as onnxruntime has it")
