@@ -37,7 +37,7 @@ from .plan.widen import widen
 from .room import need
 
 if TYPE_CHECKING:
-    from .passes.bounds import Bounded
+    from .passes.bound_values import Bounded
 
 
 def bodies(graph: Graph, match: Matches | None = None) -> bool:

@@ -6,9 +6,9 @@ import numpy as np
 
 from ..ir import Graph, Node, Value
 from ..ops.control import BRANCHES
-from ..ops.registry import OPS, attr
-from .bound_moves import found_places, same
-from .bounds import Below, Bounded, Bounds, Extent, Unbounded, follows
+from ..ops.registry import OPS, Layout, attr
+from .bound_values import Below, Bounded, Extent, Unbounded, same
+from .bounds import RULES, Bounds, follows
 
 
 @follows("non_zero")
@@ -16,7 +16,7 @@ def non_zero(bounds: Bounds, node: Node) -> list[Bounded]:
     x = bounds.take(node.x)
     if not x.dims:
         raise Unbounded
-    places, count = found_places(bounds, bounds.masked(x, 0), node.out)
+    places, count = bounds.found(bounds.masked(x, 0), node.out)
     return [Bounded(places, {1: count}, True, Below(0, tuple(x.extents.get(a) for a in range(len(x.dims)))))]
 
 
@@ -33,7 +33,7 @@ def compress(bounds: Bounds, node: Node) -> list[Bounded]:
         raise Unbounded
     if axis not in extents and wanted.value.type.dims[0] > value.type.dims[axis]:
         raise Unbounded
-    places, count = found_places(bounds, bounds.masked(wanted, 0), node.out)
+    places, count = bounds.found(bounds.masked(wanted, 0), node.out)
     places = bounds.shaped(places, wanted.value.type.dims, node.out)
     return [Bounded(bounds.add("gather", [value, places], node.out, axis=axis), {**extents, axis: count})]
 
@@ -70,7 +70,7 @@ def listed_places(bounds: Bounds, node: Node) -> list[Bounded]:
         pairs = bounds.whole(np.zeros((dims[2], 2)), like)
         places = bounds.add("max", [found.value, zero], like)
     else:
-        at, count = found_places(bounds, bounds.add("greater_or_equal", [found.value, zero], like), like)
+        at, count = bounds.found(bounds.add("greater_or_equal", [found.value, zero], like), like)
         rows = bounds.add("transpose", [at], like, perm=(1, 0))
         pairs = bounds.add("slice", [rows, *(bounds.whole([n], like) for n in (0, 2, 1, 1))], like)
         places = bounds.add("gather_nd", [found.value, rows], like, batch_dims=0)
@@ -158,13 +158,13 @@ def unique(bounds: Bounds, node: Node) -> list[Bounded]:
     same_ = bounds.add("equal", [by_value, bounds.add("gather", [by_value, before], like, axis=0)], like)
     first = bounds.const(np.arange(n) == 0, like)
     new = bounds.add("or", [bounds.add("not", [same_], like), first], like)
-    starts, count = found_places(bounds, new, like)
+    starts, count = bounds.found(new, like)
     starts = bounds.shaped(starts, (n,), like)
     firsts = bounds.add("gather", [places, starts], like, axis=0)
     rank = _scattered(bounds, places, _ranks(bounds, new, like), n, like)
     if not attr(node, "sorted"):
         met = _scattered(bounds, places, bounds.add("cast", [new], like, to="int64"), n, like)
-        firsts, count = found_places(bounds, met, like)
+        firsts, count = bounds.found(met, like)
         firsts = bounds.shaped(firsts, (n,), like)
         among = _ranks(bounds, met, like)
         # The place among all first ones of that of the equal elements.
@@ -192,7 +192,7 @@ def _scattered(bounds: Bounds, places: Value, values: Value, n: int, like: Value
 
 # -- branches
 
-SURE = frozenset("gather gather_nd gather_elements scatter_elements scatter_nd".split())
+INDEXED = frozenset("gather gather_nd gather_elements scatter_elements scatter_nd".split())
 """In a branch that is not taken they could meet an index that is out of range."""
 
 
@@ -215,13 +215,15 @@ def _nothing(bounds: Bounds, value: Value) -> bool:
 def _inlined(bounds: Bounds, body: Graph) -> list[Bounded]:
     """What a body gives, of nodes that can be run whether it is taken or not."""
     for node in body.nodes:
-        if not OPS[node.op].pure or node.graphs or not bounds.visit(node, keep=False):
+        plain = node.op in RULES or OPS[node.op].layout is Layout.EACH
+        if not plain or node.graphs or not bounds.visit(node, keep=False):
             raise Unbounded
-        if node.op in SURE:
-            indices = node.inputs[1]
-            known = indices is not None and bounds.take(indices)
-            if not known or known.value.data is None and known.below is None:
+        if node.op in INDEXED:
+            indices = bounds.take(node.inputs[1])
+            if indices.value.data is None and indices.below is None:
                 raise Unbounded
+        if node.op == "top_k":
+            bounds.numbers_of(node.inputs[1])
     return [bounds.take(v) for v in body.outputs]
 
 

@@ -12,7 +12,8 @@ from ..ir import Node, Value
 from ..ops.evaluate import run_node
 from ..ops.reduce import reduced_axes
 from ..ops.registry import attr
-from .bounds import Bounds, Dim, Extent, Unbounded
+from .bound_values import Dim, Extent, Unbounded
+from .bounds import Bounds
 
 MOVES = frozenset("gather slice concat squeeze unsqueeze reshape identity expand split transpose flatten".split())
 KINDS = ("int64", "int32", "float32", "float64")

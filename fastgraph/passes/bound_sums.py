@@ -9,13 +9,13 @@ import numpy as np
 from ..ir import Node, Value
 from ..ops.reduce import reduced_axes
 from ..ops.registry import OPS, Layout, attr
-from .bound_moves import same
-from .bounds import Bounded, Bounds, Extent, Unbounded, follows
+from .bound_values import Bounded, Extent, Unbounded, same
+from .bounds import Bounds, follows
 
 
 def elementwise(bounds: Bounds, node: Node) -> list[Bounded]:
     """Of each element one. Operands meet along an axis if they have as many elements there in every run."""
-    if OPS[node.op].layout is not Layout.EACH or not OPS[node.op].pure or node.graphs:
+    if OPS[node.op].layout is not Layout.EACH:
         raise Unbounded
     parts = bounds.takes(node.inputs)
     extents = broadcast([p for p in parts if p is not None])

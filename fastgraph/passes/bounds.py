@@ -10,8 +10,8 @@ of which the first n rows are real. What no rule knows stays as it is, and reads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,56 +19,11 @@ from ..errors import ModelError, UnsupportedError
 from ..families import Families
 from ..ir import Graph, Node, Value, read_by
 from ..ops.evaluate import infer_node
+from ..ops.registry import OPS
+from .bound_values import Bounded, Extent, Unbounded
 
 LARGE, SMALL, TIMES = 4 << 20, 64 << 10, 64
 """Bytes of a bounded value: never above `LARGE`, nor, from `SMALL` on, above `TIMES` those of what the graph takes."""
-
-
-class Extent:
-    """How many elements there are along an axis: an int64 scalar of the graph, from 0 to `most`."""
-
-    __slots__ = ("count", "most")
-
-    def __init__(self, count: Value, most: int) -> None:
-        self.count, self.most = count, most
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Extent) and self.count is other.count
-
-    def __hash__(self) -> int:
-        return hash(self.count)
-
-
-Dim: TypeAlias = int | Extent
-
-
-class Below(NamedTuple):
-    """Of a value of indices that none is below 0, and which extents they stay below (None: nothing is said): one for
-    each place along `axis`, or one for all of them (None).
-    """
-
-    axis: int | None
-    extents: tuple[Extent | None, ...]
-
-
-class Bounded(NamedTuple):
-    """A value whose type is concrete, and how many of its elements are real along some of its axes.
-
-    `clean`: all others are 0.
-    """
-
-    value: Value
-    extents: Mapping[int, Extent] = {}
-    clean: bool = False
-    below: Below | None = None
-
-    @property
-    def dims(self) -> tuple[Dim, ...]:
-        return tuple(self.extents.get(a, n) for a, n in enumerate(self.value.type.dims))
-
-
-class Unbounded(Exception):
-    """What a rule raises when it does not know how to go on; the node stays as it is."""
 
 
 Rule: TypeAlias = "Callable[[Bounds, Node], list[Bounded]]"
@@ -77,10 +32,9 @@ RULES = Families(__package__, {
     "bound_makers": """
         non_zero listed_places non_max_suppression compress unique top_k range constant_of_shape if
     """,
-    "bound_moves": """
-        reshape flatten squeeze unsqueeze transpose expand tile slice split concat gather gather_elements gather_nd
-        scatter_elements scatter_nd
-    """,
+    "bound_shapes": "reshape flatten squeeze unsqueeze transpose expand tile",
+    "bound_parts": "slice split concat",
+    "bound_indices": "gather gather_elements gather_nd scatter_elements scatter_nd",
     "bound_sums": """
         reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum
         reduce_log_sum_exp softmax log_softmax arg_max arg_min cum_sum cum_prod layer_normalization matmul gemm
@@ -164,7 +118,8 @@ class Bounds:
         from .bound_sums import elementwise
 
         values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-        if any(v.type.quant is not None or v.type.dtype == object for v in values):
+        plain = all(v.type.quant is None and v.type.dtype != object for v in values)
+        if not plain or not OPS[node.op].pure:
             raise Unbounded
         if not node.graphs and not any(v is not None and self.take(v).extents for v in node.inputs):
             before = len(self.nodes)
@@ -319,3 +274,10 @@ class Bounds:
                 mask = self.shaped(self.real(extent, value), column, value)
                 value = self.add("where", [mask, value, self.const(np.asarray(fill, value.type.dtype), value)], value)
         return value
+
+    def found(self, x: Value, like: Value) -> tuple[Value, Extent]:
+        """The places of what is not 0, [rank, elements] with zeros behind, and how many there are."""
+        if not x.type.size or 8 * x.type.size * len(x.type.dims) > self.limit:
+            raise Unbounded
+        places, count = self.add_many("bounded_non_zero", [x], like, 2)
+        return places, Extent(count, x.type.size)

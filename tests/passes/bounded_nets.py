@@ -146,7 +146,8 @@ def follows(g: Growing) -> None:
         made = net("Range", net.const(np.array(0)), size, net.const(np.array(1)))
         g.keep(net("Cast", made, to=1), (dims[axis],))
     elif kind == "concat":
-        other = g.value(lambda d: len(d) == rank and all(a == b for i, (a, b) in enumerate(zip(d, dims)) if i != axis))
+        other = g.value(lambda d: len(d) == rank and all(a == b for i, (a, b) in enumerate(zip(d, dims, strict=True))
+                                                          if i != axis))  # fmt: skip
         assert other is not None
         g.keep(net("Concat", v, other[0], v, axis=axis), (*dims[:axis], g.new(), *dims[axis + 1 :]))
     elif kind == "beside" and rank > 1:
