@@ -15,7 +15,9 @@ from ..ops.registry import attr
 from .bound_values import Dim, Extent, Unbounded
 from .bounds import Bounds
 
-MOVES = frozenset("gather slice concat squeeze unsqueeze reshape identity expand split transpose flatten".split())
+MOVES = frozenset(
+    "gather slice strided_slice concat squeeze unsqueeze reshape identity expand transpose flatten".split()
+)
 KINDS = ("int64", "int32", "float32", "float64")
 """What holds extents without rounding them, which are below 2 ** 24."""
 

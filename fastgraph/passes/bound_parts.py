@@ -1,4 +1,4 @@
-"""Of bounded values: parts taken and put together."""
+"""Of bounded values: split and concat."""
 
 from __future__ import annotations
 
@@ -7,50 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ir import Node, Value
-from ..ops.common import axes_of
 from ..ops.registry import attr
-from .bound_numbers import least
 from .bound_values import Below, Bounded, Dim, Extent, Unbounded
 from .bounds import Bounds, follows
-
-
-@follows("slice")
-def slice_(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, like = bounds.take(node.x), node.out
-    starts, ends = (list(bounds.numbers_of(v)) for v in node.inputs[1:3])
-    axes = axes_of(node, bounds.ints_of(node, 3) or range(len(starts)), len(x.dims))
-    steps = bounds.ints_of(node, 4) or [1] * len(starts)
-    extents, plain_ends = dict(x.extents), list(ends)
-    below, clean = x.below, x.clean and not any(isinstance(n, Extent) for n in ends)
-    for i, axis in enumerate(axes):
-        start, end, step = starts[i], ends[i], steps[i]
-        if below is not None and axis == below.axis:
-            known = step > 0 and not isinstance(start, Extent) and not isinstance(end, Extent)
-            below = Below(axis, below.extents[int(start) : int(end) : step]) if known else None
-        if axis not in x.extents and not isinstance(end, Extent):
-            continue
-        if step != 1 or isinstance(start, Extent) or start < 0 or not isinstance(end, Extent) and end < 0:
-            raise Unbounded
-        size, have = x.value.type.dims[axis], x.dims[axis]
-        stop = least(bounds, have, end, like)
-        plain_ends[i] = min(stop.most if isinstance(stop, Extent) else int(stop), size)
-        kept = stop if start == 0 else _minus(bounds, stop, int(start), like)
-        extents.pop(axis, None)
-        if isinstance(kept, Extent):
-            extents[axis] = kept
-    cut = [bounds.whole([int(n) for n in numbers], like) for numbers in (starts, plain_ends, axes, steps)]
-    value = bounds.add("slice", [x.value, *cut], like)
-    if any(value.type.dims[a] != n.most for a, n in extents.items()):
-        raise Unbounded
-    return [Bounded(value, extents, clean, below)]
-
-
-def _minus(bounds: Bounds, a: Dim, n: int, like: Value) -> Dim:
-    """What is left of an extent without its first n."""
-    if not isinstance(a, Extent):
-        return max(a - n, 0)
-    left = bounds.add("sub", [a.count, bounds.whole(n, like)], like)
-    return Extent(bounds.add("max", [left, bounds.whole(0, like)], like), max(a.most - n, 0))
 
 
 @follows("split")

@@ -33,7 +33,8 @@ RULES = Families(__package__, {
         non_zero listed_places non_max_suppression compress unique top_k range constant_of_shape if
     """,
     "bound_shapes": "reshape flatten squeeze unsqueeze transpose expand tile",
-    "bound_parts": "slice split concat",
+    "bound_parts": "split concat",
+    "bound_slices": "slice strided_slice",
     "bound_indices": "gather gather_elements gather_nd scatter_elements scatter_nd",
     "bound_sums": """
         reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum

@@ -56,7 +56,7 @@ class Growing:
 def makes(g: Growing) -> None:
     """One more value of an extent of its own."""
     net, n = g.net, g.new()
-    kind = g.pick("rows", "elements", "compress", "flat", "top_k", "boxes", "unique", "from_bounded", "slice")
+    kind = g.pick("rows", "elements", "compress", "flat", "top_k", "boxes", "unique", "from_bounded", "slice", "cut")
     if kind == "rows":
         column = net("Gather", g.x, net.const(np.array(g.pick(0, 1, 2))), axis=1)
         found = net("Squeeze", net("NonZero", g.over(column)), g.ints(0))
@@ -88,6 +88,11 @@ def makes(g: Growing) -> None:
         for part in (found[0], found[1], found[3]):
             g.keep(net("Cast", part, to=1), (n,))
         g.keep(net("Cast", found[2], to=1), (ROWS,))
+    elif kind == "cut":
+        two = net("Mul", g.k, g.ints(g.pick(-2, -1, 1, 2)))
+        start = g.pick(g.ints(0), g.ints(3), g.ints(-4), net("Sub", two, g.ints(5)))
+        end = g.pick(two, net("Add", two, g.ints(2)))
+        g.keep(net("Slice", g.x, start, end, g.ints(0)), (n, COLUMNS))
     elif kind == "slice":
         values, _ = net("TopK", g.x, g.k, outputs=2, axis=0)
         size = net("Slice", net("Shape", values), g.ints(0), g.ints(1))
