@@ -46,7 +46,7 @@ def _infer_nms(node: Node, types: Types) -> list[TensorType]:
     if limit is not None and not 0 <= float(limit.reshape(-1)[0]) <= 1:
         fail(node, f"iou_threshold must be from 0 to 1, found {limit.reshape(-1)[0]}")
     need_one(node, types[5], "count", WHOLE)
-    most = attr(node, "most") if most is None else most
+    most = most if attr(node, "most") is None else attr(node, "most")
     kept = max(min(most, count), 0) if isinstance(most, int) and isinstance(count, int) else None
     return [TensorType(INT64, (batch, classes, kept)), TensorType(INT64, (batch, classes))]
 

@@ -235,7 +235,7 @@ def _gather(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_top_k(node: Node, types: Types) -> list[TensorType]:
     x, count = types[0], whole(node, 1, "k")
-    count = attr(node, "most") if count is None else count
+    count = count if attr(node, "most") is None else attr(node, "most")
     need_one(node, types[2], "count")
     need_kind(node, x, NUMBER)
     if x.shape is None:
