@@ -34,7 +34,7 @@ def same(found: Any, wanted: Any, what: str) -> None:
 
 
 @given(st.data(), st.sampled_from(["generic", "avx2", None]), st.sampled_from([1, 2]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_random_networks(data: Any, isa: str | None, threads: int) -> None:
     source = network(data.draw).bytes()
     model, plain = fg.load(source, isa=isa, threads=threads), fg.load(source, isa="numpy")
@@ -225,3 +225,38 @@ def test_open_shapes_have_bounds_of_their_own() -> None:
         fed = np.random.default_rng(n).integers(0, 2, (n, 4)).astype(F32)
         agree(model, net, {"x": fed})
         assert not on_host(model.plan.compiled)
+
+
+def test_indices_beyond_the_real_ones_reach_nothing() -> None:
+    """What stands behind real indices would be out of range, or write."""
+    net = Net(18)
+    x, table = net.input("x", (12,)), net.input("table", (6, 2))
+    places = net("Squeeze", net("NonZero", x), net.const([0]))
+    turned = net("Sub", net.const([11]), places)
+    rows = net("Gather", table, turned, axis=0)
+    column = net("Unsqueeze", turned, net.const([1]))
+    wide = net("Expand", column, net("Shape", rows))
+    net.output(rows, net("GatherND", table, column), net("GatherElements", table, wide, axis=0))
+    net.output(net("ScatterND", table, column, net("Neg", rows)))
+    net.output(net("ScatterElements", table, wide, net("Neg", rows), axis=0))
+    model, rng = native(net), np.random.default_rng(3)
+    for count in (0, 1, 4, 6):
+        fed = np.zeros(12, F32)
+        fed[6 + rng.permutation(6)[:count]] = 1
+        agree(model, net, {"x": fed, "table": rng.standard_normal((6, 2)).astype(F32)})
+
+
+def test_boxes_that_are_not_there_are_not_kept() -> None:
+    net = Net()
+    boxes, scores = net.input("boxes", (9, 4)), net.input("scores", (9,))
+    found = net("Squeeze", net("NonZero", net("Greater", scores, net.const(np.array(0.5, F32)))), net.const([0]))
+    some = net("Unsqueeze", net("Gather", boxes, found), net.const([0]))
+    best = net("Unsqueeze", net("Gather", scores, found), net.const([0, 1]))
+    kept = net("NonMaxSuppression", some, best, net.const([100]), net.const(np.array([1], F32)))
+    column = net("Squeeze", net("Gather", kept, net.const([2]), axis=1), net.const([1]))
+    net.output(net("Gather", found, column), kept, dtype=I64)
+    model, rng = native(net), np.random.default_rng(4)
+    for count in (0, 1, 5, 9):
+        fed = np.zeros(9, F32)
+        fed[rng.permutation(9)[:count]] = np.linspace(0.6, 1, count)
+        assert len(agree(model, net, {"boxes": some_boxes(rng, 9), "scores": fed})[1]) == count
