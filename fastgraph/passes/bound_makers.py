@@ -147,7 +147,7 @@ def unique(bounds: Bounds, node: Node) -> list[Bounded]:
     """Sorted, those that differ from the one before; unsorted, by where they are first."""
     x, like, axis = bounds.take(node.x), node.out, attr(node, "axis")
     dtype = x.value.type.dtype
-    if x.extents or axis is not None and len(x.dims) != 1 or dtype is None or dtype.kind not in "iu":
+    if x.extents or axis is not None and len(x.dims) != 1 or dtype is None or dtype.kind not in "iuf":
         raise Unbounded
     n = x.value.type.size
     if not n:
@@ -155,7 +155,11 @@ def unique(bounds: Bounds, node: Node) -> list[Bounded]:
     flat = bounds.shaped(x.value, (n,), like)
     by_value, places = bounds.add_many("top_k", [flat, bounds.whole([n], like)], like, 2, axis=0, largest=0)
     before = bounds.whole(np.maximum(np.arange(n) - 1, 0), like)
-    same_ = bounds.add("equal", [by_value, bounds.add("gather", [by_value, before], like, axis=0)], like)
+    previous = bounds.add("gather", [by_value, before], like, axis=0)
+    same_ = bounds.add("equal", [by_value, previous], like)
+    if dtype.kind == "f":  # NaN is the same as NaN
+        nans: list[Value | None] = [bounds.add("is_nan", [v], like) for v in (by_value, previous)]
+        same_ = bounds.add("or", [same_, bounds.add("and", nans, like)], like)
     first = bounds.const(np.arange(n) == 0, like)
     new = bounds.add("or", [bounds.add("not", [same_], like), first], like)
     starts, count = bounds.found(new, like)
@@ -172,10 +176,9 @@ def unique(bounds: Bounds, node: Node) -> list[Bounded]:
         rank = bounds.add("gather", [bounds.add("gather", [among, own], like, axis=0), rank], like, axis=0)
     values = bounds.add("gather", [flat, firsts], like, axis=0)
     real = {0: count}
-    below = None
     counts = bounds.add("scatter_elements", [bounds.whole(np.zeros(n), like), rank, bounds.whole(np.ones(n), like)],
                         like, axis=0, reduction="add")  # fmt: skip
-    found = [Bounded(values, real), Bounded(firsts, real, False, below), Bounded(rank), Bounded(counts, real, True)]
+    found = [Bounded(values, real), Bounded(firsts, real), Bounded(rank), Bounded(counts, real, True)]
     return found[: len(node.outputs)]
 
 

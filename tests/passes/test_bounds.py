@@ -260,3 +260,16 @@ def test_boxes_that_are_not_there_are_not_kept() -> None:
         fed = np.zeros(9, F32)
         fed[rng.permutation(9)[:count]] = np.linspace(0.6, 1, count)
         assert len(agree(model, net, {"boxes": some_boxes(rng, 9), "scores": fed})[1]) == count
+
+
+@pytest.mark.parametrize("sorted_", [0, 1])
+def test_floats_that_are_there_once(sorted_: int) -> None:
+    """NaN is one number, as NumPy has it, and so is 0."""
+    net = Net()
+    found = net("Unique", net.input("x", (8,)), outputs=4, sorted=sorted_)
+    net.output(found[0])
+    net.output(*found[1:], dtype=I64)
+    model, plain = native(net), net.load(isa="numpy")
+    for numbers in ([np.nan, 1, np.nan, -0.0, 0, 2, np.inf, 1], [0] * 8, range(8), [np.nan] * 8):
+        fed = np.array(numbers, F32)
+        same(model.run({"x": fed}).values(), plain.run({"x": fed}).values(), "NumPy")
