@@ -86,6 +86,9 @@ class Bounds:
         self.within: dict[Value, set[Value]] = {}
         self.multiples: dict[Value, tuple[Extent, int]] = {}
         self._ready = {v for v in graph.inputs if v.type.concrete and v.type.dtype is not None}
+        self._facts: tuple[dict[Any, Any], ...] = (
+            self.known, self.instead, self.numbers, self.memo, self.within, self.multiples,
+        )  # fmt: skip
         given = sum(v.type.nbytes for v in self._ready if v.type.dtype != object)
         self.limit = min(LARGE, max(SMALL, TIMES * given))
 
@@ -123,11 +126,11 @@ class Bounds:
         if not plain or not OPS[node.op].pure:
             raise Unbounded
         if not node.graphs and not any(v is not None and self.take(v).extents for v in node.inputs):
-            before = len(self.nodes)
+            before = self.saved()
             try:
                 return [Bounded(v) for v in self.again(node, [v and self.written(v) for v in node.inputs])]
             except Unbounded:
-                del self.nodes[before:]
+                self.restore(before)
         rule = RULES.get(node.op)
         return elementwise(self, node) if rule is None else rule(self, node)
 
@@ -143,14 +146,16 @@ class Bounds:
         if not any(isinstance(n, Extent) for n in numbers.flat):
             self.instead[value] = Value.constant(value.name, numbers.astype(value.type.dtype))
 
-    def saved(self) -> tuple[Any, ...]:
-        parts = self.known, self.instead, self.numbers, self.memo, self.within, self.multiples
-        return len(self.nodes), *(dict(part) for part in parts)
+    def saved(self) -> tuple[int, ...]:
+        """How much has been written, and is known: entries are only added."""
+        return len(self.nodes), *map(len, self._facts)
 
-    def restore(self, saved: tuple[Any, ...]) -> None:
+    def restore(self, saved: tuple[int, ...]) -> None:
         """Forget all since then."""
         del self.nodes[saved[0] :]
-        self.known, self.instead, self.numbers, self.memo, self.within, self.multiples = saved[1:]
+        for facts, count in zip(self._facts, saved[1:], strict=True):
+            while len(facts) > count:
+                facts.popitem()
 
     def keep(self, node: Node, ready: bool = True) -> None:
         """Write a node as it is; `ready`: all that it reads is known."""
