@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,17 +19,14 @@ from .limits import spending
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
-from .passes.attention_found import attention
-from .passes.bodies import inner, sound_bodies
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.dynamic import cut_dynamic, is_dynamic
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
-from .passes.norms import norms
+from .passes.rewrite import has, has_reals, later
 from .passes.specialize import sizes_suit, specialize
-from .passes.to_integers import to_integers
 from .plan.build import build
 from .plan.lower import Matches
 from .plan.program import Program
@@ -42,10 +39,14 @@ if TYPE_CHECKING:
 
 def bodies(graph: Graph, match: Matches | None = None) -> bool:
     """Run all stages on the bodies of control flow that kernels can then run; others stay as they are."""
+    if not any(node.graphs for node in graph.nodes):
+        return False
+    from .passes.bodies import inner, sound_bodies
+
     match = match or Matches()
     changed = False
     for i, node in enumerate(graph.nodes):
-        lowered = inner(node) if node.graphs else None
+        lowered = inner(node)
         if lowered is None:
             continue
         try:
@@ -64,9 +65,9 @@ STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("canonicalize", canonicalize),
     ("decompose", decompose),
     ("layout", layout),
-    ("to_integers", to_integers),
-    ("attention", attention),
-    ("norms", norms),
+    ("to_integers", later("to_integers.to_integers", has_reals)),
+    ("attention", later("attention_found.attention", has("softmax", "matmul split"))),
+    ("norms", later("norms.norms", has("reduce_mean", "sqrt"))),
     ("fuse", fuse),
     ("widen", widen),
     ("control", bodies),
@@ -93,6 +94,9 @@ def optimize(graph: Graph, match: Matches | None = None, around: Iterable[Value]
         pass
 
 
+Values = Mapping[str, np.ndarray | None]
+
+
 class Compiled(NamedTuple):
     """A program whose kernels are linked into this process, and what its values are to the graph it was made of.
 
@@ -101,7 +105,9 @@ class Compiled(NamedTuple):
     whose shapes hang on data: NumPy computes it after the rest. `states` are kept from run to run; `late`: their next
     values where the program does not keep them itself, by the values they become. `addresses`: of the kernels.
     `bounded`: what stands for results, and inputs of the tail, whose extents the run finds.
-    `shared`: what it has in common with other plans of its model, of which it needs `used`.
+    `shared`: what it has in common with other plans of its model, of which it needs `used`. `values`: of the inputs
+    that decide shapes, those that it is made for, or None where these are left to the run, and so to the tail. `cheap`:
+    whether a run of references takes less than it took to make it.
     """
 
     graph: Graph
@@ -117,6 +123,8 @@ class Compiled(NamedTuple):
     bounded: Mapping[Value, Bounded]
     shared: Shared | None = None
     used: Sequence[np.ndarray] = ()
+    values: Values = {}
+    cheap: bool = False
 
 
 class Shared:
@@ -147,28 +155,49 @@ def share(graph: Graph) -> Shared:
 _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
+def deciders(shared: Shared, shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+    """The inputs whose values, too, must be known for a plan of these input shapes. Raises what `planned` does."""
+    from .passes.deciding import deciding
+
+    graph = copy(shared.graph)
+    inputs = list(graph.inputs)
+    graph.unfold_states()
+    with _guarded(graph), undisturbed():
+        specialize(graph, shapes)
+    graph.inputs = inputs
+    return tuple(v.name for v in deciding(graph))
+
+
 def compiled(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
-) -> Compiled:
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
+    values: Values | None = None,
+) -> Compiled:  # fmt: skip
     """The graph for these input shapes, down to the addresses of its kernels. What it makes is held to its limits.
 
-    `shared`: what it may share with other plans of this graph.
+    `shared`: what it may share with other plans of this graph. `values`: of inputs that decide shapes (`deciders`).
 
     Raises ModelError and UnsupportedError for what the file asks, GraphError where a plan can't be made of it,
     CompilerError where a kernel can't be compiled, and MemoryError when a run would take more than is free.
     """
-    plan = planned(graph, shapes, tier, threads, shared)
+    plan = planned(graph, shapes, tier, threads, shared, values)
     return plan._replace(addresses=linked(plan.program, tier, {} if shared is None else shared.addresses))
 
 
-@np.errstate(all="ignore")
 def planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
-) -> Compiled:
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
+    values: Values | None = None,
+) -> Compiled:  # fmt: skip
     """What `compiled` gives, without its kernels: none is compiled, and there are no addresses."""
+    with _guarded(graph):
+        return _planned(graph, shapes, tier, threads, shared, values or {})
+
+
+@contextmanager
+def _guarded(graph: Graph) -> Iterator[None]:
+    """Hold what is made within to the graph's limits. GraphError where planning fails in ways that nobody foresaw."""
     try:
-        with spending(graph.limits, _stored(graph), graph.source or graph.name or "model"):
-            return _planned(graph, shapes, tier, threads, shared)
+        with spending(graph.limits, _stored(graph), graph.source or graph.name or "model"), np.errstate(all="ignore"):
+            yield
     except FastgraphError:
         raise
     except _UNFORESEEN as error:
@@ -178,24 +207,35 @@ def planned(
         ) from error
 
 
+def _cheap_on_host(graph: Graph) -> bool:
+    from .passes.deciding import cheap_on_host  # most models never ask
+
+    return cheap_on_host(graph)
+
+
 def _stored(graph: Graph) -> int:
     return graph.stored or sum(v.type.nbytes for v in graph.constants())
 
 
 def _planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None, values: Values
 ) -> Compiled:
     planning = nullcontext(()) if shared is None else shared.weights.planning()
     with undisturbed(), planning as used:  # modules are imported on the way
         lowered = copy(graph if shared is None else shared.graph)
         states = lowered.states
+        hidden = {s.input for s in states}
         lowered.unfold_states()
-        specialize(lowered, shapes)
+        known = {name: value for name, value in values.items() if value is not None}
+        specialize(lowered, shapes, known)
         check(lowered, "specialize")
         sizes_suit(lowered, graph)
+        if known:
+            lowered.inputs = [v for v in lowered.inputs if v in hidden or v.name not in known]
         finals = lowered.outputs[len(graph.outputs) :]
         for state, final in zip(states, finals, strict=True):
             _fits_state(graph, state, final)
+        cheap = bool(known) and _cheap_on_host(lowered)
         bounded = _bounded(lowered) if tier is not NUMPY and is_dynamic(lowered) else {}
         asked = list(lowered.outputs)
         finals = asked[len(graph.outputs) :]
@@ -216,7 +256,8 @@ def _planned(
     assert program.arena is not None
     new = 0 if shared is not None and program.arena.size <= shared.block else program.arena.size
     need(new + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
-    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used)
+    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used,
+                    values, cheap)  # fmt: skip
 
 
 def _bounded(graph: Graph) -> dict[Value, Bounded]:

@@ -12,6 +12,8 @@ from tests.nets import F32, I64, Net
 BLOCKS: dict[str, Callable[[Net], None]] = {}
 RARE: dict[str, Callable[[Net], None]] = {}
 """What is rewritten away more than it is computed: for golden texts."""
+NEWEST: dict[str, Callable[[Net], None]] = {}
+"""Of operators that onnxruntime has not yet: for golden texts."""
 
 
 def block(build: Callable[[Net], None]) -> Callable[[Net], None]:
@@ -37,6 +39,11 @@ def norm(net: Net, x: str, c: int) -> str:
 
 def image(net: Net, c: int = 16, size: int = 8) -> str:
     return net.input("x", (1, c, size, size))
+
+
+def newest(build: Callable[[Net], None]) -> Callable[[Net], None]:
+    NEWEST[build.__name__] = build
+    return build
 
 
 @block
@@ -174,6 +181,23 @@ def cut_and_pick(net: Net) -> None:
 
 
 @rare
+def gathered_channels(net: Net) -> None:
+    """A shuffle of channels by a table, and every other one."""
+    x = net("Gather", conv(net, image(net), 16, 16), net.const(np.arange(16).reshape(4, 4).T.ravel()), axis=1)
+    net.output(conv(net, net("Gather", x, net.const(np.arange(0, 16, 2)), axis=1), 8, 16))
+
+
+@rare
+def groups_by_reshapes(net: Net) -> None:
+    """A normalization of groups of channels as one of instances, without a scale of its own."""
+    x = conv(net, image(net), 16, 16)
+    groups = net("Reshape", x, net.const(np.array([0, 4, -1])))
+    y = net("InstanceNormalization", groups, net.const([1.0] * 4), net.const([0.0] * 4))
+    y = net("Mul", net("Reshape", y, net("Shape", x)), net.weight(16, 1, 1))
+    net.output(conv(net, net("Relu", net("Add", y, net.weight(16, 1, 1))), 16, 16))
+
+
+@rare
 def shuffled_pixels(net: Net) -> None:
     deep = net("SpaceToDepth", image(net), blocksize=2)
     net.output(net("DepthToSpace", conv(net, deep, 64, 32), blocksize=2, mode="CRD"))
@@ -211,6 +235,73 @@ def powers(net: Net) -> None:
     cubed = net("Pow", x, net.const(np.array(3, F32)))
     inverse = net("Pow", net("Exp", x), net.const(np.array(-2, F32)))
     net.output(net("Add", cubed, net("Add", inverse, net("Pow", cubed, net.const(np.array(5, F32))))))
+
+
+@rare
+def sums_of_products(net: Net) -> None:
+    """Of named axes: a diagonal, a sum, products of stacks and of three operands."""
+    x, y = net.input("x", (2, 3, 4)), net.input("y", (2, 3, 3))
+    inner = net("Einsum", net("Tanh", x), y, net.weight(4, 5), equation="bij,bki,jh->bkh")
+    net.output(net("Einsum", y, inner, equation="...ii,...ih->...h"))
+
+
+@rare
+def losses(net: Net) -> None:
+    """Of four classes, of which one counts twice, with numbers of no class among the targets."""
+    x, target = net.input("x", (2, 4, 3)), net.const(np.array([[0, 3, -1], [-1, 2, 2]], I64))
+    weights = net.const(np.array([1, 2, 1, 1], F32))
+    attrs = {"ignore_index": -1, "reduction": "mean"}
+    total, rows = net("SoftmaxCrossEntropyLoss", x, target, weights, outputs=2, **attrs)
+    net.output(net("Add", total, net("NegativeLogLikelihoodLoss", net("Exp", rows), target, reduction="none",
+                                     ignore_index=-1)))  # fmt: skip
+
+
+@rare
+def pairs_of_words(net: Net) -> None:
+    """How often they are in a text, alone and beside one another or with a word in between."""
+    words = net("Cast", net("Clip", net("Mul", net.input("x", (2, 7)), net.const(3.0)), net.const(0.0)), to=7)
+    pool = {"ngram_counts": [0, 2], "pool_int64s": [0, 1, 0, 0, 0, 1, 2, 0], "ngram_indexes": [0, 1, 4, 3, 5]}
+    net.output(net("TfIdfVectorizer", words, mode="TFIDF", min_gram_length=1, max_gram_length=2, max_skip_count=1,
+                   weights=[1.0, 0.5, 2.0, 2.0, 3.0], **pool))  # fmt: skip
+
+
+@rare
+def small_functions(net: Net) -> None:
+    """Determinants, a shrinkage, places of pixels, an image with the mean of 0, a normalization by computed numbers."""
+    x = net.input("x", (1, 3, 4, 4))
+    parameters = [net("Exp", net.input(name, (3,))) for name in ("scale", "bias", "mean", "var")]
+    y = net("BatchNormalization", net("MeanVarianceNormalization", x), *parameters)
+    corner = net("Slice", y, *(net.const(np.array(v, I64)) for v in ([0, 0], [3, 3], [2, 3])))
+    _, places = net("MaxPool", x, kernel_shape=[2, 2], outputs=2)
+    net.output(net("Cast", places, to=1))
+    net.output(net("Det", net("Shrink", corner, lambd=0.3, bias=0.1)))
+
+
+@newest
+def linear_attention(net: Net) -> None:
+    """A recurrence over five tokens and one over a single one, behind a convolution that remembers; a cache that goes
+    round.
+    """
+    net.opset = 28
+    x = net.input("x", (1, 5, 12))
+    turned = net("Transpose", x, perm=[0, 2, 1])
+    y, kept = net("CausalConvWithState", turned, net.weight(12, 1, 3), net.weight(12), outputs=2, activation="silu")
+    y = net("Transpose", y, perm=[0, 2, 1])
+    k, v, beta = (net("MatMul", y, net.weight(12, n)) for n in (6, 4, 2))
+    decay = net("Neg", net("Exp", k))
+    heads = {"q_num_heads": 4, "kv_num_heads": 2}
+    z, state = net("LinearAttention", y, k, v, "", decay, beta, outputs=2, **heads)
+    one = [net("Slice", part, *(net.const(np.array(n, I64)) for n in ([0], [1], [1]))) for part in (y, k, v)]
+    after, state = net("LinearAttention", *one, state, outputs=2, update_rule="linear", **heads)
+    at = net("Cast", net("ReduceMin", net("Exp", after), keepdims=0), to=7)
+    at = net("Reshape", at, net.const(np.array([1], I64)))
+    cache = net("TensorScatter", state, pieces(net, after), at, mode="circular", axis=-2)
+    net.output(net("SwiGLU", z, net("Neg", z)), cache, kept)
+
+
+def pieces(net: Net, x: str) -> str:
+    """[1, 1, 8] as what two heads are given."""
+    return net("Reshape", x, net.const(np.array([1, 2, 2, 2], I64)))
 
 
 @rare

@@ -42,13 +42,17 @@ def numbers(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> np.nd
 
 
 def one(
-    op: str, arrays: Sequence[np.ndarray], constants: Sequence[Any] = (), attrs: Mapping[str, Any] | None = None
+    op: str,
+    arrays: Sequence[np.ndarray],
+    constants: Sequence[Any] = (),
+    attrs: Mapping[str, Any] | None = None,
+    outputs: int = 1,
 ) -> Graph:
     """A graph of one node, of inputs x0, x1, ... like the arrays, and constants."""
     inputs = [Value(f"x{i}", TensorType.of(array)) for i, array in enumerate(arrays)]
     fixed = [Value.constant(f"c{i}", np.asarray(data)) for i, data in enumerate(constants)]
-    y = Value("y")
-    graph = Graph("g", inputs, [y], [Node(op, [*inputs, *fixed], [y], dict(attrs or {}), "n")])
+    results = [Value("y" if outputs == 1 else f"y{i}") for i in range(outputs)]
+    graph = Graph("g", inputs, results, [Node(op, [*inputs, *fixed], list(results), dict(attrs or {}), "n")])
     infer_graph(graph)
     return graph
 

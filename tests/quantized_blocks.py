@@ -172,6 +172,20 @@ def filters_that_remember(m: Model) -> list[int]:
     return m.op("SVDF", inputs, [((1, 4), I8, Z)], rank=2, fused_activation_function="RELU")
 
 
+@tflite
+def grades(m: Model) -> list[int]:
+    """Between which boundaries a number lies."""
+    x = m.input((2, 5), name="x")
+    return m.op("BUCKETIZE", [x], [((2, 5), np.int32)], boundaries=[-0.5, 0.0, 1.25])
+
+
+@tflite
+def trained_for_8_bits(m: Model) -> list[int]:
+    """Floats that are as far from each other as they will be when quantized."""
+    x = m.input((1, 4, 4, 3), name="x")
+    return m.op("FAKE_QUANT", [x], [(1, 4, 4, 3)], min=-1.3, max=2.1, num_bits=8)
+
+
 # -- ONNX: pairs of QuantizeLinear and DequantizeLinear around real operators
 
 
@@ -293,8 +307,34 @@ def qoperator_residual(net: Net) -> None:
 
 
 @qdq
+def computed_scales(net: Net) -> None:
+    """What no constant says the reals of: bytes of rows, products of them, images."""
+    scale, zero = net("Exp", net.input("s", ())), net("Cast", net("Exp", net.input("z", ())), to=2)
+    y = net("QuantizeLinear", net.input("x", (4, 6)), scale, zero)
+    product = net("MatMulInteger", y, net("Transpose", y, perm=[1, 0]), zero, zero)
+    linear = net("QLinearMatMul", y, scale, zero, net("Transpose", y, perm=[1, 0]), scale, zero, scale, zero)
+    rows = net("DequantizeLinear", linear, scale, zero)
+    image = net("Reshape", y, net.const(np.array([1, 2, 3, 4], I64)))
+    window = net("Reshape", net("Slice", y, *(net.const(np.array(v, I64)) for v in ([0], [4], [1]))),
+                 net.const(np.array([2, 2, 2, 2], I64)))  # fmt: skip
+    found = net("ConvInteger", image, window, zero, zero)
+    stored = net("QLinearConv", image, scale, zero, window, scale, zero, scale, zero)
+    net.output(rows, net("Cast", product, to=1), net("Cast", found, to=1), net("DequantizeLinear", stored, scale, zero))
+
+
+@qdq
 def qdq_whole_numbers(net: Net) -> None:
     """Rounding by range, and products of integers, that no layer takes in."""
     y, scale, zero = net("DynamicQuantizeLinear", net.input("x", (3, 16)), outputs=3)
     product = net("MatMulInteger", y, net.const(net.rng.integers(-127, 128, (16, 10)), I8), zero)
     net.output(net("Cast", product, to=1), scale)
+
+
+@qdq
+def blocks_of_bytes(net: Net) -> None:
+    """A layer whose weights have a scale for each block of rows."""
+    net.opset = 21
+    w = net.const(net.rng.integers(-128, 128, (64, 16)), I8)
+    scale, zero = net.const(net.rng.uniform(0.01, 0.02, (2, 16)).astype(F32)), net.const(np.ones((2, 16)), I8)
+    real = net("DequantizeLinear", w, scale, zero, axis=0, block_size=32)
+    net.output(net("Relu", net("Add", net("MatMul", net.input("x", (3, 64)), real), net.weight(16))))

@@ -15,7 +15,9 @@ NAMES = (
 )  # fmt: skip
 KERAS = ("mobilenet", "mobilenetv2", "resnet50", "efficientnetb0")
 TINY = ("ic_resnet8", "vww_mobilenetv1_025_96", "kws_dscnn", "ad01")
-MLPERF = Path(__file__).resolve().parents[3] / "shared" / "models" / "mlperf_tiny"
+MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"
+BASIC_PITCH = str(MODELS / "basic_pitch" / "nmp.onnx")
+MLPERF = MODELS / "mlperf_tiny"
 """MLPerf Tiny's own files, which have weights that were trained, where they lie beside the repository."""
 
 
@@ -35,9 +37,20 @@ def tiny(name: str, kind: str) -> str:
     return str(path) if path.exists() else _zoo(f"{name}_{kind}.tflite", "make_tflite.py")
 
 
+def any_of(name: str) -> str:
+    """The path of a network that no other function names, or skips: an ONNX network without its suffix, or a file."""
+    path = Path(name)
+    if path.is_absolute():
+        if not path.exists():
+            pytest.skip("the networks of ../shared/models are not beside the repository")
+        return name
+    maker = "quantize_onnx" if name.count(".") > 1 else "fetch_real" if "/" in name else "make_more"
+    return _zoo(name, "make_tflite.py") if name.endswith(".tflite") else _zoo(f"{name}.onnx", f"{maker}.py")
+
+
 def ocr(part: str) -> str:
     """The path of a trained network of PP-OCR that takes images of any size, or skips; `part`: det or rec."""
-    return _zoo(f"rapidocr-onnxruntime/ch_PP-OCRv4_{part}_infer.onnx", "fetch_ocr.py")
+    return _zoo(f"rapidocr-onnxruntime/ch_PP-OCRv4_{part}_infer.onnx", "fetch_real.py")
 
 
 def _zoo(name: str, maker: str) -> str:

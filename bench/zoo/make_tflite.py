@@ -23,7 +23,9 @@ from tiny import TINY  # noqa: E402
 
 NAMES = ("MobileNet", "MobileNetV2", "ResNet50", "EfficientNetB0", *TINY)
 KINDS = ("f32", "f16", "dynamic", "int8")
-TINY_KINDS = {"ad01": "f32", "ic_resnet8": "f32", "kws_dscnn": "dynamic", "vww_mobilenetv1_025_96": "f32"}
+TINY_KINDS = {
+    "ad01": "f32", "ic_resnet8": "f32", "kws_dscnn": "dynamic", "vww_mobilenetv1_025_96": "f32", "lstm_64": "f32",
+}  # fmt: skip
 """What MLPerf Tiny calls fp32."""
 IMAGES = 4
 """How many inputs of noise say which range the values of an int8 network have."""

@@ -1,4 +1,4 @@
-"""Networks with the layers of MLPerf Tiny's four, in Keras: what they cost, with weights that know nothing."""
+"""Networks with the layers of MLPerf Tiny's four, and one that remembers, in Keras: weights know nothing."""
 
 from __future__ import annotations
 
@@ -67,3 +67,12 @@ def ad01() -> Model:
     for width in (128, 128, 128, 128, 8, 128, 128, 128, 128):
         x = normed(layers.Dense(width)(x))
     return Model(first, layers.Dense(640)(x))
+
+
+@tiny
+def lstm_64() -> Model:
+    """Half a second of sound, 50 x 40, into 12 words: two recurrent layers, step by step, which can be quantized."""
+    first = Input((50, 40))
+    x = layers.LSTM(64, return_sequences=True, unroll=True)(first)
+    x = layers.LSTM(64, unroll=True)(x)
+    return Model(first, layers.Dense(12, activation="softmax")(x))

@@ -152,4 +152,4 @@ define(
     "reverse_sequence", _infer_reverse_sequence, _reverse_sequence, inputs=(2, 2), moves=True,
     attrs={"batch_axis": 1, "time_axis": 0},
 )  # fmt: skip
-define("center_crop_pad", _infer_center_crop_pad, _center_crop_pad, inputs=(2, 2), attrs={"axes": None})
+define("center_crop_pad", _infer_center_crop_pad, _center_crop_pad, inputs=(2, 2), attrs={"axes": None}, shaped_by=(1,))

@@ -172,11 +172,12 @@ def _attention(node: Node, inputs: list[Any]) -> list[Any]:
     if past_key is not None:
         k, v = np.concatenate([past_key, k], 2), np.concatenate([past_value, v], 2)
     (b, h, s, d), t = q.shape, k.shape[2]
-    root = math.sqrt(1 / math.sqrt(d) if attr(node, "scale") is None else attr(node, "scale"))
+    scale = 1 / math.sqrt(d) if attr(node, "scale") is None else attr(node, "scale")
+    root = math.sqrt(abs(scale))
     wide = np.promote_types(kind, np.float32)
     share = h // k.shape[1]
     keys, values = (np.repeat(x, share, 1).astype(wide, copy=False) for x in (k, v))
-    stages = [(q.astype(wide, copy=False) * wide.type(root)) @ (keys.swapaxes(2, 3) * wide.type(root))]
+    stages = [(q.astype(wide, copy=False) * wide.type(math.copysign(root, scale))) @ (keys.swapaxes(2, 3) * wide.type(root))]
     cap = attr(node, "softcap")
     stages.append(cap * np.tanh(stages[0] / cap) if cap else stages[0])
     stages.append(stages[1] + _bias(mask, allowed_keys(node, b, s, t, past, valid), wide))

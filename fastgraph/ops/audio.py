@@ -68,7 +68,7 @@ def _mel(frequency: Any) -> Any:
     return 1127.0 * np.log1p(frequency / 700.0)
 
 
-def _filters(node: Node, bins: int, rate: float) -> np.ndarray:
+def filters(node: Node, bins: int, rate: float) -> np.ndarray:
     """[bins, filters]: triangles that are equally wide in mel; the lowest bin is in none."""
     count, low, high = attr(node, "filters"), attr(node, "lower_frequency"), attr(node, "upper_frequency")
     edges = _mel(low) + (_mel(high) - _mel(low)) / (count + 1) * np.arange(count + 2)
@@ -85,13 +85,17 @@ def _filters(node: Node, bins: int, rate: float) -> np.ndarray:
     return weights[:, 1:-1]
 
 
+def cosines(node: Node, n: int) -> np.ndarray:
+    """[n, coefficients]: the cosine transform of n filters."""
+    turns = np.arange(attr(node, "coefficients")) * np.pi / n * (np.arange(n)[:, None] + 0.5)
+    return np.sqrt(2.0 / n) * np.cos(turns)
+
+
 def _mfcc(node: Node, inputs: list[Any]) -> list[Any]:
     """Cosine transform of the logarithms of what the mel filters let through of each frame's magnitudes."""
     power, rate = inputs[0].astype(np.float64), float(np.reshape(inputs[1], -1)[0])
-    bands = np.log(np.maximum(np.sqrt(power) @ _filters(node, power.shape[2], rate), FLOOR))
-    n = bands.shape[2]
-    turns = np.arange(attr(node, "coefficients")) * np.pi / n * (np.arange(n)[:, None] + 0.5)
-    return [(bands @ (np.sqrt(2.0 / n) * np.cos(turns))).astype(np.float32)]
+    bands = np.log(np.maximum(np.sqrt(power) @ filters(node, power.shape[2], rate), FLOOR))
+    return [(bands @ cosines(node, bands.shape[2])).astype(np.float32)]
 
 
 def _infer_rfft(node: Node, types: Types) -> list[TensorType]:
@@ -145,5 +149,5 @@ define(
     "mfcc", _infer_mfcc, _mfcc, inputs=(2, 2),
     attrs={"upper_frequency": 4000.0, "lower_frequency": 20.0, "filters": 40, "coefficients": 13}, work=squares,
 )  # fmt: skip
-define("rfft2d", _infer_rfft, _rfft, inputs=(2, 2), work=squares)
+define("rfft2d", _infer_rfft, _rfft, inputs=(2, 2), work=squares, shaped_by=(1,))
 define("hadamard_rotation", _infer_hadamard, _hadamard, inputs=(1, 1), attrs={"size": REQUIRED}, work=squares)

@@ -94,7 +94,7 @@ def _slice_update(node: Node, inputs: list[Any]) -> list[Any]:
     x, update, *parts = inputs
     index = index_of(node, *map(ints, parts))
     y = x.copy()
-    if update.size != y[index].size:
+    if [d for d in update.shape if d != 1] != [d for d in y[index].shape if d != 1]:
         fail(node, f"an update {shown(update.shape)} does not fit the slice {shown(y[index].shape)}")
     y[index] = update.reshape(y[index].shape)
     return [y]
@@ -114,10 +114,14 @@ def _infer_dynamic_update(node: Node, types: Types) -> list[TensorType]:
 
 
 def _dynamic_update_slice(node: Node, inputs: list[Any]) -> list[Any]:
-    """x with `update` written over it; a place from which it would reach over an edge is moved inwards."""
+    """x with `update` written over it; a place from which it would reach over an edge is moved inwards, or (`checked`)
+    an IndexError.
+    """
     x, update, start = inputs
-    spans = zip(ints(start), x.shape, update.shape, strict=True)
-    first = [min(max(s, 0), n - u) for s, n, u in spans]
+    asked = ints(start)
+    first = [min(max(s, 0), n - u) for s, n, u in zip(asked, x.shape, update.shape, strict=True)]
+    if attr(node, "checked") and first != asked:
+        raise IndexError(f"an update {shown(update.shape)} at {asked} is not within {shown(x.shape)}")
     y = x.copy()
     y[tuple(slice(s, s + n) for s, n in zip(first, update.shape, strict=True))] = update
     return [y]
@@ -256,15 +260,17 @@ def _shapes(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.array(np.broadcast_shapes(*(tuple(ints(i)) for i in inputs)), np.int64)]
 
 
-define("strided_slice", _infer_strided_slice, _strided_slice, inputs=(4, 4), attrs=MASKS, moves=True)
+define(
+    "strided_slice", _infer_strided_slice, _strided_slice, inputs=(4, 4), attrs=MASKS, moves=True, shaped_by=(1, 2, 3)
+)
 define("slice_update", _infer_slice_update, _slice_update, inputs=(5, 5), attrs=MASKS)
-define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, inputs=(3, 3))
+define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, inputs=(3, 3), attrs={"checked": 0})
 define(
     "gather_batches", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": REQUIRED, "batch_dims": REQUIRED},
     moves=True,
 )  # fmt: skip
-define("space_to_batch", _infer_blocks, _space_to_batch, inputs=(3, 3))
-define("batch_to_space", _infer_blocks, _batch_to_space, inputs=(3, 3), moves=True)
+define("space_to_batch", _infer_blocks, _space_to_batch, inputs=(3, 3), shaped_by=(1, 2))
+define("batch_to_space", _infer_blocks, _batch_to_space, inputs=(3, 3), moves=True, shaped_by=(1, 2))
 define("matrix_diag", _infer_diagonal, _diagonal, inputs=(1, 1))
 define("matrix_set_diag", _infer_set_diagonal, _set_diagonal, inputs=(2, 2))
 define("broadcast_shapes", _infer_shapes, _shapes, inputs=(2, 2))

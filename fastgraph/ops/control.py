@@ -252,8 +252,8 @@ def _sequence_map(node: Node, inputs: list[Any]) -> list[Any]:
     return [[result[k] for result in results] for k in range(len(node.outputs))]
 
 
-define("if", _infer_if, _if, inputs=(1, None), attrs={"then_branch": REQUIRED, "else_branch": REQUIRED})
-define("loop", _infer_loop, _loop, pure=False, inputs=(0, None), attrs={"body": REQUIRED})
+define("if", _infer_if, _if, inputs=(1, None), attrs={"then_branch": REQUIRED, "else_branch": REQUIRED}, shaped_by=(0,))
+define("loop", _infer_loop, _loop, pure=False, inputs=(0, None), attrs={"body": REQUIRED}, shaped_by=(0, 1))
 define(
     "scan", _infer_scan, _scan, inputs=(1, None),
     attrs={

@@ -273,9 +273,9 @@ define(
 )  # fmt: skip
 define(
     "max_unpool", _infer_max_unpool, _max_unpool, inputs=(2, 3),
-    attrs={"kernel_shape": REQUIRED, "pads": None, "strides": None}, work=squares,
+    attrs={"kernel_shape": REQUIRED, "pads": None, "strides": None}, work=squares, shaped_by=(2,),
 )  # fmt: skip
 define(
     "col2im", _infer_col2im, _col2im, inputs=(3, 3), attrs={"dilations": None, "pads": None, "strides": None},
-    work=squares,
+    work=squares, shaped_by=(1, 2),
 )  # fmt: skip

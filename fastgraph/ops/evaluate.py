@@ -176,7 +176,7 @@ def fold(node: Node) -> list[np.ndarray] | None:
     They are when the operator is pure and its inputs are constants, or it asks only for a known shape or type.
     What costs more than the budget (`limits.current`) has left, and values that are not tensors, are not folded.
     """
-    if not _pure(node):
+    if not pure(node):
         return None
     first = node.inputs[0] if node.inputs else None
     if node.op in ("shape", "size") and first is not None and first.data is None and first.type.concrete:
@@ -206,9 +206,12 @@ def _folded(node: Node, arrays: list[Any]) -> list[Any]:
     return [once(lambda: run_node(node, arrays)[0], node)]
 
 
-def _pure(node: Node) -> bool:
-    """Whether the node, and all nodes of its sub-graphs, always give the same for the same inputs, and end."""
-    return op_of(node).pure and (not node.graphs or all(_pure(n) for inner in node.graphs for n in inner.nodes))
+def pure(node: Node) -> bool:
+    """Whether the node, and all nodes of its sub-graphs, always give the same for the same inputs, and end: a loop does
+    when it has a trip count.
+    """
+    own = op_of(node).pure or node.op == "loop" and node.has(0)
+    return own and (not node.graphs or all(pure(n) for inner in node.graphs for n in inner.nodes))
 
 
 def _where(node: Node) -> str:

@@ -8,6 +8,7 @@ FAMILIES = {
     "arrange": "compress non_zero bounded_non_zero unique reverse_sequence center_crop_pad",
     "attention": "attention rotary_embedding",
     "audio": "audio_spectrogram mfcc rfft2d hadamard_rotation",
+    "block_dense": "block_dense",
     "blocks": """
         strided_slice slice_update dynamic_update_slice gather_batches space_to_batch batch_to_space matrix_diag
         matrix_set_diag broadcast_shapes
@@ -40,7 +41,7 @@ FAMILIES = {
         batch_normalization instance_normalization layer_normalization rms_normalization group_normalization lrn
         lp_normalization mean_variance_normalization global_lp_pool
     """,
-    "philox": "philox_uniform philox_normal philox_multinomial random_bits",
+    "philox": "philox_uniform philox_normal philox_multinomial random_bits random_words",
     "pool": "max_pool average_pool lp_pool",
     "pool_places": "max_pool_places max_unpool_places",
     "quantize": "quantize_linear dequantize_linear dynamic_quantize_linear qlinear_conv qlinear_matmul",

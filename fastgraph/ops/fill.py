@@ -107,7 +107,7 @@ def _eye_like(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.eye(x.shape[0], x.shape[1], _held(attr(node, "k"), x.shape), attr(node, "dtype") or x.dtype)]
 
 
-define("range", _infer_range, _range, inputs=(3, 3), attrs={"stash_type": 1})
-define("one_hot", _infer_one_hot, _one_hot, inputs=(3, 3), attrs={"axis": -1, "wrap": 1})
+define("range", _infer_range, _range, inputs=(3, 3), attrs={"stash_type": 1}, shaped_by=(0, 1, 2))
+define("one_hot", _infer_one_hot, _one_hot, inputs=(3, 3), attrs={"axis": -1, "wrap": 1}, shaped_by=(1,))
 define("trilu", _infer_trilu, _trilu, inputs=(1, 2), attrs={"upper": 1})
 define("eye_like", _infer_eye_like, _eye_like, inputs=(1, 1), attrs={"dtype": None, "k": 0})

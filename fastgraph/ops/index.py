@@ -271,13 +271,13 @@ def _top_k(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.pad(v, [(0, most - k if a == axis % v.ndim else 0) for a in range(v.ndim)]) for v in found]
 
 
-define("slice", _infer_slice, _slice, inputs=(3, 5), moves=True)
-define("pad", _infer_pad, _pad, inputs=(2, 4), attrs={"mode": "constant"}, moves=True)
+define("slice", _infer_slice, _slice, inputs=(3, 5), moves=True, shaped_by=(1, 2, 3, 4))
+define("pad", _infer_pad, _pad, inputs=(2, 4), attrs={"mode": "constant"}, moves=True, shaped_by=(1, 3))
 define("concat", _infer_concat, _concat, inputs=(1, None), attrs={"axis": REQUIRED}, moves=True)
 define(
     "split", _infer_split, _split, inputs=(1, 2), attrs={"axis": 0, "num_outputs": None},
-    moves=True, layout=Layout.AXIS,
+    moves=True, layout=Layout.AXIS, shaped_by=(1,),
 )  # fmt: skip
 define("gather", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": 0}, moves=True)
 _TOP_K = {"axis": -1, "largest": 1, "sorted": 1, "most": None}
-define("top_k", _infer_top_k, _top_k, inputs=(2, 3), attrs=_TOP_K, layout=Layout.AXIS)
+define("top_k", _infer_top_k, _top_k, inputs=(2, 3), attrs=_TOP_K, layout=Layout.AXIS, shaped_by=(1,))

@@ -63,5 +63,8 @@ def _write(node: Node, inputs: list[Any]) -> list[Any]:
     return [found]
 
 
-define("list_make", _infer_make, _make, inputs=(1, 1), attrs={"element": REQUIRED, "dtype": REQUIRED, "grows": 0})
+define(
+    "list_make", _infer_make, _make, inputs=(1, 1), attrs={"element": REQUIRED, "dtype": REQUIRED, "grows": 0},
+    shaped_by=(0,),
+)  # fmt: skip
 define("list_write", _infer_write, _write, inputs=(3, 3), attrs={"grows": 0})

@@ -185,7 +185,7 @@ def _infer_skip_grams(node: Node, types: Types) -> list[TensorType]:
 
 define("hashtable_lookup", _infer_table_rows, _table_rows, inputs=(3, 3))
 define("hashtable_find", _infer_find, _find, inputs=(4, 4), work=in_python)
-define("embedding_lookup_sparse", _infer_sparse, _sparse, inputs=(5, 5), attrs={"combiner": "SUM"})
+define("embedding_lookup_sparse", _infer_sparse, _sparse, inputs=(5, 5), attrs={"combiner": "SUM"}, shaped_by=(2,))
 define("lsh_projection", _infer_lsh, _lsh, inputs=(2, 3), attrs={"dense": 0}, work=squares)
 define(
     "skip_gram", _infer_skip_grams, _skip_grams, inputs=(1, 1),

@@ -45,7 +45,7 @@ def picked_loss(node: Node, log_prob: np.ndarray, target: np.ndarray, weight: An
     picked = np.squeeze(np.take_along_axis(log_prob, np.expand_dims(classes, 1), 1), 1)
     factor = (np.ones(log_prob.shape[1], log_prob.dtype) if weight is None else weight)[classes]
     factor = np.where(ignored, log_prob.dtype.type(0), factor)
-    loss = -picked * factor
+    loss = np.where(ignored, log_prob.dtype.type(0), -picked * factor)
     if attr(node, "reduction") == "none":
         return loss
     return np.asarray(loss.sum() if attr(node, "reduction") == "sum" else loss.sum() / factor.sum())

@@ -138,7 +138,7 @@ def _gemm(node: Node, inputs: list[Any]) -> list[Any]:
     return [in_float32(work, *(v for v in inputs if v is not None))]
 
 
-def _terms(node: Node, count: int) -> tuple[list[str], str]:
+def terms_of(node: Node, count: int) -> tuple[list[str], str]:
     """The subscripts of each operand and of the result."""
     equation = attr(node, "equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -157,7 +157,7 @@ def _terms(node: Node, count: int) -> tuple[list[str], str]:
 
 
 def _infer_einsum(node: Node, types: Types) -> list[TensorType]:
-    terms, result = _terms(node, len(types))
+    terms, result = terms_of(node, len(types))
     extents: dict[str, Dim] = {}
     stacks: list[Shape | None] = []
     for term, t in zip(terms, types, strict=True):

@@ -49,8 +49,9 @@ def _power_of_two(x: np.ndarray, saturate: bool, mode: str) -> np.ndarray:
 
 
 def saturated_to(x: np.ndarray, kind: str) -> np.ndarray:
-    """Rounded numbers held within a narrow integer format."""
-    return np.clip(x, *INTEGERS[kind])
+    """Rounded numbers held within a narrow integer format, NaN as the least."""
+    low, high = INTEGERS[kind]
+    return np.clip(np.where(np.isnan(x), low, x), low, high)
 
 
 def is_narrow(kind: Any) -> bool:

@@ -154,11 +154,31 @@ def _bits(node: Node, inputs: list[Any]) -> list[Any]:
     return [after.reshape(inputs[0].shape), numbers[: int(np.prod(shape))].reshape(shape)]
 
 
+def _infer_words(node: Node, types: Types) -> list[TensorType]:
+    return [TensorType(np.dtype(np.uint32), (attr(node, "blocks"), 2 if attr(node, "threefry") else 4))]
+
+
+def _random_words(node: Node, inputs: list[Any]) -> list[Any]:
+    """[blocks, 4] words of a key and the upper and lower half of the first counter, uint64; [blocks, 2] of Threefry's,
+    which has no upper half. What is `fresh` has an upper half of its own at each call.
+    """
+    key, high, first = (int(np.reshape(v, -1)[0]) for v in inputs)
+    if attr(node, "fresh"):
+        high = int(np.random.default_rng().integers(0, 2**63))
+    if attr(node, "threefry"):
+        return [threefry(key, first, attr(node, "blocks")).view(np.uint32).reshape(-1, 2)]
+    return [philox(key, high, first, attr(node, "blocks"))]
+
+
+define(
+    "random_words", _infer_words, _random_words, pure=False, inputs=(3, 3),
+    attrs={"blocks": REQUIRED, "threefry": 0, "fresh": 0},
+)  # fmt: skip
 for _name in ("philox_uniform", "philox_normal"):
-    define(_name, _infer_shaped, _drawn, pure=False, inputs=(2, 2), attrs={"seeds": None})
+    define(_name, _infer_shaped, _drawn, pure=False, inputs=(2, 2), attrs={"seeds": None}, shaped_by=(0,))
 define(
     "philox_multinomial", _infer_multinomial, _multinomial, pure=False, inputs=(3, 3),
-    attrs={"seeds": None, "dtype": INT64},
+    attrs={"seeds": None, "dtype": INT64}, shaped_by=(1,),
 )  # fmt: skip
 define(
     "random_bits", _infer_bits, _bits, inputs=(1, 1),

@@ -166,7 +166,7 @@ _REDUCE = {"keepdims": 1, "noop_with_empty_axes": 0, "axes": None}
 for _name, _function in REDUCTIONS.items():
     define(
         _name, infer_reduce, _reduction(_function), inputs=(1, 2), attrs=_REDUCE,
-        layout=Layout.AXES, **REDUCTION_FACTS.get(_name, {}),
+        layout=Layout.AXES, shaped_by=(1,), **REDUCTION_FACTS.get(_name, {}),
     )  # fmt: skip
 _ARG = {"axis": 0, "keepdims": 1, "select_last_index": 0}
 define("arg_max", _infer_arg, _arg(np.argmax), inputs=(1, 1), attrs=_ARG)

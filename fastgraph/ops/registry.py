@@ -94,6 +94,8 @@ class Op(NamedTuple):
     layout: Layout = Layout.OWN
     axis: str | int = "axis"
     """Where its axis stands: the name of an attribute, or the number of an input that is constant."""
+    shaped_by: tuple[int, ...] = ()
+    """The inputs whose values, not their shapes, decide the shape of a result."""
     moves: bool = False
     """Whether its results are elements of the first operand (of all: concat), or padding; no new numbers arise."""
     quant: Quant = Quant.REALS

@@ -193,5 +193,5 @@ define(
         "extrapolation_value": 0.0, "antialias": 0, "axes": None,
         "keep_aspect_ratio_policy": "stretch",
     },
-    quant=Quant.INTEGERS, work=resize,
+    quant=Quant.INTEGERS, work=resize, shaped_by=(1, 2, 3),
 )  # fmt: skip

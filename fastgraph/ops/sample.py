@@ -270,7 +270,7 @@ define(
     "grid_sample", _infer_grid_sample, _grid_sample, inputs=(2, 2),
     attrs={"align_corners": 0, "mode": "linear", "padding_mode": "zeros"},
 )  # fmt: skip
-define("affine_grid", _infer_affine_grid, _affine_grid, inputs=(2, 2), attrs={"align_corners": 0})
+define("affine_grid", _infer_affine_grid, _affine_grid, inputs=(2, 2), attrs={"align_corners": 0}, shaped_by=(1,))
 define(
     "deform_conv", _infer_deform_conv, _deform_conv, inputs=(3, 5),
     attrs={"groups": 1, "offset_group": 1, "strides": None, "dilations": None, "pads": None, "kernel_shape": None},

@@ -65,4 +65,4 @@ def _segments(node: Node, inputs: list[Any]) -> list[Any]:
     return [y]
 
 
-define("segment_reduce", _infer_segments, _segments, inputs=(2, 3), attrs={"reduction": REQUIRED})
+define("segment_reduce", _infer_segments, _segments, inputs=(2, 3), attrs={"reduction": REQUIRED}, shaped_by=(2,))

@@ -282,18 +282,22 @@ def _infer_size(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(INT64, ())]
 
 
+_ORDER: dict[str, Any] = {"moves": True, "layout": Layout.ORDER, "shaped_by": (1,)}
 define("transpose", _infer_transpose, _transpose, inputs=(1, 1), attrs={"perm": None}, moves=True)
-define("reshape", _infer_reshape, _reshape, inputs=(2, 2), attrs={"allowzero": 0}, moves=True, layout=Layout.ORDER)
+define("reshape", _infer_reshape, _reshape, inputs=(2, 2), attrs={"allowzero": 0}, **_ORDER)
 define("flatten", _infer_flatten, _flatten, inputs=(1, 1), attrs={"axis": 1}, moves=True, layout=Layout.ORDER)
-define("squeeze", _infer_squeeze, _squeeze, inputs=(1, 2), moves=True, layout=Layout.ORDER)
-define("unsqueeze", _infer_unsqueeze, _unsqueeze, inputs=(2, 2), moves=True, layout=Layout.ORDER)
-define("expand", _infer_expand, _expand, inputs=(2, 2), moves=True)
-define("tile", _infer_tile, lambda node, inputs: [np.tile(inputs[0], ints(inputs[1]))], inputs=(2, 2), moves=True)
+define("squeeze", _infer_squeeze, _squeeze, inputs=(1, 2), **_ORDER)
+define("unsqueeze", _infer_unsqueeze, _unsqueeze, inputs=(2, 2), **_ORDER)
+define("expand", _infer_expand, _expand, inputs=(2, 2), moves=True, shaped_by=(1,))
+define(
+    "tile", _infer_tile, lambda node, inputs: [np.tile(inputs[0], ints(inputs[1]))], inputs=(2, 2), moves=True,
+    shaped_by=(1,),
+)  # fmt: skip
 define("shape", _infer_shape, _shape, inputs=(1, 1), attrs={"start": 0, "end": None})
 define("size", _infer_size, lambda node, inputs: [np.array(inputs[0].size, np.int64)], inputs=(1, 1))
 define(
     "constant_of_shape", _infer_constant_of_shape, _constant_of_shape, inputs=(1, 1),
-    attrs={"value": np.zeros(1, np.float32)},
+    attrs={"value": np.zeros(1, np.float32)}, shaped_by=(0,),
 )  # fmt: skip
 _DEPTH = {"blocksize": REQUIRED, "mode": "DCR"}
 define("depth_to_space", _infer_depth, _depth_to_space, inputs=(1, 1), attrs=_DEPTH, moves=True)

@@ -180,8 +180,13 @@ def _mel(node: Node, inputs: list[Any]) -> list[Any]:
     return [weights.astype(attr(node, "output_datatype"))]
 
 
-define("dft", _infer_dft, _dft, inputs=(1, 3), attrs={"inverse": 0, "onesided": 0}, work=squares)
-define("stft", _infer_stft, _stft, inputs=(2, 4), attrs={"onesided": 1}, work=squares)
+define("dft", _infer_dft, _dft, inputs=(1, 3), attrs={"inverse": 0, "onesided": 0}, work=squares, shaped_by=(1, 2))
+define("stft", _infer_stft, _stft, inputs=(2, 4), attrs={"onesided": 1}, work=squares, shaped_by=(1, 3))
 for _name in WINDOWS:
-    define(_name, _infer_window, _window, inputs=(1, 1), attrs={"output_datatype": FLOAT32, "periodic": 1})
-define("mel_weight_matrix", _infer_mel, _mel, inputs=(5, 5), attrs={"output_datatype": FLOAT32}, work=squares)
+    define(
+        _name, _infer_window, _window, inputs=(1, 1), attrs={"output_datatype": FLOAT32, "periodic": 1}, shaped_by=(0,)
+    )
+define(
+    "mel_weight_matrix", _infer_mel, _mel, inputs=(5, 5), attrs={"output_datatype": FLOAT32}, work=squares,
+    shaped_by=(0, 1, 2, 3, 4),
+)  # fmt: skip

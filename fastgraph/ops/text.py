@@ -143,7 +143,7 @@ def _check_pool(node: Node, x: TensorType) -> None:
         fail(node, f"ngram_indexes ask for {max(places)} columns")
 
 
-def _grams(node: Node) -> dict[tuple[Any, ...], int]:
+def grams_of(node: Node) -> dict[tuple[Any, ...], int]:
     """n-gram -> its number in the pool."""
     pool = attr(node, "pool_strings") or attr(node, "pool_int64s") or ()
     starts = [*attr(node, "ngram_counts"), len(pool)]
@@ -155,7 +155,7 @@ def _grams(node: Node) -> dict[tuple[Any, ...], int]:
 def _tf_idf(node: Node, inputs: list[Any]) -> list[Any]:
     """Counts of the pool's n-grams per row; their words lie evenly, up to max_skip_count + 1 apart."""
     x = inputs[0]
-    grams, places = _grams(node), attr(node, "ngram_indexes")
+    grams, places = grams_of(node), attr(node, "ngram_indexes")
     counts = np.zeros((x.size // max(x.shape[-1], 1) if x.ndim == 2 else 1, max(places) + 1), np.float32)
     for row, words in enumerate(x.reshape(len(counts), -1).tolist()):
         for size in range(attr(node, "min_gram_length"), attr(node, "max_gram_length") + 1):

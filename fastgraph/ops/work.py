@@ -57,9 +57,12 @@ def _graph(graph: Graph) -> tuple[int, int]:
 
 
 def _turns(node: Node) -> int:
-    """How often a node runs its graphs: a scan once for each place of its last input."""
+    """How often a node runs its graphs at most: a scan once for each place of its last input."""
     if node.op == "if":
         return 1
+    if node.op == "loop":
+        count = node.const(0)
+        return ENDLESS if count is None else max(int(count.reshape(-1)[0]), 0)
     last = node.inputs[-1]
     return max(last.type.dims, default=1) if last is not None else 1
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..ir import Node, TensorType, Value
 from ..ops.registry import attr
 from .moves import shaped, turn
-from .rewrite import Sweep, constant, sees
+from .rewrite import Sweep, constant
 
 F32, BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 
@@ -40,7 +40,6 @@ def _keys(node: Node) -> int:
     return _rows(k) + (_rows(past) if past is not None else 0)  # type: ignore[arg-type]
 
 
-@sees("attention")
 def attention_alone(state: Sweep, node: Node) -> bool:
     """Given ``y, keys, values = attention(q, k, v, mask, past, past_values)``; result ``keys = concat(past, k)`` and
     so on, and ``y = attention(q, keys, values, mask)``.
@@ -154,3 +153,30 @@ def _scores(state: Sweep, node: Node, k: Value, mask: Value | None, attrs: dict[
         nan = state.add("is_nan", [x], TensorType(BOOL, x.type.shape), node)
         x = state.add("where", [nan, none, x], x.type, node)
     return x
+
+
+def causal_mask(state: Sweep, node: Node) -> bool:
+    """Given ``attention(q, k, v, m)`` with a constant m that hides just the keys behind a query's own; result the same
+    without m, causal.
+    """
+    mask, past = node.const(3), node.inputs[4] if node.has(4) else None
+    q, k = node.x.type, node.inputs[1].type if node.inputs[1] is not None else node.x.type
+    if mask is None or attr(node, "is_causal") or attr(node, "place") is not None or node.has(6):
+        return False
+    if len(node.outputs) > 3 or not q.concrete or not k.concrete or past is not None and not past.type.concrete:
+        return False
+    before = 0 if past is None else past.type.dims[2]
+    rows, keys = (kind.dims[2 if len(kind.dims) == 4 else 1] for kind in (q, k))
+    seen = np.tri(rows, before + keys, before, dtype=bool)
+    if mask.size != seen.size or mask.shape[-2:] != seen.shape or not seen.size:
+        return False
+    flat = mask.reshape(seen.shape)
+    if flat.dtype.kind == "b":
+        fits = bool((flat == seen).all())
+    else:
+        fits = flat.dtype.kind == "f" and not flat[seen].any() and bool((flat[~seen] <= np.finfo(flat.dtype).min).all())
+    if not fits:
+        return False
+    inputs = [v if i != 3 else None for i, v in enumerate(node.inputs)]
+    state.write(Node(node.op, inputs, node.outputs, {**node.attrs, "is_causal": 1}, node.name))
+    return True

@@ -20,8 +20,6 @@ F32 = np.dtype(np.float32)
 
 def attention(graph: Graph) -> bool:
     """Given ``y = matmul(softmax(add(matmul(q, transpose(k)), m)), v)``; result ``y = attention(q, k, v, m)``."""
-    if not any(node.op == "softmax" for node in graph.nodes):
-        return False
     changed = sweep(graph, split_of_reshape)
     if sweep(graph, found_attention):
         layout(graph)

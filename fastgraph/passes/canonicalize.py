@@ -11,6 +11,7 @@ from ..ops.registry import OPS, Layout
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
 from .element_types import exponent, halves
+from .gathers import known_gather
 from .moves import only_moves_ones, shaped, turn
 from .rewrite import Sweep, also_quantized, constant, sees, sweep
 
@@ -19,8 +20,8 @@ def canonicalize(graph: Graph) -> bool:
     """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below. Whether one
     applied.
     """
-    rules = [spatial_axes, strided_slice, identity, one_input, variadic, transpose, reshape, after_reshape, gemm,
-             matmul, batch_norm, explicit_window]  # fmt: skip
+    rules = [spatial_axes, strided_slice, known_gather, identity, one_input, variadic, transpose, reshape,
+             after_reshape, gemm, matmul, batch_norm, explicit_window]  # fmt: skip
     return any([sweep(graph, exponent, halves()), sweep(graph, *rules)])
 
 

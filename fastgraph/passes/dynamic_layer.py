@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, Value
-from .rewrite import Sweep, also_quantized, sees
+from .rewrite import Sweep, also_quantized
 
 DYNAMIC = {"conv": "dynamic_conv", "dense": "dynamic_dense"}
 """What a layer becomes. Depthwise convolutions stay f32: where so few products are, rounding to floats costs less."""
 
 
 @also_quantized
-@sees(*DYNAMIC)
 def dynamic_layer(state: Sweep, node: Node) -> bool:
     """A layer of rounded activations rounds them itself.
 
@@ -22,7 +21,7 @@ def dynamic_layer(state: Sweep, node: Node) -> bool:
         return False
     rounding = state.maker.get(node.x)
     w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
-    if rounding is None or rounding.op != "dynamic_round" or w is None or not _plain(w):
+    if rounding is None or rounding.op != "dynamic_round" or w is None or not _plain(w, rounding.attrs["per"]):
         return False
     if b is not None and (b.data is None or b.type.dtype != np.float32):
         return False
@@ -35,14 +34,17 @@ def dynamic_layer(state: Sweep, node: Node) -> bool:
     return True
 
 
-def _plain(w: Value) -> bool:
-    """Whether weights are s8 constants without zero points, one scale or one for each output, whose sums fit int32."""
+def _plain(w: Value, per: str) -> bool:
+    """Whether weights are s8 constants of one scale or one for each output, whose sums fit int32; without zero points
+    where each row has a range.
+    """
     quant = w.type.quant
     if w.data is None or quant is None or w.type.dtype != np.int8:
         return False
-    if any(quant.zero_point) or quant.axis not in (None, 0):
+    if any(quant.zero_point) and per == "row" or quant.axis not in (None, 0):
         return False
-    most = np.abs(w.data.astype(np.int64)).reshape(w.data.shape[0], -1).sum(axis=1).max(initial=0)
+    zeros = np.array(quant.zero_point, np.int64).reshape(-1, 1)
+    most = np.abs(w.data.astype(np.int64).reshape(w.data.shape[0], -1) - zeros).sum(axis=1).max(initial=0)
     return bool(most * 256 < 2**31)
 
 

@@ -13,11 +13,12 @@ from ..limits import current
 from ..ops.evaluate import computes_reals, fold, run_node
 from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
-from .integer_product import BYTES, integer_product, rounded_by_range, whole_product
 from .moves import turn
-from .rewrite import Sweep, also_quantized, sees, sweep
+from .rewrite import Sweep, also_quantized, has, rules_for, sees, sweep
 
 INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16", "int32")))
+
+BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 WHOLE = Quantization((1.0,), (0,))
 """Of bytes that stand for themselves."""
@@ -28,13 +29,22 @@ LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_li
 MAYBE = frozenset({"max_pool", "matmul_integer", "conv_integer"})
 """Operators that kernels take on plain bytes as on bytes that stand for themselves."""
 
+PRODUCTS = "matmul_integer conv_integer"
+WHOLE_PRODUCTS = {
+    "integer_product.whole_product": PRODUCTS,
+    "integer_product.rounded_by_range": "dynamic_quantize_linear",
+}
+
 
 def explicit_quantization(graph: Graph) -> bool:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
     if not any(node.op in LINEAR or node.op in MAYBE or computes_reals(node) for node in graph.nodes):
         return False
-    sweep(graph, linear, moves_stored, integer_product)
-    sweep(graph, whole_product, rounded_by_range, stored_gemm)
+    blocks = rules_for(graph, {"block_layer.block_layer": "matmul gemm"}) if has("dequantize_linear")(graph) else []
+    sweep(graph, *blocks)
+    products = rules_for(graph, {"integer_product.integer_product": "mul"}) if has(PRODUCTS)(graph) else []
+    sweep(graph, linear, moves_stored, *products)
+    sweep(graph, *rules_for(graph, WHOLE_PRODUCTS), stored_gemm)
     sweep(graph, moved_constant, moved)
     sweep(graph, padded)
     return True

@@ -17,9 +17,7 @@ from ..ir.weights import once
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
-from .disguises import spread_matmul
-from .phases import phases
-from .rewrite import Sweep, also_quantized, constant, sees, sweep
+from .rewrite import Sweep, also_quantized, constant, rules_for, sees, sweep
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
@@ -28,8 +26,9 @@ F32 = np.dtype(np.float32)
 
 def fuse(graph: Graph) -> bool:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
-    rules = (fold_pad, spread_matmul), (fold_affine, squares), (as_chain,), (phases,)
-    return any([sweep(graph, *together) for together in rules])
+    stacks = rules_for(graph, {"products.spread_matmul": "matmul"})
+    changed = [sweep(graph, *together) for together in ((fold_pad, *stacks), (fold_affine, squares), (as_chain,))]
+    return any([*changed, sweep(graph, *rules_for(graph, {"phases.phases": "conv_transpose"}))])
 
 
 # -- constants into weights

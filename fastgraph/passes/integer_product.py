@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, Quantization, TensorType, Value
-from .rewrite import Sweep, constant, sees
+from .explicit_quantization import BYTES
+from .rewrite import Sweep, constant
 
 REAL = {"matmul_integer": "matmul", "conv_integer": "conv"}
 F32 = np.dtype(np.float32)
-BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 PLAIN: dict[str, Any] = {"saturate": 1, "round_mode": "up", "format": ""}
 
 
-@sees("mul")
 def integer_product(state: Sweep, node: Node) -> bool:
     """What onnxruntime's quantize_dynamic writes for a product.
 
@@ -62,7 +61,6 @@ def _factors(state: Sweep, node: Node) -> list[Value]:
     return found
 
 
-@sees(*REAL)
 def whole_product(state: Sweep, node: Node) -> bool:
     """A product of whole numbers, none of whose sums f32 rounds, as that of the reals that they stand for.
 
@@ -138,7 +136,6 @@ def _weights(state: Sweep, product: Node, rounding: Node, factors: list[Value]) 
     return Value.constant(product.inputs[1].name, w, quant)  # type: ignore[union-attr]
 
 
-@sees("dynamic_quantize_linear")
 def rounded_by_range(state: Sweep, node: Node) -> bool:
     """[x rounded to 256 steps from its least to its greatest number, or 0; the step; the number of 0], step by step.
 

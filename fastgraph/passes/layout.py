@@ -15,8 +15,9 @@ from ..ir import Graph, Node, Value
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
 from .canonicalize import canonicalize, reshape, transpose
+from .decompose import REDUCTIONS
 from .moves import only_moves_ones, shaped, turn, turned_data
-from .rewrite import Sweep, also_quantized, constant, sees, sweep
+from .rewrite import Sweep, also_quantized, constant, rules_for, sees, sweep
 
 Perm = tuple[int, ...]
 
@@ -31,7 +32,8 @@ def layout(graph: Graph) -> bool:
         changed, idle = (True, 0) if run(graph) else (changed, idle + 1)
         if idle == 3:
             break
-    return changed
+    apart = rules_for(graph, REDUCTIONS)
+    return bool(apart and sweep(graph, *apart)) or changed
 
 
 def sunk(graph: Graph) -> bool:

@@ -15,8 +15,6 @@ def norms(graph: Graph) -> bool:
     """Given ``c = sub(x, mean(x)), y = add(mul(div(c, sqrt(add(mean(mul(c, c)), e))), s), b)`` along rows; result
     ``y = layer_normalization(x, s, b)``.
     """
-    if not any(node.op == "reduce_mean" for node in graph.nodes):
-        return False
     return sweep(graph, found_norm, scale_of_norm, bias_of_norm)
 
 

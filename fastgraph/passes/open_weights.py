@@ -12,13 +12,12 @@ from ..ir import Node, Value
 from ..ops.conv import transposed_window
 from ..ops.registry import attr
 from .moves import shaped, turn
-from .rewrite import Sweep, constant, sees
+from .rewrite import Sweep, constant
 
 MOST_TAPS = 256
 """Larger windows stay what they are."""
 
 
-@sees("conv")
 def open_conv(state: Sweep, node: Node) -> bool:
     """Given ``y = conv(x, w, b)`` of a w that is no constant; result ``matmul(concat(slices of x), w) + b``, by groups.
 
@@ -35,7 +34,6 @@ def open_conv(state: Sweep, node: Node) -> bool:
     return _summed(state, node, x, starts, strides)
 
 
-@sees("conv_transpose")
 def open_conv_transpose(state: Sweep, node: Node) -> bool:
     """Given ``y = conv_transpose(x, w, b)`` of a w that is no constant; result the same of x with zeros in between."""
     if not _open(state, node):

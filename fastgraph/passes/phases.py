@@ -13,7 +13,7 @@ from ..ir.weights import once
 from ..ops.conv import transposed_window
 from ..ops.registry import OPS
 from .moves import shaped
-from .rewrite import Sweep, also_quantized, constant, sees
+from .rewrite import Sweep, also_quantized, constant
 
 MOST = 64
 """Phases of a transposed convolution: each is a step."""
@@ -51,7 +51,6 @@ def phase(first: int, size: int, kernel: int, stride: int, dilation: int, pad: i
 
 
 @also_quantized
-@sees("conv_transpose")
 def phases(state: Sweep, node: Node) -> bool:
     """Given ``y = conv_transpose(x, w) {groups=8, strides=(2,)}``; result ``y = concat(conv(x, w0), conv(x, w1))``,
     whose rows are two pixels each.

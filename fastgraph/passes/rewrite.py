@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
+from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -123,6 +124,42 @@ def sees(*which: str | Callable[[Op], bool]) -> Callable[[Rule], Rule]:
         return rule
 
     return note
+
+
+def rules_for(graph: Graph, table: Mapping[str, str]) -> list[Rule]:
+    """The rules of {"file.rule": "operators that it sees"} that see a node of the graph; others are not imported."""
+    ops = {node.op for node in graph.nodes}
+    return [_rule(name, which) for name, which in table.items() if not ops.isdisjoint(which.split())]
+
+
+def _rule(name: str, which: str) -> Rule:
+    return sees(*which.split())(_found(name))
+
+
+def _found(name: str) -> Any:
+    """What is called file.name."""
+    file, _, within = name.partition(".")
+    return getattr(import_module(f".{file}", __package__), within)
+
+
+def later(name: str, when: Callable[[Graph], bool]) -> Callable[[Graph], bool]:
+    """The pass `file.name`, which is imported for a graph that it can change."""
+    return lambda graph: when(graph) and bool(_found(name)(graph))
+
+
+def has(*which: str) -> Callable[[Graph], bool]:
+    """Whether a graph has an operator of each of these lists."""
+
+    def all_of(graph: Graph) -> bool:
+        ops = {node.op for node in graph.nodes}
+        return not any(ops.isdisjoint(names.split()) for names in which)
+
+    return all_of
+
+
+def has_reals(graph: Graph) -> bool:
+    """Whether a node of the graph computes the reals that stored numbers stand for."""
+    return any(computes_reals(node) for node in graph.nodes)
 
 
 @cache

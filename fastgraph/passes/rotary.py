@@ -9,12 +9,11 @@ import numpy as np
 from ..ir import Node, TensorType, Value
 from ..ops.registry import attr
 from .moves import shaped, turn
-from .rewrite import Sweep, constant, sees
+from .rewrite import Sweep, constant
 
 F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
 
 
-@sees("rotary_embedding")
 def rotary_embedding(state: Sweep, node: Node) -> bool:
     """Given ``y = rotary_embedding(x, cos, sin)``; result ``concat(a * cos - b * sin, a * sin + b * cos, rest)``, where
     a and b are halves of what is turned of x, or neighbors. f16 is computed in f32.

@@ -17,11 +17,14 @@ from ..ops.evaluate import fold, infer_node
 from ..ops.registry import MAX_ELEMENTS, OPS, Layout
 from ..ops.work import nbytes
 from ..room import need
-from .bodies import always_taken
 
 
-def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
+def specialize(
+    graph: Graph, shapes: Mapping[str, Sequence[int]], values: Mapping[str, np.ndarray] | None = None
+) -> None:
     """Set the input shapes, infer every type and fold constants, in place. Unknown shapes stay unknown.
+
+    `values`: what some inputs hold; nothing reads these any more.
 
     Given ``y = reshape(x, shape(x))`` and x: f32[2,3]; result ``y = reshape(x, const [2,3])``. The same in bodies; a
     branch that is always taken stands in the graph itself.
@@ -32,6 +35,8 @@ def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
         if value.type.concrete:
             fits(value, value.type.dims)
     instead = {v: Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in graph.inputs if _nothing(v)}
+    if values:
+        instead |= {v: Value.constant(v.name, values[v.name]) for v in graph.inputs if v.name in values}
     reads = Counter(chain(graph.outputs, *map(read_by, graph.nodes)))
     nodes = []
     waiting = deque(graph.nodes)
@@ -42,7 +47,7 @@ def specialize(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> None:
             node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
             for inner in node.graphs:
                 inner.replace(instead)
-        taken = always_taken(node, instead)
+        taken = _always_taken(node, instead) if node.op == "if" else None
         if taken is not None:
             reads.update(chain.from_iterable(map(read_by, taken)))
             waiting.extendleft(reversed(taken))
@@ -164,3 +169,9 @@ def sizes_suit(graph: Graph, declared: Graph) -> None:
 def missing_dims(graph: Graph) -> dict[str, TensorType]:
     """The inputs whose shapes are not numbers yet."""
     return {v.name: v.type for v in graph.inputs if not v.type.concrete}
+
+
+def _always_taken(node: Node, instead: dict[Value, Value]) -> list[Node] | None:
+    from .bodies import always_taken
+
+    return always_taken(node, instead)

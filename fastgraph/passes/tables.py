@@ -6,9 +6,8 @@ import numpy as np
 
 from ..ir import Node, Value
 from ..ops.evaluate import run_node
+from .explicit_quantization import BYTES
 from .rewrite import Sweep, also_quantized, sees
-
-BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 @also_quantized

@@ -12,10 +12,9 @@ from ..ir import Graph, Node, TensorType, Value
 from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, Quant, step_of
 from .boundary import reads_signed, writes_signed
-from .dynamic_layer import DYNAMIC, dynamic_layer
 from .explicit_quantization import fills_with, moved, padded, requantized, same_numbers
 from .fuse import LONGEST
-from .rewrite import Sweep, also_quantized, sees, sweep
+from .rewrite import Sweep, also_quantized, has, rules_for, sees, sweep
 from .tables import tabulate
 from .unsigned import unsigned
 
@@ -25,15 +24,14 @@ CLAMPS = frozenset({"relu", "clip"})
 
 def to_integers(graph: Graph) -> bool:
     """Given ``y = requantize(relu(conv(requantize(x), w)))``; result ``y = conv(x, w) {chain=((relu, 0),)}``."""
-    if not any(computes_reals(node) for node in graph.nodes):
-        return False
     sweep(graph, moves_integers, on_integers, absorb)
     sweep(graph, requantized_twice, moved)
     sweep(graph, padded)
     unsigned(graph)
     sweep(graph, requantized_twice, clamp, tabulate)
     sweep(graph, as_chain)
-    sweep(graph, dynamic_layer)
+    if has("dynamic_round")(graph):
+        sweep(graph, *rules_for(graph, {"dynamic_layer.dynamic_layer": "conv dense"}))
     sweep(graph, writes_signed, reads_signed)
     sweep(graph, real_constants)
     return True
@@ -206,7 +204,7 @@ def real_constants(state: Sweep, node: Node) -> bool:
         state.replace(node.out, Value.constant(node.out.name, found[0], node.out.type.quant))
         return True
     if (
-        node.op in DYNAMIC.values()
+        node.op in ("dynamic_conv", "dynamic_dense")
         or node.attrs.get("dynamic")
         or not computes_reals(node)
         or any(v is not None and v.data is None and v.type.quant is not None for v in (*node.inputs, *node.outputs))

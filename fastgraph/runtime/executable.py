@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compile import Compiled, Shared, compiled
+from ..compile import Compiled, Shared, Values, compiled
 from ..errors import FastgraphError, ModelError, UnknownNameError
 from ..ir import Graph, TensorType, Value
 from ..kernels.core.kernel import Kernel
@@ -42,10 +42,11 @@ class Plan(NamedTuple):
 
 
 def make_plan(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
-) -> Plan:
-    """A graph for these input shapes, compiled, its constants in memory."""
-    made = compiled(graph, shapes, tier, threads, shared)
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
+    values: Values | None = None,
+) -> Plan:  # fmt: skip
+    """A graph for these input shapes, and values of inputs that decide shapes, compiled, its constants in memory."""
+    made = compiled(graph, shapes, tier, threads, shared, values)
     return Plan(made, place_constants(made.program, None if shared is None else shared.weights))
 
 
@@ -54,7 +55,8 @@ class Executable:
 
     `execute()` runs it on what lies in its inputs' memory, `execute_timed()` within this thread's deadline: RunTimeout
     when it passes. A run that is stopped, or fails, before its end leaves states as they were. `states`: the memory of
-    each, with its first value; nothing is in it yet.
+    each, with its first value; nothing is in it yet. `decided`: memory, which is not the arena's, of inputs that decide
+    shapes; whoever writes there asks for another plan.
     """
 
     def __init__(self, plan: Compiled, constants: Placed, block: Block | None = None) -> None:
@@ -77,7 +79,10 @@ class Executable:
         self._loose = [v for v in (plan.tail.inputs if plan.tail is not None else ()) if v.type.dtype is None]
         self._on_host = [v for v in plan.graph.inputs if not self.memory.has(v)] + self._loose
         checked = any(port.kind is not None for port in plan.graph.interface.ports.values())
-        self._quick = -1 if self._on_host or checked else len(self._feeds)
+        self.decided: dict[str, np.ndarray] = {}
+        self._values = [(name, v.dtype, v.shape, v.tobytes()) for name, v in plan.values.items() if v is not None]
+        left = len(self._values) < len(plan.values)
+        self._quick = -1 if self._on_host or checked or left else len(self._feeds) + len(self._values)
         held = all(v in plan.made and (plan.made[v].data is not None or self.memory.has(plan.made[v]))
                    for _, v in plan.results)  # fmt: skip
         self._copies = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
@@ -108,21 +113,40 @@ class Executable:
             array = feeds.get(name)
             if type(array) is not np.ndarray or array.shape != dims or array.dtype != dtype:
                 return False
+        for name, dtype, dims, content in self._values:
+            array = feeds.get(name)
+            if type(array) is not np.ndarray or array.shape != dims or array.dtype != dtype:
+                return False
+            if array.tobytes() != content:
+                return False
         for name, _, _, view in self._feeds:
+            view[...] = feeds[name]
+        for name, view in self.decided.items():
             view[...] = feeds[name]
         return True
 
     def clear(self) -> None:
-        """Let all inputs be zeros."""
+        """Let all inputs be zeros, but those whose values the plan is made for."""
         for _, _, _, view in self._feeds:
             view[...] = 0
+        for name, view in self.decided.items():
+            value = self.compiled.values[name]
+            view[...] = 0 if value is None else value
 
-    def fill(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def fill(self, arrays: Mapping[str, Any]) -> None:
         """Copy checked arrays in; strings and sequences are kept as they are."""
         for name, _, _, view in self._feeds:
             view[...] = arrays[name]
+        for name, view in self.decided.items():
+            view[...] = arrays[name]
         for value in self._on_host:
             self.memory.loose[value] = arrays[value.name]
+
+    def fed(self) -> dict[str, Any]:
+        """Copies of what lies in the inputs, as `fill` takes it. InputError when something was never fed."""
+        found = {value.name: self.memory.held(value) for value in self._on_host}
+        found |= {name: view.copy() for name, _, _, view in self._feeds}
+        return found | {name: view.copy() for name, view in self.decided.items()}
 
     def results(self) -> dict[str, np.ndarray]:
         """Copies of the outputs, by name."""
@@ -159,7 +183,7 @@ class Executable:
         dynamic.
         """
         if inputs:
-            found = {feed: view for feed, _, _, view in self._feeds}
+            found = {feed: view for feed, _, _, view in self._feeds} | self.decided
         elif self._copies is None:
             raise FastgraphError(f"output {name!r}: results whose shapes hang on data have no fixed memory: use run")
         else:
@@ -182,14 +206,17 @@ class Executable:
         return self.program.kernels()
 
     def __str__(self) -> str:
-        inputs = ", ".join(f"{v.name}: {v.type}" for v in self.graph.inputs)
+        values = [f"{name} = {value.tolist()}" for name, value in self.compiled.values.items() if value is not None]
+        inputs = ", ".join([*(f"{v.name}: {v.type}" for v in self.graph.inputs), *values])
         outputs = ", ".join(f"{name}: {type_}" for name, type_ in self.signature())
         lines = [
             f"{self.graph.name or 'model'}: ({inputs}) -> ({outputs})",
             f"{self.tier.name}, {self.threads} threads; {program_text(self.program)}",
         ]
         if self.tail is not None:
-            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes hang on data, computed with NumPy:")
+            open_ = [name for name, value in self.compiled.values.items() if value is None]
+            on = f"the values of {', '.join(open_)}, or other data" if open_ else "data"
+            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes hang on {on}, computed with NumPy:")
             lines += [f"      {node.op} -> {', '.join(v.name for v in node.outputs)}" for node in self.tail.nodes]
         return "\n".join(lines)
 

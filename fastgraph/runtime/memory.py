@@ -48,11 +48,13 @@ class Memory:
         return value in self._storage
 
     def array(self, value: Value) -> np.ndarray:
-        """A NumPy view of a value's place in the arena."""
+        """A NumPy view of a value's place in the arena; one without elements has none."""
         if value not in self._views:
             at = self._storage[value]
             dims, dtype = value.type.dims, value.type.dtype
             assert dtype is not None
+            if 0 in dims:  # a part of a value may begin behind the arena's end
+                return self._views.setdefault(value, np.empty(dims, dtype))
             strides = byte_strides(dims, dtype.itemsize, at.stride)
             offset = self.offsets[at.root] + at.offset
             self._views[value] = np.ndarray(dims, dtype, self.arena, offset, strides)

@@ -1,24 +1,24 @@
-"""A loaded model: one plan per set of input shapes, run in one native call."""
+"""A loaded model: one plan per set of input shapes, and of values that decide shapes, run in one native call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import deadline
-from ..compile import Shared, share
-from ..errors import FastgraphError, InputError, ModelError, RunTimeout
+from ..errors import FastgraphError, InputError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
 from ..passes.specialize import fits
 from .executable import Executable, Plan, make_plan
 from .feeds import array_of, dims_of, shape_advice
+from .keys import Key, Keys, Shapes
 from .kinds import shown, taken
-from .plans import USUAL, Kept, Plans, Shapes
+from .plans import USUAL, Kept, Plans
 
 
 class TensorSpec(NamedTuple):
@@ -49,18 +49,19 @@ class Model:
         self.outputs = [TensorSpec.of(v) for v in graph.outputs]
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows | {name: shown(e) for name, e in graph.interface.elements.items()}
-        self._open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
-        self._shared: Shared | None = None
+        self._keys = Keys(graph)
+        self._decided: dict[str, np.ndarray] = {}
         self._plans = Kept(plans)
         self._lock = lock()
         usual = {v.name: _fixed(v) if _fixed(v) is not None else graph.usual.get(v.name) for v in graph.inputs}
         self.unplanned = ""
         """Why there is no plan for the shapes that the file names, when these only are its proposal."""
         if None not in usual.values():
+            shapes: Shapes = tuple(usual.values())  # type: ignore[arg-type]
             try:
-                self._use(tuple(usual.values()))  # type: ignore[arg-type]
+                self._use(Key(shapes))
             except FastgraphError as error:
-                if not self._open:
+                if not self._keys.open and not self._keys.names(shapes):
                     raise
                 self.unplanned = str(error)
         self._specify_outputs()
@@ -91,7 +92,7 @@ class Model:
             current = self._plans.current
             if current is None or not current.feed(feeds):
                 arrays = self._checked(feeds)
-                current = self._use(self._shapes(arrays))
+                current = self._chosen(self._keys.of(arrays))
                 current.fill(arrays)
             if timeout is None:
                 current.execute()
@@ -130,10 +131,11 @@ class Model:
     def resize(self, shapes: Mapping[str, Sequence[int]]) -> None:
         """Plan for these input shapes, so that `input`, `execute` and `output` can be used with them.
 
-        Inputs are then zeros, unless they had these shapes before; outputs are those of the next run.
+        Inputs are then zeros, unless they had these shapes before; outputs are those of the next run. For an input
+        whose value decides shapes, a NumPy array is that value: the plan is for it, and the input holds it.
         """
-        wanted = self._wanted("resize", shapes)
         with self._lock:
+            wanted = self._wanted("resize", shapes)
             before = self._plans.current
             chosen = self._use(wanted)
             if chosen is not before:
@@ -142,11 +144,13 @@ class Model:
     def prepare(self, shapes: Sequence[Mapping[str, Sequence[int]]]) -> None:
         """Plan ahead for several sets of input shapes, so that their first runs take no longer than others.
 
-        The plan in use stays in use. InputError when shapes don't fit the model, or its `plans` don't keep them all.
+        The plan in use stays in use. For an input whose value decides shapes, a NumPy array is that value, as it will
+        be fed. InputError when shapes don't fit the model, or its `plans` don't keep them all.
         """
         if isinstance(shapes, Mapping) or not isinstance(shapes, Sequence) or isinstance(shapes, str):
             raise InputError("prepare takes a list of dicts of shapes by input name: prepare([{name: shape}, ...])")
-        wanted = [self._wanted("prepare", each) for each in shapes]
+        with self._lock:
+            wanted = [self._wanted("prepare", each) for each in shapes]
         for each in wanted:
             with self._lock, self._enough(each):
                 self._plans.prepare(each, self._made)
@@ -159,9 +163,10 @@ class Model:
                 f"{self._plans.limits}: prepare fewer, or load the model with plans= for more"
             )
 
-    def _wanted(self, what: str, shapes: Mapping[str, Sequence[int]]) -> Shapes:
-        """The shapes of all inputs, of which these are given. InputError when they don't fit."""
-        wanted = []
+    def _wanted(self, what: str, shapes: Mapping[str, Sequence[int]]) -> Key:
+        """The key for the shapes of all inputs, of which these are given. InputError when they don't fit."""
+        wanted: list[tuple[int, ...]] = []
+        arrays: dict[str, np.ndarray] = {}
         if not isinstance(shapes, Mapping):
             raise InputError(f"{what} takes shapes by input name in a dict, {type(shapes).__name__} was given")
         for name in shapes:
@@ -173,15 +178,24 @@ class Model:
                 raise InputError(f"{what}: input {value.name!r} is a {self._said(value)}, which has no shape")
             if value.name not in shapes and fixed is None:
                 raise InputError(f"{what}: no shape for input {value.name!r}, which the model declares {value.type}")
-            shape = fixed if value.name not in shapes else dims_of(value.name, shapes[value.name])
-            assert shape is not None
+            given = shapes[value.name] if value.name in shapes else fixed
+            if value.name in self._keys.decide and isinstance(given, np.ndarray):
+                arrays[value.name] = array_of(value, given)
+                given = given.shape
+            shape = dims_of(value.name, given)
             if value.type.dtype is not None:
                 allowed(self.graph, value, shape)
             wanted.append(shape)
-        return tuple(wanted)
+        names = self._keys.names(tuple(wanted)) if arrays else ()
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            raise InputError(f"{what}: no value for {', '.join(missing)}, which decides shapes, too: give an array")
+        return Key(tuple(wanted), tuple((name, arrays[name].tobytes()) for name in names))
 
     def input(self, name: str) -> np.ndarray:
-        """The plan's own memory of an input: write into it, then `execute`. Valid until the input shapes change."""
+        """The plan's own memory of an input: write into it, then `execute`. Valid until the input shapes change, or a
+        value that decides shapes; the memory of such a value itself until its own shape changes.
+        """
         return self._planned().view(name, inputs=True)
 
     def output(self, name: str) -> np.ndarray:
@@ -192,8 +206,23 @@ class Model:
     def execute(self) -> Any:
         """Call it to run once on what lies in the inputs' memory. Keep the bound callable in a hot loop, as long as the
         input shapes don't change.
+
+        Where values of inputs decide shapes, it is the plan for those that lie there when it is called which runs, and
+        then in use; other inputs keep what they hold.
         """
-        return self._planned().execute
+        current = self._planned()
+        return self._execute if current.decided else current.execute
+
+    def _execute(self) -> None:
+        with self._lock:
+            current, key = self._planned(), self._plans.key
+            assert key is not None
+            values = tuple((name, place.tobytes()) for name, place in current.decided.items())
+            if values != key.values:
+                feeds = current.fed()
+                current = self._use(Key(key.shapes, values))
+                current.fill(feeds)
+            current.execute()
 
     def reset_states(self) -> None:
         """Let the variables that live from run to run have their first values again."""
@@ -235,35 +264,48 @@ class Model:
             )
         return self._plans.current
 
-    def _use(self, shapes: Shapes) -> Executable:
-        """The plan for these shapes, which is now the current one."""
-        with self._enough(shapes):
-            return self._plans.use(shapes, self._made)
+    def _use(self, key: Key) -> Executable:
+        """The plan for this key, which is now the current one."""
+        with self._enough(key):
+            current = self._plans.use(key, self._made)
+        for name, value in current.compiled.values.items():
+            shape = self._keys.shapes(key)[name]
+            if name not in self._decided or self._decided[name].shape != shape:
+                self._decided[name] = np.zeros(shape, self._by_name[name].type.dtype)
+            if value is not None:
+                self._decided[name][...] = value
+            current.decided[name] = self._decided[name]
+        return current
+
+    def _chosen(self, key: Key) -> Executable:
+        """The plan to run what is fed by: that for its values, or where such a plan does not pay, that for any."""
+        if not key.values:
+            return self._use(key)
+        known, kept = self._keys.deciders(key.shapes), key in self._plans
+        if not known.pays(key.values, kept):
+            with suppress(FastgraphError):
+                return self._use(Key(key.shapes))
+        chosen = self._use(key)
+        if not kept:
+            known.made(key.values, chosen.compiled.cheap)
+        return chosen
 
     @contextmanager
-    def _enough(self, shapes: Shapes) -> Iterator[None]:
+    def _enough(self, key: Key) -> Iterator[None]:
         """InputError where memory for a plan is not there."""
         try:
             yield
         except MemoryError as error:
             where = self.graph.source or self.graph.name or "model"
-            by_name = dict(zip(self._by_name, shapes, strict=True))
-            raise InputError(f"{where}: not enough memory for input shapes {by_name}: {error}") from None
+            raise InputError(f"{where}: not enough memory for {self._keys.asked(key)}: {error}") from None
 
-    def _made(self, shapes: Shapes) -> Plan:
+    def _made(self, key: Key) -> Plan:
         """A new plan. InputError when the caller may choose shapes, and there is none for these."""
-        if self._open and self._shared is None:
-            self._shared = share(self.graph)
-        if self._shared is not None:
-            self._shared.block = self._plans.block_bytes
-        inputs = zip(self._by_name.values(), shapes, strict=True)
-        by_name = {v.name: shape for v, shape in inputs if v.type.dtype is not None}
-        try:
-            return make_plan(self.graph, by_name, self.tier, self.threads, self._shared)
-        except ModelError as error:
-            if not self._open:
-                raise
-            raise InputError(f"input shapes {by_name} don't suit the model: {error}") from error
+        values, shared = self._keys.values(key), self._keys.shared
+        if shared is not None:
+            shared.block = self._plans.block_bytes
+        with self._keys.suits(key):
+            return make_plan(self.graph, self._keys.shapes(key), self.tier, self.threads, shared, values)
 
     def _specify_outputs(self) -> None:
         if self._plans.current is not None:
@@ -303,10 +345,6 @@ class Model:
             allowed(self.graph, value, array.shape)
             arrays[name] = array
         return arrays
-
-    def _shapes(self, arrays: Mapping[str, Any]) -> Shapes:
-        """What the plan for checked feeds is kept under; lists and optionals have no shape."""
-        return tuple(() if self._by_name[name].type.dtype is None else a.shape for name, a in arrays.items())
 
     def _example(self) -> str:
         """What a dict of feeds looks like."""

@@ -1,5 +1,5 @@
-"""The plans that a model keeps: one per set of input shapes, the least recently used goes first. Their arenas are one
-block of memory, as one plan runs at a time.
+"""The plans that a model keeps: one per set of input shapes, and of values that decide shapes. The least recently used
+goes first. Their arenas are one block of memory, as one plan runs at a time.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import numpy as np
 from ..errors import InputError
 from .allocate import Block, allocate
 from .executable import Executable, Plan
-
-Shapes = tuple[tuple[int, ...], ...]
-"""Those of all inputs, in order."""
+from .keys import Key
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
@@ -25,10 +23,10 @@ _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1
 class Plans:
     """How much a model whose input shapes are open may keep of what it planned; None: any number.
 
-    `count`: plans, one for each set of input shapes. `bytes`: their memory, a number or text as "512MB" or "2GiB": the
-    block that all arenas lie in, and the constants of those that are not in use which the one in use does not have;
-    weights that several plans share count once. The plan in use is kept whatever it takes. InputError for anything
-    else.
+    `count`: plans, one for each set of input shapes, and of values that decide shapes. `bytes`: their memory, a number
+    or text as "512MB" or "2GiB": the block that all arenas lie in, and the constants of those that are not in use which
+    the one in use does not have; weights that several plans share count once. The plan in use is kept whatever it
+    takes. InputError for anything else.
     """
 
     __slots__ = ("count", "bytes")
@@ -87,53 +85,58 @@ class Kept:
 
     def __init__(self, limits: Plans) -> None:
         self.limits = limits
-        self._plans: OrderedDict[Shapes, Plan] = OrderedDict()
-        self._bound: dict[Shapes, Executable] = {}
+        self._plans: OrderedDict[Key, Plan] = OrderedDict()
+        self._bound: dict[Key, Executable] = {}
         self._block: Block | None = None
-        self._used: tuple[Shapes, Executable] | None = None
+        self._used: tuple[Key, Executable] | None = None
+
+    @property
+    def key(self) -> Key | None:
+        """That of the one in use."""
+        return None if self._used is None else self._used[0]
 
     @property
     def current(self) -> Executable | None:
-        """The one in use, of any shapes."""
+        """The one in use."""
         return None if self._used is None else self._used[1]
 
-    def use(self, shapes: Shapes, make: Callable[[Shapes], Plan]) -> Executable:
-        """The plan for these shapes, made if there is none, which is in use from now on. States keep their values."""
+    def use(self, key: Key, make: Callable[[Key], Plan]) -> Executable:
+        """The plan for this key, made if there is none, which is in use from now on. States keep their values."""
         before = self.current
-        if self._used is not None and self._used[0] == shapes:
-            self.find(shapes)
+        if self._used is not None and self._used[0] == key:
+            self.find(key)
             return self._used[1]
-        if self.find(shapes) is None:
-            self._add(shapes, make(shapes), {shapes})
-        chosen = self._executable(shapes)
+        if self.find(key) is None:
+            self._add(key, make(key), {key})
+        chosen = self._executable(key)
         if before is None:
             chosen.reset_states()
         else:
             chosen.take_states(before)
-        self._used = shapes, chosen
+        self._used = key, chosen
         if before is not None:
             before.memory.loose.clear()
         return chosen
 
-    def prepare(self, shapes: Shapes, make: Callable[[Shapes], Plan]) -> None:
-        """Keep the plan for these shapes as the last used. The one in use stays in use, and in its memory."""
-        if self.find(shapes) is None:
-            self._add(shapes, make(shapes), {shapes} if self._used is None else {shapes, self._used[0]})
+    def prepare(self, key: Key, make: Callable[[Key], Plan]) -> None:
+        """Keep the plan for this key as the last used. The one in use stays in use, and in its memory."""
+        if self.find(key) is None:
+            self._add(key, make(key), {key} if self._used is None else {key, self._used[0]})
 
-    def bind(self, shapes: Iterable[Shapes]) -> None:
+    def bind(self, keys: Iterable[Key]) -> None:
         """Let these plans be ready to run."""
-        for each in shapes:
+        for each in keys:
             self._executable(each)
 
-    def find(self, shapes: Shapes) -> Plan | None:
-        """The plan for these shapes, which is now the last used."""
-        found = self._plans.get(shapes)
+    def find(self, key: Key) -> Plan | None:
+        """The plan for this key, which is now the last used."""
+        found = self._plans.get(key)
         if found is not None:
-            self._plans.move_to_end(shapes)
+            self._plans.move_to_end(key)
         return found
 
-    def __contains__(self, shapes: Shapes) -> bool:
-        return shapes in self._plans
+    def __contains__(self, key: Key) -> bool:
+        return key in self._plans
 
     @property
     def nbytes(self) -> int:
@@ -148,18 +151,18 @@ class Kept:
         """Bytes of the block, which holds the arena of every plan kept."""
         return 0 if self._block is None else self._block.bytes.nbytes
 
-    def _executable(self, shapes: Shapes) -> Executable:
-        if shapes not in self._bound:
-            self._bound[shapes] = Executable(*self._plans[shapes], self._block)
-        return self._bound[shapes]
+    def _executable(self, key: Key) -> Executable:
+        if key not in self._bound:
+            self._bound[key] = Executable(*self._plans[key], self._block)
+        return self._bound[key]
 
-    def _add(self, shapes: Shapes, plan: Plan, stay: set[Shapes]) -> None:
+    def _add(self, key: Key, plan: Plan, stay: set[Key]) -> None:
         """Keep a plan as the last used; let go of others, but those that stay, until the limits hold. MemoryError when
         there is no block for it; then nothing has changed.
         """
         common = plan.constants.common
         self._grow(plan)
-        self._plans[shapes] = plan
+        self._plans[key] = plan
         for oldest in [key for key in self._plans if key not in stay]:
             if self._fit(self._needed(), common):
                 break

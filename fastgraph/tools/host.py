@@ -17,7 +17,7 @@ from ..runtime.model import declared
 from ..text import shorten, table
 
 SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")
-EXTENTS = (8, 1)
+EXTENTS = (8, 64, 512, 1)
 """What is tried, one after the other, for all extents that a file leaves open."""
 
 Shapes = Mapping[str, Sequence[int]]
@@ -39,12 +39,14 @@ def plan_of(graph: Graph, tier: Tier, shapes: Shapes | None = None) -> Compiled:
     FastgraphError or MemoryError, that of the last try, when there is none; GraphError where one should have been made.
     """
     declared(graph, shapes)
-    first, last = (_chosen(graph, extent) for extent in EXTENTS)
-    try:
-        return planned(graph, first, tier, 1)
-    except (FastgraphError, MemoryError) as error:
-        if isinstance(error, GraphError) or first == last:
+    *others, last = (_chosen(graph, extent) for extent in EXTENTS)
+    for tried in others if last not in others else ():
+        try:
+            return planned(graph, tried, tier, 1)
+        except GraphError:
             raise
+        except (FastgraphError, MemoryError):
+            continue
     return planned(graph, last, tier, 1)
 
 

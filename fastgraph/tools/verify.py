@@ -107,7 +107,7 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
             raise InputError(f"against {name!r}: the engines are {', '.join(PEERS)}")
     with model._lock:
         arrays = model._checked(_random(model) if feeds is None else feeds)
-        plan = model._use(tuple(array.shape for array in arrays.values()))
+        plan = model._use(model._keys.of(arrays))
         states = [place.copy() for place, _ in plan.states]
         try:
             steps = _steps(plan, arrays)

@@ -100,12 +100,18 @@ def give_way(builder: Any, function: Any) -> None:
     _indirect(builder, function, I32, [])
 
 
+def _cell(builder: Any) -> Any:
+    """An int32 on the stack, which is taken once: within a loop each turn would take one more."""
+    with builder.goto_entry_block():
+        return builder.alloca(I32)
+
+
 @emits
 def enter_float_mode(builder: Any) -> Any:
     """Flush denormals to zero; returns the mode to restore."""
     if not X86:
         return I64(0)
-    cell = builder.alloca(I32)
+    cell = _cell(builder)
     pointer = builder.bitcast(cell, I8.as_pointer())
     builder.call(_declare(builder, "llvm.x86.sse.stmxcsr", ir.VoidType(), [pointer.type]), [pointer])
     before = builder.load(cell)
@@ -118,7 +124,7 @@ def enter_float_mode(builder: Any) -> Any:
 def leave_float_mode(builder: Any, before: Any) -> None:
     """Restore what `enter_float_mode` returned."""
     if X86:
-        cell = builder.alloca(I32)
+        cell = _cell(builder)
         builder.store(builder.trunc(before, I32), cell)
         pointer = builder.bitcast(cell, I8.as_pointer())
         builder.call(_declare(builder, "llvm.x86.sse.ldmxcsr", ir.VoidType(), [pointer.type]), [pointer])

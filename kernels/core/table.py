@@ -16,7 +16,8 @@ from ..isa.tiers import Tier
 from .kernel import Kernel
 from .record import Record
 
-FAMILIES = ("core", "gemm", "amx", "window", "recurrent", "attention", "pointwise", "move")
+FAMILIES = ("core", "gemm", "pointwise", "move", "window", "amx", "recurrent", "attention")
+"""In this order a kernel is looked for: tables of those behind the one that has it are not imported."""
 
 
 def everywhere(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -81,12 +82,17 @@ def rows() -> dict[str, Row]:
     return found
 
 
+@cache
+def _rows_of(family: str) -> dict[str, Row]:
+    return {row.name: row for row in import_module(f"..{family}.rows", __package__).ROWS}
+
+
 def row(name: str) -> Row:
     """The row of the kernel called `name`; KeyError, with the names there are, when there is none."""
-    try:
-        return rows()[name]
-    except KeyError:
-        raise KeyError(f"no kernel is called {name!r}; the table has {', '.join(sorted(rows()))}") from None
+    for family in FAMILIES:
+        if name in _rows_of(family):
+            return _rows_of(family)[name]
+    raise KeyError(f"no kernel is called {name!r}; the table has {', '.join(sorted(rows()))}")
 
 
 def kernels_of(tier: Tier) -> list[Kernel]:

@@ -11,7 +11,9 @@ from typing import Any
 
 from ..isa.loops import loop, repeat
 from ..isa.tiers import Tier
-from ..isa.vector import I1, I32, I64, Vector, emits
+from ..isa.vector import I32, I64, Vector, emits
+
+NONE = I64(0)
 
 
 def make_band(tier: Tier, item: int) -> Any:
@@ -32,19 +34,27 @@ def make_band(tier: Tier, item: int) -> Any:
 
 
 def make_rows(tier: Tier) -> Any:
-    """An intrinsic that writes `rows` rows of f32 at `to`: those from row y of the input at `source` on."""
+    """As `make_band` of every row of f32, with zeros around them; the last row of a slice of x lacks `lacking` f32."""
 
     @emits
-    def band(b: Any, r: Any, to: Any, source: Any, y: Any, rows: Any) -> None:
-        _rows(Vector(b, tier), r, to, source, y, rows, I1(1), I64(1), I64(0), 4)
+    def band(b: Any, r: Any, to: Any, source: Any, z: Any, y: Any, rows: Any) -> None:
+        with loop(b, 0, r.k_d, 1) as k:
+            iz = b.add(z, b.mul(k, r.dilation_z))
+            plane = b.add(source, b.mul(iz, r.x_z))
+            inside = b.icmp_unsigned("<", iz, r.d)
+            into = b.add(to, b.mul(k, r.band_z))
+            _rows(Vector(b, tier), r, into, plane, y, rows, inside, I64(1), I64(0), 4, r.lacking)
 
     return band
 
 
 def _rows(
-    v: Vector, r: Any, to: Any, source: Any, y: Any, rows: Any, inside: Any, step: Any, fill: Any, item: int
-) -> None:
-    """Rows of one slice, every step-th of the input; padding repeats the word `fill`."""
+    v: Vector, r: Any, to: Any, source: Any, y: Any, rows: Any, inside: Any, step: Any, fill: Any, item: int,
+    lacking: Any = NONE,
+) -> None:  # fmt: skip
+    """Rows of one slice, every step-th of the input; padding repeats the word `fill`. lacking: elements that the last
+    row of the input, which is one run, has not.
+    """
     b = v.b
     word = b.bitcast(v.splat(b.trunc(fill, I32)), v.type)
 
@@ -60,10 +70,13 @@ def _rows(
         with b.if_else(b.and_(inside, b.icmp_unsigned("<", iy, r.h))) as (there, padding):
             with there:
                 run = clear(line, r.left)
+                short = b.select(b.icmp_signed("==", iy, b.sub(r.h, I64(1))), lacking, I64(0))
+                count = b.sub(r.run, short)
                 first = b.add(b.add(source, b.mul(iy, r.x_y)), r.x_first)
                 with loop(b, 0, r.pixels, 1) as j:
-                    copy(b.add(run, b.mul(j, r.pixel_step)), b.add(first, b.mul(j, r.x_step)), r.run)
-                clear(b.add(run, b.mul(r.pixels, r.pixel_step)), r.right)
+                    copy(b.add(run, b.mul(j, r.pixel_step)), b.add(first, b.mul(j, r.x_step)), count)
+                behind = b.add(run, b.mul(r.pixels, r.pixel_step))
+                clear(b.sub(behind, b.mul(short, I64(item))), b.add(r.right, short))
             with padding:
                 _vectors(v, line, r.band_y, line, lambda at: word)
 

@@ -1,4 +1,4 @@
-"""The transforms of Winograd's minimal filtering F(m x m, 3 x 3), and weights packed for its kernel. NumPy only."""
+"""The transforms of Winograd's minimal filtering F(m x m, 3 x 3) and F(m, 3); weights packed. NumPy only."""
 
 from __future__ import annotations
 
@@ -47,17 +47,23 @@ def _matrix(rows: list[list[float]]) -> Matrix:
     return tuple(tuple(float(value) for value in row) for row in rows)
 
 
-def pack_winograd(weights: np.ndarray, bias: np.ndarray | None, m: int, nv: int, lanes: int) -> np.ndarray:
-    """f32, one dimension, from weights [O, 3, 3, C] and bias [O] (zeros without one).
+def pack_winograd(weights: np.ndarray, bias: np.ndarray | None, m: int, tall: bool, nv: int, lanes: int) -> np.ndarray:
+    """f32, one dimension, from weights [O, slices, rows, columns, C] (one column for `tall` tiles) and bias [O]
+    (zeros without one).
 
-    First panels [(m + 2)^2, panels, 1 + C, nv * lanes] of the transformed weights, each beginning with a
-    line of zeros; then the bias, padded to whole panels.
+    First panels [places, panels, 1 + blocks * C, nv * lanes] of the transformed weights, each beginning with a line of
+    zeros, of blocks of 3 x 3 (or 3) taps; places are (m + 2)^2 (or m + 2). Then the bias, padded to whole panels.
     """
     kernel = np.array(transforms(m).kernel)
-    o, _, _, c = weights.shape
-    lines = np.tensordot(kernel, weights.astype(np.float64), (1, 1))
-    places = np.tensordot(kernel, lines, (1, 2)).swapaxes(0, 1).reshape(-1, o, c)
-    packed = pack_weights(places.astype(np.float32), None, nv, lanes)
+    o, slices, rows, columns, c = weights.shape
+    y, x = -(-rows // 3), 1 if tall else -(-columns // 3)
+    taps = np.zeros((o, slices, 3 * y, 1 if tall else 3 * x, c))
+    taps[:, :, :rows, :columns] = weights
+    taps = taps.reshape(o, slices, y, 3, x, -1, c)
+    # [O, slices, y, 3, x, 3 or 1, C] -> [places, O, slices, y, x, C]
+    lines = np.tensordot(kernel, taps, (1, 3))
+    places = lines.transpose(0, 5, 1, 2, 3, 4, 6) if tall else np.tensordot(kernel, lines, (1, 5)).swapaxes(0, 1)
+    packed = pack_weights(places.reshape(-1, o, slices * y * x * c).astype(np.float32), None, nv, lanes)
     padded = np.zeros(packed.shape[1] * nv * lanes, np.float32)
     if bias is not None:
         padded[:o] = bias

@@ -17,14 +17,19 @@ def parts_of(images: int, count: int, threads: int) -> int:
 
 
 def pick_dot_dynamic(
-    tier: Tier, m: int, n: int, k: int, batch: int, threads: int, per_row: bool
+    tier: Tier, m: int, n: int, k: int, batch: int, threads: int, per_row: bool, rowsum: bool
 ) -> tuple[DotPiece, ...]:
-    """The dot_dynamic calls for C [batch, m, n] = A [batch, m, k] x B; per_row: each row of A has its own range."""
-    return dot_pieces(tier, m, n, -(-k // 4), batch, threads, COSTS[False], {"per_row": per_row}, k)
+    """The dot_dynamic calls for C [batch, m, n] = A [batch, m, k] x B; per_row: each row of A has its own range;
+    rowsum: weights have zero points.
+    """
+    params = {"per_row": per_row, "rowsum": rowsum}
+    return dot_pieces(tier, m, n, -(-k // 4), batch, threads, COSTS[rowsum], params, k)
 
 
-def pick_conv_dynamic(tier: Tier, g: Geometry, threads: int, l2: int = L2) -> tuple[Geometry, tuple[ConvPiece, ...]]:
+def pick_conv_dynamic(
+    tier: Tier, g: Geometry, threads: int, rowsum: bool, l2: int = L2
+) -> tuple[Geometry, tuple[ConvPiece, ...]]:
     """The conv_dynamic calls for a geometry of u8 without padding, and the geometry that they are for."""
     assert g.item == 1 and not any(g.pads)
     g = upright(g, l2)
-    return g, conv_pieces(tier, g, threads, COSTS[False], {}, l2)
+    return g, conv_pieces(tier, g, threads, COSTS[rowsum], {"rowsum": rowsum}, l2)

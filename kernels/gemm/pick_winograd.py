@@ -1,4 +1,4 @@
-"""A 3x3 convolution's geometry -> tile sizes, bands and scratch of the winograd kernel. Pure arithmetic."""
+"""A convolution's geometry -> tile sizes, bands and scratch of the winograd kernel. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -12,9 +12,43 @@ from .pick_dot import F32, L2, STANDARD, columns_first, max_rows, tile_cost
 BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
 MOST_CHANNELS = 512
-"""Input channels up to which the error of m = 4 was measured: it grows with their square root."""
-TRANSFORM_CYCLES = {2: (50, 45), 4: (130, 130)}
-"""Of one vector of a tile's input, and of its output."""
+"""Products in a sum up to which the error of m = 4 was measured: it grows with their square root."""
+TRANSFORM_CYCLES = {(2, False): (50, 45), (4, False): (130, 130), (4, True): (16, 50)}
+"""Of one vector of a tile's input, and of its output, by m and whether tiles are tall."""
+
+
+class Form(NamedTuple):
+    """A convolution as the kernel takes it: `tall` tiles where its kernel has one column.
+
+    outputs: pixels of a slice, of which the last row may lack some; lacking: pixels that the last row of x lacks.
+    """
+
+    g: Geometry
+    tall: bool
+    outputs: int
+    lacking: int = 0
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """Blocks of three taps, down and across."""
+        _, rows, columns = self.g.kernel
+        return -(-rows // 3), -(-columns // 3)
+
+    @property
+    def blocks(self) -> int:
+        return self.g.kernel[0] * self.parts[0] * self.parts[1]
+
+    @property
+    def k(self) -> int:
+        """Products in a sum."""
+        return self.blocks * self.g.c
+
+    def places(self, m: int) -> int:
+        return (m + 2) ** (1 if self.tall else 2)
+
+    def tiles(self, m: int) -> tuple[int, int]:
+        """Rows of tiles, and tiles of each."""
+        return -(-self.g.out[1] // m), self.g.out[2] if self.tall else -(-self.g.out[2] // m)
 
 
 class WinogradChoice(NamedTuple):
@@ -34,10 +68,42 @@ class WinogradChoice(NamedTuple):
         return self.fields["scratch_bytes"]
 
 
-def suits_winograd(g: Geometry) -> bool:
-    """Whether the kernel can compute it: 3x3, two spatial dimensions, stride and dilation 1, one group."""
-    plain = g.strides == g.dilations == (1, 1, 1)
-    return plain and g.kernel == (1, 3, 3) and g.groups == 1 and g.out[0] == 1 == g.size[0]
+def winograd_form(g: Geometry) -> Form | None:
+    """The convolution for the kernel; None where that can't compute it: of stride 1 in one group, with several taps
+    down and across that are not dilated, or along one axis.
+    """
+    if g.groups != 1 or g.strides[1:] != (1, 1):
+        return None
+    (depth, rows, columns), (d, h, w) = g.kernel, g.size
+    outputs = g.out[1] * g.out[2]
+    if rows > 1 and columns > 1:
+        return Form(g, False, outputs) if g.dilations[1:] == (1, 1) else None
+    if rows > 1:
+        return Form(g, True, outputs) if g.dilations[1] == 1 and g.out[2] == w and not g.pads[2] else None
+    if columns > 1:
+        return _upright(g) if depth == h == g.out[1] == 1 and not g.pads[1] else None
+    whole = g.strides[0] == g.dilations[0] == 1 and g.out[1:] == (h, w) and g.x_strides[2] == w * g.x_strides[3]
+    if depth == 1 or not whole or any(g.pads[1:]):
+        return None
+    image, z, _, x = g.x_strides
+    upright = g._replace(
+        size=(1, d, h * w), kernel=(1, depth, 1), out=(1, g.out[0], h * w), x_strides=(image, image, z, x),
+        dilations=(1, 1, 1), pads=(0, g.pads[0], 0),
+    )  # fmt: skip
+    return Form(upright, True, g.out[0] * h * w)
+
+
+def _upright(g: Geometry) -> Form | None:
+    """A row as a column of rows, each as many pixels as taps are apart."""
+    apart, w, out, (image, z, _, x) = g.dilations[2], g.size[2], g.out[2], g.x_strides
+    lacking = -w % apart
+    if g.pads[2] % apart or (lacking and x != g.c):
+        return None
+    upright = g._replace(
+        size=(1, -(-w // apart), apart), kernel=(1, g.kernel[2], 1), out=(1, -(-out // apart), apart),
+        x_strides=(image, z, apart * x, x), dilations=(1, 1, 1), pads=(0, g.pads[2] // apart, 0), strides=(1, 1, 1),
+    )  # fmt: skip
+    return Form(upright, True, out, lacking)
 
 
 def best_winograd(tier: Tier, g: Geometry, largest: int = 4, l2: int = L2) -> int | None:
@@ -46,13 +112,23 @@ def best_winograd(tier: Tier, g: Geometry, largest: int = 4, l2: int = L2) -> in
     m = 2 is more exact than the plain sum. m = 4 errs up to twice as much as it: by less than 5e-6 of the largest
     output for up to MOST_CHANNELS channels, above which it isn't chosen. Threads don't matter: m changes the result.
     """
-    if not suits_winograd(g) or g.c < tier.lanes:
+    form = winograd_form(g)
+    if form is None or g.c < tier.lanes:
         return None
-    plain = _times(_plain_cycles(tier, g), 9 * g.c * g.n)
-    two, four = (_times(_cycles(tier, g, m, l2), (m + 2) ** 2 * g.c * g.n) for m in (2, 4))
-    if largest >= 4 and g.c <= MOST_CHANNELS and _beats(four, two, 1.2) and _beats(four, plain, 1.15):
+    plain = _times(_plain_cycles(tier, g), g.k * g.n)
+    exact = form.k <= MOST_CHANNELS and largest >= 4
+    if form.tall:
+        kept = _tile_bytes(tier, form, 4) * form.tiles(4)[1] <= l2
+        return 4 if exact and kept and _beats(_reading(tier, form, 4, l2), plain, 1.15) else None
+    two, four = (_reading(tier, form, m, l2) for m in (2, 4))
+    if exact and _beats(four, two, 1.2) and _beats(four, plain, 1.15):
         return 4
     return 2 if _beats(two, plain, 1.15) else None
+
+
+def _reading(tier: Tier, form: Form, m: int, l2: int) -> list[float]:
+    """`_times` of tiles of m."""
+    return _times(_cycles(tier, form, m, l2), form.places(m) * form.k * form.g.n)
 
 
 def _times(cycles: float, weights: int) -> list[float]:
@@ -73,76 +149,105 @@ def _plain_cycles(tier: Tier, g: Geometry) -> float:
         mr = max_rows(tier, nv)
         return tile_cost(tier, mr, nv, g.k) / mr * -(-g.n // (nv * tier.lanes))
 
-    return g.images * g.out[1] * g.out[2] * min(cost(nv) for nv in range(1, 9 if tier.registers == 32 else 5))
+    pixels = g.images * g.out[0] * g.out[1] * g.out[2]
+    return pixels * min(cost(nv) for nv in range(1, 9 if tier.registers == 32 else 5))
 
 
-def _cycles(tier: Tier, g: Geometry, m: int, l2: int) -> float:
+def _cycles(tier: Tier, form: Form, m: int, l2: int) -> float:
     """Of the dots, in tiles of one height, and of the transforms, without waiting for memory."""
-    band, nv = _bands(tier, g, m, 1, l2)
-    down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
-    largest = max_rows(tier, nv)
-    whole, rest = divmod(down, band)
+    g, (down, across) = form.g, form.tiles(m)
+    band, slices, nv = _bands(tier, form, m, 1, l2)
+    largest, total = max_rows(tier, nv), g.images * g.out[0]
+    rounds = [
+        (a * b, i * j * across)
+        for a, i in zip((total // slices, 1), (slices, total % slices), strict=True)
+        for b, j in zip((down // band, 1), (band, down % band), strict=True)
+    ]
 
     def cost(rows: int) -> float:
-        count = whole * -(-band * across // rows) + -(-rest * across // rows)
-        return count * tile_cost(tier, rows, nv, g.c)
+        return sum(times * -(-tiles // rows) for times, tiles in rounds) * tile_cost(tier, rows, nv, form.k)
 
-    best = min(range(1, min(largest, band * across) + 1), key=lambda h: cost(h) * (STANDARD if h == largest else 1))
-    dots = g.images * cost(best) * -(-g.n // (nv * tier.lanes)) * places
-    there, back = TRANSFORM_CYCLES[m]
-    transforms = -(-g.c // tier.lanes) * there + -(-g.n // tier.lanes) * back
-    return dots + g.images * down * across * transforms
+    heights = range(1, min(largest, slices * band * across) + 1)
+    best = min(heights, key=lambda h: cost(h) * (STANDARD if h == largest else 1))
+    dots = cost(best) * -(-g.n // (nv * tier.lanes)) * form.places(m)
+    there, back = TRANSFORM_CYCLES[m, form.tall]
+    transforms = -(-g.c // tier.lanes) * there * form.blocks + -(-g.n // tier.lanes) * back
+    return dots + total * down * across * transforms
 
 
-def _v_row(tier: Tier, g: Geometry) -> int:
+def _v_row(tier: Tier, form: Form) -> int:
     """Bytes from tile to tile of the transformed input; multiples of 4 KiB would collide in the cache."""
-    row = -(-g.c // tier.lanes) * tier.lanes * 4
+    row = (form.k - form.g.c + -(-form.g.c // tier.lanes) * tier.lanes) * 4
+    row = -(-row // 64) * 64
     return row + 64 if row % 4096 == 0 else row
 
 
-def _bands(tier: Tier, g: Geometry, m: int, units: int, l2: int) -> tuple[int, int]:
-    """(rows of Winograd tiles in a band, nv); the number of bands is a multiple of `units` where it can be."""
-    down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
-    nv = 1 if g.n <= tier.lanes else 2
+def _width(tier: Tier, form: Form) -> int:
+    """Vectors in a panel."""
+    return 1 if form.g.n <= tier.lanes else 2
+
+
+def _tile_bytes(tier: Tier, form: Form, m: int) -> int:
+    """Bytes of a tile: its transformed input, and its sums of a panel."""
+    return form.places(m) * (_v_row(tier, form) + _width(tier, form) * tier.lanes * 4)
+
+
+def _bands(tier: Tier, form: Form, m: int, units: int, l2: int) -> tuple[int, int, int]:
+    """(rows of Winograd tiles in a band, slices whose bands are multiplied together, nv); the number of bands, or of
+    such slices, is a multiple of `units` where it can be.
+    """
+    (down, across), total = form.tiles(m), form.g.images * form.g.out[0]
+    nv = _width(tier, form)
     largest = max_rows(tier, nv)
     # Every band reads all weights, so that it has enough tiles even where they leave the cache.
-    tiles = max(l2 * 3 // 4 // (places * (_v_row(tier, g) + nv * tier.lanes * 4)), 2 * largest)
+    tiles = max(l2 * 3 // 4 // _tile_bytes(tier, form, m), 2 * largest)
     bands = -(-down // min(max(tiles // across, 1), down))
-    return -(-down // min(-(-bands // units) * units, down)), nv
+    if bands > 1 or total == 1:
+        return -(-down // min(-(-bands // units) * units, down)), 1, nv
+    rounds = -(-total // min(max(tiles // (down * across), 1), total))
+    if total < units:
+        return -(-down // min(units, down)), 1, nv
+    return down, -(-total // min(-(-rounds // units) * units, total)), nv
 
 
-def _height(tier: Tier, g: Geometry, band: int, across: int, down: int, nv: int) -> int:
-    """The best height of dot's tiles, each row of which is a Winograd tile."""
+def _height(tier: Tier, form: Form, rows: int, rest: int, m: int, nv: int) -> int:
+    """The best height of dot's tiles, each row of which is a Winograd tile: for so many rows of them, and the rest."""
+    across = form.tiles(m)[1]
 
     def cost(height: int) -> float:
-        whole, last = (F32.rows_cost(tier, rows * across, height, nv, g.c) for rows in (band, down % band))
-        return down // band * whole + last
+        whole, last = (F32.rows_cost(tier, n * across, height, nv, form.k) for n in (rows, rest))
+        return form.tiles(m)[0] * form.g.images * form.g.out[0] // rows * whole + last
 
-    return min(sorted(mains(band * across, max_rows(tier, nv), nv, g.c)), key=cost)
+    return min(sorted(mains(rows * across, max_rows(tier, nv), nv, form.k)), key=cost)
 
 
-def pick_winograd(tier: Tier, g: Geometry, m: int = 2, threads: int = 1, l2: int = L2) -> WinogradChoice:
-    """The choice for a geometry that suits_winograd; m x m outputs a tile."""
-    lanes = tier.lanes
-    down, across, places = -(-g.out[1] // m), -(-g.out[2] // m), (m + 2) ** 2
-    band, nv = _bands(tier, g, m, 1, l2)
-    panels = -(-g.n // (nv * lanes))
+def pick_winograd(tier: Tier, form: Form, m: int = 2, threads: int = 1, l2: int = L2) -> WinogradChoice:
+    """The choice for a form; m x m outputs a tile, or m of a tall one."""
+    lanes, g = tier.lanes, form.g
+    (down, across), places, (parts_y, parts_x) = form.tiles(m), form.places(m), form.parts
+    band, slices, nv = _bands(tier, form, m, 1, l2)
+    panels, total = -(-g.n // (nv * lanes)), g.images * g.out[0]
     size = g.c * g.size[1] * g.size[2]
-    by_columns = columns_first(g.images * down, panels, size, places * g.c * g.n, threads)
-    if not by_columns and g.images % threads:
-        band, nv = _bands(tier, g, m, threads, l2)
-    height, v_row = _height(tier, g, band, across, down, nv), _v_row(tier, g)
+    by_columns = columns_first(total * down, panels, size, places * form.k * g.n, threads)
+    if not by_columns and -(-total // slices) % threads:
+        band, slices, nv = _bands(tier, form, m, threads, l2)
+    rest = total % slices * band if slices > 1 else down % band
+    height, v_row, rows = _height(tier, form, slices * band, rest, m, nv), _v_row(tier, form), slices * band * across
 
-    row = row_of_band(g, across * m + 2, g.c * 4, 1)
-    v_plane, s_plane = band * across * v_row + 64, band * across * nv * lanes * 4 + 64
-    v_start = -(-((band * m + 2) * row["band_y"] + 128) // 64) * 64
+    row = row_of_band(g, across if form.tall else across * m + 3 * parts_x - 1, g.c * 4, 1)
+    band_z = (band * m + 3 * parts_y - 1) * row["band_y"]
+    v_plane, s_plane = rows * v_row + 64, rows * nv * lanes * 4 + 64
+    v_start = -(-(g.kernel[0] * band_z + 128) // 64) * 64
     s_start = v_start + places * v_plane + 64
     o_start = s_start + places * s_plane
+    x_image, x_z, x_y, _ = (4 * stride for stride in g.x_strides)
     fields = {
-        "images": g.images, "out_h": g.out[1], "out_w": g.out[2], "n": g.n, "k": g.c, "x_image": 4 * g.x_strides[0],
-        "x_y": 4 * g.x_strides[2], "h": g.size[1], "pad_y": g.pads[1], "band": band, "across": across,
-        "height": height, **row, "pixel": g.c * 4, "v_start": v_start, "v_row": v_row, "v_plane": v_plane,
-        "s_start": s_start, "s_plane": s_plane, "o_start": o_start,
-        "scratch_bytes": o_start + m * g.out[2] * nv * lanes * 4, "by_columns": int(by_columns),
+        "images": g.images, "out_d": g.out[0], "out_h": g.out[1], "out_w": g.out[2], "outputs": form.outputs, "n": g.n,
+        "k": form.k, "channels": g.c, "k_d": g.kernel[0], "parts_y": parts_y, "parts_x": parts_x, "x_image": x_image,
+        "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "stride_z": g.strides[0],
+        "dilation_z": g.dilations[0], "pad_z": g.pads[0], "pad_y": g.pads[1], "band": band, "slices": slices,
+        "across": across, "height": height, **row, "lacking": form.lacking * g.c, "band_z": band_z, "pixel": g.c * 4,
+        "v_start": v_start, "v_row": v_row, "v_plane": v_plane, "s_start": s_start, "s_plane": s_plane,
+        "o_start": o_start, "scratch_bytes": o_start + m * g.out[2] * nv * lanes * 4, "by_columns": int(by_columns),
     }  # fmt: skip
-    return WinogradChoice(m, nv, {"m": m, "nv": nv}, fields)
+    return WinogradChoice(m, nv, {"m": m, "tall": form.tall, "nv": nv}, fields)

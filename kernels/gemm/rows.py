@@ -9,6 +9,7 @@ from ..core.record import Record
 from ..core.table import Row
 from ..isa.tiers import Tier
 from ..pointwise.rows import EPILOGUE
+from .pick_blocks import BITS
 
 DOT = Record(
     a="address of A [batch, m, k]",
@@ -42,6 +43,28 @@ DOT_FEW = (
         b_stride="elements from matrix to matrix of B, 0 when all share one",
         c_stride="elements from matrix to matrix of C",
         block="columns of C that one thread makes at a time",
+    )
+    + EPILOGUE
+)
+
+DOT_BLOCKS = (
+    Record(
+        a="address of A [batch, m, k]",
+        lda="elements from row to row of A",
+        b="address of groups of columns, as pick_blocks.pack_blocks makes them",
+        c="address of C [batch, m, n]",
+        ldc="elements from row to row of C",
+        m="rows of A and C",
+        n="columns",
+        k="columns of A, a multiple of the codes of a word",
+        batch="matrices, the rows of one behind those of the other",
+        block="words of codes that have a scale in common; the last ones may be fewer",
+        zeros="whether blocks have zero points",
+        group="bytes from group to group",
+        height="rows of a tile",
+        few="whether products are summed while codes are read; else a group is decoded first",
+        scratch="address of scratch_bytes for each thread: [1 + k, columns of a group] f32, unless `few`",
+        scratch_bytes="bytes",
     )
     + EPILOGUE
 )
@@ -141,32 +164,46 @@ COL2IM = OVERLAPS + EPILOGUE
 
 WINOGRAD = (
     Record(
-        x="address of the input [images, h, w, k]",
+        x="address of the input [images, d, h, w, channels]",
         w="address of the weights in panels [places, panels, ...], then the bias",
-        y="address of the result [images, out_h, out_w, n]",
+        y="address of the result [images, out_d, outputs, n]",
         scratch="address of scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums, outputs",
         scratch_bytes="bytes",
         images="how many",
-        out_h="rows of the result",
+        out_d="slices of the result",
+        out_h="rows of a slice",
         out_w="pixels of a row",
+        outputs="pixels of a slice: the last row may have fewer",
         n="channels of the result",
-        k="channels of x",
+        k="f32 in a sum: channels of all blocks of taps",
+        channels="of x",
+        k_d="slices of the kernel",
+        parts_y="blocks of three rows of it",
+        parts_x="blocks of three columns of it, 1 where tiles are tall",
         ldy="f32 from pixel to pixel of y",
         x_image="bytes from image to image of x",
+        x_z="bytes from slice to slice",
         x_y="bytes from row to row",
         x_first="bytes from a row's start to the first pixel that is copied",
+        d="slices of x",
         h="rows of x",
+        stride_z="slices from output to output",
+        dilation_z="slices from tap to tap",
+        pad_z="slices of padding before",
         pad_y="rows of padding before",
         band="rows of tiles that a band is for",
+        slices="slices of the result whose bands are multiplied together",
         across="tiles in each",
         height="Winograd tiles in a tile of dot, at most as many as registers allow; the last of a band has fewer",
         left="zeros that a row of a band begins with",
         pixels="runs copied after that",
         run="f32 of a run",
+        lacking="f32 that the run of the last row of x has fewer; 0 where rows have several runs",
         x_step="bytes from run to run in x",
         pixel_step="bytes from run to run in a band",
         right="zeros after them",
-        band_y="bytes from row to row of a band",
+        band_z="bytes from slice to slice of a band",
+        band_y="bytes from row to row",
         pixel="bytes from pixel to pixel of a band",
         v_start="bytes of scratch before the transformed inputs",
         v_row="bytes of them from tile to tile",
@@ -271,12 +308,19 @@ def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["nv"] <= 4 or tier.registers == 32
 
 
+def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Formats that give each row a range have weights without zero points."""
+    return not (params["per_row"] and params["rowsum"])
+
+
 ROWS = (
     Row("dot", "gemm.dot", "make_dot", DOT_F32, _F32, _wide, product=True),
     Row("dot_few", "gemm.few", "make_dot_few", DOT_FEW),
+    Row("dot_blocks", "gemm.dot_blocks", "make_dot_blocks", DOT_BLOCKS, {"bits": BITS}, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
-        {"m": (2, 4), "nv": (1, 2)}, product=True),
+        {"m": (2, 4), "tall": (False, True), "nv": (1, 2)}, lambda _, params: params["m"] == 4 or not params["tall"],
+        product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
     Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, _F32, _wide),
     Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True),
@@ -287,7 +331,8 @@ ROWS = (
     Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
     Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
     Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, {"out": ("u8", "f32")}),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, {**_WIDTHS, "per_row": (False, True)},
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC,
+        {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True)}, _one_range, product=True),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, {**_WIDTHS, "rowsum": (False, True)},
         product=True),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _WIDTHS, product=True),
 )  # fmt: skip

@@ -1,8 +1,9 @@
-"""winograd: 3x3 convolution of stride 1 with fewer products (Winograd's minimal filtering F(m x m, 3 x 3)).
+"""winograd: convolution of stride 1 with fewer products (Winograd's minimal filtering F(m x m, 3 x 3) and F(m, 3)).
 
 A tile of m x m outputs comes from (m + 2)^2 inputs: both and the weights are transformed (pack_winograd.py), so that
-the sums over channels are one dot for each of the (m + 2)^2 places: 16 instead of 36 products for four outputs. A NaN
-or infinity among a tile's inputs may reach all of its outputs.
+the sums over channels are one dot for each of the (m + 2)^2 places: 16 instead of 36 products for four outputs. Those
+of `tall` tiles, m outputs of a column, are m + 2. Larger kernels, and those with several slices, are sums of blocks of
+3 x 3 or 3 taps: so many times the channels. A NaN or infinity among a tile's inputs may reach all of its outputs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import reader
-from ..isa.loops import lesser, repeat, room, smaller
+from ..isa.loops import lesser, loop, repeat, room, smaller, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
@@ -27,14 +28,14 @@ from .tile import f32_arithmetic, make_tile
 Grid = list[list[Any]]
 
 
-def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
-    """The kernel for m x m outputs a tile (2 or 4), and panels of nv vectors."""
+def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None]:
+    """The kernel for m x m outputs a tile (2 or 4), or m x 1, and panels of nv vectors."""
     fields, fill_rows = reader(WINOGRAD), make_rows(tier)
     tile = make_tile(tier, nv, COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, epilogue=False))
-    scatter, gather, walk = _scatter(tier, m), _gather(tier, m, nv), _walk(tier, m, nv)
+    scatter, gather, walk = _scatter(tier, m, tall), _gather(tier, m, tall, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
     line = tier.lanes * 4
-    places = (m + 2) * (m + 2)
+    beside, places = (1, m + 2) if tall else (m, (m + 2) * (m + 2))
 
     def winograd(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -45,20 +46,30 @@ def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
         panels = (r.n + width - 1) // width
         step = (r.k + 1) * width * 4
         last = panels * step + (nv - 1) * line
-        p0, p1, first, end = deal(r, panels, r.images * bands, thread, threads)
+        slices = r.images * r.out_d
+        p0, p1, first, end = deal(r, panels, (slices + r.slices - 1) // r.slices * bands, thread, threads)
         for unit in range(first, end):
-            image = unit // bands
-            t0 = (unit - image * bands) * r.band
+            above = unit // bands
+            t0 = (unit - above * bands) * r.band
             count = r.band if t0 + r.band < down else down - t0
-            fill_rows(r, scratch, source=r.x + image * r.x_image, y=t0 * m - r.pad_y, rows=count * m + 2)
-            for i in range(count):
-                for j in range(r.across):
-                    source = scratch + i * m * r.band_y + j * m * r.pixel
-                    scatter(r, source, to=v + (i * r.across + j) * r.v_row)
+            slice0 = above * r.slices
+            slice1 = smaller(slice0 + r.slices, slices)
+            to = v
+            for at in range(slice0, slice1):
+                image = at // r.out_d
+                fill_rows(
+                    r, scratch, source=r.x + image * r.x_image, z=(at - image * r.out_d) * r.stride_z - r.pad_z,
+                    y=t0 * m - r.pad_y, rows=count * m + 3 * r.parts_y - 1,
+                )  # fmt: skip
+                for i in range(count):
+                    for j in range(r.across):
+                        scatter(r, source=scratch + i * m * r.band_y + j * beside * r.pixel, to=to)
+                        to += r.v_row
+            tiles = (slice1 - slice0) * count * r.across
             for p in range(p0, p1):
                 for e in range(places):
                     ahead = panels * step
-                    t, tiles = 0, count * r.across
+                    t = 0
                     while t < tiles:
                         height = smaller(r.height, tiles - t)
                         tile(
@@ -69,14 +80,18 @@ def make_winograd(tier: Tier, m: int, nv: int) -> Callable[..., None]:
                         )  # fmt: skip
                         ahead = ahead + line if 0 < ahead < last else 0
                         t += height
-                for i in range(count):
-                    for j in range(r.across):
-                        gather(
-                            r, sums=s + (i * r.across + j) * width * 4,
-                            bias=r.w + places * panels * step + p * width * 4, kept=scratch + r.o_start, image=image,
-                            oy=(t0 + i) * m, ox=j * m, column=p * width,
-                        )  # fmt: skip
-                    walk(r, kept=scratch + r.o_start, image=image, oy=(t0 + i) * m, column=p * width)
+                sums, bias = s, r.w + places * panels * step + p * width * 4
+                for at in range(slice0, slice1):
+                    image = at // r.out_d
+                    plane = (at - image * r.out_d) * r.outputs
+                    for i in range(count):
+                        for j in range(r.across):
+                            gather(
+                                r, sums=sums, bias=bias, kept=scratch + r.o_start, image=image, plane=plane,
+                                oy=(t0 + i) * m, ox=j * beside, column=p * width,
+                            )  # fmt: skip
+                            sums += width * 4
+                        walk(r, kept=scratch + r.o_start, image=image, plane=plane, oy=(t0 + i) * m, column=p * width)
 
     return winograd
 
@@ -129,82 +144,89 @@ def _transform_output(v: Vector, matrix: Matrix, x: Sequence[Any]) -> list[Any]:
 
 
 def _both_ways(transform: Callable[[Sequence[Any]], list[Any]], grid: Grid) -> Grid:
-    """The transform of all columns, then of all rows."""
+    """The transform of all columns, then of all rows of more than one."""
     columns = [transform(column) for column in zip(*grid, strict=True)]
-    return [transform(row) for row in zip(*columns, strict=True)]
+    return [transform(row) if len(row) > 1 else list(row) for row in zip(*columns, strict=True)]
 
 
-def _scatter(tier: Tier, m: int) -> Any:
-    """An intrinsic that brings one tile's transformed input to its places."""
+def _scatter(tier: Tier, m: int, tall: bool) -> Any:
+    """An intrinsic that brings one tile's transformed input to its places, block after block of taps."""
+    down, across = m + 2, 1 if tall else m + 2
 
     @emits
     def scatter(b: Any, r: Any, source: Any, to: Any) -> None:
         v = Vector(b, tier)
-        side = range(m + 2)
         transform = partial(_transform_input, v, transforms(m).input)
 
         def vector(_: Any, state: list[Any]) -> list[Any]:
             target, start = state
-            rows = [b.add(start, b.mul(r.band_y, I64(i))) for i in side]
-            grid = [[v.load(v.pointer(b.add(row, b.mul(r.pixel, I64(j))))) for j in side] for row in rows]
+            rows = [b.add(start, b.mul(r.band_y, I64(i))) for i in range(down)]
+            grid = [[v.load(v.pointer(b.add(row, b.mul(r.pixel, I64(j))))) for j in range(across)] for row in rows]
             for i, line in enumerate(_both_ways(transform, grid)):
                 for j, value in enumerate(line):
-                    v.store(value, v.pointer(b.add(target, b.mul(r.v_plane, I64(i * (m + 2) + j)))))
+                    v.store(value, v.pointer(b.add(target, b.mul(r.v_plane, I64(i * across + j)))))
             return [b.add(address, I64(tier.lanes * 4)) for address in state]
 
-        repeat(b, b.sdiv(b.add(r.k, I64(tier.lanes - 1)), I64(tier.lanes)), [to, source], vector)
+        vectors = b.sdiv(b.add(r.channels, I64(tier.lanes - 1)), I64(tier.lanes))
+        target = variable(b, to)
+        with loop(b, 0, r.k_d, 1) as z, loop(b, 0, r.parts_y, 1) as y, loop(b, 0, r.parts_x, 1) as x:
+            ahead = b.add(b.mul(y, r.band_y), b.mul(x, r.pixel))
+            at = b.add(b.add(source, b.mul(z, r.band_z)), b.mul(ahead, I64(3)))
+            repeat(b, vectors, [b.load(target), at], vector)
+            b.store(b.add(b.load(target), b.mul(r.channels, I64(4))), target)
 
     return scatter
 
 
-def _gather(tier: Tier, m: int, nv: int) -> Any:
+def _gather(tier: Tier, m: int, tall: bool, nv: int) -> Any:
     """An intrinsic that brings one tile's outputs to y, or to where rows of them wait for their chain (`_walk`)."""
-    width = nv * tier.lanes
+    width, side, beside = nv * tier.lanes, (m + 2, 1 if tall else m + 2), 1 if tall else m
 
     @emits
-    def gather(b: Any, r: Any, sums: Any, bias: Any, kept: Any, image: Any, oy: Any, ox: Any, column: Any) -> None:
+    def gather(
+        b: Any, r: Any, sums: Any, bias: Any, kept: Any, image: Any, plane: Any, oy: Any, ox: Any, column: Any
+    ) -> None:
         v = Vector(b, tier)
-        side = range(m + 2)
         transform = partial(_transform_output, v, transforms(m).output)
-        buffer = b.bitcast(room(b, ir.ArrayType(v.type, m * m * nv)), F32.as_pointer())
+        buffer = b.bitcast(room(b, ir.ArrayType(v.type, m * beside * nv)), F32.as_pointer())
         biases = v.pointer(bias)
 
         def vector(n: Any, _: list[Any]) -> list[Any]:
             start = b.add(sums, b.mul(n, I64(tier.lanes * 4)))
-            rows = [b.add(start, b.mul(r.s_plane, I64(i * (m + 2)))) for i in side]
-            grid = [[v.load(v.pointer(b.add(row, b.mul(r.s_plane, I64(j))))) for j in side] for row in rows]
+            rows = [b.add(start, b.mul(r.s_plane, I64(i * side[1]))) for i in range(side[0])]
+            grid = [[v.load(v.pointer(b.add(row, b.mul(r.s_plane, I64(j))))) for j in range(side[1])] for row in rows]
             element = b.mul(n, I64(tier.lanes))
             place, offset = v.at(buffer, element), v.load(v.at(biases, element))
             for i, line in enumerate(_both_ways(transform, grid)):
                 for j, value in enumerate(line):
-                    v.store(b.fadd(value, offset), v.at(place, (i * m + j) * width))
+                    v.store(b.fadd(value, offset), v.at(place, (i * beside + j) * width))
             return []
 
         repeat(b, I64(nv), [], vector)
-        above = b.mul(image, b.mul(r.out_h, r.out_w))
+        above = b.add(b.mul(image, b.mul(r.out_d, r.outputs)), plane)
         columns = b.sub(r.n, column)
         masks = [v.mask(b.sub(columns, I64(n * tier.lanes))) for n in range(nv)]
-        shift = I64(m.bit_length() - 1)
+        shift = I64(beside.bit_length() - 1)
 
         def store(masks: Sequence[Any]) -> None:
             def output(index: Any, _: list[Any]) -> list[Any]:
-                row, across = b.ashr(index, shift), b.and_(index, I64(m - 1))
+                row, across = b.ashr(index, shift), b.and_(index, I64(beside - 1))
                 y, x = b.add(oy, row), b.add(ox, across)
-                inside = b.and_(b.icmp_signed("<", y, r.out_h), b.icmp_signed("<", x, r.out_w))
+                pixel = b.add(b.mul(y, r.out_w), x)
+                inside = b.and_(b.icmp_signed("<", pixel, r.outputs), b.icmp_signed("<", x, r.out_w))
                 with b.if_then(inside):
-                    pixel = b.add(b.mul(y, r.out_w), x)
                     there = b.add(r.y, b.shl(b.add(b.mul(b.add(above, pixel), r.ldy), column), I64(2)))
                     wait = b.add(kept, b.mul(b.add(b.mul(row, r.out_w), x), I64(width * 4)))
                     to = v.pointer(b.select(is_walked(b, r), wait, there))
                     place = v.at(buffer, b.mul(index, I64(width)))
                     values = [v.load(v.at(place, n * tier.lanes)) for n in range(nv)]
-                    addend = addend_at(v, r, image, pixel, column)
+                    addend = addend_at(v, r, image, b.add(plane, pixel), column)
                     found = simple(v, r, values, lambda n: v.load(v.at(addend, n * tier.lanes), masks[n]))
                     for n, value in enumerate(found):
                         v.store(value, v.at(to, n * tier.lanes), masks[n])
                 return []
 
-            repeat(b, I64(m * m), [], output)
+            repeat(b, I64(m * beside), [], output)
 
         if tier.lanes == 16:
             store(masks)
@@ -223,12 +245,13 @@ def _walk(tier: Tier, m: int, nv: int) -> Any:
     width = nv * tier.lanes
 
     @emits
-    def walk(b: Any, r: Any, kept: Any, image: Any, oy: Any, column: Any) -> None:
-        rows = b.mul(lesser(b, b.sub(r.out_h, oy), I64(m)), r.out_w)
-        columns = lesser(b, b.sub(r.n, column), I64(width))
+    def walk(b: Any, r: Any, kept: Any, image: Any, plane: Any, oy: Any, column: Any) -> None:
         pixel = b.mul(oy, r.out_w)
-        there = b.add(b.mul(image, b.mul(r.out_h, r.out_w)), pixel)
+        rows = lesser(b, b.sub(r.outputs, pixel), b.mul(r.out_w, I64(m)))
+        columns = lesser(b, b.sub(r.n, column), I64(width))
+        row = b.add(plane, pixel)
+        there = b.add(b.mul(image, b.mul(r.out_d, r.outputs)), row)
         y = b.add(r.y, b.shl(b.add(b.mul(there, r.ldy), column), I64(2)))
-        walk_from(b, r, image, pixel, column, rows, columns, kept, I64(width * 4), y, b.shl(r.ldy, I64(2)))
+        walk_from(b, r, image, row, column, rows, columns, kept, I64(width * 4), y, b.shl(r.ldy, I64(2)))
 
     return walk

@@ -136,12 +136,12 @@ def _looked_up(v: Vector, name: str, entry: Any, wide: Any) -> Any:
 @cache
 def _turns() -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The share of a turn that the last bit of an f32 is, by its exponent: 64 bits behind the point, then 32 more."""
-    inverse = (1 << 800) // (2 * _pi(400))
+    inverse = (1 << 800) // (2 * pi_bits(400))
     shares = [(inverse << e >> 150) % (1 << 400) >> 304 for e in range(_LEAST, _MOST + 1)]
     return tuple(s >> 32 for s in shares), tuple(s & 0xFFFFFFFF for s in shares)
 
 
-def _pi(count: int) -> int:
+def pi_bits(count: int) -> int:
     """pi * 2**count, by Machin's formula."""
 
     def atan_inverse(n: int) -> int:

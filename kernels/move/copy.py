@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from llvmlite import ir
+
 from ..core.record import reader
-from ..isa.byte_ops import by_size, read, repeat, run_copier, run_filler, word, write
-from ..isa.loops import div_rem, loop, pieces, smaller, thread_range
+from ..isa.byte_ops import by_size, choose, read, repeat, run_copier, run_filler, word, write
+from ..isa.loops import div_rem, loop, pieces, smaller, thread_range, variable
 from ..isa.tiers import Tier
-from ..isa.vector import emits
+from ..isa.vector import I64, emits
 from .outer_loops import outer_address, outer_count
 from .rows import COPY
+from .shuffles import pick, tile_lanes
+
+NEAR = (2, 3, 4)
+"""Elements from one to the next of a source that are read with those between them, a vector at a time."""
 
 
 def copy(tier: Tier, mode: str) -> Callable:
@@ -60,14 +67,32 @@ def _row(tier: Tier, mode: str) -> Callable:
 
         return fill
     if mode == "step":
-        return _step
+        return _step(tier)
     raise ValueError(f"copy mode {mode!r} is none of run, fill, step")
 
 
-@emits
-def _step(b: Any, dst: Any, src: Any, n: Any, s: Any, d: Any, size: Any) -> None:
-    def elements(nbytes: int) -> None:
-        with loop(b, 0, n, 1) as i:
-            write(b, read(b, b.add(src, b.mul(i, s)), word(nbytes)), b.add(dst, b.mul(i, d)))
+def _step(tier: Tier) -> Callable:
+    @emits
+    def step(b: Any, dst: Any, src: Any, n: Any, s: Any, d: Any, size: Any) -> None:
+        def elements(nbytes: int) -> None:
+            done = variable(b, I64(0))
+            kind = ir.VectorType(ir.IntType(8 * nbytes), tile_lanes(tier, nbytes))
+            with b.if_then(b.icmp_signed("==", d, I64(nbytes))):
+                choose(b, s, {k * nbytes: partial(_near, b, dst, src, n, k, kind, done) for k in NEAR})
+            with loop(b, b.load(done), n, 1) as i:
+                write(b, read(b, b.add(src, b.mul(i, s)), word(nbytes)), b.add(dst, b.mul(i, d)))
 
-    by_size(b, size, elements)
+        by_size(b, size, elements)
+
+    return step
+
+
+def _near(b: Any, dst: Any, src: Any, n: Any, k: int, kind: Any, done: Any) -> None:
+    """Every k-th of k * n elements, in whole vectors but for the last ones: what lies behind the last isn't read."""
+    lanes, nbytes = kind.count, kind.element.width // 8
+    stop = b.mul(b.sdiv(b.sub(n, I64(1)), I64(lanes)), I64(lanes))
+    with loop(b, 0, stop, lanes) as i:
+        at = b.add(src, b.mul(i, I64(k * nbytes)))
+        vectors = [read(b, b.add(at, I64(j * lanes * nbytes)), kind) for j in range(k)]
+        write(b, pick(b, vectors, [divmod(j * k, lanes) for j in range(lanes)]), b.add(dst, b.mul(i, I64(nbytes))))
+    b.store(stop, done)

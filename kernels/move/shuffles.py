@@ -7,7 +7,13 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..isa.tiers import Tier
 from ..isa.vector import I32
+
+
+def tile_lanes(tier: Tier, itemsize: int) -> int:
+    """Lanes of the vectors that moves shuffle, and the side of the square tile that a transpose turns in registers."""
+    return {1: 16, 2: 8, 4: tier.lanes, 8: max(2, tier.lanes // 2)}[itemsize]
 
 
 def _shuffle(b: Any, x: Any, y: Any, lanes: Sequence[int]) -> Any:
@@ -58,7 +64,7 @@ def transpose_square(b: Any, vectors: list[Any], itemsize: int) -> list[Any]:
     return [columns[j][q] for q in range(n // part) for j in range(part)]
 
 
-def _pick(b: Any, vectors: list[Any], wanted: Sequence[tuple[int, int]]) -> Any:
+def pick(b: Any, vectors: list[Any], wanted: Sequence[tuple[int, int]]) -> Any:
     """The vector whose lanes are wanted as (vector, lane)."""
     n = len(wanted)
     result = vectors[0]
@@ -75,5 +81,5 @@ def mix(b: Any, vectors: list[Any], split: bool) -> list[Any]:
     if k & (k - 1) == 0:
         return _deinterleave(b, vectors, 1) if split else _interleave(b, vectors, n)
     if split:
-        return [_pick(b, vectors, [divmod(i * k + c, n) for i in range(n)]) for c in range(k)]
-    return [_pick(b, vectors, [((v * n + i) % k, (v * n + i) // k) for i in range(n)]) for v in range(k)]
+        return [pick(b, vectors, [divmod(i * k + c, n) for i in range(n)]) for c in range(k)]
+    return [pick(b, vectors, [((v * n + i) % k, (v * n + i) // k) for i in range(n)]) for v in range(k)]

@@ -19,12 +19,7 @@ from ..isa.tiers import Tier
 from ..isa.vector import I1, I32, I64, emits
 from .outer_loops import outer_address, outer_count
 from .rows import NARROW, TRANSPOSE
-from .shuffles import mix, transpose_square
-
-
-def tile_lanes(tier: Tier, itemsize: int) -> int:
-    """The side of the square tile that is transposed in registers."""
-    return {1: 16, 2: 8, 4: tier.lanes, 8: max(2, tier.lanes // 2)}[itemsize]
+from .shuffles import mix, tile_lanes, transpose_square
 
 
 def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:

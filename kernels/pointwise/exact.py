@@ -22,6 +22,7 @@ from .elementwise import over_planes
 from .exact_names import ELEMENTS, is_truth, operations
 from .exact_real import Real
 from .exact_whole import Whole
+from .exact_wide import Wide
 from .rows import EXACT
 
 NAMES = ("a", "b", "c")
@@ -100,7 +101,7 @@ def _function(b: Any, element: str, kind: Any, flags: Any) -> Any:
     inside = ir.IRBuilder(function.append_basic_block())
     operation, y, *places = function.args[:5]
     *steps, y_step, count = function.args[5:]
-    family = (Whole if element[0] == "i" else Real)(inside, element, kind)
+    family = (Whole if element[0] == "i" else Wide if element == "f64" else Real)(inside, element, kind)
 
     def vectors(name: str) -> None:
         with loop(inside, 0, count, 1) as i:

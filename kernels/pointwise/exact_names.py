@@ -17,14 +17,14 @@ REAL = (
     "is_negative_inf",
 )  # fmt: skip
 """Of floats, rounded once each."""
-WIDE = ("exp", "expm1", "log", "log1p", "atan")
+WIDE = ("exp", "expm1", "log", "log1p", "atan", "sin", "cos", "erf", "pow")
 """Of f64: to 2**-50."""
 ROUNDED = (*FLOATS, *(f"{kind}_open" for kind, (*_, beyond) in FLOATS.items() if beyond in ("nan", "inf")))
 """Of f32: rounded to floats of fewer bits; what is too large becomes the largest, or where `_open` no number."""
 ELEMENTS = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
 """Bytes of what it computes with. f16 is computed in f32."""
 _UNARY = frozenset({"neg", "abs", "not", "sign", "sign_u", "floor", "ceil", "round", "sqrt", "reciprocal", "is_nan",
-                    "is_inf", "is_positive_inf", "is_negative_inf", *WIDE, *ROUNDED})  # fmt: skip
+                    "is_inf", "is_positive_inf", "is_negative_inf", *WIDE, *ROUNDED}) - {"pow"}  # fmt: skip
 
 
 def operations(element: str) -> tuple[str, ...]:

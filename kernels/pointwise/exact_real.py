@@ -15,9 +15,6 @@ from .formats import FLOATS
 
 F32 = ir.FloatType()
 _SIGNS = {"less": "<", "less_or_equal": "<=", "equal": "=="}
-_LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
-"""ln 2 in two parts; products of the high one with exponents are exact."""
-_ROOT_HALF = 0x3FE6A09E667F3BCD
 _MANTISSA = {32: 23, 64: 52}
 
 
@@ -176,83 +173,6 @@ class Real:
         plain = b.fdiv(x, y)
         floor = b.select(b.fcmp_ordered("==", whole, zero), self.call("copysign", zero, plain), floor)
         return b.select(b.fcmp_ordered("==", y, zero), plain, floor)
-
-    def _powers(self, x: Any) -> tuple[Any, Any, Any]:
-        """(e**r - 1, one, other) of e**x = e**r * one * other, of which the latter are powers of two; in f64."""
-        b, shift = self.b, self.const(1.5 * 2.0**52)
-        held = b.select(b.fcmp_ordered("<", x, self.const(-746)), self.const(-746), x)
-        held = b.select(b.fcmp_ordered(">", held, self.const(710)), self.const(710), held)
-        shifted = b.fadd(b.fmul(held, self.const(1 / math.log(2))), shift)
-        n = b.fsub(shifted, shift)
-        left = b.fsub(b.fsub(held, b.fmul(n, self.const(_LN2_HIGH))), b.fmul(n, self.const(_LN2_LOW)))
-        series = b.fmul(left, self._series(left, [1 / math.factorial(k) for k in range(1, 15)]))
-        whole = b.sub(b.bitcast(shifted, self.whole), b.bitcast(shift, self.whole))
-        half = b.ashr(whole, self.iconst(1))
-        one, other = (
-            b.bitcast(b.shl(b.add(part, self.iconst(1023)), self.iconst(52)), self.kind)
-            for part in (half, b.sub(whole, half))
-        )
-        return series, one, other
-
-    def _exp(self, x: Any, y: Any) -> Any:
-        b = self.b
-        series, one, other = self._powers(x)
-        found = b.fmul(b.fmul(b.fadd(series, self.const(1)), one), other)
-        return b.select(b.fcmp_unordered("uno", x, x), x, found)
-
-    def _expm1(self, x: Any, y: Any) -> Any:
-        b = self.b
-        series, one, other = self._powers(x)
-        power = b.fmul(one, other)
-        near = b.fadd(b.fmul(series, power), b.fsub(power, self.const(1)))
-        far = b.fmul(b.fmul(b.fadd(series, self.const(1)), one), other)
-        found = b.select(b.fcmp_ordered(">", x, self.const(64)), far, near)
-        found = b.select(b.fcmp_ordered("<", self.call("fabs", x), self.const(2.0**-54)), x, found)
-        return b.select(b.fcmp_unordered("uno", x, x), x, found)
-
-    def _log1p(self, x: Any, y: Any) -> Any:
-        """log(u) + (x - (u - 1)) / u with u = 1 + x, as it is rounded."""
-        b, u = self.b, self.b.fadd(x, self.const(1))
-        rest = b.fdiv(b.fsub(x, b.fsub(u, self.const(1))), u)
-        small = b.fcmp_ordered("<", self.call("fabs", x), self.const(2.0**52))
-        found = b.fadd(self._log(u, y), b.select(small, rest, self.const(0)))
-        found = b.select(b.fcmp_ordered("==", u, self.const(0)), self.const(-math.inf), found)
-        return b.select(b.fcmp_ordered("<", self.call("fabs", x), self.const(2.0**-54)), x, found)
-
-    def _atan(self, x: Any, y: Any) -> Any:
-        """Of 1 / |x| above 1, then of (a - 1) / (a + 1) above tan(pi / 8), as a series."""
-        b, one, size = self.b, self.const(1), self.call("fabs", x)
-        large = b.fcmp_ordered(">", size, one)
-        a = b.select(large, b.fdiv(one, size), size)
-        high = b.fcmp_ordered(">", a, self.const(math.sqrt(2) - 1))
-        t = b.select(high, b.fdiv(b.fsub(a, one), b.fadd(a, one)), a)
-        square = b.fmul(t, t)
-        found = b.fmul(t, self._series(square, [(-1) ** k / (2 * k + 1) for k in range(22)]))
-        found = b.select(high, b.fadd(found, self.const(math.pi / 4)), found)
-        found = b.select(large, b.fsub(self.const(math.pi / 2), found), found)
-        return self.call("copysign", found, x)
-
-    def _log(self, x: Any, y: Any) -> Any:
-        """n ln(2) + 2 atanh(s) with x = 2**n (1 + s) / (1 - s), |s| below 0.172; in f64."""
-        b, raw = self.b, self.b.bitcast(x, self.whole)
-        n = b.ashr(b.sub(raw, self.iconst(_ROOT_HALF)), self.iconst(52))
-        f = b.fsub(b.bitcast(b.sub(raw, b.shl(n, self.iconst(52))), self.kind), self.const(1))
-        s = b.fdiv(f, b.fadd(f, self.const(2)))
-        # 2 atanh(s) is f - s (f - rest): f is exact.
-        square = b.fmul(s, s)
-        rest = b.fmul(b.fmul(square, self.const(2)), self._series(square, [1 / (2 * k + 1) for k in range(1, 13)]))
-        real = b.sitofp(n, self.kind)
-        tail = b.fadd(b.fmul(s, b.fsub(rest, f)), b.fmul(real, self.const(_LN2_LOW)))
-        found = b.fadd(b.fmul(real, self.const(_LN2_HIGH)), b.fadd(f, tail))
-        found = b.select(b.fcmp_ordered("<", x, self.const(math.inf)), found, x)
-        found = b.select(b.fcmp_ordered("<", x, self.const(2.0**-1022)), self.const(-math.inf), found)
-        return b.select(b.fcmp_ordered("<", x, self.const(0)), self.const(math.nan), found)
-
-    def _series(self, x: Any, terms: list[float]) -> Any:
-        found = self.const(terms[-1])
-        for term in terms[-2::-1]:
-            found = self.b.fadd(self.b.fmul(found, x), self.const(term))
-        return found
 
     def _rounded(self, x: Any, kind: str, opens: bool) -> Any:
         """f32 with fewer bits, rounded half to even, as `formats` says."""

@@ -174,6 +174,16 @@ PRODUCT = Record(
     b_batch="alike, of B",
 )  # fmt: skip
 
+RANDOM = Record(
+    y="address of the words: blocks of 4 u32, of 2 where `threefry`",
+    key="address of a u64",
+    high="address of a u64: the upper half of the counters; means nothing to Threefry",
+    counter="address of a u64: the first counter's lower half",
+    blocks="",
+    threefry="1: Threefry; 0: Philox",
+    fresh="1 where the time is added to `high`, so that no two calls give the same words; else 0",
+)
+
 _FLAG = (False, True)
 REDUCE = AXIS + Record(divisor="f32 bits: what sums are divided by, the number of elements for a mean, else 1") + WALK
 NORM = Record(
@@ -203,6 +213,7 @@ ROWS: tuple[Row, ...] = (
     Row("arg", "pointwise.fold", "arg", ARG, {"element": WIDE}),
     Row("running", "pointwise.fold", "running", RUNNING, {"element": WIDE}),
     Row("product", "pointwise.product", "make", PRODUCT, {"element": WIDE}, product=True),
+    Row("random", "pointwise.random", "make", RANDOM),
     Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG, "last": _FLAG}),
     Row("norm", "pointwise.norm", "make", NORM),
     Row("reduce", "pointwise.reduce", "make", REDUCE, {"op": REDUCTIONS, "last": _FLAG}),

@@ -87,7 +87,7 @@ def plan_depthwise(tier: Tier, window: Window, multiplier: int = 1) -> tuple[str
     blocks = -(-g.channels // tier.lanes)
     pairs = blocks % 2 == 0 and blocks > 2
     fixed = row("depthwise").params
-    found = _apart(g, fixed["stride"]) if multiplier == 1 and size in fixed["size"] else None
+    found = _apart(g, fixed["stride"]) if g.flat and multiplier == 1 and size in fixed["size"] else None
     if found and (size != ROWS or kh <= ROWS):
         stride, apart = found
         vectors = 2 if pairs and tier.registers == 32 else 1
@@ -113,7 +113,7 @@ def _apart(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
     outputs; None where there are none, or so few that tiles would be empty.
     """
     dw, sw = window.near_taps().dilations[2], window.strides[2]
-    for stride in strides if window.flat else ():
+    for stride in strides:
         apart = stride * dw // sw
         if stride * dw % sw == 0 and (apart == 1 or apart * FEW <= window.out[2]):
             return stride, apart

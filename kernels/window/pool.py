@@ -10,13 +10,13 @@ from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from .rows import POOL
 from .tiles import Tile, tiles
-from .window import existing, low_bits, spread, steps
+from .window import Place, existing, low_bits, spread, steps
 
 
 def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
     """y[n, i, j, c] is what the epilogue makes of `op` over all
     x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c] inside of the image; p < kh, q < size, where sw is a divisor
-    of stride * dw.
+    of stride * dw. Planes come before rows likewise.
 
     An average divides by their number, with `include_pad` by that of the places inside of the padded image.
     Columns are pooled first, then their results from left to right.
@@ -27,8 +27,11 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
     def emit_sums(v: Vector, r: Any, where: Tile) -> list[Any]:
         b = v.b
         totals = [variable(b, start(v, op)) for _ in range(span)]
-        with loop(b, *where.rows, 1) as p:
-            line = v.at(where.x, b.mul(b.mul(b.mul(r.w, r.ldx), r.dh), p))
+        across = b.mul(r.w, r.ldx)
+        assert where.planes is not None
+        with loop(b, *where.planes, 1) as z, loop(b, *where.rows, 1) as p:
+            row = b.add(b.mul(b.mul(r.h, r.dd), z), b.mul(r.dh, p))
+            line = v.at(where.x, b.mul(across, row))
             for j, pixel in enumerate(spread(b, line, b.mul(r.ldx, r.dw), span)):
                 with existing(b, where.columns, j):
                     b.store(joined(v, op, b.load(totals[j]), v.load(pixel)), totals[j])
@@ -46,17 +49,26 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
         return results
 
     def counted(v: Vector, r: Any, where: Tile) -> tuple[Any, Any]:
-        """How many rows of the windows count in an average, and a bit for each column that does."""
+        """How many rows of the windows, in all planes, count in an average, and a bit for each column that does."""
         b = v.b
-        up = b.sub(b.mul(where.place.row, r.sh), r.pad_top)
+        assert where.planes is not None
         left = b.sub(b.mul(where.column, r.sw), r.pad_left)
         included = b.icmp_signed("!=", r.include_pad, I64(0))
-        rows = b.select(included, steps(b, b.add(r.h, r.pad_bottom), up, r.dh, r.kh), b.sub(*reversed(where.rows)))
+        there = b.mul(*(b.sub(end, begin) for begin, end in (where.planes, where.rows)))
+        rows = b.select(included, padded_rows(b, r, where.place), there)
         inside = I64((1 << span) - 1) if where.columns is None else where.columns
         padded = low_bits(b, steps(b, b.add(r.w, r.pad_right), left, r.dw, I64(span)), I64(span))
         return rows, b.select(included, padded, inside)
 
-    return tiles(tier, POOL, size, stride, tile, 1, emit_sums)
+    return tiles(tier, POOL, size, stride, tile, 1, emit_sums, deep=True)
+
+
+def padded_rows(b: Any, r: Any, place: Place) -> Any:
+    """The planes by rows of a window that are inside of the padded image."""
+    front = b.sub(b.mul(b.udiv(place.row, r.oh), r.sd), r.pad_front)
+    up = b.sub(b.mul(b.urem(place.row, r.oh), r.sh), r.pad_top)
+    planes = steps(b, b.add(r.d, r.pad_back), front, r.dd, r.kd)
+    return b.mul(planes, steps(b, b.add(r.h, r.pad_bottom), up, r.dh, r.kh))
 
 
 def start(v: Vector, op: str) -> Any:

@@ -13,7 +13,7 @@ from ..isa.loops import lesser, loop, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from ..pointwise.epilogue import buffer
-from .pool import finished, joined, merged, start
+from .pool import finished, joined, merged, padded_rows, start
 from .results import Outputs, finish_rows, walk_row
 from .rows import POOL
 from .window import Place, brought, nest, slots, spread, steps, taps_inside
@@ -33,7 +33,7 @@ def make_pool_any(tier: Tier, op: str) -> Callable:
         begin, planes, rows = taps_inside(b, r, place)
         high = b.mul(b.sub(planes[1], planes[0]), b.sub(rows[1], rows[0]))
         if op == "average":
-            high = b.select(b.icmp_signed("!=", r.include_pad, I64(0)), _padded(b, r, place), high)
+            high = b.select(b.icmp_signed("!=", r.include_pad, I64(0)), padded_rows(b, r, place), high)
         sums = buffer(b, 4 * tier.lanes * ROOM)
         # As many outputs as have all of their columns in the buffer; one where that has not even all of its own, or
         # where few of the columns belong to a window.
@@ -141,14 +141,6 @@ def _keep_results(
         at = b.add(left, b.mul(b.add(first, I64(t)), r.sw))
         number = b.mul(high, _wide(b, r, at)) if op == "average" else None
         v.store(finished(v, op, total, number), v.at(kept, t * v.lanes))
-
-
-def _padded(b: Any, r: Any, place: Place) -> Any:
-    """The planes by rows of a window that are inside of the padded image."""
-    front = b.sub(b.mul(b.udiv(place.row, r.oh), r.sd), r.pad_front)
-    up = b.sub(b.mul(b.urem(place.row, r.oh), r.sh), r.pad_top)
-    planes = steps(b, b.add(r.d, r.pad_back), front, r.dd, r.kd)
-    return b.mul(planes, steps(b, b.add(r.h, r.pad_bottom), up, r.dh, r.kh))
 
 
 def _wide(b: Any, r: Any, left: Any) -> Any:

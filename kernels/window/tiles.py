@@ -18,7 +18,7 @@ from ..isa.loops import lesser, loop, variable
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector
 from .results import Outputs, finish, walk_row
-from .window import Place, low_bits, nest, slots, steps
+from .window import Place, low_bits, nest, slots, steps, taps_inside
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,9 @@ class Tile:
     """Where a tile is: LLVM int64 values.
 
     `x`: a pointer to its first input element (that of row 0 of the window, perhaps outside the image). Rows of the
-    window from rows[0] to rows[1] exist, and input column j (the columns are as far apart as taps) when bit j of
-    `columns` is set; all do where it is None. `column`: that of its first output; `apart`: from output to output.
+    window from rows[0] to rows[1] exist, in planes from planes[0] to planes[1] where windows are deep, and input
+    column j (the columns are as far apart as taps) when bit j of `columns` is set; all do where it is None. `column`:
+    that of its first output; `apart`: from output to output.
     """
 
     place: Place
@@ -36,6 +37,7 @@ class Tile:
     rows: tuple[Any, Any]
     columns: Any
     apart: Any
+    planes: tuple[Any, Any] | None = None
 
 
 def tiles(
@@ -46,20 +48,26 @@ def tiles(
     tile: int,
     vectors: int,
     emit_sums: Callable[[Vector, Any, Tile], list[Any]],
+    deep: bool = False,
 ) -> Callable:
     """The kernel function whose tiles are what `emit_sums(v, slots, tile)` gives: vector i of output t at
-    t * vectors + i.
+    t * vectors + i. deep: whether windows and maps may have several planes.
     """
     span, width = (tile - 1) * stride + size, vectors * tier.lanes
 
     def emit_row(b: Any, place: Place) -> None:
         r = slots(b, place.args, record)
-        up = b.sub(b.mul(place.row, r.sh), r.pad_top)
-        rows = (steps(b, I64(0), up, r.dh, r.kh), steps(b, r.h, up, r.dh, r.kh))
+        planes: tuple[Any, Any] | None = None
+        if deep:
+            begin, planes, rows = taps_inside(b, r, place)
+        else:
+            up = b.sub(b.mul(place.row, r.sh), r.pad_top)
+            rows = (steps(b, I64(0), up, r.dh, r.kh), steps(b, r.h, up, r.dh, r.kh))
+            begin = b.add(r.x, b.shl(b.mul(b.mul(b.add(b.mul(place.image, r.h), up), r.w), r.ldx), I64(2)))
         apart = b.udiv(b.mul(r.dw, I64(stride)), r.sw)
-        source = b.mul(b.sub(b.mul(b.add(b.mul(place.image, r.h), up), r.w), r.pad_left), r.ldx)
+        x = _pointer(b, tier, begin, b.neg(b.mul(r.pad_left, r.ldx)))
         with loop(b, 0, lesser(b, apart, r.ow), 1) as first, loop(b, first, r.ow, b.mul(apart, I64(tile))) as column:
-            emit_column(b, r, place, Tile(place, _pointer(b, tier, r.x, source), column, rows, None, apart))
+            emit_column(b, r, place, Tile(place, x, column, rows, None, apart, planes))
 
     def emit_column(b: Any, r: Any, place: Place, where: Tile) -> None:
         """The tiles of all channels at one column."""
@@ -93,7 +101,7 @@ def tiles(
         r = slots(b, place.args, record)
         sums = emit_sums(v, r, where)
         pixel = b.add(b.mul(place.row, r.ow), where.column)
-        in_batch = b.add(b.mul(b.mul(place.image, r.oh), r.ow), pixel)
+        in_batch = b.add(b.mul(b.mul(place.image, b.mul(r.od, r.oh)), r.ow), pixel)
         y = b.add(r.y, b.shl(b.add(b.mul(in_batch, r.ldy), place.channel), I64(2)))
         finish(v, record, place, Outputs(y, pixel, count, where.apart), sums, vectors)
 

@@ -77,7 +77,8 @@ def _dry(plan: Compiled) -> bool:
 
 
 def _by_references(plan: Compiled, memory: Memory) -> Bound:
-    if any(at.root not in plan.program.offsets for at in plan.program.storage.values()):
+    storage, offsets = plan.program.storage, plan.program.offsets
+    if any(v in storage and storage[v].root not in offsets for node in plan.graph.nodes for v in node.outputs):
         raise Banded
     steps = [host_run(plan, memory, node) for node in plan.graph.nodes]
 

@@ -177,8 +177,11 @@ def near(found: np.ndarray, wanted: np.ndarray, nodes: Sequence[Node]) -> None:
     """The own rounding of nodes that run together."""
     node = nodes[-1]
     assert found.dtype == wanted.dtype and found.shape == wanted.shape, f"{node}: {found.dtype}{found.shape}"
-    error = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
-    limit = 1.0 if wanted.dtype.kind in "iu" else 3e-5 * max(1.0, float(np.abs(wanted).max(initial=0)))
+    f, w = found.astype(np.float64), wanted.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        error = np.where((f == w) | (np.isnan(f) & np.isnan(w)), 0, np.abs(f - w))
+    size = float(np.abs(w).max(initial=0, where=np.isfinite(w)))
+    limit = 1.0 if wanted.dtype.kind in "iu" else (2e-3 if wanted.dtype == np.float16 else 3e-5) * max(1.0, size)
     limit += max(map(bias_rounding, nodes))
     assert np.all(error <= limit), f"{node}: off by {error.max()}, allowed {limit:.2g}"
 

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from . import families_flow, families_formats, families_fused, families_places
 from .composition import Composition
+from .families_flow import FLOW
+from .families_formats import FORMATS
+from .families_fused import FUSED
 from .families_image import IMAGE
 from .families_moving import ANY
+from .families_places import PLACES
 from .families_sequence import SEQUENCE
+from .families_types import TYPES
 from .grow import LIMIT, Grow, Palette
 
 SEEDS = 250
 """Consecutive seeds that share a palette, unless told otherwise."""
+
+ONNX_ONLY = {
+    0: (*TYPES, *PLACES, *FLOW, *FUSED),
+    4: families_places.IMAGE_RARE,
+    3: families_places.SEQUENCE_RARE + families_flow.SEQUENCE_RARE + families_fused.SEQUENCE_RARE,
+}
+OTHERS = {0: FORMATS, **families_formats.BY_RANK}
+KINDS: tuple[dict[int, tuple[Any, ...]], ...] = (*[{}] * 4, *[ONNX_ONLY] * 4, OTHERS)
+"""Blocks of operators that few networks have, for values of any rank (0) and of each. A network has those of one."""
 
 
 def draw(seed: int, palette: int | None = None) -> Composition:
     """Always the same for a seed and the number of a palette."""
     g = Grow(seed, Palette.of(seed // SEEDS if palette is None else palette))
     x = g.pick(image, image, image, sequence, sequence, vector)(g)
-    blocks = g.pick(1, 2, 2, 3, 3, 4)
+    blocks, rare = g.pick(1, 2, 2, 3, 3, 4), g.pick(*KINDS)
     for _ in range(blocks):
-        x = block(g, x)
+        x = block(g, x, rare if g.chance(0.6) else {})
         if g.chance(0.15):
             x = g.attempt(bridge, x)
     finish(g, x)
@@ -44,11 +61,15 @@ def vector(g: Grow) -> str:
     return g.act(g.dense(g.input(g.pick(*g.palette.batches), g.channels()), g.channels()))
 
 
-def block(g: Grow, x: str) -> str:
+def block(g: Grow, x: str, rare: dict[int, tuple[Any, ...]] | None = None) -> str:
     """One of the families that fit, in several tries."""
-    families = {4: IMAGE, 3: SEQUENCE}.get(len(g.shapes[x]), (dense_unit,))
+    rank = len(g.shapes[x])
+    families = {4: IMAGE, 3: SEQUENCE}.get(rank, (dense_unit,))
     for _ in range(4):
-        y = g.attempt(g.pick(*ANY) if g.chance(0.33) else g.pick(*families), x)
+        if rare:
+            y = g.attempt(g.pick(*rare[0], *rare.get(rank, ())), x)
+        else:
+            y = g.attempt(g.pick(*ANY) if g.chance(0.33) else g.pick(*families), x)
         if y != x:
             return y
     return x

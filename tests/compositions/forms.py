@@ -10,6 +10,7 @@ import numpy as np
 from tests.circle.write import litert
 from tests.nets import session
 
+from . import nodes, rules_tflite, write_mil
 from .check import Subject
 from .composition import Composition
 from .quantized import Scheme, params
@@ -17,10 +18,21 @@ from .write_dynamic import Dynamic
 from .write_mil import Mil
 from .write_onnx import Writer
 from .write_qdq import Quantized
+from .write_qoperator import Operators
 from .write_tflite import Declined, Flat
 
 MOST = 1e4
 """A network that makes larger numbers shows rounding and nothing else."""
+
+
+def says(form: str, net: Composition) -> bool:
+    """Whether the form has all operators of the composition; some of them not with all attributes."""
+    kinds = {op.kind for op in net.ops}
+    if not form.startswith("onnx"):
+        written = rules_tflite.KINDS if not form.startswith("mil") else write_mil.KINDS
+        if not kinds <= set(written):
+            return False
+    return form.endswith("f32") or form == "mil f16" or not exact(net)
 
 
 def onnx_f32(net: Composition) -> Subject:
@@ -34,7 +46,10 @@ def trace(net: Composition, feeds: dict[str, np.ndarray], half: bool = False) ->
     """Every value of the network, by onnxruntime; of constants in f16."""
     names = list(dict.fromkeys([*net.made(), *net.outputs]))
     model = Writer(net, half).model(names)
-    return feeds | dict(zip(names, session(model.SerializeToString()).run(None, feeds), strict=True))
+    values = feeds | dict(zip(names, session(model.SerializeToString()).run(None, feeds), strict=True))
+    if nodes.undecided(net, values, 2e-6 * largest(values)):
+        raise Declined("a number between two whole ones")
+    return values
 
 
 def largest(values: dict[str, np.ndarray]) -> float:
@@ -44,14 +59,14 @@ def largest(values: dict[str, np.ndarray]) -> float:
     return found
 
 
-def qdq(scheme: Scheme) -> Callable[[Composition], Subject]:
+def qdq(scheme: Scheme, writer: type[Quantized] = Quantized) -> Callable[[Composition], Subject]:
     def form(net: Composition) -> Subject:
         feeds = net.feeds()
         _exact(net)
         values = trace(net, feeds)
         scale = largest(values)
         found = params(net, values, scheme)
-        source = Quantized(net, found, scheme).model().SerializeToString()
+        source = writer(net, found, scheme).model().SerializeToString()
         steps = [found[name].scale if name in found else 0.0 for name in net.outputs]
         return Subject(source, feeds, {"onnxruntime": session(source).run(None, feeds)}, scale, steps)
 
@@ -68,8 +83,15 @@ def onnx_dynamic(net: Composition) -> Subject:
 
 def _exact(net: Composition) -> None:
     """Which of two numbers is larger may hang on a unit, where those that were computed are rounded to few bits."""
-    if any(op.kind == "arg" or op.kind == "select" and op.inputs[0] not in net.inputs for op in net.ops):
+    if exact(net):
         raise Declined("comparisons of rounded numbers")
+
+
+def exact(net: Composition) -> bool:
+    return any(
+        op.kind == "arg" or (op.kind == "select" or nodes.exact(op)) and op.inputs[0] not in net.inputs
+        for op in net.ops
+    )
 
 
 def flat(schema: str, numbers: str) -> Callable[[Composition], Subject]:
@@ -136,6 +158,8 @@ FORMS: dict[str, Callable[[Composition], Subject]] = {
     "onnx u8": qdq(Scheme()),
     "onnx s8": qdq(Scheme(signed=True)),
     "onnx u8 whole": qdq(Scheme(weights="u8", per_channel=False)),
+    "onnx operators u8": qdq(Scheme(), Operators),
+    "onnx operators s8": qdq(Scheme(signed=True, weights="s8"), Operators),
     "onnx dynamic": onnx_dynamic,
     "tflite f32": flat("tflite", "f32"),
     "circle f32": flat("circle", "f32"),

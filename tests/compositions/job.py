@@ -12,7 +12,7 @@ from .check import Differs, check, small_networks_count
 from .composition import Composition
 from .coverage import Coverage, rules
 from .draw import draw
-from .forms import FORMS
+from .forms import FORMS, says
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Job:
 
 
 def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 2) -> Job:
-    """Always the same for a seed: forms and variants come round by turns."""
+    """Always the same for a seed: variants and forms that say the composition come round by turns."""
     r = random.Random(f"job {seed}")
     groups: list[list[str]] = [
         ["threads 2", "threads 3"],
@@ -39,7 +39,9 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     ]
     if tiers:
         groups.append([f"isa {tier.name}" for tier in usable()])
-    form = r.choices(list(FORMS), [WEIGHTS.get(form, 1.0) for form in FORMS])[0]
+    net = draw(seed, palette)
+    forms = [form for form in FORMS if says(form, net)]
+    form = r.choices(forms, [WEIGHTS.get(form, 1.0) for form in forms])[0]
     return Job(seed, palette, form, tuple(r.choice(group) for group in r.sample(groups, count)))
 
 

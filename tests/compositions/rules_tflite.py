@@ -11,6 +11,7 @@ import numpy as np
 from .composition import Op
 from .quantized import one_in
 from .rules_tflite_layers import conv, conv_transpose, dense, end, matmul, pool
+from .rules_tflite_rare import KINDS as RARE
 from .shapes import EDGE
 from .write_tflite import F32, I32, TO_FIRST, TO_LAST, Declined, Flat
 
@@ -308,5 +309,5 @@ KINDS: dict[str, Callable[[Flat, Op], None]] = {
     "matmul": matmul, "softmax": softmax, "log_softmax": softmax, "cumsum": cumsum, "reduce": reduce, "concat": concat,
     "split": split, "slice": slice_, "reshape": reshape, "identity": reshape, "transpose": transpose, "pad": pad,
     "resize": resize, "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "expand": expand,
-    "lstm": lstm, "select": select, "total": total, "tile": tile, "arg": arg,
+    "lstm": lstm, "select": select, "total": total, "tile": tile, "arg": arg, **RARE,
 }  # fmt: skip

@@ -12,6 +12,7 @@ layer_norm x s b         of the last axis; batch_norm x s b m v, instance_norm, 
 concat, split, slice, reshape, transpose, pad, resize, depth_to_space, space_to_depth, gather, expand: as in ONNX
 lstm, gru x w r b        x: N, T, C; forward, from zeros; result N, T, H; w, r, b: as ONNX has them
 select x a b             a where a test of x holds (TESTS), else b
+nodes ...                operators of ONNX's own: nodes.py; more that are rare: rare_kinds.py
 """
 
 from __future__ import annotations
@@ -172,6 +173,11 @@ def normalized(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
     return [shapes[0]]
 
 
+def nodes(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
+    need(tuple(shapes) == a["takes"], "shapes")
+    return list(a["gives"])
+
+
 def arg(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
     x, axis = shapes[0], a["axis"]
     need(axis < len(x), "axis")
@@ -189,7 +195,7 @@ EDGE = 1.25
 
 RULES: dict[str, Callable[[list[Shape], dict[str, Any]], list[Shape]]] = {
     "conv": conv, "conv_transpose": conv_transpose, "max_pool": pool, "average_pool": pool, "lp_pool": pool,
-    "arg": arg, "tile": tile,
+    "arg": arg, "tile": tile, "nodes": nodes,
     "total": lambda shapes, a: [np.broadcast_shapes(*shapes)], "dense": dense,
     "matmul": matmul, "reduce": reduce, "concat": concat, "split": split, "slice": slice_, "reshape": reshape,
     "transpose": transpose, "pad": pad, "resize": resize, "depth_to_space": depth_to_space,
@@ -201,6 +207,8 @@ RULES: dict[str, Callable[[list[Shape], dict[str, Any]], list[Shape]]] = {
 
 def infer(kind: str, shapes: list[Shape], attrs: dict[str, Any]) -> list[Shape]:
     """Shapes of the results; Misfit when the operator can't take these."""
+    from . import rare_kinds
+
     try:
         if kind in UNARY:
             need(attrs.get("axis", 0) < len(shapes[0]), "axis")
@@ -209,6 +217,8 @@ def infer(kind: str, shapes: list[Shape], attrs: dict[str, Any]) -> list[Shape]:
             out = np.broadcast_shapes(*shapes)
             need(kind != "prelu" or out == shapes[0], "a slope of more than the operand")
             return [out]
+        if kind in rare_kinds.RULES:
+            return [rare_kinds.shape_of(kind, shapes, attrs)]
         return RULES[kind](shapes, attrs)
     except (IndexError, TypeError, ValueError) as error:
         raise Misfit(f"{kind}: {error}") from None

@@ -255,3 +255,8 @@ RULES: dict[str, Callable[[Mil, Op, str, str], None]] = {
     "slice": slice_, "reshape": reshape, "transpose": transpose, "pad": pad, "resize": resize, "depth_to_space": blocks,
     "space_to_depth": blocks, "gather": gather, "expand": tile, "tile": tile, "select": select, "lstm": lstm,
 }  # fmt: skip
+
+from .write_mil_rare import RULES as RARE  # noqa: E402
+
+RULES |= RARE
+KINDS = frozenset({*PLAIN, *BINARY, *RULES})

@@ -9,10 +9,13 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from . import nodes, rare_kinds
 from .composition import Composition, Op
 from .shapes import BINARY, EDGE
 
 I64 = np.dtype(np.int64)
+NEWER = {"group_norm": 21, "sample": 20, "crop": 20, "add_rows": 18}
+"""Operators with the least set that has them."""
 PLAIN = {
     "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "hard_swish": "HardSwish", "hard_sigmoid": "HardSigmoid",
     "softplus": "Softplus", "abs": "Abs", "neg": "Neg", "exp": "Exp", "identity": "Identity", "matmul": "MatMul",
@@ -29,8 +32,7 @@ class Writer:
 
     def __init__(self, net: Composition, half: bool = False, dtype: Any = np.float32, opset: int = 17) -> None:
         self.net, self.half, self.dtype, self.opset = net, half, np.dtype(dtype), opset
-        if any(op.kind == "group_norm" for op in net.ops):
-            self.opset = 21
+        self.opset = max(self.opset, nodes.opset(net), *(NEWER.get(op.kind, 0) for op in net.ops))
         self.shapes = net.shapes()
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
@@ -58,6 +60,13 @@ class Writer:
         self.nodes.append(helper.make_node(kind, list(inputs), names, **attrs))
         return names[0]
 
+    def reduced(self, how: str, x: str, outputs: Sequence[str], *axes: int, keep: bool = False) -> None:
+        """Axes are an operand from operator set 18 on, and always were of sums."""
+        if how == "Sum" or self.opset >= 18:
+            self.add(f"Reduce{how}", [x, self.ints(*axes)], outputs, keepdims=int(keep))
+        else:
+            self.add(f"Reduce{how}", [x], outputs, axes=list(axes), keepdims=int(keep))
+
     def op(self, op: Op) -> None:
         self.written(op, [self.read(name) for name in op.inputs])
 
@@ -80,7 +89,8 @@ class Writer:
         wanted = [self.read(name) for name in (self.net.outputs if outputs is None else outputs)]
         infos = [helper.make_tensor_value_info(name, real, None) for name in wanted]
         graph = helper.make_graph(self.nodes, "net", inputs, infos, list(self.constants.values()))
-        imports = [helper.make_opsetid("", self.opset)]
+        domains = sorted({node.domain for node in self.nodes} - {""})
+        imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
         return helper.make_model(graph, opset_imports=imports, ir_version=min(10, 8 + (self.opset > 18)))
 
 
@@ -155,15 +165,13 @@ def reduce(w: Writer, op: Op, inputs: list[str]) -> None:
     how, axes, keep = (
         REDUCTIONS.get(op.attrs["how"], op.attrs["how"].capitalize()),
         list(op.attrs["axes"]),
-        int(op.attrs["keep"]),
+        op.attrs["keep"],
     )
     rank = len(w.shapes[op.inputs[0]])
     if how in ("Mean", "Max") and keep and rank == 4 and axes == [2, 3]:
         w.add("GlobalAveragePool" if how == "Mean" else "GlobalMaxPool", inputs, op.outputs)
-    elif how == "Sum" or w.opset >= 18:
-        w.add(f"Reduce{how}", [*inputs, w.ints(*axes)], op.outputs, keepdims=keep)
     else:
-        w.add(f"Reduce{how}", inputs, op.outputs, axes=axes, keepdims=keep)
+        w.reduced(how, inputs[0], op.outputs, *axes, keep=keep)
 
 
 def normalize(w: Writer, op: Op, inputs: list[str]) -> None:
@@ -282,5 +290,5 @@ RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
     "group_norm": group_norm,
     "slice": slice_, "reshape": reshape, "expand": expand, "transpose": transpose, "pad": pad, "resize": resize,
     "depth_to_space": blocks, "space_to_depth": blocks, "gather": gather, "lstm": recurrent, "gru": recurrent,
-    "select": select,
+    "select": select, "nodes": nodes.write, **rare_kinds.RULES,
 }  # fmt: skip

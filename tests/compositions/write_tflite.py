@@ -141,7 +141,9 @@ class Flat:
                 KINDS[op.kind](self, op)
                 self._store(op)
         outputs = [self.read(n, self.only_last(n), self.edges and n in self.params) for n in self.net.outputs]
-        return self.model.bytes(outputs)
+        self.model.now["outputs"] = outputs
+        self.model.graphs.insert(0, self.model.graphs.pop())
+        return self.model.bytes()
 
     def turned(self, array: np.ndarray) -> np.ndarray:
         """A feed as the file takes it."""

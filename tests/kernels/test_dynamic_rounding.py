@@ -88,10 +88,10 @@ def test_zeros_stay_zeros_and_what_is_not_finite_spreads(tier: Any, grid: str) -
 
 @each_integer_tier
 @settings(max_examples=25, deadline=None)
-@given(data=st.data(), per_row=st.booleans())
-def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row: bool) -> None:
-    nv = 2
-    height = data.draw(st.integers(1, COSTS[False].most_rows(tier, nv)))
+@given(data=st.data(), per_row=st.booleans(), rowsum=st.booleans())
+def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row: bool, rowsum: bool) -> None:
+    nv, per_row = 2, per_row and not rowsum
+    height = data.draw(st.integers(1, COSTS[rowsum].most_rows(tier, nv)))
     m, n, k = data.draw(st.integers(1, 18)), data.draw(st.integers(1, 3 * tier.lanes)), data.draw(st.integers(1, 40))
     batch, threads = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
     rng = np.random.default_rng(m * n + k)
@@ -102,8 +102,10 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row
     ranges = np.zeros((batch, m if per_row else 1, RANGE_BYTES // 4), np.float32)
     ranges[..., 0] = rng.uniform(0.01, 1, ranges.shape[:2])
     ranges.view(np.int32)[..., 1] = -rng.integers(0, 256, ranges.shape[:2])
-    packed = pack_int8(tier, weights, weights.sum(axis=2, dtype=np.int32), scales, nv, k, "f32", bias=bias)
-    params, constants = {"nv": nv, "per_row": per_row}, Constants(tier)
+    zeros = rng.integers(-128, 128, (1, n)).astype(np.int32) * rowsum
+    sums = weights.sum(axis=2, dtype=np.int32) - k * zeros
+    packed = pack_int8(tier, weights, sums, scales, nv, k, "f32", -zeros if rowsum else None, bias)
+    params, constants = {"nv": nv, "per_row": per_row, "rowsum": rowsum}, Constants(tier)
     ending = ended(constants, (("add", 0, 1), ("relu", 2)), [full])
     args = dot_args(
         DotPiece(0, n, nv, params, height, 2, False), a=a, lda=k, b=packed, c=np.zeros((batch, m, n), np.float32),
@@ -112,7 +114,7 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row
     )  # fmt: skip
     c = run(DOT, params, DOT.args.filled(**args), tier, threads)[2]
     zero = -ranges.view(np.int32)[..., 1, None].astype(np.int64)
-    wide = weights[0].astype(np.int64)
+    wide = weights[0].astype(np.int64) - zeros[0][:, None]
     acc = np.einsum("bmk,nk->bmn", a.astype(np.int64), wide) - zero * wide.sum(axis=1)
     wanted = acc * (ranges[..., :1].astype(np.float64) * scales) + bias + full
     np.testing.assert_allclose(c, np.maximum(wanted, 0), rtol=1e-6, atol=2e-6 * np.abs(wanted).max())

@@ -85,6 +85,21 @@ def test_other_flat_windows(tier: Any, window: Any, data: Any) -> None:
     check(tier, case, op, include_pad)
 
 
+DEEP = [((1, 2, 2), (1, 2, 2), 1), ((2, 2, 2), (2, 2, 2), 1), ((3, 3, 3), (2, 2, 2), 1), ((3, 1, 1), (1, 1, 1), 1),
+        ((2, 3, 3), (1, 1, 1), 2), ((5, 2, 2), (3, 1, 1), 1)]  # fmt: skip
+"""Kernel, strides and dilation of windows in tiles that have several planes."""
+
+
+@each_tier
+@pytest.mark.parametrize("window", DEEP, ids=str)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_deep_windows(tier: Any, window: Any, data: Any) -> None:
+    case = data.draw(cases(tier.lanes, *window, ceil=True))
+    op, include_pad = data.draw(st.sampled_from([("max", False), ("average", False), ("average", True)]))
+    check(tier, case, op, include_pad)
+
+
 @each_tier
 @pytest.mark.parametrize("width", [1, 3, 5, 40, 64, 65, 200])
 def test_wide_windows(tier: Any, width: int) -> None:

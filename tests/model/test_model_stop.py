@@ -68,7 +68,8 @@ def slow(products: int = 20, host: bool = False) -> bytes:
     for i in range(products):
         x = net("MatMul", x, w)
         if host and i % 10 == 0:
-            x = net("Einsum", x, equation="ij->ij")
+            corner = net("Slice", x, net.const(np.int64([0, 0])), net.const(np.int64([4, 4])))
+            x = net("Add", x, net("Mul", net("Det", corner), net.const(0.0)))
     net.output(x)
     return net.bytes()
 

@@ -87,3 +87,13 @@ def test_inputs_of_no_element_type_are_refused() -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     with pytest.raises((fg.UnsupportedError, fg.ModelError), match="input 's'.* no (tensor|element type)"):
         fg.load(model.SerializeToString())
+
+
+@pytest.mark.parametrize("isa", ["generic", "numpy"])
+def test_parts_of_an_empty_value_lie_nowhere(isa: str) -> None:
+    """Such a part may begin behind the arena's end."""
+    net = Net()
+    x = net("Split", net("Relu", net.input("x", (3, 0, 2000))), outputs=2, axis=2)
+    net.output(*(net("Neg", net("Slice", part, *(net.const(np.array([n])) for n in (300, 400, 2)))) for part in x))
+    found = net.load(isa=isa).run({"x": np.zeros((3, 0, 2000), np.float32)})
+    assert [y.shape for y in found.values()] == [(3, 0, 100)] * 2

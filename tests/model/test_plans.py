@@ -167,11 +167,11 @@ def test_weights_that_no_plan_has_are_let_go() -> None:
     with unlinked():
         model = layers().load(plans=1)
         model.resize({"x": (640, 128)})
-        assert model._shared is not None
-        made = len(model._shared.weights)
+        assert model._keys.shared is not None
+        made = len(model._keys.shared.weights)
         for rows in (1, 2, 3, 5, 7, 640):
             model.resize({"x": (rows, 128)})
-        assert len(model._shared.weights) == made
+        assert len(model._keys.shared.weights) == made
 
 
 # -- planning ahead

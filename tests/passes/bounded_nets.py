@@ -27,7 +27,9 @@ class Growing:
         self.x = self.net.input("x", (ROWS, COLUMNS))
         self.t = self.net.input("t", ())
         self.boxes, self.scores = self.net.input("boxes", (1, ROWS, 4)), self.net.input("scores", (1, 2, ROWS))
-        self.whole, self.k = self.net.input("whole", (ROWS,), I64), self.net.input("k", (1,), I64)
+        self.whole = self.net.input("whole", (ROWS,), I64)
+        # Of three axes, it is none of the inputs that plans are made for.
+        self.k = self.net("Reshape", self.net.input("k", (1, 1, 1), I64), self.ints(1))
         self.real[self.x] = (ROWS, COLUMNS)
         self.count = 0
 
@@ -260,5 +262,5 @@ def feeds(seed: int, level: float) -> dict[str, np.ndarray]:
         "x": rng.integers(-4, 5, (ROWS, COLUMNS)).astype(F32), "t": np.array(level, F32),
         "boxes": np.concatenate([low, low + rng.integers(1, 6, (1, ROWS, 2))], 2).astype(F32),
         "scores": rng.permutation(2 * ROWS).reshape(1, 2, ROWS).astype(F32) / 4 - 3,
-        "whole": rng.integers(-3, 4, ROWS), "k": rng.integers(0, ROWS + 1, 1),
+        "whole": rng.integers(-3, 4, ROWS), "k": rng.integers(0, ROWS + 1, (1, 1, 1)),
     }  # fmt: skip

@@ -181,11 +181,12 @@ def test_an_index_of_what_may_not_be_there_is_checked() -> None:
 @pytest.mark.parametrize("k", [-1, 5])
 def test_more_of_the_best_than_there_are(k: int) -> None:
     net = Net()
-    values, _ = net("TopK", net.input("x", (4,)), net.input("k", (1,), I64), outputs=2)
+    k_ = net("Reshape", net.input("k", (1, 1, 1), I64), net.const([1]))
+    values, _ = net("TopK", net.input("x", (4,)), k_, outputs=2)
     net.output(values)
     model = native(net)
     with pytest.raises(fg.InputError, match="takes"):
-        model.run({"x": np.zeros(4, F32), "k": np.array([k])})
+        model.run({"x": np.zeros(4, F32), "k": np.array([[[k]]])})
 
 
 def test_extents_that_are_the_same_by_chance_do_not_meet() -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from fastgraph.compile import stages
 from fastgraph.frontends.circle.load import load
-from fastgraph.ir import Graph, check
+from fastgraph.ir import Graph, Node, TensorType, Value, check
 from fastgraph.passes.specialize import specialize
-from tests.blocks import BLOCKS, RARE
+from tests.blocks import BLOCKS, NEWEST, RARE
 from tests.circle.write import Model, litert
 from tests.compositions.coverage import Coverage, known_rules, watching
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
@@ -74,6 +74,14 @@ def unchanged(graph: Graph, feeds: Mapping[str, Any]) -> Check:
     return lambda after, stage: assert_close(by_reference(after, feeds), before, 1e-6, stage)
 
 
+@pytest.mark.parametrize("name", NEWEST)
+def test_newest_block(name: str, golden: Callable[..., None]) -> None:
+    net = Net()
+    NEWEST[name](net)
+    graph = graph_of(net.bytes())
+    golden(name, graph, unchanged(graph, feeds_of(graph)))
+
+
 @pytest.mark.parametrize("name", TFLITE)
 def test_tflite_block(name: str, golden: Callable[..., None]) -> None:
     m = Model()
@@ -108,6 +116,24 @@ def tflite_graph(data: bytes) -> Graph:
     return graph
 
 
+def written_slice() -> Graph:
+    """A slice that is written over at a place which is fed, as Core ML's programs have it."""
+    x, update, begin = (Value(name, TensorType(np.dtype(kind), shape)) for name, kind, shape in (
+        ("x", "f4", (2, 6, 4)), ("update", "f4", (2, 4)), ("begin", "i8", (3,))))  # fmt: skip
+    end, y = Value("end"), Value("y")
+    one = Value.constant("one", np.ones(3, np.int64))
+    masks = {"shrink_axis_mask": 2, "begin_mask": 5, "end_mask": 5}
+    nodes = [Node("add", [begin, one], [end]), Node("slice_update", [x, update, begin, end, one], [y], masks)]
+    graph = Graph("written_slice", [x, update, begin], [y], nodes)
+    specialize(graph, {})
+    return graph
+
+
+def test_written_slice(golden: Callable[..., None]) -> None:
+    graph = written_slice()
+    golden("written_slice", graph, unchanged(graph, feeds_of(graph) | {"begin": np.array([0, 3, 0])}))
+
+
 def test_every_rule_applies_in_one_of_them() -> None:
     """And so is seen in a golden text."""
     seen = Coverage()
@@ -115,12 +141,13 @@ def test_every_rule_applies_in_one_of_them() -> None:
         for build in TFLITE.values():
             m = Model()
             list(stages(tflite_graph(m.bytes(build(m)))))
-        for write in (*FLOATS.values(), *QDQ.values()):
+        for write in (*FLOATS.values(), *NEWEST.values(), *QDQ.values()):
             net = Net()
             write(net)
             list(stages(graph_of(net.bytes())))
+        list(stages(written_slice()))
     assert not known_rules() - set(seen.rules)
 
 
 def test_every_file_belongs_to_a_block() -> None:
-    assert {path.stem for path in FOLDER.glob("*.txt")} == {*FLOATS, *TFLITE, *QDQ}
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*FLOATS, *NEWEST, *TFLITE, *QDQ, "written_slice"}

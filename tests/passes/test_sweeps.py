@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given
 
 from fastgraph.compile import STAGES
-from fastgraph.ir import Graph, Quantization, TensorType, copy
+from fastgraph.ir import Graph, Node, Quantization, TensorType, copy
+from fastgraph.ops import OPS
 from fastgraph.passes.canonicalize import canonicalize
+from fastgraph.passes.decompose import ALONE, COMMON, FIRST, LAST, OPEN, RARE
+from fastgraph.passes.explicit_quantization import WHOLE_PRODUCTS
 from fastgraph.passes.layout import layout, share, sunk
-from fastgraph.passes.rewrite import Sweep, sees, sweep
+from fastgraph.passes.rewrite import Sweep, rules_for, sees, sweep
 from tests.nets import F32, Net, graph_of
 from tests.random_nets import Case, examples, networks
 
@@ -117,3 +120,13 @@ def test_types_are_told_apart() -> None:
     assert TensorType(f32, (np.int64(2),)).concrete is False  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match="not concrete"):
         kinds[3].dims  # noqa: B018
+
+
+@pytest.mark.parametrize("table", [RARE, FIRST, ALONE, COMMON, OPEN, LAST, WHOLE_PRODUCTS])
+def test_rules_are_found_for_the_operators_that_they_see(table: dict[str, str]) -> None:
+    for name, which in table.items():
+        assert set(which.split()) <= set(OPS), name
+        for op in which.split():
+            graph = Graph("one", [], [], [Node(op, [], [])])
+            assert name.partition(".")[2] in [rule.__name__ for rule in rules_for(graph, table)]
+    assert not rules_for(chain(), table)

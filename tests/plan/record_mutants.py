@@ -155,10 +155,20 @@ def _bounded(net: Net) -> None:
     net.output(net("NonZero", x), kept, dtype=I64)
 
 
+def _coded(net: Net) -> None:
+    """Weights in a few bits, for few rows and for many."""
+    for m, bits in ((1, 4), (40, 2), (17, 8)):
+        codes = net.const(net.rng.integers(0, 256, (33, 3, 4 * bits)).astype(np.uint8))
+        inputs = [net.input(f"x{bits}", (2, m, 80)), codes, net.const(np.ones(99, F32))]
+        zeros = net.const(net.rng.uniform(0, 4, (33, 3)).astype(F32)) if bits == 2 else ""
+        attrs = {"K": 80, "N": 33, "bits": bits, "block_size": 32}
+        net.output(net("Relu", net("MatMulNBits", *inputs, zeros, domain="com.microsoft", **attrs)))
+
+
 GRAPHS |= {name: _net(build) for name, build in BLOCKS.items()}
 GRAPHS |= {f"flow {name}": lambda build=build: graph_of(build().bytes()) for name, build in NETS.items()}
 GRAPHS |= {build.__name__: _net(build)
-           for build in (_moves, _resizes, _products, _recurrent, _banded, _places, _bounded)}  # fmt: skip
+           for build in (_moves, _resizes, _products, _recurrent, _banded, _places, _bounded, _coded)}  # fmt: skip
 GRAPHS |= {f"u8 {name}": lambda case=case: test_quantized_products.network(*case)
            for name, case in test_quantized_products.CASES.items()}  # fmt: skip
 GRAPHS |= {f"u8 {name}": build for name, build in test_quantized_windows.CASES.items()}

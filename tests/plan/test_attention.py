@@ -79,6 +79,12 @@ def of_one_head(net: Net) -> None:
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
+def of_a_scale_below_0(net: Net) -> None:
+    q, k, v = (net.input(n, (1, 2, 5, 8)) for n in "qkv")
+    x = net("Mul", scores(net, q, k), net.const(F32.type(-0.3)))
+    net.output(net("MatMul", net("Softmax", x, axis=-1), v))
+
+
 def of_shared_keys(net: Net) -> None:
     """One head of keys and values for all."""
     q, k, v = net.input("q", (2, 3, 5, 8)), net.input("k", (2, 1, 9, 8)), net.input("v", (2, 1, 9, 4))
@@ -94,7 +100,10 @@ def of_windows(net: Net) -> None:
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
-FOUND = (of_rows, of_heads, of_one_head, of_shared_keys, BLOCKS["attention"], BLOCKS["attention_of_groups"])
+FOUND = (
+    of_rows, of_heads, of_one_head, of_a_scale_below_0, of_shared_keys,
+    BLOCKS["attention"], BLOCKS["attention_of_groups"],
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("write", FOUND)
@@ -111,6 +120,7 @@ def test_products_and_a_softmax(write):
             assert not {"matmul", "transpose"} & set(operators(model))
         assert_close(results[0], by_onnxruntime(net.bytes(), feeds), 1e-5, tier.name)
         assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+    assert_close(list(net.load(isa="numpy").run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5, "numpy")
 
 
 def also_read(net: Net) -> None:

@@ -32,6 +32,10 @@ CASES: dict[str, Case] = {
     "dense, symmetric": ("gemm", (1, 130), (40, 130), {"grid": "symmetric"}),
     "matrices": ("matmul", (2, 3, 20), (24, 20), {"grid": "symmetric"}),
     "one range": ("gemm", (6, 19), (33, 19), {"per": "tensor", "grid": "onnx"}),
+    "zero points": ("gemm", (6, 19), (33, 19), {"per": "tensor", "grid": "onnx", "zeros": 33, "relu": True}),
+    "one zero point": ("matmul", (2, 3, 130), (24, 130), {"per": "tensor", "grid": "onnx", "zeros": 1, "scales": 1}),
+    "3x3, zero points": ("conv", (2, 9, 9, 8), (20, 3, 3, 8), {"pads": (1, 1, 1, 1), "strides": (2, 2), "zeros": 20}),
+    "1x1, zero points": ("conv", (3, 7, 9, 12), (24, 1, 1, 12), {"zeros": 24, "relu": True}),
 }
 
 
@@ -43,10 +47,11 @@ def network(op: str, x: tuple[int, ...], w: tuple[int, ...], more: dict[str, Any
     rounding = {"per": more.pop("per", "batch" if op == "conv" else "row"), "grid": more.pop("grid", "asymmetric")}
     add, relu = more.pop("add", False), more.pop("relu", False)
     scales, axis = tuple(rng.uniform(0.001, 0.01, number).tolist()), 0 if number > 1 else None
-    stored = rng.integers(-127, 128, w).astype(np.int8)
+    stored, zeros = rng.integers(-127, 128, w).astype(np.int8), more.pop("zeros", 0)
+    points = tuple(rng.integers(-128, 128, zeros).tolist()) or (0,) * number
     if op == "matmul":
         stored, axis = stored.T, None if axis is None else 1
-    weights = Value.constant("w", stored, Quantization(scales, (0,) * number, axis))
+    weights = Value.constant("w", stored, Quantization(scales, points, axis))
     bias = None if op == "matmul" else Value.constant("b", rng.normal(size=w[0]).astype(np.float32))
     if op == "conv":
         rank = len(x) - 2
@@ -113,13 +118,13 @@ def quantize_dynamic(op: str, x: tuple[int, ...], w: tuple[int, ...], dtype: typ
     ("conv_integer", (2, 6, 9, 8), (10, 3, 3, 6)),
 ])  # fmt: skip
 def test_products_of_dynamically_quantized_activations(op: str, x: Any, w: Any, dtype: type, zero: int) -> None:
-    """On integers where weights have no zero point and there is one image, else in f32, and never by NumPy."""
+    """On integers where there is one image, else in f32, and never by NumPy."""
     given = draw(x)
     (expected,) = evaluate(quantize_dynamic(op, x, w, dtype, zero), {"x": given})
     plan = compile_graph(quantize_dynamic(op, x, w, dtype, zero), {}, TIERS[-1], 1)
     names = {kernel.name for kernel in plan.kernels()}
     assert not any(isinstance(step, HostStep) for step in plan.program.steps), str(plan)
-    integers = zero != 120 and not (op == "conv_integer" and x[0] > 1)
+    integers = op != "conv_integer" or x[0] == 1
     assert any(name.endswith("_dynamic") for name in names) == integers and "dynamic_round" in names
     plan.fill({"x": given})
     plan.execute()

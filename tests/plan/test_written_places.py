@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.errors import InputError
+from fastgraph.errors import InputError, ModelError
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
@@ -78,10 +78,44 @@ def test_slice_update(data: Any, known: bool) -> None:
     check("slice_update", inputs, (2, 3, 4) if known else (4,), **masks)
 
 
+@given(st.data())
+@SOME
+def test_a_slice_update_whose_end_does_not_fit(data: Any) -> None:
+    """Where Python's x[begin:end] has other extents than the update, it is an error; else that is written over."""
+    shape = tuple(data.draw(st.lists(st.integers(2, 5), min_size=1, max_size=3)))
+    part = tuple(data.draw(st.integers(1, n)) for n in shape)
+    masks = {name: data.draw(st.integers(0, 2 ** len(shape) - 1)) for name in ("begin_mask", "end_mask")}
+    begin = [data.draw(st.integers(-n - 1, n + 1)) for n in shape]
+    ends = [b + p if data.draw(st.booleans()) else data.draw(st.integers(-n - 1, n + 1))
+            for n, b, p in zip(shape, begin, part, strict=True)]  # fmt: skip
+    known = data.draw(st.sampled_from([(4,), (2, 4), (3, 4)]))
+    dtype = data.draw(st.sampled_from([np.int32, np.int64]))
+    inputs = [real(*shape), real(*part), *(np.array(v, dtype) for v in (begin, ends, [1] * len(shape)))]
+    cut = tuple(
+        slice(None if masks["begin_mask"] >> i & 1 else b, None if masks["end_mask"] >> i & 1 else e)
+        for i, (b, e) in enumerate(zip(begin, ends, strict=True))
+    )
+    if inputs[0][cut].shape == part:
+        check("slice_update", inputs, known, **masks)
+        return
+    for graph, feeds, plan in plans("slice_update", inputs, known, 1, masks):
+        with pytest.raises(InputError, match="of the extents of its update"):
+            plan.execute()
+        with pytest.raises(ModelError):
+            evaluate(graph, feeds)
+
+
 def test_a_slice_of_one_place_loses_its_axis() -> None:
     inputs = [real(3, 4, 5), real(4, 2), *(np.array(v) for v in ([2, 0, 1], [3, 4, 3], [1, 1, 1]))]
     for known in ((2, 3, 4), (4,)):
         check("slice_update", inputs, known, shrink_axis_mask=1)
+    inputs[2] = np.array([-1, 0, 1])
+    check("slice_update", inputs, (4,), shrink_axis_mask=1)
+    for place in (3, -4):
+        inputs[2] = np.array([place, 0, 1])
+        for _, _, plan in plans("slice_update", inputs, (4,), 1, {"shrink_axis_mask": 1}):
+            with pytest.raises(InputError, match="of the extents of its update"):
+                plan.execute()
 
 
 @given(st.data())

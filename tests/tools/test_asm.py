@@ -53,12 +53,12 @@ def test_slots_by_name_value_and_meaning() -> None:
 
 def test_steps_without_machine_code(capsys: Any, tmp_path: Path) -> None:
     net = Net()
-    x = net("Relu", net.input("x", (3, 3)))
+    x = net("Relu", net.input("x", (4, 4)))
     net.output(net("Sigmoid", net("Mul", net.input("z", ()), net("Det", x))))
     mixed = tmp_path / "mixed.onnx"
     mixed.write_bytes(net.bytes())
     net = Net()
-    net.output(net("Det", net.input("x", (3, 3))))
+    net.output(net("Det", net.input("x", (4, 4))))
     alone = tmp_path / "alone.onnx"
     alone.write_bytes(net.bytes())
     names = [step.node.op for step in fg.load(str(mixed)).plan.program.steps]

@@ -23,9 +23,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     monkeypatch.setattr(compiling, "objects", None)
     net = Net()
-    x = net.input("x", ("n", 3, 4))
-    y = net("Det", net("Reshape", net("Relu", x), net.const(np.array([-1, 2, 2]))))
-    net.output(net("Add", y, net("Det", net("Reshape", x, net.const(np.array([-1, 2, 2]))))))
+    x = net.input("x", ("n", 2, 8))
+    y = net("Det", net("Reshape", net("Relu", x), net.const(np.array([-1, 4, 4]))))
+    net.output(net("Add", y, net("Det", net("Reshape", x, net.const(np.array([-1, 4, 4]))))))
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "det.onnx").write_bytes(net.model().SerializeToString())
     (tmp_path / "digits.onnx").write_bytes(Path(MODEL).read_bytes())

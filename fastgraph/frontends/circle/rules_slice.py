@@ -8,6 +8,7 @@ from ...ir import TensorType, Value
 from ..core.common import BOOL, FARTHEST, INT64, axis_in, ints
 from .call import Call, rule
 from .common import known, moved, same_dtype, vector, whole
+from .lists import item_set
 
 NEAREST = np.iinfo(np.int64).min
 REDUCTIONS = {"ADD": "add", "MUL": "mul", "MINIMUM": "min", "MAXIMUM": "max", "ALL": "and", "ANY": "or"}
@@ -28,6 +29,7 @@ def _slice(c: Call) -> None:
         moved(c, "gather_slices", [c.x(), begin], offset_dims=axes, collapsed_dims=(), start_map=axes,
               index_vector_dim=0, slice_sizes=tuple(size.data.reshape(-1).tolist()), checked=1)  # fmt: skip
         return
+    c.scope.cut[c.outputs[0]] = c.x(), begin, size
     rest = c.add("equal", [size, ints(c, [-1])], type=TensorType(BOOL))
     stop = c.add("add", [begin, size], type=TensorType(INT64))
     moved(c, "slice", [c.x(), begin, c.add("where", [rest, ints(c, [FARTHEST]), stop], type=TensorType(INT64))])
@@ -102,7 +104,8 @@ def _concatenation(c: Call) -> None:
     same_dtype(c, *c.inputs, c.outputs[0])
     if c.options.fused_activation_function != "NONE":
         c.fail(f"expected no fused activation, found {c.options.fused_activation_function}")
-    c.write("concat", axis=c.options.axis)
+    if not item_set(c):
+        c.write("concat", axis=c.options.axis)
 
 
 @rule("PACK")

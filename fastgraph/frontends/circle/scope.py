@@ -22,7 +22,8 @@ class Scope:
     """Values by tensor index, `nodes` in the file's order.
 
     `present` and `assign` follow resources and variable tensors by key; `first` holds the values that stand for what
-    they were when the sub-graph began.
+    they were when the sub-graph began. `cut`: of parts that are taken at places known at run time only, the
+    whole, where they begin, and their size.
     """
 
     def __init__(self, reader: Reader, index: int, args: Sequence[Value | None] = (), caller: str = "") -> None:
@@ -36,6 +37,9 @@ class Scope:
         self._tensors: dict[int, tuple[Table, str]] = {}
         self.values: dict[int, Value] = {}
         self.nodes: list[Node] = []
+        self.cut: dict[Value, tuple[Value, Value, Value]] = {}
+        self._makers: dict[Value, Node] = {}
+        self._indexed = 0
         self.current: dict[str, Value] = {}
         self.first: dict[str, Value] = {}
         self.names: dict[int, str] = {}  # of tensors that must be called so: the main graph's outputs
@@ -49,6 +53,13 @@ class Scope:
     def _name(self, index: int, tensor: Table) -> str:
         """The name of the value that a tensor becomes."""
         return self.names.pop(index, None) or self.reader.unique(tensor.name or f"tensor_{index}")
+
+    def maker(self, value: Value) -> Node | None:
+        """The node that makes a value, of those by now."""
+        for node in self.nodes[self._indexed :]:
+            self._makers.update(dict.fromkeys(node.outputs, node))
+        self._indexed = len(self.nodes)
+        return self._makers.get(value)
 
     # tensors
 

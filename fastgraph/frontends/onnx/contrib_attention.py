@@ -142,11 +142,40 @@ def multi_head_attention(call: Call, attrs: Attrs) -> list[Value]:
         qkv = _biased(call, qkv, call.x(3))
     past = [call.input(6), call.input(7)]
     mask = _added(call, attrs, qkv[1], past[0], call.input(4), call.input(5))
+    if attrs["unidirectional"]:
+        attrs, mask = _in_order(call, attrs, qkv, past[0], mask)
     if call.known_rank(qkv[1]) == 4:  # attention takes operands of one rank: heads of the queries come first too
         qkv[0] = by_head(call, qkv[0], attrs["num_heads"])
         found = _attend(call, attrs, qkv, past, mask, len(call.outputs) > 1, len(call.outputs) > 3)
         return [flat(call, found[0]), *found[1:]]
     return _attend(call, attrs, qkv, past, mask, len(call.outputs) > 1, len(call.outputs) > 3)
+
+
+def _in_order(
+    call: Call, attrs: Attrs, qkv: list[Value], past: Value | None, mask: Value | None
+) -> tuple[Attrs, Value | None]:
+    """The attributes and the mask for queries that see the keys up to their own: of more keys than queries, the last
+    query sees all.
+    """
+    (_, count, *_), keys = qkv[0].type.shape or (None, None), qkv[1].type.shape or (None, None)
+    new = keys[2 if len(keys) == 4 else 1]
+    if count is not None and count == new or isinstance(count, int) and isinstance(new, int) and count > new:
+        return attrs, mask
+    attrs = {**attrs, "unidirectional": 0}
+    if count == 1:
+        return attrs, mask
+    queries = call.add("shape", [qkv[0]], start=1, end=2)
+    row, place = (
+        call.add("range", [call.const(0), call.add("squeeze", [n, call.const([0])]), call.const(1)])
+        for n in (queries, _length(call, qkv[1], past))
+    )
+    row = call.add("unsqueeze", [row, call.const([1])])
+    own = row if past is None else call.add("add", [row, call.add("shape", [past], start=2, end=3)])
+    last = call.add("greater_or_equal", [row, call.add("sub", [queries, call.const([1])])])
+    seen = call.add("or", [call.add("less_or_equal", [place, own]), last])
+    filled = [call.const(value, dtype=_F32) for value in (0.0, np.finfo(np.float32).min)]
+    forbids = call.add("where", [seen, *filled])
+    return attrs, forbids if mask is None else call.add("add", [mask, forbids])
 
 
 def _unpacked(call: Call) -> list[Value]:

@@ -1,4 +1,6 @@
-"""Weights in a few bits, a scale for each block of them: unpacked when the file is loaded."""
+"""Weights in a few bits, a scale for each block of them: those of products stay as they are stored, where blocks lie
+along whole rows; others are unpacked when the file is loaded.
+"""
 
 from __future__ import annotations
 
@@ -54,22 +56,49 @@ def matmul_nbits(call: Call, attrs: Attrs) -> Value:
     blocks = -(-k // block)
     b = _shaped(call, _array(call, 1, "B"), "B", n, blocks * block * bits // 8)
     scales = _shaped(call, _array(call, 2, "scales"), "scales", n, blocks)
-    groups = np.arange(k) // block
+    x, groups = call.x(0), np.arange(k) // block
     if call.input(4) is not None:
         groups = _shaped(call, _array(call, 4, "g_idx"), "g_idx", k)
         if groups.min(initial=0) < 0 or groups.max(initial=0) >= blocks:
             call.fail(f"expected g_idx from 0 to {blocks - 1}, found {groups.min()} to {groups.max()}")
-    zeros = _zero_points(call, n, blocks, bits)
-    current().hold(4 * n * k, call.where)
-    weights = (_codes(call, b, bits, k) - zeros[:, groups]) * scales.astype(np.float32)[:, groups]
-    y = call.add("matmul", [call.x(0), call.const(weights.astype(scales.dtype).T)])
+    zeros = None if call.input(3) is None else _zero_points(call, n, blocks, bits)
+    order = np.argsort(groups, kind="stable")
+    if bits in (2, 4, 8) and k % (32 // bits) == 0 and (groups[order] == np.arange(k) // block).all():
+        if not (order == np.arange(k)).all():
+            x, b = call.add("gather", [x, call.const(order)], axis=-1), _reordered(call, b, bits, order)
+        y = _by_blocks(call, x, b.reshape(n, blocks, -1), scales, zeros, bits)
+    else:
+        current().hold(4 * n * k, call.where)
+        shifts = np.float32(1 << (bits - 1)) if zeros is None else zeros[:, groups]
+        weights = (_codes(call, b, bits, k) - shifts) * scales.astype(np.float32)[:, groups]
+        y = call.add("matmul", [x, call.const(weights.astype(scales.dtype).T)])
     return y if call.input(5) is None else call.add("add", [y, call.x(5)])
 
 
+def _by_blocks(
+    call: Call, x: Value, codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int
+) -> Value:
+    """x times weights of `bits` bits, codes [N, blocks, bytes of a block]; f32 in between where x is f16."""
+    if codes.dtype != np.uint8:
+        call.fail(f"expected codes as uint8, found {codes.dtype}")
+    numbers = [call.const(codes), call.const(scales.astype(np.float32))]
+    numbers += [] if zeros is None else [call.const(zeros)]
+    narrow, block = scales.dtype != np.float32, codes.shape[2] * 8 // bits
+    given = call.add("cast", [x], **CAST, to=np.dtype(np.float32)) if narrow else x
+    y = call.add("block_dense", [given, *numbers], bits=bits, block=block)
+    return call.add("cast", [y], **CAST, to=scales.dtype) if narrow else y
+
+
+def _reordered(call: Call, packed: np.ndarray, bits: int, order: np.ndarray) -> np.ndarray:
+    """Codes [N, bytes] in another order of columns, those that a last block lacks behind them."""
+    codes = _codes(call, packed, bits, packed.shape[1] * 8 // bits)
+    codes[:, : order.size] = codes[:, order]
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return np.bitwise_or.reduce(codes.reshape(len(codes), -1, shifts.size) << shifts, axis=-1, dtype=np.uint8)
+
+
 def _zero_points(call: Call, n: int, blocks: int, bits: int) -> np.ndarray:
-    """f32 [n, blocks]: packed as the weights are, or numbers; the middle of the codes when absent."""
-    if call.input(3) is None:
-        return np.full((n, blocks), 1 << (bits - 1), np.float32)
+    """f32 [n, blocks]: packed as the weights are, or numbers."""
     found = _array(call, 3, "zero_points")
     if found.dtype.kind == "f":
         return _shaped(call, found, "zero_points", n, blocks).astype(np.float32)

@@ -4,6 +4,7 @@ FAMILIES = {
     "attention.attention": "attention",
     "flow.branch": "if",
     "flow.loop": "loop scan",
+    "gemm.blocks": "block_dense",
     "gemm.conv": "conv",
     "gemm.conv_transpose": "conv_transpose",
     "gemm.dense": "conv dense matmul",
@@ -30,10 +31,11 @@ FAMILIES = {
     "pointwise.exact": """
         add sub mul div floor_div min max neg sign floor ceil round sqrt reciprocal pow prelu and or xor equal less
         less_or_equal is_nan greater greater_or_equal bitwise_and bitwise_or bitwise_xor bitwise_not mod bit_shift
-        is_inf not abs where clip relu exp expm1 log log1p atan cast
+        is_inf not abs where clip relu exp expm1 log log1p atan sin cos erf cast
     """,
     "pointwise.fold": "reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod",
     "pointwise.product": "matmul",
+    "pointwise.random": "random_words",
     "pointwise.reduce": """
         reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square
         reduce_log_sum reduce_log_sum_exp

@@ -23,7 +23,8 @@ def emit_graph(e: Emit, graph: Graph) -> None:
             if node is within[node].nodes()[-1]:
                 emit_block(e, within[node])
         elif found is None:
-            e.host()
+            if not all(v.type.concrete and not v.type.size for v in node.outputs):
+                e.host()
         else:
             lowering, plan = found
             lowering.emit(e, node, plan)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...families import Families
 from ...ir import Node
+from ...ops.registry import OPS
 from ..program import Arg
 from ..storage import Abilities, last, row_count
 from .emit import Emit
@@ -62,7 +63,21 @@ def matched(node: Node) -> tuple[Lowering, Any] | None:
     if len(found) > 1:
         names = ", ".join(f"{low.emit.__module__}.{low.emit.__name__}" for low, _ in found)
         raise ValueError(f"node {node.name!r} ({node.op}): {len(found)} lowerings take it ({names}); one must")
+    if not found and _makes_nothing(node):
+        return NOTHING, True
     return found[0] if found else None
+
+
+def _makes_nothing(node: Node) -> bool:
+    """Whether no result has an element; and nothing else is done, as to look whether indices are in range."""
+    if not all(v.type.concrete and v.type.dtype != object and not v.type.size for v in node.outputs):
+        return False
+    fed = [v.type.dtype for v in node.inputs[1:] if v is not None and v.data is None]
+    return all(dtype is not None and dtype.kind not in "iu" for dtype in fed) and OPS[node.op].pure and not node.graphs
+
+
+NOTHING = Lowering(_makes_nothing, lambda e, node, plan: None, Abilities(strided_in=True, strided_out=True))
+"""Of what has no elements; it has no steps."""
 
 
 class Matches:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
-from ...kernels.gemm.pick_dot import F32
+from ...kernels.gemm.pick_blocks import NV, few_rows, group_bytes, per_word
+from ...kernels.gemm.pick_dot import F32, max_rows
 from ...kernels.gemm.pick_int8 import COSTS, chains
 from ...kernels.gemm.rows import GRIDS, RANGE_BYTES, STORES
 from .bands import band, copied, line_end, taps
@@ -38,12 +39,10 @@ class _Kind:
 def _kind(c: Call) -> _Kind:
     """How the kernel of a product computes."""
     nv, name = c.params["nv"], c.kernel
-    if name.endswith("_dynamic"):
-        return _Kind(1, 4, 3 * nv * c.vector, vectors_per_word(c.tier, nv, False) * c.vector)
-    if name.endswith("_int8"):
-        rowsum = c.params["rowsum"]
-        words = vectors_per_word(c.tier, nv, rowsum)
-        return _Kind(1, STORES[c.params["out"]], HEAD_LINES[rowsum] * nv * c.vector, words * c.vector)
+    if name.endswith(("_dynamic", "_int8")):
+        rowsum, dynamic = c.params["rowsum"], name.endswith("_dynamic")
+        words, head = vectors_per_word(c.tier, nv, rowsum), HEAD_LINES[rowsum] + dynamic
+        return _Kind(1, 4 if dynamic else STORES[c.params["out"]], head * nv * c.vector, words * c.vector)
     return _Kind(4, 4, nv * c.vector, nv * c.vector)
 
 
@@ -81,6 +80,24 @@ def dot_few(c: Call) -> Iterator[Reach]:
     yield read("b", 4 * r.k * r.n if r.m else 0, (r.batch, 4 * r.b_stride))
     yield from epilogue(c, r.batch, r.m, 4 * r.n)
     yield write("c", 4 * r.m * r.n, (r.batch, 4 * r.c_stride))
+
+
+@reaches("dot_blocks")
+def dot_blocks(c: Call) -> Iterator[Reach]:
+    bits = c.params["bits"]
+    r, width = c.record("m n batch", "k block height"), NV * c.lanes
+    used, most = bool(r.m and r.n and r.batch), few_rows(c.tier) if r.few else max_rows(c.tier, NV)
+    need(r.k % per_word(bits) == 0, f"k is {r.k}, expected a multiple of {per_word(bits)}")
+    need(r.height <= most, f"height is {r.height}, more than the {most} rows of a tile")
+    blocks = parts(r.k // per_word(bits), r.block)
+    size = group_bytes(c.tier, bits, r.block * per_word(bits), blocks, bool(r.zeros))
+    yield read("a", 4 * r.k * used, (r.batch * r.m, 4 * r.lda))
+    yield read("b", size * used, (parts(r.n, width), r.group))
+    panel = 0 if r.few else 4 * (1 + r.k) * width * used
+    need(panel <= r.scratch_bytes, f"scratch_bytes is {r.scratch_bytes}, less than a panel of {panel}")
+    yield work("scratch", panel, (c.threads, r.scratch_bytes))
+    yield from epilogue(c, r.batch, r.m, 4 * r.n)
+    yield write("c", 4 * r.n, (r.batch * r.m, 4 * r.ldc))
 
 
 @reaches("row_int8")
@@ -126,24 +143,32 @@ def _tiles(c: Call) -> None:
 
 @reaches("winograd")
 def winograd(c: Call) -> Iterator[Reach]:
-    m, width = c.params["m"], c.params["nv"] * c.lanes
+    m, tall, width = c.params["m"], c.params["tall"], c.params["nv"] * c.lanes
     _tiles(c)
     r = c.record(
-        "images out_h out_w n h pixel scratch_bytes band_y v_start v_row v_plane s_start s_plane o_start",
-        "k band across",
+        "images out_d out_h out_w outputs n d h pixel lacking scratch_bytes band_y band_z "
+        "v_start v_row v_plane s_start s_plane o_start",
+        "k channels k_d parts_y parts_x band slices across",
     )
-    places, down, outputs = (m + 2) ** 2, parts(r.out_h, m), r.images * r.out_h * r.out_w
+    places, down, outputs = (m + 2) ** (1 if tall else 2), parts(r.out_h, m), r.images * r.out_d * r.outputs
     tallest, used = min(r.band, down), int(bool(outputs * r.n))
-    tiles = parts(r.out_w, m)
+    tiles, blocks = r.out_w if tall else parts(r.out_w, m), r.k_d * r.parts_y * r.parts_x
     need(tiles == r.across, f"across is {r.across}, expected {tiles} tiles for {r.out_w} outputs")
-    room = tallest * r.across
-    y = np.arange(down * m + 2) - r.pad_y
-    yield from copied(c, 4, (r.images * used, r.x_image), offsets(y[(y >= 0) & (y < r.h)] * r.x_y))
-    above, row = (tallest * m + 1) * r.band_y, (r.across * m + 1) * r.pixel
-    vector = parts(4 * r.k, c.vector) * c.vector
+    need(not tall or r.parts_x == 1, f"parts_x is {r.parts_x} for tall tiles")
+    need(blocks * r.channels == r.k, f"k is {r.k}, expected {blocks} blocks of {r.channels}")
+    need(r.outputs <= r.out_h * r.out_w, f"{r.outputs} outputs in {r.out_h} rows of {r.out_w}")
+    need(r.lacking == 0 or (r.pixels == 1 and r.lacking < r.run), f"{r.lacking} elements of {r.run} lack")
+    room = min(r.slices, r.images * r.out_d) * tallest * r.across
+    beyond = 3 * r.parts_y - 1
+    yield from _winograd_rows(c, down * m + beyond, used)
+    above = (r.k_d - 1) * r.band_z + (tallest * m + beyond - 1) * r.band_y
+    row = (r.across if tall else r.across * m + 3 * r.parts_x - 1) * r.pixel
+    vector = parts(4 * r.channels, c.vector) * c.vector
     bounds = [
-        (above + line_end(c, 4), r.v_start), (row + 4 * r.k, r.band_y), (above + row + vector, r.v_start),
-        (vector, r.v_row), (room * r.v_row, r.v_plane), (r.v_start + places * r.v_plane, r.s_start),
+        ((tallest * m + beyond) * r.band_y, r.band_z if r.k_d > 1 else r.v_start),
+        (above + line_end(c, 4), r.v_start), (row - r.pixel + 4 * r.channels, r.band_y),
+        (above + row - r.pixel + vector, r.v_start), (4 * (r.k - r.channels) + vector, r.v_row),
+        (room * r.v_row, r.v_plane), (r.v_start + places * r.v_plane, r.s_start),
         (4 * room * width, r.s_plane), (r.s_start + places * r.s_plane, r.o_start),
         (r.o_start + 4 * m * r.out_w * width, r.scratch_bytes),
     ]  # fmt: skip
@@ -152,8 +177,22 @@ def winograd(c: Call) -> Iterator[Reach]:
     yield work("scratch", r.scratch_bytes * used, (c.threads, r.scratch_bytes))
     count = _panels(c, r.n)
     yield read("w", used * 4 * (places * count * (r.k + 1) + count) * width)
-    yield from epilogue(c, r.images, r.out_h * r.out_w, 4 * r.n)
+    yield from epilogue(c, r.images, r.out_d * r.outputs, 4 * r.n)
     yield write("y", 4 * r.n, (outputs, 4 * r.ldy))
+
+
+def _winograd_rows(c: Call, rows: int, used: int) -> Iterator[Reach]:
+    """Rows of x that bands of all outputs, so many rows of a slice, copy: the last one of a slice may be shorter."""
+    r = c.record()
+    z = np.arange(r.out_d)[:, None] * r.stride_z - r.pad_z + np.arange(r.k_d) * r.dilation_z
+    y = np.arange(rows) - r.pad_y
+    slices, inside = offsets(z[(z >= 0) & (z < r.d)] * r.x_z), y[(y >= 0) & (y < r.h)]
+    images = (r.images * used, r.x_image)
+    if not r.lacking:
+        yield from copied(c, 4, images, slices, offsets(inside * r.x_y))
+        return
+    for lines, run in ((inside[inside < r.h - 1], r.run), (inside[inside == r.h - 1], r.run - r.lacking)):
+        yield read("x", 4 * run, images, slices, offsets(lines * r.x_y), start=r.x_first, over=short(4 * run, c.vector))
 
 
 @reaches("pack_b")

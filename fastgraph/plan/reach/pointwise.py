@@ -154,3 +154,12 @@ def arg_extreme(c: Call) -> Iterator[Reach]:
     over = 0 if size == 4 else short(r.n if c.params["last"] else r.inner, c.lanes)
     yield read("x", size * r.outer * r.n * r.inner, over=over)
     yield write("y", 8 * r.outer * r.inner)
+
+
+@reaches("random")
+def random(c: Call) -> Iterator[Reach]:
+    r = c.record("blocks")
+    need(r.threefry in (0, 1) and r.fresh in (0, 1), f"threefry {r.threefry}, fresh {r.fresh}")
+    for name in ("key", "high", "counter"):
+        yield read(name, 8)
+    yield write("y", (8 if r.threefry else 16) * r.blocks)

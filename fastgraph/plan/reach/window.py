@@ -15,7 +15,11 @@ from .walked import epilogue
 @reaches("depthwise", "pool")
 def window(c: Call) -> Iterator[Reach]:
     r, p = c.record("n h w c oh ow kh", "sh sw dh dw band block", "pad_top pad_left"), c.params
-    fits = r.kw == p["size"] and p["stride"] * r.dw % r.sw == 0 and r.d == r.od == r.kd == 1
+    fits = r.kw == p["size"] and p["stride"] * r.dw % r.sw == 0
+    if c.kernel == "pool":
+        c.record("d od kd", "sd dd", "pad_front")
+    else:
+        fits = fits and r.d == r.od == r.kd == 1
     need(fits and (r.kh <= ROWS or r.kw != ROWS or "op" in p),
          f"a window of {r.kd} x {r.kh} x {r.kw}, strides {r.sh} and {r.sw}, dilations {r.dh} and {r.dw}")  # fmt: skip
     yield from _windows(c)

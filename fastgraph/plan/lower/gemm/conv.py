@@ -11,7 +11,7 @@ from ....kernels.gemm.pack_int8 import widen
 from ....kernels.gemm.pack_winograd import pack_winograd
 from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
 from ....kernels.gemm.pick_int8 import pick_conv_int8, pixels_together, widened, word_of
-from ....kernels.gemm.pick_winograd import best_winograd, pick_winograd
+from ....kernels.gemm.pick_winograd import best_winograd, pick_winograd, winograd_form
 from ..epilogue import epilogue
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
@@ -60,10 +60,13 @@ def conv(e: Emit, node: Node, plan: Parameters) -> None:
 
 
 def _winograd(e: Emit, node: Node, g: Geometry, m: int, plan: Parameters) -> None:
-    """A 3x3 convolution with fewer products: m x m outputs at a time (Lavin and Gray 2016)."""
-    choice = pick_winograd(e.tier, g, m, e.threads)
-    key = (*node.inputs[1:3], node.attrs["groups"], m, choice.nv)
-    packed = e.packed(key, lambda: pack_winograd(*plan, m, choice.nv, e.tier.lanes))
+    """A convolution with fewer products: m x m outputs at a time, or m (Lavin and Gray 2016)."""
+    form = winograd_form(g)
+    assert form is not None
+    choice = pick_winograd(e.tier, form, m, e.threads)
+    key = (*node.inputs[1:3], node.attrs["groups"], m, form.tall, choice.nv)
+    weights = plan.weights.reshape(g.n, *form.g.kernel, g.c)
+    packed = e.packed(key, lambda: pack_winograd(weights, plan.bias, m, form.tall, choice.nv, e.tier.lanes))
     args: dict[str, Arg] = {
         **choice.fields, "x": e.address(node.x), "w": packed, "y": e.address(node.out),
         "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads), **epilogue(e, node),

@@ -16,7 +16,7 @@ from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
 from ...program import Arg, Ref
 from ..epilogue import epilogue
 from ..extras import chain_of
-from ..quantized import scales
+from ..quantized import quant, scales
 from ..registry import Emit, is_f32, lowers, row_count
 from ..spatial import is_near, three
 from .common import geometry, is_dense
@@ -72,17 +72,24 @@ def dynamic_round(e: Emit, node: Node, of: Images) -> None:
 
 
 def _multiplies(node: Node) -> bool:
-    """Whether the weights are s8 constants without zero points, all else is f32, and the bias constant.
+    """Whether the weights are s8 constants, all else is f32, and the bias constant.
 
     That no sum leaves int32, the pass that makes these nodes has seen to.
     """
     w, b, *extras = (*node.inputs[1:3], *node.inputs[3:])
-    if w is None or w.data is None or w.type.dtype != np.int8 or w.type.quant is None or any(w.type.quant.zero_point):
+    if w is None or w.data is None or w.type.dtype != np.int8 or w.type.quant is None:
+        return False
+    if any(w.type.quant.zero_point) and node.attrs["per"] == "row":
         return False
     values = [node.x, node.out, *(v for v in (b, *extras) if v is not None)]
     if any(not v.type.concrete or v.type.dtype != np.float32 for v in values):
         return False
     return node.x.type.size > 0 and node.out.type.size > 0 and (b is None or b.data is not None)
+
+
+def _has_zeros(node: Node) -> bool:
+    """Whether weights have zero points."""
+    return any(quant(node.inputs[1]).zero_point)  # type: ignore[arg-type]
 
 
 def _packed(e: Emit, node: Node, part: slice, nv: int, run: int) -> Ref:
@@ -96,11 +103,13 @@ def _panels(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
     assert w is not None and w.data is not None
     weights = w.data.reshape(w.data.shape[0], -1)
     n = len(weights)
-    own = weights[None, part]
-    sums, factors = own.astype(np.int64).sum(axis=2).astype(np.int32), scales(w, n).astype(np.float32)[None, part]
+    own, factors = weights[None, part], scales(w, n).astype(np.float32)[None, part]
+    zeros = np.broadcast_to(np.array(quant(w).zero_point, np.int64), n)[None, part]
+    sums = (own.astype(np.int64).sum(axis=2) - zeros * weights.shape[1]).astype(np.int32)
     bias = np.zeros(n, np.float32) if b is None else b.data
     assert bias is not None
-    return pack_int8(e.tier, own, sums, factors, nv, run, "words", bias=bias.reshape(1, n)[:, part])
+    minus = -zeros.astype(np.int32) if _has_zeros(node) else None
+    return pack_int8(e.tier, own, sums, factors, nv, run, "words", minus, bias.reshape(1, n)[:, part])
 
 
 def _dense(node: Node) -> Images | None:
@@ -121,7 +130,7 @@ def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
     ending = epilogue(e, node)
-    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row):
+    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, _has_zeros(node)):
         part = slice(piece.start, piece.start + piece.columns)
         args = dot_args(
             piece, a=x, lda=k, b=_packed(e, node, part, piece.nv, k), c=e.address(node.out), ldc=ldy, m=m,
@@ -160,7 +169,7 @@ def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
     top, left, bottom, right = of.pads
     padded = (1, top + of.rows + bottom, (left + of.run + right) // c)
     g = geometry(node, weights.type.dims, 1, c, 1, padded)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads)
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, _has_zeros(node))
     ending = epilogue(e, node)
     for piece in pieces:
         part = slice(piece.start, piece.start + piece.columns)

@@ -110,9 +110,12 @@ def expand(e: Emit, node: Node, _: Any) -> None:
 
 def _tile(node: Node) -> Move | None:
     repeats = node.const(1)
-    if not movable_by_constants(node) or len(node.x.type.dims) > 4 or not node.out.type.size or repeats is None:
+    if not movable_by_constants(node) or not node.out.type.size or repeats is None:
         return None
-    return tiled(node.x.type.dims, repeats.tolist(), node.x.type.itemsize)
+    try:
+        return tiled(node.x.type.dims, repeats.tolist(), node.x.type.itemsize)
+    except ValueError:  # more loops than the kernels have
+        return None
 
 
 @lowers("tile", match=_tile)

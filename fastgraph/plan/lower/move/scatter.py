@@ -7,7 +7,7 @@ import numpy as np
 from ....ir import Node, Value
 from ....kernels.move.copy_plan import dense
 from ....kernels.move.places_plan import Component, Indices, Loop, scattered
-from ....kernels.move.rows import LEFT_OUT, MOVED, NUMBERS
+from ....kernels.move.rows import LEFT_OUT, MOVED, NUMBERS, REPORTED
 from ....ops.detection import unpooled
 from ....ops.registry import attr
 from ...program import ERROR
@@ -109,9 +109,10 @@ def _dynamic_update(node: Node) -> Plan | None:
     assert x is not None and update is not None and start is not None
     dims = update.type.dims
     loops: Loops = [(n, a, None, a, True) for a, n in enumerate(dims)]
+    outside = REPORTED if attr(node, "checked") else MOVED
     if not update.type.size or update.type.quant != x.type.quant:
         return None
-    return fitting(node, x, start, Plan(loops, range(len(dims)), 0, dims, MOVED, wraps=False))
+    return fitting(node, x, start, Plan(loops, range(len(dims)), 0, dims, outside, wraps=False))
 
 
 def _tensor_scatter(node: Node) -> Plan | None:

@@ -7,7 +7,7 @@ import numpy as np
 from ....ir import Node
 from ....kernels.pointwise.rows import TARGETS
 from ....ops.registry import attr
-from ..move.emit import emit_copy
+from ..move.emit import SIZES, emit_copy
 from ..registry import Emit, lowers
 from .calls import call_of_one, fits
 
@@ -46,12 +46,21 @@ def cast(e: Emit, node: Node, pair: tuple[str, str]) -> None:
 
 
 def _same_bits(node: Node) -> bool:
+    """The same bytes: of one shape, or what has narrower elements has a last axis of those of each."""
     x, out = node.x.type, node.out.type
-    plain = x.concrete and x.quant is None and out.quant is None and x.size > 0 and x.dims == out.shape
-    return plain and x.dtype is not None and x.dtype.kind in "biufc" and x.itemsize == out.itemsize
+    plain = x.concrete and x.quant is None and out.quant is None and x.size > 0
+    numbers = plain and x.dtype is not None and out.dtype is not None and {x.dtype.kind, out.dtype.kind} <= set("biufc")
+    if not numbers:
+        return False
+    wide, narrow = (x, out) if x.itemsize >= out.itemsize else (out, x)
+    parts = wide.itemsize // narrow.itemsize
+    return wide.itemsize in SIZES and narrow.shape == (wide.dims if parts == 1 else (*wide.dims, parts))
 
 
 @lowers("bit_cast", match=_same_bits, strided_in=True, strided_out=True)
 def bit_cast(e: Emit, node: Node, _: bool) -> None:
     x, out = node.x, node.out
-    emit_copy(e, x.type.dims, x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out)))
+    wide = max(x.type, out.type, key=lambda t: t.itemsize)
+    rank = len(wide.dims)
+    ends = [(e.address(v), e.strides(v)[:rank]) for v in (x, out)]
+    emit_copy(e, wide.dims, wide.itemsize, *ends)

@@ -1,0 +1,99 @@
+"""Which inputs decide shapes by their values, so that plans are made for these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import prod
+
+from ..ir import Graph, Node, Value, read_by
+from ..ops.evaluate import pure
+from ..ops.registry import OPS
+from ..ops.work import work_of
+
+MOST = 64
+"""Elements of an input that may decide shapes: extents, places, axes or factors for each axis, and no data."""
+
+
+PLANNING = 500_000
+"""Work (`work_of`) that references do in the time that planning takes for a node."""
+
+
+def cheap_on_host(graph: Graph) -> bool:
+    """Whether a run of a specialized graph by references takes less than planning it."""
+    return sum(work_of(node)[0] for node in graph.nodes) <= PLANNING * len(graph.nodes)
+
+
+def deciding(graph: Graph, typed: bool = True) -> list[Value]:
+    """The inputs from whose values alone, and from shapes, follows what the shapes of results hang on that are not
+    known (`Op.shaped_by`). Of a graph that is specialized: what must be known for a plan without a host tail.
+
+    `typed`: whether types are inferred; if not, those that may turn out to decide shapes.
+
+    Given ``y = reshape(x, concat(n, [-1]))`` and x: f32[2,6], n: i64[1]; result ``[n]``.
+    """
+    inputs = {v for v in graph.inputs if _small(v)}
+    if not inputs:
+        return []
+    made = {value: node for node in _nodes(graph.nodes) for value in node.outputs}
+    found: dict[Value, frozenset[Value] | None] = {v: frozenset([v]) for v in inputs}
+    chosen: set[Value] = set()
+    for node in _nodes(graph.nodes):
+        if typed and (_known(node.outputs) or node.graphs and not any(_known(g.outputs) for g in node.graphs)):
+            continue
+        for index in _shaped_by(node):
+            value = node.inputs[index] if index < len(node.inputs) else None
+            if value is not None and value.data is None:
+                chosen |= _behind(value, made, found) or frozenset()
+    return [v for v in graph.inputs if v in chosen]
+
+
+def _small(value: Value) -> bool:
+    """Whether an input may hold what decides shapes: few numbers, of which only a vector's count may be open."""
+    kind = value.type
+    if kind.dtype is None or kind.dtype.kind not in "iufb" or kind.quant is not None or kind.shape is None:
+        return False
+    numbers = [d for d in kind.shape if isinstance(d, int)]
+    return len(kind.shape) <= 2 and prod(numbers) <= MOST and (len(kind.shape) == 1 or len(numbers) == len(kind.shape))
+
+
+def _known(values: Iterable[Value]) -> bool:
+    return all(v.type.concrete for v in values)
+
+
+def _nodes(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes, and those of their bodies."""
+    for node in nodes:
+        yield node
+        for inner in node.graphs:
+            yield from _nodes(inner.nodes)
+
+
+def _shaped_by(node: Node) -> tuple[int, ...]:
+    op = OPS.get(node.op)
+    return () if op is None else op.shaped_by
+
+
+def _behind(
+    value: Value, made: dict[Value, Node], found: dict[Value, frozenset[Value] | None]
+) -> frozenset[Value] | None:
+    """The inputs in `found` that a value is computed from; None when it hangs on something else, too."""
+    waiting = [value]
+    while waiting:
+        each = waiting[-1]
+        if each in found:
+            waiting.pop()
+            continue
+        node = made.get(each)
+        if each.data is not None or node is not None and node.op in ("shape", "size"):
+            found[each] = frozenset()
+        elif node is None or not pure(node):
+            found[each] = None
+        else:
+            reads = read_by(node)
+            new = [v for v in reads if v not in found]
+            if new:
+                waiting += new
+                continue
+            parts = [found[v] for v in reads]
+            found[each] = None if None in parts else frozenset().union(*parts)  # type: ignore[arg-type]
+    return found[value]

@@ -1,0 +1,41 @@
+"""Dense layers of weights in a few bits."""
+
+from __future__ import annotations
+
+from ....ir import Node
+from ....kernels.gemm.pick_blocks import NV, group_bytes, is_few, pack_blocks, per_word, tile_height
+from ..epilogue import epilogue
+from ..extras import chain_of
+from ..registry import F32, Emit, lowers, row_count
+
+
+def _coded(node: Node) -> bool:
+    """Whether codes, scales and zero points are constants, all else is f32, and rows are whole words of codes."""
+    constants, others = node.inputs[1:4], [node.x, node.out, *node.inputs[4:]]
+    if any(v is not None and v.data is None for v in constants) or not node.x.type.size or not node.out.type.size:
+        return False
+    if any(v is None or not v.type.concrete or v.type.dtype != F32 for v in others):
+        return False
+    per = per_word(node.attrs["bits"])
+    return node.x.type.dims[-1] % per == 0 and node.attrs["block"] % per == 0
+
+
+@lowers("block_dense", match=_coded, strided_in=True, strided_out=True)
+def block_dense(e: Emit, node: Node, _: bool) -> None:
+    bits, block = node.attrs["bits"], node.attrs["block"]
+    codes, scales, zeros = node.inputs[1], node.inputs[2], node.inputs[3] if len(node.inputs) > 3 else None
+    assert codes is not None and codes.data is not None and scales is not None and scales.data is not None
+    numbers = codes.data, scales.data, None if zeros is None else zeros.data
+    k, (n, blocks) = node.x.type.dims[-1], scales.type.dims
+    images = node.out.type.dims[0] if "image" in chain_of(node)[1] else 1
+    m = row_count(node.out) // images
+    few = is_few(e.tier, m)
+    scratch = 0 if few else 4 * (1 + k) * NV * e.tier.lanes
+    packed = e.packed((codes, scales, zeros, bits), lambda: pack_blocks(e.tier, *numbers, bits))
+    e.kernel("dot_blocks", {"bits": bits}, {
+        "a": e.address(node.x), "lda": e.stride(node.x), "b": packed, "c": e.address(node.out),
+        "ldc": e.stride(node.out), "m": m, "n": n, "k": k, "batch": images, "block": block // per_word(bits),
+        "zeros": int(zeros is not None), "group": group_bytes(e.tier, bits, block, blocks, zeros is not None),
+        "height": tile_height(e.tier, m), "few": int(few), "scratch": e.scratch(scratch * e.threads),
+        "scratch_bytes": scratch, **epilogue(e, node),
+    })  # fmt: skip

@@ -1,0 +1,145 @@
+"""What plans are made for: the shapes of all inputs, and the values of those that decide shapes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compile import Shared, Values, deciders, share
+from ..errors import GraphError, InputError, ModelError
+from ..ir import Graph
+
+Shapes = tuple[tuple[int, ...], ...]
+"""Those of all inputs, in order; () of what has none."""
+
+Contents = tuple[tuple[str, bytes], ...]
+"""What inputs hold, by name."""
+
+PRICE = 4
+"""Runs that pay for a plan."""
+MOST = 16 * PRICE
+"""The credit to begin with, and the most."""
+MOST_SHAPES = 256
+"""Sets of input shapes of which is kept what decides shapes there."""
+
+
+class Key(NamedTuple):
+    """`values`: of the inputs that decide shapes, or () where they are left to the run: what follows has a bound, or is
+    NumPy's.
+    """
+
+    shapes: Shapes
+    values: Contents = ()
+
+
+class Deciders:
+    """The inputs that decide shapes where all have certain shapes, and whether a plan for their values pays.
+
+    A value that comes with one run only, as a counter's, is not worth a plan where NumPy takes less than planning
+    (`cheap`). So plans are made of credit, which runs give whose values came before, lately.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.cheap = False
+        self._credit = MOST
+        self._left: OrderedDict[Contents, None] = OrderedDict()
+
+    def pays(self, values: Contents, kept: bool) -> bool:
+        """Whether to run these values by a plan of their own, `kept` or new."""
+        if kept or values in self._left:
+            self._credit = min(self._credit + 1, MOST)
+        if kept or not self.cheap or self._credit >= PRICE:
+            return True
+        self._left[values] = None
+        self._left.move_to_end(values)
+        if len(self._left) > MOST:
+            self._left.popitem(last=False)
+        return False
+
+    def made(self, values: Contents, cheap: bool) -> None:
+        """A plan was made for these values; `cheap`: NumPy takes less for a run than that took."""
+        self.cheap = cheap
+        self._credit = max(self._credit - PRICE, 0)
+        self._left.pop(values, None)
+
+
+class Keys:
+    """The keys of a model's plans. `open`: whether the caller chooses shapes; `decide`: inputs that may decide some."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._inputs = {v.name: v for v in graph.inputs}
+        self._deciders: OrderedDict[Shapes, Deciders] = OrderedDict()
+        self.open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
+        self.decide = _deciding(graph)
+
+    @cached_property
+    def shared(self) -> Shared | None:
+        """What all plans have in common, where there may be several."""
+        return share(self._graph) if self.open or self.decide else None
+
+    def of(self, arrays: Mapping[str, Any]) -> Key:
+        """That of the plan for checked feeds, in the inputs' order."""
+        shapes = tuple(() if self._inputs[name].type.dtype is None else a.shape for name, a in arrays.items())
+        return Key(shapes, tuple((name, arrays[name].tobytes()) for name in self.names(shapes)))
+
+    def names(self, shapes: Shapes) -> tuple[str, ...]:
+        """The inputs that decide shapes where all have these shapes. InputError when none suit these."""
+        return self.deciders(shapes).names if self.decide else ()
+
+    def deciders(self, shapes: Shapes) -> Deciders:
+        if shapes not in self._deciders:
+            assert self.shared is not None
+            key = Key(shapes)
+            with self.suits(key):
+                self._deciders[shapes] = Deciders(deciders(self.shared, self.shapes(key)))
+            if len(self._deciders) > MOST_SHAPES:
+                self._deciders.popitem(last=False)
+        self._deciders.move_to_end(shapes)
+        return self._deciders[shapes]
+
+    def shapes(self, key: Key) -> dict[str, tuple[int, ...]]:
+        """Shapes by the names of inputs that have one."""
+        inputs = zip(self._inputs.values(), key.shapes, strict=True)
+        return {v.name: shape for v, shape in inputs if v.type.dtype is not None}
+
+    def values(self, key: Key) -> Values:
+        """The values of the inputs that decide shapes; None where the key leaves them to the run."""
+        shapes, given = self.shapes(key), dict(key.values)
+        return {
+            name: np.frombuffer(given[name], self._inputs[name].type.dtype).reshape(shapes[name]) if given else None
+            for name in self.names(key.shapes)
+        }
+
+    def asked(self, key: Key) -> str:
+        """Shapes and values, for messages."""
+        shapes = f"input shapes {self.shapes(key)}"
+        if not key.values:
+            return shapes
+        values = {name: value.tolist() for name, value in self.values(key).items() if value is not None}
+        return f"{shapes} with the values {values}"
+
+    @contextmanager
+    def suits(self, key: Key) -> Iterator[None]:
+        """InputError where a plan can't be made for what the caller chose."""
+        try:
+            yield
+        except (ModelError, GraphError) as error:
+            if not key.values and (not self.open or isinstance(error, GraphError)):
+                raise
+            raise InputError(f"{self.asked(key)} don't suit the model: {error}") from error
+
+
+def _deciding(graph: Graph) -> set[str]:
+    """The inputs that may decide shapes."""
+    if not any(v.type.shape is not None and len(v.type.shape) <= 2 for v in graph.inputs):
+        return set()
+    from ..passes.deciding import deciding
+
+    return {v.name for v in deciding(graph, typed=False)}

@@ -1,0 +1,65 @@
+"""Layers of weights in a few bits: the shape of tiles, and the panels that they read. NumPy only.
+
+A group of NV vectors of columns is, block after block of k: NV lines of scales (f32), with `zeros` as many of minus
+the zero points (f32, less the middle of the codes), then NV lines of words for each `per_word(bits)` of k, whose codes
+stand from the low bits on as integers with a sign.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..isa.tiers import Tier
+from .pick_dot import max_rows
+
+BITS = (2, 4, 8)
+NV = 2
+"""Vectors of a group: of all widths the one that leaves most rows their sums, whose weights are decoded once."""
+
+
+def per_word(bits: int) -> int:
+    """Codes of a word."""
+    return 32 // bits
+
+
+def is_few(tier: Tier, m: int) -> bool:
+    """Whether the products of m rows are summed while codes are read, once or twice; else these are decoded first."""
+    return m <= 2 * few_rows(tier)
+
+
+def few_rows(tier: Tier) -> int:
+    """The most rows of a tile that reads codes: the sums of a block are in registers, those of all blocks beside."""
+    return 8 if tier.registers == 32 else 4
+
+
+def tile_height(tier: Tier, m: int) -> int:
+    """Rows of a tile, of m rows in all: as few tiles as there can be, alike."""
+    most = few_rows(tier) if is_few(tier, m) else max_rows(tier, NV)
+    return -(-m // -(-m // most))
+
+
+def group_bytes(tier: Tier, bits: int, block: int, blocks: int, zeros: bool) -> int:
+    """Bytes of a group for rows of so many blocks of `block` codes."""
+    return 4 * tier.lanes * NV * blocks * (1 + zeros + block // per_word(bits))
+
+
+def pack_blocks(tier: Tier, codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int) -> np.ndarray:
+    """uint8 [groups, group_bytes] of codes [N, blocks, block * bits / 8] as bytes, the first in the low bits; scales
+    and zero points [N, blocks].
+    """
+    n, blocks = scales.shape
+    width = NV * tier.lanes
+    groups, middle = -(-n // width), 1 << (bits - 1)
+    flipped = np.uint8(sum(middle << at for at in range(0, 8, bits)))
+
+    def lines(values: np.ndarray) -> np.ndarray:
+        """[groups, blocks, lines, width] of words [N, blocks, lines]."""
+        full = np.zeros((groups * width, *values.shape[1:]), values.dtype)
+        full[:n] = values
+        return full.reshape(groups, width, blocks, -1).transpose(0, 2, 3, 1)
+
+    parts = [lines(scales.astype(np.float32)[..., None]).view(np.uint32)]
+    if zeros is not None:
+        parts.append(lines((middle - zeros).astype(np.float32)[..., None]).view(np.uint32))
+    parts.append(lines(np.ascontiguousarray(codes ^ flipped).view("<u4")))
+    return np.concatenate(parts, axis=2).reshape(groups, -1).view(np.uint8)

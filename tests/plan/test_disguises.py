@@ -1,0 +1,56 @@
+"""Operators that become others: by kernels, as LiteRT computes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastgraph as fg
+from fastgraph.plan.program import HostStep
+from tests.circle.write import Model, litert
+
+F32 = np.float32
+
+
+def native(m: Model, outputs: list[int], *fed: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """What kernels alone give, and what LiteRT gives."""
+    pytest.importorskip("ai_edge_litert")
+    data = m.bytes(outputs)
+    model = fg.load(data, threads=1)
+    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    found = model.run(dict(zip((spec.name for spec in model.inputs), fed, strict=True)))
+    return list(found.values()), litert(data, [list(fed)])[0]
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_bucketize(count: int) -> None:
+    """A boundary belongs to what is above it; what is no number lies above all."""
+    m = Model()
+    boundaries = np.sort(np.random.default_rng(count).standard_normal(count)).astype(F32)
+    x = np.concatenate([boundaries, [np.nan, np.inf, -np.inf, 0, -0.0], np.linspace(-3, 3, 41)]).astype(F32)
+    numbers = m.input(x.shape)
+    outputs = m.op("BUCKETIZE", [numbers], [(x.shape, np.int32)], boundaries=boundaries.tolist())
+    (found,), (wanted,) = native(m, outputs, x)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("repeats", [(1, 1, 2, 1, 1), (2, 1, 3, 1, 2), (1, 2, 1, 2, 1)])
+def test_tile_of_five_axes(repeats: tuple[int, ...]) -> None:
+    m = Model()
+    x = np.arange(2 * 3 * 2 * 4, dtype=F32).reshape(2, 3, 1, 2, 4)
+    shape = tuple(n * r for n, r in zip(x.shape, repeats, strict=True))
+    outputs = m.op("TILE", [m.input(x.shape), m.const(np.array(repeats, np.int32))], [shape])
+    (found,), (wanted,) = native(m, outputs, x)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("bits", [4, 8, 16])
+def test_fake_quant(bits: int) -> None:
+    """Numbers midway between two steps may go either way: the sums before that are rounded, or not."""
+    m = Model()
+    x = np.random.default_rng(bits).uniform(-2, 3, (3, 50)).astype(F32)
+    options = {"min": -1.3, "max": 2.1, "num_bits": bits}
+    (found,), (wanted,) = native(m, m.op("FAKE_QUANT", [m.input(x.shape)], [x.shape], **options), x)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
