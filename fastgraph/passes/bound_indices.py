@@ -9,8 +9,8 @@ import numpy as np
 
 from ..ir import Node, Value
 from ..ops.registry import attr
+from .bound_state import Bounds, follows
 from .bound_values import Below, Bounded, Unbounded, same
-from .bounds import Bounds, follows
 
 
 def indices_within(

@@ -7,8 +7,9 @@ import numpy as np
 from ..ir import Graph, Node, Value
 from ..ops.control import BRANCHES
 from ..ops.registry import OPS, Layout, attr
+from .bound_state import RULES, Bounds, follows
 from .bound_values import Below, Bounded, Extent, Unbounded, same
-from .bounds import RULES, Bounds, follows
+from .bounds import visit
 
 
 @follows("non_zero")
@@ -219,7 +220,7 @@ def _inlined(bounds: Bounds, body: Graph) -> list[Bounded]:
     """What a body gives, of nodes that can be run whether it is taken or not."""
     for node in body.nodes:
         plain = node.op in RULES or OPS[node.op].layout is Layout.EACH
-        if not plain or node.graphs or not bounds.visit(node, keep=False):
+        if not plain or node.graphs or not visit(bounds, node, keep=False):
             raise Unbounded
         if node.op in INDEXED:
             indices = bounds.take(node.inputs[1])

@@ -12,8 +12,8 @@ from ..ir import Node, Value
 from ..ops.evaluate import run_node
 from ..ops.reduce import reduced_axes
 from ..ops.registry import attr
+from .bound_state import Bounds
 from .bound_values import Dim, Extent, Unbounded
-from .bounds import Bounds
 
 MOVES = frozenset(
     "gather slice strided_slice concat squeeze unsqueeze reshape identity expand transpose flatten".split()

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Node, Value
 from ..ops.registry import attr
+from .bound_state import Bounds, follows
 from .bound_values import Below, Bounded, Dim, Extent, Unbounded
-from .bounds import Bounds, follows
 
 
 @follows("split")

@@ -10,8 +10,8 @@ from ..ops.common import axes_of
 from ..ops.registry import attr
 from ..ops.shape import permutation
 from .bound_numbers import product, quotient, times
+from .bound_state import Bounds, follows
 from .bound_values import Below, Bounded, Dim, Extent, Unbounded, same
-from .bounds import Bounds, follows
 
 
 def moved(x: Bounded, value: Value, axes: dict[int, int]) -> Bounded:

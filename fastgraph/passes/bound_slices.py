@@ -10,8 +10,8 @@ from ..ir import Node, Value
 from ..ops.common import axes_of
 from ..ops.registry import attr
 from .bound_numbers import least
+from .bound_state import Bounds, follows
 from .bound_values import Below, Bounded, Dim, Extent, Unbounded
-from .bounds import Bounds, follows
 
 FAR = 1 << 40
 """An end that lies behind every axis."""

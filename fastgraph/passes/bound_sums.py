@@ -9,8 +9,8 @@ import numpy as np
 from ..ir import Node, Value
 from ..ops.reduce import reduced_axes
 from ..ops.registry import OPS, Layout, attr
+from .bound_state import Bounds, follows
 from .bound_values import Bounded, Extent, Unbounded, same
-from .bounds import Bounds, follows
 
 
 def elementwise(bounds: Bounds, node: Node) -> list[Bounded]:
