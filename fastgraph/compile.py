@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from .objects.cache import objects
 from .objects.link import link
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
-from .passes.dynamic import cut_dynamic
+from .passes.dynamic import cut_dynamic, is_dynamic
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
@@ -32,6 +32,9 @@ from .plan.lower import Matches
 from .plan.program import Program
 from .plan.widen import widen
 from .room import need
+
+if TYPE_CHECKING:
+    from .passes.bound_values import Bounded
 
 
 def bodies(graph: Graph, match: Matches | None = None) -> bool:
@@ -103,6 +106,7 @@ class Compiled(NamedTuple):
     to what holds them after; `results` are the names of the outputs with such values. `tail` is the part of the graph
     whose shapes hang on data: NumPy computes it after the rest. `states` are kept from run to run; `late`: their next
     values where the program does not keep them itself, by the values they become. `addresses`: of the kernels.
+    `bounded`: what stands for results, and inputs of the tail, whose extents the run finds.
     `shared`: what it has in common with other plans of its model, of which it needs `used`. `values`: of the inputs
     that decide shapes, those that it is made for, or None where these are left to the run, and so to the tail. `cheap`:
     whether a run of references takes less than it took to make it.
@@ -118,6 +122,7 @@ class Compiled(NamedTuple):
     states: Sequence[State]
     late: Mapping[Value, Value]
     addresses: Mapping[Kernel, int]
+    bounded: Mapping[Value, Bounded]
     shared: Shared | None = None
     used: Sequence[np.ndarray] = ()
     values: Values = {}
@@ -235,7 +240,12 @@ def _planned(
         cheap = bool(known) and _cheap_on_host(lowered)
         if tier is not NUMPY:
             EARLY_ENDS(lowered)
-        tail = cut_dynamic(lowered)
+        bounded = _bounded(lowered) if tier is not NUMPY and is_dynamic(lowered) else {}
+        asked = list(lowered.outputs)
+        finals = asked[len(graph.outputs) :]
+        tail = cut_dynamic(lowered, bounded)
+        if lowered.prune():
+            check(lowered, "bounds")
         wanted = list(lowered.outputs)
         match = Matches(kernels=tier is not NUMPY)
         optimize(lowered, match)
@@ -245,12 +255,19 @@ def _planned(
         if tail is not None:
             kept = {}  # a run may end in the tail: all states have their next values at its end, or none
         program = build(lowered, tier, threads, kept, match, [s.input for s in states])
-    results = list(zip([v.name for v in graph.outputs], (tail.outputs if tail else wanted), strict=False))
+    results = list(zip([v.name for v in graph.outputs], asked, strict=False))
+    asked_of = {v: bounded[v] for v in (*asked, *(tail.inputs if tail is not None else ())) if v in bounded}
     assert program.arena is not None
     new = 0 if shared is not None and program.arena.size <= shared.block else program.arena.size
     need(new + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
-    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, shared, used, values,
-                    cheap)  # fmt: skip
+    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used,
+                    values, cheap)  # fmt: skip
+
+
+def _bounded(graph: Graph) -> dict[Value, Bounded]:
+    from .passes.bounds import bounded
+
+    return bounded(graph)
 
 
 def _fits_state(graph: Graph, state: State, final: Value) -> None:

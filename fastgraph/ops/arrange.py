@@ -1,4 +1,7 @@
-"""Parts found, reversed or cut: compress, non_zero, unique, reverse_sequence, center_crop_pad. Semantics: ONNX."""
+"""Parts found, reversed or cut: compress, non_zero, unique, reverse_sequence, center_crop_pad. Semantics: ONNX.
+
+`bounded_non_zero` is non_zero with a result of the greatest size that there may be; passes write it.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from .common import (
     length,
     need_rank,
     need_vector,
+    product,
     same_type,
     shown,
 )
@@ -51,6 +55,19 @@ def _infer_non_zero(node: Node, types: Types) -> list[TensorType]:
 
 def _non_zero(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.array(np.nonzero(inputs[0]), np.int64).reshape(inputs[0].ndim, -1)]
+
+
+def _infer_bounded_non_zero(node: Node, types: Types) -> list[TensorType]:
+    need_rank(node, types[0], 1)
+    rank = None if types[0].shape is None else len(types[0].shape)
+    return [TensorType(INT64, (rank, product(types[0].shape or (None,)))), TensorType(INT64, ())]
+
+
+def _bounded_non_zero(node: Node, inputs: list[Any]) -> list[Any]:
+    """[places [rank, elements], how many there are]: what non_zero gives, with zeros behind."""
+    found = _non_zero(node, inputs)[0]
+    count = found.shape[1]
+    return [np.pad(found, [(0, 0), (0, inputs[0].size - count)]), np.array(count, np.int64)]
 
 
 def _infer_unique(node: Node, types: Types) -> list[TensorType]:
@@ -129,6 +146,7 @@ def _center_crop_pad(node: Node, inputs: list[Any]) -> list[Any]:
 
 define("compress", _infer_compress, _compress, inputs=(2, 2), attrs={"axis": None}, moves=True)
 define("non_zero", _infer_non_zero, _non_zero, inputs=(1, 1))
+define("bounded_non_zero", _infer_bounded_non_zero, _bounded_non_zero, inputs=(1, 1))
 define("unique", _infer_unique, _unique, inputs=(1, 1), attrs={"axis": None, "sorted": 1}, work=in_python)
 define(
     "reverse_sequence", _infer_reverse_sequence, _reverse_sequence, inputs=(2, 2), moves=True,

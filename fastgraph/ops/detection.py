@@ -45,6 +45,8 @@ def _infer_nms(node: Node, types: Types) -> list[TensorType]:
     limit = node.const(3)
     if limit is not None and not 0 <= float(limit.reshape(-1)[0]) <= 1:
         fail(node, f"iou_threshold must be from 0 to 1, found {limit.reshape(-1)[0]}")
+    need_one(node, types[5], "count", WHOLE)
+    most = most if attr(node, "most") is None else attr(node, "most")
     kept = max(min(most, count), 0) if isinstance(most, int) and isinstance(count, int) else None
     return [TensorType(INT64, (batch, classes, kept)), TensorType(INT64, (batch, classes))]
 
@@ -80,16 +82,21 @@ def _kept(boxes: np.ndarray, scores: np.ndarray, most: int, overlap: float, leas
 
 
 def _nms(node: Node, inputs: list[Any]) -> list[Any]:
-    """[places [batch, classes, most], -1 behind those that are kept, how many are [batch, classes]]."""
-    boxes, scores, most, overlap, least = inputs
-    count = max(min(0 if most is None else ints(most)[0], scores.shape[2]), 0)
+    """[places [batch, classes, most], -1 behind those that are kept, how many are [batch, classes]].
+
+    A sixth input says how many of the boxes there are. With the attribute `most` so much room is left in each run.
+    """
+    boxes, scores, most, overlap, least, real = inputs
+    wanted = max(min(0 if most is None else ints(most)[0], scores.shape[2]), 0)
+    count = wanted if attr(node, "most") is None else min(attr(node, "most"), scores.shape[2])
+    real = scores.shape[2] if real is None else min(max(ints(real)[0], 0), scores.shape[2])
     share = 0.0 if overlap is None else float(np.reshape(overlap, -1)[0])
     floor = None if least is None else float(np.reshape(least, -1)[0])
     places, counts = np.full((*scores.shape[:2], count), -1, np.int64), np.zeros(scores.shape[:2], np.int64)
     for b in range(len(boxes)):
-        corners = _corners(boxes[b], attr(node, "center_point_box"))
+        corners = _corners(boxes[b, :real], attr(node, "center_point_box"))
         for c in range(scores.shape[1]):
-            kept = _kept(corners, scores[b, c], count, share, floor)
+            kept = _kept(corners, scores[b, c, :real], min(wanted, count), share, floor)
             places[b, c, : len(kept)], counts[b, c] = kept, len(kept)
     return [places, counts]
 
@@ -256,7 +263,9 @@ def _col2im(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.moveaxis(y[(slice(None), *inside)], -1, 1)]
 
 
-define("non_max_suppression", _infer_nms, _nms, inputs=(2, 5), attrs={"center_point_box": 0}, work=squares)
+define(
+    "non_max_suppression", _infer_nms, _nms, inputs=(2, 6), attrs={"center_point_box": 0, "most": None}, work=squares
+)
 define("listed_places", _infer_listed, _listed, inputs=(1, 1))
 define(
     "max_roi_pool", _infer_max_roi_pool, _max_roi_pool, inputs=(2, 2),

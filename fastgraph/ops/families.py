@@ -5,7 +5,7 @@ FAMILIES = {
         relu sigmoid softplus softsign mish hard_swish swish leaky_relu thresholded_relu hard_sigmoid elu celu selu
         gelu shrink softmax log_softmax hardmax swiglu
     """,
-    "arrange": "compress non_zero unique reverse_sequence center_crop_pad",
+    "arrange": "compress non_zero bounded_non_zero unique reverse_sequence center_crop_pad",
     "attention": "attention rotary_embedding",
     "audio": "audio_spectrogram mfcc rfft2d hadamard_rotation",
     "block_dense": "block_dense",

@@ -235,6 +235,8 @@ def _gather(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_top_k(node: Node, types: Types) -> list[TensorType]:
     x, count = types[0], whole(node, 1, "k")
+    count = count if attr(node, "most") is None else attr(node, "most")
+    need_one(node, types[2], "count")
     need_kind(node, x, NUMBER)
     if x.shape is None:
         return [TensorType(x.dtype, None), TensorType(INT64, None)]
@@ -247,15 +249,26 @@ def _infer_top_k(node: Node, types: Types) -> list[TensorType]:
 
 
 def _top_k(node: Node, inputs: list[Any]) -> list[Any]:
-    """The k greatest (or least), sorted; of equal ones the lower index first."""
-    x, axis, k = inputs[0], attr(node, "axis"), ints(inputs[1])[0]
+    """The k greatest (or least), sorted; of equal ones the lower index first.
+
+    A third input says how many of the elements along the axis there are. With the attribute `most` so much room is
+    left in each run: zeros stand behind the best.
+    """
+    x, axis, k, most = inputs[0], attr(node, "axis"), ints(inputs[1])[0], attr(node, "most")
+    if inputs[2] is not None:
+        x = np.take(x, range(min(max(ints(inputs[2])[0], 0), x.shape[axis])), axis)
+        most = k if most is None else most
+    k = k if most is None else max(min(k, most, x.shape[axis]), 0)
     if attr(node, "largest"):
         back = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
         order = x.shape[axis] - 1 - np.flip(back, axis)
     else:
         order = np.argsort(x, axis=axis, kind="stable")
     best = np.take(order, range(k), axis)
-    return [np.take_along_axis(x, best, axis), best.astype(np.int64)]
+    found = [np.take_along_axis(x, best, axis), best.astype(np.int64)]
+    if most is None:
+        return found
+    return [np.pad(v, [(0, most - k if a == axis % v.ndim else 0) for a in range(v.ndim)]) for v in found]
 
 
 define("slice", _infer_slice, _slice, inputs=(3, 5), moves=True, shaped_by=(1, 2, 3, 4))
@@ -266,7 +279,5 @@ define(
     moves=True, layout=Layout.AXIS, shaped_by=(1,),
 )  # fmt: skip
 define("gather", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": 0}, moves=True)
-define(
-    "top_k", _infer_top_k, _top_k, inputs=(2, 2), attrs={"axis": -1, "largest": 1, "sorted": 1},
-    layout=Layout.AXIS, shaped_by=(1,),
-)  # fmt: skip
+_TOP_K = {"axis": -1, "largest": 1, "sorted": 1, "most": None}
+define("top_k", _infer_top_k, _top_k, inputs=(2, 3), attrs=_TOP_K, layout=Layout.AXIS, shaped_by=(1,))

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from ..ir import Graph, Node, Value, captured, read_by
 
+if TYPE_CHECKING:
+    from .bound_values import Bounded
 
-def cut_dynamic(graph: Graph) -> Graph | None:
+
+def is_dynamic(graph: Graph) -> bool:
+    """Whether a specialized graph has values whose shapes hang on data."""
+    return not all(v.type.concrete for node in graph.nodes for v in node.outputs)
+
+
+def cut_dynamic(graph: Graph, bounded: Mapping[Value, Bounded] | None = None) -> Graph | None:
     """Leave in `graph` what is concrete; the rest as a graph of its own whose inputs are what it needs, or None.
 
     The left graph gives the original outputs that it can, then the inputs of the rest. Inputs that are no tensors are
-    only the rest's.
+    only the rest's. Of values that are `bounded` it gives what stands for them.
     """
+    bounded = bounded or {}
     graph.inputs, loose = [v for v in graph.inputs if not _loose(v)], {v for v in graph.inputs if _loose(v)}
     known: set[Value] = set(graph.inputs)
     left: list[Node] = []
@@ -22,12 +34,23 @@ def cut_dynamic(graph: Graph) -> Graph | None:
         else:
             rest.append(node)
     if not rest and loose.isdisjoint(graph.outputs):
+        graph.outputs = _given(graph.outputs, bounded)
         return None
+    known |= bounded.keys()
     tail = Graph(f"{graph.name}.dynamic", [], list(graph.outputs), rest, graph.source)
     tail.inputs = [v for v in captured(tail) if v in known or v in loose]
     graph.nodes = left
-    graph.outputs = list(dict.fromkeys(v for v in (*graph.outputs, *tail.inputs) if v in known))
+    graph.outputs = _given([v for v in (*graph.outputs, *tail.inputs) if v in known], bounded)
     return tail
+
+
+def _given(values: list[Value], bounded: Mapping[Value, Bounded]) -> list[Value]:
+    """Each once, of bounded ones what stands for them."""
+    found: list[Value] = []
+    for value in values:
+        stands = bounded.get(value)
+        found += [value] if stands is None else [stands.value, *(n.count for n in stands.extents.values())]
+    return list(dict.fromkeys(found))
 
 
 def _loose(value: Value) -> bool:

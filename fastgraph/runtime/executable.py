@@ -10,7 +10,7 @@ import numpy as np
 
 from ..compile import Compiled, Shared, Values, compiled
 from ..errors import FastgraphError, ModelError, UnknownNameError
-from ..ir import Graph, TensorType
+from ..ir import Graph, TensorType, Value
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..ops.evaluate import evaluate
@@ -69,6 +69,8 @@ class Executable:
         bound = bind(plan, self.memory, plan.threads)
         self.execute, self.execute_timed, self.segments = bound.run, bound.run_timed, bound.segments
         self._made, self._results = plan.made, plan.results
+        self._bounded = [(v, plan.made[b.value], [(axis, plan.made[n.count]) for axis, n in b.extents.items()])
+                         for v, b in plan.bounded.items()]  # fmt: skip
         self.states = [(self.memory.array(s.input), s.initial) for s in plan.states]
         self._late = [(self.memory.array(value), final) for value, final in plan.late.items()]
         hidden = {s.input for s in plan.states}
@@ -154,6 +156,7 @@ class Executable:
             self._find_room()
         ready = {value: self.memory.held(held) for value, held in self._made.items()}
         ready.update((value, self.memory.held(value)) for value in self._loose)
+        ready.update((value, self._cut(held, extents)) for value, held, extents in self._bounded)
         if self.tail is not None:
             with np.errstate(all="ignore"), fed(self.graph):
                 found = evaluate(self.tail, {v.name: ready[v] for v in self.tail.inputs})
@@ -161,6 +164,13 @@ class Executable:
             news = [(state, np.array(ready[final])) for state, final in self._late]
             list(starmap(np.copyto, news))  # no signal's handler is called in between
         return {name: _owned(ready[value]) for name, value in self._results}
+
+    def _cut(self, value: Value, extents: Sequence[tuple[int, Value]]) -> np.ndarray:
+        """What is real of a value."""
+        array: np.ndarray = self.memory.held(value)
+        for axis, count in extents:
+            array = array[(slice(None),) * axis + (slice(int(self.memory.held(count))),)]
+        return array
 
     def _find_room(self) -> None:
         try:

@@ -29,7 +29,9 @@ MOST_SHAPES = 256
 
 
 class Key(NamedTuple):
-    """`values`: of the inputs that decide shapes, or () where they are left to the run, and NumPy does what follows."""
+    """`values`: of the inputs that decide shapes, or () where they are left to the run: what follows has a bound, or is
+    NumPy's.
+    """
 
     shapes: Shapes
     values: Contents = ()

@@ -14,7 +14,8 @@ from ..frontends.mil.package import open_package
 from ..frontends.mil.wire import parse as parse_core_ml
 from ..frontends.onnx.wire import parse
 from ..ir import Graph, TensorType, check, copy
-from ..passes.dynamic import cut_dynamic
+from ..passes.bounds import bounded
+from ..passes.dynamic import cut_dynamic, is_dynamic
 from ..passes.specialize import missing_dims, specialize
 from ..plan.arena import draw
 from ..plan.build import lifetimes
@@ -106,7 +107,8 @@ def stages_text(path: str, shapes: Shapes, function: str | None = None) -> str:
         specialize(graph, {name: graph.usual[name] for name in missing_dims(graph)})
         check(graph, "specialize")
         parts.append(("specialize", str(graph)))
-        cut_dynamic(graph)
+        cut_dynamic(graph, bounded(graph) if is_dynamic(graph) else None)
+        graph.prune()
         parts += [(name, str(after)) for name, after in stages(graph)]
     return "\n\n".join(f"-- {name}\n{text}" for name, text in parts)
 

@@ -264,6 +264,8 @@ SUPPRESS = Record(
     share="items that have the same boxes, one after the other",
     n="boxes",
     most="how many are kept at most",
+    count="address of an int64: how many of the n boxes there are, or 0: all",
+    wanted="address of an int64: how many are kept at most, if that is less than `most`; or 0",
     empty="what stands behind the kept ones in `places`",
     centered="1 where boxes are (x, y, width, height) of their middles; 0: opposite corners",
     strict="1 where an overlap of `limit` is too much already, else 0",
@@ -283,11 +285,24 @@ TOP_K = Record(
     n="elements along the axis",
     inner="",
     k="how many are wanted, 1 to n",
+    count="address of an int64: how many of the n elements there are, or 0: all",
+    wanted="address of an int64: how many are wanted, if that is less than `k`; or 0. Zeros stand behind them",
     kind="the place of the element type in NUMBERS",
     size="its bytes",
     least="1 where the smallest are the best, else 0",
     scratch="address of memory for each thread",
     scratch_bytes="bytes of it: 8 for each of k, or 16 where elements have 8 bytes",
+)
+
+NON_ZERO = Record(
+    places="address of int64 [rank, n]: the place along each axis of each element that is not 0, in their order",
+    count="address of an int64: how many that are; zeros stand behind their places",
+    x="address of the input",
+    dims="address of its extents, int64 [rank]",
+    rank="1 or more",
+    n="its elements",
+    size="bytes of one: 1, 2, 4 or 8",
+    real="1 where they are floats, of which -0 is 0, else 0",
 )
 
 RESIZED = ("f32", "u8", "s8")
@@ -313,6 +328,7 @@ ROWS = (
     Row("triangle", "move.triangle", "triangle", TRIANGLE),
     Row("sample", "move.sample", "sample", SAMPLE),
     Row("suppress", "move.suppress", "suppress", SUPPRESS),
+    Row("non_zero", "move.non_zero", "non_zero", NON_ZERO),
     Row("take", "move.take", "take", TAKE, {"runs": _FLAG}),
     Row("resize", "move.resize", "resize", RESIZE, {"source": RESIZED, "target": RESIZED}, _keeps_type),
     Row("bilinear", "move.resize", "bilinear", BILINEAR, {"source": RESIZED, "target": RESIZED}, _keeps_type),

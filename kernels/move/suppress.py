@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ..core.record import reader
 from ..isa.byte_ops import get, put, read, write
-from ..isa.loops import divide, room, thread_range, variable
+from ..isa.loops import divide, larger, room, smaller, thread_range, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I32, I64, Vector, emits
 from .heap import key_reader, popper, sifter
@@ -34,11 +34,16 @@ def suppress(tier: Tier) -> Callable:
         heap = r.scratch + thread * r.scratch_bytes
         kept = heap + 8 * r.n
         room = divide(r.scratch_bytes - 8 * r.n, 4 * BOX)
+        n, most = r.n, r.most
+        if r.count != 0:
+            n = larger(smaller(get(r.count), n), 0)
+        if r.wanted != 0:
+            most = larger(smaller(get(r.wanted), most), 0)
         for item in range(begin, end):
             scores = r.scores + 4 * r.n * item
             boxes = r.boxes + 16 * r.n * divide(item, r.share)
             waiting = 0
-            for i in range(r.n):
+            for i in range(n):
                 if _counts(scores + 4 * i, r.least, r.reaches) != 0:
                     # The greatest key is the best, and the root is the least.
                     put(heap + 8 * waiting, key_of(_F32, scores + 4 * i, _LOW - i, 1))
@@ -50,7 +55,7 @@ def suppress(tier: Tier) -> Callable:
             places = r.places + 8 * r.most * item
             found = r.found + 4 * r.most * item
             count = 0
-            while waiting > 0 and count < r.most:
+            while waiting > 0 and count < most:
                 best = get(heap) & _LOW
                 pop(heap, waiting)
                 waiting -= 1

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, put, read, word, write
-from ..isa.loops import div_rem, thread_range
+from ..isa.byte_ops import by_size, get, put, read, word, write
+from ..isa.loops import div_rem, larger, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import emits
 from .heap import place_of, popper, selector
@@ -24,21 +24,31 @@ def top_k(tier: Tier, wide: bool) -> Callable:
 
     def kernel(args, thread, threads):
         r = fields(args)
+        n, k = r.n, r.k
+        if r.count != 0:
+            n = larger(smaller(get(r.count), n), 0)
+        if r.wanted != 0:
+            k = larger(smaller(get(r.wanted), k), 0)
+        k = smaller(k, n)
         begin, end = thread_range(r.outer * r.inner, thread, threads)
         heap = r.scratch + thread * r.scratch_bytes
         for row in range(begin, end):
             o, column = div_rem(row, r.inner)
             x = r.x + r.size * (o * r.n * r.inner + column)
             first = o * r.k * r.inner + column
-            select(heap, r.k, r.kind, x, r.size * r.inner, r.n, r.least)
-            left = r.k
+            if k > 0:
+                select(heap, k, r.kind, x, r.size * r.inner, n, r.least)
+            left = k
             while left > 0:
                 pop(heap, left)
                 left -= 1
-            for j in range(r.k):
+            for j in range(k):
                 place = place_at(heap + entry * j)
                 put(r.places + 8 * (first + j * r.inner), place)
                 _element(r.values + r.size * (first + j * r.inner), x + r.size * r.inner * place, r.size)
+            for j in range(k, r.k):
+                put(r.places + 8 * (first + j * r.inner), 0)
+                _nothing(r.values + r.size * (first + j * r.inner), r.size)
 
     return kernel
 
@@ -46,3 +56,8 @@ def top_k(tier: Tier, wide: bool) -> Callable:
 @emits
 def _element(b: Any, to: Any, at: Any, size: Any) -> None:
     by_size(b, size, lambda nbytes: write(b, read(b, at, word(nbytes)), to))
+
+
+@emits
+def _nothing(b: Any, to: Any, size: Any) -> None:
+    by_size(b, size, lambda nbytes: write(b, word(nbytes)(0), to))

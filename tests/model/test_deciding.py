@@ -354,17 +354,18 @@ def counted(**options: Any) -> tuple[fg.Model, Callable[[int], None]]:
 
 
 def test_a_counter_makes_few_plans() -> None:
-    """What never comes again is left to NumPy after some plans, and what comes again has one soon."""
+    """What never comes again is left to a plan for any value after some plans, and what comes again has one soon."""
     model, run = counted()
     for n in range(1, 200):
         run(n)
     first = len(model._plans._plans)
-    assert first <= keys.MOST // keys.PRICE + 1 and not native(model)
+    assert first <= keys.MOST // keys.PRICE + 1 and native(model), "a slice has the bound of its axis"
+    assert model.plan.compiled.values == {"position": None}
     for _ in range(keys.PRICE + 1):
         run(250)
-    assert native(model) and len(model._plans._plans) == first + 1
+    assert model.plan.compiled.values == {"position": 250} and len(model._plans._plans) == first + 1
     run(2)
-    assert native(model), "plans of before are used"
+    assert model.plan.compiled.values == {"position": 2}, "plans of before are used"
     deciders = next(iter(model._keys._deciders.values()))
     assert len(deciders._left) <= keys.MOST
 

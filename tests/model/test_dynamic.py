@@ -33,7 +33,7 @@ def test_nonzero() -> None:
     net.output(net("Relu", x))
     model = agree(net, x=X)
     agree(net, x=np.zeros_like(X))
-    assert "NumPy" in str(model) or "numpy" in str(model)
+    assert model.plan.tail is None
     with pytest.raises(fg.FastgraphError, match="use run"):
         model.output(model.outputs[0].name)
 

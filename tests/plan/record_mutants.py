@@ -148,6 +148,19 @@ def _places(net: Net) -> None:
     net.output(net("NonMaxSuppression", boxes, scores, most, limit, limit), dtype=I64)
 
 
+def _bounded(net: Net) -> None:
+    """Extents that are known at run time only."""
+    x, column = net.input("x", (9, 4)), net.input("c", (9,))
+    found = net("Squeeze", net("NonZero", column), net.const([0], I64))
+    scores, rows = net("Gather", column, found), net("Gather", x, found)
+    size = net("ReduceMin", net("Concat", net.const([3], I64), net("Shape", scores), axis=0))
+    best, where = net("TopK", scores, size, outputs=2)
+    boxes = net("Unsqueeze", rows, net.const([0], I64))
+    kept = net("NonMaxSuppression", boxes, net("Unsqueeze", scores, net.const([0, 1], I64)), net.const([5], I64))
+    net.output(best, net("Gather", rows, where))
+    net.output(net("NonZero", x), kept, dtype=I64)
+
+
 def _coded(net: Net) -> None:
     """Weights in a few bits, for few rows and for many."""
     for m, bits in ((1, 4), (40, 2), (17, 8)):
@@ -160,7 +173,8 @@ def _coded(net: Net) -> None:
 
 GRAPHS |= {name: _net(build) for name, build in BLOCKS.items()}
 GRAPHS |= {f"flow {name}": lambda build=build: graph_of(build().bytes()) for name, build in NETS.items()}
-GRAPHS |= {build.__name__: _net(build) for build in (_moves, _resizes, _products, _recurrent, _banded, _places, _coded)}
+GRAPHS |= {build.__name__: _net(build)
+           for build in (_moves, _resizes, _products, _recurrent, _banded, _places, _bounded, _coded)}  # fmt: skip
 GRAPHS |= {f"u8 {name}": lambda case=case: test_quantized_products.network(*case)
            for name, case in test_quantized_products.CASES.items()}  # fmt: skip
 GRAPHS |= {f"u8 {name}": build for name, build in test_quantized_windows.CASES.items()}

@@ -151,7 +151,7 @@ def test_non_max_suppression(data, centered):
     net.output(net("NonMaxSuppression", b, s, most, limit, least, center_point_box=centered), dtype=I64)
     source, feeds = net.bytes(), {"b": boxes, "s": scores}
     model = fg.load(source, threads=2)
-    assert [kernel.name for kernel in model.plan.kernels()] == ["suppress"]
+    assert model.plan.tail is None and "suppress" in [kernel.name for kernel in model.plan.kernels()]
     found = next(iter(model.run(feeds).values()))
     np.testing.assert_array_equal(found, by_reference(graph_of(source), feeds)[0])
 

@@ -174,6 +174,38 @@ def test_boxes_of_one_class(count: int, most: int, limit: float) -> None:
     check("box_suppression", [boxes, scores, np.array(most), *numbers], (2, 3, 4), count=3)
 
 
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.floats(0, 1), st.integers(0, 99))
+@SOME
+def test_places_of_what_is_not_zero(shape: list[int], share: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for dtype in (bool, np.int16, np.uint32, np.float16, np.float32, np.float64):
+        x = np.where(rng.random(shape) < share, rng.integers(1, 9, shape), 0).astype(dtype)
+        if x.dtype.kind == "f":
+            x.flat[0] = rng.choice([-0.0, np.nan, np.inf])
+        check("bounded_non_zero", [x], count=2)
+
+
+@given(st.data(), st.sampled_from([np.float32, np.int64, np.uint8]), st.integers(0, 1))
+@SOME
+def test_the_best_of_as_many_as_there_are(data: Any, dtype: Any, largest: int) -> None:
+    """How many elements there are, and how many are wanted, may each be less or more than there is room for."""
+    n = data.draw(st.integers(1, 40))
+    most = data.draw(st.integers(1, n))
+    there, wanted = data.draw(st.integers(0, n + 3)), data.draw(st.integers(0, n + 3))
+    x = RNG.integers(0, 20, (3, n, 2)).astype(dtype)
+    check("top_k", [x, np.array(wanted), np.array(there)], axis=1, largest=largest, most=most, count=2)
+    check("top_k", [x, np.array([most]), np.array(there)], (1,), axis=1, largest=largest, count=2)
+
+
+@given(st.integers(1, 30), st.integers(0, 33), st.integers(-1, 33), st.integers(0, 1))
+@SOME
+def test_suppression_of_as_many_boxes_as_there_are(n: int, there: int, wanted: int, centered: int) -> None:
+    boxes = RNG.integers(0, 9, (2, n, 4)).astype(np.float32)
+    scores = RNG.integers(0, 9, (2, 3, n)).astype(np.float32)
+    given_ = [boxes, scores, np.array(wanted), np.array(0.3, np.float32), None, np.array(there)]
+    check("non_max_suppression", given_, (3,), most=n, center_point_box=centered, count=2)
+
+
 @pytest.mark.parametrize("padding", ["constant", "border", "reflection", "symmetric"])
 @pytest.mark.parametrize("units", ["unnormalized", "normalized_minus_one_to_one", "normalized_zero_to_one"])
 @pytest.mark.parametrize("mode", ["linear", "nearest"])

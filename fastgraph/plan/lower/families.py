@@ -21,6 +21,7 @@ FAMILIES = {
         max_unpool
     """,
     "move.slice_update": "slice_update",
+    "move.non_zero": "bounded_non_zero",
     "move.suppress": "non_max_suppression box_suppression",
     "move.top_k": "top_k",
     "pointwise.arg_extreme": "arg_max arg_min",

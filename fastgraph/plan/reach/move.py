@@ -188,6 +188,26 @@ def _covering(run: int, loops: list[tuple[int, int]]) -> tuple[Any, ...]:
     return run, *apart
 
 
+def _at_run_time(c: Call, used: int) -> Iterator[Reach]:
+    """The numbers that are known at run time only, where there are any."""
+    for name in ("count", "wanted"):
+        yield read(name, 8 if used and c.slots[name] != 0 else 0)
+
+
+@reaches("non_zero")
+def non_zero(c: Call) -> Iterator[Reach]:
+    r = c.record("rank n", "size", "real")
+    need(r.size in WORDS, f"size is {r.size}, expected one of {WORDS}")
+    need(r.real in (0, 1), f"real is {r.real}")
+    need(r.rank > 0, f"rank is {r.rank}")
+    dims = c.table("dims", r.rank)
+    need(min(dims) > 0 and prod(map(int, dims)) == r.n, f"{r.n} elements of extents {list(dims)}")
+    yield read("x", r.n * r.size)
+    yield read("dims", 8 * r.rank)
+    yield write("places", 8 * r.rank * r.n)
+    yield write("count", 8)
+
+
 @reaches("top_k")
 def top_k(c: Call) -> Iterator[Reach]:
     r = c.record("outer inner least scratch_bytes", "k n")
@@ -199,6 +219,7 @@ def top_k(c: Call) -> Iterator[Reach]:
     need(r.k * entry_bytes(wide) <= r.scratch_bytes, f"scratch_bytes is {r.scratch_bytes} for {r.k} entries")
     rows = r.outer * r.inner
     yield read("x", rows * r.n * size)
+    yield from _at_run_time(c, rows)
     yield work("scratch", r.k * entry_bytes(wide) if rows else 0, (c.threads, r.scratch_bytes))
     yield write("values", rows * r.k * size)
     yield write("places", rows * r.k * 8)
@@ -254,6 +275,7 @@ def suppress(c: Call) -> Iterator[Reach]:
     used = int(r.items > 0)
     yield read("boxes", 16 * r.n * parts(r.items, r.share))
     yield read("scores", 4 * r.n * r.items)
+    yield from _at_run_time(c, used)
     yield read("limit", 4 * used)
     yield read("least", 4 * used if c.slots["least"] != 0 else 0)
     yield work("scratch", used * r.scratch_bytes, (c.threads, r.scratch_bytes))

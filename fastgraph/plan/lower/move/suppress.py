@@ -11,6 +11,9 @@ from ....kernels.move.rows import BOX
 from ....ops.registry import attr
 from ..registry import F32, Emit, lowers
 
+COUNT = 5
+"""The input of non_max_suppression that says how many boxes there are; of box_suppression it is sigma, a constant."""
+
 
 def _f32(value: Value | None) -> bool:
     return value is None or (value.type.concrete and value.type.dtype == F32 and value.type.size > 0)
@@ -19,7 +22,7 @@ def _f32(value: Value | None) -> bool:
 def _suppresses(node: Node) -> bool:
     """f32 throughout, and boxes that there are."""
     whole = all(v.type.concrete for v in node.outputs) and node.out.type.size > 0
-    return whole and all(_f32(v) for i, v in enumerate(node.inputs) if i != 2)
+    return whole and all(_f32(v) for i, v in enumerate(node.inputs) if i not in (2, COUNT))
 
 
 def _hard(node: Node) -> bool:
@@ -38,15 +41,26 @@ def _suppress(e: Emit, node: Node, items: int, share: int, counts: Value, **more
         "places": e.address(node.out), "counts": e.address(counts), "found": 0, "boxes": e.address(boxes),
         "scores": e.address(scores), "limit": e.constant(np.zeros(1, F32)) if limit is None else e.address(limit),
         "least": 0 if least is None else e.address(least), "items": items, "share": share, "n": n, "most": most,
-        "empty": -1, "centered": 0, "strict": 0, "reaches": 0, "scratch": e.scratch(e.threads * room),
-        "scratch_bytes": room, **more,
+        "count": 0, "wanted": 0, "empty": -1, "centered": 0, "strict": 0, "reaches": 0,
+        "scratch": e.scratch(e.threads * room), "scratch_bytes": room, **more,
     })  # fmt: skip
 
 
-@lowers("non_max_suppression", match=_suppresses)
+def _wanted(node: Node) -> bool:
+    wanted = None if attr(node, "most") is None else node.inputs[2]
+    count = node.inputs[COUNT] if len(node.inputs) > COUNT else None
+    return _suppresses(node) and all(v is None or v.type.dtype == np.int64 for v in (wanted, count))
+
+
+@lowers("non_max_suppression", match=_wanted)
 def non_max_suppression(e: Emit, node: Node, _: Any) -> None:
     batch, classes, _most = node.out.type.dims
-    _suppress(e, node, batch * classes, classes, node.outputs[1], centered=attr(node, "center_point_box"))
+    count = node.inputs[COUNT] if len(node.inputs) > COUNT else None
+    wanted = None if attr(node, "most") is None else node.inputs[2]
+    _suppress(
+        e, node, batch * classes, classes, node.outputs[1], centered=attr(node, "center_point_box"),
+        count=0 if count is None else e.address(count), wanted=0 if wanted is None else e.address(wanted),
+    )  # fmt: skip
 
 
 @lowers("box_suppression", match=_hard)
