@@ -34,7 +34,7 @@ from .plan.widen import widen
 from .room import need
 
 if TYPE_CHECKING:
-    from .passes.bound_values import Bounded
+    from .passes.bounds.values import Bounded
 
 
 def bodies(graph: Graph, match: Matches | None = None) -> bool:

@@ -32,7 +32,7 @@ def _same_types(graph: Graph) -> bool:
     read = {v.type.dtype for node in graph.nodes for v in (*node.inputs, *node.outputs) if v is not None}
     if np.dtype(np.float16) not in read and not any(node.op == "pow" for node in graph.nodes):
         return False
-    from .element_types import exponent, halves
+    from .decompositions.element_types import exponent, halves
 
     return sweep(graph, exponent, halves())
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..ir import Graph, Node, TensorType
 from .rewrite import rules_for, sweep
 
+FOLDER = "decompositions"
 UNCOMMON = {
     "contractions.einsum": "einsum",
     "disguises.circular_scatter": "tensor_scatter",
@@ -114,7 +115,7 @@ OPEN = {"open_weights.open_conv": "conv", "open_weights.open_conv_transpose": "c
 
 def decompose(graph: Graph) -> bool:
     """Given ``y = instance_normalization(x, s, b)``; result reduce_mean, sub, mul, sqrt, ... that kernels run."""
-    return any([sweep(graph, *rules_for(graph, table)) for table in _tables(graph)])
+    return any([sweep(graph, *rules_for(graph, table, FOLDER)) for table in _tables(graph)])
 
 
 def _tables(graph: Graph) -> Iterator[Mapping[str, str]]:

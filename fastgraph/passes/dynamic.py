@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..ir import Graph, Node, Value, captured, read_by
 
 if TYPE_CHECKING:
-    from .bound_values import Bounded
+    from .bounds.values import Bounded
 
 
 def is_dynamic(graph: Graph) -> bool:

@@ -40,11 +40,12 @@ def explicit_quantization(graph: Graph) -> bool:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
     if not any(node.op in LINEAR or node.op in MAYBE or computes_reals(node) for node in graph.nodes):
         return False
-    blocks = rules_for(graph, {"block_layer.block_layer": "matmul gemm"}) if has("dequantize_linear")(graph) else []
-    sweep(graph, *blocks)
-    products = rules_for(graph, {"integer_product.integer_product": "mul"}) if has(PRODUCTS)(graph) else []
+    if has("dequantize_linear")(graph):
+        sweep(graph, *rules_for(graph, {"block_layer.block_layer": "matmul gemm"}, "quantized"))
+    known = {"integer_product.integer_product": "mul"} if has(PRODUCTS)(graph) else {}
+    products = rules_for(graph, known, "quantized")
     sweep(graph, linear, moves_stored, *products)
-    sweep(graph, *rules_for(graph, WHOLE_PRODUCTS), stored_gemm)
+    sweep(graph, *rules_for(graph, WHOLE_PRODUCTS, "quantized"), stored_gemm)
     sweep(graph, moved_constant, moved)
     sweep(graph, padded)
     return True

@@ -17,6 +17,7 @@ from ..ir.weights import once
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
+from .decompose import FOLDER
 from .rewrite import Sweep, also_quantized, constant, rules_for, sees, sweep
 
 LONGEST, WIDEST = 32, 16
@@ -28,9 +29,9 @@ F32 = np.dtype(np.float32)
 
 def fuse(graph: Graph) -> bool:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
-    stacks = rules_for(graph, {"products.spread_matmul": "matmul"})
+    stacks = rules_for(graph, {"products.spread_matmul": "matmul"}, FOLDER)
     changed = [sweep(graph, *together) for together in ((fold_pad, *stacks), (fold_affine, squares), (as_chain,))]
-    last = rules_for(graph, {"phases.phases": "conv_transpose"})
+    last = rules_for(graph, {"phases.phases": "conv_transpose"}, FOLDER)
     return any([*changed, sweep(graph, *last, for_each_element)])
 
 

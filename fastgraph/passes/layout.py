@@ -15,7 +15,7 @@ from ..ir import Graph, Node, Value
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
 from .canonicalize import canonicalize, reshape, transpose
-from .decompose import REDUCTIONS
+from .decompose import FOLDER, REDUCTIONS
 from .moves import only_moves_ones, shaped, turn, turned_data
 from .rewrite import Sweep, also_quantized, constant, rules_for, sees, sweep
 
@@ -32,7 +32,7 @@ def layout(graph: Graph) -> bool:
         changed, idle = (True, 0) if run(graph) else (changed, idle + 1)
         if idle == 3:
             break
-    apart = rules_for(graph, REDUCTIONS)
+    apart = rules_for(graph, REDUCTIONS, FOLDER)
     return bool(apart and sweep(graph, *apart)) or changed
 
 

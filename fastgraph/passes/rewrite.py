@@ -126,20 +126,23 @@ def sees(*which: str | Callable[[Op], bool]) -> Callable[[Rule], Rule]:
     return note
 
 
-def rules_for(graph: Graph, table: Mapping[str, str]) -> list[Rule]:
-    """The rules of {"file.rule": "operators that it sees"} that see a node of the graph; others are not imported."""
+def rules_for(graph: Graph, table: Mapping[str, str], folder: str = "") -> list[Rule]:
+    """The rules of {"file.rule": "operators that it sees"} that see a node of the graph; others are not imported.
+
+    `folder`: of passes, that the files are in.
+    """
     ops = {node.op for node in graph.nodes}
-    return [_rule(name, which) for name, which in table.items() if not ops.isdisjoint(which.split())]
+    return [_rule(name, which, folder) for name, which in table.items() if not ops.isdisjoint(which.split())]
 
 
-def _rule(name: str, which: str) -> Rule:
-    return sees(*which.split())(_found(name))
+def _rule(name: str, which: str, folder: str) -> Rule:
+    return sees(*which.split())(_found(name, folder))
 
 
-def _found(name: str) -> Any:
+def _found(name: str, folder: str = "") -> Any:
     """What is called file.name."""
     file, _, within = name.partition(".")
-    return getattr(import_module(f".{file}", __package__), within)
+    return getattr(import_module(".".join(("", *filter(None, (folder, file)))), __package__), within)
 
 
 def later(name: str, when: Callable[[Graph], bool]) -> Callable[[Graph], bool]:

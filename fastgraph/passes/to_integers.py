@@ -11,12 +11,12 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, Quant, step_of
-from .boundary import reads_signed, writes_signed
 from .explicit_quantization import fills_with, moved, padded, requantized, same_numbers
 from .fuse import LONGEST
+from .quantized.boundary import reads_signed, writes_signed
+from .quantized.tables import tabulate
+from .quantized.unsigned import unsigned
 from .rewrite import Sweep, also_quantized, has, rules_for, sees, sweep
-from .tables import tabulate
-from .unsigned import unsigned
 
 CLAMPS = frozenset({"relu", "clip"})
 """Steps that can be done before rounding or after it, with the same result."""
@@ -31,11 +31,11 @@ def to_integers(graph: Graph) -> bool:
     sweep(graph, requantized_twice, clamp, tabulate)
     sweep(graph, as_chain)
     if has("dynamic_round")(graph):
-        sweep(graph, *rules_for(graph, {"dynamic_layer.dynamic_layer": "conv dense"}))
+        sweep(graph, *rules_for(graph, {"dynamic_layer.dynamic_layer": "conv dense"}, "quantized"))
     sweep(graph, writes_signed, reads_signed)
     words = any(v.type.dtype == np.int16 for node in graph.nodes for v in node.outputs)
     if words or any(node.op == "requantize" and node.x.data is not None for node in graph.nodes):
-        sweep(graph, *rules_for(graph, {"coded_layer.coded_layer": "matmul dense"}))
+        sweep(graph, *rules_for(graph, {"coded_layer.coded_layer": "matmul dense"}, "quantized"))
     sweep(graph, real_constants)
     return True
 

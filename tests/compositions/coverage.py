@@ -139,7 +139,7 @@ def _counted_call(function: Callable[..., Any], name: str, counts: Counter[str])
 
 
 def _modules() -> list[Any]:
-    return [importlib.import_module(f"fastgraph.passes.{m.name}") for m in pkgutil.iter_modules(passes.__path__)]
+    return [importlib.import_module(m.name) for m in pkgutil.walk_packages(passes.__path__, "fastgraph.passes.")]
 
 
 @contextmanager

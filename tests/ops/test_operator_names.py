@@ -14,7 +14,8 @@ import fastgraph
 from fastgraph.frontends.circle import registry as circle
 from fastgraph.frontends.mil import convert as mil
 from fastgraph.ops import OPS
-from fastgraph.passes import dynamic_layer, integer_product, layout
+from fastgraph.passes import layout
+from fastgraph.passes.quantized import dynamic_layer, integer_product
 from fastgraph.plan.build import KEEP
 from fastgraph.plan.lower import LOWERINGS
 

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 
 import fastgraph as fg
-from fastgraph.passes.rare_functions import POWERS
+from fastgraph.passes.decompositions.rare_functions import POWERS
 from tests.nets import Net
 
 X = np.array([-np.inf, -0.0, 0.0, np.inf, np.nan, -2, 3.3, 1e-30, 1e30, -1e25, -1e-25, -1e9, 1e-9, 1], np.float32)

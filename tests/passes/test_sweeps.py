@@ -122,14 +122,14 @@ def test_types_are_told_apart() -> None:
         kinds[3].dims  # noqa: B018
 
 
-TABLES = [table for name, table in vars(decompose).items() if name.isupper()]
+TABLES = [(table, decompose.FOLDER) for name, table in vars(decompose).items() if name.isupper() and name != "FOLDER"]
 
 
-@pytest.mark.parametrize("table", [*TABLES, WHOLE_PRODUCTS])
-def test_rules_are_found_for_the_operators_that_they_see(table: dict[str, str]) -> None:
+@pytest.mark.parametrize("table, folder", [*TABLES, (WHOLE_PRODUCTS, "quantized")])
+def test_rules_are_found_for_the_operators_that_they_see(table: dict[str, str], folder: str) -> None:
     for name, which in table.items():
         assert set(which.split()) <= set(OPS), name
         for op in which.split():
             graph = Graph("one", [], [], [Node(op, [], [])])
-            assert name.partition(".")[2] in [rule.__name__ for rule in rules_for(graph, table)]
-    assert not rules_for(chain(), table)
+            assert name.partition(".")[2] in [rule.__name__ for rule in rules_for(graph, table, folder)]
+    assert not rules_for(chain(), table, folder)

@@ -1,0 +1,125 @@
+"""Of bounded values: reading and writing at indices. Those that are not real are 0, or write where nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...ops.registry import attr
+from .state import Bounds, follows
+from .values import Below, Bounded, Unbounded, same
+
+
+def indices_within(
+    bounds: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int], places: int | None = None
+) -> Value:
+    """Indices along `axes` of x, in range whatever is not real. `places`: the axis of the indices along which they
+    belong to one axis of x after the other.
+    """
+    if any(not x.value.type.dims[a] for a in axes):
+        raise Unbounded
+    below = indices.below
+    for i, axis in enumerate(axes):
+        if axis not in x.extents:
+            continue
+        if below is None or below.axis != places and len(below.extents) > 1:
+            raise Unbounded
+        limit = below.extents[i if below.axis is not None else 0]
+        if not same(limit, x.extents[axis]):
+            raise Unbounded
+    return indices.value if indices.clean else bounds.masked(indices, 0)
+
+
+@follows("gather")
+def gather(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, indices = bounds.take(node.x), bounds.take(node.inputs[1])
+    axis, more = attr(node, "axis") % len(x.dims), len(indices.dims)
+    value = bounds.again(node, [x.value, indices_within(bounds, x, indices, [axis])])[0]
+    extents = {a if a < axis else a + more - 1: n for a, n in x.extents.items() if a != axis}
+    extents |= {axis + a: n for a, n in indices.extents.items()}
+    below = x.below
+    if below is not None and below.axis is not None:
+        if below.axis != axis:
+            below = Below(below.axis if below.axis < axis else below.axis + more - 1, below.extents)
+        elif indices.value.data is not None and indices.value.data.size == 1:
+            below = Below(None, (below.extents[int(indices.value.data.item())],))
+        else:
+            below = None
+    return [Bounded(value, extents, not indices.extents and x.clean, below)]
+
+
+@follows("gather_elements")
+def gather_elements(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, indices = bounds.take(node.x), bounds.take(node.inputs[1])
+    axis = attr(node, "axis") % len(x.dims)
+    for a, n in x.extents.items():
+        if a != axis and not same(n, indices.extents.get(a)):
+            raise Unbounded
+    value = bounds.again(node, [x.value, indices_within(bounds, x, indices, [axis])])[0]
+    return [Bounded(value, indices.extents, False, None)]
+
+
+@follows("gather_nd")
+def gather_nd(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, indices = bounds.take(node.x), bounds.take(node.inputs[1])
+    last = len(indices.dims) - 1
+    if attr(node, "batch_dims") or last in indices.extents:
+        raise Unbounded
+    depth = indices.value.type.dims[last]
+    value = bounds.again(node, [x.value, indices_within(bounds, x, indices, range(depth), last)])[0]
+    extents = {a - depth + last: n for a, n in x.extents.items() if a >= depth} | dict(indices.extents)
+    below = x.below if x.below is not None and x.below.axis is None else None
+    return [Bounded(value, extents, False, below)]
+
+
+@follows("scatter_elements", "scatter_nd")
+def scatter(bounds: Bounds, node: Node) -> list[Bounded]:
+    """One more row takes what is not real."""
+    data, indices, updates = (bounds.take(v) for v in node.inputs)
+    each = node.op == "scatter_elements"
+    last = len(indices.dims) - 1
+    depth = 1 if each else indices.value.type.dims[last]
+    axis = attr(node, "axis") % len(data.dims) if each else 0
+    axes = [axis] if each else range(depth)
+    if not depth or not each and last in indices.extents:
+        raise Unbounded
+    # Of each axis of the updates, which of indices and data says how many there are.
+    for a in range(len(updates.dims)):
+        found, wanted = updates.extents.get(a), indices.extents.get(a)
+        if not each and a >= last:
+            wanted = data.extents.get(a - last + depth)
+        elif each and a != axis and a in data.extents and not same(data.extents[a], wanted):
+            raise Unbounded
+        if found is not wanted and not same(found, wanted):
+            raise Unbounded
+    if not indices.extents:
+        within = indices_within(bounds, data, indices, axes, last)
+        return [Bounded(bounds.again(node, [data.value, within, updates.value])[0], data.extents)]
+    safe = indices_within(bounds, data, indices, axes, None if each else last)
+    rows = data.value.type.dims[axis]
+    at = _not_below_zero(bounds, indices._replace(value=safe), [data.value.type.dims[a] for a in axes], node.out)
+    beyond: Any = rows if each else [rows, *[0] * (depth - 1)]
+    at = bounds.masked(indices._replace(value=at), beyond)
+    more = [n if a != axis else 1 for a, n in enumerate(data.value.type.dims)]
+    row = bounds.const(np.zeros(more, data.value.type.dtype), node.out)
+    wide = bounds.add("concat", [data.value, row], node.out, axis=axis)
+    if wide.type.nbytes > bounds.limit:
+        raise Unbounded
+    written = bounds.again(node, [wide, at, updates.value])[0]
+    ends = [bounds.whole([n], node.out) for n in (0, rows, axis, 1)]
+    return [Bounded(bounds.add("slice", [written, *ends], node.out), data.extents)]
+
+
+def _not_below_zero(bounds: Bounds, indices: Bounded, dims: Sequence[int], like: Value) -> Value:
+    """Indices that count from the front."""
+    if indices.below is not None:
+        return indices.value
+    dtype = indices.value.type.dtype
+    if dtype is None or dtype.kind == "u":
+        return indices.value
+    zero, size = (bounds.const(np.asarray(n, dtype), like) for n in (0, dims if len(dims) > 1 else dims[0]))
+    back = bounds.add("less", [indices.value, zero], like)
+    return bounds.add("where", [back, bounds.add("add", [indices.value, size], like), indices.value], like)

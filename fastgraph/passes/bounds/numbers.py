@@ -1,0 +1,195 @@
+"""Integers that say shapes, as numbers and extents: what nodes make of them is known where shapes are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...ops.evaluate import run_node
+from ...ops.reduce import reduced_axes
+from ...ops.registry import attr
+from .state import Bounds
+from .values import Dim, Extent, Unbounded
+
+MOVES = frozenset(
+    "gather slice strided_slice concat squeeze unsqueeze reshape identity expand transpose flatten".split()
+)
+KINDS = ("int64", "int32", "float32", "float64")
+"""What holds extents without rounding them, which are below 2 ** 24."""
+
+
+def counted(bounds: Bounds, node: Node) -> np.ndarray | None:
+    """What a node gives, if that is numbers and extents."""
+    if node.op in ("shape", "size"):
+        dims = bounds.take(node.x).dims
+        if node.op == "size":
+            return np.array(times(bounds, dims, node.out), object)
+        return np.array([None, *dims[slice(attr(node, "start"), attr(node, "end"))]], object)[1:]
+    if len(node.outputs) != 1 or not any(v in bounds.numbers for v in node.inputs if v is not None):
+        return None
+    if node.out.type.dtype is None or node.out.type.dtype.name not in KINDS:
+        return None
+    try:
+        values = [None if v is None else bounds.numbers_of(v) for v in node.inputs]
+        if node.op == "cast":
+            return values[0]
+        if node.op in MOVES:
+            return _moved(node, values)
+        if node.op in BINARY or node.op in FOLDED:
+            return _computed(bounds, node, values)
+    except Unbounded:
+        pass
+    return None
+
+
+def _moved(node: Node, values: list[Any]) -> np.ndarray:
+    """Numbers that a node only moves: where they go is found with their positions instead of them."""
+    data = values if node.op == "concat" else values[:1]
+    pool = np.array([None, *(n for v in data for n in v.flat)], object)[1:]
+    ends = np.cumsum([0, *(v.size for v in data)])
+    places: list[Any] = [np.arange(a, b).reshape(v.shape) for a, b, v in zip(ends, ends[1:], data, strict=False)]
+    others = [_plain(v) for v in values[len(data) :]]
+    inputs: list[Value | None] = [None if v is None else Value.constant("", v) for v in [*places, *others]]
+    found = run_node(Node(node.op, inputs, node.outputs, node.attrs, node.name), [v and v.data for v in inputs])[0]
+    return np.asarray(pool[found], object).reshape(found.shape)
+
+
+def _plain(numbers: np.ndarray | None) -> np.ndarray | None:
+    if numbers is None:
+        return None
+    if any(isinstance(n, Extent) for n in numbers.flat):
+        raise Unbounded
+    return numbers.astype(np.int64)
+
+
+def _computed(bounds: Bounds, node: Node, values: list[Any]) -> np.ndarray:
+    if node.op in BINARY:
+        function = BINARY[node.op]
+        return reduce(lambda a, b: _each(lambda x, y: function(bounds, x, y, node.out), a, b), values)
+    (x, axes), function = (*values, None)[:2], FOLDED[node.op]
+    if reduced_axes(node, x.ndim, None if axes is None else _plain(axes)) != (0,) or not x.size:
+        raise Unbounded
+    total = np.empty((), object)
+    total[()] = reduce(lambda a, b: function(bounds, a, b, node.out), x)
+    return total.reshape(1) if attr(node, "keepdims") else total
+
+
+def _each(function: Callable[[Dim, Dim], Dim], a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    pairs = zip(np.broadcast_to(a, shape).flat, np.broadcast_to(b, shape).flat, strict=True)
+    y = np.empty(int(np.prod(shape)), object)
+    for i, (left, right) in enumerate(pairs):
+        y[i] = function(left, right)
+    return y.reshape(shape)
+
+
+# -- arithmetic
+
+
+def computed(bounds: Bounds, op: str, operands: tuple[Dim, Dim], most: int, like: Value) -> Extent:
+    """An extent that is computed of others."""
+    if not 0 <= most < 1 << 24:
+        raise Unbounded
+    inputs: list[Value | None] = [n.count if isinstance(n, Extent) else bounds.whole(n, like) for n in operands]
+    return Extent(bounds.add(op, inputs, like), most)
+
+
+def _whole(*numbers: Dim) -> bool:
+    return not any(isinstance(n, float) and n != int(n) for n in numbers)
+
+
+def least(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
+    """The lesser of two extents."""
+    if not isinstance(a, Extent):
+        a, b = b, a
+    if not isinstance(a, Extent):
+        return min(a, b)  # type: ignore[type-var]
+    if not _whole(b):
+        raise Unbounded
+    if isinstance(b, int | float):
+        if b >= a.most:
+            return a
+        found = computed(bounds, "min", (a, int(b)), int(b), like)
+    elif a.count is b.count:
+        return a
+    else:
+        found = computed(bounds, "min", (a, b), min(a.most, b.most), like)
+    above = {n.count for n in (a, b) if isinstance(n, Extent)}
+    for count in tuple(above):
+        above |= bounds.within.get(count, set())
+    bounds.within[found.count] = above
+    return found
+
+
+def greatest(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
+    """The greater of two."""
+    if not isinstance(a, Extent):
+        a, b = b, a
+    if not isinstance(a, Extent):
+        return max(a, b)  # type: ignore[type-var]
+    if not _whole(b):
+        raise Unbounded
+    if isinstance(b, int | float):
+        return a if b <= 0 else int(b) if b >= a.most else computed(bounds, "max", (a, int(b)), a.most, like)
+    return a if a.count is b.count else computed(bounds, "max", (a, b), max(a.most, b.most), like)
+
+
+def total(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
+    """The sum."""
+    if not isinstance(a, Extent):
+        a, b = b, a
+    if not isinstance(a, Extent):
+        return a + b  # type: ignore[operator]
+    if isinstance(b, Extent):
+        return computed(bounds, "add", (a, b), a.most + b.most, like)
+    if b < 0 or not _whole(b):
+        raise Unbounded
+    return a if b == 0 else computed(bounds, "add", (a, int(b)), a.most + int(b), like)
+
+
+def product(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
+    """The product; of two extents it is none that is known."""
+    if not isinstance(a, Extent):
+        a, b = b, a
+    if not isinstance(a, Extent):
+        return a * b  # type: ignore[operator,return-value]
+    if isinstance(b, Extent) or b < 0 or not _whole(b):
+        raise Unbounded
+    if b < 2:
+        return a if b == 1 else 0
+    base, by = bounds.multiples.get(a.count, (a, 1))
+    found = computed(bounds, "mul", (base, by * int(b)), a.most * int(b), like)
+    bounds.multiples[found.count] = base, by * int(b)
+    return found
+
+
+def quotient(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
+    """a / b where that leaves nothing."""
+    if isinstance(b, Extent) or not _whole(a, b) or b < 1:
+        raise Unbounded
+    if not isinstance(a, Extent):
+        if a < 0 or a % b:
+            raise Unbounded
+        return a // int(b)
+    base, by = bounds.multiples.get(a.count, (a, 1))
+    if by % b:
+        raise Unbounded
+    return product(bounds, base, by // int(b), like)
+
+
+def times(bounds: Bounds, dims: Any, like: Value) -> Dim:
+    """The product of many."""
+    y: Dim = 1
+    for n in sorted(dims, key=lambda n: isinstance(n, Extent)):
+        y = product(bounds, y, n, like)
+    return y
+
+
+BINARY: dict[str, Callable[[Bounds, Dim, Dim, Value], Dim]] = {
+    "min": least, "max": greatest, "add": total, "mul": product, "div": quotient,
+}  # fmt: skip
+FOLDED = {"reduce_min": least, "reduce_max": greatest, "reduce_sum": total, "reduce_prod": product}

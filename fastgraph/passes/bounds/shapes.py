@@ -1,0 +1,163 @@
+"""Of bounded values: other shapes of the same elements. What is real keeps to the front of its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ...ir import Node, Value
+from ...ops.common import axes_of
+from ...ops.registry import attr
+from ...ops.shape import permutation
+from .numbers import product, quotient, times
+from .state import Bounds, follows
+from .values import Below, Bounded, Dim, Extent, Unbounded, same
+
+
+def moved(x: Bounded, value: Value, axes: dict[int, int]) -> Bounded:
+    """x whose axes went elsewhere: `axes` says where to."""
+    below = x.below
+    if below is not None and below.axis is not None:
+        if below.axis in axes:
+            below = Below(axes[below.axis], below.extents)
+        else:
+            below = Below(None, below.extents) if len(below.extents) == 1 else None
+    return Bounded(value, {axes[a]: n for a, n in x.extents.items()}, x.clean, below)
+
+
+@follows("transpose")
+def transpose(bounds: Bounds, node: Node) -> list[Bounded]:
+    x = bounds.take(node.x)
+    perm = permutation(node, len(x.value.type.dims))
+    return [moved(x, bounds.again(node, [x.value])[0], {a: i for i, a in enumerate(perm)})]
+
+
+@follows("squeeze")
+def squeeze(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, given = bounds.take(node.x), bounds.ints_of(node, 1)
+    dims = x.value.type.dims
+    if given is None:
+        raise Unbounded
+    gone = axes_of(node, given, len(dims))
+    if not set(gone).isdisjoint(x.extents):
+        raise Unbounded
+    left = [a for a in range(len(dims)) if a not in gone]
+    if any(dims[a] != 1 for a in gone):
+        raise Unbounded
+    value = bounds.shaped(x.value, (dims[a] for a in left), node.out)
+    return [moved(x, value, {a: i for i, a in enumerate(left)})]
+
+
+@follows("unsqueeze")
+def unsqueeze(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, given = bounds.take(node.x), bounds.ints_of(node, 1) or []
+    rank = len(x.value.type.dims) + len(given)
+    new = axes_of(node, given, rank)
+    left = [a for a in range(rank) if a not in new]
+    dims = iter(x.value.type.dims)
+    value = bounds.shaped(x.value, (1 if a in new else next(dims) for a in range(rank)), node.out)
+    return [moved(x, value, dict(enumerate(left)))]
+
+
+@follows("flatten")
+def flatten(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, axis = bounds.take(node.x), attr(node, "axis")
+    dims = x.dims
+    axis = axis + len(dims) if axis < 0 else axis
+    sides = [times(bounds, side, node.out) for side in (dims[:axis], dims[axis:])]
+    return [_reshaped(bounds, node, x, sides)]
+
+
+@follows("reshape")
+def reshape(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, target = bounds.take(node.x), list(bounds.numbers_of(node.inputs[1]).reshape(-1))
+    if not attr(node, "allowzero"):
+        if any(n == 0 and i >= len(x.dims) for i, n in enumerate(target)):
+            raise Unbounded
+        target = [x.dims[i] if n == 0 else n for i, n in enumerate(target)]
+    if -1 in target:
+        at = target.index(-1)
+        target[at] = _left(bounds, x.dims, [n for i, n in enumerate(target) if i != at], node.out)
+    if -1 in target:
+        raise Unbounded
+    return [_reshaped(bounds, node, x, target)]
+
+
+def _left(bounds: Bounds, dims: Sequence[Dim], given: Sequence[Dim], like: Value) -> Dim:
+    """What -1 stands for beside the given extents."""
+    dims, given = list(dims), list(given)
+    for n in [n for n in given if isinstance(n, Extent)]:
+        found = next((i for i, m in enumerate(dims) if isinstance(m, Extent) and same(m, n)), None)
+        if found is None:
+            raise Unbounded
+        dims.pop(found)
+        given.remove(n)
+    return quotient(bounds, times(bounds, dims, like), prod(given), like)  # type: ignore[arg-type]
+
+
+def _reshaped(bounds: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
+    """x in another shape whose extent, of the only axis that has one, follows as many elements as before."""
+    if not x.extents:
+        if any(isinstance(n, Extent) for n in target):
+            raise Unbounded
+        return Bounded(bounds.shaped(x.value, (int(n) for n in target), node.out))  # type: ignore[arg-type]
+    ends = [a for a, n in enumerate(target) if isinstance(n, Extent)]
+    if len(x.extents) != 1 or len(ends) != 1:
+        return _side_by_side(bounds, node, x, target)
+    (axis, extent), (end,) = *x.extents.items(), ends
+    dims, size = x.value.type.dims, target[end]
+    assert isinstance(size, Extent)
+    plain = [n.most if isinstance(n, Extent) else int(n) for n in target]
+    outer, inner, block = prod(dims[:axis]), prod(dims[axis + 1 :]), prod(plain[end + 1 :])
+    if outer != prod(plain[:end]) or prod(plain) != prod(dims) or not prod(dims):
+        raise Unbounded
+    if product(bounds, extent, inner, node.out) != product(bounds, size, block, node.out):
+        raise Unbounded
+    below = x.below
+    if below is not None and below.axis is not None:
+        below = Below(None, below.extents) if len(below.extents) == 1 else None
+    return Bounded(bounds.shaped(x.value, plain, node.out), {end: size}, x.clean, below)
+
+
+def _side_by_side(bounds: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
+    """A reshape that only puts axes of 1 in or out."""
+    old = [(a, n) for a, n in enumerate(x.dims) if n != 1 or isinstance(n, Extent)]
+    new = [(a, n) for a, n in enumerate(target) if n != 1 or isinstance(n, Extent)]
+    if len(old) != len(new) or any(m != n for (_, m), (_, n) in zip(old, new, strict=True)):
+        raise Unbounded
+    plain = [n.most if isinstance(n, Extent) else int(n) for n in target]
+    extents = {b: n for (a, _), (b, n) in zip(old, new, strict=True) if isinstance(n, Extent)}
+    return Bounded(bounds.shaped(x.value, plain, node.out), extents, x.clean)
+
+
+@follows("expand")
+def expand(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, target = bounds.take(node.x), list(bounds.numbers_of(node.inputs[1]).reshape(-1))
+    rank = max(len(x.dims), len(target))
+    pairs = zip([1] * (rank - len(x.dims)) + [*x.dims], [1] * (rank - len(target)) + target, strict=True)
+    dims: list[Dim] = []
+    for have, want in pairs:
+        if isinstance(have, Extent) and isinstance(want, Extent):
+            fits = same(have, want)
+        elif isinstance(have, Extent):
+            fits = want == 1
+        else:
+            fits = have == 1 or want in (1, have)
+        if not fits:
+            raise Unbounded
+        dims.append(want if have == 1 and not isinstance(have, Extent) else have)
+    plain = [n.most if isinstance(n, Extent) else int(n) for n in dims]
+    value = bounds.add("expand", [x.value, bounds.whole(plain, node.out)], node.out)
+    extents = {a: n for a, n in enumerate(dims) if isinstance(n, Extent)}
+    below = x.below if x.below is not None and x.below.axis is None else None
+    # Along new extents copies of real elements follow the last real one.
+    return [Bounded(value, extents, x.clean and len(extents) == len(x.extents), below)]
+
+
+@follows("tile")
+def tile(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, repeats = bounds.take(node.x), bounds.ints_of(node, 1)
+    if repeats is None or any(repeats[a] != 1 for a in x.extents):
+        raise Unbounded
+    value = bounds.again(node, [x.value, bounds.whole(repeats, node.out)])[0]
+    return [Bounded(value, x.extents, x.clean)]

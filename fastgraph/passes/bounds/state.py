@@ -1,0 +1,213 @@
+"""What a sweep over a graph whose shapes hang on data knows and writes, and the rules that go by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...families import Families
+from ...ir import Graph, Node, Value
+from ...ops.evaluate import infer_node
+from .values import Bounded, Extent, Unbounded
+
+LARGE, SMALL, TIMES = 4 << 20, 64 << 10, 64
+"""Bytes of a bounded value: never above `LARGE`, nor, from `SMALL` on, above `TIMES` those of what the graph takes."""
+
+
+Rule: TypeAlias = "Callable[[Bounds, Node], list[Bounded]]"
+_rules: dict[str, Rule] = {}
+RULES = Families(__package__, {
+    "makers": """
+        non_zero listed_places non_max_suppression compress unique top_k range constant_of_shape if
+    """,
+    "shapes": "reshape flatten squeeze unsqueeze transpose expand tile",
+    "parts": "split concat",
+    "slices": "slice strided_slice",
+    "indices": "gather gather_elements gather_nd scatter_elements scatter_nd",
+    "sums": """
+        reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum
+        reduce_log_sum_exp softmax log_softmax arg_max arg_min cum_sum cum_prod layer_normalization matmul gemm
+    """,
+}, _rules)  # fmt: skip
+"""Of operators that are none of one element each (`Layout.EACH`)."""
+
+
+def follows(*ops: str) -> Callable[[Rule], Rule]:
+    """Register the decorated rule for these operators; `RULES` names them, too. It gives what the node does, of values
+    that it wrote, or raises Unbounded.
+    """
+
+    def add(rule: Rule) -> Rule:
+        _rules.update(dict.fromkeys(ops, rule))
+        return rule
+
+    return add
+
+
+class Bounds:
+    """What a sweep over a graph has written, and what it knows.
+
+    `known`: of values, by the original. `numbers`: what integers are known to be, each a number or an extent.
+    `instead`: what stands for values whose shape turned out to be known.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.nodes: list[Node] = []
+        self.known: dict[Value, Bounded] = {}
+        self.instead: dict[Value, Value] = {}
+        self.numbers: dict[Value, np.ndarray] = {}
+        self.memo: dict[Any, Any] = {}
+        self.within: dict[Value, set[Value]] = {}
+        self.multiples: dict[Value, tuple[Extent, int]] = {}
+        self._ready = {v for v in graph.inputs if v.type.concrete and v.type.dtype is not None}
+        self._facts: tuple[dict[Any, Any], ...] = (
+            self.known, self.instead, self.numbers, self.memo, self.within, self.multiples,
+        )  # fmt: skip
+        given = sum(v.type.nbytes for v in self._ready if v.type.dtype != object)
+        self.limit = min(LARGE, max(SMALL, TIMES * given))
+
+    # -- what has been written
+
+    def saved(self) -> tuple[int, ...]:
+        """How much has been written, and is known: entries are only added."""
+        return len(self.nodes), *map(len, self._facts)
+
+    def restore(self, saved: tuple[int, ...]) -> None:
+        """Forget all since then."""
+        del self.nodes[saved[0] :]
+        for facts, count in zip(self._facts, saved[1:], strict=True):
+            while len(facts) > count:
+                facts.popitem()
+
+    def keep(self, node: Node, ready: bool = True) -> None:
+        """Write a node as it is; `ready`: all that it reads is known."""
+        self.nodes.append(node)
+        if ready:
+            self._ready.update(v for v in node.outputs if v.type.concrete)
+
+    def is_ready(self, value: Value) -> bool:
+        return value.data is not None or value in self._ready
+
+    # -- what rules ask
+
+    def written(self, value: Value) -> Value:
+        """The value, written where all that is known of it is its numbers."""
+        numbers = self.numbers.get(value)
+        if numbers is not None and value not in self.instead:
+            self.instead[value] = self.stacked(value, numbers)
+        return self.instead.get(value, value)
+
+    def take(self, value: Value | None) -> Bounded:
+        """What is known of an operand. Unbounded if that is nothing."""
+        if value is None:
+            raise Unbounded
+        value = self.written(value)
+        if value in self.known:
+            return self.known[value]
+        if not self.is_ready(value):
+            raise Unbounded
+        return Bounded(value)
+
+    def takes(self, values: Iterable[Value | None]) -> list[Bounded | None]:
+        return [None if v is None else self.take(v) for v in values]
+
+    def fixed(self, value: Value | None) -> Value:
+        """An operand none of whose extents hang on data."""
+        found = self.take(value)
+        if found.extents:
+            raise Unbounded
+        return found.value
+
+    def numbers_of(self, value: Value | None) -> np.ndarray:
+        """What an operand is known to hold: numbers and extents. Unbounded if it isn't."""
+        found = None if value is None else self.numbers.get(value)
+        if found is None:
+            data = None if value is None else self.instead.get(value, value).data
+            if data is None or data.dtype.kind not in "iuf" or data.size > 64:
+                raise Unbounded
+            found = np.array([n.item() for n in data.flat], object).reshape(data.shape)
+        return found
+
+    def ints_of(self, node: Node, index: int) -> list[int] | None:
+        """The numbers that an input is; None if there is none."""
+        if not node.has(index):
+            return None
+        found = list(self.numbers_of(node.inputs[index]).flat)
+        if any(isinstance(n, Extent) for n in found):
+            raise Unbounded
+        return [int(n) for n in found]
+
+    # -- what rules write
+
+    def add_many(self, op: str, inputs: list[Value | None], like: Value, count: int, **attrs: Any) -> list[Value]:
+        """The outputs of a node, whose types are concrete. The same node of the same operands is written once, so that
+        what is equal in every run is one value.
+        """
+        key = op, count, *inputs, str(sorted(attrs.items()))
+        if key not in self.memo:
+            outputs = [Value(f"{like.name}.{op}") for _ in range(count)]
+            node = Node(op, inputs, outputs, attrs, like.name)
+            infer_node(node)
+            if not all(v.type.concrete for v in outputs):
+                raise Unbounded
+            self.keep(node)
+            self.memo[key] = outputs
+        found: list[Value] = self.memo[key]
+        return found
+
+    def add(self, op: str, inputs: list[Value | None], like: Value, **attrs: Any) -> Value:
+        return self.add_many(op, inputs, like, 1, **attrs)[0]
+
+    def again(self, node: Node, inputs: list[Value | None]) -> list[Value]:
+        """The outputs of the same node of other inputs."""
+        return self.add_many(node.op, inputs, node.out, len(node.outputs), **node.attrs)
+
+    def const(self, data: Any, like: Value) -> Value:
+        array = np.asarray(data)
+        key = array.dtype, array.shape, array.tobytes()
+        if key not in self.memo:
+            self.memo[key] = Value.constant(f"{like.name}.bound", array)
+        found: Value = self.memo[key]
+        return found
+
+    def whole(self, number: Any, like: Value) -> Value:
+        return self.const(np.asarray(number, np.int64), like)
+
+    def shaped(self, value: Value, dims: Iterable[int], like: Value) -> Value:
+        target = tuple(dims)
+        if value.type.dims == target:
+            return value
+        return self.add("reshape", [value, self.whole(target, like)], like, allowzero=1)
+
+    def stacked(self, like: Value, numbers: np.ndarray) -> Value:
+        """Numbers and extents as a value of the type of `like`."""
+        flat = [n.count if isinstance(n, Extent) else self.whole(int(n), like) for n in numbers.flat]
+        parts: list[Value | None] = [self.shaped(v, (1,), like) for v in flat]
+        y = parts[0] if len(parts) == 1 else self.add("concat", parts, like, axis=0)
+        assert y is not None and like.type.dtype is not None
+        y = self.shaped(y, numbers.shape, like)
+        return y if like.type.dtype == np.int64 else self.add("cast", [y], like, to=like.type.dtype.name)
+
+    def real(self, extent: Extent, like: Value) -> Value:
+        """Which of the places along an axis are real: bool [most]."""
+        places = self.whole(np.arange(extent.most), like)
+        return self.add("less", [places, extent.count], like)
+
+    def masked(self, x: Bounded, fill: Any, axes: Iterable[int] | None = None) -> Value:
+        """The value, with `fill` where elements are not real along these axes, or any."""
+        value, rank = x.value, len(x.value.type.dims)
+        for axis, extent in x.extents.items():
+            if axes is None or axis in axes:
+                column = [extent.most if a == axis else 1 for a in range(rank)]
+                mask = self.shaped(self.real(extent, value), column, value)
+                value = self.add("where", [mask, value, self.const(np.asarray(fill, value.type.dtype), value)], value)
+        return value
+
+    def found(self, x: Value, like: Value) -> tuple[Value, Extent]:
+        """The places of what is not 0, [rank, elements] with zeros behind, and how many there are."""
+        if not x.type.size or 8 * x.type.size * len(x.type.dims) > self.limit:
+            raise Unbounded
+        places, count = self.add_many("bounded_non_zero", [x], like, 2)
+        return places, Extent(count, x.type.size)

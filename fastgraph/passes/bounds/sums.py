@@ -1,0 +1,153 @@
+"""Of bounded values: what computes. Where elements along a bounded axis come together, what is not real is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...ops.reduce import reduced_axes
+from ...ops.registry import OPS, Layout, attr
+from .state import Bounds, follows
+from .values import Bounded, Extent, Unbounded, same
+
+
+def elementwise(bounds: Bounds, node: Node) -> list[Bounded]:
+    """Of each element one. Operands meet along an axis if they have as many elements there in every run."""
+    if OPS[node.op].layout is not Layout.EACH:
+        raise Unbounded
+    parts = bounds.takes(node.inputs)
+    extents = broadcast([p for p in parts if p is not None])
+    values = bounds.again(node, [p and p.value for p in parts])
+    if len(parts) == 1 and parts[0] is not None and node.op in ("cast", "identity"):
+        dtype = values[0].type.dtype
+        whole = dtype is not None and dtype.kind in "iu" and dtype.itemsize >= 4
+        return [parts[0]._replace(value=values[0], below=parts[0].below if whole else None)]
+    return [Bounded(v, extents) for v in values]
+
+
+def broadcast(parts: Sequence[Bounded], less: int = 0) -> dict[int, Extent]:
+    """The extents of what is broadcast, but for the last `less` axes."""
+    rank = max(len(p.dims) for p in parts)
+    found: dict[int, Extent] = {}
+    for axis in range(rank - less):
+        dims = [p.dims[axis - rank] for p in parts if len(p.dims) >= rank - axis]
+        extents = [n for n in dims if isinstance(n, Extent)]
+        if not extents:
+            continue
+        if any(not same(n, extents[0]) for n in extents) or any(n != 1 for n in dims if not isinstance(n, Extent)):
+            raise Unbounded
+        found[axis] = extents[0]
+    return found
+
+
+FILLS = {
+    "reduce_sum": 0, "reduce_mean": 0, "reduce_prod": 1, "reduce_l1": 0, "reduce_l2": 0, "reduce_sum_square": 0,
+    "reduce_log_sum": 0, "reduce_log_sum_exp": -np.inf,
+}  # fmt: skip
+"""What changes nothing."""
+
+
+def _fill(node: Node, dtype: np.dtype) -> float:
+    if node.op in FILLS:
+        return FILLS[node.op]
+    least = node.op == "reduce_max"
+    if dtype.kind == "f":
+        return -np.inf if least else np.inf
+    if dtype.kind == "b":
+        return not least
+    return np.iinfo(dtype).min if least else np.iinfo(dtype).max
+
+
+@follows(*FILLS, "reduce_max", "reduce_min")
+def reduction(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, given = bounds.take(node.x), bounds.ints_of(node, 1)
+    dtype, rank = x.value.type.dtype, len(x.dims)
+    axes = reduced_axes(node, rank, given)
+    if axes is None or dtype is None or node.op == "reduce_log_sum_exp" and dtype.kind != "f":
+        raise Unbounded
+    within = [a for a in axes if a in x.extents]
+    mean = node.op == "reduce_mean" and within
+    value = bounds.masked(x, _fill(node, dtype), within)
+    at = bounds.whole(axes, node.out)
+    attrs = {"keepdims": attr(node, "keepdims"), "noop_with_empty_axes": 0}
+    y = bounds.add("reduce_sum" if mean else node.op, [value, at], node.out, **attrs)
+    if mean:
+        y = bounds.add("div", [y, _count(bounds, x, axes, node.out)], node.out)
+    keeps = attr(node, "keepdims")
+    left = [a for a in range(rank) if keeps or a not in axes]
+    return [Bounded(y, {left.index(a): n for a, n in x.extents.items() if a not in axes})]
+
+
+def _count(bounds: Bounds, x: Bounded, axes: Sequence[int], like: Value) -> Value:
+    """How many elements are reduced to one, as a number of x's type."""
+    if x.value.type.dtype is None or x.value.type.dtype.kind != "f":
+        raise Unbounded
+    y: Value = bounds.whole(np.prod([x.value.type.dims[a] for a in axes if a not in x.extents]), like)
+    for axis in axes:
+        if axis in x.extents:
+            y = bounds.add("mul", [y, x.extents[axis].count], like)
+    return bounds.add("cast", [y], like, to=x.value.type.dtype.name)
+
+
+@follows("softmax", "log_softmax")
+def softmax(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, axis = bounds.take(node.x), attr(node, "axis")
+    value = bounds.masked(x, -np.inf, [axis % len(x.dims)])
+    return [Bounded(bounds.again(node, [value])[0], x.extents)]
+
+
+@follows("arg_max", "arg_min")
+def arg_extreme(bounds: Bounds, node: Node) -> list[Bounded]:
+    x, rank = bounds.take(node.x), len(bounds.take(node.x).dims)
+    axis = attr(node, "axis") % rank
+    if axis in x.extents:
+        raise Unbounded
+    left = [a for a in range(rank) if attr(node, "keepdims") or a != axis]
+    return [Bounded(bounds.again(node, [x.value])[0], {left.index(a): n for a, n in x.extents.items()})]
+
+
+@follows("cum_sum", "cum_prod")
+def running(bounds: Bounds, node: Node) -> list[Bounded]:
+    """What comes later changes nothing before it."""
+    x, axis = bounds.take(node.x), bounds.ints_of(node, 1)
+    if axis is None or attr(node, "reverse") and axis[0] % len(x.dims) in x.extents:
+        raise Unbounded
+    return [Bounded(bounds.again(node, [x.value, bounds.whole(axis[0], node.out)])[0], x.extents)]
+
+
+@follows("layer_normalization")
+def layer_normalization(bounds: Bounds, node: Node) -> list[Bounded]:
+    x = bounds.take(node.x)
+    axis = attr(node, "axis") % len(x.dims)
+    if any(a >= axis for a in x.extents):
+        raise Unbounded
+    others = [None if v is None else bounds.fixed(v) for v in node.inputs[1:]]
+    return [Bounded(v, x.extents) for v in bounds.again(node, [x.value, *others])]
+
+
+@follows("matmul")
+def matmul(bounds: Bounds, node: Node) -> list[Bounded]:
+    a, b = (bounds.take(v) for v in node.inputs)
+    if min(len(a.dims), len(b.dims)) < 2:
+        raise Unbounded
+    rank = max(len(a.dims), len(b.dims))
+    extents = broadcast([a, b], 2)
+    rows, inner = (a.extents.get(len(a.dims) - n) for n in (2, 1))
+    between, columns = (b.extents.get(len(b.dims) - n) for n in (2, 1))
+    if inner is not between and not same(inner, between):
+        raise Unbounded
+    extents |= {at: n for at, n in ((rank - 2, rows), (rank - 1, columns)) if n is not None}
+    values = [bounds.masked(a, 0, [len(a.dims) - 1]), bounds.masked(b, 0, [len(b.dims) - 2])]
+    return [Bounded(bounds.again(node, [*values])[0], extents)]
+
+
+@follows("gemm")
+def gemm(bounds: Bounds, node: Node) -> list[Bounded]:
+    """With as many rows as there are."""
+    a, others = bounds.take(node.x), [None if v is None else bounds.fixed(v) for v in node.inputs[1:]]
+    bias = others[1] if len(others) > 1 else None
+    if a.extents.keys() - {0} or attr(node, "trans_a") or bias is not None and bias.type.dims[:-1] not in ((), (1,)):
+        raise Unbounded
+    return [Bounded(bounds.again(node, [a.value, *others])[0], a.extents)]

@@ -1,0 +1,1 @@
+"""Operators that become others, a file for each kind; `decompose.py` says which rule sees which operators."""

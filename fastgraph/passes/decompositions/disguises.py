@@ -1,0 +1,153 @@
+"""Operators that are others in disguise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir import Node, TensorType, Value
+from ...ops.registry import attr
+from ..moves import shaped, turn
+from ..rewrite import Sweep, also_quantized, constant
+from .writing import Steps, known, real
+
+
+def affine_grid(state: Sweep, node: Node) -> bool:
+    """Given ``y = affine_grid(theta, size)``; result ``theta @ places``, turned."""
+    from ...ops.sample import affine_places
+
+    size = node.const(1)
+    dtype = node.x.type.dtype
+    if size is None or not node.out.type.concrete or dtype not in (np.float32, np.float64) or not node.x.type.size:
+        return False
+    places = affine_places(size.ravel().tolist(), bool(attr(node, "align_corners"))).T.astype(dtype)
+    n, rank, _ = node.x.type.dims
+    rows = shaped(state, node, node.x, (n * rank, rank + 1))
+    flat = rows.type.with_shape((n * rank, places.shape[1]))
+    both: list[Value | None] = [rows, constant(node.out, np.ascontiguousarray(places), "places")]
+    y = shaped(state, node, state.add("matmul", both, flat, node), (n, rank, places.shape[1]))
+    state.replace(node.out, shaped(state, node, turn(state, node, y, (0, 2, 1)), node.out.type.dims))
+    return True
+
+
+@also_quantized
+def svdf(state: Sweep, node: Node) -> bool:
+    """What filters make of x is put behind what they remember; the sum of that times weights, over a unit's filters."""
+    x, memory, feature, time, bias = (*node.inputs, None)[:5]
+    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
+    real = TensorType(np.dtype(np.float32))
+    full = all(v.type.concrete and v.type.size and (v.type.quant or v.type.dtype == real.dtype) for v in values)
+    if not full or x is None or memory is None or feature is None or time is None or len(node.outputs) != 2:
+        return False
+    (batch, units), (filters, length) = node.out.type.dims, time.type.dims
+    newest = state.add("dense", [x, feature, None], memory.type.with_shape((batch, filters)), node)
+    kept = shaped(state, node, newest, (batch * filters, 1))
+    if length > 1:
+        lines = shaped(state, node, memory, (batch * filters, length))
+        at = [constant(node.out, np.array([n], np.int64), "at") for n in (1, length, 1)]
+        older = state.add("slice", [lines, *at], memory.type.with_shape((batch * filters, length - 1)), node)
+        kept = state.add("concat", [older, kept], lines.type, node, axis=1)
+    weighed = state.add("mul", [shaped(state, node, kept, (batch, filters, length)), time],
+                        real.with_shape((batch, filters, length)), node)  # fmt: skip
+    lines = shaped(state, node, weighed, (batch, units, filters // units * length))
+    axis = constant(node.out, np.array([2], np.int64), "axis")
+    y = state.add("reduce_sum", [lines, axis], real.with_shape((batch, units)), node, keepdims=0)
+    state.replace(node.out, state.add("add", [y, _bias(node, bias)], node.out.type, node))
+    state.replace(node.outputs[1], shaped(state, node, kept, node.outputs[1].type.dims))
+    return True
+
+
+def _bias(node: Node, bias: Value | None) -> Value:
+    """The bias, or one that changes nothing."""
+    return constant(node.out, np.zeros(1, np.float32), "bias") if bias is None else bias
+
+
+def fake_quant(state: Sweep, node: Node) -> bool:
+    """The number of steps from the least number on, rounded; and back."""
+    from ...ops.fake_quant import nudged
+
+    x = node.x.type
+    if not x.concrete or x.dtype != np.float32 or not x.size:
+        return False
+    low, high, step = nudged(node)
+    y = node.x
+    for op, *numbers in (
+        ("clip", low, high), ("sub", low), ("mul", np.float32(1) / step), ("add", 0.5), ("floor",), ("mul", step),
+        ("add", low),
+    ):  # fmt: skip
+        operands = [constant(node.out, np.float32(n), op) for n in numbers]
+        y = state.add(op, [y, *operands], x, node)
+    state.replace(node.out, y)
+    return True
+
+
+def bucketize(state: Sweep, node: Node) -> bool:
+    """How many boundaries an element is not below; all of them for NaN."""
+    x, boundaries = node.x.type, attr(node, "boundaries")
+    if not x.concrete or x.dtype != np.float32 or not x.size or not len(boundaries):
+        return False
+    bits = TensorType(np.dtype(bool), (*x.dims, len(boundaries)))
+    limits = constant(node.out, np.asarray(boundaries, np.float32), "boundaries")
+    below = state.add("less", [shaped(state, node, node.x, (*x.dims, 1)), limits], bits, node)
+    others = state.add("not", [below], bits, node)
+    counted = TensorType(np.dtype(np.int32), bits.shape)
+    ones = state.add("cast", [others], counted, node, to=counted.dtype)
+    axis = constant(node.out, np.array([len(x.dims)], np.int64), "axis")
+    state.replace(node.out, state.add("reduce_sum", [ones, axis], node.out.type, node, keepdims=0))
+    return True
+
+
+def swiglu(state: Sweep, node: Node) -> bool:
+    """Given ``y = swiglu(a, b)``; result ``a * sigmoid(alpha * a) * b``."""
+    a, b = node.inputs
+    if b is None or not known(a, b) or not real(node.x.type.dtype):
+        return False
+    do, alpha = Steps(state, node), attr(node, "alpha")
+    gate = node.x if alpha == 1 else do("mul", node.x, alpha)
+    if node.x.type.dtype == np.float32:
+        gate = do("sigmoid", gate)
+    else:
+        gate = do("reciprocal", do("add", do("exp", do("neg", gate)), 1))
+    return do.becomes(do("mul", do("mul", node.x, gate), b))
+
+
+def shrink(state: Sweep, node: Node) -> bool:
+    """Given ``y = shrink(x)``; result x moved towards 0 by the bias where it is far from it, else 0."""
+    if not known(node.x) or not real(node.x.type.dtype):
+        return False
+    do, x, bound, bias = Steps(state, node), node.x, attr(node, "lambd"), attr(node, "bias")
+    inner = do.where(do("greater", x, bound), do("sub", x, bias), 0)
+    return do.becomes(do.where(do("less", x, -bound), do("add", x, bias), inner))
+
+
+def det(state: Sweep, node: Node) -> bool:
+    """Given ``y = det(x)`` of matrices of up to 3 rows; result the sum of its products."""
+    n = node.x.type.dims[-1] if known(node.x) and real(node.x.type.dtype) else 0
+    if not 0 < n <= 3:
+        return False
+    do = Steps(state, node)
+    flat = do.shape(node.x, *node.x.type.dims[:-2], n * n)
+    at = len(flat.type.dims) - 1
+    part = [do.cut(flat, at, i, i + 1) for i in range(n * n)]
+
+    def minor(a: int, b: int, c: int, d: int) -> Value:
+        return do("sub", do("mul", part[a], part[d]), do("mul", part[b], part[c]))
+
+    if n == 1:
+        return do.becomes(part[0])
+    if n == 2:
+        return do.becomes(minor(0, 1, 2, 3))
+    y = do("sub", do("mul", part[0], minor(4, 5, 7, 8)), do("mul", part[1], minor(3, 5, 6, 8)))
+    return do.becomes(do("add", y, do("mul", part[2], minor(3, 4, 6, 7))))
+
+
+def circular_scatter(state: Sweep, node: Node) -> bool:
+    """Given ``y = tensor_scatter(cache, x, at)`` that goes round; result x scattered to ``(at + 0, 1, ..) % n``."""
+    past, update, start = node.inputs
+    if attr(node, "mode") != "circular" or update is None or start is None or not known(past, update, start):
+        return False
+    do, dims, rank = Steps(state, node), update.type.dims, len(update.type.dims)
+    axis = attr(node, "axis") % rank
+    along = constant(node.out, np.arange(dims[axis]).reshape([-1 if a == axis else 1 for a in range(rank)]), "along")
+    at = do("add", do.shape(do.cast(start, np.int64), dims[0], *(1 for _ in dims[1:])), along)
+    at = do("mod", at, node.x.type.dims[axis], fmod=0)
+    return do.becomes(do("scatter_elements", node.x, do.spread(at, *dims), update, axis=axis, reduction="none"))

@@ -1,0 +1,103 @@
+"""What kernels compute in another element type than a file has: casts around nodes, and reductions in simpler ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir import Node, TensorType, Value
+from ...ir.weights import once
+from ...ops.registry import OPS, Layout
+from ..rewrite import Rule, Sweep, constant, sees
+
+F16, F32, F64, I32, I64 = (np.dtype(t) for t in (np.float16, np.float32, np.float64, np.int32, np.int64))
+AS_HALVES = frozenset(
+    """
+    abs add and bit_cast cast cast_like ceil clip constant_of_shape cum_prod cum_sum dequantize_linear div
+    dynamic_quantize_linear equal eye_like floor floor_div greater greater_or_equal identity is_inf is_nan less
+    less_or_equal max mean min mod mul neg optional_get_element optional_has_element prelu qlinear_conv qlinear_matmul
+    quantize_linear range reciprocal relu requantize round sequence_at sequence_construct sequence_insert shape sign
+    size sqrt sub sum where
+    """.split()
+)
+"""Operators that keep float16: kernels round after each, or only types are asked for."""
+
+
+def halves() -> Rule:
+    """A rule for one sweep: y = softmax(x) in f16 is y = cast(softmax(cast(x))), computed in f32."""
+    wide: dict[Value, Value] = {}
+
+    @sees(lambda op: op.name not in AS_HALVES and op.pure)
+    def half(state: Sweep, node: Node) -> bool:
+        op = OPS[node.op]
+        moves = op.moves and op.layout not in (Layout.WINDOW, Layout.AXES)
+        if moves or op.layout is Layout.ORDER or node.graphs:
+            return False
+        if not any(v is not None and v.type.dtype == F16 for v in node.inputs):
+            return False
+        _through(state, node, F32, F16, wide)
+        return True
+
+    return half
+
+
+def _through(state: Sweep, node: Node, other: np.dtype, own: np.dtype, known: dict[Value, Value] | None = None) -> None:
+    """Write the node in another element type, between casts of what it has of its own."""
+    found = {} if known is None else known
+    for value in node.inputs:
+        if value is not None and value.type.dtype == own and value not in found:
+            found[value] = cast(state, node, value, other)
+    inputs = [v if v is None else found.get(v, v) for v in node.inputs]
+    names = [Value(f"{v.name}.{other}", TensorType(other, v.type.shape)) for v in node.outputs]
+    outputs = [w if v.type.dtype == own else v for v, w in zip(node.outputs, names, strict=True)]
+    state.write(Node(node.op, inputs, outputs, node.attrs, node.name))
+    for value, made in zip(node.outputs, outputs, strict=True):
+        if made is not value:
+            state.write(Node("cast", [made], [value], {"to": own.name}, node.name))
+
+
+def cast(state: Sweep, node: Node, value: Value, dtype: np.dtype) -> Value:
+    """The value in another element type, at once where it is constant."""
+    if value.type.dtype == dtype:
+        return value
+    if value.data is not None:
+        data = value.data
+        return constant(value, once(lambda: data.astype(dtype), data, dtype.name), dtype.name)
+    return state.add("cast", [value], TensorType(dtype, value.type.shape), node, to=dtype.name)
+
+
+@sees("pow")
+def exponent(state: Sweep, node: Node) -> bool:
+    """The exponent of a float is of its type; so is that of a whole number, where it fits."""
+    x, n = node.x, node.inputs[1]
+    assert n is not None
+    base, own = x.type.dtype, n.type.dtype
+    if base is None or own is None or base == own or base.kind not in "iuf" or own.kind not in "iuf":
+        return False
+    if base.kind != "f" and (own.kind == "f" and (n.data is None or (n.data < 0).any()) or not _fits(n, base)):
+        return False
+    state.write(Node("pow", [x, cast(state, node, n, base)], node.outputs, node.attrs, node.name))
+    return True
+
+
+def _fits(value: Value, dtype: np.dtype) -> bool:
+    """Whether whole numbers keep their meaning in a type of others."""
+    assert value.type.dtype is not None
+    if value.data is not None:
+        return bool(np.all(value.data.astype(dtype) == value.data))
+    return np.can_cast(value.type.dtype, dtype)
+
+
+def narrow(state: Sweep, node: Node) -> bool:
+    """Whole numbers of one and two bytes in int32, whose low bits are theirs; their extremes as they are."""
+    dtype = node.x.type.dtype
+    if dtype is None or dtype.kind not in "iu" or dtype.itemsize > 2 or not node.x.type.size:
+        return False
+    bytes_have_own = node.op in ("reduce_max", "reduce_min", "arg_max", "arg_min") and dtype.itemsize == 1
+    if any(v is not None and v.type.dtype != dtype for v in node.inputs[: 3 if node.op in ("matmul", "gemm") else 1]):
+        return False
+    if bytes_have_own and not node.attrs.get("select_last_index"):
+        return False
+    kept = node.inputs[1:] if node.op not in ("matmul", "gemm") else []
+    known = {v: v for v in kept if v is not None and v is not node.x}
+    _through(state, node, I32, dtype, known)
+    return True

@@ -1,0 +1,140 @@
+"""Transposed convolutions of groups as convolutions: one for each phase, the outputs that are a stride apart."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import gcd, prod
+from typing import NamedTuple
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...ir.weights import once
+from ...ops.conv import transposed_window
+from ...ops.registry import OPS
+from ..moves import shaped
+from ..rewrite import Sweep, also_quantized, constant
+
+MOST = 64
+"""Phases of a transposed convolution: each is a step."""
+NARROW = 16
+"""Channels of a group from which on a product with every tap fills vectors."""
+
+
+class Phase(NamedTuple):
+    """Outputs number `first`, first + stride, ... along one axis, as a convolution of x[start:end] by some taps.
+
+    `taps`: those of the window, in the order in which they meet x; `pads`: before and after.
+    """
+
+    taps: slice
+    dilation: int
+    pads: tuple[int, int]
+    start: int
+    end: int
+
+
+def phase(first: int, size: int, kernel: int, stride: int, dilation: int, pad: int, count: int) -> Phase | None:
+    """The phase of `count` outputs from number `first` on, of `size` inputs; None where it has no taps or no input."""
+    taps = [k for k in range(kernel) if (k * dilation - first - pad) % stride == 0]
+    if not taps:
+        return None
+    low, high = ((first + pad - k * dilation) // stride for k in (taps[-1], taps[0]))
+    before, after = -low, count - 1 + high - (size - 1)
+    start, end = max(-before, 0), size - max(-after, 0)
+    if start >= end:
+        return None
+    step = stride // gcd(stride, dilation)
+    stop = taps[0] - step
+    order = slice(taps[-1], stop if stop >= 0 else None, -step)
+    return Phase(order, dilation * step // stride, (max(before, 0), max(after, 0)), start, end)
+
+
+@also_quantized
+def phases(state: Sweep, node: Node) -> bool:
+    """Given ``y = conv_transpose(x, w) {groups=8, strides=(2,)}``; result ``y = concat(conv(x, w0), conv(x, w1))``,
+    whose rows are two pixels each.
+    """
+    at = OPS[node.op].extras_at or 0
+    (x, w, *_), extras, groups = node.inputs[:at], node.inputs[at:], node.attrs["groups"]
+    if w is None or w.data is None or not node.out.type.size or groups == 1 or w.type.dims[0] // groups >= NARROW:
+        return False
+    if not all(v is None or v.type.concrete and v.type.size == (v.type.dims or (1,))[-1] for v in extras):
+        return False
+    assert x is not None
+    sizes, out = x.type.dims[1:-1], node.out.type.dims[1:-1]
+    begin, _, a = transposed_window(node, sizes, w.type.dims[1:-1])
+    strides = a["strides"]
+    if prod(strides) > MOST:
+        return False
+    counts = [-(-n // s) for n, s in zip(out, strides, strict=True)]
+    along = list(zip(sizes, w.type.dims[1:-1], strides, a["dilations"], begin, counts, strict=True))
+    by_axis = [[p for i in range(axis[2]) if (p := phase(i, *axis)) is not None] for axis in along]
+    if any(len(found) < s for found, s in zip(by_axis, strides, strict=True)):
+        return False
+    firsts = product(*map(range, strides))
+    parts = {f: _convolved(state, node, list(axes), counts) for f, axes in zip(firsts, product(*by_axis), strict=True)}
+    y = _interleaved(state, node, parts, counts, strides)
+    state.replace(node.out, _leading(state, node, y))
+    return True
+
+
+def _convolved(state: Sweep, node: Node, axes: list[Phase], counts: list[int]) -> Value:
+    """The outputs of one phase, [N, counts..., O]."""
+    x, w = node.x, node.inputs[1]
+    assert w is not None and w.data is not None
+    dims, data = x.type.dims, w.data
+    inner = tuple(p.end - p.start for p in axes)
+    if inner != dims[1:-1]:
+        x = _cut(state, node, x, [p.start for p in axes], [p.end for p in axes])
+    index = (slice(None), *(p.taps for p in axes), slice(None))
+    key = tuple(number for p in axes for number in (p.taps.start, p.taps.stop, p.taps.step))
+    taps = once(lambda: np.ascontiguousarray(data[index]), data, *key)
+    attrs = {
+        "strides": (1,) * len(axes), "dilations": tuple(p.dilation for p in axes),
+        "pads": tuple(p.pads[end] for end in (0, 1) for p in axes), "groups": node.attrs["groups"],
+        "auto_pad": "NOTSET", "kernel_shape": taps.shape[1:-1],
+    }  # fmt: skip
+    kept = {name: value for name, value in node.attrs.items() if name not in OWN}
+    shape = (dims[0], *counts, node.out.type.dims[-1])
+    inputs = [x, constant(w, taps, "taps", w.type.quant), *node.inputs[2:]]
+    return state.add("conv", inputs, node.out.type.with_shape(shape), node, **attrs, **kept)
+
+
+OWN = {"strides", "dilations", "pads", "groups", "auto_pad", "kernel_shape", "output_padding", "output_shape"}
+
+
+def _cut(state: Sweep, node: Node, x: Value, starts: list[int], ends: list[int]) -> Value:
+    """x[:, start:end, ...] of the spatial axes."""
+    lists = {"starts": starts, "ends": ends, "axes": range(1, len(starts) + 1)}
+    at = [constant(node.out, np.array(v, np.int64), name) for name, v in lists.items()]
+    shape = (x.type.dims[0], *(e - s for s, e in zip(starts, ends, strict=True)), x.type.dims[-1])
+    return state.add("slice", [x, *at], x.type.with_shape(shape), node)
+
+
+def _interleaved(
+    state: Sweep, node: Node, parts: dict[tuple[int, ...], Value], counts: list[int], strides: tuple[int, ...]
+) -> Value:
+    """[N, counts * strides..., O] of the phases; every concatenation is of the last axis, whose rows get longer."""
+    n, channels = node.out.type.dims[0], node.out.type.dims[-1]
+    row = channels
+    for axis in reversed(range(len(counts))):
+        if strides[axis] > 1:
+            wide = (n, *counts[: axis + 1], row * strides[axis])
+            joined: dict[tuple[int, ...], Value] = {}
+            for lead in product(*map(range, strides[:axis])):
+                values = [shaped(state, node, parts[*lead, i], (*wide[:-1], row)) for i in range(strides[axis])]
+                type_ = node.out.type.with_shape(wide)
+                joined[lead] = state.add("concat", list(values), type_, node, axis=len(wide) - 1)
+            parts = joined
+        else:
+            parts = {first[:-1]: value for first, value in parts.items()}
+        row *= strides[axis] * counts[axis]
+    full = (n, *(c * s for c, s in zip(counts, strides, strict=True)), channels)
+    return shaped(state, node, parts[()], full)
+
+
+def _leading(state: Sweep, node: Node, y: Value) -> Value:
+    """As much of y as the node gives."""
+    dims = node.out.type.dims
+    return y if y.type.dims == dims else _cut(state, node, y, [0] * (len(dims) - 2), list(dims[1:-1]))

@@ -1,0 +1,1 @@
+"""Rules of quantized layers and values, for the stages of integers."""

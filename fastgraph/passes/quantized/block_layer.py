@@ -1,0 +1,82 @@
+"""Products by constants in a few bits, with a scale for each block of them, as layers that read them so."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir import Node, TensorType
+from ...ir.weights import once
+from ...ops.registry import attr
+from ..rewrite import Sweep, constant, sees
+
+F32 = np.dtype(np.float32)
+BITS = (2, 4, 8)
+
+
+@sees("matmul", "gemm")
+def block_layer(state: Sweep, node: Node) -> bool:
+    """A product by what blocks of stored integers stand for.
+
+    Given ``y = matmul(x, dequantize_linear(w, s, z) {axis=0, block_size=32})``, w, s and z constants; result
+    ``y = block_dense(x, codes, s, z)``. The reals may be transposed, and the product a gemm.
+    """
+    if len(node.inputs) < 2 or not node.out.type.concrete or node.out.type.dtype != F32 or not _plain(node):
+        return False
+    real = state.maker.get(node.inputs[1])  # type: ignore[arg-type]
+    across = node.op == "gemm" and bool(attr(node, "trans_b"))
+    if real is not None and real.op == "transpose":
+        real, across = state.maker.get(real.x), not across
+    if real is None or real.op != "dequantize_linear":
+        return False
+    stored, scale, zero, block = real.const(0), real.const(1), real.const(2), attr(real, "block_size")
+    if stored is None or scale is None or not block or stored.ndim != 2 or real.has(2) and zero is None:
+        return False
+    along = 1 if across else 0
+    bits = _bits(stored, stored.shape[along], block)
+    if bits is None or attr(real, "axis") % 2 != along or scale.dtype != F32 or not np.isfinite(scale).all():
+        return False
+    key = bits, block, along
+    codes = once(lambda: codes_of(stored if across else stored.T, bits, block), stored, "codes", *key)
+    numbers = [codes, once(lambda: np.ascontiguousarray(scale if across else scale.T), scale, "scales", along)]
+    if zero is not None or stored.dtype == np.uint8:
+        points = np.zeros_like(scale) if zero is None else zero.astype(np.float32)
+        points = points if across else points.T
+        middle = np.float32(0 if stored.dtype == np.uint8 else 1 << (bits - 1))
+        numbers.append(once(lambda: np.ascontiguousarray(points + middle), points, "zeros", *key))
+    inputs = [constant(node.inputs[1], data, "codes") for data in numbers]  # type: ignore[arg-type]
+    y = state.add("block_dense", [node.x, *inputs], TensorType(F32, node.out.type.shape), node, bits=bits, block=block)
+    if node.has(2):
+        y = state.add("add", [y, node.inputs[2]], y.type, node)
+    state.replace(node.out, y)
+    return True
+
+
+def _plain(node: Node) -> bool:
+    """Whether a gemm is a product and a sum as they are."""
+    if node.op != "gemm":
+        return True
+    return not attr(node, "trans_a") and attr(node, "alpha") == 1 and (not node.has(2) or attr(node, "beta") == 1)
+
+
+def _bits(stored: np.ndarray, k: int, block: int) -> int | None:
+    """The fewest bits that hold all numbers, in whole words of 32 for a row and for a block; None where none do, and
+    for what isn't int8 or uint8.
+    """
+    if stored.dtype not in (np.int8, np.uint8) or not stored.size:
+        return None
+    low, high = int(stored.min()), int(stored.max())
+    signed = stored.dtype == np.int8
+    limits = ((-(1 << b >> 1), (1 << b >> 1) - 1) if signed else (0, (1 << b) - 1) for b in BITS)
+    whole = (k * b % 32 == 0 == block * b % 32 for b in BITS)
+    found = zip(BITS, limits, whole, strict=True)
+    return next((b for b, (least, most), fits in found if fits and least <= low and high <= most), None)
+
+
+def codes_of(rows: np.ndarray, bits: int, block: int) -> np.ndarray:
+    """uint8 [N, blocks, block * bits / 8] of integers [N, K], 0 and up, the first in the low bits of a byte."""
+    n, k = rows.shape
+    blocks, together = -(-k // block), 8 // bits
+    full = np.zeros((n, blocks * block), np.uint8)
+    full[:, :k] = rows.astype(np.uint8) + (np.uint8(1 << (bits - 1)) if rows.dtype == np.int8 else np.uint8(0))
+    parts = full.reshape(n, blocks, -1, together) << np.arange(0, 8, bits, dtype=np.uint8)
+    return np.bitwise_or.reduce(parts, axis=-1)

@@ -1,0 +1,54 @@
+"""Layers that round f32 activations to 8 bits by their range, and multiply integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir import Node, Value
+from ..rewrite import Sweep, also_quantized
+
+DYNAMIC = {"conv": "dynamic_conv", "dense": "dynamic_dense"}
+"""What a layer becomes. Depthwise convolutions stay f32: where so few products are, rounding to floats costs less."""
+
+
+@also_quantized
+def dynamic_layer(state: Sweep, node: Node) -> bool:
+    """A layer of rounded activations rounds them itself.
+
+    Given ``y = conv(dynamic_round(x), w)``, w constant of 8 bits; result ``y = dynamic_conv(x, w)``.
+    """
+    if "chain" in node.attrs or node.out.type.dtype != np.float32:
+        return False
+    rounding = state.maker.get(node.x)
+    w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
+    if rounding is None or rounding.op != "dynamic_round" or w is None or not _plain(w, rounding.attrs["per"]):
+        return False
+    if b is not None and (b.data is None or b.type.dtype != np.float32):
+        return False
+    attrs = {**node.attrs, **rounding.attrs}
+    if node.op == "conv":
+        if not _convolves(node, attrs["per"]):
+            return False
+        attrs["per"] = "batch"
+    state.write(Node(DYNAMIC[node.op], [rounding.x, w, b], node.outputs, attrs, node.name))
+    return True
+
+
+def _plain(w: Value, per: str) -> bool:
+    """Whether weights are s8 constants of one scale or one for each output, whose sums fit int32; without zero points
+    where each row has a range.
+    """
+    quant = w.type.quant
+    if w.data is None or quant is None or w.type.dtype != np.int8:
+        return False
+    if any(quant.zero_point) and per == "row" or quant.axis not in (None, 0):
+        return False
+    zeros = np.array(quant.zero_point, np.int64).reshape(-1, 1)
+    most = np.abs(w.data.astype(np.int64).reshape(w.data.shape[0], -1) - zeros).sum(axis=1).max(initial=0)
+    return bool(most * 256 < 2**31)
+
+
+def _convolves(node: Node, per: str) -> bool:
+    a = node.attrs
+    whole = per == "batch" or per == "tensor" and node.x.type.dims[0] == 1
+    return whole and a["groups"] == 1 and len(node.x.type.dims) in (3, 4) and min(a["pads"]) >= 0

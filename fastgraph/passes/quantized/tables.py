@@ -1,0 +1,74 @@
+"""Functions of one byte as tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...ops.evaluate import run_node
+from ..explicit_quantization import BYTES
+from ..rewrite import Sweep, also_quantized, sees
+
+
+@also_quantized
+@sees(lambda op: op.step is not None, "requantize")
+def tabulate(state: Sweep, node: Node) -> bool:
+    """An elementwise function of one value of 8 bits is a table of 256 results.
+
+    Given ``y = mul(x, sigmoid(x))``, all uint8; result ``y = table(x)``. A table is indexed by the byte that is stored.
+    """
+    if node.op == "requantize" and not state.made_by(node.x, "table"):
+        return False
+    if len(node.outputs) != 1 or node.out.type.dtype not in BYTES:
+        return False
+    if node.out.type.quant is None or node.out.type.quant.axis is not None:
+        return False
+    roots = [_function(state, v) for v in node.inputs if v is not None and v.data is None]
+    numbers = all(v.data.size == 1 for v in node.inputs if v is not None and v.data is not None)
+    if not roots or not numbers or any(r is None or r[0] is not roots[0][0] for r in roots):  # type: ignore[index]
+        return False
+    x = roots[0][0]  # type: ignore[index]
+    if x.type.shape != node.out.type.shape:
+        return False
+    state.replace(node.out, state.add("table", [x], node.out.type, node, values=_results(state, node)))
+    return True
+
+
+def _function(state: Sweep, value: Value, further: bool = True) -> tuple[Value, np.ndarray] | None:
+    """(x, the 256 stored numbers of `value` for those of x) when `value` is a function of a value of 8 bits.
+
+    `further`: look through a change of quantization, but through no second one, of which there may be very many.
+    """
+    maker = state.maker.get(value)
+    if maker is not None and maker.op == "table":
+        return maker.x, maker.attrs["values"]
+    quant = value.type.quant
+    if value.type.dtype not in BYTES or quant is None or quant.axis is not None:
+        return None
+    if further and maker is not None and maker.op == "requantize" and maker.x.type.dtype in BYTES:
+        before = _function(state, maker.x, False)
+        if before is not None:
+            return before[0], run_node(Node("requantize", [_line(maker.x)], [_line(value)]), [before[1]])[0]
+    assert value.type.dtype is not None
+    return value, np.arange(256).astype(np.uint8).view(value.type.dtype)
+
+
+def _line(value: Value) -> Value:
+    """A value of 256 elements of the same kind."""
+    return Value(value.name, value.type.with_shape((256,)))
+
+
+def _results(state: Sweep, node: Node) -> np.ndarray:
+    """What an elementwise node stores for each number that the value it is a function of can have."""
+    arrays, inputs = [], []
+    for value in node.inputs:
+        if value is None or value.data is not None:
+            inputs.append(value)
+            arrays.append(None if value is None else value.data)
+            continue
+        function = _function(state, value)
+        assert function is not None
+        inputs.append(_line(value))
+        arrays.append(function[1])
+    result: np.ndarray = run_node(Node(node.op, inputs, [_line(node.out)], node.attrs, node.name), arrays)[0]
+    return result.reshape(256)
