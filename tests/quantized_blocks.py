@@ -181,6 +181,15 @@ def filters_that_remember(m: Model) -> list[int]:
 
 
 @tflite
+def stored_weights_at_run_time(m: Model) -> list[int]:
+    """A depthwise layer of bytes that are fed."""
+    x, w = m.input((1, 4, 4, 2), np.uint8, (0.05, 120), "x"), m.input((1, 2, 2, 2), np.uint8, (0.02, 100), "w")
+    shape = {"stride_w": 2, "stride_h": 2, "padding": "VALID", "depth_multiplier": 1}
+    b = m.const(np.array([40, -7], np.int32), (0.001, 0))
+    return m.op("DEPTHWISE_CONV_2D", [x, w, b], [((1, 2, 2, 2), np.uint8, (0.1, 128))], **shape)
+
+
+@tflite
 def grades(m: Model) -> list[int]:
     """Between which boundaries a number lies."""
     x = m.input((2, 5), name="x")

@@ -109,6 +109,8 @@ LAST = {
         reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul gemm
     """,
 }
+STORED = {"open_weights.stored_weights": "conv conv_transpose"}
+"""Of stored numbers, with weights that are no constants."""
 OPEN = {"open_weights.open_conv": "conv", "open_weights.open_conv_transpose": "conv_transpose"}
 """Where weights are no constants, or f64."""
 
@@ -128,7 +130,10 @@ def _tables(graph: Graph) -> Iterator[Mapping[str, str]]:
     others = any(_is_other(v.type) for node in graph.nodes for v in node.outputs)
     yield {**FIRST, **OTHERS} if others else FIRST
     yield ALONE
-    yield {**COMMON, **OPEN} if any(map(_is_open, graph.nodes)) else COMMON
+    opened = [node for node in graph.nodes if _is_open(node)]
+    if any(node.x.type.quant is not None for node in opened):
+        yield STORED
+    yield {**COMMON, **OPEN} if opened else COMMON
     if others:
         yield {**DOUBLES_LAST, **LAST} if doubles else LAST
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..compile import Compiled, planned
+import numpy as np
+
+from ..compile import Compiled, deciders, planned, share
 from ..errors import FastgraphError, GraphError
 from ..frontends import read
 from ..ir import Graph, Node
@@ -19,6 +21,9 @@ from ..text import shorten, table
 SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")
 EXTENTS = (8, 64, 512, 1)
 """What is tried, one after the other, for all extents that a file leaves open."""
+
+VALUES = (1, 0, -1, 2)
+"""What is tried for all numbers of inputs that decide shapes."""
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -34,7 +39,8 @@ def files(paths: Iterable[str]) -> Iterator[str]:
 
 
 def plan_of(graph: Graph, tier: Tier, shapes: Shapes | None = None) -> Compiled:
-    """A plan for the input shapes given or that the file names, with `EXTENTS` for the others; kernels are not made.
+    """A plan for the input shapes given or that the file names, with `EXTENTS` for the others, and with `VALUES` for
+    inputs that decide shapes; kernels are not made.
 
     FastgraphError or MemoryError, that of the last try, when there is none; GraphError where one should have been made.
     """
@@ -42,12 +48,30 @@ def plan_of(graph: Graph, tier: Tier, shapes: Shapes | None = None) -> Compiled:
     *others, last = (_chosen(graph, extent) for extent in EXTENTS)
     for tried in others if last not in others else ():
         try:
-            return planned(graph, tried, tier, 1)
+            return _for_values(graph, tried, tier)
         except GraphError:
             raise
         except (FastgraphError, MemoryError):
             continue
-    return planned(graph, last, tier, 1)
+    return _for_values(graph, last, tier)
+
+
+def _for_values(graph: Graph, shapes: Shapes, tier: Tier) -> Compiled:
+    """The plan for some values of what decides shapes that leaves nothing to NumPy's tail; if there is none, that for
+    any values.
+    """
+    plan = planned(graph, shapes, tier, 1)
+    asked = deciders(share(graph), shapes) if plan.tail is not None else ()
+    given = {v.name: v.type.with_shape(tuple(shapes.get(v.name, v.type.shape or ()))) for v in graph.inputs}
+    for number in VALUES if asked else ():
+        values = {name: np.full(given[name].dims, number, given[name].dtype) for name in asked}
+        try:
+            found = planned(graph, shapes, tier, 1, values=values)
+        except (FastgraphError, MemoryError):
+            continue
+        if found.tail is None:
+            return found
+    return plan
 
 
 def _chosen(graph: Graph, extent: int) -> dict[str, tuple[int, ...]]:

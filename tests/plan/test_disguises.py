@@ -54,3 +54,21 @@ def test_fake_quant(bits: int) -> None:
     options = {"min": -1.3, "max": 2.1, "num_bits": bits}
     (found,), (wanted,) = native(m, m.op("FAKE_QUANT", [m.input(x.shape)], [x.shape], **options), x)
     np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+@pytest.mark.parametrize("op", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+def test_stored_weights_that_are_fed(op: str, kind: Any) -> None:
+    """LiteRT rounds by multipliers of integers: what lies midway between two numbers may go either way."""
+    rng, m = np.random.default_rng(0), Model()
+    limits, zero = np.iinfo(kind), 3 if kind == np.int8 else 130
+    shape, weights = (1, 7, 6, 4), (1, 3, 3, 4) if op.startswith("DEPTH") else (5, 3, 3, 4)
+    x, w = m.input(shape, kind, (0.05, zero)), m.input(weights, kind, (0.02, 0 if kind == np.int8 else 127))
+    bias = m.const(rng.integers(-999, 999, weights[0] if weights[0] > 1 else 4, np.int32), (0.001, 0))
+    options = {"stride_w": 2, "stride_h": 1, "padding": "SAME"} | ({"depth_multiplier": 1} if weights[0] == 1 else {})
+    out = (1, 7, 3, weights[0] if weights[0] > 1 else 4)
+    outputs = m.op(op, [x, w, bias], [(out, kind, (0.11, zero))], **options)
+    fed = [rng.integers(limits.min, limits.max + 1, s, kind) for s in (shape, weights)]
+    (found,), (wanted,) = native(m, outputs, *fed)
+    apart = np.abs(found.astype(int) - wanted.astype(int))
+    assert apart.max() <= 1 and (apart > 0).mean() < 0.05

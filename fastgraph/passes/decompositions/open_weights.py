@@ -8,14 +8,31 @@ from math import prod
 
 import numpy as np
 
-from ...ir import Node, Value
+from ...ir import Node, TensorType, Value
 from ...ops.conv import transposed_window
 from ...ops.registry import attr
+from ..explicit_quantization import requantized
 from ..moves import shaped, turn
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep, also_quantized, constant
 
 MOST_TAPS = 256
 """Larger windows stay what they are."""
+
+
+@also_quantized
+def stored_weights(state: Sweep, node: Node) -> bool:
+    """A layer of stored numbers whose weights are made at run time: the same of the reals that they stand for."""
+    w = node.inputs[1]
+    assert w is not None
+    if node.x.type.quant is None or w.type.quant is None or node.out.type.quant is None or _settled(state, w):
+        return False
+    if not all(v is None or v.type.concrete and v.type.size for v in (*node.inputs, node.out)):
+        return False
+    real = TensorType(np.dtype(np.float32))
+    inputs = [None if v is None else requantized(state, v, real.with_shape(v.type.dims), node) for v in node.inputs]
+    y = state.add(node.op, inputs, real.with_shape(node.out.type.dims), node, **node.attrs)
+    state.replace(node.out, state.add("requantize", [y], node.out.type, node))
+    return True
 
 
 def open_conv(state: Sweep, node: Node) -> bool:
