@@ -54,6 +54,8 @@ def specialize(
             continue
         try:
             _known_cast(node)
+            if node.op == "loop":
+                _known_slices(node)
             infer_node(node)
             if node.graphs:
                 node = _with_bodies(node)
@@ -169,6 +171,12 @@ def sizes_suit(graph: Graph, declared: Graph) -> None:
 def missing_dims(graph: Graph) -> dict[str, TensorType]:
     """The inputs whose shapes are not numbers yet."""
     return {v.name: v.type for v in graph.inputs if not v.type.concrete}
+
+
+def _known_slices(node: Node) -> None:
+    from .rounds import sliced_by_rounds  # few graphs have loops
+
+    sliced_by_rounds(node)
 
 
 def _always_taken(node: Node, instead: dict[Value, Value]) -> list[Node] | None:

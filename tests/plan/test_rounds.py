@@ -1,0 +1,65 @@
+"""Slices of what lies outside of a loop by the number of the round: native, as onnxruntime computes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastgraph as fg
+from fastgraph.plan.program import HostStep
+from tests.nets import I64, Net, assert_close, by_onnxruntime
+from tests.plan.control_nets import body
+
+
+def windows(first: Any, last: Any, rounds: int, extent: int = 6) -> Net:
+    """For each of `rounds` rows of x, from first(i) to last(i): the sum so far, which is also what a round gives."""
+    net = Net()
+    x, start = net.input("x", (extent, 3)), net.input("s", (1, 3))
+    inner = body("b", True, ("t", (1, 3)))
+    rows = inner("Slice", x, first(inner), last(inner), inner.const(np.array([0], I64)))
+    total = inner("Add", "t", inner("ReduceSum", rows, inner.const(np.array([0], I64))))
+    inner.output(inner("Identity", "bgo"), dtype=np.bool_)
+    inner.output(total)
+    inner.output(inner("Squeeze", total, inner.const(np.array([0], I64))))
+    outs = net("Loop", net.const(np.array(rounds, I64)), "", start, outputs=2, body=inner.graph())
+    net.output(*outs)
+    return net
+
+
+def at(plus: int) -> Any:
+    """The number of the round, and so many."""
+
+    def write(net: Net) -> str:
+        number = net("Add", "bi", net.const(np.array(plus, I64))) if plus else "bi"
+        return net("Unsqueeze", number, net.const(np.array([0], I64)))
+
+    return write
+
+
+def is_native(model: fg.Model) -> bool:
+    return model.plan.tail is None and not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+
+
+CASES = [(at(0), at(1), 6), (at(0), at(3), 4), (at(2), at(4), 3), (at(1), at(2), 1)]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_parts_of_known_length(case: int) -> None:
+    net = windows(*CASES[case])
+    rng = np.random.default_rng(case)
+    feeds = {"x": rng.standard_normal((6, 3)).astype(np.float32), "s": np.ones((1, 3), np.float32)}
+    wanted = by_onnxruntime(net.bytes(), feeds)
+    for threads in (1, 2):
+        model = fg.load(net.bytes(), threads=threads)
+        assert is_native(model)
+        assert_close(list(model.run(feeds).values()), wanted)
+
+
+@pytest.mark.parametrize("case", [(at(0), at(1), 7), (at(0), at(3), 5), (at(-1), at(1), 3)], ids=str)
+def test_parts_that_meet_the_end_are_shorter_there(case: Any) -> None:
+    """Slices are cut to what there is: their length isn't known."""
+    net = windows(*case)
+    feeds = {"x": np.arange(18, dtype=np.float32).reshape(6, 3), "s": np.ones((1, 3), np.float32)}
+    assert_close(list(fg.load(net.bytes()).run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
