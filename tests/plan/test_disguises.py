@@ -72,3 +72,16 @@ def test_stored_weights_that_are_fed(op: str, kind: Any) -> None:
     (found,), (wanted,) = native(m, outputs, *fed)
     apart = np.abs(found.astype(int) - wanted.astype(int))
     assert apart.max() <= 1 and (apart > 0).mean() < 0.05
+
+
+@pytest.mark.parametrize("axes", [(0, 2), (1, 3), (0, 1, 3)])
+@pytest.mark.parametrize("keep", [True, False])
+def test_means_of_bytes_along_axes_apart(axes: tuple[int, ...], keep: bool) -> None:
+    """Rounded once, where LiteRT's integers may be a step off."""
+    m, shape = Model(), (2, 3, 5, 4)
+    x = np.random.default_rng(0).integers(-128, 128, shape, np.int8)
+    out = tuple(1 if a in axes else n for a, n in enumerate(shape) if keep or a not in axes)
+    operands = [m.input(shape, np.int8, (0.05, 3)), m.const(np.array(axes, np.int32))]
+    (found,), (wanted,) = native(m, m.op("MEAN", operands, [(out, np.int8, (0.02, -5))], keep_dims=keep), x)
+    assert found.shape == wanted.shape
+    assert np.abs(found.astype(int) - wanted.astype(int)).max() <= 1

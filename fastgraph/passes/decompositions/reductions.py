@@ -6,8 +6,8 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...ops.reduce import reduced_axes
-from ..moves import shaped
-from ..rewrite import Sweep, constant, sees
+from ..moves import shaped, turn
+from ..rewrite import Sweep, also_quantized, constant, sees
 
 ALIKE = "reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_l2", "reduce_log_sum_exp"
 AFTER = {op: op for op in ALIKE} | {"reduce_sum_square": "reduce_sum", "reduce_l1": "reduce_sum"}
@@ -16,10 +16,13 @@ BEFORE = {"reduce_log_sum": "reduce_sum"}
 """What comes before the last of several."""
 
 
+@also_quantized
 @sees(*AFTER, *BEFORE)
 def reduction(state: Sweep, node: Node) -> bool:
     """Over axes that do not lie side by side: one run of axes after the other; over none: nothing to do."""
     axes, x = node.const(1), node.x
+    if x.type.quant is not None or node.out.type.quant is not None:
+        return _of_stored(state, node)
     known = x.type.concrete and "chain" not in node.attrs and not (axes is None and node.has(1))
     if known and reduced_axes(node, len(x.type.dims), axes) is None:
         state.replace(node.out, _of_one(state, node))
@@ -39,6 +42,24 @@ def reduction(state: Sweep, node: Node) -> bool:
         left = [1 if i in run else d for i, d in enumerate(left)]
         at = constant(node.out, np.array(run, np.int64), "axes")
         y = state.add(op, [y, at], x.type.with_shape(tuple(left)), node, keepdims=1, noop_with_empty_axes=0)
+    state.replace(node.out, shaped(state, node, y, node.out.type.dims))
+    return True
+
+
+def _of_stored(state: Sweep, node: Node) -> bool:
+    """Stored numbers, which are rounded once: axes that do not lie side by side are brought to the end."""
+    axes, x = node.const(1), node.x
+    if axes is None or not x.type.concrete or not x.type.size or x.type.quant is None or x.type.quant.axis is not None:
+        return False
+    dims = x.type.dims
+    gone = sorted({int(a) % len(dims) for a in axes.ravel()})
+    if len(_runs([a for a in gone if dims[a] != 1])) < 2:
+        return False
+    left = [a for a in range(len(dims)) if a not in gone]
+    turned = turn(state, node, x, (*left, *gone))
+    at = constant(node.out, np.arange(len(left), len(dims), dtype=np.int64), "axes")
+    attrs = {**node.attrs, "keepdims": 0}
+    y = state.add(node.op, [turned, at], node.out.type.with_shape(tuple(dims[a] for a in left)), node, **attrs)
     state.replace(node.out, shaped(state, node, y, node.out.type.dims))
     return True
 
