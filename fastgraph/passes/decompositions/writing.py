@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...ir import Node, Value
-from ...ops.evaluate import infer_node
+from ...ops.evaluate import fold, infer_node
 from ..moves import shaped, turn
 from ..rewrite import Sweep, constant
 from .element_types import cast
@@ -23,11 +23,16 @@ class Steps(NamedTuple):
     node: Node
 
     def __call__(self, op: str, *operands: Value | float, **attrs: Any) -> Value:
-        """The result of an operator. Numbers are of the element type of the first operand that is a value."""
+        """The result of an operator, a constant where it is known. Numbers are of the element type of the first operand
+        that is a value.
+        """
         like = next(v for v in operands if isinstance(v, Value))
         inputs = [v if isinstance(v, Value) else self.number(v, like) for v in operands]
         step = Node(op, list(inputs), [Value(f"{self.node.out.name}.{op}")], attrs, self.node.name)
         infer_node(step)
+        known = None if op == "expand" else fold(step)
+        if known is not None:
+            return constant(self.node.out, known[0], op)
         self.state.write(step)
         return step.out
 
