@@ -32,8 +32,12 @@ def layout(graph: Graph) -> bool:
         changed, idle = (True, 0) if run(graph) else (changed, idle + 1)
         if idle == 3:
             break
-    apart = rules_for(graph, REDUCTIONS, FOLDER)
-    return bool(apart and sweep(graph, *apart)) or changed
+    return apart(graph) or changed
+
+
+def apart(graph: Graph) -> bool:
+    """Whether a reduction's axes, which a transpose that is gone has brought apart, are reduced one after the other."""
+    return sweep(graph, *rules_for(graph, REDUCTIONS, FOLDER))
 
 
 def sunk(graph: Graph) -> bool:

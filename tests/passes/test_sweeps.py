@@ -12,7 +12,7 @@ from fastgraph.ops import OPS
 from fastgraph.passes import decompose
 from fastgraph.passes.canonicalize import canonicalize
 from fastgraph.passes.explicit_quantization import WHOLE_PRODUCTS
-from fastgraph.passes.layout import layout, share, sunk
+from fastgraph.passes.layout import apart, layout, share, sunk
 from fastgraph.passes.rewrite import Sweep, rules_for, sees, sweep
 from tests.nets import F32, Net, graph_of
 from tests.random_nets import Case, examples, networks
@@ -102,6 +102,7 @@ def test_layout_leaves_out_nothing(case: Case) -> None:
         sunk(full)
         canonicalize(full)
         share(full)
+    apart(full)
     assert str(graph) == str(full)
 
 
