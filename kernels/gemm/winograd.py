@@ -168,12 +168,16 @@ def _scatter(tier: Tier, m: int, tall: bool) -> Any:
             return [b.add(address, I64(tier.lanes * 4)) for address in state]
 
         vectors = b.sdiv(b.add(r.channels, I64(tier.lanes - 1)), I64(tier.lanes))
-        target = variable(b, to)
-        with loop(b, 0, r.k_d, 1) as z, loop(b, 0, r.parts_y, 1) as y, loop(b, 0, r.parts_x, 1) as x:
-            ahead = b.add(b.mul(y, r.band_y), b.mul(x, r.pixel))
-            at = b.add(b.add(source, b.mul(z, r.band_z)), b.mul(ahead, I64(3)))
-            repeat(b, vectors, [b.load(target), at], vector)
-            b.store(b.add(b.load(target), b.mul(r.channels, I64(4))), target)
+        with b.if_else(b.icmp_signed("==", r.k, r.channels)) as (one, several):
+            with one:
+                repeat(b, vectors, [to, source], vector)
+            with several:
+                target = variable(b, to)
+                with loop(b, 0, r.k_d, 1) as z, loop(b, 0, r.parts_y, 1) as y, loop(b, 0, r.parts_x, 1) as x:
+                    ahead = b.add(b.mul(y, r.band_y), b.mul(x, r.pixel))
+                    at = b.add(b.add(source, b.mul(z, r.band_z)), b.mul(ahead, I64(3)))
+                    repeat(b, vectors, [b.load(target), at], vector)
+                    b.store(b.add(b.load(target), b.mul(r.channels, I64(4))), target)
 
     return scatter
 
@@ -206,27 +210,29 @@ def _gather(tier: Tier, m: int, tall: bool, nv: int) -> Any:
         above = b.add(b.mul(image, b.mul(r.out_d, r.outputs)), plane)
         columns = b.sub(r.n, column)
         masks = [v.mask(b.sub(columns, I64(n * tier.lanes))) for n in range(nv)]
-        shift = I64(beside.bit_length() - 1)
+        walked = is_walked(b, r)
+        step = b.select(walked, I64(width * 4), b.shl(r.ldy, I64(2)))
 
         def store(masks: Sequence[Any]) -> None:
-            def output(index: Any, _: list[Any]) -> list[Any]:
-                row, across = b.ashr(index, shift), b.and_(index, I64(beside - 1))
-                y, x = b.add(oy, row), b.add(ox, across)
-                pixel = b.add(b.mul(y, r.y_y), x)
-                exists = b.icmp_signed("<", b.add(b.mul(y, r.out_w), x), r.outputs)
-                with b.if_then(b.and_(exists, b.icmp_signed("<", x, r.out_w))):
-                    there = b.add(r.y, b.shl(b.add(b.mul(b.add(above, pixel), r.ldy), column), I64(2)))
-                    wait = b.add(kept, b.mul(b.add(b.mul(row, r.out_w), x), I64(width * 4)))
-                    to = v.pointer(b.select(is_walked(b, r), wait, there))
-                    place = v.at(buffer, b.mul(index, I64(width)))
+            def line(row: Any, _: list[Any]) -> list[Any]:
+                y = b.add(oy, row)
+                pixel = b.add(b.mul(y, r.y_y), ox)
+                there = b.add(r.y, b.shl(b.add(b.mul(b.add(above, pixel), r.ldy), column), I64(2)))
+                wait = b.add(kept, b.mul(b.add(b.mul(row, r.out_w), ox), I64(width * 4)))
+                to, pixel = b.select(walked, wait, there), b.add(plane, pixel)
+                exist = b.sub(r.outputs, b.add(b.mul(y, r.out_w), ox))
+                count = lesser(b, lesser(b, exist, b.sub(r.out_w, ox)), I64(beside))
+                with loop(b, 0, count, 1) as x:
+                    place = v.at(buffer, b.mul(b.add(b.mul(row, I64(beside)), x), I64(width)))
                     values = [v.load(v.at(place, n * tier.lanes)) for n in range(nv)]
-                    addend = addend_at(v, r, image, b.add(plane, pixel), column)
+                    addend = addend_at(v, r, image, b.add(pixel, x), column)
                     found = simple(v, r, values, lambda n: v.load(v.at(addend, n * tier.lanes), masks[n]))
+                    target = v.pointer(b.add(to, b.mul(step, x)))
                     for n, value in enumerate(found):
-                        v.store(value, v.at(to, n * tier.lanes), masks[n])
+                        v.store(value, v.at(target, n * tier.lanes), masks[n])
                 return []
 
-            repeat(b, I64(m * beside), [], output)
+            repeat(b, I64(m), [], line)
 
         if tier.lanes == 16:
             store(masks)
