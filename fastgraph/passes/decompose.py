@@ -17,6 +17,7 @@ UNCOMMON = {
     "disguises.shrink": "shrink",
     "disguises.swiglu": "swiglu",
     "losses.loss": "negative_log_likelihood_loss softmax_cross_entropy_loss",
+    "lstm.lstm_sequence": "lstm_sequence",
     "ngrams.tf_idf_vectorizer": "tf_idf_vectorizer",
     "normalizations.mean_variance": "mean_variance_normalization",
     "normalizations.open_batch_norm": "batch_normalization",
