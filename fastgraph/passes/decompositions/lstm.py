@@ -1,4 +1,4 @@
-"""TensorFlow Lite's lstm, where it has more than its kernel: a projection, normalized gates, weights of another kind."""
+"""TensorFlow Lite's lstm, where it has what no kernel knows: a projection, normalized gates, diagonal weights."""
 
 from __future__ import annotations
 
@@ -101,6 +101,7 @@ def _layer(state: Sweep, node: Node) -> Layer | None:
     diagonal = {len(v.type.dims) == 1 for v in inputs[R : R + 4] if v is not None}
     opened = any(v is not None and v.data is None for v in inputs[W:])
     more = opened or any(v is not None for v in (inputs[PROJECTION], *inputs[NORM:]))
+    more = more or bool(attr(node, "dynamic")) and not all(_symmetric(v) for v in inputs[R : R + 4] if v is not None)
     if len(diagonal) > 1 or not (more or True in diagonal) or (True in diagonal and inputs[PROJECTION] is not None):
         return None
     do = Steps(state, node)
@@ -118,8 +119,14 @@ def _layer(state: Sweep, node: Node) -> Layer | None:
     return Layer(node, groups, r, True in diagonal, projection, bias)
 
 
+def _symmetric(w: Value) -> bool:
+    """Whether weights are bytes around 0.0, which the kernel that rounds its state takes."""
+    quant, zero = w.type.quant, 128 if w.type.dtype == np.uint8 else 0
+    return quant is not None and w.type.dtype in (np.int8, np.uint8) and all(z == zero for z in quant.zero_point)
+
+
 def _groups(do: Steps, gates: list[int]) -> list[Group]:
-    """Gates by what they look at: no cell, the one before the step, the one after it; and by whether they have norms."""
+    """Gates by what they look at (no cell, the one before the step, the one after it), and whether they have norms."""
     kinds: dict[tuple[bool, bool, bool], list[int]] = {}
     for g in gates:
         peeps = g in PEEPHOLES and operand(do.node, PEEPHOLES[g]) is not None
@@ -161,14 +168,16 @@ def _real(do: Steps, value: Value | None) -> Value | None:
 
 def _stored(do: Steps, value: Value, kind: TensorType) -> Value:
     """A value of f32 as one of another type that stands for it."""
-    return value if kind.quant is None else do.state.add("requantize", [value], kind.with_shape(value.type.dims), do.node)
+    if kind.quant is None:
+        return value
+    return do.state.add("requantize", [value], kind.with_shape(value.type.dims), do.node)
 
 
 def _product(do: Steps, x: Value, w: Value, bias: Value | None = None) -> Value:
     """x times a constant [outputs, k], or a value [k, outputs]; plus a bias."""
-    if w.data is not None:
-        return do("dense", x, w, *([] if bias is None else [bias]))
-    y = do("matmul", x, w)
+    if w.data is not None and bias is not None and bias.data is not None:
+        return do("dense", x, w, bias)
+    y = do("matmul" if w.data is None else "dense", x, w)
     return y if bias is None else do("add", y, bias)
 
 
@@ -238,17 +247,17 @@ def _with_state(do: Steps, layer: Layer, h: Value, sums: Value) -> Value:
 def _values(do: Steps, group: Group, sums: Value, c: Value) -> dict[int, Value]:
     """What the gates of a group are before their activation, each [batch, units]."""
     (batch, units), count = c.type.dims, len(group.gates)
-    if group.peephole is not None or group.norm is not None:
-        sums = do.shape(sums, batch, count, units)
+    if count > 1 and (group.peephole is not None or group.norm is not None):
+        sums, c = do.shape(sums, batch, count, units), do.shape(c, batch, 1, units)
     if group.peephole is not None:
-        sums = do("add", sums, do("mul", do.shape(c, batch, 1, units), group.peephole))
+        sums = do("add", sums, do("mul", c, group.peephole))
     if group.norm is not None:
         ones = constant(do.node.out, np.ones(units, F32), "ones")
         sums = do("mul", do("layer_normalization", sums, ones, axis=-1, epsilon=EPSILON), group.norm)
         sums = sums if group.bias is None else do("add", sums, group.bias)
-    sums = do.shape(sums, batch, count * units)
     if count == 1:
         return {group.gates[0]: sums}
+    sums = do.shape(sums, batch, count * units)
     return {g: do.cut(sums, 1, i * units, (i + 1) * units) for i, g in enumerate(group.gates)}
 
 
