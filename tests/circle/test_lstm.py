@@ -76,22 +76,24 @@ def test_int8(seed: int) -> None:
 @pytest.mark.parametrize("aux", ["none", "own", "beside"])
 @pytest.mark.parametrize("kind", [np.float32, np.int8])
 def test_both_directions(kind: Any, aux: str, merge: int) -> None:
-    """With projections of two widths, where they are not added up; time comes first for an input of its own."""
-    steps, batch, features, units, more = 4, 2, 3, 5, 3 if aux == "own" else 2
-    widths = (4, 3) if not merge else (4, 4)
+    """With projections. Time comes first for an input of its own, and where LiteRT merges outputs: it mixes rows up
+    otherwise.
+    """
+    steps, batch, features, units, more, width = 4, 2, 3, 5, 3 if aux == "own" else 2, 4
+    first = aux == "own" or merge
     m = Model()
     d = Draw(m, 4, kind)
-    lead = (steps, batch) if aux == "own" else (batch, steps)
+    lead = (steps, batch) if first else (batch, steps)
     inputs: list[int | None] = [m.input((*lead, features))]
-    for width in widths:
+    for _ in range(2):
         inputs += [d.weights(units, features) for _ in range(4)] + [d.weights(units, width) for _ in range(4)]
         inputs += [None] * 3 + [d.const(units) for _ in range(4)] + [d.weights(width, units), d.const(width)]
-    for width in widths:
+    for _ in range(2):
         inputs += [m.variable((batch, width)), m.variable((batch, units))]
     inputs.append(m.input((*lead, more)) if aux != "none" else None)
     inputs += [d.weights(units, more) if aux == "beside" else None for _ in range(8)]
-    shapes: list[Any] = [(*lead, sum(widths))] if merge else [(*lead, width) for width in widths]
-    outs = m.op("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, shapes, merge_outputs=bool(merge), time_major=aux == "own",
+    shapes: list[Any] = [(*lead, 2 * width)] if merge else [(*lead, width)] * 2
+    outs = m.op("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, shapes, merge_outputs=bool(merge), time_major=bool(first),
                 fused_activation_function="TANH")  # fmt: skip
     rng = np.random.default_rng(5)
     sizes = [features, more][: 1 + (aux != "none")]
