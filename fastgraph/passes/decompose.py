@@ -77,6 +77,7 @@ FIRST = {
 }
 OTHERS = {
     "composed.composed": "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp",
+    "element_types.scattered_bools": "scatter_elements scatter_nd scatter_slices",
     "pixels.resized_whole": "resize",
     "word_pool.word_pool": "average_pool",
 }
