@@ -22,8 +22,8 @@ READ = (np.float32, np.uint8, np.int8, np.int16, np.uint16, np.int32)
 
 
 def _by_axis(node: Node) -> bool:
-    """Whether scales along an axis are those of operand or result."""
-    return any(v.type.quant is not None and v.type.quant.axis is not None for v in (node.x, node.out))
+    """Whether operand or result has several scales, along an axis."""
+    return any(v.type.quant is not None and len(v.type.quant.scale) > 1 for v in (node.x, node.out))
 
 
 def _along(value: Value) -> tuple[np.ndarray, np.ndarray]:
