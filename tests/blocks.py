@@ -430,6 +430,9 @@ def element_types(net: Net) -> None:
     net.output(net("Cast", net("Cast", half, to=TensorProto.BFLOAT16), to=TensorProto.FLOAT), net("Atan", x))
     net.output(net("Pow", x, net.const(np.array(2, I64))))
     net.output(net("CumSum", x, net("Mul", none, net.const(np.array(0, I64)))))
+    signs, at = net("Greater", x, net.const(0.0)), net.const(np.array([[1], [1]], I64))
+    found = net("ScatterND", signs, at, net("Not", signs), reduction="mul")
+    net.output(net("Cast", found, to=TensorProto.FLOAT))
 
 
 @rare

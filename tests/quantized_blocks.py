@@ -181,6 +181,24 @@ def filters_that_remember(m: Model) -> list[int]:
 
 
 @tflite
+def projected_lstm(m: Model) -> list[int]:
+    """Gates that are normalized, an output that is rounded before its projection."""
+    rng, (steps, features, units, width), state = np.random.default_rng(2), (3, 5, 6, 4), (1 / 128, -2)
+    inputs: list[int | None] = [m.input((1, steps, features), I8, X)]
+    inputs += [stored(m, (units, features), None)[0] for _ in range(4)]
+    inputs += [stored(m, (units, width), None)[0] for _ in range(4)]
+    inputs += [None] * 3
+    inputs += [m.const(rng.integers(-9000, 9000, units).astype(np.int32), (2.0**-25, 0)) for _ in range(4)]
+    inputs.append(m.const(rng.integers(-127, 128, (width, units)).astype(np.int8), (0.003, 0)))
+    inputs.append(bias(m, width, np.array([0.003 / 120])))
+    inputs += [m.variable((1, width), I8, state), m.variable((1, units), np.int16, (2.0**-11, 0))]
+    inputs += [m.const(rng.integers(9000, 30000, units).astype(np.int16), (2.0**-15, 0)) for _ in range(4)]
+    between = [m.tensor((1,), np.int16, (2.0**-12, 0)) for _ in range(4)] + [m.tensor((1,), I8, (1 / 120, 5))]
+    return m.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [((1, steps, width), I8, state)], intermediates=between,
+                fused_activation_function="TANH")  # fmt: skip
+
+
+@tflite
 def stored_weights_at_run_time(m: Model) -> list[int]:
     """A depthwise layer of bytes that are fed."""
     x, w = m.input((1, 4, 4, 2), np.uint8, (0.05, 120), "x"), m.input((1, 2, 2, 2), np.uint8, (0.02, 100), "w")

@@ -146,7 +146,7 @@ def _running(function: Callable[..., Any], start: int) -> Callable[[Node, list[A
     def reference(node: Node, inputs: list[Any]) -> list[Any]:
         x, axis = inputs[0], int(np.asarray(inputs[1]).reshape(-1)[0])
         x = np.flip(x, axis) if attr(node, "reverse") else x
-        y = function(x, axis=axis, dtype=x.dtype)
+        y = function(x, axis=axis, dtype=np.float32 if x.dtype == np.float16 else x.dtype).astype(x.dtype, copy=False)
         if attr(node, "exclusive"):
             y = np.moveaxis(np.roll(y, 1, axis), axis, 0).copy()
             y[:1] = start

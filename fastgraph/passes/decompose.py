@@ -17,6 +17,7 @@ UNCOMMON = {
     "disguises.shrink": "shrink",
     "disguises.swiglu": "swiglu",
     "losses.loss": "negative_log_likelihood_loss softmax_cross_entropy_loss",
+    "lstm.lstm_sequence": "lstm_sequence",
     "ngrams.tf_idf_vectorizer": "tf_idf_vectorizer",
     "normalizations.mean_variance": "mean_variance_normalization",
     "normalizations.open_batch_norm": "batch_normalization",
@@ -76,6 +77,7 @@ FIRST = {
 }
 OTHERS = {
     "composed.composed": "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp",
+    "element_types.scattered_bools": "scatter_elements scatter_nd scatter_slices",
     "pixels.resized_whole": "resize",
     "word_pool.word_pool": "average_pool",
 }

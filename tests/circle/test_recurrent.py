@@ -57,9 +57,14 @@ def agree(data: bytes, runs: list[list[np.ndarray]], most: float, relative: bool
             assert off <= most * (max(1.0, float(np.abs(b).max())) if relative else 1)
 
 
+SIZES = (5, 2, 4, 6)
+"""Steps, batch, features, units."""
+
+
 def float_lstm(op: str, kind: Any, narrow: int = 0, cifg: int = 0, peephole: int = 0, norm: int = 0,
-               time_major: int = 0, **clips: float) -> tuple[bytes, tuple[int, ...]]:  # fmt: skip
-    steps, batch, features, units = 5, 2, 4, 6
+               time_major: int = 0, sizes: tuple[int, ...] = SIZES,
+               **clips: float) -> tuple[bytes, tuple[int, ...]]:  # fmt: skip
+    steps, batch, features, units = sizes
     m, width = Model(), narrow or units
     d = Draw(m, 1, kind)
     shape = (batch, features) if op == LSTM else (steps, batch, features) if time_major else (batch, steps, features)
@@ -96,8 +101,8 @@ def test_lstm_with_int8_weights_is_near_litert_which_also_rounds_its_input() -> 
 
 
 def int8_lstm(op: str, narrow: int = 0, cifg: int = 0, peephole: int = 0,
-              norm: int = 0) -> tuple[bytes, tuple[int, ...]]:  # fmt: skip
-    steps, batch, features, units = 5, 2, 4, 6
+              norm: int = 0, sizes: tuple[int, ...] = SIZES) -> tuple[bytes, tuple[int, ...]]:  # fmt: skip
+    steps, batch, features, units = sizes
     m, width = Model(), narrow or units
     d = Draw(m, 1, np.int8)
     shape = (batch, features) if op == LSTM else (batch, steps, features)
@@ -138,11 +143,14 @@ def test_int8_lstm_is_within_a_step(op: str, parts: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("isa", ["generic", "avx2", "avx512"])
-@pytest.mark.parametrize("parts", [{}, {"cifg": 1}, {"peephole": 1}, {"time_major": 1}, {"cell_clip": 0.3}], ids=str)
+@pytest.mark.parametrize("parts", [
+    {}, {"cifg": 1}, {"peephole": 1}, {"time_major": 1}, {"cell_clip": 0.3}, {"narrow": 3}, {"norm": 1},
+    {"narrow": 7, "time_major": 1, "cifg": 1, "proj_clip": 0.2}, {"narrow": 3, "norm": 1, "peephole": 1},
+], ids=str)  # fmt: skip
 def test_kernels_compute_an_lstm(parts: dict[str, Any], isa: str) -> None:
     """As the references do, in f32 and in int8, whose states are rounded at each step."""
     made = [(float_lstm(SEQUENCE, np.float32, **parts), 1e-6), (float_lstm(SEQUENCE, np.int8, **parts), 1e-6)]
-    if parts.keys() <= {"cifg", "peephole"}:
+    if parts.keys() <= {"cifg", "peephole", "narrow", "norm"}:
         made.append((int8_lstm(SEQUENCE, **parts), 1))
     for (data, shape), most in made:
         model, reference = (fg.load(data, isa=name, threads=1) for name in (isa, "numpy"))

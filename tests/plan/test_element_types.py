@@ -133,14 +133,25 @@ def test_places_of_extremes_and_running_sums(tier: Any, dtype: str) -> None:
         for last in (0, 1):
             for op in ("arg_max", "arg_min"):
                 agrees(one(op, [x], attrs={"axis": axis, "keepdims": 0, "select_last_index": last}), [x], tier)
-            if dtype == "float16":
-                continue
             small = x if dtype in WHOLE else rng.uniform(-1.5, 1.5, x.shape).astype(dtype)
             for op in ("cum_sum", "cum_prod"):
                 attrs = {"exclusive": last, "reverse": axis % 2}
                 agrees(one(op, [small], [np.array(axis)], attrs), [small], tier)
                 at = np.array(axis - 3 * last, np.int32)
                 agrees(one(op, [small, at], attrs=attrs), [small, at], tier)
+
+
+@each_tier
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "min", "max"])
+def test_scattered_bools(tier: Any, reduction: str) -> None:
+    """Rows are met more than once. Of bools a sum is or, a product is and."""
+    rng = np.random.default_rng(11)
+    x, updates, rows = rng.random((5, 37)) < 0.5, rng.random((9, 37)) < 0.5, rng.integers(-5, 5, (9, 37))
+    places = rng.permutation(np.repeat(np.arange(5), 2))[:9, None]
+    slices = {"offset_dims": (1,), "collapsed_dims": (0,), "start_map": (0,), "index_vector_dim": 1}
+    for op, at, attrs in (("scatter_elements", rows, {"axis": 0}), ("scatter_nd", places, {}),
+                          ("scatter_slices", places, slices)):  # fmt: skip
+        agrees(one(op, [x, at, updates], attrs={**attrs, "reduction": reduction}), [x, at, updates], tier)
 
 
 PRODUCTS = (

@@ -6,20 +6,22 @@ import numpy as np
 
 from ...ir import Node, TensorType, Value
 from ...ir.weights import once
-from ...ops.registry import OPS, Layout
+from ...ops.registry import OPS, Layout, attr
 from ..rewrite import Rule, Sweep, constant, sees
 
 F16, F32, F64, I32, I64 = (np.dtype(t) for t in (np.float16, np.float32, np.float64, np.int32, np.int64))
+BOOL, U8 = np.dtype(bool), np.dtype(np.uint8)
 AS_HALVES = frozenset(
     """
-    abs add and bit_cast cast cast_like ceil clip constant_of_shape cum_prod cum_sum dequantize_linear div
-    dynamic_quantize_linear equal eye_like floor floor_div greater greater_or_equal identity is_inf is_nan less
-    less_or_equal max mean min mod mul neg optional_get_element optional_has_element prelu qlinear_conv qlinear_matmul
-    quantize_linear range reciprocal relu requantize round sequence_at sequence_construct sequence_insert shape sign
-    size sqrt sub sum where
+    abs add and bit_cast cast cast_like ceil clip constant_of_shape dequantize_linear div dynamic_quantize_linear equal
+    eye_like floor floor_div greater greater_or_equal identity is_inf is_nan less less_or_equal max mean min mod mul
+    neg optional_get_element optional_has_element prelu qlinear_conv qlinear_matmul quantize_linear range reciprocal
+    relu requantize round sequence_at sequence_construct sequence_insert shape sign size sqrt sub sum where
     """.split()
 )
 """Operators that keep float16: kernels round after each, or only types are asked for."""
+BOOLS = {"add": "max", "mul": "min", "max": "max", "min": "min"}
+"""What reductions of bools are in numbers."""
 
 
 def halves() -> Rule:
@@ -100,4 +102,16 @@ def narrow(state: Sweep, node: Node) -> bool:
     kept = node.inputs[1:] if node.op not in ("matmul", "gemm") else []
     known = {v: v for v in kept if v is not None and v is not node.x}
     _through(state, node, I32, dtype, known)
+    return True
+
+
+def scattered_bools(state: Sweep, node: Node) -> bool:
+    """Given ``y = scatter(x, places, updates)`` of bools that are added, which is or, or multiplied, which is and;
+    result their greatest or least numbers in uint8.
+    """
+    reduction = attr(node, "reduction")
+    if node.x.type.dtype != BOOL or reduction not in BOOLS:
+        return False
+    _through(state, Node(node.op, node.inputs, node.outputs, {**node.attrs, "reduction": BOOLS[reduction]}, node.name),
+             U8, BOOL)  # fmt: skip
     return True

@@ -9,7 +9,7 @@ import numpy as np
 from ...ir import Graph, Node, TensorType, Value
 from ...ops.registry import attr
 from ..rewrite import Sweep, constant
-from .writing import Steps, known, operand, real
+from .writing import Steps, known, operand, real, scanned
 
 
 def linear_attention(state: Sweep, node: Node) -> bool:
@@ -49,7 +49,7 @@ def linear_attention(state: Sweep, node: Node) -> bool:
         last, y = _token(do, begin, **parts)
     else:
         body = _round(node, begin.type, {name: x.type for name, x in moving.items()})
-        last, y = _scanned(do, [begin, *moving.values()], body)
+        last, y = scanned(do, [begin], list(moving.values()), body)
     y = do.turn(do.shape(y, times, images, heads * share, wide), 1, 0, 2, 3)
     return do.becomes(do.shape(y, images, times, heads * share * wide), last)
 
@@ -74,18 +74,6 @@ def _round(node: Node, state: TensorType, moving: dict[str, TensorType]) -> Grap
     body.outputs = [*_token(Steps(inner, node), before, **parts)]
     body.nodes = inner.written()
     return body
-
-
-def _scanned(do: Steps, inputs: list[Value], body: Graph) -> tuple[Value, Value]:
-    out, times = body.outputs[1].type, inputs[1].type.dims[0]
-    last, y = (
-        Value(f"{do.node.out.name}.last", inputs[0].type),
-        Value(f"{do.node.out.name}.scan", out.with_shape((times, *out.dims))),
-    )
-    do.state.write(
-        Node("scan", list(inputs), [last, y], {"body": body, "num_scan_inputs": len(inputs) - 1}, do.node.name)
-    )
-    return last, y
 
 
 def causal_conv(state: Sweep, node: Node) -> bool:

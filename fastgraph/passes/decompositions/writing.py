@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir import Node, Value
+from ...ir import Graph, Node, Value
 from ...ops.evaluate import fold, infer_node
 from ..moves import shaped, turn
 from ..rewrite import Sweep, constant
@@ -85,6 +85,20 @@ class Steps(NamedTuple):
                 new = self.shape(new, *old.type.dims)
             self.state.replace(old, new)
         return True
+
+
+def scanned(do: Steps, carried: list[Value], moving: list[Value], body: Graph, backwards: bool = False) -> list[Value]:
+    """What is carried over the first axis of `moving`, after the last round; then what rounds give, side by side."""
+    times = moving[0].type.dims[0]
+    kinds = [v.type for v in carried]
+    kinds += [v.type.with_shape((times, *v.type.dims)) for v in body.outputs[len(carried) :]]
+    results = [Value(f"{do.node.out.name}.scan", kind) for kind in kinds]
+    attrs: dict[str, Any] = {"body": body, "num_scan_inputs": len(moving)}
+    if backwards:
+        attrs["scan_input_directions"] = [1] * len(moving)
+        attrs["scan_output_directions"] = [1] * (len(results) - len(carried))
+    do.state.write(Node("scan", [*carried, *moving], list(results), attrs, do.node.name))
+    return results
 
 
 def known(*values: Value | None, dtypes: Sequence[Any] | None = None) -> bool:

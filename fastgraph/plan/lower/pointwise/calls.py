@@ -50,9 +50,10 @@ def _loops(e: Emit | None, node: Node, tensors: Sequence[Operand]) -> Loops | No
     return loops(out.type.dims, strides(out), [broadcast(_dims(v), strides(v), out.type.dims) for v in tensors])
 
 
-def fits(node: Node) -> bool:
-    """Whether the kernel has enough loops for the node's broadcast, even if the rows of all operands lie apart."""
-    return _loops(None, node, inputs_of(node)) is not None
+def fits(node: Node, *more: Operand) -> bool:
+    """Whether the kernel has enough loops for the node's broadcast, even if the rows of all operands lie apart. more:
+    operands beside the node's."""
+    return _loops(None, node, [*inputs_of(node), *more]) is not None
 
 
 def loops_of(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, list[Ref]]:

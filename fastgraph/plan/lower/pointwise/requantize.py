@@ -7,15 +7,68 @@ from typing import Any
 import numpy as np
 
 from ....ir import Node, Value
+from ....ir.quantization import spread
 from ....ops.reals import flips
+from ..elements import element
 from ..quantized import LARGE, TINY, per_tensor, quant, zero_point
 from ..registry import Emit, lowers
+from ..walk import Out
 from .calls import call_of_one, fits
-from .chains import Chain, call_stored, f32, held, product, readable, writable
+from .chains import RESULTS, Chain, call_stored, f32, held, product, readable, writable
 from .table import has_vbmi, look_up
+
+READ = (np.float32, np.uint8, np.int8, np.int16, np.uint16, np.int32)
+"""Types that the elementwise kernel reads."""
+
+
+def _by_axis(node: Node) -> bool:
+    """Whether operand or result has several scales, along an axis."""
+    return any(v.type.quant is not None and len(v.type.quant.scale) > 1 for v in (node.x, node.out))
+
+
+def _along(value: Value) -> tuple[np.ndarray, np.ndarray]:
+    """The scales of a value, in f64, and its zero points, in f32; both broadcast against it."""
+    if value.type.quant is None:
+        return np.ones(1), np.zeros(1, np.float32)
+    scale, zero, axis = value.type.quant
+    rank = len(value.type.dims)
+    return spread(scale, axis, rank), spread(zero, axis, rank).astype(np.float32)
+
+
+def _match_by_axis(node: Node) -> bool:
+    x, out = node.x, node.out
+    if x.data is not None or out.type.dims != x.type.dims or not _by_axis(node) or not x.type.size:
+        return False
+    known = all(v.type.concrete and (v.type.quant is not None or v.type.dtype == np.float32) for v in (x, out))
+    if not known or x.type.dtype not in READ or (out.type.quant is not None and out.type.dtype not in RESULTS):
+        return False
+    return fits(node, *_along(x), *_along(out))
+
+
+def _requantize_by_axis(e: Emit, node: Node) -> None:
+    """The same with a scale and a zero point for each place along an axis."""
+    x, out, chain = node.x, node.out, Chain()
+    (scale, zero), (unit, first) = _along(x), _along(out)
+    y = chain.tensor(x)
+    if zero.any():
+        y = chain.step("sub", y, chain.tensor(zero))
+    if x.type.quant is None:
+        y = chain.step("div", y, chain.tensor(np.maximum(unit, TINY).astype(np.float32)))
+    else:
+        y = chain.step("mul", y, chain.tensor(np.minimum(scale / unit, LARGE).astype(np.float32)))
+    if out.type.quant is None:
+        call_stored(e, node, chain, Out())
+        return
+    if first.any():
+        chain.step("add", chain.step("round", y), chain.tensor(first))
+    assert out.type.dtype is not None
+    limits = np.iinfo(out.type.dtype)
+    call_stored(e, node, chain, Out(element(out), 0, limits.min, limits.max, False))
 
 
 def _match(node: Node) -> bool:
+    if _by_axis(node):
+        return _match_by_axis(node)
     x, out = node.x, node.out
     if not writable(out) or x.data is not None or out.type.dims != x.type.dims:
         return False
@@ -25,6 +78,9 @@ def _match(node: Node) -> bool:
 @lowers("requantize", match=_match, strided_in=True, strided_out=True, in_place=True)
 def requantize(e: Emit, node: Node, _: Any) -> None:
     """Rounded once: (x - zx) * (sx / sy) between quantized values, x / sy from f32, (x - zx) * sx to f32."""
+    if _by_axis(node):
+        _requantize_by_axis(e, node)
+        return
     x, out = node.x, node.out
     if flips(x.type, out.type):
         call_of_one(e, node, "flip", {})
