@@ -216,22 +216,29 @@ class Views:
                 final[self.storage(value).root] = len(self._graph.nodes)
         self._found = dict(self._placed)
         for i, node in enumerate(self._graph.nodes):
-            where = overwritten(node, self._abilities[node])
-            if not where or not self._own(node.out):
-                continue
-            for operand in node.inputs[where.start : where.stop]:
-                if operand is None or operand not in self._makers or not self._replaceable(node, operand, where):
+            for operand in [node.inputs[k] for k in overwritten(node, self._abilities[node])]:
+                if operand is None or operand not in self._makers or final[self.storage(operand).root] != i:
                     continue
                 root = self.storage(operand).root
-                if final[root] == i:
+                if self._own(node.out) and self._replaceable(node, operand):
                     self.links[node.out] = Link(operand, 0, False)
                     final[root] = max(i, final.get(node.out, i))
                     break
+                if OPS[node.op].updates and self._becomes(root, node.out) and self._replaceable(node, operand):
+                    self.links[root] = Link(node.out, 0, False)
+                    self._found = dict(self._placed)
+                    break
 
-    def _replaceable(self, node: Node, value: Value, where: range) -> bool:
+    def _becomes(self, root: Value, result: Value) -> bool:
+        """Whether what lies in the buffer of `root` can be made in that of a result of the graph instead."""
+        alone = result in self._outputs and result not in self.links and result not in self._placed
+        return alone and self._own(root) and root.type.nbytes == result.type.nbytes
+
+    def _replaceable(self, node: Node, value: Value) -> bool:
         """Whether the result has the form of this operand, and no other input lies in the same memory, unless it is
-        one of those of `where` that lies at the same place.
+        another that may be written over, and lies at the same place.
         """
+        where = overwritten(node, self._abilities[node])
         if not same_form(value, node.out) or not self.dense(value):
             return False
         at = self.storage(value)

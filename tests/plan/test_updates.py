@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph.errors import InputError
 from fastgraph.freedoms import without
-from fastgraph.ir import Graph, Node, TensorType, Value
+from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.blocks import MASKS
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.plan.program import HostStep, Step
 from fastgraph.runtime.executable import compile_graph
+from fastgraph.runtime.model import Model
 from tests.circle.test_lists import running_sum
 from tests.dirt import dirty, soil
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
@@ -111,15 +113,15 @@ def test_random_updates(seed: int) -> None:
                     np.testing.assert_array_equal(found, want)
 
 
-def test_a_line_of_updates_copies_nothing_but_a_result() -> None:
-    """Of three updates the first two are written over what was made before; the last is a result of the graph."""
+def test_a_line_of_updates_copies_nothing() -> None:
+    """Three updates are written over what was made before, where the last, a result of the graph, lies."""
     net = Net(opset=18)
     x, index, update = net("Relu", net.input("x", SHAPE)), net.input("i", (1, 1), I64), net.input("u", (1, WIDTH))
     for _ in range(3):
         x = net("ScatterND", x, index, update, reduction="add")
     net.output(x)
     model = fg.load(net.bytes(), threads=1)
-    assert kernels_of(model, "scatter_nd") == ["scatter_reduce"] * 2 + ["copy", "scatter_reduce"]
+    assert kernels_of(model, "scatter_nd") == ["scatter_reduce"] * 3
 
 
 # -- in loops
@@ -253,3 +255,33 @@ def test_rounds(kind: dict[str, Any], copies: int, threads: int) -> None:
                "rows": rng.standard_normal(SHAPE).astype(F32)}  # fmt: skip
         fed = {spec.name: fed[spec.name] for spec in model.inputs}
         assert_close(list(model.run(fed).values()), by_onnxruntime(source, fed), rtol=1e-6)
+
+
+# -- caches
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("updates", [1, 2])
+def test_a_cache_that_is_a_state_stays_as_it_was_when_a_run_fails(updates: int, threads: int) -> None:
+    """What is kept from run to run is copied once, and written over at the end of a run only."""
+    cache, row = Value("cache", TensorType(F32, SHAPE)), Value("row", TensorType(F32, (1, WIDTH)))
+    at, y = Value("at", TensorType(I64, (2,))), Value("y", TensorType(F32, (ROWS, ROWS)))
+    graph = Graph("cache", [row, at], [y])
+    new = cache
+    for k in range(updates):
+        old, new = new, Value(f"new{k}", cache.type)
+        graph.nodes.append(Node("dynamic_update_slice", [old, row, at], [new], {"checked": 1}))
+    turned = Value("turned", TensorType(F32, (WIDTH, ROWS)))
+    graph.nodes += [Node("transpose", [new], [turned], {"perm": (1, 0)}), Node("matmul", [new, turned], [y])]
+    graph.states = [State(cache, new, np.ones(SHAPE, F32))]
+    model = Model(graph, tiers.usable()[-1], threads)
+    assert kernels_of(model, "dynamic_update_slice").count("copy") == 1
+    wanted, rng = np.ones(SHAPE, F32), np.random.default_rng(0)
+    for place in (0, 4, 7, 2, -1, 4):
+        fed = {"row": rng.standard_normal((1, WIDTH)).astype(F32), "at": np.array([place, 0])}
+        if not 0 <= place < ROWS:
+            with pytest.raises(InputError):
+                model.run(fed)
+            continue
+        wanted[place] = fed["row"]
+        np.testing.assert_allclose(model.run(fed)["y"], wanted @ wanted.T, rtol=1e-4, atol=1e-5)
