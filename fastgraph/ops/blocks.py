@@ -263,8 +263,9 @@ def _shapes(node: Node, inputs: list[Any]) -> list[Any]:
 define(
     "strided_slice", _infer_strided_slice, _strided_slice, inputs=(4, 4), attrs=MASKS, moves=True, shaped_by=(1, 2, 3)
 )
-define("slice_update", _infer_slice_update, _slice_update, inputs=(5, 5), attrs=MASKS)
-define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, inputs=(3, 3), attrs={"checked": 0})
+define("slice_update", _infer_slice_update, _slice_update, inputs=(5, 5), attrs=MASKS, updates=True)
+define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, inputs=(3, 3), attrs={"checked": 0},
+       updates=True)  # fmt: skip
 define(
     "gather_batches", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": REQUIRED, "batch_dims": REQUIRED},
     moves=True,

@@ -196,6 +196,7 @@ define("gather_elements", _infer_gather_elements, _gather_elements, inputs=(2, 2
 define("gather_nd", _infer_gather_nd, _gather_nd, inputs=(2, 2), attrs={"batch_dims": 0}, moves=True)
 define("checked_indices", _infer_checked, _checked_indices, inputs=(2, 2), attrs={"axis": None, "batch_dims": 0})
 _SCATTER = {"axis": 0, "reduction": "none"}
-define("scatter_elements", _infer_scatter, _scatter_elements, inputs=(3, 3), attrs=_SCATTER)
-define("scatter_nd", _infer_scatter, _scatter_nd, inputs=(3, 3), attrs={"reduction": "none"})
-define("tensor_scatter", _infer_tensor_scatter, _tensor_scatter, inputs=(2, 3), attrs={"axis": -2, "mode": "linear"})
+define("scatter_elements", _infer_scatter, _scatter_elements, inputs=(3, 3), attrs=_SCATTER, updates=True)
+define("scatter_nd", _infer_scatter, _scatter_nd, inputs=(3, 3), attrs={"reduction": "none"}, updates=True)
+define("tensor_scatter", _infer_tensor_scatter, _tensor_scatter, inputs=(2, 3), attrs={"axis": -2, "mode": "linear"},
+       updates=True)  # fmt: skip

@@ -114,6 +114,9 @@ class Op(NamedTuple):
     one_to_one_at: int | None = None
     """Where the operands begin of which each element is read where its result goes, so that a kernel may write over
     them; 0 of layout EACH, else `extras_at`, unless told."""
+    updates: bool = False
+    """Whether its result is its first operand but for elements that the others give, so that a kernel may write those
+    over that operand, if no other lies there."""
 
 
 _defined: dict[str, Op] = {}

@@ -132,4 +132,5 @@ define(
     "gather_slices", _infer_gather, _gather, inputs=(2, 2), moves=True,
     attrs={**DIMENSIONS, "slice_sizes": REQUIRED, "checked": 0},
 )  # fmt: skip
-define("scatter_slices", _infer_scatter, _scatter, inputs=(3, 3), attrs={**DIMENSIONS, "reduction": "none"})
+define("scatter_slices", _infer_scatter, _scatter, inputs=(3, 3), attrs={**DIMENSIONS, "reduction": "none"},
+       updates=True)  # fmt: skip

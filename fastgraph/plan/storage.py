@@ -205,10 +205,7 @@ class Views:
                 self.links[value] = Link(node.x, start * step, rows)
 
     def _link_in_place(self) -> None:
-        """An elementwise result, or that of a chain, overwrites an operand that nobody reads any more.
-
-        A kernel reads an operand of its chain at the very places that it is about to write.
-        """
+        """An elementwise result, that of a chain, or of an update, overwrites an operand that nobody reads any more."""
         final: dict[Value, int] = {}
         for i, node in enumerate(self._graph.nodes):
             for value in read_by(node):
@@ -219,31 +216,48 @@ class Views:
                 final[self.storage(value).root] = len(self._graph.nodes)
         self._found = dict(self._placed)
         for i, node in enumerate(self._graph.nodes):
-            first = OPS[node.op].one_to_one_at if self._abilities[node].in_place else None
-            if first is None or not self._own(node.out):
-                continue
-            for operand in node.inputs[first:]:
-                if operand is None or operand not in self._makers or not self._replaceable(node, operand, first):
+            for operand in [node.inputs[k] for k in overwritten(node, self._abilities[node])]:
+                if operand is None or operand not in self._makers or final[self.storage(operand).root] != i:
                     continue
                 root = self.storage(operand).root
-                if final[root] == i:
+                if self._own(node.out) and self._replaceable(node, operand):
                     self.links[node.out] = Link(operand, 0, False)
                     final[root] = max(i, final.get(node.out, i))
                     break
+                if OPS[node.op].updates and self._becomes(root, node.out) and self._replaceable(node, operand):
+                    self.links[root] = Link(node.out, 0, False)
+                    self._found = dict(self._placed)
+                    break
 
-    def _replaceable(self, node: Node, value: Value, first: int) -> bool:
+    def _becomes(self, root: Value, result: Value) -> bool:
+        """Whether what lies in the buffer of `root` can be made in that of a result of the graph instead."""
+        alone = result in self._outputs and result not in self.links and result not in self._placed
+        return alone and self._own(root) and root.type.nbytes == result.type.nbytes
+
+    def _replaceable(self, node: Node, value: Value) -> bool:
         """Whether the result has the form of this operand, and no other input lies in the same memory, unless it is
-        one of those from `first` on that lies at the same place.
+        another that may be written over, and lies at the same place.
         """
+        where = overwritten(node, self._abilities[node])
         if not same_form(value, node.out) or not self.dense(value):
             return False
         at = self.storage(value)
         for i, other in enumerate(node.inputs):
             if other is None or other.data is not None or self.storage(other).root is not at.root:
                 continue
-            if i < first or not same_form(other, value) or self.storage(other) != at:
+            if i not in where or not same_form(other, value) or self.storage(other) != at:
                 return False
         return True
+
+
+def overwritten(node: Node, can: Abilities) -> range:
+    """The operands over any of which the result may be written, as a kernel reads them at the very places that it is
+    about to write, or not at all.
+    """
+    op = OPS[node.op]
+    if not can.in_place or not (op.updates or op.one_to_one_at is not None):
+        return range(0)
+    return range(1) if op.updates else range(op.one_to_one_at or 0, len(node.inputs))
 
 
 def keeps_numbers(node: Node) -> bool:

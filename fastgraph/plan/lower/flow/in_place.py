@@ -4,45 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ....ir import Graph, Node, Value, read_by
-from ....ops.registry import OPS
-from ...storage import same_form
+from ....ir import Graph, Node, Value, captured, read_by
+from ...storage import MOVES, overwritten, same_form
 from ..registry import Matches
 
-VIEWS = frozenset({"reshape", "split", "slice"})
+VIEWS = MOVES - {"concat"}
 """Operators whose results may lie in their operand."""
 GATHERED = frozenset({"concat", "conv"})
 """Operators whose result may be there in part before the node's turn: parts that are made in their place, bands."""
 
+Makers = dict[Value, tuple[int, Node]]
+
 
 def in_place(body: Graph, match: Matches, carried: Iterable[tuple[Value, Value]]) -> dict[Value, Value]:
-    """By what a carried value becomes, the value whose memory that can be made in.
+    """By what a carried value becomes, and what that is written over, the value whose memory these can be made in.
 
-    It can when the node that makes it is the last to read the old value, which kernels then read at the very places
-    that they are about to write, or comes after it. `carried`: old and new values.
+    They can when the node that makes the first of them is the last to read the old value, which kernels then read at
+    the very places that they are about to write, or comes after it. `carried`: old and new values.
     """
     found: dict[Value, Value] = {}
     makers = {v: (i, node) for i, node in enumerate(body.nodes) for v in node.outputs}
     for old, new in carried:
-        if new not in makers or new in found or makers[new][1].op in GATHERED or not same_form(old, new):
-            continue
-        at, maker = makers[new]
-        lying, end = {old}, -1
-        for i, node in enumerate(body.nodes):
-            if lying.isdisjoint(read_by(node)):
-                continue
-            end = i
-            if node.op in VIEWS:
-                lying.update(node.outputs)
-        kept = lying.isdisjoint(body.outputs)
-        if kept and (end < at or end == at and _overwrites(maker, old, lying, match)):
-            found[new] = old
+        line: list[Value] = []
+        value: Value | None = new
+        while value in makers and value not in found and same_form(old, value):
+            at, maker = makers[value]
+            if maker.op in GATHERED:
+                break
+            line.append(value)
+            if _replaces(body, at, value, old, match):
+                found |= dict.fromkeys(line, old)
+                line = []
+            value = _before(body, at, value, makers, match)
     return found
 
 
-def _overwrites(node: Node, old: Value, lying: set[Value], match: Matches) -> bool:
-    """Whether the node can write its result over an operand that is `old` itself."""
-    first = OPS[node.op].one_to_one_at if match.abilities(node).in_place else None
-    if first is None or node.graphs or len(node.outputs) != 1:
+def _before(body: Graph, at: int, made: Value, makers: Makers, match: Matches) -> Value | None:
+    """The operand of node `at`, made in the body and no view, that `made` can be written over."""
+    node = body.nodes[at]
+    for value in (node.inputs[i] for i in _where(node, made, match)):
+        if value in makers and makers[value][1].op not in MOVES and same_form(value, made):
+            joined = any(other.op == "concat" and value in other.inputs for other in body.nodes[:at])
+            if not joined and _replaces(body, at, made, value, match):
+                return value
+    return None
+
+
+def _replaces(body: Graph, at: int, made: Value, old: Value, match: Matches) -> bool:
+    """Whether node `at` can make its result where `old` lies, as nothing reads that later."""
+    lying, end = {old}, -1
+    for i, node in enumerate(body.nodes):
+        if lying.isdisjoint(read_by(node)):
+            continue
+        end = i
+        if node.op in VIEWS:
+            lying.update(node.outputs)
+    if not lying.isdisjoint(body.outputs):
         return False
-    return all(v not in lying or v is old and i >= first for i, v in enumerate(node.inputs))
+    return end < at or end == at and _overwrites(body.nodes[at], made, old, lying, match)
+
+
+def _overwrites(node: Node, made: Value, old: Value, lying: set[Value], match: Matches) -> bool:
+    """Whether the node can write this result over an operand that is `old` itself."""
+    where = _where(node, made, match)
+    within = {v for graph in node.graphs for v in captured(graph)}
+    return lying.isdisjoint(within) and all(
+        v not in lying or v is old and i in where for i, v in enumerate(node.inputs)
+    )
+
+
+def _where(node: Node, made: Value, match: Matches) -> range:
+    """The operands over any of which the node can write this result; a loop that over which it begins with."""
+    if node.op in ("loop", "scan") and match(node) is not None:
+        carried = len(node.inputs) - (2 if node.op == "loop" else node.attrs["num_scan_inputs"])
+        at = node.outputs.index(made)
+        first = at + (2 if node.op == "loop" else 0)
+        return range(first, first + (at < carried))
+    return overwritten(node, match.abilities(node)) if len(node.outputs) == 1 and not node.graphs else range(0)

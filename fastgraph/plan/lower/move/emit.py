@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....ir import Node
-from ....kernels.move.copy_plan import Move, copied
+from ....kernels.move.copy_plan import Move, copied, dense
 from ...program import Ref
 from ...storage import keeps_numbers
 from ..registry import Emit
@@ -42,6 +42,13 @@ def emit_copy(e: Emit, shape: Sequence[int], itemsize: int, src: Place, dst: Pla
     """Copy elements of `itemsize` bytes; nothing where the shape has none."""
     if 0 not in shape:
         emit_move(e, copied(shape, src[1], dst[1], itemsize), src[0], dst[0])
+
+
+def emit_old(e: Emit, node: Node) -> None:
+    """Copy the first operand to where the result lies, unless that is over it."""
+    x, out, size = node.x, node.out, node.x.type.itemsize
+    if not (e.dense(x) and e.address(x) == e.address(out)):
+        emit_copy(e, x.type.dims, size, (e.address(x), e.strides(x)), (e.address(out), dense(out.type.dims, size)))
 
 
 def bits(element: np.ndarray) -> int:

@@ -14,7 +14,7 @@ from ...program import ERROR
 from ..pointwise.calls import axis as along
 from ..pointwise.calls import call_along, extreme
 from ..registry import Emit, lowers
-from .emit import emit_copy, emit_move, movable
+from .emit import emit_copy, emit_move, emit_old, movable
 from .places import Loops, Plan, Walk, asked, components_of, fitting, indices_of, loops_of, operands, slices
 
 
@@ -80,9 +80,9 @@ def _scatter_slices(node: Node) -> Plan | None:
     return _scatters(node, plan._replace(loops=turned))
 
 
-@lowers("scatter_elements", match=_scatter_elements, strided_in=True)
-@lowers("scatter_nd", match=_scatter_nd, strided_in=True)
-@lowers("scatter_slices", match=_scatter_slices, strided_in=True)
+@lowers("scatter_elements", match=_scatter_elements, strided_in=True, in_place=True)
+@lowers("scatter_nd", match=_scatter_nd, strided_in=True, in_place=True)
+@lowers("scatter_slices", match=_scatter_slices, strided_in=True, in_place=True)
 def scatter(e: Emit, node: Node, plan: Plan) -> None:
     """A copy of x, and the updates written over it, or combined with it."""
     indices, updates = node.inputs[1:3]
@@ -93,7 +93,7 @@ def scatter(e: Emit, node: Node, plan: Plan) -> None:
 def _write_over(e: Emit, node: Node, updates: Value, indices: Value, plan: Plan, reduction: str = "none") -> None:
     x, out = node.x, node.out
     s, i, d = e.strides(updates), e.strides(indices), dense(out.type.dims, out.type.itemsize)
-    emit_copy(e, x.type.dims, x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), d))
+    emit_old(e, node)
     kind = _kind(node)
     reduce = None if reduction == "none" or kind is None else (kind, reduction)
     loops, components = loops_of(plan, s, i, d), components_of(plan, out.type.dims, d)
@@ -127,7 +127,7 @@ def _tensor_scatter(node: Node) -> Plan | None:
     return fitting(node, node.x, start, Plan(loops, [axis], None, [update.type.dims[axis]], wraps=False))
 
 
-@lowers("tensor_scatter", match=_tensor_scatter, strided_in=True)
+@lowers("tensor_scatter", match=_tensor_scatter, strided_in=True, in_place=True)
 def tensor_scatter(e: Emit, node: Node, plan: Plan) -> None:
     """A copy of the cache, and each sample's update written over it."""
     _, update, start = node.inputs
@@ -135,7 +135,7 @@ def tensor_scatter(e: Emit, node: Node, plan: Plan) -> None:
     _write_over(e, node, update, start, plan)
 
 
-@lowers("dynamic_update_slice", match=_dynamic_update, strided_in=True)
+@lowers("dynamic_update_slice", match=_dynamic_update, strided_in=True, in_place=True)
 def dynamic_update_slice(e: Emit, node: Node, plan: Plan) -> None:
     """A copy of x, and a slice written over it where the start says."""
     _, update, start = node.inputs

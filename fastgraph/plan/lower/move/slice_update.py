@@ -11,7 +11,7 @@ from ....kernels.move.copy_plan import dense
 from ....ops.blocks import index_of
 from ....ops.common import ints
 from ..registry import Emit, lowers
-from .emit import emit_copy, movable
+from .emit import emit_copy, emit_old, movable
 
 
 class Part(NamedTuple):
@@ -46,12 +46,11 @@ def _moves(node: Node) -> bool:
     return movable(node) and x.size > 0 and x.itemsize <= 8 and alike
 
 
-@lowers("slice_update", match=_known)
+@lowers("slice_update", match=_known, in_place=True)
 def at_known_places(e: Emit, node: Node, part: Part) -> None:
     """A copy, and the update over it."""
-    x, update, item = node.x, node.inputs[1], node.x.type.itemsize
+    update, item = node.inputs[1], node.x.type.itemsize
     assert update is not None
-    strides = dense(x.type.dims, item)
-    emit_copy(e, x.type.dims, item, (e.address(x), strides), (e.address(node.out), strides))
+    emit_old(e, node)
     emit_copy(e, part.dims, item, (e.address(update), dense(part.dims, item)),
               (e.address(node.out, part.offset), part.strides))  # fmt: skip
