@@ -217,6 +217,27 @@ def test_a_tail_reads_what_there_is() -> None:
         agree(model, net, {"x": fed.astype(F32)})
 
 
+def test_what_numpy_gives_beside_a_result_of_unknown_extents_has_no_bound() -> None:
+    """A loop that NumPy runs whole, for the sake of its scanned result: the other one's shape is known, its places not
+    in memory.
+    """
+    body = Net(prefix="b_")
+    body.input("b_i", (), I64), body.input("b_go", (), bool)
+    state = body.input("b_x", (6,))
+    count = body("Cast", body("Size", body("NonZero", state)), to=1)
+    after = body("Sub", state, body("Mul", count, body.const(0.125)))
+    body.output(body("Greater", body("ReduceMax", after, keepdims=0), body.const(0.0)), dtype=bool)
+    body.output(after, body("Neg", after))
+    net = Net()
+    last, scanned = net("Loop", net.const(np.array(5)), net.const(True), net.input("x", (6,)), outputs=2,
+                        body=body.graph())  # fmt: skip
+    places = net("Squeeze", net("NonZero", net("Relu", last)), net.const([0]))
+    net.output(net("Gather", last, places), scanned)
+    model = net.load()
+    for fed in ([1, 2, 3, 4, 5, 6], [0, 0, 9, 0, 9, 0], [-1, 0, 0, 0, 0, 0]):
+        agree(model, net, {"x": np.array(fed, F32)})
+
+
 def test_open_shapes_have_bounds_of_their_own() -> None:
     net = Net()
     x = net.input("x", ("n", 4))

@@ -82,10 +82,12 @@ class Bounds:
                 facts.popitem()
 
     def keep(self, node: Node, ready: bool = True) -> None:
-        """Write a node as it is; `ready`: all that it reads is known."""
+        """Write a node as it is; `ready`: all that it reads is known. One that gives anything of a shape that is not
+        known is left to NumPy as a whole: nothing native can read what else it gives.
+        """
         self.nodes.append(node)
-        if ready:
-            self._ready.update(v for v in node.outputs if v.type.concrete)
+        if ready and all(v.type.concrete for v in node.outputs):
+            self._ready.update(node.outputs)
 
     def is_ready(self, value: Value) -> bool:
         return value.data is not None or value in self._ready
