@@ -44,7 +44,7 @@ class Emit:
         """Where the value begins, plus `offset` bytes."""
         if value.data is not None:
             data = value.data
-            base = self.packed(value, lambda: np.ascontiguousarray(data))
+            base = self.packed(value, lambda: np.asarray(data, order="C"))
             return Ref(base.base, base.offset + offset)
         where = self.storage(value)
         return Ref(where.root, where.offset + offset)
@@ -68,7 +68,7 @@ class Emit:
         if not isinstance(key, Value) or key.data is None or not key.data.flags.c_contiguous:
             current().hold(array.nbytes, self.node.name if self.node else "a constant")
         room = self.program.room
-        self.program.constants.append(np.ascontiguousarray(array) if room is None else room.put(array))
+        self.program.constants.append(np.asarray(array, order="C") if room is None else room.put(array))
         ref = Ref(len(self.program.constants) - 1)
         if key is not None:
             self._constants[key] = ref
