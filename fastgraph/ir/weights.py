@@ -1,7 +1,8 @@
 """What plans make of a model's constants (turned, scaled, packed weights): once for all plans of the model.
 
-Arrays are known by where they lie, as long as that memory lasts: the model's own constants, and what was made of
-them. Small ones are known by what they hold. What no plan has any more is let go.
+Arrays that last are known by a number of their own: the model's constants, and what was made of them. Small ones are
+known by what they hold. What no plan has any more is let go. An address would not do: what was made of an array may
+outlive it, and another one come to lie there.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import count
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -30,7 +32,8 @@ class Weights:
 
     def __init__(self, constants: Iterable[np.ndarray]) -> None:
         self._made: WeakValueDictionary[Hashable, np.ndarray] = WeakValueDictionary()
-        self._lasting: WeakValueDictionary[int, np.ndarray] = WeakValueDictionary()
+        self._lasting: dict[int, tuple[ref[np.ndarray], int]] = {}
+        self._numbers = count()
         self._own = list(constants)
         self._used: list[np.ndarray] = []
         for array in self._own:
@@ -89,7 +92,9 @@ class Weights:
 
     def _last(self, array: np.ndarray) -> None:
         root = _root(array)
-        self._lasting[id(root)] = root
+        at, places = id(root), self._lasting
+        if at not in places:
+            places[at] = ref(root, lambda _: places.pop(at, None)), next(self._numbers)
 
     def _known(self, part: Any) -> Hashable:
         if isinstance(part, np.ndarray):
@@ -102,10 +107,12 @@ class Weights:
         return type(part), part.hex() if isinstance(part, float) else part  # 0.0 == -0.0
 
     def _array(self, array: np.ndarray) -> Hashable:
-        """By what an array is known: its place in memory that lasts, or what it holds."""
+        """By what an array is known: its place in one that lasts, or what it holds."""
         root = _root(array)
-        if self._lasting.get(id(root)) is root:
-            return "at", array.__array_interface__["data"][0], array.strides, array.shape, array.dtype
+        found, number = self._lasting.get(id(root), (None, 0))
+        if found is not None and found() is root:
+            first, start = (a.__array_interface__["data"][0] for a in (array, root))
+            return "at", number, first - start, array.strides, array.shape, array.dtype
         if array.nbytes > SMALL or array.dtype.hasobject:
             raise _Strange
         return "is", array.tobytes(), array.shape, array.dtype

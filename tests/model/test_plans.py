@@ -14,7 +14,7 @@ import pytest
 
 import fastgraph as fg
 from fastgraph import compile as compiling
-from fastgraph.ir.weights import Weights
+from fastgraph.ir.weights import Weights, once
 from fastgraph.plan.program import Program, Ref, Step, Table
 from fastgraph.runtime import model as models
 from fastgraph.runtime.executable import Executable
@@ -433,3 +433,26 @@ def test_constants_are_named_by_arrays_themselves() -> None:
     assert key(large) is None and key([1]) is None
     weights.keep("large", large)
     assert key(large[1:]) == key(large[1:]) != key(large[:-1])
+
+
+def test_what_was_made_of_an_array_is_not_found_for_another_one_that_came_to_lie_there() -> None:
+    weights = Weights([])
+
+    def turned(array: np.ndarray) -> np.ndarray:
+        return once(lambda: array[::-1].copy(), array)
+
+    def one(number: int) -> np.ndarray:
+        return once(lambda: np.full(100, number), number)
+
+    with weights.planning() as used:
+        first, place = turned(one(-1)), one(-1).__array_interface__["data"][0]
+        used.clear()  # of that plan only `first` is still held
+    again = False
+    for number in range(100):
+        with weights.planning() as used:
+            source = one(number)
+            again |= source.__array_interface__["data"][0] == place
+            assert (turned(source) == number).all()
+            del source
+            used.clear()
+    assert again and (first == -1).all()

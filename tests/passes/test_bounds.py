@@ -217,6 +217,56 @@ def test_a_tail_reads_what_there_is() -> None:
         agree(model, net, {"x": fed.astype(F32)})
 
 
+def test_what_numpy_gives_beside_a_result_of_unknown_extents_has_no_bound() -> None:
+    """A loop that NumPy runs whole, for the sake of its scanned result: the other one's shape is known, its places not
+    in memory.
+    """
+    body = Net(prefix="b_")
+    body.input("b_i", (), I64), body.input("b_go", (), bool)
+    state = body.input("b_x", (6,))
+    count = body("Cast", body("Size", body("NonZero", state)), to=1)
+    after = body("Sub", state, body("Mul", count, body.const(0.125)))
+    body.output(body("Greater", body("ReduceMax", after, keepdims=0), body.const(0.0)), dtype=bool)
+    body.output(after, body("Neg", after))
+    net = Net()
+    last, scanned = net("Loop", net.const(np.array(5)), net.const(True), net.input("x", (6,)), outputs=2,
+                        body=body.graph())  # fmt: skip
+    places = net("Squeeze", net("NonZero", net("Relu", last)), net.const([0]))
+    net.output(net("Gather", last, places), scanned)
+    model = net.load()
+    for fed in ([1, 2, 3, 4, 5, 6], [0, 0, 9, 0, 9, 0], [-1, 0, 0, 0, 0, 0]):
+        agree(model, net, {"x": np.array(fed, F32)})
+
+
+@pytest.mark.parametrize("equation", ["ab,ij->ji", "ab,ab->", "ab,cb->bca", "ab,ac->bc"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
+def test_sums_over_named_axes(equation: str, kind: Any) -> None:
+    net = Net()
+    x = net.input("x", (7, 5), kind)
+    top = net("Cast", net("ReduceMax", net("Cast", x, to=1), axes=[1], keepdims=0), to=1)
+    rows = net("Gather", x, net("Squeeze", net("NonZero", net("Greater", top, net.const(4.0))), net.const([0])))
+    net.output(net("Einsum", rows, rows if "a" in equation.split(",")[1][:2] else x, equation=equation), dtype=kind)
+    model = native(net)
+    for scale in (1, 0, 10):
+        agree(model, net, {"x": scale * np.random.default_rng(1).integers(-2, 6, (7, 5)).astype(kind)})
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_windows_over_those_of_a_batch_that_are_there(op: str, axes: int) -> None:
+    net = Net()
+    x = net.input("x", (6, 3, *[8] * axes))
+    top = net("ReduceMax", x, axes=list(range(1, axes + 2)), keepdims=0)
+    some = net("Compress", x, net("Greater", top, net.const(2.5)), axis=0)
+    if "Conv" in op:
+        net.output(net("Relu", net(op, some, net.weight(*(3, 3) if op == "ConvTranspose" else (8, 3), *[3] * axes))))
+    else:
+        net.output(net(op, some, kernel_shape=[2] * axes))
+    model = native(net)
+    for scale in (1.0, 0.0, 3.0):
+        agree(model, net, {"x": (scale * np.random.default_rng(1).standard_normal((6, 3, *[8] * axes))).astype(F32)})
+
+
 def test_open_shapes_have_bounds_of_their_own() -> None:
     net = Net()
     x = net.input("x", ("n", 4))

@@ -240,3 +240,9 @@ def test_places_out_of_range_are_errors_of_the_run():
     feeds = {"x": np.zeros(5, F32), "i": np.array([0, 5]), "u": np.ones(2, F32)}
     with pytest.raises(fg.InputError, match="scatter_elements takes -5 to 4"):
         net.load().run(feeds)
+
+
+def test_a_pool_whose_places_nobody_reads() -> None:
+    net = Net()
+    net.output(net("MaxPool", net.input("x", (2, 3, 6, 6)), kernel_shape=[2, 2], outputs=2)[0])
+    check(net, {"x": values((2, 3, 6, 6), 0)})

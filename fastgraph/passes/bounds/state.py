@@ -28,8 +28,9 @@ RULES = Families(__package__, {
     "indices": "gather gather_elements gather_nd scatter_elements scatter_nd",
     "sums": """
         reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum
-        reduce_log_sum_exp softmax log_softmax arg_max arg_min cum_sum cum_prod layer_normalization matmul gemm
+        reduce_log_sum_exp softmax log_softmax arg_max arg_min cum_sum cum_prod layer_normalization matmul gemm einsum
     """,
+    "windows": "conv conv_transpose max_pool average_pool lp_pool",
 }, _rules)  # fmt: skip
 """Of operators that are none of one element each (`Layout.EACH`)."""
 
@@ -82,10 +83,12 @@ class Bounds:
                 facts.popitem()
 
     def keep(self, node: Node, ready: bool = True) -> None:
-        """Write a node as it is; `ready`: all that it reads is known."""
+        """Write a node as it is; `ready`: all that it reads is known. One that gives anything of a shape that is not
+        known is left to NumPy as a whole: nothing native can read what else it gives.
+        """
         self.nodes.append(node)
-        if ready:
-            self._ready.update(v for v in node.outputs if v.type.concrete)
+        if ready and all(v.type.concrete for v in node.outputs):
+            self._ready.update(node.outputs)
 
     def is_ready(self, value: Value) -> bool:
         return value.data is not None or value in self._ready

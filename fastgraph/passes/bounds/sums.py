@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir import Node, Value
+from ...ops.matmul import terms_of
 from ...ops.reduce import reduced_axes
 from ...ops.registry import OPS, Layout, attr
 from .state import Bounds, follows
-from .values import Bounded, Extent, Unbounded, same
+from .values import Bounded, Dim, Extent, Unbounded, same
 
 
 def elementwise(bounds: Bounds, node: Node) -> list[Bounded]:
@@ -151,3 +152,25 @@ def gemm(bounds: Bounds, node: Node) -> list[Bounded]:
     if a.extents.keys() - {0} or attr(node, "trans_a") or bias is not None and bias.type.dims[:-1] not in ((), (1,)):
         raise Unbounded
     return [Bounded(bounds.again(node, [a.value, *others])[0], a.extents)]
+
+
+@follows("einsum")
+def einsum(bounds: Bounds, node: Node) -> list[Bounded]:
+    """Axes of one name have as many elements; what is not real of those that the result lacks is left out."""
+    parts = [bounds.take(v) for v in node.inputs]
+    terms, result = terms_of(node, len(parts))
+    dims: dict[str, Dim] = {}
+    for term, part in zip(terms, parts, strict=True):
+        if len(term) != len(part.dims) or "." in term:
+            raise Unbounded
+        for name, n in zip(term, part.dims, strict=True):
+            first = dims.setdefault(name, n)
+            if isinstance(n, Extent) or isinstance(first, Extent):
+                if not (isinstance(n, Extent) and isinstance(first, Extent) and same(n, first)):
+                    raise Unbounded
+    values: list[Value | None] = [
+        bounds.masked(part, 0, [axis for axis, name in enumerate(term) if name not in result])
+        for term, part in zip(terms, parts, strict=True)
+    ]
+    found = {axis: n for axis, name in enumerate(result) if isinstance(n := dims[name], Extent)}
+    return [Bounded(bounds.again(node, values)[0], found)]

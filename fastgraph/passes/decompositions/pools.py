@@ -20,10 +20,13 @@ KINDS = (np.float32, np.float64, np.int8, np.uint8)
 
 def max_pool_places(state: Sweep, node: Node) -> bool:
     """Given ``y, places = max_pool(x)``; result for each element of the window ``more = tap > y``, ``y = max(tap, y)``
-    and ``places = where(more, its place, places)``.
+    and ``places = where(more, its place, places)``; of places that nobody reads the pool alone.
     """
-    kernel, wanted = attr(node, "kernel_shape"), len(node.outputs) > 1 and state.reads[node.outputs[1]] > 0
-    if not wanted or prod(kernel) > MOST_TAPS or not known(node.x, node.out, dtypes=KINDS):
+    kernel = attr(node, "kernel_shape")
+    if len(node.outputs) > 1 and not state.reads[node.outputs[1]]:
+        state.write(Node(node.op, node.inputs, node.outputs[:1], node.attrs, node.name))
+        return True
+    if len(node.outputs) < 2 or prod(kernel) > MOST_TAPS or not known(node.x, node.out, dtypes=KINDS):
         return False
     if attr(node, "auto_pad") != "NOTSET" or "chain" in node.attrs:
         return False

@@ -44,7 +44,7 @@ class Emit:
         """Where the value begins, plus `offset` bytes."""
         if value.data is not None:
             data = value.data
-            base = self.packed(value, lambda: np.ascontiguousarray(data))
+            base = self.packed(value, lambda: np.asarray(data, order="C"))
             return Ref(base.base, base.offset + offset)
         where = self.storage(value)
         return Ref(where.root, where.offset + offset)
