@@ -98,14 +98,14 @@ def _fed(g: Grow, p: Piece, dtype: Any, low: int, below: int) -> str:
 def computed_steps(g: Grow, x: str) -> str:
     """Rounded, multiplied or filtered with scales and zero points that are fed: powers of two, so that halves stay."""
     shape = g.shapes[x]
-    p, dtype = Piece(g, x, opset=19), g.pick(np.int8, np.uint8)
-    rng = np.random.default_rng(g.random.randrange(1 << 16))
+    kinds = ["steps"] + ["product", "integer"] * (len(shape) > 1) + ["filter", "windows"] * (len(shape) == 4)
+    kind = g.pick(*kinds)
+    dtype = np.uint8 if kind in ("filter", "windows") else g.pick(np.int8, np.uint8)
+    p, rng = Piece(g, x, opset=19), np.random.default_rng(g.random.randrange(1 << 16))
     v = p.whole(x, np.float32, 2)
     scale = p("Pow", p.const(2), _fed(g, p, np.float32, -1, 3))
     zero = _fed(g, p, dtype, 0 if dtype is np.int8 else 100, 9)
     q = p("QuantizeLinear", v, scale, zero)
-    kinds = ["steps"] + ["product", "integer"] * (len(shape) > 1) + ["filter", "windows"] * (len(shape) == 4)
-    kind = g.pick(*kinds)
     if kind == "steps":
         return p.end(p("DequantizeLinear", q, scale, zero))
     stored = np.uint8 if dtype is np.uint8 and g.chance(0.5) else np.int8
@@ -115,7 +115,6 @@ def computed_steps(g: Grow, x: str) -> str:
         out = g.channels()
         w, made = p.const(rng.integers(low, 6, (shape[-1], out)), stored), (*shape[:-1], out)
     else:
-        need(dtype is np.uint8, "bytes without a sign")
         out, stored = g.channels(), np.uint8
         w_zero = _fed(g, p, stored, 0, 3)
         w, made = p.const(rng.integers(0, 6, (out, shape[1], 3, 3)), stored), (shape[0], out, *shape[2:])
@@ -194,12 +193,22 @@ def folded(g: Grow, x: str) -> str:
 def regions(g: Grow, x: str) -> str:
     n, c, h, w = g.shapes[x]
     count, size = g.pick(1, 3), g.pick((1, 1), (2, 3), (3, 3))
+    mode, ratio = g.pick(("avg", 1), ("avg", 2), ("max", 1))
     p = Piece(g, x, opset=16)
     corners = p("Mul", g.input(count, 4), p.const([w / 4, h / 4, w / 2, h / 2]))
-    made = p("RoiAlign", x, corners, g.input(count, below=n), mode=g.pick("avg", "max"), output_height=size[0],
-             output_width=size[1], sampling_ratio=g.pick(1, 2), spatial_scale=g.pick(0.5, 1.0),
+    made = p("RoiAlign", x, corners, g.input(count, below=n), mode=mode, sampling_ratio=ratio, output_height=size[0],
+             output_width=size[1], spatial_scale=g.pick(0.5, 1.0),
              coordinate_transformation_mode=g.pick("half_pixel", "output_half_pixel"))  # fmt: skip
     return p.end(made, count, c, *size)
+
+
+def resized_bytes(g: Grow, x: str) -> str:
+    """Twice as wide and high, of numbers whose means are whole."""
+    n, c, h, w = g.shapes[x]
+    p, dtype = Piece(g, x, opset=19), g.pick(np.int8, np.uint8)
+    v = p("Mul", p.whole(x, dtype), p.const(4, dtype))
+    y = p("Resize", v, "", p.const([1, 1, 2, 2]), mode="linear", coordinate_transformation_mode="asymmetric")
+    return p.end(p("Mul", p.cast(y, np.float32), p.const(1 / 8)), n, c, 2 * h, 2 * w)
 
 
 def wandering(g: Grow, x: str) -> str:
@@ -233,5 +242,5 @@ WRITTEN: tuple[Any, ...] = (
     sum_of_products, sum_of_products, loss, normalized, normalized, computed_steps, computed_steps, small_function,
     spectrum, blocks_of_few_bits,
 )  # fmt: skip
-IMAGE_RARE = power_pool, folded, regions, wandering
+IMAGE_RARE = power_pool, folded, regions, wandering, resized_bytes
 SEQUENCE_RARE = (spectrogram,)
