@@ -86,7 +86,7 @@ the numbers may be further off where a later operator makes more of it, as a nor
 
 @contextmanager
 def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
-    """Small networks run in bands (of at most so many bytes), on all threads and on stored weights, as large ones do."""
+    """Small networks run in bands (of at most so many bytes), on all threads and by stored bytes, as large ones do."""
     with (
         patch.object(depth_first, "WORTH", 1),
         patch.object(depth_first, "BUDGET", budget),

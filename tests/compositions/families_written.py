@@ -158,8 +158,8 @@ def spectrum(g: Grow, x: str) -> str:
 def spectrogram(g: Grow, x: str) -> str:
     n, t, c = g.shapes[x]
     length, step = g.pick(*(k for k in (2, 4, 7) if k <= t)), g.pick(1, 3)
-    p = Piece(g, x, opset=17)
-    line = p("Unsqueeze", p("ReduceMean", x, axes=[2], keepdims=0), p.ints(-1))
+    p = Piece(g, x)
+    line = p("Unsqueeze", p("ReduceMean", x, p.ints(2), keepdims=0), p.ints(-1))
     one = g.pick(0, 1)
     window = p.const(np.hanning(length + 2)[1:-1]) if g.chance(0.6) else ""
     y = p("STFT", line, p.const(step, np.int64), window, p.const(length, np.int64), onesided=one)
@@ -188,18 +188,6 @@ def folded(g: Grow, x: str) -> str:
     rows = p("Mul", p("Unsqueeze", x, p.ints(2)), p.const(np.linspace(0.25, 0.75, copies).reshape(1, 1, copies, 1, 1)))
     columns = p("Reshape", rows, p.ints(n, c * copies, h * w))
     return p.end(p("Col2Im", columns, p.ints(*size), p.ints(*block), strides=list(strides)), n, c, *size)
-
-
-def regions(g: Grow, x: str) -> str:
-    n, c, h, w = g.shapes[x]
-    count, size = g.pick(1, 3), g.pick((1, 1), (2, 3), (3, 3))
-    mode, ratio = g.pick(("avg", 1), ("avg", 2), ("max", 1))
-    p = Piece(g, x, opset=16)
-    corners = p("Mul", g.input(count, 4), p.const([w / 4, h / 4, w / 2, h / 2]))
-    made = p("RoiAlign", x, corners, g.input(count, below=n), mode=mode, sampling_ratio=ratio, output_height=size[0],
-             output_width=size[1], spatial_scale=g.pick(0.5, 1.0),
-             coordinate_transformation_mode=g.pick("half_pixel", "output_half_pixel"))  # fmt: skip
-    return p.end(made, count, c, *size)
 
 
 def resized_bytes(g: Grow, x: str) -> str:
@@ -242,5 +230,5 @@ WRITTEN: tuple[Any, ...] = (
     sum_of_products, sum_of_products, loss, normalized, normalized, computed_steps, computed_steps, small_function,
     spectrum, blocks_of_few_bits,
 )  # fmt: skip
-IMAGE_RARE = power_pool, folded, regions, wandering, resized_bytes
+IMAGE_RARE = power_pool, folded, wandering, resized_bytes
 SEQUENCE_RARE = (spectrogram,)
