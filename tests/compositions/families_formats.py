@@ -86,11 +86,16 @@ def steps(g: Grow, x: str) -> str:
     return g.op("add", x, g.op("bucketize", x, boundaries=bounds, rounds=1.0))
 
 
+def spectrum(g: Grow, x: str) -> str:
+    y = g.op("spectrum", x, part=g.pick("ABS", "REAL", "IMAG"))
+    return g.op("mul", y, g.op("reduce", g.gate(x), how="mean", axes=(len(g.shapes[x]) - 1,), keep=True))
+
+
 def added_rows(g: Grow, x: str) -> str:
     shape, count = g.shapes[x], g.pick(1, 2, 4)
     places = tuple(g.random.randrange(shape[0]) for _ in range(count))
     return g.op("add_rows", x, g.const(count, *shape[1:], kind="bias"), places=places)
 
 
-FORMATS: tuple[Any, ...] = (taken, window, updated, updated, kept, floored, steps, added_rows)
+FORMATS: tuple[Any, ...] = (taken, window, updated, updated, kept, floored, steps, spectrum, added_rows)
 BY_RANK: dict[int, tuple[Any, ...]] = {4: (sampled, cropped), 3: (diagonals,), 2: (remembered, remembered)}

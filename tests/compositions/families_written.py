@@ -98,7 +98,7 @@ def _fed(g: Grow, p: Piece, dtype: Any, low: int, below: int) -> str:
 def computed_steps(g: Grow, x: str) -> str:
     """Rounded, multiplied or filtered with scales and zero points that are fed: powers of two, so that halves stay."""
     shape = g.shapes[x]
-    kinds = ["steps"] + ["product", "integer"] * (len(shape) > 1) + ["filter", "windows"] * (len(shape) == 4)
+    kinds = ["steps"] + ["product", "integer"] * (len(shape) > 1) + ["filter", "filter", "windows"] * (len(shape) == 4)
     kind = g.pick(*kinds)
     dtype = np.uint8 if kind in ("filter", "windows") else g.pick(np.int8, np.uint8)
     p, rng = Piece(g, x, opset=19), np.random.default_rng(g.random.randrange(1 << 16))
@@ -139,6 +139,13 @@ def small_function(g: Grow, x: str) -> str:
     square = p("Reshape", p("Slice", x, p.ints(0), p.ints(n), p.ints(-1)), p.ints(*shape[:-1], n, 1))
     d = p("Det", p("Add", p("Mul", square, p.const(np.linspace(0.5, 1, n))), p.const(np.eye(n))))
     return p.end(p("Add", x, p("Unsqueeze", d, p.ints(-1))))
+
+
+def dropped(g: Grow, x: str) -> str:
+    """Half of the numbers are left out at random, and put back."""
+    p = Piece(g, x)
+    y, kept = p("Dropout", x, p.const(0.5), p.const(True, bool), outputs=2)
+    return p.end(p("Where", kept, p("Mul", y, p.const(0.5)), x))
 
 
 def spectrum(g: Grow, x: str) -> str:
@@ -199,6 +206,20 @@ def resized_bytes(g: Grow, x: str) -> str:
     return p.end(p("Mul", p.cast(y, np.float32), p.const(1 / 8)), n, c, 2 * h, 2 * w)
 
 
+def stored_filters(g: Grow, x: str) -> str:
+    """A convolution of stored numbers, whose weights are fed and stored at run time."""
+    n, c, h, w = g.shapes[x]
+    p, out, dtype, k = Piece(g, x, opset=19), g.channels(), g.pick(np.int8, np.uint8), g.pick(1, 3)
+    group, out = g.pick((1, out), (c, c))
+    zero, w_zero = (p.const(g.pick(0, 3) if dtype is np.int8 else g.pick(100, 128), dtype) for _ in range(2))
+    half, step = p.const(1 / 2), p.const(1 / 16)
+    q = p("QuantizeLinear", p.whole(x, np.float32, 2), half, zero)
+    filters = p("QuantizeLinear", g.input(out, c // group, k, k), step, w_zero)
+    coarse = p.const(2.0 ** round(np.log2((c // group) ** 0.5 * k)) / 8)
+    y = p("QLinearConv", q, half, zero, filters, step, w_zero, coarse, zero, group=group, pads=[k // 2] * 4)
+    return p.end(p("DequantizeLinear", y, p.const(1 / 8), zero), n, out, h, w)
+
+
 def wandering(g: Grow, x: str) -> str:
     """A convolution that reads where it is told."""
     n, c, h, w = g.shapes[x]
@@ -228,7 +249,7 @@ def blocks_of_few_bits(g: Grow, x: str) -> str:
 
 WRITTEN: tuple[Any, ...] = (
     sum_of_products, sum_of_products, loss, normalized, normalized, computed_steps, computed_steps, small_function,
-    spectrum, blocks_of_few_bits,
+    spectrum, dropped, blocks_of_few_bits,
 )  # fmt: skip
-IMAGE_RARE = power_pool, folded, wandering, resized_bytes
+IMAGE_RARE = power_pool, folded, wandering, resized_bytes, stored_filters
 SEQUENCE_RARE = (spectrogram,)

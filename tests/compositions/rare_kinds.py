@@ -8,6 +8,7 @@ marks b s               1 for each box [n, 4] that is kept of those that lie ove
 memory x f t b          one step of a filter: f filters of which `rank` make a unit, t: what each place of time counts
 floor_div x             x rounded, divided by the whole number `by` and rounded down
 bucketize x             how many `boundaries` x rounded is not below; fake_quant x: to steps of 1/4 between -8 and 7.75
+spectrum x              of the last two axes: its `part`, ABS, REAL or IMAG
 sample x p              an image at places [n, h, w, 2] between -1 and 1
 crop x [b]              an image from (top, left) to (bottom, right): of `places` (rows, columns) in pixels, or of
                         b [1, 4] between 0 and 1
@@ -58,6 +59,10 @@ def shape_of(kind: str, shapes: list[Shape], a: dict[str, Any]) -> Shape:
         case "sample":
             need(len(x) == 4 and shapes[1][0] == x[0] and shapes[1][3] == 2, "places")
             return (*x[:2], *shapes[1][1:3])
+        case "spectrum":
+            powers = len(x) > 1 and x[-1] > 1 and all(d & (d - 1) == 0 for d in x[-2:])
+            need(powers, "powers of two")  # of one column LiteRT makes two numbers
+            return (*x[:-1], x[-1] // 2 + 1)
         case "crop":
             need(len(x) == 4 and x[0] == 1, "one image")
             if len(shapes) > 1:
@@ -142,6 +147,18 @@ def fake_quant(w: Writer, op: Op, inputs: list[str]) -> None:
     w.add("Mul", [w.add("Round", [w.add("Mul", [held, w.number(4)])]), w.number(1 / 4)], op.outputs)
 
 
+def spectrum(w: Writer, op: Op, inputs: list[str]) -> None:
+    y, rank = w.add("Unsqueeze", [*inputs, w.ints(-1)]), len(w.shapes[op.inputs[0]])
+    for axis, side in ((rank - 1, 1), (rank - 2, 0)):
+        y = w.add("DFT", [y, "", w.const(np.array(axis, I64))], onesided=side)
+    match op.attrs["part"]:
+        case "ABS":
+            squares = w.add("ReduceSum", [w.add("Mul", [y, y]), w.ints(-1)], keepdims=0)
+            w.add("Sqrt", [squares], op.outputs)
+        case part:
+            w.add("Gather", [y, w.const(np.array(("REAL", "IMAG").index(part), I64))], op.outputs, axis=-1)
+
+
 def crop(w: Writer, op: Op, inputs: list[str]) -> None:
     if len(inputs) > 1:
         _crop_box(w, op, inputs)
@@ -175,5 +192,5 @@ def add_rows(w: Writer, op: Op, inputs: list[str]) -> None:
 RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
     "take_each": take_each, "window": window, "update": update, "diagonal": diagonal, "with_diagonal": with_diagonal,
     "marks": marks, "memory": memory, "floor_div": floor_div, "sample": sample, "crop": crop, "add_rows": add_rows,
-    "bucketize": bucketize, "fake_quant": fake_quant,
+    "bucketize": bucketize, "fake_quant": fake_quant, "spectrum": spectrum,
 }  # fmt: skip
