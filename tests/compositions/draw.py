@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import families_flow, families_formats, families_fused, families_places
+from . import families_flow, families_formats, families_fused, families_places, families_written
 from .composition import Composition
 from .families_flow import FLOW
 from .families_formats import FORMATS
@@ -14,6 +14,7 @@ from .families_moving import ANY
 from .families_places import PLACES
 from .families_sequence import SEQUENCE
 from .families_types import TYPES
+from .families_written import WRITTEN
 from .grow import LIMIT, Grow, Palette
 from .shapes import Misfit, need
 
@@ -103,9 +104,10 @@ def dense_unit(g: Grow, x: str) -> str:
 
 
 ONNX_ONLY = {
-    0: (*TYPES, *PLACES, *FLOW, *FUSED, *[inside] * 4),
-    4: families_places.IMAGE_RARE,
-    3: families_places.SEQUENCE_RARE + families_flow.SEQUENCE_RARE + families_fused.SEQUENCE_RARE,
+    0: (*TYPES, *PLACES, *FLOW, *FUSED, *WRITTEN, *[inside] * 4),
+    4: families_places.IMAGE_RARE + families_written.IMAGE_RARE,
+    3: families_places.SEQUENCE_RARE + families_flow.SEQUENCE_RARE + families_fused.SEQUENCE_RARE
+    + families_written.SEQUENCE_RARE,
 }
 OTHERS = {0: FORMATS, **families_formats.BY_RANK}
 KINDS: tuple[dict[int, tuple[Any, ...]], ...] = (*[{}] * 4, *[ONNX_ONLY] * 4, *[OTHERS] * 2)

@@ -71,8 +71,24 @@ def sampled(g: Grow, x: str) -> str:
 
 def cropped(g: Grow, x: str) -> str:
     _, _, h, w = g.shapes[x]
+    size = g.pick(2, 3, h + 1), g.pick(2, 5)
+    if g.chance(0.5):
+        return g.op("crop", x, g.op("sigmoid", g.input(1, 4)), size=size)
     places = tuple(tuple(sorted(g.random.uniform(0, d - 1) for _ in range(2))) for d in (h, w))
-    return g.op("crop", x, places=places, size=(g.pick(2, 3, h + 1), g.pick(2, 5)))
+    return g.op("crop", x, places=places, size=size)
+
+
+def steps(g: Grow, x: str) -> str:
+    """Whole numbers and quarters of what was computed: how many bounds it reached, or steps in few bits."""
+    if g.chance(0.5):
+        return g.op("fake_quant", x, rounds=4.0)
+    bounds = tuple(sorted(g.pick(-1.5, -0.5, 0.5, 1.0, 2.5) for _ in range(g.pick(1, 2, 4))))
+    return g.op("add", x, g.op("bucketize", x, boundaries=bounds, rounds=1.0))
+
+
+def spectrum(g: Grow, x: str) -> str:
+    y = g.op("spectrum", x, part=g.pick("ABS", "REAL", "IMAG"))
+    return g.op("mul", y, g.op("reduce", g.gate(x), how="mean", axes=(len(g.shapes[x]) - 1,), keep=True))
 
 
 def added_rows(g: Grow, x: str) -> str:
@@ -81,5 +97,5 @@ def added_rows(g: Grow, x: str) -> str:
     return g.op("add_rows", x, g.const(count, *shape[1:], kind="bias"), places=places)
 
 
-FORMATS: tuple[Any, ...] = (taken, window, updated, updated, kept, floored, added_rows)
+FORMATS: tuple[Any, ...] = (taken, window, updated, updated, kept, floored, steps, spectrum, added_rows)
 BY_RANK: dict[int, tuple[Any, ...]] = {4: (sampled, cropped), 3: (diagonals,), 2: (remembered, remembered)}

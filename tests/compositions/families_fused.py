@@ -31,6 +31,9 @@ def attention(g: Grow, x: str) -> str:
         mask = g.const(*g.pick((t, total), (1, 1, t, total), (n, 1, t, total)), kind="mask")
         if g.chance(0.4):
             mask = p("Greater", mask, p.const(-1))
+    elif g.chance(0.3):  # those before its own, and no later ones
+        seen = np.tri(t, total, total - t, dtype=bool)
+        mask = p.const(seen, bool) if g.chance(0.5) else p.const(np.where(seen, 0, np.finfo(np.float32).min))
     if g.chance(0.3):
         more |= g.pick({"softcap": 2.0}, {"scale": 0.3})
     made = p("Attention", q, k, v, mask, *past, outputs=3 if past else 1, **more)
@@ -145,14 +148,14 @@ def fused(g: Grow, x: str) -> str:
 
 
 def _few_bits(g: Grow, p: Piece, x: str) -> str:
-    """Weights of four bits, in blocks of columns with a scale each."""
-    shape, block = g.shapes[x], 16
+    """Weights of few bits, in blocks of columns with a scale each."""
+    shape, block, bits = g.shapes[x], g.pick(16, 16, 32), g.pick(4, 4, 8)
     need(len(shape) > 1 and shape[-1] % 2 == 0, "columns")
     k, n = shape[-1], g.channels()
     blocks, rng = -(-k // block), np.random.default_rng(g.random.randrange(1 << 16))
-    stored = p.const(rng.integers(0, 256, (n, blocks, block // 2)), np.uint8)
-    scales = p.const(rng.uniform(0.01, 0.1, n * blocks))
-    y = p("MatMulNBits", x, stored, scales, domain=MS, K=k, N=n, bits=4, block_size=block)
+    stored = p.const(rng.integers(0, 256, (n, blocks, block * bits // 8)), np.uint8)
+    scales = p.const(rng.uniform(0.2, 2, n * blocks) / (1 << bits))
+    y = p("MatMulNBits", x, stored, scales, domain=MS, K=k, N=n, bits=bits, block_size=block)
     return p.end(y, *shape[:-1], n)
 
 

@@ -252,9 +252,8 @@ def normalized(g: Grow, x: str) -> str:
     elif g.chance(0.5) or c % 2:
         y = g.op("instance_norm", x, g.const(c, kind="positive"), g.const(c, kind="bias"))
     else:
-        y = g.op(
-            "instance_norm", g.reshape(x, n, 2, c // 2 * h * w, 1), g.const(2, kind="one"), g.const(2, kind="zero")
-        )
+        rows = g.reshape(g.conv(x, c) if g.chance(0.5) else x, n, 2, c // 2 * h * w, *g.pick((1,), ()))
+        y = g.op("instance_norm", rows, g.const(2, kind="one"), g.const(2, kind="zero"))
         y = g.op("mul", g.reshape(y, n, c, h, w), g.const(c, 1, 1, kind="positive"))
     return g.act(y)
 

@@ -177,7 +177,7 @@ def _smooth(g: Grow, p: Piece, v: str) -> str:
     def number(n: float) -> str:
         return p.const(n, "float64")
 
-    match g.pick("Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Neg", "Abs", "Div", "Sigmoid"):
+    match g.pick("Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Neg", "Abs", "Div", "Sigmoid", "Sin", "Cos"):
         case "Exp":
             return p("Exp", p("Min", v, number(2)))
         case "Pow":

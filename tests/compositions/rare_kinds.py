@@ -7,7 +7,11 @@ diagonal d              matrices that have the last axis as their diagonal; with
 marks b s               1 for each box [n, 4] that is kept of those that lie over each other, by scores [n], else 0
 memory x f t b          one step of a filter: f filters of which `rank` make a unit, t: what each place of time counts
 floor_div x             x rounded, divided by the whole number `by` and rounded down
-sample x p              an image at places [n, h, w, 2] between -1 and 1; crop x: at `places` (rows, columns) of pixels
+bucketize x             how many `boundaries` x rounded is not below; fake_quant x: to steps of 1/4 between -8 and 7.75
+spectrum x              of the last two axes: its `part`, ABS, REAL or IMAG
+sample x p              an image at places [n, h, w, 2] between -1 and 1
+crop x [b]              an image from (top, left) to (bottom, right): of `places` (rows, columns) in pixels, or of
+                        b [1, 4] between 0 and 1
 add_rows x u            u[k] added to x[`places`[k]]
 """
 
@@ -55,9 +59,16 @@ def shape_of(kind: str, shapes: list[Shape], a: dict[str, Any]) -> Shape:
         case "sample":
             need(len(x) == 4 and shapes[1][0] == x[0] and shapes[1][3] == 2, "places")
             return (*x[:2], *shapes[1][1:3])
+        case "spectrum":
+            powers = len(x) > 1 and x[-1] > 1 and all(d & (d - 1) == 0 for d in x[-2:])
+            need(powers, "powers of two")  # of one column LiteRT makes two numbers
+            return (*x[:-1], x[-1] // 2 + 1)
         case "crop":
-            inside = all(max(ends) <= d - 1 for ends, d in zip(a["places"], x[2:], strict=True))
-            need(len(x) == 4 and x[0] == 1 and inside, "crop")
+            need(len(x) == 4 and x[0] == 1, "one image")
+            if len(shapes) > 1:
+                need(shapes[1] == (1, 4), "a box")
+            else:
+                need(all(max(ends) <= d - 1 for ends, d in zip(a["places"], x[2:], strict=True)), "crop")
             return (*x[:2], *a["size"])
         case "add_rows":
             need(len(a["places"]) == shapes[1][0] and shapes[1][1:] == x[1:] and max(a["places"]) < x[0], "rows")
@@ -125,12 +136,52 @@ def sample(w: Writer, op: Op, inputs: list[str]) -> None:
     w.add("GridSample", inputs, op.outputs, align_corners=1)
 
 
+def bucketize(w: Writer, op: Op, inputs: list[str]) -> None:
+    limits = w.const(np.array(op.attrs["boundaries"], w.dtype))
+    reached = w.add("GreaterOrEqual", [w.add("Unsqueeze", [w.add("Round", inputs), w.ints(-1)]), limits])
+    w.add("ReduceSum", [w.add("Cast", [reached], to=1), w.ints(-1)], op.outputs, keepdims=0)
+
+
+def fake_quant(w: Writer, op: Op, inputs: list[str]) -> None:
+    held = w.add("Clip", [*inputs, w.number(-MOST), w.number(MOST - 1 / 4)])
+    w.add("Mul", [w.add("Round", [w.add("Mul", [held, w.number(4)])]), w.number(1 / 4)], op.outputs)
+
+
+def spectrum(w: Writer, op: Op, inputs: list[str]) -> None:
+    y, rank = w.add("Unsqueeze", [*inputs, w.ints(-1)]), len(w.shapes[op.inputs[0]])
+    for axis, side in ((rank - 1, 1), (rank - 2, 0)):
+        y = w.add("DFT", [y, "", w.const(np.array(axis, I64))], onesided=side)
+    match op.attrs["part"]:
+        case "ABS":
+            squares = w.add("ReduceSum", [w.add("Mul", [y, y]), w.ints(-1)], keepdims=0)
+            w.add("Sqrt", [squares], op.outputs)
+        case part:
+            w.add("Gather", [y, w.const(np.array(("REAL", "IMAG").index(part), I64))], op.outputs, axis=-1)
+
+
 def crop(w: Writer, op: Op, inputs: list[str]) -> None:
+    if len(inputs) > 1:
+        _crop_box(w, op, inputs)
+        return
     image = w.shapes[op.inputs[0]][2:]
     axes = [np.linspace(*ends, size) * 2 / max(d - 1, 1) - 1 for ends, size, d in
             zip(op.attrs["places"], op.attrs["size"], image, strict=True)]  # fmt: skip
     grid = np.stack(np.meshgrid(*axes, indexing="ij")[::-1], -1)[None]
     w.add("GridSample", [*inputs, w.const(grid.astype(w.dtype))], op.outputs, align_corners=1)
+
+
+def _crop_box(w: Writer, op: Op, inputs: list[str]) -> None:
+    """Of ends that are computed: each place between them, from -1 to 1 in the image."""
+    (x, box), sizes = inputs, op.attrs["size"]
+    ends = w.add("Reshape", [w.add("Sub", [w.add("Mul", [box, w.number(2)]), w.number(1)]), w.ints(2, 2)])
+    axes = []
+    for i, size in enumerate(sizes):
+        far = np.linspace(0, 1, size, dtype=w.dtype)
+        between = w.add("MatMul", [w.const(np.stack([1 - far, far], 1)), ends])
+        column = w.add("Gather", [between, w.ints(i)], axis=1)
+        line = w.add("Reshape", [column, w.ints(1, *((1, size) if i else (size, 1)), 1)])
+        axes.append(w.add("Expand", [line, w.ints(1, *sizes, 1)]))
+    w.add("GridSample", [x, w.add("Concat", axes[::-1], axis=3)], op.outputs, align_corners=1)
 
 
 def add_rows(w: Writer, op: Op, inputs: list[str]) -> None:
@@ -141,4 +192,5 @@ def add_rows(w: Writer, op: Op, inputs: list[str]) -> None:
 RULES: dict[str, Callable[[Writer, Op, list[str]], None]] = {
     "take_each": take_each, "window": window, "update": update, "diagonal": diagonal, "with_diagonal": with_diagonal,
     "marks": marks, "memory": memory, "floor_div": floor_div, "sample": sample, "crop": crop, "add_rows": add_rows,
+    "bucketize": bucketize, "fake_quant": fake_quant, "spectrum": spectrum,
 }  # fmt: skip

@@ -72,6 +72,27 @@ def floor_div(f: Flat, op: Op) -> None:
     f.give(out, f.op("CAST", [v], out, False, in_data_type="INT32", out_data_type="FLOAT32"))
 
 
+def bucketize(f: Flat, op: Op) -> None:
+    shape, limits = f.shapes[op.inputs[0]], list(op.attrs["boundaries"])
+    v = f.raw("BUCKETIZE", [f.raw("ROUND", [f.read(op.inputs[0])], shape)], shape, I32, boundaries=limits)
+    out = op.outputs[0]
+    f.give(out, f.op("CAST", [v], out, False, in_data_type="INT32", out_data_type="FLOAT32"))
+
+
+def fake_quant(f: Flat, op: Op) -> None:
+    options = {"min": -MOST, "max": MOST - 1 / 4, "num_bits": 6}
+    f.give(op.outputs[0], f.op("FAKE_QUANT", [f.read(op.inputs[0])], op.outputs[0], False, **options))
+
+
+def spectrum(f: Flat, op: Op) -> None:
+    shape, out = f.shapes[op.inputs[0]], op.outputs[0]
+    y = f.raw("RFFT2D", [f.read(op.inputs[0]), f.ints(*shape[-2:])], f.shapes[out], np.complex64)
+    f.give(out, f.op(PARTS[op.attrs["part"]], [y], out, False))
+
+
+PARTS = {"ABS": "COMPLEX_ABS", "REAL": "REAL", "IMAG": "IMAG"}
+
+
 def add_rows(f: Flat, op: Op) -> None:
     """The sum of two numbers is a graph of its own: the network's is the last one until all is written."""
     x, u = op.inputs
@@ -90,4 +111,5 @@ def add_rows(f: Flat, op: Op) -> None:
 KINDS: dict[str, Callable[[Flat, Op], None]] = {
     "take_each": take_each, "window": window, "update": update, "diagonal": diagonal, "with_diagonal": diagonal,
     "marks": marks, "memory": memory, "floor_div": floor_div, "add_rows": add_rows,
+    "bucketize": bucketize, "fake_quant": fake_quant, "spectrum": spectrum,
 }  # fmt: skip

@@ -57,9 +57,14 @@ def sample(m: Mil, op: Op, x: str, out: str) -> None:
 
 
 def crop(m: Mil, op: Op, x: str, out: str) -> None:
-    (top, bottom), (left, right) = op.attrs["places"]
     height, width = op.attrs["size"]
-    m.op("crop_resize", out, x=x, boxes=m.reals([[top, left, bottom, right]]), box_indices=ints(0),
+    if len(op.inputs) > 1:
+        far = [d - 1 for d in m.shapes[x][2:]]
+        boxes = m.raw("mul", (1, 4), x=op.inputs[1], y=m.reals([[*far, *far]]))
+    else:
+        (top, bottom), (left, right) = op.attrs["places"]
+        boxes = m.reals([[top, left, bottom, right]])
+    m.op("crop_resize", out, x=x, boxes=boxes, box_indices=ints(0),
          target_height=np.int32(height), target_width=np.int32(width), normalized_coordinates=np.bool_(False),
          spatial_scale=m.number(1), box_coordinate_mode=m.program.const("CORNERS_HEIGHT_FIRST"),
          sampling_mode=m.program.const("STRICT_ALIGN_CORNERS"))  # fmt: skip

@@ -14,7 +14,7 @@ from .composition import Composition, Op
 from .shapes import BINARY, EDGE
 
 I64 = np.dtype(np.int64)
-NEWER = {"group_norm": 21, "sample": 20, "crop": 20, "add_rows": 18}
+NEWER = {"group_norm": 21, "sample": 20, "crop": 20, "spectrum": 20, "add_rows": 18}
 """Operators with the least set that has them."""
 PLAIN = {
     "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "hard_swish": "HardSwish", "hard_sigmoid": "HardSigmoid",
