@@ -106,7 +106,9 @@ def dense_unit(g: Grow, x: str) -> str:
 ONNX_ONLY = {
     0: (*TYPES, *PLACES, *FLOW, *FUSED, *WRITTEN, *[inside] * 4),
     4: families_places.IMAGE_RARE + families_written.IMAGE_RARE,
-    3: families_places.SEQUENCE_RARE + families_flow.SEQUENCE_RARE + families_fused.SEQUENCE_RARE
+    3: families_places.SEQUENCE_RARE
+    + families_flow.SEQUENCE_RARE
+    + families_fused.SEQUENCE_RARE
     + families_written.SEQUENCE_RARE,
 }
 OTHERS = {0: FORMATS, **families_formats.BY_RANK}

@@ -163,7 +163,10 @@ def double(g: Grow, x: str) -> str:
             case "softmax":
                 v = p(g.pick("Softmax", "LogSoftmax"), v, axis=g.pick(*range(len(shape))))
             case "running":
-                v = p("CumSum", p("Tanh", v), p.const(g.pick(*range(len(shape))), np.int64))
+                axis = p.const(g.pick(*range(len(shape))), np.int64)
+                if g.chance(0.5):
+                    axis = p("Squeeze", g.input(1, below=len(shape)))
+                v = p("CumSum", p("Tanh", v), axis)
             case "product":
                 need(len(shape) > 1 and shape[-1] <= 40, "a long row")
                 v = p("MatMul", v, p.const(_numbers(g, -3, 4, shape[-1], shape[-1]) / shape[-1], "float64"))
