@@ -8,7 +8,7 @@ import numpy as np
 
 from .composition import Op
 from .nodes import MOST
-from .write_tflite import F32, I32, Flat
+from .write_tflite import F32, I32, Declined, Flat
 
 
 def take_each(f: Flat, op: Op) -> None:
@@ -45,6 +45,8 @@ def diagonal(f: Flat, op: Op) -> None:
 
 def marks(f: Flat, op: Op) -> None:
     """Indices that follow the last one mean nothing."""
+    if f.edges:
+        raise Declined("scores that are fed as bytes, of which some are equal: which comes first is anybody's choice")
     a, (n,) = op.attrs, f.shapes[op.outputs[0]]
     most = min(a["most"], n)
     bounds = [f.model.const(np.array(v, t)) for v, t in ((most, I32), (a["limit"], F32), (a["least"], F32))]
