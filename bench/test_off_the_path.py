@@ -68,7 +68,7 @@ def test_network(goal: Any, group: str, name: str) -> None:
     ratios[group].append(rivals.noted(goal, name, found, GROUPS[group].each))
     if group == "transformers" and "." in name:  # where all is rounded again and again, so do engines differ
         assert all(row.get("difference", 0) < 0.3 for row in found["engines"]), found["engines"]
-    elif name != "yolo_like":  # of its scores, some of the best 100 are equal: which one comes first is anybody's choice
+    elif name != "yolo_like":  # of its best 100 scores some are equal: which comes first is anybody's choice
         assert agrees(found), found["engines"]
 
 
