@@ -35,6 +35,7 @@ def test_same_alignment_stays_within_bound_and_naive_size(align: int, data: st.D
 
 @settings(max_examples=60, deadline=None)
 @given(buffer_lists((1, 12, 16, 64)))
+@pytest.mark.slow
 def test_mixed_alignments_never_overlap(buffers: list[Buffer]) -> None:
     result = plan(buffers, rounds=2, target=1.0)
     verify(buffers, result.offsets, result.size)

@@ -59,6 +59,7 @@ FILES: dict[str, Callable[[int], bytes]] = {
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.slow
 def test_calls_are_linear_and_kernels_few(name: str) -> None:
     assert len(check_linear(FILES[name], 200).plan.kernels()) <= 8
 

@@ -147,6 +147,7 @@ def test_int8_lstm_is_within_a_step(op: str, parts: dict[str, Any]) -> None:
     {}, {"cifg": 1}, {"peephole": 1}, {"time_major": 1}, {"cell_clip": 0.3}, {"narrow": 3}, {"norm": 1},
     {"narrow": 7, "time_major": 1, "cifg": 1, "proj_clip": 0.2}, {"narrow": 3, "norm": 1, "peephole": 1},
 ], ids=str)  # fmt: skip
+@pytest.mark.slow
 def test_kernels_compute_an_lstm(parts: dict[str, Any], isa: str) -> None:
     """As the references do, in f32 and in int8, whose states are rounded at each step."""
     made = [(float_lstm(SEQUENCE, np.float32, **parts), 1e-6), (float_lstm(SEQUENCE, np.int8, **parts), 1e-6)]

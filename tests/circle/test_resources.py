@@ -176,6 +176,7 @@ def test_what_is_unsupported_in_sub_graphs_is_named_too(calls):
         read(m.bytes([0]))
 
 
+@pytest.mark.slow
 def test_calls_that_would_double_without_end_are_refused(calls):
     m = Model()
     for level in range(40):

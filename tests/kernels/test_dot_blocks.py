@@ -58,6 +58,7 @@ def arguments(tier: Any, a: np.ndarray, weights: Weights, bits: int, block: int,
 @each_tier
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
+@pytest.mark.slow
 def test_any_shape(tier: Any, data: Any) -> None:
     kinds, bits = data.draw(st.sampled_from(sorted(CHAINS))), data.draw(st.sampled_from(BITS))
     block, zeros = data.draw(st.sampled_from([16, 32, 64])), data.draw(st.booleans())

@@ -20,6 +20,7 @@ from tests.mil.mil_write import Program, list_value
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are set as Linux has them")
 @pytest.mark.parametrize("first", range(0, fuzzing.INPUTS, fuzzing.PORTION))
+@pytest.mark.slow
 def test_damaged_packages(first):
     fuzzing.test("tests.mil.mil_fuzz", first)
 

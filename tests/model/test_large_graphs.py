@@ -273,6 +273,7 @@ NETS |= {
 
 
 @pytest.mark.parametrize("name", NETS)
+@pytest.mark.slow
 def test_calls_are_linear_and_kernels_few(name: str) -> None:
     """Also that the smaller network runs right."""
     assert len(check_linear(NETS[name], 200).plan.kernels()) <= 16

@@ -71,6 +71,7 @@ def wrong(case: Any, isa: str | None) -> str:
 
 
 @pytest.mark.parametrize("isa", [None, "numpy"])
+@pytest.mark.slow
 def test_all_cases_run(isa: str | None) -> None:
     """In their own types; bfloat16 and float16 within the rounding that references do at every node."""
     pytest.importorskip("ml_dtypes")

@@ -14,5 +14,6 @@ from tests import fuzzing
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are set as Linux has them")
 @pytest.mark.parametrize("first", range(0, fuzzing.INPUTS, fuzzing.PORTION))
+@pytest.mark.slow
 def test_damaged_models(first):
     fuzzing.test("tests.onnx.onnx_fuzz", first)

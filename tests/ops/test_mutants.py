@@ -109,6 +109,7 @@ def runners() -> Iterator[tuple[Runner, Runner]]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.slow
 def test_mutants(part: int, runners: tuple[Runner, Runner]) -> None:
     mine, theirs = runners
     wrong, answered, refused = [], 0, 0

@@ -35,6 +35,7 @@ def same(found: Any, wanted: Any, what: str) -> None:
 
 @given(st.data(), st.sampled_from(["generic", "avx2", None]), st.sampled_from([1, 2]))
 @settings(max_examples=40, deadline=None)
+@pytest.mark.slow
 def test_random_networks(data: Any, isa: str | None, threads: int) -> None:
     source = network(data.draw).bytes()
     model, plain = fg.load(source, isa=isa, threads=threads), fg.load(source, isa="numpy")

@@ -66,6 +66,7 @@ CASES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow
 def test_window(name: str) -> None:
     graph = CASES[name]()
     infer_graph(graph)
