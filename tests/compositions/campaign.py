@@ -1,6 +1,7 @@
 """python -m tests.compositions: campaigns of any length.
 
---seed N --count M       seeds N to N + M (default: from where the last campaign with the same --log ended)
+--seed N --count M       seeds N to N + M (default: from where the last campaign with the same --log ended, or from 0)
+--new                    seeds that nobody tried: they begin at a number that the clock gives, which is printed
 --seconds S              stop after so long
 --palette P              one palette for all, so that fewer kernels are compiled
 --form "onnx f32"        one form only;  --variants "steps" "isa avx2": these only
@@ -30,6 +31,7 @@ from .shrink import shrink
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--new", action="store_true")
     parser.add_argument("--count", type=int, default=1 << 62)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--palette", type=int)
@@ -45,6 +47,9 @@ def main() -> None:
     coverage = Coverage(**{name: Counter(counts) for name, counts in kept.get("coverage", {}).items()})
     failures: dict[str, list[int]] = kept.get("failures", {})
     first = kept.get("next", 0) if options.seed is None else options.seed
+    if options.new:
+        first = time.time_ns() // 1000
+        print("first seed", first, flush=True)
     start, done, declined = time.monotonic(), 0, 0
     seed = first
     purse = Purse(options.kernels)

@@ -20,9 +20,10 @@ from fastgraph.runtime import function, pool
 from fastgraph.runtime.pool import Runner
 from tests.runtime.toys import Counter, Ring
 
-SIGNALS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="POSIX signals")
-LONG, WORK = 20_000, 40_000
-"""Steps, and the work of each: a run of all takes a second or more."""
+SIGNALS = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="POSIX signals")
+LONG, WORK = 20_000, 400_000
+"""Steps, and the work of each: a run of all takes several seconds, so that what should come midway does. Who lets a
+run end sets the work to 0."""
 
 
 class Alarm(Exception):
@@ -30,14 +31,24 @@ class Alarm(Exception):
 
 
 @contextmanager
-def alarm(seconds: float, action: Callable[[], object]) -> Iterator[None]:
-    """Call `action` from the handler of a signal that comes in some seconds."""
+def alarm(counter: Counter, action: Callable[[], object]) -> Iterator[None]:
+    """Call `action` from the handler of a signal that comes when a run of the counter is under way."""
     before = signal.signal(signal.SIGALRM, lambda *_: action())
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    over = threading.Event()
+
+    def ring() -> None:
+        while counter.counts[0, 0] < 2:  # the caller's thread is in its third step, all others had a first one
+            if over.wait(0.001):
+                return
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
+    thread = threading.Thread(target=ring)
+    thread.start()
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        over.set()
+        thread.join()
         signal.signal(signal.SIGALRM, before)
 
 
@@ -47,6 +58,16 @@ def ring_ring() -> None:
 
 def denormals_live() -> bool:
     return bool(np.float32(1.5e-38) * np.float32(0.5) > 0)
+
+
+def stopped_by_a_deadline(counter: Counter, threads: int, run: Callable[[], object]) -> None:
+    """A short one, and longer ones where the system gave a thread no time to start before."""
+    for seconds in (0.05, 0.2, 0.8):
+        with pytest.raises(RunTimeout), deadline.within(seconds):
+            run()
+        if min(counter.done(threads)[0]):
+            break
+    stopped_midway(counter, threads)
 
 
 def stopped_midway(counter: Counter, threads: int) -> None:
@@ -71,9 +92,7 @@ def then_right(counter: Counter, threads: int, run: Callable[[], object]) -> Non
 def test_a_deadline_stops_a_run(threads: int) -> None:
     counter = Counter(LONG, WORK)
     runner = Runner(counter.table, threads)
-    with pytest.raises(RunTimeout), deadline.within(0.05):
-        runner.run(timed=True)
-    stopped_midway(counter, threads)
+    stopped_by_a_deadline(counter, threads, partial(runner.run, timed=True))
     then_right(counter, threads, runner.run)
     with deadline.within(1000):
         then_right(counter, threads, partial(runner.run, timed=True))
@@ -104,7 +123,7 @@ def test_what_a_handler_raises_stops_a_run(way: int | str, monkeypatch: pytest.M
     if way == "timed":
         run = partial(runner.run, timed=True)
     with deadline.within(1000):
-        with pytest.raises(Alarm), alarm(0.05, ring_ring):
+        with pytest.raises(Alarm), alarm(counter, ring_ring):
             run()
         stopped_midway(counter, threads)
         then_right(counter, threads, run)
@@ -114,7 +133,7 @@ def test_what_a_handler_raises_stops_a_run(way: int | str, monkeypatch: pytest.M
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_handler_that_returns_is_called_within_the_run_and_stops_nothing(threads: int) -> None:
     """It may run other tables, and finds the caller's floating-point mode; then all steps are done once."""
-    counter = Counter(LONG // 2, WORK)
+    counter = Counter(LONG, WORK)
     runner = Runner(counter.table, threads)
     seen: list[object] = []
 
@@ -124,8 +143,9 @@ def test_a_handler_that_returns_is_called_within_the_run_and_stops_nothing(threa
         ring.start()
         Runner(ring.table, threads).run()
         seen.append((ring.result == ring.expected).all())
+        counter.args[:, 1] = 0
 
-    with alarm(0.01, handle):
+    with alarm(counter, handle):
         runner.run()
     assert seen == [True, True]
     assert counter.done(threads)[0] == [len(counter.table)] * threads
@@ -154,7 +174,6 @@ def test_firm_steps_are_all_done_or_none(threads: int) -> None:
 def test_waiting_for_the_pool_counts() -> None:
     """The one who waits is late; the one who has the pool goes on."""
     counter, other = Counter(LONG, WORK), Counter(5, 0)
-    counter.args[0, 1] = 10_000
     first, second = Runner(counter.table, 2), Runner(other.table, 2)
     second.run()
     thread = threading.Thread(target=first.run)
@@ -164,6 +183,7 @@ def test_waiting_for_the_pool_counts() -> None:
     with pytest.raises(RunTimeout), deadline.within(0.02):
         second.run(timed=True)
     assert other.done(2)[0] == [5, 5]
+    counter.args[:, 1] = 0
     thread.join()
     assert counter.done(2)[0] == [LONG, LONG]
     with deadline.within(1000):
