@@ -15,6 +15,7 @@ from fastgraph.frontends.onnx import read
 from fastgraph.ir import Graph, check
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.passes.specialize import specialize
+from tests.exact_products import exact_products
 
 F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
 
@@ -88,7 +89,7 @@ def session(source: bytes) -> onnxruntime.InferenceSession:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(exact_products(source), options, providers=["CPUExecutionProvider"])
 
 
 def by_onnxruntime(source: bytes, feeds: Mapping[str, Any]) -> list[np.ndarray]:

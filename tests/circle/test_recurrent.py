@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph.kernels.isa.tiers import Tier
 from fastgraph.plan.program import HostStep
 from tests.circle.write import Model, litert, ours
+from tests.kernels.harness import each_tier
 
 pytest.importorskip("ai_edge_litert")
 
@@ -142,19 +144,19 @@ def test_int8_lstm_is_within_a_step(op: str, parts: dict[str, Any]) -> None:
     agree(data, [[rng.integers(-100, 100, shape).astype(np.int8)] for _ in range(3)], 1, relative=False)
 
 
-@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512"])
+@each_tier
 @pytest.mark.parametrize("parts", [
     {}, {"cifg": 1}, {"peephole": 1}, {"time_major": 1}, {"cell_clip": 0.3}, {"narrow": 3}, {"norm": 1},
     {"narrow": 7, "time_major": 1, "cifg": 1, "proj_clip": 0.2}, {"narrow": 3, "norm": 1, "peephole": 1},
 ], ids=str)  # fmt: skip
 @pytest.mark.slow
-def test_kernels_compute_an_lstm(parts: dict[str, Any], isa: str) -> None:
+def test_kernels_compute_an_lstm(parts: dict[str, Any], tier: Tier) -> None:
     """As the references do, in f32 and in int8, whose states are rounded at each step."""
     made = [(float_lstm(SEQUENCE, np.float32, **parts), 1e-6), (float_lstm(SEQUENCE, np.int8, **parts), 1e-6)]
     if parts.keys() <= {"cifg", "peephole", "narrow", "norm"}:
         made.append((int8_lstm(SEQUENCE, **parts), 1))
     for (data, shape), most in made:
-        model, reference = (fg.load(data, isa=name, threads=1) for name in (isa, "numpy"))
+        model, reference = (fg.load(data, isa=name, threads=1) for name in (tier.name, "numpy"))
         assert model.plan is not None
         assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
         rng = np.random.default_rng(3)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.kernels.isa.tiers import BY_NAME, choose
+from fastgraph.kernels.isa.tiers import Tier
 from fastgraph.plan.program import HostStep
 from tests.blocks import BLOCKS, conv
+from tests.kernels.harness import each_tier
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
 from tests.plan.step_by_step import check_steps, poison
 
@@ -19,11 +20,6 @@ def built(name: str) -> Net:
     net = Net()
     BLOCKS[name](net)
     return net
-
-
-def needs(isa: str) -> None:
-    if BY_NAME[isa].lanes > choose(None).lanes:
-        pytest.skip(f"this CPU lacks ISA tier {isa}")
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -36,13 +32,12 @@ def test_block_step_by_step(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512"])
+@each_tier
 @pytest.mark.parametrize("name", ["squeeze_excite", "classifier", "channel_shuffle", "decoder"])
-def test_tiers_agree(name: str, isa: str) -> None:
-    needs(isa)
+def test_tiers_agree(name: str, tier: Tier) -> None:
     net = built(name)
-    model = net.load(isa=isa)
-    assert model.tier.name == isa
+    model = net.load(isa=tier.name)
+    assert model.tier is tier
     feeds = feeds_for(model)
     poison(model.plan)
     assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)

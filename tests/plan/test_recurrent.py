@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fastgraph as fg
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
-from fastgraph.kernels.isa.tiers import Tier, choose
+from fastgraph.kernels.isa.tiers import Tier, choose, usable
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.ops.recurrent import ACTIVATIONS, DEFAULT, DIRECTIONS, GATES
 from fastgraph.plan import describe
@@ -116,19 +116,23 @@ def check(drawn: Drawn, isa: str, threads: int) -> None:
         assert_close(found, by_onnxruntime(source, drawn.feeds), what="onnxruntime")
 
 
-@given(st.data(), st.sampled_from(["generic", "avx2", "avx512"]), st.integers(1, 3))
+ISAS = [tier.name for tier in usable() if tier.name in ("generic", "avx2", "avx512")]
+"""Those with f32 kernels of their own that this CPU has."""
+
+
+@given(st.data(), st.sampled_from(ISAS), st.integers(1, 3))
 @settings(max_examples=120)
 def test_layers(data: Any, isa: str, threads: int) -> None:
     check(Drawn(data), isa, threads)
 
 
-@given(st.data(), st.sampled_from(["generic", "avx512"]), st.integers(1, 2))
+@given(st.data(), st.sampled_from(ISAS), st.integers(1, 2))
 @settings(max_examples=40)
 def test_weights_known_at_run_time(data: Any, isa: str, threads: int) -> None:
     check(Drawn(data, fixed=False), isa, threads)
 
 
-@given(st.data(), st.sampled_from(["generic", "avx512"]), st.integers(1, 2))
+@given(st.data(), st.sampled_from(ISAS), st.integers(1, 2))
 @settings(max_examples=60)
 def test_some_steps_at_a_time(data: Any, isa: str, threads: int) -> None:
     """As layers are computed whose inputs are large."""
@@ -136,7 +140,7 @@ def test_some_steps_at_a_time(data: Any, isa: str, threads: int) -> None:
         check(Drawn(data, fixed=data.draw(st.booleans())), isa, threads)
 
 
-@given(st.data(), st.sampled_from(["avx2", "avx512"]))
+@given(st.data(), st.sampled_from(ISAS[-2:]))
 @settings(max_examples=20)
 def test_bits_hang_on_no_thread(data: Any, isa: str) -> None:
     drawn = Drawn(data)
