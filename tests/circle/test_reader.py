@@ -141,7 +141,8 @@ def test_all_that_is_unsupported_is_named_at_once():
     with pytest.raises(UnsupportedError) as caught:
         read(m.bytes([y]), "net.tflite")
     text = str(caught.value)
-    assert text.startswith("net.tflite: not supported: custom operator 'Nobody' (2 times); custom operator 'None")
+    said = "custom operator 'Nobody' (2 times, first at operator 0, which makes 't0_1'); custom operator 'None"
+    assert text.startswith(f"net.tflite: not supported: {said}")
     assert "operator code 999" in text
     assert "register_custom_op" in text
 
