@@ -37,13 +37,17 @@ def load(
     ML program that has several (default: the one that the model names, else "main"). `limits`: what loading may cost,
     for files that want more than `Limits()` and can be trusted. `plans`: how many plans are kept (a number), or how
     many bytes of them ("512MB"), or both (`Plans`; 64 and "256MiB" by default); those least recently used go.
+    `precision`: what floats are computed in; "float32" is what there is.
 
     Raises ModelError for a broken file, UnsupportedError for one that uses what fastgraph does not have, InputError
     for arguments that don't fit the model, and for files that can't be read errors that are OSErrors too
     (FileNotFoundError when there is none).
     """
     if precision != "float32":
-        raise InputError(f"precision={precision!r}: float32 is what there is")
+        raise InputError(
+            f"precision={precision!r}: expected 'float32', in which floats are computed, float16 ones too; for integers "
+            "load a quantized network, as onnxruntime.quantization or LiteRT's converter make them"
+        )
     count, kept = _count(threads), Plans.of(plans)
     try:
         with undisturbed():  # modules are imported on the way

@@ -11,8 +11,8 @@ import numpy as np
 from .. import deadline
 from ..errors import CopyError, FastgraphError, InputError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
-from ..kernels.isa.tiers import Tier
 from ..ir.quantization import Stored
+from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
 from ..passes.specialize import fits
 from .executable import Executable, Plan, make_plan

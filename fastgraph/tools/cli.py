@@ -41,9 +41,9 @@ Run a model once for its results, then --repeat times for its latency.
 --input takes .npy, .npz (arrays by name), images, and any other file as the input's raw bytes. NAME= may be left out
 when the model has one input.
 
-An image (.bmp; .png, .jpg, .gif, .webp need pip install 'fastgraph-runtime[images]') is resized to the input's height and
-width. Then uint8 inputs take the pixels 0..255 as they are, int8 inputs the pixel - 128, float inputs the pixel / 255.
-With --mean or --std it is (pixel - mean) / std, which a quantized input takes by its own scale.
+An image (.bmp; .png, .jpg, .gif, .webp need pip install 'fastgraph-runtime[images]') is resized to the input's
+height and width. Then uint8 inputs take the pixels 0..255 as they are, int8 inputs the pixel - 128, float inputs the
+pixel / 255. With --mean or --std it is (pixel - mean) / std, which a quantized input takes by its own scale.
 """
 
 INSPECT = """\
@@ -71,7 +71,8 @@ numbers that differ, and the largest difference.
   fastgraph bench *.onnx --against onnxruntime --threads 2 --seconds 10 --json results.json
   fastgraph bench net.onnx --profile        time and multiply-adds of each step
 
-Exit code 1 when results disagree. What an engine can't run is said. They come with: pip install 'fastgraph-runtime[bench]'
+Exit code 1 when results disagree. What an engine can't run is said. They come with
+pip install 'fastgraph-runtime[bench]'
 """
 
 VERIFY = """\

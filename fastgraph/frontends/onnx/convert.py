@@ -40,8 +40,8 @@ def to_graph(model: Message, source: str, folder: str | None, held: Held | None 
     reader.refuse(source, f"{advice}, or run that part with onnxruntime")
     if newest > NEWEST:
         warnings.warn(
-            f"{source}: its operator set {newest} is newer than {NEWEST}, the newest that is known: operators are taken "
-            f"to mean what they do there; export for {NEWEST}, or compare with another engine (fastgraph verify)",
+            f"{source}: its operator set {newest} is newer than {NEWEST}, the newest that is known: operators are "
+            f"taken to mean what they do there; export for {NEWEST}, or compare with another engine (fastgraph verify)",
             RuntimeWarning,
             stacklevel=2,
         )
