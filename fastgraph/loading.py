@@ -45,7 +45,7 @@ def load(
     """
     if precision != "float32":
         raise InputError(
-            f"precision={precision!r}: expected 'float32', in which floats are computed, float16 ones too; for integers "
+            f"precision={precision!r}: expected 'float32', in which all floats are computed; for integers "
             "load a quantized network, as onnxruntime.quantization or LiteRT's converter make them"
         )
     count, kept = _count(threads), Plans.of(plans)

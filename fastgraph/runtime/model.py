@@ -410,7 +410,8 @@ def declared(graph: Graph, shapes: Mapping[str, Sequence[int]] | None) -> None:
         raise InputError(f"shapes={shapes!r}: expected shapes by input name, as in {example}")
     for name, shape in (shapes or {}).items():
         if name not in inputs:
-            raise InputError(f"shapes names {name!r}, the inputs are {', '.join(inputs) or 'none'}")
+            where = graph.source or graph.name or "model"
+            raise InputError(f"{where}: shapes names {name!r}, the inputs are {', '.join(inputs) or 'none'}")
         dims = dims_of(name, shape)
         allowed(graph, inputs[name], dims)
         inputs[name].type = TensorType(inputs[name].type.dtype, dims, inputs[name].type.quant)
