@@ -98,6 +98,10 @@ Steps that NumPy computes have no reference beside them.
 
 DIGITS = """\
 Classify the held-out digits of the network that ships with fastgraph, one by one: accuracy, latency, memory, kernels.
+
+  fastgraph digits
+  fastgraph digits --save .                 also write its files, to try other commands on
+  fastgraph run digits.onnx --input image.npy --labels labels.txt
 """
 
 KERNELS = """\
@@ -216,6 +220,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--json", action="store_true", help="print JSON, with each kernel")
 
     sub = add("digits", _digits, "classify handwritten digits: a first try", DIGITS)
+    sub.add_argument("--save", metavar="FOLDER", help="also write digits.onnx, image.npy and labels.txt there")
     _threads(sub, 1, "1")
     sub.add_argument("--json", action="store_true", help="print JSON")
     return top
@@ -506,6 +511,9 @@ def _kernels(args: argparse.Namespace) -> int:
 def _digits(args: argparse.Namespace) -> int:
     from ..demo import digits
 
+    if args.save is not None:
+        for path in digits.save(args.save):
+            print(f"wrote {path}", file=sys.stderr)
     result = digits.classify(args.threads, args.isa)
     _print(_json(result) if args.json else digits.text(result))
     return 0

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 
@@ -38,8 +37,9 @@ def _pool(file: str) -> Any:
     except ImportError:
         from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[assignment]
 
-    folder = import_module("...schemas", __package__).__path__[0]
-    with open(os.path.join(folder, file), "rb") as stream:
+    from ... import schemas  # type: ignore[attr-defined]  # in a checkout they lie elsewhere
+
+    with open(os.path.join(schemas.__path__[0], file), "rb") as stream:
         data = stream.read()
     pool = DescriptorPool()
     for descriptor in _files(data):
