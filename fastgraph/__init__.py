@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from sys import modules
 from typing import TYPE_CHECKING
 
 from .errors import (
@@ -57,7 +58,7 @@ if not TYPE_CHECKING:  # else a type checker would take any name
 
     def __getattr__(name):
         if name not in _LAZY:
-            raise AttributeError(f"module 'fastgraph' has no attribute {name!r}")
+            raise AttributeError(f"module 'fastgraph' has no attribute {name!r}", name=name, obj=modules[__name__])
         with undisturbed():
             found = getattr(import_module(_LAZY[name], __name__), name)
         globals()[name] = found

@@ -89,8 +89,9 @@ def _existing(source: str | os.PathLike[str] | bytes) -> str | bytes:
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
     if not isinstance(source, str | os.PathLike):
-        raise InputError(f"expected the path of a model file or its bytes, found {type(source).__name__}")
+        said = ": give source.read()" if hasattr(source, "read") else ""
+        raise InputError(f"expected the path of a model file or its bytes, found {type(source).__name__}{said}")
     path = os.fsdecode(source)
     if not os.path.exists(path):
-        raise MissingFileError(f"{path}: there is no such file")
+        raise MissingFileError(f"{path or repr(path)}: there is no such file")
     return path

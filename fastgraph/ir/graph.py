@@ -185,7 +185,7 @@ class Graph:
         """A screen: inputs and outputs, `most` of each, and how many nodes each operator has."""
         lines = []
         for what, values in (("input", self.inputs), ("output", self.outputs)):
-            lines += [f"{what:8}{v!r}: {v.type}" for v in values[:most]]
+            lines += [f"{what:8}{v.name}: {v.type}" for v in values[:most]]
             lines += [f"{what}s  {len(values) - most} more"] * (len(values) > most)
         counts = Counter(node.op for node in self.nodes).most_common()
         more = f", and {len(counts) - 2 * most} other operators" if len(counts) > 2 * most else ""

@@ -150,6 +150,9 @@ def _say(error: Exception) -> int:
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     """The arguments. Models may stand on both sides of options."""
     top = parser()
+    if not (sys.argv[1:] if argv is None else argv):
+        top.print_help(sys.stderr)
+        raise SystemExit(2)
     args, rest = top.parse_known_args(argv)
     if rest and (not isinstance(getattr(args, "model", None), list) or any(word.startswith("-") for word in rest)):
         top.error(f"unrecognized arguments: {' '.join(rest)}")

@@ -58,6 +58,11 @@ def test_dir_shows_what_is_for_users() -> None:
     assert all(getattr(fg, name).__doc__ for name in fg.__all__)
 
 
+def test_a_name_that_is_nearly_right_is_suggested() -> None:
+    done = subprocess.run([sys.executable, "-c", "import fastgraph; fastgraph.lod"], capture_output=True, text=True)
+    assert "has no attribute 'lod'. Did you mean: 'load'?" in done.stderr
+
+
 def test_help_shows_it_with_its_documentation() -> None:
     said = pydoc.plain(pydoc.render_doc(fg))
     for text in ("load(", "A model from an ONNX", "class Model", "Outputs by name", "verify(", "class Plans", "Limits"):

@@ -78,7 +78,7 @@ _NAMES = {
 _INSIDE = (
     ("keras", ("model.weights.h5",)), ("torch", ("data.pkl", "constants.pkl", "serialized_exported_program")),
     ("saved", ("saved_model.pb",)), ("mlmodelc", ("coremldata.bin", "model.mil")), ("tfjs", ("model.json",)),
-    ("array", (".npy",)), ("safetensors", (".safetensors",)), ("openvino", (".xml",)),
+    ("safetensors", (".safetensors",)), ("openvino", (".xml",)), ("array", (".npy",)),
 )  # fmt: skip
 """What an archive or a folder is, by how the names of files in it end."""
 
@@ -115,10 +115,10 @@ def guess(head: bytes, name: str) -> str:
 
 def holding(names: Sequence[str], name: str) -> str:
     """The same of an archive or a folder in which there are files of these names; "" when it is not known."""
+    models = [each for each in names if each.endswith((".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage"))]
+    if models:
+        return f"give the path of the model that is in it: {', '.join(sorted(models)[:5])}"
     for kind, ends in _INSIDE:
         if any(each.endswith(ends) for each in names):
             return said(kind, name)
-    models = [each for each in names if each.endswith((".onnx", ".tflite", ".circle", ".mlmodel"))]
-    if models:
-        return f"load the model in it: {', '.join(sorted(models)[:5])}"
     return said(_NAMES[suffix], name) if (suffix := os.path.splitext(name)[1].lower()) in _NAMES else ""
