@@ -11,13 +11,13 @@ MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, 
 
 
 class Reader:
-    """One file on its way to a graph. `source` names it in messages. `unsupported`: what it needs in vain, and where
-    it does.
+    """One file on its way to a graph. `source` names it in messages. `unsupported`: what it needs in vain, how
+    often, and where at first.
     """
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.unsupported: dict[str, list[str]] = {}
+        self.unsupported: dict[str, tuple[int, str]] = {}
         self._taken: dict[str, int] = {}
 
     def take(self, *names: str) -> None:
@@ -30,20 +30,21 @@ class Reader:
 
     def lacks(self, what: object, where: str = "") -> None:
         """Note what is not supported, and the node that needs it."""
-        self.unsupported.setdefault(str(what), []).append(where)
+        count, first = self.unsupported.get(str(what), (0, where))
+        self.unsupported[str(what)] = count + 1, first
 
     def refuse(self, where: str, advice: str) -> None:
         """One UnsupportedError that names all that is not supported, when there is any."""
         if self.unsupported:
-            items = [what + _places(places) for what, places in sorted(self.unsupported.items())]
+            items = [what + _places(*places) for what, places in sorted(self.unsupported.items())]
             raise UnsupportedError(f"{where}: not supported: {'; '.join(items)}; {advice}")
 
 
-def _places(places: list[str]) -> str:
+def _places(count: int, first: str) -> str:
     """How often something is needed, and where at first."""
-    said = [f"{len(places)} times"] if len(places) > 1 else []
-    if places[0]:
-        said.append(f"first at {places[0]}" if said else f"at {places[0]}")
+    said = [f"{count} times"] if count > 1 else []
+    if first:
+        said.append(f"first at {first}" if said else f"at {first}")
     return f" ({', '.join(said)})" if said else ""
 
 

@@ -110,7 +110,7 @@ def _node(reader: Reader, scope: Scope, node: Message, where: str, label: str, n
         _attributes(reader, scope, node, call)
         results = translate(domain, call)
     except UnsupportedError as error:
-        reader.lacks(error, label)
+        reader.lacks(error, where.removeprefix(f"{reader.source}: ") if scope.depth else label)
         results = [Value(n) for n in node.output]
     _bind(scope, call, list(node.output), results)
 
