@@ -70,6 +70,9 @@ class Stored(Quantization):
 
     quantize.__doc__ = Quantization.quantize.__doc__
 
+    def __repr__(self) -> str:
+        return repr(Quantization(*self))
+
 
 def spread(numbers: tuple[Any, ...], axis: int | None, ndim: int) -> np.ndarray:
     """Scales or zero points as an f64 array that broadcasts against an array of `ndim` axes."""

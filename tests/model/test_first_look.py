@@ -92,4 +92,5 @@ def test_quantize_knows_the_type_of_an_input() -> None:
     stored = spec.quantization.quantize([[0.5, 100]])
     assert stored.dtype == np.int8 and stored.tolist() == [[2, 127]]
     assert spec.quantization.quantize([0.5], np.uint8).dtype == np.uint8
-    assert spec.quantization == Quantization((0.5,), (1,))
+    assert spec.quantization == Quantization((0.5,), (1,)) == pickle.loads(pickle.dumps(spec)).quantization
+    assert repr(spec.quantization) == repr(Quantization((0.5,), (1,)))
