@@ -1,7 +1,7 @@
 """Measure networks beside other engines, and write the table of README.md: `python -m bench.table FILE...`.
 
 All engines run on one thread and one CPU, in turns, on the same inputs; their results must agree. Needs
-`pip install 'fastgraph[bench]'`; bench/zoo/ makes networks.
+`pip install 'fastgraph-runtime[bench]'`; bench/zoo/ makes networks.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def test_network(benchmark: Any, goal: Any, name: str, threads: int) -> None:
 
     ratios = [row["ratio"] for row in found["engines"] if "ratio" in row]
     if not ratios:
-        pytest.skip("no peer is installed: pip install 'fastgraph[bench]'")
+        pytest.skip("no peer is installed: pip install 'fastgraph-runtime[bench]'")
     if name != "digits":
         worst_ratios[threads].append(max(ratios))
     p50 = found["engines"][0]["p50_ms"]

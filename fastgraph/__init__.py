@@ -1,15 +1,21 @@
 """fastgraph runs neural-network files as one block of machine work.
 
-import fastgraph as fg
-model = fg.load("net.onnx")
-outputs = model.run({"input": array})
+    import fastgraph as fg
+
+    model = fg.load("net.onnx")
+    outputs = model.run({"input": array})
+    print(model)
+
+`load` gives a `Model`. It reads ONNX, TensorFlow Lite and Circle files and Core ML packages. `verify` says whether a
+model is computed right on this machine. All errors are `FastgraphError`s.
 """
 
 from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from sys import modules
+from typing import TYPE_CHECKING
 
 from .errors import (
     CompilerError,
@@ -48,10 +54,17 @@ _LAZY = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'fastgraph' has no attribute {name!r}")
-    with undisturbed():
-        found = getattr(import_module(_LAZY[name], __name__), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # else a type checker would take any name
+
+    def __getattr__(name):
+        if name not in _LAZY:
+            raise AttributeError(f"module 'fastgraph' has no attribute {name!r}", name=name, obj=modules[__name__])
+        with undisturbed():
+            found = getattr(import_module(_LAZY[name], __name__), name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    """What is for users; what is imported here is not."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -31,6 +31,10 @@ class MissingFileError(FileError, FileNotFoundError):
     """There is no file of that name."""
 
 
+class CopyError(FastgraphError, TypeError):
+    """A model was to be pickled or copied."""
+
+
 class RunTimeout(FastgraphError, TimeoutError):
     """A run took longer than the `timeout` that it was given, and was stopped."""
 

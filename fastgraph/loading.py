@@ -37,13 +37,17 @@ def load(
     ML program that has several (default: the one that the model names, else "main"). `limits`: what loading may cost,
     for files that want more than `Limits()` and can be trusted. `plans`: how many plans are kept (a number), or how
     many bytes of them ("512MB"), or both (`Plans`; 64 and "256MiB" by default); those least recently used go.
+    `precision`: what floats are computed in; "float32" is what there is.
 
     Raises ModelError for a broken file, UnsupportedError for one that uses what fastgraph does not have, InputError
     for arguments that don't fit the model, and for files that can't be read errors that are OSErrors too
     (FileNotFoundError when there is none).
     """
     if precision != "float32":
-        raise InputError(f"precision={precision!r}: float32 is what there is")
+        raise InputError(
+            f"precision={precision!r}: expected 'float32', in which all floats are computed; for integers "
+            "load a quantized network, as onnxruntime.quantization or LiteRT's converter make them"
+        )
     count, kept = _count(threads), Plans.of(plans)
     try:
         with undisturbed():  # modules are imported on the way
@@ -85,8 +89,9 @@ def _existing(source: str | os.PathLike[str] | bytes) -> str | bytes:
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
     if not isinstance(source, str | os.PathLike):
-        raise InputError(f"expected the path of a model file or its bytes, found {type(source).__name__}")
+        said = ": give source.read()" if hasattr(source, "read") else ""
+        raise InputError(f"expected the path of a model file or its bytes, found {type(source).__name__}{said}")
     path = os.fsdecode(source)
     if not os.path.exists(path):
-        raise MissingFileError(f"{path}: there is no such file")
+        raise MissingFileError(f"{path or repr(path)}: there is no such file")
     return path

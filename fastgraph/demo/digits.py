@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -43,6 +44,16 @@ def classify(threads: int = 1, isa: str | None = None) -> dict[str, Any]:
         "steps": len(model.plan.program.steps),
         "kernels": kernel_counts(model.plan.program),
     }
+
+
+def save(folder: str) -> list[Path]:
+    """Write the network, one held-out digit and the names of the classes into a folder; the files."""
+    made = [Path(folder, name) for name in ("digits.onnx", "image.npy", "labels.txt")]
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    made[0].write_bytes(MODEL.read_bytes())
+    np.save(made[1], held_out()[0][0])
+    made[2].write_text("zero\none\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n", encoding="utf-8")
+    return made
 
 
 def text(result: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Trains the digits network and writes digits.onnx and digits.npz beside this file.
 
-    pip install 'fastgraph[train]' && python -m fastgraph.demo.train
+    pip install 'fastgraph-runtime[train]' && python -m fastgraph.demo.train
 
 Data: scikit-learn's `load_digits`, 1,797 handwritten digits of 8x8 pixels with values 0..16 (the test part of
 "Optical Recognition of Handwritten Digits", UCI, CC BY 4.0). A quarter of each class is held out; digits.npz holds

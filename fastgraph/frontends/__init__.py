@@ -8,6 +8,9 @@ from ..errors import InputError
 from ..ir import Graph
 from .core.files import contents, opened
 
+STARTS = b"\x08\x12\x1a\x22\x2a\x32\x3a\x42P"
+"""How files begin that are no flatbuffers: by ONNX's first fields, Core ML's version, or as zip archives do."""
+
 
 def read(source: str | os.PathLike[str] | bytes, function: str | None = None) -> Graph:
     """The graph of a model file or of its bytes. ModelError or UnsupportedError when it can't be read.
@@ -35,16 +38,22 @@ def read(source: str | os.PathLike[str] | bytes, function: str | None = None) ->
 def kind_of(source: str | os.PathLike[str] | bytes) -> str:
     """The frontend that reads it: "circle", "mil" or "onnx"."""
     if isinstance(source, bytes | bytearray | memoryview):
-        data, suffix = memoryview(source), ""
+        data, suffix, name = memoryview(source), "", ""
     else:
-        suffix = os.path.splitext(os.fspath(source))[1].lower()
+        name = os.fspath(source)
+        suffix = os.path.splitext(name)[1].lower()
         if os.path.isdir(source) or suffix in (".mlmodel", ".mlpackage"):
             return "mil"
         with opened(source) as file:
-            data = memoryview(file.read(8))
+            data = memoryview(file.read(64))
         if data[:1] == b"\x08" and suffix != ".onnx":
             data = memoryview(contents(source))
-    if bytes(data[4:8]) in (b"TFL3", b"CIR0") or suffix in (".tflite", ".circle"):
+    flatbuffer = bytes(data[4:8]) in (b"TFL3", b"CIR0")
+    if not flatbuffer and bytes(data[:1]) not in STARTS:
+        from .core.foreign import refuse
+
+        refuse(bytes(data[:64]), name)
+    if flatbuffer or suffix in (".tflite", ".circle"):
         return "circle"
     if suffix == ".onnx":
         return "onnx"

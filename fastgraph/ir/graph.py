@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -32,7 +33,8 @@ class Value:
             return repr(self)
         if self.data.size <= 8:
             quant = "" if self.type.quant is None else f" {{{self.type.quant}}}"
-            return f"const {self.data.dtype}{self.data.tolist()}{quant}"
+            space = "" if self.data.ndim else " "
+            return f"const {self.data.dtype}{space}{self.data.tolist()}{quant}"
         return f"const {self.type}"
 
     def __repr__(self) -> str:
@@ -88,8 +90,10 @@ class Node:
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def text(self, indent: str = "") -> str:
-        """Results with types, operator, operands, attributes; `indent` stands before the lines of sub-graphs."""
-        results = ", ".join(f"{v!r}: {v.type}" for v in self.outputs)
+        """Results with types as far as known, operator, operands, attributes; `indent` stands before the lines of
+        sub-graphs.
+        """
+        results = ", ".join(repr(v) if v.type == UNKNOWN else f"{v!r}: {v.type}" for v in self.outputs)
         operands = ", ".join("_" if v is None else v.text() for v in self.inputs)
         attrs = ", ".join(f"{key}={_attr(item, indent)}" for key, item in sorted(self.attrs.items()))
         return f"{results} = {self.op}({operands})" + (f" {{{attrs}}}" if attrs else "")
@@ -176,6 +180,17 @@ class Graph:
 
     def __str__(self) -> str:
         return self.text()
+
+    def outline(self, most: int = 12) -> str:
+        """A screen: inputs and outputs, `most` of each, and how many nodes each operator has."""
+        lines = []
+        for what, values in (("input", self.inputs), ("output", self.outputs)):
+            lines += [f"{what:8}{v.name}: {v.type}" for v in values[:most]]
+            lines += [f"{what}s  {len(values) - most} more"] * (len(values) > most)
+        counts = Counter(node.op for node in self.nodes).most_common()
+        more = f", and {len(counts) - 2 * most} other operators" if len(counts) > 2 * most else ""
+        lines.append(f"nodes   {len(self.nodes)}: " + ", ".join(f"{n} {op}" for op, n in counts[: 2 * most]) + more)
+        return "\n".join(lines)
 
     def uses(self) -> dict[Value, list[Node]]:
         """For every value, the nodes that read it (once per node). Graph outputs are not uses."""

@@ -19,11 +19,14 @@ class Quantization(NamedTuple):
     zero_point: tuple[int, ...]
     axis: int | None = None
 
-    def quantize(self, reals: Any, dtype: Any) -> np.ndarray:
+    def quantize(self, reals: Any, dtype: Any = None) -> np.ndarray:
         """The numbers of an integer type that stand for reals: rounded half to even, held within the type.
 
-        InputError for what are no numbers, or no type of integers.
+        `dtype`: the type; that of an input or output is known, unless it is told. InputError for what are no numbers,
+        or no type of integers.
         """
+        if dtype is None:
+            raise InputError("quantize: expected the integers to give, as in quantize(x, np.int8)")
         try:
             kind, array = np.dtype(dtype), np.asarray(reals, np.float64)
             np.iinfo(kind)
@@ -46,6 +49,29 @@ class Quantization(NamedTuple):
             return f"{len(self.scale)} scales along axis {self.axis}"
         scale, zero = f"{self.scale[0]:.6g}", self.zero_point[0]
         return f"{scale} * (q {'+' if zero < 0 else '-'} {abs(zero)})" if zero else f"{scale} * q"
+
+
+class Stored(Quantization):
+    """A quantization of what has a known integer type, `dtype`."""
+
+    dtype: np.dtype
+
+    @staticmethod
+    def of(quant: Quantization | None, dtype: np.dtype | None) -> Quantization | None:
+        """The quantization of an input or output, which knows its type where there is one."""
+        if quant is None or dtype is None:
+            return quant
+        known = Stored(*quant)
+        known.dtype = dtype
+        return known
+
+    def quantize(self, reals: Any, dtype: Any = None) -> np.ndarray:
+        return super().quantize(reals, self.dtype if dtype is None else dtype)
+
+    quantize.__doc__ = Quantization.quantize.__doc__
+
+    def __repr__(self) -> str:
+        return repr(Quantization(*self))
 
 
 def spread(numbers: tuple[Any, ...], axis: int | None, ndim: int) -> np.ndarray:

@@ -78,9 +78,11 @@ class TensorType:
         return TensorType(self.dtype, shape, self.quant)
 
     def __str__(self) -> str:
+        if self == UNKNOWN:
+            return "?"
         dims = "*" if self.shape is None else ",".join("?" if d is None else str(d) for d in self.shape)
         quant = "" if self.quant is None else f" {{{self.quant}}}"
-        return f"{self.dtype}[{dims}]{quant}"
+        return f"{self.dtype or '?'}[{dims}]{quant}"
 
 
 UNKNOWN = TensorType(None, None)

@@ -111,7 +111,7 @@ def _stored(quant: Quantization, dtype: np.dtype) -> str:
     """The expression of stored numbers for reals x."""
     limits = np.iinfo(dtype)
     if quant.axis is not None:
-        return f"model.inputs[i].quantization.quantize(x, np.{dtype})"
+        return "model.inputs[i].quantization.quantize(x)"
     zero = int(quant.zero_point[0])
     shift = f" {'-' if zero < 0 else '+'} {abs(zero)}" if zero else ""
     return f"np.clip(np.rint(x / {quant.scale[0]:.9g}){shift}, {limits.min}, {limits.max}).astype(np.{dtype})"

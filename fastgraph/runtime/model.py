@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from .. import deadline
-from ..errors import FastgraphError, InputError, RunTimeout
+from ..errors import CopyError, FastgraphError, InputError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value
+from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
 from ..passes.specialize import fits
@@ -31,7 +32,7 @@ class TensorSpec(NamedTuple):
 
     @staticmethod
     def of(value: Value) -> TensorSpec:
-        return TensorSpec(value.name, value.type.shape, value.type.dtype, value.type.quant)
+        return TensorSpec(value.name, value.type.shape, value.type.dtype, Stored.of(value.type.quant, value.type.dtype))
 
 
 class Model:
@@ -39,14 +40,22 @@ class Model:
 
     `run` and calling copy in and out and may be called from several threads (one runs at a time); `input`, `execute`
     and `output` work on the memory of the plan itself, without copies, and are for one thread.
+
+    Its attributes, which nobody sets: `inputs` and `outputs`, a `TensorSpec` each; `threads`; `tier`, the instructions
+    that kernels use; `graph`, as the file has it; `plan` and `arena_bytes`, of the plan in use; `unplanned`, why there
+    is none for the shapes that the file names, when these only are its proposal.
     """
 
+    graph: Graph
+    tier: Tier
+    threads: int
+    inputs: list[TensorSpec]
+    outputs: list[TensorSpec]
+    unplanned: str
+
     def __init__(self, graph: Graph, tier: Tier, threads: int, plans: Plans = USUAL) -> None:
-        self.graph = graph
-        self.tier = tier
-        self.threads = threads
-        self.inputs = [TensorSpec.of(v) for v in graph.inputs]
-        self.outputs = [TensorSpec.of(v) for v in graph.outputs]
+        self._set(graph=graph, tier=tier, threads=threads, unplanned="")
+        self._set(inputs=[TensorSpec.of(v) for v in graph.inputs], outputs=[TensorSpec.of(v) for v in graph.outputs])
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows | {name: shown(e) for name, e in graph.interface.elements.items()}
         self._keys = Keys(graph)
@@ -54,8 +63,6 @@ class Model:
         self._plans = Kept(plans)
         self._lock = lock()
         usual = {v.name: _fixed(v) if _fixed(v) is not None else graph.usual.get(v.name) for v in graph.inputs}
-        self.unplanned = ""
-        """Why there is no plan for the shapes that the file names, when these only are its proposal."""
         if None not in usual.values():
             shapes: Shapes = tuple(usual.values())  # type: ignore[arg-type]
             try:
@@ -63,8 +70,32 @@ class Model:
             except FastgraphError as error:
                 if not self._keys.open and not self._keys.names(shapes):
                     raise
-                self.unplanned = str(error)
+                self._set(unplanned=str(error))
         self._specify_outputs()
+
+    def _set(self, **values: Any) -> None:
+        vars(self).update(values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Only what is private can be set: plans are made already, and would not change by it."""
+        if not name.startswith("_"):
+            advice = ""
+            if name in ("threads", "plans", "limits"):
+                advice = f": load the model with it, fastgraph.load(..., {name}={value!r})"
+            elif name in ("tier", "isa"):
+                advice = f": load the model with it, fastgraph.load(..., isa={getattr(value, 'name', value)!r})"
+            elif name in ("inputs", "outputs", "plan", "arena_bytes"):
+                advice = ": other shapes come by resize, or by a run that is fed them"
+            raise AttributeError(f"a model's attributes can't be set, {name!r} was{advice}", name=name, obj=self)
+        object.__setattr__(self, name, value)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """No copies, and no pickles."""
+        where = repr(self.graph.source) if self.graph.source else "..."
+        raise CopyError(
+            "a model can't be pickled or copied, as its memory and its kernels are this process's: load the file where "
+            f"the model is needed, fastgraph.load({where}); compiled kernels are shared, so this is quick"
+        )
 
     # -- running
 
@@ -119,7 +150,7 @@ class Model:
                 if held(self._lock):
                     self._lock.release()
 
-    def __call__(self, *arrays: Any, timeout: float | None = None) -> Any:
+    def __call__(self, *arrays: Any, timeout: float | None = None) -> np.ndarray | Any:
         """Positional `run`: one array when the model has one output, else a tuple."""
         if len(arrays) == 1 and isinstance(arrays[0], Mapping) and set(arrays[0]) & set(self._by_name):
             raise InputError("a dict of inputs by name was given: call model.run(feeds), or model(*feeds.values())")
@@ -195,6 +226,9 @@ class Model:
     def input(self, name: str) -> np.ndarray:
         """The plan's own memory of an input: write into it, then `execute`. Valid until the input shapes change, or a
         value that decides shapes; the memory of such a value itself until its own shape changes.
+
+        What is assigned there NumPy converts as it does for any array: floats lose their fractions in an input of
+        integers, and numbers out of range wrap. `np.copyto(model.input(name), x, casting="safe")` refuses that.
         """
         return self._planned().view(name, inputs=True)
 
@@ -203,7 +237,7 @@ class Model:
         return self._planned().view(name, inputs=False)
 
     @property
-    def execute(self) -> Any:
+    def execute(self) -> Callable[[], object]:
         """Call it to run once on what lies in the inputs' memory. Keep the bound callable in a hot loop, as long as the
         input shapes don't change.
 
@@ -246,8 +280,11 @@ class Model:
         current = self._plans.current
         if current is not None:
             return str(current)
-        why = f"\nno plan for the input shapes that the file names: {self.unplanned}" if self.unplanned else ""
-        return f"{self!r}{why}\n{self.graph}"
+        why = "the file leaves input shapes open"
+        if self.unplanned:
+            why = f"there is no plan for the input shapes that the file names: {self.unplanned}"
+        advice = "a run makes one, or resize, or load(..., shapes=); print(model.graph) shows every node"
+        return f"{self!r}\n{self.graph.outline()}\nno plan yet, as {why}: {advice}"
 
     def __repr__(self) -> str:
         arena = f", arena {self._plans.current.arena_bytes} bytes" if self._plans.current else ", not planned yet"
@@ -310,10 +347,9 @@ class Model:
     def _specify_outputs(self) -> None:
         if self._plans.current is not None:
             known = self._plans.current.output_types()
-            self.outputs = [
-                TensorSpec(spec.name, type_.shape, type_.dtype, type_.quant) if type_.concrete else spec
-                for spec, type_ in zip(self.outputs, known, strict=True)
-            ]
+            made = [Value(spec.name, type_) for spec, type_ in zip(self.outputs, known, strict=True)]
+            specs = zip(self.outputs, made, strict=True)
+            self._set(outputs=[TensorSpec.of(value) if value.type.concrete else spec for spec, value in specs])
 
     def _checked(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """The feeds as the graph holds them, in the inputs' order."""
@@ -374,7 +410,8 @@ def declared(graph: Graph, shapes: Mapping[str, Sequence[int]] | None) -> None:
         raise InputError(f"shapes={shapes!r}: expected shapes by input name, as in {example}")
     for name, shape in (shapes or {}).items():
         if name not in inputs:
-            raise InputError(f"shapes names {name!r}, the inputs are {', '.join(inputs) or 'none'}")
+            where = graph.source or graph.name or "model"
+            raise InputError(f"{where}: shapes names {name!r}, the inputs are {', '.join(inputs) or 'none'}")
         dims = dims_of(name, shape)
         allowed(graph, inputs[name], dims)
         inputs[name].type = TensorType(inputs[name].type.dtype, dims, inputs[name].type.quant)

@@ -7,14 +7,20 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..errors import FastgraphError, InputError
 from ..kernels.isa.tiers import BY_NAME, NUMPY
 from ..text import shorten, visible
+
+if TYPE_CHECKING:
+    from ..ir import Graph
+
+Shapes = Mapping[str, Sequence[int]]
 
 DESCRIPTION = """\
 Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block of machine work.
@@ -41,9 +47,9 @@ Run a model once for its results, then --repeat times for its latency.
 --input takes .npy, .npz (arrays by name), images, and any other file as the input's raw bytes. NAME= may be left out
 when the model has one input.
 
-An image (.bmp; .png, .jpg, .gif, .webp need pip install 'fastgraph[images]') is resized to the input's height and
-width. Then uint8 inputs take the pixels 0..255 as they are, int8 inputs the pixel - 128, float inputs the pixel / 255.
-With --mean or --std it is (pixel - mean) / std, which a quantized input takes by its own scale.
+An image (.bmp; .png, .jpg, .gif, .webp need pip install 'fastgraph-runtime[images]') is resized to the input's
+height and width. Then uint8 inputs take the pixels 0..255 as they are, int8 inputs the pixel - 128, float inputs the
+pixel / 255. With --mean or --std it is (pixel - mean) / std, which a quantized input takes by its own scale.
 """
 
 INSPECT = """\
@@ -71,7 +77,8 @@ numbers that differ, and the largest difference.
   fastgraph bench *.onnx --against onnxruntime --threads 2 --seconds 10 --json results.json
   fastgraph bench net.onnx --profile        time and multiply-adds of each step
 
-Exit code 1 when results disagree. What an engine can't run is said. They come with: pip install 'fastgraph[bench]'
+Exit code 1 when results disagree, 2 when a file could not be measured: the others are. A --shape is for all files that
+have an input of that name. What an engine can't run is said. They come with pip install 'fastgraph-runtime[bench]'
 """
 
 VERIFY = """\
@@ -85,11 +92,16 @@ plan has there, name the first step that differs, and compare the outputs with o
 
 Inputs without --input get the random arrays of bench. The largest error of floats is relative to the largest sum of
 magnitudes that a result comes from; of integers it is a difference of stored numbers, where 1 is allowed to rounding.
-Exit code 1 when something differs. Steps that NumPy computes have no reference beside them.
+Exit code 1 when something differs, 2 when a file could not be checked: the others are.
+Steps that NumPy computes have no reference beside them.
 """
 
 DIGITS = """\
 Classify the held-out digits of the network that ships with fastgraph, one by one: accuracy, latency, memory, kernels.
+
+  fastgraph digits
+  fastgraph digits --save .                 also write its files, to try other commands on
+  fastgraph run digits.onnx --input image.npy --labels labels.txt
 """
 
 KERNELS = """\
@@ -112,7 +124,7 @@ models, with the same versions of fastgraph, llvmlite and Python.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; its exit code: 0, 1 when results disagree, 2 for errors (one line on stderr)."""
-    args = parser().parse_args(argv)
+    args = _parsed(argv)
     try:
         code = args.command(args)
         sys.stdout.flush()
@@ -120,14 +132,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
-    except (FastgraphError, ValueError) as error:
-        what = str(error)
+    except (FastgraphError, OSError, ValueError) as error:
+        return _say(error)
     except KeyboardInterrupt:
         return 130
+
+
+def _say(error: Exception) -> int:
+    """Print an error; the exit code."""
+    what = str(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        what = f"{error.filename}: {error.strerror}"
     print("error: " + visible(shorten(" ".join(what.split()), 4000)), file=sys.stderr)
     return 2
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments. Models may stand on both sides of options."""
+    top = parser()
+    if not (sys.argv[1:] if argv is None else argv):
+        top.print_help(sys.stderr)
+        raise SystemExit(2)
+    args, rest = top.parse_known_args(argv)
+    if rest and (not isinstance(getattr(args, "model", None), list) or any(word.startswith("-") for word in rest)):
+        top.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        args.model += rest
+    return args
 
 
 def parser() -> argparse.ArgumentParser:
@@ -181,7 +212,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--json", metavar="FILE", help="also write the results there; - for stdout, in place of the table")
 
     sub = add("verify", _verify, "compare each step with its reference, and outputs with other engines'", VERIFY)
-    _model(sub)
+    _model(sub, many=True)
     _threads(sub, 1, "1")
     sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
     sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
@@ -192,6 +223,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--json", action="store_true", help="print JSON, with each kernel")
 
     sub = add("digits", _digits, "classify handwritten digits: a first try", DIGITS)
+    sub.add_argument("--save", metavar="FOLDER", help="also write digits.onnx, image.npy and labels.txt there")
     _threads(sub, 1, "1")
     sub.add_argument("--json", action="store_true", help="print JSON")
     return top
@@ -249,18 +281,81 @@ def _print(text: object) -> None:
 # -- commands: what each needs is imported only there
 
 
+def _writable(flag: str, name: str | None) -> None:
+    """InputError when nothing can be written there: found before there is something to write."""
+    if name in (None, "-"):
+        return
+    path = Path(str(name))
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        what = "it is a folder" if path.is_dir() else f"no file can be written in {path.parent}"
+        raise InputError(f"{flag} {name}: {what}")
+
+
+def _granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes that are taken for granted, which it says. InputError when more than a batch is open."""
+    from . import feeds
+
+    found = feeds.taken_for_granted(graph, given)
+    if found:
+        said = " ".join(f"--shape {name}={','.join(map(str, shape))}" for name, shape in found.items())
+        print(visible(f"{graph.source}: taken for granted: {said}"), file=sys.stderr)
+    return found
+
+
+def _each(args: argparse.Namespace, command: Callable[[str, Shapes], int]) -> tuple[int, dict[str, str]]:
+    """Run a command on each file, with the shapes that are for it: what is wrong with one is said, and the others go
+    on. The greatest exit code, and why files failed.
+    """
+    shapes = _shapes_of(args)
+    code, failed = 0, {}
+    for path in args.model:
+        try:
+            code = max(code, command(path, shapes[path]))
+        except BrokenPipeError:
+            raise
+        except (FastgraphError, MemoryError, OSError) as error:
+            failed[path] = str(error)
+            code = _say(error if path in str(error) else InputError(f"{path}: {error}"))
+        sys.stdout.flush()
+    return code, failed
+
+
+def _shapes_of(args: argparse.Namespace) -> dict[str, Shapes]:
+    """By file the shapes that are for it: of several files, each takes those of inputs that it has. InputError when
+    none has such an input.
+    """
+    from ..frontends import read
+    from . import feeds
+
+    shapes = feeds.parse_shapes(args.shape)
+    if len(args.model) == 1 or not shapes:
+        return dict.fromkeys(args.model, shapes)
+    found: dict[str, Shapes] = {}
+    for path in args.model:
+        found[path] = {}
+        with suppress(FastgraphError, MemoryError, OSError):  # said when its turn comes
+            names = {value.name for value in read(path, args.function).inputs}
+            found[path] = {name: shape for name, shape in shapes.items() if name in names}
+    unused = set(shapes).difference(*found.values())
+    if unused:
+        raise InputError(f"--shape {', '.join(sorted(unused))}: no model has an input of that name")
+    return found
+
+
 def _run(args: argparse.Namespace) -> int:
     import numpy as np
 
     from ..loading import load
     from . import feeds, labels, run
 
+    _writable("--output", args.output)
     shapes = feeds.parse_shapes(args.shape)
     named = labels.read_labels(args.labels) if args.labels else None
     model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
     pixels = {"mean": args.mean, "std": args.std, "stored": args.stored_pixels}
     given = feeds.read_inputs(args.input, model, **pixels, shapes=shapes, float_io=args.float_io)
     if args.random:
+        _granted(model.graph, given)
         given = feeds.random_feeds(model, shapes | {name: a.shape for name, a in given.items()}) | given
     elif model.inputs and not given:
         wanted = " ".join(f"--input {spec.name}=FILE" for spec in model.inputs)
@@ -279,7 +374,9 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _inspect(args: argparse.Namespace) -> int:
+    from ..frontends import read
     from ..loading import load
+    from ..runtime.model import declared
     from . import asm, feeds, inspect
 
     shapes = feeds.parse_shapes(args.shape)
@@ -291,9 +388,16 @@ def _inspect(args: argparse.Namespace) -> int:
     if args.json and (args.graph or args.stages or args.memory or args.asm is not None):
         raise InputError("--json is for the summary and for --host")
     if args.stages:
-        _print(inspect.stages_text(path, shapes, args.function))
+        graph = read(path, args.function)
+        declared(graph, shapes)
+        with suppress(InputError):
+            shapes |= _granted(graph, shapes)
+        _print(inspect.stages_text(graph, shapes))
         return 0
     model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+    if inspect.unplanned(model):
+        with suppress(FastgraphError):
+            model.resize(_granted(model.graph, shapes))
     if (args.graph or args.memory or args.asm is not None) and (why := inspect.unplanned(model)):
         raise InputError(why)
     if args.graph:
@@ -314,7 +418,7 @@ def _host(args: argparse.Namespace, shapes: Mapping[str, Sequence[int]]) -> int:
 
     found = host.report(args.model, choose(args.isa), shapes, args.function)
     _print(_json(found) if args.json else host.text(found))
-    return 0
+    return 2 if found["refused"] else 0
 
 
 def _bench(args: argparse.Namespace) -> int:
@@ -322,14 +426,16 @@ def _bench(args: argparse.Namespace) -> int:
     from . import bench, feeds, profile
     from .engines import PEERS
 
-    shapes = feeds.parse_shapes(args.shape)
+    _writable("--json", args.json)
     against = [name for name in args.against.split(",") if name]
     for name in against:
         if name not in PEERS:
             raise InputError(f"--against {name}: the engines are {', '.join(PEERS)}")
     results = []
-    for path in args.model:
+
+    def measure(path: str, shapes: Shapes) -> int:
         model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+        _granted(model.graph, shapes)
         inputs = feeds.random_feeds(model, shapes)
         result = bench.compare(
             path,
@@ -350,32 +456,46 @@ def _bench(args: argparse.Namespace) -> int:
             _print(bench.text(result))
             if args.profile:
                 _print(profile.text(result["profile"]))
-            sys.stdout.flush()
+        return 0 if bench.agrees(result) else 1
+
+    code, failed = _each(args, measure)
     means = {name: bench.geomean(results, name) for name in against}
     if len(results) > 1 and args.json != "-":
         said = ", ".join(f"{mean:.3f} to {name}" for name, mean in means.items() if mean is not None)
         if said:
             _print(f"geometric mean of the ratios: {said}")
     if args.json:
-        report = _json({"fastgraph": __version__, "machine": bench.machine(), "models": results, "geomeans": means})
+        known = {"fastgraph": __version__, "machine": bench.machine()}
+        report = _json(known | {"models": results, "failed": failed, "geomeans": means})
         if args.json == "-":
             _print(report)
         else:
             Path(args.json).write_text(report + "\n", encoding="utf-8")
-    return 0 if all(map(bench.agrees, results)) else 1
+    return code
 
 
 def _verify(args: argparse.Namespace) -> int:
     from ..loading import load
     from . import feeds, verify
 
-    shapes = feeds.parse_shapes(args.shape)
-    model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
-    given = feeds.read_inputs(args.input, model, shapes=shapes)
-    given = feeds.random_feeds(model, shapes | {name: a.shape for name, a in given.items()}) | given
-    report = verify.verify(model, given, [name for name in args.against.split(",") if name])
-    _print(_json(verify.as_json(report)) if args.json else report)
-    return 0 if report.ok else 1
+    reports = []
+
+    def check(path: str, shapes: Shapes) -> int:
+        model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+        given = feeds.read_inputs(args.input, model, shapes=shapes)
+        known = {**shapes, **{name: a.shape for name, a in given.items()}}
+        _granted(model.graph, known)
+        given = feeds.random_feeds(model, known) | given
+        report = verify.verify(model, given, [name for name in args.against.split(",") if name])
+        reports.append(verify.as_json(report))
+        if not args.json:
+            _print(report)
+        return 0 if report.ok else 1
+
+    code, _ = _each(args, check)
+    if args.json and reports:
+        _print(_json(reports if len(args.model) > 1 else reports[0]))
+    return code
 
 
 def _kernels(args: argparse.Namespace) -> int:
@@ -394,6 +514,9 @@ def _kernels(args: argparse.Namespace) -> int:
 def _digits(args: argparse.Namespace) -> int:
     from ..demo import digits
 
+    if args.save is not None:
+        for path in digits.save(args.save):
+            print(f"wrote {path}", file=sys.stderr)
     result = digits.classify(args.threads, args.isa)
     _print(_json(result) if args.json else digits.text(result))
     return 0

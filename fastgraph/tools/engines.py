@@ -190,5 +190,5 @@ def _import(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] == module.split(".")[0]:
-            raise Unavailable("not installed: pip install 'fastgraph[bench]'") from None
+            raise Unavailable("not installed: pip install 'fastgraph-runtime[bench]'") from None
         raise

@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..errors import InputError
-from ..ir import Kind
+from ..ir import Graph, Kind
 from ..ir.quantization import to_real, to_stored
 from ..runtime.model import Model, TensorSpec
 from . import images
@@ -147,6 +147,17 @@ def edge_out(outputs: Mapping[str, Any], specs: Sequence[TensorSpec]) -> dict[st
         return array if plain else to_real(array, quant).astype(np.float32)  # type: ignore[arg-type]
 
     return {name: real(name, array) for name, array in outputs.items()}
+
+
+def taken_for_granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes of inputs that the file leaves open and that are not among those `given`: as the file proposes, else
+    with a batch of 1. InputError when more is open.
+    """
+    return {
+        v.name: _dims(TensorSpec.of(v), graph.usual.get(v.name))
+        for v in graph.inputs
+        if v.type.dtype is not None and not v.type.concrete and v.name not in given
+    }
 
 
 def random_feeds(model: Model, shapes: Shapes, seed: int = 0) -> dict[str, np.ndarray]:

@@ -116,7 +116,7 @@ def read_image(path: str) -> np.ndarray:
     except ImportError:
         raise InputError(
             f"{path}: only uncompressed .bmp files of 8, 24 or 32 bits are read without Pillow: "
-            "pip install 'fastgraph[images]'"
+            "pip install 'fastgraph-runtime[images]'"
         ) from None
     try:
         with Image.open(path) as image:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..compile import stages
-from ..frontends import kind_of, read
+from ..errors import InputError
+from ..frontends import kind_of
 from ..frontends.circle import MAGIC
 from ..frontends.circle.load import root
 from ..frontends.mil.package import open_package
@@ -20,7 +21,7 @@ from ..passes.specialize import missing_dims, specialize
 from ..plan.arena import draw
 from ..plan.build import lifetimes
 from ..plan.describe import kernel_counts, steps
-from ..runtime.model import Model, TensorSpec, declared
+from ..runtime.model import Model, TensorSpec
 from ..text import bytes_text, table
 
 Shapes = Mapping[str, Sequence[int]]
@@ -94,17 +95,14 @@ def facts_text(facts: Mapping[str, Any]) -> str:
     return f"{facts['path']}: {kind}{by}{said}, {size}{sets}, {facts['nodes']} nodes"
 
 
-def stages_text(path: str, shapes: Shapes, function: str | None = None) -> str:
-    """The graph as the file has it and after each stage; only the first when input shapes stay open.
-
-    Shapes that the file leaves open are those that it names beside.
+def stages_text(graph: Graph, shapes: Shapes) -> str:
+    """A graph as its file has it and after each stage, with `shapes` for what that leaves open; only the first when
+    input shapes stay open.
     """
-    graph = read(path, function)
-    declared(graph, shapes)
     parts = [("read", str(graph))]
-    if not _open(graph):
+    if set(missing_dims(graph)) <= set(shapes):
         graph = copy(graph)
-        specialize(graph, {name: graph.usual[name] for name in missing_dims(graph)})
+        specialize(graph, {name: shapes[name] for name in missing_dims(graph)})
         check(graph, "specialize")
         parts.append(("specialize", str(graph)))
         cut_dynamic(graph, bounded(graph) if is_dynamic(graph) else None)
@@ -165,15 +163,16 @@ def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
 
 def unplanned(model: Model) -> str:
     """Why the model has no plan, and what to do; "" when it has one."""
-    names = _open(model.graph) or (list(missing_dims(model.graph)) if model.unplanned else [])
-    flags = " ".join(f"--shape {name}=..." for name in names)
-    why = f"those that the file names don't work ({model.unplanned})" if model.unplanned else "input shapes are open"
-    return f"No plan yet: {why}. Give them with {flags}" if names else ""
-
-
-def _open(graph: Graph) -> list[str]:
-    """Inputs of open shapes, other than those for which the file names one."""
-    return [name for name in missing_dims(graph) if name not in graph.usual]
+    try:
+        assert model.plan
+    except InputError:
+        names = [name for name in missing_dims(model.graph) if model.unplanned or name not in model.graph.usual]
+        flags = " ".join(f"--shape {name}=..." for name in names)
+        why = (
+            f"those that the file names don't work ({model.unplanned})" if model.unplanned else "input shapes are open"
+        )
+        return f"No plan yet: {why}. Give them with {flags}"
+    return ""
 
 
 def _spec(spec: TensorSpec) -> dict[str, Any]:

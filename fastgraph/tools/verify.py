@@ -26,7 +26,7 @@ from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, single_runs
 from ..text import shorten, table
 from . import bench
-from .engines import PEERS, peer
+from .engines import PEERS, Unavailable, peer
 from .feeds import random_feeds
 
 RELATIVE = 1e-5
@@ -276,7 +276,10 @@ def _outputs(model: Model, name: str, feeds: Mapping[str, np.ndarray]) -> list[O
     path = model.graph.source
     if not os.path.exists(path):
         raise InputError(f"against {name!r}: the model was not loaded from a file, which the engine could load too")
-    engine = peer(name, path, dict(feeds), 1, as_written=True)
+    try:
+        engine = peer(name, path, dict(feeds), 1, as_written=True)
+    except Unavailable as error:
+        raise Unavailable(f"{name}: {error}") from error
     ours, theirs = [widened(y) for y in model.run(dict(feeds)).values()], engine.results()
     most = bench.HYBRID_TOLERANCE if bench.is_hybrid(model.graph) else bench.TOLERANCE
     found = []

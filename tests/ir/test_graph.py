@@ -65,13 +65,13 @@ def test_text_of_a_sub_graph_is_indented() -> None:
 def test_text_of_a_node() -> None:
     weights = Value.constant("w", np.zeros((3, 4), F32))
     node = Node("conv", [f32("x", "n", None), weights, None], [Value("y")], {"pads": (1, 2), "alpha": 0.5})
-    assert str(node) == "%y: None[*] = conv(%x, const float32[3,4], _) {alpha=0.5, pads=(1, 2)}"
+    assert str(node) == "%y = conv(%x, const float32[3,4], _) {alpha=0.5, pads=(1, 2)}"
 
 
 def test_text_of_attributes_and_types() -> None:
     small, large = np.arange(2), np.arange(9)
     text = str(Node("constant_of_shape", [], [Value("y")], {"small": small, "large": large, "kind": "s"}))
-    assert text == "%y: None[*] = constant_of_shape() {kind='s', large=array int64[9], small=[0, 1]}"
+    assert text == "%y = constant_of_shape() {kind='s', large=array int64[9], small=[0, 1]}"
     assert str(TensorType(F32, (1, "n", None))) == "float32[1,n,?]"
     assert str(TensorType(np.dtype(np.int8), (), Quantization((0.5,), (0,)))) == "int8[] {0.5 * q}"
 

@@ -303,7 +303,13 @@ def test_all_that_is_unsupported_is_said_at_once():
     p.output(p.op("", "y", x="c"))
     with pytest.raises(UnsupportedError) as error:
         read(p.zip())
-    for part in ("function 'main'", "warp (2 times)", "custom layer Mine", "an operator without a name", "Core ML"):
+    for part in (
+        "function 'main'",
+        "warp (2 times, first at operation 'a')",
+        "custom layer Mine (at operation 'c')",
+        "an operator without a name",
+        "Core ML",
+    ):
         assert part in str(error.value)
 
 

@@ -44,7 +44,7 @@ def test_engines_that_cannot_run_are_named(capsys: Any, monkeypatch: Any) -> Non
     monkeypatch.setattr(engines, "import_module", absent)
     assert main(["bench", DIGITS, "--against", "openvino,litert", "--runs", "2"]) == 0
     out = capsys.readouterr().out
-    assert "openvino: not installed: pip install 'fastgraph[bench]'" in out
+    assert "openvino: not installed: pip install 'fastgraph-runtime[bench]'" in out
     assert "litert: reads .tflite files only" in out
 
 

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, save
 import fastgraph as fg
 from fastgraph.demo import MODEL, held_out
 from fastgraph.tools.cli import main
+from tests.nets import Net
 
 DIGITS = str(MODEL)
 
@@ -116,10 +117,57 @@ def test_inspect_draws_the_arena_and_prints_graphs(capsys: Any) -> None:
     assert names[:2] == ["read", "specialize"] and "fuse" in names
 
 
-def test_inspect_of_open_shapes_says_how_to_close_them(capsys: Any, open_model: str) -> None:
-    assert "--shape x=..." in printed(capsys, "inspect", open_model)
-    assert json.loads(printed(capsys, "inspect", open_model, "--json"))["plan"] is None
+def test_inspect_takes_an_open_batch_for_granted_as_others_do(capsys: Any, open_model: str) -> None:
+    for command in (["run", "--random"], ["inspect"], ["inspect", "--memory"], ["inspect", "--asm", "0"],
+                    ["inspect", "--graph"], ["inspect", "--stages"], ["bench", "--runs", "1"], ["verify"]):  # fmt: skip
+        assert main([command[0], open_model, *command[1:]]) == 0
+        out, err = capsys.readouterr()
+        assert err == f"{open_model}: taken for granted: --shape x=1,3\n"
+        assert main([command[0], open_model, *command[1:], "--shape", "x=1,3"]) == 0
+        given, err = capsys.readouterr()
+        assert not err and (given == out or "--memory" not in command)
     assert "float32[2,3]" in printed(capsys, "inspect", open_model, "--shape", "x=2,3")
+
+
+def test_inspect_of_open_shapes_says_how_to_close_them(capsys: Any, tmp_path: Path) -> None:
+    net = Net()
+    net.output(net("Relu", net.input("x", ("n", "m"))))
+    (tmp_path / "net.onnx").write_bytes(net.bytes())
+    path = str(tmp_path / "net.onnx")
+    assert "--shape x=..." in printed(capsys, "inspect", path)
+    assert json.loads(printed(capsys, "inspect", path, "--json"))["plan"] is None
+    assert "--shape x=..." in failure(capsys, "inspect", path, "--memory")
+    assert "None" not in (text := printed(capsys, "inspect", path, "--stages")) and "%" in text
+    assert "float32[2,3]" in printed(capsys, "inspect", path, "--shape", "x=2,3")
+
+
+# -- several files
+
+
+def test_one_bad_file_does_not_lose_the_others(capsys: Any, tmp_path: Path, open_model: str) -> None:
+    bad, report = tmp_path / "bad.onnx", tmp_path / "report.json"
+    bad.write_bytes(b"nothing")
+    argv = [DIGITS, str(bad), "--shape", "x=2,3", "--runs", "1", "--json", str(report), open_model, "no/such.onnx"]
+    assert main(["bench", *argv]) == 2
+    out, err = capsys.readouterr()
+    assert "digits.onnx" in out and open_model in out and "bad.onnx" in err and "no/such.onnx" in err
+    written = json.loads(report.read_text())
+    assert [each["model"] for each in written["models"]] == [DIGITS, open_model]
+    assert list(written["failed"]) == [str(bad), "no/such.onnx"]
+    assert main(["verify", str(bad), DIGITS, "--json"]) == 2
+    assert [each["ok"] for each in json.loads(capsys.readouterr().out)] == [True]
+
+
+def test_a_shape_is_for_the_files_that_have_the_input(capsys: Any, open_model: str) -> None:
+    assert "no model has" in failure(capsys, "bench", DIGITS, open_model, "--runs", "1", "--shape", "z=2,3")
+    assert open_model in failure(capsys, "bench", open_model, "--runs", "1", "--shape", "z=2,3")
+
+
+def test_where_nothing_can_be_written_is_said_first(capsys: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("fastgraph.loading.load", None)
+    for path in (tmp_path, tmp_path / "no" / "x"):
+        assert str(path) in failure(capsys, "bench", DIGITS, "--json", str(path))
+        assert str(path) in failure(capsys, "run", DIGITS, "--random", "--output", str(path))
 
 
 # -- failing
@@ -157,7 +205,7 @@ def test_open_shapes_need_a_size(capsys: Any, open_model: str, tmp_path: Path) -
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
     assert "--shape x=" in failure(capsys, "run", path, "--random")
     assert "--shape x=" in failure(capsys, "bench", path)
-    assert "--shape x=" in failure(capsys, "inspect", open_model, "--memory")
+    assert "--shape x=" in failure(capsys, "inspect", path, "--memory")
 
 
 @pytest.mark.parametrize("argv", [["run"], ["run", "m.onnx", "--threads", "0"], ["bench", "m", "--seconds", "x"], []])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,16 @@ def test_the_command_prints_what_the_readme_promises(capsys: Any) -> None:
     out = capsys.readouterr().out
     for part in ("accuracy", "p50", "p99", "arena", "kernels"):
         assert part in out
+
+
+def test_its_files_are_for_the_other_commands(capsys: Any, tmp_path: Path) -> None:
+    assert main(["digits", "--save", str(tmp_path / "new")]) == 0
+    assert capsys.readouterr().err.count("wrote ") == 3
+    files = [str(tmp_path / "new" / name) for name in ("digits.onnx", "image.npy", "labels.txt")]
+    assert main(["run", files[0], "--input", files[1], "--labels", files[2], "--json"]) == 0
+    (top,) = json.loads(capsys.readouterr().out)["top"]["probabilities"]
+    names = Path(files[2]).read_text(encoding="utf-8").split()
+    assert top[0]["label"] == names[held_out()[1][0]]
 
 
 def test_probabilities_are_onnxruntimes() -> None:

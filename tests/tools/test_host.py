@@ -36,12 +36,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder(folder: Path, capsys: Any) -> None:
-    assert main(["inspect", "--host", "--json", str(folder)]) == 0
+    assert main(["inspect", "--host", "--json", str(folder)]) == 2
     found = json.loads(capsys.readouterr().out)
     refused = [str(folder / name) for name in ("broken.tflite", "gone.onnx")]
     assert (found["files"], found["native"], list(found["refused"])) == (4, 1, refused)
     assert [(o["op"], o["nodes"], o["files"]) for o in found["operators"]] == [("det", 2, 1)]
-    assert main(["inspect", "--host", str(folder)]) == 0
+    assert main(["inspect", "--host", str(folder)]) == 2
     text = capsys.readouterr().out
     assert "4 files" in text and "det" in text and "broken.tflite" in text
 

@@ -79,7 +79,7 @@ def test_pillow_reads_the_others(tmp_path: Path, suffix: str) -> None:
 def test_without_pillow_the_extra_is_named(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     (tmp_path / "x.png").write_bytes(b"\x89PNG")
-    with pytest.raises(InputError, match=r"fastgraph\[images\]"):
+    with pytest.raises(InputError, match=r"fastgraph-runtime\[images\]"):
         read_image(str(tmp_path / "x.png"))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastgraph.tools.cli import parser
+from fastgraph.tools.cli import main, parser
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -33,6 +33,17 @@ def test_the_commands_are_ones_that_there_are() -> None:
     assert commands
     for line in commands:
         parser().parse_args(shlex.split(line)[1:])
+
+
+@pytest.mark.slow
+def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they stand there, one after the other, but for the one that compiles all kernels."""
+    monkeypatch.chdir(tmp_path)
+    lines = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("fastgraph ")]
+    for line in lines:
+        words = shlex.split(line, comments=True)[1:]
+        if "--build" not in words:
+            assert main(words) == 0, line
 
 
 def test_the_environment_variables_it_names_are_read() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import venv
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -52,7 +54,7 @@ def sites(checkout: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_it_is_pure_python_for_any_platform(wheel: Path) -> None:
-    assert wheel.name.endswith("-py3-none-any.whl")
+    assert re.fullmatch(r"fastgraph_runtime-[\d.]+-py3-none-any\.whl", wheel.name)
     assert wheel.stat().st_size < 2_000_000
 
 
@@ -114,3 +116,50 @@ def test_it_works_from_any_directory(
     assert rest[0].startswith("accuracy") and float(rest[0].split()[1].rstrip("%")) >= 97
     if kind != "editable":
         assert run("-m", "fastgraph", "--version")[0].startswith("fastgraph ")
+
+
+TYPED = """
+import numpy as np
+import fastgraph as fg
+
+model = fg.load("net.onnx", threads=2)
+x = np.zeros((1, 3), np.float32)
+reveal_type(model)
+reveal_type(model.execute)
+reveal_type(model.run({"x": x}))
+reveal_type(model(x))
+reveal_type(model.input("x"))
+reveal_type(model.inputs[0].shape)
+reveal_type(fg.verify(model, {"x": x}).ok)
+reveal_type(fg.Plans(count=2))
+reveal_type(fg.InputError("x").args)
+fg.lod("net.onnx")
+model.thread
+fg.load("net.onnx", threads="2")
+"""
+
+REVEALED = [
+    "fastgraph.runtime.model.Model", "def () -> object", "dict[str, numpy.ndarray", "numpy.ndarray", "numpy.ndarray",
+    "tuple[int | str | None, ...] | None", "bool", "fastgraph.runtime.plans.Plans", "tuple[Any, ...]",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["wheel", "editable"])
+def test_type_checkers_see_its_types(kind: str, sites: dict[str, Path], tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    venv.create(tmp_path / "venv", symlinks=os.name != "nt")
+    python = next(path for path in (tmp_path / "venv").glob("*/python*") if path.stem == "python")
+    (packages,) = (tmp_path / "venv").rglob("site-packages")
+    shutil.copytree(sites[kind], packages, dirs_exist_ok=True)
+    (packages / "zz_others.pth").write_text(sysconfig.get_paths()["purelib"])  # NumPy's
+    (tmp_path / "typed.py").write_text(TYPED)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--python-executable", python, "--cache-dir", tmp_path / "cache", "typed.py"],
+        cwd=tmp_path, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, capture_output=True, text=True,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    found = [line.partition('type is "')[2] for line in lines if "Revealed type" in line]
+    assert len(found) == len(REVEALED) and all(map(str.startswith, found, REVEALED)), done.stdout + done.stderr
+    errors = [line.split("[")[-1] for line in lines if ": error:" in line]
+    assert errors == ["attr-defined]", "attr-defined]", "arg-type]"], done.stdout

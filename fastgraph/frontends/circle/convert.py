@@ -33,11 +33,11 @@ def to_graph(model: Table) -> Graph:
         raise ModelError(f"{reader.source}: expected a model with at least one sub-graph, found none")
     for entry in model.metadata:
         if entry.name == "COMPRESSION_METADATA":
-            reader.unsupported["constants compressed for TensorFlow Lite Micro"] += 1
+            reader.lacks("constants compressed for TensorFlow Lite Micro")
     try:
         graph = _main(Scope(reader, 0))
     except UnsupportedError as error:
-        reader.unsupported[str(error)] += 1
+        reader.lacks(error)
     reader.refuse(reader.source, _ADVICE)
     return graph
 
@@ -122,7 +122,9 @@ def _operator(scope: Scope, place: int, operator: Table) -> None:
             (inputs, outputs, operator.intermediates), _subgraph,
         ))  # fmt: skip
     except UnsupportedError as error:
-        reader.unsupported[str(error)] += 1
+        within = f" of sub-graph {scope.index}" if scope.index else ""
+        makes = f", which makes {made[0].name!r}" if made else ""
+        reader.lacks(error, f"operator {place}{within}{makes}")
     for index, value in zip(outputs, made, strict=True):
         if index >= 0:
             scope.bind(index, value)

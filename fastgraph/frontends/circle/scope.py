@@ -44,7 +44,7 @@ class Scope:
         self.first: dict[str, Value] = {}
         self.names: dict[int, str] = {}  # of tensors that must be called so: the main graph's outputs
         if "deprecated_data_format" in self.table.fields and self.table.deprecated_data_format == "CHANNELS_FIRST":
-            reader.unsupported["sub-graphs with channels first"] += 1
+            reader.lacks("sub-graphs with channels first", f"sub-graph {index}")
         self.inputs = self._inputs(args, caller)
 
     def fail(self, what: str) -> NoReturn:

@@ -37,7 +37,7 @@ def _pool(file: str) -> Any:
     except ImportError:
         from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[assignment]
 
-    from ... import schemas
+    from ... import schemas  # type: ignore[attr-defined]  # in a checkout they lie elsewhere
 
     with open(os.path.join(schemas.__path__[0], file), "rb") as stream:
         data = stream.read()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from ...errors import ModelError, UnsupportedError
 
 DEPTH_LIMIT = 64
@@ -13,11 +11,13 @@ MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, 
 
 
 class Reader:
-    """One file on its way to a graph. `source` names it in messages, `unsupported` counts what it needs in vain."""
+    """One file on its way to a graph. `source` names it in messages. `unsupported`: what it needs in vain, how
+    often, and where at first.
+    """
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.unsupported: Counter[str] = Counter()
+        self.unsupported: dict[str, tuple[int, str]] = {}
         self._taken: dict[str, int] = {}
 
     def take(self, *names: str) -> None:
@@ -28,11 +28,24 @@ class Reader:
         """`name`, with a number behind it when a value has it already."""
         return unique(self._taken, name)
 
+    def lacks(self, what: object, where: str = "") -> None:
+        """Note what is not supported, and the node that needs it."""
+        count, first = self.unsupported.get(str(what), (0, where))
+        self.unsupported[str(what)] = count + 1, first
+
     def refuse(self, where: str, advice: str) -> None:
         """One UnsupportedError that names all that is not supported, when there is any."""
         if self.unsupported:
-            items = [what if n == 1 else f"{what} ({n} times)" for what, n in sorted(self.unsupported.items())]
+            items = [what + _places(*places) for what, places in sorted(self.unsupported.items())]
             raise UnsupportedError(f"{where}: not supported: {'; '.join(items)}; {advice}")
+
+
+def _places(count: int, first: str) -> str:
+    """How often something is needed, and where at first."""
+    said = [f"{count} times"] if count > 1 else []
+    if first:
+        said.append(f"first at {first}" if said else f"at {first}")
+    return f" ({', '.join(said)})" if said else ""
 
 
 def unique(taken: dict[str, int], name: str) -> str:

@@ -147,7 +147,8 @@ def _translated(scope: Scope, proto: Message, outputs: list[Value], declared: li
         call = Call(scope, op, name, where, inputs, outputs, declared, proto.blocks, _block)
         rule(call)
     except UnsupportedError as error:
-        scope.reader.unsupported[str(error)] += 1
+        made = next((out.name for out in proto.outputs), "")
+        scope.reader.lacks(error, f"operation {made!r}" if made else "")
         del scope.nodes[begun:]
         return outputs
     current().count(4 * (len(scope.nodes) - begun), where)

@@ -125,8 +125,10 @@ def _zipped(archive: io.BytesIO, source: str) -> Package:
         assert data is not None
         return Package(source, data.tobytes(), posixpath.dirname(models[0]), files)
     if not found and not models:
-        raise ModelError(f"{source}: expected an .mlpackage in the zip archive, found no Manifest.json in it; "
-                         "is it a PyTorch checkpoint, an .npz or a compiled .mlmodelc?")  # fmt: skip
+        from ..core.foreign import holding
+
+        what = holding(names, source) or f"but {', '.join(sorted(names)[:5]) or 'nothing'}"
+        raise ModelError(f"{source}: expected an .mlpackage in the zip archive, found no Manifest.json in it; {what}")
     several = ", ".join(sorted(found or models)[:8])
     raise ModelError(f"{source}: expected one package in the zip archive, found {several}; zip each on its own")
 
@@ -156,10 +158,10 @@ def _packaged(files: Files, prefix: str, source: str, names: list[str]) -> Packa
     """The package whose Manifest.json is in folder `prefix` of `files`; `names` of what else is there."""
     manifest = files(posixpath.join(prefix, "Manifest.json"))
     if manifest is None:
-        compiled = any(name.endswith(("coremldata.bin", "model.mil")) for name in names)
-        what = "a compiled model; load the .mlpackage that it was made from" if compiled else (
-            f"{', '.join(names[:5]) or 'nothing'}; give the folder that holds it, or the model file")  # fmt: skip
-        raise ModelError(f"{source}: expected a package with a Manifest.json, found {what}")
+        from ..core.foreign import holding
+
+        there = f"{', '.join(names[:5]) or 'nothing'}; {holding(names, source) or 'give the folder that holds it'}"
+        raise ModelError(f"{source}: expected a package with a Manifest.json, found {there}")
     item = inner(_root_item(manifest.tobytes(), source), f"{source}: Manifest.json")
     path = posixpath.join(prefix, "Data", item)
     spec = files(path)

@@ -48,8 +48,10 @@ def parse(data: bytes, source: str) -> Message:
     try:
         model = message("Model").FromString(data)
     except DecodeError as error:
-        raise ModelError(f"{source}: not a Core ML model, or cut short ({error}); "
-                         "check that the file was written and copied completely") from error  # fmt: skip
+        from ..core.foreign import guess
+
+        said = guess(data[:64], source)
+        raise ModelError(f"{source}: not a Core ML model, or cut short ({error}); {said}") from error
     kind = model.WhichOneof("Type")
     if kind is None:
         raise ModelError(f"{source}: expected a Core ML model with a program, found none of any kind in it; "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Value
 from ...limits import current
@@ -36,6 +38,13 @@ def to_graph(model: Message, source: str, folder: str | None, held: Held | None 
         f"its operator set {newest} is newer than {NEWEST}: export for {NEWEST} or below"
     )  # fmt: skip
     reader.refuse(source, f"{advice}, or run that part with onnxruntime")
+    if newest > NEWEST:
+        warnings.warn(
+            f"{source}: its operator set {newest} is newer than {NEWEST}, the newest that is known: operators are "
+            f"taken to mean what they do there; export for {NEWEST}, or compare with another engine (fastgraph verify)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return graph
 
 
@@ -76,12 +85,12 @@ def _body(reader: Reader, scope: Scope, nodes: Message) -> None:
         label = f"node {node.name!r}" if node.name else f"node #{index}"
         where = f"{scope.where}: {label} ({node.op_type})"
         try:
-            _node(reader, scope, node, where, node.name or f"{node.op_type}_{index}")
+            _node(reader, scope, node, where, label, node.name or f"{node.op_type}_{index}")
         except MISFITS as error:
             raise misfit(where, "inputs or attributes", error) from error
 
 
-def _node(reader: Reader, scope: Scope, node: Message, where: str, name: str) -> None:
+def _node(reader: Reader, scope: Scope, node: Message, where: str, label: str, name: str) -> None:
     check_text(where, node.op_type, node.domain, node.overload)
     domain = _domain(node.domain)
     inputs = [_read(scope, n, where) for n in node.input]
@@ -101,7 +110,7 @@ def _node(reader: Reader, scope: Scope, node: Message, where: str, name: str) ->
         _attributes(reader, scope, node, call)
         results = translate(domain, call)
     except UnsupportedError as error:
-        reader.unsupported[str(error)] += 1
+        reader.lacks(error, where.removeprefix(f"{reader.source}: ") if scope.depth else label)
         results = [Value(n) for n in node.output]
     _bind(scope, call, list(node.output), results)
 

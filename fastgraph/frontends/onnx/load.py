@@ -32,5 +32,5 @@ def _load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
         return to_graph(parse(slim, where), where, folder, held)
     except UnicodeDecodeError as error:
         raise ModelError(
-            f"{where}: expected names in UTF-8, found {error.object[:40]!r}{looks_like(bytes(data[:64]))}"
+            f"{where}: expected names in UTF-8, found {error.object[:40]!r}{looks_like(bytes(data[:64]), where)}"
         ) from error

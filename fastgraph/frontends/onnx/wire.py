@@ -10,20 +10,6 @@ from ..core import protobuf
 Message = Any
 """A message of schemas/onnx.proto."""
 
-_FOREIGN = (
-    (0, b"PK\x03\x04", "a zip archive (a PyTorch checkpoint, an .mlpackage or an .npz?)"),
-    (4, b"TFL3", "a TensorFlow Lite model (.tflite)"),
-    (4, b"CIR0", "a Circle model (.circle)"),
-    (0, b"\x1f\x8b", "a gzip archive"),
-    (0, b"\x89HDF", "an HDF5 file (a Keras model?)"),
-    (0, b"\x93NUMPY", "a NumPy array (.npy)"),
-    (0, b"version https://git-lfs", "a Git LFS pointer: the file itself was not downloaded"),
-    (0, b"<", "HTML or XML, perhaps the page of a failed download"),
-    (0, b"{", "JSON"),
-    (0, b"ORTM", "an ONNX Runtime model"),
-    (4, b"ORTM", "an ONNX Runtime model (.ort)"),
-)
-
 
 def message(name: str) -> Message:
     """The class of message `onnx.<name>`."""
@@ -40,15 +26,14 @@ def parse(data: bytes | memoryview, source: str) -> Message:
     try:
         model = message("ModelProto").FromString(data)
     except DecodeError as error:
-        raise ModelError(f"{source}: not an ONNX model, or cut short ({error}){looks_like(head)}") from error
+        raise ModelError(f"{source}: not an ONNX model, or cut short ({error}){looks_like(head, source)}") from error
     if not model.HasField("graph"):
-        raise ModelError(f"{source}: expected an ONNX model, found no graph in it{looks_like(head)}")
+        raise ModelError(f"{source}: expected an ONNX model, found no graph in it{looks_like(head, source)}")
     return model
 
 
-def looks_like(head: bytes) -> str:
+def looks_like(head: bytes, name: str) -> str:
     """The tail of a message: what a file that begins so is, as far as known, and what to do."""
-    for at, magic, what in _FOREIGN:
-        if head[at : at + len(magic)] == magic:
-            return f"; it looks like {what}"
-    return "; check that the file was written and copied completely"
+    from ..core.foreign import guess
+
+    return f"; {guess(head, name)}"
