@@ -10,6 +10,12 @@ from ...ir import Node, TensorType, Value
 from ..rewrite import Sweep, constant
 from .element_types import F32, F64, cast
 
+Do = Callable[..., Value]
+ENOUGH = 1400.0
+"""sinh and cosh of it are infinite, and its exponential's root is not."""
+FAR = 2.0**28
+"""From here on asinh and acosh grow as the logarithm does, to all bits; its square has an exact 1 beside it."""
+
 
 def rare(state: Sweep, node: Node) -> bool:
     """Functions that few networks have, of f32 and f64, by those that kernels have in f64."""
@@ -33,21 +39,29 @@ def rare(state: Sweep, node: Node) -> bool:
     return True
 
 
-def _by_f64(op: str, x: Value, do: Callable[..., Value]) -> Value:
+def _by_f64(op: str, x: Value, do: Do) -> Value:
     """The function of x, by others that `do(op, *operands)` writes."""
-    size = do("abs", x) if op in ("sinh", "asinh", "atanh") else x
+    size = do("abs", x) if op in ("sinh", "cosh", "asinh", "atanh") else x
     match op:
-        case "sinh":
-            e = do("expm1", size)
-            y = do("mul", do("add", e, do("div", e, do("add", e, 1.0))), 0.5)
-        case "cosh":
-            return do("mul", do("add", do("exp", x), do("exp", do("neg", x))), 0.5)
+        case "sinh":  # (t + t / e) / 2 * (e + 1 / e) with e = exp(|x| / 2) = t + 1
+            t = do("expm1", do("mul", do("min", size, ENOUGH), 0.5))
+            e = do("add", t, 1.0)
+            both = do("add", e, do("reciprocal", e))
+            y = do("mul", do("mul", do("add", t, do("div", t, e)), 0.5), both)
+        case "cosh":  # (e * e + 1 / (e * e)) / 2
+            e = do("exp", do("mul", do("min", size, ENOUGH), 0.5))
+            half = do("mul", e, 0.5)
+            return do("add", do("mul", half, e), do("div", do("div", 0.5, e), e))
         case "asinh":
-            root = do("sqrt", do("add", do("mul", size, size), 1.0))
-            y = do("log1p", do("add", size, do("div", do("mul", size, size), do("add", root, 1.0))))
+            near = do("min", size, FAR)
+            square = do("mul", near, near)
+            root = do("add", do("sqrt", do("add", square, 1.0)), 1.0)
+            y = do("add", do("log1p", do("add", near, do("div", square, root))), _beyond(do, size))
         case "acosh":
-            t = do("sub", x, 1.0)
-            return do("log1p", do("add", t, do("sqrt", do("mul", t, do("add", t, 2.0)))))
+            near = do("min", x, FAR)
+            t = do("sub", near, 1.0)
+            root = do("mul", do("sqrt", t), do("sqrt", do("add", t, 2.0)))
+            return do("add", do("log1p", do("add", t, root)), _beyond(do, x))
         case "atanh":
             y = do("mul", do("log1p", do("div", do("mul", size, 2.0), do("sub", 1.0, size))), 0.5)
         case "asin":
@@ -56,7 +70,12 @@ def _by_f64(op: str, x: Value, do: Callable[..., Value]) -> Value:
             return do("mul", do("atan", do("sqrt", do("div", do("sub", 1.0, x), do("add", x, 1.0)))), 2.0)
         case _:
             return do(op, x)
-    return do("mul", y, do("sign", x))
+    return do("copysign", y, x)
+
+
+def _beyond(do: Do, x: Value) -> Value:
+    """What is added to asinh(FAR) or acosh(FAR) for larger x: log(x / FAR)."""
+    return do("log", do("max", do("mul", x, 1 / FAR), 1.0))
 
 
 POWERS = (3, 4, -2, -3, -4)
