@@ -35,13 +35,15 @@ HALF = 4 * 2.0**-10
 class OperatorCheck:
     """An operator of the file (an ONNX node, ...), as the frontend wrote it, beside its reference.
 
-    `became`: what the plan computes it by. `error`, `allowed`: in the units of `StepCheck`. `compared`: whether the
-    plan has its result; where that is within a kernel, it is compared with the results that follow from it.
+    `became`: what the plan computes it by. `compared`: whether the plan has its result; where that is within a kernel,
+    it is compared with what follows from it, as `within` says there: the operators before this one that count, too.
+    `error`, `allowed`: in the units of `StepCheck`.
     """
 
     name: str
     op: str
     became: str
+    within: tuple[str, ...]
     compared: bool
     error: float
     allowed: float
@@ -50,12 +52,13 @@ class OperatorCheck:
 
 class Margin(NamedTuple):
     """What a result may differ by: `magnitude` and `flip` of all operators since values that the plan had; whether it
-    comes of reals that it had not.
+    comes of reals that it had not; and which those operators are.
     """
 
     size: float = 0.0
     flip: float = 0.0
     rounded: bool = False
+    within: tuple[str, ...] = ()
 
 
 class Kept(NamedTuple):
@@ -142,7 +145,8 @@ def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
         results.append(_check(node, made, held, own, found.became))
         for value, right in zip(node.outputs, made, strict=False):
             if value not in held:
-                now[value], margins[value] = right, margin
+                now[value] = right
+                margins[value] = margin._replace(within=(*margin.within, f"{node.op} {node.name!r}"))
         reads.subtract(operands(node))
         for read in operands(node):
             if read in margins and not reads[read]:
@@ -171,11 +175,12 @@ def _reference(node: Node, now: Mapping[Value, Any], margins: Mapping[Value, Mar
         return (), Margin()
     with np.errstate(all="ignore"):
         made = run_node(node, given)
-        before = [margins[v] for v in read if v in margins]
+        before = [margins[v] for v in read if v is not None and v in margins]
         size = max([magnitude(node, given), *(m.size for m in before)])
         reals = (_is_real(a) for v, a in zip(read, given, strict=True) if v in margins)
         rounded = any(m.rounded for m in before) or any(reals)
-        return made, Margin(size, flip(node, given, made[0]) + sum(m.flip for m in before), rounded)
+        within = tuple(dict.fromkeys(name for m in before for name in m.within))
+        return made, Margin(size, flip(node, given, made[0]) + sum(m.flip for m in before), rounded, within)
 
 
 def _is_real(array: Any) -> bool:
@@ -190,7 +195,8 @@ def _check(
     found = [_compared(node, mine, right, margin) for v, mine, right in pairs if _comparable(v, mine, right, margin)]
     error, allowed = max(found, key=lambda each: each[0] - each[1], default=(0.0, 0.0))
     name = node.name or node.out.name
-    return OperatorCheck(name, node.op, became.get(node.name, ""), bool(found), error, allowed, error <= allowed)
+    parts = became.get(node.name, ""), margin.within
+    return OperatorCheck(name, node.op, *parts, bool(found), error, allowed, error <= allowed)
 
 
 def _comparable(value: Value, mine: Any, right: Any, margin: Margin) -> bool:

@@ -75,7 +75,8 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether nothing differs by more than is allowed."""
-        return all(check.ok for check in (*self.steps, *self.operators, *self.outputs))
+        found = (self.steps, self.operators, self.outputs)
+        return all(check.ok for checks in found for check in checks)
 
     @property
     def first(self) -> StepCheck | None:
@@ -273,6 +274,8 @@ def _told(operator: OperatorCheck, report: Report) -> list[str]:
         f"operator {number} of the file differs first: {operator.op} {operator.name!r}",
         f"by {operator.error:.3g}, {operator.allowed:.3g} is allowed; it became {operator.became or 'part of others'}",
     ]
+    if operator.within:
+        lines.append(f"with what is within the same kernels: {', '.join(operator.within)}")
     if report.first is None:
         lines.append("no step differs from its own reference: the rule that wrote it so is wrong")
     return [shorten(line, 100) for line in lines]

@@ -13,6 +13,8 @@ from .element_types import F32, F64, cast
 Do = Callable[..., Value]
 ENOUGH = 1400.0
 """sinh and cosh of it are infinite, and its exponential's root is not."""
+HUGE = 1e300
+"""More than any f32, so that what is infinite over that is infinite."""
 FAR = 2.0**28
 """From here on asinh and acosh grow as the logarithm does, to all bits; its square has an exact 1 beside it."""
 
@@ -34,13 +36,15 @@ def rare(state: Sweep, node: Node) -> bool:
         x = cast(state, node, x, F64)
         if dtype == F64 and node.op in ("expm1", "log1p", "atan"):
             return False
-        y = _by_f64(node.op, x, do)
+        y = _by_f64(node.op, x, do, dtype == F64)
     state.replace(node.out, cast(state, node, y, dtype))
     return True
 
 
-def _by_f64(op: str, x: Value, do: Do) -> Value:
-    """The function of x, by others that `do(op, *operands)` writes."""
+def _by_f64(op: str, x: Value, do: Do, large: bool) -> Value:
+    """The function of x, by others that `do(op, *operands)` writes. `large`: whether x may have squares that are
+    infinite while it is not.
+    """
     size = do("abs", x) if op in ("sinh", "cosh", "asinh", "atanh") else x
     match op:
         case "sinh":  # (t + t / e) / 2 * (e + 1 / e) with e = exp(|x| / 2) = t + 1
@@ -53,15 +57,15 @@ def _by_f64(op: str, x: Value, do: Do) -> Value:
             half = do("mul", e, 0.5)
             return do("add", do("mul", half, e), do("div", do("div", 0.5, e), e))
         case "asinh":
-            near = do("min", size, FAR)
+            near = do("min", size, FAR) if large else size
             square = do("mul", near, near)
             root = do("add", do("sqrt", do("add", square, 1.0)), 1.0)
-            y = do("add", do("log1p", do("add", near, do("div", square, root))), _beyond(do, size))
-        case "acosh":
-            near = do("min", x, FAR)
-            t = do("sub", near, 1.0)
+            share = do("div", square, root if large else do("min", root, HUGE))
+            y = _and_beyond(do, do("log1p", do("add", near, share)), size, large)
+        case "acosh":  # a root of each factor, so that there is none below 1
+            t = do("sub", do("min", x, FAR) if large else x, 1.0)
             root = do("mul", do("sqrt", t), do("sqrt", do("add", t, 2.0)))
-            return do("add", do("log1p", do("add", t, root)), _beyond(do, x))
+            return _and_beyond(do, do("log1p", do("add", t, root)), x, large)
         case "atanh":
             y = do("mul", do("log1p", do("div", do("mul", size, 2.0), do("sub", 1.0, size))), 0.5)
         case "asin":
@@ -73,9 +77,9 @@ def _by_f64(op: str, x: Value, do: Do) -> Value:
     return do("copysign", y, x)
 
 
-def _beyond(do: Do, x: Value) -> Value:
-    """What is added to asinh(FAR) or acosh(FAR) for larger x: log(x / FAR)."""
-    return do("log", do("max", do("mul", x, 1 / FAR), 1.0))
+def _and_beyond(do: Do, y: Value, x: Value, large: bool) -> Value:
+    """asinh or acosh of the lesser of x and FAR, and what larger x add to that: log(x / FAR)."""
+    return do("add", y, do("log", do("max", do("mul", x, 1 / FAR), 1.0))) if large else y
 
 
 POWERS = (3, 4, -2, -3, -4)
