@@ -120,7 +120,9 @@ def _values(graph: Graph) -> list[Value]:
 def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Executable) -> Place | None:
     """Where a value is after the stages: it itself, or the first that came to stand for it and that the plan holds."""
     hows: tuple[How, ...] = ()
-    while True:
+    seen: set[Value] = set()
+    while value not in seen:  # a transpose may be another's that was turned back
+        seen.add(value)
         own = held.get(value)
         if own is not None and is_held(plan, own):
             return Place(own, hows)
@@ -128,6 +130,7 @@ def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Execut
             return None
         value, how = notes[value]
         hows = hows if how is None else (how, *hows)
+    return None
 
 
 def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
