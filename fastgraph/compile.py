@@ -187,11 +187,14 @@ def compiled(
 
 def planned(
     graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
-    values: Values | None = None,
+    values: Values | None = None, before: Callable[[Graph], None] | None = None,
 ) -> Compiled:  # fmt: skip
-    """What `compiled` gives, without its kernels: none is compiled, and there are no addresses."""
+    """What `compiled` gives, without its kernels: none is compiled, and there are no addresses.
+
+    `before` is called with the graph that the stages get, whose nodes are still those of the file.
+    """
     with _guarded(graph):
-        return _planned(graph, shapes, tier, threads, shared, values or {})
+        return _planned(graph, shapes, tier, threads, shared, values or {}, before)
 
 
 @contextmanager
@@ -220,8 +223,9 @@ def _stored(graph: Graph) -> int:
 
 
 def _planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None, values: Values
-) -> Compiled:
+    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None, values: Values,
+    before: Callable[[Graph], None] | None = None,
+) -> Compiled:  # fmt: skip
     planning = nullcontext(()) if shared is None else shared.weights.planning()
     with undisturbed(), planning as used:  # modules are imported on the way
         lowered = copy(graph if shared is None else shared.graph)
@@ -247,6 +251,8 @@ def _planned(
         if lowered.prune():
             check(lowered, "bounds")
         wanted = list(lowered.outputs)
+        if before is not None:
+            before(lowered)
         match = Matches(kernels=tier is not NUMPY)
         optimize(lowered, match)
         made = dict(zip(wanted, lowered.outputs, strict=True))

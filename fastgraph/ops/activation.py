@@ -11,7 +11,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from .chain import step
 from .common import NUMBER, Types, axis_of, fail, in_float32, of_kind, same_type
-from .elementwise import erf, infer_broadcast
+from .elementwise import erfc, infer_broadcast
 from .registry import Layout, attr, define
 
 
@@ -26,8 +26,8 @@ def softplus(x: np.ndarray) -> np.ndarray:
 def gelu(x: np.ndarray, approximate: str) -> np.ndarray:
     """x * Phi(x), with the normal distribution by erf ("none") or by tanh of a cubic ("tanh")."""
     if approximate == "tanh":
-        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
-    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)).astype(x.dtype))
+        return x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
+    return 0.5 * x * erfc(x.astype(np.float64) * -math.sqrt(0.5)).astype(x.dtype)
 
 
 def _shrink(x: np.ndarray, lambd: float, bias: float) -> np.ndarray:
@@ -52,7 +52,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "softplus": (softplus, {}),
     "softsign": (lambda x: x / (1 + np.abs(x)), {}),
     "mish": (lambda x: x * np.tanh(softplus(x)), {}),
-    "hard_swish": (lambda x: x * np.clip(x / 6 + 0.5, 0, 1), {}),
+    "hard_swish": (lambda x: x * (np.clip(x + 3, 0, 6) / 6), {}),
     "swish": (lambda x, alpha: x * sigmoid(alpha * x), {"alpha": 1.0}),
     "leaky_relu": (lambda x, alpha: np.where(x < 0, alpha * x, x), {"alpha": 0.01}),
     "thresholded_relu": (lambda x, alpha: np.where(x > alpha, x, 0), {"alpha": 1.0}),

@@ -26,7 +26,17 @@ def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
     with np.errstate(all="ignore"):
+        if x.dtype.kind == "f" and dtype == np.uint32:
+            return _as_uint32(x)
         return x.astype(dtype)
+
+
+def _as_uint32(x: np.ndarray) -> np.ndarray:
+    """By int32, from 2**31 on less that: NumPy's own way differs from array to array where x is NaN or too large."""
+    large = x >= 2.0**31
+    wide = x.astype(np.promote_types(x.dtype, np.float32))
+    low = np.where(large, wide - wide.dtype.type(2.0**31), wide).astype(np.int32)
+    return np.asarray(low.view(np.uint32) ^ (large.astype(np.uint32) << 31))
 
 
 def _text(value: Any) -> str:

@@ -28,7 +28,7 @@ from .common import (
 )
 from .registry import REQUIRED, Layout, attr, define
 
-erf = np.vectorize(math.erf, otypes=[np.float64])
+erf, erfc = (np.vectorize(f, otypes=[np.float64]) for f in (math.erf, math.erfc))
 
 
 def _reciprocal(x: np.ndarray) -> np.ndarray:
@@ -98,7 +98,11 @@ def _prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 BINARY: dict[str, Callable[..., Any]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": divide}
 """Functions that can be steps of a chain."""
-RARE_BINARY: dict[str, Callable[..., Any]] = {"floor_div": np.floor_divide, "atan2": np.arctan2}
+RARE_BINARY: dict[str, Callable[..., Any]] = {
+    "floor_div": np.floor_divide,
+    "atan2": np.arctan2,
+    "copysign": np.copysign,
+}
 BITWISE = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
 COMPARE: dict[str, Callable[..., Any]] = {
     "equal": np.equal, "less": np.less, "less_or_equal": np.less_equal, "greater": np.greater,

@@ -22,9 +22,9 @@ FAMILIES = {
     "dynamic": "dynamic_round dynamic_conv dynamic_dense",
     "elementwise": """
         abs neg ceil floor round sign sqrt reciprocal exp log erf tanh sin cos tan asin acos atan sinh cosh asinh
-        acosh atanh expm1 log1p not bitwise_not add sub mul div floor_div atan2 bitwise_and bitwise_or bitwise_xor
-        equal less less_or_equal greater greater_or_equal and or xor max min real imag complex_abs sum mean identity
-        pow mod bit_shift prelu clip where is_nan is_inf
+        acosh atanh expm1 log1p not bitwise_not add sub mul div floor_div atan2 copysign bitwise_and bitwise_or
+        bitwise_xor equal less less_or_equal greater greater_or_equal and or xor max min real imag complex_abs sum mean
+        identity pow mod bit_shift prelu clip where is_nan is_inf
     """,
     "fake_quant": "fake_quant",
     "fill": "range one_hot trilu eye_like",

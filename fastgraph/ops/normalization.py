@@ -17,6 +17,7 @@ from .common import (
     axis_of,
     fail,
     fits,
+    in_float32,
     need_kind,
     need_rank,
     one_dtype,
@@ -155,13 +156,16 @@ def _infer_lrn(node: Node, types: Types) -> list[TensorType]:
 
 def _lrn(node: Node, inputs: list[Any]) -> list[Any]:
     """x / (bias + alpha / size * sum of squares over `size` neighboring channels) ** beta, channels last."""
-    x, size = inputs[0], attr(node, "size")
+    return [in_float32(lambda x: _over_neighbors(node, x), inputs[0])]
+
+
+def _over_neighbors(node: Node, x: np.ndarray) -> np.ndarray:
+    size = attr(node, "size")
     channels = x.shape[-1]
     before, after = min((size - 1) // 2, channels), min(size // 2, channels)
     squares = np.pad(x * x, [(0, 0)] * (x.ndim - 1) + [(before, after)])
     total = sum(squares[..., i : i + channels] for i in range(before + 1 + after))
-    y = x / (attr(node, "bias") + attr(node, "alpha") / size * total) ** attr(node, "beta")
-    return [y.astype(x.dtype, copy=False)]
+    return np.asarray(x / (attr(node, "bias") + attr(node, "alpha") / size * total) ** attr(node, "beta"))
 
 
 def _infer_lp(node: Node, types: Types) -> list[TensorType]:
@@ -174,10 +178,14 @@ def _infer_lp(node: Node, types: Types) -> list[TensorType]:
 
 def _lp(node: Node, inputs: list[Any]) -> list[Any]:
     """x over its l1 or l2 norm along the axis, of which the least counts; 0 where the norm is 0."""
-    x, axis = inputs[0], attr(node, "axis")
+    return [in_float32(lambda x: _over_norm(node, x), inputs[0])]
+
+
+def _over_norm(node: Node, x: np.ndarray) -> np.ndarray:
+    axis = attr(node, "axis")
     norm = np.abs(x).sum(axis, keepdims=True) if attr(node, "p") == 1 else np.sqrt((x * x).sum(axis, keepdims=True))
     norm = np.maximum(norm, norm.dtype.type(attr(node, "least")))
-    return [np.divide(x, norm, out=np.zeros_like(x), where=norm != 0)]
+    return np.divide(x, norm, out=np.zeros_like(x), where=norm != 0)
 
 
 def _infer_mvn(node: Node, types: Types) -> list[TensorType]:
@@ -188,10 +196,13 @@ def _infer_mvn(node: Node, types: Types) -> list[TensorType]:
 
 
 def _mvn(node: Node, inputs: list[Any]) -> list[Any]:
-    x, axes = inputs[0], tuple(attr(node, "axes"))
-    centered = x - average(x, axes)
-    y = centered / (np.sqrt(average(centered * centered, axes)) + 1e-9)
-    return [y.astype(x.dtype, copy=False)]
+    axes = tuple(attr(node, "axes"))
+
+    def of(x: np.ndarray) -> np.ndarray:
+        centered = x - average(x, axes)
+        return np.asarray(centered / (np.sqrt(average(centered * centered, axes)) + 1e-9))
+
+    return [in_float32(of, inputs[0])]
 
 
 def _infer_global_lp(node: Node, types: Types) -> list[TensorType]:
@@ -203,9 +214,8 @@ def _infer_global_lp(node: Node, types: Types) -> list[TensorType]:
 
 
 def _global_lp(node: Node, inputs: list[Any]) -> list[Any]:
-    x, p = inputs[0], attr(node, "p")
-    total = (np.abs(x) ** p).sum(axis=tuple(range(2, x.ndim)), keepdims=True)
-    return [(total ** (1 / p)).astype(x.dtype, copy=False)]
+    p, axes = attr(node, "p"), tuple(range(2, inputs[0].ndim))
+    return [in_float32(lambda x: (np.abs(x) ** p).sum(axis=axes, keepdims=True) ** (1 / p), inputs[0])]
 
 
 define(

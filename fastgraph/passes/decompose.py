@@ -108,7 +108,7 @@ COMMON = {
 }
 LAST = {
     "element_types.narrow": """
-        reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul gemm
+        reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul
     """,
 }
 STORED = {"open_weights.stored_weights": "conv conv_transpose"}

@@ -17,7 +17,7 @@ from ..ops.shape import permutation
 from .canonicalize import canonicalize, reshape, transpose
 from .decompose import FOLDER, REDUCTIONS
 from .moves import only_moves_ones, shaped, turn, turned_data
-from .rewrite import Sweep, also_quantized, constant, rules_for, sees, sweep
+from .rewrite import Sweep, also_quantized, constant, note, rules_for, sees, sweep
 
 Perm = tuple[int, ...]
 
@@ -135,7 +135,9 @@ def _finish(state: Sweep, node: Node, inputs: list[Value | None], perm: Perm, at
         outs.append(Value(f"{out.name}.sunk", out.type.with_shape(dims)))
     state.write(Node(node.op, inputs, outs, attrs, node.name))
     for out, new in zip(node.outputs, outs, strict=True):
-        state.replace(out, turn(state, node, new, perm))
+        turned = turn(state, node, new, perm)
+        note(turned, new, lambda array: array.transpose(perm))
+        state.replace(out, turned)
     return True
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import chain
@@ -107,6 +108,30 @@ def _read(node: Node) -> set[Value | None]:
     return set(read_by(node) if node.graphs else node.inputs)
 
 
+How = Callable[[np.ndarray], np.ndarray]
+Notes = dict[Value, tuple[Value, How | None]]
+_notes: list[Notes] = []
+
+
+@contextmanager
+def noted() -> Iterator[Notes]:
+    """Within it: for each value that another came to stand for, that one, and how the first is had from it (None: they
+    are the same).
+    """
+    found: Notes = {}
+    _notes.append(found)
+    try:
+        yield found
+    finally:
+        _notes.remove(found)
+
+
+def note(old: Value, new: Value, how: How | None = None) -> None:
+    """Say what stands for a value to whoever asks (`noted`)."""
+    for found in _notes:
+        found[old] = new, how
+
+
 Rule = Callable[[Sweep, Node], bool]
 
 
@@ -202,6 +227,8 @@ def sweep(graph: Graph, *rules: Rule) -> bool:
     for kept in graph.states:
         kept.output = state.current(kept.output)
     if state._instead:
+        for value, new in state._instead.items():
+            note(value, new)
         now = {value: state.current(value) for value in state._instead}
         for inner in (inner for node in graph.nodes for inner in node.graphs):
             inner.replace(now)

@@ -82,8 +82,9 @@ have an input of that name. What an engine can't run is said. They come with pip
 """
 
 VERIFY = """\
-Check that a model is computed right on this machine: run each step beside its NumPy reference on the values that the
-plan has there, name the first step that differs, and compare the outputs with other engines'.
+Check that a model is computed right on this machine: run each step of the plan, and each operator of the file, beside
+its NumPy reference on the values that the plan has there, name the first step and the first operator that differ, and
+compare the outputs with other engines'.
 
   fastgraph verify net.onnx
   fastgraph verify net.onnx --against onnxruntime
@@ -93,7 +94,8 @@ plan has there, name the first step that differs, and compare the outputs with o
 Inputs without --input get the random arrays of bench. The largest error of floats is relative to the largest sum of
 magnitudes that a result comes from; of integers it is a difference of stored numbers, where 1 is allowed to rounding.
 Exit code 1 when something differs, 2 when a file could not be checked: the others are.
-Steps that NumPy computes have no reference beside them.
+Steps that NumPy computes have no reference beside them. An operator whose result is within a kernel is compared with what
+follows from it. Where an operator differs and no step, the rule is wrong that wrote the operator as those steps.
 """
 
 DIGITS = """\

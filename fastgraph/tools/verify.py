@@ -1,7 +1,9 @@
-"""`fastgraph verify`: every step of a plan beside its NumPy reference, and the outputs beside other engines'.
+"""`fastgraph verify`: every step of a plan and every operator of the file beside its NumPy reference, and the outputs
+beside other engines'.
 
 A step gets what the plan's memory holds before it, and so does its reference: errors don't add up, and the first step
-that differs is the one that is wrong. Steps that NumPy computes have nothing beside them.
+that differs is the one that is wrong. Steps that NumPy computes have nothing beside them. Where no step differs and an
+operator does (operators.py), the rule is wrong that wrote the operator as those steps.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import numpy as np
 from ..errors import InputError
 from ..ir import Node, Value
 from ..ops.evaluate import operands, run_node
-from ..ops.registry import OPS, Quant
 from ..plan.build import KEEP
 from ..plan.program import AnyStep, HostStep, Jump, Step
 from ..runtime.bind import out_of_range
@@ -26,17 +27,10 @@ from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, single_runs
 from ..text import shorten, table
 from . import bench
+from .differences import difference, flip, magnitude
 from .engines import PEERS, Unavailable, peer
 from .feeds import random_feeds
-
-RELATIVE = 1e-5
-"""Of floats the largest error over the largest sum of magnitudes: f32 sums in other orders, functions to a few ulps,
-Winograd's transforms."""
-ROUNDS = frozenset({"dynamic_round", "dynamic_conv", "dynamic_dense"})
-"""Operators that round f32 activations to bytes by their range: where one lies between two, either is right."""
-
-STEPS = 8
-"""Of a state that is rounded at each step, the neighbors that may add up."""
+from .operators import Kept, OperatorCheck, checks, traced
 
 
 @dataclass(frozen=True)
@@ -70,30 +64,37 @@ class OutputCheck:
 
 @dataclass(frozen=True)
 class Report:
-    """What `verify` found: the steps in the order in which they run, and the outputs."""
+    """What `verify` found: the steps in the order in which they run, the operators in that of the file, the outputs."""
 
     model: str
     isa: str
     steps: tuple[StepCheck, ...]
     outputs: tuple[OutputCheck, ...]
+    operators: tuple[OperatorCheck, ...] = ()
 
     @property
     def ok(self) -> bool:
         """Whether nothing differs by more than is allowed."""
-        return all(step.ok for step in self.steps) and all(output.ok for output in self.outputs)
+        found = (self.steps, self.operators, self.outputs)
+        return all(check.ok for checks in found for check in checks)
 
     @property
     def first(self) -> StepCheck | None:
         """The first step that differs, None when none does."""
         return next((step for step in self.steps if not step.ok), None)
 
+    @property
+    def first_operator(self) -> OperatorCheck | None:
+        """The first operator of the file that differs, None when none does."""
+        return next((operator for operator in self.operators if not operator.ok), None)
+
     def __str__(self) -> str:
         return text(self)
 
 
 def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequence[str] = ()) -> Report:
-    """Compare each step of a model with its NumPy reference, and the outputs with those of the engines `against`
-    ("onnxruntime", "litert", "openvino"), on `feeds` or else on random numbers.
+    """Compare each step of a model's plan, and each operator of its file, with its NumPy reference, and the outputs
+    with those of the engines `against` ("onnxruntime", "litert", "openvino"), on `feeds` or else on random numbers.
 
     It works in the memory of the model's plan, as a run does; states are afterwards what they were. Raises InputError
     for feeds that don't fit, for unknown engines, and for engines when the model was not loaded from a file;
@@ -107,16 +108,20 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
             raise InputError(f"against {name!r}: the engines are {', '.join(PEERS)}")
     with model._lock:
         arrays = model._checked(_random(model) if feeds is None else feeds)
-        plan = model._use(model._keys.of(arrays))
+        key = model._keys.of(arrays)
+        plan = model._use(key)
+        found = traced(model, key, plan)
         states = [place.copy() for place, _ in plan.states]
         try:
-            steps = _steps(plan, arrays)
+            steps, kept = _steps(plan, arrays, found.wanted())
         finally:
             _restore(plan, states)
+    operators = checks(found, kept)
     outputs = [check for name in names for check in _outputs(model, name, arrays)]
     with model._lock:
         _restore(model.plan, states)
-    return Report(model.graph.source or model.graph.name or "model", model.tier.name, tuple(steps), tuple(outputs))
+    return Report(model.graph.source or model.graph.name or "model", model.tier.name, tuple(steps), tuple(outputs),
+                  tuple(operators))  # fmt: skip
 
 
 def _random(model: Model) -> dict[str, np.ndarray]:
@@ -132,28 +137,39 @@ def _restore(plan: Executable, states: Sequence[np.ndarray]) -> None:
         place[...] = before
 
 
-def _steps(plan: Executable, feeds: Mapping[str, np.ndarray]) -> list[StepCheck]:
+def _steps(
+    plan: Executable, feeds: Mapping[str, np.ndarray], wanted: set[Value]
+) -> tuple[list[StepCheck], dict[Value, Kept]]:
+    """The checks of a run step by step; and what the values `wanted` were when they had been made."""
     plan.fill(feeds)
     runs, found = list(single_runs(plan)), []
+    kept = {v: _kept(plan, v) for v in plan.graph.inputs if v in wanted and is_held(plan, v)}
     carried: dict[Value, Any] = {}
     for nodes, numbers in groups(plan):
         expected, margins = _references(plan, nodes, carried)
         for i in numbers:
             _do(plan, *runs[i])
         carried.update(expected)
+        made = [v for node in nodes for v in node.outputs if v in wanted - kept.keys() and is_held(plan, v)]
+        kept |= {v: _kept(plan, v, margins.get(v, (0.0, 0.0))[1]) for v in made}
         steps = [runs[i][0] for i in numbers]
         compared = not any(isinstance(step, HostStep) for step in steps)
-        checks = [
-            _difference(np.asarray(plan.memory.held(value)), np.asarray(right), node, *margins.get(value, (0.0, 0.0)))
+        beside = [
+            difference(np.asarray(plan.memory.held(value)), np.asarray(right), node, *margins.get(value, (0.0, 0.0)))
             for node in nodes for value, right in expected.items()
             if compared and value in node.outputs and is_held(plan, value)
         ]  # fmt: skip
-        error, allowed = max(checks, key=lambda check: check[0] - check[1], default=(0.0, 0.0))
+        error, allowed = max(beside, key=lambda check: check[0] - check[1], default=(0.0, 0.0))
         kernels = dict.fromkeys(str(s.kernel) if isinstance(s, Step) else "numpy" for s in steps
                                 if not isinstance(s, Jump))  # fmt: skip
         name, op = nodes[-1].name or nodes[-1].out.name, "+".join(node.op for node in nodes)
         found.append(StepCheck(name, op, ", ".join(kernels) or "view", error, allowed, error <= allowed))
-    return found
+    return found, kept
+
+
+def _kept(plan: Executable, value: Value, flips: float = 0.0) -> Kept:
+    held = plan.memory.held(value)
+    return Kept(held.copy() if isinstance(held, np.ndarray) else held, flips)
 
 
 def _do(plan: Executable, step: AnyStep, run: Run) -> None:
@@ -164,7 +180,7 @@ def _do(plan: Executable, step: AnyStep, run: Run) -> None:
 def _references(
     plan: Executable, nodes: Sequence[Node], carried: Mapping[Value, Any]
 ) -> tuple[dict[Value, Any], dict[Value, tuple[float, float]]]:
-    """What the nodes should make of what is held now; of each first result `_magnitude`, and of all `_flip`.
+    """What the nodes should make of what is held now; of each first result `magnitude`, and of all `flip`.
 
     A value that never is in memory as a whole (of a block in bands) is what its reference gave.
     """
@@ -185,91 +201,10 @@ def _references(
         with np.errstate(all="ignore"):
             made = run_node(node, given)
             expected.update(zip(node.outputs, made, strict=True))
-            flip = _flip(node, given, made[0])
-            margins |= dict.fromkeys(node.outputs[1:] if flip else (), (0.0, flip))
-            margins[node.out] = _magnitude(node, given), flip
+            flips = flip(node, given, made[0])
+            margins |= dict.fromkeys(node.outputs[1:] if flips else (), (0.0, flips))
+            margins[node.out] = magnitude(node, given), flips
     return expected, margins
-
-
-def _magnitude(node: Node, given: Sequence[Any]) -> float:
-    """The largest sum of magnitudes that a float result comes from, 0 where the result itself tells it."""
-    floats = [a for a in given if isinstance(a, np.ndarray) and a.dtype.kind == "f" and a.size]
-    if node.out.type.dtype is None or node.out.type.dtype.kind != "f" or not floats:
-        return 0.0
-    op = OPS[node.op]
-    if op.sums and all(v is None or v.type.quant is None for v in node.inputs):
-        own = len(given) if op.extras_at is None else op.extras_at
-        attrs = {k: v for k, v in node.attrs.items() if k != "chain"}
-        plain = Node(node.op, node.inputs[:own], node.outputs[:1], attrs)
-        absolute = [np.abs(a) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in given[:own]]
-        return _largest(run_node(plain, absolute)[0])
-    added = {node.op, *(step[0] for step in node.attrs.get("chain", ()))} & {"add", "sub", "sum"}
-    return max(map(_largest, floats)) if added else 0.0
-
-
-def _flip(node: Node, given: Sequence[Any], made: Any) -> float:
-    """By how much a result may differ for what its kernel rounds: an activation to its other neighbor, or a bias of
-    floats to a whole number of units of the sums; 0 where nothing is rounded.
-
-    A state that is rounded at each step is one of many that follow from one another.
-    """
-    if node.attrs.get("dynamic"):
-        scales = [max(v.type.quant.scale) for v in node.inputs if v is not None and v.type.quant is not None]
-        return STEPS * _largest(made) * max(scales, default=1.0)
-    if node.op not in ROUNDS:
-        types = (node.attrs.get(name) for name in ("state_type", "cell_type"))
-        return _half_unit(node) + sum(2 * t.quant.scale[0] for t in types if t is not None)
-    w = node.inputs[1] if len(node.inputs) > 1 else None
-    weight = 1.0 if w is None or w.type.quant is None else 128 * max(w.type.quant.scale)
-    return 2 * _largest(given[0]) / 127 * weight
-
-
-def _half_unit(node: Node) -> float:
-    """Half a unit of a quantized layer's sums, where its bias is in floats; 0 elsewhere."""
-    at = OPS[node.op].bias
-    x, w, bias = node.x, node.inputs[1] if len(node.inputs) > 1 else None, None
-    if at is not None and len(node.inputs) > at:
-        bias = node.inputs[at]
-    if bias is None or bias.type.quant is not None or w is None or w.type.quant is None or x.type.quant is None:
-        return 0.0
-    return max(x.type.quant.scale) * max(w.type.quant.scale) / 2
-
-
-def _largest(array: np.ndarray) -> float:
-    return float(np.abs(array[np.isfinite(array)]).max(initial=0))
-
-
-def _difference(found: np.ndarray, right: np.ndarray, node: Node, magnitude: float, flip: float) -> tuple[float, float]:
-    """The error of a result and what is allowed, in the units of `StepCheck`."""
-    if found.shape != right.shape or found.dtype != right.dtype:
-        return float("inf"), 0.0
-    if found.dtype.kind in "fc":
-        scale = max(magnitude, _largest(right))
-        return _relative(found, right, scale), RELATIVE + (flip / scale if scale else 0.0)
-    if found.dtype.kind not in "iub":
-        return float(np.sum(found != right)), 0.0
-    gap = np.where(found > right, found, right).astype(object) if found.dtype.itemsize == 8 else None
-    if gap is None:
-        error = float(np.abs(found.astype(np.int64) - right.astype(np.int64)).max(initial=0))
-    else:
-        error = float(np.max(gap - np.where(found > right, right, found).astype(object), initial=0))
-    types = [v.type.quant for v in (*node.inputs, *node.outputs) if v is not None]
-    exact = node.op == KEEP or OPS[node.op].moves or OPS[node.op].quant is Quant.STORED
-    rounded = any(types) and (not exact or len({str(q) for q in types if q is not None}) > 1)
-    return error, 1.0 if rounded or node.op.endswith("quantize_linear") or node.op.startswith("qlinear") else 0.0
-
-
-def _relative(found: np.ndarray, right: np.ndarray, scale: float) -> float:
-    wide = np.complex128 if found.dtype.kind == "c" else np.float64
-    x, y = found.astype(wide), right.astype(wide)
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
-    with np.errstate(all="ignore"):
-        gap = np.where(same, 0, np.abs(x - y))
-    gap = np.where(gap < 2.0**-120, 0, gap)  # kernels take denormals as 0
-    if not gap.any():
-        return 0.0
-    worst = float(gap.max())
-    return worst / scale if np.isfinite(worst) and scale else float("inf")
 
 
 def _outputs(model: Model, name: str, feeds: Mapping[str, np.ndarray]) -> list[OutputCheck]:
@@ -318,6 +253,13 @@ def text(report: Report) -> str:
         seen += [(shorten(o.name, 36), o.engine, f"{o.difference:.1e}", f"{o.allowed:.1e}", "" if o.ok else "DIFFERS")
                  for o in report.outputs]  # fmt: skip
         lines += table(seen, right=(2, 3))
+    compared = sum(operator.compared for operator in report.operators)
+    lines += [
+        "",
+        f"{compared} of {len(report.operators)} operators of the file beside their NumPy references",
+    ]
+    if report.first_operator is not None:
+        lines += _told(report.first_operator, report)
     if report.first is not None:
         step, number = report.first, report.steps.index(report.first)
         lines += [
@@ -326,6 +268,20 @@ def text(report: Report) -> str:
         ]
     lines.append("All agree." if report.ok else "They differ.")
     return "\n".join(lines)
+
+
+def _told(operator: OperatorCheck, report: Report) -> list[str]:
+    """Which operator of the file differs first, and what that means."""
+    number = report.operators.index(operator)
+    lines = [
+        f"operator {number} of the file differs first: {operator.op} {operator.name!r}",
+        f"by {operator.error:.3g}, {operator.allowed:.3g} is allowed; it became {operator.became or 'part of others'}",
+    ]
+    if operator.within:
+        lines.append(f"with what is within the same kernels: {', '.join(operator.within)}")
+    if report.first is None:
+        lines.append("no step differs from its own reference: the rule that wrote it so is wrong")
+    return [shorten(line, 100) for line in lines]
 
 
 def _kind(kernels: str) -> str:

@@ -244,8 +244,9 @@ _op("hard_sigmoid", 3, lambda x, alpha, beta: np.clip(x * alpha + beta, 0, 1), _
 _op(
     "hard_swish",
     1,
-    lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
-    lambda v, x: v.b.fmul(x, _hard_sigmoid(v, x, v.const(1 / 6), v.const(0.5))),
+    lambda x: x * (np.clip(x + 3, 0, 6) / 6),
+    # x + 3 is exact where it is small, and 6 times the f32 next to 1 / 6 is 1.
+    lambda v, x: v.b.fmul(x, v.b.fmul(f.clamp(v, v.b.fadd(x, v.const(3)), 0, 6), v.const(1 / 6))),
 )
 _op("mish", 1, lambda x: x * np.tanh(_np_softplus(x)), _mish)
 _op("softplus", 1, _np_softplus, _softplus)

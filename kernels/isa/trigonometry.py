@@ -22,7 +22,7 @@ NEAR = 8192.0
 """Up to here the products of pi's parts are exact."""
 _SHIFT = 12582912.0
 """1.5 * 2**23: adding it rounds to a whole number, kept in the low bits of the sum."""
-_PI_PARTS = (3.140625, 0.0009675025939941406, 1.5099578831723193e-07)
+_PI_PARTS = (3.140625, 0.0009675025939941406, 1.5099067240953445e-07, 5.126688136514179e-12)
 _SIN = (-0.166666595, 0.00833306461, -0.000198094748, 2.60548128e-06)
 """(sin(r) / r - 1) / r**2 for |r| <= pi / 2."""
 _LEAST, _MOST = 140, 254

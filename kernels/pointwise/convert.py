@@ -128,13 +128,16 @@ def _converted(b: Any, x: Any, source: str, target: str, signed: bool, result: A
 
 
 def _cut(b: Any, x: Any, target: str, result: Any) -> Any:
-    """Floats as integers, towards 0. What a type can't hold is the processor's choice, for narrow ones after int32."""
-    if target == "u64":
-        half = ir.Constant(x.type, [2.0**63] * x.type.count)
+    """Floats as integers, towards 0. What a type can't hold is the processor's choice, for narrow ones after int32, as
+    NumPy has it.
+    """
+    if target[0] == "u":
+        top, count = result.element.width - 1, x.type.count
+        half = ir.Constant(x.type, [2.0**top] * count)
         large = b.fcmp_ordered(">=", x, half)
         low = b.fptosi(b.select(large, b.fsub(x, half), x), result)
-        return b.select(large, b.xor(low, ir.Constant(result, [-1 << 63] * x.type.count)), low)
-    wide = {"i32": I32, "i64": I64, "u32": I64}.get(target, I32)
+        return b.select(large, b.xor(low, ir.Constant(result, [-1 << top] * count)), low)
+    wide = {"i32": I32, "i64": I64}.get(target, I32)
     if wide is result.element:
         return b.fptosi(x, result)
     return b.trunc(b.fptosi(x, ir.VectorType(wide, x.type.count)), result)

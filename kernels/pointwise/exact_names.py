@@ -13,8 +13,8 @@ WHOLE = (
 """Of whole numbers of one width, which wrap around. `..._u`: of those without a sign, where that matters."""
 REAL = (
     "add", "sub", "mul", "div", "neg", "abs", "sign", "min", "max", "equal", "less", "less_or_equal", "where", "prelu",
-    "floor", "ceil", "round", "sqrt", "reciprocal", "mod", "fmod", "floor_div", "is_nan", "is_inf", "is_positive_inf",
-    "is_negative_inf",
+    "floor", "ceil", "round", "sqrt", "reciprocal", "mod", "fmod", "floor_div", "copysign", "is_nan", "is_inf",
+    "is_positive_inf", "is_negative_inf",
 )  # fmt: skip
 """Of floats, rounded once each."""
 WIDE = ("exp", "expm1", "log", "log1p", "atan", "sin", "cos", "erf", "pow")

@@ -88,6 +88,9 @@ class Real:
     def _max(self, x: Any, y: Any) -> Any:
         return self._min(x, y, ">")
 
+    def _copysign(self, x: Any, y: Any) -> Any:
+        return self.call("copysign", x, y)
+
     def _prelu(self, x: Any, y: Any) -> Any:
         return self.b.select(self.b.fcmp_ordered("<", x, self.const(0)), self.b.fmul(x, y), x)
 

@@ -16,6 +16,7 @@ import fastgraph as fg
 from fastgraph.demo import MODEL
 from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
+from fastgraph.passes.decompositions import doubles, normalizations, rare_functions
 from fastgraph.plan.lower.registry import LOWERINGS, Lowering
 from fastgraph.plan.lower.window import depth_first
 from fastgraph.runtime import stepwise
@@ -193,6 +194,60 @@ def test_a_wrong_lowering_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert not found["ok"] and [step["op"] for step in found["steps"] if not step["ok"]] == ["fused"]
     assert main(["verify", str(path), "--against", "onnxruntime"]) == 1
     assert capsys.readouterr().out.count("DIFFERS") == 2, "the kind of kernel, and the output"
+
+
+def composed() -> Net:
+    """Operators that rules write by others, among layers that kernels take in."""
+    net = Net()
+    x = net.input("x", (1, 4, 8, 8))
+    y = net("Relu", net("Conv", x, net.weight(4, 4, 3, 3), net.weight(4), pads=[1] * 4))
+    y = net("Add", net("Sinh", net("Mul", y, net.const(np.float32(3)))), x)
+    y = net("InstanceNormalization", y, net.const(np.ones(4, F32)), net.const(np.zeros(4, F32)))
+    net.output(net("Conv", net("Asinh", y), net.weight(4, 4, 1, 1)), net("LpNormalization", x, axis=1, p=1))
+    return net
+
+
+@pytest.mark.parametrize("isa", ["generic", "numpy", None])
+@pytest.mark.parametrize("op", ["sinh", "asinh"])
+def test_a_wrong_rule_is_named_by_its_operator(op: str, isa: str, monkeypatch: pytest.MonkeyPatch, capsys: Any,
+                                               tmp_path: Path) -> None:  # fmt: skip
+    """All steps do what the rule wrote, and that is another function."""
+    right = fg.verify(composed().load(isa=isa))
+    assert right.ok and sum(operator.compared for operator in right.operators) >= 6
+    real = rare_functions._by_f64
+    monkeypatch.setattr(rare_functions, "_by_f64", lambda name, x, *do: x if name == op else real(name, x, *do))
+    path = tmp_path / "net.onnx"
+    path.write_bytes(composed().bytes())
+    report = fg.verify(fg.load(path, isa=isa, threads=1))
+    first = report.first_operator
+    assert report.first is None and first is not None and first.op == op and not report.ok
+    assert first.name.lower().startswith(op) and first.error > 1e-3 > first.allowed
+    assert [operator.op for operator in report.operators if not operator.ok] == [op]
+    assert first.name in str(report) and "the rule that wrote it so is wrong" in str(report)
+    assert main(["verify", str(path), "--json", *(["--isa", isa] if isa else [])]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert not said["ok"] and [each["op"] for each in said["operators"] if not each["ok"]] == [op]
+
+
+def test_a_wrong_rule_of_doubles_and_of_normalizations_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net()
+    x, y = net.input("x", (3, 8), np.float64), net.input("y", (3, 8))
+    net.output(net("Exp", net("Tanh", x)), dtype=np.float64)
+    net.output(net("Relu", net("LayerNormalization", net("Exp", y), net.const(np.ones(8, F32)))))
+    assert fg.verify(net.load()).ok
+    monkeypatch.setattr(doubles, "_tanh", lambda do, x: do("min", x, 1.0))
+    assert [o.op for o in fg.verify(net.load()).operators if not o.ok] == ["tanh"]
+    monkeypatch.undo()
+    monkeypatch.setattr(normalizations, "_inverse", lambda state, node, variance: variance)
+    report = fg.verify(net.load())
+    first = report.first_operator
+    assert first is not None and "layer_normalization" in f"{first.op} {first.within} {report}"
+
+
+def test_operators_of_bytes_are_compared() -> None:
+    """Activations inside are unsigned, and compared as the file has them."""
+    report = fg.verify(fg.load(quantized(), threads=1))
+    assert report.ok and [o.op for o in report.operators if not o.compared] == []
 
 
 def test_wrong_weights_are_named() -> None:

@@ -52,7 +52,7 @@ def _by_others(node: Node, x: Value, do: Do) -> Value:
         case "mish":
             return do("mul", x, _tanh(do, _softplus(do, x)))
         case "hard_swish":
-            return do("mul", x, _clipped(do, do("add", do("div", x, 6.0), 0.5)))
+            return do("mul", x, do("div", do("min", do("max", do("add", x, 3.0), 0.0), 6.0), 6.0))
         case "hard_sigmoid":
             return _clipped(do, do("add", do("mul", x, number("alpha")), number("beta")))
         case "swish":
@@ -84,7 +84,7 @@ def _tanh(do: Do, x: Value) -> Value:
     """e / (e + 2) with e = exp(2 |x|) - 1; from 22 on it is 1."""
     size = do("min", do("abs", x), 22.0)
     e = do("expm1", do("add", size, size))
-    return do("mul", do("div", e, do("add", e, 2.0)), do("sign", x))
+    return do("copysign", do("div", e, do("add", e, 2.0)), x)
 
 
 def _softplus(do: Do, x: Value) -> Value:
@@ -98,9 +98,8 @@ def _clipped(do: Do, x: Value) -> Value:
 def _gelu(do: Do, x: Value, by_tanh: bool) -> Value:
     if by_tanh:
         cube = do("mul", do("mul", x, x), do("mul", x, 0.044715))
-        share = _tanh(do, do("mul", do("add", x, cube), math.sqrt(2 / math.pi)))
-    else:
-        share = do("erf", do("mul", x, math.sqrt(0.5)))
+        return do("mul", x, _sigmoid(do, do("mul", do("add", x, cube), 2 * math.sqrt(2 / math.pi))))
+    share = do("erf", do("mul", x, math.sqrt(0.5)))
     return do("mul", do("mul", x, 0.5), do("add", share, 1.0))
 
 

@@ -95,11 +95,11 @@ def narrow(state: Sweep, node: Node) -> bool:
     if dtype is None or dtype.kind not in "iu" or dtype.itemsize > 2 or not node.x.type.size:
         return False
     bytes_have_own = node.op in ("reduce_max", "reduce_min", "arg_max", "arg_min") and dtype.itemsize == 1
-    if any(v is not None and v.type.dtype != dtype for v in node.inputs[: 3 if node.op in ("matmul", "gemm") else 1]):
+    if any(v is not None and v.type.dtype != dtype for v in node.inputs[: 2 if node.op == "matmul" else 1]):
         return False
     if bytes_have_own and not node.attrs.get("select_last_index"):
         return False
-    kept = node.inputs[1:] if node.op not in ("matmul", "gemm") else []
+    kept = node.inputs[1:] if node.op != "matmul" else []
     known = {v: v for v in kept if v is not None and v is not node.x}
     _through(state, node, I32, dtype, known)
     return True

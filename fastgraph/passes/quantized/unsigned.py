@@ -8,7 +8,7 @@ from ...ir import Graph, Node, Quantization, TensorType, Value
 from ...ir.weights import once
 from ...ops.registry import OPS, Quant
 from ..explicit_quantization import requantized
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep, constant, note
 
 
 def unsigned(graph: Graph) -> None:
@@ -39,6 +39,7 @@ def unsigned(graph: Graph) -> None:
         for old, new in zip(node.outputs, outputs, strict=True):
             if old is not new:
                 now[old] = new
+                note(old, new, lambda array: (array ^ np.uint8(128)).view(np.int8))
                 state.write(Node("requantize", [new], [old], {}, node.name))
     graph.nodes = state.written()
     graph.prune()

@@ -29,8 +29,8 @@ FAMILIES = {
     "pointwise.elementwise": "fused",
     "pointwise.norm": "layer_normalization rms_normalization",
     "pointwise.exact": """
-        add sub mul div floor_div min max neg sign floor ceil round sqrt reciprocal pow prelu and or xor equal less
-        less_or_equal is_nan greater greater_or_equal bitwise_and bitwise_or bitwise_xor bitwise_not mod bit_shift
+        add sub mul div floor_div copysign min max neg sign floor ceil round sqrt reciprocal pow prelu and or xor equal
+        less less_or_equal is_nan greater greater_or_equal bitwise_and bitwise_or bitwise_xor bitwise_not mod bit_shift
         is_inf not abs where clip relu exp expm1 log log1p atan sin cos erf cast
     """,
     "pointwise.fold": "reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod",

@@ -17,10 +17,10 @@ from .cast import number
 
 DIMS = ("d0", "d1", "d2", "row", "column")
 PLAIN = {
-    **{name: name for name in ("add", "sub", "mul", "div", "floor_div", "min", "max", "neg", "sign", "floor", "ceil",
-                               "round", "sqrt", "reciprocal", "pow", "prelu", "and", "or", "xor", "equal", "less",
-                               "less_or_equal", "is_nan", "exp", "expm1", "log", "log1p", "atan", "sin", "cos",
-                               "erf")},
+    **{name: name for name in ("add", "sub", "mul", "div", "floor_div", "copysign", "min", "max", "neg", "sign",
+                               "floor", "ceil", "round", "sqrt", "reciprocal", "pow", "prelu", "and", "or", "xor",
+                               "equal", "less", "less_or_equal", "is_nan", "exp", "expm1", "log", "log1p", "atan",
+                               "sin", "cos", "erf")},
     "greater": "less", "greater_or_equal": "less_or_equal", "bitwise_and": "and", "bitwise_or": "or",
     "bitwise_xor": "xor", "bitwise_not": "not",
 }  # fmt: skip

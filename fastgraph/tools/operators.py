@@ -1,0 +1,216 @@
+"""Each operator of a file beside its NumPy reference, whatever steps it became.
+
+The reference of an operator knows nothing of the rules that write it as others. It gets the values that the plan had
+for the operator's operands, so that errors don't add up, or where the plan had none (they were within a kernel) what
+the references before it gave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compile import planned
+from ..errors import GraphError
+from ..ir import Graph, Node, Value, copy
+from ..ops.evaluate import operands, pure, run_node
+from ..passes.rewrite import How, Notes, noted
+from ..runtime.executable import Executable
+from ..runtime.keys import Key
+from ..runtime.model import Model
+from ..runtime.stepwise import is_held
+from .differences import difference, flip, magnitude
+
+SLACK = 10
+"""A number of the plan may come of several operators and their steps: so many times what a step may differ."""
+HALF = 4 * 2.0**-10
+"""Of float16 the same: references round after each operator, kernels where a value is stored."""
+
+
+@dataclass(frozen=True)
+class OperatorCheck:
+    """An operator of the file (an ONNX node, ...), as the frontend wrote it, beside its reference.
+
+    `became`: what the plan computes it by. `compared`: whether the plan has its result; where that is within a kernel,
+    it is compared with what follows from it, as `within` says there: the operators before this one that count, too.
+    `error`, `allowed`: in the units of `StepCheck`.
+    """
+
+    name: str
+    op: str
+    became: str
+    within: tuple[str, ...]
+    compared: bool
+    error: float
+    allowed: float
+    ok: bool
+
+
+class Margin(NamedTuple):
+    """What a result may differ by: `magnitude` and `flip` of all operators since values that the plan had; whether it
+    comes of reals that it had not; and which those operators are.
+    """
+
+    size: float = 0.0
+    flip: float = 0.0
+    rounded: bool = False
+    within: tuple[str, ...] = ()
+
+
+class Kept(NamedTuple):
+    """What a value of the plan was, and by how much it may differ for what its kernel rounds (`differences.flip`)."""
+
+    array: Any
+    flip: float = 0.0
+
+
+class Place(NamedTuple):
+    """A value of the plan, and what makes the value of the file of it."""
+
+    value: Value
+    hows: tuple[How, ...]
+
+
+class Traced(NamedTuple):
+    """The graph that the stages got; where its values are in the plan; the operators of the plan by nodes' names."""
+
+    graph: Graph
+    places: Mapping[Value, Place]
+    became: Mapping[str, str]
+
+    def wanted(self) -> set[Value]:
+        """The values of the plan that `checks` takes."""
+        return {place.value for place in self.places.values()}
+
+
+def traced(model: Model, key: Key, plan: Executable) -> Traced:
+    """What the operators of the file became in a plan. It is planned again, to see that."""
+    seen: list[tuple[Graph, Graph, list[Value]]] = []
+
+    def before(graph: Graph) -> None:
+        seen.append((copy(graph), graph, _values(graph)))
+
+    with noted() as notes:
+        again = planned(model.graph, model._keys.shapes(key), model.tier, model.threads, plan.compiled.shared,
+                        plan.compiled.values, before).graph  # fmt: skip
+    graph, _, now = seen[0]
+    pairs = list(zip(again.nodes, plan.graph.nodes, strict=False))
+    if len(again.nodes) != len(plan.graph.nodes) or any(a.op != b.op for a, b in pairs):
+        raise GraphError(f"{model.graph.source or model.graph.name}: planned twice it is another plan; report it")
+    held = dict(zip(_values(again), _values(plan.graph), strict=True))
+    places = {}
+    for value, live in zip(_values(graph), now, strict=True):
+        place = _place(live, notes, held, plan)
+        if place is not None:
+            places[value] = place
+    names: dict[str, dict[str, None]] = {}
+    for node in plan.graph.nodes:
+        names.setdefault(node.name, {})[node.op] = None
+    return Traced(graph, places, {name: "+".join(ops) for name, ops in names.items()})
+
+
+def _values(graph: Graph) -> list[Value]:
+    return [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
+
+
+def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Executable) -> Place | None:
+    """Where a value is after the stages: it itself, or the first that came to stand for it and that the plan holds."""
+    hows: tuple[How, ...] = ()
+    seen: set[Value] = set()
+    while value not in seen:  # a transpose may be another's that was turned back
+        seen.add(value)
+        own = held.get(value)
+        if own is not None and is_held(plan, own):
+            return Place(own, hows)
+        if value not in notes:
+            return None
+        value, how = notes[value]
+        hows = hows if how is None else (how, *hows)
+    return None
+
+
+def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
+    """Every operator beside its reference. `kept`: what the plan's values were when they had been made."""
+    flips = {value: kept[place.value].flip for value, place in found.places.items() if place.value in kept}
+    held = {value: array for value, place in found.places.items()
+            if (array := _as_in_file(value, place, kept)) is not None}  # fmt: skip
+    now = dict(held)
+    margins: dict[Value, Margin] = {}
+    reads = Counter(v for node in found.graph.nodes for v in operands(node))
+    results = []
+    for node in found.graph.nodes:
+        made, margin = _reference(node, now, margins)
+        own = margin._replace(flip=margin.flip + sum(flips.get(v, 0.0) for v in node.outputs))
+        results.append(_check(node, made, held, own, found.became))
+        for value, right in zip(node.outputs, made, strict=False):
+            if value not in held:
+                now[value] = right
+                margins[value] = margin._replace(within=(*margin.within, f"{node.op} {node.name!r}"))
+        reads.subtract(operands(node))
+        for read in operands(node):
+            if read in margins and not reads[read]:
+                now.pop(read, None)
+    return results
+
+
+def _as_in_file(value: Value, place: Place, kept: Mapping[Value, Kept]) -> Any:
+    """What the plan had for a value of the file; None where it had nothing of its type."""
+    array = place.value.data
+    if array is None:
+        array = kept[place.value].array if place.value in kept else None
+    if not isinstance(array, np.ndarray):
+        return array
+    for how in place.hows:
+        array = how(array)
+    return array if value.type.concrete and (array.dtype, array.shape) == (value.type.dtype, value.type.dims) else None
+
+
+def _reference(node: Node, now: Mapping[Value, Any], margins: Mapping[Value, Margin]) -> tuple[Sequence[Any], Margin]:
+    """What the reference makes of what is known of the operands: nothing, if one is not, and of random numbers."""
+    read = operands(node)
+    given = [None if v is None else v.data if v.data is not None else now.get(v) for v in read]
+    unknown = any(v is not None and a is None for v, a in zip(read, given, strict=True))
+    if unknown or not (pure(node) or node.graphs):
+        return (), Margin()
+    with np.errstate(all="ignore"):
+        made = run_node(node, given)
+        before = [margins[v] for v in read if v is not None and v in margins]
+        size = max([magnitude(node, given), *(m.size for m in before)])
+        reals = (_is_real(a) for v, a in zip(read, given, strict=True) if v in margins)
+        rounded = any(m.rounded for m in before) or any(reals)
+        within = tuple(dict.fromkeys(name for m in before for name in m.within))
+        return made, Margin(size, flip(node, given, made[0]) + sum(m.flip for m in before), rounded, within)
+
+
+def _is_real(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype.kind == "f"
+
+
+def _check(
+    node: Node, made: Sequence[Any], held: Mapping[Value, Any], margin: Margin, became: Mapping[str, str]
+) -> OperatorCheck:
+    """The result that differs by most."""
+    pairs = [(v, held[v], right) for v, right in zip(node.outputs, made, strict=False) if v in held]
+    found = [_compared(node, mine, right, margin) for v, mine, right in pairs if _comparable(v, mine, right, margin)]
+    error, allowed = max(found, key=lambda each: each[0] - each[1], default=(0.0, 0.0))
+    name = node.name or node.out.name
+    parts = became.get(node.name, ""), margin.within
+    return OperatorCheck(name, node.op, *parts, bool(found), error, allowed, error <= allowed)
+
+
+def _comparable(value: Value, mine: Any, right: Any, margin: Margin) -> bool:
+    """Not what has no kinds of numbers, nor what is decided by reals that are rounded otherwise in a kernel."""
+    if not isinstance(mine, np.ndarray) or not isinstance(right, np.ndarray):
+        return False
+    return right.dtype.kind in "fc" or value.type.quant is not None or not margin.rounded
+
+
+def _compared(node: Node, mine: np.ndarray, right: np.ndarray, margin: Margin) -> tuple[float, float]:
+    error, allowed = difference(mine, right, node, margin.size, margin.flip)
+    if right.dtype.kind in "fc":
+        return error, max(SLACK * allowed, HALF if right.dtype == np.float16 else 0.0)
+    return error, allowed + margin.rounded
