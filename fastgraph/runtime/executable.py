@@ -18,6 +18,7 @@ from ..plan.describe import program_text
 from ..room import LARGE, need
 from .allocate import Block
 from .bind import bind, fed
+from .feeds import apart
 from .memory import Memory, Placed, arena_bytes, place_constants
 
 
@@ -82,6 +83,8 @@ class Executable:
         self.decided: dict[str, np.ndarray] = {}
         self._values = [(name, v.dtype, v.shape, v.tobytes()) for name, v in plan.values.items() if v is not None]
         left = len(self._values) < len(plan.values)
+        # the bytes of one input alone are read before they are written, but for vectors
+        self._in_turn = len(self._feeds) + len(plan.values) > 1 or any(len(dims) < 2 for _, dims, _, _ in self._feeds)
         self._quick = -1 if self._on_host or checked or left else len(self._feeds) + len(self._values)
         held = all(v in plan.made and (plan.made[v].data is not None or self.memory.has(plan.made[v]))
                    for _, v in plan.results)  # fmt: skip
@@ -106,7 +109,11 @@ class Executable:
     # -- feeding and fetching
 
     def feed(self, feeds: Mapping[str, Any]) -> bool:
-        """Copy the feeds in if they are just what the plan takes; False (nothing is said) when they are not."""
+        """Copy the feeds in if they are just what the plan takes; False (nothing is said) when they are not.
+
+        What owns its memory, or is a part of an array that does, is the caller's: the block has an owner larger than
+        any input. Of all other feeds the bounds are looked at.
+        """
         if type(feeds) is not dict or len(feeds) != self._quick:
             return False
         for name, dims, dtype, _ in self._feeds:
@@ -119,11 +126,22 @@ class Executable:
                 return False
             if array.tobytes() != content:
                 return False
+        if self._in_turn:
+            owner = self.memory.arena.base
+            for array in feeds.values():
+                base = array.base
+                if base is not None and (base is owner or type(base) is not np.ndarray or base.base is not None):
+                    feeds = apart(feeds, self.written())
+                    break
         for name, _, _, view in self._feeds:
             view[...] = feeds[name]
         for name, view in self.decided.items():
             view[...] = feeds[name]
         return True
+
+    def written(self) -> list[np.ndarray]:
+        """The memory that a run writes."""
+        return [self.memory.arena, *self.decided.values()]
 
     def clear(self) -> None:
         """Let all inputs be zeros, but those whose values the plan is made for."""
@@ -161,9 +179,11 @@ class Executable:
             with np.errstate(all="ignore"), fed(self.graph):
                 found = evaluate(self.tail, {v.name: ready[v] for v in self.tail.inputs})
             ready.update(zip(self.tail.outputs, found, strict=True))
+        results = {name: _owned(ready[value]) for name, value in self._results}
+        if self.tail is not None:
             news = [(state, np.array(ready[final])) for state, final in self._late]
             list(starmap(np.copyto, news))  # no signal's handler is called in between
-        return {name: _owned(ready[value]) for name, value in self._results}
+        return results
 
     def _cut(self, value: Value, extents: Sequence[tuple[int, Value]]) -> np.ndarray:
         """What is real of a value."""

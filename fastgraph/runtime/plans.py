@@ -13,6 +13,7 @@ from contextlib import suppress
 import numpy as np
 
 from ..errors import InputError
+from ..plan.program import checked
 from .allocate import Block, allocate
 from .executable import Executable, Plan
 from .keys import Key
@@ -150,6 +151,12 @@ class Kept:
     def block_bytes(self) -> int:
         """Bytes of the block, which holds the arena of every plan kept."""
         return 0 if self._block is None else self._block.bytes.nbytes
+
+    def written(self) -> list[np.ndarray]:
+        """The memory of all plans that there are: what lies elsewhere is written by none."""
+        block = [] if self._block is None else [self._block.bytes]
+        bound = list(self._bound.values()) if checked() == "guard" else []
+        return [*block, *(each.memory.arena for each in (*bound, self.current) if each is not None)]
 
     def _executable(self, key: Key) -> Executable:
         if key not in self._bound:
