@@ -15,6 +15,7 @@ from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..ops.evaluate import evaluate
 from ..plan.describe import program_text
+from ..plan.program import Step
 from ..room import LARGE, need
 from .allocate import Block
 from .bind import bind, fed
@@ -22,20 +23,29 @@ from .feeds import apart
 from .memory import Memory, Placed, arena_bytes, place_constants
 
 
+PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
+"""What Python and NumPy take for a plan, for a node with its values and steps, and for a word of a record, as a program
+and bound to memory. Fitted to what plans of many networks were seen to take."""
+
+
 def compile_graph(
     graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
 ) -> Executable:
     """A graph for these input shapes, compiled and ready to run, in memory of its own."""
-    made = Executable(*make_plan(graph, shapes, tier, threads, shared))
+    made = Executable(make_plan(graph, shapes, tier, threads, shared))
     made.reset_states()
     return made
 
 
 class Plan(NamedTuple):
-    """All of an executable but the arena: it can lie in any block of `arena_bytes`."""
+    """All of an executable but the arena: it can lie in any block of `arena_bytes`.
+
+    `objects`: bytes, about, that it takes beside its constants: steps and their records, nodes, values.
+    """
 
     compiled: Compiled
     constants: Placed
+    objects: int
 
     @property
     def arena_bytes(self) -> int:
@@ -48,7 +58,10 @@ def make_plan(
 ) -> Plan:  # fmt: skip
     """A graph for these input shapes, and values of inputs that decide shapes, compiled, its constants in memory."""
     made = compiled(graph, shapes, tier, threads, shared, values)
-    return Plan(made, place_constants(made.program, None if shared is None else shared.weights))
+    nodes = len(made.graph.nodes) + (0 if made.tail is None else len(made.tail.nodes))
+    words = sum(len(step.words()) for step in made.program.steps if isinstance(step, Step))
+    constants = place_constants(made.program, None if shared is None else shared.weights)
+    return Plan(made, constants, PLAN_BYTES + NODE_BYTES * nodes + WORD_BYTES * words)
 
 
 class Executable:
@@ -60,7 +73,8 @@ class Executable:
     shapes; whoever writes there asks for another plan.
     """
 
-    def __init__(self, plan: Compiled, constants: Placed, block: Block | None = None) -> None:
+    def __init__(self, planned: Plan, block: Block | None = None) -> None:
+        plan, constants = planned.compiled, planned.constants
         self.compiled = plan
         self.graph, self.program, self.tail = plan.graph, plan.program, plan.tail
         self.tier, self.threads = plan.tier, plan.threads
