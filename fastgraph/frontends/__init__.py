@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import BinaryIO
 
 from ..errors import InputError
 from ..ir import Graph
-from .core.files import contents, opened
+from .core.files import opened, size_of
 
 
 def read(source: str | os.PathLike[str] | bytes, function: str | None = None) -> Graph:
@@ -35,19 +36,22 @@ def read(source: str | os.PathLike[str] | bytes, function: str | None = None) ->
 def kind_of(source: str | os.PathLike[str] | bytes) -> str:
     """The frontend that reads it: "circle", "mil" or "onnx"."""
     if isinstance(source, bytes | bytearray | memoryview):
-        data, suffix = memoryview(source), ""
-    else:
-        suffix = os.path.splitext(os.fspath(source))[1].lower()
-        if os.path.isdir(source) or suffix in (".mlmodel", ".mlpackage"):
-            return "mil"
-        with opened(source) as file:
-            data = memoryview(file.read(8))
-        if data[:1] == b"\x08" and suffix != ".onnx":
-            data = memoryview(contents(source))
-    if bytes(data[4:8]) in (b"TFL3", b"CIR0") or suffix in (".tflite", ".circle"):
+        return _kind_of(memoryview(source), len(source), bytes(source[:8]), "")
+    suffix = os.path.splitext(os.fspath(source))[1].lower()
+    if os.path.isdir(source) or suffix in (".mlmodel", ".mlpackage"):
+        return "mil"
+    with opened(source) as file:
+        return _kind_of(file, size_of(file), file.read(8), suffix)
+
+
+def _kind_of(source: BinaryIO | memoryview, size: int, head: bytes, suffix: str) -> str:
+    """By the first bytes, and those of the outermost fields."""
+    if head[4:8] in (b"TFL3", b"CIR0") or suffix in (".tflite", ".circle"):
         return "circle"
     if suffix == ".onnx":
         return "onnx"
+    if head[:4] == b"PK\x03\x04":
+        return "mil"
     from .mil.wire import is_model
 
-    return "mil" if bytes(data[:4]) == b"PK\x03\x04" or is_model(data) else "onnx"
+    return "mil" if is_model(source, size) else "onnx"

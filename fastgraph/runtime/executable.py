@@ -22,7 +22,6 @@ from .bind import bind, fed
 from .feeds import apart
 from .memory import Memory, Placed, arena_bytes, place_constants
 
-
 PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
 """What Python and NumPy take for a plan, for a node with its values and steps, and for a word of a record, as a program
 and bound to memory. Fitted to what plans of many networks were seen to take."""

@@ -47,7 +47,7 @@ class Plans:
 
     @staticmethod
     def of(given: Plans | int | str | None) -> Plans:
-        """What `load` is given: a count, bytes as text (and the usual count), both as Plans, or None for what is usual."""
+        """What `load` is given: a count, bytes as text (with the usual count), both, or None for what is usual."""
         if given is None:
             return USUAL
         if isinstance(given, Plans):
