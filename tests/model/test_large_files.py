@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from unittest.mock import patch
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -16,7 +17,7 @@ from fastgraph.frontends.circle import load as circle
 from fastgraph.frontends.core import files, protobuf
 from fastgraph.frontends.mil import package
 from fastgraph.frontends.onnx import convert
-from fastgraph.frontends.onnx import load as onnx
+from fastgraph.frontends.onnx import load as onnx_load
 from tests.circle.write import Model
 
 SIZE = 3 << 30
@@ -53,7 +54,7 @@ def nothing_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         part = of(source)
         return lambda at, count: read.append(count) or part(at, count)
 
-    for module, name in ((onnx, "part"), (circle, "part"), (package, "part")):
+    for module, name in ((onnx_load, "part"), (circle, "part"), (package, "part")):
         monkeypatch.setattr(module, name, refused)
     monkeypatch.setattr(package, "contents", None)
     monkeypatch.setattr(protobuf, "read_of", counted)
@@ -143,3 +144,34 @@ def test_towers_of_sub_graphs(op: str) -> None:
         m.now["outputs"] = [x]
     with pytest.raises(fg.ModelError, match=r"once each use .* has its own copy"):
         fg.load(m.bytes())
+
+
+def referring(depth: int) -> bytes:
+    """Functions that take a graph, and give the next one a graph that has it twice."""
+    imports, functions = [helper.make_opsetid("", 18), helper.make_opsetid("d", 1)], []
+    for i in range(depth):
+        twice = helper.make_node("If", ["c"], ["y"])
+        for branch in ("then_branch", "else_branch"):
+            twice.attribute.add(name=branch, type=onnx.AttributeProto.GRAPH, ref_attr_name="g")
+        info = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        inner = helper.make_graph([twice], "inner", [], [info])
+        nodes = [twice if i == depth - 1 else helper.make_node(f"F{i + 1}", ["c"], ["y"], domain="d", g=inner)]
+        functions.append(helper.make_function("d", f"F{i}", ["c"], ["y"], nodes, imports, attributes=["g"]))
+    infos = [helper.make_tensor_value_info(n, t, [2][: n != "c"]) for n, t in (("c", 9), ("x", 1), ("y", 1))]
+    first = helper.make_graph([helper.make_node("Relu", ["x"], ["z"])], "first", [], [onnx.ValueInfoProto(name="z")])
+    graph = helper.make_graph([helper.make_node("F0", ["c"], ["y"], domain="d", g=first)], "g", infos[:2], infos[2:])
+    model = helper.make_model(graph, functions=functions, opset_imports=imports, ir_version=10)
+    return model.SerializeToString()
+
+
+def test_graphs_that_functions_hand_on() -> None:
+    """What they become can't be told before; some thousand copies are made."""
+    made = convert._inner
+    with (
+        patch.object(convert, "_inner", side_effect=made) as copies,
+        pytest.raises(fg.ModelError, match="once each use"),
+    ):
+        fg.load(referring(16))
+    assert copies.call_count < 5000
+    relu = fg.load(referring(3), threads=1)
+    assert relu(np.array(True), np.array([-1, 2], np.float32)).tolist() == [0, 2]

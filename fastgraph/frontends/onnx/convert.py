@@ -152,6 +152,9 @@ def _attributes(reader: Reader, scope: Scope, node: Message, call: Call) -> None
         kind = kind_of(attr)
         if kind in (GRAPH, GRAPHS):
             protos = [attr.g] if kind == GRAPH else attr.graphs
+            if written is not scope:  # another copy of what stands in the file once
+                current().count(32, call.where)
+                current().expand(current().nodes, call.where)
             graphs = [_inner(reader, written, g, f"{call.where}: {name}", scope.depth) for g in protos]
             call.attrs[name] = tuple(graphs) if kind == GRAPHS else graphs[0]
         else:
