@@ -261,6 +261,7 @@ def _planned(
         if tail is not None:
             kept = {}  # a run may end in the tail: all states have their next values at its end, or none
         program = build(lowered, tier, threads, kept, match, [s.input for s in states])
+        made = dict(zip(wanted, lowered.outputs, strict=True))  # some are set aside
     results = list(zip([v.name for v in graph.outputs], asked, strict=False))
     asked_of = {v: bounded[v] for v in (*asked, *(tail.inputs if tail is not None else ())) if v in bounded}
     assert program.arena is not None

@@ -6,9 +6,10 @@ a file stores is let pass; what grows beyond that is counted against `Limits`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from .errors import ModelError
 
@@ -22,7 +23,8 @@ class Limits:
     `constants`: bytes of the constants that are made of what is stored (decoded, unpacked, computed, packed for
     kernels), beyond 64 times the stored bytes. `work`: elements touched and multiply-adds to compute constants before
     the run, beyond 64 for each stored byte. `nodes`: operators, their operands, and the nodes that they become, once
-    each use of a function, block or sub-graph has its own copy.
+    each use of a function, block or sub-graph has its own copy; where functions and sub-graphs are copied, a twentieth
+    of that, and 4 for each stored byte.
 
     Constants that would cost too much to compute before the run are computed in each run. All else is a ModelError.
     """
@@ -87,8 +89,44 @@ class Budget:
                 f"if it can be trusted, load it with limits=fastgraph.Limits(nodes={10 * self.limits.nodes})"
             )
 
+    def expand(self, nodes: int, where: str) -> None:
+        """Look at how many nodes and operands there will be once each use of a function or sub-graph has its own copy,
+        before the first is made. ModelError when they are more than a twentieth of the limit, and 4 for each stored
+        byte: what is not copied is stored in more.
+        """
+        most = min(self.limits.nodes, self.limits.nodes // 20 + 4 * self.stored)
+        if nodes > most:
+            more = f"limits=fastgraph.Limits(nodes={20 * nodes})"
+            raise ModelError(
+                f"{where}: more operators and operands than any model has ({nodes} of {self.stored} stored bytes, the "
+                f"limit is {most}), once each use of a function or sub-graph has its own copy: the file is damaged, or "
+                f"was made to exhaust memory; if it can be trusted, load it with {more}"
+            )
+
     def _bytes(self) -> int:
         return self.limits.constants + GROWTH * self.stored
+
+
+Part = TypeVar("Part", bound=Hashable)
+
+
+def expanded(root: Part, uses: Callable[[Part], tuple[int, Sequence[Part]]]) -> int:
+    """How much there is of `root` and all that it uses, each time anew. `uses`: how much is in a part itself, and the
+    parts that it uses, each of which is asked for once. What uses itself is not counted again.
+    """
+    total: dict[Part, int] = {}
+    found: dict[Part, tuple[int, Sequence[Part]]] = {}
+    waiting = [root]
+    while waiting:
+        part = waiting[-1]
+        if part in found:
+            waiting.pop()
+            own, parts = found[part]
+            total.setdefault(part, own + sum(total.get(each, 0) for each in parts))
+        else:
+            found[part] = uses(part)
+            waiting += [each for each in dict.fromkeys(found[part][1]) if each not in found]
+    return total[root]
 
 
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)

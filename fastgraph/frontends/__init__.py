@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import BinaryIO
 
 from ..errors import InputError
 from ..ir import Graph
-from .core.files import contents, opened
+from .core.files import opened, size_of
 
 STARTS = b"\x08\x12\x1a\x22\x2a\x32\x3a\x42P"
 """How files begin that are no flatbuffers: by ONNX's first fields, Core ML's version, or as zip archives do."""
@@ -38,25 +39,28 @@ def read(source: str | os.PathLike[str] | bytes, function: str | None = None) ->
 def kind_of(source: str | os.PathLike[str] | bytes) -> str:
     """The frontend that reads it: "circle", "mil" or "onnx"."""
     if isinstance(source, bytes | bytearray | memoryview):
-        data, suffix, name = memoryview(source), "", ""
-    else:
-        name = os.fspath(source)
-        suffix = os.path.splitext(name)[1].lower()
-        if os.path.isdir(source) or suffix in (".mlmodel", ".mlpackage"):
-            return "mil"
-        with opened(source) as file:
-            data = memoryview(file.read(64))
-        if data[:1] == b"\x08" and suffix != ".onnx":
-            data = memoryview(contents(source))
-    flatbuffer = bytes(data[4:8]) in (b"TFL3", b"CIR0")
-    if not flatbuffer and bytes(data[:1]) not in STARTS:
+        return _kind_of(memoryview(source), len(source), bytes(source[:64]), "")
+    name = os.fspath(source)
+    suffix = os.path.splitext(name)[1].lower()
+    if os.path.isdir(source) or suffix in (".mlmodel", ".mlpackage"):
+        return "mil"
+    with opened(source) as file:
+        return _kind_of(file, size_of(file), file.read(64), suffix, name)
+
+
+def _kind_of(source: BinaryIO | memoryview, size: int, head: bytes, suffix: str, name: str = "") -> str:
+    """By the first bytes, and those of the outermost fields."""
+    flatbuffer = head[4:8] in (b"TFL3", b"CIR0")
+    if not flatbuffer and head[:1] not in STARTS:
         from .core.foreign import refuse
 
-        refuse(bytes(data[:64]), name)
+        refuse(head, name)
     if flatbuffer or suffix in (".tflite", ".circle"):
         return "circle"
     if suffix == ".onnx":
         return "onnx"
+    if head[:4] == b"PK\x03\x04":
+        return "mil"
     from .mil.wire import is_model
 
-    return "mil" if bytes(data[:4]) == b"PK\x03\x04" or is_model(data) else "onnx"
+    return "mil" if is_model(source, size) else "onnx"

@@ -41,6 +41,7 @@ def build(
     emit_graph(emit, graph)
     for jump in [(step, i) for i, step in enumerate(program.steps) if isinstance(step, Jump) and step.fails]:
         emit.land(jump)
+    _set_aside(emit, graph, kept or {})
     emit_copies(emit, {value: final for value, final in (kept or {}).items() if final is not value}, KEEP)
     _place(program, graph, lowest)
     if checked():
@@ -48,6 +49,15 @@ def build(
 
         verify_records(program, tier, threads, graph.inputs, graph.outputs, kept or ())
     return program
+
+
+def _set_aside(emit: Emit, graph: Graph, kept: Mapping[Value, Value]) -> None:
+    """Give outputs that lie in what is kept memory of their own, before the next values take its place."""
+    roots = {emit.storage(value).root for value in kept}
+    for i, output in enumerate(graph.outputs):
+        if roots and output in emit.program.storage and emit.storage(output).root in roots:
+            graph.outputs[i] = Value(f"{output.name}.before", output.type)
+            emit_copies(emit, {graph.outputs[i]: output}, "identity")
 
 
 def _touched(program: Program, step: AnyStep) -> Iterator[Value | Scratch]:

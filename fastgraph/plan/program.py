@@ -24,6 +24,8 @@ def checked() -> str:
 class Scratch:
     """Memory that one step needs while it runs."""
 
+    __slots__ = ("name", "nbytes")
+
     def __init__(self, name: str, nbytes: int) -> None:
         self.name, self.nbytes = name, nbytes
 
@@ -47,6 +49,8 @@ def buffer_bytes(owner: Value | Scratch) -> int:
 class Table:
     """Words that a kernel reads beside its record, of the same kinds. As a word itself: their address."""
 
+    __slots__ = ("words",)
+
     def __init__(self, words: tuple[int | Ref | Kernel, ...]) -> None:
         self.words = words
 
@@ -57,6 +61,8 @@ Arg: TypeAlias = int | Ref | Kernel | Table
 
 class Step:
     """A call of a kernel with its argument record, which does `share` of the work of `node`."""
+
+    __slots__ = ("kernel", "args", "node", "share")
 
     def __init__(self, kernel: Kernel, args: tuple[Arg, ...], node: Node, share: float = 1.0) -> None:
         self.kernel, self.args, self.node, self.share = kernel, args, node, share
@@ -73,6 +79,8 @@ class Step:
 class HostStep:
     """A node that NumPy computes between native segments."""
 
+    __slots__ = ("node",)
+
     def __init__(self, node: Node) -> None:
         self.node = node
 
@@ -82,6 +90,8 @@ class Jump:
 
     fails: it leads to the end of a run that has failed.
     """
+
+    __slots__ = ("node", "cell", "wanted", "fails", "by")
 
     def __init__(self, node: Node, cell: Ref | None = None, wanted: bool = True, fails: bool = False) -> None:
         self.node, self.cell, self.wanted, self.fails = node, cell, wanted, fails

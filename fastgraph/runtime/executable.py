@@ -15,26 +15,36 @@ from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..ops.evaluate import evaluate
 from ..plan.describe import program_text
+from ..plan.program import Step
 from ..room import LARGE, need
 from .allocate import Block
 from .bind import bind, fed
+from .feeds import apart
 from .memory import Memory, Placed, arena_bytes, place_constants
+
+PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
+"""What Python and NumPy take for a plan, for a node with its values and steps, and for a word of a record, as a program
+and bound to memory. Fitted to what plans of many networks were seen to take."""
 
 
 def compile_graph(
     graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
 ) -> Executable:
     """A graph for these input shapes, compiled and ready to run, in memory of its own."""
-    made = Executable(*make_plan(graph, shapes, tier, threads, shared))
+    made = Executable(make_plan(graph, shapes, tier, threads, shared))
     made.reset_states()
     return made
 
 
 class Plan(NamedTuple):
-    """All of an executable but the arena: it can lie in any block of `arena_bytes`."""
+    """All of an executable but the arena: it can lie in any block of `arena_bytes`.
+
+    `objects`: bytes, about, that it takes beside its constants: steps and their records, nodes, values.
+    """
 
     compiled: Compiled
     constants: Placed
+    objects: int
 
     @property
     def arena_bytes(self) -> int:
@@ -47,7 +57,10 @@ def make_plan(
 ) -> Plan:  # fmt: skip
     """A graph for these input shapes, and values of inputs that decide shapes, compiled, its constants in memory."""
     made = compiled(graph, shapes, tier, threads, shared, values)
-    return Plan(made, place_constants(made.program, None if shared is None else shared.weights))
+    nodes = len(made.graph.nodes) + (0 if made.tail is None else len(made.tail.nodes))
+    words = sum(len(step.words()) for step in made.program.steps if isinstance(step, Step))
+    constants = place_constants(made.program, None if shared is None else shared.weights)
+    return Plan(made, constants, PLAN_BYTES + NODE_BYTES * nodes + WORD_BYTES * words)
 
 
 class Executable:
@@ -59,7 +72,8 @@ class Executable:
     shapes; whoever writes there asks for another plan.
     """
 
-    def __init__(self, plan: Compiled, constants: Placed, block: Block | None = None) -> None:
+    def __init__(self, planned: Plan, block: Block | None = None) -> None:
+        plan, constants = planned.compiled, planned.constants
         self.compiled = plan
         self.graph, self.program, self.tail = plan.graph, plan.program, plan.tail
         self.tier, self.threads = plan.tier, plan.threads
@@ -82,6 +96,8 @@ class Executable:
         self.decided: dict[str, np.ndarray] = {}
         self._values = [(name, v.dtype, v.shape, v.tobytes()) for name, v in plan.values.items() if v is not None]
         left = len(self._values) < len(plan.values)
+        # the bytes of one input alone are read before they are written, but for vectors
+        self._in_turn = len(self._feeds) + len(plan.values) > 1 or any(len(dims) < 2 for _, dims, _, _ in self._feeds)
         self._quick = -1 if self._on_host or checked or left else len(self._feeds) + len(self._values)
         held = all(v in plan.made and (plan.made[v].data is not None or self.memory.has(plan.made[v]))
                    for _, v in plan.results)  # fmt: skip
@@ -106,7 +122,11 @@ class Executable:
     # -- feeding and fetching
 
     def feed(self, feeds: Mapping[str, Any]) -> bool:
-        """Copy the feeds in if they are just what the plan takes; False (nothing is said) when they are not."""
+        """Copy the feeds in if they are just what the plan takes; False (nothing is said) when they are not.
+
+        What owns its memory, or is a part of an array that does, is the caller's: the block has an owner larger than
+        any input. Of all other feeds the bounds are looked at.
+        """
         if type(feeds) is not dict or len(feeds) != self._quick:
             return False
         for name, dims, dtype, _ in self._feeds:
@@ -119,11 +139,22 @@ class Executable:
                 return False
             if array.tobytes() != content:
                 return False
+        if self._in_turn:
+            owner = self.memory.arena.base
+            for array in feeds.values():
+                base = array.base
+                if base is not None and (base is owner or type(base) is not np.ndarray or base.base is not None):
+                    feeds = apart(feeds, self.written())
+                    break
         for name, _, _, view in self._feeds:
             view[...] = feeds[name]
         for name, view in self.decided.items():
             view[...] = feeds[name]
         return True
+
+    def written(self) -> list[np.ndarray]:
+        """The memory that a run writes."""
+        return [self.memory.arena, *self.decided.values()]
 
     def clear(self) -> None:
         """Let all inputs be zeros, but those whose values the plan is made for."""
@@ -161,9 +192,11 @@ class Executable:
             with np.errstate(all="ignore"), fed(self.graph):
                 found = evaluate(self.tail, {v.name: ready[v] for v in self.tail.inputs})
             ready.update(zip(self.tail.outputs, found, strict=True))
+        results = {name: _owned(ready[value]) for name, value in self._results}
+        if self.tail is not None:
             news = [(state, np.array(ready[final])) for state, final in self._late]
             list(starmap(np.copyto, news))  # no signal's handler is called in between
-        return {name: _owned(ready[value]) for name, value in self._results}
+        return results
 
     def _cut(self, value: Value, extents: Sequence[tuple[int, Value]]) -> np.ndarray:
         """What is real of a value."""

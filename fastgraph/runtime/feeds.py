@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,23 @@ def _stored(quant: Quantization, dtype: np.dtype) -> str:
     zero = int(quant.zero_point[0])
     shift = f" {'-' if zero < 0 else '+'} {abs(zero)}" if zero else ""
     return f"np.clip(np.rint(x / {quant.scale[0]:.9g}){shift}, {limits.min}, {limits.max}).astype(np.{dtype})"
+
+
+def apart(feeds: Mapping[str, Any], written: Sequence[np.ndarray]) -> dict[str, Any]:
+    """The feeds, those that lie in memory that is about to be `written` as copies, also within lists.
+
+    Bounds of memory are compared, so that a few may be copied that need not be. NumPy's own assignment does not do
+    instead: another input may be written first, and vectors of different strides are copied wrongly by it.
+    """
+    return {name: _apart(fed, written) for name, fed in feeds.items()}
+
+
+def _apart(fed: Any, written: Sequence[np.ndarray]) -> Any:
+    if isinstance(fed, list):
+        return [_apart(item, written) for item in fed]
+    if isinstance(fed, np.ndarray) and any(np.may_share_memory(fed, memory) for memory in written):
+        return fed.copy()
+    return fed
 
 
 def dims_of(name: str, shape: Any) -> tuple[int, ...]:

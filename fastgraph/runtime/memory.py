@@ -108,6 +108,7 @@ def place_constants(program: Program, weights: Weights | None = None) -> Placed:
     arrays, lasting = program.constants, program.lasting if weights is not None else {}
     placed = {i for i, key in lasting.items() if weights is not None and weights.find(key) is arrays[i]}
     own = _placed(arrays, [i for i in range(len(arrays)) if i not in lasting])
+    program.lasting = {}
     new = [i for i in lasting if i not in placed]
     if new:
         _placed(arrays, new)
@@ -130,7 +131,7 @@ def _placed(arrays: list[np.ndarray], chosen: Sequence[int]) -> np.ndarray:
     if checked() == "guard":
         block, _, starts = allocate_apart([arrays[i].nbytes for i in chosen])
     else:
-        block, _ = allocate(max(size, 64))
+        block, _ = allocate(max(size, 64), 64 if size < 4096 else 4096)
     for i, start in zip(chosen, starts, strict=True):
         part = block[start : start + arrays[i].nbytes]
         part[:] = arrays[i].reshape(-1).view(np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, NoReturn
@@ -16,7 +17,7 @@ from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
 from ..passes.specialize import fits
 from .executable import Executable, Plan, make_plan
-from .feeds import array_of, dims_of, shape_advice
+from .feeds import apart, array_of, dims_of, shape_advice
 from .keys import Key, Keys, Shapes
 from .kinds import shown, taken
 from .plans import USUAL, Kept, Plans
@@ -122,7 +123,7 @@ class Model:
         with self._lock if timeout is None else self._within(timeout):
             current = self._plans.current
             if current is None or not current.feed(feeds):
-                arrays = self._checked(feeds)
+                arrays = apart(self._checked(feeds), self._written())
                 current = self._chosen(self._keys.of(arrays))
                 current.fill(arrays)
             if timeout is None:
@@ -308,11 +309,16 @@ class Model:
         for name, value in current.compiled.values.items():
             shape = self._keys.shapes(key)[name]
             if name not in self._decided or self._decided[name].shape != shape:
-                self._decided[name] = np.zeros(shape, self._by_name[name].type.dtype)
+                dtype = np.dtype(self._by_name[name].type.dtype)
+                self._decided[name] = np.ndarray(shape, dtype, bytearray(math.prod(shape) * dtype.itemsize))
             if value is not None:
                 self._decided[name][...] = value
             current.decided[name] = self._decided[name]
         return current
+
+    def _written(self) -> list[np.ndarray]:
+        """The memory that may be written before all that is fed was read."""
+        return [*self._decided.values(), *self._plans.written()]
 
     def _chosen(self, key: Key) -> Executable:
         """The plan to run what is fed by: that for its values, or where such a plan does not pay, that for any."""

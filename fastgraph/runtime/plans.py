@@ -13,6 +13,7 @@ from contextlib import suppress
 import numpy as np
 
 from ..errors import InputError
+from ..plan.program import checked
 from .allocate import Block, allocate
 from .executable import Executable, Plan
 from .keys import Key
@@ -24,9 +25,9 @@ class Plans:
     """How much a model whose input shapes are open may keep of what it planned; None: any number.
 
     `count`: plans, one for each set of input shapes, and of values that decide shapes. `bytes`: their memory, a number
-    or text as "512MB" or "2GiB": the block that all arenas lie in, and the constants of those that are not in use which
-    the one in use does not have; weights that several plans share count once. The plan in use is kept whatever it
-    takes. InputError for anything else.
+    or text as "512MB" or "2GiB": the block that all arenas lie in, and of those that are not in use what they are
+    themselves (some 10 KB, and 2 KB for each node) and the constants which the one in use does not have; weights that
+    several plans share count once. The plan in use is kept whatever it takes. InputError for anything else.
     """
 
     __slots__ = ("count", "bytes")
@@ -46,12 +47,12 @@ class Plans:
 
     @staticmethod
     def of(given: Plans | int | str | None) -> Plans:
-        """What `load` is given: a count, bytes as text, both as Plans, or None for what is usual."""
+        """What `load` is given: a count, bytes as text (with the usual count), both, or None for what is usual."""
         if given is None:
             return USUAL
         if isinstance(given, Plans):
             return given
-        return Plans(bytes=given) if isinstance(given, str) else Plans(count=given)
+        return Plans(USUAL.count, given) if isinstance(given, str) else Plans(count=given)
 
 
 def _bytes(given: int | str | None) -> int | str | None:
@@ -144,32 +145,37 @@ class Kept:
         now = self.current
         left = now is not None and self._block is not None and now.memory.arena.ctypes.data != self._block.address
         arenas = self.block_bytes + (now.memory.arena.nbytes if now is not None and left else 0)
-        return arenas + self._constants([] if now is None else now.memory.common)
+        return arenas + self._others(None if self._used is None else self._plans.get(self._used[0]))
 
     @property
     def block_bytes(self) -> int:
         """Bytes of the block, which holds the arena of every plan kept."""
         return 0 if self._block is None else self._block.bytes.nbytes
 
+    def written(self) -> list[np.ndarray]:
+        """The memory of all plans that there are: what lies elsewhere is written by none."""
+        block = [] if self._block is None else [self._block.bytes]
+        bound = list(self._bound.values()) if checked() == "guard" else []
+        return [*block, *(each.memory.arena for each in (*bound, self.current) if each is not None)]
+
     def _executable(self, key: Key) -> Executable:
         if key not in self._bound:
-            self._bound[key] = Executable(*self._plans[key], self._block)
+            self._bound[key] = Executable(self._plans[key], self._block)
         return self._bound[key]
 
     def _add(self, key: Key, plan: Plan, stay: set[Key]) -> None:
         """Keep a plan as the last used; let go of others, but those that stay, until the limits hold. MemoryError when
         there is no block for it; then nothing has changed.
         """
-        common = plan.constants.common
         self._grow(plan)
         self._plans[key] = plan
         for oldest in [key for key in self._plans if key not in stay]:
-            if self._fit(self._needed(), common):
+            if self._fit(self._needed(), plan):
                 break
             self._bound.pop(oldest, None)
             del self._plans[oldest]
         most, block = self._needed(), self.block_bytes
-        if 2 * most < block or most < block and not self._fit(block, common):
+        if 2 * most < block or most < block and not self._fit(block, plan):
             with suppress(MemoryError):
                 self._move(allocate(most))
 
@@ -182,7 +188,7 @@ class Kept:
             return
         wanted = max(needed, self.block_bytes * 3 // 2)
         if self.limits.bytes is not None:
-            left = int(self.limits.bytes) - self._constants(plan.constants.common) - needed
+            left = int(self.limits.bytes) - self._others(plan) - needed
             wanted = min(wanted, needed + max(left, 0) // 2)
         try:
             block = allocate(wanted)
@@ -198,19 +204,19 @@ class Kept:
         """Bytes of the largest arena."""
         return max(plan.arena_bytes for plan in self._plans.values())
 
-    def _fit(self, block: int, common: Iterable[np.ndarray]) -> bool:
-        """Whether the limits hold with a block of so many bytes."""
+    def _fit(self, block: int, used: Plan) -> bool:
+        """Whether the limits hold with a block of so many bytes, and this plan in use."""
         count, most = self.limits.count, self.limits.bytes
         if count is not None and len(self._plans) > count:
             return False
-        return most is None or block + self._constants(common) <= int(most)
+        return most is None or block + self._others(used) <= int(most)
 
-    def _constants(self, common: Iterable[np.ndarray]) -> int:
-        """Bytes of the plans' constants but these."""
-        seen = {id(array) for array in common}
+    def _others(self, used: Plan | None) -> int:
+        """Bytes of the plans beside this one, and of its own constants, but for those that others may share with it."""
+        seen = set() if used is None else {id(array) for array in used.constants.common}
         total = 0
         for plan in self._plans.values():
-            total += plan.constants.own.nbytes
+            total += plan.constants.own.nbytes + (0 if plan is used else plan.objects)
             for array in plan.constants.common:
                 if id(array) not in seen:
                     seen.add(id(array))

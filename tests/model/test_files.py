@@ -13,7 +13,9 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.frontends import kind_of
+from fastgraph.frontends.circle import load as circle_load
 from fastgraph.frontends.core import files, guard
+from fastgraph.frontends.onnx import load as onnx_load
 from fastgraph.ir import Graph
 from tests.nets import F32, Net
 
@@ -118,15 +120,18 @@ def test_what_is_opened_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("name", ["m.onnx", "m.tflite"])
 def test_a_file_that_shrinks_while_it_is_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / name).write_bytes(b"\x08\x08\x12\x00TFL3")
-    monkeypatch.setattr(files, "size_of", lambda file: 9)
-    with pytest.raises(fg.ModelError, match="expected 9 bytes at 0, found 8: another program changes it"):
+    content = b"\x10\0\0\0TFL3\x04\0\x08\0\0\0\0\0\x08\0\0\0" if name.endswith("tflite") else b"\x08\x08\x12\x00"
+    (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(onnx_load, "size_of", lambda file: 99)
+    monkeypatch.setattr(circle_load, "size_of", lambda file: 99)
+    with pytest.raises(fg.ModelError, match="expected 99 bytes at 0, found .*: another program changes it"):
         fg.load(tmp_path / name)
 
 
 def test_a_file_larger_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open(tmp_path / "m.onnx", "wb") as file:
-        file.truncate(1 << 40)  # of which the disk stores nothing
+        file.write(b"\x08\x08\x3a\x80\x80\x80\x80\x80\x01" + b"\x0a\0" * 9)
+        file.truncate((1 << 35) + 9)  # of which the disk stores nothing
     with pytest.raises(fg.ModelError, match="too large for this machine's memory"):
         fg.load(tmp_path / "m.onnx")
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import fastgraph as fg
 from fastgraph.errors import InputError, ModelError
 from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import Tier, choose
 from fastgraph.runtime.model import Model
+from tests.circle.write import Model as File
 
 F32 = np.dtype(np.float32)
 
@@ -75,3 +77,22 @@ def test_a_state_that_changes_its_type_is_refused(tier: Tier) -> None:
     graph = Graph("bad", [x], [new], [Node("relu", [x], [new])], states=[State(state, new, np.zeros(2, np.float32))])
     with pytest.raises(ModelError, match="state 'state' is float32"):
         Model(graph, tier, 1)
+
+
+@pytest.mark.parametrize("isa", ["numpy", None])
+@pytest.mark.parametrize("op", ["reshape", "transpose", "slice"])
+def test_an_output_is_what_a_variable_was_before_it_was_written(op: str, isa: str | None) -> None:
+    """Though it is a view of the variable's memory."""
+    m = File()
+    v, x = m.variable((1, 2)), m.input((1, 2), name="x")
+    ends = [m.const(np.array(a, np.int32)) for a in ([0, 0], [1, 1], [1, 1])]
+    (y,) = {"reshape": lambda: m.op("RESHAPE", [v], [(2, 1)], new_shape=[2, 1]),
+            "transpose": lambda: m.op("TRANSPOSE", [v, m.const(np.array([1, 0], np.int32))], [(2, 1)]),
+            "slice": lambda: m.op("STRIDED_SLICE", [v, *ends], [(1, 1)])}[op]()  # fmt: skip
+    m.op("ADD", [x, v], [v])
+    model = fg.load(m.bytes([y]), threads=1, isa=isa)
+    for n in range(3):
+        assert set(model(np.ones((1, 2), np.float32)).ravel()) == {n}
+    model.execute()
+    assert set(model.output(model.outputs[0].name).ravel()) == {3}
+    assert fg.verify(model).ok

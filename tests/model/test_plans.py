@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -122,9 +123,39 @@ def test_dropped_plans_free_their_memory() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("name", ["residual", "classifier", "groups_by_reshapes", "pairs_of_words", "qdq_moves"])
+def test_what_a_plan_takes(name: str) -> None:
+    """Within a factor of two of what Python and NumPy are seen to take: records, steps, nodes, values."""
+    net, dims = opened({**BLOCKS, **RARE, **QDQ}[name])
+    model = net.load(plans=fg.Plans(count=99))
+    feeds = [{k: np.zeros((b, *shape[1:]), model.inputs[0].dtype) for k, shape in dims.items()} for b in range(1, 13)]
+    for each in feeds[:3]:  # by then modules are imported, and weights made
+        model.run(each)
+    gc.collect()
+    tracemalloc.start(1)
+    try:
+        before = len(model._plans._plans), model._plans.nbytes, model._plans.block_bytes
+        for each in feeds[3:]:
+            model.run(each)
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] + before[2]
+    finally:
+        tracemalloc.stop()
+    assert len(model._plans._plans) == len(feeds) > before[0]
+    assert 0.5 < (model._plans.nbytes - before[1]) / taken < 2
+
+
+def test_bytes_bound_plans_that_hardly_need_an_arena() -> None:
+    with unlinked():
+        model = scaled("n").load(plans=fg.Plans(bytes="200kB"))
+        for n in range(1, 60):
+            model.resize({"x": (n,)})
+        assert model._plans.nbytes <= 200_000 and 5 < len(model._plans._plans) < 25
+
+
 @pytest.mark.parametrize("given, count, most", [
-    (8, 8, None), ("512MB", None, 512_000_000), ("1.5 GiB", None, 3 << 29), ("64 kib", None, 1 << 16),
-    (fg.Plans(count=np.int64(3)), 3, None), (fg.Plans(count=2, bytes=1000), 2, 1000), ("100", None, 100),
+    (8, 8, None), ("512MB", 64, 512_000_000), ("1.5 GiB", 64, 3 << 29), ("64 kib", 64, 1 << 16), ("100", 64, 100),
+    (fg.Plans(count=np.int64(3)), 3, None), (fg.Plans(count=2, bytes=1000), 2, 1000), (fg.Plans(bytes=99), None, 99),
 ])  # fmt: skip
 def test_limits_as_people_write_them(given: Any, count: int | None, most: int | None) -> None:
     limits = scaled("n").load(plans=given)._plans.limits

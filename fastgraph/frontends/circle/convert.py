@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ...errors import GraphError, ModelError, UnsupportedError
 from ...ir import Graph, Node, TensorType, Value
-from ...limits import current
+from ...limits import current, expanded
 from ..core.call import agree
 from ..core.reader import DEPTH_LIMIT, MISFITS, misfit
 from .buffers import custom_options
@@ -15,6 +16,7 @@ from .names import interface, signature
 from .options import Options, options_of
 from .reader import Reader
 from .registry import builtin_rule, custom_rule
+from .resources import touched
 from .scope import Scope
 from .states import states
 from .wire import Table
@@ -78,6 +80,8 @@ def _subgraph(reader: Reader, index: int, args: Sequence[Value | None], resource
         raise ModelError(f"{caller}: sub-graph {index} calls itself; the format does not allow recursion")
     if len(reader.active) > DEPTH_LIMIT:
         raise ModelError(f"{caller}: sub-graphs call one another more than {DEPTH_LIMIT} deep")
+    if not reader.active:
+        current().expand(expanded(index, partial(_calls, reader, caller)), caller)
     current().count(32, caller)
     reader.active.append(index)
     try:
@@ -91,6 +95,13 @@ def _subgraph(reader: Reader, index: int, args: Sequence[Value | None], resource
     if missed:
         raise UnsupportedError(f"{caller.rpartition('operator ')[2]} of a sub-graph that uses {sorted(missed)[0]}")
     return Graph(scope.name, [*scope.inputs, *before], outputs, scope.nodes, reader.source)
+
+
+def _calls(reader: Reader, caller: str, index: int) -> tuple[int, list[int]]:
+    """How much there is in a sub-graph itself, and the sub-graphs that it calls, as often as it does."""
+    touched(reader, (index,), caller)
+    own = sum(1 + len(operator.inputs) + len(operator.outputs) for operator in reader.subgraphs[index].operators)
+    return own, reader.uses[index][1]
 
 
 # operators

@@ -10,8 +10,10 @@ then, import the text format, the well-known types and the implementation in Pyt
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from itertools import islice
+from typing import Any, BinaryIO
 
 
 @cache
@@ -68,3 +70,59 @@ def varint(data: Any, at: int) -> tuple[int, int]:
         shift += 7
         if byte < 128 or shift > 63:
             return number, at
+
+
+OUTERMOST = 1000
+"""Fields of a model's own message that may come before the one that holds the network."""
+
+Read = Callable[[int, int], bytes]
+"""(start, count): bytes of a file, fewer at its end."""
+
+
+def read_of(source: BinaryIO | memoryview) -> Read:
+    """What reads parts of an open file, or of bytes."""
+    if isinstance(source, memoryview):
+        return lambda at, count: bytes(source[at : at + count])
+
+    def read(at: int, count: int) -> bytes:
+        source.seek(at)
+        return source.read(count)
+
+    return read
+
+
+def fields(read: Read, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(number, start and end of its content) of each field of the message at these bytes, which are not read whole.
+    ValueError, with what is wrong, where there is none.
+    """
+    while at < end:
+        head = read(at, min(20, end - at))
+        try:
+            tag, used = varint(head, 0)
+            number, kind = tag >> 3, tag & 7
+            size, used = varint(head, used) if kind == 2 else (8 if kind == 1 else 4 * (kind == 5), used)
+            if kind == 0:
+                _, used = varint(head, used)
+        except IndexError:
+            raise ValueError(f"it ends within a field, at byte {at}") from None
+        if not 0 < number < 1 << 29 or kind not in (0, 1, 2, 5):
+            raise ValueError(f"no field of a message begins as byte {at} does, {head[0]:#04x}")
+        if at + used + size > end:
+            raise ValueError(f"field {number} at byte {at} has {size} bytes, {max(end - at - used, 0)} are there")
+        yield number, at + used, at + used + size
+        at += used + size
+
+
+def check_outside(source: BinaryIO | memoryview, size: int, holds: Callable[[int], bool]) -> None:
+    """ValueError unless bytes begin as a message, up to the field that holds the network and the first fields of that.
+
+    `holds`: whether it is the field of this number. Few bytes are read, however many there are.
+    """
+    read = read_of(source)
+    for count, (number, start, end) in enumerate(fields(read, 0, size)):
+        if holds(number):
+            for _ in islice(fields(read, start, end), 8):
+                pass
+            return
+        if count == OUTERMOST:
+            raise ValueError(f"none of its first {OUTERMOST} fields holds a network")

@@ -16,7 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path, PureWindowsPath
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ...errors import ModelError
 from ...limits import current
 from ...room import need
 from ..core.files import contents, opened, part, size_of
+from .wire import check_outermost
 
 MODEL_PATH = "@model_path/"
 VERSION = "1."
@@ -79,6 +80,12 @@ def open_package(source: str | os.PathLike[str] | bytes, name: str = "") -> Pack
     name = name or str(path)
     if path.is_dir():
         return _packaged(_folder(path, name), "", name, sorted(p.name for p in path.iterdir()))
+    with opened(path) as file:
+        size = size_of(file)
+        if file.read(2) == b"PK":
+            _archive(file, name)
+        else:
+            check_outermost(file, size, name)
     data = contents(path)
     if data[:2] != b"PK":
         return Package(name, data, "", _folder(path.parent, name))
@@ -95,6 +102,8 @@ def _folder(root: Path, source: str) -> Files:
             raise ModelError(f"{source}: {name} leads out of the package; copy the file there")
         try:
             with opened(path, source) as file:
+                if name.endswith(".mlmodel"):
+                    check_outermost(file, size_of(file), f"{source}: {name}")
                 return part(file, 0, size_of(file), f"{source}: {name}")
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -104,13 +113,17 @@ def _folder(root: Path, source: str) -> Files:
     return view
 
 
-def _zipped(archive: io.BytesIO, source: str) -> Package:
-    """The package in a zip archive, at its top or in a folder of it; or the one .mlmodel in it."""
+def _archive(file: BinaryIO, source: str) -> zipfile.ZipFile:
+    """A zip archive, of which only the list of its files is read."""
     try:
-        # Closed when the last of `files` is forgotten.
-        entries = zipfile.ZipFile(archive)
+        return zipfile.ZipFile(file)
     except (*_DAMAGE, NotImplementedError) as error:
         raise ModelError(f"{source}: a zip archive that is damaged or cut short ({error})") from error
+
+
+def _zipped(archive: io.BytesIO, source: str) -> Package:
+    """The package in a zip archive, at its top or in a folder of it; or the one .mlmodel in it."""
+    entries = _archive(archive, source)  # closed when the last of `files` is forgotten
     names = [name for name in entries.namelist() if not name.startswith("__MACOSX/")]
     found = [name for name in names if posixpath.basename(name) == "Manifest.json"]
     outermost = min((name.count("/") for name in found), default=0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import islice
+from typing import Any, BinaryIO
 
 from ...errors import ModelError, UnsupportedError
 from ..core import protobuf
@@ -10,6 +11,8 @@ from ..core import protobuf
 Message = Any
 """A message of schemas/CoreML.proto or schemas/MIL.proto."""
 
+KINDS = 200
+"""The fields of a model from this number on hold a network, or another kind of model."""
 OLDEST = 5
 """The first specification version of models that hold programs."""
 
@@ -64,6 +67,15 @@ def parse(data: bytes, source: str) -> Message:
     return model
 
 
+def check_outermost(source: BinaryIO | memoryview, size: int, where: str) -> None:
+    """ModelError where this is no Core ML model by its first bytes."""
+    try:
+        protobuf.check_outside(source, size, lambda number: number >= KINDS)
+    except ValueError as error:
+        raise ModelError(f"{where}: not a Core ML model, or cut short ({error}); "
+                         "check that the file was written and copied completely") from None  # fmt: skip
+
+
 def _what(kind: str) -> str:
     """What a model of another kind is, and what to do."""
     for start, (what, advice) in _KINDS.items():
@@ -72,30 +84,18 @@ def _what(kind: str) -> str:
     return f"a model of kind {kind}, which has no neural network for fastgraph to run; {_RETRAIN}"
 
 
-def is_model(data: bytes | memoryview) -> bool:
-    """Whether bytes look like a Core ML model and not like an ONNX one: by the numbers of their outer fields.
+def is_model(source: BinaryIO | memoryview, size: int) -> bool:
+    """Whether a file or bytes look like a Core ML model and not like an ONNX one: by the numbers of their outer fields.
 
     Both have a version as field 1. Of a Core ML model, fields 2 and 10 are beside it, and the model itself is at 200 or
     more; an ONNX model has its graph in field 7 and its operator sets in field 8. Neither has many fields before these.
     """
-    at = 0
     found: set[int] = set()
     try:
-        for _ in range(1000):
-            tag, at = protobuf.varint(data, at)
-            number, kind = tag >> 3, tag & 7
+        for number, _, _ in islice(protobuf.fields(protobuf.read_of(source), 0, size), protobuf.OUTERMOST):
             found.add(number)
-            if number >= 200:
+            if number >= KINDS:
                 return number <= 3000 and not found & {3, 4, 5, 6, 7, 8}
-            if kind == 0:
-                _, at = protobuf.varint(data, at)
-            elif kind == 2:
-                length, at = protobuf.varint(data, at)
-                at += length
-            elif kind in (1, 5):
-                at += 8 if kind == 1 else 4
-            else:
-                return False
-    except IndexError:
+    except ValueError:
         pass
     return False

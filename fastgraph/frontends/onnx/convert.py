@@ -6,12 +6,12 @@ import warnings
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Value
-from ...limits import current
+from ...limits import current, expanded
 from ..core.reader import DEPTH_LIMIT, MISFITS, misfit
 from .attributes import GRAPH, GRAPHS, decode, kind_of
 from .call import Call
 from .interface import define_initializers, define_inputs, interface_of, named_output
-from .order import in_order
+from .order import graphs_of, in_order
 from .reader import Reader
 from .rules import translate
 from .scope import Scope, check_new, check_text
@@ -27,6 +27,8 @@ def to_graph(model: Message, source: str, folder: str | None, held: Held | None 
     """
     functions = {(_domain(f.domain), f.name, f.overload): f for f in model.functions}
     reader = Reader(source, folder, functions)
+    if functions:
+        current().expand(expanded(None, lambda key: _uses(functions, key, model.graph)), source)
     opsets = _opsets(model.opset_import, source)
     if not opsets and model.ir_version < 3:
         opsets = {"": 1}
@@ -46,6 +48,22 @@ def to_graph(model: Message, source: str, folder: str | None, held: Held | None 
             stacklevel=2,
         )
     return graph
+
+
+def _uses(
+    functions: dict[tuple[str, str, str], Message], key: tuple[str, str, str] | None, graph: Message
+) -> tuple[int, list[tuple[str, str, str]]]:
+    """How much there is in a function (None: the graph) itself, and the functions it calls, as often as it does."""
+    count, called = (0, []) if key is None else (_length(functions[key]), [])
+    waiting = list(graph.node if key is None else functions[key].node)
+    while waiting:
+        node = waiting.pop()
+        count += 1 + len(node.input) + len(node.output) + len(node.attribute)
+        name = _domain(node.domain), node.op_type, node.overload
+        if name in functions:
+            called.append(name)
+        waiting += [inner for each in graphs_of(node) for inner in each.node]
+    return count, called
 
 
 def _domain(name: str) -> str:
@@ -143,6 +161,9 @@ def _attributes(reader: Reader, scope: Scope, node: Message, call: Call) -> None
         kind = kind_of(attr)
         if kind in (GRAPH, GRAPHS):
             protos = [attr.g] if kind == GRAPH else attr.graphs
+            if written is not scope:  # another copy of what stands in the file once
+                current().count(32, call.where)
+                current().expand(current().nodes, call.where)
             graphs = [_inner(reader, written, g, f"{call.where}: {name}", scope.depth) for g in protos]
             call.attrs[name] = tuple(graphs) if kind == GRAPHS else graphs[0]
         else:

@@ -6,11 +6,11 @@ import os
 
 from ...errors import ModelError
 from ...ir import Graph
-from ..core.files import whole
+from ..core.files import opened, part, size_of
 from ..core.guard import guarded
 from .convert import to_graph
 from .split import hold_back
-from .wire import looks_like, parse
+from .wire import check_outermost, looks_like, parse
 
 
 def load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
@@ -22,11 +22,15 @@ def _load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
     folder = None
     if isinstance(source, bytes | bytearray | memoryview):
         data, where = memoryview(bytes(source)), name or "<bytes>"
+        check_outermost(data, len(data), where)
     else:
         path = os.fspath(source)
         where = name or path
         folder = os.path.dirname(os.path.abspath(path))
-        data = whole(path)
+        with opened(path) as file:
+            size = size_of(file)
+            check_outermost(file, size, where)
+            data = part(file, 0, size, path).data
     try:
         slim, held = hold_back(data)
         return to_graph(parse(slim, where), where, folder, held)

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...errors import ModelError
+from ...limits import current
 from ..core.protobuf import varint
+from .wire import GRAPH
 
 LARGE = 4096
 """Bytes of tensor data from which it is worth the walk."""
@@ -18,7 +21,7 @@ LARGE = 4096
 Held = dict[int, dict[str, np.ndarray]]
 """For an initializer's position, the bytes of one of its fields, as a view of the file."""
 
-_GRAPH, _INITIALIZER = 7, 5
+_INITIALIZER = 5
 _DATA = {4: "float_data", 9: "raw_data", 10: "double_data"}
 
 
@@ -31,7 +34,7 @@ def hold_back(data: memoryview) -> tuple[bytes | memoryview, Held]:
     if len(data) < LARGE:
         return data, {}
     try:
-        graphs = [field for field in _fields(data, 0, len(data)) if field[0] == _GRAPH]
+        graphs = [field for field in _fields(data, 0, len(data)) if field[0] == GRAPH]
         if len(graphs) != 1:
             return data, {}
         _, start, first, end = graphs[0]
@@ -40,7 +43,7 @@ def hold_back(data: memoryview) -> tuple[bytes | memoryview, Held]:
         return data, {}
     if not held:
         return data, {}
-    return b"".join((data[:start], _prefix(_GRAPH, len(graph)), graph, data[end:])), held
+    return b"".join((data[:start], _prefix(GRAPH, len(graph)), graph, data[end:])), held
 
 
 def _graph(data: memoryview, first: int, end: int) -> tuple[bytes, Held]:
@@ -66,10 +69,18 @@ def _graph(data: memoryview, first: int, end: int) -> tuple[bytes, Held]:
 
 def _fields(data: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """(number, start of its tag, start and end of its content) of every field of a message."""
+    most, count = current().limits.nodes, 0
     while at < end:
         start = at
         tag, at = varint(data, at)
         kind = tag & 7
+        count += 1
+        if tag < 8:
+            raise _Odd
+        if count > most:
+            raise ModelError(f"ONNX model: a message of more than {most} fields: the file is damaged, or was made to "
+                             "exhaust memory; if it can be trusted, load it with "
+                             f"limits=fastgraph.Limits(nodes={10 * most})")  # fmt: skip
         if kind == 2:
             size, at = varint(data, at)
             if at + size > end:

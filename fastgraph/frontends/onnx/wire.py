@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, BinaryIO
 
 from ...errors import ModelError
 from ..core import protobuf
+
+GRAPH = 7
+"""The field of a model that holds its graph."""
+LARGE = 1 << 16
+"""Bytes from which it pays to look before reading."""
 
 Message = Any
 """A message of schemas/onnx.proto."""
@@ -30,6 +35,17 @@ def parse(data: bytes | memoryview, source: str) -> Message:
     if not model.HasField("graph"):
         raise ModelError(f"{source}: expected an ONNX model, found no graph in it{looks_like(head, source)}")
     return model
+
+
+def check_outermost(source: BinaryIO | memoryview, size: int, where: str) -> None:
+    """ModelError where what is large is no ONNX model by its first bytes; what is small, the parser judges at once."""
+    if size < LARGE:
+        return
+    try:
+        protobuf.check_outside(source, size, lambda number: number == GRAPH)
+    except ValueError as error:
+        head = protobuf.read_of(source)(0, 64)
+        raise ModelError(f"{where}: not an ONNX model, or cut short ({error}){looks_like(head, where)}") from None
 
 
 def looks_like(head: bytes, name: str) -> str:
