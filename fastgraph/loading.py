@@ -43,7 +43,7 @@ def load(
     for arguments that don't fit the model, and for files that can't be read errors that are OSErrors too
     (FileNotFoundError when there is none).
     """
-    if precision != "float32":
+    if not isinstance(precision, str) or precision != "float32":
         raise InputError(
             f"precision={precision!r}: expected 'float32', in which all floats are computed; for integers "
             "load a quantized network, as onnxruntime.quantization or LiteRT's converter make them"

@@ -95,14 +95,13 @@ def usable(flags: frozenset[str] | None = None) -> tuple[Tier, ...]:
 
 def choose(name: str | None = None) -> Tier:
     """The widest usable tier, or the tier called `name`; ValueError when there is none of that name here."""
-    if name == NUMPY.name:
-        return NUMPY
     tiers = usable()
     if name is None:
         return tiers[-1]
-    for tier in tiers:
-        if tier.name == name:
-            return tier
+    if isinstance(name, str):
+        for tier in (NUMPY, *tiers):
+            if tier.name == name:
+                return tier
     known = ", ".join(tier.name for tier in tiers)
     if not isinstance(name, str) or name not in BY_NAME:
         names = ", ".join((*BY_NAME, NUMPY.name))

@@ -349,6 +349,15 @@ def test_garbage_is_refused_in_our_own_words(kind: str) -> None:
     model.reset_states()
 
 
+@pytest.mark.parametrize("option", ["precision", "isa", "plans", "function", "shapes"])
+@pytest.mark.parametrize(
+    "given", [np.zeros(0, np.float32), np.zeros((), "V3"), b"avx2"], ids=["empty", "void", "bytes"]
+)
+def test_an_option_of_another_type_is_refused(option: str, given: Any) -> None:
+    with pytest.raises(fg.FastgraphError, match=option):
+        fg.load(NET, **{option: given})
+
+
 @settings(max_examples=150)
 @given(junk, st.sampled_from(["threads", "isa", "precision", "shapes", "function"]), junk)
 def test_garbage_for_load_is_refused_in_our_own_words(source: Any, option: str, given: Any) -> None:

@@ -51,10 +51,7 @@ def parse(data: bytes, source: str) -> Message:
     try:
         model = message("Model").FromString(data)
     except DecodeError as error:
-        from ..core.foreign import guess
-
-        said = guess(data[:64], source)
-        raise ModelError(f"{source}: not a Core ML model, or cut short ({error}); {said}") from error
+        raise ModelError(f"{source}: {_no_model(error, data[:64], source)}") from error
     kind = model.WhichOneof("Type")
     if kind is None:
         raise ModelError(f"{source}: expected a Core ML model with a program, found none of any kind in it; "
@@ -72,8 +69,14 @@ def check_outermost(source: BinaryIO | memoryview, size: int, where: str) -> Non
     try:
         protobuf.check_outside(source, size, lambda number: number >= KINDS)
     except ValueError as error:
-        raise ModelError(f"{where}: not a Core ML model, or cut short ({error}); "
-                         "check that the file was written and copied completely") from None  # fmt: skip
+        raise ModelError(f"{where}: {_no_model(error, protobuf.read_of(source)(0, 64), where)}") from None
+
+
+def _no_model(error: Exception, head: bytes, name: str) -> str:
+    """What to say of a file that begins so, and that an error shows to be no Core ML model."""
+    from ..core.foreign import guess
+
+    return f"not a Core ML model, or cut short ({error}); {guess(head, name)}"
 
 
 def _what(kind: str) -> str:
