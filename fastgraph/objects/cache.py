@@ -19,7 +19,7 @@ _lock = lock()
 def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal) -> list[bytes]:
     """The object file of each kernel for a tier, in order; what is missing is compiled and kept.
 
-    llvmlite is imported only when something is missing. Raises CompilerError when that can't be compiled here, what a
+    numba is imported only when something is missing. Raises CompilerError when that can't be compiled here, what a
     kernel's generator raises, and RunTimeout when this thread's deadline passes meanwhile: what was compiled by then is
     kept.
     """

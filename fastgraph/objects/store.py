@@ -30,8 +30,12 @@ _said: list[str] = []
 
 
 def folder() -> Path:
-    """Where this toolchain's objects are."""
-    return directory() / "objects" / toolchain()
+    """Where this toolchain's objects are; without a compiler, the newest that any compiler made of these sources."""
+    place, (sources, compiler) = directory() / "objects", toolchain()
+    if not compiler:
+        made = [path for path in place.glob(f"{sources}-*") if path.is_dir()]
+        return max(made, key=os.path.getmtime, default=place / f"{sources}-none")
+    return place / f"{sources}-{compiler}"
 
 
 def entry(place: Path, kernel: Kernel, tier: Tier) -> Path:
@@ -41,12 +45,12 @@ def entry(place: Path, kernel: Kernel, tier: Tier) -> Path:
 
 
 def compiled(kernel: Kernel, tier: Tier) -> bytes:
-    """The object of a kernel, compiled now. CompilerError when llvmlite is missing, or does not do it."""
+    """The object of a kernel, compiled now. CompilerError when numba or llvmlite is missing, or does not do it."""
     with undisturbed():
         try:
             from ..kernels.core.build import build
         except (ImportError, OSError) as error:
-            raise no_compiler(kernel, tier, "llvmlite, which compiles it, can't be imported", error) from error
+            raise no_compiler(kernel, tier, "numba, which compiles it, can't be imported", error) from error
         from ..kernels.core.table import row
 
         function = row(kernel.name).make()(tier, **dict(kernel.params))
@@ -63,7 +67,7 @@ def no_compiler(kernel: object, tier: Tier, what: str, error: Exception) -> Comp
     why = f" ({_said[0]})" if _said else ""
     return CompilerError(
         f"kernel {kernel} for {tier.name} is not in the cache{why}, and {what} ({type(error).__name__}: {error}): "
-        "install llvmlite again (pip install --force-reinstall llvmlite); or compile where it works (fastgraph kernels "
+        "install numba again (pip install --force-reinstall numba); or compile where it works (fastgraph kernels "
         f"--build --isa {tier.name}) and let FASTGRAPH_CACHE_DIR name a copy of that cache; or load with isa='numpy', "
         "which compiles nothing and is slow"
     )

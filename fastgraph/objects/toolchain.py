@@ -33,12 +33,18 @@ def directory() -> Path:
 
 
 @cache
-def toolchain() -> str:
-    """A name for everything but kernel and tier that an object's bytes depend on."""
+def toolchain() -> tuple[str, str]:
+    """Names for everything but kernel and tier that an object's bytes depend on: of the kernels' sources, Python and
+    the platform, and of the compiler; the latter is empty where numba or llvmlite is not installed.
+    """
+    versions = [_version(package) for package in ("numba", "llvmlite")]
+    return _sources_name(), sha256(b"\0".join(versions)).hexdigest()[:16] if all(versions) else ""
+
+
+def _sources_name() -> str:
     digest = sha256(FORMAT)
     for text in (platform.machine(), sys.platform, str(sys.version_info[:2])):
         digest.update(text.encode() + b"\0")
-    digest.update(_version("llvmlite") + b"\0")
     root = KERNELS[0]
     for path in _sources(root):
         with open(path, "rb", buffering=0) as file:

@@ -120,7 +120,7 @@ For a container or a read-only system, build into a folder of the image, which l
   FASTGRAPH_CACHE_DIR=/opt/fastgraph fastgraph kernels --build && chmod -R a+rX /opt/fastgraph
 
 and set FASTGRAPH_CACHE_DIR=/opt/fastgraph where it runs. The folder must belong to root or to the user who runs
-models, with the same versions of fastgraph, llvmlite and Python.
+models, with the same versions of fastgraph, numba and Python.
 """
 
 

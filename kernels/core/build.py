@@ -16,8 +16,9 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ..isa.tiers import Tier
-from .arithmetic import I64
-from .translate import translate
+from .front import write
+
+I64 = ir.IntType(64)
 
 
 def build(function: Callable[..., Any], symbol: str, tier: Tier) -> bytes:
@@ -84,15 +85,15 @@ def _machine(tier: Tier) -> Any:
     return target.create_target_machine(cpu=tier.cpu, features=tier.features, opt=3, reloc="pic", codemodel="default")
 
 
-def _text(function: Callable[..., Any], symbol: str, machine: Any) -> str:
+def _text(function: Any, symbol: str, machine: Any) -> str:
     module = ir.Module(symbol)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    returns = I64 if hasattr(function, "returns") else ir.VoidType()
-    outer = ir.Function(module, ir.FunctionType(returns, [I64] * 3), symbol)
+    returns = hasattr(function, "returns")
+    outer = ir.Function(module, ir.FunctionType(I64 if returns else ir.VoidType(), [I64] * 3), symbol)
     outer.attributes.add("nounwind")
     builder = _Builder(outer.append_basic_block())
-    result = translate(builder, function, outer.args)
-    if hasattr(function, "returns"):
+    result = write(builder, function, outer.args, returns)
+    if returns:
         builder.ret(result)
     else:
         builder.ret_void()

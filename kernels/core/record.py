@@ -54,7 +54,7 @@ def reader(record: Record) -> Any:
     """For kernel code: read(args) loads the slots of a record at address `args` as a named tuple of int64s."""
     from ..isa.vector import emits
 
-    @emits
+    @emits(returns=tuple(record))
     def read(builder: Any, args: Any) -> Any:
         return loaded(builder, args, record)
 

@@ -47,7 +47,7 @@ class Row(NamedTuple):
         return self.module.partition(".")[0]
 
     def make(self) -> Callable[..., Any]:
-        """The generator, imported on demand: only here does llvmlite.ir come in."""
+        """The generator, imported on demand: only here does a compiler come in."""
         made: Callable[..., Any] = getattr(import_module(f"..{self.module}", __package__), self.function)
         return made
 

@@ -97,7 +97,7 @@ def _vectors(v: Vector, to: Any, nbytes: Any, source: Any, value: Callable[[Any]
     return b.add(to, nbytes)
 
 
-@emits
+@emits(returns=4)
 def deal(b: Any, r: Any, panels: Any, units: Any, thread: Any, threads: Any) -> Any:
     """(first panel, end, first unit, end) of a thread: its part of the panels when r.by_columns, else of the units."""
     columns = b.icmp_signed("!=", r.by_columns, I64(0))

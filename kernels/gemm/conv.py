@@ -94,7 +94,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
     return conv
 
 
-@emits
+@emits(returns=3)
 def _across(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> Any:
     """(address of the offsets of `height` outputs, bytes to the one behind them, outputs left in its row).
 

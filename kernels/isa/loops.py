@@ -121,7 +121,7 @@ def remainder(b: Any, x: Any, y: Any) -> Any:
     return b.urem(x, y)
 
 
-@emits
+@emits(returns=2)
 def div_rem(b: Any, x: Any, y: Any) -> Any:
     """Both, as a pair."""
     quotient = b.udiv(x, y)
@@ -242,19 +242,19 @@ def _slices(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
     return [b.select(b.icmp_signed("<", end, total), end, total) for end in ends]
 
 
-@emits
+@emits(returns=2)
 def thread_range(b: Any, total: Any, thread: Any, threads: Any) -> Any:
     """The thread's part [start, stop) of range(total)."""
     return share(b, total, thread, threads)
 
 
-@emits
+@emits(returns=2)
 def thread_slices(b: Any, total: Any, thread: Any, threads: Any) -> Any:
     """As `thread_range`, in multiples of SLICE."""
     return _slices(b, total, thread, threads)
 
 
-@emits
+@emits(returns=4)
 def thread_block(b: Any, rows: Any, cols: Any, thread: Any, threads: Any) -> Any:
     """The thread's (first row, end, first column, end): some of the rows when they are many, else of the columns."""
     bounds = [variable(b, x) for x in (I64(0), rows, I64(0), cols)]

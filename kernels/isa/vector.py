@@ -18,13 +18,17 @@ I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32 = ir.FloatType()
 
 
-def emits(body: Any) -> Any:
+def emits(body: Any = None, *, returns: Any = None) -> Any:
     """Let kernel code call `body(builder, *values)`, without the builder: it writes IR, and may return values.
 
-    Every number comes as an LLVM int64, and so must those returned be: one, a tuple of them, or None. What is no
-    number (a record that was read, as `core.record.reader` says) comes as it is.
+    Every number comes as an LLVM int64, and so must those returned be: nothing where the body is annotated so, else
+    one, a tuple of `returns`, or a named tuple with these names. A record that was read (`core.record.reader`) comes
+    as it is.
     """
-    body.emits = True
+    if body is None:
+        return lambda body: emits(body, returns=returns)
+    nothing = getattr(body, "__annotations__", {}).get("return", ...) in (None, "None")
+    body.emits = returns if returns is not None else 0 if nothing else 1
     return body
 
 

@@ -40,7 +40,7 @@ def outer_count(record: Record) -> Callable:
 def outer_address(record: Record) -> Callable:
     """`address(args, index, dst, src)`: both, at the index-th place of outer loops of n, s and d, innermost first."""
 
-    @emits
+    @emits(returns=2)
     def address(b: Any, args: Any, index: Any, dst: Any, src: Any) -> Any:
         at, to = _advanced(b, args, record, index, [src, dst])
         return [to, at]
@@ -52,7 +52,7 @@ def outer_address(record: Record) -> Callable:
 def outer_addresses(record: Record) -> Callable:
     """`addresses(args, index, dst, src, indices)`, alike, of outer loops of n, s, i and d."""
 
-    @emits
+    @emits(returns=3)
     def addresses(b: Any, args: Any, index: Any, dst: Any, src: Any, indices: Any) -> Any:
         at, there, to = _advanced(b, args, record, index, [src, indices, dst])
         return [to, at, there]

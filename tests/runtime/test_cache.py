@@ -377,7 +377,7 @@ def test_old_toolchains_make_room(place: Path, monkeypatch: pytest.MonkeyPatch) 
         old.mkdir(parents=True)
         os.utime(old, (1000 - age, 1000 - age))
     cache.objects(KERNELS[:1], TIER)
-    assert {path.name for path in (place / "objects").iterdir()} == {"old0", "old1", toolchain.toolchain()}
+    assert {path.name for path in (place / "objects").iterdir()} == {"old0", "old1", "-".join(toolchain.toolchain())}
 
 
 def test_a_failing_compile_leaves_the_line_clean_and_raises(place: Path) -> None:
@@ -411,6 +411,8 @@ def test_what_names_an_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     with monkeypatch.context() as patch:
         patch.setattr(toolchain, "_version", lambda name: b"9")
         toolchains.add(fresh())
+        patch.setattr(toolchain, "_version", lambda name: b"9" * (name == "numba"))
+        assert fresh()[1] == ""
     (tmp_path / "isa" / "more.py").write_text("")
     toolchains.add(fresh())
     (tmp_path / "kernel.py").write_text("a = 2")
@@ -428,8 +430,10 @@ def test_the_sources_of_every_kernel_name_the_toolchain() -> None:
 
 def test_versions_are_those_of_the_packages() -> None:
     import llvmlite
+    import numba
 
     assert llvmlite.__version__.encode() in toolchain._version("llvmlite")
+    assert numba.__version__.encode() in toolchain._version("numba")
     assert toolchain._version("no_such_package_here") == b""
 
 

@@ -68,7 +68,7 @@ def test_a_folder_that_was_built_and_can_only_be_read_is_all_that_a_load_needs(
     for path in [place, *place.rglob("*")]:
         path.chmod(0o500 if path.is_dir() else 0o400)
     script = (
-        "import sys; sys.modules['llvmlite'] = None\n"
+        "import sys; sys.modules.update(numba=None, llvmlite=None)\n"
         "import fastgraph as fg; from fastgraph.demo import MODEL, held_out\n"
         "print(fg.load(MODEL, isa='generic', threads=1).run({'image': held_out()[0][0]})['probabilities'].shape)"
     )

@@ -76,7 +76,7 @@ def test_what_it_asks_for_is_what_it_needs(wheel: Path) -> None:
         lines = archive.read(name).decode().splitlines()
     needs = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
     always = {need.split(">")[0].split("<")[0].strip() for need in needs if "extra ==" not in need}
-    assert always == {"numpy", "llvmlite", "protobuf", "flatbuffers"}
+    assert always == {"numpy", "numba", "protobuf", "flatbuffers"}
 
 
 USE = """

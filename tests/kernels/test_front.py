@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+import re
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -201,7 +202,7 @@ def test_records_tuples_and_what_writes_ir() -> None:
     record = Record(a="", b="", c="")
     read = reader(record)
 
-    @emits
+    @emits(returns=2)
     def both(b: Any, r: Any, x: Any) -> Any:
         return [b.add(r.a, x), b.sub(r.b, x)]
 
@@ -218,49 +219,112 @@ def test_records_tuples_and_what_writes_ir() -> None:
     assert native(kernel)(words.ctypes.data, 2, 1) == 5 * 100 + 3 * 10 + 7 + 5 + 3
 
 
-def test_what_kernels_cannot_be_written_in_is_refused_with_the_place() -> None:
-    def of_lists(x: int, y: int, z: int) -> int:
-        return sum([x, y])
+def of_lists(x: int, y: int, z: int) -> int:
+    return sum([x, y])
 
-    def of_floats(x: int, y: int, z: int) -> float:
-        y = x + 1.5  # type: ignore[assignment]
-        return y
 
-    def of_others(x: int, y: int, z: int) -> int:
-        for i in (x, y):
-            z += i
-        return z
+def of_floats(x: int, y: int, z: int) -> float:
+    y = x + 1.5  # type: ignore[assignment]
+    return y
 
-    def of_unpacking(x: int, y: int, z: int) -> int:
-        a, b = swapped(x, y) if x else (x, y, z)
-        return a + b
 
-    def of_too_much(x: int, y: int, z: int) -> int:
-        return sign(x, y)  # type: ignore[call-arg]
+def of_quotients(x: int, y: int, z: int) -> float:
+    return x / y
 
-    def with_else(x: int, y: int, z: int) -> int:
-        while x:
-            x -= 1
-        else:
-            x = 3
+
+def of_unpacking(x: int, y: int, z: int) -> int:
+    a, b = swapped(x, y) if x else (x, y, z)
+    return a + b
+
+
+def of_too_much(x: int, y: int, z: int) -> int:
+    return sign(x, y)  # type: ignore[call-arg]
+
+
+def of_names(x: int, y: int, z: int) -> int:
+    return x + nothing  # type: ignore[name-defined]  # noqa: F821
+
+
+def of_itself(x: int, y: int, z: int) -> int:
+    return of_itself(x, y, z) if x else y
+
+
+def of_text(x: int, y: int, z: int) -> str:
+    return "x"
+
+
+def of_attributes(x: int, y: int, z: int) -> int:
+    return x.size  # type: ignore[attr-defined]
+
+
+def maybe(x: int) -> Any:
+    if x:
         return x
 
-    def shadowed(x: int, y: int, z: int) -> int:
-        t = (x, y)
-        if z:
-            t = (y, x)
-        return t[0]
 
-    def sometimes(x: int, y: int, z: int) -> int:
-        y = x + maybe(z)
-        return y
+def sometimes(x: int, y: int, z: int) -> int:
+    y = x + maybe(z)
+    return y
 
-    def maybe(x: int) -> Any:
-        if x:
-            return x
 
-    wrong = of_lists, of_floats, of_others, of_unpacking, of_too_much, with_else, shadowed, sometimes
-    for function in wrong:
-        with pytest.raises(TypeError, match=rf"test_translate.py:\d+: in {function.__name__}: ") as error:
-            native(function)
-        assert str(error.value).count("test_translate.py") == 1
+@pytest.mark.parametrize(
+    ("function", "place", "said"),
+    [
+        (of_lists, "of_lists", "kernel code has no sum"),
+        (of_floats, "of_floats", "kernel code computes with int64, 1.5 is a float"),
+        (of_quotients, "of_quotients", "kernel code has no truediv"),
+        (of_unpacking, "of_unpacking", "Cannot unify UniTuple(int64 x 2) and UniTuple(int64 x 3)"),
+        (of_too_much, "of_too_much", "sign(x) is called with 2 values"),
+        (of_names, "of_names", "the name 'nothing' is not defined"),
+        (of_itself, "of_itself", "of_itself calls itself"),
+        (of_text, "of_text", "No conversion from Literal[str](x) to int64"),
+        (of_attributes, "of_attributes", "Unknown attribute 'size' of type int64"),
+        (sometimes, "maybe", "it returns a value in one place, and nothing in another"),
+    ],
+)
+def test_what_kernels_cannot_be_written_in_is_refused_with_the_place(
+    function: Callable[..., Any], place: str, said: str
+) -> None:
+    with pytest.raises(TypeError, match=rf"test_front.py:\d+: in {place}: {re.escape(said)}") as error:
+        native(function)
+    assert str(error.value).count("test_front.py:") == 1
+
+
+def test_errors_of_what_writes_ir_have_the_place_of_the_call() -> None:
+    @emits
+    def wrong(b: Any, x: Any) -> Any:
+        return b.add(x, 1.5)
+
+    def kernel(x: int, y: int, z: int) -> int:
+        y += z
+        return wrong(x)
+
+    line = kernel.__code__.co_firstlineno + 2
+    with pytest.raises(Exception, match=f"test_front.py:{line}: in kernel: ") as error:
+        native(kernel)
+    assert isinstance(error.value, TypeError)
+
+
+def test_what_a_record_lacks_is_named() -> None:
+    read = reader(Record(a="", b=""))
+
+    def kernel(args: int, y: int, z: int) -> int:
+        return read(args).c
+
+    with pytest.raises(TypeError, match="the record has no slot 'c'; it has a, b"):
+        native(kernel)
+
+
+def test_the_same_kernel_has_the_same_bytes() -> None:
+    """Whatever was compiled before it."""
+    first = build(native_of_loops(), "same", BY_NAME["generic"])
+    native(calls)
+    assert build(native_of_loops(), "same", BY_NAME["generic"]) == first
+
+
+def native_of_loops() -> Callable[..., int]:
+    def kernel(x: int, y: int, z: int) -> int:
+        return loops(x, y, z) + calls(z, y, x)
+
+    kernel.returns = True  # type: ignore[attr-defined]
+    return kernel

@@ -1,0 +1,287 @@
+"""Kernel code, Python over int64 numbers, in LLVM's IR: numba reads, types and lowers it.
+
+Kernel code has numbers, ranges, tuples of numbers, and records that were read. It may call functions that `emits`
+(`isa.vector`), which write IR themselves, and any other function of Python, which is written where it is called. What
+the enclosing scope decides is decided: a branch that can't be taken is left out before its types are looked for.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from numba.core import ir, types, typing
+from numba.core.errors import NumbaError, TypingError
+from numba.core.ir_utils import get_definition, guard
+
+from .numba_parts import Infer, Lowering, Typing, contexts, read
+
+
+def write(builder: Any, function: FunctionType, args: Sequence[Any], returns: bool) -> Any:
+    """Write a kernel's body at the builder's place, for int64 arguments; gives what it returns, an int64, or None.
+
+    TypeError, with file, line and function, for Python that kernels can't be written in.
+    """
+    typed = Typed.of(function, (types.int64,) * len(args), {}, types.int64 if returns else None)
+    try:
+        found = _Lowering(contexts(_Typing)[1], builder, typed, args).lowered()
+    finally:
+        _typed.clear()
+    return found if returns else None
+
+
+class KernelError(TypeError):
+    """What is wrong with kernel code, and where."""
+
+
+@contextmanager
+def _placed(function: FunctionType, where: Any = None) -> Iterator[None]:
+    """Let errors say in which line of a function they are; where.loc: numba's place of the statement at hand."""
+    try:
+        yield
+    except KernelError:
+        raise
+    except Exception as error:
+        loc = getattr(error, "loc", None) or getattr(where, "loc", None)
+        line = loc.line if loc is not None else function.__code__.co_firstlineno
+        if isinstance(error, NumbaError):  # of which the rest is its way there
+            said = str(error.msg).strip().partition("\n\n")[0].partition("\nDuring: ")[0]
+        else:
+            said = f"{type(error).__name__}: {error}"
+        raise KernelError(f"{function.__code__.co_filename}:{line}: in {function.__name__}: {said}") from error
+
+
+# -- types
+
+
+class Slots(types.Type):
+    """A record that was read: int64s by name. While lowering it is the named tuple of LLVM values."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        super().__init__(f"Slots{names}")
+
+
+class Function(types.Callable):
+    """A function that kernel code can call."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+        super().__init__(f"{function.__qualname__}@{id(function)}")
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        kinds, named = tuple(map(_passed, args)), {name: _passed(kind) for name, kind in dict(kws).items()}
+        if hasattr(self.function, "emits"):
+            return typing.signature(_given(self.function), *kinds)
+        return typing.signature(Typed.of(self.function, kinds, named).restype, *kinds)
+
+    def get_call_signatures(self) -> Any:
+        return [], True
+
+    def get_impl_key(self, sig: Any) -> Any:
+        return self
+
+
+def _passed(kind: Any) -> Any:
+    """The type that a function gets an argument of some type as: every number is an int64."""
+    return types.int64 if isinstance(kind, types.Integer | types.Boolean | types.Literal) else kind
+
+
+@cache
+def _given(function: FunctionType) -> Any:
+    """The type of what a function that `emits` returns."""
+    match function.emits:  # type: ignore[attr-defined]
+        case 0:
+            return types.none
+        case 1:
+            return types.int64
+        case int() as count:
+            return types.UniTuple(types.int64, count)
+        case names:
+            return Slots(tuple(names))
+
+
+class _Typing(Typing):
+    def resolve_value_type(self, value: Any) -> Any:
+        if isinstance(value, float):
+            raise ValueError(f"kernel code computes with int64, {value} is a float")
+        return Function(value) if type(value) is FunctionType else super().resolve_value_type(value)
+
+    def resolve_getattr(self, kind: Any, name: str) -> Any:
+        if isinstance(kind, Slots) and name not in kind.names:
+            raise TypingError(f"the record has no slot {name!r}; it has {', '.join(kind.names)}")
+        return types.int64 if isinstance(kind, Slots) else super().resolve_getattr(kind, name)
+
+    def resolve_function_type(self, function: Any, args: Any, kws: Any) -> Any:
+        if isinstance(function, Function):
+            return function.get_call_type(self, args, kws)
+        return super().resolve_function_type(function, args, kws)
+
+
+# -- from Python to typed IR
+
+
+class Typed(NamedTuple):
+    """A function with the types of its variables; what numba's lowering calls a function's descriptor. `scope`: what
+    names of the enclosing scope mean.
+    """
+
+    function: FunctionType
+    ir: Any
+    typemap: Any
+    restype: Any
+    calltypes: Any
+    scope: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, function: FunctionType, given: Sequence[Any], named: Mapping[str, Any], returns: Any = None) -> Typed:
+        """For arguments of such types."""
+        kinds = ordered(function, given, named)
+        key = function, kinds
+        if key in _typed and _typed[key] is None:
+            raise TypingError(f"{function.__name__} calls itself")
+        if key not in _typed:
+            _typed[key] = None
+            cells = (cell.cell_contents for cell in function.__closure__ or ())
+            scope = dict(zip(function.__code__.co_freevars, cells, strict=True))
+            with _placed(function):
+                body = _body(function, scope)
+                infer = Infer(contexts(_Typing)[0], body)
+                for index, (name, kind) in enumerate(zip(body.arg_names, kinds, strict=True)):
+                    infer.seed_argument(name, index, kind)
+                if returns is not None:
+                    infer.seed_return(returns)
+                infer.build_constraint()
+                infer.propagate()
+                typed = cls(function, body, *infer.unify()[:3], scope)
+                if isinstance(typed.restype, types.Optional):
+                    raise TypingError("it returns a value in one place, and nothing in another")
+                _typed[key] = typed
+        return _typed[key]  # type: ignore[return-value]
+
+
+_typed: dict[Any, Typed | None] = {}
+"""What a kernel calls; None for what is being typed."""
+
+
+def ordered(function: FunctionType, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Arguments in the order of a function's parameters. An error unless there is one for each."""
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    rest = names[len(given) :]
+    if len(given) > len(names) or named.keys() != set(rest):
+        more = f" and {', '.join(named)}" if named else ""
+        raise TypingError(f"{function.__name__}({', '.join(names)}) is called with {len(given)} values{more}")
+    return (*given, *(named[name] for name in rest))
+
+
+_bodies: dict[CodeType, tuple[Any, list[Any]]] = {}
+
+
+def _body(function: FunctionType, scope: Mapping[str, Any]) -> Any:
+    """numba's IR of a function within a scope, without the branches that can't be taken. Its bytecode is read once."""
+    if (code := function.__code__) not in _bodies:
+        body = read(function)
+        values = [inst.value for block in body.blocks.values() for inst in block.find_insts(ir.Assign)]
+        _bodies[code] = body, [value for value in values if isinstance(value, ir.FreeVar)]
+    body, free = _bodies[code]
+    for value in free:
+        value.value = scope[value.name]
+    return _pruned(body)
+
+
+UNKNOWN = object()
+_DECIDED = (operator.is_, operator.is_not, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+
+
+def _settled(body: Any, var: Any) -> Any:
+    """The value of a condition that the enclosing scope decides, or UNKNOWN."""
+    found = guard(get_definition, body, var)
+    match found:
+        case ir.Const() | ir.Global() | ir.FreeVar():
+            return found.value
+        case ir.Expr(op="call") if len(found.args) == 1 and _settled(body, found.func) is bool:
+            value = _settled(body, found.args[0])
+            return value if value is UNKNOWN else bool(value)
+        case ir.Expr(op="unary") if found.fn is operator.not_:
+            value = _settled(body, found.value)
+            return value if value is UNKNOWN else not value
+        case ir.Expr(op="binop") if found.fn in _DECIDED:
+            left, right = _settled(body, found.lhs), _settled(body, found.rhs)
+            return UNKNOWN if left is UNKNOWN or right is UNKNOWN else found.fn(left, right)
+    return UNKNOWN
+
+
+def _pruned(body: Any) -> Any:
+    """A copy of the IR in which settled branches are jumps, without the blocks that are not reached then."""
+    blocks = dict(body.blocks)
+    for at, block in body.blocks.items():
+        last = block.body[-1]
+        if isinstance(last, ir.Branch) and (value := _settled(body, last.cond)) is not UNKNOWN:
+            blocks[at] = copy(block)
+            blocks[at].body = [*block.body[:-1], ir.Jump(last.truebr if value else last.falsebr, last.loc)]
+    reached: set[int] = set()
+    ahead = [min(blocks)]
+    while ahead:
+        if (at := ahead.pop()) not in reached:
+            reached.add(at)
+            ahead += blocks[at].body[-1].get_targets()
+    body = copy(body)
+    body.blocks = {at: blocks[at] for at in sorted(reached)}
+    return body
+
+
+# -- from typed IR to LLVM's
+
+
+class _Lowering(Lowering):
+    """With calls of functions, and records."""
+
+    def lowered(self) -> Any:
+        with _placed(self.fndesc.function, self):
+            return self.run()
+
+    def lower_assign(self, kind: Any, inst: Any) -> Any:
+        if isinstance(kind, Function):
+            return None
+        if isinstance(inst.value, ir.FreeVar):
+            return self.context.get_constant_generic(self.builder, kind, self.fndesc.scope[inst.value.name])
+        return super().lower_assign(kind, inst)
+
+    def lower_expr(self, kind: Any, expr: Any) -> Any:
+        if expr.op == "getattr" and isinstance(self.typeof(expr.value.name), Slots):
+            return getattr(self.loadvar(expr.value.name), expr.attr)
+        return super().lower_expr(kind, expr)
+
+    def lower_call(self, kind: Any, expr: Any) -> Any:
+        callee = self.typeof(expr.func.name)
+        if not isinstance(callee, Function):
+            return super().lower_call(kind, expr)
+        function, kinds = callee.function, [_passed(self.typeof(var.name)) for var in expr.args]
+        args, named = [self._value(var) for var in expr.args], {name: self._value(var) for name, var in expr.kws}
+        if hasattr(function, "emits"):
+            return self._emitted(function(self.builder, *args, **named), self.fndesc.calltypes[expr].return_type)
+        typed = Typed.of(function, kinds, {name: _passed(self.typeof(var.name)) for name, var in expr.kws})
+        return type(self)(self.context, self.builder, typed, ordered(function, args, named)).lowered()
+
+    def _value(self, var: Any) -> Any:
+        """A variable as an argument."""
+        kind = self.typeof(var.name)
+        return self.context.cast(self.builder, self.loadvar(var.name), kind, _passed(kind))
+
+    def _emitted(self, result: Any, kind: Any) -> Any:
+        if result is None:
+            return self.context.get_dummy_value()
+        if type(result) in (tuple, list):
+            return self.context.make_tuple(self.builder, kind, result)
+        return result
+
+    def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
+        if isinstance(self.typeof(name), Function):
+            self.values[name] = value
+        else:
+            super().storevar(value, name)
