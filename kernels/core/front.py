@@ -158,7 +158,8 @@ class Typed(NamedTuple):
                     infer.seed_return(returns)
                 infer.build_constraint()
                 infer.propagate()
-                typed = cls(function, body, *infer.unify()[:3], scope)
+                typemap, restype, calltypes = infer.unify()
+                typed = cls(function, body, typemap, restype, calltypes, scope)
                 if isinstance(typed.restype, types.Optional):
                     raise TypingError("it returns a value in one place, and nothing in another")
                 _typed[key] = typed
