@@ -1,6 +1,6 @@
 """Emit vector code from inside a kernel: addresses are int64, everything else is an LLVM value.
 
-A kernel is a plain Python function (`core.translate`); where it needs vectors it calls a function that `emits`, which
+A kernel is a plain Python function (`core.front`); where it needs vectors it calls a function that `emits`, which
 writes LLVM IR through a `Vector`. The IR is generic LLVM (no target intrinsics), so one body serves every tier.
 """
 

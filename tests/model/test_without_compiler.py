@@ -85,6 +85,29 @@ def test_without_a_compiler_numpy_still_computes(place: Path) -> None:
     np.testing.assert_allclose([float(x) for x in found[1].split()], expected.ravel(), rtol=1e-4, atol=1e-6)
 
 
+def test_a_full_cache_needs_neither_numba_nor_llvmlite(place: Path, tmp_path: Path) -> None:
+    """Nor their files: an installation may leave them out."""
+    packages, here = tmp_path / "packages", Path(np.__file__).parents[1]
+    packages.mkdir()
+    for each in here.iterdir():
+        if not each.name.startswith(("numba", "llvmlite", "__pycache__")):
+            (packages / each.name).symlink_to(each)
+    printed = []
+    for found in (here, packages):
+        script = (
+            f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(found)!r}]\n"
+            "import importlib.util as util; print(*map(bool, map(util.find_spec, ('numba', 'llvmlite'))))\n"
+            "import fastgraph as fg; from fastgraph.demo import MODEL, held_out\n"
+            "print(fg.load(MODEL, threads=1).run({'image': held_out()[0][0]})['probabilities'].view('i4'))\n"
+        )
+        command = [sys.executable, "-S", "-W", "error", "-c", script]
+        done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout.partition("\n"))
+    (first, _, computed), (second, _, again) = printed
+    assert (first, second) == ("True True", "False False") and computed == again
+
+
 @pytest.mark.parametrize("error", [RuntimeError("LLVM has no such thing"), OSError("no room")])
 def test_an_llvm_that_fails_is_told(error: Exception, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> bytes:
