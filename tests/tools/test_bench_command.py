@@ -14,7 +14,7 @@ import fastgraph as fg
 from fastgraph.demo import MODEL, held_out
 from fastgraph.ir import Quantization
 from fastgraph.runtime.model import TensorSpec
-from fastgraph.tools import bench, engines, profile
+from fastgraph.tools import bench, disturbance, engines, profile
 from fastgraph.tools.cli import main
 from fastgraph.tools.engines import Engine
 
@@ -24,7 +24,8 @@ DIGITS = str(MODEL)
 def test_against_onnxruntime(capsys: Any, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     file = tmp_path / "bench.json"
-    code = main(["bench", DIGITS, DIGITS, "--against", "onnxruntime", "--runs", "3", "--json", str(file)])
+    argv = ["--against", "onnxruntime", "--runs", "3", "--allow-noise", "--json", str(file)]
+    code = main(["bench", DIGITS, DIGITS, *argv])
     out = capsys.readouterr().out
     assert code == 0 and "onnxruntime" in out and "geometric mean" in out and "DISAGREES" not in out
     found = json.loads(file.read_text())
@@ -42,7 +43,7 @@ def test_engines_that_cannot_run_are_named(capsys: Any, monkeypatch: Any) -> Non
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr(engines, "import_module", absent)
-    assert main(["bench", DIGITS, "--against", "openvino,litert", "--runs", "2"]) == 0
+    assert main(["bench", DIGITS, "--against", "openvino,litert", "--runs", "2", "--allow-noise"]) == 0
     out = capsys.readouterr().out
     assert "openvino: not installed: pip install 'fastgraph-runtime[bench]'" in out
     assert "litert: reads .tflite files only" in out
@@ -71,7 +72,7 @@ def test_unknown_engine(capsys: Any) -> None:
 
 
 def test_json_on_stdout_is_only_json(capsys: Any) -> None:
-    assert main(["bench", DIGITS, "--runs", "1", "--json", "-", "--profile"]) == 0
+    assert main(["bench", DIGITS, "--runs", "1", "--allow-noise", "--json", "-", "--profile"]) == 0
     model = json.loads(capsys.readouterr().out)["models"][0]
     assert model["arena_bytes"] == fg.load(DIGITS, threads=1).arena_bytes
     assert len(model["profile"]) == len(fg.load(DIGITS, threads=1).plan.program.steps)
@@ -125,10 +126,11 @@ def test_quantized_outputs_of_other_types_disagree() -> None:
     assert mixed["steps"] == 0 and mixed["difference"] == pytest.approx(1 / 3) and not mixed["agrees"]
 
 
-def test_every_engine_has_its_turn_and_the_order_turns() -> None:
+def test_every_engine_has_its_turn_and_the_order_turns(monkeypatch: Any) -> None:
+    monkeypatch.setattr(disturbance, "disturbed", lambda _: False)
     calls: list[str] = []
     both = [Engine(n, "", lambda n=n: calls.append(n), lambda: []) for n in "ab"]  # type: ignore[misc]
-    times = bench.measure(both, seconds=0, rounds=2)
+    times = bench.measure(both, seconds=0, rounds=2).times
     assert [len(bursts) for bursts in times] == [2, 2]
     turns = [n for i, n in enumerate(calls) if i == 0 or calls[i - 1] != n]
     assert "".join(turns) == "aba" + "ba"[1:] or "".join(turns).endswith("aba")

@@ -37,13 +37,13 @@ def test_the_commands_are_ones_that_there_are() -> None:
 
 @pytest.mark.slow
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they stand there, one after the other, but for the one that compiles all kernels."""
+    """As they stand there, one after the other, but for the one that compiles all kernels; the machine may be busy."""
     monkeypatch.chdir(tmp_path)
     lines = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("fastgraph ")]
     for line in lines:
         words = shlex.split(line, comments=True)[1:]
         if "--build" not in words:
-            assert main(words) == 0, line
+            assert main(words + ["--allow-noise"] * (words[0] == "bench")) == 0, line
 
 
 def test_the_environment_variables_it_names_are_read() -> None:
