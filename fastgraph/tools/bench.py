@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import disturbance
 from ..errors import FastgraphError
 from ..ir import Graph
 from ..kernels.isa.tiers import usable
 from ..runtime.model import TensorSpec
 from ..text import table
-from . import disturbance
 from .engines import Engine, Feeds, Unavailable, fastgraph, peer
 
 BURST_SECONDS = 0.02
@@ -135,11 +135,13 @@ def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None
     while _goes_on(clean, len(done), perf_counter() - begun, seconds, rounds):
         done.append(_round(engines, lengths, len(done)))
         clean += not disturbance.disturbed(done[-1].usage)
-    usage = [each.usage for each in done]
-    found = disturbance.report(usage, min(rounds or MIN_ROUNDS, MIN_ROUNDS))
-    kept = [each.bursts for each in done if found["noisy"] or not disturbance.disturbed(each.usage)]
-    shares = [disturbance.shares(used) for used in zip(*usage, strict=True)]
-    return Measured([list(bursts) for bursts in zip(*kept, strict=True)], shares, found)
+    usage, needed = [each.usage for each in done], min(rounds or MIN_ROUNDS, MIN_ROUNDS)
+    kept = [done[i].bursts for i in disturbance.kept(usage, needed)]
+    return Measured(
+        [list(bursts) for bursts in zip(*kept, strict=True)],
+        [disturbance.shares(used) for used in zip(*usage, strict=True)],
+        disturbance.report(usage, needed),
+    )
 
 
 def _round(engines: Sequence[Engine], lengths: Sequence[int], turn: int) -> Round:

@@ -466,7 +466,7 @@ def _bench(args: argparse.Namespace) -> int:
         if args.json != "-":
             _print(bench.text(result))
             if args.profile:
-                _print(profile.text(result["profile"]))
+                _print(profile.text(result["profile"], 1e3 * result["engines"][0]["p50_ms"]))
         return 0 if bench.agrees(result) else 1
 
     code, failed = _each(args, measure)

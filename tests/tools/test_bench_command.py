@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph import disturbance
 from fastgraph.demo import MODEL, held_out
 from fastgraph.ir import Quantization
 from fastgraph.runtime.model import TensorSpec
-from fastgraph.tools import bench, disturbance, engines, profile
+from fastgraph.tools import bench, engines, profile
 from fastgraph.tools.cli import main
 from fastgraph.tools.engines import Engine
 
@@ -86,6 +87,8 @@ def test_profile_has_a_time_for_each_step(capsys: Any) -> None:
     assert all(row["gmacs"] > 0 for row in rows if row["op"] == "conv" and row["us"] > 0)
     text = profile.text(rows)
     assert len(text.splitlines()) == len(rows) + 2 and "us in all" in text
+    whole = sum(row["us"] for row in rows)
+    assert "80% of the p50 above" in profile.text(rows, whole / 0.8)
 
 
 @pytest.mark.parametrize(

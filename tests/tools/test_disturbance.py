@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph import disturbance
 from fastgraph.demo import MODEL
-from fastgraph.tools import bench, disturbance, engines
+from fastgraph.disturbance import Usage, disturbed, report
+from fastgraph.tools import bench, engines
 from fastgraph.tools.cli import main
-from fastgraph.tools.disturbance import Usage, disturbed, report
 from fastgraph.tools.engines import Engine
 
 DIGITS = str(MODEL)
@@ -148,6 +149,15 @@ def test_waiting_is_counted_where_it_can_be(monkeypatch: Any, tmp_path: Path) ->
     monkeypatch.setattr(disturbance, "TASKS", tmp_path / "none")
     monkeypatch.setattr(disturbance, "STAT", tmp_path / "none")
     assert disturbance.now().queued == disturbance.now().stolen == 0.0
+
+
+def test_the_digits_are_timed_by_quiet_passes(capsys: Any, script: Script) -> None:
+    script(chain([BUSY] * 6, repeat(QUIET)))
+    assert main(["digits", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["disturbance"]["disturbed"] == 6
+    script(chain([BUSY] * 7, repeat(QUIET)))
+    assert main(["digits"]) == 0
+    assert "the latency means little: 7 of 9 rounds" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -78,10 +78,16 @@ def _stolen(bursts: Sequence[Usage]) -> bool:
     return any(burst.stolen > 0 for burst in bursts)
 
 
+def kept(rounds: Sequence[Sequence[Usage]], needed: int) -> list[int]:
+    """The rounds that count: those that were left alone, or all where those are fewer than `needed`."""
+    quiet = [i for i, bursts in enumerate(rounds) if not disturbed(bursts)]
+    return quiet if len(quiet) >= needed else list(range(len(rounds)))
+
+
 def report(rounds: Sequence[Sequence[Usage]], needed: int) -> dict[str, Any]:
     """What JSON keeps of the rounds: how many there were, how many were disturbed, and for which reasons; `noisy`,
-    whether fewer than `needed` are left, so that all count; the `shares`, seconds stolen, forced switches a round, the
-    load average of a minute; and `watched`, whether the system tells all that.
+    whether fewer than `needed` are left, so that all are `kept`; the `shares`, seconds stolen, forced switches a round,
+    the load average of a minute; and `watched`, whether the system tells all that.
     """
     bursts = [burst for each in rounds for burst in each]
     away = sum(map(disturbed, rounds))
