@@ -16,13 +16,15 @@ from fastgraph.text import table
 
 
 def medians(path: Path) -> dict[str, float]:
-    """Seconds by test, or by model and engine. InputError when the file is another."""
+    """Seconds by test, of rounds that were left alone where it has them, or by model and engine. InputError when the
+    file is another.
+    """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if "models" in found:
             rows = [(model["model"], row) for model in found["models"] for row in model["engines"]]
             return {f"{model}, {row['name']}": row["p50_ms"] / 1e3 for model, row in rows if "p50_ms" in row}
-        return {one["fullname"]: one["stats"]["median"] for one in found["benchmarks"]}
+        return {one["fullname"]: one["extra_info"].get("median", one["stats"]["median"]) for one in found["benchmarks"]}
     except (ValueError, KeyError, TypeError) as error:
         what = "expected what pytest bench saves, or fastgraph bench --json writes"
         raise InputError(f"{path}: {what}, found {type(error).__name__}: {error}") from None

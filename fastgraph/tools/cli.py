@@ -474,7 +474,8 @@ def _bench(args: argparse.Namespace) -> int:
     if len(results) > 1 and args.json != "-":
         said = ", ".join(f"{mean:.3f} to {name}" for name, mean in means.items() if mean is not None)
         if said:
-            _print(f"geometric mean of the ratios: {said}")
+            noisy = " (NOISY)" if any(result["disturbance"]["noisy"] for result in results) else ""
+            _print(f"geometric mean of the ratios{noisy}: {said}")
     if args.json:
         known = {"fastgraph": __version__, "machine": bench.machine()}
         report = _json(known | {"models": results, "failed": failed, "geomeans": means})

@@ -17,7 +17,9 @@ SCRIPT = Path(__file__).parents[2] / "bench" / "compare.py"
 
 
 def save(path: Path, **medians: float) -> None:
-    runs = [{"fullname": name, "stats": {"median": median}} for name, median in medians.items()]
+    runs = [{"fullname": name, "stats": {"median": median}, "extra_info": {}} for name, median in medians.items()]
+    if "conv" in medians:
+        runs[0] |= {"stats": {"median": 9.0}, "extra_info": {"median": medians["conv"]}}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"benchmarks": runs}))
 

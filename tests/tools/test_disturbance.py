@@ -109,7 +109,7 @@ def test_noise_is_marked_where_it_is_allowed(capsys: Any, script: Script, tmp_pa
     script(repeat(BUSY))
     file = tmp_path / "bench.json"
     assert main(["bench", DIGITS, "--runs", "3", "--allow-noise", "--json", str(file)]) == 0
-    assert "NOISY" in capsys.readouterr().out
+    assert "NOISY, figures mean little: 10 of 10 rounds" in capsys.readouterr().out
     (found,) = json.loads(file.read_text())["models"]
     assert found["rounds"] == found["disturbance"]["disturbed"] == 10 and found["disturbance"]["noisy"]
     assert found["engines"][0]["cpu_share"] == pytest.approx(0.5)
