@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from .. import disturbance
+from ..cpus import default_threads
 from ..errors import FastgraphError
 from ..ir import Graph
 from ..kernels.isa.tiers import usable
@@ -242,9 +243,9 @@ def refuse(result: dict[str, Any]) -> None:
     """NotMeasurable when too few rounds of a comparison were left alone."""
     if result["disturbance"]["noisy"]:
         why = disturbance.text(result["disturbance"])
-        raise NotMeasurable(
-            f"{result['model']}: not measurable here: {why}. Close other programs, or add --allow-noise"
-        )
+        cpus, threads = default_threads(), result["threads"]
+        close = f"{threads} threads share {cpus} CPUs: take fewer" if threads > cpus else "Close other programs"
+        raise NotMeasurable(f"{result['model']}: not measurable here: {why}. {close}, or add --allow-noise")
 
 
 def text(result: dict[str, Any]) -> str:

@@ -105,6 +105,13 @@ def test_a_busy_machine_is_refused(capsys: Any, script: Script, tmp_path: Path) 
     assert "p50" not in out and "not measurable here" in json.loads(file.read_text())["failed"][DIGITS]
 
 
+def test_threads_that_disturb_one_another_are_told_from_programs(monkeypatch: Any) -> None:
+    monkeypatch.setattr(bench, "default_threads", lambda: 2)
+    for threads, advice in ((1, "Close other programs"), (1000, "1000 threads share 2 CPUs: take fewer")):
+        with pytest.raises(bench.NotMeasurable, match=f"{advice}, or add --allow-noise"):
+            bench.refuse({"model": "a", "threads": threads, "disturbance": report([[BUSY]], 1)})
+
+
 def test_noise_is_marked_where_it_is_allowed(capsys: Any, script: Script, tmp_path: Path) -> None:
     script(repeat(BUSY))
     file = tmp_path / "bench.json"
