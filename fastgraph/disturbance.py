@@ -3,8 +3,9 @@
 A round is disturbed when in one of its bursts threads of this process were ready to run, and did not, for more than
 MOST_LOST of the burst's time, or when the hypervisor took a tick of its CPUs. It is thrown away for all engines: a call
 that is longer than a scheduler's slice always holds somebody else's slice, and the median of short calls never does, so
-that what is disturbed favors the quicker engine. What stays within MOST_LOST makes a call too long by no more than
-that, and a ratio wrong by no more. Waiting of a thread's own will, as pools do between calls, is none of it.
+that what is disturbed favors the quicker engine. What stays within MOST_LOST makes a call too long by twice that at
+most (half a burst is not timed, where one call fills it), and a ratio wrong by no more. Waiting of a thread's own will,
+as pools do between calls, is none of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if sys.platform != "win32":
     import resource
 
 MOST_LOST = 0.01
-"""Of a burst's time. Timer ticks and kernel threads take a tenth of it; another program that shares the CPU, half."""
+"""Of a burst's time. Kernel threads take some tenths of a percent; another program that shares the CPU, half."""
 TASKS = Path("/proc/self/task")
 STAT = Path("/proc/stat")
 WATCHED = sys.platform != "win32" and get_clock_info("process_time").resolution < 1e-4

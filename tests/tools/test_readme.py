@@ -68,7 +68,7 @@ def result(name: str, *ratios: float, disturbed: int = 0, noisy: bool = False) -
     peers = [{"name": n, "version": "2", "ratio": r, "p50_ms": 2 / r} for n, r in zip(names, ratios, strict=False)]
     away = [{"name": "litert", "unavailable": "other format"}]
     disturbance = {"rounds": 40, "disturbed": disturbed, "noisy": noisy}
-    known = {"model": f"a/{name}", "isa": "avx2", "arena_bytes": 1_536_000, "disturbance": disturbance}
+    known = {"model": f"a/{name}", "isa": "avx2", "threads": 1, "arena_bytes": 1_536_000, "disturbance": disturbance}
     return known | {"engines": [own, *peers, *away]}
 
 
