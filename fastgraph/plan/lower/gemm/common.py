@@ -74,6 +74,13 @@ def merge_narrow(tier: Tier, weights: np.ndarray, groups: int) -> tuple[np.ndarr
     return (merge_groups(weights, groups, factor) if factor > 1 else weights), groups // factor
 
 
+def merge_narrow_stored(tier: Tier, weights: np.ndarray, zeros: np.ndarray, groups: int) -> tuple[np.ndarray, int]:
+    """The same of s8 weights, where what isn't there stands for 0.0 by the zero point of its output channel."""
+    zeros = zeros.reshape(-1, *[1] * (weights.ndim - 1))
+    away, groups = merge_narrow(tier, weights - zeros, groups)
+    return (away + zeros).astype(np.int8), groups
+
+
 def geometry(
     node: Node, weights: Sequence[int], groups: int, stride: int, item: int = 4, padded: Triple | None = None
 ) -> Geometry:

@@ -17,7 +17,16 @@ from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Arg, Emit, lowers
 from ..spatial import is_near
-from .common import Parameters, geometry, is_dense, is_depthwise, merge_narrow, panels, parameters
+from .common import (
+    Parameters,
+    geometry,
+    is_dense,
+    is_depthwise,
+    merge_narrow,
+    merge_narrow_stored,
+    panels,
+    parameters,
+)
 
 WINOGRAD = 4
 """The largest Winograd tile used: 2 is more exact than the plain sum, 4 errs up to twice as much as it."""
@@ -97,10 +106,8 @@ def _quantized(node: Node) -> Layer | None:
 def conv_int8(e: Emit, node: Node, layer: Layer) -> None:
     groups = node.attrs["groups"]
     if groups > 1:
-        # What isn't there stands for 0.0: the weights' zero point.
-        zeros = layer.zeros.reshape(-1, *[1] * (layer.weights.ndim - 1))
-        weights, groups = merge_narrow(e.tier, layer.weights - zeros, groups)
-        layer = layer._replace(weights=(weights + zeros).astype(np.int8))
+        weights, groups = merge_narrow_stored(e.tier, layer.weights, layer.zeros, groups)
+        layer = layer._replace(weights=weights)
     g = geometry(node, layer.weights.shape, groups, e.stride(node.x), item=1)
     if e.tier.amx:
         from . import amx
