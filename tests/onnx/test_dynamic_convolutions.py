@@ -145,3 +145,29 @@ def test_weights_that_are_computed(channels: int) -> None:
     model = net.load()
     np.testing.assert_array_equal(*model.run(feeds).values(), *by_reference(graph_of(net.bytes()), feeds))
     assert not hosts(model), str(model)
+
+
+@pytest.mark.parametrize("stored", [S8, U8], ids=str)
+@pytest.mark.parametrize("op", ["QDQ", "QLinearConv"])
+@pytest.mark.parametrize("count", [1, 12])
+@pytest.mark.parametrize("least", [False, True])
+def test_weights_with_scales_below_zero(op: str, stored: Any, count: int, least: bool) -> None:
+    """onnxruntime takes them, and so do kernels of integers. least: the weights have a number that none is minus of."""
+    net = Net()
+    w = np.maximum(numbers(net.rng, (12, 8, 3, 3), stored), np.iinfo(stored).min + 1)
+    w.reshape(-1)[::50] -= least
+    scale = np.where(np.arange(count) % 3, -0.01, 0.02).astype(F32) if count > 1 else np.float32(-0.01)
+    q_w = [net.const(w), net.const(scale), net.const(np.full(np.shape(scale), 0 if stored == S8 else 128, stored))]
+    q_x, q_y = ([net.const(np.float32(0.05)), net.const(np.array(zero, U8))] for zero in (120, 90))
+    x = net.input("x", (1, 8, 6, 7), U8)
+    if op == "QLinearConv":
+        y = net(op, x, *q_x, *q_w, *q_y, pads=[1, 1, 1, 1])
+    else:
+        reals = net("DequantizeLinear", x, *q_x), net("DequantizeLinear", *q_w, axis=0)
+        y = net("QuantizeLinear", net("Conv", *reals, pads=[1, 1, 1, 1]), *q_y)
+    net.output(y, dtype=U8)
+    feeds = {"x": numbers(net.rng, (1, 8, 6, 7), U8)}
+    model = net.load()
+    (found,), (expected,) = model.run(feeds).values(), by_onnxruntime(net.bytes(), feeds)
+    assert np.abs(found.astype(int) - expected).max() <= 1
+    assert {kernel.name for kernel in model.plan.kernels()} & {"conv_int8", "amx_conv"}, str(model)
