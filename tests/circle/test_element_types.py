@@ -315,6 +315,44 @@ def test_element_types(family: Any) -> None:
     assert taken >= least
 
 
+PICK = ("MAXIMUM", "MINIMUM", "MAX_POOL_2D", "RESIZE_NEAREST_NEIGHBOR")
+"""Of arithmetic, operators that give elements of their operands."""
+
+
+def unlike(t: str) -> Iterator[tuple[Any, ...]]:
+    """Operators that give elements of quantized operands, where the file names no quantization of their results; then
+    of plain ones, with a quantized result.
+    """
+    found = [*moves(t, QUANT[t]), *questions(t, QUANT[t]), *(f for f in arithmetic(t, QUANT[t]) if f[0] in PICK)]
+    for op, inputs, outputs, options in found:
+        if any(len(out) > 2 for out in outputs) and (op != "CONCATENATION" or t == "int16"):
+            yield op, inputs, [out[:2] for out in outputs], options
+            yield op, [None if x is None else type(x)(x.array, None, **x.fields) for x in inputs], outputs, options
+
+
+@pytest.mark.parametrize("t", QUANT)
+def test_results_keep_stored_numbers_that_have_no_scale(t: str) -> None:
+    taken, wrong = 0, []
+    for op, inputs, outputs, options in unlike(t):
+        try:
+            taken += agrees(op, inputs, outputs, **options)
+        except (AssertionError, fg.FastgraphError) as error:
+            wrong.append(f"{op} {t} -> {outputs}: {' '.join(str(error).split())[:300]}")
+    assert not wrong, "\n".join(wrong)
+    assert taken >= 65
+
+
+@pytest.mark.parametrize("schema", ["tflite", "circle"])
+@pytest.mark.parametrize("kinds", [(QUANT["uint8"], None), (None, QUANT["uint8"])], ids=["plain result", "plain input"])
+def test_unique_bytes(schema: str, kinds: Any) -> None:
+    m, x = Model(schema), np.array([3, 3, 250, 7, 250, 0], np.uint8)
+    given = m.input(x.shape, np.uint8, kinds[0])
+    ends = m.op("UNIQUE", [given], [((6,), np.uint8, kinds[1]), ((6,), np.int32)], idx_out_type="INT32")
+    model = fg.load(m.bytes(ends), threads=1)
+    values, places = model.run({model.inputs[0].name: x}).values()
+    assert (values.dtype, values.tolist(), places.tolist()) == (np.uint8, [3, 250, 7, 0], [0, 0, 1, 2, 1, 3])
+
+
 # -- layers
 
 IN = {"float32": None, "int8": (0.05, -3), "int16": (0.002, 0)}
