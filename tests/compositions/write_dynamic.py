@@ -40,5 +40,5 @@ class Dynamic(Writer):
             self.add("Mul", [reals, factor], op.outputs)
             return
         numbers = self.net.consts[bias[0]].array()
-        numbers = numbers.reshape(1, -1, 1, 1) if op.kind == "conv" else numbers
+        numbers = numbers.reshape(1, -1, *(1 for _ in range(rank - 2))) if op.kind == "conv" else numbers
         self.add("Add", [self.add("Mul", [reals, factor]), self.const(numbers)], op.outputs)

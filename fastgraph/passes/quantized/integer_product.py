@@ -28,7 +28,7 @@ def integer_product(state: Sweep, node: Node) -> bool:
 
     Given ``q, s, z = dynamic_quantize_linear(x)``, ``y = mul(cast(matmul_integer(q, w, z)), mul(s, c))``, w and c
     constants; result ``y = matmul(dynamic_round(x), w)``, where w is quantized with the scales c. A convolution may
-    stand between transposes, and the factors in any order. Depthwise and volumes: ``r, s = dynamic_round(x)``,
+    stand between transposes, and the factors in any order. Depthwise: ``r, s = dynamic_round(x)``,
     ``y = mul(conv(r, w), mul(s, c))`` on the whole numbers r and w, whose sums f32 holds.
     """
     if len(node.inputs) != 2 or node.out.type.dtype != F32:
@@ -64,7 +64,9 @@ def _layer(
     grid: dict[str, Any] = {"per": "tensor", "grid": "onnx"}
     x, type_ = _turned(state, rounding.x, before), TensorType(F32, product.out.type.shape)
     assert w.data is not None and w.type.quant is not None
-    if product.op == "matmul_integer" or len(type_.dims) < 5 and not _is_depthwise(product, w.data):
+    if product.op == "matmul_integer" or not _is_depthwise(product, w.data):
+        if len(type_.dims) > 4:
+            return None  # the layers of bytes have no volumes, and in f32 Winograd's transforms would round
         x = state.add("dynamic_round", [x], x.type, rounding, **grid)
         return _turned(state, state.add(REAL[product.op], [x, w], type_, product, **product.attrs), after)
     away = _away(w.data, w.type.quant.zero_point, 0)
