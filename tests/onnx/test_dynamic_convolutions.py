@@ -171,3 +171,16 @@ def test_weights_with_scales_below_zero(op: str, stored: Any, count: int, least:
     (found,), (expected,) = model.run(feeds).values(), by_onnxruntime(net.bytes(), feeds)
     assert np.abs(found.astype(int) - expected).max() <= 1
     assert {kernel.name for kernel in model.plan.kernels()} & {"conv_int8", "amx_conv"}, str(model)
+
+
+@pytest.mark.parametrize("scales", [(-0.05, 0.04), (0.05, -0.04), (-0.05, -0.04)], ids=str)
+def test_activations_with_scales_below_zero(scales: tuple[float, float]) -> None:
+    """They are computed in f32."""
+    net = Net()
+    x = net("DequantizeLinear", net.input("x", (1, 8, 6, 7), U8), net.const(scales[0]), net.const(np.array(120, U8)))
+    w = net("DequantizeLinear", net.const(numbers(net.rng, (12, 8, 3, 3), S8)), net.const(0.01))
+    y = net("Relu", net("Conv", x, w))
+    net.output(net("QuantizeLinear", y, net.const(scales[1]), net.const(np.array(100, U8))), dtype=U8)
+    feeds, model = {"x": numbers(net.rng, (1, 8, 6, 7), U8)}, net.load()
+    (found,), (expected,) = model.run(feeds).values(), by_onnxruntime(net.bytes(), feeds)
+    assert np.abs(found.astype(int) - expected).max() <= 1 and not hosts(model)
