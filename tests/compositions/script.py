@@ -10,7 +10,7 @@ from .composition import Composition, Const
 from .write_onnx import Writer
 
 HEAD = """\
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import numpy as np, onnxruntime as ort, fastgraph as fg
 from onnx import helper as h, numpy_helper as nh
 
