@@ -147,16 +147,15 @@ class Composition:
         return "\n".join(["Composition(", *lines, ")"])
 
 
-def stays(net: Composition, given: Shape, made: Shape) -> list[int]:
-    """What a file says that a reshape makes: where extents are open, 0 for the operand's own, -1 for one that follows.
+def opened(net: Composition, given: Shape, made: Shape) -> Shape:
+    """What a file says that a reshape makes: where extents are open, -1 for the one that follows.
 
-    >>> stays(Composition(open="places"), (1, 8, 4, 4), (1, 8, 16))
-    [0, 0, -1]
+    >>> opened(Composition(open="places"), (1, 8, 4, 4), (1, 8, 16))
+    (1, 8, -1)
     """
     if not net.open:
-        return list(made)
-    found = [0 if given[i : i + 1] == (d,) else d for i, d in enumerate(made)]
-    others = [i for i, d in enumerate(found) if d]
-    if others:
-        found[others[0 if net.open == "batch" else -1]] = -1
-    return found
+        return tuple(made)
+    others = [i for i, d in enumerate(made) if given[i : i + 1] != (d,)]
+    along = any(len(i.shape) == 3 for i in net.inputs.values()) and given[1:2] == made[1:2]
+    at = 0 if net.open == "batch" else 1 if along or not others else others[-1]
+    return tuple(-1 if i == at else d for i, d in enumerate(made))

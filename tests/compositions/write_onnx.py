@@ -10,7 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from . import inside, nodes, rare_kinds
-from .composition import Composition, Const, Op, stays
+from .composition import Composition, Const, Op, opened
 from .quantized import one_in
 from .shapes import BINARY, EDGE
 
@@ -103,10 +103,6 @@ class Writer:
         """An input's, with names for those that are open."""
         axes = self.net.open_axes(name)
         return [f"{name}.{i}" if i in axes else d for i, d in enumerate(self.net.inputs[name].shape)]
-
-    def shape(self, op: Op) -> str:
-        """What a reshape gives."""
-        return self.ints(*(stays(self.net, self.shapes[op.inputs[0]], op.attrs["shape"])))
 
     def model(self, outputs: Sequence[str] | None = None) -> onnx.ModelProto:
         """The model; with other outputs than the composition's if these are given."""
@@ -233,7 +229,8 @@ def slice_(w: Writer, op: Op, inputs: list[str]) -> None:
 
 
 def reshape(w: Writer, op: Op, inputs: list[str]) -> None:
-    w.add("Reshape", [*inputs, w.shape(op)], op.outputs)
+    shape = opened(w.net, w.shapes[op.inputs[0]], op.attrs["shape"])
+    w.add("Reshape", [*inputs, w.ints(*shape)], op.outputs)
 
 
 def expand(w: Writer, op: Op, inputs: list[str]) -> None:

@@ -1,0 +1,71 @@
+"""A model whose extents are open, at one shape, at another one, and at the first again: each as if it were the only one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import fastgraph as fg
+from fastgraph.frontends import read
+from fastgraph.passes.specialize import specialize
+from tests.nets import by_reference
+
+from .afford import is_dry, load
+
+if TYPE_CHECKING:
+    from .check import Arrays, Subject
+
+Feeds = dict[str, np.ndarray]
+
+
+def larger(source: bytes, feeds: Feeds, more: int) -> Feeds:
+    """Feeds with so many more in each extent that the file leaves open: the same numbers over and over."""
+    open_ = {v.name: [i for i, d in enumerate(v.type.shape or ()) if not isinstance(d, int)] for v in read(source).inputs}
+    made = dict(feeds)
+    for name, axes in open_.items():
+        for axis in axes:
+            array = made[name]
+            made[name] = array.take(np.arange(array.shape[axis] + more)[::-1] % array.shape[axis], axis)
+    return made
+
+
+def turns(subject: Subject, more: int, first: Arrays) -> None:
+    """Differs unless a shape gives the same bits whatever was planned before, near what references make of it."""
+    from .check import run, same_bits
+
+    other = replace(subject, feeds=larger(subject.source, subject.feeds, more), expected={}, scale=2 * subject.scale)
+    alone = load(subject.source)
+    try:
+        wanted = run(alone, other)
+    except fg.InputError:
+        return  # the network does not take this shape
+    _near(other, wanted, alone)
+    model = load(subject.source)
+    dry = [is_dry(alone)]
+    for turn, (given, want) in enumerate(((subject, first), (other, wanted), (subject, first))):
+        found = run(model, given)
+        dry.append(is_dry(model))
+        if len(set(dry)) == 1:
+            same_bits(found, want, f"open: turn {turn}")
+    found = run(alone, subject)
+    if len({*dry, is_dry(alone)}) == 1:
+        same_bits(found, first, "open: after a larger one")
+
+
+def _near(other: Subject, found: Arrays, model: fg.Model) -> None:
+    from .check import agree
+
+    shapes = {name: array.shape for name, array in other.feeds.items()}
+    graph = read(other.source)
+    specialize(graph, shapes)
+    agree(other, found, by_reference(graph, other.feeds), "open: plan and references", model)
+    if other.engine is None:
+        return
+    try:
+        made = other.engine(other.source, other.feeds)
+    except Exception:
+        return  # it does not take this shape
+    for name, wanted in made.items():
+        agree(other, found, wanted, f"open: plan and {name}", model)
