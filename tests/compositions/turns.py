@@ -1,4 +1,4 @@
-"""A model whose extents are open, at one shape, at another one, and at the first again: each as if it were the only one."""
+"""A model whose extents are open, at one shape, another one, and the first again: each as if it were the only one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ Feeds = dict[str, np.ndarray]
 
 def larger(source: bytes, feeds: Feeds, more: int) -> Feeds:
     """Feeds with so many more in each extent that the file leaves open: the same numbers over and over."""
-    open_ = {v.name: [i for i, d in enumerate(v.type.shape or ()) if not isinstance(d, int)] for v in read(source).inputs}
+    open_ = {
+        v.name: [i for i, d in enumerate(v.type.shape or ()) if not isinstance(d, int)] for v in read(source).inputs
+    }
     made = dict(feeds)
     for name, axes in open_.items():
         for axis in axes:

@@ -38,6 +38,7 @@ class Writer:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
         self.names: dict[Any, str] = {}
+        self.functions: list[onnx.FunctionProto] = []
 
     def read(self, name: str) -> str:
         const = self.net.consts.get(name)
@@ -118,7 +119,8 @@ class Writer:
         graph = helper.make_graph(self.nodes, "net", inputs, infos, list(self.constants.values()))
         domains = sorted({node.domain for node in self.nodes} - {""})
         imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
-        return helper.make_model(graph, opset_imports=imports, ir_version=min(10, 8 + (self.opset > 18)))
+        version = min(10, 8 + (self.opset > 18))
+        return helper.make_model(graph, opset_imports=imports, ir_version=version, functions=self.functions)
 
 
 def relu6(w: Writer, op: Op, inputs: list[str]) -> None:

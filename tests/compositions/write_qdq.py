@@ -77,7 +77,7 @@ class Quantized(Writer):
         return self.view(const, reals) if turned else reals
 
     def numbers(self, bias: str, units: np.ndarray, again: bool) -> np.ndarray:
-        """A bias in units of sums; or `again` what it was in a layer with other units, if they are not far from these."""
+        """A bias in units of sums; or `again` what it was in a layer with other units, if these are not far."""
         reals = self.net.consts[bias].array()
         numbers = np.rint(reals / units).astype(np.int32)
         before = self.sums.setdefault(bias, numbers)
