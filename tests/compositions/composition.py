@@ -116,10 +116,10 @@ class Composition:
         return Composition(self.inputs, consts, ops[::-1], self.outputs, self.open)
 
     def open_axes(self, name: str) -> tuple[int, ...]:
-        """Of an input. A place that is the only one is spread over the others; a flag is a flag."""
+        """Of an input. A place that is the only one is spread over the others, a row over all."""
         given = self.inputs[name]
         rank = len(given.shape)
-        if not self.open or given.below and rank < 2:
+        if not self.open or rank < 2:
             return ()
         if self.open == "batch":
             return (0,)

@@ -182,8 +182,6 @@ def dense(w: Writer, op: Op, inputs: list[str]) -> None:
     if op.attrs.get("gemm") and bias and len(w.shapes[op.inputs[0]]) == 2:
         own = w.nodes if op.inputs[1] in w.net.consts else []
         turned = [node for node in own if node.op_type == "Transpose" and node.output[0] == weights]
-        for node in turned:
-            w.nodes.remove(node)
         w.add("Gemm", [x, turned[0].input[0] if turned else weights, *bias], op.outputs, transB=len(turned))
     elif bias:
         w.add("Add", [w.add("MatMul", [x, weights]), *bias], op.outputs)
