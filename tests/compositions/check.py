@@ -131,7 +131,7 @@ def check(subject: Subject, variants: Sequence[str]) -> fg.Model:
 
 
 def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None:
-    """`variant`: "threads N", "isa NAME", "without NAME", "budget BYTES" of a band, "steps", or "open AXES MORE".
+    """`variant`: "threads N", "isa NAME", "without NAME", "budget BYTES" of a band, "steps", or "open AXES TIMES MORE".
 
     A plan that references run has no threads, kernels or bands.
     """
@@ -153,7 +153,8 @@ def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None
             steps(subject, model, variant)
             return
         case "open":
-            turns(subject, int(what.split()[1]), first)
+            _, times, more = what.split()
+            turns(subject, (int(times), int(more)), first)
             return
         case _:
             raise ValueError(variant)

@@ -40,7 +40,8 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
         [f"without {rule}" for rule in rules() if rule not in NEEDED],
         ["budget 1", "budget 4096", "budget 1000000"],
     ]
-    open_ = [f"open {r.choice(['batch', 'places', 'places'])} {r.choice([1, 2, 16])}"] if r.random() < OPEN else []
+    growth = r.choice(["batch", "places", "places"]), *r.choice([(1, 1), (1, 16), (2, 0), (2, 0)])
+    open_ = ["open {} {} {}".format(*growth)] if r.random() < OPEN else []
     if tiers:
         groups.append([f"isa {tier.name}" for tier in usable()])
     net = draw(seed, palette)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 Feeds = dict[str, np.ndarray]
 
 
-def larger(source: bytes, feeds: Feeds, more: int) -> Feeds:
-    """Feeds with so many more in each extent that the file leaves open: the same numbers over and over."""
+def larger(source: bytes, feeds: Feeds, times: int, more: int) -> Feeds:
+    """Feeds with larger extents where the file leaves them open: the same numbers over and over."""
     open_ = {
         v.name: [i for i, d in enumerate(v.type.shape or ()) if not isinstance(d, int)] for v in read(source).inputs
     }
@@ -29,15 +29,16 @@ def larger(source: bytes, feeds: Feeds, more: int) -> Feeds:
     for name, axes in open_.items():
         for axis in axes:
             array = made[name]
-            made[name] = array.take(np.arange(array.shape[axis] + more)[::-1] % array.shape[axis], axis)
+            d = array.shape[axis]
+            made[name] = array.take(np.arange(times * d + more)[::-1] % d, axis)
     return made
 
 
-def turns(subject: Subject, more: int, first: Arrays) -> None:
+def turns(subject: Subject, growth: tuple[int, int], first: Arrays) -> None:
     """Differs unless a shape gives the same bits whatever was planned before, near what references make of it."""
     from .check import run, same_bits
 
-    other = replace(subject, feeds=larger(subject.source, subject.feeds, more), expected={}, scale=2 * subject.scale)
+    other = replace(subject, feeds=larger(subject.source, subject.feeds, *growth), expected={}, scale=2 * subject.scale)
     alone = load(subject.source)
     try:
         wanted = run(alone, other)
