@@ -30,11 +30,11 @@ def windows(g: Grow, x: str) -> str:
     w, b = g.const(out, c // group, *kernel), g.const(out, kind="bias")
     made = []
     for i in range(g.pick(2, 2, 3)):
-        dilation, shift = g.pick(1, 1, 2), g.pick(0, 0, 1)
+        dilation, shift = g.pick(1, 1, 1, 1, 2), g.pick(0, 0, 1)
         strides = (1, 1) if i == 0 else g.pick((1, 2), (1, 4), (2, 1), (2, 2), (1, 1), (1, 3))
         before = [min((k - 1) * dilation // 2 + shift, k - 1) for k in kernel]
         pads = (*before, *((k - 1) * dilation - p if i == 0 else p for k, p in zip(kernel, before, strict=True)))
-        inputs = [g.act(x) if g.chance(0.2) else x, w, *([b] if g.chance(0.8) else [])]
+        inputs = [g.act(x) if g.chance(0.2) else x, w, *([b] if g.chance(0.9) else [])]
         y = g.op("conv", *inputs, strides=strides, pads=pads, dilations=(dilation,) * 2, group=group)
         made.append(g.act(y) if g.chance(0.4) else y)
     return joined(g, *made)

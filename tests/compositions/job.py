@@ -40,11 +40,11 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
         [f"without {rule}" for rule in rules() if rule not in NEEDED],
         ["budget 1", "budget 4096", "budget 1000000"],
     ]
+    net = draw(seed, palette)
     growth = r.choice(["batch", "places", "places"]), *r.choice([(1, 1), (1, 16), (2, 0), (2, 0)])
-    open_ = ["open {} {} {}".format(*growth)] if r.random() < OPEN else []
+    open_ = ["open {} {} {}".format(*growth)] if r.random() < (TIED if tied(net) else OPEN) else []
     if tiers:
         groups.append([f"isa {tier.name}" for tier in usable()])
-    net = draw(seed, palette)
     forms = [form for form in FORMS if says(form, net)]
     if any(op.kind in RARE for op in net.ops):
         forms = [form for form in forms if not form.startswith("onnx")] or forms
@@ -52,8 +52,14 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     return Job(seed, palette, form, (*open_, *(r.choice(group) for group in r.sample(groups, count - len(open_)))))
 
 
-OPEN = 0.35
-"""How often the extents of inputs are open, in place of another variant."""
+OPEN, TIED = 0.25, 0.75
+"""How often the extents of inputs are open, in place of another variant; where weights are read several times."""
+
+
+def tied(net: Composition) -> bool:
+    """Whether several operators read the same weights."""
+    read = [name for op in net.ops for name in op.inputs if name in net.consts and len(net.consts[name].shape) > 1]
+    return len(set(read)) < len(read)
 
 
 NEEDED = frozenset({"explicit_window", "spatial_axes"})

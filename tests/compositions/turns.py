@@ -25,7 +25,7 @@ def larger(source: bytes, feeds: Feeds, times: int, more: int) -> Feeds:
     open_ = {
         v.name: [i for i, d in enumerate(v.type.shape or ()) if not isinstance(d, int)] for v in read(source).inputs
     }
-    made = dict(feeds)
+    made = {name: array.copy() for name, array in feeds.items()}
     for name, axes in open_.items():
         for axis in axes:
             array = made[name]
@@ -38,7 +38,8 @@ def turns(subject: Subject, growth: tuple[int, int], first: Arrays) -> None:
     """Differs unless a shape gives the same bits whatever was planned before, near what references make of it."""
     from .check import run, same_bits
 
-    other = replace(subject, feeds=larger(subject.source, subject.feeds, *growth), expected={}, scale=2 * subject.scale)
+    other = replace(subject, feeds=larger(subject.source, subject.feeds, *growth), scale=2 * subject.scale)
+    other.expected = engines(other)
     alone = load(subject.source)
     try:
         wanted = run(alone, other)
@@ -57,18 +58,18 @@ def turns(subject: Subject, growth: tuple[int, int], first: Arrays) -> None:
         same_bits(found, first, "open: after a larger one")
 
 
-def _near(other: Subject, found: Arrays, model: fg.Model) -> None:
+def engines(subject: Subject) -> dict[str, Arrays]:
+    """What others say, before anything else is run: they may write into what they are fed."""
+    try:
+        return subject.engine(subject.source, subject.feeds) if subject.engine else {}
+    except Exception:
+        return {}  # they do not take this shape
+
+
+def _near(subject: Subject, found: Arrays, model: fg.Model) -> None:
     from .check import agree
 
-    shapes = {name: array.shape for name, array in other.feeds.items()}
-    graph = read(other.source)
-    specialize(graph, shapes)
-    agree(other, found, by_reference(graph, other.feeds), "open: plan and references", model)
-    if other.engine is None:
-        return
-    try:
-        made = other.engine(other.source, other.feeds)
-    except Exception:
-        return  # it does not take this shape
-    for name, wanted in made.items():
-        agree(other, found, wanted, f"open: plan and {name}", model)
+    graph = read(subject.source)
+    specialize(graph, {name: array.shape for name, array in subject.feeds.items()})
+    for name, wanted in {"references": by_reference(graph, subject.feeds), **subject.expected}.items():
+        agree(subject, found, wanted, f"open: plan and {name}", model)
