@@ -159,12 +159,12 @@ _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, Rec
 
 def deciders(shared: Shared, shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
     """The inputs whose values, too, must be known for a plan of these input shapes. Raises what `planned` does."""
-    from .passes.deciding import deciding
-
     graph = copy(shared.graph)
     inputs = list(graph.inputs)
     graph.unfold_states()
     with _guarded(graph), undisturbed():
+        from .passes.deciding import deciding
+
         specialize(graph, shapes)
     graph.inputs = inputs
     return tuple(v.name for v in deciding(graph))

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TypeVar
 
+from .locks import undisturbed
+
 Entry = TypeVar("Entry")
 
 
@@ -30,7 +32,8 @@ class Families(Mapping[str, Entry]):
             return self.found[name]
         except KeyError:
             for module in self._homes[name]:
-                import_module(f"{self._package}.{module}")
+                with undisturbed():
+                    import_module(f"{self._package}.{module}")
             self.found[name] = self._defined[name]
             return self.found[name]
 

@@ -7,13 +7,17 @@ from __future__ import annotations
 import logging as _logging  # noqa: F401  Its hooks come before ours, so that a fork takes its lock after it has waited.
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import _bootstrap  # type: ignore[attr-defined]
 from typing import Any
 
 _PATIENCE = 100.0
 """Seconds that a fork waits for each: who is undisturbed may need what the forking thread holds."""
+
+_OURS = __name__.partition(".")[0]
 
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()
 _undisturbed: list[Any] = []
@@ -49,9 +53,26 @@ def undisturbed() -> Iterator[None]:
 
 
 def _before() -> None:
-    _gate.acquire(timeout=_PATIENCE)
-    for each in list(_undisturbed):
-        each.acquire(timeout=_PATIENCE)
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        _gate.acquire(timeout=_PATIENCE)
+        for each in list(_undisturbed):
+            each.acquire(timeout=_PATIENCE)
+        if time.monotonic() > deadline or not _others_import():
+            return
+        _after()  # an import may want the gate
+        time.sleep(0.001)
+
+
+def _others_import() -> bool:
+    """Whether another thread imports a module of ours, whose lock nobody would ever release in the child.
+
+    Python keeps the locks of modules that are being imported in a table, a weak reference by name, and their threads as
+    `owner`; where a version has neither, nothing is found.
+    """
+    table, me = getattr(_bootstrap, "_module_locks", {}), threading.get_ident()
+    locks = [found() for name, found in list(table.items()) if name.startswith(_OURS)]
+    return any(getattr(found, "owner", None) not in (None, me) for found in locks)
 
 
 def _after() -> None:

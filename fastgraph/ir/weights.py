@@ -7,11 +7,12 @@ outlive it, and another one come to lie there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
 from itertools import count
+from types import FunctionType
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
@@ -20,12 +21,15 @@ import numpy as np
 from .graph import Node, Value
 from .types import TensorType
 
-SMALL = 1 << 14
+HELD = 1 << 18
 """Bytes up to which an array may be known by what it holds."""
 
+FIXED = (type(None), bool, int, str, bytes, type, np.dtype)
+"""What can't change, and equals only what means the same."""
 
-class _Strange(Exception):
-    """Something that nothing is known by."""
+
+class Unknowable(Exception):
+    """A part that can change, or an array that is too large to be known by what it holds."""
 
 
 class Weights:
@@ -56,18 +60,12 @@ class Weights:
             _current.reset(token)
             self._used = []
 
-    def key(self, make: Callable[[], Any], parts: Iterable[Any]) -> Hashable | None:
-        """What tells that which `make` makes of `parts` from all else; None for parts that can't be told apart.
-
-        All that `make` gives must hang on must be among them: numbers, text, arrays, values, or nodes, which stand for
-        their constants, types of elements and attributes, without shapes.
-        """
+    def key(self, make: Callable[..., Any], parts: Iterable[Any]) -> Hashable | None:
+        """`key_of` them; None for parts that can't be told apart."""
         try:
-            found = (make.__code__, *map(self._known, parts))
-            hash(found)
-        except (_Strange, TypeError):
+            return key_of(make, parts, self._number)
+        except Unknowable:
             return None
-        return found
 
     def find(self, key: Hashable) -> np.ndarray | None:
         """What was kept for a key, if a plan has it."""
@@ -78,13 +76,13 @@ class Weights:
         self._made[key] = array
         self._last(array)
 
-    def once(self, make: Callable[[], np.ndarray], parts: Iterable[Any]) -> np.ndarray:
+    def once(self, make: Callable[..., Any], parts: Sequence[Any]) -> Any:
         key = self.key(make, parts)
         if key is None:
-            return make()
+            return make(*parts)
         found = self.find(key)
         if found is None:
-            found = make()
+            found = make(*parts)
             if not isinstance(found, np.ndarray):
                 return found
             self.keep(key, found)
@@ -92,38 +90,69 @@ class Weights:
         return found
 
     def _last(self, array: np.ndarray) -> None:
-        root = _root(array)
+        root = root_of(array)
         at, places = id(root), self._lasting
         if at not in places:
             places[at] = ref(root, lambda _: places.pop(at, None)), next(self._numbers)
 
-    def _known(self, part: Any) -> Hashable:
-        if isinstance(part, np.ndarray):
-            return self._array(part)
-        if isinstance(part, Value):
-            return _stored(part.type), None if part.data is None else self._array(part.data)
-        if isinstance(part, Node):
-            values = [None if v is None else self._known(v) for v in (*part.inputs, *part.outputs)]
-            return part.op, tuple(values), tuple(sorted(part.attrs.items()))
-        return type(part), part.hex() if isinstance(part, float) else part  # 0.0 == -0.0
-
-    def _array(self, array: np.ndarray) -> Hashable:
-        """By what an array is known: its place in one that lasts, or what it holds."""
-        root = _root(array)
+    def _number(self, root: np.ndarray) -> int | None:
         found, number = self._lasting.get(id(root), (None, 0))
-        if found is not None and found() is root:
-            first, start = (a.__array_interface__["data"][0] for a in (array, root))
-            return "at", number, first - start, array.strides, array.shape, array.dtype
-        if array.nbytes > SMALL or array.dtype.hasobject:
-            raise _Strange
-        held = array.tobytes()
-        return "is", held if len(held) <= 64 else sha256(held).digest(), array.shape, array.dtype
+        return number if found is not None and found() is root else None
 
 
-def once(make: Callable[[], np.ndarray], *parts: Any) -> np.ndarray:
-    """What `make` makes of these parts, all that it hangs on: made once for all plans of the model at hand."""
+def key_of(make: Callable[..., Any], parts: Iterable[Any], number: Callable[[np.ndarray], int | None]) -> Hashable:
+    """What tells make(*parts) from all else: the function, and each of its arguments.
+
+    The function reads nothing but its arguments, so the key names everything that the result depends on: a function of
+    a module, not one that sees the names of another. `number`: that of an array that lasts, by which views of it are
+    known; an array without a number is known by what it holds. TypeError for other functions, `Unknowable` for
+    arguments that can change.
+    """
+    if not isinstance(make, FunctionType) or make.__closure__ or "<" in make.__qualname__ or make.__defaults__:
+        raise TypeError(f"{make!r}: expected a function of a module, without defaults, which reads only its arguments")
+    return make, *[_known(part, number) for part in parts]
+
+
+def _known(part: Any, number: Callable[[np.ndarray], int | None]) -> Hashable:
+    if isinstance(part, np.ndarray):
+        return _array(part, number)
+    if isinstance(part, FIXED):
+        return type(part), part
+    if isinstance(part, (float, np.generic)):
+        return type(part), np.asarray(part).tobytes()  # 0.0 == -0.0
+    if isinstance(part, tuple):
+        return type(part), *[_known(item, number) for item in part]
+    if isinstance(part, slice):
+        return slice, part.start, part.stop, part.step
+    if isinstance(part, dict):
+        return dict, *[(name, _known(item, number)) for name, item in sorted(part.items())]
+    if isinstance(part, Value):
+        return Value, _known(part.type, number), None if part.data is None else _array(part.data, number)
+    if isinstance(part, TensorType):
+        return TensorType, part.dtype, part.shape, _known(part.quant, number)
+    if isinstance(part, Node):
+        values = [None if v is None else _known(v, number) for v in (*part.inputs, *part.outputs)]
+        return Node, part.op, len(part.inputs), *values, _known(part.attrs, number)
+    raise Unknowable(part)
+
+
+def _array(array: np.ndarray, number: Callable[[np.ndarray], int | None]) -> Hashable:
+    """By what an array is known: its place in one that lasts, or what it holds."""
+    root = root_of(array)
+    found = number(root)
+    if found is not None:
+        first, start = (a.__array_interface__["data"][0] for a in (array, root))
+        return "at", found, first - start, array.strides, array.shape, array.dtype
+    if array.nbytes > HELD or array.dtype.hasobject:
+        raise Unknowable(array.shape)
+    held = array.tobytes()
+    return "is", held if len(held) <= 64 else sha256(held).digest(), array.shape, array.dtype
+
+
+def once(make: Callable[..., Any], *parts: Any) -> Any:
+    """make(*parts), an array that is made once for all plans of the model at hand; `make` as `key_of` says."""
     weights = _current.get()
-    return make() if weights is None else weights.once(make, parts)
+    return make(*parts) if weights is None else weights.once(make, parts)
 
 
 def current() -> Weights | None:
@@ -134,12 +163,8 @@ def current() -> Weights | None:
 _current: ContextVar[Weights | None] = ContextVar("weights", default=None)
 
 
-def _root(array: np.ndarray) -> np.ndarray:
+def root_of(array: np.ndarray) -> np.ndarray:
     """The array whose memory it is a view of."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
-
-
-def _stored(type_: TensorType) -> Hashable:
-    return type_.dtype, type_.quant

@@ -71,7 +71,8 @@ def link(objects: Mapping[str, bytes]) -> dict[str, int]:
 def _llvm() -> Any:
     """llvmlite's binding, ready to use."""
     try:
-        import llvmlite.binding as llvm
+        with undisturbed():
+            import llvmlite.binding as llvm
     except (ImportError, OSError) as error:
         raise CompilerError(
             f"kernels can't be linked: llvmlite, which does that here, can't be imported ({error}): install it again "

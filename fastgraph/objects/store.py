@@ -118,7 +118,8 @@ def read(path: Path, safe: bool) -> bytes | None:
 
 def _write(path: Path, obj: bytes) -> None:
     """Keep an object: in its place, or in this process only when that can't be written."""
-    import tempfile
+    with undisturbed():
+        import tempfile
 
     try:
         prepare(path.parent)
@@ -151,7 +152,8 @@ def _make(folder: Path) -> None:
 def prune(place: Path) -> None:
     """Keep the objects of the toolchains built last; who still uses another builds it again. And drop what processes
     that died left half written."""
-    import shutil
+    with undisturbed():
+        import shutil
 
     try:
         newest = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)

@@ -12,6 +12,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from ..kernels import __path__ as KERNELS
+from ..locks import undisturbed
 
 FORMAT = b"fastgraph object 1\0"
 """What a kept object begins with."""
@@ -66,6 +67,7 @@ def _version(package: str) -> bytes:
     try:
         return Path(spec.origin).with_name("_version.py").read_bytes()
     except OSError:
-        from importlib.metadata import version
+        with undisturbed():
+            from importlib.metadata import version
 
         return version(package).encode()

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from ..locks import undisturbed
+
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
 _LINKS = 40
@@ -92,8 +94,9 @@ def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
 @cache
 def _alone_in(group: int) -> bool:
     """Whether a group is this user's private one: his primary group, of his name, with no other members."""
-    import grp
-    import pwd
+    with undisturbed():
+        import grp
+        import pwd
 
     try:
         me, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)

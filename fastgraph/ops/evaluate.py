@@ -15,7 +15,7 @@ from .. import deadline
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Node, TensorType, Value, captured
 from ..ir.quantization import to_real, to_stored
-from ..ir.weights import SMALL, once
+from ..ir.weights import once
 from ..limits import current
 from ..room import need
 from .reals import real_type
@@ -199,11 +199,20 @@ def fold(node: Node) -> list[np.ndarray] | None:
     return results
 
 
+SMALL = 1 << 14
+"""Bytes up to which a constant is computed again for each plan: that costs less than looking it up."""
+
+
 def _folded(node: Node, arrays: list[Any]) -> list[Any]:
     """The node's outputs; those of large constants are made once for all plans of a model."""
     if len(node.outputs) != 1 or all(a is None or nbytes(a) <= SMALL for a in arrays):
         return run_node(node, arrays)
-    return [once(lambda: run_node(node, arrays)[0], node)]
+    return [once(only_result, node, tuple(arrays))]
+
+
+def only_result(node: Node, arrays: tuple[Any, ...]) -> Any:
+    """What the reference of a node with one output gives, to be made `once`."""
+    return run_node(node, list(arrays))[0]
 
 
 def pure(node: Node) -> bool:

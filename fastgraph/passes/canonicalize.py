@@ -257,7 +257,11 @@ def _scaled(state: Sweep, node: Node, value: Value, factor: float) -> Value:
 
 def times(data: np.ndarray, factor: float) -> np.ndarray:
     """The array times a number of its own type."""
-    return once(lambda: data * np.asarray(factor, data.dtype), data, factor)
+    return once(_times, data, factor)
+
+
+def _times(data: np.ndarray, factor: float) -> np.ndarray:
+    return data * np.asarray(factor, data.dtype)
 
 
 @also_quantized

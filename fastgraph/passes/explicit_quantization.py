@@ -10,7 +10,7 @@ from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ir.quantization import to_real, to_stored
 from ..ir.weights import once
 from ..limits import current
-from ..ops.evaluate import computes_reals, fold, run_node
+from ..ops.evaluate import computes_reals, fold, only_result
 from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
 from .moves import turn
@@ -279,7 +279,7 @@ def requantized(state: Sweep, value: Value, type_: TensorType, like: Node) -> Va
     out = Value(f"{value.name}.requantized", type_)
     current().hold(type_.nbytes, out.name)
     node = Node("requantize", [value], [out])
-    return Value.constant(out.name, once(lambda: run_node(node, [value.data])[0], node), type_.quant)
+    return Value.constant(out.name, once(only_result, node, (value.data,)), type_.quant)
 
 
 def fills_with(node: Node, kind: TensorType) -> bool:

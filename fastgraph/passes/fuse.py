@@ -94,7 +94,7 @@ def fold_affine(state: Sweep, node: Node) -> bool:
     bias = np.zeros(w.data.shape[0], node.out.type.dtype) if b is None or b.data is None else b.data
     if scales:
         factor = per_channel if node.op == "mul" else 1 / per_channel.astype(np.float64)
-        w = constant(w, _scaled(w.data, factor))
+        w = constant(w, once(_scaled, w.data, factor))
         bias = (bias * factor).astype(bias.dtype)
     else:
         bias = bias + per_channel if node.op == "add" else bias - per_channel
@@ -107,7 +107,7 @@ def fold_affine(state: Sweep, node: Node) -> bool:
 def _scaled(weights: np.ndarray, factor: np.ndarray) -> np.ndarray:
     """Weights [n, k...] times a factor for each n, in their own type."""
     column = factor.reshape(-1, *[1] * (weights.ndim - 1))
-    return once(lambda: (weights * column).astype(weights.dtype), weights, factor)
+    return (weights * column).astype(weights.dtype)
 
 
 def _adds_bias(node: Node) -> bool:

@@ -25,7 +25,11 @@ def turned_quant(quant: Quantization | None, perm: tuple[int, ...]) -> Quantizat
 
 def turned_data(data: np.ndarray, perm: tuple[int, ...]) -> np.ndarray:
     """The array transposed, in memory of its own."""
-    return once(lambda: np.ascontiguousarray(data.transpose(perm)), data, perm)
+    return once(_transposed, data, perm)
+
+
+def _transposed(data: np.ndarray, perm: tuple[int, ...]) -> np.ndarray:
+    return np.ascontiguousarray(data.transpose(perm))
 
 
 def turn(state: Sweep, like: Node, x: Value, perm: tuple[int, ...]) -> Value:

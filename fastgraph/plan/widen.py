@@ -7,7 +7,7 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..ir.weights import once
 from ..limits import current
-from ..ops.evaluate import computes_reals, run_node
+from ..ops.evaluate import computes_reals, only_result
 from .lower import Matches
 
 F32 = np.dtype(np.float32)
@@ -58,4 +58,4 @@ def _real(value: Value) -> Value:
         return real
     current().hold(real.type.nbytes, real.name)
     node = Node("requantize", [value], [real])
-    return Value.constant(real.name, once(lambda: run_node(node, [value.data])[0], node))
+    return Value.constant(real.name, once(only_result, node, (value.data,)))

@@ -13,6 +13,7 @@ import numpy as np
 from ..compile import Shared, Values, deciders, share
 from ..errors import GraphError, InputError, ModelError
 from ..ir import Graph
+from ..locks import undisturbed
 
 Shapes = tuple[tuple[int, ...], ...]
 """Those of all inputs, in order; () of what has none."""
@@ -140,6 +141,7 @@ def _deciding(graph: Graph) -> set[str]:
     """The inputs that may decide shapes."""
     if not any(v.type.shape is not None and len(v.type.shape) <= 2 for v in graph.inputs):
         return set()
-    from ..passes.deciding import deciding
+    with undisturbed():
+        from ..passes.deciding import deciding
 
     return {v.name for v in deciding(graph, typed=False)}

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..ir import Kind, Value
+from ..locks import undisturbed
 from ..ops.narrow import FLOATS, INTEGERS, rounded
 from ..passes.specialize import fits
 from .feeds import array_of, shape_advice
@@ -89,7 +90,8 @@ def _shown(element: str, held: Any) -> Any:
     if held is None:
         return None
     try:
-        import ml_dtypes
+        with undisturbed():
+            import ml_dtypes
     except ImportError:
         return held
     dtype = getattr(ml_dtypes, _SPELLED.get(element, ""), None)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
 def pack_weights(
-    weights: np.ndarray, bias: np.ndarray | None, nv: int, lanes: int, empty: Callable[..., Any] = np.empty
+    weights: np.ndarray, bias: np.ndarray | None, nv: int, lanes: int, *, empty: Callable[..., Any] = np.empty
 ) -> np.ndarray:
     """f32 [batch, panels, 1 + K, nv * lanes] from weights [batch, N, K] (or [N, K]) and bias [batch, N]
     (or [N]).
@@ -34,15 +34,43 @@ def pack_weights(
     return packed
 
 
-def merge_groups(weights: np.ndarray, groups: int, factor: int) -> np.ndarray:
+class Arrangement(NamedTuple):
+    """How a convolution's weights are written for kernels that do more at once: `factor` of its `groups` as one, and
+    `together` pixels of a row, which are `stride` pixels of the map apart.
+    """
+
+    groups: int = 1
+    factor: int = 1
+    together: int = 1
+    stride: int = 1
+
+    @property
+    def merged(self) -> int:
+        """Groups that there are then."""
+        return self.groups // self.factor
+
+
+def arranged(weights: np.ndarray, how: Arrangement, zeros: np.ndarray | None = None) -> np.ndarray:
+    """[together * O, k..., k_w + ..., C * factor] of weights [O, k..., k_w, C]; what isn't seen has its zero point,
+    zeros [O], or is 0.
+    """
+    if how.factor > 1:
+        weights = merge_groups(weights, how.groups, how.factor, zeros)
+    return widen(weights, how.together, how.stride, zeros) if how.together > 1 else weights
+
+
+def merge_groups(weights: np.ndarray, groups: int, factor: int, zeros: np.ndarray | None = None) -> np.ndarray:
     """[O, k..., C * factor] weights for groups / factor groups that compute what [O, k..., C] does for
     `groups`.
 
-    Each new group is block diagonal: zeros where an output channel doesn't see an input channel.
+    Each new group is block diagonal: an output channel's zero point, zeros [O], or 0 where it doesn't see an input
+    channel.
     """
     o, *taps, c = weights.shape
     per = o // groups
     out = np.zeros((groups // factor, factor, per, *taps, factor, c), weights.dtype)
+    if zeros is not None:
+        out[...] = zeros.reshape(groups // factor, factor, per, *[1] * (len(taps) + 2))
     split = weights.reshape(groups // factor, factor, per, *taps, c)
     for i in range(factor):
         out[:, i, ..., i, :] = split[:, i]

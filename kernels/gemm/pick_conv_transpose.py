@@ -51,10 +51,11 @@ class Transposed(NamedTuple):
         return -(-4 * self.out[2] * self.n // 64) * 64
 
 
-def tap_weights(weights: np.ndarray, g: Transposed) -> np.ndarray:
-    """[groups, columns, c], to be packed for dot, from weights [groups * n, k..., c]."""
-    split = weights.reshape(g.groups, g.n, -1, g.c)
-    return np.ascontiguousarray(split.transpose(0, 2, 1, 3)).reshape(g.groups, g.columns, g.c)
+def tap_weights(weights: np.ndarray, groups: int) -> np.ndarray:
+    """[groups, columns, c], to be packed for dot, from weights [groups * n, k..., c]: a column is a tap's n-th."""
+    c = weights.shape[-1]
+    split = weights.reshape(groups, len(weights) // groups, -1, c)
+    return np.ascontiguousarray(split.transpose(0, 2, 1, 3)).reshape(groups, -1, c)
 
 
 def pick_products(tier: Tier, g: Transposed, threads: int = 1) -> tuple[DotPiece, ...]:

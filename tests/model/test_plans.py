@@ -343,7 +343,7 @@ def test_a_key_that_says_too_little_is_found(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("FASTGRAPH_CHECK", "1")
     made = iter(range(100))
 
-    def changing(*args: Any) -> np.ndarray:
+    def changing(*args: Any, **options: Any) -> np.ndarray:
         return np.full(64, next(made), F32)
 
     with unlinked(), patch("fastgraph.plan.lower.gemm.dense.pack_weights", changing):
@@ -451,39 +451,43 @@ def test_models_with_fixed_shapes_share_nothing() -> None:
     assert plan.compiled.shared is None and not plan.memory.common
 
 
+def turned(array: np.ndarray) -> np.ndarray:
+    return array[::-1].copy()
+
+
+def hundred(number: int) -> np.ndarray:
+    return np.full(100, number)
+
+
 def test_constants_are_named_by_arrays_themselves() -> None:
     """Equal small arrays are one constant in all plans, others are not; large ones that don't last are none's."""
     weights = Weights([])
-    small, other, large = np.zeros(4, F32), np.ones(4, F32), np.zeros(1 << 14, F32)
+    small, other, large = np.zeros(4, F32), np.ones(4, F32), np.zeros(1 << 17, F32)
 
     def key(*parts: Any) -> Any:
-        return weights.key(key, parts)
+        return weights.key(turned, parts)
 
     assert key("made", small) == key("made", small.copy()) is not None
     assert len({key("made", small), key("made", other), key("made", small.view(np.int32)), key(0.0), key(-0.0)}) == 5
     assert key(large) is None and key([1]) is None
+    assert weights.key(hundred, [small]) != key(small)
+    same = [1, 1.0, True, np.int64(1), (1,), "1", slice(1), {"1": 1}, np.ones(1), np.ones(1, np.int64), np.ones((1, 1))]
+    assert len({key(part) for part in same}) == len(same)
     weights.keep("large", large)
     assert key(large[1:]) == key(large[1:]) != key(large[:-1])
 
 
 def test_what_was_made_of_an_array_is_not_found_for_another_one_that_came_to_lie_there() -> None:
     weights = Weights([])
-
-    def turned(array: np.ndarray) -> np.ndarray:
-        return once(lambda: array[::-1].copy(), array)
-
-    def one(number: int) -> np.ndarray:
-        return once(lambda: np.full(100, number), number)
-
     with weights.planning() as used:
-        first, place = turned(one(-1)), one(-1).__array_interface__["data"][0]
+        first, place = once(turned, once(hundred, -1)), once(hundred, -1).__array_interface__["data"][0]
         used.clear()  # of that plan only `first` is still held
     again = False
     for number in range(100):
         with weights.planning() as used:
-            source = one(number)
+            source = once(hundred, number)
             again |= source.__array_interface__["data"][0] == place
-            assert (turned(source) == number).all()
+            assert (once(turned, source) == number).all()
             del source
             used.clear()
     assert again and (first == -1).all()

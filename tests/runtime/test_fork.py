@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib import _bootstrap  # type: ignore[attr-defined]
 from pathlib import Path
 
 import pytest
@@ -228,3 +230,39 @@ def test_a_fork_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         over.set()
         thread.join()
+
+
+def test_a_fork_waits_for_imports_of_our_modules() -> None:
+    """Of any thread, undisturbed or not: a module that is imported at a fork would be locked in the child for ever."""
+    begun, done = threading.Event(), []
+
+    def work() -> None:
+        with _bootstrap._ModuleLockManager("fastgraph.not_there"):  # as an import has it
+            begun.set()
+            time.sleep(0.2)
+            with locks.undisturbed():  # which the fork must not keep it from
+                done.append(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    assert in_child(lambda: done == [1] and not locks._others_import())
+    thread.join()
+
+
+def test_imports_of_other_packages_are_undisturbed() -> None:
+    """Those within functions of what a load or a run asks for; commands and the readers of files are undisturbed as a
+    whole, and so is planning."""
+    for file in sorted((ROOT / "fastgraph").rglob("*.py")):
+        if file.relative_to(ROOT / "fastgraph").parts[0] in ("tools", "demo", "frontends", "plan", "passes"):
+            continue
+        for function in ast.walk(ast.parse(file.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                within = {id(n) for w in ast.walk(function) if _is_undisturbed(w) for n in ast.walk(w)}
+                for node in ast.walk(function):
+                    other = isinstance(node, ast.Import) or isinstance(node, ast.ImportFrom) and not node.level
+                    assert not other or id(node) in within, f"{file}:{node.lineno}: import it undisturbed"  # type: ignore[attr-defined]
+
+
+def _is_undisturbed(node: ast.AST) -> bool:
+    return isinstance(node, ast.With) and any("undisturbed" in ast.unparse(item) for item in node.items)

@@ -62,9 +62,12 @@ def cast(state: Sweep, node: Node, value: Value, dtype: np.dtype) -> Value:
     if value.type.dtype == dtype:
         return value
     if value.data is not None:
-        data = value.data
-        return constant(value, once(lambda: data.astype(dtype), data, dtype.name), dtype.name)
+        return constant(value, once(_converted, value.data, dtype), dtype.name)
     return state.add("cast", [value], TensorType(dtype, value.type.shape), node, to=dtype.name)
+
+
+def _converted(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return data.astype(dtype)
 
 
 @sees("pow")

@@ -79,6 +79,10 @@ def phases(state: Sweep, node: Node) -> bool:
     return True
 
 
+def _part(data: np.ndarray, index: tuple[slice, ...]) -> np.ndarray:
+    return np.ascontiguousarray(data[index])
+
+
 def _convolved(state: Sweep, node: Node, axes: list[Phase], counts: list[int]) -> Value:
     """The outputs of one phase, [N, counts..., O]."""
     x, w = node.x, node.inputs[1]
@@ -87,9 +91,7 @@ def _convolved(state: Sweep, node: Node, axes: list[Phase], counts: list[int]) -
     inner = tuple(p.end - p.start for p in axes)
     if inner != dims[1:-1]:
         x = _cut(state, node, x, [p.start for p in axes], [p.end for p in axes])
-    index = (slice(None), *(p.taps for p in axes), slice(None))
-    key = tuple(number for p in axes for number in (p.taps.start, p.taps.stop, p.taps.step))
-    taps = once(lambda: np.ascontiguousarray(data[index]), data, *key)
+    taps = once(_part, data, (slice(None), *(p.taps for p in axes), slice(None)))
     attrs = {
         "strides": (1,) * len(axes), "dilations": tuple(p.dilation for p in axes),
         "pads": tuple(p.pads[end] for end in (0, 1) for p in axes), "groups": node.attrs["groups"],

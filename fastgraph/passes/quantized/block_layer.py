@@ -35,20 +35,27 @@ def block_layer(state: Sweep, node: Node) -> bool:
     bits = _bits(stored, stored.shape[along], block)
     if bits is None or attr(real, "axis") % 2 != along or scale.dtype != F32 or not np.isfinite(scale).all():
         return False
-    key = bits, block, along
-    codes = once(lambda: codes_of(stored if across else stored.T, bits, block), stored, "codes", *key)
-    numbers = [codes, once(lambda: np.ascontiguousarray(scale if across else scale.T), scale, "scales", along)]
+    codes = once(codes_of, stored if across else stored.T, bits, block)
+    numbers = [codes, once(_by_row, scale, across)]
     if zero is not None or stored.dtype == np.uint8:
-        points = np.zeros_like(scale) if zero is None else zero.astype(np.float32)
-        points = points if across else points.T
-        middle = np.float32(0 if stored.dtype == np.uint8 else 1 << (bits - 1))
-        numbers.append(once(lambda: np.ascontiguousarray(points + middle), points, "zeros", *key))
+        middle = 0 if stored.dtype == np.uint8 else 1 << (bits - 1)
+        numbers.append(once(_zero_points, np.zeros_like(scale) if zero is None else zero, across, middle))
     inputs = [constant(node.inputs[1], data, "codes") for data in numbers]  # type: ignore[arg-type]
     y = state.add("block_dense", [node.x, *inputs], TensorType(F32, node.out.type.shape), node, bits=bits, block=block)
     if node.has(2):
         y = state.add("add", [y, node.inputs[2]], y.type, node)
     state.replace(node.out, y)
     return True
+
+
+def _by_row(numbers: np.ndarray, across: bool) -> np.ndarray:
+    """[N, blocks] from that, or from [blocks, N]."""
+    return np.ascontiguousarray(numbers if across else numbers.T)
+
+
+def _zero_points(points: np.ndarray, across: bool, middle: int) -> np.ndarray:
+    """Of codes, which are `middle` more than the stored numbers."""
+    return _by_row(points.astype(np.float32) + np.float32(middle), across)
 
 
 def _plain(node: Node) -> bool:

@@ -36,10 +36,10 @@ def coded_layer(state: Sweep, node: Node) -> bool:
     if bias is not None and bias.data is None:
         return False
     data, quant, middle = w.data, w.type.quant, 128 if w.data.dtype == np.int8 else 0
-    codes = once(lambda: codes_of(data if along else data.T, 8, k), data, "codes", 8, k, along)
-    numbers = [codes, once(lambda: _column(quant.scale, n), quant.scale, n)]
+    codes = once(codes_of, data if along else data.T, 8, k)
+    numbers = [codes, once(_column, quant.scale, n)]
     points = tuple(z + middle for z in quant.zero_point)
-    numbers += [once(lambda: _column(points, n), points, n)] if set(points) != {128} else []
+    numbers += [once(_column, points, n)] if set(points) != {128} else []
     inputs = [constant(node.out, a, "codes") for a in numbers]
     x = node.x
     if x.type.quant is not None:

@@ -55,8 +55,11 @@ def _weights(value: Value | None) -> Value | None:
     if value is None or value.data is None or value.type.quant is None or value.type.dtype != np.uint8:
         return value
     type_ = _shifted(value.type, -128, np.int8)
-    data = value.data
-    return constant(value, once(lambda: (data ^ np.uint8(128)).view(np.int8), data), "int8", type_.quant)
+    return constant(value, once(_less_128, value.data), "int8", type_.quant)
+
+
+def _less_128(data: np.ndarray) -> np.ndarray:
+    return (data ^ np.uint8(128)).view(np.int8)
 
 
 def _shifted(type_: TensorType, by: int, dtype: type) -> TensorType:

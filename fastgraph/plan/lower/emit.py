@@ -10,12 +10,16 @@ import numpy as np
 from ...errors import PlanError
 from ...ir import Graph, Node, Value
 from ...ir.weights import current as current_weights
+from ...ir.weights import key_of
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...limits import current
 from ..program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table, checked
 from ..storage import Abilities, Storage, Views, byte_strides, last
+
+BRIEF = 1 << 12
+"""Bytes up to which an array of a single plan is known by what it holds: a load doesn't read all weights for that."""
 
 
 class Matched(Protocol):
@@ -33,7 +37,7 @@ class Emit:
         self.tier, self.threads = tier, threads
         self.node: Node | None = None
         self._constants: dict[Any, Ref] = {}
-        self._named: list[np.ndarray] = []
+        self._named: dict[int, np.ndarray] = {}
 
     def storage(self, value: Value) -> Storage:
         if value not in self.program.storage:
@@ -43,8 +47,7 @@ class Emit:
     def address(self, value: Value, offset: int = 0) -> Ref:
         """Where the value begins, plus `offset` bytes."""
         if value.data is not None:
-            data = value.data
-            base = self.packed(value, lambda: np.asarray(data, order="C"))
+            base = self.packed(in_order, value.data)
             return Ref(base.base, base.offset + offset)
         where = self.storage(value)
         return Ref(where.root, where.offset + offset)
@@ -61,45 +64,49 @@ class Emit:
     def dense(self, value: Value) -> bool:
         return value.data is not None or self.views.dense(value)
 
-    def constant(self, array: np.ndarray, key: Any = None) -> Ref:
-        """The address of a constant; the same key gives the same constant."""
-        if key is not None and key in self._constants:
-            return self._constants[key]
-        if not isinstance(key, Value) or key.data is None or not key.data.flags.c_contiguous:
+    def constant(self, array: np.ndarray, held: bool = False) -> Ref:
+        """The address of a constant. held: the graph holds this array anyway."""
+        if not held:
             current().hold(array.nbytes, self.node.name if self.node else "a constant")
         room = self.program.room
         self.program.constants.append(np.asarray(array, order="C") if room is None else room.put(array))
-        ref = Ref(len(self.program.constants) - 1)
-        if key is not None:
-            self._constants[key] = ref
-        return ref
+        return Ref(len(self.program.constants) - 1)
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    def _empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         """Where to make the next constant: what is made there is not copied."""
         room = self.program.room
         return np.empty(shape, dtype) if room is None else room.empty(shape, dtype)
 
-    def packed(self, key: Any, make: Callable[[], np.ndarray]) -> Ref:
-        """The address of a constant that is made once for its key, and once for all plans of a model.
+    def packed(self, make: Callable[..., np.ndarray], *parts: Any, placed: bool = False) -> Ref:
+        """The address of make(*parts), which is made once, and once for all plans of a model.
 
-        The key names all that `make` hangs on besides the tier: numbers, text, arrays, values and nodes. Arrays are
-        named themselves, never by `id`, which another plan's may have. A node stands for its constants, types of
-        elements and attributes, without shapes: what hangs on those needs its own part.
+        Its key is the function and the parts (`ir.weights.key_of`): numbers, text, arrays, values, and tuples of them.
+        placed: `make` takes `empty`, too, which gives it the memory for what it makes.
         """
-        parts, weights = key if isinstance(key, tuple) else (key,), current_weights()
-        self._named += [part for part in parts if isinstance(part, np.ndarray)]  # nothing else gets their numbers
-        if isinstance(key, tuple):
-            key = tuple(("array", id(part)) if isinstance(part, np.ndarray) else part for part in key)
-        if key in self._constants:
-            return self._constants[key]
+        weights = current_weights()
         lasting = None if weights is None else weights.key(make, parts)
+        key = key_of(make, parts, self._number) if lasting is None else lasting
+        ref = self._constants.get(key)
         found = None if weights is None or lasting is None else weights.find(lasting)
+        if ref is not None:
+            found = self.array(ref)
         if found is not None and checked():
-            _same(found, make(), self.node)
-        ref = self.constant(make() if found is None else found, key)
+            _same(found, make(*parts, **({"empty": np.empty} if placed else {})), self.node)
+        if ref is not None:
+            return ref
+        if found is None:
+            found = make(*parts, **({"empty": self._empty} if placed else {}))
+        ref = self._constants[key] = self.constant(found, any(found is part for part in parts))
         if lasting is not None and isinstance(ref.base, int):
             self.program.lasting[ref.base] = lasting
         return ref
+
+    def _number(self, root: np.ndarray) -> int | None:
+        """The number of an array that this program keeps, where it is too large to be known by what it holds."""
+        if root.nbytes <= BRIEF and not root.dtype.hasobject:
+            return None
+        self._named[id(root)] = root  # as long as it is here, no other array gets its number
+        return id(root)
 
     def array(self, constant: Ref) -> np.ndarray:
         """The array of a constant."""
@@ -164,6 +171,11 @@ def _kernel(tier: Tier, name: str, params: Mapping[str, Any]) -> Kernel:
     if key not in _kernels:
         _kernels[key] = row(name).kernel(tier, params)
     return _kernels[key]
+
+
+def in_order(data: np.ndarray) -> np.ndarray:
+    """The array itself, or a copy of it whose last axis is dense."""
+    return np.asarray(data, order="C")
 
 
 def _same(found: np.ndarray, made: np.ndarray, node: Node | None) -> None:

@@ -101,9 +101,12 @@ def epilogue(
         r = reads[found.addend - 1]
         return {**slots, "addend": r.address, "addend_image": r.per_image, "addend_row": r.per_row}
     if isinstance(found.addend, float):
-        number, n = np.float32(found.addend), last(node.out)
-        slots["addend"] = e.packed(("channels", n, number.tobytes()), lambda: np.full(n, number))
+        slots["addend"] = e.packed(_repeated, found.addend, last(node.out))
     return slots
+
+
+def _repeated(number: float, count: int) -> np.ndarray:
+    return np.full(count, number, np.float32)
 
 
 def _set_apart(e: Emit, node: Node, extra: _Extra, value: Value) -> _Extra:

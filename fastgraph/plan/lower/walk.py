@@ -64,7 +64,7 @@ def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out
     form = _form(_spelled(chain), elements, out, e.tier)
     reads = [read for read in operands if read is not None]
     if form.numbers:
-        held = e.packed(("numbers", *form.numbers), lambda: np.array(form.numbers, np.int32))
+        held = e.packed(_words, form.numbers)
         reads += [Read(Ref(held.base, held.offset + 4 * i)) for i in range(len(form.numbers))]
     words: list[Any] = [*form.head]
     for r in reads:
@@ -73,6 +73,10 @@ def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out
             operand_column=r.column,
         )  # fmt: skip
     return Table((*words, *form.steps))
+
+
+def _words(numbers: tuple[int, ...]) -> np.ndarray:
+    return np.array(numbers, np.int32)
 
 
 class _Form(NamedTuple):

@@ -45,7 +45,7 @@ def _branch(e: Emit, node: Node, matches: Plan, name: str) -> None:
     branch, match = node.attrs[name], matches[name]
     if match is None:
         e.node = node
-        emit_copy(e, (), 8, (e.constant(np.array(1, np.int64), "one"), ()), (ERROR, ()))
+        emit_copy(e, (), 8, (e.packed(_one), ()), (ERROR, ()))
         e.jump(Jump(node, fails=True))
         return
     made = {v for inner in branch.nodes for v in inner.outputs}
@@ -54,3 +54,7 @@ def _branch(e: Emit, node: Node, matches: Plan, name: str) -> None:
     inner = e.within(branch, match, around(e, branch) | direct)
     emit_graph(inner, branch)
     emit_copies(inner, {out: v for v, out in pairs}, CARRY)
+
+
+def _one() -> np.ndarray:
+    return np.array(1, np.int64)

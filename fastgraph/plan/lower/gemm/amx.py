@@ -7,6 +7,7 @@ import numpy as np
 from ....ir import Node
 from ....kernels.amx import pick
 from ....kernels.amx.pack import pack_amx
+from ....kernels.gemm.pack import Arrangement, arranged
 from ....kernels.gemm.pick_conv import Geometry
 from ...program import Ref
 from ..quantized import folded_bias, zero_point
@@ -28,27 +29,28 @@ def dense_geometry(rows: Rows, layer: Layer) -> Geometry:
 def dense(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
     """Some rows of a dense layer."""
     share = rows.count / row_count(node.out)
-    _emit(e, node, layer, dense_geometry(rows, layer), rows.x, rows.y, rows.ldy, share)
+    _emit(e, node, layer, Arrangement(), dense_geometry(rows, layer), rows.x, rows.y, rows.ldy, share)
 
 
-def conv(e: Emit, node: Node, layer: Layer, g: Geometry) -> None:
-    """A convolution of this geometry."""
-    _emit(e, node, layer, g, e.address(node.x), e.address(node.out), e.stride(node.out), 1.0)
+def conv(e: Emit, node: Node, layer: Layer, how: Arrangement, g: Geometry) -> None:
+    """A convolution of this geometry, that of its weights arranged so."""
+    _emit(e, node, layer, how, g, e.address(node.x), e.address(node.out), e.stride(node.out), 1.0)
 
 
-def _emit(e: Emit, node: Node, layer: Layer, g: Geometry, x: Ref, y: Ref, ldy: int, share: float) -> None:
+def _emit(
+    e: Emit, node: Node, layer: Layer, how: Arrangement, g: Geometry, x: Ref, y: Ref, ldy: int, share: float
+) -> None:
     choice, zero = pick.pick_amx(g, e.threads, layer.out), zero_point(node.x)
-
-    def packed() -> np.ndarray:
-        weights = layer.weights.reshape(g.groups * g.n, -1)
-        start = folded_bias(weights, layer.bias, zero)
-        lines = weights.reshape(g.groups, g.n, choice.runs, choice.length)
-        columns = (g.groups, g.n)
-        return pack_amx(lines, start.reshape(columns), layer.multipliers.reshape(columns), choice.nt)
-
-    key = (node, choice.nt, choice.runs, choice.length)
+    packed = e.packed(_panels, layer, how, zero, choice.runs, choice.length, choice.nt)
     args = pick.amx_args(
-        choice, zero, x=x, w=e.packed(key, packed), y=y, ldy=ldy, table=e.constant(choice.table),
+        choice, zero, x=x, w=packed, y=y, ldy=ldy, table=e.constant(choice.table),
         config=e.constant(choice.config), scratch=e.scratch(choice.scratch * e.threads), **layer.stored,
     )  # fmt: skip
     e.kernel("amx_conv", choice.params, args, share=share)
+
+
+def _panels(layer: Layer, how: Arrangement, zero: int, runs: int, length: int, nt: int) -> np.ndarray:
+    weights = arranged(layer.weights, how).reshape(len(layer.weights), -1)
+    start = folded_bias(weights, layer.bias, zero)
+    lines = weights.reshape(how.merged, -1, runs, length)
+    return pack_amx(lines, start.reshape(how.merged, -1), layer.multipliers.reshape(how.merged, -1), nt)

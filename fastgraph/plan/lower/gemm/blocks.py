@@ -31,7 +31,7 @@ def block_dense(e: Emit, node: Node, _: bool) -> None:
     m = row_count(node.out) // images
     few = is_few(e.tier, m)
     scratch = 0 if few else 4 * (1 + k) * NV * e.tier.lanes
-    packed = e.packed((codes, scales, zeros, bits), lambda: pack_blocks(e.tier, *numbers, bits))
+    packed = e.packed(pack_blocks, e.tier, *numbers, bits)
     e.kernel("dot_blocks", {"bits": bits}, {
         "a": e.address(node.x), "lda": e.stride(node.x), "b": packed, "c": e.address(node.out),
         "ldc": e.stride(node.out), "m": m, "n": n, "k": k, "batch": images, "block": block // per_word(bits),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir import Node
-from ....kernels.gemm.pack import merge_groups
+from ....kernels.gemm.pack import Arrangement, arranged
 from ....kernels.gemm.pack_int8 import pack_int8
 from ....kernels.gemm.pick_conv import ConvPiece, Geometry, Triple, merge_factor
 from ....kernels.gemm.pick_dot import DotPiece
@@ -68,10 +68,27 @@ def is_dense(node: Node) -> bool:
     return ones and not any(a["pads"])
 
 
-def merge_narrow(tier: Tier, weights: np.ndarray, groups: int) -> tuple[np.ndarray, int]:
-    """Weights of so few groups that the output channels of each fill a vector, with zeros among them; how many."""
-    factor = merge_factor(tier, groups, weights.shape[0] // groups)
-    return (merge_groups(weights, groups, factor) if factor > 1 else weights), groups // factor
+def merge_narrow(tier: Tier, weights: np.ndarray, groups: int) -> tuple[Arrangement, tuple[int, ...]]:
+    """So few groups that the output channels of each fill a vector; the shape of their weights."""
+    how = Arrangement(groups, merge_factor(tier, groups, weights.shape[0] // groups))
+    return how, (*weights.shape[:-1], weights.shape[-1] * how.factor)
+
+
+class Columns(NamedTuple):
+    """Output channels of each group that are packed together, in panels of nv vectors."""
+
+    start: int
+    columns: int
+    nv: int
+
+    @property
+    def part(self) -> slice:
+        return slice(self.start, self.start + self.columns)
+
+
+def columns_of(piece: DotPiece | ConvPiece) -> Columns:
+    """Those that a call of a kernel is for."""
+    return Columns(piece.start, piece.columns, piece.nv)
 
 
 def geometry(
@@ -91,15 +108,20 @@ def geometry(
     )  # fmt: skip
 
 
-def panels(
-    tier: Tier, layer: Layer, zero: int, piece: DotPiece | ConvPiece, run: int, groups: int = 1, chains: int = 1
-) -> np.ndarray:
-    """A quantized layer's weights for a piece's columns of each group, packed. zero: the u8 that stands for 0.0 in x;
+def arranged_layer(layer: Layer, how: Arrangement) -> Layer:
+    """The layer for several groups as one, and for some pixels of a row at once."""
+    zeros, bias, multipliers = (np.tile(v, how.together) for v in (layer.zeros, layer.bias, layer.multipliers))
+    weights = arranged(layer.weights, how, layer.zeros)
+    return layer._replace(weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)
+
+
+def panels(tier: Tier, layer: Layer, zero: int, columns: Columns, run: int, groups: int, chains: int) -> np.ndarray:
+    """A quantized layer's weights for these columns of each group, packed. zero: the u8 that stands for 0.0 in x;
     run, chains: as of pack_int8.
     """
-    part = slice(piece.start, piece.start + piece.columns)
+    part = columns.part
     weights = layer.weights.reshape(groups, len(layer.weights) // groups, -1)[:, part]
     bias, multipliers, zeros = (v.reshape(groups, -1)[:, part] for v in (layer.bias, layer.multipliers, layer.zeros))
     start = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, bias, zeros, strict=True)])
     minus = -zeros.astype(np.int32) if layer.rowsum else None
-    return pack_int8(tier, weights, start, multipliers, piece.nv, run, layer.out, minus, chains=chains)
+    return pack_int8(tier, weights, start, multipliers, columns.nv, run, layer.out, minus, chains=chains)

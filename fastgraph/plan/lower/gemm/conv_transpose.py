@@ -8,6 +8,7 @@ from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pick_conv_transpose import Transposed, col2im_args, pick_products, products_args, tap_weights
 from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ....kernels.isa.tiers import Tier
 from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....ops.conv import transposed_window
 from ..epilogue import epilogue
@@ -15,7 +16,7 @@ from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Emit, last, lowers
 from ..spatial import is_near, three
-from .common import Parameters, panels, parameters
+from .common import Columns, Parameters, columns_of, panels, parameters
 
 
 def transposed(node: Node) -> Transposed | None:
@@ -42,22 +43,13 @@ def _f32(node: Node) -> tuple[Transposed, Parameters] | None:
 @lowers("conv_transpose", match=_f32, strided_in=True, strided_out=True, in_place=True)
 def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Parameters]) -> None:
     g, (weights, bias) = plan
-    products, matrix, lda = e.scratch(g.products), tap_weights(weights, g), e.stride(node.x)
+    products, lda = e.scratch(g.products), e.stride(node.x)
     for piece in pick_products(e.tier, g, e.threads):
-        part = slice(piece.start, piece.start + piece.columns)
-        key = (node.inputs[1], g.groups, piece.start, piece.columns, piece.nv)
-        packed = e.packed(key, lambda p=part, nv=piece.nv: pack_weights(matrix[:, p], None, nv, e.tier.lanes))  # type: ignore[misc]
+        packed = e.packed(_panels, weights, g.groups, columns_of(piece), e.tier.lanes)
         args = products_args(
-            piece,
-            g,
-            a=e.address(node.x),
-            lda=lda,
-            k=g.c,
-            b=packed,
-            b_stride=e.array(packed)[0].size,
-            c=products,
+            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=packed, b_stride=e.array(packed)[0].size, c=products,
             **NO_EPILOGUE,
-        )
+        )  # fmt: skip
         e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
     args = col2im_args(
         g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
@@ -65,6 +57,10 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Parameters]) -> 
         scratch=e.scratch(g.scratch * e.threads), **epilogue(e, node),
     )  # fmt: skip
     e.kernel("col2im", {}, args)
+
+
+def _panels(weights: np.ndarray, groups: int, columns: Columns, lanes: int) -> np.ndarray:
+    return pack_weights(tap_weights(weights, groups)[:, columns.part], None, columns.nv, lanes)
 
 
 def _quantized(node: Node) -> tuple[Transposed, Layer] | None:
@@ -77,13 +73,12 @@ def _quantized(node: Node) -> tuple[Transposed, Layer] | None:
 def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> None:
     """The products are exact i32."""
     g, layer = plan
-    taps, products = _taps(layer, g), e.scratch(g.products)
-    for piece in pick_dot_int8(e.tier, g.pixels, g.columns, g.c, taps.out, taps.rowsum, g.groups, e.threads):
-        key = (node, piece.start, piece.columns, piece.nv)
-        packed = e.packed(key, lambda p=piece: panels(e.tier, taps, zero_point(node.x), p, g.c, g.groups))  # type: ignore[misc]
+    products, stored = e.scratch(g.products), {**dict.fromkeys(layer.stored, 0), "form": 1}
+    for piece in pick_dot_int8(e.tier, g.pixels, g.columns, g.c, "words", layer.rowsum, g.groups, e.threads):
+        packed = e.packed(_tap_panels, e.tier, layer, zero_point(node.x), columns_of(piece), g.groups)
         args = products_args(
             piece, g, a=e.address(node.x), lda=e.stride(node.x), k=-(-g.c // 4), b=packed,
-            b_stride=e.array(packed)[0].size // 4, c=products, **taps.stored,
+            b_stride=e.array(packed)[0].size // 4, c=products, **stored,
         )  # fmt: skip
         e.kernel("dot_int8", piece.params, args, share=piece.columns / g.columns)
     args = col2im_args(
@@ -94,12 +89,13 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> 
     e.kernel("col2im_int8", {"out": layer.out}, args)
 
 
-def _taps(layer: Layer, g: Transposed) -> Layer:
-    """The layer that gives the products of a pixel with every tap, (x - zero point) * (w - zero point), as i32."""
-    columns, per_tap = g.groups * g.columns, (g.groups, g.columns // g.n, g.n)
-    return layer._replace(
-        weights=tap_weights(layer.weights, g).reshape(columns, g.c),
-        zeros=np.broadcast_to(layer.zeros.reshape(g.groups, 1, g.n), per_tap).reshape(columns),
-        bias=np.zeros(columns, np.int64), multipliers=np.ones(columns, np.float32), out="words",
-        stored={**dict.fromkeys(layer.stored, 0), "form": 1},
+def _tap_panels(tier: Tier, layer: Layer, zero: int, columns: Columns, groups: int) -> np.ndarray:
+    """Panels that give the products of a pixel with every tap, (x - zero point) * (w - zero point), as i32."""
+    weights = tap_weights(layer.weights, groups)
+    n, c = len(layer.weights) // groups, weights.shape[-1]
+    zeros = np.tile(layer.zeros.reshape(groups, n), weights.shape[1] // n).reshape(-1)
+    taps = layer._replace(
+        weights=weights.reshape(-1, c), zeros=zeros, bias=np.zeros_like(zeros),
+        multipliers=np.ones(len(zeros), np.float32), out="words",
     )  # fmt: skip
+    return panels(tier, taps, zero, columns, c, groups, 1)

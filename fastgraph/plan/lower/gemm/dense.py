@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
-from ....kernels.gemm.pick_dot import DotPiece, dot_args, pick_dot
+from ....kernels.gemm.pick_dot import dot_args, pick_dot
 from ....kernels.gemm.pick_int8 import chains, pick_dot_int8, row_args, row_params
 from ..epilogue import epilogue
 from ..extras import chain_of
 from ..quantized import zero_point
 from ..quantized_layer import Layer, quantized_layer
 from ..registry import Arg, Emit, lowers, row_count
-from .common import Parameters, Rows, all_rows, is_dense, panels, parameters
+from .common import Columns, Parameters, Rows, all_rows, columns_of, is_dense, panels, parameters
 
 
 def _f32(node: Node) -> Parameters | None:
@@ -51,17 +53,17 @@ def _f32_rows(e: Emit, node: Node, plan: Parameters, rows: Rows) -> None:
     m = rows.count // images
     ending = epilogue(e, node, rows.start)
     for piece in pick_dot(e.tier, m, n, k, images, e.threads, rows.ldx):
-        part = slice(piece.start, piece.start + piece.columns)
-
-        def packed(part: slice = part, nv: int = piece.nv) -> np.ndarray:
-            return pack_weights(weights[part], None if bias is None else bias[part], nv, e.tier.lanes, e.empty)
-
-        key = (*node.inputs[1:3], piece.start, piece.columns, piece.nv)
+        packed = e.packed(_panels, weights, bias, columns_of(piece), e.tier.lanes, placed=True)
         args = dot_args(
-            piece, a=rows.x, lda=rows.ldx, b=e.packed(key, packed), c=rows.y, ldc=rows.ldy, m=m, k=k, batch=images,
+            piece, a=rows.x, lda=rows.ldx, b=packed, c=rows.y, ldc=rows.ldy, m=m, k=k, batch=images,
             a_stride=m * rows.ldx, c_stride=m * rows.ldy, **ending,
         )  # fmt: skip
         e.kernel("dot", piece.params, args, share=rows.count / row_count(node.out) * piece.columns / n)
+
+
+def _panels(weights: np.ndarray, bias: np.ndarray | None, columns: Columns, lanes: int, *, empty: Any) -> np.ndarray:
+    own = None if bias is None else bias[columns.part]
+    return pack_weights(weights[columns.part], own, columns.nv, lanes, empty=empty)
 
 
 def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
@@ -76,15 +78,8 @@ def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
     zero = zero_point(node.x) + 128 * signed
     row = rows.count == 1
     for piece in pick_dot_int8(e.tier, rows.count, n, k, layer.out, layer.rowsum, 1, e.threads, rows.ldx, row=row):
-        together = chains(piece.nv) if row else 1
-
-        def packed(piece: DotPiece = piece, together: int = together) -> np.ndarray:
-            return panels(e.tier, layer, zero, piece, k, chains=together)
-
-        operands: dict[str, Arg] = {
-            "a": rows.x, "b": e.packed((node, piece.start, piece.columns, piece.nv, together), packed), "c": rows.y,
-            **layer.stored,
-        }  # fmt: skip
+        packed = e.packed(panels, e.tier, layer, zero, columns_of(piece), k, 1, chains(piece.nv) if row else 1)
+        operands: dict[str, Arg] = {"a": rows.x, "b": packed, "c": rows.y, **layer.stored}
         share = rows.count / row_count(node.out) * piece.columns / n
         if row:
             e.kernel("row_int8", row_params(piece), {**row_args(piece, k, signed), **operands}, share=share)

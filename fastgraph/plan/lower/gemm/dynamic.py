@@ -7,19 +7,20 @@ from math import prod
 
 import numpy as np
 
-from ....ir import Node
+from ....ir import Node, Value
 from ....kernels.gemm.pack_int8 import pack_int8
 from ....kernels.gemm.pick_conv import conv_args
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
+from ....kernels.isa.tiers import Tier
 from ...program import Arg, Ref
 from ..epilogue import epilogue
 from ..extras import chain_of
 from ..quantized import quant, scales
 from ..registry import Emit, is_f32, lowers, row_count
 from ..spatial import is_near, three
-from .common import geometry, is_dense
+from .common import Columns, columns_of, geometry, is_dense
 
 
 @dataclass(frozen=True)
@@ -92,24 +93,23 @@ def _has_zeros(node: Node) -> bool:
     return any(quant(node.inputs[1]).zero_point)  # type: ignore[arg-type]
 
 
-def _packed(e: Emit, node: Node, part: slice, nv: int, run: int) -> Ref:
+def _packed(e: Emit, node: Node, columns: Columns, run: int) -> Ref:
     """Panels of some of the output channels."""
-    key = (*node.inputs[1:3], part.start, part.stop, nv, run)
-    return e.packed(key, lambda: _panels(e, node, part, nv, run))
-
-
-def _panels(e: Emit, node: Node, part: slice, nv: int, run: int) -> np.ndarray:
     w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
-    assert w is not None and w.data is not None
-    weights = w.data.reshape(w.data.shape[0], -1)
+    return e.packed(_panels, e.tier, w, b, columns, run)
+
+
+def _panels(tier: Tier, w: Value, b: Value | None, columns: Columns, run: int) -> np.ndarray:
+    assert w.data is not None
+    weights, part = w.data.reshape(w.data.shape[0], -1), columns.part
     n = len(weights)
     own, factors = weights[None, part], scales(w, n).astype(np.float32)[None, part]
     zeros = np.broadcast_to(np.array(quant(w).zero_point, np.int64), n)[None, part]
     sums = (own.astype(np.int64).sum(axis=2) - zeros * weights.shape[1]).astype(np.int32)
     bias = np.zeros(n, np.float32) if b is None else b.data
     assert bias is not None
-    minus = -zeros.astype(np.int32) if _has_zeros(node) else None
-    return pack_int8(e.tier, own, sums, factors, nv, run, "words", minus, bias.reshape(1, n)[:, part])
+    minus = -zeros.astype(np.int32) if any(quant(w).zero_point) else None
+    return pack_int8(tier, own, sums, factors, columns.nv, run, "words", minus, bias.reshape(1, n)[:, part])
 
 
 def _dense(node: Node) -> Images | None:
@@ -131,9 +131,8 @@ def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
     ending = epilogue(e, node)
     for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, _has_zeros(node)):
-        part = slice(piece.start, piece.start + piece.columns)
         args = dot_args(
-            piece, a=x, lda=k, b=_packed(e, node, part, piece.nv, k), c=e.address(node.out), ldc=ldy, m=m,
+            piece, a=x, lda=k, b=_packed(e, node, columns_of(piece), k), c=e.address(node.out), ldc=ldy, m=m,
             k=-(-k // 4), batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each,
             per_row=int(per_row), **ending,
         )  # fmt: skip
@@ -172,9 +171,8 @@ def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
     g, pieces = pick_conv_dynamic(e.tier, g, e.threads, _has_zeros(node))
     ending = epilogue(e, node)
     for piece in pieces:
-        part = slice(piece.start, piece.start + piece.columns)
         args = conv_args(
-            piece, x=x, w=_packed(e, node, part, piece.nv, g.run), y=e.address(node.out),
+            piece, x=x, w=_packed(e, node, columns_of(piece), g.run), y=e.address(node.out),
             ldy=e.stride(node.out), taps=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
             ranges=ranges, per_image=1, per_row=0, **ending,
         )  # fmt: skip

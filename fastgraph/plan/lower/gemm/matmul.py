@@ -50,8 +50,7 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
         panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
         if y.data is not None:
             weights = y.data.reshape(matrices, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]
-            key = (y, matrices, piece.start, piece.columns, piece.nv)
-            packed = e.packed(key, lambda w=weights, nv=piece.nv: pack_weights(w, None, nv, lanes))  # type: ignore[misc]
+            packed = e.packed(_panels, weights, piece.nv, lanes)
         else:
             packed = e.scratch(4 * matrices * panels)
             pack: dict[str, Arg] = {
@@ -65,6 +64,10 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
             **ending,
         )  # fmt: skip
         e.kernel("dot", piece.params, args, share=piece.columns / n)
+
+
+def _panels(weights: np.ndarray, nv: int, lanes: int) -> np.ndarray:
+    return pack_weights(weights, None, nv, lanes)
 
 
 _NV = 4

@@ -76,14 +76,17 @@ def joined_loops(e: Emit, node: Node, tensors: Sequence[Operand], longest: int =
     for i, step in enumerate(steps):
         constant = _data(tensors[i])
         if step == 0 and constant is not None:
-            key = "repeated", tensors[i], many
-            addresses[i] = e.packed(key, lambda data=constant: np.tile(data.reshape(-1), many))  # type: ignore[misc]
+            addresses[i] = e.packed(_repeated, constant, many)
         elif step == 0:
             size = dtype_of(tensors[i]).itemsize
             made = e.scratch(many * cols * size)
             emit_copy(e, (many, cols), size, (addresses[i], (0, size)), (made, (cols * size, size)))
             addresses[i] = made
     return joined_rows(rows, cols, many, steps), addresses
+
+
+def _repeated(data: np.ndarray, many: int) -> np.ndarray:
+    return np.tile(data.reshape(-1), many)
 
 
 def row_steps(found: Loops) -> list[int] | None:

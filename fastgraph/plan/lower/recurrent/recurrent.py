@@ -99,4 +99,4 @@ def _constants(values: tuple[Value | None, ...], layer: Layer) -> Constants:
         own = 2 * layer.hidden if layer.cell == "gru_after" else b.shape[1] // 2
         bias, state = (half.copy() for half in np.split(b, 2, axis=1))
         bias[:, :own] += state[:, :own]
-    return Constants(w, r, bias, state if layer.cell == "gru_after" else None, peepholes, values, scales)
+    return Constants(w, r, bias, state if layer.cell == "gru_after" else None, peepholes, scales)

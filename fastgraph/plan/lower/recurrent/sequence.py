@@ -7,11 +7,12 @@ from math import inf
 import numpy as np
 
 from ....ir import Node, Value
+from ....ir.weights import once
 from ....ops.lstm_sequence import BIAS, CELL, FORGET, INPUT, NORM, OUTPUT, PEEPHOLE, PROJECTION, C, H, R, W
 from ....ops.registry import attr
 from ..registry import Emit, is_f32, lowers
 from .layer import Layer, Places, emit_layer, grid
-from .weights import Constants, Place, constant, reals, stored, symmetric
+from .weights import Constants, Place, constant, reals, signed, stored, symmetric
 
 GATES = (INPUT, OUTPUT, FORGET, CELL)
 """In the order of the canonical lstm."""
@@ -81,23 +82,32 @@ def _weights(node: Node, layer: Layer) -> Constants:
         parts = [_at(node, i) for i in places]
         if all(v is None for v in parts):
             return None
-        none = np.zeros(shape, np.float32)
-        return np.concatenate([none if v is None else reals(v) for v in parts])[None]
+        return once(_joined, tuple(parts), shape)
 
-    hidden, values = layer.hidden, tuple(_at(node, i) for i in range(W, PROJECTION))
+    hidden = layer.hidden
     w = joined(tuple(W + g for g in GATES), hidden, layer.inputs)
     bias, peepholes = joined(tuple(BIAS + g for g in GATES), hidden), joined(PEEPHOLES, hidden)
     r, scales = _recurrent([_at(node, R + g) for g in GATES], layer)
     assert w is not None
-    return Constants(w, r, bias, None, peepholes, values, scales)
+    return Constants(w, r, bias, None, peepholes, scales)
+
+
+def _joined(parts: tuple[Value | None, ...], shape: tuple[int, ...]) -> np.ndarray:
+    """[1, ...]: the reals of these constants one after the other, zeros of a shape for those that are missing."""
+    none = np.zeros(shape, np.float32)
+    return np.concatenate([none if v is None else reals(v) for v in parts])[None]
+
+
+def _joined_bytes(parts: tuple[Value | None, ...], hidden: int) -> np.ndarray:
+    """[1, ...]: the stored numbers of these constants as s8, one after the other."""
+    none = np.zeros((hidden, hidden), np.int8)
+    return np.concatenate([none if v is None or v.data is None else signed(v.data) for v in parts])[None]
 
 
 def _recurrent(parts: list[Value | None], layer: Layer) -> tuple[np.ndarray, np.ndarray | None]:
     """Recurrent weights of all gates; with their scales, where they are bytes."""
     hidden = layer.hidden
     if layer.cell != "lstm_bytes":
-        none = np.zeros((hidden, hidden), np.float32)
-        return np.concatenate([none if v is None else reals(v) for v in parts])[None], None
-    there = [(np.zeros((hidden, hidden), np.int8), np.zeros(1)) if v is None else stored(v) for v in parts]
-    scales = [np.broadcast_to(scale, hidden) for _, scale in there]
-    return np.concatenate([q for q, _ in there])[None], np.concatenate(scales)[None].astype(np.float32)
+        return once(_joined, tuple(parts), (hidden, hidden)), None
+    scales = [np.broadcast_to(np.zeros(1) if v is None else stored(v)[1], hidden) for v in parts]
+    return once(_joined_bytes, tuple(parts), hidden), np.concatenate(scales)[None].astype(np.float32)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....ir import Value
 from ....ir.quantization import to_real
+from ....ir.weights import once
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pick_dot import F32, DotPiece, dot_pieces, pick_dot
 from ....kernels.recurrent.pack import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
@@ -28,8 +29,8 @@ class Constants(NamedTuple):
     """Constants of all directions: w [D, gates * hidden, I], r [D, gates * hidden, hidden], biases of the products with
     the input and with the state [D, gates * hidden], peepholes [D, 3 * hidden]; gates in the canonical order.
 
-    The bias of the state is only that of the gates that see its product apart. `key`: names all. `scales` [D, gates *
-    hidden]: those of r, which is int8 then.
+    The bias of the state is only that of the gates that see its product apart. `scales` [D, gates * hidden]: those of
+    r, which is int8 then.
     """
 
     w: np.ndarray
@@ -37,7 +38,6 @@ class Constants(NamedTuple):
     bias: np.ndarray | None
     state_bias: np.ndarray | None
     peepholes: np.ndarray | None
-    key: tuple[object, ...]
     scales: np.ndarray | None = None
 
 
@@ -77,7 +77,12 @@ ZERO = {np.dtype(np.int8): 0, np.dtype(np.uint8): 128}
 def stored(value: Value) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of a quantized constant as s8, and its scales."""
     assert value.data is not None and value.type.quant is not None
-    return (value.data.astype(np.int16) - ZERO[value.data.dtype]).astype(np.int8), np.array(value.type.quant.scale)
+    return once(signed, value.data), np.array(value.type.quant.scale)
+
+
+def signed(data: np.ndarray) -> np.ndarray:
+    """Stored numbers of 8 bits as s8."""
+    return (data.astype(np.int16) - ZERO[data.dtype]).astype(np.int8)
 
 
 def symmetric(value: Value) -> bool:
@@ -108,30 +113,28 @@ def constant(e: Emit, cell: str, c: Constants) -> Panels:
     n = directions * width(e, cell, hidden)
 
     def of_inputs(piece: DotPiece) -> Ref:
-        part = slice(piece.start, piece.start + piece.columns)
-
-        def packed() -> np.ndarray:
-            bias = None if c.bias is None else by_block(c.bias, gates, lanes).reshape(n)[part]
-            return pack_weights(by_block(c.w, gates, lanes).reshape(n, -1)[part], bias, piece.nv, lanes)
-
-        return e.packed((*c.key, cell, "inputs", piece.start, piece.columns, piece.nv), packed)
-
-    def of_state(start: int, end: int) -> Ref:
-        part = slice(start * hidden, end * hidden)
-
-        def packed() -> np.ndarray:
-            if c.scales is not None:
-                return pack_state_bytes(e.tier, c.r[:, part], c.scales[:, part], end - start)
-            bias = None if c.state_bias is None else c.state_bias[:, part]
-            return pack_state_weights(c.r[:, part], bias, end - start, lanes)
-
-        return e.packed((*c.key, cell, "state", start), packed)
+        return e.packed(_input_panels, c.w, c.bias, gates, piece.start, piece.columns, piece.nv, lanes)
 
     slots: dict[str, Arg] = {"second": 0, "peepholes": 0}
-    slots |= {slot: of_state(start, end) for slot, start, end in products(cell)}
-    if (peepholes := c.peepholes) is not None:
-        slots["peepholes"] = e.packed((*c.key, "peepholes"), lambda: pack_peepholes(peepholes, lanes))
+    for slot, start, end in products(cell):
+        part, count = slice(start * hidden, end * hidden), end - start
+        if c.scales is None:
+            bias = None if c.state_bias is None else c.state_bias[:, part]
+            slots[slot] = e.packed(pack_state_weights, c.r[:, part], bias, count, lanes)
+        else:
+            slots[slot] = e.packed(pack_state_bytes, e.tier, c.r[:, part], c.scales[:, part], count)
+    if c.peepholes is not None:
+        slots["peepholes"] = e.packed(pack_peepholes, c.peepholes, lanes)
     return Panels(lambda m, matrices, ldx: pick_dot(e.tier, m, n, inputs, matrices, e.threads, ldx), of_inputs, slots)
+
+
+def _input_panels(
+    w: np.ndarray, bias: np.ndarray | None, gates: int, start: int, columns: int, nv: int, lanes: int
+) -> np.ndarray:
+    """Panels of some columns of the product with the input, of w [D, gates * hidden, I]."""
+    part, k = slice(start, start + columns), w.shape[-1]
+    own = None if bias is None else by_block(bias, gates, lanes).reshape(-1)[part]
+    return pack_weights(by_block(w, gates, lanes).reshape(-1, k)[part], own, nv, lanes)
 
 
 def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Given) -> Panels:

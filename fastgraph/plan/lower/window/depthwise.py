@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir import Node
+from ....kernels.isa.tiers import Tier
 from ....kernels.window.pick import Window, plan_depthwise, window_args
 from ....kernels.window.pick_depthwise_int8 import (
     Part,
@@ -16,6 +17,7 @@ from ....kernels.window.pick_depthwise_int8 import (
     plan_depthwise_int8,
 )
 from ...program import Arg, Ref
+from ..emit import in_order
 from ..epilogue import epilogue
 from ..gemm.common import Parameters, Rows, all_rows, is_depthwise, parameters
 from ..quantized import folded_bias, zero_point
@@ -56,53 +58,65 @@ def depthwise_rows(e: Emit, node: Node, plan: Depthwise, rows: Rows) -> None:
     if isinstance(plan.layer, Parameters):
         _f32_rows(e, node, plan.layer, plan.window, rows)
         return
-    weights = np.moveaxis(plan.layer.weights[..., 0], 0, -1).astype(np.int64) - plan.layer.zeros
-    weights = weights.reshape(*plan.window.kernel[1:], -1)
+    weights = _centered(plan.layer)
     fits = bool((weights == weights.astype(np.int8)).all())
     multiplier = last(node.out) // last(node.x)
     for part in plan_depthwise_int8(e.tier, plan.window, rows.ldx, rows.ldy, fits, multiplier, plan.layer.out):
-        _quantized_rows(e, node, plan.layer, plan.window._replace(channels=part.channels), rows, part, weights)
+        _quantized_rows(e, node, plan.layer, plan.window._replace(channels=part.channels), rows, part)
 
 
 def _f32_rows(e: Emit, node: Node, found: Parameters, where: Window, rows: Rows) -> None:
-    (weights, bias), own = found, node.inputs[1:3]
+    weights, bias = found
     multiplier = last(node.out) // last(node.x)
     name, params = plan_depthwise(e.tier, where, multiplier)
     end = epilogue(e, node, rows.start, apart=True, long=True)
     args: dict[str, Arg] = {
         **window_args(e.tier, name, params, where, e.threads, walked=end["walk"] != 0), **end,
         "x": rows.x, "ldx": rows.ldx, "y": rows.y, "ldy": rows.ldy,
-        "weights": e.packed((*own, "weights"), lambda: np.moveaxis(weights[..., 0], 0, -1)),
-        "bias": e.packed((*own, "bias"), lambda: np.zeros(len(weights), np.float32) if bias is None else bias),
+        "weights": e.packed(_by_tap, weights),
+        "bias": e.packed(_zeros, len(weights)) if bias is None else e.packed(in_order, bias),
     }  # fmt: skip
     if name == "depthwise_any":
         args["multiplier"] = multiplier
     e.kernel(name, params, args, share=rows.count / row_count(node.out))
 
 
-def _quantized_rows(
-    e: Emit, node: Node, found: Layer, where: Window, rows: Rows, part: Part, weights: np.ndarray
-) -> None:
-    """One kernel's part of the channels; weights: those of the layer, less their zero points."""
-    name, params, zx = part.name, part.params, zero_point(node.x)
+def _by_tap(weights: np.ndarray) -> np.ndarray:
+    """[k..., n] from weights [n, k..., 1]."""
+    return np.moveaxis(weights[..., 0], 0, -1)
+
+
+def _zeros(count: int) -> np.ndarray:
+    return np.zeros(count, np.float32)
+
+
+def _centered(layer: Layer) -> np.ndarray:
+    """int64 [kh, kw, n]: the weights less their zero points."""
+    taps = _by_tap(layer.weights).astype(np.int64) - layer.zeros
+    return taps.reshape(*(1,) * (3 - taps.ndim), *taps.shape)
+
+
+def _packed_int8(tier: Tier, layer: Layer, zx: int, part: Part) -> np.ndarray:
+    """What a kernel reads of its channels."""
     own = slice(part.start, part.start + part.channels)
+    weights, bias = _centered(layer)[..., own], layer.bias[own]
+    if part.name != "depthwise_int8_any":
+        bias = folded_bias(weights.reshape(-1, part.channels).T, bias, zx)
+    return pack_depthwise_int8(part.name, part.params, tier, weights, bias, layer.multipliers[own])
 
-    def packed() -> np.ndarray:
-        mine, bias = weights[..., own], found.bias[own]
-        if name != "depthwise_int8_any":
-            bias = folded_bias(mine.reshape(-1, part.channels).T, bias, zx)
-        return pack_depthwise_int8(name, params, e.tier, mine, bias, found.multipliers[own])
 
+def _quantized_rows(e: Emit, node: Node, found: Layer, where: Window, rows: Rows, part: Part) -> None:
+    """One kernel's part of the channels."""
+    name, params, zx = part.name, part.params, zero_point(node.x)
     shapes = depthwise_int8_args(e.tier, name, params, where, e.threads)
-    key = (node, part.start, part.channels, name, *params.items())
     args: dict[str, Arg] = {
         **shapes, "x": _further(rows.x, part.start), "ldx": rows.ldx, "y": _further(rows.y, part.start),
-        "ldy": rows.ldy, "packed": e.packed(key, packed), **found.stored,
+        "ldy": rows.ldy, "packed": e.packed(_packed_int8, e.tier, found, zx, part), **found.stored,
     }  # fmt: skip
     if name in ("depthwise_int8", "depthwise_int8_window"):
         # Rounded up, so that layers share it.
         blank = 1 << (fill_bytes(e.tier, params, rows.ldx) - 1).bit_length()
-        args["fill"] = e.packed(("fill", zx, blank), lambda: np.full(blank, zx, np.uint8))
+        args["fill"] = e.packed(_filled, blank, zx)
     else:
         args["zero_x"] = zx
     if name == "depthwise_int8_any":
@@ -110,6 +124,10 @@ def _quantized_rows(
     if name == "depthwise_int8_across":
         args["scratch"] = e.scratch(shapes["scratch_bytes"] * e.threads)
     e.kernel(name, params, args, share=rows.count / row_count(node.out) * part.channels / last(node.out))
+
+
+def _filled(count: int, number: int) -> np.ndarray:
+    return np.full(count, number, np.uint8)
 
 
 def _further(place: Ref, nbytes: int) -> Ref:
