@@ -29,7 +29,7 @@ def windows(g: Grow, x: str) -> str:
     out = c if group == c else out
     w, b = g.const(out, c // group, *kernel), g.const(out, kind="bias")
     made = []
-    for i in range(g.pick(2, 2, 3)):
+    for i in range(g.pick(2, 3, 3)):
         dilation, shift = g.pick(1, 1, 1, 1, 2), g.pick(0, 0, 1)
         strides = (1, 1) if i == 0 else g.pick((1, 2), (1, 4), (2, 1), (2, 2), (1, 1), (1, 3))
         before = [min((k - 1) * dilation // 2 + shift, k - 1) for k in kernel]
@@ -124,13 +124,13 @@ def sibling(g: Grow, x: str) -> str:
 
 
 EACH = (there_and_back,)
-BY_RANK = {2: EACH, 3: (words, heads, cells, *EACH), 4: (windows, windows, kinds_of_windows)}
+BY_RANK = {2: EACH, 3: (words, heads, cells, *EACH), 4: (windows, windows, windows, kinds_of_windows)}
 
 
 def shared(g: Grow, x: str, block: Block) -> str:
     """One of these, or a block twice."""
     families = BY_RANK.get(len(g.shapes[x]), EACH)
-    if g.ties.chance(0.45):
+    if g.ties.chance(0.35):
         return twice(g, x, block)
     with g.ties.tight():
         return g.ties.random.choice(families)(g, x)

@@ -34,9 +34,12 @@ class Shared(Model):
         apart = len(tensors) % 8
         if key in self.found and apart < 6:
             return self.found[key]
-        made = self.found[key] = super().const(array, quant, **fields)
-        if apart < 7:
-            tensors[made]["buffer"] = self.places.setdefault(held, tensors[made]["buffer"])
+        if apart < 7 and held in self.places:
+            made = self.tensor(array.shape, array.dtype, quant, **fields, buffer=self.places[held])
+        else:
+            made = super().const(array, quant, **fields)
+            self.places[held] = tensors[made]["buffer"]
+        self.found[key] = made
         return made
 
     def __init__(self, schema: str) -> None:
