@@ -101,9 +101,9 @@ def cells(g: Grow, x: str) -> str:
 
 def twice(g: Grow, x: str, block: Block) -> str:
     """A block with all of its constants on two or three values: on its own result, or side by side."""
-    state, g.ties.asked = g.random.getstate(), []
+    state, g.ties.asked, count = g.random.getstate(), [], len(g.net.ops)
     y = before = block(g, x)
-    need(y != x, "no block")
+    need(y != x and len(g.net.ops) - count < 12, "no block, or a large one")
     asked = g.ties.asked
     for _ in range(g.ties.random.choice([1, 1, 1, 2])):
         alike = g.shapes[before] == g.shapes[x]
