@@ -145,7 +145,8 @@ def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
         packed = _packed(e, node, columns_of(piece), k, Arrangement())
         args = dot_args(
             piece, a=x, lda=k, b=packed, c=e.address(node.out), ldc=ldy, m=m, k=-(-k // 4),
-            batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each, per_row=int(per_row), **ending,
+            batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each, per_row=int(per_row),
+            **ending,
         )  # fmt: skip
         e.kernel("dot_dynamic", piece.params, args, share=piece.columns / n)
 
