@@ -2,7 +2,8 @@
 
     python bench/lengths.py [ENCODER.onnx]      its inputs are ids and mask, [batch, length]; without one, one is made
 
-Each engine has a process of its own, on one CPU. A round runs each length once: in the first all are new.
+Each engine has a process of its own, on one CPU. A round runs each length once: in the first all are new. What other
+programs disturbed is nan.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
@@ -31,6 +31,7 @@ def measured(engine: str, path: str) -> dict[str, list[float]]:
     """Milliseconds a run of each round; MiB before the model was loaded, then, and after all rounds."""
     from test_dynamic_shapes import ENGINES, words
 
+    from fastgraph import disturbance
     from fastgraph.tools.bench import pinned
 
     with pinned(1):
@@ -38,10 +39,11 @@ def measured(engine: str, path: str) -> dict[str, list[float]]:
         call = ENGINES[engine](path)
         memory.append(resident())
         for _ in range(ROUNDS):
-            begun = perf_counter()
+            before = disturbance.now()
             for length in LENGTHS:
                 call(words((1, length)))
-            rounds.append(1e3 * (perf_counter() - begun) / len(LENGTHS))
+            used = disturbance.now() - before
+            rounds.append(float("nan") if disturbance.disturbed([used]) else 1e3 * used.wall / len(LENGTHS))
     return {"ms": rounds, "MiB": [*memory, resident()]}
 
 
@@ -54,7 +56,7 @@ def main(path: str) -> None:
             continue
         found = json.loads(done.stdout)
         (first, *later), (bare, loaded, end) = found["ms"], found["MiB"]
-        print(f"{engine:12} {first:8.1f} {np.min(later):9.1f} {loaded - bare:9} {end - bare:8}")
+        print(f"{engine:12} {first:8.1f} {np.fmin.reduce(later):9.1f} {loaded - bare:9} {end - bare:8}")
 
 
 if __name__ == "__main__":

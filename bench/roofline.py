@@ -1,22 +1,32 @@
-"""What this machine can do, measured: multiply-adds in registers, and moving memory of a given size."""
+"""What this machine can do, measured: multiply-adds in registers, and moving memory of a given size.
+
+python bench/roofline.py [TIER]         prints them, on one core; default: the widest tier
+"""
 
 from __future__ import annotations
 
+import argparse
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from fastgraph.kernels.isa.tiers import Tier
+from fastgraph import disturbance
+from fastgraph.kernels.isa.tiers import Tier, choose, usable
 from fastgraph.objects.link import link
+from fastgraph.text import bytes_text, table
+from fastgraph.tools.bench import pinned
 
 CHAINS = 12
 """Independent sums: more than the latency of a multiply-add times the number of units."""
 
 WIDE = 8
 """Vectors moved in each turn of the loop."""
+
+SIZES = tuple(1 << n for n in (14, 18, 20, 22, 25, 28))
 
 
 @cache
@@ -155,3 +165,25 @@ def _stream(tier: Tier, copies: bool) -> Any:
                 copy(arg(args, 0) + i * block * 4, arg(args, 1) + i * block * 4)
 
     return copy_all if copies else reads
+
+
+def main(tier: Tier) -> None:
+    figures: list[tuple[str, Callable[[], float], str]] = [("f32", lambda: peak_macs(tier), "GMAC/s")]
+    if tier.vnni:
+        figures.append(("u8 by s8", lambda: peak_macs_int8(tier), "GMAC/s"))
+    figures += [(f"memory, {bytes_text(size)}", lambda size=size: bandwidth(size, tier), "GB/s") for size in SIZES]
+    rows, usage = [], []
+    with pinned(1):
+        for what, measure, unit in figures:
+            before = disturbance.now()
+            rows.append((what, f"{measure() / 1e9:.1f}", unit))
+            usage.append([disturbance.now() - before])
+    print("\n".join([f"one core, {tier.name}, best of 20", *table(rows, right=(1,))]))
+    if said := disturbance.text(disturbance.report(usage, len(usage))):
+        print(f"they may be low: {said}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("tier", metavar="TIER", nargs="?", choices=[tier.name for tier in usable()])
+    main(choose(parser.parse_args().tier))

@@ -1,20 +1,27 @@
-"""Measure networks beside other engines, and write the table of README.md: `python -m bench.table FILE...`.
+"""Measure networks beside other engines, and print a table of them as Markdown.
+
+  python -m bench.table FILE...             prints it
+  python -m bench.table --write FILE...     writes it into README.md of this checkout instead
 
 All engines run on one thread and one CPU, in turns, on the same inputs; their results must agree. Needs
-`pip install 'fastgraph-runtime[bench]'`; bench/zoo/ makes networks.
+pip install 'fastgraph-runtime[bench]'; bench/zoo/ makes networks. Where other programs disturb too much there is no
+table, and the exit code is 3: close them, or add --allow-noise, and the table says so.
 """
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import sys
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import fastgraph as fg
 from docs.pages import put
-from fastgraph.tools.bench import agrees, compare, geomean, machine
+from fastgraph.errors import FastgraphError
+from fastgraph.tools.bench import agrees, compare, geomean, machine, refuse
 from fastgraph.tools.feeds import random_feeds
 
 PEERS = {"onnxruntime": "onnxruntime", "openvino": "OpenVINO", "litert": "LiteRT"}
@@ -23,42 +30,82 @@ RUNS = {".onnx": ("onnxruntime", "openvino")}
 SECONDS = 6.0
 
 
-def measured(path: str) -> dict[str, Any]:
+def measured(path: str, allow_noise: bool) -> dict[str, Any]:
     model = fg.load(path, threads=1)
     peers = RUNS.get(Path(path).suffix, ("litert", "openvino"))
     found = compare(path, random_feeds(model, {}), peers, seconds=SECONDS)
-    assert agrees(found), found["engines"]
+    if not agrees(found):
+        raise FastgraphError(f"{path}: results disagree: fastgraph verify {shlex.quote(path)} says where")
+    if not allow_noise:
+        refuse(found)
     return found
 
 
 def row(found: dict[str, Any]) -> str:
-    """Milliseconds of fastgraph, and how many times as long each other engine takes."""
-    engines = {engine["name"]: engine for engine in found["engines"]}
-    times = [f"{1 / engines[name]['ratio']:.2f}" if "ratio" in engines.get(name, {}) else "" for name in PEERS]
+    """Milliseconds of fastgraph; for each other engine the ratio of fastgraph's time to its own, and its own."""
+    engines = {engine["name"]: engine for engine in found["engines"] if "p50_ms" in engine}
+    cells = [f"{e['ratio']:.2f} ({ms(e)})" if (e := engines.get(name)) else "" for name in PEERS]
     arena = f"{found['arena_bytes'] / 1024:,.0f}"
-    cells = [Path(found["model"]).name, f"{engines['fastgraph']['p50_ms']:.3f}", *times, arena]
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join([Path(found['model']).name, ms(engines['fastgraph']), *cells, arena])} |"
+
+
+def ms(engine: dict[str, Any]) -> str:
+    return f"{engine['p50_ms']:.{2 if engine['p50_ms'] >= 0.1 else 4}f}"
 
 
 def text(results: list[dict[str, Any]], command: str) -> str:
-    versions = {row["name"]: row["version"] for found in results for row in found["engines"] if "version" in row}
-    heads = ["network", "fastgraph ms", *(f"{name} takes x" for name in PEERS.values()), "arena KiB"]
+    heads = ["network", "fastgraph ms", *(f"/ {name} (ms)" for name in PEERS.values()), "arena KiB"]
     means = [geomean(results, name) for name in PEERS]
-    mean = ["geometric mean", "", *(f"{1 / m:.2f}" if m else "" for m in means), ""]
-    host = machine()
     return "\n".join([
         f"| {' | '.join(heads)} |",
         f"|---|{'---:|' * (len(heads) - 1)}",
         *map(row, results),
-        f"| {' | '.join(mean)} |",
+        f"| {' | '.join(['geometric mean', '', *(f'{mean:.2f}' if mean else '' for mean in means), ''])} |",
         "",
-        f"Medians on one thread of {host['cpu']} (tier {results[0]['isa']}), {host['system'].split('-')[0]}, "
-        f"Python {host['python']}, {date.today()}; {', '.join(f'{k} {v}' for k, v in versions.items())}.",
-        "Weights are random. Engines take turns on the same CPU and inputs, so that what else the machine does slows",
-        "all; it was not idle, so take times as upper bounds and look at the ratios. `" + command + "`",
+        "Ratios are fastgraph's time / the engine's, the median over the rounds: below 1, fastgraph is faster. In",
+        f"brackets are the engine's milliseconds. {where(results)}",
+        f"Weights are random. {quiet(results)} `{command}`",
     ])  # fmt: skip
 
 
+def where(results: list[dict[str, Any]]) -> str:
+    """The machine and the versions of all."""
+    versions = {row["name"]: row["version"] for found in results for row in found["engines"] if "version" in row}
+    host = machine()
+    return (
+        f"Medians on one thread of {host['cpu']} (tier {results[0]['isa']}), {host['system'].split('-')[0]}, "
+        f"Python {host['python']}, {date.today()}; {', '.join(f'{k} {v}' for k, v in versions.items())}."
+    )
+
+
+def quiet(results: list[dict[str, Any]]) -> str:
+    """How many rounds other programs disturbed, and where too few were left."""
+    rounds, away = (sum(found["disturbance"][key] for found in results) for key in ("rounds", "disturbed"))
+    noisy = [Path(found["model"]).name for found in results if found["disturbance"]["noisy"]]
+    said = f"{away} of {rounds} rounds were disturbed by other programs, and thrown away."
+    return f"{said} NOISY: those of {', '.join(noisy)} were kept, as too few were left." if noisy else said
+
+
+def main(argv: Sequence[str]) -> int:
+    lines = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m bench.table", description=__doc__, formatter_class=lines)
+    parser.add_argument("file", metavar="FILE", nargs="+", help="a network")
+    parser.add_argument("--write", action="store_true", help="write the table into README.md, in place of its own")
+    parser.add_argument("--allow-noise", action="store_true", help="also where other programs disturb, with a mark")
+    args = parser.parse_args(argv)
+    names = " ".join(shlex.quote(Path(path).name) for path in args.file)
+    try:
+        found = text([measured(path, args.allow_noise) for path in args.file], f"python -m bench.table {names}")
+    except FastgraphError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return getattr(error, "exit_code", 2)
+    if args.write:
+        put("results", found)
+        return 0
+    print(found)
+    print(f"To write it into README.md: python -m bench.table --write {shlex.join(argv)}", file=sys.stderr)
+    return 0
+
+
 if __name__ == "__main__":
-    names = " ".join(shlex.quote(Path(path).name) for path in sys.argv[1:])
-    put("results", text([measured(path) for path in sys.argv[1:]], f"python -m bench.table {names}"))
+    sys.exit(main(sys.argv[1:]))

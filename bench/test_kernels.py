@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rivals
 from roofline import bandwidth, peak_macs, peak_macs_int8
 
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
@@ -121,9 +122,7 @@ def test_layer(benchmark: Any, goal: Any, name: str) -> None:
     with pinned(1):
         bytes_summed = name.startswith("int8") and tier.vnni
         least = floor(plan, peak_macs_int8(tier) if bytes_summed else peak_macs(tier))
-        plan.execute()
-        benchmark(plan.execute)
-    median = benchmark.stats.stats.median if benchmark.stats else float("nan")
+    median = rivals.typical(benchmark, plan.execute)
     kernels = ", ".join(dict.fromkeys(kernel.name for kernel in plan.kernels()))
     benchmark.extra_info.update(kernels=kernels, roofline_us=least * 1e6, share=least / median)
     assert all(isinstance(step, Step) for step in plan.program.steps)

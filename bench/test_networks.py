@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rivals
 import zoo
 
 import fastgraph as fg
 from fastgraph.demo import MODEL
-from fastgraph.tools.bench import agrees, compare, pinned
+from fastgraph.tools.bench import compare
 from fastgraph.tools.feeds import random_feeds
 
 PEERS = ("onnxruntime", "openvino")
@@ -26,11 +27,7 @@ def test_network(benchmark: Any, goal: Any, name: str, threads: int) -> None:
     model = fg.load(path, threads=threads)
     feeds = random_feeds(model, {})
     found = compare(path, feeds, PEERS, threads=threads, seconds=SECONDS)
-    with pinned(threads):
-        benchmark.pedantic(model.run, (feeds,), rounds=20, warmup_rounds=2)
-    benchmark.extra_info.update({k: found[k] for k in ("engines", "arena_bytes", "arena_bound", "rounds")})
-    assert agrees(found), found["engines"]
-
+    rivals.compared(benchmark, model, feeds, found)
     ratios = [row["ratio"] for row in found["engines"] if "ratio" in row]
     if not ratios:
         pytest.skip("no peer is installed: pip install 'fastgraph-runtime[bench]'")

@@ -298,20 +298,33 @@ def qdq_functions(net: Net) -> None:
     net.output(pair(net, net("Sub", total, other), 0.0497, 128))
 
 
+def factors(net: Net, x: str, w: np.ndarray, op: str, scales: np.ndarray, zero: int | None = None, **attrs: Any) -> str:
+    """As onnxruntime's quantize_dynamic writes a product."""
+    q, s, z = net("DynamicQuantizeLinear", x, outputs=3)
+    kind = I8 if zero is None else U8
+    points = [] if zero is None else [net.const(np.array(zero, kind))]
+    product = net("Cast", net(op, q, net.const(w, kind), z, *points, **attrs), to=1)
+    return net("Mul", product, net("Mul", s, net.const(scales.astype(F32))))
+
+
 @qdq
 def qdq_dynamic(net: Net) -> None:
-    """As onnxruntime's quantize_dynamic writes a product and a convolution."""
-
-    def factors(x: str, w: np.ndarray, op: str, scales: np.ndarray, **attrs: Any) -> str:
-        q, s, z = net("DynamicQuantizeLinear", x, outputs=3)
-        product = net("Cast", net(op, q, net.const(w, I8), z, **attrs), to=1)
-        return net("Mul", product, net("Mul", s, net.const(scales.astype(F32))))
-
+    """A convolution and a product of matrices."""
     x = net.input("x", (1, 4, 6, 6))
     w = net.rng.integers(-127, 128, (8, 4, 3, 3))
-    y = net("Relu", factors(x, w, "ConvInteger", np.array(0.004), pads=[1, 1, 1, 1]))
-    flat = net("Flatten", net("GlobalAveragePool", y))
-    net.output(factors(flat, net.rng.integers(-127, 128, (8, 10)), "MatMulInteger", net.rng.uniform(0.01, 0.02, 10)))
+    y = net("Relu", factors(net, x, w, "ConvInteger", np.array(0.004), pads=[1, 1, 1, 1]))
+    y, w = net("Flatten", net("GlobalAveragePool", y)), net.rng.integers(-127, 128, (8, 10))
+    net.output(factors(net, y, w, "MatMulInteger", net.rng.uniform(0.01, 0.02, 10)))
+
+
+@qdq
+def qdq_dynamic_groups(net: Net) -> None:
+    """Groups of a batch, and a depthwise convolution, whose weights are u8."""
+    x, one = net.input("x", (2, 8, 6, 6)), np.array(0.004)
+    y = factors(net, x, net.rng.integers(0, 256, (8, 4, 3, 3)), "ConvInteger", one, 120, pads=[1, 1, 1, 1], group=2)
+    y = net("Relu", net("Add", y, net.weight(1, 8, 1, 1)))
+    y = factors(net, y, net.rng.integers(0, 256, (8, 1, 3, 3)), "ConvInteger", one, 131, pads=[1, 1, 1, 1], group=8)
+    net.output(net("Relu", net("Add", y, net.weight(1, 8, 1, 1))))
 
 
 @qdq

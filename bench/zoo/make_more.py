@@ -111,6 +111,41 @@ def tcn_audio() -> Made:
     return Made(nn.Sequential(*layers, nn.Conv1d(64, 10, 1)), (torch.randn(1, 1, 8000),))
 
 
+class Reader(nn.Module):
+    """Reads a line of text: convolutions make a row of its image, LSTMs go along it both ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for i, o, pool in ((1, 32, 2), (32, 64, 2), (64, 128, 0), (128, 128, (2, 1)), (128, 256, (2, 1))):
+            layers += [
+                nn.Conv2d(i, o, 3, padding=1),
+                nn.BatchNorm2d(o),
+                nn.ReLU(),
+                *([nn.MaxPool2d(pool)] if pool else []),
+            ]
+        self.rows, self.last = nn.Sequential(*layers, nn.Conv2d(256, 256, 2), nn.ReLU()), nn.Linear(256, 97)
+        self.along = nn.LSTM(256, 128, 2, bidirectional=True, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.along(self.rows(x).mean(2).transpose(1, 2))[0])
+
+
+@more
+def text_reader() -> Made:
+    return Made(Reader(), (torch.randn(1, 1, 64, 200),))
+
+
+@more
+def groups_audio() -> Made:
+    """Separable and grouped convolutions over a second of spectra."""
+    layers: list[nn.Module] = [nn.Conv1d(40, 128, 5, 2, 2), nn.ReLU()]
+    for d in (1, 2, 4, 8):
+        layers += [nn.Conv1d(128, 128, 7, padding=3 * d, dilation=d, groups=128), nn.Conv1d(128, 128, 1), nn.ReLU()]
+        layers += [nn.Conv1d(128, 128, 3, padding=1, groups=4), nn.ReLU()]
+    return Made(nn.Sequential(*layers, nn.Conv1d(128, 32, 1)), (torch.randn(1, 40, 200),))
+
+
 class UNet(nn.Module):
     """Two levels down and up again, and a mask of two classes."""
 

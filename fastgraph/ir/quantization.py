@@ -1,6 +1,7 @@
 """Between stored integers and the reals that they stand for: real = scale * (stored - zero point).
 
 Semantics: TensorFlow Lite's quantization specification; rounding is half to even and results saturate, everywhere.
+Scales are above 0; of constants they may be 0, and files may name ones below 0, which `upright` turns.
 """
 
 from __future__ import annotations
@@ -106,3 +107,22 @@ def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: flo
     # The greatest int64 is no f64: the limit is the next one below.
     most = limits.max if dtype.itemsize < 8 else limits.max - 1023
     return np.asarray(np.clip(rounded, limits.min, most).astype(dtype))
+
+
+def is_upright(quant: Quantization | None) -> bool:
+    """Whether no scale is below 0."""
+    return quant is None or min(quant.scale) >= 0
+
+
+def upright(stored: np.ndarray, quant: Quantization) -> tuple[np.ndarray, Quantization]:
+    """The same reals by scales that are not below 0: where one was, numbers and zero points are negated.
+
+    Where the type lacks such a number all are complemented, which any type can.
+    """
+    scales, limits = np.array(quant.scale), np.iinfo(stored.dtype)
+    turns = np.broadcast_to(spread(tuple(scales < 0), quant.axis, stored.ndim) != 0, stored.shape)
+    lacks = limits.min == 0 or bool((turns & (stored == limits.min)).any())
+    both = limits.min + limits.max if lacks else 0
+    zeros = np.where(scales < 0, both - np.array(quant.zero_point), quant.zero_point)
+    turned = Quantization(tuple(np.abs(scales).tolist()), tuple(zeros.tolist()), quant.axis)
+    return np.where(turns, both - stored, stored), turned

@@ -1,5 +1,7 @@
 """Rounding to 8 bits by the range that values turn out to have, and layers of weights of 8 bits that begin with it.
 
+What is rounded are the reals that bytes stand for; with a second result, the step, they are whole numbers of steps.
+
 `per`: what has a range of its own, each "batch" (of the first axis), each "row" (of the last axis) or the "tensor".
 `grid`: what numbers are rounded to. "symmetric": 0.0 is in the middle of -127 .. 127 steps; "asymmetric": 255 steps go
 from the least number to the greatest, or to 0.0; "onnx": so too, but numbers are divided by the step, rounded, and
@@ -29,9 +31,15 @@ ROUNDING = {"per": "batch", "grid": REQUIRED}
 
 def dynamic_rounded(x: np.ndarray, per: str, grid: str) -> np.ndarray:
     """f32 numbers, each the nearest of the 256 (255) that its range is divided into; all NaN if one isn't finite."""
+    whole, step = steps(x, per, grid)
+    return np.asarray(whole * step, np.float32)
+
+
+def steps(x: np.ndarray, per: str, grid: str) -> tuple[np.ndarray, np.ndarray]:
+    """(whole numbers of steps, the step of each range), which `dynamic_rounded` multiplies."""
     x = x.astype(np.float32, copy=False)
     if x.size == 0:
-        return x
+        return x, np.ones((1,) * x.ndim, np.float32)
     axes = {"batch": tuple(range(1, x.ndim)), "row": (x.ndim - 1,), "tensor": None}[per]
     with np.errstate(all="ignore"):
         least = np.minimum(x.min(axis=axes, keepdims=True), np.float32(0))
@@ -48,7 +56,7 @@ def dynamic_rounded(x: np.ndarray, per: str, grid: str) -> np.ndarray:
             zero = np.rint(-least / scale) - np.float32(128)
         numbers = np.rint(x / scale) + zero if grid == "onnx" else np.rint(x * factor + zero)
         stored = np.clip(numbers, -128, 127)
-        return ((stored - zero) * scale).astype(np.float32)
+        return (stored - zero).astype(np.float32), scale.astype(np.float32)
 
 
 def _checked(node: Node, x: TensorType) -> TensorType:
@@ -64,11 +72,14 @@ def _checked(node: Node, x: TensorType) -> TensorType:
 
 
 def _infer_round(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(FLOAT32, _checked(node, types[0]).shape)]
+    if len(node.outputs) > 1 and attr(node, "per") != "tensor":
+        fail(node, "expected one range, and so one step, where the step is a result")
+    return [TensorType(FLOAT32, _checked(node, types[0]).shape), TensorType(FLOAT32, ())][: len(node.outputs)]
 
 
 def _round(node: Node, inputs: list[Any]) -> list[Any]:
-    return [dynamic_rounded(inputs[0], attr(node, "per"), attr(node, "grid"))]
+    whole, step = steps(inputs[0], attr(node, "per"), attr(node, "grid"))
+    return [whole, step.reshape(())] if len(node.outputs) > 1 else [np.asarray(whole * step, np.float32)]
 
 
 def _infer_conv(node: Node, types: Types) -> list[TensorType]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
-from ..ir.quantization import to_real, to_stored
+from ..ir.quantization import is_upright, to_real, to_stored, upright
 from ..ir.weights import once
 from ..limits import current
 from ..ops.evaluate import computes_reals, fold, only_result
@@ -52,11 +52,14 @@ def explicit_quantization(graph: Graph) -> bool:
 
 
 def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:
-    """The quantization of a quantize_linear or dequantize_linear node, if one of ours says the same."""
+    """The quantization of a quantize_linear or dequantize_linear node, if one of ours says the same. Only that of
+    constants has scales below 0.
+    """
     if scale is None or node.attrs.get("block_size", 0) or node.attrs.get("format", "") or scale.dtype.kind != "f":
         return None
     # Any scale may be divided by; a quantization has positive ones.
-    if not (np.isfinite(scale).all() and (scale > 0).all()):
+    fits = scale != 0 if node.op == "dequantize_linear" and node.x.data is not None else scale > 0
+    if not (np.isfinite(scale).all() and fits.all()):
         return None
     scales = tuple(float(s) for s in scale.ravel())
     zeros = (0,) * len(scales) if zero is None else tuple(int(z) for z in zero.ravel())
@@ -98,8 +101,9 @@ def linear(state: Sweep, node: Node) -> bool:
         twin = state.maker.get(x)
         if twin is not None and twin.op == "requantize" and same_numbers(twin.x.type, _signed(stored)):
             x = twin.x
-    elif node.x.data is not None:
-        x = Value.constant(node.x.name, node.x.data, quant)
+    elif (data := node.x.data) is not None:
+        data, quant = (data, quant) if is_upright(quant) else upright(data, quant)
+        x = Value.constant(node.x.name, data, quant)
     else:
         x = state.add("reinterpret", [node.x], stored, node)
     state.replace(node.out, state.add("requantize", [x], out, node))

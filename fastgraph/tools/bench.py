@@ -2,7 +2,8 @@
 
 In each round every engine has a burst: one call that is not timed, then calls that are. Bursts keep what an engine
 has in the caches its own, as in a program that runs it alone; the order turns from round to round. What drifts on the
-machine drifts for all, so the ratio of two engines is the median of the rounds' ratios.
+machine drifts for all, so the ratio of two engines is the median of the rounds' ratios. Rounds that were disturbed are
+thrown away: see `disturbance`.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ import os
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from .. import disturbance
+from ..cpus import default_threads
+from ..errors import FastgraphError
 from ..ir import Graph
 from ..kernels.isa.tiers import usable
 from ..runtime.model import TensorSpec
@@ -24,7 +29,12 @@ from ..text import table
 from .engines import Engine, Feeds, Unavailable, fastgraph, peer
 
 BURST_SECONDS = 0.02
+"""Calls of all lengths fill it, so that engines are disturbed alike."""
+MOST_CALLS = 10_000
 MIN_ROUNDS = 5
+"""That were not disturbed: with fewer, ratios are not known."""
+PATIENCE = 2
+"""Of the time, or the rounds, that were asked for: when to give up waiting for enough that are not disturbed."""
 TOLERANCE = 1e-3
 """Largest accepted |difference| of outputs, over the largest |output|: float32 sums in other orders, and no more."""
 HYBRID_TOLERANCE = 0.05
@@ -33,6 +43,31 @@ QUANTIZED_TOLERANCE = 0.05
 """Of quantized outputs the largest gap, over the range of their type: roundings of many layers, in other orders."""
 ROUNDS = frozenset({"quantize_linear", "dynamic_quantize_linear"})
 """ONNX's operators that round; other formats say it in the types."""
+
+
+class NotMeasurable(FastgraphError):
+    """Other programs had the CPU for too much of the time."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Round:
+    """By engine: seconds of each timed call, and what the burst used."""
+
+    bursts: tuple[np.ndarray, ...]
+    usage: tuple[disturbance.Usage, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """`times`, seconds of each timed call: by engine a list of bursts, one for each round that counts. Of all rounds,
+    `shares` by engine and the report of `disturbance`.
+    """
+
+    times: list[list[np.ndarray]]
+    shares: list[dict[str, float]]
+    disturbance: dict[str, Any]
 
 
 @contextmanager
@@ -58,9 +93,9 @@ def compare(
 ) -> dict[str, Any]:  # fmt: skip
     """Measure fastgraph and `against` on a file; what `text` shows, and JSON keeps.
 
-    Keys: model, threads, cpu (None: not pinned), rounds, arena_bytes, arena_bound, and engines, each with name and
-    either `unavailable` (why) or version, calls, p50_ms, p99_ms, and for peers ratio (fastgraph / peer) and what
-    `compared` gives.
+    Keys: model, threads, cpu (None: not pinned), rounds (those that count), arena_bytes, arena_bound, disturbance (a
+    `disturbance.report`), and engines, each with name and either `unavailable` (why) or version, calls, p50_ms, p99_ms,
+    cpu_share, lost_share, and for peers ratio (fastgraph / peer) and what `compared` gives.
     """
     with pinned(threads) as cpu:
         own = fastgraph(path, feeds, threads, isa, function)
@@ -72,39 +107,68 @@ def compare(
                 missing.append({"name": name, "unavailable": str(error)})
         most = HYBRID_TOLERANCE if is_hybrid(own.model.graph) else TOLERANCE
         gaps = [compared(own.results(), engine.results(), own.model.outputs, most) for engine in engines[1:]]
-        times = measure(engines, seconds, rounds)
-    medians = [np.array([np.median(burst) for burst in bursts]) for bursts in times]
+        measured = measure(engines, seconds, rounds)
+    medians = [np.array([np.median(burst) for burst in bursts]) for bursts in measured.times]
     found = []
-    for i, (engine, bursts) in enumerate(zip(engines, times, strict=True)):
+    for i, (engine, bursts) in enumerate(zip(engines, measured.times, strict=True)):
         p50, p99 = np.percentile(np.concatenate(bursts), [50, 99]) * 1e3
         row: dict[str, Any] = {"name": engine.name, "version": engine.version}
         row |= {"calls": sum(map(len, bursts)), "p50_ms": float(p50), "p99_ms": float(p99)}
+        row |= measured.shares[i]
         if i:
             row |= {"ratio": float(np.median(medians[0] / medians[i])), **gaps[i - 1]}
         found.append(row)
     arena = own.model.plan.program.arena
     return {
-        "model": os.fspath(path), "isa": own.model.tier.name, "threads": threads, "cpu": cpu, "rounds": len(times[0]),
-        "arena_bytes": arena.size, "arena_bound": arena.bound, "engines": found + missing,
+        "model": os.fspath(path), "isa": own.model.tier.name, "threads": threads, "cpu": cpu,
+        "rounds": len(measured.times[0]), "arena_bytes": arena.size, "arena_bound": arena.bound,
+        "disturbance": measured.disturbance, "engines": found + missing,
     }  # fmt: skip
 
 
-def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None) -> list[list[np.ndarray]]:
-    """Seconds of each timed call: per engine a list of bursts, one a round."""
-    lengths = []
-    for engine in engines:
-        engine.call()
-        typical = min(_burst(engine, 1)[0] for _ in range(3))
-        lengths.append(int(np.clip(BURST_SECONDS / typical, 1, 1000)))
-    times: list[list[np.ndarray]] = [[] for _ in engines]
-    deadline = perf_counter() + seconds
-    turn = 0
-    while turn < rounds if rounds else turn < MIN_ROUNDS or perf_counter() < deadline:
-        for k in range(len(engines)):
-            i = (k + turn) % len(engines)
-            times[i].append(_burst(engines[i], lengths[i]))
-        turn += 1
-    return times
+def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None) -> Measured:
+    """Rounds of bursts: for so long, or as many that are not disturbed. With too few of those, all count, as the
+    report says.
+    """
+    lengths = [_length(engine) for engine in engines]
+    done: list[Round] = []
+    begun, clean = perf_counter(), 0
+    while _goes_on(clean, len(done), perf_counter() - begun, seconds, rounds):
+        done.append(_round(engines, lengths, len(done)))
+        clean += not disturbance.disturbed(done[-1].usage)
+    usage, needed = [each.usage for each in done], min(rounds or MIN_ROUNDS, MIN_ROUNDS)
+    kept = [done[i].bursts for i in disturbance.kept(usage, needed)]
+    return Measured(
+        [list(bursts) for bursts in zip(*kept, strict=True)],
+        [disturbance.shares(used) for used in zip(*usage, strict=True)],
+        disturbance.report(usage, needed),
+    )
+
+
+def _round(engines: Sequence[Engine], lengths: Sequence[int], turn: int) -> Round:
+    found = {}
+    for k in range(len(engines)):
+        i = (k + turn) % len(engines)
+        before = disturbance.now()
+        burst = _burst(engines[i], lengths[i])
+        found[i] = burst, disturbance.now() - before
+    return Round(*zip(*(found[i] for i in range(len(engines))), strict=True))
+
+
+def _length(engine: Engine) -> int:
+    """Calls in a burst."""
+    engine.call()
+    typical = min(_burst(engine, 1)[0] for _ in range(3))
+    return int(np.clip(BURST_SECONDS / typical, 1, MOST_CALLS))
+
+
+def _goes_on(clean: int, tried: int, elapsed: float, seconds: float, rounds: int | None) -> bool:
+    """Whether there is another round, after as many that were not disturbed, in all, and seconds."""
+    if rounds:
+        return clean < rounds and tried < PATIENCE * max(rounds, MIN_ROUNDS)
+    if tried < MIN_ROUNDS or elapsed < seconds:
+        return True
+    return clean < MIN_ROUNDS and elapsed < PATIENCE * seconds
 
 
 def _burst(engine: Engine, calls: int) -> np.ndarray:
@@ -175,6 +239,15 @@ def agrees(result: dict[str, Any]) -> bool:
     return all(row.get("agrees", True) for row in result["engines"])
 
 
+def refuse(result: dict[str, Any]) -> None:
+    """NotMeasurable when too few rounds of a comparison were left alone."""
+    if result["disturbance"]["noisy"]:
+        why = disturbance.text(result["disturbance"])
+        cpus, threads = default_threads(), result["threads"]
+        close = f"{threads} threads share {cpus} CPUs: take fewer" if threads > cpus else "Close other programs"
+        raise NotMeasurable(f"{result['model']}: not measurable here: {why}. {close}, or add --allow-noise")
+
+
 def text(result: dict[str, Any]) -> str:
     """A comparison as a table."""
     cpu = "" if result["cpu"] is None else f" pinned to CPU {result['cpu']}"
@@ -194,6 +267,8 @@ def text(result: dict[str, Any]) -> str:
             gap += " DISAGREES"
         calls = str(row["calls"])
         rows.append((row["name"], row["version"], calls, f"{row['p50_ms']:.4f}", f"{row['p99_ms']:.4f}", ratio, gap))
+    if said := disturbance.text(result["disturbance"]):
+        notes.append(f"NOISY, figures mean little: {said}" if result["disturbance"]["noisy"] else said)
     return "\n".join([*lines, *table(rows, right=(2, 3, 4, 5, 6)), *notes])
 
 

@@ -77,8 +77,12 @@ numbers that differ, and the largest difference.
   fastgraph bench *.onnx --against onnxruntime --threads 2 --seconds 10 --json results.json
   fastgraph bench net.onnx --profile        time and multiply-adds of each step
 
-Exit code 1 when results disagree, 2 when a file could not be measured: the others are. A --shape is for all files that
-have an input of that name. What an engine can't run is said. They come with pip install 'fastgraph-runtime[bench]'
+A round in which another program had the CPU for more than 1 % of an engine's time is thrown away, for all engines.
+When fewer than 5 are left, after twice the time that was asked for, the figures would be wrong: nothing is reported.
+
+Exit code 1 when results disagree, 2 when a file could not be measured: the others are; 3 when other programs disturb
+too much: close them, or add --allow-noise. A --shape is for all files that have an input of that name. What an engine
+can't run is said. They come with pip install 'fastgraph-runtime[bench]'
 """
 
 VERIFY = """\
@@ -125,7 +129,9 @@ models, with the same versions of fastgraph, numba and Python.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code: 0, 1 when results disagree, 2 for errors (one line on stderr)."""
+    """Run a command; its exit code: 0, 1 when results disagree, 2 for errors (one line on stderr), 3 when the machine
+    is too busy to measure.
+    """
     args = _parsed(argv)
     try:
         code = args.command(args)
@@ -141,12 +147,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _say(error: Exception) -> int:
-    """Print an error; the exit code."""
+    """Print an error; its exit code, 2 where it has none of its own."""
     what = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         what = f"{error.filename}: {error.strerror}"
     print("error: " + visible(shorten(" ".join(what.split()), 4000)), file=sys.stderr)
-    return 2
+    return getattr(error, "exit_code", 2)
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -210,6 +216,7 @@ def parser() -> argparse.ArgumentParser:
     length = sub.add_mutually_exclusive_group()
     length.add_argument("--seconds", type=_seconds, default=3.0, help="how long to measure each model (default 3)")
     length.add_argument("--runs", type=_positive, metavar="N", help="rounds to measure instead")
+    sub.add_argument("--allow-noise", action="store_true", help="report, with a mark, what others disturbed too much")
     sub.add_argument("--profile", action="store_true", help="also the time of each of fastgraph's steps")
     sub.add_argument("--json", metavar="FILE", help="also write the results there; - for stdout, in place of the table")
 
@@ -317,7 +324,7 @@ def _each(args: argparse.Namespace, command: Callable[[str, Shapes], int]) -> tu
             raise
         except (FastgraphError, MemoryError, OSError) as error:
             failed[path] = str(error)
-            code = _say(error if path in str(error) else InputError(f"{path}: {error}"))
+            code = max(code, _say(error if path in str(error) else InputError(f"{path}: {error}")))
         sys.stdout.flush()
     return code, failed
 
@@ -449,6 +456,8 @@ def _bench(args: argparse.Namespace) -> int:
             rounds=args.runs,
             function=args.function,
         )
+        if not args.allow_noise and bench.agrees(result):
+            bench.refuse(result)
         results.append(result)
         if args.profile:
             model.run(inputs)
@@ -457,7 +466,7 @@ def _bench(args: argparse.Namespace) -> int:
         if args.json != "-":
             _print(bench.text(result))
             if args.profile:
-                _print(profile.text(result["profile"]))
+                _print(profile.text(result["profile"], 1e3 * result["engines"][0]["p50_ms"]))
         return 0 if bench.agrees(result) else 1
 
     code, failed = _each(args, measure)
@@ -465,7 +474,8 @@ def _bench(args: argparse.Namespace) -> int:
     if len(results) > 1 and args.json != "-":
         said = ", ".join(f"{mean:.3f} to {name}" for name, mean in means.items() if mean is not None)
         if said:
-            _print(f"geometric mean of the ratios: {said}")
+            noisy = " (NOISY)" if any(result["disturbance"]["noisy"] for result in results) else ""
+            _print(f"geometric mean of the ratios{noisy}: {said}")
     if args.json:
         known = {"fastgraph": __version__, "machine": bench.machine()}
         report = _json(known | {"models": results, "failed": failed, "geomeans": means})

@@ -50,6 +50,8 @@ def flip(node: Node, given: Sequence[Any], made: Any) -> float:
     if node.op not in ROUNDS:
         types = (node.attrs.get(name) for name in ("state_type", "cell_type"))
         return half_unit(node) + sum(2 * t.quant.scale[0] for t in types if t is not None)
+    if len(node.outputs) > 1:
+        return 1.0  # whole numbers of steps
     w = node.inputs[1] if len(node.inputs) > 1 else None
     weight = 1.0 if w is None or w.type.quant is None else 128 * max(w.type.quant.scale)
     return 2 * largest(given[0]) / 127 * weight

@@ -58,8 +58,8 @@ def _whole(plan: Executable, runs: int) -> float:
     return float(np.median(times)) * 1e6
 
 
-def text(rows: list[dict[str, Any]]) -> str:
-    """The profile as a table, with each step's share of the whole."""
+def text(rows: list[dict[str, Any]], call: float | None = None) -> str:
+    """The profile as a table, with each step's share of the whole, and that of a call of so many microseconds."""
     total = sum(row["us"] for row in rows) or 1.0
     lines = [("", "op", "result", "type", "us", "%", "GMAC/s", "kernel")]
     for n, row in enumerate(rows):
@@ -67,4 +67,8 @@ def text(rows: list[dict[str, Any]]) -> str:
         share = f"{100 * row['us'] / total:.1f}"
         cells = (row["op"], shorten(row["result"], 40), row["type"], f"{row['us']:.2f}", share, speed)
         lines.append((str(n), *cells, shorten(row["kernel"], 80)))
-    return "\n".join([*table(lines, right=(0, 4, 5, 6)), f"{total:.1f} us in all"])
+    end = f"{total:.1f} us in all"
+    if call is not None:
+        end += f", {total / call:.0%} of the p50 above: medians of each step over {RUNS} runs of their own, without the"
+        end += " copies of inputs and Python's call"
+    return "\n".join([*table(lines, right=(0, 4, 5, 6)), end])

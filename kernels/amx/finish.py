@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import Record, loaded
-from ..gemm.requantize import byte_rounder, clamped
+from ..gemm.requantize import byte_rounder, word
 from ..gemm.rows import STORES
 from ..isa.integer import in_order
 from ..isa.loops import loop
@@ -64,30 +64,34 @@ def make_finish(tier: Tier, nt: int, out: str) -> Any:
     return finish
 
 
-def _scaled(v: Vector, panel: Any, start: Any, nt: int) -> list[Any]:
-    """The sums of a unit times their columns' multipliers: four vectors, row by row."""
+Scaled = tuple[Any, Any]
+"""A vector of sums, and their products with their columns' multipliers."""
+
+
+def _scaled(v: Vector, panel: Any, start: Any, nt: int) -> list[Scaled]:
+    """The sums of a unit, four vectors, row by row."""
     b, found = v.b, []
     for r in range(4 // nt):
         for n in range(nt):
             total = _load(b, b.add(start, I64(n * TILE + r * LINE)), v.itype)
             factor = _load(b, b.add(panel, I64((nt + n) * LINE)), v.type)
-            found.append(b.fmul(b.sitofp(total, v.type), factor))
+            found.append((total, b.fmul(b.sitofp(total, v.type), factor)))
     return found
 
 
-Stored = Callable[[list[Any]], list[Any]]
-"""From the scaled sums of a unit, four vectors, to what is stored of it."""
+Stored = Callable[[list[Scaled]], list[Any]]
+"""From the sums of a unit to what is stored of it."""
 
 
 def _words(v: Vector, r: Any) -> Stored:
-    """The same, clamped."""
-    return lambda scaled: [clamped(v, x, r) for x in scaled]
+    """A vector of f32, or of the sums' bits, for each."""
+    return lambda scaled: [word(v, total, real, r) for total, real in scaled]
 
 
 def _bytes(v: Vector, r: Any) -> Stored:
     """One vector of bytes, rows one behind the other."""
     rounded = byte_rounder(v, r)
-    return lambda scaled: [in_order(v, rounded(scaled))]
+    return lambda scaled: [in_order(v, rounded([real for _, real in scaled]))]
 
 
 def _columns(b: Any, vectors: list[Any], r: int, nt: int) -> list[Any]:

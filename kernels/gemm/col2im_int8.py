@@ -10,7 +10,7 @@ from ..isa.loops import each, repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I64, Vector, emits
 from .col2im import col2im_kernel
-from .requantize import clamped, scaled, store_bytes
+from .requantize import scaled, store_bytes, word
 from .results import Place
 from .rows import COL2IM_INT8, STORES
 
@@ -43,7 +43,7 @@ def _finish(tier: Tier, out: str) -> Any:
                 real = scaled(v, total, v.at(factors, i), mask)
                 at = b.add(target, b.mul(i, I64(item)))
                 if out == "words":
-                    v.store(clamped(v, real, r), v.pointer(at), mask)
+                    v.store(word(v, total, real, r), v.pointer(at), mask)
                     return
                 columns = None if mask is None else b.sub(n, i)
                 place = Place(1, at, I64(0), columns, None, args, image, pixel, column)

@@ -75,7 +75,7 @@ def make_extremes(tier: Tier) -> Callable[..., None]:
 def make_round(tier: Tier, out: str) -> Callable[..., None]:
     """The kernel that rounds to the numbers of a range; its record is `rows.ROUND`.
 
-    out: "u8" for the numbers' bytes, 128 more than LiteRT's, or "f32" for the numbers.
+    out: "u8" for the numbers' bytes, 128 more than LiteRT's, or "f32" for what the record says of them.
     """
     fields = reader(ROUND)
     prepare, fill = _range_maker(tier), run_filler(tier)
@@ -88,16 +88,17 @@ def make_round(tier: Tier, out: str) -> Callable[..., None]:
         made, blank = -1, 0
         for unit in range(first, end):
             image = divide(unit, lines)
-            row, at, to = unit - image * lines - r.top, r.ranges + image * RANGE_BYTES, r.y + unit * line * size
+            own = image * r.per_image
+            row, at, to = unit - image * lines - r.top, r.ranges + own * RANGE_BYTES, r.y + unit * line * size
             if image != made:
                 # Threads that share an image all write the same.
-                prepare(r.extremes + 8 * image * r.parts, r.parts, at, r.grid)
+                prepare(r.extremes + 8 * own * r.parts, r.parts, at, r.grid)
                 made, blank = image, (-(arg(at, 0) >> 32) & 255) * 0x0101010101010101
             if row < 0 or row >= r.rows:
                 fill(to, blank, line)
             else:
                 fill(to, blank, r.left)
-                convert(r.x + 4 * (image * r.rows + row) * r.run, to + r.left * size, r.run, at, r.grid)
+                convert(r.x + 4 * (image * r.rows + row) * r.run, to + r.left * size, r.run, at, r.grid, r.whole)
                 fill(to + (r.left + r.run) * size, blank, r.right)
 
     return run
@@ -162,7 +163,7 @@ def _to_bytes(tier: Tier) -> Any:
     """An intrinsic that rounds `count` f32 to bytes."""
 
     @emits
-    def convert(b: Any, x: Any, y: Any, count: Any, at: Any, grid: Any) -> None:
+    def convert(b: Any, x: Any, y: Any, count: Any, at: Any, grid: Any, _: Any) -> None:
         v = Vector(b, tier)
         _rounders(v, at, grid, lambda number: _bytes(v, x, y, count, number))
 
@@ -197,13 +198,14 @@ def _bytes(v: Vector, x: Any, y: Any, count: Any, number: Callable[[Any], Any]) 
 
 
 def _to_reals(tier: Tier) -> Any:
-    """An intrinsic that rounds `count` f32 to those that bytes can stand for."""
+    """An intrinsic that rounds `count` f32 to those that bytes can stand for, or to whole numbers of steps."""
 
     @emits
-    def convert(b: Any, x: Any, y: Any, count: Any, at: Any, grid: Any) -> None:
+    def convert(b: Any, x: Any, y: Any, count: Any, at: Any, grid: Any, whole: Any) -> None:
         v = Vector(b, tier)
         source, target = v.pointer(x), v.pointer(y)
-        scale, zero = (v.broadcast(v.at(v.pointer(at), i)) for i in (0, 3))
+        step, zero = (v.broadcast(v.at(v.pointer(at), i)) for i in (0, 3))
+        scale = b.select(b.icmp_signed("!=", whole, I64(0)), v.const(1), step)
 
         def body(number: Callable[[Any], Any]) -> None:
             def element(w: Vector, i: Any, mask: Any) -> None:

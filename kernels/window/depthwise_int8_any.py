@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..core.record import reader
-from ..gemm.requantize import byte_rounder, clamped
+from ..gemm.requantize import byte_rounder, word
 from ..gemm.rows import STORES
 from ..isa.integer import in_order
 from ..isa.loops import divide, loop, remainder, thread_range, variable
@@ -60,8 +60,9 @@ def make_depthwise_any(tier: Tier, out: str) -> Callable:
             weight = _load(v, b.add(r.packed, b.shl(tap, I64(2))), v.itype)
             b.store(b.add(b.load(total), b.mul(b.sub(value, zero), weight)), total)
         factor = _load(v, b.add(bias, b.shl(r.c, I64(2))), v.type)
-        product = b.fmul(b.sitofp(b.load(total), v.type), factor)
-        result = clamped(v, product, r) if out == "words" else in_order(v, byte_rounder(v, r)([product]), 1)
+        acc = b.load(total)
+        product = b.fmul(b.sitofp(acc, v.type), factor)
+        result = word(v, acc, product, r) if out == "words" else in_order(v, byte_rounder(v, r)([product]), 1)
         left = b.sub(r.c, channel)
         target = b.add(y, b.mul(channel, I64(size)))
         with b.if_else(b.icmp_signed(">=", left, I64(lanes))) as (whole, part):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from unittest.mock import patch
 
 import numpy as np
@@ -23,6 +23,7 @@ from tests.plan.step_by_step import poison
 
 from .afford import is_dry, load
 from .steps import check_steps
+from .turns import turns
 
 Arrays = list[np.ndarray]
 
@@ -42,7 +43,7 @@ class Subject:
 
     `steps`: where there is rounding to few bits on the way, the unit of each output (0: none). A rounding that goes the
     other way may change others after it: then most numbers must be near, and none far away. `loose`: how much more
-    other engines may differ.
+    other engines may differ. `engine`: what says more, of other feeds.
     """
 
     source: bytes
@@ -51,7 +52,7 @@ class Subject:
     scale: float
     steps: Sequence[float] = ()
     loose: float = 1.0
-    notes: list[str] = field(default_factory=list)
+    engine: Callable[[bytes, dict[str, np.ndarray]], dict[str, Arrays]] | None = None
 
     def close(self, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], where: str, loose: float = 1.0) -> None:
         if len(found) != len(wanted):
@@ -98,6 +99,9 @@ def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
 
 def run(model: fg.Model, subject: Subject) -> Arrays:
     """In memory that is poisoned, but for states; the inputs must stay as they were."""
+    open_ = {spec.name for spec in model.inputs if not all(isinstance(d, int) for d in spec.shape)}
+    if open_:
+        model.resize({name: array.shape for name, array in subject.feeds.items() if name in open_})
     poison(model.plan)
     model.reset_states()
     found = list(model.run(subject.feeds).values())
@@ -109,7 +113,7 @@ def run(model: fg.Model, subject: Subject) -> Arrays:
 def check(subject: Subject, variants: Sequence[str]) -> fg.Model:
     """Differs, or what fastgraph raises, unless all agree. Gives the model for what else one wants to know of it."""
     graph = read(subject.source)
-    specialize(graph, {})
+    specialize(graph, {name: array.shape for name, array in subject.feeds.items()})
     reference = by_reference(graph, subject.feeds)
     for engine, wanted in subject.expected.items():
         try:
@@ -127,7 +131,7 @@ def check(subject: Subject, variants: Sequence[str]) -> fg.Model:
 
 
 def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None:
-    """`variant`: "threads N", "isa NAME", "without NAME", "budget BYTES" of a band, or "steps".
+    """`variant`: "threads N", "isa NAME", "without NAME", "budget BYTES" of a band, "steps", or "open AXES TIMES MORE".
 
     A plan that references run has no threads, kernels or bands.
     """
@@ -147,6 +151,10 @@ def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None
                 other = load(subject.source)
         case "steps":
             steps(subject, model, variant)
+            return
+        case "open":
+            _, times, more = what.split()
+            turns(subject, (int(times), int(more)), first)
             return
         case _:
             raise ValueError(variant)

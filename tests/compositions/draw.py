@@ -13,10 +13,14 @@ from .families_image import IMAGE
 from .families_moving import ANY
 from .families_places import PLACES
 from .families_sequence import SEQUENCE
+from .families_shared import shared
 from .families_types import TYPES
 from .families_written import WRITTEN
 from .grow import LIMIT, Grow, Palette
 from .shapes import Misfit, need
+
+SHARED = 0.15
+"""How often a block is one with constants that are read several times."""
 
 SEEDS = 250
 """Consecutive seeds that share a palette, unless told otherwise."""
@@ -27,8 +31,11 @@ def draw(seed: int, palette: int | None = None) -> Composition:
     g = Grow(seed, Palette.of(seed // SEEDS if palette is None else palette))
     x = g.pick(image, image, image, sequence, sequence, vector)(g)
     blocks, rare = g.pick(1, 2, 2, 3, 3, 4), g.pick(*KINDS)
-    for _ in range(blocks):
-        x = block(g, x, rare if g.chance(0.6) else {})
+    while blocks > 0:
+        kinds = rare if g.chance(0.6) else {}
+        y = g.attempt(lambda g, x: shared(g, x, block), x) if g.ties.chance(SHARED) else x
+        blocks -= 1 if y == x else 2
+        x = block(g, x, kinds) if y == x else y
         if g.chance(0.15):
             x = g.attempt(bridge, x)
     finish(g, x)
@@ -72,12 +79,12 @@ def inside(g: Grow, x: str) -> str:
     """Blocks in branches, in the rounds of a loop, or along a sequence that is fed."""
     shape = g.shapes[x]
     need(g.depth < 3, "deep enough")
-    how = g.pick("if", "loop", "scan") if not g.depth else "loop"
+    how = g.pick("if", "loop", "scan", "calls") if not g.depth else "loop"
     nets = tuple(_inner(g, shape) for _ in range(2 if how == "if" else 1))
     if how == "if":
         return g.op("inside", g.input(1, below=2), x, how=how, nets=nets)
-    if how == "loop":
-        return g.op("inside", x, how=how, nets=nets, trips=g.pick(0, 1, 2, 3))
+    if how in ("loop", "calls"):
+        return g.op("inside", x, how=how, nets=nets, trips=g.pick(0, 1, 2, 3) if how == "loop" else 2)
     axis = g.pick(*range(len(shape) + 1))
     rows = g.input(*shape[:axis], g.pick(1, 2, 3), *shape[axis:])
     return g.op("inside", x, rows, how=how, nets=nets, axis=axis)
@@ -87,6 +94,7 @@ def _inner(g: Grow, shape: tuple[int, ...]) -> Composition:
     """Blocks whose result has the operand's shape, and which need nothing else."""
     for _ in range(12):
         inner = Grow(g.random.randrange(1 << 30), g.palette, g.depth + 1)
+        inner.ties.outer = [*g.net.consts.values(), *g.ties.outer]
         x = y = inner.input(*shape)
         for _ in range(g.pick(1, 2)):
             made = block(inner, y, {0: (inside,)} if g.chance(0.15) else None)

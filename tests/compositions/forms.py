@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,13 +42,14 @@ def onnx_f32(net: Composition) -> Subject:
     feeds = net.feeds()
     values = trace(net, feeds)
     expected = [values[name] for name in net.outputs]
-    return Subject(Writer(net).model().SerializeToString(), feeds, {"onnxruntime": expected}, largest(values))
+    source = Writer(net).model().SerializeToString()
+    return Subject(source, feeds, {"onnxruntime": expected}, largest(values), engine=of_onnxruntime)
 
 
 def trace(net: Composition, feeds: dict[str, np.ndarray], half: bool = False) -> dict[str, np.ndarray]:
     """Every value of the network, by onnxruntime, or by our references where it can't; of constants in f16."""
     names = list(dict.fromkeys([*net.made(), *net.outputs]))
-    source = Writer(net, half).model(names).SerializeToString()
+    source = Writer(replace(net, open=""), half).model(names).SerializeToString()
     found = of_onnxruntime(source, feeds).get("onnxruntime")
     values = feeds | dict(zip(names, by_reference(graph_of(source), feeds) if found is None else found, strict=True))
     if nodes.undecided(net, values, 2e-6 * largest(values)):
@@ -79,7 +81,7 @@ def qdq(scheme: Scheme, writer: type[Quantized] = Quantized) -> Callable[[Compos
         found = params(net, values, scheme)
         source = writer(net, found, scheme).model().SerializeToString()
         steps = [found[name].scale if name in found else 0.0 for name in net.outputs]
-        return Subject(source, feeds, of_onnxruntime(source, feeds), scale, steps)
+        return Subject(source, feeds, of_onnxruntime(source, feeds), scale, steps, engine=of_onnxruntime)
 
     return form
 
@@ -89,7 +91,8 @@ def onnx_dynamic(net: Composition) -> Subject:
     _exact(net)
     scale = largest(trace(net, feeds))
     source = Dynamic(net).model().SerializeToString()
-    return Subject(source, feeds, of_onnxruntime(source, feeds), scale, [0.0] * len(net.outputs))
+    expected = of_onnxruntime(source, feeds)
+    return Subject(source, feeds, expected, scale, [0.0] * len(net.outputs), engine=of_onnxruntime)
 
 
 def _exact(net: Composition) -> None:

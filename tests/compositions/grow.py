@@ -10,6 +10,7 @@ from typing import Any
 
 from .composition import Composition, Const, Input, Op, Shape
 from .shapes import Misfit, infer, need
+from .tie import Ties
 
 LIMIT = 1 << 14
 """No value has more elements."""
@@ -57,6 +58,7 @@ class Grow:
         self.random = random.Random(f"composition {seed}")
         self.palette = palette
         self.net = Composition()
+        self.ties = Ties(seed)
         self.shapes: dict[str, Shape] = {}
 
     # -- choices
@@ -92,8 +94,9 @@ class Grow:
         return name
 
     def const(self, *shape: int, kind: str = "weight") -> str:
-        name = f"w{len(self.net.consts)}"
-        self.net.consts[name] = Const(shape, kind, self.random.randrange(1 << 16))
+        """A new one, or one that others read, or one with some of their numbers."""
+        fresh = Const(shape, kind, self.random.randrange(1 << 16))
+        name = self.ties.name(fresh, self.net.consts)
         self.shapes[name] = shape
         return name
 
@@ -114,13 +117,14 @@ class Grow:
 
     def attempt(self, family: Callable[[Grow, str], str], x: str) -> str:
         """What the family makes of x; x itself, and nothing else is left of it, when it does not fit."""
-        counts = len(self.net.ops), len(self.net.outputs), list(self.net.inputs)
+        counts = len(self.net.ops), len(self.net.outputs), list(self.net.inputs), list(self.net.consts)
         try:
             return family(self, x)
         except (TooLarge, Misfit):
             del self.net.ops[counts[0] :], self.net.outputs[counts[1] :]
-            for name in set(self.net.inputs) - set(counts[2]):
-                del self.net.inputs[name]
+            for held, before in ((self.net.inputs, counts[2]), (self.net.consts, counts[3])):
+                for name in set(held) - set(before):
+                    del held[name]
             return x
 
     # -- layers that several families use

@@ -1,8 +1,9 @@
 """Compositions in a composition: as the branches of an If, or as the body of a Loop or a Scan, which ONNX has.
 
 An operator of the kind `inside` has as attributes:
-how    "if" (operands: a flag of 0 or 1, then what both read), "loop" (what is carried; `trips` rounds) or "scan" (of
-       what is carried, and of a sequence along `axis` whose slices are added to it)
+how    "if" (operands: a flag of 0 or 1, then what both read), "loop" (what is carried; `trips` rounds), "calls" (of a
+       function, `trips` times in turn) or "scan" (of what is carried, and of a sequence along `axis` whose slices are
+       added to it)
 nets   compositions of one input and one output
 """
 
@@ -12,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from .composition import Composition, Op, Shape
+from .quantized import one_in
 from .shapes import need
 
 if TYPE_CHECKING:
     from .write_onnx import Writer
+
+OWN = "own"
+"""The domain of functions."""
 
 Kind = int | Shape
 """The element type of a scalar, or the shape of floats."""
@@ -38,6 +43,8 @@ def shape_of(shapes: list[Shape], a: dict[str, Any]) -> Shape:
 
 def write(w: Writer, op: Op, inputs: list[str]) -> None:
     a, out = op.attrs, op.outputs[0]
+    if a["how"] == "calls":
+        return _calls(w, op, inputs[0])
     bodies = [_body(w, net, f"{out}.{i}") for i, net in enumerate(a["nets"])]
     (shape,) = (given.shape for given in a["nets"][0].inputs.values())
     match a["how"]:
@@ -60,16 +67,36 @@ def write(w: Writer, op: Op, inputs: list[str]) -> None:
             w.add("Scan", inputs, op.outputs, body=body, num_scan_inputs=1, scan_input_axes=[a["axis"]])
 
 
-def _body(w: Writer, net: Composition, prefix: str) -> tuple[list[onnx.NodeProto], str, str]:
-    """(nodes, the name of what they read, the name of what they make). Nothing inside is quantized."""
+def _calls(w: Writer, op: Op, x: str) -> None:
+    """A function has its own constants."""
+    out = op.outputs[0]
+    nodes, first, last = _body(w, op.attrs["nets"][0], f"{out}.0", alone=True)
+    domains = sorted({"", *(node.domain for node in nodes)})
+    imports = [helper.make_opsetid(domain, 1 if domain else w.opset) for domain in domains]
+    w.functions.append(helper.make_function(OWN, out, [first], [last], nodes, imports))
+    for i in range(op.attrs["trips"]):
+        y = out if i == op.attrs["trips"] - 1 else f"{out}.call{i}"
+        x = w.add(out, [x], y, domain=OWN)
+
+
+def _body(w: Writer, net: Composition, prefix: str, alone: bool = False) -> tuple[list[onnx.NodeProto], str, str]:
+    """(nodes, the name of what they read, the name of what they make). Nothing inside is quantized.
+
+    Constants that what lies around has too are read there, and some others; none if it stands `alone`.
+    """
     from .write_onnx import Writer
 
     inner = Writer(net, w.half, w.dtype, w.opset)
     for op in net.ops:
         inner.op(op)
 
+    shared = [] if alone else [
+        name for held, name in inner.names.items() if held in w.names or one_in(prefix + name, 3)
+    ]  # fmt: skip
+    around = {name: w.const(numpy_helper.to_array(inner.constants[name])) for name in shared}
+
     def called(name: str) -> str:
-        return name and f"{prefix}.{name}"
+        return around.get(name) or (name and f"{prefix}.{name}")
 
     def rename(node: onnx.NodeProto) -> onnx.NodeProto:
         node.input[:], node.output[:] = map(called, node.input), map(called, node.output)
@@ -82,6 +109,8 @@ def _body(w: Writer, net: Composition, prefix: str) -> tuple[list[onnx.NodeProto
 
     nodes = []
     for name, tensor in inner.constants.items():
+        if name in around:
+            continue
         tensor.name = ""
         nodes.append(helper.make_node("Constant", [], [called(name)], value=tensor))
     nodes += map(rename, inner.nodes)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastgraph.compile import STAGES
+from fastgraph.freedoms import without
 from fastgraph.kernels.isa.tiers import usable
 
+from .afford import Banded
 from .check import Differs, check, small_networks_count
 from .composition import Composition
 from .coverage import Coverage, rules
 from .draw import draw
-from .forms import FORMS, says
+from .forms import FORMS, exact, says
 from .rare_kinds import RULES as RARE
 
 
@@ -38,14 +40,26 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
         [f"without {rule}" for rule in rules() if rule not in NEEDED],
         ["budget 1", "budget 4096", "budget 1000000"],
     ]
+    net = draw(seed, palette)
+    growth = r.choice(["batch", "places", "places"]), *r.choice([(1, 1), (1, 16), (2, 0), (2, 0)])
+    open_ = ["open {} {} {}".format(*growth)] if r.random() < (TIED if tied(net) else OPEN) else []
     if tiers:
         groups.append([f"isa {tier.name}" for tier in usable()])
-    net = draw(seed, palette)
     forms = [form for form in FORMS if says(form, net)]
     if any(op.kind in RARE for op in net.ops):
         forms = [form for form in forms if not form.startswith("onnx")] or forms
     form = r.choices(forms, [WEIGHTS.get(form, 1.0) for form in forms])[0]
-    return Job(seed, palette, form, tuple(r.choice(group) for group in r.sample(groups, count)))
+    return Job(seed, palette, form, (*open_, *(r.choice(group) for group in r.sample(groups, count - len(open_)))))
+
+
+OPEN, TIED = 0.25, 0.75
+"""How often the extents of inputs are open, in place of another variant; where weights are read several times."""
+
+
+def tied(net: Composition) -> bool:
+    """Whether several operators read the same weights."""
+    read = [name for op in net.ops for name in op.inputs if name in net.consts and len(net.consts[name].shape) > 1]
+    return len(set(read)) < len(read)
 
 
 NEEDED = frozenset({"explicit_window", "spatial_axes"})
@@ -57,9 +71,16 @@ WEIGHTS: dict[str, float] = {"onnx f32": 4.0, "mil f32": 2.0}
 
 def attempt(net: Composition, form: str, variants: tuple[str, ...], coverage: Coverage | None = None) -> None:
     """Differs, or what was raised, when something is wrong. Declined when the form can't say the composition."""
+    for variant in variants:
+        if variant.startswith("open") and not exact(net):
+            net = replace(net, open=variant.split()[1])
     subject = FORMS[form](net)
     with small_networks_count():
-        model = check(subject, variants)
+        try:
+            model = check(subject, variants)
+        except Banded:  # at another shape than the first one
+            with without("bands"):
+                model = check(subject, variants)
     if coverage is not None:
         coverage.planned(model)
 

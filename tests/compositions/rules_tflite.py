@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from .composition import Op
+from .composition import Op, opened
 from .quantized import one_in
 from .rules_tflite_layers import conv, conv_transpose, dense, end, matmul, pool
 from .rules_tflite_rare import KINDS as RARE
@@ -168,7 +168,8 @@ def reshape(f: Flat, op: Op) -> None:
     """Also the identity."""
     x, out, stored = op.inputs[0], op.outputs[0], f.is_stored(op)
     last = op.kind == "identity" and f.only_last(x)
-    inputs = [f.read(x, last, stored), f.ints(*f.shape(out, last))]
+    shape = opened(f.net, f.shape(x, last), f.shape(out, last))
+    inputs = [f.read(x, last, stored), f.ints(*shape)]
     f.give(out, f.op("RESHAPE", inputs, out, last, stored), last, stored)
 
 

@@ -10,7 +10,7 @@ from .composition import Composition, Const
 from .write_onnx import Writer
 
 HEAD = """\
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import numpy as np, onnxruntime as ort, fastgraph as fg
 from onnx import helper as h, numpy_helper as nh
 
@@ -32,9 +32,11 @@ attempt(net, {form!r}, {variants!r})
 
 
 def script(net: Composition, form: str, variants: tuple[str, ...]) -> str:
-    """Of both kinds, when there are both: operators with graphs of their own are only written beside the tests."""
+    """Of both kinds, when there are both: what has graphs or functions of its own is only written beside the tests."""
     beside = BESIDE.format(net=net, form=form, variants=variants)
-    if form != "onnx f32" or any(a.HasField("g") for node in Writer(net).model().graph.node for a in node.attribute):
+    model = Writer(net).model()
+    graphs = model.functions or any(a.HasField("g") for node in model.graph.node for a in node.attribute)
+    if form != "onnx f32" or graphs:
         return beside
     return by_itself(net) + "\n# or, with the variants, beside the tests:\n" + beside
 

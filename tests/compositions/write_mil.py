@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tests.mil.mil_write import Program
 
-from .composition import Composition, Op, Shape
+from .composition import Composition, Op, Shape, opened
+from .quantized import one_in
 from .write_tflite import Declined
 
 PLAIN = {
@@ -21,6 +22,27 @@ TESTS = {"greater": "greater", "less": "less", "greater_or_equal": "greater_equa
          "equal": "equal", "different": "not_equal"}  # fmt: skip
 
 
+class Shared(Program):
+    """Constants that hold the same are one, but for some; those are in one place of the file of weights."""
+
+    def __init__(self) -> None:
+        self.found: dict[Any, str] = {}
+        self.places: dict[Any, Any] = {}
+        super().__init__()
+
+    def const(self, array: Any, name: str = "", element: str = "") -> str:
+        if not isinstance(array, np.ndarray | np.generic):
+            return super().const(array, name, element)
+        array = np.asarray(array)
+        held = array.dtype.str, array.shape, array.tobytes()
+        if held in self.found and not one_in(f"c{self.count}", 4):
+            return self.found[held]
+        if array.size > 8 and held not in self.places:
+            self.places[held] = self.blob(array)
+        self.found[held] = super().const(self.places.get(held, array), name, element)
+        return self.found[held]
+
+
 class Mil:
     """Values keep their names; results that are inputs get one of their own."""
 
@@ -28,10 +50,15 @@ class Mil:
         self.net, self.dtype = net, np.dtype(dtype)
         self.element = {"float32": "FLOAT32", "float16": "FLOAT16"}[self.dtype.name]
         self.shapes = net.shapes()
-        self.program = Program()
+        self.program = Shared()
         self.count = 0
         for name, given in net.inputs.items():
-            self.program.input(name, given.shape, "INT32" if given.below else self.element)
+            open_, element = net.open_axes(name), "INT32" if given.below else self.element
+            extents = [None if i in open_ else d for i, d in enumerate(given.shape)]
+            self.program.input(name, extents, element, default=given.shape)
+            ranges = self.program.description.input[-1].type.multiArrayType.shapeRange.sizeRanges
+            for d in extents if open_ else ():
+                ranges.add(lowerBound=d or 1, upperBound=d or -1)
 
     def read(self, name: str) -> Any:
         return self.reals(self.net.consts[name].array()) if name in self.net.consts else name
@@ -44,12 +71,16 @@ class Mil:
 
     def op(self, kind: str, out: str, **params: Any) -> str:
         """An operation whose result is a value of the composition."""
-        return self.program.op(kind, out, (self.element, self.shapes[out]), **params)
+        return self.program.op(kind, out, (self.element, self.declared(self.shapes[out])), **params)
 
     def raw(self, kind: str, shape: Shape, element: str = "", **params: Any) -> str:
         """An operation on the way."""
         self.count += 1
-        return self.program.op(kind, f"m{self.count}", (element or self.element, shape), **params)
+        return self.program.op(kind, f"m{self.count}", (element or self.element, self.declared(shape)), **params)
+
+    def declared(self, shape: Shape) -> Sequence[int | None]:
+        """Of a result: nothing is said where inputs are open."""
+        return [None] * len(shape) if self.net.open else shape
 
     def bytes(self) -> bytes:
         for op in self.net.ops:
@@ -159,7 +190,7 @@ def concat(m: Mil, op: Op, x: str, out: str) -> None:
 
 
 def split(m: Mil, op: Op, x: str, out: str) -> None:
-    types = [(m.element, m.shapes[name]) for name in op.outputs]
+    types = [(m.element, m.declared(m.shapes[name])) for name in op.outputs]
     m.program.op("split", op.outputs, types, x=x, split_sizes=ints(*op.attrs["sizes"]), axis=np.int32(op.attrs["axis"]))
 
 
@@ -172,7 +203,7 @@ def slice_(m: Mil, op: Op, x: str, out: str) -> None:
 
 
 def reshape(m: Mil, op: Op, x: str, out: str) -> None:
-    m.op("reshape", out, x=x, shape=ints(*op.attrs["shape"]))
+    m.op("reshape", out, x=x, shape=ints(*opened(m.net, m.shapes[x], op.attrs["shape"])))
 
 
 def transpose(m: Mil, op: Op, x: str, out: str) -> None:
@@ -239,7 +270,7 @@ def lstm(m: Mil, op: Op, x: str, out: str) -> None:
     zeros = m.reals(np.zeros((n, hidden)))
     m.count += 1
     names = [f"m{m.count}_{part}" for part in "ync"]
-    types = [(m.element, shape) for shape in ((t, n, hidden), (n, hidden), (n, hidden))]
+    types = [(m.element, m.declared(shape)) for shape in ((t, n, hidden), (n, hidden), (n, hidden))]
     m.program.op("lstm", names, types, x=turned, initial_h=zeros, initial_c=zeros, weight_ih=blocks(w),
                  weight_hh=blocks(r), bias=bias, direction=m.program.const("forward"),
                  output_sequence=np.bool_(True))  # fmt: skip

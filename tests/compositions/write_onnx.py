@@ -10,7 +10,8 @@ import onnx
 from onnx import helper, numpy_helper
 
 from . import inside, nodes, rare_kinds
-from .composition import Composition, Op
+from .composition import Composition, Const, Op, opened
+from .quantized import one_in
 from .shapes import BINARY, EDGE
 
 I64 = np.dtype(np.int64)
@@ -36,17 +37,39 @@ class Writer:
         self.shapes = net.shapes()
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
+        self.names: dict[Any, str] = {}
+        self.functions: list[onnx.FunctionProto] = []
 
     def read(self, name: str) -> str:
-        if name in self.net.consts:
-            array = self.net.consts[name].array()
-            self.const((array.astype(np.float16) if self.half else array).astype(self.dtype), name)
-        return name
+        const = self.net.consts.get(name)
+        if const is None:
+            return name
+        return self.view(const, self.reals(const.source())) if const.view else self.reals(const.array(), name)
+
+    def reals(self, array: np.ndarray, name: str = "") -> str:
+        return self.const((array.astype(np.float16) if self.half else array).astype(self.dtype), name)
+
+    def view(self, const: Const, source: str) -> str:
+        """What a constant is of the one that it is a view of."""
+        match const.view:
+            case "turned":
+                return self.add("Transpose", [source], perm=range(len(const.shape))[::-1])
+            case "flat":
+                return self.add("Reshape", [source, self.ints(*const.shape)])
+        n = const.shape[0]
+        start = n * (const.view == "second")
+        return self.add("Slice", [source, self.ints(start), self.ints(start + n), self.ints(0)])
 
     def const(self, array: Any, name: str = "") -> str:
+        """Constants without a name of their own that hold the same are the same, but for some."""
+        array = np.asarray(array)
+        held = array.dtype.str, array.shape, array.tobytes()
+        if not name and held in self.names and not one_in(f"c{len(self.nodes)}", 4):
+            return self.names[held]
         name = name or f"c{len(self.constants)}"
         if name not in self.constants:
-            self.constants[name] = numpy_helper.from_array(np.asarray(array), name)
+            self.constants[name] = numpy_helper.from_array(array, name)
+            self.names[held] = name
         return name
 
     def ints(self, *values: int) -> str:
@@ -77,13 +100,18 @@ class Writer:
         else:
             RULES[op.kind](self, op, inputs)
 
+    def extents(self, name: str) -> list[int | str]:
+        """An input's, with names for those that are open."""
+        axes = self.net.open_axes(name)
+        return [f"{name}.{i}" if i in axes else d for i, d in enumerate(self.net.inputs[name].shape)]
+
     def model(self, outputs: Sequence[str] | None = None) -> onnx.ModelProto:
         """The model; with other outputs than the composition's if these are given."""
         for op in self.net.ops:
             self.op(op)
         real = helper.np_dtype_to_tensor_dtype(self.dtype)
         inputs = [
-            helper.make_tensor_value_info(name, onnx.TensorProto.INT64 if given.below else real, given.shape)
+            helper.make_tensor_value_info(name, onnx.TensorProto.INT64 if given.below else real, self.extents(name))
             for name, given in self.net.inputs.items()
         ]
         wanted = [self.read(name) for name in (self.net.outputs if outputs is None else outputs)]
@@ -91,7 +119,8 @@ class Writer:
         graph = helper.make_graph(self.nodes, "net", inputs, infos, list(self.constants.values()))
         domains = sorted({node.domain for node in self.nodes} - {""})
         imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
-        return helper.make_model(graph, opset_imports=imports, ir_version=min(10, 8 + (self.opset > 18)))
+        version = min(10, 8 + (self.opset > 18))
+        return helper.make_model(graph, opset_imports=imports, ir_version=version, functions=self.functions)
 
 
 def relu6(w: Writer, op: Op, inputs: list[str]) -> None:
@@ -151,7 +180,9 @@ def pool(w: Writer, op: Op, inputs: list[str]) -> None:
 def dense(w: Writer, op: Op, inputs: list[str]) -> None:
     x, weights, *bias = inputs
     if op.attrs.get("gemm") and bias and len(w.shapes[op.inputs[0]]) == 2:
-        w.add("Gemm", inputs, op.outputs)
+        own = w.nodes if op.inputs[1] in w.net.consts else []
+        turned = [node for node in own if node.op_type == "Transpose" and node.output[0] == weights]
+        w.add("Gemm", [x, turned[0].input[0] if turned else weights, *bias], op.outputs, transB=len(turned))
     elif bias:
         w.add("Add", [w.add("MatMul", [x, weights]), *bias], op.outputs)
     else:
@@ -198,7 +229,8 @@ def slice_(w: Writer, op: Op, inputs: list[str]) -> None:
 
 
 def reshape(w: Writer, op: Op, inputs: list[str]) -> None:
-    w.add("Reshape", [*inputs, w.ints(*op.attrs["shape"])], op.outputs)
+    shape = opened(w.net, w.shapes[op.inputs[0]], op.attrs["shape"])
+    w.add("Reshape", [*inputs, w.ints(*shape)], op.outputs)
 
 
 def expand(w: Writer, op: Op, inputs: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .composition import Composition, Op
+from .composition import Composition, Const, Op
 from .quantized import LAYERS, Params, Scheme, one_in, weights
 from .write_onnx import Writer
 
@@ -15,6 +15,8 @@ class Quantized(Writer):
     def __init__(self, net: Composition, params: dict[str, Params], scheme: Scheme) -> None:
         super().__init__(net)
         self.params, self.scheme = params, scheme
+        self.layers: dict[tuple[str, int | None], str] = {}
+        self.sums: dict[str, np.ndarray] = {}
         self.inside = {name: self.pair(name, name) for name in net.inputs if name in params}
 
     def pair(self, value: str, source: str, out: str = "") -> str:
@@ -51,16 +53,32 @@ class Quantized(Writer):
         )
         if op.kind != "conv" and (one_in(w, 2) or op.attrs.get("group", 1) > 1):
             axis = None
-        stored, scales, zeros = weights(self.net.consts[w].array(), axis, self.scheme.weights)
-        more = {} if axis is None else {"axis": axis}
-        constants = [self.const(a) for a in (stored, scales, zeros)]
-        inputs = [self.read(x), self.add("DequantizeLinear", constants, **more)]
+        scales = weights(self.net.consts[w].array(), axis, self.scheme.weights)[1]
+        if (w, axis) not in self.layers or one_in(op.outputs[0], 2):
+            self.layers[w, axis] = self.stored(self.net.consts[w], axis)
+        inputs = [self.read(x), self.layers[w, axis]]
         if bias and x in self.params and not one_in(bias[0], 5):
             units = (scales * np.float32(self.params[x].scale)).astype(np.float32)
-            numbers = np.rint(self.net.consts[bias[0]].array() / units).astype(np.int32)
+            numbers = self.numbers(bias[0], units, one_in(op.outputs[0], 3))
             more = {"axis": 0} if units.ndim else {}
             zero = np.zeros(units.shape, np.int32)
             inputs.append(self.add("DequantizeLinear", [self.const(a) for a in (numbers, units, zero)], **more))
         else:
             inputs += [self.read(name) for name in bias]
         self.written(op, inputs)
+
+    def stored(self, const: Const, axis: int | None) -> str:
+        """The reals of a layer's stored weights; a transpose of them where these are."""
+        turned = const.view == "turned"
+        at = None if axis is None else 1 - axis if turned else axis
+        parts = weights(const.source() if turned else const.array(), at, self.scheme.weights)
+        more = {} if at is None else {"axis": at}
+        reals = self.add("DequantizeLinear", [self.const(a) for a in parts], **more)
+        return self.view(const, reals) if turned else reals
+
+    def numbers(self, bias: str, units: np.ndarray, again: bool) -> np.ndarray:
+        """A bias in units of sums; or `again` what it was in a layer with other units, if these are not far."""
+        reals = self.net.consts[bias].array()
+        numbers = np.rint(reals / units).astype(np.int32)
+        before = self.sums.setdefault(bias, numbers)
+        return before if again and np.all(np.abs(before * units) <= 4 * np.abs(reals).max(initial=1)) else numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .composition import Op
-from .quantized import MOVES, moves, weights
+from .quantized import MOVES, moves, one_in, weights
 from .write_onnx import RULES
 from .write_qdq import Quantized
 
@@ -88,7 +88,7 @@ class Operators(Quantized):
         sums = []
         if bias:
             units = scales * np.float32(self.params[x].scale)
-            sums = [self.const(np.rint(self.net.consts[bias[0]].array() / units).astype(np.int32))]
+            sums = [self.const(self.numbers(bias[0], units, one_in(op.outputs[0], 3)))]
         grids = self.grid(op.outputs[0])
         if conv:
             self.add("QLinearConv", [*self.whole(x), *factors, *grids, *sums], out, **op.attrs)

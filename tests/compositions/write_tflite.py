@@ -24,6 +24,30 @@ class Declined(Exception):
     """The format can't say it."""
 
 
+class Shared(Model):
+    """Constants that hold the same are one tensor, or several on one buffer; some have buffers of their own."""
+
+    def const(self, array: Any, quant: Any = None, **fields: Any) -> int:
+        array, tensors = np.asarray(array), self.now["tensors"]
+        held = array.tobytes()
+        key = id(tensors), array.dtype.str, array.shape, held, str(quant), str(fields)
+        apart = len(tensors) % 8
+        if key in self.found and apart < 6:
+            return self.found[key]
+        if apart < 7 and held in self.places:
+            made = self.tensor(array.shape, array.dtype, quant, **fields, buffer=self.places[held])
+        else:
+            made = super().const(array, quant, **fields)
+            self.places[held] = tensors[made]["buffer"]
+        self.found[key] = made
+        return made
+
+    def __init__(self, schema: str) -> None:
+        super().__init__(schema)
+        self.found: dict[Any, int] = {}
+        self.places: dict[bytes, int] = {}
+
+
 class Flat:
     """`numbers`: "f32", "f16" (weights only), "int8" (`params` of the values that are stored) or "dynamic".
 
@@ -35,7 +59,8 @@ class Flat:
     ) -> None:
         self.net, self.numbers, self.params = net, numbers, params or {}
         self.shapes = net.shapes()
-        self.model = Model(schema)
+        self.model = Shared(schema)
+        self.sums: dict[str, np.ndarray] = {}
         self.at: dict[tuple[str, bool, bool], int] = {}
         self.readers: dict[str, list[Op]] = {}
         for op in net.ops:
@@ -46,7 +71,9 @@ class Flat:
         for name, given in net.inputs.items():
             last, stored = self.rank(name) == 4, self.edges and name in self.params
             dtype, quant = (np.int8, self.quant(name)) if stored else (np.int32 if given.below else np.float32, None)
-            self.at[name, last, stored] = self.model.input(self.shape(name, last), dtype, quant, name)
+            tensor = self.model.input(self.shape(name, last), dtype, quant, name)
+            self.at[name, last, stored] = tensor
+            self.model.now["tensors"][tensor].update(self.extents(name, last))
 
     # -- values
 
@@ -56,6 +83,13 @@ class Flat:
     def shape(self, name: str, last: bool) -> Shape:
         shape = self.shapes[name]
         return tuple(shape[i] for i in TO_LAST) if last and len(shape) == 4 else shape
+
+    def extents(self, name: str, last: bool) -> dict[str, list[int]]:
+        """What says of an input's tensor which of its extents are open."""
+        open_ = self.net.open_axes(name)
+        order = TO_LAST if last else range(self.rank(name))
+        signature = [-1 if axis in open_ else self.shapes[name][axis] for axis in order]
+        return {"shape_signature": signature} if open_ else {}
 
     def quant(self, name: str) -> tuple[float, int]:
         return self.params[name].scale, self.params[name].zero
@@ -186,4 +220,8 @@ class Flat:
         units = np.atleast_1d(scales * np.float32(self.params[op.inputs[0]].scale)).astype(F32)
         zeros = np.zeros(units.shape, np.int64)
         numbers = np.rint(array / units).astype(I32)
+        if name is not None:
+            before = self.sums.setdefault(name, numbers)
+            if one_in(op.outputs[0], 3) and np.all(np.abs(before * units) <= 4 * np.abs(array).max(initial=1)):
+                numbers = before
         return self.model.const(numbers, quant=(units, zeros, 0) if units.size > 1 else (units, zeros))

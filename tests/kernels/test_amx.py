@@ -22,7 +22,7 @@ from fastgraph.kernels.isa.vector import emits
 from tests.amx_trap import AMX, EMULATES, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.kernels.harness import compiled, f32_bits, run
-from tests.kernels.int8 import stored, stores
+from tests.kernels.int8 import DTYPES, stored, stores
 from tests.kernels.test_conv import reference, square
 
 KERNEL = ROWS[0]
@@ -53,7 +53,7 @@ def check(
     flat = w.reshape(g.groups, g.n, choice.runs, choice.length)
     folded = bias - x_zero * w.reshape(outputs, -1).sum(1, dtype=np.int32)
     packed = pack_amx(flat, folded.reshape(g.groups, -1), multipliers.reshape(g.groups, -1), choice.nt)
-    y = np.full((g.images, *g.out, outputs + slack), 77, {"u8": np.uint8, "s8": np.int8, "f32": np.float32}[out])
+    y = np.full((g.images, *g.out, outputs + slack), 77, DTYPES[out])
     args = amx_args(
         choice, x_zero, x=x, w=packed, y=y, ldy=outputs + slack, table=choice.table, config=choice.config,
         scratch=np.zeros(choice.scratch * threads, np.uint8), **stored(out, zero_point, *limits),
@@ -65,7 +65,7 @@ def check(
     scaled = sums.astype(np.float32) * multipliers
     expected = np.clip(scaled, np.float32(low - 99), np.float32(high + 0.5))
     if out != "f32":
-        expected = np.clip(np.rint(scaled) + zero_point, low, high)
+        expected = sums if out == "i32" else np.clip(np.rint(scaled) + zero_point, low, high)
     np.testing.assert_array_equal(y[..., :outputs], expected)
     assert (y[..., outputs:] == 77).all()
     return y
@@ -107,7 +107,7 @@ def test_any_geometry(data: Any) -> None:
 
 @needs_amx
 @pytest.mark.parametrize("blocks", BLOCKS, ids=str)
-@pytest.mark.parametrize("out", ["u8", "s8", "f32"])
+@pytest.mark.parametrize("out", ["u8", "s8", "f32", "i32"])
 @pytest.mark.parametrize("m", [1, 5, 16, 17, 33, 49, 100])
 def test_dense(blocks: tuple[int, int], out: str, m: int) -> None:
     for n, k, threads in ((1, 64, 1), (64, 63, 2), (100, 260, 3), (16, 8, 1)):

@@ -38,7 +38,7 @@ def noise(*shape: int) -> np.ndarray:
 def products(x: np.ndarray, weights: np.ndarray, g: Transposed) -> np.ndarray:
     """[groups, pixels, taps, n] in f64."""
     split = x.reshape(-1, g.groups, g.c).astype(np.float64)
-    return np.einsum("pgc,gtc->gpt", split, tap_weights(weights, g)).reshape(g.groups, g.pixels, -1, g.n)
+    return np.einsum("pgc,gtc->gpt", split, tap_weights(weights, g.groups)).reshape(g.groups, g.pixels, -1, g.n)
 
 
 def summed(t: np.ndarray, g: Transposed) -> np.ndarray:
@@ -103,7 +103,7 @@ def test_whole(tier: Any) -> None:
     x, w, bias = noise(1, 1, 4, 5, 10), noise(12, 1, 4, 4, 5), np.zeros(12, np.float32)
     t = np.zeros((g.groups, g.pixels, g.columns), np.float32)
     for piece in pick_products(tier, g):
-        part = tap_weights(w, g)[:, piece.start : piece.start + piece.columns]
+        part = tap_weights(w, g.groups)[:, piece.start : piece.start + piece.columns]
         packed = pack_weights(part, None, piece.nv, tier.lanes)
         args = products_args(piece, g, a=x, lda=10, k=g.c, b=packed, b_stride=packed[0].size, c=t, **NO_EPILOGUE)
         t = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]

@@ -28,20 +28,21 @@ def test_grids_are_numbered_as_the_operator_names_them() -> None:
 
 
 def rounded(
-    tier: Any, x: np.ndarray, grid: str, out: str, pads: tuple[int, int, int, int], parts: int, threads: int
-) -> tuple[np.ndarray, np.ndarray]:
+    tier: Any, x: np.ndarray, grid: str, out: str, pads: tuple[int, int, int, int], parts: int, threads: int,
+    per: str = "batch", whole: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """(what is stored, the ranges [images, 4] as f32) for x [images, rows, run]; pads: top, left, bottom, right."""
     images, rows, count = x.shape
     top, left, bottom, right = pads
-    both = {"x": x, "images": images, "parts": parts}
-    extremes = np.zeros((images, parts, 2), np.float32)
-    record = EXTREMES.args.filled(**both, count=rows * count, extremes=extremes)
+    own, both = images if per == "batch" else 1, {"x": x, "parts": parts}
+    extremes = np.zeros((own, parts, 2), np.float32)
+    record = EXTREMES.args.filled(**both, images=own, count=x.size // own, extremes=extremes)
     extremes = run(EXTREMES, {}, record, tier, threads)[1]
-    ranges = np.zeros((images, RANGE_BYTES // 4), np.float32)
+    ranges = np.zeros((own, RANGE_BYTES // 4), np.float32)
     y = np.zeros((images, top + rows + bottom, left + count + right), np.uint8 if out == "u8" else np.float32)
     record = ROUND.args.filled(
         **both, extremes=extremes, ranges=ranges, y=y, rows=rows, run=count, top=top, left=left, bottom=bottom,
-        right=right, grid=GRIDS.index(grid),
+        right=right, grid=GRIDS.index(grid), images=images, per_image=int(per == "batch"), whole=int(whole),
     )  # fmt: skip
     _, _, ranges, y = run(ROUND, {"out": out}, record, tier, threads)
     return y, ranges
@@ -58,14 +59,14 @@ def draw(seed: int, shape: tuple[int, ...]) -> np.ndarray:
 @given(
     seed=st.integers(0, 99), shape=st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 150)),
     grid=st.sampled_from(GRIDS), pads=st.tuples(*[st.integers(0, 20)] * 4), parts=st.integers(1, 3),
-    threads=st.integers(1, 3),
+    threads=st.integers(1, 3), per=st.sampled_from(("batch", "tensor")),
 )  # fmt: skip
 def test_bytes_stand_for_the_rounded_numbers(
-    tier: Any, seed: int, shape: Any, grid: str, pads: Any, parts: int, threads: int
+    tier: Any, seed: int, shape: Any, grid: str, pads: Any, parts: int, threads: int, per: str
 ) -> None:
     x = draw(seed, shape)
-    expected = dynamic_rounded(x, "batch", grid)
-    stored, ranges = rounded(tier, x, grid, "u8", pads, parts, threads)
+    expected = dynamic_rounded(x, per, grid)
+    stored, ranges = rounded(tier, x, grid, "u8", pads, parts, threads, per)
     scale, minus_zero = ranges[:, 0, None, None], ranges.view(np.int32)[:, 1, None, None]
     found = (stored.astype(np.int32) + minus_zero).astype(np.float32) * scale
     top, left, _, _ = pads
@@ -73,7 +74,10 @@ def test_bytes_stand_for_the_rounded_numbers(
     np.testing.assert_array_equal(inner, expected)
     found[:, top : top + shape[1], left : left + shape[2]] = 0
     assert not found.any(), "padding stands for 0.0"
-    np.testing.assert_array_equal(rounded(tier, x, grid, "f32", (0,) * 4, parts, threads)[0], expected)
+    np.testing.assert_array_equal(rounded(tier, x, grid, "f32", (0,) * 4, parts, threads, per)[0], expected)
+    whole, ranges = rounded(tier, x, grid, "f32", (0,) * 4, parts, threads, per, whole=True)
+    np.testing.assert_array_equal(whole, np.rint(whole))
+    np.testing.assert_array_equal(whole * ranges[:, 0, None, None], expected)
 
 
 @each_integer_tier

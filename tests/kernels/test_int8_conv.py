@@ -18,7 +18,7 @@ from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer, stores
 from tests.kernels.test_conv import geometries, reference, square
 
 CONV = next(row for row in ROWS if row.name == "conv_int8")
-KINDS = [(2, "u8", False), (1, "u8", True), (1, "f32", False), (3, "s8", False)]
+KINDS = [(2, "u8", False), (1, "u8", True), (1, "f32", False), (3, "s8", False), (2, "i32", True)]
 """nv, out, rowsum"""
 
 

@@ -45,13 +45,16 @@ class Layer:
         self.zero_x, self.zero_y = (int(z) for z in rng.integers(0, 256, 2))
         self.low, self.high = (int(z) for z in sorted(rng.integers(0, 256, 2)))
 
-    def sums(self) -> Any:
+    def acc(self) -> Any:
         g = self.case.window
         total = np.zeros((g.images, *g.out, g.channels)) + self.bias
         for (_, p, q), part, inside in padded_taps(self.case, self.x):
             reals = np.where(inside, np.repeat(part, self.multiplier, -1) - self.zero_x, 0)
             total += reals * self.weights[p, q]
-        return total.astype(np.float32) * self.factors
+        return total
+
+    def sums(self) -> Any:
+        return self.acc().astype(np.float32) * self.factors
 
     def expected(self) -> Any:
         return np.clip(np.rint(self.sums()) + self.zero_y, self.low, self.high).astype(np.uint8)
@@ -91,7 +94,7 @@ class Layer:
             args["multiplier"] = self.multiplier
         if name == ACROSS:
             args["scratch"] = np.zeros(args["scratch_bytes"] * threads, np.uint8)
-        offset = 4 if y.dtype == np.float32 else 3
+        offset = 4 if y.itemsize == 4 else 3
         written = run(row(name), params, row(name).args.filled(**args), tier, threads, offset)[1]
         return np.concatenate([y.reshape(-1)[: part.start], written]).reshape(y.shape)
 
@@ -161,6 +164,8 @@ def test_other_results(tier: Any) -> None:
     real = layer.compute(tier, general(layer))
     least, most = layer.low - layer.zero_y, layer.high - layer.zero_y
     np.testing.assert_array_equal(real, np.clip(layer.sums(), least, most))
+    layer = Layer(case, out="i32")
+    np.testing.assert_array_equal(layer.compute(tier, general(layer)), layer.acc())
 
 
 @each_integer_tier

@@ -18,7 +18,7 @@ from tests.kernels.harness import each_integer_tier, f32_bits, run
 from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer, stores
 
 DOT, ROW, PACK = (next(r for r in ROWS if r.name == name) for name in ("dot_int8", "row_int8", "pack_b_int8"))
-KINDS = [(2, "u8", False), (3, "u8", True), (1, "s8", False), (4, "f32", True), (4, "u8", False)]
+KINDS = [(2, "u8", False), (3, "u8", True), (1, "s8", False), (4, "f32", True), (4, "u8", False), (2, "i32", True)]
 """nv, out, rowsum"""
 
 
@@ -33,7 +33,7 @@ def product(tier: Any, pieces: list[DotPiece], a: np.ndarray, layer: Layer, ldc:
             piece, a=a, lda=k, b=packed, c=c, ldc=ldc, m=m, k=-(-k // 4), batch=batch, a_stride=m * k,
             b_stride=packed[0].size // 4, c_stride=m * ldc, **layer.stored,
         )  # fmt: skip
-        record, offset = DOT.args.filled(**args), 4 if layer.out == "f32" else 3
+        record, offset = DOT.args.filled(**args), 4 if stores(layer.out) == "words" else 3
         c = run(DOT, piece.params, record, tier, threads, offset=offset)[2]
     wide = a.astype(np.int64)
     products = np.einsum("bmk,bnk->bmn", wide, layer.weights.astype(np.int64))

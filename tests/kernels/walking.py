@@ -36,8 +36,8 @@ class Constants:
     def __init__(self, tier: Any) -> None:
         self.tier, self.arrays = tier, list[np.ndarray]()
 
-    def packed(self, key: Any, make: Callable[[], np.ndarray]) -> Ref:
-        return self.add(make())
+    def packed(self, make: Callable[..., np.ndarray], *parts: Any) -> Ref:
+        return self.add(make(*parts))
 
     def add(self, array: np.ndarray) -> Ref:
         self.arrays.append(array)

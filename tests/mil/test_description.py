@@ -350,7 +350,7 @@ def test_run_takes_a_function_and_images(tmp_path, capsys):
     assert main(["run", str(path), "--random"]) == 0
     assert main(["run", str(path), "--random", "--function", "no"]) == 2
     assert "the functions are image, main" in capsys.readouterr().err
-    assert main(["bench", str(path), "--function", "image", "--runs", "5", "--json", "-"]) == 0
+    assert main(["bench", str(path), "--function", "image", "--runs", "5", "--allow-noise", "--json", "-"]) == 0
 
 
 def test_run_shows_labels(tmp_path, capsys):

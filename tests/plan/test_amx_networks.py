@@ -12,6 +12,7 @@ from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import infer_node
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx, tiles
+from tests.nets import Net, by_reference, graph_of
 from tests.plan.step_by_step import check_steps
 
 U8, F32 = np.dtype(np.uint8), np.dtype(np.float32)
@@ -75,3 +76,21 @@ def test_steps_write_only_what_is_theirs() -> None:
     x = {"x": np.random.default_rng(2).integers(0, 256, (2, 15, 15, 24)).astype(np.uint8)}
     with tiles():
         check_steps(compile_graph(network(), {}, AMX, 2), x, close)
+
+
+@needs_amx
+@pytest.mark.parametrize("groups, kernel", [(1, 1), (1, 3), (2, 3)])
+def test_sums_of_products_of_bytes(groups: int, kernel: int) -> None:
+    net = Net()
+    w = net.rng.integers(-128, 128, (96, 64 // groups, kernel, kernel)).astype(np.int8)
+    net.output(net("ConvInteger", net.input("x", (1, 64, 9, 8), U8), net.const(w), net.const(np.array(7, U8)),
+                   pads=[kernel // 2] * 4, group=groups), dtype=np.int32)  # fmt: skip
+    x = {"x": net.rng.integers(0, 256, (1, 64, 9, 8)).astype(np.uint8)}
+    plan = compile_graph(graph_of(net.bytes()), {}, AMX, 2)
+    assert "amx_conv" in {kernel.name for kernel in plan.kernels()}, str(plan)
+    plan.fill(x)
+    with tiles() as products:
+        plan.execute()
+        assert products()
+        (found,) = plan.results().values()
+    np.testing.assert_array_equal(found, *by_reference(graph_of(net.bytes()), x))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph import disturbance
 from fastgraph.demo import MODEL, held_out
 from fastgraph.ir import Quantization
 from fastgraph.runtime.model import TensorSpec
@@ -24,7 +25,8 @@ DIGITS = str(MODEL)
 def test_against_onnxruntime(capsys: Any, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     file = tmp_path / "bench.json"
-    code = main(["bench", DIGITS, DIGITS, "--against", "onnxruntime", "--runs", "3", "--json", str(file)])
+    argv = ["--against", "onnxruntime", "--runs", "3", "--allow-noise", "--json", str(file)]
+    code = main(["bench", DIGITS, DIGITS, *argv])
     out = capsys.readouterr().out
     assert code == 0 and "onnxruntime" in out and "geometric mean" in out and "DISAGREES" not in out
     found = json.loads(file.read_text())
@@ -42,7 +44,7 @@ def test_engines_that_cannot_run_are_named(capsys: Any, monkeypatch: Any) -> Non
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr(engines, "import_module", absent)
-    assert main(["bench", DIGITS, "--against", "openvino,litert", "--runs", "2"]) == 0
+    assert main(["bench", DIGITS, "--against", "openvino,litert", "--runs", "2", "--allow-noise"]) == 0
     out = capsys.readouterr().out
     assert "openvino: not installed: pip install 'fastgraph-runtime[bench]'" in out
     assert "litert: reads .tflite files only" in out
@@ -71,7 +73,7 @@ def test_unknown_engine(capsys: Any) -> None:
 
 
 def test_json_on_stdout_is_only_json(capsys: Any) -> None:
-    assert main(["bench", DIGITS, "--runs", "1", "--json", "-", "--profile"]) == 0
+    assert main(["bench", DIGITS, "--runs", "1", "--allow-noise", "--json", "-", "--profile"]) == 0
     model = json.loads(capsys.readouterr().out)["models"][0]
     assert model["arena_bytes"] == fg.load(DIGITS, threads=1).arena_bytes
     assert len(model["profile"]) == len(fg.load(DIGITS, threads=1).plan.program.steps)
@@ -85,6 +87,8 @@ def test_profile_has_a_time_for_each_step(capsys: Any) -> None:
     assert all(row["gmacs"] > 0 for row in rows if row["op"] == "conv" and row["us"] > 0)
     text = profile.text(rows)
     assert len(text.splitlines()) == len(rows) + 2 and "us in all" in text
+    whole = sum(row["us"] for row in rows)
+    assert "80% of the p50 above" in profile.text(rows, whole / 0.8)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +129,11 @@ def test_quantized_outputs_of_other_types_disagree() -> None:
     assert mixed["steps"] == 0 and mixed["difference"] == pytest.approx(1 / 3) and not mixed["agrees"]
 
 
-def test_every_engine_has_its_turn_and_the_order_turns() -> None:
+def test_every_engine_has_its_turn_and_the_order_turns(monkeypatch: Any) -> None:
+    monkeypatch.setattr(disturbance, "disturbed", lambda _: False)
     calls: list[str] = []
     both = [Engine(n, "", lambda n=n: calls.append(n), lambda: []) for n in "ab"]  # type: ignore[misc]
-    times = bench.measure(both, seconds=0, rounds=2)
+    times = bench.measure(both, seconds=0, rounds=2).times
     assert [len(bursts) for bursts in times] == [2, 2]
     turns = [n for i, n in enumerate(calls) if i == 0 or calls[i - 1] != n]
     assert "".join(turns) == "aba" + "ba"[1:] or "".join(turns).endswith("aba")

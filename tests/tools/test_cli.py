@@ -119,7 +119,8 @@ def test_inspect_draws_the_arena_and_prints_graphs(capsys: Any) -> None:
 
 def test_inspect_takes_an_open_batch_for_granted_as_others_do(capsys: Any, open_model: str) -> None:
     for command in (["run", "--random"], ["inspect"], ["inspect", "--memory"], ["inspect", "--asm", "0"],
-                    ["inspect", "--graph"], ["inspect", "--stages"], ["bench", "--runs", "1"], ["verify"]):  # fmt: skip
+                    ["inspect", "--graph"], ["inspect", "--stages"],
+                    ["bench", "--runs", "1", "--allow-noise"], ["verify"]):  # fmt: skip
         assert main([command[0], open_model, *command[1:]]) == 0
         out, err = capsys.readouterr()
         assert err == f"{open_model}: taken for granted: --shape x=1,3\n"
@@ -147,7 +148,19 @@ def test_inspect_of_open_shapes_says_how_to_close_them(capsys: Any, tmp_path: Pa
 def test_one_bad_file_does_not_lose_the_others(capsys: Any, tmp_path: Path, open_model: str) -> None:
     bad, report = tmp_path / "bad.onnx", tmp_path / "report.json"
     bad.write_bytes(b"nothing")
-    argv = [DIGITS, str(bad), "--shape", "x=2,3", "--runs", "1", "--json", str(report), open_model, "no/such.onnx"]
+    argv = [
+        DIGITS,
+        str(bad),
+        "--shape",
+        "x=2,3",
+        "--runs",
+        "1",
+        "--allow-noise",
+        "--json",
+        str(report),
+        open_model,
+        "no/such.onnx",
+    ]
     assert main(["bench", *argv]) == 2
     out, err = capsys.readouterr()
     assert "digits.onnx" in out and open_model in out and "bad.onnx" in err and "no/such.onnx" in err

@@ -122,6 +122,23 @@ def moved(
         c.add("reinterpret", [value], [out])
 
 
+def matched(c: Call, x: Value, out: Value, both: bool = False) -> Value:
+    """What gives its elements to a result, by the quantization that the file declares of that: stored numbers are what
+    is kept. both: so too where either has one.
+    """
+    kinds = x.type.quant, out.type.quant
+    if (
+        kinds[0] == kinds[1]
+        or None not in kinds
+        and not both
+        or any(k is not None and k.axis is not None for k in kinds)
+    ):
+        return x
+    if x.data is not None:
+        return c.const(x.data, out.type.quant)
+    return c.add("reinterpret", [x], type=TensorType(x.type.dtype, x.type.shape, out.type.quant))
+
+
 def stored(c: Call, value: Value) -> Value:
     """The plain numbers that are stored for a value."""
     if value.type.quant is None:

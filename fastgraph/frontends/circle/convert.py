@@ -7,7 +7,9 @@ from functools import partial
 
 from ...errors import GraphError, ModelError, UnsupportedError
 from ...ir import Graph, Node, TensorType, Value
+from ...ir.quantization import is_upright, upright
 from ...limits import current, expanded
+from ...ops.evaluate import computes_reals
 from ..core.call import agree
 from ..core.reader import DEPTH_LIMIT, MISFITS, misfit
 from .buffers import custom_options
@@ -41,7 +43,24 @@ def to_graph(model: Table) -> Graph:
     except UnsupportedError as error:
         reader.lacks(error)
     reader.refuse(reader.source, _ADVICE)
+    if not reader.upright:
+        _turn_upright(graph, {})
     return graph
+
+
+def _turn_upright(graph: Graph, turned: dict[Value, Value]) -> None:
+    """Let no constant that stands for reals have scales below 0: kernels round and clamp by ones above."""
+    for node in graph.nodes:
+        for inner in node.graphs:
+            _turn_upright(inner, turned)
+        if not computes_reals(node):
+            continue
+        for v in node.inputs:
+            if v is not None and v.data is not None and v.type.quant is not None and not is_upright(v.type.quant):
+                if v not in turned:
+                    current().hold(v.data.nbytes, v.name)
+                    turned[v] = Value.constant(v.name, *upright(v.data, v.type.quant))
+        node.inputs = [v if v is None else turned.get(v, v) for v in node.inputs]
 
 
 def _main(scope: Scope) -> Graph:

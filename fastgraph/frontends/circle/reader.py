@@ -23,7 +23,7 @@ class Reader(reader.Reader):
 
     `handles`: which resource a value is a handle of. `initial`: what resources hold before the first run, `types`:
     their types, as far as known. `active`: the sub-graphs that are being converted, the outermost first. `facts`: what
-    rules keep from one operator to the next, by names of their own.
+    rules keep from one operator to the next, by names of their own. `upright`: whether no scale is below 0.
     """
 
     def __init__(self, model: Table) -> None:
@@ -38,6 +38,7 @@ class Reader(reader.Reader):
         self.uses: dict[int, tuple[list[str], list[int]]] = {}
         self.active = [0]
         self.facts: dict[str, Any] = {}
+        self.upright = True
 
     def check(self, index: int, caller: str) -> None:
         """ModelError when there is no sub-graph of that index."""

@@ -7,16 +7,14 @@ import numpy as np
 from ...ir import TensorType
 from ..core.common import BOOL
 from .call import Call, Rule, rule
-from .common import alike, computed, inputs_alike, on_stored, one_to_one, real, same_dtype, scalar
+from .common import alike, computed, inputs_alike, matched, on_stored, one_to_one, real, same_dtype, scalar
 
 UNARY = {
     "ABS": "abs", "CEIL": "ceil", "FLOOR": "floor", "ROUND": "round", "SQRT": "sqrt", "EXP": "exp", "LOG": "log",
     "SIN": "sin", "COS": "cos", "NEG": "neg", "SIGN": "sign",
 }  # fmt: skip
 FUSED = {"ADD": "add", "SUB": "sub", "MUL": "mul", "DIV": "div"}
-BINARY = {
-    "MAXIMUM": "max", "MINIMUM": "min", "POW": "pow", "FLOOR_MOD": "mod", "ATAN2": "atan2",
-}  # fmt: skip
+BINARY = {"POW": "pow", "FLOOR_MOD": "mod", "ATAN2": "atan2"}
 COMPARE = {
     "EQUAL": "equal", "LESS": "less", "LESS_EQUAL": "less_or_equal", "GREATER": "greater",
     "GREATER_EQUAL": "greater_or_equal",
@@ -43,6 +41,14 @@ one_to_one(COMPARE, 2, inputs_alike)
 one_to_one({"ADD_N": "sum"}, (1, 1 << 16), alike)
 one_to_one({"LOGICAL_NOT": "not", "REAL": "real", "IMAG": "imag", "COMPLEX_ABS": "complex_abs"})
 one_to_one({"LOGICAL_AND": "and", "LOGICAL_OR": "or"}, inputs=2)
+
+
+@rule("MAXIMUM", "MINIMUM")
+def _extreme(c: Call) -> None:
+    c.count(2)
+    operands = [matched(c, c.x(i), c.outputs[0]) for i in range(2)]
+    same_dtype(c, *operands, c.outputs[0])
+    c.write("max" if c.op == "MAXIMUM" else "min", operands)
 
 
 @rule("NOT_EQUAL")
@@ -109,7 +115,7 @@ def _zeros_like(c: Call) -> None:
 def _select(c: Call) -> None:
     """A condition of rank 1 chooses whole rows for SELECT, and broadcasts like any other for SELECT_V2."""
     c.count(3)
-    condition, x, y = c.inputs
+    condition, (x, y) = c.x(0), (matched(c, c.x(i), c.outputs[0], both=True) for i in (1, 2))
     same_dtype(c, x, y, c.outputs[0])
     if c.x(0).type.dtype != BOOL:
         c.fail(f"expected a condition of bools, found {c.x(0).type}")

@@ -7,7 +7,7 @@ import numpy as np
 from ...ir import TensorType
 from ..core.common import INT64, axis_in, ints
 from .call import Call, rule
-from .common import moved, on_stored, same_dtype, vector, whole
+from .common import matched, moved, on_stored, same_dtype, vector, whole
 
 INDICES = (np.dtype(np.int16), np.dtype(np.int32), INT64)
 
@@ -37,7 +37,7 @@ def _gather_nd(c: Call) -> None:
 def _scatter_nd(c: Call) -> None:
     """Inputs: indices, updates, shape. What falls on one place adds up; elsewhere is 0."""
     c.count(3)
-    indices, updates, out = whole(c, 0), c.x(1), c.outputs[0]
+    indices, updates, out = whole(c, 0), matched(c, c.x(1), c.outputs[0]), c.outputs[0]
     same_dtype(c, updates, out)
     zero = c.const(np.zeros((), out.type.dtype or np.float32))
     zeros = c.add("expand", [zero, vector(c, 2)], type=TensorType(out.type.dtype))
@@ -48,8 +48,9 @@ def _scatter_nd(c: Call) -> None:
 def _sparse_to_dense(c: Call) -> None:
     """Inputs: indices [n, rank], shape, values [n] or one, what the other places hold."""
     c.count(4)
-    same_dtype(c, c.x(2), c.x(3), c.outputs[0])
-    shape, indices, values = vector(c, 1), whole(c, 0), c.x(2)
+    values, other = (matched(c, c.x(i), c.outputs[0], both=True) for i in (2, 3))
+    same_dtype(c, values, other, c.outputs[0])
+    shape, indices = vector(c, 1), whole(c, 0)
     rank = None if shape.type.shape is None else shape.type.shape[0]
     if not isinstance(rank, int):
         c.unsupported("into a shape whose number of axes the file leaves open")
@@ -57,5 +58,5 @@ def _sparse_to_dense(c: Call) -> None:
     if values.type.shape == ():
         count = c.add("shape", [rows], type=TensorType(INT64), start=0, end=1)
         values = c.add("expand", [values, count], type=values.type.with_shape(None))
-    empty = c.add("expand", [c.x(3), shape], type=c.outputs[0].type.with_shape(None))
+    empty = c.add("expand", [other, shape], type=c.outputs[0].type.with_shape(None))
     c.write("scatter_nd", [empty, rows, values], reduction="none")

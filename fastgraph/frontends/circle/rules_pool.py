@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .call import Call, rule
-from .common import computed, real, rounded, same_dtype, vector
+from .common import computed, matched, real, rounded, same_dtype, vector
 
 PADDINGS = {"SAME": "SAME_UPPER", "VALID": "VALID"}
 
@@ -30,6 +30,8 @@ def _window(c: Call) -> dict[str, Any]:
 
 @rule("MAX_POOL_2D")
 def _max_pool(c: Call) -> None:
+    if c.options.fused_activation_function == "NONE":
+        c.inputs = [matched(c, c.x(), c.outputs[0])]
     c.activate("max_pool", c.inputs, **_window(c))
 
 
@@ -58,14 +60,15 @@ def _l2_pool(c: Call) -> None:
 def _resize(c: Call) -> None:
     """Coordinates are computed in float32 by the multiplier in / out, so that ties fall as they do in TFLite."""
     c.count(2)
-    same_dtype(c, c.x(), c.outputs[0])
+    nearest = c.op == "RESIZE_NEAREST_NEIGHBOR"
+    x = matched(c, c.x(), c.outputs[0]) if nearest else c.x()
+    same_dtype(c, x, c.outputs[0])
     o = c.options
     if o.align_corners and o.half_pixel_centers:
         c.fail("expected at most one of align_corners and half_pixel_centers")
-    nearest = c.op == "RESIZE_NEAREST_NEIGHBOR"
     mode = "tf_align_corners" if o.align_corners else "tf_half_pixel" if o.half_pixel_centers else "tf_asymmetric"
     rounded(
-        c, "resize", [c.x(), None, None, vector(c, 1)], axes=(1, 2), mode="nearest" if nearest else "linear",
+        c, "resize", [x, None, None, vector(c, 1)], axes=(1, 2), mode="nearest" if nearest else "linear",
         coordinate_transformation_mode=mode,
         nearest_mode="floor" if mode == "tf_asymmetric" else "round_prefer_ceil",
     )  # fmt: skip

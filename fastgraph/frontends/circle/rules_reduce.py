@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...ir import TensorType
 from ..core.common import BOOL, INT64, axis_in, ints
 from .call import Call, Rule, rule
-from .common import as_declared, known, narrowed, same_dtype, vector, whole
+from .common import as_declared, known, matched, narrowed, same_dtype, vector, whole
 
 REDUCTIONS = {
     "MEAN": "reduce_mean", "SUM": "reduce_sum", "REDUCE_PROD": "reduce_prod", "REDUCE_MAX": "reduce_max",
@@ -81,8 +81,9 @@ for _name, _op in SEGMENTS.items():
 def _top_k(c: Call) -> None:
     """The k greatest along the last axis, sorted, and their places."""
     c.count(2, 2)
-    same_dtype(c, c.x(), c.outputs[0])
     values, places = c.outputs
+    x = matched(c, c.x(), values, both=True)
+    same_dtype(c, x, values)
     wide = c.fresh(TensorType(INT64))
-    c.add("top_k", [c.x(), vector(c, 1, "int16")], [values, wide], axis=-1)
+    c.add("top_k", [x, vector(c, 1, "int16")], [values, wide], axis=-1)
     narrowed(c, wide, places)

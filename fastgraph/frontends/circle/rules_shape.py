@@ -7,7 +7,20 @@ import numpy as np
 from ...ir import TensorType, Value
 from ..core.common import INT64, axis_in, ints
 from .call import Call, rule
-from .common import alike, as_declared, known, moved, narrowed, on_stored, one_to_one, same_dtype, stored, vector, whole
+from .common import (
+    alike,
+    as_declared,
+    known,
+    matched,
+    moved,
+    narrowed,
+    on_stored,
+    one_to_one,
+    same_dtype,
+    stored,
+    vector,
+    whole,
+)
 
 
 @rule("RESHAPE")
@@ -138,7 +151,7 @@ def _reverse_sequence(c: Call) -> None:
 def _one_hot(c: Call) -> None:
     """Indices, depth, on, off; an index that is none, negative ones too, gives off only."""
     c.count(4)
-    on, off = c.x(2), c.x(3)
+    on, off = (matched(c, c.x(i), c.outputs[0], both=True) for i in (2, 3))
     same_dtype(c, on, off, c.outputs[0])
     pair = [c.add("reshape", [v, ints(c, [1])], type=v.type.with_shape(None)) for v in (off, on)]
     values = c.add("concat", pair, type=on.type.with_shape(None), axis=0)
@@ -158,7 +171,13 @@ def _unique(c: Call) -> None:
     """Distinct elements in order of first appearance, and for each element the place of its like."""
     c.count(1, 2)
     inverse = c.fresh(TensorType(INT64))
-    c.add("unique", [c.x()], [c.outputs[0], c.fresh(TensorType(INT64)), inverse], axis=None, sorted=0)
+    c.add(
+        "unique",
+        [matched(c, c.x(), c.outputs[0], both=True)],
+        [c.outputs[0], c.fresh(TensorType(INT64)), inverse],
+        axis=None,
+        sorted=0,
+    )
     narrowed(c, inverse, c.outputs[1])
 
 

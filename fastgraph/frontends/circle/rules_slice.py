@@ -7,7 +7,7 @@ import numpy as np
 from ...ir import TensorType, Value
 from ..core.common import BOOL, FARTHEST, INT64, axis_in, ints
 from .call import Call, rule
-from .common import known, moved, same_dtype, vector, whole
+from .common import known, matched, moved, same_dtype, vector, whole
 from .lists import item_set
 
 NEAREST = np.iinfo(np.int64).min
@@ -73,17 +73,17 @@ def _dynamic_update_slice(c: Call) -> None:
 def _pad(c: Call) -> None:
     """Paddings are a (before, after) of each axis; a pad without a value puts in what stands for 0."""
     c.count(3 if c.op == "PADV2" else (2, 3))
-    x, out = c.x(), c.outputs[0]
-    same_dtype(c, x, out)
     mode = c.options.mode.lower() if c.op == "MIRROR_PAD" else "constant"
-    value = c.input(2) if c.op == "PADV2" else None
+    value, x = c.input(2) if c.op == "PADV2" else None, c.x()
+    # Of plain int8 LiteRT puts in plain zeros, whatever the result's zero point is.
+    if value is None and mode == "constant" and (x.type.quant is not None or x.type.dtype != np.int8):
+        x = matched(c, x, c.outputs[0], both=True)
+    inputs = [x, _pads(c)]
     if value is not None:
+        value = matched(c, value, x, both=True)
         same_dtype(c, value, x)
-    inputs = [x, _pads(c)] if value is None else [x, _pads(c), value]
-    if value is None and mode == "constant":
-        c.write("pad", inputs, mode=mode)
-    else:
-        moved(c, "pad", inputs, mode=mode)
+        inputs.append(value)
+    moved(c, "pad", inputs, mode=mode)
 
 
 def _pads(c: Call) -> Value:
@@ -101,6 +101,8 @@ def _pads(c: Call) -> Value:
 @rule("CONCATENATION")
 def _concatenation(c: Call) -> None:
     c.count((1, 1 << 20))
+    if c.outputs[0].type.dtype == np.int16:  # of bytes LiteRT computes with scales that are not there
+        c.inputs = [v if v is None else matched(c, v, c.outputs[0]) for v in c.inputs]
     same_dtype(c, *c.inputs, c.outputs[0])
     if c.options.fused_activation_function != "NONE":
         c.fail(f"expected no fused activation, found {c.options.fused_activation_function}")

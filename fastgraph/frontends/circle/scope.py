@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Node, TensorType, Value
+from ...ir.quantization import is_upright
 from ...limits import current
 from ...ops.work import nbytes
 from .buffers import buffer
@@ -87,6 +88,7 @@ class Scope:
             self.fail(f"tensor {index} {tensor.name!r} is read, but no input, buffer or operator before gives it")
         value = self.values[index] = Value(self._name(index, tensor), type_of(tensor, where, constant=True))
         value.data = constant(tensor, data, value.type, where)
+        self.reader.upright &= is_upright(value.type.quant)
         if not np.may_share_memory(value.data, data):
             current().hold(nbytes(value.data), where)
         details = tensor.quantization.details if tensor.quantization is not None else None

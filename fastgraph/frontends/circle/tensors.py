@@ -74,7 +74,7 @@ def quantization(
 ) -> Quantization | None:
     """What a tensor's integers stand for; None for plain numbers. Files that only note min and max say nothing.
 
-    A scale of 0 makes dead channels of weights: all that they store stands for 0.
+    A scale of 0 makes dead channels of weights: all that they store stands for 0. Constants may have scales below 0.
     """
     if dtype.kind not in "iu" or not (table := tensor.quantization):
         return None
@@ -84,8 +84,8 @@ def quantization(
     if len(scale) == 1 and scale[0] == 0 and (dtype.itemsize >= 4 or not constant):
         return None  # how some converters write that indices are plain numbers
     least, most = _ends(scale)
-    if not 0 <= least <= most < np.inf or not (constant or least):
-        _fail(where, f"expected finite scales above 0, found {scale[:8].tolist()}")
+    if not -np.inf < least <= most < np.inf or not (constant or least > 0):
+        _fail(where, f"expected finite scales{'' if constant else ' above 0'}, found {scale[:8].tolist()}")
     if len(zero) not in (1, len(scale)):
         _fail(where, f"expected a zero point for each of {len(scale)} scales, found {len(zero)}")
     least, most = _ends(zero)

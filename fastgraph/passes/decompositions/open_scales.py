@@ -131,13 +131,13 @@ def _product(do: Steps, a: Value, a_zero: Value | None, b: Value, b_zero: Value 
 
 
 def conv_integer(state: Sweep, node: Node) -> bool:
-    """Given ``y = conv_integer(x, w, zx, zw)``; result ``conv(x - zx, w - zw)``, where f32 rounds no sum."""
+    """Given ``y = conv_integer(x, w, zx, zw)``; result ``conv(x - zx, w - zw)``."""
     x, w, x_zero, w_zero = (operand(node, i) for i in range(4))
     y = _window(Steps(state, node), x, x_zero, w, w_zero)
     if y is None:
         return False
     do = Steps(state, node)
-    return do.becomes(do.cast(y, node.out.type.dtype))
+    return do.becomes(do.cast(y if y.type.dtype == F32 else do.cast(y, I64), node.out.type.dtype))
 
 
 def qlinear_conv(state: Sweep, node: Node) -> bool:
@@ -158,16 +158,15 @@ def qlinear_conv(state: Sweep, node: Node) -> bool:
 
 
 def _window(do: Steps, x: Value | None, x_zero: Value | None, w: Value | None, w_zero: Value | None) -> Value | None:
-    """conv(x - its zero, w - its zeros) of bytes in f32; None where that would round."""
+    """conv(x - its zero, w - its zeros) of bytes, in f32 where that rounds none."""
     if x is None or w is None or not known(x, w, x_zero, w_zero) or not known(x, w, dtypes=SMALL[::2]):
         return None
-    if prod(w.type.dims[1:]) > SUMMED:
-        return None
+    kind = F32 if prod(w.type.dims[1:]) <= SUMMED else F64
     if w_zero is not None and w_zero.type.size > 1:
         w_zero = do.shape(w_zero, w_zero.type.size, *(1 for _ in w.type.dims[1:]))
-    return do("conv", _centered(do, x, x_zero), _centered(do, w, w_zero), **do.node.attrs)
+    return do("conv", _centered(do, x, x_zero, kind), _centered(do, w, w_zero, kind), **do.node.attrs)
 
 
-def _centered(do: Steps, x: Value, zero: Value | None) -> Value:
-    x = do.cast(x, F32)
-    return x if zero is None else do("sub", x, do.cast(do.shape(zero) if zero.type.size == 1 else zero, F32))
+def _centered(do: Steps, x: Value, zero: Value | None, kind: np.dtype) -> Value:
+    x = do.cast(x, kind)
+    return x if zero is None else do("sub", x, do.cast(do.shape(zero) if zero.type.size == 1 else zero, kind))

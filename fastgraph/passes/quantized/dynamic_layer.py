@@ -29,7 +29,7 @@ def dynamic_layer(state: Sweep, node: Node) -> bool:
     if node.op == "conv":
         if not _convolves(node, attrs["per"]):
             return False
-        attrs["per"] = "batch"
+        attrs["per"] = "batch" if node.x.type.dims[0] == 1 else attrs["per"]
     state.write(Node(DYNAMIC[node.op], [rounding.x, w, b], node.outputs, attrs, node.name))
     return True
 
@@ -49,6 +49,7 @@ def _plain(w: Value, per: str) -> bool:
 
 
 def _convolves(node: Node, per: str) -> bool:
-    a = node.attrs
-    whole = per == "batch" or per == "tensor" and node.x.type.dims[0] == 1
-    return whole and a["groups"] == 1 and len(node.x.type.dims) in (3, 4) and min(a["pads"]) >= 0
+    """Whether kernels do: depthwise convolutions have none, as so few products are."""
+    groups, x = node.attrs["groups"], node.x.type.dims
+    own = groups == 1 or groups < x[-1]
+    return per != "row" and own and len(x) in (3, 4) and min(node.attrs["pads"]) >= 0

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...ir import Node, Quantization, TensorType, Value
-from ..explicit_quantization import BYTES
+from ...ops.shape import permutation
+from ...ops.window import resolve_pads, window_attrs
+from ..decompositions.open_scales import SUMMED
+from ..decompositions.writing import Steps
+from ..explicit_quantization import BYTES, WHOLE
 from ..rewrite import Sweep, constant
 
 REAL = {"matmul_integer": "matmul", "conv_integer": "conv"}
-F32 = np.dtype(np.float32)
+F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 PLAIN: dict[str, Any] = {"saturate": 1, "round_mode": "up", "format": ""}
+EXACT = 1 << 24
+"""The sums that f32 holds without rounding are below."""
+ONE = TensorType(F32, ())
 
 
 def integer_product(state: Sweep, node: Node) -> bool:
@@ -20,36 +28,58 @@ def integer_product(state: Sweep, node: Node) -> bool:
 
     Given ``q, s, z = dynamic_quantize_linear(x)``, ``y = mul(cast(matmul_integer(q, w, z)), mul(s, c))``, w and c
     constants; result ``y = matmul(dynamic_round(x), w)``, where w is quantized with the scales c. A convolution may
-    stand between transposes, and the factors in any order.
+    stand between transposes, and the factors in any order. Depthwise: ``r, s = dynamic_round(x)``,
+    ``y = mul(conv(r, w), mul(s, c))`` on the whole numbers r and w, whose sums f32 holds.
     """
     if len(node.inputs) != 2 or node.out.type.dtype != F32:
         return False
     factors = _factors(state, node)
     for real in factors:
         cast = _maker(state, real, "cast")
-        after, product = _behind_transpose(state, None if cast is None else cast.x)
+        after, product = _behind_transposes(state, None if cast is None else cast.x)
         if product is None or product.op not in REAL:
             continue
-        before, rounding = _behind_transpose(state, product.x)
+        before, rounding = _behind_transposes(state, product.x)
         if rounding is None or rounding.op != "dynamic_quantize_linear" or len(rounding.outputs) != 3:
             continue
         rest = [v for v in factors if v is not real]
-        w = _weights(state, product, rounding, rest)
+        found = next((v for v in rest if v.data is not None), None)
+        if len(rest) != 2 or found is None or rounding.outputs[1] not in rest:
+            continue
+        w = _weights(product, found.data, _turned_last(after, len(product.out.type.shape or ())))
         if w is None or product.inputs[2:3] != [rounding.outputs[2]] or not product.out.type.concrete:
             continue
-        x = rounding.x
-        if before is not None:
-            x = state.add("transpose", [x], x.type.with_shape(before.out.type.shape), before, **before.attrs)
-        x = state.add("dynamic_round", [x], x.type, rounding, per="tensor", grid="onnx")
-        type_ = TensorType(F32, product.out.type.shape)
-        y = state.add(REAL[product.op], [x, w], type_, product, **product.attrs)
-        if after is not None:
-            y = state.add("transpose", [y], type_.with_shape(after.out.type.shape), after, **after.attrs)
-        if y.type.shape != node.out.type.shape:
+        y = _layer(state, product, rounding, before, after, w)
+        if y is None or y.type.shape != node.out.type.shape:
             return False
         state.replace(node.out, y)
         return True
     return False
+
+
+def _layer(
+    state: Sweep, product: Node, rounding: Node, before: list[Node], after: list[Node], w: Value
+) -> Value | None:
+    """The product of what is rounded, between its transposes; None where neither bytes nor f32 sum it exactly."""
+    grid: dict[str, Any] = {"per": "tensor", "grid": "onnx"}
+    x, type_ = _turned(state, rounding.x, before), TensorType(F32, product.out.type.shape)
+    assert w.data is not None and w.type.quant is not None
+    if product.op == "matmul_integer" or not _is_depthwise(product, w.data):
+        if len(type_.dims) > 4:
+            return None  # the layers of bytes have no volumes, and in f32 Winograd's transforms would round
+        x = state.add("dynamic_round", [x], x.type, rounding, **grid)
+        return _turned(state, state.add(REAL[product.op], [x, w], type_, product, **product.attrs), after)
+    away = _away(w.data, w.type.quant.zero_point, 0)
+    if 255 * np.abs(away).reshape(len(away), -1).sum(1).max(initial=0) >= EXACT:
+        return None
+    whole, step = (Value(f"{rounding.x.name}.{name}", kind) for name, kind in (("whole", x.type), ("step", ONE)))
+    state.write(Node("dynamic_round", [x], [whole, step], grid, rounding.name))
+    weights = constant(w, away.astype(np.float32), "whole")
+    scales = np.array(w.type.quant.scale, np.float32)
+    factor = constant(w, scales if len(scales) > 1 else scales.reshape(()), "scales")
+    scale = state.add("mul", [step, factor], factor.type, product)
+    y = state.add("conv", [whole, weights], type_, product, **product.attrs)
+    return _turned(state, state.add("mul", [y, scale], type_, product), after)
 
 
 def _factors(state: Sweep, node: Node) -> list[Value]:
@@ -62,37 +92,51 @@ def _factors(state: Sweep, node: Node) -> list[Value]:
 
 
 def whole_product(state: Sweep, node: Node) -> bool:
-    """A product of whole numbers, none of whose sums f32 rounds, as that of the reals that they stand for.
+    """A product of stored numbers, whose sums int32 holds, as that of the reals that they stand for.
 
-    Given ``y = matmul_integer(x, w, z)``, w constant; result ``y = cast(matmul(x, w))``, both quantized in steps of 1.
-    A zero point of x that is computed is taken off the sums of a product of matrices.
+    Given ``y = matmul_integer(x, w, z)``, w constant; result ``y = matmul(x, w)``, all three in steps of 1. A zero
+    point of x that is computed is around a convolution's map, and taken off the sums. Depthwise sums fit f32.
     """
     x, w = node.x, node.inputs[1]
     zero, w_zero = (node.inputs[i] if node.has(i) else None for i in (2, 3))
     if w is None or w.data is None or w.data.dtype not in BYTES or not node.out.type.concrete or not node.out.type.size:
         return False
-    axis = 1 if node.op == "matmul_integer" else 0
+    matrices = node.op == "matmul_integer"
+    axis = 1 if matrices else 0
     points = _points(w, w_zero, axis)
-    known = zero is None or zero.data is not None
-    if points is None or x.type.dtype not in BYTES or zero is not None and zero.type.size != 1:
+    if points is None or x.type.dtype not in BYTES or not x.type.size or zero is not None and zero.type.size != 1:
         return False
-    if node.op == "matmul_integer" and w.data.ndim != 2 or not known and node.op != "matmul_integer":
+    if w.data.ndim != 2 if matrices else _is_depthwise(node, w.data) and w.data[0].size <= SUMMED:
         return False
-    shape = [-1 if i == axis else 1 for i in range(w.data.ndim)]
-    away = w.data.astype(np.int64) - np.array(points).reshape(shape if len(points) > 1 else ())
-    if np.abs(away).sum(tuple(i for i in range(w.data.ndim) if i != axis)).max(initial=0) * 256 > 1 << 24:
-        return False
+    computed = zero if zero is not None and zero.data is None else None
     at = 0 if zero is None or zero.data is None else int(zero.data.reshape(()))
+    attrs = node.attrs
+    if computed is not None and not matrices:
+        x, attrs = _bordered(Steps(state, node), x, computed)
     reals = state.add("reinterpret", [x], TensorType(x.type.dtype, x.type.shape, Quantization((1.0,), (at,))), node)
     steps = Quantization((1.0,) * len(points), points, axis if len(points) > 1 else None)
-    type_ = TensorType(F32, node.out.type.shape)
-    y = state.add(REAL[node.op], [reals, Value.constant(w.name, w.data, steps)], type_, node, **node.attrs)
-    if not known and zero is not None:
-        off = state.add("cast", [zero], TensorType(F32, zero.type.shape), node, to=F32, **PLAIN)
-        sums = constant(node.out, away.sum(0).astype(np.float32), "sums")
-        y = state.add("sub", [y, state.add("mul", [off, sums], sums.type, node)], type_, node)
-    state.replace(node.out, state.add("cast", [y], node.out.type, node, to=node.out.type.dtype, **PLAIN))
+    weights = Value.constant(w.name, w.data, steps)
+    y = state.add(REAL[node.op], [reals, weights], TensorType(I32, node.out.type.shape, WHOLE), node, **attrs)
+    y = state.add("reinterpret", [y], node.out.type, node)
+    if computed is not None:
+        others = tuple(i for i in range(w.data.ndim) if i != axis)
+        sums = constant(node.out, _away(w.data, points, axis).sum(others).astype(np.int32), "sums")
+        off = state.add("cast", [computed], TensorType(I32, computed.type.shape), node, to=I32, **PLAIN)
+        y = state.add("sub", [y, state.add("mul", [off, sums], sums.type, node)], node.out.type, node)
+    state.replace(node.out, y)
     return True
+
+
+def _bordered(do: Steps, x: Value, zero: Value) -> tuple[Value, dict[str, Any]]:
+    """A convolution's map with a computed zero point for its padding, and the attributes of one that has it."""
+    kernel = do.node.inputs[1].type.dims[1:-1]  # type: ignore[union-attr]
+    a = window_attrs(do.node, len(kernel), kernel)
+    begin, end = resolve_pads(x.type.dims[1:-1], kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
+    for axis, (first, last) in enumerate(zip(begin, end, strict=True), 1):
+        around = [(*x.type.dims[:axis], max(count, 0), *x.type.dims[axis + 1 :]) for count in (first, last)]
+        above, below = ([do.spread(do.shape(zero), *dims)] * (dims[axis] > 0) for dims in around)
+        x = do("concat", *above, x, *below, axis=axis) if above or below else x
+    return x, {**do.node.attrs, "auto_pad": "NOTSET", "pads": tuple(min(n, 0) for n in (*begin, *end))}
 
 
 def _points(w: Value, zero: Value | None, axis: int) -> tuple[int, ...] | None:
@@ -109,30 +153,55 @@ def _maker(state: Sweep, value: Value | None, op: str) -> Node | None:
     return node if node is not None and node.op == op else None
 
 
-def _behind_transpose(state: Sweep, value: Value | None) -> tuple[Node | None, Node | None]:
-    """(the transpose that makes a value, if one does; what makes the value, or what is transposed)."""
-    turned = _maker(state, value, "transpose")
-    value = value if turned is None else turned.x
-    return turned, None if value is None else state.maker.get(value)
+def _behind_transposes(state: Sweep, value: Value | None) -> tuple[list[Node], Node | None]:
+    """(the transposes that a value went through, in order; what makes what they begin with)."""
+    found: list[Node] = []
+    while (turned := _maker(state, value, "transpose")) is not None:
+        found.insert(0, turned)
+        value = turned.x
+    return found, None if value is None else state.maker.get(value)
 
 
-def _weights(state: Sweep, product: Node, rounding: Node, factors: list[Value]) -> Value | None:
-    """The weights with the constant among the factors as their scale; None unless the other is that of x."""
+def _turned(state: Sweep, x: Value, like: list[Node]) -> Value:
+    """x through the same transposes."""
+    for node in like:
+        x = state.add("transpose", [x], x.type.with_shape(node.out.type.shape), node, **node.attrs)
+    return x
+
+
+def _turned_last(through: list[Node], rank: int) -> int:
+    """Where the last axis is after transposes."""
+    axis = rank - 1
+    for node in through:
+        axis = permutation(node).index(axis)
+    return axis - rank
+
+
+def _is_depthwise(node: Node, w: np.ndarray) -> bool:
+    return bool(node.attrs["groups"] > 1 and w.shape[-1] == 1)
+
+
+def _away(w: np.ndarray, points: Sequence[int], axis: int) -> np.ndarray:
+    """Stored weights less their zero points, one or one for each place along an axis, as int64."""
+    shape = [-1 if i == axis else 1 for i in range(w.ndim)]
+    return np.asarray(w.astype(np.int64) - np.array(points).reshape(shape if len(points) > 1 else ()))
+
+
+def _weights(product: Node, factor: Any, channels: int) -> Value | None:
+    """The weights with a constant as their scale: one, or one for each channel along an axis of what it multiplies."""
     w, zero = product.const(1), product.const(3)
-    if len(factors) != 2 or rounding.outputs[1] not in factors or w is None or (product.has(3) and zero is None):
+    if w is None or (product.has(3) and zero is None):
         return None
-    found = next((v.data for v in factors if v.data is not None), None)
     axis, rank = (1, 2) if product.op == "matmul_integer" else (0, w.ndim)
-    if found is None or w.ndim != rank or w.dtype not in (np.int8, np.uint8):
+    if w.ndim != rank or w.dtype not in (np.int8, np.uint8):
         return None
-    # Of a convolution the channels are not the last axis here: only one scale is sure to mean them.
-    n = w.shape[axis] if product.op == "matmul_integer" and found.shape == w.shape[axis:] else 1
-    zeros = np.zeros(1, np.int64) if zero is None else zero.reshape(-1).astype(np.int64)
-    if found.size != n or zeros.size not in (1, n) or not (np.isfinite(found).all() and (found > 0).all()):
+    n, zeros = w.shape[axis], np.zeros(1, np.int64) if zero is None else zero.reshape(-1).astype(np.int64)
+    one = factor.size == 1 or factor.ndim >= -channels and factor.size == n == factor.shape[channels]
+    if not one or zeros.size not in (1, n) or not (np.isfinite(factor).all() and (factor > 0).all()):
         return None
-    scales = tuple(float(s) for s in found.reshape(-1))
-    points = tuple(int(z) for z in np.broadcast_to(zeros, n))
-    quant = Quantization(scales, points, axis if n > 1 else None)
+    count = max(factor.size, zeros.size)
+    scales, points = (np.broadcast_to(v.reshape(-1), count).tolist() for v in (factor.astype(np.float64), zeros))
+    quant = Quantization(tuple(scales), tuple(points), axis if count > 1 else None)
     return Value.constant(product.inputs[1].name, w, quant)  # type: ignore[union-attr]
 
 
@@ -144,11 +213,10 @@ def rounded_by_range(state: Sweep, node: Node) -> bool:
     x = node.x
     if not x.type.concrete or x.type.dtype != F32 or not x.type.size or not x.type.dims:
         return False
-    one = TensorType(F32, ())
     axes = constant(node.out, np.arange(len(x.type.dims), dtype=np.int64), "axes")
     kept: Any = {"keepdims": 0, "noop_with_empty_axes": 0}
 
-    def add(op: str, *inputs: Value, type_: TensorType = one, **attrs: Any) -> Value:
+    def add(op: str, *inputs: Value, type_: TensorType = ONE, **attrs: Any) -> Value:
         return state.add(op, list(inputs), type_, node, **attrs)
 
     def number(value: float) -> Value:

@@ -1,7 +1,8 @@
 """Arithmetic that the lowerings of quantized layers share: multipliers, folded biases, clamps, in stored numbers.
 
 A layer sums acc = sum (x - zx) * (w - zw) + bias in int32 and stores
-q = clamp(rint(f32(acc) * multiplier) + zero_point, low, high), rounded half to even, or the f32 acc * multiplier.
+q = clamp(rint(f32(acc) * multiplier) + zero_point, low, high), rounded half to even, or the f32 acc * multiplier, or
+acc itself.
 """
 
 from __future__ import annotations

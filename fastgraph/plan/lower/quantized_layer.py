@@ -46,11 +46,13 @@ def out_kind(value: Value) -> str | None:
     """Which of gemm.rows.STORES a result is; None when kernels don't store it."""
     if value.type.quant is None:
         return "words" if value.type.dtype == np.float32 and value.type.concrete else None
-    return "bytes" if per_tensor(value, np.uint8, np.int8) else None
+    return "words" if per_tensor(value, np.int32) else "bytes" if per_tensor(value, np.uint8, np.int8) else None
 
 
 def stored_as(node: Node) -> dict[str, int]:
     """The slots of rows.STORED for a node's result."""
+    if node.out.type.dtype == np.int32:
+        return {"zero_point": 0, "low": 0, "high": 0, "form": 1}
     if out_kind(node.out) == "words":
         low, high = map(f32_bits, real_bounds(node))
         return {"zero_point": 0, "low": low, "high": high, "form": 0}
@@ -63,7 +65,7 @@ def quantized_layer(node: Node, channel_axis: int = 0) -> Layer | None:
     """The numbers of a layer whose weights have their output channels along an axis; None where no kernel takes it.
 
     x must be u8 (s8 will do for a dense layer of one row), the weights constant s8 with scales per tensor or output
-    channel, the bias constant; the chain must only clamp, and no sum may leave int32.
+    channel, the bias constant; the chain must only clamp, and no sum may leave int32 but where it is the result.
     """
     w, bias = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 and node.op != "matmul" else None
     if w is None or w.data is None or w.type.quant is None or w.type.dtype != np.int8:
@@ -87,9 +89,17 @@ def quantized_layer(node: Node, channel_axis: int = 0) -> Layer | None:
         weights, np.broadcast_to(np.array(q.zero_point, np.int64), (n,)), stored_bias(node.x, w, bias, n),
         multipliers(node.x, w, node.out, n), kind, stored_as(node),
     )  # fmt: skip
+    if node.out.type.dtype == np.int32:
+        return layer if _sums_themselves(node, layer) else None
     if kind == "words" and not ((layer.multipliers >= TINY) & (layer.multipliers < LARGE)).all():
         return None
     return layer if fits_int32(weights.reshape(n, -1), layer.bias, layer.zeros) else None
+
+
+def _sums_themselves(node: Node, layer: Layer) -> bool:
+    """Whether the result in int32 is the layer's sums, which wrap as it does."""
+    assert node.out.type.quant is not None
+    return bool((layer.multipliers == 1).all()) and not (node.attrs.get("chain") or node.out.type.quant.zero_point[0])
 
 
 def _read_by_kernels(node: Node) -> bool:

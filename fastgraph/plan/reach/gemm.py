@@ -250,6 +250,7 @@ def dynamic_round(c: Call) -> Iterator[Reach]:
     lines, item = r.top + r.rows + r.bottom, SIZES[c.params["out"]]
     used = r.images if lines else 0
     yield read("x", 4 * used * r.rows * r.run, here=item == 4)
-    yield read("extremes", 8 * used * r.parts)
-    yield write("ranges", RANGE_BYTES * used)
+    ranges = used if r.per_image else min(used, 1)
+    yield read("extremes", 8 * ranges * r.parts)
+    yield write("ranges", RANGE_BYTES * ranges)
     yield write("y", item * used * lines * (r.left + r.run + r.right))
