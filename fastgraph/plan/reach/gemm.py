@@ -247,6 +247,7 @@ def extremes(c: Call) -> Iterator[Reach]:
 def dynamic_round(c: Call) -> Iterator[Reach]:
     r = c.record("images rows run top left bottom right", "parts")
     need(0 <= r.grid < len(GRIDS), f"grid is {r.grid}, expected the place of one in {GRIDS}")
+    need(r.per_image in (0, 1), f"per_image is {r.per_image}, expected 0 or 1")
     lines, item = r.top + r.rows + r.bottom, SIZES[c.params["out"]]
     used = r.images if lines else 0
     yield read("x", 4 * used * r.rows * r.run, here=item == 4)
