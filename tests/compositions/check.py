@@ -158,9 +158,9 @@ def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None
             return
         case _:
             raise ValueError(variant)
+    found = run(other, subject)
     if is_dry(other) and kind != "without":
         return  # the references, with which the first plan agrees step by step
-    found = run(other, subject)
     if kind == "threads":
         same_bits(found, first, variant)
     else:

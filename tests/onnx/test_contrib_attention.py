@@ -112,6 +112,15 @@ def test_multi_head_attention_across_sequences() -> None:
     agree(net, feeds)
 
 
+def test_a_bias_that_is_a_view_of_a_constant_or_fed() -> None:
+    net, feeds = Net(), dict[str, Any]()
+    qkv = [fed(net, feeds, name, B, S, WIDTH) for name in "qkv"]
+    view = net("Reshape", net.weight(3, WIDTH), net.const([-1]))
+    for bias in (view, fed(net, feeds, "bias", 3 * WIDTH)):
+        net.output(net("MultiHeadAttention", *qkv, bias, domain=MS, num_heads=N))
+    agree(net, feeds)
+
+
 @pytest.mark.parametrize("opened", [False, True])
 @pytest.mark.parametrize("mask, added", [(False, False), (True, True)])
 @pytest.mark.parametrize(

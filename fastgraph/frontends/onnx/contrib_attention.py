@@ -195,11 +195,12 @@ def _flat_parts(call: Call, packed: Value, count: int) -> list[Value]:
 
 def _biased(call: Call, qkv: list[Value], bias: Value) -> list[Value]:
     """A bias of all three in a row; keys and values that are by head already get none."""
-    if bias.data is None:
-        call.unsupported("with a computed bias")
     if call.known_rank(qkv[1]) == 4:
         call.unsupported("with a bias, and keys by head")
-    widths = bias.data.size // 3
-    if bias.data.ndim != 1 or bias.data.size % 3:
+    if bias.data is None:  # a view of a constant, as a rule: its size is checked where types are known
+        parts = call.add_many("split", [bias], {"axis": 0, "num_outputs": 3}, 3)
+    elif bias.data.ndim != 1 or bias.data.size % 3:
         call.unsupported("with a bias of values that are wider than keys")
-    return [call.add("add", [x, call.const(bias.data[i * widths : (i + 1) * widths])]) for i, x in enumerate(qkv)]
+    else:
+        parts = [call.const(part) for part in np.split(bias.data, 3)]
+    return [call.add("add", [x, part]) for x, part in zip(qkv, parts, strict=True)]
