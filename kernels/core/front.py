@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import cache
+from threading import Lock
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -27,12 +28,17 @@ def write(builder: Any, function: FunctionType, args: Sequence[Any], returns: bo
 
     TypeError, with file, line and function, for Python that kernels can't be written in.
     """
-    typed = Typed.of(function, (types.int64,) * len(args), {}, types.int64 if returns else None)
-    try:
-        found = _Lowering(contexts(_Typing)[1], builder, typed, args).lowered()
-    finally:
-        _typed.clear()
+    with _lock:
+        try:
+            typed = Typed.of(function, (types.int64,) * len(args), {}, types.int64 if returns else None)
+            found = _Lowering(contexts(_Typing)[1], builder, typed, args).lowered()
+        finally:
+            _typed.clear()
     return found if returns else None
+
+
+_lock = Lock()
+"""What is kept of functions is one kernel's at a time."""
 
 
 class KernelError(TypeError):

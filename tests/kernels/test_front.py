@@ -6,6 +6,7 @@ import ctypes
 import random
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
@@ -328,3 +329,13 @@ def native_of_loops() -> Callable[..., int]:
 
     kernel.returns = True  # type: ignore[attr-defined]
     return kernel
+
+
+def test_threads_compile_at_once() -> None:
+    """And what failed leaves nothing behind."""
+    expected = build(native_of_loops(), "same", BY_NAME["generic"])
+    with pytest.raises(TypeError):
+        native(of_itself)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: build(native_of_loops(), "same", BY_NAME["generic"]), range(12)))
+    assert set(found) == {expected}
