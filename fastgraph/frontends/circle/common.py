@@ -127,12 +127,8 @@ def matched(c: Call, x: Value, out: Value, both: bool = False) -> Value:
     is kept. both: so too where either has one.
     """
     kinds = x.type.quant, out.type.quant
-    if (
-        kinds[0] == kinds[1]
-        or None not in kinds
-        and not both
-        or any(k is not None and k.axis is not None for k in kinds)
-    ):
+    by_channel = any(kind is not None and kind.axis is not None for kind in kinds)
+    if kinds[0] == kinds[1] or by_channel or (None not in kinds and not both):
         return x
     if x.data is not None:
         return c.const(x.data, out.type.quant)

@@ -9,11 +9,10 @@ from ....kernels.amx import pick
 from ....kernels.amx.pack import pack_amx
 from ....kernels.gemm.pack import Arrangement, arranged
 from ....kernels.gemm.pick_conv import Geometry
-from ...program import Ref
 from ..quantized import folded_bias, zero_point
 from ..quantized_layer import Layer
 from ..registry import Emit, row_count
-from .common import Rows
+from .common import Rows, all_rows
 
 
 def suits(g: Geometry, layer: Layer) -> bool:
@@ -28,25 +27,22 @@ def dense_geometry(rows: Rows, layer: Layer) -> Geometry:
 
 def dense(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
     """Some rows of a dense layer."""
-    share = rows.count / row_count(node.out)
-    _emit(e, node, layer, Arrangement(), dense_geometry(rows, layer), rows.x, rows.y, rows.ldy, share)
+    _emit(e, node, layer, Arrangement(), dense_geometry(rows, layer), rows)
 
 
 def conv(e: Emit, node: Node, layer: Layer, how: Arrangement, g: Geometry) -> None:
     """A convolution of this geometry, that of its weights arranged so."""
-    _emit(e, node, layer, how, g, e.address(node.x), e.address(node.out), e.stride(node.out), 1.0)
+    _emit(e, node, layer, how, g, all_rows(e, node))
 
 
-def _emit(
-    e: Emit, node: Node, layer: Layer, how: Arrangement, g: Geometry, x: Ref, y: Ref, ldy: int, share: float
-) -> None:
+def _emit(e: Emit, node: Node, layer: Layer, how: Arrangement, g: Geometry, rows: Rows) -> None:
     choice, zero = pick.pick_amx(g, e.threads, layer.out), zero_point(node.x)
     packed = e.packed(_panels, layer, how, zero, choice.runs, choice.length, choice.nt)
     args = pick.amx_args(
-        choice, zero, x=x, w=packed, y=y, ldy=ldy, table=e.constant(choice.table),
+        choice, zero, x=rows.x, w=packed, y=rows.y, ldy=rows.ldy, table=e.constant(choice.table),
         config=e.constant(choice.config), scratch=e.scratch(choice.scratch * e.threads), **layer.stored,
     )  # fmt: skip
-    e.kernel("amx_conv", choice.params, args, share=share)
+    e.kernel("amx_conv", choice.params, args, share=rows.count / row_count(node.out))
 
 
 def _panels(layer: Layer, how: Arrangement, zero: int, runs: int, length: int, nt: int) -> np.ndarray:

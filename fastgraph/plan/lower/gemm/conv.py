@@ -90,7 +90,7 @@ def _winograd(e: Emit, node: Node, g: Geometry, m: int, how: Arrangement, plan: 
     assert form is not None
     choice = pick_winograd(e.tier, form, m, e.threads)
     shape = g.n, *form.g.kernel, g.c
-    packed = e.packed(_winograd_panels, *plan, how, shape, m, form.tall, choice.nv, e.tier.lanes)
+    packed = e.packed(_winograd_panels, plan, how, shape, m, form.tall, choice.nv, e.tier.lanes)
     args: dict[str, Arg] = {
         **choice.fields, "x": e.address(node.x), "w": packed, "y": e.address(node.out),
         "ldy": e.stride(node.out), "scratch": e.scratch(choice.scratch * e.threads), **epilogue(e, node),
@@ -99,10 +99,9 @@ def _winograd(e: Emit, node: Node, g: Geometry, m: int, how: Arrangement, plan: 
 
 
 def _winograd_panels(
-    weights: np.ndarray, bias: np.ndarray | None, how: Arrangement, shape: tuple[int, ...], m: int, tall: bool,
-    nv: int, lanes: int,
-) -> np.ndarray:  # fmt: skip
-    return pack_winograd(arranged(weights, how).reshape(shape), bias, m, tall, nv, lanes)
+    plan: Parameters, how: Arrangement, shape: tuple[int, ...], m: int, tall: bool, nv: int, lanes: int
+) -> np.ndarray:
+    return pack_winograd(arranged(plan.weights, how).reshape(shape), plan.bias, m, tall, nv, lanes)
 
 
 def _quantized(node: Node) -> Layer | None:
