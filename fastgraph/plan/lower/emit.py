@@ -87,15 +87,16 @@ class Emit:
         lasting = None if weights is None else weights.key(make, parts)
         key = key_of(make, parts, self._number) if lasting is None else lasting
         ref = self._constants.get(key)
-        found = None if weights is None or lasting is None else weights.find(lasting)
         if ref is not None:
-            found = self.array(ref)
+            found: np.ndarray | None = self.array(ref)
+        else:
+            found = None if weights is None or lasting is None else weights.find(lasting)
         if found is not None and checked():
-            _same(found, make(*parts, **({"empty": np.empty} if placed else {})), self.node)
+            _same(found, make(*parts, empty=np.empty) if placed else make(*parts), self.node)
         if ref is not None:
             return ref
         if found is None:
-            found = make(*parts, **({"empty": self._empty} if placed else {}))
+            found = make(*parts, empty=self._empty) if placed else make(*parts)
         ref = self._constants[key] = self.constant(found, any(found is part for part in parts))
         if lasting is not None and isinstance(ref.base, int):
             self.program.lasting[ref.base] = lasting
