@@ -1,0 +1,117 @@
+"""Names the kernels whose code is another than it was at a commit.
+
+Builds the IR of every kernel of the closed set, for every tier, of this working tree and of the commit. Texts that
+differ are compared after simplification, and then as machine code. Exit code: 0 when no kernel differs, is missing or
+is new; 1 otherwise; 2 for wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from difflib import unified_diff
+from functools import partial
+from typing import NamedTuple
+
+from fastgraph.kernels.isa.tiers import BY_NAME
+from tests.replay import trees
+from tests.replay.collect import FAILED
+from tests.replay.same import LEVELS, canonical, level, machine_code, simplified
+
+LISTED = 40
+"""How many kernels of a kind a line names."""
+
+
+class Compared(NamedTuple):
+    """A tier's kernels by what became of them: one of LEVELS, "fails", "is missing", or "is new"."""
+
+    tier: str
+    names: Mapping[str, Sequence[str]]
+
+    def same(self, strict: bool) -> bool:
+        """That there are only kernels of the levels that are the same; when strict, of the first."""
+        return self.names.keys() <= set(LEVELS[: 1 if strict else 3])
+
+    def __str__(self) -> str:
+        total = sum(map(len, self.names.values()))
+        return f"{self.tier}: {total} kernels: " + ", ".join(self._said(kind) for kind in self.names)
+
+    def _said(self, kind: str) -> str:
+        names = self.names[kind]
+        if kind == LEVELS[0]:
+            return f"{len(names)} {kind}"
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        return f"{len(names)} {kind}: {' '.join(names[:LISTED])}{more}"
+
+
+def compare(tier: str, now: Mapping[str, str], then: Mapping[str, str]) -> Compared:
+    """A tier's IR texts by kernel, at two commits."""
+    found = defaultdict(list)
+    for name, text in now.items():
+        if text.startswith(FAILED):
+            found["fails"].append(name)
+        elif name not in then:
+            found["is new"].append(name)
+        else:
+            found[LEVELS[level(text, then[name], BY_NAME[tier])]].append(name)
+    found["is missing"] = [name for name in then if name not in now]
+    order = (*LEVELS, "fails", "is missing", "is new")
+    return Compared(tier, {kind: found[kind] for kind in order if found[kind]})
+
+
+def compared(against: str, kernels: Sequence[str], tier: str) -> Compared:
+    """A tier of this working tree beside the same of a commit; of kernels whose names begin so."""
+    with trees.there(against, tier, kernels) as then, trees.here(tier, kernels) as now:
+        return compare(tier, now, then)
+
+
+def show(against: str, tier: str, name: str, ir: bool) -> bool:
+    """Print what changed in a kernel's machine code or IR; False when no kernel is called so."""
+    with trees.there(against, tier, [name]) as then, trees.here(tier, [name]) as now:
+        texts = [side.get(name, "") for side in (then, now)]
+    if not any(texts):
+        return False
+    kind = simplified if ir else partial(machine_code, tier=BY_NAME[tier])
+    sides = [(canonical if text.startswith(FAILED) else kind)(text).split("\n") if text else [] for text in texts]
+    print("\n".join(unified_diff(*sides, f"{tier}/{name} {against[:12]}", f"{tier}/{name}", lineterm="")))
+    return True
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """What the command line asks for; the exit code."""
+    parser = argparse.ArgumentParser(
+        "python -m tests.replay", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--against", metavar="REF", required=True, help="a commit, as git calls it")
+    parser.add_argument("--tier", nargs="+", choices=BY_NAME, default=list(BY_NAME), help="default: all")
+    parser.add_argument("--kernels", nargs="+", metavar="PREFIX", default=[], help="those whose names begin so")
+    parser.add_argument("--strict", action="store_true", help="same IR it must be")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="tiers at the same time")
+    parser.add_argument("--show", metavar="NAME", help="what changed in this kernel's machine code")
+    parser.add_argument("--ir", action="store_true", help="with --show: in its simplified IR")
+    given = parser.parse_args(args)
+    if given.jobs < 1 or given.ir and not given.show:
+        parser.error("--jobs takes a number from 1 on; --ir goes with --show")
+    against = trees.commit(given.against)
+    if against is None:
+        parser.error(f"git knows no commit {given.against!r} here")
+    if given.show:
+        found = [show(against, tier, given.show, given.ir) for tier in given.tier]
+        return 0 if any(found) else parser.error(f"no kernel is called {given.show!r}")
+    return _report(against, given)
+
+
+def _report(against: str, given: argparse.Namespace) -> int:
+    work, same = partial(compared, against, given.kernels), True
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for found in (pool.map if given.jobs > 1 else map)(work, given.tier):
+            print(found, flush=True)
+            same &= found.same(given.strict)
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
