@@ -98,10 +98,13 @@ def main(args: Sequence[str] | None = None) -> int:
     against = trees.commit(given.against)
     if against is None:
         parser.error(f"git knows no commit {given.against!r} here")
-    if given.show:
+    try:
+        if not given.show:
+            return _report(against, given)
         found = [show(against, tier, given.show, given.ir) for tier in given.tier]
-        return 0 if any(found) else parser.error(f"no kernel is called {given.show!r}")
-    return _report(against, given)
+    except trees.CollectError as error:
+        parser.error(str(error))
+    return 0 if any(found) else parser.error(f"no kernel is called {given.show!r}")
 
 
 def _report(against: str, given: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
-"""Write the IR of a tier's kernels into a zip: `python -P collect.py OUT TIER [PREFIX ...]`, PYTHONPATH naming a source tree.
+"""Write the IR of a tier's kernels into a zip: `python -P collect.py OUT TIER [PREFIX ...]`.
 
-This one file runs on sources of another commit, too: it knows of them what has been the same for long.
+PYTHONPATH names the source tree. This one file runs on sources of another commit, too: it knows of them what has been
+the same for long.
 """
 
 from __future__ import annotations

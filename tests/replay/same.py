@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -20,6 +21,10 @@ _TOKEN = re.compile(
 )
 _SHARED = re.compile(r'^(@(?:"[^"]*"|[\w.$-]+)|[!#]\d+|attributes (#\d+)) = ')
 _DEFINED = re.compile(r'^define (?P<inside>internal |private )?[^@]*(?P<name>@(?:"[^"]*"|[\w.$-]+))')
+_VALUE = re.compile(r'  (%(?:"[^"]*"|[\w.$-]+)) = ')
+_LABEL = re.compile(r'("[^"]*"|[\w.$-]+):')
+_TARGET = re.compile(r'label (%(?:"[^"]*"|[\w.$-]+))')
+_INCOMING = re.compile(r"\[ [^\n]*?, %\d+ \]")
 _ALLOCA = re.compile(r'  (%(?:"[^"]*"|[\w.$-]+)) = alloca ')
 _ZEROED = re.compile(r'  store [^%@]*, [^%@]*\* (%(?:"[^"]*"|[\w.$-]+))$')
 
@@ -87,11 +92,18 @@ class _Module:
         return "\n".join([self.head, *written, *rest])
 
     def _function(self, lines: list[str]) -> str:
-        """Allocas are named by the first of the other lines that has them."""
+        """What a body defines is numbered first, allocas where the body has them first, then those it doesn't have."""
         slots, body = _allocas(lines)
         numbers: dict[str, str] = {}
-        first = self._renamed(body[:1], numbers)
-        text = self._renamed(body[1:], numbers)
+        begin = next(at for at, line in enumerate(body, 1) if line.endswith("{"))
+        first = self._renamed(body[:begin], numbers)
+        body = _ordered(body[begin:-1])
+        for line in body:
+            if label := _LABEL.match(line):
+                numbers.setdefault("%" + label[1].strip('"'), f"%{len(numbers)}")
+            elif value := _VALUE.match(line):
+                numbers.setdefault(_bare(value[1]), f"%{len(numbers)}")
+        text = "\n".join(map(_phi_sorted, self._renamed(body, numbers).split("\n")))
         unused = {name: "%unused" for name, _ in slots if name not in numbers}
         return "\n".join([first, *sorted(self._renamed(unit, {**numbers, **unused}) for _, unit in slots), text])
 
@@ -101,12 +113,14 @@ class _Module:
                 return numbers.setdefault("%" + label.strip('"'), f"%{len(numbers)}") + ":"
             if name := found["name"]:
                 name = _bare(name)
-                return numbers.setdefault(name, f"%{len(numbers)}") if name[0] == "%" else self._number(name)
+                return numbers.setdefault(name, f"%{len(numbers)}") if name[0] == "%" else self._shared(name)
             return "" if found["comment"] else found[0]
 
         return _TOKEN.sub(new, "\n".join(lines))
 
-    def _number(self, name: str) -> str:
+    def _shared(self, name: str) -> str:
+        if name[0] == "#":
+            return self.shared[name].partition(" = ")[2]
         if name[0] == "@" and name not in self.inside:
             return name
         if name not in self.numbers:
@@ -139,15 +153,44 @@ def _allocas(lines: list[str]) -> tuple[list[tuple[str, list[str]]], list[str]]:
     return slots, body + list(entry)
 
 
+def _ordered(body: list[str]) -> list[str]:
+    """Blocks in the order in which they are reached, depth first: their own order means nothing. Others are dropped."""
+    blocks: dict[str, list[str]] = {}
+    block: list[str] = []
+    for line in body:
+        if label := _LABEL.match(line):
+            block = blocks.setdefault("%" + label[1].strip('"'), [])
+        elif not blocks:
+            block = blocks.setdefault("%", [])
+        block.append(line)
+    ordered: dict[str, None] = {}
+    waiting = list(blocks)[:1]
+    while waiting:
+        if (name := waiting.pop()) not in ordered:
+            ordered[name] = None
+            targets = [_bare(found) for line in blocks[name] for found in _TARGET.findall(line)]
+            waiting += reversed(targets)
+    return [line for name in ordered for line in blocks[name]]
+
+
+def _phi_sorted(line: str) -> str:
+    """Where a phi's values come from has no order."""
+    if " = phi " not in line:
+        return line
+    incoming = sorted(_INCOMING.findall(line))
+    return f"{line.partition('[ ')[0]}{', '.join(incoming)}"
+
+
 def simplified(text: str) -> str:
     """What is left of a module when its memory became values, and what is computed twice or never used is gone."""
     llvm.initialize_native_target()
     module = llvm.parse_assembly(text)
     builder = llvm.create_pass_builder(_any_machine(), llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_function_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
+    for _ in range(2):  # whose address lay in memory itself is seen the second time
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
     passes.add_new_gvn_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
@@ -158,6 +201,7 @@ def simplified(text: str) -> str:
     return canonical(f"{text.partition(chr(10))[0]}\n{module}")
 
 
+@cache
 def _any_machine() -> Any:
     return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine()
 

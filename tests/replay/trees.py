@@ -20,6 +20,10 @@ ROOT = Path(__file__).parents[2]
 _KEPT_COMMITS = 8
 
 
+class CollectError(RuntimeError):
+    """The kernels of a source tree can't be built, or not in this way."""
+
+
 class Texts(Mapping[str, str]):
     """IR texts by kernels' names, read as they are asked for."""
 
@@ -91,12 +95,17 @@ def _keep(path: Path, kept: Path) -> None:
 def _export(hash: str, to: Path) -> None:
     to.mkdir()
     archive = to.with_suffix(".tar")
-    subprocess.run(["git", "-C", str(ROOT), "archive", "-o", str(archive), hash, "fastgraph", "kernels"], check=True)
+    subprocess.run(["git", "-C", str(ROOT), "archive", "-o", str(archive), hash], check=True)
     shutil.unpack_archive(archive, to, filter="data")
 
 
 def _collect(tree: Path, out: Path, tier: str, prefixes: Sequence[str]) -> None:
-    """Python must not find this tree's modules: PYTHONPATH names the other, -P keeps the script's folder out."""
+    """CollectError when that fails. Python must find no other tree's modules: PYTHONPATH names this one, -P keeps the
+    script's folder out.
+    """
     env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-P", str(Path(collect.__file__)), str(out), tier, *prefixes]
-    subprocess.run(command, check=True, env=env, cwd=out.parent)
+    done = subprocess.run(command, env=env, cwd=out.parent, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        raise CollectError(f"the kernels of {'this tree' if tree == ROOT else 'that commit'} can't be built: {said}")
