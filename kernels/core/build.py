@@ -43,7 +43,7 @@ def _compiled(function: Callable[..., Any], symbol: str, tier: Tier) -> tuple[An
     """The machine that a kernel is for, and its optimised module."""
     machine = _machine(tier._replace(needs=(*tier.needs, *getattr(function, "needs", ()))))
     with _uncollected():
-        text = _text(function, symbol, machine)
+        text = _text(function, symbol, machine, tier)
     module = llvm.parse_assembly(text)
     module.verify()
     # Vectors are written as such: what LLVM's higher levels add takes half as long again, and makes nothing faster.
@@ -85,14 +85,14 @@ def _machine(tier: Tier) -> Any:
     return target.create_target_machine(cpu=tier.cpu, features=tier.features, opt=3, reloc="pic", codemodel="default")
 
 
-def _text(function: Any, symbol: str, machine: Any) -> str:
+def _text(function: Any, symbol: str, machine: Any, tier: Tier) -> str:
     module = ir.Module(symbol)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     returns = hasattr(function, "returns")
     outer = ir.Function(module, ir.FunctionType(I64 if returns else ir.VoidType(), [I64] * 3), symbol)
     outer.attributes.add("nounwind")
     builder = _Builder(outer.append_basic_block())
-    result = write(builder, function, outer.args, returns)
+    result = write(builder, function, outer.args, returns, tier)
     if returns:
         builder.ret(result)
     else:

@@ -1,39 +1,51 @@
 """Kernel code, Python over int64 numbers, in LLVM's IR: numba reads, types and lowers it.
 
-Kernel code has numbers, ranges, tuples of numbers, and records that were read. It may call functions that `emits`
-(`isa.vector`), which write IR themselves, and any other function of Python, which is written where it is called. What
-the enclosing scope decides is decided: a branch that can't be taken is left out before its types are looked for.
+Kernel code has numbers, ranges, tuples, records that were read, and values of `lang`: vectors and masks. It may call
+`traced` functions, which Python runs to write IR, and any other function of Python, which is written where it is
+called. What the enclosing scope decides is decided: a branch that can't be taken is left out before its types are
+looked for.
+
+Of operators on values, and of what traced functions give, numba knows nothing: the operator or the function is run with
+values of the types at hand, in a module that is thrown away, to see what type comes of it.
 """
 
 from __future__ import annotations
 
 import operator
+from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import cache
 from threading import Lock
+from traceback import walk_tb
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from numba.core import ir, types, typing
+from llvmlite import ir as llvm
+from numba.core import datamodel, ir, types, typing
 from numba.core.errors import NumbaError, TypingError
 from numba.core.ir_utils import get_definition, guard
 
+from ..isa.tiers import Tier
+from ..lang import BIT, I64, Mistake, Type, Value
+from ..lang.values import tier as tier_at_hand
+from ..lang.values import writing
 from .numba_parts import Infer, Lowering, Typing, contexts, read
 
 
-def write(builder: Any, function: FunctionType, args: Sequence[Any], returns: bool) -> Any:
+def write(builder: Any, function: FunctionType, args: Sequence[Any], returns: bool, tier: Tier) -> Any:
     """Write a kernel's body at the builder's place, for int64 arguments; gives what it returns, an int64, or None.
 
     TypeError, with file, line and function, for Python that kernels can't be written in.
     """
-    with _lock:
+    with _lock, writing(builder, tier):
         try:
             typed = Typed.of(function, (types.int64,) * len(args), {}, types.int64 if returns else None)
             found = _Lowering(contexts(_Typing)[1], builder, typed, args).lowered()
         finally:
             _typed.clear()
+            _given.clear()
     return found if returns else None
 
 
@@ -58,8 +70,28 @@ def _placed(function: FunctionType, where: Any = None) -> Iterator[None]:
         if isinstance(error, NumbaError):  # of which the rest is its way there
             said = str(error.msg).strip().partition("\n\n")[0].partition("\nDuring: ")[0]
         else:
-            said = f"{type(error).__name__}: {error}"
-        raise KernelError(f"{function.__code__.co_filename}:{line}: in {function.__name__}: {said}") from error
+            said = str(error) if isinstance(error, Mistake) else f"{type(error).__name__}: {error}"
+        place = _traced_place(error) or f"{function.__code__.co_filename}:{line}: in {function.__name__}"
+        raise KernelError(f"{place}: {said}") from error
+
+
+def _traced_place(error: Exception) -> str | None:
+    """The innermost line of traced code that an error went through: what lies between this file's call of it and the
+    library of values.
+    """
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    lines = {id(frame): line for frame, line in walk_tb(error.__traceback__)}
+    calls = [i for i, frame in enumerate(frames) if frame.f_code in _CALLS]
+    if not calls:
+        return None
+    traced = [frame for frame in frames[calls[-1] + 1 :] if not frame.f_globals["__name__"].startswith(_LIBRARY)]
+    if not traced:
+        return None
+    code = traced[-1].f_code
+    return f"{code.co_filename}:{lines[id(traced[-1])]}: in {code.co_name}"
+
+
+_LIBRARY = (I64.__class__.__module__.rpartition(".")[0], "contextlib", "llvmlite", "numba")
 
 
 # -- types
@@ -73,6 +105,28 @@ class Slots(types.Type):
         super().__init__(f"Slots{names}")
 
 
+class Held(types.Type):
+    """A value that is no int64 and no condition: a vector, a mask, a real number, a pointer."""
+
+    def __init__(self, kind: Type) -> None:
+        self.kind = kind
+        super().__init__(str(kind))
+
+
+@datamodel.register_default(Held)
+class _HeldModel(datamodel.models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Held) -> None:
+        super().__init__(manager, kind, kind.kind.llvm)
+
+
+class Known(types.Type):
+    """An object that is known when the kernel is written: a type of values, registers."""
+
+    def __init__(self, it: Any) -> None:
+        self.it = it
+        super().__init__(f"{it}@{id(it)}")
+
+
 class Function(types.Callable):
     """A function that kernel code can call."""
 
@@ -83,7 +137,10 @@ class Function(types.Callable):
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         kinds, named = tuple(map(_passed, args)), {name: _passed(kind) for name, kind in dict(kws).items()}
         if hasattr(self.function, "emits"):
-            return typing.signature(_given(self.function), *kinds)
+            return typing.signature(_given_by_emits(self.function), *kinds)
+        if hasattr(self.function, "traced"):
+            found = given(self.function, ordered(self.function, args, dict(kws)))
+            return typing.signature(found, *args, *dict(kws).values())
         return typing.signature(Typed.of(self.function, kinds, named).restype, *kinds)
 
     def get_call_signatures(self) -> Any:
@@ -99,7 +156,7 @@ def _passed(kind: Any) -> Any:
 
 
 @cache
-def _given(function: FunctionType) -> Any:
+def _given_by_emits(function: FunctionType) -> Any:
     """The type of what a function that `emits` returns."""
     match function.emits:  # type: ignore[attr-defined]
         case 0:
@@ -112,13 +169,98 @@ def _given(function: FunctionType) -> Any:
             return Slots(tuple(names))
 
 
+# -- values
+
+
+def type_of(found: Any) -> Any:
+    """numba's type of what a traced function gave."""
+    if found is None:
+        return types.none
+    if isinstance(found, Value):
+        return types.int64 if found.type is I64 else types.boolean if found.type is BIT else Held(found.type)
+    if isinstance(found, bool | int):
+        return types.int64
+    if hasattr(found, "_fields"):
+        return Slots(found._fields)
+    if isinstance(found, tuple | list):
+        return types.Tuple(tuple(map(type_of, found)))
+    return Known(found)
+
+
+def value_of(x: Any, kind: Any, builder: Any) -> Any:
+    """What a traced function gets for an LLVM value of one of numba's types."""
+    match kind:
+        case types.IntegerLiteral() | types.BooleanLiteral():
+            return kind.literal_value
+        case types.Integer():
+            return Value(x, I64)
+        case types.Boolean():
+            return Value(x, BIT)
+        case types.Float() if hasattr(x, "constant"):
+            return float(x.constant)
+        case Held():
+            return Value(x, kind.kind)
+        case Slots():
+            return type(x)(*(Value(each, I64) for each in x))
+        case Known():
+            return kind.it
+        case types.BaseTuple():
+            parts = (builder.extract_value(x, i) for i in range(len(kind)))
+            return tuple(value_of(part, each, builder) for part, each in zip(parts, kind.types, strict=True))
+    raise TypingError(f"{kind} is nothing that a traced function takes")
+
+
+_given: dict[Any, Any] = {}
+
+
+def given(function: Any, kinds: Sequence[Any]) -> Any:
+    """The type of what a traced function or an operator gives for arguments of such types."""
+    if getattr(function, "__annotations__", {}).get("return", ...) in (None, "None"):
+        return types.none
+    key = function, *kinds, tier_at_hand()
+    if key not in _given:
+        scratch = llvm.Function(llvm.Module(), llvm.FunctionType(llvm.VoidType(), []), "scratch")
+        builder = llvm.IRBuilder(scratch.append_basic_block())
+        with writing(builder, tier_at_hand()):
+            _given[key] = type_of(function(*(_example(kind, builder) for kind in kinds)))
+    return _given[key]
+
+
+def _example(kind: Any, builder: Any) -> Any:
+    """A value of a type, to ask with."""
+    match kind:
+        case types.Float():
+            return 1.0
+        case Slots():
+            return namedtuple("Slots", kind.names)(*[I64.undefined()] * len(kind.names))
+        case types.BaseTuple():
+            return tuple(_example(each, builder) for each in kind.types)
+        case Held():
+            return kind.kind.undefined()
+    undefined = (BIT if isinstance(kind, types.Boolean) else I64).undefined().x
+    return value_of(undefined, kind, builder)
+
+
+def _of_values(kinds: Sequence[Any]) -> bool:
+    return any(isinstance(kind, Held | Known) for kind in kinds)
+
+
 class _Typing(Typing):
     def resolve_value_type(self, value: Any) -> Any:
-        if isinstance(value, float):
-            raise ValueError(f"kernel code computes with int64, {value} is a float")
+        if isinstance(value, Type):
+            return Known(value)
         return Function(value) if type(value) is FunctionType else super().resolve_value_type(value)
 
+    def resolve_setitem(self, target: Any, index: Any, value: Any) -> Any:
+        given(operator.setitem, (target, index, value))
+        return typing.signature(types.none, target, index, value)
+
+    resolve_static_setitem = resolve_setitem
+
     def resolve_getattr(self, kind: Any, name: str) -> Any:
+        if isinstance(kind, Known):
+            found = getattr(kind.it, name)
+            return types.literal(found) if isinstance(found, int) else self.resolve_value_type(found)
         if isinstance(kind, Slots) and name not in kind.names:
             raise TypingError(f"the record has no slot {name!r}; it has {', '.join(kind.names)}")
         return types.int64 if isinstance(kind, Slots) else super().resolve_getattr(kind, name)
@@ -126,6 +268,11 @@ class _Typing(Typing):
     def resolve_function_type(self, function: Any, args: Any, kws: Any) -> Any:
         if isinstance(function, Function):
             return function.get_call_type(self, args, kws)
+        operation = getattr(function, "typing_key", getattr(function, "it", function))
+        if callable(operation) and (_of_values(args) or isinstance(function, Known)):
+            return typing.signature(given(_PLAIN.get(operation, operation), args), *args)
+        if any(isinstance(kind, types.Float) for kind in args):
+            raise TypingError("kernel code computes with int64s and with values of lang, a number like 1.5 is neither")
         return super().resolve_function_type(function, args, kws)
 
 
@@ -245,6 +392,25 @@ def _pruned(body: Any) -> Any:
 # -- from typed IR to LLVM's
 
 
+_PLAIN = {getattr(operator, f"i{name}"): getattr(operator, name) for name in ("add", "sub", "mul", "lshift", "rshift")}
+_PLAIN |= {operator.iand: operator.and_, operator.ior: operator.or_, operator.ixor: operator.xor}
+_PLAIN |= {operator.itruediv: operator.truediv}
+
+
+def _operation(expr: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """The operator of an expression, and the variables that it is of."""
+    match expr.op:
+        case "binop" | "inplace_binop":
+            return _PLAIN.get(expr.fn, expr.fn), (expr.lhs, expr.rhs)
+        case "unary":
+            return expr.fn, (expr.value,)
+        case "getitem":
+            return operator.getitem, (expr.value, expr.index)
+        case "static_getitem" if expr.index_var is not None:
+            return operator.getitem, (expr.value, expr.index_var)
+    return None
+
+
 class _Lowering(Lowering):
     """With calls of functions, and records."""
 
@@ -255,25 +421,60 @@ class _Lowering(Lowering):
     def lower_assign(self, kind: Any, inst: Any) -> Any:
         if isinstance(kind, Function):
             return None
+        if isinstance(kind, Known) and not isinstance(inst.value, ir.Expr):
+            return kind.it
         if isinstance(inst.value, ir.FreeVar):
             return self.context.get_constant_generic(self.builder, kind, self.fndesc.scope[inst.value.name])
         return super().lower_assign(kind, inst)
 
     def lower_expr(self, kind: Any, expr: Any) -> Any:
-        if expr.op == "getattr" and isinstance(self.typeof(expr.value.name), Slots):
-            return getattr(self.loadvar(expr.value.name), expr.attr)
+        if expr.op == "getattr" and isinstance(of := self.typeof(expr.value.name), Slots | Known):
+            found = getattr(self.loadvar(expr.value.name) if isinstance(of, Slots) else of.it, expr.attr)
+            return self._plain(found)
+        if (operation := _operation(expr)) and _of_values([self.typeof(v.name) for v in operation[1]]):
+            return self._computed(*operation)
         return super().lower_expr(kind, expr)
 
     def lower_call(self, kind: Any, expr: Any) -> Any:
         callee = self.typeof(expr.func.name)
+        if isinstance(callee, Known):
+            return self._computed(callee.it, expr.args)
         if not isinstance(callee, Function):
             return super().lower_call(kind, expr)
+        if hasattr(callee.function, "traced"):
+            return self._computed(callee.function, ordered(callee.function, expr.args, dict(expr.kws)))
         function, kinds = callee.function, [_passed(self.typeof(var.name)) for var in expr.args]
         args, named = [self._value(var) for var in expr.args], {name: self._value(var) for name, var in expr.kws}
         if hasattr(function, "emits"):
             return self._emitted(function(self.builder, *args, **named), self.fndesc.calltypes[expr].return_type)
         typed = Typed.of(function, kinds, {name: _passed(self.typeof(var.name)) for name, var in expr.kws})
         return type(self)(self.context, self.builder, typed, ordered(function, args, named)).lowered()
+
+    def lower_inst(self, inst: Any) -> None:
+        if isinstance(inst, ir.SetItem | ir.StaticSetItem):
+            self.loc = inst.loc
+            index = inst.index if isinstance(inst, ir.SetItem) else inst.index_var
+            self._computed(operator.setitem, (inst.target, index, inst.value))
+        else:
+            super().lower_inst(inst)
+
+    def _computed(self, function: Any, variables: Sequence[Any]) -> Any:
+        """What a traced function or an operator gives for these variables, as LLVM's value."""
+        values = (value_of(self.loadvar(v.name), self.typeof(v.name), self.builder) for v in variables)
+        return self._plain(function(*values))
+
+    def _plain(self, found: Any) -> Any:
+        if found is None:
+            return self.context.get_dummy_value()
+        if isinstance(found, Value):
+            return found.x
+        if isinstance(found, int):
+            return I64(found).x
+        if hasattr(found, "_fields"):
+            return type(found)(*map(self._plain, found))
+        if isinstance(found, tuple | list):
+            return self.context.make_tuple(self.builder, type_of(found), [self._plain(each) for each in found])
+        return found
 
     def _value(self, var: Any) -> Any:
         """A variable as an argument."""
@@ -288,7 +489,11 @@ class _Lowering(Lowering):
         return result
 
     def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
-        if isinstance(self.typeof(name), Function):
+        if isinstance(self.typeof(name), Function | Known):
             self.values[name] = value
         else:
             super().storevar(value, name)
+
+
+_CALLS = {given.__code__, _Lowering._computed.__code__}
+"""Where traced code is called."""

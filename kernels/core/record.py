@@ -44,6 +44,18 @@ def loaded(builder: Any, args: Any, record: Record, first: int = 0) -> Any:
     return _named(record)(*slots)
 
 
+def fields(args: Any, record: Record, first: int = 0, constant: bool = False) -> Any:
+    """Within what is traced: a record's slots as a named tuple of int64s; they begin `first` slots behind `args`.
+
+    constant: nothing writes them while the kernel runs, so that they may be read before a loop.
+    """
+    from ..lang import I64, constant_memory
+
+    slots = I64.at(args)
+    found = [slots[I64(first + i)] for i in range(len(record))]
+    return _named(record)(*(map(constant_memory, found) if constant else found))
+
+
 @cache
 def _named(record: Record) -> Any:
     return namedtuple("Slots", list(record))
@@ -52,10 +64,10 @@ def _named(record: Record) -> Any:
 @cache
 def reader(record: Record) -> Any:
     """For kernel code: read(args) loads the slots of a record at address `args` as a named tuple of int64s."""
-    from ..isa.vector import emits
+    from ..lang import traced
 
-    @emits(returns=tuple(record))
-    def read(builder: Any, args: Any) -> Any:
-        return loaded(builder, args, record)
+    @traced
+    def read(args: Any) -> Any:
+        return fields(args, record)
 
     return read

@@ -12,6 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..lang.both import both
 from .loops import UNROLL, loop, variable, whole
 from .tiers import Tier
 from .vector import I8, I32, I64, emits
@@ -22,11 +23,13 @@ def word(size: int) -> Any:
     return ir.VectorType(I8, size) if size > 8 else ir.IntType(8 * size)
 
 
+@both
 def read(b: Any, address: Any, kind: Any) -> Any:
     """Load an LLVM type from any address."""
     return b.load(b.inttoptr(address, kind.as_pointer()), align=1)
 
 
+@both
 def write(b: Any, value: Any, address: Any) -> None:
     """Store an LLVM value to any address."""
     b.store(value, b.inttoptr(address, value.type.as_pointer()), align=1)
@@ -35,6 +38,7 @@ def write(b: Any, value: Any, address: Any) -> None:
 # -- elements
 
 
+@both
 def choose(b: Any, value: Any, cases: Mapping[int, Callable[[], None]]) -> None:
     """The code of the case that `value` is; nothing when it is none of them."""
     after = b.append_basic_block("after")
@@ -48,24 +52,28 @@ def choose(b: Any, value: Any, cases: Mapping[int, Callable[[], None]]) -> None:
     b.position_at_end(after)
 
 
+@both
 def by_size(b: Any, size: Any, body: Callable[[int], None]) -> None:
     """`body(n)` for the n of 1, 2, 4 and 8 that `size` is at run time."""
     choose(b, size, {n: partial(body, n) for n in (1, 2, 4, 8)})
 
 
 @emits
+@both
 def put(b: Any, dst: Any, value: Any) -> None:
     """Stores an int64."""
     write(b, value, dst)
 
 
 @emits
+@both
 def get(b: Any, src: Any) -> Any:
     """The int64 at `src`."""
     return read(b, src, I64)
 
 
 @emits
+@both
 def repeat(b: Any, src: Any, size: Any) -> Any:
     """The element of `size` bytes (1, 2, 4 or 8) at `src`, repeated to 8 bytes."""
     slot = variable(b, I64(0))
@@ -83,6 +91,7 @@ def repeat(b: Any, src: Any, size: Any) -> Any:
 # -- runs
 
 
+@both
 def _cover(b: Any, n: Any, width: int, put: Callable[[Any, int], None]) -> None:
     """Cover n >= 0 bytes with whole words: `put(offset, size)` writes one.
 
@@ -110,6 +119,7 @@ def _cover(b: Any, n: Any, width: int, put: Callable[[Any, int], None]) -> None:
             put(I64(0), 1)
 
 
+@both
 def copy_run(b: Any, tier: Tier, dst: Any, src: Any, n: Any) -> None:
     """Copy n >= 0 bytes between runs that don't overlap; touches nothing else."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..lang.both import both
 from .integer import binary, in_order, to_bytes
 from .loops import variable
 from .vector import F32, I1, I8, I16, I32, I64, Vector
@@ -22,17 +23,20 @@ LIMITS = {"u8": (0, 255), "s8": (-128, 127), "i16": (-32768, 32767)}
 BYTES = frozenset({"u8", "s8", "bool"})
 
 
+@both
 def shuffle(b: Any, x: Any, y: Any, lanes: Sequence[int]) -> Any:
     """The lanes of x and then y that are named."""
     return b.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, len(lanes)), list(lanes)))
 
 
+@both
 def halves(b: Any, x: Any) -> list[Any]:
     """The lower and the upper half of a vector."""
     n, undef = x.type.count, ir.Constant(x.type, ir.Undefined)
     return [shuffle(b, x, undef, range(start, start + n // 2)) for start in (0, n // 2)]
 
 
+@both
 def joined(b: Any, x: Any, y: Any) -> Any:
     """The lanes of x, then those of y."""
     return shuffle(b, x, y, range(2 * x.type.count))
@@ -43,6 +47,7 @@ def constant(like: Any, x: int) -> Any:
     return ir.Constant(like.type, [x] * like.type.count)
 
 
+@both
 def clamped(v: Vector, x: Any, low: Any, high: Any) -> Any:
     """Integers held between two vectors, as signed numbers."""
     return binary(v, "smin", binary(v, "smax", x, low), high)
@@ -51,6 +56,7 @@ def clamped(v: Vector, x: Any, low: Any, high: Any) -> Any:
 # -- loads
 
 
+@both
 def load(v: Vector, kind: str, pointer: Any, mask: Any = None) -> Any:
     """The elements from `pointer` on as f32, in natural order. Narrow types are read whole, over the end."""
     b = v.b
@@ -65,12 +71,14 @@ def load(v: Vector, kind: str, pointer: Any, mask: Any = None) -> Any:
     return b.sitofp(x, v.type)
 
 
+@both
 def load_one(v: Vector, kind: str, pointer: Any) -> Any:
     """The element at `pointer` as an f32 scalar."""
     one = Vector(v.b, v.tier, 1)
     return v.b.extract_element(load(one, kind, pointer), I32(0))
 
 
+@both
 def load_dealt(v: Vector, kind: str, pointer: Any) -> Any:
     """As many bytes from `pointer` on as v has lanes, as f32, in dealt order."""
     b, n = v.b, v.lanes // 4
@@ -101,6 +109,7 @@ class Rounding:
             raise ValueError(f"limits {limits!r} are none of type, bounds, any")
         self.kind, self.zero, self.low, self.high, self.limits = kind, zero, low, high, limits
 
+    @both
     def whole(self, v: Vector, x: Any) -> Any:
         """x rounded to int32."""
         b = v.b
@@ -110,6 +119,7 @@ class Rounding:
         name = f"llvm.lrint.v{v.lanes}i32.v{v.lanes}f32"
         return b.call(v.declare(name, v.itype, [v.type]), [x])
 
+    @both
     def narrow(self, v: Vector, x: Any) -> Any:
         """x as stored numbers, in the order that it has."""
         b, kind = v.b, ELEMENTS[self.kind]
@@ -121,6 +131,7 @@ class Rounding:
         x = clamped(v, x, *(v.splat(b.trunc(limit, I32), v.lanes) for limit in (low, high)))
         return b.trunc(x, ir.VectorType(kind, v.lanes))
 
+    @both
     def packed(self, v: Vector, x: Any, dealt: bool) -> Any:
         """Four vectors as stored bytes, in natural order; `dealt`: they are in dealt order."""
         b, narrow = v.b, Vector(v.b, v.tier)
@@ -134,6 +145,7 @@ class Rounding:
         return shuffle(b, y, ir.Constant(y.type, ir.Undefined), order)
 
 
+@both
 def write(v: Vector, y: Any, pointer: Any, count: Any = None) -> None:
     """Store a vector of integers, or its first `count` < lanes elements (int64)."""
     b, n, bits = v.b, y.type.count, y.type.element.width
@@ -149,6 +161,7 @@ def write(v: Vector, y: Any, pointer: Any, count: Any = None) -> None:
         _write_parts(b, y, b.bitcast(pointer, I8.as_pointer()), b.mul(count, I64(bits // 8)))
 
 
+@both
 def _write_parts(b: Any, y: Any, pointer: Any, nbytes: Any) -> None:
     """The first bytes of y: halves that are a power of two long, the largest first."""
     total = y.type.count * y.type.element.width

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..lang.both import both
 if TYPE_CHECKING:
     from .vector import Vector
 
@@ -21,6 +22,7 @@ _TINY = 1.1754943508222875e-38
 """The smallest normal f32."""
 
 
+@both
 def polynomial(v: Vector, x: Any, coefficients: Sequence[float]) -> Any:
     """coefficients[0] + coefficients[1] * x + ...; a long one as two in x**2, to wait less."""
     if len(coefficients) > 6:
@@ -29,6 +31,7 @@ def polynomial(v: Vector, x: Any, coefficients: Sequence[float]) -> Any:
     return _horner(v, x, coefficients)
 
 
+@both
 def _horner(v: Vector, x: Any, coefficients: Sequence[float]) -> Any:
     *rest, last = coefficients
     y = v.const(last)
@@ -37,16 +40,19 @@ def _horner(v: Vector, x: Any, coefficients: Sequence[float]) -> Any:
     return y
 
 
+@both
 def maximum(v: Vector, a: Any, b: Any) -> Any:
     """The larger one, NaN when either is NaN; two instructions less when one of them is a constant."""
     return _extreme(v, ">", a, b)
 
 
+@both
 def minimum(v: Vector, a: Any, b: Any) -> Any:
     """The smaller one, NaN when either is NaN; two instructions less when one of them is a constant."""
     return _extreme(v, "<", a, b)
 
 
+@both
 def _extreme(v: Vector, relation: str, a: Any, b: Any) -> Any:
     # x86's min/max is exactly this select: it gives b when one is NaN, so a constant is best as a.
     if hasattr(b, "constant"):
@@ -57,32 +63,38 @@ def _extreme(v: Vector, relation: str, a: Any, b: Any) -> Any:
     return v.b.select(v.b.fcmp_unordered("uno", a, a), a, best)
 
 
+@both
 def clamp(v: Vector, x: Any, low: float, high: float) -> Any:
     """x held between two constants; NaN stays NaN."""
     return clip(v, x, v.const(low), v.const(high))
 
 
+@both
 def clip(v: Vector, x: Any, low: Any, high: Any) -> Any:
     """x held between two vectors of numbers; NaN stays NaN."""
     x = at_least(v, x, low)
     return v.b.select(v.b.fcmp_ordered("<", high, x), high, x)
 
 
+@both
 def at_least(v: Vector, x: Any, low: Any) -> Any:
     """The larger of x and a vector of numbers; NaN stays NaN."""
     return v.b.select(v.b.fcmp_ordered(">", low, x), low, x)
 
 
+@both
 def bits(v: Vector, x: Any) -> Any:
     """The bits of floats as integers."""
     return v.b.bitcast(x, v.itype)
 
 
+@both
 def floats(v: Vector, x: Any) -> Any:
     """Integers taken as the bits of floats."""
     return v.b.bitcast(x, v.type)
 
 
+@both
 def round_even(v: Vector, x: Any) -> Any:
     """The nearest whole number, halves to even."""
     if v.tier.fma:
@@ -93,6 +105,7 @@ def round_even(v: Vector, x: Any) -> Any:
     return v.call("copysign", v.b.select(small, near, x), x)
 
 
+@both
 def floor(v: Vector, x: Any) -> Any:
     """The largest whole number not above x."""
     if v.tier.fma:
@@ -102,6 +115,7 @@ def floor(v: Vector, x: Any) -> Any:
     return v.b.select(over, v.b.fsub(near, v.const(1)), near)
 
 
+@both
 def ceil(v: Vector, x: Any) -> Any:
     """The smallest whole number not below x."""
     if v.tier.fma:
@@ -113,6 +127,7 @@ _EXP = (0.5, 0.166665177, 0.0416662023, 0.00836902505, 0.00139507239)
 """(exp(r) - 1 - r) / r**2 for |r| <= ln(2) / 2."""
 
 
+@both
 def _exp_parts(v: Vector, x: Any, bias: int) -> tuple[Any, Any]:
     """(exp(r) - 1, 2**(n + bias - 127)) with x = n * ln 2 + r; the exponent n + bias must be in [0, 255)."""
     shifted = v.fma(x, v.const(1 / math.log(2)), v.const(_SHIFT + bias))
@@ -124,6 +139,7 @@ def _exp_parts(v: Vector, x: Any, bias: int) -> tuple[Any, Any]:
     return less1, floats(v, v.b.shl(bits(v, shifted), v.iconst(23)))
 
 
+@both
 def exp(v: Vector, x: Any) -> Any:
     """e**x; 0 below -86.98, inf above 88.72."""
     # The scale is half of 2**n: 2**128 is no f32, and at the lower clamp its exponent field is 0, so it is 0.
@@ -132,12 +148,14 @@ def exp(v: Vector, x: Any) -> Any:
     return v.b.fadd(y, y)
 
 
+@both
 def half_exp(v: Vector, x: Any) -> Any:
     """e**x / 2 of x <= 0 (or NaN); 0 below -86.98."""
     less1, half = _exp_parts(v, at_least(v, x, v.const(-126 * math.log(2))), bias=126)
     return v.fma(less1, half, half)
 
 
+@both
 def expm1_negative(v: Vector, x: Any) -> Any:
     """e**x - 1 of min(x, 0), without cancellation near 0."""
     x = minimum(v, v.const(0), maximum(v, v.const(-87), x))
@@ -149,6 +167,7 @@ _LOG = (0.333333317, -0.250008211, 0.200012267, -0.166233565, 0.142017625, -0.13
 """(log(1 + f) - f + f**2 / 2) / f**3 for 1 + f in [sqrt(1/2), sqrt(2)]."""
 
 
+@both
 def _split(v: Vector, x: Any) -> tuple[Any, Any]:
     """(m - 1, e) with x = m * 2**e and m in [sqrt(1/2), sqrt(2)), for normal positive x."""
     raw = bits(v, x)
@@ -157,6 +176,7 @@ def _split(v: Vector, x: Any) -> tuple[Any, Any]:
     return v.b.fsub(m, v.const(1)), v.b.sitofp(e, v.type)
 
 
+@both
 def log(v: Vector, x: Any) -> Any:
     """The natural logarithm; -inf at 0, NaN below."""
     f, e = _split(v, x)
@@ -184,17 +204,20 @@ _LOG1P = (
 """log(1 + u) / u for u in [0, 1]."""
 
 
+@both
 def log1p_unit(v: Vector, u: Any) -> Any:
     """log(1 + u) for u in [0, 1]."""
     return v.b.fmul(u, polynomial(v, u, _LOG1P))
 
 
+@both
 def tanh(v: Vector, x: Any) -> Any:
     """The hyperbolic tangent."""
     over, under = _tanh_parts(v, x)
     return v.call("copysign", v.b.fdiv(over, under), x)
 
 
+@both
 def _tanh_parts(v: Vector, x: Any) -> tuple[Any, Any]:
     """What is divided to give tanh(|x|): e and e + 2, with e = exp(2 * |x|) - 1."""
     a = v.call("fabs", x)
@@ -218,18 +241,21 @@ _ERFC = (
 """-log(erfc(a)) / a for a in [0, 4.2]."""
 
 
+@both
 def _log_erfc(v: Vector, a: Any) -> Any:
     """log(1 - erf(a)) for a >= 0; beyond 4.2 it stays steep enough to be lost in 1 - erf."""
     q = polynomial(v, minimum(v, v.const(4.2), a), _ERFC)
     return v.b.fneg(v.b.fmul(a, q))
 
 
+@both
 def erf(v: Vector, x: Any) -> Any:
     """The error function: 1 - exp(log(erfc(|x|))) without cancellation, and x's sign."""
     e = expm1_negative(v, _log_erfc(v, v.call("fabs", x)))
     return v.call("copysign", e, x)
 
 
+@both
 def normal_cdf(v: Vector, x: Any) -> Any:
     """(1 + erf(x / sqrt(2))) / 2, accurate in both tails."""
     a = v.b.fmul(v.call("fabs", x), v.const(math.sqrt(0.5)))
@@ -237,11 +263,13 @@ def normal_cdf(v: Vector, x: Any) -> Any:
     return v.b.select(v.b.fcmp_ordered("<", x, v.const(0)), tail, v.b.fsub(v.const(1), tail))
 
 
+@both
 def sigmoid(v: Vector, x: Any) -> Any:
     """1 / (1 + e**-x)."""
     return v.b.fdiv(v.const(1), v.b.fadd(v.const(1), exp(v, v.b.fneg(x))))
 
 
+@both
 def gated_tanh(v: Vector, x: Any, gate: Any) -> Any:
     """tanh(x) * sigmoid(gate), in one division."""
     over, under = _tanh_parts(v, x)
@@ -255,6 +283,7 @@ _ATANH = (1.0, 0.33333332818549077, 0.20000168626491274, 0.14268583931993128, 0.
 """log(m) / (2 * s) in powers of s**2, with s = (m - 1) / (m + 1) and m in [sqrt(1/2), sqrt(2)]."""
 
 
+@both
 def _wide(v: Vector, x: float) -> Any:
     """An f64 constant in as many lanes as v has."""
     from llvmlite import ir
@@ -262,6 +291,7 @@ def _wide(v: Vector, x: float) -> Any:
     return ir.Constant(ir.VectorType(ir.DoubleType(), v.lanes), [x] * v.lanes)
 
 
+@both
 def _log2_wide(v: Vector, x: Any) -> Any:
     """log2(x) of positive f32 as f64; -inf at 0, inf at inf."""
     wide = _wide(v, 0).type
@@ -277,6 +307,7 @@ def _log2_wide(v: Vector, x: Any) -> Any:
     return v.b.select(v.b.fcmp_ordered("<", x, v.const(_TINY)), _wide(v, -math.inf), y)
 
 
+@both
 def power(v: Vector, x: Any, y: Any) -> Any:
     """x**y as C's pow: a negative x needs a whole y; x**0 and 1**y are 1 even for NaN.
 
@@ -298,6 +329,7 @@ def power(v: Vector, x: Any, y: Any) -> Any:
     return _signed_power(v, x, y, v.b.fadd(z, z))
 
 
+@both
 def _signed_power(v: Vector, x: Any, y: Any, z: Any) -> Any:
     """|x|**y given the sign, or the NaN, that a negative x makes of it."""
     half = v.b.fmul(y, v.const(0.5))

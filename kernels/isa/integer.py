@@ -12,6 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..lang.both import both
 from .vector import I8, I16, I32, Vector
 
 _GREATEST = 2.0**31 - 128
@@ -19,14 +20,17 @@ _GREATEST = 2.0**31 - 128
 _X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
+@both
 def bytes_type(v: Vector) -> Any:
     return ir.VectorType(I8, 4 * v.lanes)
 
 
+@both
 def halves_type(v: Vector) -> Any:
     return ir.VectorType(I16, 2 * v.lanes)
 
 
+@both
 def dot_bytes(v: Vector, sums: Any, a: Any, w: Any) -> Any:
     """sums + the products of u8 `a` and s8 `w`, four to a lane, all i32 vectors (vpdpbusd; tiers with vnni)."""
     kind, wide = bytes_type(v), v.lanes * 32
@@ -34,6 +38,7 @@ def dot_bytes(v: Vector, sums: Any, a: Any, w: Any) -> Any:
     return v.b.call(fn, [sums, v.b.bitcast(a, kind), v.b.bitcast(w, kind)])
 
 
+@both
 def split_bytes(v: Vector, a: Any) -> tuple[Any, Any]:
     """Bytes 0 and 2, and bytes 1 and 3, of each lane of an i32 vector, as i16."""
     kind = halves_type(v)
@@ -42,6 +47,7 @@ def split_bytes(v: Vector, a: Any) -> tuple[Any, Any]:
     return low, v.b.lshr(halves, ir.Constant(kind, [8] * kind.count))
 
 
+@both
 def dot_halves(v: Vector, a: Any, w: Any) -> Any:
     """The i32 sums of the two i16 products in each lane (pmaddwd)."""
     kind = halves_type(v)
@@ -57,6 +63,7 @@ def dot_halves(v: Vector, a: Any, w: Any) -> Any:
     return v.b.add(*parts)
 
 
+@both
 def round_to_int(v: Vector, x: Any) -> Any:
     """f32 to i32, halves to even, held within int32; NaN becomes the least."""
     b = v.b
@@ -73,12 +80,14 @@ def round_to_int(v: Vector, x: Any) -> Any:
     return v.b.call(fn, [x, v.iconst(0), mask(-1), I32(4)])
 
 
+@both
 def binary(v: Vector, name: str, x: Any, y: Any) -> Any:
     """An overloaded LLVM intrinsic of two integer vectors: "umax", "umin", "smax", "sadd.sat" ..."""
     fn = v.declare(f"llvm.{name}.v{x.type.count}i{x.type.element.width}", x.type, [x.type, x.type])
     return v.b.call(fn, [x, y])
 
 
+@both
 def pack(v: Vector, x: Any, y: Any, signed: bool = True) -> Any:
     """Two vectors as one of elements half as wide, saturated to signed or unsigned numbers: x's, then y's, within 128
     bits. Signed i32 or i16, as wide as the tier's registers or one of half or a quarter of that.
@@ -97,6 +106,7 @@ def pack(v: Vector, x: Any, y: Any, signed: bool = True) -> Any:
     return v.b.trunc(both, kind)
 
 
+@both
 def pack_bytes(v: Vector, words: Sequence[Any], zero: Any, signed: bool = False) -> Any:
     """Up to four i32 vectors, each plus the i16 vector `zero`, saturated to u8 or s8, as one i8 vector."""
     four = [*words, *[words[-1]] * (4 - len(words))] if len(words) != 2 else [*words, *words]
@@ -106,6 +116,7 @@ def pack_bytes(v: Vector, words: Sequence[Any], zero: Any, signed: bool = False)
     return pack(v, pairs[0], pairs[1], signed)
 
 
+@both
 def to_bytes(
     v: Vector,
     zero: Any,
@@ -132,6 +143,7 @@ def to_bytes(
     return rounded
 
 
+@both
 def in_order(v: Vector, packed: Any, count: int = 4) -> Any:
     """The bytes of the first `count` vectors that `pack_bytes` took, one vector's behind the other's."""
     words = v.b.bitcast(packed, v.itype)

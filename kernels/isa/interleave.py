@@ -11,12 +11,14 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..lang.both import both
 from .byte_ops import copy_run
 from .integer import bytes_type, dot_bytes, dot_halves, halves_type
 from .loops import lesser
 from .vector import I1, I8, I32, I64, Vector
 
 
+@both
 def unpack(v: Vector, x: Any, y: Any, high: bool) -> Any:
     """Elements of x and y in turn, from the lower or upper halves of every 128 bits."""
     count = x.type.count
@@ -28,6 +30,7 @@ def unpack(v: Vector, x: Any, y: Any, high: bool) -> Any:
     return v.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, count), places))
 
 
+@both
 def interleave(v: Vector, rows: Sequence[Any]) -> list[Any]:
     """The PARTS vectors that have in each 32-bit lane one byte of each of four rows, or of two as i16."""
     zero = ir.Constant(bytes_type(v), [0] * 4 * v.lanes)
@@ -39,16 +42,19 @@ def interleave(v: Vector, rows: Sequence[Any]) -> list[Any]:
     return [unpack(v, v.b.bitcast(x, kind), y, half) for x, y in zip(pairs, others, strict=True) for half in halves]
 
 
+@both
 def dot(v: Vector, sums: Any, x: Any, w: Any, wide: bool) -> Any:
     """sums + the products of a 32-bit lane: four of u8 and s8, or (wide) two of i16."""
     return v.b.add(sums, dot_halves(v, x, w)) if wide else dot_bytes(v, sums, x, w)
 
 
+@both
 def load_bytes(v: Vector, pointer: Any) -> Any:
     """4 * lanes bytes from any pointer."""
     return v.b.load(v.b.bitcast(pointer, bytes_type(v).as_pointer()), align=1)
 
 
+@both
 def load_pieces(v: Vector, pointers: Sequence[Any]) -> Any:
     """As many equal runs of bytes as there are pointers (a power of two), one after the other."""
     kind = ir.VectorType(I8, 4 * v.lanes // len(pointers))
@@ -59,6 +65,7 @@ def load_pieces(v: Vector, pointers: Sequence[Any]) -> Any:
     return parts[0]
 
 
+@both
 def store_pieces(v: Vector, value: Any, pointers: Sequence[Any]) -> None:
     """Store equal runs of a vector's bytes to the pointers, in order."""
     each = value.type.count // len(pointers)
@@ -67,10 +74,12 @@ def store_pieces(v: Vector, value: Any, pointers: Sequence[Any]) -> None:
         store_bytes(v, v.b.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), places), pointer)
 
 
+@both
 def store_bytes(v: Vector, value: Any, pointer: Any) -> None:
     v.b.store(value, v.b.bitcast(pointer, value.type.as_pointer()), align=1)
 
 
+@both
 def store_first(v: Vector, value: Any, pointer: Any, count: Any) -> None:
     """Store the first `count` (int64, from 0 to all) bytes."""
     b, kind = v.b, bytes_type(v)
@@ -87,6 +96,7 @@ def store_first(v: Vector, value: Any, pointer: Any, count: Any) -> None:
     copy_run(b, v.tier, b.ptrtoint(pointer, I64), b.ptrtoint(slot, I64), count)
 
 
+@both
 def store_some(v: Vector, value: Any, pointer: Any, count: Any) -> None:
     """Store the first `count` (int64) bytes, of which there may be more than are in a vector."""
     b, width = v.b, I64(4 * v.lanes)

@@ -11,10 +11,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from .vector import I32, I64, Vector, emits
+from .. import lang
+from ..lang import divide, either, larger, pieces, registers, remainder, smaller, traced
+from ..lang.both import both
+from .vector import I32, I64, Vector
 
 UNROLL = 4
 """Vectors per block."""
+_USED = larger, pieces, remainder, smaller
 SLICE = 64
 """Columns are dealt to threads in multiples of this."""
 
@@ -66,6 +70,7 @@ def repeat(
     return out
 
 
+@both
 def rolled(b: Any, branch: Any) -> None:
     """Have LLVM leave the loop that ends with this branch as it is: a long body is no faster for being there twice."""
     off = b.module.add_metadata(["llvm.loop.unroll.disable"])
@@ -99,49 +104,23 @@ def room(b: Any, kind: Any, size: int = 1) -> Any:
         return b.alloca(kind, size=size)
 
 
+@both
 def whole(b: Any, count: Any, step: int) -> Any:
     """The largest multiple of `step` (a power of two) not above count >= 0."""
     return b.and_(count, I64(-step))
 
 
+@both
 def lesser(b: Any, x: Any, y: Any) -> Any:
     """The lesser of two int64 values."""
     return b.select(b.icmp_signed("<", x, y), x, y)
 
 
-@emits
-def divide(b: Any, x: Any, y: Any) -> Any:
-    """x // y of non-negative numbers, y > 0: one instruction, where Python's rule takes many."""
-    return b.udiv(x, y)
-
-
-@emits
-def remainder(b: Any, x: Any, y: Any) -> Any:
-    """x % y of non-negative numbers, y > 0."""
-    return b.urem(x, y)
-
-
-@emits(returns=2)
-def div_rem(b: Any, x: Any, y: Any) -> Any:
+@traced
+def div_rem(x: Any, y: Any) -> Any:
     """Both, as a pair."""
-    quotient = b.udiv(x, y)
-    return [quotient, b.sub(x, b.mul(quotient, y))]
-
-
-@emits
-def pieces(b: Any, n: Any, size: Any) -> Any:
-    """How many pieces of up to `size` make n."""
-    return b.udiv(b.add(n, b.sub(size, I64(1))), size)
-
-
-smaller = emits(lesser)
-"""`lesser` within a kernel."""
-
-
-@emits
-def larger(b: Any, x: Any, y: Any) -> Any:
-    """The larger of two numbers."""
-    return b.select(b.icmp_signed(">", x, y), x, y)
+    quotient = divide(x, y)
+    return quotient, x - quotient * y
 
 
 # -- along contiguous elements
@@ -231,38 +210,23 @@ def fold(v: Vector, x: Any, combine: Combine, lanes: int = 1) -> Any:
 # -- what a thread does of the work
 
 
+@both
 def share(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
     """The thread's part [start, stop) of range(total), from inside an `emits` body."""
     return [b.udiv(b.mul(total, t), threads) for t in (thread, b.add(thread, I64(1)))]
 
 
-def _slices(b: Any, total: Any, thread: Any, threads: Any) -> list[Any]:
-    count = b.udiv(b.add(total, I64(SLICE - 1)), I64(SLICE))
-    ends = [b.mul(end, I64(SLICE)) for end in share(b, count, thread, threads)]
-    return [b.select(b.icmp_signed("<", end, total), end, total) for end in ends]
+thread_range = lang.share
+thread_slices = lang.slices
 
 
-@emits(returns=2)
-def thread_range(b: Any, total: Any, thread: Any, threads: Any) -> Any:
-    """The thread's part [start, stop) of range(total)."""
-    return share(b, total, thread, threads)
-
-
-@emits(returns=2)
-def thread_slices(b: Any, total: Any, thread: Any, threads: Any) -> Any:
-    """As `thread_range`, in multiples of SLICE."""
-    return _slices(b, total, thread, threads)
-
-
-@emits(returns=4)
-def thread_block(b: Any, rows: Any, cols: Any, thread: Any, threads: Any) -> Any:
+@traced
+def thread_block(rows: Any, cols: Any, thread: Any, threads: Any) -> Any:
     """The thread's (first row, end, first column, end): some of the rows when they are many, else of the columns."""
-    bounds = [variable(b, x) for x in (I64(0), rows, I64(0), cols)]
-    with b.if_else(b.icmp_signed(">=", rows, b.mul(threads, I64(4)))) as (by_rows, by_columns):
+    bounds = registers([lang.number(x) for x in (0, rows, 0, cols)])
+    with either(rows >= threads * 4) as (by_rows, by_columns):
         with by_rows:
-            for bound, x in zip(bounds[:2], share(b, rows, thread, threads), strict=True):
-                b.store(x, bound)
+            bounds[0], bounds[1] = lang.share(rows, thread, threads)
         with by_columns:
-            for bound, x in zip(bounds[2:], _slices(b, cols, thread, threads), strict=True):
-                b.store(x, bound)
-    return [b.load(bound) for bound in bounds]
+            bounds[2], bounds[3] = lang.slices(cols, thread, threads)
+    return bounds.values()

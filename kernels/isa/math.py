@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..lang.both import both
 from . import functions as f
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ OPS: dict[str, VectorOp] = {}
 
 
 def _op(name: str, arity: int, meaning: Callable[..., Any], emit: Callable[..., Any]) -> None:
-    OPS[name] = VectorOp(name, arity, emit, meaning)
+    OPS[name] = VectorOp(name, arity, both(emit), meaning)
 
 
 # -- arithmetic

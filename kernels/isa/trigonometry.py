@@ -13,6 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..lang.both import both
 from .elements import shuffle
 from .functions import bits, floats, polynomial
 from .loops import variable
@@ -29,16 +30,19 @@ _LEAST, _MOST = 140, 254
 """Biased exponents of the f32 from NEAR on."""
 
 
+@both
 def sin(v: Vector, x: Any) -> Any:
     """The sine; NaN at infinities."""
     return _sine(v, x, 0.0)
 
 
+@both
 def cos(v: Vector, x: Any) -> Any:
     """The cosine; NaN at infinities."""
     return _sine(v, x, 0.5)
 
 
+@both
 def _sine(v: Vector, x: Any, quarter: float) -> Any:
     """sin(x + quarter * pi) for quarter 0 or 1/2."""
     b = v.b
@@ -56,6 +60,7 @@ def _sine(v: Vector, x: Any, quarter: float) -> Any:
     return b.load(result)
 
 
+@both
 def _near(v: Vector, x: Any, quarter: float) -> Any:
     """For |x| <= NEAR: x less the nearest (n - quarter) * pi, n whole; NaN for infinities."""
     shifted = v.fma(x, v.const(1 / math.pi), v.const(_SHIFT))
@@ -68,12 +73,14 @@ def _near(v: Vector, x: Any, quarter: float) -> Any:
     return floats(v, v.b.xor(bits(v, _folded(v, r)), v.b.shl(bits(v, shifted), v.iconst(31))))
 
 
+@both
 def _folded(v: Vector, r: Any) -> Any:
     """sin(r) for |r| <= pi / 2."""
     t = v.b.fmul(r, r)
     return v.fma(v.b.fmul(t, r), polynomial(v, t, _SIN), r)
 
 
+@both
 def _far(v: Vector, quarter: float) -> Any:
     """A function of the module, made once: one vector of the tier (or less), |x| > NEAR."""
     width = min(v.lanes, v.tier.lanes)
@@ -90,6 +97,7 @@ def _far(v: Vector, quarter: float) -> Any:
     return function
 
 
+@both
 def _far_body(v: Vector, x: Any, quarter: float) -> Any:
     b = v.b
     wide = ir.VectorType(I64, v.lanes)
@@ -117,6 +125,7 @@ def _far_body(v: Vector, x: Any, quarter: float) -> Any:
     return b.select(b.icmp_signed("<", size, v.iconst(0x7F800000)), y, v.const(math.nan))
 
 
+@both
 def _looked_up(v: Vector, name: str, entry: Any, wide: Any) -> Any:
     """The numbers of a table of the module at the places `entry`."""
     b, full = v.b, f"fastgraph.turns_{name}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import reader
+from ..core.record import loaded, reader
 from ..isa.byte_ops import choose, copy_run, put, read, word, write
 from ..isa.loops import div_rem, divide, lesser, loop, smaller, thread_range, variable
 from ..isa.tiers import Tier
@@ -53,7 +53,7 @@ def backwards(tier: Tier) -> Callable:
 
 @emits
 def _length(b: Any, args: Any, at: Any) -> Any:
-    return _index(b, reader(BACKWARDS)(b, args), at, None)
+    return _index(b, loaded(b, args, BACKWARDS), at, None)
 
 
 def _moved(line: Callable) -> Callable:
@@ -79,11 +79,10 @@ def _moved(line: Callable) -> Callable:
 
 def _line(bodies: Callable, scatter: bool) -> Callable:
     """`line(args, to, at, index, i, stop)`: places i..stop of the inner loop; 1 if one was out of range."""
-    fields = reader(PLACES)
 
     @emits
     def line(b: Any, args: Any, to: Any, at: Any, index: Any, i: Any, stop: Any) -> Any:
-        r, bad = fields(b, args), variable(b, I64(0))
+        r, bad = loaded(b, args, PLACES), variable(b, I64(0))
 
         def walk(move: Callable[[Any, Any], None], size: int | None = None) -> None:
             with loop(b, i, stop, 1) as j:
@@ -125,7 +124,7 @@ def _elements(tier: Tier, b: Any, args: Any, r: Any, walk: Callable) -> None:
 
 
 def _reduced(b: Any, args: Any, r: Any, walk: Callable) -> None:
-    more = reader(REDUCED)(b, b.add(args, I64(8 * len(PLACES))))
+    more = loaded(b, b.add(args, I64(8 * len(PLACES))), REDUCED)
 
     def reduce(kind: str, operation: str, target: Any, source: Any) -> None:
         with loop(b, 0, r.run, size_of(kind)) as at:

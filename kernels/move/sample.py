@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import reader
+from ..core.record import loaded, reader
 from ..isa.byte_ops import choose, get, put, read, write
 from ..isa.loops import div_rem, divide, larger, loop, pieces, room, smaller, thread_range, variable
 from ..isa.tiers import Tier
@@ -66,7 +66,7 @@ class _Taps:
 
 @emits
 def _block(b: Any, args: Any, grid: Any, to: Any, src: Any, first: Any, count: Any) -> None:
-    r = reader(SAMPLE)(b, args)
+    r = loaded(b, args, SAMPLE)
     taps = _Taps(b, b.shl(I64(1), b.mul(r.mode, r.axes)))
     with loop(b, 0, count, 1) as p:
         _point(b, r, args, taps, grid, b.add(first, p), p)
@@ -83,7 +83,7 @@ def _point(b: Any, r: Any, args: Any, taps: _Taps, grid: Any, number: Any, p: An
     offsets, weights = room(b, I64, 4), room(b, F64, 4)
     first, step = SAMPLE.at("at0"), len(POINT)
     with loop(b, 0, r.axes, 1) as k:
-        axis = reader(POINT)(b, b.add(args, b.mul(I64(8), b.add(I64(first), b.mul(k, I64(step))))))
+        axis = loaded(b, b.add(args, b.mul(I64(8), b.add(I64(first), b.mul(k, I64(step))))), POINT)
         place = b.add(grid, b.add(axis.at, b.add(b.mul(row, axis.row), b.mul(column, axis.column))))
         where = _coordinate(b, r, axis, place)
         size = b.sitofp(b.sub(axis.size, I64(1)), F64)

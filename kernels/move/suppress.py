@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..core.record import reader
+from ..core.record import loaded, reader
 from ..isa.byte_ops import get, put, read, write
 from ..isa.loops import divide, larger, room, smaller, thread_range, variable
 from ..isa.tiers import Tier
@@ -99,7 +99,7 @@ def _covered(tier: Tier) -> Any:
 
     @emits
     def covered(b: Any, args: Any, box: Any, kept: Any, space: Any, count: Any) -> Any:
-        r, v = reader(SUPPRESS)(b, args), Vector(b, tier)
+        r, v = loaded(b, args, SUPPRESS), Vector(b, tier)
         corners = _corners(b, r, [read(b, b.add(box, I64(4 * k)), F32) for k in range(4)])
         area = b.fmul(b.fsub(corners[2], corners[0]), b.fsub(corners[3], corners[1]))
         arrays = [v.pointer(b.add(kept, b.mul(space, I64(4 * k)))) for k in range(BOX)]

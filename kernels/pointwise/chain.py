@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..lang.both import both
 from ..isa.math import OPS
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ Step = tuple[str | int | float, ...]
 Chain = tuple[Step, ...]
 
 
+@both
 def emit_chain(v: Vector, chain: Chain, inputs: Sequence[Any]) -> Any:
     """The LLVM vector that the chain gives for these input vectors."""
     values = list(inputs)

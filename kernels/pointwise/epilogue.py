@@ -14,6 +14,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..lang.both import both
 from ..core.primitives import call
 from ..isa.functions import clip
 from ..isa.loops import loop, room, variable
@@ -22,11 +23,13 @@ from ..isa.vector import F32, I8, I32, I64, Vector
 from .rows import CALL, FORMS, LONG_FORMS, NO_EPILOGUE
 
 
+@both
 def is_walked(b: Any, slots: Any) -> Any:
     """Whether a chain is walked: then sums go to a buffer."""
     return b.icmp_signed("!=", slots.walk, I64(0))
 
 
+@both
 def simple(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int], Any]) -> list[Any]:
     """What the record's form makes of value + addend; addends(i) loads what is added to values[i]."""
     b = v.b
@@ -38,6 +41,7 @@ def simple(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int]
     return [b.load(result) for result in results]
 
 
+@both
 def shaped(v: Vector, slots: Any, values: Sequence[Any], long: bool = False) -> list[Any]:
     """What the record's form makes of these vectors; long: it may be one of LONG_FORMS."""
     b = v.b
@@ -61,6 +65,7 @@ def shaped(v: Vector, slots: Any, values: Sequence[Any], long: bool = False) -> 
     return [b.load(result) for result in results]
 
 
+@both
 def _one_by_one(v: Vector, slots: Any, results: Sequence[Any]) -> None:
     """Put some variables through one of LONG_FORMS, which has a function of its own: a tile has many vectors."""
     b = v.b
@@ -74,6 +79,7 @@ def _one_by_one(v: Vector, slots: Any, results: Sequence[Any]) -> None:
         b.store(b.load(place), result)
 
 
+@both
 def _long_form(v: Vector) -> Any:
     """The function of (address of vectors, how many, form, low) that makes one of LONG_FORMS of each."""
     function = ir.Function(v.b.module, ir.FunctionType(ir.VoidType(), [I64] * 4), "long_form")
@@ -91,6 +97,7 @@ def _long_form(v: Vector) -> Any:
     return function
 
 
+@both
 def formed(v: Vector, form: int, x: Any, low: Any, high: Any) -> Any:
     """What one of FORMS, or of LONG_FORMS, makes of a vector."""
     match (*FORMS, *LONG_FORMS)[form]:
@@ -105,6 +112,7 @@ def formed(v: Vector, form: int, x: Any, low: Any, high: Any) -> Any:
     raise AssertionError(form)
 
 
+@both
 def added(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int], Any]) -> list[Any]:
     """value + addend of these vectors; addends(i) loads what is added to values[i]."""
     b = v.b
@@ -115,12 +123,14 @@ def added(v: Vector, slots: Any, values: Sequence[Any], addends: Callable[[int],
     return [b.load(result) for result in results]
 
 
+@both
 def bounds(v: Vector, slots: Any) -> list[Any]:
     """The least and the greatest result, as vectors for `clip`."""
     b = v.b
     return [v.splat(b.bitcast(b.trunc(found, I32), F32)) for found in (slots.low, slots.high)]
 
 
+@both
 def addend_at(v: Vector, slots: Any, image: Any, row: Any, column: Any) -> Any:
     """The pointer to what is added to the sum at (image, row, column), which are int64."""
     b = v.b
@@ -128,6 +138,7 @@ def addend_at(v: Vector, slots: Any, image: Any, row: Any, column: Any) -> Any:
     return v.at(v.pointer(slots.addend), index)
 
 
+@both
 def buffer(b: Any, nbytes: int) -> Any:
     """The address (int64) of memory on the stack for the sums of a tile."""
     with b.goto_entry_block():
@@ -136,6 +147,7 @@ def buffer(b: Any, nbytes: int) -> Any:
     return b.ptrtoint(room, I64)
 
 
+@both
 def walk_from(
     b: Any, slots: Any, image: Any, row: Any, column: Any, rows: Any, columns: Any, x: Any, x_row: Any, y: Any,
     y_row: Any,
@@ -147,6 +159,7 @@ def walk_from(
         walk(b, slots, image, row, column, rows, columns, x, x_row, y, y_row)
 
 
+@both
 def walk(
     b: Any, slots: Any, image: Any, row: Any, column: Any, rows: Any, columns: Any, x: Any, x_row: Any, y: Any,
     y_row: Any, d0: Any = 0, d1: Any = 0,

@@ -1,0 +1,30 @@
+"""The language of kernels: typed values with Python's operators, from which LLVM's IR is written.
+
+A kernel is a Python function that numba reads (core.front): it has the loops and branches that run over int64s. What it
+calls is `traced`: a function that Python runs once, while the kernel is written, whose values (values.py) write an
+instruction for each operator. So `n = (x * (1 / math.log(2)) + shift) - shift` is three vector instructions,
+`f32[x + 4 * i, mask]` a load under a mask, `for i in over(n)` a loop of the kernel, and `for i in range(4)` its body
+four times.
+"""
+
+from .control import cases, either, entry, outlined, over, repeat, when
+from .hints import constant_memory, opaque, prefetch, settle
+from .lines import along, cover, each_vector, fold, pieces, share, slices, total, whole
+from .memory import Register, Registers, copy_bytes, register, registers, room, table
+from .traced import traced
+from .types import (
+    BIT, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Mistake, Type, integer,
+)  # fmt: skip
+from .values import (
+    Value, any_lane, below, builder, called, choose, constant, divide, fma, halves, indices, intrinsic, is_nan, joined,
+    larger, number, remainder, shuffle, smaller, splat, tier,
+)  # fmt: skip
+
+__all__ = [
+    "BIT", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "Mistake", "Register",
+    "Registers", "Type", "Value", "along", "any_lane", "below", "builder", "called", "cases", "choose", "constant",
+    "constant_memory", "copy_bytes", "cover", "divide", "each_vector", "either", "entry", "fma", "fold", "halves",
+    "indices", "integer", "intrinsic", "is_nan", "joined", "larger", "number", "opaque", "outlined", "over", "pieces", "prefetch",
+    "register", "registers", "remainder", "repeat", "room", "settle", "share", "shuffle", "slices", "smaller", "splat",
+    "table", "tier", "total", "traced", "when", "whole",
+]  # fmt: skip

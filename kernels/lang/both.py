@@ -1,0 +1,72 @@
+"""For as long as kernels are rewritten: functions that take a builder or a Vector, called with values, too."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from .types import F32, I32, Type, of_llvm
+from .values import Value, builder, tier
+
+
+def both(function: Callable) -> Callable:
+    """A function of (v, ...) or (b, ...) on LLVM's values that may be called without v or b, with values of `lang`.
+
+    A `Type` in place of v says how many lanes it has; else they are those of the first vector of f32 or i32, or the tier's.
+    Results become values; an integer's type is signed.
+    """
+    names = list(inspect.signature(function).parameters)
+    at = 1 if names and names[0] == "self" else 0
+    wants_vector = names[at : at + 1] != ["b"] and names[at : at + 1] != ["builder"]
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        before, rest = args[:at], args[at:]
+        if rest and (hasattr(rest[0], "b") or hasattr(rest[0], "goto_entry_block")):
+            return function(*args, **named)
+        if not wants_vector:
+            return wrapped(function(*before, builder(), *map(raw, rest), **{k: raw(x) for k, x in named.items()}))
+        if rest and isinstance(rest[0], Type):
+            lanes, rest = rest[0].lanes, rest[1:]
+        else:
+            vectors = [x.type for x in (*rest, *named.values()) if isinstance(x, Value)]
+            lanes = next((kind.lanes for kind in vectors if kind.lanes and kind.number in (F32, I32)), None)
+        v = old_vector(lanes)
+        return wrapped(function(*before, v, *map(raw, rest), **{k: raw(x) for k, x in named.items()}))
+
+    return call
+
+
+def old_vector(lanes: int | None = None) -> Any:
+    """isa.vector.Vector at the builder at hand."""
+    from ..isa.vector import Vector
+
+    return Vector(builder(), tier(), lanes)
+
+
+def raw(x: Any) -> Any:
+    """LLVM's value of a value; so in lists, tuples and named tuples. A function of values becomes one of LLVM's."""
+    if isinstance(x, Value):
+        return x.x
+    if hasattr(x, "_fields"):
+        return type(x)(*map(raw, x))
+    if isinstance(x, list | tuple):
+        return type(x)(map(raw, x))
+    if inspect.isfunction(x):
+        return lambda *args, **named: raw(x(*map(wrapped, args), **{k: wrapped(y) for k, y in named.items()}))
+    return x
+
+
+def wrapped(x: Any) -> Any:
+    """The value of LLVM's value; so in lists and tuples, and of what a function gives."""
+    if hasattr(x, "type") and not isinstance(x, Value):
+        return Value(x, of_llvm(x.type))
+    if hasattr(x, "_fields"):
+        return type(x)(*map(wrapped, x))
+    if isinstance(x, list | tuple):
+        return type(x)(map(wrapped, x))
+    if inspect.isfunction(x):
+        return lambda *args, **named: wrapped(x(*map(raw, args), **{k: raw(y) for k, y in named.items()}))
+    return x

@@ -1,0 +1,39 @@
+"""What LLVM is told beside what is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import llvm
+from .memory import Registers
+from .types import I8, I32, I64
+from .values import Value, builder, called
+
+
+def constant_memory(load: Value) -> Value:
+    """Mark a load as of memory that nothing writes while the kernel runs, so that it may leave loops."""
+    load.x.set_metadata("invariant.load", builder().module.add_metadata([]))
+    return load
+
+
+def opaque(x: Value) -> Value:
+    """x, of which LLVM computes nothing ahead of where it is wanted: a loop that runs once has no use for that."""
+    kind = llvm.FunctionType(I64.llvm, [I64.llvm])
+    return Value(builder().asm(kind, "", "=r,0", [x.x], True), I64)
+
+
+def settle(registers: Registers, numbers: Any) -> None:
+    """Have these registers (vectors) computed by here: LLVM would rather load first, and then all of that waits."""
+    b, chosen = builder(), [registers.all[i] for i in numbers]
+    values = [b.load(each.slot) for each in chosen]
+    kinds = [each.type.llvm for each in chosen]
+    places = [*["=v"] * len(values), *map(str, range(len(values)))]
+    returned = llvm.FunctionType(llvm.LiteralStructType(kinds), kinds)
+    results = b.asm(returned, "", ",".join(places), values, True)
+    for i, each in enumerate(chosen):
+        b.store(b.extract_value(results, i), each.slot)
+
+
+def prefetch(place: Value, level: int = 2) -> None:
+    """Fetch the line at a pointer to bytes, to be read soon. level: 3 nearest to the core, 1 the farthest cache."""
+    called("llvm.prefetch.p0", None, place if place.type.target else I8.at(place), I32(0), I32(level), I32(1))

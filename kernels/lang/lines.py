@@ -1,0 +1,116 @@
+"""Along contiguous elements: whole vectors, and the rest under a mask; sums of lanes; a thread's part of the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .control import over, when, either
+from .memory import register
+from .traced import traced
+from .types import Type
+from .values import Value, choose, divide, shuffle, smaller
+
+UNROLL = 4
+"""Vectors per block."""
+SLICE = 64
+"""Columns are dealt to threads in multiples of this."""
+
+Combine = Callable[[Value, Value], Value]
+
+
+def whole(count: Any, step: int) -> Any:
+    """The largest multiple of `step` (a power of two) not above count >= 0."""
+    return count & -step
+
+
+def along(kind: Type, left: Any, right: Value, unroll: int = UNROLL) -> Iterator[tuple[Type, Value, Value | None]]:
+    """`for f32, i, mask in along(f32, left, right)`: the elements that a vector of the type that is given spans from i
+    on, in blocks of `unroll` vectors (a power of two), then single ones, then the rest, under a mask.
+    """
+    # LLVM splits an instruction on a block into one per register: so the vectors' chains are interleaved.
+    # Without masks in hardware a masked vector is a branch per lane: only the very last may be one.
+    for count in [unroll, 1] if unroll > 1 else [unroll]:
+        block = kind.times(count)
+        end = left + whole(right - left, block.lanes)
+        for i in over(left, end, block.lanes):
+            yield block, i, None
+        left = end
+    for i in over(left, right, kind.lanes):
+        yield kind, i, kind.below(right - i)
+
+
+def cover(kind: Type, left: Any, right: Value, wide: bool, body: Callable[..., None]) -> None:
+    """`body(f32, i)` for the elements that a vector spans from i on, `body(f32, i, rest)` when only `rest` of them
+    count. The vector is as wide as four of the type or as one. `wide`: more than one vector of the last block may be
+    read beyond `right`.
+    """
+    block = kind.times(UNROLL)
+    end = left + whole(right - left, block.lanes)
+    for i in over(left, end, block.lanes):
+        body(block, i)
+    rest = right - end
+    if not wide:
+        each_vector(kind, end, right, body)
+        return
+    with either(rest > kind.lanes) as (several, one):
+        with several:
+            body(block, end, rest)
+        with one:
+            each_vector(kind, end, right, body)
+
+
+def each_vector(kind: Type, left: Any, right: Value, body: Callable[..., None]) -> None:
+    """As `cover`, with vectors as wide as the type only."""
+    end = left + whole(right - left, kind.lanes)
+    for i in over(left, end, kind.lanes):
+        body(kind, i)
+    rest = right - end
+    with when(rest > 0):
+        body(kind, end, rest)
+
+
+def total(kind: Type, n: Any, start: float, combine: Combine, term: Callable[..., Value]) -> Value:
+    """The number that `combine` makes of all `term(f32, i, mask)` for i in range(n). The order depends on n only."""
+    block = kind.times(UNROLL)
+    blocks, tail = register(block(start)), register(kind(start))
+    for each, i, mask in along(kind, 0, n):
+        value = term(each, i, mask)
+        if mask is not None:
+            value = choose(mask, value, start)
+        sums = blocks if each is block else tail
+        sums.value = combine(sums.value, value)
+    return fold(combine, combine(fold(combine, blocks.value, kind.lanes), tail.value))[0]
+
+
+def fold(combine: Combine, x: Value, lanes: int = 1) -> Value:
+    """The vector of `lanes` that is left when the halves of x are combined until it is that short."""
+    width = x.lanes
+    while width > lanes:
+        width //= 2
+        x = combine(*(shuffle(x, range(start, start + width)) for start in (0, width)))
+    return x
+
+
+# -- what a thread does of the work
+
+
+@traced
+def share(total: Any, thread: Any, threads: Any) -> tuple[Any, Any]:
+    """The thread's part [start, stop) of range(total)."""
+    following = thread + 1
+    return divide(total * thread, threads), divide(total * following, threads)
+
+
+@traced
+def slices(total: Any, thread: Any, threads: Any) -> tuple[Any, Any]:
+    """As `share`, in multiples of SLICE."""
+    start, stop = (end * SLICE for end in share(divide(total + (SLICE - 1), SLICE), thread, threads))
+    return smaller(start, total), smaller(stop, total)
+
+
+@traced
+def pieces(n: Any, size: Any) -> Any:
+    """How many pieces of up to `size` make n."""
+    less = size - 1
+    return divide(n + less, size)
