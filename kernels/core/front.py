@@ -232,7 +232,8 @@ def _example(kind: Any, builder: Any) -> Any:
         case types.Float():
             return 1.0
         case Slots():
-            return namedtuple("Slots", kind.names)(*[I64.undefined()] * len(kind.names))
+            named: Any = namedtuple("Slots", kind.names)  # type: ignore[misc]
+            return named(*[I64.undefined()] * len(kind.names))
         case types.BaseTuple():
             return tuple(_example(each, builder) for each in kind.types)
         case Held():

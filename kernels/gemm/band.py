@@ -12,6 +12,7 @@ from typing import Any
 from ..isa.loops import loop, repeat
 from ..isa.tiers import Tier
 from ..isa.vector import I32, I64, Vector, emits
+from ..lang.both import both
 
 NONE = I64(0)
 
@@ -98,6 +99,7 @@ def _vectors(v: Vector, to: Any, nbytes: Any, source: Any, value: Callable[[Any]
 
 
 @emits(returns=4)
+@both
 def deal(b: Any, r: Any, panels: Any, units: Any, thread: Any, threads: Any) -> Any:
     """(first panel, end, first unit, end) of a thread: its part of the panels when r.by_columns, else of the units."""
     columns = b.icmp_signed("!=", r.by_columns, I64(0))

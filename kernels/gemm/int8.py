@@ -12,6 +12,7 @@ from typing import Any
 from ..isa.integer import dot_bytes, dot_halves, split_bytes
 from ..isa.tiers import Tier
 from ..isa.vector import I32, I64, Vector
+from ..lang.both import both
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
@@ -34,6 +35,7 @@ def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[...,
     return conv_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum), CONV_INT8)
 
 
+@both
 def add_products(v: Vector, x: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
     """The sums of a row with the products of a word of A, in each lane of x, and its weights."""
     if v.tier.vnni:

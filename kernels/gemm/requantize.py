@@ -14,28 +14,33 @@ from ..isa.functions import maximum, minimum
 from ..isa.integer import to_bytes
 from ..isa.loops import repeat, room
 from ..isa.vector import F32, I1, I8, I32, I64, Vector
+from ..lang.both import both
 from .pack_int8 import parts
 from .results import Place
 
 
+@both
 def scaled(v: Vector, total: Any, multiplier: Any, mask: Any = None) -> Any:
     """i32 sums as f32, times the f32 at `multiplier`."""
     factor = v.load(v.b.bitcast(multiplier, F32.as_pointer()), mask)
     return v.b.fmul(v.b.sitofp(total, v.type), factor)
 
 
+@both
 def clamped(v: Vector, x: Any, stored: Any) -> Any:
     """f32 held between the low and the high one."""
     low, high = (v.b.bitcast(v.splat(v.b.trunc(bound, I32)), v.type) for bound in (stored.low, stored.high))
     return minimum(v, high, maximum(v, low, x))
 
 
+@both
 def word(v: Vector, total: Any, real: Any, stored: Any) -> Any:
     """What is stored as f32 of an i32 sum and its scaled number: this one clamped, or the sum's bits."""
     whole = v.b.icmp_signed("!=", stored.form, I64(0))
     return v.b.select(whole, v.b.bitcast(total, v.type), clamped(v, real, stored))
 
 
+@both
 def byte_rounder(v: Vector, stored: Any) -> Callable[[Sequence[Any]], Any]:
     """What makes stored bytes of up to four f32 vectors, in the order of `isa.integer.pack_bytes`."""
     rounded = to_bytes(v, stored.zero_point, stored.low, stored.high)
@@ -43,6 +48,7 @@ def byte_rounder(v: Vector, stored: Any) -> Callable[[Sequence[Any]], Any]:
     return lambda vectors: v.b.xor(rounded(vectors), signs)
 
 
+@both
 def store_bytes(v: Vector, place: Place, nv: int, rows: list[list[Any]], stored: Any) -> None:
     """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
     rounded = byte_rounder(v, stored)

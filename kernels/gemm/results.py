@@ -17,6 +17,7 @@ from llvmlite import ir
 from ..isa.functions import at_least
 from ..isa.loops import lesser, repeat, room
 from ..isa.vector import F32, I1, I8, I64, Vector
+from ..lang.both import both
 from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, walk_from
 from ..pointwise.rows import FORMS, NO_EPILOGUE
 
@@ -58,6 +59,7 @@ class Sink:
     cut: Any
 
 
+@both
 def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: bool) -> Sink:
     """For tiles of at most `rows` rows; epilogue: whether they end as the record's EPILOGUE says."""
     b, width = v.b, nv * v.lanes
@@ -79,6 +81,7 @@ def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: bool) -> Si
     return Sink(nv, c, ldc, slots, limits, way, masks, cut)
 
 
+@both
 def store_rows(v: Vector, place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Any]]], done: Any) -> None:
     """Store the results of tiles: found are (block that ends with them, rows, results); then go to `done`.
 
@@ -107,6 +110,7 @@ def store_rows(v: Vector, place: Place, sink: Sink, found: Sequence[tuple[Any, i
     b.position_at_end(done)
 
 
+@both
 def settle(v: Vector, place: Place, sink: Sink) -> None:
     """What is to be done behind all tiles; place.rows is an int64."""
     b, width = v.b, sink.nv * v.lanes

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..lang.both import both
+
 if TYPE_CHECKING:
     from .vector import Vector
 

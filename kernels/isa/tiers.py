@@ -27,6 +27,11 @@ class Tier(NamedTuple):
     amx: bool = False
 
     @property
+    def masks(self) -> bool:
+        """Whether loads and stores take masks in hardware; elsewhere a masked one is a branch per lane."""
+        return self.lanes == 16
+
+    @property
     def features(self) -> str:
         """LLVM's feature string for this tier; wide vectors stay wide."""
         extra = ("-prefer-256-bit",) if self.lanes == 16 else ()

@@ -8,13 +8,14 @@ from functools import wraps
 from typing import Any
 
 from .types import F32, I32, Type, of_llvm
-from .values import Value, builder, tier
+from .values import Value, builder, tier, writing
 
 
 def both(function: Callable) -> Callable:
     """A function of (v, ...) or (b, ...) on LLVM's values that may be called without v or b, with values of `lang`.
 
-    A `Type` in place of v says how many lanes it has; else they are those of the first vector of f32 or i32, or the tier's.
+    A `Type` in place of v says how many lanes it has; else they are those of the first vector of f32 or i32, or the
+    tier's.
     Results become values; an integer's type is signed.
     """
     names = list(inspect.signature(function).parameters)
@@ -29,7 +30,8 @@ def both(function: Callable) -> Callable:
         if not wants_vector:
             return wrapped(function(*before, builder(), *map(raw, rest), **{k: raw(x) for k, x in named.items()}))
         if rest and isinstance(rest[0], Type):
-            lanes, rest = rest[0].lanes, rest[1:]
+            lanes: int | None = rest[0].lanes
+            rest = rest[1:]
         else:
             vectors = [x.type for x in (*rest, *named.values()) if isinstance(x, Value)]
             lanes = next((kind.lanes for kind in vectors if kind.lanes and kind.number in (F32, I32)), None)
@@ -70,3 +72,30 @@ def wrapped(x: Any) -> Any:
     if inspect.isfunction(x):
         return lambda *args, **named: wrapped(x(*map(raw, args), **{k: raw(y) for k, y in named.items()}))
     return x
+
+
+def also_old(function: Callable) -> Callable:
+    """The other way round: a function of values that may be called with (v, ...) or (b, ...) and LLVM's values, too.
+
+    Where its first parameter is annotated `Type`, it gets a vector of f32 as wide as v for it.
+    """
+    names = list(inspect.signature(function).parameters)
+    first = function.__annotations__.get(names[0]) if names else None
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        if (
+            not args
+            or isinstance(args[0], Value)
+            or not (hasattr(args[0], "b") or hasattr(args[0], "goto_entry_block"))
+        ):
+            return function(*args, **named)
+        lead, *rest = args
+        is_vector = hasattr(lead, "b")
+        taken = [*map(wrapped, rest)]
+        if first in ("Type", Type):
+            taken.insert(0, F32.vector(lead.lanes))
+        with writing(lead.b if is_vector else lead, lead.tier if is_vector else tier()):
+            return raw(function(*taken, **{k: wrapped(x) for k, x in named.items()}))
+
+    return call

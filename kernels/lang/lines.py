@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .control import over, when, either
+from .control import either, over, when
 from .memory import register
 from .traced import traced
 from .types import Type

@@ -9,6 +9,7 @@ from llvmlite import ir
 
 from ..isa.tiers import Tier
 from ..isa.vector import I32
+from ..lang.both import both
 
 
 def tile_lanes(tier: Tier, itemsize: int) -> int:
@@ -55,6 +56,7 @@ def _deinterleave(b: Any, vectors: list[Any], block: int) -> list[Any]:
     return vectors
 
 
+@both
 def transpose_square(b: Any, vectors: list[Any], itemsize: int) -> list[Any]:
     """Transposes n vectors of n lanes: first within 128-bit parts (unpacks), then the parts."""
     n = len(vectors)
@@ -64,6 +66,7 @@ def transpose_square(b: Any, vectors: list[Any], itemsize: int) -> list[Any]:
     return [columns[j][q] for q in range(n // part) for j in range(part)]
 
 
+@both
 def pick(b: Any, vectors: list[Any], wanted: Sequence[tuple[int, int]]) -> Any:
     """The vector whose lanes are wanted as (vector, lane)."""
     n = len(wanted)
@@ -75,6 +78,7 @@ def pick(b: Any, vectors: list[Any], wanted: Sequence[tuple[int, int]]) -> Any:
     return result
 
 
+@both
 def mix(b: Any, vectors: list[Any], split: bool) -> list[Any]:
     """Interleave (or, with `split`, deinterleave) any number of vectors."""
     k, n = len(vectors), vectors[0].type.count

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..lang.both import both
 from ..isa.math import OPS
+from ..lang.both import both
 
 if TYPE_CHECKING:
     from ..isa.vector import Vector

@@ -14,12 +14,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..lang.both import both
 from ..core.primitives import call
 from ..isa.functions import clip
 from ..isa.loops import loop, room, variable
 from ..isa.math import OPS
 from ..isa.vector import F32, I8, I32, I64, Vector
+from ..lang.both import both
 from .rows import CALL, FORMS, LONG_FORMS, NO_EPILOGUE
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..core.record import Record
 from ..isa.loops import lesser, loop
 from ..isa.vector import I64, Vector
+from ..lang.both import both
 from ..pointwise.epilogue import added, addend_at, shaped, walk_from
 from ..pointwise.rows import EPILOGUE
 from .window import Place, opaque, slots
@@ -29,6 +30,7 @@ class Outputs:
     apart: Any = None
 
 
+@both
 def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequence[Any], vectors: int = 1) -> None:
     """Emit the epilogue of some outputs; values[t * vectors + i] is vector i of output t. A chain is walked later: see
     `walk_row`.
@@ -60,6 +62,7 @@ def finish(v: Vector, record: Record, place: Place, out: Outputs, values: Sequen
     masked(v, channels, vectors, store)
 
 
+@both
 def finish_rows(v: Vector, record: Record, place: Place, out: Outputs, sums: Any) -> None:
     """As `finish`, of a vector of each output at the address `sums`, one after the other; out.count is not None."""
     b, width = v.b, 4 * v.lanes
@@ -77,6 +80,7 @@ def finish_rows(v: Vector, record: Record, place: Place, out: Outputs, sums: Any
     masked(v, columns, 1, store)
 
 
+@both
 def walk_row(b: Any, record: Record, place: Place) -> None:
     """Walk the chain, where there is one, over a row of outputs by channels, whose sums lie where results do."""
     r, e = slots(b, place.args, record), slots(b, place.args, EPILOGUE, len(record) - len(EPILOGUE))
@@ -86,6 +90,7 @@ def walk_row(b: Any, record: Record, place: Place) -> None:
     walk_from(b, e, place.image, pixel, place.channel, r.ow, b.sub(place.end, place.channel), y, ldy, y, ldy)
 
 
+@both
 def masked(v: Vector, channels: Any, vectors: int, store: Any) -> None:
     """Emit store(masks), a mask for each vector, as a tier does that best; None where all lanes count."""
     masks = [v.mask(v.b.sub(channels, I64(i * v.lanes))) for i in range(vectors)]

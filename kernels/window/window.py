@@ -15,6 +15,7 @@ from llvmlite import ir
 from ..core.record import Record, loaded
 from ..isa.loops import lesser, loop, share, variable
 from ..isa.vector import I64, Vector, emits
+from ..lang.both import both
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Place:
     end: Any
 
 
+@both
 def slots(b: Any, args: Any, record: Record, first: int = 0) -> Any:
     """As core.record's `loaded`: a record's slots by name, from inside an `emits` body; nothing writes them."""
     found = loaded(b, args, record, first)
@@ -38,17 +40,20 @@ def slots(b: Any, args: Any, record: Record, first: int = 0) -> Any:
     return found
 
 
+@both
 def constant(b: Any, load: Any) -> Any:
     """Mark a load as of memory that nothing writes while the kernel runs, so that it may leave loops."""
     load.set_metadata("invariant.load", b.module.add_metadata([]))
     return load
 
 
+@both
 def constants(v: Vector, pointer: Any, count: int) -> list[Any]:
     """Some vectors of constants, one after the other."""
     return [constant(v.b, v.load(v.at(pointer, i * v.lanes))) for i in range(count)]
 
 
+@both
 def existing(b: Any, bits: Any, index: Any) -> Any:
     """A context whose code runs if bit `index` (int or int64) of `bits` is set; always when `bits` is None."""
     if bits is None:
@@ -57,6 +62,7 @@ def existing(b: Any, bits: Any, index: Any) -> Any:
     return b.if_then(b.icmp_unsigned("!=", b.and_(bits, one), I64(0)))
 
 
+@both
 def spread(b: Any, pointer: Any, stride: Any, count: int, size: int = 4) -> list[Any]:
     """The pointers pointer + j * stride, j < count, to elements of `size` bytes.
 
@@ -105,11 +111,13 @@ def nest(
     return run
 
 
+@both
 def opaque(b: Any, x: Any) -> Any:
     """x, of which LLVM computes nothing ahead of where it is wanted: a loop that runs once has no use for that."""
     return b.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [x], True)
 
 
+@both
 def settle(v: Vector, variables: Sequence[Any]) -> None:
     """Have these vectors computed by here: LLVM would rather load first, and then all of that waits in registers."""
     b = v.b
@@ -122,17 +130,20 @@ def settle(v: Vector, variables: Sequence[Any]) -> None:
         b.store(b.extract_value(results, i), x)
 
 
+@both
 def low_bits(b: Any, count: Any, limit: Any) -> Any:
     """An int64 whose lowest `count` bits are set, with count brought into [0, limit]; limit < 64."""
     return b.sub(b.shl(I64(1), brought(b, count, limit)), I64(1))
 
 
+@both
 def brought(b: Any, x: Any, limit: Any) -> Any:
     """x brought into [0, limit]."""
     x = lesser(b, x, limit)
     return b.select(b.icmp_signed(">", x, I64(0)), x, I64(0))
 
 
+@both
 def steps(b: Any, end: Any, begin: Any, step: Any, count: Any) -> Any:
     """How many of begin, begin + step, ... (count of them) are below `end`."""
     room = b.sub(end, begin)
@@ -147,6 +158,7 @@ steps_to = emits(steps)
 """`steps` within a kernel."""
 
 
+@both
 def taps_inside(b: Any, r: Any, place: Place) -> tuple[Any, tuple[Any, Any], tuple[Any, Any]]:
     """(address, planes, rows) of a row of outputs, where the window's planes and rows that exist are ranges.
 

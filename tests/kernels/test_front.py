@@ -272,7 +272,11 @@ def sometimes(x: int, y: int, z: int) -> int:
     ("function", "place", "said"),
     [
         (of_lists, "of_lists", "kernel code has no sum"),
-        (of_floats, "of_floats", "kernel code computes with int64s and with values of lang, a number like 1.5 is neither"),
+        (
+            of_floats,
+            "of_floats",
+            "kernel code computes with int64s and with values of lang, a number like 1.5 is neither",
+        ),
         (of_quotients, "of_quotients", "kernel code has no truediv"),
         (of_unpacking, "of_unpacking", "Cannot unify UniTuple(int64 x 2) and UniTuple(int64 x 3)"),
         (of_too_much, "of_too_much", "sign(x) is called with 2 values"),

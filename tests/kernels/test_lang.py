@@ -13,8 +13,24 @@ import pytest
 from fastgraph.kernels.core.build import build
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier, usable
 from fastgraph.kernels.lang import (
-    F32, I32, I64, U8, Mistake, along, below, choose, divide, fma, over, register, registers, share, smaller, total,
-    traced, when,
+    F32,
+    I32,
+    I64,
+    U8,
+    Mistake,
+    along,
+    below,
+    choose,
+    divide,
+    fma,
+    over,
+    register,
+    registers,
+    share,
+    smaller,
+    total,
+    traced,
+    when,
 )  # fmt: skip
 from fastgraph.objects.link import link
 
