@@ -19,32 +19,32 @@ from typing import NamedTuple
 from fastgraph.kernels.isa.tiers import BY_NAME
 from tests.replay import trees
 from tests.replay.collect import FAILED
-from tests.replay.same import LEVELS, canonical, level, machine_code, simplified
+from tests.replay.same import LEVELS, level, machine_code, simplified
 
 LISTED = 40
 """How many kernels of a kind a line names."""
 
 
 class Compared(NamedTuple):
-    """A tier's kernels by what became of them: one of LEVELS, "fails", "is missing", or "is new"."""
+    """A tier's kernels by what became of them: one of LEVELS, "can't be built", "missing", "new"."""
 
     tier: str
     names: Mapping[str, Sequence[str]]
 
-    def same(self, strict: bool) -> bool:
-        """That there are only kernels of the levels that are the same; when strict, of the first."""
-        return self.names.keys() <= set(LEVELS[: 1 if strict else 3])
+    def others(self, strict: bool) -> list[str]:
+        """The kinds in which a kernel is not the same; when strict, all but the first of LEVELS."""
+        return [kind for kind in self.names if kind not in LEVELS[: 1 if strict else 3]]
 
-    def __str__(self) -> str:
-        total = sum(map(len, self.names.values()))
-        return f"{self.tier}: {total} kernels: " + ", ".join(self._said(kind) for kind in self.names)
+    def text(self, strict: bool) -> str:
+        """How many there are of each kind, and which are not the same."""
+        total, others = sum(map(len, self.names.values())), self.others(strict)
+        counts = (f"{len(names)} {kind}{_list(names) if kind in others else ''}" for kind, names in self.names.items())
+        return f"{self.tier}: " + ", ".join([f"{total} kernels", *counts])
 
-    def _said(self, kind: str) -> str:
-        names = self.names[kind]
-        if kind == LEVELS[0]:
-            return f"{len(names)} {kind}"
-        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-        return f"{len(names)} {kind}: {' '.join(names[:LISTED])}{more}"
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f": {' '.join(names[:LISTED])}{more}"
 
 
 def compare(tier: str, now: Mapping[str, str], then: Mapping[str, str]) -> Compared:
@@ -52,13 +52,13 @@ def compare(tier: str, now: Mapping[str, str], then: Mapping[str, str]) -> Compa
     found = defaultdict(list)
     for name, text in now.items():
         if text.startswith(FAILED):
-            found["fails"].append(name)
+            found["can't be built"].append(name)
         elif name not in then:
-            found["is new"].append(name)
+            found["new"].append(name)
         else:
             found[LEVELS[level(text, then[name], BY_NAME[tier])]].append(name)
-    found["is missing"] = [name for name in then if name not in now]
-    order = (*LEVELS, "fails", "is missing", "is new")
+    found["missing"] = [name for name in then if name not in now]
+    order = (*LEVELS, "can't be built", "missing", "new")
     return Compared(tier, {kind: found[kind] for kind in order if found[kind]})
 
 
@@ -75,8 +75,8 @@ def show(against: str, tier: str, name: str, ir: bool) -> bool:
     if not any(texts):
         return False
     kind = simplified if ir else partial(machine_code, tier=BY_NAME[tier])
-    sides = [(canonical if text.startswith(FAILED) else kind)(text).split("\n") if text else [] for text in texts]
-    print("\n".join(unified_diff(*sides, f"{tier}/{name} {against[:12]}", f"{tier}/{name}", lineterm="")))
+    old, new = ((text if text.startswith(FAILED) else text and kind(text)).splitlines() for text in texts)
+    print("\n".join(unified_diff(old, new, f"{tier}/{name} {against[:12]}", f"{tier}/{name}", lineterm="")))
     return True
 
 
@@ -88,7 +88,7 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--against", metavar="REF", required=True, help="a commit, as git calls it")
     parser.add_argument("--tier", nargs="+", choices=BY_NAME, default=list(BY_NAME), help="default: all")
     parser.add_argument("--kernels", nargs="+", metavar="PREFIX", default=[], help="those whose names begin so")
-    parser.add_argument("--strict", action="store_true", help="same IR it must be")
+    parser.add_argument("--strict", action="store_true", help="texts must be the same, too")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="tiers at the same time")
     parser.add_argument("--show", metavar="NAME", help="what changed in this kernel's machine code")
     parser.add_argument("--ir", action="store_true", help="with --show: in its simplified IR")
@@ -99,21 +99,25 @@ def main(args: Sequence[str] | None = None) -> int:
     if against is None:
         parser.error(f"git knows no commit {given.against!r} here")
     try:
-        if not given.show:
-            return _report(against, given)
-        found = [show(against, tier, given.show, given.ir) for tier in given.tier]
+        if given.show:
+            any_found, same = any([show(against, tier, given.show, given.ir) for tier in given.tier]), True
+        else:
+            any_found, same = _report(against, given)
     except trees.CollectError as error:
         parser.error(str(error))
-    return 0 if any(found) else parser.error(f"no kernel is called {given.show!r}")
-
-
-def _report(against: str, given: argparse.Namespace) -> int:
-    work, same = partial(compared, against, given.kernels), True
-    with ProcessPoolExecutor(given.jobs) as pool:
-        for found in (pool.map if given.jobs > 1 else map)(work, given.tier):
-            print(found, flush=True)
-            same &= found.same(given.strict)
+    if not any_found:
+        parser.error(f"no kernel is called {given.show or ' or '.join(given.kernels)}")
     return 0 if same else 1
+
+
+def _report(against: str, given: argparse.Namespace) -> tuple[bool, bool]:
+    """Print what became of each tier's kernels; whether there are any, and whether all are the same."""
+    some, same = False, True
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for found in (pool.map if given.jobs > 1 else map)(partial(compared, against, given.kernels), given.tier):
+            print(found.text(given.strict), flush=True)
+            some, same = some or bool(found.names), same and not found.others(given.strict)
+    return some, same
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class _Found(Exception):
 
 
 @contextmanager
-def parsing(parse: Callable[[str], Any]) -> Iterator[None]:
+def parsing(parse: Callable[..., Any]) -> Iterator[None]:
     """Let builds give their IR text to `parse` instead of to LLVM."""
     usual, llvm.parse_assembly = llvm.parse_assembly, parse
     try:
@@ -37,7 +37,7 @@ def text_of(make: Callable[[], Any], tier: Any) -> str:
     """The IR of the kernel that `make` makes, behind a line that names its CPU and the flags that it needs."""
     from fastgraph.kernels.core.build import build
 
-    def give(text: str, *_: Any) -> None:
+    def give(text: str, *_: Any, **more: Any) -> None:
         raise _Found(text)
 
     try:

@@ -210,8 +210,8 @@ def machine_code(text: str, tier: Tier) -> str:
     """What `assembly` makes of such a module, for the CPU that its first line names, with labels numbered."""
     cpu, needs = re.match(r"; cpu=(.*) needs=(.*)", text).groups()  # type: ignore[union-attr]
     tier = tier._replace(cpu=cpu, needs=tuple(filter(None, needs.split(","))))
-    parse: Callable[[str], Any] = llvm.parse_assembly
-    with parsing(lambda _: parse(text)):
+    parse: Callable[..., Any] = llvm.parse_assembly
+    with parsing(lambda _, *context: parse(text, *context)):
         return "\n".join(_instructions(assembly(_nothing, tier)))
 
 
