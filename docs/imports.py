@@ -16,7 +16,7 @@ PACKAGES = {"fastgraph": "fastgraph", "fastgraph.kernels": "kernels", "fastgraph
 BASE = ("errors", "text", "room", "limits", "deadline", "disturbance", "locks", "cpus", "freedoms", "families")
 """Small modules of `fastgraph/` that everybody may use; together they count as the folder `base`."""
 
-KERNELS = ("kernels.isa", "kernels.core")
+KERNELS = ("kernels.lang", "kernels.isa", "kernels.core")
 FAMILIES = (
     "kernels.move", "kernels.pointwise", "kernels.gemm", "kernels.amx", "kernels.window", "kernels.recurrent",
     "kernels.attention",
@@ -27,8 +27,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "base": (),
     "schemas": (),
     "kernels": (),
-    "kernels.isa": (),
-    "kernels.core": ("kernels.isa",),
+    "kernels.lang": (),
+    "kernels.isa": ("kernels.lang",),
+    "kernels.core": ("kernels.lang", "kernels.isa"),
     "kernels.move": KERNELS,
     "kernels.pointwise": (*KERNELS, "kernels.move"),
     "kernels.gemm": (*KERNELS, "kernels.move", "kernels.pointwise"),

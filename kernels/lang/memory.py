@@ -11,7 +11,7 @@ from .values import Value, builder, called, constant, number
 
 
 def pointer(target: Type, place: Any) -> Value:
-    """The pointer to values of a type at an address, or where another pointer points."""
+    """type.at(place): the pointer to such values at an address (an int64), or where another pointer points."""
     kind, b = pointer_to(target), builder()
     if isinstance(place, Value) and place.type.target is not None:
         return Value(b.bitcast(place.x, kind.llvm), kind)
@@ -45,6 +45,18 @@ def store(kind: Type, value: Any, place: Any, mask: Value | None = None) -> None
         builder().store(value.x, at.x)
     else:
         builder().store(value.x, at.x, align=alignment(kind))
+
+
+def _item(kind: Type, at: Any) -> Value:
+    return load(kind, *at) if isinstance(at, tuple) else load(kind, at)
+
+
+def _set_item(kind: Type, at: Any, value: Any) -> None:
+    place, mask = at if isinstance(at, tuple) else (at, None)
+    store(kind, value, place, mask)
+
+
+Type.at, Type.__getitem__, Type.__setitem__ = pointer, _item, _set_item  # type: ignore[assignment, method-assign]
 
 
 def _spelled(kind: Type) -> str:

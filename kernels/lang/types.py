@@ -6,7 +6,6 @@ object, so that types are compared by `is`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import llvm
@@ -67,50 +66,14 @@ class Type:
                 self._llvm = llvm.IntType(self.bits)
         return self._llvm
 
-    # -- values of the type
+    if TYPE_CHECKING:  # values.py and memory.py give them
 
-    def __call__(self, x: Any) -> Value:
-        """A number of Python's, a list of one for each lane, or a number in each lane."""
-        from .values import Value, constant, splat
-
-        if not isinstance(x, Value):
-            return constant(self, x)
-        if self.lanes and not x.type.lanes and x.type.number is self.number:
-            return splat(x, self.lanes)
-        if x.type is not self:
-            raise Mistake(f"{self} can't be made of {x.type}: convert it with .to({self.number})")
-        return x
-
-    def undefined(self) -> Value:
-        """A value of which nothing is known."""
-        from .values import Value
-
-        return Value(llvm.Constant(self.llvm, llvm.Undefined), self)
-
-    def at(self, address: Any) -> Value:
-        """The pointer to such values at an address (an int64), or to where another pointer points."""
-        from .memory import pointer
-
-        return pointer(self, address)
-
-    def __getitem__(self, at: Any) -> Value:
-        from .memory import load
-
-        place, mask = at if isinstance(at, tuple) else (at, None)
-        return load(self, place, mask)
-
-    def __setitem__(self, at: Any, value: Any) -> None:
-        from .memory import store
-
-        place, mask = at if isinstance(at, tuple) else (at, None)
-        store(self, value, place, mask)
-
-    def below(self, count: Any) -> Value:
-        """The mask of the lanes before `count`, an int64 that may be negative or more than there are."""
-        from .values import indices
-
-        index = I32.vector(self.lanes)
-        return indices(self.lanes) < (index(count) if isinstance(count, int) else index(count.to(I32)))
+        def __call__(self, x: Any) -> Value: ...
+        def __getitem__(self, at: Any) -> Value: ...
+        def __setitem__(self, at: Any, value: Any) -> None: ...
+        def at(self, address: Any) -> Value: ...
+        def undefined(self) -> Value: ...
+        def below(self, count: Any) -> Value: ...
 
 
 _vectors: dict[tuple[Type, int], Type] = {}
@@ -161,8 +124,3 @@ def of_llvm(kind: Any) -> Type:
     if name in ("half", "float", "double"):
         return {"half": F16, "float": F32, "double": F64}[name]
     return BIT if kind.width == 1 else integer(kind.width)
-
-
-def widest(types: Sequence[Type]) -> Type:
-    """The one of most lanes, the first of several."""
-    return max(types, key=lambda each: each.lanes)

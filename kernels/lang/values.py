@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import llvm
 from .traced import traced
-from .types import BIT, I32, I64, Mistake, Type, integer, pointer_to, widest
-
-if TYPE_CHECKING:
-    from ..isa.tiers import Tier
+from .types import BIT, I32, I64, Mistake, Type, integer, pointer_to
 
 
 class _Writer:
@@ -42,9 +39,9 @@ def builder() -> Any:
     return _Writer.builder
 
 
-def tier() -> Tier:
-    """What the kernel at hand is written for."""
-    return _Writer.tier  # type: ignore[no-any-return]
+def tier() -> Any:
+    """The tier (isa.tiers) that the kernel at hand is written for."""
+    return _Writer.tier
 
 
 _INSTRUCTIONS = {  # of real numbers, signed and unsigned integers
@@ -232,7 +229,7 @@ _install()
 
 def alike(what: str, *values: Any) -> list[Value]:
     """Values of one type: numbers of Python become constants, and numbers go into each lane where there are vectors."""
-    wanted = widest([v.type for v in values if isinstance(v, Value)])
+    wanted = max((v.type for v in values if isinstance(v, Value)), key=lambda kind: kind.lanes)
     out = []
     for v in values:
         if not isinstance(v, Value):
@@ -245,6 +242,31 @@ def alike(what: str, *values: Any) -> list[Value]:
             raise Mistake(f"{what} {wanted} and {v.type}: convert one of them")
         out.append(v)
     return out
+
+
+def made(kind: Type, x: Any) -> Value:
+    """type(x): a constant, of a number of Python's or of a list of one for each lane; or a number in each lane."""
+    if not isinstance(x, Value):
+        return constant(kind, x)
+    if kind.lanes and not x.type.lanes and x.type.number is kind.number:
+        return splat(x, kind.lanes)
+    if x.type is not kind:
+        raise Mistake(f"{kind} can't be made of {x.type}: convert it with .to({kind.number})")
+    return x
+
+
+def undefined(kind: Type) -> Value:
+    """type.undefined(): a value of which nothing is known."""
+    return Value(llvm.Constant(kind.llvm, llvm.Undefined), kind)
+
+
+def lanes_below(kind: Type, count: Any) -> Value:
+    """type.below(count): the mask of the lanes before `count`, an int64 that may be negative or more than there are."""
+    index = I32.vector(kind.lanes)
+    return indices(kind.lanes) < (index(count) if isinstance(count, int) else index(count.to(I32)))
+
+
+Type.__call__, Type.undefined, Type.below = made, undefined, lanes_below  # type: ignore[assignment, method-assign]
 
 
 def number(x: Any) -> Value:
