@@ -28,6 +28,7 @@ from .types import (
     Mistake,
     Type,
     integer,
+    word,
 )  # fmt: skip
 from .values import (
     Value,
@@ -46,6 +47,7 @@ from .values import (
     joined,
     larger,
     number,
+    quotient,
     remainder,
     shuffle,
     smaller,
@@ -58,6 +60,6 @@ __all__ = [
     "Registers", "Type", "Value", "along", "any_lane", "below", "builder", "called", "cases", "choose", "constant",
     "constant_memory", "copy_bytes", "cover", "divide", "each_vector", "either", "entry", "fma", "fold", "halves",
     "indices", "integer", "intrinsic", "is_nan", "joined", "larger", "number", "opaque", "outlined", "over", "pieces",
-    "prefetch", "register", "registers", "remainder", "repeat", "room", "settle", "share", "shuffle", "slices",
-    "smaller", "splat", "table", "tier", "total", "traced", "when", "whole",
+    "prefetch", "quotient", "register", "registers", "remainder", "repeat", "room", "settle", "share", "shuffle",
+    "slices", "smaller", "splat", "table", "tier", "total", "traced", "when", "whole", "word",
 ]  # fmt: skip

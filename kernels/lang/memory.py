@@ -19,8 +19,8 @@ def pointer(target: Type, place: Any) -> Value:
 
 
 def alignment(kind: Type) -> int:
-    """The bytes that addresses of a type are a multiple of. Narrow integers are read from anywhere."""
-    return kind.bits // 8 if kind.real or kind.bits == 64 else 1
+    """The bytes that addresses of a type are a multiple of. Words of bytes, the other integers, lie anywhere."""
+    return kind.bits // 8 if kind.real or kind.number is I64 else 1
 
 
 def load(kind: Type, place: Any, mask: Value | None = None) -> Value:

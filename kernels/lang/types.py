@@ -107,6 +107,11 @@ def integer(bits: int, signed: bool = True) -> Type:
     return _integers[bits, signed]
 
 
+def word(size: int) -> Type:
+    """What moves `size` bytes, a power of two."""
+    return U8.vector(size) if size > 8 else integer(8 * size, signed=False)
+
+
 F16, F32, F64 = (Type(f"f{bits}", bits, True, True) for bits in (16, 32, 64))
 I8, I16, I32, I64 = (integer(bits) for bits in (8, 16, 32, 64))
 U8, U16, U32, U64 = (integer(bits, signed=False) for bits in (8, 16, 32, 64))

@@ -399,6 +399,14 @@ def remainder(x: Any, y: Any) -> Any:
     return Value(_Writer.builder.urem(x.x, y.x), x.type)
 
 
+@traced
+def quotient(x: Any, y: Any) -> Value:
+    """x / y of integers, cut off towards 0."""
+    x, y = alike("division of", x, y)
+    b = _Writer.builder
+    return Value((b.sdiv if x.type.signed else b.udiv)(x.x, y.x), x.type)
+
+
 def is_nan(x: Value) -> Value:
     return Value(_Writer.builder.fcmp_unordered("uno", x.x, x.x), BIT.like(x.type))
 

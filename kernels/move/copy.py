@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
-
-from llvmlite import ir
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, choose, read, repeat, run_copier, run_filler, word, write
-from ..isa.loops import div_rem, loop, pieces, smaller, thread_range, variable
+from ..isa.byte_ops import by_size, repeat, run_copier, run_filler
+from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..isa.vector import I64, emits
+from ..lang import (
+    Register,
+    Type,
+    Value,
+    cases,
+    over,
+    pieces,
+    quotient,
+    register,
+    share,
+    smaller,
+    traced,
+    when,
+    word,
+)  # fmt: skip
 from .outer_loops import outer_address, outer_count
 from .rows import COPY
 from .shuffles import pick, tile_lanes
@@ -35,9 +46,9 @@ def copy(tier: Tier, mode: str) -> Callable:
         total = outer(args) * r.rows
         begin, end, first, last = 0, total, 0, r.count
         if total >= 8 * threads:
-            begin, end = thread_range(total, thread, threads)
+            begin, end = share(total, thread, threads)
         else:
-            first, last = thread_range(pieces(r.count, 64), thread, threads)
+            first, last = share(pieces(r.count, 64), thread, threads)
             first, last = 64 * first, smaller(64 * last, r.count)
         while begin < end:
             o, i = div_rem(begin, r.rows)
@@ -72,27 +83,27 @@ def _row(tier: Tier, mode: str) -> Callable:
 
 
 def _step(tier: Tier) -> Callable:
-    @emits
-    def step(b: Any, dst: Any, src: Any, n: Any, s: Any, d: Any, size: Any) -> None:
+    @traced
+    def step(dst: Value, src: Value, n: Value, s: Value, d: Value, size: Value) -> None:
         def elements(nbytes: int) -> None:
-            done = variable(b, I64(0))
-            kind = ir.VectorType(ir.IntType(8 * nbytes), tile_lanes(tier, nbytes))
-            with b.if_then(b.icmp_signed("==", d, I64(nbytes))):
-                choose(b, s, {k * nbytes: partial(_near, b, dst, src, n, k, kind, done) for k in NEAR})
-            with loop(b, b.load(done), n, 1) as i:
-                write(b, read(b, b.add(src, b.mul(i, s)), word(nbytes)), b.add(dst, b.mul(i, d)))
+            done, item = register(0), word(nbytes)
+            vector = item.vector(tile_lanes(tier, nbytes))
+            with when(d == nbytes):
+                cases(s, {k * nbytes: partial(_near, dst, src, n, k, vector, done) for k in NEAR})
+            for i in over(done.value, n):
+                item[dst + i * d] = item[src + i * s]
 
-        by_size(b, size, elements)
+        by_size(size, elements)
 
     return step
 
 
-def _near(b: Any, dst: Any, src: Any, n: Any, k: int, kind: Any, done: Any) -> None:
+def _near(dst: Value, src: Value, n: Value, k: int, vector: Type, done: Register) -> None:
     """Every k-th of k * n elements, in whole vectors but for the last ones: what lies behind the last isn't read."""
-    lanes, nbytes = kind.count, kind.element.width // 8
-    stop = b.mul(b.sdiv(b.sub(n, I64(1)), I64(lanes)), I64(lanes))
-    with loop(b, 0, stop, lanes) as i:
-        at = b.add(src, b.mul(i, I64(k * nbytes)))
-        vectors = [read(b, b.add(at, I64(j * lanes * nbytes)), kind) for j in range(k)]
-        write(b, pick(b, vectors, [divmod(j * k, lanes) for j in range(lanes)]), b.add(dst, b.mul(i, I64(nbytes))))
-    b.store(stop, done)
+    lanes, nbytes = vector.lanes, vector.bits // 8
+    stop = quotient(n - 1, lanes) * lanes
+    for i in over(0, stop, lanes):
+        at = src + i * (k * nbytes)
+        vectors = [vector[at + j * vector.size] for j in range(k)]
+        vector[dst + i * nbytes] = pick(vectors, [divmod(j * k, lanes) for j in range(lanes)])
+    done.value = stop

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, get, put, read, run_filler, word
-from ..isa.loops import div_rem, divide, thread_range, variable
+from ..isa.byte_ops import by_size, get, put, run_filler
+from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..isa.vector import I64, emits
+from ..lang import I64, Value, choose, divide, register, share, traced, word
 from .rows import NON_ZERO
 
 
@@ -19,7 +18,7 @@ def non_zero(tier: Tier) -> Callable:
 
     def kernel(args, thread, threads):
         r = fields(args)
-        begin, end = thread_range(1, thread, threads)
+        begin, end = share(1, thread, threads)
         for _ in range(begin, end):
             together, count, i = divide(8, r.size), 0, 0
             while i < r.n:
@@ -43,16 +42,15 @@ def non_zero(tier: Tier) -> Callable:
     return kernel
 
 
-@emits
-def _counts(b: Any, at: Any, size: Any, real: Any) -> Any:
+@traced
+def _counts(at: Value, size: Value, real: Value) -> Value:
     """1 where an element is not 0."""
-    slot = variable(b, I64(0))
+    found = register(0)
 
     def element(nbytes: int) -> None:
-        kind = word(nbytes)
-        bits = read(b, at, kind)
-        bits = b.select(b.icmp_signed("!=", real, I64(0)), b.shl(bits, kind(1)), bits)
-        b.store(b.zext(b.icmp_unsigned("!=", bits, kind(0)), I64), slot)
+        bits = word(nbytes)[at]
+        bits = choose(real != 0, bits << 1, bits)
+        found.value = (bits != 0).to(I64)
 
-    by_size(b, size, element)
-    return b.load(slot)
+    by_size(size, element)
+    return found.value

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from ..core.record import reader
 from ..isa.byte_ops import run_copier, run_filler
-from ..isa.loops import div_rem, thread_range
+from ..isa.loops import div_rem
 from ..isa.tiers import Tier
+from ..lang import share
 from .outer_loops import outer_count, outer_fields
 from .rows import PAD, PAD_LOOP
 
@@ -19,7 +20,7 @@ def pad(tier: Tier) -> Callable:
 
     def kernel(args, thread, threads):
         r = fields(args)
-        begin, end = thread_range(outer(args), thread, threads)
+        begin, end = share(outer(args), thread, threads)
         while begin < end:
             rest, to, at, inside = begin, r.dst, r.src, True
             begin += 1

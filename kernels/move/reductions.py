@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from llvmlite import ir
+from ..lang import F32, F64, Type, Value, choose, integer, is_nan
 
 
-def type_of(kind: str) -> Any:
-    """The LLVM type of one of NUMBERS."""
+def type_of(kind: str) -> Type:
+    """The type of one of NUMBERS."""
     if kind[0] == "f":
-        return ir.FloatType() if kind == "f32" else ir.DoubleType()
-    return ir.IntType(int(kind[1:]))
+        return F32 if kind == "f32" else F64
+    return integer(int(kind[1:]), signed=kind[0] != "u")
 
 
-def combined(b: Any, kind: str, operation: str, there: Any, comes: Any) -> Any:
+def combined(operation: str, there: Value, comes: Value) -> Value:
     """One of OPERATIONS on one of NUMBERS. A NaN stays; whole numbers are not divided: what is there stays."""
-    real = kind[0] == "f"
-    if operation == "div":
-        return b.fdiv(there, comes) if real else there
-    if operation in ("add", "mul"):
-        return getattr(b, f"f{operation}" if real else operation)(there, comes)
-    sign = "<" if operation == "min" else ">"
+    real = there.type.real
+    match operation:
+        case "div":
+            return there / comes if real else there
+        case "add":
+            return there + comes
+        case "mul":
+            return there * comes
+    less = operation == "min"
     if not real:
-        compare = b.icmp_unsigned if kind[0] == "u" else b.icmp_signed
-        return b.select(compare(sign, there, comes), there, comes)
-    best = b.select(b.fcmp_unordered(sign, there, comes), there, comes)
-    return b.select(b.fcmp_unordered("uno", comes, comes), comes, best)
+        return choose(there < comes if less else there > comes, there, comes)
+    best = choose(~(there >= comes) if less else ~(there <= comes), there, comes)
+    return choose(is_nan(comes), comes, best)

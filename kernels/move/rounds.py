@@ -7,9 +7,9 @@ from collections.abc import Callable
 from ..core.primitives import flag, put, put_flag
 from ..core.record import reader
 from ..isa.byte_ops import run_copier
-from ..isa.loops import pieces, smaller, thread_range
 from ..isa.tiers import Tier
 from ..isa.vector import arg
+from ..lang import pieces, share, smaller
 from .rows import ROUND, SLICE
 
 
@@ -26,9 +26,9 @@ def slice_(tier: Tier) -> Callable:
         if turn < 0 or turn >= r.turns:
             begin = end
         elif r.rows >= threads:
-            begin, end = thread_range(r.rows, thread, threads)
+            begin, end = share(r.rows, thread, threads)
         else:
-            first, last = thread_range(pieces(r.run, 64), thread, threads)
+            first, last = share(pieces(r.run, 64), thread, threads)
             first, last = 64 * first, smaller(64 * last, r.run)
         to, at = r.dst + turn * r.turn_d + first, r.src + turn * r.turn_s + first
         for i in range(begin, end):

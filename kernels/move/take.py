@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, get, read, run_copier, run_filler, word, write
-from ..isa.loops import div_rem, loop, smaller, thread_range
+from ..isa.byte_ops import by_size, get, run_copier, run_filler
+from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..isa.vector import I64, emits
+from ..lang import I64, Value, either, over, share, smaller, traced, word
 from .outer_loops import outer_count, outer_fields
 from .rows import TAKE, TAKE_LOOP
 
@@ -21,12 +21,12 @@ def take(tier: Tier, runs: bool) -> Callable:
     (destination offset, source offset, bytes) for each. Where the source offsets' sum is negative comes `fill`, an
     element repeated to 8 bytes.
     """
-    line = _runs(tier) if runs else _elements
+    line: Callable = _runs(tier) if runs else _elements
     fields, outer, loop_fields = reader(TAKE), outer_count(TAKE), outer_fields(TAKE, TAKE_LOOP)
 
     def kernel(args, thread, threads):
         r = fields(args)
-        begin, end = thread_range(r.rows * outer(args), thread, threads)
+        begin, end = share(r.rows * outer(args), thread, threads)
         while begin < end:
             rest, i = div_rem(begin, r.rows)
             stop = smaller(r.rows, i + end - begin)
@@ -42,19 +42,20 @@ def take(tier: Tier, runs: bool) -> Callable:
     return kernel
 
 
-@emits
-def _elements(b: Any, r: Any, to: Any, base: Any, i: Any, stop: Any) -> None:
+@traced
+def _elements(r: Any, to: Value, base: Value, i: Value, stop: Value) -> None:
     def walk(nbytes: int) -> None:
-        bits = r.fill if nbytes == 8 else b.trunc(r.fill, word(nbytes))
-        with loop(b, i, stop, 1) as j:
-            at, place = b.add(base, read(b, b.add(r.table, b.mul(j, I64(8))), I64)), b.add(to, b.mul(j, r.d))
-            with b.if_else(b.icmp_signed(">=", at, I64(0))) as (inside, outside):
+        item = word(nbytes)
+        fill = r.fill.unsigned.to(item)
+        for j in over(i, stop):
+            at, place = base + I64[r.table + j * 8], to + j * r.d
+            with either(at >= 0) as (inside, outside):
                 with inside:
-                    write(b, read(b, b.add(r.src, at), word(nbytes)), place)
+                    item[place] = item[r.src + at]
                 with outside:
-                    write(b, bits, place)
+                    item[place] = fill
 
-    by_size(b, r.itemsize, walk)
+    by_size(r.itemsize, walk)
 
 
 def _runs(tier: Tier) -> Callable:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, get, put, read, word, write
-from ..isa.loops import div_rem, larger, smaller, thread_range
+from ..isa.byte_ops import by_size, get, put
+from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..isa.vector import emits
+from ..lang import Value, larger, share, smaller, traced, word
 from .heap import place_of, popper, selector
 from .rows import TOP_K, entry_bytes
 
@@ -30,7 +29,7 @@ def top_k(tier: Tier, wide: bool) -> Callable:
         if r.wanted != 0:
             k = larger(smaller(get(r.wanted), k), 0)
         k = smaller(k, n)
-        begin, end = thread_range(r.outer * r.inner, thread, threads)
+        begin, end = share(r.outer * r.inner, thread, threads)
         heap = r.scratch + thread * r.scratch_bytes
         for row in range(begin, end):
             o, column = div_rem(row, r.inner)
@@ -53,11 +52,18 @@ def top_k(tier: Tier, wide: bool) -> Callable:
     return kernel
 
 
-@emits
-def _element(b: Any, to: Any, at: Any, size: Any) -> None:
-    by_size(b, size, lambda nbytes: write(b, read(b, at, word(nbytes)), to))
+@traced
+def _element(to: Value, at: Value, size: Value) -> None:
+    def copy(nbytes: int) -> None:
+        item = word(nbytes)
+        item[to] = item[at]
+
+    by_size(size, copy)
 
 
-@emits
-def _nothing(b: Any, to: Any, size: Any) -> None:
-    by_size(b, size, lambda nbytes: write(b, word(nbytes)(0), to))
+@traced
+def _nothing(to: Value, size: Value) -> None:
+    def clear(nbytes: int) -> None:
+        word(nbytes)[to] = 0
+
+    by_size(size, clear)

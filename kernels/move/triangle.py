@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from ..core.record import reader
 from ..isa.byte_ops import get, run_copier, run_filler
-from ..isa.loops import larger, remainder, smaller, thread_range
 from ..isa.tiers import Tier
+from ..lang import larger, remainder, share, smaller
 from .rows import TRIANGLE
 
 
@@ -18,7 +18,7 @@ def triangle(tier: Tier) -> Callable:
     def kernel(args, thread, threads):
         r = fields(args)
         k = smaller(larger(get(r.k), 0 - r.rows), r.columns)
-        begin, end = thread_range(r.matrices * r.rows, thread, threads)
+        begin, end = share(r.matrices * r.rows, thread, threads)
         line = r.columns * r.size
         for row in range(begin, end):
             edge = remainder(row, r.rows) + k + 1 - r.upper
