@@ -261,7 +261,7 @@ class _Typing(Typing):
     def resolve_getattr(self, kind: Any, name: str) -> Any:
         if isinstance(kind, Known):
             found = getattr(kind.it, name)
-            return types.literal(found) if isinstance(found, int) else self.resolve_value_type(found)
+            return types.literal(found) if isinstance(found, int) else Known(found)
         if isinstance(kind, Slots) and name not in kind.names:
             raise TypingError(f"the record has no slot {name!r}; it has {', '.join(kind.names)}")
         return types.int64 if isinstance(kind, Slots) else super().resolve_getattr(kind, name)

@@ -29,7 +29,7 @@ from .types import (
     Type,
     integer,
     word,
-)  # fmt: skip
+)
 from .values import (
     Value,
     any_lane,
@@ -53,7 +53,7 @@ from .values import (
     smaller,
     splat,
     tier,
-)  # fmt: skip
+)
 
 __all__ = [
     "BIT", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "Mistake", "Register",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, get, put, run_filler
+from ..isa.byte_ops import by_size, run_filler
 from ..isa.loops import div_rem
 from ..isa.tiers import Tier
 from ..lang import I64, Value, choose, divide, register, share, traced, word
@@ -22,20 +22,20 @@ def non_zero(tier: Tier) -> Callable:
         for _ in range(begin, end):
             together, count, i = divide(8, r.size), 0, 0
             while i < r.n:
-                if i + together <= r.n and get(r.x + r.size * i) == 0:
+                if i + together <= r.n and I64[r.x + r.size * i] == 0:
                     i += together
                 else:
                     if _counts(r.x + r.size * i, r.size, r.real) != 0:
                         place, axis = i, r.rank - 1
                         while axis > 0:
-                            rest, along = div_rem(place, get(r.dims + 8 * axis))
-                            put(r.places + 8 * (axis * r.n + count), along)
+                            rest, along = div_rem(place, I64[r.dims + 8 * axis])
+                            I64[r.places + 8 * (axis * r.n + count)] = along
                             place = rest
                             axis -= 1
-                        put(r.places + 8 * count, place)
+                        I64[r.places + 8 * count] = place
                         count += 1
                     i += 1
-            put(r.count, count)
+            I64[r.count] = count
             for axis in range(r.rank):
                 fill(r.places + 8 * (axis * r.n + count), 0, 8 * (r.n - count))
 

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from ..core.record import fields, reader
-from ..isa.byte_ops import copy_run, put
+from ..isa.byte_ops import copy_run
 from ..isa.loops import div_rem
 from ..isa.tiers import Tier
 from ..lang import (
@@ -27,7 +27,7 @@ from ..lang import (
     traced,
     when,
     word,
-)  # fmt: skip
+)
 from .outer_loops import outer_addresses, outer_count
 from .reductions import combined, type_of
 from .rows import BACKWARDS, LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REPORTED, WORDS, size_of
@@ -60,7 +60,7 @@ def backwards(tier: Tier) -> Callable:
         for i in range(first, last):
             end = _length(r, r.lengths + r.index_size * i)
             for t in range(r.steps):
-                put(r.places + 8 * (r.steps * i + t), end - 1 - t if t < end else t)
+                I64[r.places + 8 * (r.steps * i + t)] = end - 1 - t if t < end else t
 
     return kernel
 
@@ -86,7 +86,7 @@ def _moved(line: Callable) -> Callable:
             bad |= line(args, to, at, index, i, stop)
         if bad != 0:
             if r.outside == REPORTED:
-                put(r.error, 1)
+                I64[r.error] = 1
 
     return kernel
 

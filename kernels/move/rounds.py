@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ..core.primitives import flag, put, put_flag
 from ..core.record import reader
 from ..isa.byte_ops import run_copier
 from ..isa.tiers import Tier
-from ..isa.vector import arg
-from ..lang import pieces, share, smaller
+from ..lang import I64, U8, Value, pieces, share, smaller, traced
 from .rows import ROUND, SLICE
 
 
@@ -21,7 +20,7 @@ def slice_(tier: Tier) -> Callable:
 
     def kernel(args, thread, threads):
         r = fields(args)
-        turn = arg(r.turn, 0)
+        turn = I64[r.turn]
         begin, end, first, last = 0, r.rows, 0, r.run
         if turn < 0 or turn >= r.turns:
             begin = end
@@ -44,13 +43,15 @@ def round_(tier: Tier) -> Callable:
     def kernel(args, thread, threads):
         if thread == 0:
             r = fields(args)
-            turn = 0
+            turn: Any = 0
             if not r.first:
-                turn = arg(r.turn, 0) + 1
-            put(r.turn, 0, turn)
-            go = 0
-            if turn < arg(r.limit, 0) and flag(r.test):
-                go = 1
-            put_flag(r.go, go)
+                turn = I64[r.turn] + 1
+            I64[r.turn] = turn
+            _set_flag(r.go, turn < I64[r.limit] and U8[r.test] != 0)
 
     return kernel
+
+
+@traced
+def _set_flag(at: Value, condition: Value) -> None:
+    U8[at] = condition.to(U8)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, get, run_copier, run_filler
+from ..isa.byte_ops import by_size, run_copier, run_filler
 from ..isa.loops import div_rem
 from ..isa.tiers import Tier
 from ..lang import I64, Value, either, over, share, smaller, traced, word
@@ -31,11 +31,12 @@ def take(tier: Tier, runs: bool) -> Callable:
             rest, i = div_rem(begin, r.rows)
             stop = smaller(r.rows, i + end - begin)
             begin += stop - i
-            to, base = r.dst, 0
+            to = r.dst
+            base: Any = 0
             for k in range(r.rank):
                 loop = loop_fields(args, k)
                 rest, j = div_rem(rest, loop.n)
-                base += get(loop.table + 8 * j)
+                base += I64[loop.table + 8 * j]
                 to += j * loop.d
             line(r, to, base, i, stop)
 
@@ -64,11 +65,11 @@ def _runs(tier: Tier) -> Callable:
     def runs(r, to, base, i, stop):
         while i < stop:
             entry = r.table + 24 * i
-            at = base + get(entry + 8)
+            at = base + I64[entry + 8]
             if at >= 0:
-                copy(to + get(entry), r.src + at, get(entry + 16))
+                copy(to + I64[entry], r.src + at, I64[entry + 16])
             else:
-                fill(to + get(entry), r.fill, get(entry + 16))
+                fill(to + I64[entry], r.fill, I64[entry + 16])
             i += 1
 
     return runs

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, get, put
+from ..isa.byte_ops import by_size
 from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..lang import Value, larger, share, smaller, traced, word
+from ..lang import I64, Value, larger, share, smaller, traced, word
 from .heap import place_of, popper, selector
 from .rows import TOP_K, entry_bytes
 
@@ -25,9 +25,9 @@ def top_k(tier: Tier, wide: bool) -> Callable:
         r = fields(args)
         n, k = r.n, r.k
         if r.count != 0:
-            n = larger(smaller(get(r.count), n), 0)
+            n = larger(smaller(I64[r.count], n), 0)
         if r.wanted != 0:
-            k = larger(smaller(get(r.wanted), k), 0)
+            k = larger(smaller(I64[r.wanted], k), 0)
         k = smaller(k, n)
         begin, end = share(r.outer * r.inner, thread, threads)
         heap = r.scratch + thread * r.scratch_bytes
@@ -43,10 +43,10 @@ def top_k(tier: Tier, wide: bool) -> Callable:
                 left -= 1
             for j in range(k):
                 place = place_at(heap + entry * j)
-                put(r.places + 8 * (first + j * r.inner), place)
+                I64[r.places + 8 * (first + j * r.inner)] = place
                 _element(r.values + r.size * (first + j * r.inner), x + r.size * r.inner * place, r.size)
             for j in range(k, r.k):
-                put(r.places + 8 * (first + j * r.inner), 0)
+                I64[r.places + 8 * (first + j * r.inner)] = 0
                 _nothing(r.values + r.size * (first + j * r.inner), r.size)
 
     return kernel

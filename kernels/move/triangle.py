@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import reader
-from ..isa.byte_ops import get, run_copier, run_filler
+from ..isa.byte_ops import run_copier, run_filler
 from ..isa.tiers import Tier
-from ..lang import larger, remainder, share, smaller
+from ..lang import I64, larger, remainder, share, smaller
 from .rows import TRIANGLE
 
 
@@ -17,7 +17,7 @@ def triangle(tier: Tier) -> Callable:
 
     def kernel(args, thread, threads):
         r = fields(args)
-        k = smaller(larger(get(r.k), 0 - r.rows), r.columns)
+        k = smaller(larger(I64[r.k], 0 - r.rows), r.columns)
         begin, end = share(r.matrices * r.rows, thread, threads)
         line = r.columns * r.size
         for row in range(begin, end):
