@@ -12,13 +12,13 @@ from typing import Any
 from llvmlite import ir
 
 from .. import lang
-from ..lang import divide, either, larger, pieces, registers, remainder, smaller, traced
+from ..lang import div_rem, divide, larger, pieces, remainder, smaller
 from ..lang.both import both
 from .vector import I32, I64, Vector
 
 UNROLL = 4
 """Vectors per block."""
-_USED = larger, pieces, remainder, smaller
+_USED = div_rem, divide, larger, pieces, remainder, smaller
 SLICE = 64
 """Columns are dealt to threads in multiples of this."""
 
@@ -114,13 +114,6 @@ def whole(b: Any, count: Any, step: int) -> Any:
 def lesser(b: Any, x: Any, y: Any) -> Any:
     """The lesser of two int64 values."""
     return b.select(b.icmp_signed("<", x, y), x, y)
-
-
-@traced
-def div_rem(x: Any, y: Any) -> Any:
-    """Both, as a pair."""
-    quotient = divide(x, y)
-    return quotient, x - quotient * y
 
 
 # -- along contiguous elements
@@ -220,13 +213,4 @@ thread_range = lang.share
 thread_slices = lang.slices
 
 
-@traced
-def thread_block(rows: Any, cols: Any, thread: Any, threads: Any) -> Any:
-    """The thread's (first row, end, first column, end): some of the rows when they are many, else of the columns."""
-    bounds = registers([lang.number(x) for x in (0, rows, 0, cols)])
-    with either(rows >= threads * 4) as (by_rows, by_columns):
-        with by_rows:
-            bounds[0], bounds[1] = lang.share(rows, thread, threads)
-        with by_columns:
-            bounds[2], bounds[3] = lang.slices(cols, thread, threads)
-    return bounds.values()
+thread_block = lang.blocks

@@ -9,56 +9,32 @@ four times.
 
 from .control import cases, either, entry, outlined, over, repeat, when
 from .hints import constant_memory, opaque, prefetch, settle
-from .lines import along, cover, each_vector, fold, pieces, share, slices, total, whole
-from .memory import Register, Registers, copy_bytes, register, registers, room, table
-from .traced import traced
-from .types import (
-    BIT,
-    F16,
-    F32,
-    F64,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    Mistake,
-    Type,
-    integer,
-    word,
-)
-from .values import (
-    Value,
+from .instructions import (
     any_lane,
     below,
-    builder,
-    called,
     choose,
-    constant,
+    div_rem,
     divide,
     fma,
     halves,
-    indices,
-    intrinsic,
     is_nan,
     joined,
     larger,
-    number,
     quotient,
     remainder,
     shuffle,
     smaller,
-    splat,
-    tier,
 )
+from .lines import along, blocks, cover, each_vector, fold, pieces, share, slices, total, whole
+from .memory import Register, Registers, copy_bytes, register, registers, room, table
+from .traced import traced
+from .types import BIT, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Mistake, Type, integer, word
+from .values import Value, builder, called, constant, indices, intrinsic, number, splat, tier
 
 __all__ = [
     "BIT", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "Mistake", "Register",
-    "Registers", "Type", "Value", "along", "any_lane", "below", "builder", "called", "cases", "choose", "constant",
-    "constant_memory", "copy_bytes", "cover", "divide", "each_vector", "either", "entry", "fma", "fold", "halves",
+    "Registers", "Type", "Value", "along", "any_lane", "below", "blocks", "builder", "called", "cases", "choose", "constant",
+    "constant_memory", "copy_bytes", "cover", "div_rem", "divide", "each_vector", "either", "entry", "fma", "fold", "halves",
     "indices", "integer", "intrinsic", "is_nan", "joined", "larger", "number", "opaque", "outlined", "over", "pieces",
     "prefetch", "quotient", "register", "registers", "remainder", "repeat", "room", "settle", "share", "shuffle",
     "slices", "smaller", "splat", "table", "tier", "total", "traced", "when", "whole", "word",

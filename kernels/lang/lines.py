@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .control import either, over, when
-from .memory import register
+from .instructions import choose, divide, shuffle, smaller
+from .memory import register, registers
 from .traced import traced
 from .types import Type
-from .values import Value, choose, divide, shuffle, smaller
+from .values import Value, number
 
 UNROLL = 4
 """Vectors per block."""
@@ -107,6 +108,18 @@ def slices(total: Any, thread: Any, threads: Any) -> tuple[Any, Any]:
     """As `share`, in multiples of SLICE."""
     start, stop = (end * SLICE for end in share(divide(total + (SLICE - 1), SLICE), thread, threads))
     return smaller(start, total), smaller(stop, total)
+
+
+@traced
+def blocks(rows: Any, cols: Any, thread: Any, threads: Any) -> Any:
+    """The thread's (first row, end, first column, end): some of the rows when they are many, else of the columns."""
+    bounds = registers([number(x) for x in (0, rows, 0, cols)])
+    with either(rows >= threads * 4) as (by_rows, by_columns):
+        with by_rows:
+            bounds[0], bounds[1] = share(rows, thread, threads)
+        with by_columns:
+            bounds[2], bounds[3] = slices(cols, thread, threads)
+    return bounds.values()
 
 
 @traced

@@ -12,7 +12,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from . import llvm
-from .traced import traced
 from .types import BIT, I32, I64, Mistake, Type, integer, pointer_to
 
 
@@ -305,25 +304,7 @@ def splat(x: Value, lanes: int) -> Value:
     return Value(b.shuffle_vector(first, nothing, _repeated(I32.vector(lanes), "0")), kind)
 
 
-def shuffle(x: Value, order: Sequence[int], y: Value | None = None) -> Value:
-    """The lanes of x, and then of y, that are named."""
-    other = x.type.undefined() if y is None else y
-    lanes = llvm.Constant(I32.vector(len(order)).llvm, list(order))
-    return Value(_Writer.builder.shuffle_vector(x.x, other.x, lanes), x.type.vector(len(order)))
-
-
-def halves(x: Value) -> list[Value]:
-    """The lower and the upper half of a vector."""
-    n = x.lanes
-    return [shuffle(x, range(start, start + n // 2)) for start in (0, n // 2)]
-
-
-def joined(x: Value, y: Value) -> Value:
-    """The lanes of x, then those of y."""
-    return shuffle(x, range(2 * x.lanes), y)
-
-
-# -- instructions that Python has no operator for
+# -- functions of LLVM's
 
 
 def function(name: str, returns: Type | None, types: Sequence[Type]) -> Any:
@@ -347,70 +328,3 @@ def intrinsic(name: str, *values: Any) -> Value:
     kind = operands[0].type
     spelled = f"{'f' if kind.real else 'i'}{kind.bits}"
     return called(f"llvm.{name}.{f'v{kind.lanes}' if kind.lanes else ''}{spelled}", kind, *operands)  # type: ignore[no-any-return]
-
-
-@traced
-def fma(x: Any, y: Any, z: Any) -> Value:
-    """x * y + z, rounded once where the tier can."""
-    x, y, z = alike("fma of", x, y, z)
-    return intrinsic("fma", x, y, z) if _Writer.tier.fma else x * y + z  # type: ignore[no-any-return]
-
-
-@traced
-def choose(condition: Value, yes: Any, no: Any) -> Value:
-    """yes where the condition or the mask has it, else no."""
-    yes, no = alike("choice of", yes, no)
-    return Value(_Writer.builder.select(condition.x, yes.x, no.x), yes.type)
-
-
-@traced
-def smaller(x: Any, y: Any) -> Any:
-    """The smaller of two numbers; y where one is NaN."""
-    return choose(x < y, x, y) if isinstance(x, Value) or isinstance(y, Value) else min(x, y)
-
-
-@traced
-def larger(x: Any, y: Any) -> Any:
-    """The larger of two numbers; y where one is NaN."""
-    return choose(x > y, x, y) if isinstance(x, Value) or isinstance(y, Value) else max(x, y)
-
-
-@traced
-def below(x: Value, y: Any) -> Value:
-    """0 <= x < y of signed integers, in one comparison; y >= 0."""
-    return x.unsigned < (y.unsigned if isinstance(y, Value) else y)
-
-
-@traced
-def divide(x: Any, y: Any) -> Any:
-    """x // y of integers from 0 on, y > 0: one instruction, where Python's rule takes many."""
-    if isinstance(x, int) and isinstance(y, int):
-        return x // y
-    x, y = alike("division of", x, y)
-    return Value(_Writer.builder.udiv(x.x, y.x), x.type)
-
-
-@traced
-def remainder(x: Any, y: Any) -> Any:
-    """x % y of integers from 0 on, y > 0."""
-    if isinstance(x, int) and isinstance(y, int):
-        return x % y
-    x, y = alike("division of", x, y)
-    return Value(_Writer.builder.urem(x.x, y.x), x.type)
-
-
-@traced
-def quotient(x: Any, y: Any) -> Value:
-    """x / y of integers, cut off towards 0."""
-    x, y = alike("division of", x, y)
-    b = _Writer.builder
-    return Value((b.sdiv if x.type.signed else b.udiv)(x.x, y.x), x.type)
-
-
-def is_nan(x: Value) -> Value:
-    return Value(_Writer.builder.fcmp_unordered("uno", x.x, x.x), BIT.like(x.type))
-
-
-def any_lane(mask: Value) -> Value:
-    """Whether a mask has a lane."""
-    return mask.bits(integer(mask.lanes, signed=False)) != 0

@@ -7,13 +7,13 @@ from functools import partial
 
 from ..core.record import reader
 from ..isa.byte_ops import by_size, repeat, run_copier, run_filler
-from ..isa.loops import div_rem
 from ..isa.tiers import Tier
 from ..lang import (
     Register,
     Type,
     Value,
     cases,
+    div_rem,
     over,
     pieces,
     quotient,

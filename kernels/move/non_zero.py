@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from ..core.record import reader
 from ..isa.byte_ops import by_size, run_filler
-from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..lang import I64, Value, choose, divide, register, share, traced, word
+from ..lang import I64, Value, choose, div_rem, divide, register, share, traced, word
 from .rows import NON_ZERO
 
 

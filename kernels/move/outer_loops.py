@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any
 
 from ..core.record import Record, reader
-from ..isa.loops import div_rem
-from ..lang import I64, Value, over, register, registers, traced
+from ..lang import I64, Value, div_rem, over, register, registers, traced
 
 
 def _fields(args: Value, record: Record, k: Value, count: int) -> list[Value]:

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from ..core.record import reader
 from ..isa.byte_ops import run_copier, run_filler
-from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..lang import share
+from ..lang import div_rem, share
 from .outer_loops import outer_count, outer_fields
 from .rows import PAD, PAD_LOOP
 

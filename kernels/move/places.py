@@ -9,13 +9,13 @@ from typing import Any
 
 from ..core.record import fields, reader
 from ..isa.byte_ops import copy_run
-from ..isa.loops import div_rem
 from ..isa.tiers import Tier
 from ..lang import (
     I64,
     Value,
     cases,
     choose,
+    div_rem,
     divide,
     either,
     integer,

@@ -7,9 +7,8 @@ from typing import Any
 
 from ..core.record import reader
 from ..isa.byte_ops import by_size, run_copier, run_filler
-from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..lang import I64, Value, either, over, share, smaller, traced, word
+from ..lang import I64, Value, div_rem, either, over, share, smaller, traced, word
 from .outer_loops import outer_count, outer_fields
 from .rows import TAKE, TAKE_LOOP
 

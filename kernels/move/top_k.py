@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from ..core.record import reader
 from ..isa.byte_ops import by_size
-from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..lang import I64, Value, larger, share, smaller, traced, word
+from ..lang import I64, Value, div_rem, larger, share, smaller, traced, word
 from .heap import place_of, popper, selector
 from .rows import TOP_K, entry_bytes
 

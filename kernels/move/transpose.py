@@ -11,9 +11,23 @@ from functools import partial
 from typing import Any
 
 from ..core.record import reader
-from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..lang import I64, Type, Value, cases, choose, integer, outlined, over, pieces, share, smaller, traced, when
+from ..lang import (
+    I64,
+    Type,
+    Value,
+    cases,
+    choose,
+    div_rem,
+    integer,
+    outlined,
+    over,
+    pieces,
+    share,
+    smaller,
+    traced,
+    when,
+)
 from .outer_loops import outer_address, outer_count
 from .rows import NARROW, TRANSPOSE
 from .shuffles import mix, tile_lanes, transpose_square
