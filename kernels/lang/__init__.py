@@ -33,9 +33,9 @@ from .values import Value, builder, called, constant, indices, intrinsic, number
 
 __all__ = [
     "BIT", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "Mistake", "Register",
-    "Registers", "Type", "Value", "along", "any_lane", "below", "blocks", "builder", "called", "cases", "choose", "constant",
-    "constant_memory", "copy_bytes", "cover", "div_rem", "divide", "each_vector", "either", "entry", "fma", "fold", "halves",
-    "indices", "integer", "intrinsic", "is_nan", "joined", "larger", "number", "opaque", "outlined", "over", "pieces",
-    "prefetch", "quotient", "register", "registers", "remainder", "repeat", "room", "settle", "share", "shuffle",
-    "slices", "smaller", "splat", "table", "tier", "total", "traced", "when", "whole", "word",
+    "Registers", "Type", "Value", "along", "any_lane", "below", "blocks", "builder", "called", "cases", "choose",
+    "constant", "constant_memory", "copy_bytes", "cover", "div_rem", "divide", "each_vector", "either", "entry", "fma",
+    "fold", "halves", "indices", "integer", "intrinsic", "is_nan", "joined", "larger", "number", "opaque", "outlined",
+    "over", "pieces", "prefetch", "quotient", "register", "registers", "remainder", "repeat", "room", "settle",
+    "share", "shuffle", "slices", "smaller", "splat", "table", "tier", "total", "traced", "when", "whole", "word",
 ]  # fmt: skip
