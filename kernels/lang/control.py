@@ -85,16 +85,21 @@ def either(condition: Value, likely: bool | None = None) -> AbstractContextManag
     return builder().if_else(condition.x, likely=likely)  # type: ignore[no-any-return]
 
 
-def cases(value: Value, bodies: Mapping[int, Callable[[], None]]) -> None:
-    """The code of the case that a number is; nothing when it is none of them."""
+def cases(value: Value, bodies: Mapping[int, Callable[[], None]], otherwise: Callable[[], None] | None = None) -> None:
+    """The code of the case that a number is; `otherwise` (nothing) when it is none of them."""
     b = builder()
     after = b.append_basic_block("after")
-    switch = b.switch(value.x, after)
+    other = b.append_basic_block("otherwise") if otherwise else after
+    switch = b.switch(value.x, other)
     for case, body in bodies.items():
         block = b.append_basic_block("case")
         switch.add_case(value.type.llvm(case), block)
         b.position_at_end(block)
         body()
+        b.branch(after)
+    if otherwise:
+        b.position_at_end(other)
+        otherwise()
         b.branch(after)
     b.position_at_end(after)
 

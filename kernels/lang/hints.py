@@ -7,7 +7,7 @@ from typing import Any
 from . import llvm
 from .memory import Registers
 from .types import I8, I32, I64
-from .values import Value, builder, called
+from .values import Value, builder, called, tier
 
 
 def constant_memory(load: Value) -> Value:
@@ -23,7 +23,11 @@ def opaque(x: Value) -> Value:
 
 
 def settle(registers: Registers, numbers: Any) -> None:
-    """Have these registers (vectors) computed by here: LLVM would rather load first, and then all of that waits."""
+    """Have these registers (vectors) computed by here: LLVM would rather load first, and then all of that waits. Only
+    where there are 32 registers of AVX-512 that it could fill so.
+    """
+    if not tier().masks:
+        return
     b, chosen = builder(), [registers.all[i] for i in numbers]
     values = [b.load(each.slot) for each in chosen]
     kinds = [each.type.llvm for each in chosen]

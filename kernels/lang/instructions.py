@@ -8,7 +8,7 @@ from typing import Any
 from . import llvm
 from .traced import traced
 from .types import BIT, I32, integer
-from .values import Value, alike, builder, intrinsic, tier
+from .values import Value, alike, builder, intrinsic, number, tier
 
 
 @traced
@@ -20,7 +20,9 @@ def fma(x: Any, y: Any, z: Any) -> Value:
 
 @traced
 def choose(condition: Value, yes: Any, no: Any) -> Value:
-    """yes where the condition or the mask has it, else no."""
+    """yes where the condition or the mask has it, else no; numbers of Python alone are int64s."""
+    if not isinstance(yes, Value) and not isinstance(no, Value):
+        yes = number(yes)
     yes, no = alike("choice of", yes, no)
     return Value(builder().select(condition.x, yes.x, no.x), yes.type)
 

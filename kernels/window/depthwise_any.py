@@ -11,14 +11,32 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from llvmlite import ir
-
-from ..isa.loops import lesser, loop, variable
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I32, I64, Vector
+from ..lang import (
+    F32,
+    I32,
+    I64,
+    Value,
+    below,
+    called,
+    choose,
+    constant,
+    divide,
+    either,
+    fma,
+    larger,
+    opaque,
+    over,
+    register,
+    registers,
+    remainder,
+    settle,
+    smaller,
+    when,
+)
 from .results import Outputs, finish, walk_row
 from .rows import DEPTHWISE_ANY
-from .window import Place, constants, nest, opaque, settle, slots, taps_inside
+from .window import Place, constants, f32_at, nest, output_at, slots, taps_inside
 
 TILE = 7
 """Neighboring outputs of a row that are computed together."""
@@ -30,100 +48,95 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
     """As make_depthwise, for any window. Output channel o reads input channel o // multiplier where the kernel is
     `repeated`, else o.
     """
-    lanes = tier.lanes
+    f32 = F32.vector(tier.lanes)
 
-    def emit_row(b: Any, place: Place) -> None:
-        r = slots(b, place.args, DEPTHWISE_ANY)
-        begin, planes, rows = taps_inside(b, r, place)
-        with loop(b, 0, r.ow, TILE) as column:
-            left = b.sub(b.mul(column, r.sw), r.pad_left)
-            x = b.add(begin, b.shl(b.mul(left, r.ldx), I64(2)))
-            with loop(b, place.channel, place.end, vectors * lanes) as channel:
-                emit_tile(b, replace(place, channel=channel), column, left, x, planes, rows)
+    def row(place: Place) -> None:
+        r = slots(place, DEPTHWISE_ANY)
+        begin, planes, rows = taps_inside(r, place)
+        for column in over(0, r.ow, TILE):
+            left = column * r.sw - r.pad_left
+            x = begin + (left * r.ldx << 2)
+            for channel in over(place.channel, place.end, vectors * f32.lanes):
+                here = replace(place, channel=channel)
+                sums = sums_of(here, left, x, planes, rows)
+                y, pixel = output_at(r, here, column)
+                out = Outputs(y, pixel, smaller(r.ow - column, TILE))
+                finish(f32, DEPTHWISE_ANY, here, out, sums, vectors)
 
-    def emit_tile(b: Any, place: Place, column: Any, left: Any, x: Any, planes: Any, rows: Any) -> None:
-        """One tile; `left`: the column of x at which its first window begins, x: the address of that."""
-        v = Vector(b, tier)
-        r = slots(b, place.args, DEPTHWISE_ANY)
-        weights, bias = (v.at(v.pointer(address), place.channel) for address in (r.weights, r.bias))
-        sums = [variable(b, value) for value in constants(v, bias, vectors) * TILE]
-        load, channel = _repeated(v, r.multiplier, place.channel) if repeated else (v.load, place.channel)
-        line, across, shared = b.mul(r.w, r.ldx), b.mul(r.dw, r.ldx), b.icmp_signed("==", r.dw, r.sw)
-        grouped = b.select(shared, b.sub(r.kw, b.urem(r.kw, I64(GROUP))), I64(0))
+    def sums_of(place: Place, left: Value, x: Value, planes: Any, rows: Any) -> list[Value]:
+        """Of one tile; `left`: the column of x at which its first window begins, x: the address of that."""
+        r = slots(place, DEPTHWISE_ANY)
+        weights, bias = (f32_at(address, place.channel) for address in (r.weights, r.bias))
+        sums = registers(constants(f32, bias, vectors) * TILE)
+        load, channel = _repeated(tier, r.multiplier, place.channel) if repeated else (f32.__getitem__, place.channel)
+        line, across, shared = r.w * r.ldx, r.dw * r.ldx, r.dw == r.sw
+        grouped = choose(shared, r.kw - remainder(r.kw, GROUP), 0)
 
-        def taps(x: Any, tap: Any, at: Any, count: int, checked: bool) -> None:
+        def add_taps(x: Value, tap: Value, at: Value, count: int, checked: bool) -> None:
             """Add `count` taps, whose first column is `at`, at the pointer x. `checked`: not all columns exist."""
-            found = [constants(v, v.at(tap, b.mul(r.c, I64(k))), vectors) for k in range(count)]
-            pixel, step = x, b.mul(r.sw, r.ldx)
+            found = [constants(f32, tap + r.c * k, vectors) for k in range(count)]
+            pixel, step = x, r.sw * r.ldx
             for j in range(TILE + count - 1):
                 if j:
-                    pixel = v.pointer(opaque(b, b.ptrtoint(v.at(pixel, step), I64)))
-                exists = b.icmp_unsigned("<", b.add(at, b.mul(r.sw, I64(j))), r.w)
-                with b.if_then(exists) if checked else nullcontext():
-                    values = [load(v.at(pixel, i * lanes)) for i in range(vectors)]
+                    pixel = F32.at(opaque((pixel + step).address))
+                exists = below(at + r.sw * j, r.w)
+                with when(exists) if checked else nullcontext():
+                    values = [load(pixel + i * f32.lanes) for i in range(vectors)]
                     users = [(j - k, k) for k in range(max(0, j - TILE + 1), min(count, j + 1))]
                     for t, k in users:
                         for i, value in enumerate(values):
-                            total = sums[t * vectors + i]
-                            b.store(v.fma(value, found[k][i], b.load(total)), total)
+                            number = t * vectors + i
+                            sums[number] = fma(value, found[k][i], sums[number])
                     if vectors > 1 and count > 1:
-                        settle(v, [sums[t * vectors + i] for t, _ in users for i in range(vectors)])
+                        settle(sums, [t * vectors + i for t, _ in users for i in range(vectors)])
 
-        def row_of_taps(x: Any, tap: Any) -> None:
-            x, tap, done = variable(b, x), variable(b, tap), left
+        def add_row(first: Value, tap: Value) -> None:
+            """Add a row of taps."""
+            x, weight, done = register(first), register(tap), left
             for count, number in ((GROUP, grouped), (1, r.kw)):
-                end = b.add(left, b.mul(number, r.dw))
-                step = I64(count)
+                end = left + number * r.dw
                 # Up to here the first column may be for all of them to exist.
-                room = b.sub(r.w, b.mul(r.sw, I64(TILE + count - 2)))
-                room = b.select(b.icmp_signed(">", room, I64(0)), room, I64(0))
-                with loop(b, done, end, b.mul(r.dw, step)) as at:
-                    here, weights = b.load(x), b.load(tap)
-                    with b.if_else(b.icmp_unsigned("<", at, room)) as (inner, edge):
+                room = larger(r.w - r.sw * (TILE + count - 2), 0)
+                for at in over(done, end, r.dw * count):
+                    here, weights = x.value, weight.value
+                    with either(below(at, room)) as (inner, edge):
                         with inner:
-                            taps(here, weights, at, count, False)
+                            add_taps(here, weights, at, count, False)
                         with edge:
-                            taps(here, weights, at, count, True)
-                    b.store(v.at(here, b.mul(across, step)), x)
-                    b.store(v.at(weights, b.mul(r.c, step)), tap)
+                            add_taps(here, weights, at, count, True)
+                    x.value = here + across * count
+                    weight.value = weights + r.c * count
                 done = end
 
-        with loop(b, planes[0], planes[1], 1) as z:
-            plane = v.at(v.at(v.pointer(x), channel), b.mul(line, b.mul(z, b.mul(r.dd, r.h))))
-            row = variable(b, v.at(plane, b.mul(b.mul(rows[0], r.dh), line)))
-            tap = variable(b, v.at(weights, b.mul(b.mul(b.add(b.mul(z, r.kh), rows[0]), r.kw), r.c)))
-            with loop(b, rows[0], rows[1], 1):
-                row_of_taps(b.load(row), b.load(tap))
-                b.store(v.at(b.load(row), b.mul(line, r.dh)), row)
-                b.store(v.at(b.load(tap), b.mul(r.kw, r.c)), tap)
-        pixel = b.add(b.mul(place.row, r.ow), column)
-        in_batch = b.add(b.mul(b.mul(place.image, b.mul(r.od, r.oh)), r.ow), pixel)
-        y = b.add(r.y, b.shl(b.add(b.mul(in_batch, r.ldy), place.channel), I64(2)))
-        out = Outputs(y, pixel, lesser(b, b.sub(r.ow, column), I64(TILE)))
-        finish(v, DEPTHWISE_ANY, place, out, [b.load(total) for total in sums], vectors)
+        for z in over(*planes):
+            plane = f32_at(x, channel) + line * (z * (r.dd * r.h))
+            source = register(plane + rows[0] * r.dh * line)
+            tap = register(weights + (z * r.kh + rows[0]) * r.kw * r.c)
+            for _ in over(*rows):
+                add_row(source.value, tap.value)
+                source.value += line * r.dh
+                tap.value += r.kw * r.c
+        return sums.values()
 
-    return nest(DEPTHWISE_ANY, emit_row, walk_row)
+    return nest(DEPTHWISE_ANY, row, walk_row)
 
 
-def _repeated(v: Vector, multiplier: Any, channel: Any) -> tuple[Callable[[Any], Any], Any]:
+def _repeated(tier: Tier, multiplier: Value, channel: Value) -> tuple[Callable[[Value], Value], Value]:
     """(load(pixel), first): the input channels of a vector of output channels from `channel` on; `first`: the first."""
-    b = v.b
-    first = b.udiv(channel, multiplier)
-    passed = b.sub(channel, b.mul(first, multiplier))
-    lanes = ir.Constant(v.type, [float(i) + 0.5 for i in range(v.lanes)])
+    f32 = F32.vector(tier.lanes)
+    first = divide(channel, multiplier)
+    passed = channel - first * multiplier
     # Halfway between whole numbers: far from where rounding would give another quotient.
-    numbers = b.fadd(v.splat(b.sitofp(passed, F32)), lanes)
-    index = b.fptosi(b.fdiv(numbers, v.splat(b.sitofp(multiplier, F32))), v.itype)
+    halfway = constant(f32, [i + 0.5 for i in range(f32.lanes)])
+    index = ((passed.to(F32) + halfway) / multiplier.to(F32)).to(I32)
 
-    def load(pixel: Any) -> Any:
-        if v.lanes > 4:
-            name = {8: "avx2.permps", 16: "avx512.permvar.sf.512"}[v.lanes]
-            permute = v.declare(f"llvm.x86.{name}", v.type, [v.type, v.itype])
-            return b.call(permute, [v.load(pixel), index])
-        x = ir.Constant(v.type, ir.Undefined)
-        for i in range(v.lanes):
-            lane = b.zext(b.extract_element(index, I32(i)), I64)
-            x = b.insert_element(x, b.load(v.at(pixel, lane)), I32(i))
+    def load(pixel: Value) -> Value:
+        if f32.lanes > 4:
+            name = {8: "avx2.permps", 16: "avx512.permvar.sf.512"}[f32.lanes]
+            return called(f"llvm.x86.{name}", f32, f32[pixel], index)
+        x = f32.undefined()
+        for i in range(f32.lanes):
+            x = x.with_lane(i, pixel[index[i].unsigned.to(I64)])
         return x
 
     return load, first

@@ -11,68 +11,81 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llvmlite import ir
-
-from ..core.record import reader
+from ..core.record import fields, reader
 from ..gemm.requantize import byte_rounder
-from ..isa.integer import bytes_type
 from ..isa.interleave import dot, interleave, load_pieces, store_pieces, store_some
 from ..isa.lanes import PARTS
-from ..isa.loops import divide, larger, lesser, loop, smaller, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I64, Vector, emits
+from ..lang import (
+    F32,
+    I32,
+    I64,
+    U8,
+    Type,
+    Value,
+    below,
+    choose,
+    divide,
+    larger,
+    over,
+    remainder,
+    share,
+    smaller,
+    tier,
+    traced,
+)
 from .pick_depthwise_int8 import TILES, Scheme, scheme_of
 from .rows import DEPTHWISE_INT8
-from .window import slots, spread
+from .window import spread
 
-Load = Callable[[int, int], Any]
+Load = Callable[[int, int], Value]
 """(index into a scheme's lines, input column) -> its vector of bytes."""
 
 
-def emit_tile(
-    v: Vector, r: Any, scheme: Scheme, tile: int, load: Load, packed: Any, put: Callable[[int, int, Any], None]
+def bytes_of(
+    r: Any, scheme: Scheme, tile: int, load: Load, packed: Value, put: Callable[[int, int, Value], None]
 ) -> None:
-    """Emit the sums of `tile` outputs in each row of the scheme; put(row, output, bytes) stores a vector of them, in
-    turn from the last row to the first. r: slots with those of rows.STORED.
+    """The results of `tile` outputs in each row of the scheme; put(row, output, bytes) stores a vector of them, in turn
+    from the last row to the first. r: slots with those of rows.STORED.
     """
-    b, size, stride, rounded = v.b, 4 * v.lanes, scheme.stride, byte_rounder(v, r)
+    f32, i32 = F32.vector(tier().lanes), I32.vector(tier().lanes)
+    size, stride, rounded = f32.size, scheme.stride, byte_rounder(r)
     span = (tile - 1) * stride + scheme.size
     # Outputs that share each load of weights, as far as their sums and columns find registers. Where columns are many,
     # they are interleaved again for the next outputs: that costs less than keeping them.
-    crowded = stride == 1 and (scheme.size + 1) * len(scheme.sources) * PARTS > v.tier.registers
-    together = (3 if crowded else 2) if v.tier.registers == 32 else 1
-    columns: dict[tuple[int, int], list[Any]] = {}
+    crowded = stride == 1 and (scheme.size + 1) * len(scheme.sources) * PARTS > tier().registers
+    together = (3 if crowded else 2) if tier().registers >= 32 else 1
+    columns: dict[tuple[int, int], list[Value]] = {}
 
-    def constants(index: int, part: int, kind: Any) -> Any:
-        at = b.add(packed, I64((index * PARTS + part) * size))
-        return b.load(b.inttoptr(at, kind.as_pointer()), align=1)
+    def constant(index: int, part: int, kind: Type) -> Value:
+        return kind[U8.at(packed + (index * PARTS + part) * size)]
 
-    def column(j: int, s: int) -> list[Any]:
+    def column(j: int, s: int) -> list[Value]:
         if (j, s) not in columns:
             source = scheme.sources[s]
             places = [(line, j) for line in source]
             if len(source) == 1:
                 places = [(source[0], j + k) for k in range(scheme.group) if j + k < span]
             rows = [load(*place) for place in places]
-            rows += [ir.Constant(bytes_type(v), [0] * size)] * (scheme.group - len(rows))
-            columns[j, s] = interleave(v, rows)
+            rows += [U8.vector(size)(0)] * (scheme.group - len(rows))
+            columns[j, s] = interleave(rows)
         return columns[j, s]
 
     for first in range(0, tile, together):
         outputs = range(first, min(first + together, tile))
         if crowded:
             columns.clear()
-        bias = [constants(0, part, v.itype) for part in range(PARTS)]
+        bias = [constant(0, part, i32) for part in range(PARTS)]
         sums = {(i, t): list(bias) for i in reversed(range(scheme.rows)) for t in outputs}
         for index, (i, s, q) in enumerate(scheme.terms):
             for part in range(PARTS):
-                w = constants(2 + index, part, v.itype)
+                w = constant(2 + index, part, i32)
                 for t in outputs:
                     x = column(t * stride + q, s)[part]
-                    sums[i, t][part] = dot(v, sums[i, t][part], x, w, scheme.group == 2)
-        factors = [constants(1, part, v.type) for part in range(PARTS)]
+                    sums[i, t][part] = dot(sums[i, t][part], x, w, scheme.group == 2)
+        factors = [constant(1, part, f32) for part in range(PARTS)]
         for (i, t), totals in sums.items():
-            put(i, t, rounded([b.fmul(b.sitofp(s, v.type), f) for s, f in zip(totals, factors, strict=True)]))
+            put(i, t, rounded([total.to(F32) * factor for total, factor in zip(totals, factors, strict=True)]))
 
 
 def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) -> Callable:
@@ -81,50 +94,49 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
     """
     scheme = scheme_of(tier, size, stride, wide)
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    fields, rows = reader(DEPTHWISE_INT8), scheme.rows
+    read, rows = reader(DEPTHWISE_INT8), scheme.rows
 
-    @emits
-    def row_of_outputs(b: Any, args: Any, image: Any, row: Any, block: Any) -> None:
-        v = Vector(b, tier)
-        r = slots(b, args, DEPTHWISE_INT8)
-        packed = b.add(r.packed, b.mul(block, I64(constants)))
-        channel, each = b.mul(block, I64(width)), b.udiv(b.add(r.ow, I64(pieces - 1)), I64(pieces))
-        channel = lesser(b, channel, b.select(b.icmp_signed(">", r.c, I64(width)), b.sub(r.c, I64(width)), I64(0)))
-        starts = [lesser(b, b.mul(each, I64(k)), b.sub(r.ow, each)) for k in range(pieces)]
-        lines, exist = _lines(b, r, scheme, image, b.sub(b.mul(row, I64(stride)), r.pad_top), channel)
-        targets = _targets(b, r, rows, image, row, channel)
+    @traced
+    def row_of_outputs(args: Value, image: Value, row: Value, block: Value) -> None:
+        r = fields(args, DEPTHWISE_INT8, constant=True)
+        packed = r.packed + block * constants
+        channel, each = block * width, divide(r.ow + (pieces - 1), pieces)
+        channel = smaller(channel, choose(r.c > width, r.c - width, 0))
+        starts = [smaller(each * k, r.ow - each) for k in range(pieces)]
+        lines, exist = _lines(r, scheme, image, row * stride - r.pad_top, channel)
+        targets = _targets(r, rows, image, row, channel)
 
-        def outputs(at: Any, tile: int) -> None:
+        def outputs(at: Value, tile: int) -> None:
             """A tile of each piece, from its output `at` on."""
-            firsts = [b.add(start, at) for start in starts]
-            lefts = [b.sub(b.mul(first, I64(stride)), r.pad_left) for first in firsts]
-            load = _loader(v, r, scheme, tile, lines, exist, lefts)
-            to = [[b.add(target, b.mul(first, r.ldy)) for first in firsts] for target in targets]
-            places = [[spread(b, v.pointer(first, I8), r.ldy, tile, 1) for first in line] for line in to]
+            firsts = [start + at for start in starts]
+            lefts = [first * stride - r.pad_left for first in firsts]
+            load = _loader(r, scheme, tile, lines, exist, lefts)
+            to = [[target + first * r.ldy for first in firsts] for target in targets]
+            places = [[spread(U8.at(first), r.ldy, tile) for first in line] for line in to]
 
-            def put(i: int, t: int, value: Any) -> None:
+            def put(i: int, t: int, value: Value) -> None:
                 if pieces == 1:
-                    store_some(v, value, places[i][0][t], r.c)
+                    store_some(value, places[i][0][t], r.c)
                 else:
-                    store_pieces(v, value, [piece[t] for piece in places[i]])
+                    store_pieces(value, [piece[t] for piece in places[i]])
 
-            emit_tile(v, r, scheme, tile, load, packed, put)
+            bytes_of(r, scheme, tile, load, packed, put)
 
         done = I64(0)
         for tile in TILES[size]:
-            end = b.sub(each, b.urem(b.sub(each, done), I64(tile)))
-            with loop(b, done, end, tile) as t:
+            end = each - remainder(each - done, tile)
+            for t in over(done, end, tile):
                 outputs(t, tile)
             done = end
 
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+    def run(args, thread, threads):
+        r = read(args)
         blocks = divide(r.c + (width - 1), width)
         bands = divide(r.oh + r.band - 1, r.band)
         units = r.n * bands * blocks
         if r.ow == 0:
             return
-        start, stop = thread_range(units, thread, threads)
+        start, stop = share(units, thread, threads)
         for unit in range(start, stop):
             above = divide(unit, blocks)
             image = divide(above, bands)
@@ -136,47 +148,46 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
 
 
 def _loader(
-    v: Vector, r: Any, scheme: Scheme, tile: int, lines: Sequence[Any], exist: Sequence[Any], lefts: Sequence[Any]
+    r: Any, scheme: Scheme, tile: int, lines: Sequence[Value], exist: Sequence[Value], lefts: Sequence[Value]
 ) -> Load:
     """Loads the columns of a tile whose pieces begin at the input columns `lefts`. What isn't there is read at r.fill,
     where all bytes are zero points of x.
 
     Only columns at either end can be outside of x: padding is less than the kernel.
     """
-    b = v.b
     span, reach = (tile - 1) * scheme.stride + scheme.size, scheme.size - 1
     outer = [j for j in range(span) if j < reach or j >= span - reach]
-    inside = [{j: b.icmp_unsigned("<", b.add(left, I64(j)), r.w) for j in outer} for left in lefts]
+    inside = [{j: below(left + j, r.w) for j in outer} for left in lefts]
     pixels = []
     for left in lefts:
-        skip = b.mul(left, r.ldx)
-        starts = [b.select(there, b.add(line, skip), r.fill) for line, there in zip(lines, exist, strict=True)]
-        pixels.append([spread(b, v.pointer(start, I8), r.ldx, span, 1) for start in starts])
-    blank = v.pointer(r.fill, I8)
+        skip = left * r.ldx
+        starts = [choose(there, line + skip, r.fill) for line, there in zip(lines, exist, strict=True)]
+        pixels.append([spread(U8.at(start), r.ldx, span) for start in starts])
+    blank = U8.at(r.fill)
 
-    def load(line: int, j: int) -> Any:
+    def load(line: int, j: int) -> Value:
         places = [
-            b.select(there[j], of[line][j], blank) if j in there else of[line][j]
+            choose(there[j], of[line][j], blank) if j in there else of[line][j]
             for of, there in zip(pixels, inside, strict=True)
         ]
-        return load_pieces(v, places)
+        return load_pieces(places)
 
     return load
 
 
-def _lines(b: Any, r: Any, scheme: Scheme, image: Any, up: Any, channel: Any) -> tuple[list[Any], list[Any]]:
+def _lines(r: Any, scheme: Scheme, image: Value, up: Value, channel: Value) -> tuple[list[Value], list[Value]]:
     """(where the lines of a scheme begin that reads from row `up` of x on, whether they are in x)."""
-    rows = [b.add(up, I64(line)) for line in scheme.lines]
-    at = [b.add(r.x, b.add(b.mul(b.mul(b.add(b.mul(image, r.h), row), r.w), r.ldx), channel)) for row in rows]
-    return at, [b.icmp_unsigned("<", row, r.h) for row in rows]
+    rows = [up + line for line in scheme.lines]
+    at = [r.x + ((image * r.h + row) * r.w * r.ldx + channel) for row in rows]
+    return at, [below(row, r.h) for row in rows]
 
 
-def _targets(b: Any, r: Any, rows: int, image: Any, row: Any, channel: Any) -> list[Any]:
+def _targets(r: Any, rows: int, image: Value, row: Value, channel: Value) -> list[Value]:
     """Where rows of y begin, from `row` on. What is no row of y goes to the first, which is written after it."""
 
-    def target(at: Any) -> Any:
-        return b.add(r.y, b.add(b.mul(b.mul(b.add(b.mul(image, r.oh), at), r.ow), r.ldy), channel))
+    def target(at: Value) -> Value:
+        return r.y + ((image * r.oh + at) * r.ow * r.ldy + channel)
 
     first = target(row)
-    others = [b.add(row, I64(i)) for i in range(1, rows)]
-    return [first, *(b.select(b.icmp_signed("<", at, r.oh), target(at), first) for at in others)]
+    others = [row + i for i in range(1, rows)]
+    return [first, *(choose(at < r.oh, target(at), first) for at in others)]

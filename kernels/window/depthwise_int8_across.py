@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields, reader
 from ..isa.byte_ops import run_copier, run_filler
 from ..isa.interleave import load_bytes, store_some
 from ..isa.lanes import PARTS
-from ..isa.loops import divide, loop, remainder, smaller, thread_range, variable
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I64, Vector, emits
-from .depthwise_int8 import emit_tile
+from ..lang import U8, Value, choose, divide, over, register, remainder, share, smaller, traced
+from .depthwise_int8 import bytes_of
 from .pick_depthwise_int8 import scheme_of
 from .rows import DEPTHWISE_INT8_ACROSS
-from .window import slots
 
 
 def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Callable:
@@ -26,40 +23,38 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
     """
     scheme = scheme_of(tier, size, stride, wide)
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    fields, copy, fill = reader(DEPTHWISE_INT8_ACROSS), run_copier(tier), run_filler(tier)
+    read, copy, fill = reader(DEPTHWISE_INT8_ACROSS), run_copier(tier), run_filler(tier)
     reach, rows = len(scheme.lines), scheme.rows
 
-    @emits
-    def row_of_vectors(b: Any, args: Any, to: Any, row: Any, scratch: Any) -> None:
-        v = Vector(b, tier)
-        r = slots(b, args, DEPTHWISE_INT8_ACROSS)
-        first = b.mul(row, I64(stride))
-        sources = [b.add(scratch, b.mul(b.urem(b.add(first, I64(at)), r.lines), r.line)) for at in scheme.lines]
-        offsets = [b.add(b.mul(r.plane, I64(q % stride)), b.mul(r.c, I64(q // stride))) for q in range(size)]
-        length = b.mul(r.ow, r.c)
-        end = b.mul(r.period, I64(constants))
-        phase = variable(b, I64(0))
-        with loop(b, 0, length, width) as at:
-            mine = b.load(phase)
+    @traced
+    def row_of_vectors(args: Value, to: Value, row: Value, scratch: Value) -> None:
+        r = fields(args, DEPTHWISE_INT8_ACROSS, constant=True)
+        first = row * stride
+        sources = [scratch + remainder(first + at, r.lines) * r.line for at in scheme.lines]
+        offsets = [r.plane * (q % stride) + r.c * (q // stride) for q in range(size)]
+        length = r.ow * r.c
+        end = r.period * constants
+        phase = register(0)
+        for at in over(0, length, width):
+            mine = phase.value
 
-            def load(line: int, j: int) -> Any:
-                return load_bytes(v, v.pointer(b.add(sources[line], b.add(at, offsets[j])), I8))
+            def load(line: int, j: int, at: Value = at) -> Value:
+                return load_bytes(U8.at(sources[line] + (at + offsets[j])))
 
-            def put(i: int, t: int, value: Any) -> None:
-                place = v.pointer(b.add(to, b.add(at, b.mul(length, I64(i)))), I8)
-                store_some(v, value, place, b.sub(length, at))
+            def put(i: int, t: int, value: Value, at: Value = at) -> None:
+                store_some(value, U8.at(to + (at + length * i)), length - at)
 
-            emit_tile(v, r, scheme, 1, load, b.add(r.packed, mine), put)
-            following = b.add(mine, I64(constants))
-            b.store(b.select(b.icmp_signed("<", following, end), following, I64(0)), phase)
+            bytes_of(r, scheme, 1, load, r.packed + mine, put)
+            following = mine + constants
+            phase.value = choose(following < end, following, 0)
 
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+    def run(args, thread, threads):
+        r = read(args)
         scratch = r.scratch + thread * r.scratch_bytes
         tiles = divide(r.oh + rows - 1, rows)
         zero = r.zero_x * 0x0101010101010101
         made, last = 0, -1
-        start, stop = thread_range(r.n * tiles, thread, threads)
+        start, stop = share(r.n * tiles, thread, threads)
         for unit in range(start, stop):
             image = divide(unit, tiles)
             row = smaller((unit - image * tiles) * rows, r.oh - rows)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any
 
-from ..isa.loops import loop, variable
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector
+from ..lang import F32, I64, Type, Value, choose, fma, intrinsic, larger, over, registers
 from .rows import POOL
-from .tiles import Tile, tiles
-from .window import Place, existing, low_bits, spread, steps
+from .tiles import Shape, Tile, tiles
+from .window import Place, corner, existing, low_bits, spread, steps
 
 
 def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
@@ -22,83 +22,74 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
     Columns are pooled first, then their results from left to right.
     """
     tile = min(7, (tier.registers - 2 - size) // stride + 1)
-    span = (tile - 1) * stride + size
+    shape = Shape(size, stride, tile, 1, deep=True)
+    span = shape.span
 
-    def emit_sums(v: Vector, r: Any, where: Tile) -> list[Any]:
-        b = v.b
-        totals = [variable(b, start(v, op)) for _ in range(span)]
-        across = b.mul(r.w, r.ldx)
-        assert where.planes is not None
-        with loop(b, *where.planes, 1) as z, loop(b, *where.rows, 1) as p:
-            row = b.add(b.mul(b.mul(r.h, r.dd), z), b.mul(r.dh, p))
-            line = v.at(where.x, b.mul(across, row))
-            for j, pixel in enumerate(spread(b, line, b.mul(r.ldx, r.dw), span)):
-                with existing(b, where.columns, j):
-                    b.store(joined(v, op, b.load(totals[j]), v.load(pixel)), totals[j])
-        high, wide = counted(v, r, where) if op == "average" else (None, None)
-        results = []
-        for t in range(tile):
-            result, *rest = (b.load(totals[t * stride + q]) for q in range(size))
-            for total in rest:
-                result = merged(v, op, result, total)
-            count = None
-            if op == "average":
-                window = b.and_(b.lshr(wide, I64(t * stride)), I64((1 << size) - 1))
-                count = b.mul(high, _set_bits(v, window))
-            results.append(finished(v, op, result, count))
-        return results
+    def sums_of(f32: Type, r: Any, where: Tile) -> list[Value]:
+        totals = registers([start(f32, op)] * span)
+        across = r.w * r.ldx
+        for z in over(*where.planes):
+            for p in over(*where.rows):
+                line = where.x + across * (r.h * r.dd * z + r.dh * p)
+                for j, pixel in enumerate(spread(line, r.ldx * r.dw, span)):
+                    with existing(where.columns, j):
+                        totals[j] = joined(op, totals[j], f32[pixel])
+        counts = counted(r, where) if op == "average" else [None] * tile
+        pooled = [[totals[t * stride + q] for q in range(size)] for t in range(tile)]
+        return [finished(op, reduce(partial(merged, op), x), n) for x, n in zip(pooled, counts, strict=True)]
 
-    def counted(v: Vector, r: Any, where: Tile) -> tuple[Any, Any]:
-        """How many rows of the windows, in all planes, count in an average, and a bit for each column that does."""
-        b = v.b
-        assert where.planes is not None
-        left = b.sub(b.mul(where.column, r.sw), r.pad_left)
-        included = b.icmp_signed("!=", r.include_pad, I64(0))
-        there = b.mul(*(b.sub(end, begin) for begin, end in (where.planes, where.rows)))
-        rows = b.select(included, padded_rows(b, r, where.place), there)
+    def counted(r: Any, where: Tile) -> list[Value]:
+        """How many elements count in each average of a tile: rows of the window, in all planes, by columns."""
+        left = where.column * r.sw - r.pad_left
+        included = r.include_pad != 0
+        there = (where.planes[1] - where.planes[0]) * (where.rows[1] - where.rows[0])
+        high = choose(included, padded_rows(r, where.place), there)
         inside = I64((1 << span) - 1) if where.columns is None else where.columns
-        padded = low_bits(b, steps(b, b.add(r.w, r.pad_right), left, r.dw, I64(span)), I64(span))
-        return rows, b.select(included, padded, inside)
+        padded = low_bits(steps(r.w + r.pad_right, left, r.dw, span), span)
+        wide = choose(included, padded, inside)
+        return [high * _set_bits((wide.unsigned >> t * stride) & ((1 << size) - 1)) for t in range(tile)]
 
-    return tiles(tier, POOL, size, stride, tile, 1, emit_sums, deep=True)
+    return tiles(tier, POOL, shape, sums_of)
 
 
-def padded_rows(b: Any, r: Any, place: Place) -> Any:
+def padded_rows(r: Any, place: Place) -> Value:
     """The planes by rows of a window that are inside of the padded image."""
-    front = b.sub(b.mul(b.udiv(place.row, r.oh), r.sd), r.pad_front)
-    up = b.sub(b.mul(b.urem(place.row, r.oh), r.sh), r.pad_top)
-    planes = steps(b, b.add(r.d, r.pad_back), front, r.dd, r.kd)
-    return b.mul(planes, steps(b, b.add(r.h, r.pad_bottom), up, r.dh, r.kh))
+    front, up = corner(r, place)
+    planes = steps(r.d + r.pad_back, front, r.dd, r.kd)
+    return planes * steps(r.h + r.pad_bottom, up, r.dh, r.kh)
 
 
-def start(v: Vector, op: str) -> Any:
+def start(f32: Type, op: str) -> Value:
     """What a pool has before its first element."""
-    return v.const(float("-inf") if op == "max" else 0)
+    return f32(float("-inf") if op == "max" else 0)
 
 
-def joined(v: Vector, op: str, total: Any, x: Any) -> Any:
+def joined(op: str, total: Value, x: Value) -> Value:
     """A pool with one more element x.
 
     max passes over NaN, wherever it is: -inf where there is nothing else.
     """
-    if op == "max":
-        return v.b.select(v.b.fcmp_ordered(">", x, total), x, total)
-    if op == "lp2":
-        return v.fma(x, x, total)
-    return v.b.fadd(total, v.call("fabs", x) if op == "lp1" else x)
+    match op:
+        case "max":
+            return larger(x, total)
+        case "lp2":
+            return fma(x, x, total)
+        case "lp1":
+            return total + abs(x)
+    return total + x
 
 
-def merged(v: Vector, op: str, total: Any, other: Any) -> Any:
+def merged(op: str, total: Value, other: Value) -> Value:
     """Two pools of the same kind as one."""
-    return joined(v, op, total, other) if op == "max" else v.b.fadd(total, other)
+    return joined(op, total, other) if op == "max" else total + other
 
 
-def finished(v: Vector, op: str, total: Any, count: Any) -> Any:
+def finished(op: str, total: Value, count: Value | None) -> Value:
     """The result of a pool; `count` (int64) elements count in an average."""
-    if op == "average":
-        return v.b.fdiv(total, v.splat(v.b.sitofp(count, v.type.element)))
-    return v.call("sqrt", total) if op == "lp2" else total
+    if count is not None:
+        return total / count.to(F32)
+    return intrinsic("sqrt", total) if op == "lp2" else total
 
 
-def _set_bits(v: Vector, bits: Any) -> Any:
-    return v.b.call(v.declare("llvm.ctpop.i64", I64, [I64]), [bits])
+def _set_bits(x: Value) -> Value:
+    return intrinsic("ctpop", x.signed)

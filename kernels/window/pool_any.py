@@ -6,17 +6,31 @@ Columns are pooled first, into a buffer; then their results from left to right, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..isa.loops import lesser, loop, variable
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector
-from ..pointwise.epilogue import buffer
+from ..lang import (
+    F32,
+    I64,
+    U8,
+    Type,
+    Value,
+    choose,
+    divide,
+    either,
+    over,
+    register,
+    registers,
+    room,
+    smaller,
+    when,
+    whole,
+)
 from .pool import finished, joined, merged, padded_rows, start
 from .results import Outputs, finish_rows, walk_row
 from .rows import POOL
-from .window import Place, brought, nest, slots, spread, steps, taps_inside
+from .window import Place, brought, f32_at, nest, output_at, slots, spread, steps, taps_inside
 
 ROOM = 64
 """Columns that the buffer has room for."""
@@ -24,132 +38,146 @@ TOGETHER = 4
 """Columns that are pooled together, and outputs."""
 
 
+@dataclass(frozen=True)
+class Pool:
+    """A row of outputs that is pooled: the windows' planes and rows that exist are ranges, `high` is how many of them
+    count in an average, and columns are pooled into the buffer at the address `sums`.
+    """
+
+    op: str
+    f32: Type
+    slots: Any
+    planes: tuple[Value, ...]
+    rows: tuple[Value, ...]
+    high: Value
+    sums: Value
+
+    @property
+    def begun(self) -> Value:
+        """What a pool has before its first element."""
+        return start(self.f32, self.op)
+
+    def kept(self, column: Any) -> Value:
+        """The pointer to a vector of the buffer."""
+        return F32.at(self.sums) + column * self.f32.lanes
+
+
 def make_pool_any(tier: Tier, op: str) -> Callable:
     """As make_pool, for any window."""
+    f32 = F32.vector(tier.lanes)
 
-    def emit_row(b: Any, place: Place) -> None:
-        v = Vector(b, tier)
-        r = slots(b, place.args, POOL)
-        begin, planes, rows = taps_inside(b, r, place)
-        high = b.mul(b.sub(planes[1], planes[0]), b.sub(rows[1], rows[0]))
+    def row(place: Place) -> None:
+        r = slots(place, POOL)
+        begin, planes, rows = taps_inside(r, place)
+        high = (planes[1] - planes[0]) * (rows[1] - rows[0])
         if op == "average":
-            high = b.select(b.icmp_signed("!=", r.include_pad, I64(0)), padded_rows(b, r, place), high)
-        sums = buffer(b, 4 * tier.lanes * ROOM)
+            high = choose(r.include_pad != 0, padded_rows(r, place), high)
+        sums = room(U8, f32.size * ROOM, align=64).address
+        pool = Pool(op, f32, r, planes, rows, high, sums)
         # As many outputs as have all of their columns in the buffer; one where that has not even all of its own, or
         # where few of the columns belong to a window.
-        reach = b.add(b.mul(b.sub(r.kw, I64(1)), r.dw), I64(1))
-        several = b.add(b.udiv(brought(b, b.sub(I64(ROOM), reach), I64(ROOM)), r.sw), I64(1))
-        gaps = b.icmp_signed(">", r.sw, b.mul(reach, I64(2)))
-        group = b.select(gaps, I64(1), several)
-        with loop(b, 0, r.ow, group) as column, loop(b, place.channel, place.end, tier.lanes) as channel:
-            here = replace(place, channel=channel)
-            left = b.sub(b.mul(column, r.sw), r.pad_left)
-            x = b.add(begin, b.shl(b.add(b.mul(left, r.ldx), channel), I64(2)))
-            count = lesser(b, b.sub(r.ow, column), group)
-            _pool_group(v, op, here, x, left, count, (planes, rows), high, sums)
-            pixel = b.add(b.mul(place.row, r.ow), column)
-            in_batch = b.add(b.mul(place.image, b.mul(b.mul(r.od, r.oh), r.ow)), pixel)
-            y = b.add(r.y, b.shl(b.add(b.mul(in_batch, r.ldy), channel), I64(2)))
-            finish_rows(v, POOL, here, Outputs(y, pixel, count), sums)
+        reach = (r.kw - 1) * r.dw + 1
+        several = divide(brought(I64(ROOM) - reach, ROOM), r.sw) + 1
+        group = choose(r.sw > reach * 2, 1, several)
+        for column in over(0, r.ow, group):
+            for channel in over(place.channel, place.end, tier.lanes):
+                here = replace(place, channel=channel)
+                left = column * r.sw - r.pad_left
+                x = begin + (left * r.ldx + channel << 2)
+                count = smaller(r.ow - column, group)
+                _pool_group(pool, x, left, count)
+                y, pixel = output_at(r, here, column)
+                finish_rows(f32, POOL, here, Outputs(y, pixel, count), sums)
 
-    return nest(POOL, emit_row, walk_row)
+    return nest(POOL, row, walk_row)
 
 
-def _pool_group(
-    v: Vector, op: str, place: Place, x: Any, left: Any, count: Any, inside: Any, high: Any, sums: Any
-) -> None:
+def _pool_group(pool: Pool, x: Value, left: Value, count: Value) -> None:
     """Pool `count` outputs, which replace their columns in the buffer; x: the address of what is in column `left`.
 
     Those of one output come some at a time where they are more than fit.
     """
-    b = v.b
-    r = slots(b, place.args, POOL)
-    begun = variable(b, start(v, op))
-    fit = b.add(b.udiv(I64(ROOM - 1), r.dw), I64(1))
-    with loop(b, 0, r.kw, fit) as q:
-        taps, skip = lesser(b, b.sub(r.kw, q), fit), b.mul(q, r.dw)
-        span = b.add(b.mul(b.sub(count, I64(1)), r.sw), b.add(b.mul(b.sub(taps, I64(1)), r.dw), I64(1)))
-        _pool_columns(v, op, place, b.add(x, b.shl(b.mul(skip, r.ldx), I64(2))), b.add(left, skip), span, inside, sums)
-        with b.if_else(b.icmp_signed("==", count, I64(1))) as (one, many):
+    r = pool.slots
+    begun = register(pool.begun)
+    fit = divide(I64(ROOM - 1), r.dw) + 1
+    for q in over(0, r.kw, fit):
+        taps, skip = smaller(r.kw - q, fit), q * r.dw
+        span = (count - 1) * r.sw + ((taps - 1) * r.dw + 1)
+        _pool_columns(pool, x + (skip * r.ldx << 2), left + skip, span)
+        with either(count == 1) as (one, many):
             with one:
-                total = _join_taps(v, op, place, I64(0), 1, taps, sums, b.load(begun))
-                b.store(total[0], begun)
-                _keep_results(v, op, place, I64(0), total, left, high, sums)
+                total = _join_taps(pool, I64(0), 1, taps, begun.value)
+                begun.value = total[0]
+                _keep_results(pool, I64(0), total, left)
             with many:
-                whole = b.and_(count, I64(-TOGETHER))
-                for first, end, some in ((I64(0), whole, TOGETHER), (whole, count, 1)):
-                    with loop(b, first, end, some) as t:
-                        totals = _join_taps(v, op, place, t, some, taps, sums, start(v, op))
-                        _keep_results(v, op, place, t, totals, left, high, sums)
+                most = whole(count, TOGETHER)
+                for first, end, some in ((0, most, TOGETHER), (most, count, 1)):
+                    for t in over(first, end, some):
+                        totals = _join_taps(pool, t, some, taps, pool.begun)
+                        _keep_results(pool, t, totals, left)
 
 
-def _pool_columns(v: Vector, op: str, place: Place, x: Any, left: Any, span: Any, inside: Any, sums: Any) -> None:
+def _pool_columns(pool: Pool, x: Value, left: Value, span: Value) -> None:
     """Fill the buffer with `span` columns from `left` on, of which the first is at x."""
-    b = v.b
-    r = slots(b, place.args, POOL)
-    low, high = brought(b, b.neg(left), span), brought(b, b.sub(r.w, left), span)
-    for begin, end in ((I64(0), low), (high, span)):
-        with loop(b, begin, end, 1) as j:
-            v.store(start(v, op), v.at(v.pointer(sums), b.mul(j, I64(v.lanes))))
-    narrow = b.icmp_signed("<", b.sub(high, low), I64(TOGETHER))
-    for count, end in ((TOGETHER, b.select(narrow, low, high)), (1, b.select(narrow, high, low))):
-        with loop(b, low, end, count) as j:
+    r, f32 = pool.slots, pool.f32
+    low, high = brought(-left, span), brought(r.w - left, span)
+    for begin, end in ((0, low), (high, span)):
+        for j in over(begin, end):
+            f32[pool.kept(j)] = pool.begun
+    narrow = high - low < TOGETHER
+    for count, end in ((TOGETHER, choose(narrow, low, high)), (1, choose(narrow, high, low))):
+        for j in over(low, end, count):
             # The last ones may have been pooled before, as others' last ones.
-            first = lesser(b, j, b.sub(high, I64(count)))
-            _pool_some(v, op, place, b.add(x, b.shl(b.mul(first, r.ldx), I64(2))), first, count, inside, sums)
+            first = smaller(j, high - count)
+            _pool_some(pool, x + (first * r.ldx << 2), first, count)
 
 
-def _pool_some(v: Vector, op: str, place: Place, x: Any, first: Any, count: int, inside: Any, sums: Any) -> None:
+def _pool_some(pool: Pool, x: Value, first: Value, count: int) -> None:
     """Pool some columns, of which the first is at x, into the buffer from `first` on."""
-    b, (planes, rows) = v.b, inside
-    r = slots(b, place.args, POOL)
-    line = b.mul(r.w, r.ldx)
-    totals = [variable(b, start(v, op)) for _ in range(count)]
-    with loop(b, planes[0], planes[1], 1) as z:
-        plane = v.at(v.pointer(x), b.mul(line, b.mul(z, b.mul(r.dd, r.h))))
-        row = variable(b, v.at(plane, b.mul(b.mul(rows[0], r.dh), line)))
-        with loop(b, rows[0], rows[1], 1):
-            for total, pixel in zip(totals, spread(b, b.load(row), r.ldx, count), strict=True):
-                b.store(joined(v, op, b.load(total), v.load(pixel)), total)
-            b.store(v.at(b.load(row), b.mul(line, r.dh)), row)
-    kept = v.at(v.pointer(sums), b.mul(first, I64(v.lanes)))
-    for j, total in enumerate(totals):
-        v.store(b.load(total), v.at(kept, j * v.lanes))
+    r, f32 = pool.slots, pool.f32
+    line = r.w * r.ldx
+    totals = registers([pool.begun] * count)
+    for z in over(*pool.planes):
+        plane = f32_at(x, line * (z * (r.dd * r.h)))
+        row = register(plane + pool.rows[0] * r.dh * line)
+        for _ in over(*pool.rows):
+            for j, pixel in enumerate(spread(row.value, r.ldx, count)):
+                totals[j] = joined(pool.op, totals[j], f32[pixel])
+            row.value += line * r.dh
+    kept = pool.kept(first)
+    for j, total in enumerate(totals.values()):
+        f32[kept + j * f32.lanes] = total
 
 
-def _join_taps(v: Vector, op: str, place: Place, first: Any, count: int, taps: Any, sums: Any, begun: Any) -> list[Any]:
+def _join_taps(pool: Pool, first: Value, count: int, taps: Value, begun: Value) -> list[Value]:
     """Join some taps of the outputs from `first` on, each to what was begun."""
-    b = v.b
-    r = slots(b, place.args, POOL)
-    totals = [variable(b, begun) for _ in range(count)]
-    at = variable(b, v.at(v.pointer(sums), b.mul(b.mul(first, r.sw), I64(v.lanes))))
-    with loop(b, 0, taps, 1):
-        for total, column in zip(totals, spread(b, b.load(at), b.mul(r.sw, I64(v.lanes)), count), strict=True):
-            b.store(merged(v, op, b.load(total), v.load(column)), total)
-        b.store(v.at(b.load(at), b.mul(r.dw, I64(v.lanes))), at)
-    return [b.load(total) for total in totals]
+    r, f32 = pool.slots, pool.f32
+    totals = registers([begun] * count)
+    at = register(pool.kept(first * r.sw))
+    for _ in over(taps):
+        for t, column in enumerate(spread(at.value, r.sw * f32.lanes, count)):
+            totals[t] = merged(pool.op, totals[t], f32[column])
+        at.value += r.dw * f32.lanes
+    return totals.values()
 
 
-def _keep_results(
-    v: Vector, op: str, place: Place, first: Any, totals: list[Any], left: Any, high: Any, sums: Any
-) -> None:
+def _keep_results(pool: Pool, first: Value, totals: list[Value], left: Value) -> None:
     """Put what is pooled into the buffer from output `first` on: behind it, nobody wants these columns."""
-    b = v.b
-    r = slots(b, place.args, POOL)
-    kept = v.at(v.pointer(sums), b.mul(first, I64(v.lanes)))
+    r, f32 = pool.slots, pool.f32
+    kept = pool.kept(first)
     for t, total in enumerate(totals):
-        at = b.add(left, b.mul(b.add(first, I64(t)), r.sw))
-        number = b.mul(high, _wide(b, r, at)) if op == "average" else None
-        v.store(finished(v, op, total, number), v.at(kept, t * v.lanes))
+        at = left + (first + t) * r.sw
+        count = pool.high * _wide(r, at) if pool.op == "average" else None
+        f32[kept + t * f32.lanes] = finished(pool.op, total, count)
 
 
-def _wide(b: Any, r: Any, left: Any) -> Any:
+def _wide(r: Any, left: Value) -> Value:
     """The columns of a window, which begins at `left`, that count in an average."""
-    included = b.icmp_signed("!=", r.include_pad, I64(0))
-    end = b.select(included, b.add(r.w, r.pad_right), r.w)
-    inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed("<=", b.add(left, b.mul(r.kw, r.dw)), r.w))
-    found = variable(b, r.kw)
-    with b.if_then(b.not_(inside)):
-        before = b.select(included, I64(0), steps(b, I64(0), left, r.dw, r.kw))
-        b.store(b.sub(steps(b, end, left, r.dw, r.kw), before), found)
-    return b.load(found)
+    included = r.include_pad != 0
+    end = choose(included, r.w + r.pad_right, r.w)
+    inside = (left >= 0) & (left + r.kw * r.dw <= r.w)
+    found = register(r.kw)
+    with when(~inside):
+        before = choose(included, 0, steps(0, left, r.dw, r.kw))
+        found.value = steps(end, left, r.dw, r.kw) - before
+    return found.value

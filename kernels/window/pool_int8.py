@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from llvmlite import ir
-
-from ..core.record import reader
-from ..isa.integer import binary, bytes_type, halves_type, to_bytes
+from ..core.record import fields, reader
+from ..isa.integer import to_bytes
 from ..isa.interleave import load_bytes, store_some, unpack
-from ..isa.loops import divide, lesser, loop, remainder, smaller, thread_range, variable
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I8, I32, I64, Vector, emits
+from ..lang import (
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    U8,
+    Value,
+    cases,
+    choose,
+    divide,
+    intrinsic,
+    over,
+    register,
+    registers,
+    remainder,
+    share,
+    smaller,
+    tier,
+    traced,
+)
 from .pick_pool_int8 import BLOCK
 from .rows import POOL_INT8
-from .window import slots, steps_to
+from .window import steps
 
-F64 = ir.DoubleType()
 _LARGE = 2.0**127
 UNROLLED = (2, 3, 5)
 """Square windows."""
@@ -32,71 +49,65 @@ def make_pool(tier: Tier, op: str) -> Callable:
     op: "max" or "sum"; count: 1 of a sum, of an average the elements, or the places of the padded image where its slots
     say so. What is of UNROLLED sizes inside of the image is unrolled.
     """
-    fields, width = reader(POOL_INT8), 4 * tier.lanes
+    read, width = reader(POOL_INT8), 4 * tier.lanes
 
-    @emits
-    def output(
-        b: Any, args: Any, x: Any, y: Any, first: Any, end: Any, p0: Any, p1: Any, q0: Any, q1: Any, count: Any
-    ) -> None:
-        v = Vector(b, tier)
-        r = slots(b, args, POOL_INT8)
-        pool = _Maximum(v, r) if op == "max" else _Sum(v, r, b.mul(b.sub(p1, p0), b.sub(q1, q0)), count)
-        down, right = b.mul(b.mul(r.w, r.ldx), r.dh), b.mul(r.ldx, r.dw)
+    @traced
+    def output(args: Value, x: Value, y: Value, channels: Any, taps: Any, count: Any) -> None:
+        """The channels from channels[0] to channels[1] of an output whose window's rows taps[0] to taps[1] and columns
+        taps[2] to taps[3] are inside of the image.
+        """
+        r = fields(args, POOL_INT8, constant=True)
+        top, bottom, left, right = taps
+        high, wide = bottom - top, right - left
+        pool: Any = _Maximum(r) if op == "max" else _Sum(r, high * wide, count)
+        down, across = r.w * r.ldx * r.dh, r.ldx * r.dw
 
-        def unrolled(source: Any, size: int) -> None:
-            source = b.gep(source, [b.add(b.mul(down, p0), b.mul(right, q0))])
+        def unrolled(source: Value, size: int) -> None:
+            source = source + (down * top + across * left)
             for p in range(size):
                 for q in range(size):
-                    pool.add(b.gep(source, [b.add(b.mul(down, I64(p)), b.mul(right, I64(q)))]))
+                    pool.add(source + (down * p + across * q))
             pool.flush()
 
-        def some(source: Any) -> None:
-            with loop(b, p0, p1, 1) as p:
-                line = b.gep(source, [b.mul(down, p)])
-                with loop(b, q0, q1, RUN) as start:
-                    with loop(b, start, lesser(b, b.add(start, I64(RUN)), q1), 1) as q:
-                        pool.add(b.gep(line, [b.mul(right, q)]))
+        def some(source: Value) -> None:
+            for p in over(top, bottom):
+                line = source + down * p
+                for start in over(left, right, RUN):
+                    for q in over(start, smaller(start + RUN, right)):
+                        pool.add(line + across * q)
                     pool.flush()
 
-        with loop(b, first, end, width) as at:
-            channel = b.select(b.icmp_signed(">", r.c, I64(width)), lesser(b, at, b.sub(r.c, I64(width))), I64(0))
-            source, target = (b.inttoptr(b.add(a, channel), I8.as_pointer()) for a in (x, y))
+        first, end = channels
+        for at in over(first, end, width):
+            channel = choose(r.c > width, smaller(at, r.c - width), 0)
+            source, target = (U8.at(address + channel) for address in (x, y))
             pool.clear()
-            done, edge = (b.append_basic_block(name) for name in ("done", "edge"))
-            square = b.icmp_signed("==", b.sub(p1, p0), b.sub(q1, q0))
-            jump = b.switch(b.select(square, b.sub(p1, p0), I64(0)), edge)
-            for size in UNROLLED:
-                jump.add_case(I64(size), b.append_basic_block(f"size{size}"))
-                b.position_at_end(jump.cases[-1][1])
-                unrolled(source, size)
-                b.branch(done)
-            b.position_at_end(edge)
-            some(source)
-            b.branch(done)
-            b.position_at_end(done)
-            store_some(v, pool.result(), target, r.c)
+            square = choose(high == wide, high, 0)
+            cases(square, {size: partial(unrolled, source, size) for size in UNROLLED}, partial(some, source))
+            store_some(pool.result(), target, r.c)
 
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+    def run(args, thread, threads):
+        r = read(args)
         blocks = divide(r.c + (BLOCK - 1), BLOCK)
         units = r.n * r.oh * blocks
-        start, stop = thread_range(units, thread, threads)
+        start, stop = share(units, thread, threads)
         for unit in range(start, stop):
             line = divide(unit, blocks)
             first = (unit - line * blocks) * BLOCK
             end = smaller(first + BLOCK, r.c)
             row = remainder(line, r.oh)
             up = row * r.sh - r.pad_top
-            p0, p1 = steps_to(0, up, r.dh, r.kh), steps_to(r.h, up, r.dh, r.kh)
+            top, bottom = steps(0, up, r.dh, r.kh), steps(r.h, up, r.dh, r.kh)
             source = r.x + (divide(line, r.oh) * r.h + up) * r.w * r.ldx
             target = r.y + line * r.ow * r.ldy
             for column in range(r.ow):
                 left = column * r.sw - r.pad_left
-                q0, q1 = steps_to(0, left, r.dw, r.kw), steps_to(r.w, left, r.dw, r.kw)
-                count = (p1 - p0) * (q1 - q0) if r.average else 1
+                first_tap, last_tap = steps(0, left, r.dw, r.kw), steps(r.w, left, r.dw, r.kw)
+                count = (bottom - top) * (last_tap - first_tap) if r.average else 1
                 if r.include_pad:
-                    count = steps_to(r.end_y, up, r.dh, r.kh) * steps_to(r.end_x, left, r.dw, r.kw)
-                output(args, source + left * r.ldx, target, first, end, p0, p1, q0, q1, count)
+                    count = steps(r.end_y, up, r.dh, r.kh) * steps(r.end_x, left, r.dw, r.kw)
+                taps = top, bottom, first_tap, last_tap
+                output(args, source + left * r.ldx, target, (first, end), taps, count)
                 target += r.ldy
 
     return run
@@ -105,59 +116,53 @@ def make_pool(tier: Tier, op: str) -> Callable:
 class _Maximum:
     """The largest of the bytes added, held within bounds."""
 
-    def __init__(self, v: Vector, r: Any) -> None:
-        self.v, self.none = v, ir.Constant(bytes_type(v), [0] * 4 * v.lanes)
-        self.best = variable(v.b, self.none)
-        self.low, self.high = (v.splat(v.b.trunc(bound, I8), 4 * v.lanes) for bound in (r.low, r.high))
+    def __init__(self, r: Any) -> None:
+        u8 = U8.vector(4 * tier().lanes)
+        self.best, self.none = register(u8(0)), u8(0)
+        self.low, self.high = (u8(bound.to(I8).unsigned) for bound in (r.low, r.high))
 
     def clear(self) -> None:
-        self.v.b.store(self.none, self.best)
+        self.best.value = self.none
 
-    def add(self, pointer: Any) -> None:
-        b = self.v.b
-        b.store(binary(self.v, "umax", b.load(self.best), load_bytes(self.v, pointer)), self.best)
+    def add(self, pointer: Value) -> None:
+        self.best.value = intrinsic("umax", self.best.value, load_bytes(pointer).unsigned)
 
     def flush(self) -> None:
         pass
 
-    def result(self) -> Any:
-        best = binary(self.v, "umax", self.v.b.load(self.best), self.low)
-        return binary(self.v, "umin", best, self.high)
+    def result(self) -> Value:
+        return intrinsic("umin", intrinsic("umax", self.best.value, self.low), self.high)
 
 
 class _Sum:
     """The sum of the bytes added, at most RUN of them from flush to flush, scaled."""
 
-    def __init__(self, v: Vector, r: Any, elements: Any, count: Any) -> None:
-        b = self.b = v.b
-        self.v, self.zero = v, ir.Constant(bytes_type(v), [0] * 4 * v.lanes)
-        self.halves = [variable(b, ir.Constant(halves_type(v), [0] * 2 * v.lanes)) for _ in range(2)]
-        self.sums = [variable(b, v.iconst(0)) for _ in range(4)]
-        factor = b.fdiv(b.bitcast(r.ratio, F64), b.sitofp(count, F64))
+    def __init__(self, r: Any, elements: Value, count: Value) -> None:
+        lanes = tier().lanes
+        self.i16, self.i32, self.zero = I16.vector(2 * lanes), I32.vector(lanes), U8.vector(4 * lanes)(0)
+        self.halves = registers([self.i16(0)] * 2)
+        self.sums = registers([self.i32(0)] * 4)
+        factor = r.ratio.bits(F64) / count.to(F64)
         # An infinite factor would make NaN of a sum of 0.
-        factor = b.select(b.fcmp_ordered("<", factor, F64(_LARGE)), factor, F64(_LARGE))
-        self.factor = v.splat(b.fptrunc(factor, F32))
-        self.shift = v.splat(b.trunc(b.mul(elements, r.zero_x), I32), v.lanes)
-        self.rounded = to_bytes(v, r.zero_point, r.low, r.high)
+        self.factor = F32.vector(lanes)(smaller(factor, _LARGE).to(F32))
+        self.shift = self.i32((elements * r.zero_x).to(I32))
+        self.rounded = to_bytes(r.zero_point, r.low, r.high)
 
     def clear(self) -> None:
-        for total in self.sums:
-            self.b.store(self.v.iconst(0), total)
+        for i in range(len(self.sums)):
+            self.sums[i] = self.i32(0)
 
-    def add(self, pointer: Any) -> None:
-        x = load_bytes(self.v, pointer)
-        for high, total in enumerate(self.halves):
-            part = self.b.bitcast(unpack(self.v, x, self.zero, bool(high)), halves_type(self.v))
-            self.b.store(self.b.add(self.b.load(total), part), total)
+    def add(self, pointer: Value) -> None:
+        x = load_bytes(pointer)
+        for i in range(len(self.halves)):
+            self.halves[i] += unpack(x, self.zero, bool(i)).bits(I16)
 
     def flush(self) -> None:
-        none = ir.Constant(halves_type(self.v), [0] * 2 * self.v.lanes)
-        for k, total in enumerate(self.sums):
-            part = unpack(self.v, self.b.load(self.halves[k // 2]), none, bool(k % 2))
-            self.b.store(self.b.add(self.b.load(total), self.b.bitcast(part, self.v.itype)), total)
-        for half in self.halves:
-            self.b.store(none, half)
+        for i in range(len(self.sums)):
+            self.sums[i] += unpack(self.halves[i // 2], self.i16(0), bool(i % 2)).bits(I32)
+        for i in range(len(self.halves)):
+            self.halves[i] = self.i16(0)
 
-    def result(self) -> Any:
-        sums = [self.b.sub(self.b.load(total), self.shift) for total in self.sums]
-        return self.rounded([self.b.fmul(self.b.sitofp(total, self.v.type), self.factor) for total in sums])
+    def result(self) -> Value:
+        sums = [total - self.shift for total in self.sums.values()]
+        return self.rounded([total.to(F32) * self.factor for total in sums])

@@ -14,16 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.record import Record
-from ..isa.loops import lesser, loop, variable
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector
+from ..lang import F32, Type, Value, divide, either, over, register, smaller, when
 from .results import Outputs, finish, walk_row
-from .window import Place, low_bits, nest, slots, steps, taps_inside
+from .window import Place, f32_at, low_bits, nest, output_at, slots, steps, taps_inside
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Where a tile is: LLVM int64 values.
+    """Where a tile is.
 
     `x`: a pointer to its first input element (that of row 0 of the window, perhaps outside the image). Rows of the
     window from rows[0] to rows[1] exist, in planes from planes[0] to planes[1] where windows are deep, and input
@@ -32,83 +31,84 @@ class Tile:
     """
 
     place: Place
-    x: Any
-    column: Any
-    rows: tuple[Any, Any]
-    columns: Any
-    apart: Any
-    planes: tuple[Any, Any] | None = None
+    x: Value
+    column: Value
+    rows: tuple[Value, ...]
+    columns: Value | None
+    apart: Value
+    planes: tuple[Value, ...] = ()
 
 
-def tiles(
-    tier: Tier,
-    record: Record,
-    size: int,
-    stride: int,
-    tile: int,
-    vectors: int,
-    emit_sums: Callable[[Vector, Any, Tile], list[Any]],
-    deep: bool = False,
-) -> Callable:
-    """The kernel function whose tiles are what `emit_sums(v, slots, tile)` gives: vector i of output t at
-    t * vectors + i. deep: whether windows and maps may have several planes.
+@dataclass(frozen=True)
+class Shape:
+    """Windows of `size` taps a row whose outputs are `stride` taps apart, in tiles of `tile` outputs by `vectors`
+    vectors of channels. deep: whether windows and maps may have several planes.
     """
-    span, width = (tile - 1) * stride + size, vectors * tier.lanes
 
-    def emit_row(b: Any, place: Place) -> None:
-        r = slots(b, place.args, record)
-        planes: tuple[Any, Any] | None = None
-        if deep:
-            begin, planes, rows = taps_inside(b, r, place)
+    size: int
+    stride: int
+    tile: int
+    vectors: int
+    deep: bool = False
+
+    @property
+    def span(self) -> int:
+        """The input columns of a tile."""
+        return (self.tile - 1) * self.stride + self.size
+
+
+def tiles(tier: Tier, record: Record, shape: Shape, sums_of: Callable[[Type, Any, Tile], list[Value]]) -> Callable:
+    """The kernel function whose tiles are what `sums_of(f32, slots, tile)` gives: vector i of output t at
+    t * vectors + i.
+    """
+    f32, span, width = F32.vector(tier.lanes), shape.span, shape.vectors * tier.lanes
+
+    def row(place: Place) -> None:
+        r = slots(place, record)
+        planes: tuple[Value, ...] = ()
+        if shape.deep:
+            begin, planes, rows = taps_inside(r, place)
         else:
-            up = b.sub(b.mul(place.row, r.sh), r.pad_top)
-            rows = (steps(b, I64(0), up, r.dh, r.kh), steps(b, r.h, up, r.dh, r.kh))
-            begin = b.add(r.x, b.shl(b.mul(b.mul(b.add(b.mul(place.image, r.h), up), r.w), r.ldx), I64(2)))
-        apart = b.udiv(b.mul(r.dw, I64(stride)), r.sw)
-        x = _pointer(b, tier, begin, b.neg(b.mul(r.pad_left, r.ldx)))
-        with loop(b, 0, lesser(b, apart, r.ow), 1) as first, loop(b, first, r.ow, b.mul(apart, I64(tile))) as column:
-            emit_column(b, r, place, Tile(place, x, column, rows, None, apart, planes))
+            up = place.row * r.sh - r.pad_top
+            rows = steps(0, up, r.dh, r.kh), steps(r.h, up, r.dh, r.kh)
+            begin = r.x + (((place.image * r.h + up) * r.w) * r.ldx << 2)
+        apart = divide(r.dw * shape.stride, r.sw)
+        x = f32_at(begin, -(r.pad_left * r.ldx))
+        for first in over(smaller(apart, r.ow)):
+            for column in over(first, r.ow, apart * shape.tile):
+                tiles_at(r, Tile(place, x, column, rows, None, apart, planes))
 
-    def emit_column(b: Any, r: Any, place: Place, where: Tile) -> None:
+    def tiles_at(r: Any, where: Tile) -> None:
         """The tiles of all channels at one column."""
-        start = b.mul(where.column, r.sw)
-        left = b.sub(start, r.pad_left)
-        last = b.add(where.column, b.mul(where.apart, I64(tile - 1)))
-        inside = b.and_(b.icmp_signed(">=", left, I64(0)), b.icmp_signed("<", last, r.ow))
-        inside = b.and_(inside, b.icmp_signed("<", b.add(left, b.mul(r.dw, I64(span - 1))), r.w))
-        columns, count = variable(b, I64(0)), variable(b, I64(tile))
-        with b.if_then(b.not_(inside)):
-            b.store(steps(b, r.ow, where.column, where.apart, I64(tile)), count)
-            b.store(existing_columns(b, r, left, b.load(count)), columns)
-        begin = b.gep(where.x, [b.mul(start, r.ldx)])
-        with loop(b, place.channel, place.end, width) as channel:
-            here = replace(where, place=replace(place, channel=channel), x=b.gep(begin, [channel]))
-            with b.if_else(inside) as (inner, edge):
+        place, start = where.place, where.column * r.sw
+        left = start - r.pad_left
+        last = where.column + where.apart * (shape.tile - 1)
+        inside = (left >= 0) & (last < r.ow)
+        inside = inside & (left + r.dw * (span - 1) < r.w)
+        columns, count = register(0), register(shape.tile)
+        with when(~inside):
+            count.value = steps(r.ow, where.column, where.apart, shape.tile)
+            columns.value = existing_columns(r, left, count.value)
+        begin = where.x + start * r.ldx
+        for channel in over(place.channel, place.end, width):
+            here = replace(where, place=replace(place, channel=channel), x=begin + channel)
+            with either(inside) as (inner, edge):
                 with inner:
-                    emit_tile(b, here, None)
+                    one_tile(here, None)
                 with edge:
-                    emit_tile(b, replace(here, columns=b.load(columns)), b.load(count))
+                    one_tile(replace(here, columns=columns.value), count.value)
 
-    def existing_columns(b: Any, r: Any, left: Any, count: Any) -> Any:
+    def existing_columns(r: Any, left: Value, count: Value) -> Value:
         """The bits of the columns that exist, and that outputs which exist want."""
-        used = low_bits(b, b.add(b.mul(count, I64(stride)), I64(size - stride)), I64(span))
-        found = low_bits(b, steps(b, r.w, left, r.dw, I64(span)), I64(span))
-        missing = low_bits(b, steps(b, I64(0), left, r.dw, I64(span)), I64(span))
-        return b.and_(used, b.sub(found, missing))
+        used = low_bits(count * shape.stride + (shape.size - shape.stride), span)
+        found = low_bits(steps(r.w, left, r.dw, span), span)
+        missing = low_bits(steps(0, left, r.dw, span), span)
+        return used & (found - missing)
 
-    def emit_tile(b: Any, where: Tile, count: Any) -> None:
-        v, place = Vector(b, tier), where.place
-        r = slots(b, place.args, record)
-        sums = emit_sums(v, r, where)
-        pixel = b.add(b.mul(place.row, r.ow), where.column)
-        in_batch = b.add(b.mul(b.mul(place.image, b.mul(r.od, r.oh)), r.ow), pixel)
-        y = b.add(r.y, b.shl(b.add(b.mul(in_batch, r.ldy), place.channel), I64(2)))
-        finish(v, record, place, Outputs(y, pixel, count, where.apart), sums, vectors)
+    def one_tile(where: Tile, count: Value | None) -> None:
+        r = slots(where.place, record)
+        sums = sums_of(f32, r, where)
+        y, pixel = output_at(r, where.place, where.column)
+        finish(f32, record, where.place, Outputs(y, pixel, count, where.apart), sums, shape.vectors)
 
-    return nest(record, emit_row, walk_row)
-
-
-def _pointer(b: Any, tier: Tier, address: Any, elements: Any) -> Any:
-    """The pointer to f32 that are `elements` behind an address."""
-    v = Vector(b, tier)
-    return v.at(v.pointer(address), elements)
+    return nest(record, row, walk_row)
