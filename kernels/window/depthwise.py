@@ -15,8 +15,8 @@ from .window import constants, existing, f32_at, spread
 
 def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) -> Callable:
     """y[n, i, j, c] is what the epilogue makes of the sum of bias[c] and all
-    x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c] * weights[p, q, c] inside of the image; p < kh, q < size,
-    where sw is a divisor of stride * dw.
+    x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c] * weights[p, q, c] inside of the image;
+    p < k_h, q < size, where stride_x is a divisor of stride * dilation_x.
 
     The sum runs over p, then q, from the bias on, each product fused into it where the tier can.
     """
@@ -26,7 +26,7 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) 
     def sums_of(f32: Type, r: Any, where: Tile) -> list[Value]:
         weights, bias = (f32_at(address, where.place.channel) for address in (r.weights, r.bias))
         sums = registers(constants(f32, bias, vectors) * tile)
-        line, step = r.w * r.ldx * r.dh, r.ldx * r.dw
+        line, step = r.w * r.ldx * r.dilation_y, r.ldx * r.dilation_x
 
         def add_taps(p: Any) -> None:
             """Add the taps of row p of the window."""

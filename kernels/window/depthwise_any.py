@@ -53,14 +53,14 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
     def row(place: Place) -> None:
         r = slots(place, DEPTHWISE_ANY)
         begin, planes, rows = taps_inside(r, place)
-        for column in over(0, r.ow, TILE):
-            left = column * r.sw - r.pad_left
+        for column in over(0, r.out_w, TILE):
+            left = column * r.stride_x - r.pad_x
             x = begin + (left * r.ldx << 2)
             for channel in over(place.channel, place.end, vectors * f32.lanes):
                 here = replace(place, channel=channel)
                 sums = sums_of(here, left, x, planes, rows)
                 y, pixel = output_at(r, here, column)
-                out = Outputs(y, pixel, smaller(r.ow - column, TILE))
+                out = Outputs(y, pixel, smaller(r.out_w - column, TILE))
                 finish(f32, DEPTHWISE_ANY, here, out, sums, vectors)
 
     def sums_of(place: Place, left: Value, x: Value, planes: Any, rows: Any) -> list[Value]:
@@ -69,17 +69,17 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
         weights, bias = (f32_at(address, place.channel) for address in (r.weights, r.bias))
         sums = registers(constants(f32, bias, vectors) * TILE)
         load, channel = _repeated(tier, r.multiplier, place.channel) if repeated else (f32.__getitem__, place.channel)
-        line, across, shared = r.w * r.ldx, r.dw * r.ldx, r.dw == r.sw
-        grouped = choose(shared, r.kw - remainder(r.kw, GROUP), 0)
+        line, across, shared = r.w * r.ldx, r.dilation_x * r.ldx, r.dilation_x == r.stride_x
+        grouped = choose(shared, r.k_w - remainder(r.k_w, GROUP), 0)
 
         def add_taps(x: Value, tap: Value, at: Value, count: int, checked: bool) -> None:
             """Add `count` taps, whose first column is `at`, at the pointer x. `checked`: not all columns exist."""
             found = [constants(f32, tap + r.c * k, vectors) for k in range(count)]
-            pixel, step = x, r.sw * r.ldx
+            pixel, step = x, r.stride_x * r.ldx
             for j in range(TILE + count - 1):
                 if j:
                     pixel = F32.at(opaque((pixel + step).address))
-                exists = below(at + r.sw * j, r.w)
+                exists = below(at + r.stride_x * j, r.w)
                 with when(exists) if checked else nullcontext():
                     values = [load(pixel + i * f32.lanes) for i in range(vectors)]
                     users = [(j - k, k) for k in range(max(0, j - TILE + 1), min(count, j + 1))]
@@ -93,11 +93,11 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
         def add_row(first: Value, tap: Value) -> None:
             """Add a row of taps."""
             x, weight, done = register(first), register(tap), left
-            for count, number in ((GROUP, grouped), (1, r.kw)):
-                end = left + number * r.dw
+            for count, number in ((GROUP, grouped), (1, r.k_w)):
+                end = left + number * r.dilation_x
                 # Up to here the first column may be for all of them to exist.
-                room = larger(r.w - r.sw * (TILE + count - 2), 0)
-                for at in over(done, end, r.dw * count):
+                room = larger(r.w - r.stride_x * (TILE + count - 2), 0)
+                for at in over(done, end, r.dilation_x * count):
                     here, weights = x.value, weight.value
                     with either(below(at, room)) as (inner, edge):
                         with inner:
@@ -109,13 +109,13 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
                 done = end
 
         for z in over(*planes):
-            plane = f32_at(x, channel) + line * (z * (r.dd * r.h))
-            source = register(plane + rows[0] * r.dh * line)
-            tap = register(weights + (z * r.kh + rows[0]) * r.kw * r.c)
+            plane = f32_at(x, channel) + line * (z * (r.dilation_z * r.h))
+            source = register(plane + rows[0] * r.dilation_y * line)
+            tap = register(weights + (z * r.k_h + rows[0]) * r.k_w * r.c)
             for _ in over(*rows):
                 add_row(source.value, tap.value)
-                source.value += line * r.dh
-                tap.value += r.kw * r.c
+                source.value += line * r.dilation_y
+                tap.value += r.k_w * r.c
         return sums.values()
 
     return nest(DEPTHWISE_ANY, row, walk_row)

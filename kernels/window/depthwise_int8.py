@@ -100,16 +100,16 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
     def row_of_outputs(args: Value, image: Value, row: Value, block: Value) -> None:
         r = fields(args, DEPTHWISE_INT8, constant=True)
         packed = r.packed + block * constants
-        channel, each = block * width, divide(r.ow + (pieces - 1), pieces)
+        channel, each = block * width, divide(r.out_w + (pieces - 1), pieces)
         channel = smaller(channel, choose(r.c > width, r.c - width, 0))
-        starts = [smaller(each * k, r.ow - each) for k in range(pieces)]
-        lines, exist = _lines(r, scheme, image, row * stride - r.pad_top, channel)
+        starts = [smaller(each * k, r.out_w - each) for k in range(pieces)]
+        lines, exist = _lines(r, scheme, image, row * stride - r.pad_y, channel)
         targets = _targets(r, rows, image, row, channel)
 
         def outputs(at: Value, tile: int) -> None:
             """A tile of each piece, from its output `at` on."""
             firsts = [start + at for start in starts]
-            lefts = [first * stride - r.pad_left for first in firsts]
+            lefts = [first * stride - r.pad_x for first in firsts]
             load = _loader(r, scheme, tile, lines, exist, lefts)
             to = [[target + first * r.ldy for first in firsts] for target in targets]
             places = [[spread(U8.at(first), r.ldy, tile) for first in line] for line in to]
@@ -132,17 +132,17 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
     def run(args, thread, threads):
         r = read(args)
         blocks = divide(r.c + (width - 1), width)
-        bands = divide(r.oh + r.band - 1, r.band)
+        bands = divide(r.out_h + r.band - 1, r.band)
         units = r.n * bands * blocks
-        if r.ow == 0:
+        if r.out_w == 0:
             return
         start, stop = share(units, thread, threads)
         for unit in range(start, stop):
             above = divide(unit, blocks)
             image = divide(above, bands)
             top = (above - image * bands) * r.band
-            for row in range(top, smaller(top + r.band, r.oh), rows):
-                row_of_outputs(args, image, larger(smaller(row, r.oh - rows), 0), unit - above * blocks)
+            for row in range(top, smaller(top + r.band, r.out_h), rows):
+                row_of_outputs(args, image, larger(smaller(row, r.out_h - rows), 0), unit - above * blocks)
 
     return run
 
@@ -186,8 +186,8 @@ def _targets(r: Any, rows: int, image: Value, row: Value, channel: Value) -> lis
     """Where rows of y begin, from `row` on. What is no row of y goes to the first, which is written after it."""
 
     def target(at: Value) -> Value:
-        return r.y + ((image * r.oh + at) * r.ow * r.ldy + channel)
+        return r.y + ((image * r.out_h + at) * r.out_w * r.ldy + channel)
 
     first = target(row)
     others = [row + i for i in range(1, rows)]
-    return [first, *(choose(at < r.oh, target(at), first) for at in others)]
+    return [first, *(choose(at < r.out_h, target(at), first) for at in others)]

@@ -32,7 +32,7 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
         first = row * stride
         sources = [scratch + remainder(first + at, r.lines) * r.line for at in scheme.lines]
         offsets = [r.plane * (q % stride) + r.c * (q // stride) for q in range(size)]
-        length = r.ow * r.c
+        length = r.out_w * r.c
         end = r.period * constants
         phase = register(0)
         for at in over(0, length, width):
@@ -51,32 +51,32 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
     def run(args, thread, threads):
         r = read(args)
         scratch = r.scratch + thread * r.scratch_bytes
-        tiles = divide(r.oh + rows - 1, rows)
+        tiles = divide(r.out_h + rows - 1, rows)
         zero = r.zero_x * 0x0101010101010101
         made, last = 0, -1
         start, stop = share(r.n * tiles, thread, threads)
         for unit in range(start, stop):
             image = divide(unit, tiles)
-            row = smaller((unit - image * tiles) * rows, r.oh - rows)
+            row = smaller((unit - image * tiles) * rows, r.out_h - rows)
             if image != last:
                 made, last = row * stride, image
             if made < row * stride:
                 made = row * stride
             while made < row * stride + reach:
-                to, up = scratch + remainder(made, r.lines) * r.line, made - r.pad_top
+                to, up = scratch + remainder(made, r.lines) * r.line, made - r.pad_y
                 made += 1
                 if up < 0 or up >= r.h:
                     fill(to, zero, r.plane * stride)
                     continue
                 source = r.x + (image * r.h + up) * r.w * r.ldx
                 if stride == 1 and r.ldx == r.c:
-                    end = smaller(r.w * r.c, r.plane - r.pad_left * r.c)
-                    fill(to, zero, r.pad_left * r.c)
-                    copy(to + r.pad_left * r.c, source, end)
-                    fill(to + r.pad_left * r.c + end, zero, r.plane - r.pad_left * r.c - end)
+                    end = smaller(r.w * r.c, r.plane - r.pad_x * r.c)
+                    fill(to, zero, r.pad_x * r.c)
+                    copy(to + r.pad_x * r.c, source, end)
+                    fill(to + r.pad_x * r.c + end, zero, r.plane - r.pad_x * r.c - end)
                     continue
                 for part in range(stride):
-                    column, limit = part - r.pad_left, to + r.plane
+                    column, limit = part - r.pad_x, to + r.plane
                     while to < limit:
                         if column < 0 or column >= r.w:
                             fill(to, zero, r.c)
@@ -84,6 +84,6 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
                             copy(to, source + column * r.ldx, r.c)
                         to += r.c
                         column += stride
-            row_of_vectors(args, r.y + (image * r.oh + row) * r.ow * r.c, row, scratch)
+            row_of_vectors(args, r.y + (image * r.out_h + row) * r.out_w * r.c, row, scratch)
 
     return run

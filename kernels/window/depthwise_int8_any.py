@@ -31,7 +31,8 @@ from .window import steps
 
 
 def make_depthwise_any(tier: Tier, out: str) -> Callable:
-    """y[n, i, j, c] from the x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c // multiplier] in the image.
+    """y[n, i, j, c] from the x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c // multiplier]
+    in the image.
 
     out: one of gemm's STORES, of which i32 isn't made.
     """
@@ -60,14 +61,14 @@ def make_depthwise_any(tier: Tier, out: str) -> Callable:
         held = register(i32(0))
         for p in over(*rows):
             for q in over(*columns):
-                place = source + (p * r.dh * r.w + q * r.dw) * r.ldx
+                place = source + (p * r.dilation_y * r.w + q * r.dilation_x) * r.ldx
                 with either(alone, likely=True) as (each, several):
                     with each:
                         held.value = U8.vector(lanes)[place].to(I32)
                     with several:
                         held.value = repeated(place)
                 value = held.value
-                tap = (p * r.kw + q) * r.c + (channel + (r.c << 1))
+                tap = (p * r.k_w + q) * r.c + (channel + (r.c << 1))
                 weight = i32[r.packed + (tap << 2)]
                 total.value += (value - zero) * weight
         factor = f32[U8.at(bias + (r.c << 2))]
@@ -78,17 +79,17 @@ def make_depthwise_any(tier: Tier, out: str) -> Callable:
 
     def run(args, thread, threads):
         r = read(args)
-        units = r.n * r.oh
+        units = r.n * r.out_h
         start, stop = share(units, thread, threads)
         for unit in range(start, stop):
-            row = remainder(unit, r.oh)
-            up = row * r.sh - r.pad_top
-            rows = steps(0, up, r.dh, r.kh), steps(r.h, up, r.dh, r.kh)
-            line = r.x + (divide(unit, r.oh) * r.h + up) * r.w * r.ldx
-            y = r.y + unit * r.ow * r.ldy * size
-            for column in range(r.ow):
-                left = column * r.sw - r.pad_left
-                columns = steps(0, left, r.dw, r.kw), steps(r.w, left, r.dw, r.kw)
+            row = remainder(unit, r.out_h)
+            up = row * r.stride_y - r.pad_y
+            rows = steps(0, up, r.dilation_y, r.k_h), steps(r.h, up, r.dilation_y, r.k_h)
+            line = r.x + (divide(unit, r.out_h) * r.h + up) * r.w * r.ldx
+            y = r.y + unit * r.out_w * r.ldy * size
+            for column in range(r.out_w):
+                left = column * r.stride_x - r.pad_x
+                columns = steps(0, left, r.dilation_x, r.k_w), steps(r.w, left, r.dilation_x, r.k_w)
                 for channel in range(0, r.c, lanes):
                     output(args, line + left * r.ldx, y + column * r.ldy * size, channel, rows, columns)
 

@@ -49,19 +49,19 @@ def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
         """Those of a row of y from `at` on: `tile`, or what there is."""
         r = fields(args, DEPTHWISE_INT8_WINDOW, constant=True)
         channel = smaller(block * width, choose(r.c > width, r.c - width, 0))
-        groups = pieces(r.kh, group)
-        packed = r.packed + block * ((groups * r.kw + 2) * term)
-        up, left = row * r.sh - r.pad_top, at * r.sw - r.pad_left
+        groups = pieces(r.k_h, group)
+        packed = r.packed + block * ((groups * r.k_w + 2) * term)
+        up, left = row * r.stride_y - r.pad_y, at * r.stride_x - r.pad_x
         plane = r.x + channel
         sums = [registers(constants(packed, i32)) for _ in range(tile)]
         for g in over(groups):
-            ys = [up + (g * group + k) * r.dh for k in range(group)]
+            ys = [up + (g * group + k) * r.dilation_y for k in range(group)]
             lines = [plane + (image * r.h + y) * r.w * r.ldx for y in ys]
             exist = [below(y, r.h) for y in ys]
-            for q in over(r.kw):
-                weights = constants(packed + (g * r.kw + q + 2) * term, i32)
+            for q in over(r.k_w):
+                weights = constants(packed + (g * r.k_w + q + 2) * term, i32)
                 for t in range(tile):
-                    column = left + (q * r.dw + r.sw * t)
+                    column = left + (q * r.dilation_x + r.stride_x * t)
                     inside, skip = below(column, r.w), column * r.ldx
                     places = [
                         choose(there & inside, line + skip, r.fill) for line, there in zip(lines, exist, strict=True)
@@ -70,10 +70,10 @@ def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
                     for i in range(PARTS):
                         sums[t][i] = dot(sums[t][i], parts[i], weights[i], wide)
         rounded, factors = byte_rounder(r), constants(packed + term, f32)
-        first = (image * r.oh + row) * r.ow + at
+        first = (image * r.out_h + row) * r.out_w + at
         for t in reversed(range(tile)):
             # What is no output goes to the place of the first, which is written after it.
-            there = choose(at + t < r.ow, t, 0)
+            there = choose(at + t < r.out_w, t, 0)
             place = r.y + channel + (first + there) * r.ldy
             reals = [sums[t][i].to(F32) * factors[i] for i in range(PARTS)]
             store_some(rounded(reals), U8.at(place), r.c)
@@ -81,11 +81,11 @@ def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
     def run(args, thread, threads):
         r = read(args)
         blocks = divide(r.c + (width - 1), width)
-        start, stop = share(r.n * r.oh * blocks, thread, threads)
+        start, stop = share(r.n * r.out_h * blocks, thread, threads)
         for unit in range(start, stop):
             line = divide(unit, blocks)
-            image = divide(line, r.oh)
-            for at in range(0, r.ow, tile):
-                outputs(args, image, remainder(line, r.oh), unit - line * blocks, at)
+            image = divide(line, r.out_h)
+            for at in range(0, r.out_w, tile):
+                outputs(args, image, remainder(line, r.out_h), unit - line * blocks, at)
 
     return run

@@ -58,37 +58,38 @@ class Window(NamedTuple):
 
     def flattened(self) -> Window:
         """The same with fewer dimensions: windows of one column that go down row by row see all pixels in one row."""
-        (_, h, w), (_, oh, ow), (_, kh, kw) = self.size, self.out, self.kernel
-        (_, top, left), dh = self.pads, self.dilations[1]
-        if not self.flat or kh == 1 or kw > 1 or self.strides[1:] != (1, 1) or left or ow != w:
+        (_, h, w), (_, out_h, out_w), (_, k_h, k_w) = self.size, self.out, self.kernel
+        (_, top, left), dilation_y = self.pads, self.dilations[1]
+        if not self.flat or k_h == 1 or k_w > 1 or self.strides[1:] != (1, 1) or left or out_w != w:
             return self
         return self._replace(
-            size=(1, 1, h * w), out=(1, 1, oh * w), kernel=(1, 1, kh), dilations=(1, 1, dh * w),
+            size=(1, 1, h * w), out=(1, 1, out_h * w), kernel=(1, 1, k_h), dilations=(1, 1, dilation_y * w),
             pads=(0, 0, top * w), ends=(0, 0, self.ends[1] * w),
         )  # fmt: skip
 
     def near_taps(self) -> Window:
         """The same, where single taps of a row are as far apart as outputs are."""
-        (dd, dh, _), (_, _, kw) = self.dilations, self.kernel
-        return self if kw > 1 else self._replace(dilations=(dd, dh, self.strides[2]))
+        (dilation_z, dilation_y, _), (_, _, k_w) = self.dilations, self.kernel
+        return self if k_w > 1 else self._replace(dilations=(dilation_z, dilation_y, self.strides[2]))
 
     def slots(self) -> dict[str, int]:
         """Its numbers, as the records of kernels call them."""
-        names = "d h w od oh ow kd kh kw sd sh sw dd dh dw pad_front pad_top pad_left pad_back pad_bottom pad_right"
+        axes = ("stride", "dilation", "pad", "far_pad")
+        names = [*"d h w out_d out_h out_w k_d k_h k_w".split(), *(f"{name}_{axis}" for name in axes for axis in "zyx")]
         triples = (self.size, self.out, self.kernel, self.strides, self.dilations, self.pads, self.ends)
         numbers = (number for triple in triples for number in triple)
-        return {"n": self.images, "c": self.channels, **dict(zip(names.split(), numbers, strict=True))}
+        return {"n": self.images, "c": self.channels, **dict(zip(names, numbers, strict=True))}
 
 
 def plan_depthwise(tier: Tier, window: Window, multiplier: int = 1) -> tuple[str, dict[str, Any]]:
     """(kernel, its parameters) where output channel o reads input channel o // multiplier."""
-    g, (_, kh, size) = window, window.kernel
+    g, (_, k_h, size) = window, window.kernel
     # Two vectors of channels halve the work of addressing, where no line of the cache is fetched in vain.
     blocks = -(-g.channels // tier.lanes)
     pairs = blocks % 2 == 0 and blocks > 2
     fixed = row("depthwise").params
     found = _apart(g, fixed["stride"]) if g.flat and multiplier == 1 and size in fixed["size"] else None
-    if found and (size != ROWS or kh <= ROWS):
+    if found and (size != ROWS or k_h <= ROWS):
         stride, apart = found
         vectors = 2 if pairs and tier.registers == 32 else 1
         tile = _tile(-(-g.out[2] // apart), size, vectors) if size == 3 else TILES[0]
@@ -112,10 +113,10 @@ def _apart(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
     """(stride, apart): outputs so far apart begin `stride` taps apart, the first of `strides` for which there are such
     outputs; None where there are none, or so few that tiles would be empty.
     """
-    dw, sw = window.near_taps().dilations[2], window.strides[2]
+    dilation_x, stride_x = window.near_taps().dilations[2], window.strides[2]
     for stride in strides:
-        apart = stride * dw // sw
-        if stride * dw % sw == 0 and (apart == 1 or apart * FEW <= window.out[2]):
+        apart = stride * dilation_x // stride_x
+        if stride * dilation_x % stride_x == 0 and (apart == 1 or apart * FEW <= window.out[2]):
             return stride, apart
     return None
 
@@ -163,11 +164,11 @@ def band_rows(g: Window, block: int, threads: int = 1) -> int:
     return max(1, -(-rows // bands))
 
 
-def _tile(ow: int, size: int, vectors: int) -> int:
-    """The tile that covers `ow` outputs in the least time."""
+def _tile(out_w: int, size: int, vectors: int) -> int:
+    """The tile that covers `out_w` outputs in the least time."""
 
     def cost(tile: int) -> float:
-        taps = min(tile, ow) * size * size
-        return -(-ow // tile) * (taps * vectors / 2 + OVERHEAD) * (STANDARD if tile == TILES[0] else 1.0)
+        taps = min(tile, out_w) * size * size
+        return -(-out_w // tile) * (taps * vectors / 2 + OVERHEAD) * (STANDARD if tile == TILES[0] else 1.0)
 
     return min(TILES, key=cost)

@@ -122,12 +122,12 @@ def plan_depthwise_int8(
     )
 
 
-def _blocks(tier: Tier, c: int, ow: int, most: int) -> list[tuple[int, int, int]]:
+def _blocks(tier: Tier, c: int, out_w: int, most: int) -> list[tuple[int, int, int]]:
     """(start, channels, pixels in a vector, at most `most`) of the kernels that share c channels."""
     full = 4 * tier.lanes
     rest = c % full
     # Of many channels the rest is too small a part to pay for a second pass.
-    if rest in (full // 2, full // 4) and rest >= max(16, full // most) and c < 3 * full and ow * rest >= 2 * full:
+    if rest in (full // 2, full // 4) and rest >= max(16, full // most) and c < 3 * full and out_w * rest >= 2 * full:
         return [(0, c - rest, 1)] * (c > rest) + [(c - rest, rest, full // rest)]
     return [(0, c, 1)]
 
@@ -164,7 +164,7 @@ def pack_depthwise_int8(
 ) -> np.ndarray:
     """The constants of a kernel as bytes.
 
-    weights: [kh, kw, c] less their zero point; bias: int32 [c], folded with x's zero point; multipliers: f32 [c].
+    weights: [k_h, k_w, c] less their zero point; bias: int32 [c], folded with x's zero point; multipliers: f32 [c].
     Kernel "depthwise_int8_any" has int32 weights and multiplies x less its zero point: its bias is not folded.
     """  # fmt: skip
     if name == "depthwise_int8_any":
@@ -182,12 +182,12 @@ def pack_depthwise_int8(
     return np.concatenate(raw, 1).reshape(-1)
 
 
-def _taps(name: str, params: dict[str, Any], tier: Tier, kh: int, kw: int) -> list[list[tuple[int, int] | None]]:
+def _taps(name: str, params: dict[str, Any], tier: Tier, k_h: int, k_w: int) -> list[list[tuple[int, int] | None]]:
     """For each vector of products: the (row, column) of the kernel whose weights are together in a lane."""
     if name == "depthwise_int8_window":
         group = group_of(params["wide"])
-        rows = [[p if p < kh else None for p in range(first, first + group)] for first in range(0, kh, group)]
-        return [[None if p is None else (p, q) for p in lines] for lines in rows for q in range(kw)]
+        rows = [[p if p < k_h else None for p in range(first, first + group)] for first in range(0, k_h, group)]
+        return [[None if p is None else (p, q) for p in lines] for lines in rows for q in range(k_w)]
     scheme = _scheme(tier, params)
     return [scheme.taps(i, scheme.sources[g], q) for i, g, q in scheme.terms]
 

@@ -15,8 +15,8 @@ from .window import Place, corner, existing, low_bits, spread, steps
 
 def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
     """y[n, i, j, c] is what the epilogue makes of `op` over all
-    x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c] inside of the image; p < kh, q < size, where sw is a divisor
-    of stride * dw. Planes come before rows likewise.
+    x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c] inside of the image; p < k_h, q < size,
+    where stride_x is a divisor of stride * dilation_x. Planes come before rows likewise.
 
     An average divides by their number, with `include_pad` by that of the places inside of the padded image.
     Columns are pooled first, then their results from left to right.
@@ -30,8 +30,8 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
         across = r.w * r.ldx
         for z in over(*where.planes):
             for p in over(*where.rows):
-                line = where.x + across * (r.h * r.dd * z + r.dh * p)
-                for j, pixel in enumerate(spread(line, r.ldx * r.dw, span)):
+                line = where.x + across * (r.h * r.dilation_z * z + r.dilation_y * p)
+                for j, pixel in enumerate(spread(line, r.ldx * r.dilation_x, span)):
                     with existing(where.columns, j):
                         totals[j] = joined(op, totals[j], f32[pixel])
         counts = counted(r, where) if op == "average" else [None] * tile
@@ -40,12 +40,12 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
 
     def counted(r: Any, where: Tile) -> list[Value]:
         """How many elements count in each average of a tile: rows of the window, in all planes, by columns."""
-        left = where.column * r.sw - r.pad_left
+        left = where.column * r.stride_x - r.pad_x
         included = r.include_pad != 0
         there = (where.planes[1] - where.planes[0]) * (where.rows[1] - where.rows[0])
         high = choose(included, padded_rows(r, where.place), there)
         inside = I64((1 << span) - 1) if where.columns is None else where.columns
-        padded = low_bits(steps(r.w + r.pad_right, left, r.dw, span), span)
+        padded = low_bits(steps(r.w + r.far_pad_x, left, r.dilation_x, span), span)
         wide = choose(included, padded, inside)
         return [high * _set_bits((wide.unsigned >> t * stride) & ((1 << size) - 1)) for t in range(tile)]
 
@@ -55,8 +55,8 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
 def padded_rows(r: Any, place: Place) -> Value:
     """The planes by rows of a window that are inside of the padded image."""
     front, up = corner(r, place)
-    planes = steps(r.d + r.pad_back, front, r.dd, r.kd)
-    return planes * steps(r.h + r.pad_bottom, up, r.dh, r.kh)
+    planes = steps(r.d + r.far_pad_z, front, r.dilation_z, r.k_d)
+    return planes * steps(r.h + r.far_pad_y, up, r.dilation_y, r.k_h)
 
 
 def start(f32: Type, op: str) -> Value:

@@ -76,15 +76,15 @@ def make_pool_any(tier: Tier, op: str) -> Callable:
         pool = Pool(op, f32, r, planes, rows, high, sums)
         # As many outputs as have all of their columns in the buffer; one where that has not even all of its own, or
         # where few of the columns belong to a window.
-        reach = (r.kw - 1) * r.dw + 1
-        several = divide(brought(I64(ROOM) - reach, ROOM), r.sw) + 1
-        group = choose(r.sw > reach * 2, 1, several)
-        for column in over(0, r.ow, group):
+        reach = (r.k_w - 1) * r.dilation_x + 1
+        several = divide(brought(I64(ROOM) - reach, ROOM), r.stride_x) + 1
+        group = choose(r.stride_x > reach * 2, 1, several)
+        for column in over(0, r.out_w, group):
             for channel in over(place.channel, place.end, tier.lanes):
                 here = replace(place, channel=channel)
-                left = column * r.sw - r.pad_left
+                left = column * r.stride_x - r.pad_x
                 x = begin + (left * r.ldx + channel << 2)
-                count = smaller(r.ow - column, group)
+                count = smaller(r.out_w - column, group)
                 _pool_group(pool, x, left, count)
                 y, pixel = output_at(r, here, column)
                 finish_rows(f32, POOL, here, Outputs(y, pixel, count), sums)
@@ -99,10 +99,10 @@ def _pool_group(pool: Pool, x: Value, left: Value, count: Value) -> None:
     """
     r = pool.slots
     begun = register(pool.begun)
-    fit = divide(I64(ROOM - 1), r.dw) + 1
-    for q in over(0, r.kw, fit):
-        taps, skip = smaller(r.kw - q, fit), q * r.dw
-        span = (count - 1) * r.sw + ((taps - 1) * r.dw + 1)
+    fit = divide(I64(ROOM - 1), r.dilation_x) + 1
+    for q in over(0, r.k_w, fit):
+        taps, skip = smaller(r.k_w - q, fit), q * r.dilation_x
+        span = (count - 1) * r.stride_x + ((taps - 1) * r.dilation_x + 1)
         _pool_columns(pool, x + (skip * r.ldx << 2), left + skip, span)
         with either(count == 1) as (one, many):
             with one:
@@ -138,12 +138,12 @@ def _pool_some(pool: Pool, x: Value, first: Value, count: int) -> None:
     line = r.w * r.ldx
     totals = registers([pool.begun] * count)
     for z in over(*pool.planes):
-        plane = f32_at(x, line * (z * (r.dd * r.h)))
-        row = register(plane + pool.rows[0] * r.dh * line)
+        plane = f32_at(x, line * (z * (r.dilation_z * r.h)))
+        row = register(plane + pool.rows[0] * r.dilation_y * line)
         for _ in over(*pool.rows):
             for j, pixel in enumerate(spread(row.value, r.ldx, count)):
                 totals[j] = joined(pool.op, totals[j], f32[pixel])
-            row.value += line * r.dh
+            row.value += line * r.dilation_y
     kept = pool.kept(first)
     for j, total in enumerate(totals.values()):
         f32[kept + j * f32.lanes] = total
@@ -153,11 +153,11 @@ def _join_taps(pool: Pool, first: Value, count: int, taps: Value, begun: Value) 
     """Join some taps of the outputs from `first` on, each to what was begun."""
     r, f32 = pool.slots, pool.f32
     totals = registers([begun] * count)
-    at = register(pool.kept(first * r.sw))
+    at = register(pool.kept(first * r.stride_x))
     for _ in over(taps):
-        for t, column in enumerate(spread(at.value, r.sw * f32.lanes, count)):
+        for t, column in enumerate(spread(at.value, r.stride_x * f32.lanes, count)):
             totals[t] = merged(pool.op, totals[t], f32[column])
-        at.value += r.dw * f32.lanes
+        at.value += r.dilation_x * f32.lanes
     return totals.values()
 
 
@@ -166,7 +166,7 @@ def _keep_results(pool: Pool, first: Value, totals: list[Value], left: Value) ->
     r, f32 = pool.slots, pool.f32
     kept = pool.kept(first)
     for t, total in enumerate(totals):
-        at = left + (first + t) * r.sw
+        at = left + (first + t) * r.stride_x
         count = pool.high * _wide(r, at) if pool.op == "average" else None
         f32[kept + t * f32.lanes] = finished(pool.op, total, count)
 
@@ -174,10 +174,10 @@ def _keep_results(pool: Pool, first: Value, totals: list[Value], left: Value) ->
 def _wide(r: Any, left: Value) -> Value:
     """The columns of a window, which begins at `left`, that count in an average."""
     included = r.include_pad != 0
-    end = choose(included, r.w + r.pad_right, r.w)
-    inside = (left >= 0) & (left + r.kw * r.dw <= r.w)
-    found = register(r.kw)
+    end = choose(included, r.w + r.far_pad_x, r.w)
+    inside = (left >= 0) & (left + r.k_w * r.dilation_x <= r.w)
+    found = register(r.k_w)
     with when(~inside):
-        before = choose(included, 0, steps(0, left, r.dw, r.kw))
-        found.value = steps(end, left, r.dw, r.kw) - before
+        before = choose(included, 0, steps(0, left, r.dilation_x, r.k_w))
+        found.value = steps(end, left, r.dilation_x, r.k_w) - before
     return found.value

@@ -44,7 +44,7 @@ RUN = 256
 
 def make_pool(tier: Tier, op: str) -> Callable:
     """y[n, i, j, c] = clamp of the largest, or of rint((sum - count * zero_x) * f32(ratio / count)) + zero_y, of the
-    x[n, i*sh + p*dh - pad_top, j*sw + q*dw - pad_left, c] inside of the image.
+    x[n, i*stride_y + p*dilation_y - pad_y, j*stride_x + q*dilation_x - pad_x, c] inside of the image.
 
     op: "max" or "sum"; count: 1 of a sum, of an average the elements, or the places of the padded image where its slots
     say so. What is of UNROLLED sizes inside of the image is unrolled.
@@ -60,7 +60,7 @@ def make_pool(tier: Tier, op: str) -> Callable:
         top, bottom, left, right = taps
         high, wide = bottom - top, right - left
         pool: Any = _Maximum(r) if op == "max" else _Sum(r, high * wide, count)
-        down, across = r.w * r.ldx * r.dh, r.ldx * r.dw
+        down, across = r.w * r.ldx * r.dilation_y, r.ldx * r.dilation_x
 
         def unrolled(source: Value, size: int) -> None:
             source = source + (down * top + across * left)
@@ -89,23 +89,23 @@ def make_pool(tier: Tier, op: str) -> Callable:
     def run(args, thread, threads):
         r = read(args)
         blocks = divide(r.c + (BLOCK - 1), BLOCK)
-        units = r.n * r.oh * blocks
+        units = r.n * r.out_h * blocks
         start, stop = share(units, thread, threads)
         for unit in range(start, stop):
             line = divide(unit, blocks)
             first = (unit - line * blocks) * BLOCK
             end = smaller(first + BLOCK, r.c)
-            row = remainder(line, r.oh)
-            up = row * r.sh - r.pad_top
-            top, bottom = steps(0, up, r.dh, r.kh), steps(r.h, up, r.dh, r.kh)
-            source = r.x + (divide(line, r.oh) * r.h + up) * r.w * r.ldx
-            target = r.y + line * r.ow * r.ldy
-            for column in range(r.ow):
-                left = column * r.sw - r.pad_left
-                first_tap, last_tap = steps(0, left, r.dw, r.kw), steps(r.w, left, r.dw, r.kw)
+            row = remainder(line, r.out_h)
+            up = row * r.stride_y - r.pad_y
+            top, bottom = steps(0, up, r.dilation_y, r.k_h), steps(r.h, up, r.dilation_y, r.k_h)
+            source = r.x + (divide(line, r.out_h) * r.h + up) * r.w * r.ldx
+            target = r.y + line * r.out_w * r.ldy
+            for column in range(r.out_w):
+                left = column * r.stride_x - r.pad_x
+                first_tap, last_tap = steps(0, left, r.dilation_x, r.k_w), steps(r.w, left, r.dilation_x, r.k_w)
                 count = (bottom - top) * (last_tap - first_tap) if r.average else 1
                 if r.include_pad:
-                    count = steps(r.end_y, up, r.dh, r.kh) * steps(r.end_x, left, r.dw, r.kw)
+                    count = steps(r.end_y, up, r.dilation_y, r.k_h) * steps(r.end_x, left, r.dilation_x, r.k_w)
                 taps = top, bottom, first_tap, last_tap
                 output(args, source + left * r.ldx, target, (first, end), taps, count)
                 target += r.ldy

@@ -79,10 +79,10 @@ def finish_rows(f32: Type, record: Record, place: Place, out: Outputs, sums: Val
 def walk_row(record: Record, place: Place) -> None:
     """Walk the chain, where there is one, over a row of outputs by channels, whose sums lie where results do."""
     r, e = slots(place, record), _epilogue(record, place)
-    pixel, ldy = place.row * r.ow, r.ldy << 2
-    in_batch = place.image * (r.od * r.oh * r.ow) + pixel
+    pixel, ldy = place.row * r.out_w, r.ldy << 2
+    in_batch = place.image * (r.out_d * r.out_h * r.out_w) + pixel
     y = r.y + in_batch * ldy + (place.channel << 2)
-    walk_from(e, place.image, pixel, place.channel, r.ow, place.end - place.channel, y, ldy, y, ldy)
+    walk_from(e, place.image, pixel, place.channel, r.out_w, place.end - place.channel, y, ldy, y, ldy)
 
 
 def masked(f32: Type, channels: Value, vectors: int, store: Callable[[Sequence[Any]], None]) -> None:

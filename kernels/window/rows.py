@@ -14,25 +14,27 @@ from ..pointwise.rows import EPILOGUE
 MAPS = Record(
     x="address of x [n, h, w, channels]",
     ldx="elements from pixel to pixel of x",
-    y="address of y [n, oh, ow, c]",
+    y="address of y [n, out_h, out_w, c]",
     ldy="elements from pixel to pixel of y",
-    n="images", h="rows of x", w="columns of x", c="channels of y", oh="rows of y", ow="columns of y",
+    n="images", h="rows of x", w="columns of x", c="channels of y", out_h="rows of y", out_w="columns of y",
 )  # fmt: skip
 WINDOW = Record(
-    kh="rows of the window", kw="columns of it", sh="rows of x from output to output", sw="columns likewise",
-    dh="rows of x from tap to tap", dw="columns likewise",
+    k_h="rows of the window", k_w="columns of it",
+    stride_y="rows of x from output to output", stride_x="columns likewise",
+    dilation_y="rows of x from tap to tap", dilation_x="columns likewise",
 )  # fmt: skip
-PADS = Record(pad_top="rows of padding above x", pad_left="columns of padding before it")
+PADS = Record(pad_y="rows of padding above x", pad_x="columns of padding before it")
 BAND = Record(band="rows of y computed for a block of channels before the next; any number >= 1 gives the same bits")
 
 DEPTH = Record(
-    d="planes of x [n, d, h, w, channels]", od="planes of y [n, od, oh, ow, c]", kd="planes of the window",
-    sd="planes of x from output to output", dd="planes from tap to tap", pad_front="planes of padding before x",
+    d="planes of x [n, d, h, w, channels]", out_d="planes of y [n, out_d, out_h, out_w, c]", k_d="planes of the window",
+    stride_z="planes of x from output to output", dilation_z="planes from tap to tap",
+    pad_z="planes of padding before x",
 )  # fmt: skip
 
 PARAMETERS = Record(weights="address of weights [window..., c], dense", bias="address of bias [c]")
 FAR_PADS = Record(
-    pad_back="planes of padding after x", pad_bottom="rows of padding below it", pad_right="columns of padding after it"
+    far_pad_z="planes of padding after x", far_pad_y="rows of padding below it", far_pad_x="columns of padding after it"
 )
 """Padding that averages may count."""
 

@@ -69,25 +69,25 @@ def tiles(tier: Tier, record: Record, shape: Shape, sums_of: Callable[[Type, Any
         if shape.deep:
             begin, planes, rows = taps_inside(r, place)
         else:
-            up = place.row * r.sh - r.pad_top
-            rows = steps(0, up, r.dh, r.kh), steps(r.h, up, r.dh, r.kh)
+            up = place.row * r.stride_y - r.pad_y
+            rows = steps(0, up, r.dilation_y, r.k_h), steps(r.h, up, r.dilation_y, r.k_h)
             begin = r.x + (((place.image * r.h + up) * r.w) * r.ldx << 2)
-        apart = divide(r.dw * shape.stride, r.sw)
-        x = f32_at(begin, -(r.pad_left * r.ldx))
-        for first in over(smaller(apart, r.ow)):
-            for column in over(first, r.ow, apart * shape.tile):
+        apart = divide(r.dilation_x * shape.stride, r.stride_x)
+        x = f32_at(begin, -(r.pad_x * r.ldx))
+        for first in over(smaller(apart, r.out_w)):
+            for column in over(first, r.out_w, apart * shape.tile):
                 tiles_at(r, Tile(place, x, column, rows, None, apart, planes))
 
     def tiles_at(r: Any, where: Tile) -> None:
         """The tiles of all channels at one column."""
-        place, start = where.place, where.column * r.sw
-        left = start - r.pad_left
+        place, start = where.place, where.column * r.stride_x
+        left = start - r.pad_x
         last = where.column + where.apart * (shape.tile - 1)
-        inside = (left >= 0) & (last < r.ow)
-        inside = inside & (left + r.dw * (span - 1) < r.w)
+        inside = (left >= 0) & (last < r.out_w)
+        inside = inside & (left + r.dilation_x * (span - 1) < r.w)
         columns, count = register(0), register(shape.tile)
         with when(~inside):
-            count.value = steps(r.ow, where.column, where.apart, shape.tile)
+            count.value = steps(r.out_w, where.column, where.apart, shape.tile)
             columns.value = existing_columns(r, left, count.value)
         begin = where.x + start * r.ldx
         for channel in over(place.channel, place.end, width):
@@ -101,8 +101,8 @@ def tiles(tier: Tier, record: Record, shape: Shape, sums_of: Callable[[Type, Any
     def existing_columns(r: Any, left: Value, count: Value) -> Value:
         """The bits of the columns that exist, and that outputs which exist want."""
         used = low_bits(count * shape.stride + (shape.size - shape.stride), span)
-        found = low_bits(steps(r.w, left, r.dw, span), span)
-        missing = low_bits(steps(0, left, r.dw, span), span)
+        found = low_bits(steps(r.w, left, r.dilation_x, span), span)
+        missing = low_bits(steps(0, left, r.dilation_x, span), span)
         return used & (found - missing)
 
     def one_tile(where: Tile, count: Value | None) -> None:

@@ -89,7 +89,7 @@ def nest(record: Record, emit_row: Callable[[Place], None], end_row: Callable[[R
     @traced
     def body(args: Value, thread: Value, threads: Value) -> None:
         r = fields(args, record, constant=True)
-        rows = r.od * r.oh
+        rows = r.out_d * r.out_h
         blocks, bands = pieces(r.c, r.block), pieces(rows, r.band)
         start, stop = share(r.n * bands * blocks, thread, threads)
         for unit in over(start, stop):
@@ -130,8 +130,8 @@ def steps(end: Any, begin: Any, step: Value, count: Any) -> Value:
 
 def corner(r: Any, place: Place) -> tuple[Value, Value]:
     """The plane and the row of x at which the windows of a row of outputs begin, perhaps outside of the image."""
-    front = divide(place.row, r.oh) * r.sd - r.pad_front
-    return front, remainder(place.row, r.oh) * r.sh - r.pad_top
+    front = divide(place.row, r.out_h) * r.stride_z - r.pad_z
+    return front, remainder(place.row, r.out_h) * r.stride_y - r.pad_y
 
 
 def taps_inside(r: Any, place: Place) -> tuple[Value, tuple[Value, ...], tuple[Value, ...]]:
@@ -140,16 +140,16 @@ def taps_inside(r: Any, place: Place) -> tuple[Value, tuple[Value, ...], tuple[V
     At the address is what the window's first plane and row has in column 0 of x, perhaps outside of the image.
     """
     front, up = corner(r, place)
-    planes = tuple(steps(end, front, r.dd, r.kd) for end in (0, r.d))
-    rows = tuple(steps(end, up, r.dh, r.kh) for end in (0, r.h))
+    planes = tuple(steps(end, front, r.dilation_z, r.k_d) for end in (0, r.d))
+    rows = tuple(steps(end, up, r.dilation_y, r.k_h) for end in (0, r.h))
     line = (place.image * r.d + front) * r.h + up
     return r.x + (line * (r.w * r.ldx) << 2), planes, rows
 
 
 def output_at(r: Any, place: Place, column: Value) -> tuple[Value, Value]:
     """(address, pixel) of an output of the place's row: pixels are counted within the image."""
-    pixel = place.row * r.ow + column
-    in_batch = place.image * (r.od * r.oh) * r.ow + pixel
+    pixel = place.row * r.out_w + column
+    in_batch = place.image * (r.out_d * r.out_h) * r.out_w + pixel
     return r.y + (in_batch * r.ldy + place.channel << 2), pixel
 
 

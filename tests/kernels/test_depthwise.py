@@ -65,7 +65,7 @@ FLAT = [
     (1, 7, 2, 1, 3), (4, 1, 1, 3, 1), (6, 5, 1, 2, 3), (4, 3, 2, 2, 1), (2, 3, 1, 3, 3), (1, 3, 1, 4, 2),
     (3, 5, 2, 3, 1),
 ]  # fmt: skip
-"""kh, kw, sh, sw, dilation: in tiles, their outputs neighbors or apart, and not."""
+"""k_h, k_w, stride_y, stride_x, dilation: in tiles, their outputs neighbors or apart, and not."""
 
 
 @each_tier
@@ -73,8 +73,8 @@ FLAT = [
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_other_flat_windows(tier: Any, kernel: Any, data: Any) -> None:
-    kh, kw, sh, sw, dilation = kernel
-    check(tier, data.draw(cases(tier.lanes, (1, kh, kw), (1, sh, sw), dilation)))
+    k_h, k_w, stride_y, stride_x, dilation = kernel
+    check(tier, data.draw(cases(tier.lanes, (1, k_h, k_w), (1, stride_y, stride_x), dilation)))
 
 
 @each_tier
@@ -137,6 +137,6 @@ def test_windows_of_one_column_see_pixels_in_one_row() -> None:
 
 def test_tiles_divide_common_maps() -> None:
     tier = tiers.BY_NAME["avx512"]
-    for ow, tile in ((112, 7), (7, 7), (8, 8), (80, 8), (1, 7)):
-        window = Window(1, 96, (1, ow, ow), (1, 3, 3), (1, ow, ow), pads=(0, 1, 1))
-        assert plan_depthwise(tier, window)[1]["tile"] == tile, ow
+    for out_w, tile in ((112, 7), (7, 7), (8, 8), (80, 8), (1, 7)):
+        window = Window(1, 96, (1, out_w, out_w), (1, 3, 3), (1, out_w, out_w), pads=(0, 1, 1))
+        assert plan_depthwise(tier, window)[1]["tile"] == tile, out_w

@@ -71,7 +71,7 @@ FLAT = [
     (3, 1, 2, 2, 1), (4, 2, 1, 1, 3), (2, 3, 3, 3, 1), (1, 3, 1, 3, 2), (2, 5, 2, 4, 2), (7, 7, 1, 1, 1),
     (2, 2, 1, 3, 1), (5, 5, 2, 2, 3), (1, 2, 2, 2, 2),
 ]  # fmt: skip
-"""kh, kw, sh, sw, dilation: in tiles, their outputs neighbors or apart, and not."""
+"""k_h, k_w, stride_y, stride_x, dilation: in tiles, their outputs neighbors or apart, and not."""
 
 
 @each_tier
@@ -79,8 +79,8 @@ FLAT = [
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_other_flat_windows(tier: Any, window: Any, data: Any) -> None:
-    kh, kw, sh, sw, dilation = window
-    case = data.draw(cases(tier.lanes, (1, kh, kw), (1, sh, sw), dilation, ceil=True))
+    k_h, k_w, stride_y, stride_x, dilation = window
+    case = data.draw(cases(tier.lanes, (1, k_h, k_w), (1, stride_y, stride_x), dilation, ceil=True))
     op, include_pad = data.draw(st.sampled_from([("max", False), ("average", False), ("average", True)]))
     check(tier, case, op, include_pad)
 

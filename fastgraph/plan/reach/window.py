@@ -14,20 +14,26 @@ from .walked import epilogue
 
 @reaches("depthwise", "pool")
 def window(c: Call) -> Iterator[Reach]:
-    r, p = c.record("n h w c oh ow kh", "sh sw dh dw band block", "pad_top pad_left"), c.params
-    fits = r.kw == p["size"] and p["stride"] * r.dw % r.sw == 0
+    steps = "stride_y stride_x dilation_y dilation_x"
+    r, p = c.record("n h w c out_h out_w k_h", f"{steps} band block", "pad_y pad_x"), c.params
+    fits = r.k_w == p["size"] and p["stride"] * r.dilation_x % r.stride_x == 0
     if c.kernel == "pool":
-        c.record("d od kd", "sd dd", "pad_front")
+        c.record("d out_d k_d", "stride_z dilation_z", "pad_z")
     else:
-        fits = fits and r.d == r.od == r.kd == 1
-    need(fits and (r.kh <= ROWS or r.kw != ROWS or "op" in p),
-         f"a window of {r.kd} x {r.kh} x {r.kw}, strides {r.sh} and {r.sw}, dilations {r.dh} and {r.dw}")  # fmt: skip
+        fits = fits and r.d == r.out_d == r.k_d == 1
+    need(fits and (r.k_h <= ROWS or r.k_w != ROWS or "op" in p),
+         f"a window of {r.k_d} x {r.k_h} x {r.k_w}, strides {r.stride_y} and {r.stride_x}, "
+         f"dilations {r.dilation_y} and {r.dilation_x}")  # fmt: skip
     yield from _windows(c)
 
 
 @reaches("depthwise_any", "pool_any")
 def window_any(c: Call) -> Iterator[Reach]:
-    c.record("n d h w c od oh ow kd kh kw", "sd sh sw dd dh dw band block", "pad_front pad_top pad_left")
+    c.record(
+        "n d h w c out_d out_h out_w k_d k_h k_w",
+        "stride_z stride_y stride_x dilation_z dilation_y dilation_x band block",
+        "pad_z pad_y pad_x",
+    )
     yield from _windows(c)
 
 
@@ -37,12 +43,12 @@ def _windows(c: Call) -> Iterator[Reach]:
     each = r.multiplier if p.get("repeated") else 1
     need(each > 0 and r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
     need(r.block % width == 0, f"block is {r.block}, expected a multiple of {width}")
-    out = r.od * r.oh * r.ow
+    out = r.out_d * r.out_h * r.out_w
     over, run = 4 * short(r.c, width), 4 * r.c if r.n * out else 0
     behind = over if each == 1 else 4 * max(max(parts(r.c, width) - 1, 0) * width // each + width - r.c // each, 0)
     yield read("x", run // each, (r.n * r.d * r.h * r.w, 4 * r.ldx), over=behind)
     if "weights" in c.slots:
-        yield read("weights", r.kd * r.kh * r.kw * run, over=over)
+        yield read("weights", r.k_d * r.k_h * r.k_w * run, over=over)
         yield read("bias", run, over=over)
     yield from epilogue(c, r.n, out, run, over=over, apart=True)
     yield write("y", 4 * r.c, (r.n * out, 4 * r.ldy))
@@ -50,16 +56,16 @@ def _windows(c: Call) -> Iterator[Reach]:
 
 @reaches("depthwise_int8")
 def depthwise_int8(c: Call) -> Iterator[Reach]:
-    r, p, width = c.record("n h w oh ow", "c band", "pad_top"), c.params, c.vector
-    each, used, scheme = width // p["pieces"], int(r.n * r.oh * r.ow > 0), _scheme(c)
+    r, p, width = c.record("n h w out_h out_w", "c band", "pad_y"), c.params, c.vector
+    each, used, scheme = width // p["pieces"], int(r.n * r.out_h * r.out_w > 0), _scheme(c)
     need(p["pieces"] == 1 or r.c == each, f"c is {r.c} for vectors of {width} bytes in {p['pieces']} pieces")
-    outside = not 0 <= r.pad_left < p["size"] or (r.ow - 1) * p["stride"] - r.pad_left >= r.w
-    need(not used or not outside, f"pad_left is {r.pad_left}, {r.ow} outputs of {r.w} columns: too much lies outside")
+    outside = not 0 <= r.pad_x < p["size"] or (r.out_w - 1) * p["stride"] - r.pad_x >= r.w
+    need(not used or not outside, f"pad_x is {r.pad_x}, {r.out_w} outputs of {r.w} columns: too much lies outside")
     blank = fill_bytes(c.tier, p, 1) - width + 1
     yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx), over=max(each - r.c, 0))
     yield read("fill", used * each, (blank, r.ldx))
     yield read("packed", used * parts(r.c, width) * (2 + len(scheme.terms)) * PARTS * width)
-    yield write("y", r.c, (r.n * r.oh * r.ow, r.ldy))
+    yield write("y", r.c, (r.n * r.out_h * r.out_w, r.ldy))
 
 
 def _scheme(c: Call) -> Scheme:
@@ -68,53 +74,53 @@ def _scheme(c: Call) -> Scheme:
 
 @reaches("depthwise_int8_across")
 def depthwise_int8_across(c: Call) -> Iterator[Reach]:
-    r, p = c.record("n h w oh ow pad_left scratch_bytes line plane", "c lines period", "pad_top"), c.params
+    r, p = c.record("n h w out_h out_w pad_x scratch_bytes line plane", "c lines period", "pad_y"), c.params
     need(r.ldy == r.c, f"ldy is {r.ldy}, expected rows of y without gaps: {r.c}")
     scheme, vector, lines, stride = _scheme(c), c.vector, r.lines, p["stride"]
-    used = int(r.n * r.oh * r.ow > 0)
-    need(not used or r.oh >= scheme.rows, f"{r.oh} rows of outputs, less than {scheme.rows}")
-    need(r.plane % r.c == 0 and r.plane >= r.pad_left * r.c, f"plane is {r.plane}, with pixels of {r.c}")
+    used = int(r.n * r.out_h * r.out_w > 0)
+    need(not used or r.out_h >= scheme.rows, f"{r.out_h} rows of outputs, less than {scheme.rows}")
+    need(r.plane % r.c == 0 and r.plane >= r.pad_x * r.c, f"plane is {r.plane}, with pixels of {r.c}")
     need(lines > scheme.lines[-1], f"{lines} lines, expected {scheme.lines[-1] + 1}")
     need(stride * r.plane <= r.line and lines * r.line <= r.scratch_bytes,
          f"{lines} lines of {stride} planes of {r.plane} in {r.scratch_bytes}")  # fmt: skip
     tap = max(r.plane * (q % stride) + r.c * (q // stride) for q in range(p["size"]))
-    row = r.ow * r.c
+    row = r.out_w * r.c
     need(tap + row <= r.line, f"line is {r.line}, less than the {tap + row} that are read")
     yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx))
     yield work("scratch", used * max(lines * r.line, (lines - 1) * r.line + tap + parts(row, vector) * vector),
                (c.threads, r.scratch_bytes))  # fmt: skip
     yield read("packed", used * r.period * (2 + len(scheme.terms)) * PARTS * vector)
-    yield write("y", used * r.n * r.oh * row)
+    yield write("y", used * r.n * r.out_h * row)
 
 
 @reaches("depthwise_int8_window")
 def depthwise_int8_window(c: Call) -> Iterator[Reach]:
-    r = c.record("n h w oh ow kh kw", "c dh dw", "sh sw pad_top pad_left")
-    used = int(r.n * r.oh * r.ow > 0)
+    r = c.record("n h w out_h out_w k_h k_w", "c dilation_y dilation_x", "stride_y stride_x pad_y pad_x")
+    used = int(r.n * r.out_h * r.out_w > 0)
     yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx), over=max(c.vector - r.c, 0))
     yield read("fill", used * c.vector)
-    terms = parts(r.kh, group_of(c.params["wide"])) * r.kw
+    terms = parts(r.k_h, group_of(c.params["wide"])) * r.k_w
     yield read("packed", used * parts(r.c, c.vector) * (2 + terms) * PARTS * c.vector)
-    yield write("y", r.c, (r.n * r.oh * r.ow, r.ldy))
+    yield write("y", r.c, (r.n * r.out_h * r.out_w, r.ldy))
 
 
 @reaches("depthwise_int8_any")
 def depthwise_int8_any(c: Call) -> Iterator[Reach]:
-    r = c.record("n h w c oh ow kh kw", "dh dw multiplier", "sh sw pad_top pad_left")
+    r = c.record("n h w c out_h out_w k_h k_w", "dilation_y dilation_x multiplier", "stride_y stride_x pad_y pad_x")
     each = r.multiplier
     need(r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
-    out, item = r.n * r.oh * r.ow, STORES[c.params["out"]]
+    out, item = r.n * r.out_h * r.out_w, STORES[c.params["out"]]
     run = r.c if out else 0
     last = max(r.c - 1, 0) // c.lanes * c.lanes
     reached = last // each + ((c.lanes + each - 2) // each + 1 if each > 1 else c.lanes)
     yield read("x", run // each, (r.n * r.h * r.w, r.ldx), over=max(reached - r.c // each, 0))
-    yield read("packed", 4 * (2 + r.kh * r.kw) * run, over=4 * short(r.c, c.lanes))
+    yield read("packed", 4 * (2 + r.k_h * r.k_w) * run, over=4 * short(r.c, c.lanes))
     yield write("y", item * r.c, (out, item * r.ldy))
 
 
 @reaches("pool_int8")
 def pool_int8(c: Call) -> Iterator[Reach]:
-    r = c.record("n h w c oh ow kh kw", "dh dw", "sh sw pad_top pad_left end_y end_x")
-    out = r.n * r.oh * r.ow
+    r = c.record("n h w c out_h out_w k_h k_w", "dilation_y dilation_x", "stride_y stride_x pad_y pad_x end_y end_x")
+    out = r.n * r.out_h * r.out_w
     yield read("x", r.c if out else 0, (r.n * r.h * r.w, r.ldx), over=max(c.vector - r.c, 0))
     yield write("y", r.c, (out, r.ldy))

@@ -91,7 +91,7 @@ def _zeros(count: int) -> np.ndarray:
 
 
 def _centered(layer: Layer) -> np.ndarray:
-    """int64 [kh, kw, n]: the weights less their zero points."""
+    """int64 [k_h, k_w, n]: the weights less their zero points."""
     taps = _by_tap(layer.weights).astype(np.int64) - layer.zeros
     return taps.reshape(*(1,) * (3 - taps.ndim), *taps.shape)
 
