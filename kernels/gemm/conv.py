@@ -16,8 +16,9 @@ from ..isa.vector import I64, emits
 from .band import deal, make_band
 from .heights import crossing
 from .pick_dot import F32
+from .results import target
 from .rows import CONV_F32
-from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile
+from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile, segmented_rows
 
 
 def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
@@ -79,13 +80,11 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                 while i < stop:
                     height = smaller(r.height, left if r.height > near else stop - i)
                     starts, beyond, rest = _across(in_row, across, height, left, r.rs, turn, r.out_w)
-                    tile(
-                        r, height, a=start, offsets=starts,
-                        table=r.taps, length=r.length, runs=runs, words=r.k,
-                        panel=r.w + (group * panels + p) * step, ahead=ahead,
-                        c=r.y + ((row0 + i) * r.ldy + column) * out_item, ldc=r.ldy * out_item,
-                        columns=r.n - p * width, image=image, row=i, column=column,
-                    )  # fmt: skip
+                    rows = segmented_rows(start, starts, r.k, table=r.taps, length=r.length, runs=runs)
+                    panel = r.w + (group * panels + p) * step
+                    c = r.y + ((row0 + i) * r.ldy + column) * out_item
+                    into = target(c, r.ldy * out_item, r.n - p * width, image=image, row=i, column=column)
+                    tile(r, height, rows, panel, ahead, into)
                     ahead = ahead + line_bytes if 0 < ahead < last else 0
                     i += height
                     start += beyond

@@ -22,8 +22,9 @@ from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
 from .band import deal, make_rows
 from .pack_winograd import Matrix, transforms
 from .pick_dot import F32 as COSTS
+from .results import target
 from .rows import WINOGRAD
-from .tile import f32_arithmetic, make_tile
+from .tile import even_rows, f32_arithmetic, make_tile
 
 Grid = list[list[Any]]
 
@@ -72,12 +73,10 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
                     t = 0
                     while t < tiles:
                         height = smaller(r.height, tiles - t)
-                        tile(
-                            r, height, a=v + e * r.v_plane + t * r.v_row, offsets=r.v_row,
-                            table=0, length=0, runs=0, words=r.k, panel=r.w + (e * panels + p) * step, ahead=ahead,
-                            c=s + e * r.s_plane + t * width * 4, ldc=width * 4, columns=width,
-                            image=0, row=0, column=0,
-                        )  # fmt: skip
+                        rows = even_rows(v + e * r.v_plane + t * r.v_row, r.v_row, r.k)
+                        panel = r.w + (e * panels + p) * step
+                        into = target(s + e * r.s_plane + t * width * 4, width * 4, width, image=0, row=0, column=0)
+                        tile(r, height, rows, panel, ahead, into)
                         ahead = ahead + line if 0 < ahead < last else 0
                         t += height
                 sums, bias = s, r.w + places * panels * step + p * width * 4
