@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..lang import Value
-from ..lang.blocks import Block, goto, here, switch
+from ..lang import I64, Value, builder
+from ..lang.blocks import Block, goto, here
 
 
 def crossing(most: int, nv: int) -> int:
@@ -40,12 +40,12 @@ def by_height(
     them, to which those that gave nothing go.
     """
     found, done = [], Block("done")
-    bodies = {rows: Block(f"rows{rows}") for rows in heights}
-    switch(height, bodies, done)
-    for rows, block in bodies.items():
+    jump = builder().switch(height.x, done.block)
+    for rows in heights:
+        block = Block(f"rows{rows}")
+        jump.add_case(I64.llvm(rows), block.block)
         block.write()
-        results = body(rows)
-        if results is None:
+        if (results := body(rows)) is None:
             goto(done)
         else:
             found.append((here(), rows, results))

@@ -169,7 +169,7 @@ def _runs(rows: Rows, line: int, state: Sequence[Value], step: Step) -> list[Val
     end = state[0] + rows.words * line
     first = [*run(rows.table), *state]
     inside = Block("words", [each.type for each in first])
-    latch, turn, after = Block("latch"), Block("turn"), Block("after")
+    after, latch, turn = Block("after"), Block("latch"), Block("turn")
     goto(inside, first)
     word, place, behind, *before = inside.write()
     following = step(word, before)
