@@ -19,7 +19,7 @@ from ..isa.loops import lesser, loop, repeat, room, smaller, variable
 from ..isa.tiers import Tier
 from ..isa.vector import F32, I64, Vector, emits
 from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
-from .band import deal, make_rows
+from .band import deal, make_band
 from .pack_winograd import Matrix, transforms
 from .pick_dot import F32 as COSTS
 from .results import target
@@ -31,7 +31,7 @@ Grid = list[list[Any]]
 
 def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), or m x 1, and panels of nv vectors."""
-    fields, fill_rows = reader(WINOGRAD), make_rows(tier)
+    fields, fill_rows = reader(WINOGRAD), make_band(tier, 4, every=True)
     tile = make_tile(tier, nv, COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, epilogue=False))
     scatter, gather, walk = _scatter(tier, m, tall), _gather(tier, m, tall, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
