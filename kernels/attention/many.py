@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from llvmlite import ir
-
 from ..core.record import reader
 from ..gemm.pick_dot import max_rows
-from ..gemm.tile import f32_arithmetic, make_tile
+from ..gemm.results import target
+from ..gemm.tile import even_rows, f32_arithmetic, make_tile
 from ..isa.loops import div_rem, divide, larger, pieces, smaller, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import I64, emits
+from ..lang import F32, Value, outlined, traced
 from .pack import make_pack_keys, make_pack_values
 from .pick import NV
 from .places import bounds, seen
@@ -105,23 +104,15 @@ def _multiply(tier: Tier) -> Any:
     """multiply(height, a, lda, words, panel, c, ldc): a tile of whole vectors, of rows `lda` and `ldc` bytes apart."""
     most = max_rows(tier, NV)
     sums = f32_arithmetic(tier, NV, epilogue=False)
-    sums = replace(sums, head=0, start=lambda v, _: [v.const(0)] * NV)
+    sums = replace(sums, head=0, start=lambda _: [F32.vector(tier.lanes)(0)] * NV)
     tile = make_tile(tier, NV, most, sums)
-    width = I64(NV * tier.lanes)
 
-    @emits
-    def multiply(b: Any, *values: Any) -> None:
-        function = b.module.globals.get("multiply")
-        if function is None:
-            kind = ir.FunctionType(ir.VoidType(), [I64] * len(values))
-            function = ir.Function(b.module, kind, "multiply")
-            function.linkage = "internal"
-            function.attributes.add("noinline")
-            inside = ir.IRBuilder(function.append_basic_block())
-            height, a, lda, words, panel, c, ldc = function.args
-            zero = I64(0)
-            tile(inside, None, height, a, lda, zero, zero, zero, words, panel, zero, c, ldc, width, zero, zero, zero)
-            inside.ret_void()
-        b.call(function, values)
+    def product(height: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
+        into = target(c, ldc, NV * tier.lanes, image=0, row=0, column=0)
+        tile(None, height, even_rows(a, lda, words), panel, 0, into)
+
+    @traced
+    def multiply(height: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
+        outlined("multiply", None, product, height, a, lda, words, panel, c, ldc)
 
     return multiply

@@ -10,33 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import loaded, reader
-from ..isa.loops import each, repeat
+from ..core.record import fields, reader
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector, emits
-from ..pointwise.epilogue import addend_at, is_walked, simple, walk
+from ..lang import F32, Value, along, either, repeat, traced
+from ..lang.both import of_values
+from ..pointwise.epilogue import addend_at, is_walked, walk
+from .results import finish_row
 from .rows import COL2IM, OVERLAPS
 
 
 def make_col2im(tier: Tier) -> Callable[..., None]:
     """The kernel that sums f32 products."""
-    return col2im_kernel(tier, _finish(tier), lambda v, x, y: v.b.fadd(x, y), 4)
+    return col2im_kernel(tier, _finish(tier), lambda x, y: x + y, 4)
 
 
-def col2im_kernel(
-    tier: Tier, finish: Any, total: Callable[[Vector, Any, Any], Any], out_item: int
-) -> Callable[..., None]:
+def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: int) -> Callable[..., None]:
     """The loops of a col2im kernel; its record begins with `rows.OVERLAPS`.
 
-    total(v, x, y) sums two vectors of products, as f32 vectors whatever they are. finish(args, row, to, to_step, n,
-    pixels, image, pixel, column) stores the sums of `pixels` pixels of n channels, `to_step` bytes apart; `out_item`:
-    bytes of an element of y.
+    total(x, y) sums two vectors of products, as f32 vectors whatever they are. finish(args, row, to, to_step, n,
+    pixels, first) stores the sums of `pixels` pixels of n channels, `to_step` bytes apart, from first = (image, pixel,
+    column) on; `out_item`: bytes of an element of y.
     """
-    fields = reader(OVERLAPS)
-    fill, add = _fill(tier), _add(tier, total)
+    read = reader(OVERLAPS)
+    fill, add = _fill(tier), _add(tier, of_values(total))
 
     def col2im(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = read(args)
         row = r.scratch + thread * r.scratch_bytes
         pixel = r.n * 4
         step = r.k_d * r.k_h * r.k_w * pixel
@@ -68,87 +67,72 @@ def col2im_kernel(
                         end = end if end < r.w else r.w
                         if ix < end:
                             tap = (kz * r.k_h + ky) * r.k_w + kx
-                            add(
-                                to=row + (first + ix * r.stride_x) * pixel, to_step=r.stride_x * pixel,
-                                source=products + ((iz * r.h + iy) * r.w + ix) * step + tap * pixel, source_step=step,
-                                n=r.n, count=end - ix,
-                            )  # fmt: skip
+                            to, to_step = row + (first + ix * r.stride_x) * pixel, r.stride_x * pixel
+                            source = products + ((iz * r.h + iy) * r.w + ix) * step + tap * pixel
+                            add(to, to_step, source, step, n=r.n, count=end - ix)
             first_pixel = (oz * r.out_h + oy) * r.out_w
             column = group * r.n
-            finish(
-                args=args, row=row, to_step=r.ldy * out_item, n=r.n, pixels=r.out_w, image=image, pixel=first_pixel,
-                to=r.y + ((image * r.out_d * r.out_h * r.out_w + first_pixel) * r.ldy + column) * out_item,
-                column=column,
-            )  # fmt: skip
+            to_step = r.ldy * out_item
+            to = r.y + ((image * r.out_d * r.out_h * r.out_w + first_pixel) * r.ldy + column) * out_item
+            finish(args, row, to, to_step, r.n, r.out_w, first=(image, first_pixel, column))
 
     return col2im
 
 
 def _fill(tier: Tier) -> Any:
-    """An intrinsic that writes the bias to every pixel of a row."""
+    """fill(row, bias, n, pixels): writes the bias to every pixel of a row."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def fill(b: Any, row: Any, bias: Any, n: Any, pixels: Any) -> None:
-        v = Vector(b, tier)
-        source = v.pointer(bias)
+    @traced
+    def fill(row: Value, bias: Value, n: Value, pixels: Value) -> None:
+        source = F32.at(bias)
 
-        def pixel(_: Any, state: list[Any]) -> list[Any]:
-            to = v.pointer(state[0])
-            each(v, I64(0), n, lambda w, i, mask: w.store(w.load(w.at(source, i), mask), w.at(to, i), mask), 1)
-            return [b.add(state[0], b.mul(n, I64(4)))]
+        def pixel(_: Value, state: list[Value]) -> list[Value]:
+            to = F32.at(state[0])
+            for some, i, mask in along(f32, 0, n, 1):
+                some[to + i, mask] = some[source + i, mask]
+            return [state[0] + n * 4]
 
-        repeat(b, pixels, [row], pixel)
+        repeat(pixels, [row], pixel)
 
     return fill
 
 
-def _add(tier: Tier, total: Callable[[Vector, Any, Any], Any]) -> Any:
-    """An intrinsic that adds `count` runs of n products to others."""
+def _add(tier: Tier, total: Callable[[Value, Value], Value]) -> Any:
+    """add(to, to_step, source, source_step, n, count): adds `count` runs of n products to others."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def add(b: Any, to: Any, to_step: Any, source: Any, source_step: Any, n: Any, count: Any) -> None:
-        v = Vector(b, tier)
+    @traced
+    def add(to: Value, to_step: Value, source: Value, source_step: Value, n: Value, count: Value) -> None:
+        def run(_: Value, state: list[Value]) -> list[Value]:
+            into, start = (F32.at(address) for address in state)
+            for some, i, mask in along(f32, 0, n, 1):
+                some[into + i, mask] = total(some[into + i, mask], some[start + i, mask])
+            return [state[0] + to_step, state[1] + source_step]
 
-        def run(_: Any, state: list[Any]) -> list[Any]:
-            target, start = (v.pointer(address) for address in state)
-
-            def one(v: Vector, i: Any, mask: Any) -> None:
-                both = total(v, v.load(v.at(target, i), mask), v.load(v.at(start, i), mask))
-                v.store(both, v.at(target, i), mask)
-
-            each(v, I64(0), n, one, 1)
-            return [b.add(state[0], to_step), b.add(state[1], source_step)]
-
-        repeat(b, count, [to, source], run)
+        repeat(count, [to, source], run)
 
     return add
 
 
 def _finish(tier: Tier) -> Any:
-    """An intrinsic, `finish` of col2im_kernel, that stores what EPILOGUE makes of the sums."""
+    """`finish` of col2im_kernel: stores what EPILOGUE makes of the sums."""
 
-    @emits
+    @traced
     def finish(
-        b: Any, args: Any, row: Any, to: Any, to_step: Any, n: Any, pixels: Any, image: Any, pixel: Any, column: Any
+        args: Value, row: Value, to: Value, to_step: Value, n: Value, pixels: Value, first: tuple[Value, Value, Value]
     ) -> None:
-        v, slots = Vector(b, tier), loaded(b, args, COL2IM)
+        slots, (image, pixel, column) = fields(args, COL2IM), first
 
-        def run(p: Any, state: list[Any]) -> list[Any]:
-            source, target = (v.pointer(address) for address in state)
-            addends = addend_at(v, slots, image, b.add(pixel, p), column)
+        def run(p: Value, state: list[Value]) -> list[Value]:
+            source, into = (F32.at(address) for address in state)
+            finish_row(slots, source, into, n, addend_at(slots, image, pixel + p, column))
+            return [state[0] + n * 4, state[1] + to_step]
 
-            def one(w: Vector, i: Any, mask: Any) -> None:
-                value = w.load(w.at(source, i), mask)
-                (result,) = simple(w, slots, [value], lambda _: w.load(w.at(addends, i), mask))
-                w.store(result, w.at(target, i), mask)
-
-            each(v, I64(0), n, one, 1)
-            return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]
-
-        with b.if_else(is_walked(b, slots), likely=False) as (chain, plain):
+        with either(is_walked(slots), likely=False) as (chain, plain):
             with chain:
-                walk(b, slots, image, pixel, column, pixels, n, row, b.mul(n, I64(4)), to, to_step)
+                walk(slots, image, pixel, column, pixels, n, row, n * 4, to, to_step)
             with plain:
-                repeat(b, pixels, [row, to], run)
+                repeat(pixels, [row, to], run)
 
     return finish

@@ -25,14 +25,13 @@ def _total(v: Vector, x: Any, y: Any) -> Any:
 
 
 def _finish(tier: Tier, out: str) -> Any:
-    """finish(args, row, to, to_step, n, pixels, image, pixel, column): the i32 of `row`, stored to y."""
+    """finish(args, row, to, to_step, n, pixels, first): the i32 of `row`, stored to y."""
     item = STORES[out]
 
     @emits
-    def finish(
-        b: Any, args: Any, row: Any, to: Any, to_step: Any, n: Any, pixels: Any, image: Any, pixel: Any, column: Any
-    ) -> None:
+    def finish(b: Any, args: Any, row: Any, to: Any, to_step: Any, n: Any, pixels: Any, first: Any) -> None:
         v, r = Vector(b, tier), loaded(b, args, COL2IM_INT8)
+        image, pixel, column = (b.extract_value(first, i) for i in range(3))
         factors = v.at(v.pointer(r.multipliers), column)
 
         def run(_: Any, state: list[Any]) -> list[Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import Record, reader
-from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
+from ..lang import divide, smaller
 from .pick_dot import F32
+from .results import target
 from .rows import DOT_F32
-from .tile import Arithmetic, f32_arithmetic, make_tile
+from .tile import Arithmetic, even_rows, f32_arithmetic, make_tile
 
 
 def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
@@ -51,13 +52,11 @@ def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: R
                     row = first
                     while row < until:
                         height = smaller(r.height, until - row)
-                        tile(
-                            r, height, a=r.a + (i * r.a_stride + row * r.lda) * item, offsets=r.lda * item,
-                            table=0, length=0, runs=0, words=r.k,
-                            panel=r.b + i * r.b_stride * 4 + p * step, ahead=ahead,
-                            c=r.c + (i * r.c_stride + row * r.ldc + column) * out_item, ldc=r.ldc * out_item,
-                            columns=r.n - p * width, image=i, row=row, column=column,
-                        )  # fmt: skip
+                        rows = even_rows(r.a + (i * r.a_stride + row * r.lda) * item, r.lda * item, r.k)
+                        panel = r.b + i * r.b_stride * 4 + p * step
+                        c = r.c + (i * r.c_stride + row * r.ldc + column) * out_item
+                        into = target(c, r.ldc * out_item, r.n - p * width, image=i, row=row, column=column)
+                        tile(r, height, rows, panel, ahead, into)
                         ahead = ahead + line if 0 < ahead < last else 0
                         row += height
                 first = until

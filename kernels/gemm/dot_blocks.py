@@ -17,9 +17,9 @@ from ..isa.tiers import Tier
 from ..isa.vector import F32, I8, I64, Vector, emits
 from .pick_blocks import NV, few_rows, per_word
 from .pick_dot import max_rows
-from .results import Place, open_sink, settle, store_rows
+from .results import Place, open_sink, settle, store_rows, target
 from .rows import DOT_BLOCKS
-from .tile import f32_arithmetic, make_tile
+from .tile import even_rows, f32_arithmetic, make_tile
 
 Each = Callable[[Any, int, list[Any], list[Any]], list[Any]]
 
@@ -45,10 +45,9 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
                     if r.few:
                         few(r, height, a, codes, c, r.n - column, i, row, column)
                     else:
-                        tile(
-                            r, height, a=a, offsets=r.lda * 4, table=0, length=0, runs=0, words=r.k, panel=panel,
-                            ahead=0, c=c, ldc=r.ldc * 4, columns=r.n - column, image=i, row=row, column=column,
-                        )  # fmt: skip
+                        rows = even_rows(a, r.lda * 4, r.k)
+                        into = target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column)
+                        tile(r, height, rows, panel, 0, into)
 
     return dot_blocks
 

@@ -10,16 +10,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
-
-from llvmlite import ir
+from typing import Any, NamedTuple
 
 from ..isa.functions import at_least
-from ..isa.loops import lesser, repeat, room
-from ..isa.vector import F32, I1, I8, I64, Vector
-from ..lang.both import both
-from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, walk_from
+from ..lang import (
+    BIT,
+    F32,
+    I8,
+    I64,
+    Type,
+    Value,
+    along,
+    choose,
+    either,
+    number,
+    repeat,
+    room,
+    smaller,
+    tier,
+    traced,
+    when,
+)
+from ..lang.blocks import Block, goto, switch
+from ..lang.both import also_old
+from ..lang.hints import kept
+from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, simple, walk_from
 from ..pointwise.rows import FORMS, NO_EPILOGUE
+
+
+class Target(NamedTuple):
+    """Rows of `ldc` bytes from address c on, of which `columns` columns are stored; where the epilogue reads."""
+
+    c: Value
+    ldc: Value
+    columns: Value
+    image: Value
+    row: Value
+    column: Value
+
+
+@traced
+def target(c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any) -> Target:
+    """For kernel code."""
+    return Target(*map(number, (c, ldc, columns, image, row, column)))
 
 
 @dataclass(frozen=True)
@@ -31,14 +64,14 @@ class Place:
     """
 
     rows: Any
-    c: Any
-    ldc: Any
+    c: Value
+    ldc: Value
     columns: Any
     panel: Any
     record: Any
-    image: Any
-    row: Any
-    column: Any
+    image: Value
+    row: Value
+    column: Value
 
 
 @dataclass(frozen=True)
@@ -50,135 +83,152 @@ class Sink:
     """
 
     nv: int
-    c: Any
-    ldc: Any
+    c: Value
+    ldc: Value
     slots: Any
-    bounds: Sequence[Any]
-    way: Any
-    masks: Sequence[Any]
-    cut: Any
+    bounds: Sequence[Value]
+    way: Value
+    masks: Sequence[Value | None]
+    cut: Value
 
 
-@both
-def open_sink(v: Vector, place: Place, nv: int, rows: int, epilogue: bool) -> Sink:
+@also_old
+def open_sink(place: Place, nv: int, rows: int, epilogue: bool) -> Sink:
     """For tiles of at most `rows` rows; epilogue: whether they end as the record's EPILOGUE says."""
-    b, width = v.b, nv * v.lanes
+    width = nv * tier().lanes
     slots = place.record if epilogue else None
-    aside = cut = I1(0) if v.lanes == 16 else b.icmp_signed("<", place.columns, I64(width))
-    way, limits = I64(0), list[Any]()
+    aside = cut = BIT(0) if tier().masks else place.columns < width
+    way, limits = I64(0), list[Value]()
     if slots:
-        limits = bounds(v, slots)
-        aside = b.or_(cut, is_walked(b, slots))
-        given = {name: b.icmp_signed("!=", getattr(slots, name), I64(NO_EPILOGUE[name])) for name in _GIVEN}
-        way = b.select(given["high"], I64(2), b.zext(given["low"], I64))
-        way = b.select(given["addend"], I64(_WAYS.index(_added)), way)
-        way = b.select(given["form"], b.add(slots.form, I64(_WAYS.index(_added))), way)
-        way = b.select(b.or_(is_walked(b, slots), b.and_(cut, given["addend"])), I64(0), way)
+        limits = bounds(slots)
+        aside = cut | is_walked(slots)
+        way = _way(slots, cut)
     # Not aligned: two registers would be lost to that.
-    kept = b.ptrtoint(room(b, ir.ArrayType(F32, rows * width)), I64)
-    c, ldc = b.select(aside, kept, place.c), b.select(aside, I64(4 * width), place.ldc)
-    masks = [_kept(v, mask) for mask in _masks(v, nv, place.columns)] if v.lanes == 16 else [None] * nv
+    buffer = room(F32, rows * width).address
+    c, ldc = choose(aside, buffer, place.c), choose(aside, 4 * width, place.ldc)
+    masks = [kept(mask) for mask in _masks(nv, place.columns)] if tier().masks else [None] * nv
     return Sink(nv, c, ldc, slots, limits, way, masks, cut)
 
 
-@both
-def store_rows(v: Vector, place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Any]]], done: Any) -> None:
+def _way(slots: Any, cut: Value) -> Value:
+    """Which of _WAYS the record asks for; the first where what it asks for is done later."""
+    given = {name: getattr(slots, name) != NO_EPILOGUE[name] for name in ("low", "high", "addend", "form")}
+    way = choose(given["high"], 2, given["low"].to(I64))
+    way = choose(given["addend"], _WAYS.index(_added), way)
+    way = choose(given["form"], slots.form + _WAYS.index(_added), way)
+    return choose(is_walked(slots) | (cut & given["addend"]), 0, way)
+
+
+@also_old
+def store_rows(place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Value]]], done: Any) -> None:
     """Store the results of tiles: found are (block that ends with them, rows, results); then go to `done`.
 
     For each way there is code for each row, from the last row on: tiles of fewer rows begin further down.
     """
-    b, nv, tallest = v.b, sink.nv, max(rows for _, rows, _ in found)
+    done, nv = Block.of(done), sink.nv
     ways = _WAYS if sink.slots else _WAYS[:1]
-    blocks = [[b.append_basic_block(f"row{r}") for r in range(tallest)] for _ in ways]
-    for block, rows, _ in found:
-        b.position_at_end(block)
-        jump = b.switch(sink.way, blocks[0][rows - 1])
-        for i in range(1, len(ways)):
-            jump.add_case(I64(i), blocks[i][rows - 1])
-    for end, chain in zip(ways, blocks, strict=True):
-        above: list[tuple[Any, Sequence[Any]]] = []
+    kinds = [_f32()] * (nv * max(rows for _, rows, _ in found))
+    tallest = len(kinds) // nv
+    chains = [[Block(f"row{r}", kinds[: (r + 1) * nv]) for r in range(tallest)] for _ in ways]
+    for block, rows, results in found:
+        Block.of(block).write()
+        others = {i: chain[rows - 1] for i, chain in enumerate(chains) if i}
+        switch(sink.way, others, chains[0][rows - 1], results)
+    for end, chain in zip(ways, chains, strict=True):
         for r in reversed(range(tallest)):
-            b.position_at_end(chain[r])
-            phis = [b.phi(v.type) for _ in range((r + 1) * nv)]
-            for source, results in above + [(block, results) for block, rows, results in found if rows == r + 1]:
-                for phi, value in zip(phis, results, strict=True):
-                    phi.add_incoming(value, source)
-            to = b.gep(b.inttoptr(sink.c, I8.as_pointer()), [b.mul(sink.ldc, I64(r))])
-            _store(v, to, end(v, place, sink, I64(r), phis[r * nv :]), sink.masks)
-            b.branch(chain[r - 1] if r else done)
-            above = [(chain[r], phis[: r * nv])]
-    b.position_at_end(done)
+            sums = chain[r].write()
+            to = I8.at(sink.c) + sink.ldc * r
+            _store(to, end(place, sink, I64(r), sums[r * nv :]), sink.masks)
+            if r:
+                goto(chain[r - 1], sums[: r * nv])
+            else:
+                goto(done)
+    done.write()
 
 
-@both
-def settle(v: Vector, place: Place, sink: Sink) -> None:
+@also_old
+def settle(place: Place, sink: Sink) -> None:
     """What is to be done behind all tiles; place.rows is an int64."""
-    b, width = v.b, sink.nv * v.lanes
-    columns = lesser(b, place.columns, I64(width))
-    if v.lanes != 16:
-        due = b.and_(sink.cut, b.not_(is_walked(b, sink.slots))) if sink.slots else sink.cut
-        with b.if_then(due, likely=False):
-            masks = _masks(v, sink.nv, place.columns)
-
-            def row(added: bool, r: Any, _: list[Any]) -> list[Any]:
-                source = v.pointer(b.add(sink.c, b.mul(r, sink.ldc)))
-                sums = [v.load(v.at(source, n * v.lanes)) for n in range(sink.nv)]
-                to = b.gep(b.inttoptr(place.c, I8.as_pointer()), [b.mul(r, place.ldc)])
-                _store(v, to, _added(v, place, replace(sink, masks=masks), r, sums) if added else sums, masks)
-                return []
-
-            added = b.icmp_signed("!=", sink.slots.addend, I64(0)) if sink.slots else I1(0)
-            with b.if_else(added, likely=False) as (waiting, ready):
-                with waiting:
-                    if sink.slots:
-                        repeat(b, place.rows, [], partial(row, True), once=True)
-                with ready:
-                    repeat(b, place.rows, [], partial(row, False), once=True)
+    columns = smaller(place.columns, sink.nv * tier().lanes)
+    if not tier().masks:
+        due = sink.cut & ~is_walked(sink.slots) if sink.slots else sink.cut
+        with when(due, likely=False):
+            _store_part(place, replace(sink, masks=_masks(sink.nv, place.columns)))
     if sink.slots:
         walk_from(
-            b, sink.slots, place.image, place.row, place.column, place.rows, columns, sink.c, sink.ldc, place.c,
-            place.ldc,
-        )  # fmt: skip
+            sink.slots, place.image, place.row, place.column, place.rows, columns, sink.c, sink.ldc, place.c, place.ldc
+        )
 
 
-Sums = Sequence[Any]
+def _store_part(place: Place, sink: Sink) -> None:
+    """Bring what the buffer has of each row to its place, under masks."""
+    f32 = _f32()
+
+    def row(added: bool, r: Value, _: list[Value]) -> list[Value]:
+        source = F32.at(sink.c + r * sink.ldc)
+        sums: Sums = [f32[source + n * f32.lanes] for n in range(sink.nv)]
+        to = I8.at(place.c) + r * place.ldc
+        _store(to, _added(place, sink, r, sums) if added else sums, sink.masks)
+        return []
+
+    added = sink.slots.addend != 0 if sink.slots else BIT(0)
+    with either(added, likely=False) as (waiting, ready):
+        with waiting:
+            if sink.slots:
+                repeat(place.rows, [], partial(row, True), once=True)
+        with ready:
+            repeat(place.rows, [], partial(row, False), once=True)
 
 
-def _plain(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
+Sums = Sequence[Value]
+
+
+def _plain(place: Place, sink: Sink, r: Value, sums: Sums) -> Sums:
     return sums
 
 
-def _raised(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
-    return [at_least(v, x, sink.bounds[0]) for x in sums]
+def _raised(place: Place, sink: Sink, r: Value, sums: Sums) -> Sums:
+    return [at_least(x, sink.bounds[0]) for x in sums]
 
 
-def _formed(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums, form: int = 0) -> Sums:
-    return [formed(v, form, x, *sink.bounds) for x in sums]
+def _formed(place: Place, sink: Sink, r: Value, sums: Sums, form: int = 0) -> Sums:
+    return [formed(form, x, *sink.bounds) for x in sums]
 
 
-def _added(v: Vector, place: Place, sink: Sink, r: Any, sums: Sums) -> Sums:
-    start = addend_at(v, sink.slots, place.image, v.b.add(place.row, r), place.column)
-    addends = [v.load(v.at(start, n * v.lanes), mask) for n, mask in enumerate(sink.masks)]
-    return _formed(v, place, sink, r, [v.b.fadd(x, y) for x, y in zip(sums, addends, strict=True)])
+def _added(place: Place, sink: Sink, r: Value, sums: Sums) -> Sums:
+    f32, start = _f32(), addend_at(sink.slots, place.image, place.row + r, place.column)
+    addends = [f32[start + n * f32.lanes, mask] for n, mask in enumerate(sink.masks)]
+    return _formed(place, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
 
 
-_GIVEN = ("low", "high", "addend", "form")
 _WAYS: tuple[Any, ...] = (
     _plain, _raised, _formed, _added, *(partial(_formed, form=form) for form in range(1, len(FORMS)))
 )  # fmt: skip
 """What is done with a row's sums: each gives what is stored. Bounds that are infinite leave all as it is."""
 
 
-def _store(v: Vector, to: Any, results: Sums, masks: Sequence[Any]) -> None:
+def finish_row(slots: Any, sums: Value, to: Value, n: Value, addends: Value) -> None:
+    """Store what the record makes of n sums, where no chain is walked; all are pointers to f32."""
+
+    def store(f32: Type, i: Value, mask: Value | None) -> None:
+        (result,) = simple(slots, [f32[sums + i, mask]], lambda _: f32[addends + i, mask])
+        f32[to + i, mask] = result
+
+    for part in along(_f32(), 0, n, 1):
+        store(*part)
+
+
+def _f32() -> Type:
+    return F32.vector(tier().lanes)
+
+
+def _store(to: Value, results: Sums, masks: Sequence[Value | None]) -> None:
     """Store a row at byte pointer `to`."""
+    f32 = _f32()
     for n, (result, mask) in enumerate(zip(results, masks, strict=True)):
-        v.store(result, v.b.bitcast(v.b.gep(to, [I64(n * v.lanes * 4)]), F32.as_pointer()), mask)
+        f32[to + n * f32.size, mask] = result
 
 
-def _kept(v: Vector, mask: Any) -> Any:
-    """A mask that stays in its register: LLVM would rather compare anew for each row, where products are summed."""
-    return v.b.asm(ir.FunctionType(v.mtype, [v.mtype]), "", "=k,0", [mask], False)
-
-
-def _masks(v: Vector, nv: int, columns: Any) -> list[Any]:
-    return [v.mask(v.b.sub(columns, I64(n * v.lanes))) for n in range(nv)]
+def _masks(nv: int, columns: Value) -> list[Value]:
+    f32 = _f32()
+    return [f32.below(columns - n * f32.lanes) for n in range(nv)]

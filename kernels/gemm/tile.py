@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from llvmlite import ir
-
-from ..isa.loops import repeat, rolled, room
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I8, I32, I64, Vector, emits
-from .heights import crossing
-from .results import Place, open_sink, settle, store_rows
+from ..lang import F32, I8, I64, Value, fma, number, prefetch, repeat, room, traced
+from ..lang.blocks import Block, branch, goto
+from ..lang.both import of_values
+from ..lang.control import rolled
+from .heights import by_height, crossing
+from .results import Place, Target, open_sink, settle, store_rows
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,9 @@ class Arithmetic:
     A panel is `head` bytes, then for each word `vectors` vectors of weights; a row of the tile has `sums`
     vectors of sums. `item` and `out_item` are the bytes of an element of A and of C.
 
-    start(v, panel): the sums that a row begins with. load(v, line): the weights of a word.
-    multiply(v, word, weights, sums): a row's new sums; `word` points to A's word.
-    finish(v, place, sums): f32 results, or i32 as such, row by row as the sums come; or stores others itself. epilogue:
-    whether they end as the record's EPILOGUE says.
+    start(panel): the sums that a row begins with. load(line): the weights of a word. multiply(word, weights, sums): a
+    row's new sums; panel, line and word are pointers to bytes. finish(place, sums): f32 results, or i32 as such, row by
+    row as the sums come; or stores others itself. epilogue: whether they end as the record's EPILOGUE says.
     """
 
     head: int
@@ -37,186 +36,198 @@ class Arithmetic:
     sums: int
     item: int
     out_item: int
-    start: Callable[[Vector, Any], list[Any]]
-    load: Callable[[Vector, Any], list[Any]]
-    multiply: Callable[[Vector, Any, list[Any], list[Any]], list[Any]]
-    finish: Callable[[Vector, Place, list[Any]], list[Any] | None]
+    start: Callable[..., list[Any]]
+    load: Callable[..., list[Any]]
+    multiply: Callable[..., list[Any]]
+    finish: Callable[..., list[Any] | None]
     epilogue: bool = False
+    values: bool = False
+
+    def of_values(self) -> Arithmetic:
+        """With functions of values."""
+        names = ("start", "load", "multiply", "finish")
+        functions: dict[str, Any] = {name: of_values(getattr(self, name)) for name in names}
+        return replace(self, **functions)
+
+
+class Rows(NamedTuple):
+    """The rows of A that a tile multiplies. The first starts at an address, row r `offsets` * r bytes further.
+
+    Where the tile is segmented, it is offsets[r] bytes (of int64, the first 0; offsets[1] * r in tiles of more rows
+    than may be `crossing`), and a row is `runs` runs of `length` words, which start table[s] bytes further.
+    """
+
+    start: Value
+    offsets: Value
+    words: Value
+    table: Value
+    length: Value
+    runs: Value
+
+
+@traced
+def even_rows(start: Any, step: Any, words: Any) -> Rows:
+    """Rows of so many words, `step` bytes apart."""
+    return Rows(*map(number, (start, step, words, 0, 0, 0)))
+
+
+@traced
+def segmented_rows(start: Any, offsets: Any, words: Any, table: Any, length: Any, runs: Any) -> Rows:
+    """Those of a segmented tile; offsets and table are addresses."""
+    return Rows(*map(number, (start, offsets, words, table, length, runs)))
 
 
 def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False) -> Any:
-    """An intrinsic that computes `height` output rows, 1 to `most`, of one weight panel of nv vectors.
+    """tile(record, height, rows, panel, ahead, target) computes `height` output rows, 1 to `most`, of one weight panel
+    of nv vectors, and stores them.
 
-    Call it as tile(record, height, a=..., ...), the record as read. Row r of A starts at byte address a + offsets * r,
-    or where it is `segmented` at a + offsets[r] (of int64, the first 0), which is offsets[1] * r in tiles of more rows
-    than may be `crossing`. It has `words` words, in `runs` of `length` words that start table[s] bytes further where it
-    is `segmented`. The panel is packed as the arithmetic says; the line `ahead` bytes further is prefetched. Results
-    go to rows of `ldc` bytes at `c`, only `columns` of them. image, row and column are where the epilogue reads.
+    record: as the kernel has read it; rows: `even_rows`, or where it is `segmented` `segmented_rows`. The panel is
+    packed as the arithmetic says; the line `ahead` bytes further is prefetched.
     """
-    line_bytes = arithmetic.vectors * tier.lanes * 4
+    arithmetic = arithmetic.of_values()
+    line = arithmetic.vectors * tier.lanes * 4
 
-    @emits
-    def tile(
-        b: Any, record: Any, height: Any, a: Any, offsets: Any, table: Any, length: Any, runs: Any, words: Any,
-        panel: Any, ahead: Any, c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any,
-    ) -> None:  # fmt: skip
-        v = Vector(b, tier)
-        first, starts = b.inttoptr(panel, I8.as_pointer()), b.inttoptr(table, I64.as_pointer())
+    def steps(offsets: Value, height: int) -> list[tuple[int, Value]]:
+        if not segmented:
+            return _even_steps(offsets, height)
+        each = I64.at(offsets)
+        return _even_steps(each[1], height) if height > crossing(most, nv) else [(0, each[r]) for r in range(1, height)]
 
-        def emit(rows: int) -> list[Any] | None:
-            places = b.inttoptr(offsets, I64.as_pointer())
-            if not segmented:
-                steps = _even_steps(b, offsets, rows)
-            elif rows > crossing(most, nv):
-                steps = _even_steps(b, b.load(b.gep(places, [I64(1)])), rows)
-            else:
-                steps = [(0, b.load(b.gep(places, [I64(r)]))) for r in range(1, rows)]
-            step = partial(_step, v, arithmetic, line_bytes, steps, ahead)
-            state = [b.gep(first, [I64(arithmetic.head)]), *arithmetic.start(v, first) * rows]
-            short = rows == 1 or (tier.registers == 16 and nv > 1 and len(state) <= 11)
-            if segmented and nv == 1:
-                _, *sums = _run_by_run(b, a, (starts, length), runs, line_bytes, state, step, short)
-            else:
-                walk = (starts, length) if segmented else None
-                _, *sums = _words(b, a, walk, b.mul(words, I64(line_bytes)), state, step, short)
-            return arithmetic.finish(v, replace(place, rows=rows), sums)
+    def sums(rows: Rows, panel: Value, ahead: Value, height: int) -> list[Value]:
+        step = partial(_step, arithmetic, line, steps(rows.offsets, height), ahead)
+        state = [panel + arithmetic.head, *arithmetic.start(panel) * height]
+        short = height == 1 or (tier.registers < 32 and nv > 1 and len(state) <= 11)
+        if segmented and nv == 1:
+            return _run_by_run(rows, line, state, step, short)[1:]
+        if segmented:
+            return _runs(rows, line, state, step)[1:]
+        return _words(rows.start, rows.words * line, state, step, short)[1:]
 
-        place = Place(height, c, ldc, columns, first, record, image, row, column)
-        sink = open_sink(v, place, nv, most, arithmetic.epilogue)
-        found, done = [], b.append_basic_block("done")
-        jump = b.switch(height, done)
-        for rows in range(most, 0, -1):
-            body = b.append_basic_block(f"rows{rows}")
-            jump.add_case(I64(rows), body)
-            b.position_at_end(body)
-            results = emit(rows)
-            if results is None:
-                b.branch(done)
-            else:
-                found.append((b.block, rows, results))
-        b.position_at_end(done)
+    @traced
+    def tile(record: Any, height: Value, rows: Rows, panel: Value, ahead: Any, target: Target) -> None:
+        place = Place(rows=height, panel=I8.at(panel), record=record, **target._asdict())
+        rows = rows._replace(table=I64.at(rows.table))
+        sink = open_sink(place, nv, most, arithmetic.epilogue)
+
+        def body(height: int) -> list[Value] | None:
+            found = sums(rows, place.panel, ahead, height)
+            return arithmetic.finish(replace(place, rows=height), found)
+
+        found, done = by_height(height, range(most, 0, -1), body)
         if found:
-            store_rows(v, place, sink, found, done)
-            settle(v, place, sink)
+            store_rows(place, sink, found, done)
+            settle(place, sink)
 
     return tile
 
 
 def make_offsets(most: int) -> Any:
-    """An intrinsic offsets(step): the address of a tile's offsets for up to `most` rows, `step` bytes apart."""
+    """offsets(step): the address of a tile's offsets for up to `most` rows, `step` bytes apart."""
 
-    @emits
-    def offsets(b: Any, step: Any) -> Any:
-        start = b.bitcast(room(b, ir.ArrayType(I64, most)), I64.as_pointer())
+    @traced
+    def offsets(step: Any) -> Value:
+        start = room(I64, most)
         for r in range(most):
-            b.store(b.mul(step, I64(r)), b.gep(start, [I64(r)]))
-        return b.ptrtoint(start, I64)
+            start[r] = number(step) * r
+        return start.address
 
     return offsets
 
 
-def _words(
-    b: Any, a: Any, runs: tuple[Any, Any] | None, nbytes: Any, start: Sequence[Any], step: Callable[..., Any],
-    short: bool,
-) -> list[Any]:  # fmt: skip
-    """Emit a loop of state = step(address, *state) over the words of a row, at least one; the last state.
+Step = Callable[[Value, Sequence[Value]], list[Value]]
+"""step(address of a word, state): the state behind it. The state begins with a pointer into the panel."""
 
-    runs: (table, words of a run), or None: one run; nbytes: of the panel, where the state begins with a pointer to.
+
+def _words(a: Value, nbytes: Value, state: Sequence[Value], step: Step, short: bool) -> list[Value]:
+    """A loop of steps over the words from address `a` on, of so many bytes of the panel, at least one; the last state.
+
     short: whether LLVM may unroll the loop.
     """
-    before, inside, after = b.block, b.append_basic_block("words"), b.append_basic_block("after")
-    end = b.gep(start[0], [nbytes])
-
-    def run(table: Any) -> list[Any]:
-        """The first word of a run, where its offset is, and the address behind it."""
-        assert runs
-        start = b.add(a, b.load(table))
-        return [start, table, b.add(start, b.shl(runs[1], I64(2)))]
-
-    state = [*(run(runs[0]) if runs else [a]), *start]
-    b.branch(inside)
-    b.position_at_end(inside)
-    phis = [b.phi(value.type) for value in state]
-    word, *walk = phis[: -len(start)]
-    following = step(word, *phis[-len(start) :])
-    ahead = b.add(word, I64(4))
-    sources = [(before, state), (b.block, [ahead, *walk, *following])]
-    more = b.icmp_unsigned("!=", following[0], end)
-    if runs:
-        # One loop, where another run is a turn aside: so the offsets of all rows stay in registers.
-        latch, turn = b.append_basic_block("latch"), b.append_basic_block("turn")
-        b.cbranch(more, latch, after)
-        b.position_at_end(latch)
-        b.cbranch(b.icmp_unsigned("==", ahead, walk[1]), turn, inside).set_weights([1, 64])
-        b.position_at_end(turn)
-        sources[1] = (latch, sources[1][1])
-        sources.append((turn, [*run(b.gep(walk[0], [I64(1)])), *following]))
-        b.branch(inside)
-    else:
-        again = b.cbranch(more, inside, after)
-        if not short:
-            rolled(b, again)
-    for block, values in sources:
-        for phi, value in zip(phis, values, strict=True):
-            phi.add_incoming(value, block)
-    b.position_at_end(after)
+    inside, after = Block("words", [each.type for each in (a, *state)]), Block("after")
+    end = state[0] + nbytes
+    goto(inside, [a, *state])
+    word, *before = inside.write()
+    following = step(word, before)
+    ahead = word + 4
+    again = branch(following[0] != end, inside, after, [ahead, *following])
+    if not short:
+        rolled(again)
+    after.write()
     return following
 
 
-def _run_by_run(
-    b: Any, a: Any, runs: tuple[Any, Any], count: Any, line: int, start: Sequence[Any], step: Callable[..., Any],
-    short: bool,
-) -> list[Any]:  # fmt: skip
-    """As `_words`, in a loop of loops: a loop of several blocks would copy all sums that one vector a row has."""
-    table, length = runs
+def _runs(rows: Rows, line: int, state: Sequence[Value], step: Step) -> list[Value]:
+    """As `_words` over the runs of a row: one loop, where another run is a turn aside. So the offsets of all rows stay
+    in registers.
+    """
 
-    def run(i: Any, state: list[Any]) -> list[Any]:
-        return _words(b, b.add(a, b.load(b.gep(table, [i]))), None, b.mul(length, I64(line)), state, step, short)
+    def run(place: Value) -> list[Value]:
+        """The first word of a run, where its offset is, and the address behind it."""
+        start = rows.start + place[0]
+        return [start, place, start + (rows.length << 2)]
 
-    return repeat(b, count, start, run)
+    end = state[0] + rows.words * line
+    first = [*run(rows.table), *state]
+    inside = Block("words", [each.type for each in first])
+    after, latch, turn = Block("after"), Block("latch"), Block("turn")
+    goto(inside, first)
+    word, place, behind, *before = inside.write()
+    following = step(word, before)
+    ahead = word + 4
+    branch(following[0] != end, latch, after)
+    latch.write()
+    branch(ahead == behind, turn, inside, [ahead, place, behind, *following]).set_weights([1, 64])
+    turn.write()
+    goto(inside, [*run(place + 1), *following])
+    after.write()
+    return following
 
 
-def _even_steps(b: Any, step: Any, rows: int) -> list[tuple[int, Any]]:
+def _run_by_run(rows: Rows, line: int, state: Sequence[Value], step: Step, short: bool) -> list[Value]:
+    """As `_runs`, in a loop of loops: a loop of several blocks would copy all sums that one vector a row has."""
+
+    def run(i: Value, state: list[Value]) -> list[Value]:
+        return _words(rows.start + rows.table[i], rows.length * line, state, step, short)
+
+    return repeat(rows.runs, state, run)
+
+
+def _even_steps(step: Value, height: int) -> list[tuple[int, Value]]:
     """As `_step` takes them, of rows `step` bytes apart: in instructions, a third reaches the two behind it."""
-    far = b.mul(step, I64(3))
-    return [(r - (r % 3 or 3), b.mul(step, I64(r % 3)) if r % 3 else far) for r in range(1, rows)]
+    far = step * 3
+    return [(r - (r % 3 or 3), step * (r % 3) if r % 3 else far) for r in range(1, height)]
 
 
 def _step(
-    v: Vector, arithmetic: Arithmetic, line_bytes: int, steps: Sequence[tuple[int, Any]], ahead: Any, a: Any,
-    panel: Any, *row_sums: Any,
-) -> list[Any]:  # fmt: skip
+    arithmetic: Arithmetic, line: int, steps: Sequence[tuple[int, Value]], ahead: Any, a: Value, state: Sequence[Value]
+) -> list[Value]:
     """The word at address a: (panel, sums row by row) after it. steps: of each further row, which it is reached from,
     and by how many bytes.
     """
-    b, each, sums = v.b, arithmetic.sums, list(row_sums)
-    weights = arithmetic.load(v, panel)
-    prefetch = v.declare("llvm.prefetch.p0", ir.VoidType(), [panel.type, I32, I32, I32])
-    b.call(prefetch, [b.gep(panel, [ahead]), I32(0), I32(2), I32(1)])
-    found = [b.inttoptr(a, I8.as_pointer())]
-    found += (b.gep(found[near], [nbytes]) for near, nbytes in steps)
-    out = []
-    for r, word in enumerate(found):
-        out += arithmetic.multiply(v, word, weights, sums[r * each : (r + 1) * each])
-    return [b.gep(panel, [I64(line_bytes)]), *out]
+    panel, *sums = state
+    weights = arithmetic.load(panel)
+    prefetch(panel + ahead)
+    words = [I8.at(a)]
+    for near, nbytes in steps:
+        words.append(words[near] + nbytes)
+    each, out = arithmetic.sums, []
+    for r, word in enumerate(words):
+        out += arithmetic.multiply(word, weights, sums[r * each : (r + 1) * each])
+    return [panel + line, *out]
 
 
 def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True) -> Arithmetic:
     """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue: as of Arithmetic."""
+    f32 = F32.vector(tier.lanes)
 
-    def line(v: Vector, start: Any) -> list[Any]:
-        return [v.load(_f32(v.b, start, I64(n * v.lanes * 4))) for n in range(nv)]
+    def line(start: Value) -> list[Value]:
+        return [f32[start + n * f32.size] for n in range(nv)]
 
-    def multiply(v: Vector, word: Any, weights: list[Any], sums: list[Any]) -> list[Any]:
-        x = v.broadcast(v.b.bitcast(word, F32.as_pointer()))
-        return [v.fma(x, w, s) for w, s in zip(weights, sums, strict=True)]
+    def multiply(word: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
+        x = f32(F32[word])
+        return [fma(x, w, s) for w, s in zip(weights, sums, strict=True)]
 
-    def finish(v: Vector, place: Place, sums: list[Any]) -> list[Any]:
+    def finish(place: Place, sums: list[Value]) -> list[Value]:
         return sums
 
-    return Arithmetic(nv * tier.lanes * 4, nv, nv, 4, 4, line, line, multiply, finish, epilogue)
-
-
-def _f32(b: Any, start: Any, offset: Any) -> Any:
-    """The f32 at byte pointer start + offset."""
-    return b.bitcast(b.gep(start, [offset]), F32.as_pointer())
+    return Arithmetic(nv * f32.size, nv, nv, 4, 4, line, line, multiply, finish, epilogue, values=True)

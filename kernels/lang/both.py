@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from typing import Any
 
+from . import llvm
 from .types import F32, I32, Type, of_llvm
 from .values import Value, builder, tier, writing
 
@@ -25,7 +27,7 @@ def both(function: Callable) -> Callable:
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         before, rest = args[:at], args[at:]
-        if rest and (hasattr(rest[0], "b") or hasattr(rest[0], "goto_entry_block")):
+        if rest and _writes(rest[0]):
             return function(*args, **named)
         if not wants_vector:
             return wrapped(function(*before, builder(), *map(raw, rest), **{k: raw(x) for k, x in named.items()}))
@@ -52,6 +54,8 @@ def raw(x: Any) -> Any:
     """LLVM's value of a value; so in lists, tuples and named tuples. A function of values becomes one of LLVM's."""
     if isinstance(x, Value):
         return x.x
+    if is_dataclass(x):
+        return _each(raw, x)
     if hasattr(x, "_fields"):
         return type(x)(*map(raw, x))
     if isinstance(x, list | tuple):
@@ -63,6 +67,10 @@ def raw(x: Any) -> Any:
 
 def wrapped(x: Any) -> Any:
     """The value of LLVM's value; so in lists and tuples, and of what a function gives."""
+    if isinstance(x, llvm.Block):
+        return x
+    if is_dataclass(x):
+        return _each(wrapped, x)
     if hasattr(x, "type") and not isinstance(x, Value):
         return Value(x, of_llvm(x.type))
     if hasattr(x, "_fields"):
@@ -72,6 +80,20 @@ def wrapped(x: Any) -> Any:
     if inspect.isfunction(x):
         return lambda *args, **named: wrapped(x(*map(raw, args), **{k: raw(y) for k, y in named.items()}))
     return x
+
+
+def of_values(function: Callable) -> Callable:
+    """A function whose first parameter is v, as one of values; others as they are."""
+    return both(function) if list(inspect.signature(function).parameters)[:1] == ["v"] else function
+
+
+def _writes(x: Any) -> bool:
+    """Whether it is a Vector or a builder; a record may have a slot `b`, too."""
+    return not hasattr(x, "_fields") and hasattr(getattr(x, "b", x), "goto_entry_block")
+
+
+def _each(change: Callable, x: Any) -> Any:
+    return replace(x, **{each.name: change(getattr(x, each.name)) for each in fields(x)})
 
 
 def also_old(function: Callable) -> Callable:
@@ -84,11 +106,7 @@ def also_old(function: Callable) -> Callable:
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        if (
-            not args
-            or isinstance(args[0], Value)
-            or not (hasattr(args[0], "b") or hasattr(args[0], "goto_entry_block"))
-        ):
+        if not args or not _writes(args[0]):
             return function(*args, **named)
         lead, *rest = args
         is_vector = hasattr(lead, "b")

@@ -22,6 +22,12 @@ def opaque(x: Value) -> Value:
     return Value(builder().asm(kind, "", "=r,0", [x.x], True), I64)
 
 
+def kept(mask: Value) -> Value:
+    """A mask that stays in its register: LLVM would rather compare anew where it is used."""
+    kind = llvm.FunctionType(mask.type.llvm, [mask.type.llvm])
+    return Value(builder().asm(kind, "", "=k,0", [mask.x], False), mask.type)
+
+
 def settle(registers: Registers, numbers: Any) -> None:
     """Have these registers (vectors) computed by here: LLVM would rather load first, and then all of that waits. Only
     where there are 32 registers of AVX-512 that it could fill so.
