@@ -6,21 +6,19 @@ are kept in memory, and scaled and stored bit by bit while the tiles work on the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from llvmlite import ir
-
-from ..core.record import loaded
-from ..isa.loops import loop
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..isa.tile_registers import TILE, TileRegisters
-from ..isa.vector import I8, I32, I64, emits
+from ..lang import I64, Value, builder, over, prefetch, traced
 from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
 from .pack import LINE, numbering
 
 
 class Block(NamedTuple):
-    """Intrinsics over int64s; `note` and `sums` are addresses in a thread's memory, as pack.WORK says.
+    """Functions of int64s; `note` and `sums` are addresses in a thread's memory, as pack.WORK says.
 
     A note says what a block is: its panel, how many columns of it there are, and for each of its mt tiles where
     row 0 is read (a) and written (y), and how many rows at its start are not to be written (skip).
@@ -54,65 +52,60 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
     sums_of = [[m * nt + n for n in range(nt)] for m in range(mt)]
     step_bytes = nt * TILE
 
-    @emits
-    def configure(b: Any, config: Any) -> None:
-        TileRegisters(b).configure(config)
+    @traced
+    def configure(config: Value) -> None:
+        TileRegisters(builder()).configure(config.x)
 
-    @emits
-    def release(b: Any) -> None:
-        TileRegisters(b).release()
+    @traced
+    def release() -> None:
+        TileRegisters(builder()).release()
 
-    @emits
-    def note(b: Any, at: Any, panel: Any, columns: Any) -> None:
-        _put(b, at, BLOCK_NOTE.filled(panel=panel, columns=columns))
+    @traced
+    def note(at: Value, panel: Value, columns: Value) -> None:
+        _put(at, BLOCK_NOTE.filled(panel=panel, columns=columns))
 
-    @emits
-    def place(b: Any, at: Any, m: Any, a: Any, y: Any, skip: Any) -> None:
-        _put(b, tile_note(b, at, m), TILE_NOTE.filled(a=a, y=y, skip=skip))
+    @traced
+    def place(at: Value, m: Value, a: Value, y: Value, skip: Value) -> None:
+        _put(tile_note(at, m), TILE_NOTE.filled(a=a, y=y, skip=skip))
 
-    @emits
-    def begin(b: Any, panel: Any) -> None:
-        registers = TileRegisters(b)
+    @traced
+    def begin(panel: Value) -> None:
         for row in sums_of:
             for n, c in enumerate(row):
-                registers.load(c, b.add(panel, I64(n * LINE)), I64(0))
+                _load(c, panel + n * LINE, I64(0))
 
-    @emits
-    def steps(b: Any, at: Any, rs: Any, table: Any, first: Any, last: Any, ahead: Any, lines: Any) -> None:
-        registers = TileRegisters(b)
-        weights = b.add(loaded(b, at, BLOCK_NOTE).panel, I64(2 * nt * LINE))
-        starts = [loaded(b, tile_note(b, at, I64(m)), TILE_NOTE).a for m in range(mt)]
-        with loop(b, first, last, 1) as s:
-            offset = b.load(b.gep(b.inttoptr(table, I64.as_pointer()), [s]))
-            line = b.add(weights, b.mul(s, I64(step_bytes)))
-            with loop(b, 0, lines, 1) as i:
-                _prefetch(b, b.add(b.add(line, ahead), b.mul(i, I64(LINE))))
+    @traced
+    def steps(at: Value, rs: Value, table: Value, first: Value, last: Value, ahead: Value, lines: Value) -> None:
+        registers = TileRegisters(builder())
+        weights = fields(at, BLOCK_NOTE).panel + 2 * nt * LINE
+        starts = [fields(tile_note(at, m), TILE_NOTE).a for m in range(mt)]
+        for s in over(first, last):
+            offset = I64.at(table)[s]
+            line = weights + s * step_bytes
+            for i in over(lines):
+                prefetch(line + ahead + i * LINE)
             # The side that stays in its registers is loaded along with the first of the other.
             for n in range(nt):
-                registers.load(b_tiles[n], b.add(line, I64(n * TILE)), I64(LINE))
+                _load(b_tiles[n], line + n * TILE, I64(LINE))
                 for m in range(mt):
                     if n == 0:
-                        registers.load(a_tiles[m], b.add(starts[m], offset), rs)
+                        _load(a_tiles[m], starts[m] + offset, rs)
                     registers.multiply(sums_of[m][n], a_tiles[m], b_tiles[n])
 
-    @emits
-    def keep(b: Any, sums: Any) -> None:
-        registers = TileRegisters(b)
+    @traced
+    def keep(sums: Value) -> None:
         for c in range(mt * nt):
-            registers.store(c, b.add(sums, I64(c * TILE)), I64(LINE))
+            TileRegisters(builder()).store(c, (sums + c * TILE).x, I64(LINE).x)
 
     return Block(configure, release, note, place, begin, steps, keep, make_finish(tier, nt, out))
 
 
-def _put(b: Any, address: Any, values: list[Any]) -> None:
+def _load(tile: int, address: Value, stride: Value) -> None:
+    TileRegisters(builder()).load(tile, address.x, stride.x)
+
+
+def _put(address: Value, values: Sequence[Value]) -> None:
     """Store int64s one behind the other."""
-    first = b.inttoptr(address, I64.as_pointer())
+    first = I64.at(address)
     for i, value in enumerate(values):
-        b.store(value, b.gep(first, [I64(i)]))
-
-
-def _prefetch(b: Any, address: Any) -> None:
-    pointer = b.inttoptr(address, I8.as_pointer())
-    module, name = b.module, "llvm.prefetch.p0"
-    kind = ir.FunctionType(ir.VoidType(), [pointer.type, I32, I32, I32])
-    b.call(module.globals.get(name) or ir.Function(module, kind, name), [pointer, I32(0), I32(2), I32(1)])
+        first[i] = value

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from ..core.record import reader
 from ..gemm.band import deal, make_band
 from ..gemm.rows import STORES
-from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
+from ..lang import divide, smaller
 from .block import make_block
 from .finish import units
 from .pack import NOTE, SUMS, panel_bytes
