@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..isa.tiers import Tier
-from ..isa.vector import arg
-from .primitives import X86, call, clock, enter_float_mode, flag, give, handled, leave_float_mode, put, released
+from .primitives import X86, arg, call, clock, enter_float_mode, flag, give, handled, leave_float_mode, put, released
 from .slots import CALL, CALL_AT, JUMP, JUMPS, PROGRAM, STEP
 
 INTERVAL = 1 << 28 if X86 else 1 << 21

@@ -7,161 +7,168 @@ from __future__ import annotations
 import platform
 from typing import Any
 
-from llvmlite import ir
-
-from ..isa.vector import I8, I32, I64, emits
+from ..lang import I8, I32, I64, U8, Type, Value, builder, called, llvm, number, room, traced
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 _FLUSH_DENORMALS = 0x8040
 
 
-def _declare(builder: Any, name: str, returns: Any, args: list[Any]) -> Any:
-    module = builder.module
-    return module.globals.get(name) or ir.Function(module, ir.FunctionType(returns, args), name)
+def _indirect(address: Value, returns: Type | None, *values: Any) -> Any:
+    """What the function at an address gives for these values."""
+    b, words = builder(), [number(value).x for value in values]
+    kind = llvm.FunctionType(llvm.VoidType() if returns is None else returns.llvm, [word.type for word in words])
+    found = b.call(b.inttoptr(address.x, kind.as_pointer()), words)
+    return None if returns is None else Value(found, returns)
 
 
-def _indirect(builder: Any, address: Any, returns: Any, values: list[Any]) -> Any:
-    kind = ir.FunctionType(returns, [value.type for value in values])
-    return builder.call(builder.inttoptr(address, kind.as_pointer()), values)
-
-
-@emits
-def call(builder: Any, function: Any, args: Any, thread: Any, threads: Any) -> None:
+@traced
+def call(function: Value, args: Any, thread: Any, threads: Any) -> None:
     """Run one kernel."""
-    _indirect(builder, function, ir.VoidType(), [args, thread, threads])
+    _indirect(function, None, args, thread, threads)
 
 
-@emits
-def put(builder: Any, address: Any, index: Any, value: Any) -> None:
+@traced
+def put(address: Value, index: Any, value: Any) -> None:
     """Store into the index-th int64 at `address`."""
-    builder.store(value, builder.gep(builder.inttoptr(address, I64.as_pointer()), [index]))
+    I64.at(address)[number(index)] = number(value)
 
 
-@emits
-def flag(builder: Any, address: Any) -> Any:
+@traced
+def arg(address: Value, index: Any) -> Value:
+    """The index-th int64 at `address`."""
+    return I64.at(address)[number(index)]
+
+
+@traced
+def flag(address: Value) -> Value:
     """The byte at `address`."""
-    return builder.zext(builder.load(builder.inttoptr(address, I8.as_pointer())), I64)
+    return U8[address].to(I64)
 
 
-@emits
-def put_flag(builder: Any, address: Any, value: Any) -> None:
+@traced
+def put_flag(address: Value, value: Any) -> None:
     """Store a number as the byte at `address`."""
-    builder.store(builder.trunc(value, I8), builder.inttoptr(address, I8.as_pointer()))
+    I8[address] = number(value).to(I8)
 
 
-@emits
-def peek(builder: Any, address: Any) -> Any:
+# -- what threads share
+
+
+@traced
+def peek(address: Value) -> Value:
     """A shared number, seeing all that was written before it was."""
-    return builder.load_atomic(builder.inttoptr(address, I64.as_pointer()), "seq_cst", 8)
+    return Value(builder().load_atomic(I64.at(address).x, "seq_cst", 8), I64)
 
 
-@emits
-def publish(builder: Any, address: Any, value: Any) -> None:
+@traced
+def publish(address: Value, value: Any) -> None:
     """Store a shared number after all that this thread wrote before."""
-    builder.store_atomic(value, builder.inttoptr(address, I64.as_pointer()), "release", 8)
+    builder().store_atomic(number(value).x, I64.at(address).x, "release", 8)
 
 
-@emits
-def exchange(builder: Any, address: Any, value: Any) -> Any:
+def _exchanged(how: str, address: Value, value: Any, order: str) -> Value:
+    """What was at an address before it was changed."""
+    return Value(builder().atomic_rmw(how, I64.at(address).x, number(value).x, order), I64)
+
+
+@traced
+def exchange(address: Value, value: Any) -> Value:
     """Store a shared number before this thread reads any other; returns what was there."""
-    return builder.atomic_rmw("xchg", builder.inttoptr(address, I64.as_pointer()), value, "seq_cst")
+    return _exchanged("xchg", address, value, "seq_cst")
 
 
-@emits
-def replace(builder: Any, address: Any, old: Any, new: Any) -> Any:
-    """Store `new` where `old` is; 0 when something else was there."""
-    pointer = builder.inttoptr(address, I64.as_pointer())
-    found = builder.cmpxchg(pointer, old, new, "acq_rel", "acquire")
-    return builder.zext(builder.extract_value(found, 1), I64)
-
-
-@emits
-def arrive(builder: Any, counter: Any) -> None:
+@traced
+def arrive(counter: Value) -> None:
     """Add one to a shared counter, publishing all that this thread wrote."""
-    builder.atomic_rmw("add", builder.inttoptr(counter, I64.as_pointer()), I64(1), "acq_rel")
+    _exchanged("add", counter, 1, "acq_rel")
 
 
-@emits
-def advance(builder: Any, address: Any, value: Any) -> None:
+@traced
+def advance(address: Value, value: Any) -> None:
     """Raise a shared number to `value` if it is less."""
-    builder.atomic_rmw("max", builder.inttoptr(address, I64.as_pointer()), value, "monotonic")
+    _exchanged("max", address, value, "monotonic")
 
 
-@emits
-def pause(builder: Any) -> None:
+@traced
+def replace(address: Value, old: Any, new: Any) -> Value:
+    """Store `new` where `old` is; 0 when something else was there."""
+    b = builder()
+    found = b.cmpxchg(I64.at(address).x, number(old).x, number(new).x, "acq_rel", "acquire")
+    return Value(b.zext(b.extract_value(found, 1), I64.llvm), I64)
+
+
+# -- the processor
+
+
+@traced
+def pause() -> None:
     """Tell the core that this thread spins."""
     if X86:
-        builder.call(_declare(builder, "llvm.x86.sse2.pause", ir.VoidType(), []), [])
+        called("llvm.x86.sse2.pause", None)
 
 
-@emits
-def give_way(builder: Any, function: Any) -> None:
-    """Let the system run another thread here: spinning longer would keep the one we wait for off the CPU."""
-    _indirect(builder, function, I32, [])
-
-
-def _cell(builder: Any) -> Any:
-    """An int32 on the stack, which is taken once: within a loop each turn would take one more."""
-    with builder.goto_entry_block():
-        return builder.alloca(I32)
-
-
-@emits
-def enter_float_mode(builder: Any) -> Any:
+@traced
+def enter_float_mode() -> Any:
     """Flush denormals to zero; returns the mode to restore."""
     if not X86:
         return I64(0)
-    cell = _cell(builder)
-    pointer = builder.bitcast(cell, I8.as_pointer())
-    builder.call(_declare(builder, "llvm.x86.sse.stmxcsr", ir.VoidType(), [pointer.type]), [pointer])
-    before = builder.load(cell)
-    builder.store(builder.or_(before, I32(_FLUSH_DENORMALS)), cell)
-    builder.call(_declare(builder, "llvm.x86.sse.ldmxcsr", ir.VoidType(), [pointer.type]), [pointer])
-    return builder.zext(before, I64)
+    cell = room(I32)
+    called("llvm.x86.sse.stmxcsr", None, cell.bits(I8))
+    before = cell[0]
+    cell[0] = before | _FLUSH_DENORMALS
+    called("llvm.x86.sse.ldmxcsr", None, cell.bits(I8))
+    return before.unsigned.to(I64)
 
 
-@emits
-def leave_float_mode(builder: Any, before: Any) -> None:
+@traced
+def leave_float_mode(before: Value) -> None:
     """Restore what `enter_float_mode` returned."""
     if X86:
-        cell = _cell(builder)
-        builder.store(builder.trunc(before, I32), cell)
-        pointer = builder.bitcast(cell, I8.as_pointer())
-        builder.call(_declare(builder, "llvm.x86.sse.ldmxcsr", ir.VoidType(), [pointer.type]), [pointer])
+        cell = room(I32)
+        cell[0] = before.to(I32)
+        called("llvm.x86.sse.ldmxcsr", None, cell.bits(I8))
 
 
-@emits
-def clock(builder: Any) -> Any:
+@traced
+def clock() -> Any:
     """A counter of constant rate."""
-    name = "llvm.readcyclecounter" if X86 else "llvm.readsteadycounter"
-    return builder.call(_declare(builder, name, I64, []), [])
+    return called("llvm.readcyclecounter" if X86 else "llvm.readsteadycounter", I64)
 
 
-@emits
-def take(builder: Any, function: Any, semaphore: Any) -> Any:
+# -- functions of the system's, and of the interpreter's
+
+
+@traced
+def give_way(function: Value) -> None:
+    """Let the system run another thread here: spinning longer would keep the one we wait for off the CPU."""
+    _indirect(function, I32)
+
+
+@traced
+def take(function: Value, semaphore: Value) -> Any:
     """Wait for a post and take it; not 0 when a signal came first. See `runtime/semaphore.py`."""
-    return builder.sext(_indirect(builder, function, I32, [semaphore, I64(-1)]), I64)
+    return _indirect(function, I32, semaphore, -1).to(I64)
 
 
-@emits
-def post(builder: Any, function: Any, semaphore: Any) -> None:
+@traced
+def post(function: Value, semaphore: Value) -> None:
     """Wake the thread that waits on the semaphore."""
-    _indirect(builder, function, I32, [semaphore, I64(1), I64(0)])
+    _indirect(function, I32, semaphore, 1, 0)
 
 
-@emits
-def released(builder: Any, function: Any) -> Any:
+@traced
+def released(function: Value) -> Any:
     """Release the interpreter's lock; what `give` needs to take it again."""
-    return _indirect(builder, function, I64, [])
+    return _indirect(function, I64)
 
 
-@emits
-def give(builder: Any, function: Any, value: Any) -> None:
+@traced
+def give(function: Value, value: Value) -> None:
     """Call a function of one pointer."""
-    _indirect(builder, function, ir.VoidType(), [value])
+    _indirect(function, None, value)
 
 
-@emits
-def handled(builder: Any, function: Any) -> Any:
+@traced
+def handled(function: Value) -> Any:
     """Call the handlers of signals that came, with the interpreter's lock; not 0 when one raised an exception."""
-    return builder.sext(_indirect(builder, function, I32, []), I64)
+    return _indirect(function, I32).to(I64)

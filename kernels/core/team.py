@@ -22,10 +22,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..isa.tiers import Tier
-from ..isa.vector import arg
 from .execute import INTERVAL, earlier, jumps, lap, look_at
 from .primitives import (
     advance,
+    arg,
     arrive,
     call,
     clock,

@@ -14,7 +14,7 @@ from ..core.record import fields, reader
 from ..isa.tiers import Tier
 from ..lang import F32, Value, along, either, repeat, traced
 from ..lang.both import of_values
-from ..pointwise.epilogue import addend_at, is_walked, walk
+from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
 from .results import finish_row
 from .rows import COL2IM, OVERLAPS
 
@@ -131,7 +131,7 @@ def _finish(tier: Tier) -> Any:
 
         with either(is_walked(slots), likely=False) as (chain, plain):
             with chain:
-                walk(slots, image, pixel, column, pixels, n, row, n * 4, to, to_step)
+                walk(slots, Area(image, pixel, column, pixels, n), Lines(row, n * 4), Lines(to, to_step))
             with plain:
                 repeat(pixels, [row, to], run)
 

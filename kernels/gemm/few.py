@@ -10,7 +10,7 @@ from typing import Any
 from ..core.record import fields, reader
 from ..isa.tiers import Tier
 from ..lang import F32, Value, along, either, fma, number, repeat, smaller, total, traced
-from ..pointwise.epilogue import addend_at, is_walked, walk
+from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
 from .results import finish_row
 from .rows import DOT_FEW
 
@@ -135,6 +135,6 @@ def _finish(args: Any, to: Any, n: Any, rows: Any, image: Any, row: Any, column:
 
     with either(is_walked(slots), likely=False) as (chain, plain):
         with chain:
-            walk(slots, image, row, column, rows, n, to, step, to, step)
+            walk(slots, Area(image, row, column, rows, n), Lines(to, step), Lines(to, step))
         with plain:
             repeat(rows, [to], run)

@@ -34,7 +34,7 @@ from ..lang import (
 from ..lang.blocks import Block, goto, switch
 from ..lang.both import also_old
 from ..lang.hints import kept
-from ..pointwise.epilogue import addend_at, bounds, formed, is_walked, simple, walk_from
+from ..pointwise.epilogue import Area, Lines, addend_at, bounds, formed, is_walked, simple, walk_from
 from ..pointwise.rows import FORMS, NO_EPILOGUE
 
 
@@ -155,9 +155,8 @@ def settle(place: Place, sink: Sink) -> None:
         with when(due, likely=False):
             _store_part(place, replace(sink, masks=_masks(sink.nv, place.columns)))
     if sink.slots:
-        walk_from(
-            sink.slots, place.image, place.row, place.column, place.rows, columns, sink.c, sink.ldc, place.c, place.ldc
-        )
+        area = Area(place.image, place.row, place.column, place.rows, columns)
+        walk_from(sink.slots, area, Lines(sink.c, sink.ldc), Lines(place.c, place.ldc))
 
 
 def _store_part(place: Place, sink: Sink) -> None:

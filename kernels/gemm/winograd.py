@@ -15,7 +15,7 @@ from typing import Any
 from ..core.record import reader
 from ..isa.tiers import Tier
 from ..lang import F32, I64, Value, choose, divide, either, fma, over, register, repeat, room, smaller, traced, when
-from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
+from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, simple, walk_from
 from .band import deal, make_band
 from .pack_winograd import Matrix, transforms
 from .pick_dot import F32 as COSTS
@@ -272,6 +272,7 @@ def _walk(tier: Tier, m: int, nv: int) -> Any:
             sums = kept + i * r.out_w * (width * 4)
             with when(left > 0):
                 row = plane + pixel
-                walk_from(r, image, row, column, rows, columns, sums, I64(width * 4), y, r.ldy << 2)
+                area = Area(image, row, column, rows, columns)
+                walk_from(r, area, Lines(sums, width * 4), Lines(y, r.ldy << 2))
 
     return walk

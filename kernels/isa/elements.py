@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..lang.both import both
+from ..lang.both import both, raw
 from .integer import binary, in_order, to_bytes
 from .loops import variable
 from .vector import F32, I1, I8, I16, I32, I64, Vector
@@ -107,7 +107,7 @@ class Rounding:
     def __init__(self, kind: str, zero: Any, low: Any, high: Any, limits: str) -> None:
         if limits not in ("type", "bounds", "any"):
             raise ValueError(f"limits {limits!r} are none of type, bounds, any")
-        self.kind, self.zero, self.low, self.high, self.limits = kind, zero, low, high, limits
+        self.kind, self.zero, self.low, self.high, self.limits = kind, *map(raw, (zero, low, high)), limits
 
     @both
     def whole(self, v: Vector, x: Any) -> Any:

@@ -213,4 +213,4 @@ thread_range = lang.share
 thread_slices = lang.slices
 
 
-thread_block = lang.blocks
+thread_block = lang.thread_block

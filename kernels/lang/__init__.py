@@ -7,6 +7,7 @@ instruction for each operator. So `n = (x * (1 / math.log(2)) + shift) - shift` 
 four times.
 """
 
+from . import llvm
 from .control import cases, either, entry, outlined, over, repeat, when
 from .hints import constant_memory, opaque, prefetch, settle
 from .instructions import (
@@ -25,7 +26,7 @@ from .instructions import (
     shuffle,
     smaller,
 )
-from .lines import along, blocks, cover, each_vector, fold, pieces, share, slices, total, whole
+from .lines import along, cover, each_vector, fold, pieces, share, slices, thread_block, total, whole
 from .memory import Register, Registers, copy_bytes, register, registers, room, table
 from .traced import traced
 from .types import BIT, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Mistake, Type, integer, word
@@ -33,9 +34,10 @@ from .values import Value, builder, called, constant, indices, intrinsic, number
 
 __all__ = [
     "BIT", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "Mistake", "Register",
-    "Registers", "Type", "Value", "along", "any_lane", "below", "blocks", "builder", "called", "cases", "choose",
-    "constant", "constant_memory", "copy_bytes", "cover", "div_rem", "divide", "each_vector", "either", "entry", "fma",
-    "fold", "halves", "indices", "integer", "intrinsic", "is_nan", "joined", "larger", "number", "opaque", "outlined",
+    "Registers", "Type", "Value", "along", "any_lane", "below", "builder", "called", "cases", "choose", "constant",
+    "constant_memory", "copy_bytes", "cover", "div_rem", "divide", "each_vector", "either", "entry", "fma", "fold",
+    "halves", "indices", "integer", "intrinsic", "is_nan", "joined", "larger", "llvm", "number", "opaque", "outlined",
     "over", "pieces", "prefetch", "quotient", "register", "registers", "remainder", "repeat", "room", "settle",
-    "share", "shuffle", "slices", "smaller", "splat", "table", "tier", "total", "traced", "when", "whole", "word",
+    "share", "shuffle", "slices", "smaller", "splat", "table", "thread_block", "tier", "total", "traced", "when",
+    "whole", "word",
 ]  # fmt: skip

@@ -111,7 +111,7 @@ def slices(total: Any, thread: Any, threads: Any) -> tuple[Any, Any]:
 
 
 @traced
-def blocks(rows: Any, cols: Any, thread: Any, threads: Any) -> Any:
+def thread_block(rows: Any, cols: Any, thread: Any, threads: Any) -> Any:
     """The thread's (first row, end, first column, end): some of the rows when they are many, else of the columns."""
     bounds = registers([number(x) for x in (0, rows, 0, cols)])
     with either(rows >= threads * 4) as (by_rows, by_columns):

@@ -7,18 +7,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from llvmlite import ir
-
-from ..core.record import loaded
+from ..core.record import fields
 from ..isa import functions as f
 from ..isa.elements import ELEMENTS, load, write
-from ..isa.loops import each_vector, loop, total, variable
 from ..isa.tiers import Tier
-from ..isa.vector import I1, I32, I64, Vector, emits
-from .along_axis import along_axis, by_extreme
+from ..lang import (
+    BIT,
+    F32,
+    I32,
+    I64,
+    Type,
+    Value,
+    called,
+    choose,
+    each_vector,
+    integer,
+    is_nan,
+    over,
+    register,
+    total,
+    traced,
+)
+from ..lang.blocks import Block, branch, goto
+from ..lang.types import of_llvm
+from .along_axis import along_axis, by_extreme, columns_of
 from .rows import EXTREME
 
 _SIZES = {"f32": 4, "byte": 1}
@@ -26,85 +40,87 @@ _SIZES = {"f32": 4, "byte": 1}
 
 def make(tier: Tier, element: str, last: bool) -> Callable[..., None]:
     """The kernel for elements of "f32" or of a "byte", in rows of neighbors (`last`) or in columns."""
-    return along_axis(last, (_row if last else _columns)(tier, element), _SIZES[element], 8)
+    one = (_row if last else _columns)(F32.vector(tier.lanes), element)
+    return along_axis(last, one, _SIZES[element], 8)
 
 
-def _by_element(b: Any, args: Any, element: str, body: Callable[[bool, str], None]) -> None:
+def _by_element(args: Value, element: str, body: Callable[[bool, str], None]) -> None:
     """`body(least, element)`, an element of isa.elements."""
     if element == "f32":
-        by_extreme(b, loaded(b, args, EXTREME), lambda least, signed: body(least, "f32"), (False,))
+        by_extreme(fields(args, EXTREME), lambda least, signed: body(least, "f32"), (False,))
     else:
-        by_extreme(b, loaded(b, args, EXTREME), lambda least, signed: body(least, "s8" if signed else "u8"))
+        by_extreme(fields(args, EXTREME), lambda least, signed: body(least, "s8" if signed else "u8"))
 
 
-def _row(tier: Tier, element: str) -> Any:
+def _row(f32: Type, element: str) -> Any:
     """`row(args, y, x, n)`: the place in a row of n neighbors."""
 
-    @emits
-    def row(b: Any, args: Any, y: Any, x: Any, n: Any) -> None:
-        v = Vector(b, tier)
-
+    @traced
+    def row(args: Value, y: Value, x: Value, n: Value) -> None:
         def find(least: bool, kind: str) -> None:
-            first = v.pointer(x, ELEMENTS[kind])
+            first = of_llvm(ELEMENTS[kind]).at(x)
 
-            def read(w: Vector, i: Any, mask: Any) -> Any:
-                return load(w, kind, w.at(first, i), mask)
+            def read(v: Type, i: Value, mask: Any) -> Value:
+                return load(v, kind, first + i, mask)
 
-            extreme = total(v, n, math.inf if least else -math.inf, f.minimum if least else f.maximum, read)
-            b.store(_first(v, n, v.splat(extreme), read), v.pointer(y, I64))
+            extreme = total(f32, n, math.inf if least else -math.inf, f.minimum if least else f.maximum, read)
+            I64[y] = _first(f32, n, f32(extreme), read)
 
-        _by_element(b, args, element, find)
+        _by_element(args, element, find)
 
     return row
 
 
-def _first(v: Vector, n: Any, wanted: Any, read: Callable[[Vector, Any, Any], Any]) -> Any:
+def _first(f32: Type, n: Value, wanted: Value, read: Callable[[Type, Value, Any], Value]) -> Value:
     """Where the first of n elements is that is wanted; it exists."""
-    b, place = v.b, variable(v.b, I64(0))
-    head, done = (b.append_basic_block(name) for name in ("search", "found"))
-    b.branch(head)
-    b.position_at_end(head)
-    i = b.load(place)
-    mask = v.mask(b.sub(n, i))
-    values = read(v, i, mask)
+    place, search, found = register(0), Block("search"), Block("found")
+    goto(search)
+    search.write()
+    i = place.value
+    mask = f32.below(n - i)
+    values = read(f32, i, mask)
     # Where there is a NaN, that is wanted, and it equals nothing.
-    same = b.or_(b.fcmp_ordered("==", values, wanted), b.fcmp_unordered("uno", values, values))
-    here = b.zext(b.bitcast(b.and_(same, mask), ir.IntType(v.lanes)), I64)
-    b.store(b.add(i, I64(v.lanes)), place)
-    b.cbranch(b.icmp_signed("==", here, I64(0)), head, done)
-    b.position_at_end(done)
-    return b.add(i, b.call(v.declare("llvm.cttz.i64", I64, [I64, I1]), [here, I1(0)]))
+    same = (values == wanted) | is_nan(values)
+    here = (same & mask).bits(integer(f32.lanes, signed=False)).to(I64)
+    place.value = i + f32.lanes
+    branch(here == 0, search, found)
+    found.write()
+    return i + called("llvm.cttz.i64", I64, here, BIT(0))
 
 
-def _columns(tier: Tier, element: str) -> Any:
-    """`columns(args, y, x, n, step, left, right)`: those of columns left..right, each of n elements `step` apart."""
+def _columns(f32: Type, element: str) -> Any:
+    """`columns(args, y, x, columns)`."""
 
-    @emits
-    def columns(b: Any, args: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
+    @traced
+    def columns(args: Value, y: Value, x: Value, columns: Any) -> None:
+        n, inner, left, right = columns_of(columns)
+
         def find(least: bool, kind: str) -> None:
-            v = Vector(b, tier)
-            each_vector(v, left, right, partial(_column, x=x, y=y, n=n, step=step, least=least, kind=kind))
+            xs, ys = of_llvm(ELEMENTS[kind]).at(x), I64.at(y)
 
-        _by_element(b, args, element, find)
+            def column(f32: Type, i: Value, rest: Any = None) -> None:
+                mask = None if rest is None else f32.below(rest)
+
+                def read(r: Any) -> Value:
+                    return load(f32, kind, xs + (i + r * inner), mask)
+
+                write(I64.like(f32), _place(n, least, read).to(I64), ys + i, rest)
+
+            each_vector(f32, left, right, column)
+
+        _by_element(args, element, find)
 
     return columns
 
 
-def _column(v: Vector, i: Any, rest: Any = None, *, x: Any, y: Any, n: Any, step: Any, least: bool, kind: str) -> None:
-    """The places of a vector of columns from i on, or of the first `rest` of them."""
-    b, mask = v.b, None if rest is None else v.mask(rest)
-    x, y = v.pointer(x, ELEMENTS[kind]), v.pointer(y, I64)
-
-    def read(r: Any) -> Any:
-        return load(v, kind, v.at(x, b.add(i, b.mul(r, step))), mask)
-
-    best, place = variable(b, read(I64(0))), variable(b, v.iconst(0))
-    with loop(b, 1, n, 1) as r:
-        now, before = read(r), b.load(best)
+def _place(n: Value, least: bool, read: Callable[[Any], Value]) -> Value:
+    """Where along the axis the best of each column is."""
+    best = register(read(I64(0)))
+    place = register(I32.like(best.type)(0))
+    for r in over(1, n):
+        now, before = read(r), best.value
         # Better or a NaN, but nothing is better than a NaN.
-        better = b.fcmp_unordered("<" if least else ">", now, before)
-        better = b.and_(better, b.fcmp_ordered("ord", before, before))
-        b.store(b.select(better, now, before), best)
-        here = v.splat(b.trunc(r, I32), v.lanes)
-        b.store(b.select(better, here, b.load(place)), place)
-    write(v, b.sext(b.load(place), ir.VectorType(I64, v.lanes)), v.at(y, i), rest)
+        better = ~(now >= before if least else now <= before) & ~is_nan(before)
+        best.value = choose(better, now, before)
+        place.value = choose(better, r.to(I32), place.value)
+    return place.value

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..isa.math import OPS
-from ..lang.both import both
+from ..lang.both import also_old
 
 if TYPE_CHECKING:
-    from ..isa.vector import Vector
+    from ..lang import Type, Value
 
 Step = tuple[str | int | float, ...]
 Chain = tuple[Step, ...]
 
 
-@both
-def emit_chain(v: Vector, chain: Chain, inputs: Sequence[Any]) -> Any:
-    """The LLVM vector that the chain gives for these input vectors."""
+@also_old
+def emit_chain(kind: Type, chain: Chain, inputs: Sequence[Value]) -> Value:
+    """The vector of f32 that the chain gives for these input vectors."""
     values = list(inputs)
     for name, *operands in chain:
-        taken = [values[o] if isinstance(o, int) else v.const(float(o)) for o in operands]
-        values.append(_op(name, operands).emit(v, *taken))
+        taken = [values[o] if isinstance(o, int) else kind(float(o)) for o in operands]
+        values.append(_op(name, operands).emit(*taken))
     return values[-1] if chain else values[0]
 
 

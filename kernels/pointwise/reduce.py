@@ -7,18 +7,22 @@ nothing (n = 0) sums give 0, prod 1, min inf, max -inf, mean NaN.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.record import loaded
+from ..core.record import fields
 from ..isa import functions as f
-from ..isa.loops import each, loop, total, variable, whole
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I32, I64, Vector, emits
-from .along_axis import along_axis
-from .epilogue import walk_from
+from ..lang import F32, I32, Type, Value, along, choose, over, register, total, traced, whole
+from .along_axis import along_axis, columns_of
+from .epilogue import Area, Lines, walk_from
 from .rows import REDUCE
+
+Combine = Callable[[Value, Value], Value]
+Run = Callable[[float, Combine, Callable[[Value], Value]], Value]
+"""run(start, combine, before): all `before(x)` combined, beginning with `start`."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +30,15 @@ class Reducer:
     """`combine` of all `before(x)`, beginning with `start`."""
 
     start: float
-    combine: Callable[[Vector, Any, Any], Any]
-    before: Callable[[Vector, Any], Any] = lambda v, x: x
-
-
-def _add(v: Vector, a: Any, b: Any) -> Any:
-    return v.b.fadd(a, b)
+    combine: Combine
+    before: Callable[[Value], Value] = lambda x: x
 
 
 REDUCERS: dict[str, Reducer] = {
-    "sum": Reducer(0, _add),
-    "sum_square": Reducer(0, _add, lambda v, x: v.b.fmul(x, x)),
-    "sum_abs": Reducer(0, _add, lambda v, x: v.call("fabs", x)),
-    "prod": Reducer(1, lambda v, a, b: v.b.fmul(a, b)),
+    "sum": Reducer(0, operator.add),
+    "sum_square": Reducer(0, operator.add, lambda x: x * x),
+    "sum_abs": Reducer(0, operator.add, abs),
+    "prod": Reducer(1, operator.mul),
     "max": Reducer(-math.inf, f.maximum),
     "min": Reducer(math.inf, f.minimum),
 }
@@ -46,88 +46,73 @@ REDUCERS: dict[str, Reducer] = {
 
 def make(tier: Tier, op: str, last: bool) -> Callable[..., None]:
     """The kernel for one of REDUCERS, or "log_sum_exp"; its record is REDUCE. Its chain is walked over the results."""
-    return along_axis(last, (_row if last else _columns)(tier, op), finish=_walked())
+    return along_axis(last, (_row if last else _columns)(F32.vector(tier.lanes), op), finish=_walked)
 
 
-def _walked() -> Any:
-    """An intrinsic that walks a record's chain over rows x columns of results at y."""
-
-    @emits
-    def walked(b: Any, args: Any, y: Any, rows: Any, columns: Any, step: Any) -> None:
-        slots = loaded(b, args, REDUCE)
-        zero = I64(0)
-        walk_from(b, slots, zero, zero, zero, rows, columns, y, step, y, step)
-
-    return walked
+@traced
+def _walked(args: Value, y: Value, rows: Any, columns: Any, step: Any) -> None:
+    """Walk a record's chain over rows x columns of results at y."""
+    walk_from(fields(args, REDUCE), Area(0, 0, 0, rows, columns), Lines(y, step), Lines(y, step))
 
 
-def _reduced(v: Vector, op: str, args: Any, run: Callable[[float, Any, Any], Any]) -> Any:
-    """The reduction of `op`, where run(start, combine, before) walks the elements; `before` takes (w, x)."""
+def _reduced(kind: Type, op: str, args: Value, run: Run) -> Value:
+    """The reduction of `op` of the elements that `run` walks."""
     if op != "log_sum_exp":
         r = REDUCERS[op]
         y = run(r.start, r.combine, r.before)
-        if op != "sum":
-            return y
-        divisor = v.b.bitcast(v.b.trunc(loaded(v.b, args, REDUCE).divisor, I32), F32)
-        return v.b.fdiv(y, v.splat(divisor))
-    top = run(-math.inf, f.maximum, lambda w, x: x)
+        return y / fields(args, REDUCE).divisor.to(I32).bits(F32) if op == "sum" else y
+    top = run(-math.inf, f.maximum, lambda x: x)
     # Nothing may be subtracted from an infinity of the same sign.
-    infinite = v.b.fcmp_ordered("==", v.call("fabs", top), v.const(math.inf))
-    shift = v.b.select(infinite, v.const(0), top)
+    shift = choose(abs(top) == math.inf, 0.0, top)
+    one = shift[0] if kind.lanes == 1 else None
 
-    def power(w: Vector, x: Any) -> Any:
-        same = shift if w.lanes == v.lanes else w.splat(v.b.extract_element(shift, I32(0)))
-        return f.exp(w, w.b.fsub(x, same))
+    def power(x: Value) -> Value:
+        return f.exp(x - (shift if x.type is kind or one is None else one))
 
-    return v.b.fadd(f.log(v, run(0, _add, power)), shift)
+    return f.log(run(0, operator.add, power)) + shift
 
 
-def _row(tier: Tier, op: str) -> Any:
-    """An intrinsic that reduces one contiguous row of n elements."""
+def _row(f32: Type, op: str) -> Any:
+    """What reduces one contiguous row of n elements."""
 
-    @emits
-    def row(b: Any, args: Any, y: Any, x: Any, n: Any) -> None:
-        v, one = Vector(b, tier), Vector(b, tier, 1)
-        x = v.pointer(x)
+    @traced
+    def row(args: Value, y: Value, x: Value, n: Value) -> None:
+        one = F32.vector(1)
 
-        def run(start: float, combine: Any, before: Any) -> Any:
-            load = lambda w, i, mask: before(w, w.load(w.at(x, i), mask))  # noqa: E731
-            return one.splat(total(v, n, start, combine, load))
+        def run(start: float, combine: Combine, before: Callable[[Value], Value]) -> Value:
+            return one(total(f32, n, start, combine, lambda v, i, mask: before(v[F32.at(x) + i, mask])))
 
-        one.store(_reduced(one, op, args, run), v.pointer(y))
+        one[y] = _reduced(one, op, args, run)
 
     return row
 
 
-def _columns(tier: Tier, op: str) -> Any:
-    """An intrinsic that reduces columns left..right, each over n elements `step` apart."""
+def _columns(f32: Type, op: str) -> Any:
+    """What reduces columns."""
 
-    @emits
-    def columns(b: Any, args: Any, y: Any, x: Any, n: Any, step: Any, left: Any, right: Any) -> None:
-        x, y = (Vector(b, tier).pointer(p) for p in (x, y))
+    @traced
+    def columns(args: Value, y: Value, x: Value, columns: Any) -> None:
+        n, inner, left, right = columns_of(columns)
+        for v, i, mask in along(f32, left, right):
 
-        def column(w: Vector, i: Any, mask: Any) -> None:
-            def element(r: Any) -> Any:
-                return w.load(w.at(x, b.add(i, b.mul(r, step))), mask)
+            def element(r: Any, v: Type = v, i: Value = i, mask: Any = mask) -> Value:
+                return v[F32.at(x) + (i + r * inner), mask]
 
-            def run(start: float, combine: Any, before: Any) -> Any:
-                return _down(w, n, start, combine, lambda r: before(w, element(r)))
+            def run(start: float, combine: Combine, before: Callable, v: Type = v, element: Any = element) -> Value:
+                return _down(v, n, start, combine, lambda r: before(element(r)))
 
-            w.store(_reduced(w, op, args, run), w.at(y, i), mask)
-
-        each(Vector(b, tier), left, right, column)
+            v[F32.at(y) + i, mask] = _reduced(v, op, args, run)
 
     return columns
 
 
-def _down(v: Vector, n: Any, start: float, combine: Any, element: Callable[[Any], Any]) -> Any:
+def _down(f32: Type, n: Value, start: float, combine: Combine, element: Callable[[Value], Value]) -> Value:
     """element(0), element(1) ... element(n - 1) combined: even and odd ones apart, then both."""
-    b = v.b
-    even, odd = variable(b, v.const(start)), variable(b, v.const(start))
-    main = whole(b, n, 2)
-    with loop(b, 0, main, 2) as r:
-        b.store(combine(v, b.load(even), element(r)), even)
-        b.store(combine(v, b.load(odd), element(b.add(r, I64(1)))), odd)
-    with loop(b, main, n, 1) as r:
-        b.store(combine(v, b.load(even), element(r)), even)
-    return combine(v, b.load(even), b.load(odd))
+    even, odd = register(f32(start)), register(f32(start))
+    main = whole(n, 2)
+    for r in over(0, main, 2):
+        even.value = combine(even.value, element(r))
+        odd.value = combine(odd.value, element(r + 1))
+    for r in over(main, n):
+        even.value = combine(even.value, element(r))
+    return combine(even.value, odd.value)

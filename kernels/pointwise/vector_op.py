@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
-from llvmlite import ir
-
-from ..core.record import loaded
+from ..core.record import fields
 from ..isa.elements import BYTES, ELEMENTS, LIMITS, Rounding, load, load_dealt, load_one, write
-from ..isa.loops import UNROLL, cover, each, loop, room, variable
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I8, I32, I64, Vector, emits
+from ..lang import (
+    BIT,
+    F32,
+    I64,
+    U8,
+    Type,
+    Value,
+    along,
+    choose,
+    cover,
+    either,
+    over,
+    register,
+    room,
+    shuffle,
+    tier,
+    traced,
+    when,
+)
+from ..lang.lines import UNROLL
+from ..lang.types import of_llvm
 from .chain import emit_chain
 from .rows import VALUE
 from .steps import NUMBER, ROUNDED, STEPS, Step
@@ -33,44 +52,39 @@ def make(tier: Tier, op: str) -> Callable[..., None]:
 
 
 def _block(tier: Tier, step: Step) -> Any:
-    @emits
-    def block(b: Any, named: Any, values: Any) -> None:
-        v = Vector(b, tier)
-        words, head = (b.inttoptr(address, I64.as_pointer()) for address in (named, values))
-        rows, columns = (b.load(b.gep(head, [I64(i)])) for i in range(2))
-        places = [loaded(b, b.add(values, b.load(b.gep(words, [I64(i)]))), VALUE) for i in range(1 + step.arity)]
-        kinds = [*step.elements, *[NUMBER] * 3] if step.out in ROUNDED else step.elements
-        y, tensors = places[0], [p for p, kind in zip(places[1:], kinds, strict=True) if kind != NUMBER]
-        numbers = [_number(v, p) for p, kind in zip(places[1:], kinds, strict=True) if kind == NUMBER]
-        held = [kind for kind in kinds if kind != NUMBER]
-        tensors = [_repeated(v, rows, place, kind) for place, kind in zip(tensors, held, strict=True)]
+    kinds = [*step.elements, *[NUMBER] * 3] if step.out in ROUNDED else step.elements
+
+    @traced
+    def block(named: Value, values: Value) -> None:
+        words, head = I64.at(named), I64.at(values)
+        rows, columns = head[0], head[1]
+        y, *places = [fields(values + words[i], VALUE) for i in range(1 + step.arity)]
+        numbers = [F32[p.address] for p, kind in zip(places, kinds, strict=True) if kind == NUMBER]
+        tensors = [_repeated(tier, rows, p, kind) for p, kind in zip(places, kinds, strict=True) if kind != NUMBER]
         # Rows that lie behind one another are one.
-        whole = ir.Constant(ir.IntType(1), 1)
-        for place in (y, *tensors):
-            whole = b.and_(whole, b.icmp_signed("==", place.row, b.mul(columns, place.column)))
-        columns = b.select(whole, b.mul(rows, columns), columns)
-        rows = b.select(whole, I64(1), rows)
-        rows = b.select(b.icmp_signed(">", columns, I64(0)), rows, I64(0))
-        single = reduce(b.or_, [p.single for p in tensors])
-        spare = b.bitcast(head, I8.as_pointer())
+        whole = reduce(operator.and_, [p.row == columns * p.column for p in (y, *tensors)], BIT(1))
+        columns = choose(whole, rows * columns, columns)
+        rows = choose(whole, 1, rows)
+        rows = choose(columns > 0, rows, 0)
+        one = Rows(step, tier, columns, numbers)
 
         def run(varied: bool, limits: str = "bounds" if step.bounded else "any") -> None:
-            with loop(b, 0, rows, 1) as r:
-                at, *xs = (b.gep(b.inttoptr(p.address, I8.as_pointer()), [b.mul(r, p.row)]) for p in (y, *tensors))
-                sources = [_source(v, *one, spare) for one in zip(tensors, xs, held, strict=True)]
+            for r in over(rows):
+                at, *xs = (U8.at(p.address) + r * p.row for p in (y, *tensors))
+                sources = [_source(*each, head.bits(U8)) for each in zip(tensors, xs, one.kinds, strict=True)]
                 if _is_f32(step):
-                    _row_of_f32(v, step, columns, at, sources, numbers, varied)
+                    _row_of_f32(one, at, sources, varied)
                 else:
-                    _row(v, step, columns, at, sources, numbers, varied, limits)
+                    _row(one, at, sources, varied, limits)
 
-        with b.if_else(single) as (then, otherwise):
+        with either(reduce(operator.or_, [p.single for p in tensors])) as (then, otherwise):
             with then:
                 run(varied=True)
             with otherwise:
                 if not step.bounded:
                     run(varied=False)
                     return
-                with b.if_else(_unlimited(v, step.out, *numbers[-2:])) as (no_limits, limits):
+                with either(_unlimited(step.out, *numbers[-2:])) as (no_limits, limits):
                     with no_limits:
                         run(varied=False, limits="type")
                     with limits:
@@ -79,117 +93,122 @@ def _block(tier: Tier, step: Step) -> Any:
     return block
 
 
+@dataclass(frozen=True)
+class Rows:
+    """What rows of a step have in common: columns, and the numbers that are operands."""
+
+    step: Step
+    tier: Tier
+    columns: Value
+    numbers: Sequence[Value]
+
+    @property
+    def f32(self) -> Type:
+        return F32.vector(self.tier.lanes)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The element types of the operands that are tensors."""
+        return [kind for kind in self.step.elements if kind != NUMBER]
+
+    def result(self, f32: Type, values: Sequence[Value]) -> Value:
+        """What the step's chain makes of vectors of its tensors."""
+        tensors, numbers = iter(values), iter(self.numbers)
+        operands = [f32(next(numbers)) if kind == NUMBER else next(tensors) for kind in self.step.elements]
+        return emit_chain(f32, self.step.chain, operands)
+
+
 def _is_f32(step: Step) -> bool:
     return {step.out, *step.elements} <= {"f32", NUMBER}
 
 
-def _unlimited(v: Vector, out: str, low: Any, high: Any) -> Any:
+def _unlimited(out: str, low: Value, high: Value) -> Value:
     """Whether results have no limits but those of their type."""
-    ends = zip((low, high), LIMITS[out], strict=True)
-    return v.b.and_(*(v.b.fcmp_ordered("==", x, ir.Constant(F32, end)) for x, end in ends))
-
-
-def _number(v: Vector, place: Any) -> Any:
-    return v.b.load(v.pointer(place.address))
+    least, most = LIMITS[out]
+    return (low == least) & (high == most)
 
 
 class Operand(NamedTuple):
     """A tensor as VALUE. single: it has one number for each row."""
 
-    address: Any
-    row: Any
-    column: Any
-    single: Any
+    address: Value
+    row: Value
+    column: Value
+    single: Value
 
 
-def _repeated(v: Vector, rows: Any, place: Any, kind: str) -> Operand:
+def _repeated(tier: Tier, rows: Value, place: Any, kind: str) -> Operand:
     """The operand at `place`; of one number for all rows there are as many as are read at once."""
-    b, address = v.b, variable(v.b, place.address)
-    number = b.icmp_signed("==", place.column, I64(0))
-    same = b.or_(b.icmp_signed("==", place.row, I64(0)), b.icmp_signed("==", rows, I64(1)))
-    with b.if_then(b.and_(number, same)):
-        one = b.load(v.pointer(place.address, ELEMENTS[kind]))
-        raw = ir.VectorType(ELEMENTS[kind], UNROLL * v.lanes)
-        first = b.insert_element(ir.Constant(raw, ir.Undefined), one, I32(0))
-        copies = room(b, raw)
-        b.store(b.shuffle_vector(first, first, ir.Constant(ir.VectorType(I32, raw.count), [0] * raw.count)), copies)
-        b.store(b.ptrtoint(copies, I64), address)
-    return Operand(b.load(address), b.select(same, I64(0), place.row), place.column, b.and_(number, b.not_(same)))
+    element, address = of_llvm(ELEMENTS[kind]), register(place.address)
+    number = place.column == 0
+    same = (place.row == 0) | (rows == 1)
+    with when(number & same):
+        vector = element.vector(UNROLL * tier.lanes)
+        first = vector.undefined().with_lane(0, element[place.address])
+        copies = room(vector)
+        copies[0] = shuffle(first, [0] * vector.lanes, first)
+        address.value = copies.address
+    return Operand(address.value, choose(same, 0, place.row), place.column, number & ~same)
 
 
 class Source(NamedTuple):
     """A row of an operand: where it is read, and the bytes from column to column; one number if that is 0."""
 
-    start: Any
-    column: Any
-    single: Any
-    one: Any
+    start: Value
+    column: Value
+    single: Value
+    one: Value
 
-    def load(self, v: Vector, kind: str, i: Any, mask: Any, dealt: bool, varied: bool) -> Any:
+    def load(self, f32: Type, kind: str, i: Value, mask: Any, dealt: bool, varied: bool) -> Value:
         """The f32 from column i on; `varied` unless it is known that the operand is not single."""
-        b = v.b
-        place = b.bitcast(b.gep(self.start, [b.mul(i, self.column)]), ELEMENTS[kind].as_pointer())
-        x = load_dealt(v, kind, place) if dealt else load(v, kind, place, mask)
-        return b.select(v.splat(self.single), v.splat(self.one), x) if varied else x
+        place = (self.start + i * self.column).bits(of_llvm(ELEMENTS[kind]))
+        x = load_dealt(f32, kind, place) if dealt else load(f32, kind, place, mask)
+        return choose(BIT.like(f32)(self.single), self.one, x) if varied else x
 
 
-def _source(v: Vector, place: Operand, x: Any, kind: str, elsewhere: Any) -> Source:
+def _source(place: Operand, x: Value, kind: str, elsewhere: Value) -> Source:
     """elsewhere: readable memory, for vectors that nobody needs."""
-    one = load_one(v, kind, v.b.bitcast(x, ELEMENTS[kind].as_pointer()))
-    return Source(v.b.select(place.single, elsewhere, x), place.column, place.single, one)
+    one = load_one(F32.vector(1), kind, x.bits(of_llvm(ELEMENTS[kind])))
+    return Source(choose(place.single, elsewhere, x), place.column, place.single, one)
 
 
-def _row_of_f32(
-    v: Vector, step: Step, columns: Any, y: Any, sources: Sequence[Source], numbers: Sequence[Any], varied: bool
-) -> None:
-    def apply(w: Vector, i: Any, mask: Any) -> None:
-        values = [source.load(w, "f32", i, mask, False, varied) for source in sources]
-        result = emit_chain(w, step.chain, _operands(w, step, values, numbers))
-        w.store(result, w.at(w.b.bitcast(y, F32.as_pointer()), i), mask)
-
-    each(v, I64(0), columns, apply, 1 if varied else UNROLL)
+def _row_of_f32(rows: Rows, y: Value, sources: Sequence[Source], varied: bool) -> None:
+    for f32, i, mask in along(rows.f32, 0, rows.columns, 1 if varied else UNROLL):
+        values = [source.load(f32, "f32", i, mask, False, varied) for source in sources]
+        f32[y.bits(F32) + i, mask] = rows.result(f32, values)
 
 
-def _operands(v: Vector, step: Step, values: Sequence[Any], numbers: Sequence[Any]) -> list[Any]:
-    """The chain's operands in their order."""
-    tensors, rest = iter(values), iter(numbers)
-    return [v.splat(next(rest)) if kind == NUMBER else next(tensors) for kind in step.elements]
-
-
-def _row(
-    v: Vector, step: Step, columns: Any, y: Any, sources: Sequence[Source], numbers: Sequence[Any], varied: bool,
-    limits: str,
-) -> None:  # fmt: skip
+def _row(rows: Rows, y: Value, sources: Sequence[Source], varied: bool, limits: str) -> None:
     """A row where elements are converted as they are loaded or stored, held between limits as said in Rounding."""
-    b, out, rounding = v.b, step.out, None
-    kinds = [kind for kind in step.elements if kind != NUMBER]
+    out, kinds, tier, rounding = rows.step.out, rows.kinds, rows.tier, None
     if out == "bool":
         rounding = Rounding("u8", I64(0), I64(0), I64(1), "type")
     elif out != "f32":
-        zero, low, high = (b.fptosi(x, I64) for x in numbers[-3:])
+        zero, low, high = (x.to(I64) for x in rows.numbers[-3:])
         rounding = Rounding(out, zero, low, high, limits)
     # Dealing costs less than shuffling where any bytes can be shuffled, but all that has lanes must be dealt.
-    dealt = v.tier.lanes > 4 and all(kind in BYTES for kind in (out, *kinds))
+    dealt = tier.lanes > 4 and all(kind in BYTES for kind in (out, *kinds))
     # With masked stores one block is faster than several vectors; it reads bytes over the end, but no more.
-    wide = v.tier.lanes == 16 and all(kind in BYTES | {"f32"} for kind in kinds)
+    wide = tier.masks and all(kind in BYTES | {"f32"} for kind in kinds)
 
-    def apply(w: Vector, i: Any, rest: Any = None) -> None:
-        deal = dealt and w.lanes > v.lanes
-        mask = None if rest is None else w.mask(rest)
-
+    def apply(f32: Type, i: Value, rest: Any = None) -> None:
+        deal = dealt and f32.lanes > tier.lanes
+        mask = None if rest is None else f32.below(rest)
         pairs = zip(sources, kinds, strict=True)
-        values = [source.load(w, kind, i, mask, deal, varied) for source, kind in pairs]
-        result = emit_chain(w, step.chain, _operands(w, step, values, numbers))
-        _store(w, out, rounding, result, w.at(b.bitcast(y, ELEMENTS[out].as_pointer()), i), deal, rest)
+        values = [source.load(f32, kind, i, mask, deal, varied) for source, kind in pairs]
+        result = rows.result(f32, values)
+        place = y.bits(of_llvm(ELEMENTS[out])) + i
+        if rounding is None:
+            f32[place, mask] = result
+        else:
+            _round(rounding, out, result, place, deal, rest)
 
-    cover(v, I64(0), columns, wide, apply)
+    cover(rows.f32, I64(0), rows.columns, wide, apply)
 
 
-def _store(v: Vector, out: str, rounding: Rounding | None, x: Any, pointer: Any, dealt: bool, rest: Any) -> None:
-    if rounding is None:
-        v.store(x, pointer, None if rest is None else v.mask(rest))
-        return
+def _round(rounding: Rounding, out: str, x: Value, place: Value, dealt: bool, rest: Any) -> None:
+    f32 = x.type
     if out == "bool":
-        x = v.b.select(v.b.fcmp_unordered("une", x, v.const(0)), v.const(1), v.const(0))
-    four = v.lanes > v.tier.lanes and out in BYTES
-    write(v, rounding.packed(v, x, dealt) if four else rounding.narrow(v, x), pointer, rest)
+        x = choose(x != 0, f32(1), 0)
+    four = f32.lanes > tier().lanes and out in BYTES
+    write(f32, rounding.packed(f32, x, dealt) if four else rounding.narrow(f32, x), place, rest)

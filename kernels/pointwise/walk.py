@@ -6,24 +6,21 @@ What a step makes for later ones stays in the first-level cache: elements go thr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from ..core.primitives import call, put
+from ..core.primitives import call
 from ..core.record import reader
-from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
-from ..isa.vector import arg, emits
-from .epilogue import buffer
+from ..lang import I64, U8, Value, divide, room, smaller, traced
 from .rows import CALL, CHAIN, MOST_VALUES, READ, ROOM, STEP, VALUE, value
 
 _VALUES = -(-value(MOST_VALUES) // 64) * 64
 _BYTES = _VALUES + 4 * ROOM
 
 
-@emits
-def stack(b: Any) -> Any:
+@traced
+def stack() -> Value:
     """The address of a walk's values, and of its temporaries behind them."""
-    return buffer(b, _BYTES)
+    return room(U8, _BYTES, align=64).address
 
 
 def make(tier: Tier) -> Callable[..., None]:
@@ -32,7 +29,7 @@ def make(tier: Tier) -> Callable[..., None]:
     operand_at, words, size, offset = 8 * len(CHAIN), 8 * len(READ), len(VALUE), value(0) // 8
     step_at, room = 8 * len(STEP), _VALUES
 
-    def chain(args: int, thread: int, threads: int) -> None:
+    def chain(args, thread, threads):
         c = fields(args)
         t = head(c.table)
         values = stack()
@@ -42,39 +39,39 @@ def make(tier: Tier) -> Callable[..., None]:
             height = divide(t.block, width)
         for i in range(t.temporaries):
             slot = offset + size * (2 + t.operands + i)
-            put(values, slot, values + room + 4 * t.block * i)
-            put(values, slot + 2, 4)
+            I64[values + 8 * slot] = values + room + 4 * t.block * i
+            I64[values + 8 * (slot + 2)] = 4
         top = 0
         while top < c.rows:
             count = smaller(height, c.rows - top)
             left = 0
             while left < c.columns:
                 n = smaller(width, c.columns - left)
-                put(values, 0, count)
-                put(values, 1, n)
-                put(values, offset, c.x + top * c.x_row + 4 * left)
-                put(values, offset + 1, c.x_row)
-                put(values, offset + 2, 4)
-                put(values, offset + 3, c.y + top * c.y_row + t.item * left)
-                put(values, offset + 4, c.y_row)
-                put(values, offset + 5, t.item)
+                I64[values + 8 * 0] = count
+                I64[values + 8 * 1] = n
+                I64[values + 8 * offset] = c.x + top * c.x_row + 4 * left
+                I64[values + 8 * (offset + 1)] = c.x_row
+                I64[values + 8 * (offset + 2)] = 4
+                I64[values + 8 * (offset + 3)] = c.y + top * c.y_row + t.item * left
+                I64[values + 8 * (offset + 4)] = c.y_row
+                I64[values + 8 * (offset + 5)] = t.item
                 slot = offset + 2 * size
                 at = c.table + operand_at
                 for _ in range(t.operands):
                     o = read(at)
                     outer = o.operand_d0 * c.d0 + o.operand_d1 * c.d1 + o.operand_image * c.image
                     inner = o.operand_row * (c.row + top) + o.operand_column * (c.column + left)
-                    put(values, slot, o.operand + outer + inner)
-                    put(values, slot + 1, o.operand_row)
-                    put(values, slot + 2, o.operand_column)
+                    I64[values + 8 * slot] = o.operand + outer + inner
+                    I64[values + 8 * (slot + 1)] = o.operand_row
+                    I64[values + 8 * (slot + 2)] = o.operand_column
                     slot += size
                     at += words
                 for _ in range(t.temporaries):
-                    put(values, slot + 1, 4 * n)
+                    I64[values + 8 * (slot + 1)] = 4 * n
                     slot += size
                 for _ in range(t.steps):
-                    call(arg(at, 0), at + step_at, values, 0)
-                    at += 8 * arg(at, 1)
+                    call(I64[at], at + step_at, values, 0)
+                    at += 8 * I64[at + 8]
                 left += n
             top += count
 

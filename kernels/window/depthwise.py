@@ -15,7 +15,7 @@ from .window import constants, existing, f32_at, spread
 
 def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) -> Callable:
     """y[n, i, j, c] is what the epilogue makes of the sum of bias[c] and all
-    x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c] * weights[p, q, c] inside of the image;
+    x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c] * weights[p, q, c] in the image;
     p < k_h, q < size, where stride_x is a divisor of stride * dilation_x.
 
     The sum runs over p, then q, from the bias on, each product fused into it where the tier can.

@@ -31,7 +31,7 @@ from .window import steps
 
 
 def make_depthwise_any(tier: Tier, out: str) -> Callable:
-    """y[n, i, j, c] from the x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c // multiplier]
+    """y[n, i, j, c] of the x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c // multiplier]
     in the image.
 
     out: one of gemm's STORES, of which i32 isn't made.

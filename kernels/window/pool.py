@@ -15,7 +15,7 @@ from .window import Place, corner, existing, low_bits, spread, steps
 
 def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
     """y[n, i, j, c] is what the epilogue makes of `op` over all
-    x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c] inside of the image; p < k_h, q < size,
+    x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c] in the image; p < k_h, q < size,
     where stride_x is a divisor of stride * dilation_x. Planes come before rows likewise.
 
     An average divides by their number, with `include_pad` by that of the places inside of the padded image.

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.record import Record
 from ..lang import F32, I64, Type, Value, either, opaque, over, smaller, tier, when
-from ..pointwise.epilogue import added, addend_at, shaped, walk_from
+from ..pointwise.epilogue import Area, Lines, added, addend_at, shaped, walk_from
 from ..pointwise.rows import EPILOGUE
 from .window import Place, slots
 
@@ -82,7 +82,8 @@ def walk_row(record: Record, place: Place) -> None:
     pixel, ldy = place.row * r.out_w, r.ldy << 2
     in_batch = place.image * (r.out_d * r.out_h * r.out_w) + pixel
     y = r.y + in_batch * ldy + (place.channel << 2)
-    walk_from(e, place.image, pixel, place.channel, r.out_w, place.end - place.channel, y, ldy, y, ldy)
+    area = Area(place.image, pixel, place.channel, r.out_w, place.end - place.channel)
+    walk_from(e, area, Lines(y, ldy), Lines(y, ldy))
 
 
 def masked(f32: Type, channels: Value, vectors: int, store: Callable[[Sequence[Any]], None]) -> None:
