@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import Record, reader
-from ..isa.loops import divide, repeat, smaller, variable
 from ..isa.tiers import Tier
-from ..isa.vector import I64, emits
+from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
 from .band import deal, make_band
 from .heights import crossing
 from .pick_dot import F32
@@ -93,26 +92,26 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
     return conv
 
 
-@emits(returns=3)
-def _across(b: Any, in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> Any:
+@traced
+def _across(in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> list[Any]:
     """(address of the offsets of `height` outputs, bytes to the one behind them, outputs left in its row).
 
     left: outputs that are left in the row from the first one on. in_row: offsets within a row, `step` bytes apart;
     across: where those of outputs in several rows are put. turn: bytes more from the last one of a row to the next.
     """
-    rest = b.sub(left, height)
-    found = [variable(b, value) for value in (in_row, b.mul(height, step), rest)]
-    with b.if_then(b.icmp_signed("<=", rest, I64(0))):
-        place = b.inttoptr(across, I64.as_pointer())
+    rest = left - height
+    found = registers([in_row, height * step, rest])
+    with when(rest <= 0):
+        offsets = I64.at(across)
 
-        def output(r: Any, state: list[Any]) -> list[Any]:
+        def output(r: Value, state: list[Value]) -> list[Value]:
             offset, rest = state
-            b.store(offset, b.gep(place, [r]))
-            rest = b.sub(rest, I64(1))
-            ends = b.icmp_signed("==", rest, I64(0))
-            following = b.add(offset, step)
-            return [b.select(ends, b.add(following, turn), following), b.select(ends, out_w, rest)]
+            offsets[r] = offset
+            rest = rest - 1
+            ends = rest == 0
+            following = offset + step
+            return [choose(ends, following + turn, following), choose(ends, out_w, rest)]
 
-        for slot, value in zip(found, (across, *repeat(b, height, [I64(0), left], output)), strict=True):
-            b.store(value, slot)
-    return [b.load(slot) for slot in found]
+        found[0] = across
+        found[1], found[2] = repeat(height, [I64(0), left], output)
+    return found.values()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import Record, reader
-from ..isa.loops import divide, smaller
 from ..isa.tiers import Tier
+from ..lang import divide, smaller
 from .pick_dot import F32
 from .results import target
 from .rows import DOT_F32

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import loaded, reader
-from ..isa.loops import each, repeat, smaller, total
+from ..core.record import fields, reader
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector, emits
-from ..pointwise.epilogue import addend_at, is_walked, simple, walk
+from ..lang import F32, Value, along, either, fma, number, repeat, smaller, total, traced
+from ..pointwise.epilogue import addend_at, is_walked, walk
+from .results import finish_row
 from .rows import DOT_FEW
 
 TOGETHER = 8
@@ -20,12 +20,12 @@ TOGETHER = 8
 
 def make_dot_few(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.DOT_FEW`. Sums run over k in order, but those of one column as `total` does."""
-    fields = reader(DOT_FEW)
-    clear, column, finish = _clear(tier), _column(tier), _finish(tier)
+    read = reader(DOT_FEW)
+    clear, column = _clear(tier), _column(tier)
     add, add_one = _add(tier, TOGETHER), _add(tier, 1)
 
     def one_column(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = read(args)
         rows = r.batch * r.m
         row, end = rows * thread // threads, rows * (thread + 1) // threads
         while row < end:
@@ -34,11 +34,11 @@ def make_dot_few(tier: Tier) -> Callable[..., None]:
             count = smaller(r.m - first, end - row)
             c = r.c + (i * r.c_stride + first) * 4
             column(c, r.a + (i * r.a_stride + first * r.k) * 4, r.b + i * r.b_stride * 4, r.k, count)
-            finish(args, c, 1, count, i, first, 0)
+            _finish(args, c, 1, count, i, first, 0)
             row += count
 
     def some_rows(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = read(args)
         blocks = (r.n + r.block - 1) // r.block
         units = r.batch * blocks
         line = r.n * 4
@@ -59,10 +59,10 @@ def make_dot_few(tier: Tier) -> Callable[..., None]:
                 for row in range(r.m):
                     add_one(c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
             for row in range(r.m):
-                finish(args, c + row * line, columns, 1, i, row, left)
+                _finish(args, c + row * line, columns, 1, i, row, left)
 
     def dot_few(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = read(args)
         if r.n == 1:
             one_column(args, thread, threads)
         else:
@@ -72,84 +72,69 @@ def make_dot_few(tier: Tier) -> Callable[..., None]:
 
 
 def _clear(tier: Tier) -> Any:
-    """An intrinsic that makes n sums 0."""
+    """clear(to, n): makes n sums 0."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def clear(b: Any, to: Any, n: Any) -> None:
-        v = Vector(b, tier)
-        each(v, I64(0), n, lambda w, i, mask: w.store(w.const(0), w.at(v.pointer(to), i), mask), 1)
+    @traced
+    def clear(to: Value, n: Value) -> None:
+        for some, i, mask in along(f32, 0, n, 1):
+            some[F32.at(to) + i, mask] = 0
 
     return clear
 
 
 def _add(tier: Tier, count: int) -> Any:
-    """An intrinsic that adds `count` rows of n elements, `step` bytes apart, times as many numbers at `factors`."""
+    """add(to, factors, rows, step, n): adds `count` rows of n elements, `step` bytes apart, times as many numbers."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def add(b: Any, to: Any, factors: Any, rows: Any, step: Any, n: Any) -> None:
-        v = Vector(b, tier)
-        sums = v.pointer(to)
-        numbers = [v.broadcast(v.at(v.pointer(factors), j)) for j in range(count)]
-        sources = [v.pointer(b.add(rows, b.mul(step, I64(j)))) for j in range(count)]
-
-        def one(w: Vector, i: Any, mask: Any) -> None:
-            y = w.load(w.at(sums, i), mask)
-            for number, source in zip(numbers, sources, strict=True):
-                y = w.fma(w.load(w.at(source, i), mask), number, y)
-            w.store(y, w.at(sums, i), mask)
-
-        each(v, I64(0), n, one, 1)
+    @traced
+    def add(to: Value, factors: Value, rows: Value, step: Value, n: Value) -> None:
+        sums, start = F32.at(to), F32.at(factors)
+        weights = [f32(start[j]) for j in range(count)]
+        sources = [F32.at(rows + step * j) for j in range(count)]
+        for some, i, mask in along(f32, 0, n, 1):
+            y = some[sums + i, mask]
+            for weight, source in zip(weights, sources, strict=True):
+                y = fma(some[source + i, mask], weight, y)
+            some[sums + i, mask] = y
 
     return add
 
 
 def _column(tier: Tier) -> Any:
-    """An intrinsic that multiplies `rows` rows of n elements by one column of as many."""
+    """column(to, a, x, n, rows): multiplies `rows` rows of n elements by one column of as many."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def column(b: Any, to: Any, a: Any, x: Any, n: Any, rows: Any) -> None:
-        v = Vector(b, tier)
-        right = v.pointer(x)
+    @traced
+    def column(to: Value, a: Value, x: Value, n: Value, rows: Value) -> None:
+        right = F32.at(x)
 
-        def row(_: Any, state: list[Any]) -> list[Any]:
-            y, at = state
-            left = v.pointer(at)
+        def row(_: Value, state: list[Value]) -> list[Value]:
+            y, left = state[0], F32.at(state[1])
+            products = total(
+                f32, n, 0, lambda p, q: p + q, lambda some, i, mask: some[left + i, mask] * some[right + i, mask]
+            )
+            F32[y] = products
+            return [y + 4, state[1] + n * 4]
 
-            def product(w: Vector, i: Any, mask: Any) -> Any:
-                return b.fmul(w.load(w.at(left, i), mask), w.load(w.at(right, i), mask))
-
-            b.store(total(v, n, 0, lambda w, p, q: w.b.fadd(p, q), product), v.pointer(y))
-            return [b.add(y, I64(4)), b.add(at, b.mul(n, I64(4)))]
-
-        repeat(b, rows, [to, a], row)
+        repeat(rows, [to, a], row)
 
     return column
 
 
-def _finish(tier: Tier) -> Any:
-    """An intrinsic that makes results of sums where they lie: of `rows` rows, dense, from (image, row, column) on."""
+@traced
+def _finish(args: Any, to: Any, n: Any, rows: Any, image: Any, row: Any, column: Any) -> None:
+    """Make results of sums where they lie: of `rows` rows, dense, from (image, row, column) on."""
+    slots, n, rows, column = fields(args, DOT_FEW), number(n), number(rows), number(column)
+    step = n * 4
 
-    @emits
-    def finish(b: Any, args: Any, to: Any, n: Any, rows: Any, image: Any, row: Any, column: Any) -> None:
-        v, slots = Vector(b, tier), loaded(b, args, DOT_FEW)
-        step = b.mul(n, I64(4))
+    def run(j: Value, state: list[Value]) -> list[Value]:
+        sums, addends = F32.at(state[0]), addend_at(slots, image, row + j, column)
+        finish_row(slots, sums, sums, n, addends)
+        return [state[0] + step]
 
-        def run(j: Any, state: list[Any]) -> list[Any]:
-            (target,) = state
-            sums, addends = v.pointer(target), addend_at(v, slots, image, b.add(row, j), column)
-
-            def one(w: Vector, i: Any, mask: Any) -> None:
-                value = w.load(w.at(sums, i), mask)
-                (result,) = simple(w, slots, [value], lambda _: w.load(w.at(addends, i), mask))
-                w.store(result, w.at(sums, i), mask)
-
-            each(v, I64(0), n, one, 1)
-            return [b.add(target, step)]
-
-        with b.if_else(is_walked(b, slots), likely=False) as (chain, plain):
-            with chain:
-                walk(b, slots, image, row, column, rows, n, to, step, to, step)
-            with plain:
-                repeat(b, rows, [to], run)
-
-    return finish
+    with either(is_walked(slots), likely=False) as (chain, plain):
+        with chain:
+            walk(slots, image, row, column, rows, n, to, step, to, step)
+        with plain:
+            repeat(rows, [to], run)

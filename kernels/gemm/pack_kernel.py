@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
-from ..isa.loops import repeat
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector, emits
+from ..lang import F32, Value, either, repeat, traced
 from .rows import PACK
 
 
@@ -32,28 +31,26 @@ def make_pack(tier: Tier, nv: int) -> Callable[..., None]:
 
 def _lines(tier: Tier, nv: int) -> Any:
     """lines(panel, start, stride, k, columns) from k rows of B."""
-    width = nv * tier.lanes * 4
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def lines(b: Any, panel: Any, start: Any, stride: Any, k: Any, columns: Any) -> None:
-        v = Vector(b, tier)
+    @traced
+    def lines(panel: Value, start: Value, stride: Value, k: Value, columns: Value) -> None:
         for i in range(nv):
-            v.store(v.const(0), v.at(v.pointer(panel), i * v.lanes))
+            f32[F32.at(panel) + i * f32.lanes] = 0
 
-        def rows(masks: list[Any]) -> None:
-            def body(_: Any, state: list[Any]) -> list[Any]:
+        def rows(masks: list[Value | None]) -> None:
+            def body(_: Value, state: list[Value]) -> list[Value]:
                 to, at = state
                 for i, mask in enumerate(masks):
-                    offset = I64(i * tier.lanes * 4)
-                    v.store(v.load(v.pointer(b.add(at, offset)), mask), v.pointer(b.add(to, offset)))
-                return [b.add(to, I64(width)), b.add(at, stride)]
+                    f32[to + i * f32.size] = f32[at + i * f32.size, mask]
+                return [to + nv * f32.size, at + stride]
 
-            repeat(b, k, [b.add(panel, I64(width)), start], body)
+            repeat(k, [panel + nv * f32.size, start], body)
 
-        with b.if_else(b.icmp_signed(">=", columns, I64(nv * tier.lanes))) as (whole, partial):
+        with either(columns >= nv * f32.lanes) as (whole, partial):
             with whole:
                 rows([None] * nv)
             with partial:
-                rows([v.mask(b.sub(columns, I64(i * tier.lanes))) for i in range(nv)])
+                rows([f32.below(columns - i * f32.lanes) for i in range(nv)])
 
     return lines

@@ -12,26 +12,25 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from llvmlite import ir
-
 from ..core.record import reader
-from ..isa.loops import lesser, loop, repeat, room, smaller, variable
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I64, Vector, emits
+from ..lang import F32, I64, Value, choose, divide, either, fma, over, register, repeat, room, smaller, traced, when
 from ..pointwise.epilogue import addend_at, is_walked, simple, walk_from
-from .band import deal, make_rows
+from .band import deal, make_band
 from .pack_winograd import Matrix, transforms
 from .pick_dot import F32 as COSTS
 from .results import target
 from .rows import WINOGRAD
 from .tile import even_rows, f32_arithmetic, make_tile
 
-Grid = list[list[Any]]
+Grid = list[list[Value]]
+Masks = Sequence[Value | None]
+Pair = tuple[Value, Value]
 
 
 def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), or m x 1, and panels of nv vectors."""
-    fields, fill_rows = reader(WINOGRAD), make_rows(tier)
+    fields, fill_rows = reader(WINOGRAD), make_band(tier, 4, every=True)
     tile = make_tile(tier, nv, COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, epilogue=False))
     scatter, gather, walk = _scatter(tier, m, tall), _gather(tier, m, tall, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
@@ -85,31 +84,29 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
                     plane = (at - image * r.out_d) * r.y_z
                     for i in range(count):
                         for j in range(r.across):
-                            gather(
-                                r, sums=sums, bias=bias, kept=scratch + r.o_start, image=image, plane=plane,
-                                oy=(t0 + i) * m, ox=j * beside, column=p * width,
-                            )  # fmt: skip
+                            kept = scratch + r.o_start
+                            gather(r, sums, bias, kept, (image, plane), ((t0 + i) * m, j * beside), p * width)
                             sums += width * 4
                         walk(r, kept=scratch + r.o_start, image=image, plane=plane, oy=(t0 + i) * m, column=p * width)
 
     return winograd
 
 
-def _linear(v: Vector, row: Sequence[float], values: Sequence[Any]) -> Any:
+def _linear(row: Sequence[float], values: Sequence[Value]) -> Any:
     """The sum of row[i] * values[i]; not all of the row may be 0."""
     total: Any = None
     for factor, value in sorted(zip(row, values, strict=True), key=lambda term: term[0] != 1):
         if factor and total is None:
-            total = value if factor == 1 else v.b.fmul(v.const(factor), value)
+            total = value if factor == 1 else factor * value
         elif factor:
-            total = _add_product(v, factor, value, total)
+            total = _add_product(factor, value, total)
     return total
 
 
-def _add_product(v: Vector, factor: float, value: Any, total: Any) -> Any:
+def _add_product(factor: float, value: Value, total: Value) -> Value:
     if factor in (1, -1):
-        return (v.b.fadd if factor == 1 else v.b.fsub)(total, value)
-    return v.fma(v.const(factor), value, total)
+        return total + value if factor == 1 else total - value
+    return fma(factor, value, total)
 
 
 def _halves(row: Sequence[float], mirrored: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -118,152 +115,163 @@ def _halves(row: Sequence[float], mirrored: Sequence[float]) -> tuple[list[float
     return [a if a == b else 0.0 for a, b in pairs], [a if a == -b else 0.0 for a, b in pairs]
 
 
-def _transform_input(v: Vector, matrix: Matrix, x: Sequence[Any]) -> list[Any]:
+def _transform_input(matrix: Matrix, x: Sequence[Value]) -> list[Value]:
     """matrix x x; the rows for opposite points share their halves."""
     first, *middle, last = matrix
-    out = [_linear(v, first, x)]
+    out = [_linear(first, x)]
     for row, mirrored in zip(middle[::2], middle[1::2], strict=True):
         same, opposite = _halves(row, mirrored)
         point = next(factor for factor in reversed(opposite) if factor)
-        even, odd = _linear(v, same, x), _linear(v, [factor / point for factor in opposite], x)
-        out += [_add_product(v, point, odd, even), _add_product(v, -point, odd, even)]
-    return [*out, _linear(v, last, x)]
+        even, odd = _linear(same, x), _linear([factor / point for factor in opposite], x)
+        out += [_add_product(point, odd, even), _add_product(-point, odd, even)]
+    return [*out, _linear(last, x)]
 
 
-def _transform_output(v: Vector, matrix: Matrix, x: Sequence[Any]) -> list[Any]:
+def _transform_output(matrix: Matrix, x: Sequence[Value]) -> list[Value]:
     """matrix x x; the values at opposite points come in as their sum or their difference."""
     columns = list(zip(*matrix, strict=True))
     shared: list[Sequence[float]] = [columns[0]]
     values = [x[0]]
     for i in range(1, len(x) - 1, 2):
         shared += _halves(columns[i], columns[i + 1])
-        values += [v.b.fadd(x[i], x[i + 1]), v.b.fsub(x[i], x[i + 1])]
+        values += [x[i] + x[i + 1], x[i] - x[i + 1]]
     rows = zip(*shared, columns[-1], strict=True)
-    return [_linear(v, row, [*values, x[-1]]) for row in rows]
+    return [_linear(row, [*values, x[-1]]) for row in rows]
 
 
-def _both_ways(transform: Callable[[Sequence[Any]], list[Any]], grid: Grid) -> Grid:
+def _both_ways(transform: Callable[[Sequence[Value]], list[Value]], grid: Grid) -> Grid:
     """The transform of all columns, then of all rows of more than one."""
     columns = [transform(column) for column in zip(*grid, strict=True)]
     return [transform(row) if len(row) > 1 else list(row) for row in zip(*columns, strict=True)]
 
 
 def _scatter(tier: Tier, m: int, tall: bool) -> Any:
-    """An intrinsic that brings one tile's transformed input to its places, block after block of taps."""
-    down, across = m + 2, 1 if tall else m + 2
+    """scatter(r, source, to): brings one tile's transformed input to its places, block after block of taps."""
+    f32, down, across = F32.vector(tier.lanes), m + 2, 1 if tall else m + 2
+    transform = partial(_transform_input, transforms(m).input)
 
-    @emits
-    def scatter(b: Any, r: Any, source: Any, to: Any) -> None:
-        v = Vector(b, tier)
-        transform = partial(_transform_input, v, transforms(m).input)
-
-        def vector(_: Any, state: list[Any]) -> list[Any]:
+    @traced
+    def scatter(r: Any, source: Value, to: Value) -> None:
+        def vector(_: Value, state: list[Value]) -> list[Value]:
             target, start = state
-            rows = [b.add(start, b.mul(r.band_y, I64(i))) for i in range(down)]
-            grid = [[v.load(v.pointer(b.add(row, b.mul(r.pixel, I64(j))))) for j in range(across)] for row in rows]
+            rows = [start + r.band_y * i for i in range(down)]
+            grid = [[f32[row + r.pixel * j] for j in range(across)] for row in rows]
             for i, line in enumerate(_both_ways(transform, grid)):
                 for j, value in enumerate(line):
-                    v.store(value, v.pointer(b.add(target, b.mul(r.v_plane, I64(i * across + j)))))
-            return [b.add(address, I64(tier.lanes * 4)) for address in state]
+                    f32[target + r.v_plane * (i * across + j)] = value
+            return [address + f32.size for address in state]
 
-        vectors = b.sdiv(b.add(r.channels, I64(tier.lanes - 1)), I64(tier.lanes))
-        with b.if_else(b.icmp_signed("==", r.k, r.channels)) as (one, several):
+        vectors = divide(r.channels + (f32.lanes - 1), f32.lanes)
+        with either(r.k == r.channels) as (one, several):
             with one:
-                repeat(b, vectors, [to, source], vector)
+                repeat(vectors, [to, source], vector)
             with several:
-                target = variable(b, to)
-                with loop(b, 0, r.k_d, 1) as z, loop(b, 0, r.parts_y, 1) as y, loop(b, 0, r.parts_x, 1) as x:
-                    ahead = b.add(b.mul(y, r.band_y), b.mul(x, r.pixel))
-                    at = b.add(b.add(source, b.mul(z, r.band_z)), b.mul(ahead, I64(3)))
-                    repeat(b, vectors, [b.load(target), at], vector)
-                    b.store(b.add(b.load(target), b.mul(r.channels, I64(4))), target)
+                target = register(to)
+                for z in over(r.k_d):
+                    for y in over(r.parts_y):
+                        for x in over(r.parts_x):
+                            ahead = y * r.band_y + x * r.pixel
+                            repeat(vectors, [target.value, source + z * r.band_z + ahead * 3], vector)
+                            target.value = target.value + r.channels * 4
 
     return scatter
 
 
-def _gather(tier: Tier, m: int, tall: bool, nv: int) -> Any:
-    """An intrinsic that brings one tile's outputs to y, or to where rows of them wait for their chain (`_walk`)."""
-    width, side, beside = nv * tier.lanes, (m + 2, 1 if tall else m + 2), 1 if tall else m
+def _outputs(tier: Tier, m: int, tall: bool, nv: int) -> Any:
+    """outputs(r, sums, bias): the pointer to one tile's outputs, [m, m or 1, a panel's columns] f32."""
+    f32, down, across, beside = F32.vector(tier.lanes), m + 2, 1 if tall else m + 2, 1 if tall else m
+    transform = partial(_transform_output, transforms(m).output)
 
-    @emits
-    def gather(
-        b: Any, r: Any, sums: Any, bias: Any, kept: Any, image: Any, plane: Any, oy: Any, ox: Any, column: Any
-    ) -> None:
-        v = Vector(b, tier)
-        transform = partial(_transform_output, v, transforms(m).output)
-        buffer = b.bitcast(room(b, ir.ArrayType(v.type, m * beside * nv)), F32.as_pointer())
-        biases = v.pointer(bias)
+    def outputs(r: Any, sums: Value, bias: Value) -> Value:
+        found, biases = F32.at(room(f32, m * beside * nv)), F32.at(bias)
 
-        def vector(n: Any, _: list[Any]) -> list[Any]:
-            start = b.add(sums, b.mul(n, I64(tier.lanes * 4)))
-            rows = [b.add(start, b.mul(r.s_plane, I64(i * side[1]))) for i in range(side[0])]
-            grid = [[v.load(v.pointer(b.add(row, b.mul(r.s_plane, I64(j))))) for j in range(side[1])] for row in rows]
-            element = b.mul(n, I64(tier.lanes))
-            place, offset = v.at(buffer, element), v.load(v.at(biases, element))
+        def vector(n: Value, _: list[Value]) -> list[Value]:
+            start = sums + n * f32.size
+            rows = [start + r.s_plane * (i * across) for i in range(down)]
+            grid = [[f32[row + r.s_plane * j] for j in range(across)] for row in rows]
+            element = n * f32.lanes
+            place, offset = found + element, f32[biases + element]
             for i, line in enumerate(_both_ways(transform, grid)):
                 for j, value in enumerate(line):
-                    v.store(b.fadd(value, offset), v.at(place, (i * beside + j) * width))
+                    f32[place + (i * beside + j) * nv * f32.lanes] = value + offset
             return []
 
-        repeat(b, I64(nv), [], vector)
-        above = b.add(b.mul(image, b.mul(r.out_d, r.outputs)), plane)
-        columns = b.sub(r.n, column)
-        masks = [v.mask(b.sub(columns, I64(n * tier.lanes))) for n in range(nv)]
-        walked = is_walked(b, r)
-        step = b.select(walked, I64(width * 4), b.shl(r.ldy, I64(2)))
+        repeat(nv, [], vector)
+        return found
 
-        def store(masks: Sequence[Any]) -> None:
-            def line(row: Any, _: list[Any]) -> list[Any]:
-                y = b.add(oy, row)
-                pixel = b.add(b.mul(y, r.y_y), ox)
-                there = b.add(r.y, b.shl(b.add(b.mul(b.add(above, pixel), r.ldy), column), I64(2)))
-                wait = b.add(kept, b.mul(b.add(b.mul(row, r.out_w), ox), I64(width * 4)))
-                to, pixel = b.select(walked, wait, there), b.add(plane, pixel)
-                exist = b.sub(r.outputs, b.add(b.mul(y, r.out_w), ox))
-                count = lesser(b, lesser(b, exist, b.sub(r.out_w, ox)), I64(beside))
-                with loop(b, 0, count, 1) as x:
-                    place = v.at(buffer, b.mul(b.add(b.mul(row, I64(beside)), x), I64(width)))
-                    values = [v.load(v.at(place, n * tier.lanes)) for n in range(nv)]
-                    addend = addend_at(v, r, image, b.add(pixel, x), column)
-                    found = simple(v, r, values, lambda n: v.load(v.at(addend, n * tier.lanes), masks[n]))
-                    target = v.pointer(b.add(to, b.mul(step, x)))
-                    for n, value in enumerate(found):
-                        v.store(value, v.at(target, n * tier.lanes), masks[n])
-                return []
+    return outputs
 
-            repeat(b, I64(m), [], line)
 
-        if tier.lanes == 16:
-            store(masks)
+def _gather(tier: Tier, m: int, tall: bool, nv: int) -> Any:
+    """gather(r, sums, bias, kept, (image, plane), (oy, ox), column): brings one tile's outputs to y, or to where rows
+    of them wait for their chain (`_walk`).
+    """
+    f32, beside, outputs = F32.vector(tier.lanes), 1 if tall else m, _outputs(tier, m, tall, nv)
+    width = nv * f32.lanes
+
+    def results(r: Any, source: Value, addends: Value, masks: Masks) -> list[Value]:
+        """The vectors of a pixel."""
+        values = [f32[source + n * f32.lanes] for n in range(nv)]
+        return simple(r, values, lambda n: f32[addends + n * f32.lanes, masks[n]])  # type: ignore[no-any-return]
+
+    @traced
+    def gather(r: Any, sums: Value, bias: Value, kept: Value, there: Pair, first: Pair, column: Value) -> None:
+        (image, plane), (oy, ox) = there, first
+        buffer = outputs(r, sums, bias)
+        above = image * (r.out_d * r.outputs) + plane
+        columns = r.n - column
+        masks = [f32.below(columns - n * f32.lanes) for n in range(nv)]
+        walked = is_walked(r)
+        step = choose(walked, width * 4, r.ldy << 2)
+
+        def line(masks: Masks, row: Value, _: list[Value]) -> list[Value]:
+            y = oy + row
+            pixel = y * r.y_y + ox
+            ready = r.y + (((above + pixel) * r.ldy + column) << 2)
+            wait = kept + (row * r.out_w + ox) * (width * 4)
+            to, pixel = choose(walked, wait, ready), plane + pixel
+            exist = r.outputs - (y * r.out_w + ox)
+            for x in over(smaller(smaller(exist, r.out_w - ox), beside)):
+                source = buffer + (row * beside + x) * width
+                values = results(r, source, addend_at(r, image, pixel + x, column), masks)
+                target = F32.at(to + step * x)
+                for n, value in enumerate(values):
+                    f32[target + n * f32.lanes, masks[n]] = value
+            return []
+
+        if tier.masks:
+            repeat(m, [], partial(line, masks))
         else:
-            with b.if_else(b.icmp_signed(">=", columns, I64(width))) as (whole, part):
+            with either(columns >= width) as (whole, part):
                 with whole:
-                    store([None] * nv)
+                    repeat(m, [], partial(line, [None] * nv))
                 with part:
-                    store(masks)
+                    repeat(m, [], partial(line, masks))
 
     return gather
 
 
 def _walk(tier: Tier, m: int, nv: int) -> Any:
-    """An intrinsic that, where there is a chain, makes m rows of y from row oy on of the outputs at `kept`."""
+    """walk(r, kept, image, plane, oy, column): where there is a chain, makes m rows of y from row oy on of the outputs
+    at `kept`.
+    """
     width = nv * tier.lanes
 
-    @emits
-    def walk(b: Any, r: Any, kept: Any, image: Any, plane: Any, oy: Any, column: Any) -> None:
-        columns = lesser(b, b.sub(r.n, column), I64(width))
-        before = b.add(b.mul(image, b.mul(r.out_d, r.outputs)), plane)
+    @traced
+    def walk(r: Any, kept: Value, image: Value, plane: Value, oy: Value, column: Value) -> None:
+        columns = smaller(r.n - column, width)
+        before = image * (r.out_d * r.outputs) + plane
         # Rows of y that follow one another are walked as one.
-        together = b.select(b.icmp_signed("==", r.y_y, r.out_w), I64(m), I64(1))
-        with loop(b, 0, I64(m), together) as i:
-            line = b.add(oy, i)
-            left = b.sub(r.outputs, b.mul(line, r.out_w))
-            rows = lesser(b, left, b.mul(r.out_w, together))
-            pixel = b.mul(line, r.y_y)
-            y = b.add(r.y, b.shl(b.add(b.mul(b.add(before, pixel), r.ldy), column), I64(2)))
-            sums = b.add(kept, b.mul(b.mul(i, r.out_w), I64(width * 4)))
-            with b.if_then(b.icmp_signed(">", left, I64(0))):
-                row = b.add(plane, pixel)
-                walk_from(b, r, image, row, column, rows, columns, sums, I64(width * 4), y, b.shl(r.ldy, I64(2)))
+        together = choose(r.y_y == r.out_w, I64(m), 1)
+        for i in over(0, m, together):
+            line = oy + i
+            left = r.outputs - line * r.out_w
+            rows = smaller(left, r.out_w * together)
+            pixel = line * r.y_y
+            y = r.y + (((before + pixel) * r.ldy + column) << 2)
+            sums = kept + i * r.out_w * (width * 4)
+            with when(left > 0):
+                row = plane + pixel
+                walk_from(r, image, row, column, rows, columns, sums, I64(width * 4), y, r.ldy << 2)
 
     return walk
