@@ -3,66 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-from llvmlite import ir
+from functools import partial
 
 from ..isa.functions import clamp
 from ..isa.math import OPS
-from ..isa.vector import F32, I32, I64, Vector
+from ..lang import F32, I32, I64, Value, cases, fma, outlined, register
 from .rows import ACTIVATIONS
 
 WORDS = 3
 """Of an activation in memory: its place in ACTIVATIONS, bits of alpha and beta."""
 
-FUNCTIONS: dict[str, Callable[[Vector, Any, Any, Any], Any]] = {
-    "sigmoid": lambda v, x, alpha, beta: OPS["sigmoid"].emit(v, x),
-    "tanh": lambda v, x, alpha, beta: OPS["tanh"].emit(v, x),
-    "relu": lambda v, x, alpha, beta: OPS["relu"].emit(v, x),
-    "softsign": lambda v, x, alpha, beta: OPS["softsign"].emit(v, x),
-    "softplus": lambda v, x, alpha, beta: OPS["softplus"].emit(v, x),
-    "relu6": lambda v, x, alpha, beta: clamp(v, x, 0, 6),
-    "relu_n1_to_1": lambda v, x, alpha, beta: clamp(v, x, -1, 1),
-    "leakyrelu": lambda v, x, alpha, beta: OPS["leaky_relu"].emit(v, x, alpha),
-    "thresholdedrelu": lambda v, x, alpha, beta: OPS["thresholded_relu"].emit(v, x, alpha),
-    "elu": lambda v, x, alpha, beta: OPS["elu"].emit(v, x, alpha),
-    "hardsigmoid": lambda v, x, alpha, beta: OPS["hard_sigmoid"].emit(v, x, alpha, beta),
-    "scaledtanh": lambda v, x, alpha, beta: v.b.fmul(alpha, OPS["tanh"].emit(v, v.b.fmul(beta, x))),
-    "affine": lambda v, x, alpha, beta: v.fma(alpha, x, beta),
+FUNCTIONS: dict[str, Callable[[Value, Value, Value], Value]] = {
+    "sigmoid": lambda x, alpha, beta: OPS["sigmoid"].emit(x),
+    "tanh": lambda x, alpha, beta: OPS["tanh"].emit(x),
+    "relu": lambda x, alpha, beta: OPS["relu"].emit(x),
+    "softsign": lambda x, alpha, beta: OPS["softsign"].emit(x),
+    "softplus": lambda x, alpha, beta: OPS["softplus"].emit(x),
+    "relu6": lambda x, alpha, beta: clamp(x, 0, 6),
+    "relu_n1_to_1": lambda x, alpha, beta: clamp(x, -1, 1),
+    "leakyrelu": lambda x, alpha, beta: OPS["leaky_relu"].emit(x, alpha),
+    "thresholdedrelu": lambda x, alpha, beta: OPS["thresholded_relu"].emit(x, alpha),
+    "elu": lambda x, alpha, beta: OPS["elu"].emit(x, alpha),
+    "hardsigmoid": lambda x, alpha, beta: OPS["hard_sigmoid"].emit(x, alpha, beta),
+    "scaledtanh": lambda x, alpha, beta: alpha * OPS["tanh"].emit(beta * x),
+    "affine": lambda x, alpha, beta: fma(alpha, x, beta),
 }
 
 
-def usual(v: Vector, name: str, x: Any) -> Any:
+def usual(name: str, x: Value) -> Value:
     """The activation of this name."""
-    return FUNCTIONS[name](v, x, v.const(0), v.const(0))
+    nothing = x.type(0)
+    return FUNCTIONS[name](x, nothing, nothing)
 
 
-def activated(v: Vector, table: Any, place: int, x: Any) -> Any:
+def activated(table: Value, place: int, x: Value) -> Value:
     """What the activation at `place` of the table at an address makes of x."""
-    words = [v.b.load(v.at(v.pointer(table, I64), WORDS * place + i)) for i in range(WORDS)]
-    number, alpha, beta = words[0], *(v.b.bitcast(v.b.trunc(word, I32), F32) for word in words[1:])
-    return v.b.call(_any(v), [number, alpha, beta, x])
+    number, alpha, beta = (I64.at(table)[WORDS * place + i] for i in range(WORDS))
+    alpha, beta = (word.to(I32).bits(F32) for word in (alpha, beta))
+    return outlined("activation", x.type, _any, number, alpha, beta, x)
 
 
-def _any(v: Vector) -> Any:
-    """A function of (place in ACTIVATIONS, alpha, beta, x), once in a module."""
-    name = "activation"
-    if name in v.b.module.globals:
-        return v.b.module.globals[name]
-    function = ir.Function(v.b.module, ir.FunctionType(v.type, [I64, F32, F32, v.type]), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    number, alpha, beta, x = function.args
-    b = ir.IRBuilder(function.append_basic_block())
-    w = Vector(b, v.tier)
-    a, c = w.splat(alpha), w.splat(beta)
-    same = function.append_basic_block("same")
-    switch = b.switch(number, same)
-    for place, each in enumerate(ACTIVATIONS):
-        block = function.append_basic_block(each)
-        switch.add_case(I64(place), block)
-        b.position_at_end(block)
-        b.ret(FUNCTIONS[each](w, x, a, c))
-    b.position_at_end(same)
-    b.ret(x)
-    return function
+def _any(number: Value, alpha: Value, beta: Value, x: Value) -> Value:
+    """The activation at this place in ACTIVATIONS; x itself where there is none."""
+    y, alpha, beta = register(x), x.type(alpha), x.type(beta)
+
+    def one(name: str) -> None:
+        y.value = FUNCTIONS[name](x, alpha, beta)
+
+    cases(number, {place: partial(one, name) for place, name in enumerate(ACTIVATIONS)})
+    return y.value

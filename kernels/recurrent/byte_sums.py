@@ -4,71 +4,68 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..gemm.heights import by_height
 from ..gemm.int8 import add_products
 from ..gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ..gemm.requantize import scaled
 from ..isa.functions import maximum
 from ..isa.integer import round_to_int
-from ..isa.loops import each, repeat, total
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I8, I32, I64, Vector, emits, vector
+from ..lang import F32, I8, I32, I64, Value, along, fma, repeat, total, traced
 from .rows import INFO, UNROLL
-from .sums import chains, heights, start
+from .sums import chains, heights, start, together, turns
 
 
 def make_byte_sums(tier: Tier, gates: int) -> Any:
     """sums(height, states, row_bytes, info, column, panel, words, to), as `make_sums` says, of words of four u8."""
-    line = 4 * tier.lanes
+    f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
     per_word = vectors_per_word(tier, gates, False)
 
-    @emits
+    def ints(at: Value, count: int) -> list[Value]:
+        return [i32[at + i * i32.size] for i in range(count)]
+
+    @traced
     def sums(
-        b: Any, height: Any, states: Any, row_bytes: Any, info: Any, column: Any, panel: Any, words: Any, to: Any
+        height: Value,
+        states: Value,
+        row_bytes: Value,
+        info: Value,
+        column: Value,
+        panel: Value,
+        words: Value,
+        to: Value,
     ) -> None:
-        v = Vector(b, tier)
-        done = b.append_basic_block("done")
-        jump = b.switch(height, done)
-        for rows in heights(tier, gates):
-            body = b.append_basic_block(f"rows{rows}")
-            jump.add_case(I64(rows), body)
-            b.position_at_end(body)
-            found = _product(v, rows, states, row_bytes, panel, words)
+        def body(rows: int) -> None:
+            found = product(rows, states, row_bytes, panel, words)
             for r in range(rows):
-                own = b.add(info, b.mul(row_bytes, I64(r)))
-                step = v.splat(b.bitcast(b.trunc(b.load(v.at(v.pointer(own, I64), INFO.at("scale"))), I32), F32))
-                for g, more in enumerate(start(v, own, column, panel, gates, gates)):
-                    real = scaled(v, found[r * gates + g], v.at(v.pointer(panel, I8), (gates + g) * line))
-                    v.store(v.fma(real, step, more), v.at(v.pointer(to), (r * gates + g) * tier.lanes))
-            b.branch(done)
-        b.position_at_end(done)
+                own = info + row_bytes * r
+                step = f32(I64.at(own)[INFO.at("scale")].to(I32).bits(F32))
+                for g, more in enumerate(start(f32, own, column, panel, gates, gates)):
+                    real = scaled(found[r * gates + g], I8.at(panel) + (gates + g) * i32.size)
+                    f32[F32.at(to) + (r * gates + g) * f32.lanes] = fma(real, step, more)
 
-    def ints(v: Vector, at: Any, count: int) -> list[Any]:
-        places = (v.b.add(at, I64(i * line)) for i in range(count))
-        return [v.b.load(v.pointer(place, v.itype), align=4) for place in places]
+        by_height(height, heights(tier, gates), body)
 
-    def _product(v: Vector, rows: int, states: Any, row_bytes: Any, panel: Any, words: Any) -> list[Any]:
-        b, count = v.b, rows * gates
+    def product(rows: int, states: Value, row_bytes: Value, panel: Value, words: Value) -> list[Value]:
+        """The sums [rows, gates]."""
+        count = rows * gates
         apart = chains(tier, count)
-        begin = ints(v, panel, gates) * rows + [v.iconst(0)] * (count * (apart - 1))
+        begin = ints(panel, gates) * rows + [i32(0)] * (count * (apart - 1))
 
-        def some(_: Any, state: list[Any]) -> list[Any]:
+        def some(_: Value, state: list[Value]) -> list[Value]:
             at, weights, *sums = state
             for k in range(UNROLL):
                 own = k % apart * count
-                w = ints(v, b.add(weights, I64(k * per_word * line)), per_word)
+                w = ints(weights + k * per_word * i32.size, per_word)
                 for r in range(rows):
-                    place = b.add(b.add(at, b.mul(row_bytes, I64(r))), I64(4 * k))
                     part = slice(own + r * gates, own + (r + 1) * gates)
-                    word = v.splat(b.load(v.pointer(place, I32), align=1))
-                    sums[part] = add_products(v, word, w, sums[part])
-            return [b.add(at, I64(4 * UNROLL)), b.add(weights, I64(UNROLL * per_word * line)), *sums]
+                    word = i32(I32[at + row_bytes * r + 4 * k])
+                    sums[part] = add_products(word, w, sums[part])
+            return [at + 4 * UNROLL, weights + UNROLL * per_word * i32.size, *sums]
 
-        first = b.add(panel, I64(HEAD_LINES[False] * gates * line))
-        _, _, *sums = repeat(b, b.lshr(words, I64(UNROLL.bit_length() - 1)), [states, first, *begin], some)
-        while len(sums) > count:
-            half = len(sums) // 2
-            sums = [b.add(x, y) for x, y in zip(sums[:half], sums[half:], strict=True)]
-        return sums
+        first = panel + HEAD_LINES[False] * gates * i32.size
+        _, _, *sums = repeat(turns(words), [states, first, *begin], some)
+        return together(sums, count)
 
     return sums
 
@@ -77,20 +74,15 @@ def make_rounding(tier: Tier) -> Any:
     """round_state(state, to, scale, hidden): f32 as u8, 128 for 0.0, in steps of a 127th of the greatest; the step's
     bits at `scale`.
     """
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def round_state(b: Any, state: Any, to: Any, scale: Any, hidden: Any) -> None:
-        v = Vector(b, tier)
-        x = v.pointer(state)
-        most = total(v, hidden, 0, maximum, lambda w, i, mask: w.call("fabs", w.load(w.at(x, i), mask)))
-        step = b.fdiv(most, F32(127.0))
-        b.store(b.zext(b.bitcast(step, I32), I64), v.pointer(scale, I64))
-
-        def body(w: Vector, i: Any, mask: Any) -> None:
-            steps = round_to_int(w, b.fdiv(w.load(w.at(x, i), mask), w.splat(step)))
-            stored = b.trunc(b.add(steps, w.iconst(128)), vector(I8, w.lanes))
-            b.store(stored, b.bitcast(w.at(v.pointer(to, I8), i), stored.type.as_pointer()), align=1)
-
-        each(v, I64(0), hidden, body, unroll=1)
+    @traced
+    def round_state(state: Value, to: Value, scale: Value, hidden: Value) -> None:
+        x = F32.at(state)
+        step = total(f32, hidden, 0, maximum, lambda f32, i, mask: abs(f32[x + i, mask])) / 127
+        I64[scale] = step.bits(I32).unsigned.to(I64)
+        for some, i, mask in along(f32, 0, hidden, 1):
+            stored = (round_to_int(some[x + i, mask] / step) + 128).to(I8)
+            stored.type[I8.at(to) + i] = stored
 
     return round_state

@@ -10,103 +10,96 @@ from typing import Any, NamedTuple
 
 from ..isa.functions import clip, gated_tanh, round_even
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I32, I64, Vector, emits
+from ..lang import F32, I32, I64, Value, choose, divide, either, fma, register, registers, traced, when
 from .activation import activated, usual
 from .rows import INFO, STATES, USUAL
 
 
 class Form(NamedTuple):
     """How a cell computes: `act(place, x)` bounds what goes into a gate and activates it; the plain form has no
-    `table` of activations."""
+    `table` of activations.
+    """
 
-    v: Vector
     r: Any
     kind: str
-    table: Any
+    table: Value | None
     peepholes: Any
 
-    def act(self, place: int, x: Any) -> Any:
+    def act(self, place: int, x: Value) -> Value:
         if self.table is None:
-            return usual(self.v, USUAL[self.kind][place], x)
-        return activated(self.v, self.table, place, self.bounded(x, "low", "high"))
+            return usual(USUAL[self.kind][place], x)
+        return activated(self.table, place, self.bounded(x, "low", "high"))
 
-    def bounded(self, x: Any, low: str, high: str) -> Any:
-        return clip(self.v, x, self.number(low), self.number(high))
+    def bounded(self, x: Value, low: str, high: str) -> Value:
+        return clip(x, *(x.type(self.number(slot)) for slot in (low, high)))
 
-    def number(self, slot: str) -> Any:
-        """The f32 of a slot in every lane."""
-        return self.v.splat(self.v.b.bitcast(self.v.b.trunc(getattr(self.r, slot), I32), F32))
+    def number(self, slot: str) -> Value:
+        """The f32 of a slot."""
+        return getattr(self.r, slot).to(I32).bits(F32)
 
-    def rounded(self, x: Any, what: str) -> Any:
+    def rounded(self, x: Value, what: str) -> Value:
         """x rounded to what can be stored, if the record says so."""
-        b, v = self.v.b, self.v
 
-        def stored() -> Any:
-            scale = self.number(f"{what}_scale")
-            steps = clip(
-                v, round_even(v, b.fdiv(x, scale)), *(self.number(f"{what}_{end}") for end in ("least", "most"))
-            )
-            return b.fmul(steps, scale)
+        def stored() -> Value:
+            scale, least, most = (x.type(self.number(f"{what}_{slot}")) for slot in ("scale", "least", "most"))
+            return clip(round_even(x / scale), least, most) * scale
 
-        return self.where(getattr(self.r, f"{what}_scale"), x, stored)
+        return _where(getattr(self.r, f"{what}_scale") != 0, x, stored)
 
-    def where(self, condition: Any, x: Any, other: Callable[[], Any]) -> Any:
-        """x, or where a number isn't 0 what `other` gives then."""
-        b = self.v.b
-        before = b.block
-        with b.if_then(b.icmp_signed("!=", condition, I64(0))):
-            more, there = other(), b.block
-        y = b.phi(self.v.type)
-        y.add_incoming(x, before)
-        y.add_incoming(more, there)
-        return y
-
-    def peeped(self, gate: int, x: Any, cell: Any) -> Any:
+    def peeped(self, gate: int, x: Value, cell: Value) -> Value:
         """x and what the gate sees of the cell's state."""
-        v = self.v
-        at = v.at(v.pointer(self.peepholes), gate * v.lanes)
-        return self.where(self.peepholes, x, lambda: v.fma(v.load(at), cell, x))
+        at = F32.at(self.peepholes) + gate * x.type.lanes
+        return _where(self.peepholes != 0, x, lambda: fma(x.type[at], cell, x))
 
-    def coupled(self, way: int, x: Any, other: Any) -> Any:
+    def coupled(self, way: int, x: Value, other: Value) -> Value:
         """x, or 1 - other where the layer is coupled that way."""
-        b = self.v.b
-        return b.select(b.icmp_signed("==", self.r.coupled, I64(way)), b.fsub(self.v.const(1), other), x)
+        return choose(self.r.coupled == way, 1 - other, x)
 
 
-def _rnn(f: Form, sums: list[Any], before: Any, _: Any, __: Any) -> tuple[Any, Any]:
-    return f.act(0, sums[0]), None
+def _where(condition: Value, x: Value, other: Callable[[], Value]) -> Value:
+    """x, or what `other` gives where the condition holds."""
+    y = register(x)
+    with when(condition):
+        y.value = other()
+    return y.value
 
 
-def _gru_after(f: Form, sums: list[Any], before: Any, _: Any, projected: Any) -> tuple[Any, Any]:
+def _rnn(f: Form, sums: list[Value], before: Value, _: Any, __: Any) -> list[Value]:
+    return [f.act(0, sums[0])]
+
+
+def _gru_after(f: Form, sums: list[Value], before: Value, _: Any, projected: Value) -> list[Value]:
     """Gates update, reset, hidden; `projected`: the input of the last."""
     z, reset = f.act(0, sums[0]), f.act(0, sums[1])
-    return _mixed(f.v, z, f.act(1, f.v.fma(reset, sums[2], projected)), before), None
+    return [_mixed(z, f.act(1, fma(reset, sums[2], projected)), before)]
 
 
-def _gru(f: Form, sums: list[Any], before: Any, z: Any, _: Any) -> tuple[Any, Any]:
-    return _mixed(f.v, z, f.act(1, sums[0]), before), None
+def _gru(f: Form, sums: list[Value], before: Value, z: Value, _: Any) -> list[Value]:
+    return [_mixed(z, f.act(1, sums[0]), before)]
 
 
-def _mixed(v: Vector, z: Any, new: Any, before: Any) -> Any:
-    return v.fma(z, before, v.b.fmul(v.b.fsub(v.const(1), z), new))
+def _mixed(z: Value, new: Value, before: Value) -> Value:
+    return fma(z, before, (1 - z) * new)
 
 
-def _lstm(f: Form, sums: list[Any], _: Any, cell: Any, __: Any) -> tuple[Any, Any]:
+def _lstm(f: Form, sums: list[Value], _: Any, cell: Value, __: Any) -> list[Value]:
     """Gates input, output, forget, cell; peepholes input, output, forget."""
-    v, (i, o, forget, new) = f.v, sums
+    i, o, forget, new = sums
     if f.table is None:
-        cell = f.rounded(v.fma(f.act(0, forget), cell, gated_tanh(v, new, i)), "cell")
-        return f.rounded(gated_tanh(v, cell, o), "state"), cell
+        cell = f.rounded(fma(f.act(0, forget), cell, gated_tanh(new, i)), "cell")
+        return [f.rounded(gated_tanh(cell, o), "state"), cell]
     i = f.act(0, f.peeped(0, i, cell))
     forget = f.coupled(1, f.act(0, f.peeped(2, forget, cell)), i)
     i = f.coupled(2, i, forget)
-    cell = f.bounded(v.fma(forget, cell, v.b.fmul(i, f.act(1, new))), "cell_low", "cell_high")
+    cell = f.bounded(fma(forget, cell, i * f.act(1, new)), "cell_low", "cell_high")
     cell = f.rounded(cell, "cell")
-    return f.rounded(v.b.fmul(f.act(0, f.peeped(1, o, cell)), activated(v, f.table, 2, cell)), "state"), cell
+    return [f.rounded(f.act(0, f.peeped(1, o, cell)) * activated(f.table, 2, cell), "state"), cell]
 
 
-STEPS: dict[str, Callable[..., tuple[Any, Any]]] = {"rnn": _rnn, "gru": _gru, "gru_after": _gru_after, "lstm": _lstm,
-                                                     "lstm_bytes": _lstm}  # fmt: skip
+STEPS: dict[str, Callable[..., list[Value]]] = {
+    "rnn": _rnn, "gru": _gru, "gru_after": _gru_after, "lstm": _lstm, "lstm_bytes": _lstm,
+}  # fmt: skip
+"""step(form, sums, state before, what is kept of the row, projected input): the new state, and what is to be kept."""
 
 
 def make_cell(tier: Tier, kind: str, gates: int) -> Any:
@@ -115,33 +108,38 @@ def make_cell(tier: Tier, kind: str, gates: int) -> Any:
     row: address of its states in scratch, of `hidden` f32 in whole vectors, then INFO. sums: address of its gates'
     vectors. unit: the first hidden unit. now: 1 where the state that a step reads is the second one in the row.
     """
+    f32, keeps = F32.vector(tier.lanes), 2 if kind.startswith("lstm") else 1
 
-    @emits
-    def cell(b: Any, r: Any, row: Any, now: Any, sums: Any, unit: Any, table: Any, peepholes: Any) -> None:
-        v = Vector(b, tier)
-        at = _places(v, r, row, unit, now)
-        found = [v.load(v.at(v.pointer(sums), g * tier.lanes)) for g in range(gates)]
-        y = v.at(v.pointer(at.info("y")), unit)
-        rest = b.sub(r.hidden, unit)
-        whole = b.icmp_signed(">=", rest, I64(tier.lanes))
-        mask = v.mask(rest)
-        before = v.load(at.before)
-        with b.if_else(b.icmp_signed("!=", at.info("alive"), I64(0)), likely=True) as (alive, ended):
+    @traced
+    def cell(r: Any, row: Value, now: Value, sums: Value, unit: Value, table: Value, peepholes: Value) -> None:
+        at = _places(r, row, unit, now)
+        found = [f32[F32.at(sums) + g * f32.lanes] for g in range(gates)]
+        y = F32.at(at.info("y")) + unit
+        rest = r.hidden - unit
+        whole, mask = rest >= f32.lanes, f32.below(rest)
+        before = f32[at.before]
+        with either(at.info("alive") != 0, likely=True) as (alive, ended):
             with alive:
-                kept = v.load(at.kept) if kind in ("lstm", "lstm_bytes", "gru") else None
+                kept = f32[at.kept] if kind in ("lstm", "lstm_bytes", "gru") else None
                 more = None
                 if kind == "gru_after":
-                    gate = v.at(v.pointer(at.info("projected")), b.mul(unit, I64(gates)))
-                    more = v.load(v.at(gate, 2 * tier.lanes))
-                new, state = _either(v, r, kind, table, peepholes, (found, before, kept, more))
+                    more = f32[F32.at(at.info("projected")) + unit * gates + 2 * f32.lanes]
+                results = registers([f32.undefined()] * keeps)
+
+                def step(form: Form) -> None:
+                    for i, x in enumerate(STEPS[kind](form, found, before, kept, more)):
+                        results[i] = x
+
+                _in_either_form(r, kind, table, peepholes, step)
+                new, *state = results.values()
                 # Behind the last unit the state stays 0: lines of weights there are zeros, and 0 * inf would be NaN.
-                v.store(b.select(mask, new, v.const(0)), at.after)
-                if state is not None:
-                    v.store(state, at.kept)
-                _store(v, new, y, whole, mask)
+                f32[at.after] = choose(mask, new, 0)
+                if state:
+                    f32[at.kept] = state[0]
+                _store(new, y, whole, mask)
             with ended:
-                v.store(before, at.after)
-                _store(v, v.const(0), y, whole, mask)
+                f32[at.after] = before
+                _store(f32(0), y, whole, mask)
 
     return cell
 
@@ -149,66 +147,52 @@ def make_cell(tier: Tier, kind: str, gates: int) -> Any:
 class _Places(NamedTuple):
     """Pointers to vectors of a row's states; info(name) loads what a step knows of the row."""
 
-    before: Any
-    after: Any
-    kept: Any
-    reset: Any
-    info: Callable[[str], Any]
+    before: Value
+    after: Value
+    kept: Value
+    reset: Value
+    info: Callable[[str], Value]
 
 
-def _places(v: Vector, r: Any, row: Any, unit: Any, now: Any) -> _Places:
-    b = v.b
-    wide = b.lshr(b.sub(r.row_bytes, I64(8 * len(INFO))), I64(STATES.bit_length() - 1))
-    base = b.add(row, b.shl(unit, I64(2)))
-    turn = b.mul(wide, now)
-    vectors = [base, b.add(base, wide), b.add(base, b.mul(wide, I64(2))), b.add(base, b.mul(wide, I64(3)))]
-    words = v.pointer(b.add(row, b.mul(wide, I64(STATES))), I64)
+def _places(r: Any, row: Value, unit: Value, now: Value) -> _Places:
+    wide = divide(r.row_bytes - 8 * len(INFO), STATES)
+    base, turn = row + (unit << 2), wide * now
+    words = I64.at(row + wide * STATES)
     return _Places(
-        v.pointer(b.add(base, turn)), v.pointer(b.sub(vectors[1], turn)), v.pointer(vectors[2]), v.pointer(vectors[3]),
-        lambda name: b.load(v.at(words, INFO.at(name))),
+        F32.at(base + turn), F32.at(base + wide - turn), F32.at(base + wide * 2), F32.at(base + wide * 3),
+        lambda name: words[INFO.at(name)],
     )  # fmt: skip
 
 
-def _either(v: Vector, r: Any, kind: str, table: Any, peepholes: Any, operands: Any) -> tuple[Any, Any]:
-    """The step of a plain layer, or of one that has everything."""
-    b, results = v.b, []
-    with b.if_else(b.icmp_signed("!=", r.plain, I64(0)), likely=True) as branches:
+def _in_either_form(r: Any, kind: str, table: Value, peepholes: Value, body: Callable[[Form], None]) -> None:
+    """body(form) for a plain layer, and for one that has everything."""
+    with either(r.plain != 0, likely=True) as branches:
         for branch, form in zip(branches, ((None, None), (table, peepholes)), strict=True):
             with branch:
-                results.append((STEPS[kind](Form(v, r, kind, *form), *operands), b.block))
-    merged: list[Any] = []
-    for values in zip(*(found for found, _ in results), strict=True):
-        if values[0] is None:
-            merged.append(None)
-            continue
-        phi = b.phi(v.type)
-        for value, (_, block) in zip(values, results, strict=True):
-            phi.add_incoming(value, block)
-        merged.append(phi)
-    return merged[0], merged[1]
+                body(Form(r, kind, *form))
 
 
-def _store(v: Vector, x: Any, y: Any, whole: Any, mask: Any) -> None:
-    with v.b.if_else(whole, likely=True) as (all_, some):
+def _store(x: Value, y: Value, whole: Value, mask: Value) -> None:
+    with either(whole, likely=True) as (all_, some):
         with all_:
-            v.store(x, y)
+            x.type[y] = x
         with some:
-            v.store(x, y, mask)
+            x.type[y, mask] = x
 
 
 def make_gates(tier: Tier) -> Any:
     """gates(...), as `cell`, for the first product of a gru: keeps the update gate, and what is reset of the state."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def gates(b: Any, r: Any, row: Any, now: Any, sums: Any, unit: Any, table: Any, peepholes: Any) -> None:
-        v = Vector(b, tier)
-        at = _places(v, r, row, unit, now)
-        found = [v.load(v.at(v.pointer(sums), g * tier.lanes)) for g in range(2)]
-        with b.if_else(b.icmp_signed("!=", r.plain, I64(0)), likely=True) as branches:
-            for branch, form in zip(branches, ((None, None), (table, peepholes)), strict=True):
-                with branch:
-                    f = Form(v, r, "gru", *form)
-                    v.store(f.act(0, found[0]), at.kept)
-                    v.store(b.fmul(f.act(0, found[1]), v.load(at.before)), at.reset)
+    @traced
+    def gates(r: Any, row: Value, now: Value, sums: Value, unit: Value, table: Value, peepholes: Value) -> None:
+        at = _places(r, row, unit, now)
+        update, reset = (f32[F32.at(sums) + g * f32.lanes] for g in range(2))
+
+        def body(form: Form) -> None:
+            f32[at.kept] = form.act(0, update)
+            f32[at.reset] = form.act(0, reset) * f32[at.before]
+
+        _in_either_form(r, "gru", table, peepholes, body)
 
     return gates

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..core.record import reader
-from ..isa.loops import pieces, smaller, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import F32, emits
+from ..lang import F32, pieces, share, smaller
 from .rows import PACK
 
 
@@ -20,7 +18,7 @@ def make(tier: Tier) -> Callable[..., None]:
         r = fields(args)
         blocks = pieces(r.hidden, lanes)
         line = r.gates * lanes * 4
-        unit, stop = thread_range(r.directions * blocks * r.gates, thread, threads)
+        unit, stop = share(r.directions * blocks * r.gates, thread, threads)
         while unit < stop:
             panel, gate = unit // r.gates, unit % r.gates
             d, block = panel // blocks, panel % blocks
@@ -30,39 +28,19 @@ def make(tier: Tier) -> Callable[..., None]:
                 at = to + 4 * lane
                 here = block * lanes + lane < r.hidden
                 if here and r.bias != 0:
-                    copy(at, r.bias + d * r.bias_direction + 4 * row)
+                    F32[at] = F32[r.bias + d * r.bias_direction + 4 * row]
                     if gate < r.summed:
-                        add(at, r.more + d * r.bias_direction + 4 * row)
+                        F32[at] = F32[at] + F32[r.more + d * r.bias_direction + 4 * row]
                 else:
-                    clear(at)
+                    F32[at] = 0.0
                 for k in range(smaller(r.k, r.lines)):
+                    into = at + (1 + k) * line
                     if here:
-                        copy(at + (1 + k) * line, r.weights + d * r.weights_direction + row * r.weights_row + 4 * k)
+                        F32[into] = F32[r.weights + d * r.weights_direction + row * r.weights_row + 4 * k]
                     else:
-                        clear(at + (1 + k) * line)
+                        F32[into] = 0.0
                 for k in range(r.k, r.lines):
-                    clear(at + (1 + k) * line)
+                    F32[at + (1 + k) * line] = 0.0
             unit += 1
 
     return pack
-
-
-def _f32(b: Any, address: Any) -> Any:
-    return b.inttoptr(address, F32.as_pointer())
-
-
-@emits
-def copy(b: Any, to: Any, at: Any) -> None:
-    """One f32."""
-    b.store(b.load(_f32(b, at)), _f32(b, to))
-
-
-@emits
-def add(b: Any, to: Any, at: Any) -> None:
-    """One f32 to another."""
-    b.store(b.fadd(b.load(_f32(b, to)), b.load(_f32(b, at))), _f32(b, to))
-
-
-@emits
-def clear(b: Any, to: Any) -> None:
-    b.store(F32(0.0), _f32(b, to))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-
-from ..isa.loops import repeat, room
+from ..gemm.heights import by_height
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector, emits, vector
+from ..lang import F32, I64, Type, Value, fma, repeat, room, traced
 from .rows import INFO, UNROLL
 
 
@@ -25,73 +23,86 @@ def make_sums(tier: Tier, gates: int, projected: int) -> Any:
     gates begin `column` bytes into the projected input, the others with the bias in the panel's head. To vectors
     [height, gates] at `to`.
     """
-    line = gates * tier.lanes * 4
+    f32 = F32.vector(tier.lanes)
+    line = gates * f32.size
 
-    @emits
+    @traced
     def sums(
-        b: Any, height: Any, states: Any, row_bytes: Any, info: Any, column: Any, panel: Any, lines: Any, to: Any
+        height: Value,
+        states: Value,
+        row_bytes: Value,
+        info: Value,
+        column: Value,
+        panel: Value,
+        lines: Value,
+        to: Value,
     ) -> None:
-        v = Vector(b, tier)
-        done = b.append_basic_block("done")
-        jump = b.switch(height, done)
-        for rows in heights(tier, gates):
-            body = b.append_basic_block(f"rows{rows}")
-            jump.add_case(I64(rows), body)
-            b.position_at_end(body)
+        def body(rows: int) -> None:
             apart = chains(tier, rows * gates)
-            places = (b.add(info, b.mul(row_bytes, I64(r))) for r in range(rows))
-            begin = [x for place in places for x in start(v, place, column, panel, gates, projected)]
-            begin += [v.const(0)] * (rows * gates * (apart - 1))
-            found = _product(v, rows, apart, states, row_bytes, b.add(panel, I64(line)), lines, begin)
-            for i, x in enumerate(found):
-                v.store(x, v.at(v.pointer(to), i * tier.lanes))
-            b.branch(done)
-        b.position_at_end(done)
+            begin = []
+            for r in range(rows):
+                begin += start(f32, info + row_bytes * r, column, panel, gates, projected)
+            begin += [f32(0)] * (rows * gates * (apart - 1))
+            for i, x in enumerate(product(rows, states, row_bytes, panel + line, lines, begin)):
+                f32[F32.at(to) + i * f32.lanes] = x
 
-    def _product(
-        v: Vector, rows: int, apart: int, states: Any, row_bytes: Any, panel: Any, lines: Any, begin: list[Any]
-    ) -> list[Any]:
-        """The sums [rows, gates]; line k adds to those of chain k modulo `apart`, which are summed at the end."""
-        b, each = v.b, rows * gates
+        by_height(height, heights(tier, gates), body)
 
-        def some(_: Any, state: list[Any]) -> list[Any]:
+    def product(
+        rows: int, states: Value, row_bytes: Value, panel: Value, lines: Value, begin: list[Value]
+    ) -> list[Value]:
+        """The sums [rows, gates]; line k adds to those of chain k modulo their number, which are summed at the end."""
+        each = rows * gates
+        apart = len(begin) // each
+
+        def some(_: Value, state: list[Value]) -> list[Value]:
             at, weights, *sums = state
             for k in range(UNROLL):
                 own = k % apart * each
-                w = [v.load(v.at(v.pointer(weights), (k * gates + g) * tier.lanes)) for g in range(gates)]
+                w = [f32[F32.at(weights) + (k * gates + g) * f32.lanes] for g in range(gates)]
                 for r in range(rows):
-                    x = v.broadcast(v.at(v.pointer(b.add(at, b.mul(row_bytes, I64(r)))), k))
+                    x = f32(F32.at(at + row_bytes * r)[k])
                     for g in range(gates):
-                        sums[own + r * gates + g] = v.fma(x, w[g], sums[own + r * gates + g])
-            return [b.add(at, I64(4 * UNROLL)), b.add(weights, I64(UNROLL * line)), *sums]
+                        sums[own + r * gates + g] = fma(x, w[g], sums[own + r * gates + g])
+            return [at + 4 * UNROLL, weights + UNROLL * line, *sums]
 
-        _, _, *sums = repeat(b, b.lshr(lines, I64(UNROLL.bit_length() - 1)), [states, panel, *begin], some)
-        while len(sums) > each:
-            half = len(sums) // 2
-            sums = [b.fadd(x, y) for x, y in zip(sums[:half], sums[half:], strict=True)]
-        return sums
+        _, _, *sums = repeat(turns(lines), [states, panel, *begin], some)
+        return together(sums, each)
 
     return sums
 
 
-def start(v: Vector, info: Any, column: Any, panel: Any, gates: int, projected: int) -> list[Any]:
+def turns(lines: Value) -> Value:
+    """How many times UNROLL lines, or words, are in a multiple of it."""
+    return (lines.unsigned >> UNROLL.bit_length() - 1).signed
+
+
+def together(sums: list[Value], count: int) -> list[Value]:
+    """The sums of all chains, of `count` each."""
+    while len(sums) > count:
+        half = len(sums) // 2
+        sums = [x + y for x, y in zip(sums[:half], sums[half:], strict=True)]
+    return sums
+
+
+def start(f32: Type, info: Value, column: Value, panel: Value, gates: int, projected: int) -> list[Value]:
     """What a row's sums begin with."""
-    at = v.b.add(v.b.load(v.at(v.pointer(info, I64), INFO.at("projected"))), column)
-    return [v.load(v.at(v.pointer(at if g < projected else panel), g * v.lanes)) for g in range(gates)]
+    at = I64.at(info)[INFO.at("projected")] + column
+    return [f32[F32.at(at if g < projected else panel) + g * f32.lanes] for g in range(gates)]
 
 
 def chains(tier: Tier, sums: int) -> int:
     """How many sums each is split into, so that additions need not wait for one another."""
-    most = 16 if tier.registers == 32 else 12
+    most = 16 if tier.registers >= 32 else 12
     return max(count for count in (1, 2, UNROLL) if count == 1 or count * sums <= most)
 
 
 def make_room(tier: Tier, gates: int) -> Any:
-    """An intrinsic room() for what `sums` gives: its address."""
-    kind = ir.ArrayType(vector(ir.FloatType(), tier.lanes), gates * heights(tier, gates)[0])
+    """room(): the address of memory for what `sums` gives."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def found(b: Any) -> Any:
-        return b.ptrtoint(room(b, kind), I64)
+    @traced
+    def found() -> Value:
+        return room(f32, gates * heights(tier, gates)[0]).address
 
     return found

@@ -11,10 +11,9 @@ from typing import Any
 
 from ..core.record import reader
 from ..gemm.pack_int8 import HEAD_LINES, vectors_per_word
-from ..isa.byte_ops import put
-from ..isa.loops import div_rem, each, larger, pieces, smaller, thread_range
+from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..isa.vector import I32, I64, Vector, emits
+from ..lang import F32, I32, I64, Value, along, larger, pieces, share, smaller, traced
 from .activation import WORDS
 from .byte_sums import make_byte_sums, make_rounding
 from .cell import make_cell, make_gates
@@ -34,7 +33,7 @@ def make(tier: Tier, cell: str) -> Callable[..., None]:
         r = fields(args)
         wide = (r.row_bytes - info) // states
         tiles = pieces(r.batch, height)
-        unit, stop = thread_range(r.directions * tiles, thread, threads)
+        unit, stop = share(r.directions * tiles, thread, threads)
         while unit < stop:
             d, tile = div_rem(unit, tiles)
             count = smaller(tiles - tile, stop - unit)
@@ -112,28 +111,28 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
 
 def _begin(tier: Tier, cell: str) -> Callable[..., None]:
     """begin(r, row, d, n): the states that row n of direction d begins with."""
-    copy, states, info, whole = _copy(tier), STATES, 8 * len(INFO), cell.startswith("lstm")
+    (clear, copy), states, info, whole = _copiers(tier), STATES, 8 * len(INFO), cell.startswith("lstm")
 
     def begin(r: Any, row: int, d: int, n: int) -> None:
         wide = (r.row_bytes - info) // states
-        copy(row, 0, 0, states * wide // 4)
+        clear(row, states * wide // 4)
         if r.first != 0:
-            copy(row, r.first + d * r.first_direction + n * r.first_row, 1, r.hidden)
+            copy(row, r.first + d * r.first_direction + n * r.first_row, r.hidden)
         if whole and r.first_cell != 0:
-            copy(row + 2 * wide, r.first_cell + d * r.first_cell_direction + n * r.first_cell_row, 1, r.hidden)
+            copy(row + 2 * wide, r.first_cell + d * r.first_cell_direction + n * r.first_cell_row, r.hidden)
 
     return begin
 
 
 def _end(tier: Tier, cell: str) -> Callable[..., None]:
     """end(r, row, d, n, state, kept): the last states of row n, from that many bytes into its row of scratch."""
-    copy, whole = _copy(tier), cell.startswith("lstm")
+    (_, copy), whole = _copiers(tier), cell.startswith("lstm")
 
     def end(r: Any, row: int, d: int, n: int, state: int, kept: int) -> None:
         if r.last != 0:
-            copy(r.last + d * r.last_direction + n * r.last_row, row + state, 1, r.hidden)
+            copy(r.last + d * r.last_direction + n * r.last_row, row + state, r.hidden)
         if whole and r.last_cell != 0:
-            copy(r.last_cell + d * r.last_cell_direction + n * r.last_cell_row, row + kept, 1, r.hidden)
+            copy(r.last_cell + d * r.last_cell_direction + n * r.last_cell_row, row + kept, r.hidden)
 
     return end
 
@@ -147,36 +146,37 @@ def _step(tier: Tier) -> Callable[..., None]:
         if r.lengths != 0:
             given = whole_number(r.lengths + 4 * n)
             if given < 0 or given > r.total:
-                put(r.error, 1)
+                I64[r.error] = 1
             length = larger(smaller(given - r.start, r.steps), 0)
         time = s
         if (r.reverse >> d) & 1 and s < length:
             time = length - 1 - s
         offset = time * r.projected_step + n * r.projected_row + d * r.projected_direction
-        put(info + PROJECTED, r.projected + offset)
-        put(info + Y, r.y + time * r.y_step + d * r.y_direction + n * r.y_row)
-        put(info + ALIVE, 1 if s < length else 0)
+        I64[info + PROJECTED] = r.projected + offset
+        I64[info + Y] = r.y + time * r.y_step + d * r.y_direction + n * r.y_row
+        I64[info + ALIVE] = 1 if s < length else 0
 
     return step
 
 
-@emits
-def whole_number(b: Any, at: Any) -> Any:
+@traced
+def whole_number(at: Value) -> Value:
     """The int32 at an address."""
-    return b.sext(b.load(b.inttoptr(at, I32.as_pointer())), I64)
+    return I32[at].to(I64)
 
 
-def _copy(tier: Tier) -> Any:
-    """copy(to, source, there, count) of f32; zeros where there is no source."""
+def _copiers(tier: Tier) -> tuple[Any, Any]:
+    """clear(to, count) and copy(to, source, count) of f32."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def copy(b: Any, to: Any, source: Any, there: Any, count: Any) -> None:
-        v = Vector(b, tier)
+    @traced
+    def clear(to: Value, count: Value) -> None:
+        for some, i, mask in along(f32, 0, count, 1):
+            some[F32.at(to) + i, mask] = 0
 
-        def body(w: Vector, i: Any, mask: Any) -> None:
-            zero = there.constant == 0
-            w.store(w.const(0) if zero else w.load(w.at(v.pointer(source), i), mask), w.at(v.pointer(to), i), mask)
+    @traced
+    def copy(to: Value, source: Value, count: Value) -> None:
+        for some, i, mask in along(f32, 0, count, 1):
+            some[F32.at(to) + i, mask] = some[F32.at(source) + i, mask]
 
-        each(v, I64(0), count, body, unroll=1)
-
-    return copy
+    return clear, copy
