@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any
 
 from ..core.record import reader
-from ..isa.elements import shuffle
-from ..isa.loops import (
-    div_rem,
+from ..isa.loops import div_rem
+from ..isa.tiers import Tier
+from ..lang import (
+    F32,
+    I32,
+    I64,
+    Type,
+    Value,
     divide,
+    fma,
     larger,
-    lesser,
-    loop,
+    over,
     pieces,
+    registers,
     repeat,
+    share,
+    shuffle,
     smaller,
-    thread_range,
-    variable,
+    traced,
+    when,
     whole,
 )
-from ..isa.tiers import Tier
-from ..isa.vector import F32, I32, I64, Vector, emits
 from .places import bounds, seen
 from .rows import ATTENTION
 from .softmax import line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
@@ -43,7 +51,7 @@ def make(tier: Tier) -> Callable[..., None]:
         line, out = (r.keys + lanes) * 4, pieces(r.e, lanes) * lanes * 4
         each = pieces(r.rows, lanes) * lanes * 4
         base, total, factor = state + BASE * each, state + TOTAL * each, state + FACTOR * each
-        first, end = thread_range(r.batch * groups, thread, threads)
+        first, end = share(r.batch * groups, thread, threads)
         for unit in range(first, end):
             image, group = div_rem(unit, groups)
             limit, place = bounds(r, image)
@@ -85,61 +93,47 @@ def _score(tier: Tier) -> Any:
     """score(scores, q, k, row, n, d, scale): products of a query with n keys, `row` bytes apart. A vector behind them
     is written, too.
     """
-    lanes = tier.lanes
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def score(b: Any, scores: Any, q: Any, k: Any, row: Any, n: Any, d: Any, scale: Any) -> None:
-        v = Vector(b, tier)
-        factor = v.splat(b.bitcast(b.trunc(scale, I32), F32))
-        end = whole(b, d, lanes)
-        rest = b.sub(d, end)
-        mask = v.mask(rest)
-        some = b.icmp_signed(">", end, I64(0))
+    @traced
+    def score(scores: Value, q: Value, k: Value, row: Value, n: Value, d: Value, scale: Value) -> None:
+        factor = f32(scale.to(I32).bits(F32))
+        end = whole(d, f32.lanes)
+        rest = d - end
+        mask, some = f32.below(rest), end > 0
 
-        with loop(b, 0, n, lanes) as i:
-            places = [lesser(b, b.add(i, I64(j)), b.sub(n, I64(1))) for j in range(lanes)]
-            rows = [b.add(k, b.mul(row, place)) for place in places]
+        def add(rows: list[Value], at: Value, mask: Value | None, sums: list[Value]) -> list[Value]:
+            offset = at * 4
+            x = f32[q + offset, mask]
+            return [fma(x, f32[address + offset, mask], sum_) for address, sum_ in zip(rows, sums, strict=True)]
 
-            def add(at: Any, m: Any, sums: list[Any], rows: list[Any] = rows) -> list[Any]:
-                offset = b.mul(at, I64(4))
-                x = v.load(v.pointer(b.add(q, offset)), m)
-                words = (v.load(v.pointer(b.add(address, offset)), m) for address in rows)
-                return [v.fma(x, word, total) for word, total in zip(words, sums, strict=True)]
+        def vectors(rows: list[Value]) -> list[Value]:
+            """For each key a vector of sums of products."""
+            sums = registers([f32(0)] * f32.lanes)
+            with when(some):
+                zeros = [f32(0)] * f32.lanes
+                step = partial(add, rows)
+                count = divide(end, f32.lanes)
+                sums.set(repeat(count, zeros, lambda at, state: step(at * f32.lanes, None, state)))
+            with when(rest > 0):
+                sums.set(add(rows, end, mask, sums.values()))
+            return sums.values()
 
-            sums = [v.const(0)] * lanes
-            before = b.block
-            with b.if_then(some):
-                done = repeat(
-                    b, b.udiv(end, I64(lanes)), sums, lambda at, state: add(b.mul(at, I64(lanes)), None, state)
-                )
-                inside = b.block
-            sums = _joined(b, v.type, (before, sums), (inside, done))
-            before = b.block
-            with b.if_then(b.icmp_signed(">", rest, I64(0))):
-                done = add(end, mask, sums)
-                inside = b.block
-            sums = _joined(b, v.type, (before, sums), (inside, done))
-            v.store(b.fmul(_totals(b, sums), factor), v.at(v.pointer(scores), i))
+        for i in over(0, n, f32.lanes):
+            places = [smaller(i + j, n - 1) for j in range(f32.lanes)]
+            products = _totals(vectors([k + row * place for place in places]))
+            f32[F32.at(scores) + i] = products * factor
 
     return score
 
 
-def _joined(b: Any, kind: Any, *sources: tuple[Any, list[Any]]) -> list[Any]:
-    """Values that come from one of several blocks."""
-    phis = [b.phi(kind) for _ in sources[0][1]]
-    for block, values in sources:
-        for phi, value in zip(phis, values, strict=True):
-            phi.add_incoming(value, block)
-    return phis
-
-
-def _totals(b: Any, vectors: list[Any]) -> Any:
+def _totals(vectors: list[Value]) -> Value:
     """The sum of each of as many vectors as they have lanes."""
     n = len(vectors)
     while len(vectors) > 1:
-        pairs = list(zip(vectors[::2], vectors[1::2], strict=True))
-        halves = [[shuffle(b, x, y, range(odd, 2 * n, 2)) for odd in (0, 1)] for x, y in pairs]
-        vectors = [b.fadd(even, odd) for even, odd in halves]
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        halves = [[shuffle(x, range(odd, 2 * n, 2), y) for odd in (0, 1)] for x, y in pairs]
+        vectors = [even + odd for even, odd in halves]
     return vectors[0]
 
 
@@ -147,43 +141,39 @@ def _gather(tier: Tier) -> Any:
     """gather(sums, weights, v, row, n, e): the sum of n values, `row` bytes apart, each times its weight. Whole vectors
     are written.
     """
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def gather(b: Any, sums: Any, weights: Any, start: Any, row: Any, n: Any, e: Any) -> None:
-        v = Vector(b, tier)
-        at, factors = I64(0), v.pointer(weights)
+    @traced
+    def gather(sums: Value, weights: Value, start: Value, row: Value, n: Value, e: Value) -> None:
+        factors = F32.at(weights)
+
+        def columns(some: Type, i: Value, mask: Value | None, chains: int) -> None:
+            """A vector of columns, in so many chains of sums that wait for nothing."""
+            offset = i * 4
+            first = start + offset
+
+            def term(key: Value, sum_: Value) -> Value:
+                x = some[first + key * row, mask]
+                return fma(some(factors[key]), x, sum_)
+
+            chain = registers([some(0)] * chains)
+            full = whole(n, chains)
+            for key in over(0, full, chains):
+                for j in range(chains):
+                    chain[j] = term(key + j, chain[j])
+            for key in over(full, n):
+                chain[0] = term(key, chain[0])
+            some[sums + offset] = reduce(operator.add, chain.values())
+
+        at: Any = I64(0)
         for vectors in (4, 2, 1):
-            w = Vector(b, tier, vectors * tier.lanes)
-            end = b.add(at, whole(b, b.sub(e, at), w.lanes))
-            with loop(b, at, end, w.lanes) as i:
-                _columns(w, sums, factors, start, row, n, i, None, 4 // vectors)
+            some = f32.times(vectors)
+            end = at + whole(e - at, some.lanes)
+            for i in over(at, end, some.lanes):
+                columns(some, i, None, 4 // vectors)
             at = end
-        rest = b.sub(e, at)
-        with b.if_then(b.icmp_signed(">", rest, I64(0))):
-            _columns(v, sums, factors, start, row, n, at, v.mask(rest), 4)
+        rest = e - at
+        with when(rest > 0):
+            columns(f32, at, f32.below(rest), 4)
 
     return gather
-
-
-def _columns(
-    w: Vector, sums: Any, factors: Any, start: Any, row: Any, n: Any, i: Any, mask: Any, chains: int
-) -> None:  # fmt: skip
-    """A vector of columns, in so many chains of sums that wait for nothing."""
-    b, offset = w.b, w.b.mul(i, I64(4))
-    first = b.add(start, offset)
-
-    def term(key: Any, total: Any) -> Any:
-        x = w.load(w.pointer(b.add(first, b.mul(key, row))), mask)
-        return w.fma(w.splat(b.load(w.at(factors, key))), x, total)
-
-    slots = [variable(b, w.const(0)) for _ in range(chains)]
-    full = whole(b, n, chains)
-    with loop(b, 0, full, chains) as key:
-        for j, slot in enumerate(slots):
-            b.store(term(b.add(key, I64(j)), b.load(slot)), slot)
-    with loop(b, full, n, 1) as key:
-        b.store(term(key, b.load(slots[0])), slots[0])
-    total, *others = [b.load(slot) for slot in slots]
-    for other in others:
-        total = b.fadd(total, other)
-    w.store(total, w.pointer(b.add(sums, offset)))

@@ -10,9 +10,9 @@ from ..core.record import reader
 from ..gemm.pick_dot import max_rows
 from ..gemm.results import target
 from ..gemm.tile import even_rows, f32_arithmetic, make_tile
-from ..isa.loops import div_rem, divide, larger, pieces, smaller, thread_range
+from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..lang import F32, Value, outlined, traced
+from ..lang import F32, Value, divide, larger, outlined, pieces, share, smaller, traced
 from .pack import make_pack_keys, make_pack_values
 from .pick import NV
 from .places import bounds, seen
@@ -40,7 +40,7 @@ def make(tier: Tier) -> Callable[..., None]:
         each = pieces(r.rows, lanes) * lanes * 4
         base, total, factor = state + BASE * each, state + TOTAL * each, state + FACTOR * each
         packed = -1
-        first, end = thread_range(r.batch * r.heads * blocks, thread, threads)
+        first, end = share(r.batch * r.heads * blocks, thread, threads)
         for unit in range(first, end):
             number, block = div_rem(unit, blocks)
             image, head = div_rem(number, r.heads)

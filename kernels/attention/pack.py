@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from ..isa.loops import lesser, loop, repeat
+from ..gemm.pack_kernel import Masks, by_columns, copy_lines
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I32, I64, Vector, emits
+from ..lang import F32, I32, I64, Value, divide, over, remainder, smaller, traced, when, whole
 from ..move.shuffles import transpose_square
 from .pick import NV
 
@@ -15,66 +17,46 @@ def make_pack_keys(tier: Tier) -> Any:
     """keys(panels, k, row, t, d, scale): t keys, `row` bytes apart, times a scale; those beside the last are copies
     of it.
     """
-    lanes, line = tier.lanes, 4 * NV * tier.lanes
+    f32, width = F32.vector(tier.lanes), NV * tier.lanes
 
-    @emits
-    def keys(b: Any, panels: Any, k: Any, row: Any, t: Any, d: Any, scale: Any) -> None:
-        v = Vector(b, tier)
-        factor = v.splat(b.bitcast(b.trunc(scale, I32), F32))
-        last = b.sub(t, I64(1))
-        with loop(b, 0, t, lanes) as i:
-            rows = [b.add(k, b.mul(row, lesser(b, b.add(i, I64(j)), last))) for j in range(lanes)]
-            panel = b.mul(b.udiv(i, I64(NV * lanes)), b.mul(d, I64(line)))
-            start = b.add(panels, b.add(panel, b.mul(b.urem(i, I64(NV * lanes)), I64(4))))
-            whole = b.and_(d, I64(-lanes))
+    def square(rows: Sequence[Value], start: Value, at: Value, factor: Value, rest: Value | None = None) -> None:
+        """A vector of words of each row, or the `rest` that there are, as lines of a panel at `start`."""
+        mask = None if rest is None else f32.below(rest)
+        offset = at * 4
+        words = [f32[address + offset, mask] for address in rows]
+        for j, word in enumerate(transpose_square(words, 4)):
+            to = F32.at(start + (at + j) * (4 * width))
+            with when(None if rest is None else I64(j) < rest):
+                f32[to] = word * factor
 
-            def square(at: Any, mask: Any, rest: Any, start: Any = start, rows: Any = rows) -> None:
-                offset = b.mul(at, I64(4))
-                words = [v.load(v.pointer(b.add(address, offset)), mask) for address in rows]
-                for j, word in enumerate(transpose_square(b, words, 4)):
-                    to = v.pointer(b.add(start, b.mul(b.add(at, I64(j)), I64(line))))
-                    if mask is None:
-                        v.store(b.fmul(word, factor), to)
-                    else:
-                        with b.if_then(b.icmp_signed("<", I64(j), rest)):
-                            v.store(b.fmul(word, factor), to)
-
-            with loop(b, 0, whole, lanes) as at:
-                square(at, None, None)
-            rest = b.sub(d, whole)
-            with b.if_then(b.icmp_signed(">", rest, I64(0))):
-                square(whole, v.mask(rest), rest)
+    @traced
+    def keys(panels: Value, k: Value, row: Value, t: Value, d: Value, scale: Value) -> None:
+        factor = f32(scale.to(I32).bits(F32))
+        last = t - 1
+        for i in over(0, t, f32.lanes):
+            rows = [k + row * smaller(i + j, last) for j in range(f32.lanes)]
+            start = panels + (divide(i, width) * (d * (4 * width)) + remainder(i, width) * 4)
+            end = whole(d, f32.lanes)
+            for at in over(0, end, f32.lanes):
+                square(rows, start, at, factor)
+            rest = d - end
+            with when(rest > 0):
+                square(rows, start, end, factor, rest)
 
     return keys
 
 
 def make_pack_values(tier: Tier) -> Any:
     """values(panels, v, row, t, e): t values, `row` bytes apart, as panels of all of them; columns beyond e are 0."""
-    lanes, width = tier.lanes, NV * tier.lanes
+    f32, width = F32.vector(tier.lanes), NV * tier.lanes
 
-    @emits
-    def values(b: Any, panels: Any, start: Any, row: Any, t: Any, e: Any) -> None:
-        v = Vector(b, tier)
+    @traced
+    def values(panels: Value, start: Value, row: Value, t: Value, e: Value) -> None:
+        def copy(column: Value, masks: Masks) -> None:
+            to = panels + column * (t * 4)
+            copy_lines(f32, masks, to, (start + column * 4, row), t)
 
-        def copy(column: Any, masks: list[Any]) -> None:
-            to = b.add(panels, b.mul(column, b.mul(t, I64(4))))
-            at = b.add(start, b.mul(column, I64(4)))
-
-            def body(_: Any, state: list[Any]) -> list[Any]:
-                to, at = state
-                for i, mask in enumerate(masks):
-                    offset = I64(4 * i * lanes)
-                    v.store(v.load(v.pointer(b.add(at, offset)), mask), v.pointer(b.add(to, offset)))
-                return [b.add(to, I64(4 * width)), b.add(at, row)]
-
-            repeat(b, t, [to, at], body)
-
-        with loop(b, 0, e, width) as column:
-            rest = b.sub(e, column)
-            with b.if_else(b.icmp_signed(">=", rest, I64(width))) as (whole, part):
-                with whole:
-                    copy(column, [None] * NV)
-                with part:
-                    copy(column, [v.mask(b.sub(rest, I64(i * lanes))) for i in range(NV)])
+        for column in over(0, e, width):
+            by_columns(f32, NV, e - column, partial(copy, column))
 
     return values

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..isa.loops import larger, smaller
-from ..isa.vector import arg
+from ..lang import I64, larger, smaller, traced
+
+
+@traced
+def _length(valid: Any, image: Any) -> Any:
+    return I64.at(valid)[image]
 
 
 def bounds(r: Any, image: int) -> tuple[int, int]:
     """(keys of an image, place of its first query)."""
     limit, place = r.t, r.place
     if r.valid:
-        limit = larger(0, smaller(arg(r.valid, image), r.t))
+        limit = larger(0, smaller(_length(r.valid, image), r.t))
         if r.follows:
             place = limit - r.s
     return limit, place

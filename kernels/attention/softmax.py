@@ -9,11 +9,26 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..isa import functions as f
-from ..isa.elements import load
-from ..isa.loops import each, loop, total, variable
+from ..isa.functions import exp, half_exp, tanh
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I8, I32, I64, Vector, emits
+from ..lang import (
+    BIT,
+    F32,
+    I32,
+    U8,
+    Type,
+    Value,
+    along,
+    choose,
+    either,
+    fma,
+    larger,
+    over,
+    register,
+    total,
+    traced,
+    when,
+)
 from .rows import BLIND, MASKS, STATE
 
 
@@ -29,13 +44,13 @@ def line_of(name: str) -> int:
 
 def make_begin(tier: Tier) -> Any:
     """begin(state, line): no score was seen; a line is `line` bytes."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def begin(b: Any, state: Any, line: Any) -> None:
-        v = Vector(b, tier)
+    @traced
+    def begin(state: Value, line: Value) -> None:
         for name, value in (("top", -math.inf), ("total", 0.0)):
-            with loop(b, 0, line, 4 * tier.lanes) as i:
-                v.store(v.const(value), v.pointer(b.add(state, b.add(i, b.mul(line, I64(line_of(name)))))))
+            for i in over(0, line, f32.size):
+                f32[state + (i + line * line_of(name))] = value
 
     return begin
 
@@ -44,66 +59,57 @@ def make_look(tier: Tier) -> Any:
     """look(record, scores, mask, left, right, base): the scores left..right of a query as `cap` and the mask make them;
     the largest goes to `base`. `mask` is the address for the first of the row. A vector behind `right` is written, too.
     """
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def look(b: Any, r: Any, scores: Any, mask: Any, left: Any, right: Any, base: Any) -> None:
-        v = Vector(b, tier)
-        x, count = v.at(v.pointer(scores), left), b.sub(right, left)
-        _cap(v, x, count, b.bitcast(b.trunc(r.cap, I32), F32))
-        bias = v.at(v.pointer(mask), left)
-        seen = b.gep(b.inttoptr(mask, I8.as_pointer()), [left])
+    @traced
+    def look(r: Any, scores: Value, mask: Value, left: Value, right: Value, base: Value) -> None:
+        x, count = F32.at(scores) + left, right - left
+        _cap(f32, x, count, r.cap.to(I32).bits(F32))
+        bias, seen = F32.at(mask) + left, U8.at(mask) + left
 
-        def add(w: Vector, i: Any, m: Any) -> Any:
-            y = b.fadd(w.load(w.at(x, i)), w.load(w.at(bias, i), m))
-            w.store(y, w.at(x, i))
+        def same(some: Type, i: Value, _: Any) -> Value:
+            return some[x + i]
+
+        def add(some: Type, i: Value, m: Any) -> Value:
+            y = some[x + i] + some[bias + i, m]
+            some[x + i] = y
             return y
 
-        def hide(w: Vector, i: Any, m: Any) -> Any:
-            there = b.fcmp_ordered("!=", load(w, "bool", b.gep(seen, [i])), w.const(0))
-            y = b.select(there, w.load(w.at(x, i)), w.const(-math.inf))
-            w.store(y, w.at(x, i))
+        def hide(some: Type, i: Value, _: Any) -> Value:
+            y = choose(U8.like(some)[seen + i] != 0, some[x + i], -math.inf)
+            some[x + i] = y
             return y
 
-        bodies = {"none": lambda w, i, m: w.load(w.at(x, i)), "f32": add, "bool": hide}
-        for name, body in bodies.items():
-            with b.if_then(b.icmp_signed("==", r.kind, I64(MASKS.index(name)))):
-                b.store(total(v, count, -math.inf, _larger, body), v.pointer(base))
+        for kind, term in {"none": same, "f32": add, "bool": hide}.items():
+            with when(r.kind == MASKS.index(kind)):
+                F32[base] = total(f32, count, -math.inf, larger, term)
 
     return look
 
 
-def _larger(v: Vector, a: Any, b: Any) -> Any:
-    """The larger one, b when either is NaN: the exponentials will show the NaN."""
-    return v.b.select(v.b.fcmp_ordered(">", a, b), a, b)
-
-
-def _cap(v: Vector, x: Any, count: Any, cap: Any) -> None:
-    b = v.b
-
-    def body(w: Vector, i: Any, m: Any) -> None:
-        limit = w.splat(cap)
-        w.store(b.fmul(limit, f.tanh(w, b.fdiv(w.load(w.at(x, i)), limit))), w.at(x, i))
-
-    with b.if_then(b.fcmp_ordered("!=", cap, F32(0)), likely=False):
-        each(v, I64(0), count, body, unroll=1)
+def _cap(f32: Type, x: Value, count: Value, cap: Value) -> None:
+    with when(abs(cap) > 0, likely=False):
+        for some, i, _ in along(f32, 0, count, unroll=1):
+            limit = some(cap)
+            some[x + i] = limit * tanh(some[x + i] / limit)
 
 
 def make_rebase(tier: Tier) -> Any:
     """rebase(state, line): the largest scores of a block join those before; sums shrink as these grow."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def rebase(b: Any, state: Any, line: Any) -> None:
-        v = Vector(b, tier)
-        with loop(b, 0, line, 4 * tier.lanes) as i:
-            places = {name: v.pointer(b.add(state, b.add(i, b.mul(line, I64(line_of(name)))))) for name in STATE}
-            before, found = v.load(places["top"]), v.load(places["base"])
-            top = b.select(b.fcmp_ordered(">", before, found), before, found)
-            base = b.select(b.fcmp_ordered("==", top, v.const(-math.inf)), v.const(0), top)
-            factor = f.exp(v, b.fsub(before, base))
-            v.store(top, places["top"])
-            v.store(base, places["base"])
-            v.store(factor, places["factor"])
-            v.store(b.fmul(v.load(places["total"]), factor), places["total"])
+    @traced
+    def rebase(state: Value, line: Value) -> None:
+        for i in over(0, line, f32.size):
+            at = {name: F32.at(state + (i + line * line_of(name))) for name in STATE}
+            before, found = f32[at["top"]], f32[at["base"]]
+            top = larger(before, found)
+            base = choose(top == -math.inf, 0.0, top)
+            factor = exp(before - base)
+            f32[at["top"]] = top
+            f32[at["base"]] = base
+            f32[at["factor"]] = factor
+            f32[at["total"]] = f32[at["total"]] * factor
 
     return rebase
 
@@ -112,22 +118,24 @@ def make_weigh(tier: Tier) -> Any:
     """weigh(scores, left, right, n, base, total): the n scores of a query become weights, those that are not in
     left..right 0; they are added to `total`. A vector behind them is written, too.
     """
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def weigh(b: Any, scores: Any, left: Any, right: Any, n: Any, base: Any, total_: Any) -> None:
-        v = Vector(b, tier)
-        row, least = v.pointer(scores), b.load(v.pointer(base))
-        x, at = v.at(row, left), v.pointer(total_)
+    @traced
+    def weigh(scores: Value, left: Value, right: Value, n: Value, base: Value, all_: Value) -> None:
+        row, least = F32.at(scores), F32[base]
+        x, weights = row + left, F32.at(all_)
 
-        def power(w: Vector, i: Any, m: Any) -> Any:
-            y = f.half_exp(w, b.fsub(w.load(w.at(x, i)), w.splat(least)))
-            w.store(y, w.at(x, i))
-            return y
+        def power(some: Type, i: Value, _: Any) -> Value:
+            y = half_exp(some[x + i] - some(least))
+            some[x + i] = y
+            return y  # type: ignore[no-any-return]
 
-        sum_ = total(v, b.sub(right, left), 0, lambda w, p, q: b.fadd(p, q), power)
-        b.store(b.fadd(b.load(at), sum_), at)
-        each(v, I64(0), left, lambda w, i, m: w.store(w.const(0), w.at(row, i), m), unroll=1)
-        each(v, right, n, lambda w, i, m: w.store(w.const(0), w.at(row, i)), unroll=1)
+        found = total(f32, right - left, 0, lambda p, q: p + q, power)
+        weights[0] = weights[0] + found
+        for some, i, m in along(f32, 0, left, unroll=1):
+            some[row + i, m] = 0
+        for some, i, _ in along(f32, right, n, unroll=1):
+            some[row + i] = 0
 
     return weigh
 
@@ -136,49 +144,48 @@ def make_finish(tier: Tier) -> Any:
     """finish(record, y, sums, total, factor, first, last): a block's sums of values join a row of the result, which the
     first block begins and the last divides by the sum of weights.
     """
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def finish(b: Any, r: Any, y: Any, sums: Any, total_: Any, factor: Any, first: Any, last: Any) -> None:
-        v = Vector(b, tier)
-        y, sums = v.pointer(y), v.pointer(sums)
-        weight = b.load(v.pointer(total_))
-        blind = [b.icmp_signed("==", r.blind, I64(i)) for i in range(len(BLIND))]
-        ended = b.icmp_signed("!=", last, I64(0))
-        bad = b.not_(b.fcmp_ordered(">", weight, F32(0)))
-        nothing = b.or_(b.and_(blind[0], b.fcmp_ordered("==", weight, F32(0))), b.and_(blind[2], bad))
-        nothing = b.and_(nothing, ended)
-        scale = variable(b, F32(1))
-        with b.if_then(ended, likely=True):
-            b.store(b.fdiv(F32(1), weight), scale)
-        scale = b.load(scale)
+    @traced
+    def finish(r: Any, y: Value, sums: Value, all_: Value, factor: Value, first: Any, last: Any) -> None:
+        y, sums, first, last = F32.at(y), F32.at(sums), BIT(first), BIT(last)
+        weight = F32[all_]
+        nothing = _blind(r, weight) & last
+        inverse = register(F32(1))
+        with when(last, likely=True):
+            inverse.value = 1.0 / weight
+        scale = inverse.value
 
-        def store(w: Vector, i: Any, m: Any, x: Any) -> None:
-            x = b.fmul(x, w.splat(scale))
-            w.store(b.select(w.splat(nothing), w.const(0), x), w.at(y, i), m)
+        def store(some: Type, i: Value, m: Any, x: Value) -> None:
+            x = x * some(scale)
+            some[y + i, m] = choose(BIT.like(some)(nothing), 0.0, x)
 
-        def begin(w: Vector, i: Any, m: Any) -> None:
-            store(w, i, m, w.load(w.at(sums, i)))
-
-        def go_on(w: Vector, i: Any, m: Any) -> None:
-            before = w.splat(b.load(v.pointer(factor)))
-            store(w, i, m, w.fma(w.load(w.at(y, i), m), before, w.load(w.at(sums, i))))
-
-        with b.if_else(b.icmp_signed("!=", first, I64(0))) as (yes, no):
-            with yes:
-                each(v, I64(0), r.e, begin, unroll=2)
-            with no:
-                each(v, I64(0), r.e, go_on, unroll=2)
+        with either(first) as (begin, go_on):
+            with begin:
+                for some, i, m in along(f32, 0, r.e, unroll=2):
+                    store(some, i, m, some[sums + i])
+            with go_on:
+                for some, i, m in along(f32, 0, r.e, unroll=2):
+                    before = some(F32[factor])
+                    store(some, i, m, fma(some[y + i, m], before, some[sums + i]))
 
     return finish
 
 
+def _blind(r: Any, weight: Value) -> Value:
+    """Whether a query with this sum of weights gets zeros for seeing no key."""
+    zeros, _, never_nan = (r.blind == i for i in range(len(BLIND)))
+    bad = ~(weight > 0)
+    return zeros & (weight == 0) | never_nan & bad
+
+
 def make_clear(tier: Tier) -> Any:
     """clear(start, nbytes): zeros, whole vectors."""
+    f32 = F32.vector(tier.lanes)
 
-    @emits
-    def clear(b: Any, start: Any, nbytes: Any) -> None:
-        v = Vector(b, tier)
-        with loop(b, 0, nbytes, 4 * tier.lanes) as i:
-            v.store(v.const(0), v.pointer(b.add(start, i)))
+    @traced
+    def clear(start: Value, nbytes: Value) -> None:
+        for i in over(0, nbytes, f32.size):
+            f32[start + i] = 0
 
     return clear

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.record import reader
 from ..isa.tiers import Tier
-from ..lang import F32, Value, either, repeat, traced
+from ..lang import F32, Type, Value, either, repeat, traced
 from .rows import PACK
 
 
@@ -38,19 +38,35 @@ def _lines(tier: Tier, nv: int) -> Any:
         for i in range(nv):
             f32[F32.at(panel) + i * f32.lanes] = 0
 
-        def rows(masks: list[Value | None]) -> None:
-            def body(_: Value, state: list[Value]) -> list[Value]:
-                to, at = state
-                for i, mask in enumerate(masks):
-                    f32[to + i * f32.size] = f32[at + i * f32.size, mask]
-                return [to + nv * f32.size, at + stride]
+        def rows(masks: Masks) -> None:
+            copy_lines(f32, masks, panel + nv * f32.size, (start, stride), k)
 
-            repeat(k, [panel + nv * f32.size, start], body)
-
-        with either(columns >= nv * f32.lanes) as (whole, partial):
-            with whole:
-                rows([None] * nv)
-            with partial:
-                rows([f32.below(columns - i * f32.lanes) for i in range(nv)])
+        by_columns(f32, nv, columns, rows)
 
     return lines
+
+
+Masks = Sequence[Value | None]
+"""Of vectors beside one another; None where all lanes count."""
+
+
+def by_columns(f32: Type, nv: int, columns: Value, body: Callable[[Masks], None]) -> None:
+    """Write body(masks) for nv vectors of which all columns count, and for those of which the first `columns` do."""
+    with either(columns >= nv * f32.lanes) as (whole, partial):
+        with whole:
+            body([None] * nv)
+        with partial:
+            body([f32.below(columns - i * f32.lanes) for i in range(nv)])
+
+
+def copy_lines(f32: Type, masks: Masks, to: Value, source: tuple[Value, Value], count: Value) -> None:
+    """Copy lines of vectors under masks from source = (address, bytes from line to line), one behind the other."""
+    size, (start, stride) = f32.size, source
+
+    def line(_: Value, state: Sequence[Value]) -> list[Value]:
+        to, at = state
+        for i, mask in enumerate(masks):
+            f32[to + i * size] = f32[at + i * size, mask]
+        return [to + len(masks) * size, at + stride]
+
+    repeat(count, [to, start], line)

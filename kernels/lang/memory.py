@@ -132,6 +132,11 @@ class Registers:
     def __setitem__(self, i: int, x: Any) -> None:
         self.all[i].value = x
 
+    def set(self, values: Sequence[Any]) -> None:
+        """Set all of them."""
+        for each, x in zip(self.all, values, strict=True):
+            each.value = x
+
     def values(self) -> list[Value]:
         """What they hold."""
         return [each.value for each in self.all]
