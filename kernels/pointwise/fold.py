@@ -66,7 +66,10 @@ def fold(tier: Tier, element: str) -> Callable[..., None]:
                 _fold_row(kind, name, x.start, y.start, r.n)
             with columns:
                 for v, i in _columns(kind, left, right):
-                    v[y.at(0, i)] = _folded(v, name, r.n, lambda row, v=v, i=i: v[x.at(row, i)])
+                    total, combine = register(v(_start(v, name))), _combine(v, name)
+                    for j in over(r.n):
+                        total.value = combine(total.value, v[x.at(j, i)])
+                    v[y.at(0, i)] = total.value
 
     return _along(FOLD, FOLDS, part)
 
@@ -169,14 +172,6 @@ def _combine(kind: Type, name: str) -> Callable[[Value, Value], Value]:
     extremes = (f.maximum, f.minimum) if kind.real else (larger, smaller)
     rules = (operator.add, operator.mul, *extremes)
     return dict(zip(("sum", "prod", "max", "min"), rules, strict=True))[name.removesuffix("_u")]
-
-
-def _folded(kind: Type, name: str, n: Value, element: Callable[[Value], Value]) -> Value:
-    """element(0), element(1) ... element(n - 1), combined one after the other."""
-    total, combine = register(kind(_start(kind, name))), _combine(kind, name)
-    for row in over(n):
-        total.value = combine(total.value, element(row))
-    return total.value
 
 
 def _fold_row(kind: Type, name: str, x: Value, y: Value, n: Value) -> None:
