@@ -16,14 +16,12 @@ from .pack_int8 import parts
 from .results import Place
 
 
-@also_old
 def scaled(total: Value, multiplier: Value, mask: Value | None = None) -> Value:
     """i32 sums as f32, times the f32 at `multiplier`."""
     factor = F32.like(total.type)[multiplier, mask]
     return total.to(F32) * factor
 
 
-@also_old
 def clamped(x: Value, stored: Any) -> Value:
     """f32 held between the low and the high one."""
     i32 = I32.like(x.type)
@@ -57,7 +55,6 @@ class _Piece(NamedTuple):
         return start + (line * self.row + self.column)
 
 
-@also_old
 def store_bytes(place: Place, nv: int, rows: list[list[Value]], stored: Any) -> None:
     """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
     rounded, lanes, pieces = byte_rounder(stored), tier().lanes, list[_Piece]()
