@@ -8,7 +8,7 @@ four times.
 """
 
 from . import llvm
-from .control import cases, either, entry, outlined, over, repeat, when
+from .control import cases, during, either, entry, outlined, over, repeat, when
 from .hints import constant_memory, opaque, prefetch, settle
 from .instructions import (
     any_lane,
@@ -35,9 +35,9 @@ from .values import Value, builder, called, constant, indices, intrinsic, number
 __all__ = [
     "BIT", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "Mistake", "Register",
     "Registers", "Type", "Value", "along", "any_lane", "below", "builder", "called", "cases", "choose", "constant",
-    "constant_memory", "copy_bytes", "cover", "div_rem", "divide", "each_vector", "either", "entry", "fma", "fold",
-    "halves", "indices", "integer", "intrinsic", "is_nan", "joined", "larger", "llvm", "number", "opaque", "outlined",
-    "over", "pieces", "prefetch", "quotient", "register", "registers", "remainder", "repeat", "room", "settle",
+    "constant_memory", "copy_bytes", "cover", "div_rem", "divide", "during", "each_vector", "either", "entry", "fma",
+    "fold", "halves", "indices", "integer", "intrinsic", "is_nan", "joined", "larger", "llvm", "number", "opaque",
+    "outlined", "over", "pieces", "prefetch", "quotient", "register", "registers", "remainder", "repeat", "room", "settle",
     "share", "shuffle", "slices", "smaller", "splat", "table", "thread_block", "tier", "total", "traced", "when",
     "whole", "word",
 ]  # fmt: skip

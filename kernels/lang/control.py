@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from . import llvm
+from .instructions import any_lane
 from .types import I64, Mistake, Type
 from .values import Value, builder, number, tier, writing
 
@@ -31,6 +32,20 @@ def over(start: Any, stop: Any = None, step: Any = 1) -> Iterator[Value]:
     b.position_at_end(body)
     yield Value(i, I64)
     i.add_incoming(b.add(i, step), b.block)
+    b.branch(head)
+    b.position_at_end(done)
+
+
+def during(condition: Callable[[], Value]) -> Iterator[Value]:
+    """`for held in during(lambda: x.value > 0):` a loop for as long as a condition holds, of a mask in any lane."""
+    b = builder()
+    head, body, done = (b.append_basic_block(name) for name in ("head", "body", "done"))
+    b.branch(head)
+    b.position_at_end(head)
+    held = condition()
+    b.cbranch((any_lane(held) if held.lanes else held).x, body, done)
+    b.position_at_end(body)
+    yield held
     b.branch(head)
     b.position_at_end(done)
 
