@@ -12,7 +12,7 @@ from ..gemm.results import target
 from ..gemm.tile import even_rows, f32_arithmetic, make_tile
 from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..lang import F32, Value, divide, larger, outlined, pieces, share, smaller, traced
+from ..lang import F32, Value, divide, larger, outlined, over, pieces, share, smaller, traced
 from .pack import make_pack_keys, make_pack_values
 from .pick import NV
 from .places import bounds, seen
@@ -26,7 +26,7 @@ def make(tier: Tier) -> Callable[..., None]:
     begin, look, rebase, weigh = make_begin(tier), make_look(tier), make_rebase(tier), make_weigh(tier)
     finish, clear, multiply = make_finish(tier), make_clear(tier), _multiply(tier)
     pack_keys, pack_values = make_pack_keys(tier), make_pack_values(tier)
-    most, width, lanes = max_rows(tier, NV), NV * tier.lanes, tier.lanes
+    width, lanes = NV * tier.lanes, tier.lanes
     BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
 
     def attention(args: int, thread: int, threads: int) -> None:
@@ -69,13 +69,8 @@ def make(tier: Tier) -> Callable[..., None]:
             while key < stop:
                 n = smaller(r.keys, stop - key)
                 for p in range(pieces(n, width)):
-                    i = 0
-                    while i < rows:
-                        multiply(
-                            smaller(most, rows - i), q + i * r.q_row, r.q_row, r.d,
-                            scratch + (key + p * width) * r.d * 4, scores + i * line + p * width * 4, line,
-                        )  # fmt: skip
-                        i += most
+                    panel = scratch + (key + p * width) * r.d * 4
+                    multiply(rows, q, r.q_row, r.d, panel, scores + p * width * 4, line)
                 for i in range(rows):
                     left, right = seen(r, limit, place + i, key, n)
                     there = mask + i * r.mask_row + (4 * key if r.kind == 1 else key)
@@ -85,13 +80,8 @@ def make(tier: Tier) -> Callable[..., None]:
                     left, right = seen(r, limit, place + i, key, n)
                     weigh(scores + i * line, left, right, n, base + 4 * i, total + 4 * i)
                 for p in range(pieces(r.e, width)):
-                    i = 0
-                    while i < rows:
-                        multiply(
-                            smaller(most, rows - i), scores + i * line, line, n,
-                            values + (p * r.t + key) * width * 4, sums + i * out + p * width * 4, out,
-                        )  # fmt: skip
-                        i += most
+                    panel = values + (p * r.t + key) * width * 4
+                    multiply(rows, scores, line, n, panel, sums + p * width * 4, out)
                 begun, ended = key == starts, key + n == stop
                 for i in range(rows):
                     finish(r, y + i * r.y_row, sums + i * out, total + 4 * i, factor + 4 * i, begun, ended)
@@ -101,7 +91,7 @@ def make(tier: Tier) -> Callable[..., None]:
 
 
 def _multiply(tier: Tier) -> Any:
-    """multiply(height, a, lda, words, panel, c, ldc): a tile of whole vectors, of rows `lda` and `ldc` bytes apart."""
+    """multiply(rows, a, lda, words, panel, c, ldc): tiles of whole vectors, of rows `lda` and `ldc` bytes apart."""
     most = max_rows(tier, NV)
     sums = f32_arithmetic(tier, NV, epilogue=False)
     sums = replace(sums, head=0, start=lambda _: [F32.vector(tier.lanes)(0)] * NV)
@@ -112,7 +102,9 @@ def _multiply(tier: Tier) -> Any:
         tile(None, height, even_rows(a, lda, words), panel, 0, into)
 
     @traced
-    def multiply(height: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
-        outlined("multiply", None, product, height, a, lda, words, panel, c, ldc)
+    def multiply(rows: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
+        for i in over(0, rows, most):
+            height = smaller(most, rows - i)
+            outlined("multiply", None, product, height, a + i * lda, lda, words, panel, c + i * ldc, ldc)
 
     return multiply

@@ -22,31 +22,31 @@ def _indirect(address: Value, returns: Type | None, *values: Any) -> Any:
 
 
 @traced
-def call(function: Value, args: Any, thread: Any, threads: Any) -> None:
+def call(function: Any, args: Any, thread: Any, threads: Any) -> None:
     """Run one kernel."""
     _indirect(function, None, args, thread, threads)
 
 
 @traced
-def put(address: Value, index: Any, value: Any) -> None:
+def put(address: Any, index: Any, value: Any) -> None:
     """Store into the index-th int64 at `address`."""
     I64.at(address)[number(index)] = number(value)
 
 
 @traced
-def arg(address: Value, index: Any) -> Value:
+def arg(address: Any, index: Any) -> Any:
     """The index-th int64 at `address`."""
     return I64.at(address)[number(index)]
 
 
 @traced
-def flag(address: Value) -> Value:
+def flag(address: Any) -> Any:
     """The byte at `address`."""
     return U8[address].to(I64)
 
 
 @traced
-def put_flag(address: Value, value: Any) -> None:
+def put_flag(address: Any, value: Any) -> None:
     """Store a number as the byte at `address`."""
     I8[address] = number(value).to(I8)
 
@@ -55,13 +55,13 @@ def put_flag(address: Value, value: Any) -> None:
 
 
 @traced
-def peek(address: Value) -> Value:
+def peek(address: Any) -> Any:
     """A shared number, seeing all that was written before it was."""
     return Value(builder().load_atomic(I64.at(address).x, "seq_cst", 8), I64)
 
 
 @traced
-def publish(address: Value, value: Any) -> None:
+def publish(address: Any, value: Any) -> None:
     """Store a shared number after all that this thread wrote before."""
     builder().store_atomic(number(value).x, I64.at(address).x, "release", 8)
 
@@ -72,25 +72,25 @@ def _exchanged(how: str, address: Value, value: Any, order: str) -> Value:
 
 
 @traced
-def exchange(address: Value, value: Any) -> Value:
+def exchange(address: Any, value: Any) -> Any:
     """Store a shared number before this thread reads any other; returns what was there."""
     return _exchanged("xchg", address, value, "seq_cst")
 
 
 @traced
-def arrive(counter: Value) -> None:
+def arrive(counter: Any) -> None:
     """Add one to a shared counter, publishing all that this thread wrote."""
     _exchanged("add", counter, 1, "acq_rel")
 
 
 @traced
-def advance(address: Value, value: Any) -> None:
+def advance(address: Any, value: Any) -> None:
     """Raise a shared number to `value` if it is less."""
     _exchanged("max", address, value, "monotonic")
 
 
 @traced
-def replace(address: Value, old: Any, new: Any) -> Value:
+def replace(address: Any, old: Any, new: Any) -> Any:
     """Store `new` where `old` is; 0 when something else was there."""
     b = builder()
     found = b.cmpxchg(I64.at(address).x, number(old).x, number(new).x, "acq_rel", "acquire")
@@ -121,7 +121,7 @@ def enter_float_mode() -> Any:
 
 
 @traced
-def leave_float_mode(before: Value) -> None:
+def leave_float_mode(before: Any) -> None:
     """Restore what `enter_float_mode` returned."""
     if X86:
         cell = room(I32)
@@ -139,36 +139,36 @@ def clock() -> Any:
 
 
 @traced
-def give_way(function: Value) -> None:
+def give_way(function: Any) -> None:
     """Let the system run another thread here: spinning longer would keep the one we wait for off the CPU."""
     _indirect(function, I32)
 
 
 @traced
-def take(function: Value, semaphore: Value) -> Any:
+def take(function: Any, semaphore: Any) -> Any:
     """Wait for a post and take it; not 0 when a signal came first. See `runtime/semaphore.py`."""
     return _indirect(function, I32, semaphore, -1).to(I64)
 
 
 @traced
-def post(function: Value, semaphore: Value) -> None:
+def post(function: Any, semaphore: Any) -> None:
     """Wake the thread that waits on the semaphore."""
     _indirect(function, I32, semaphore, 1, 0)
 
 
 @traced
-def released(function: Value) -> Any:
+def released(function: Any) -> Any:
     """Release the interpreter's lock; what `give` needs to take it again."""
     return _indirect(function, I64)
 
 
 @traced
-def give(function: Value, value: Value) -> None:
+def give(function: Any, value: Any) -> None:
     """Call a function of one pointer."""
     _indirect(function, None, value)
 
 
 @traced
-def handled(function: Value) -> Any:
+def handled(function: Any) -> Any:
     """Call the handlers of signals that came, with the interpreter's lock; not 0 when one raised an exception."""
     return _indirect(function, I32).to(I64)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import loaded
-from ..isa.loops import each, repeat
+from ..core.record import fields
 from ..isa.tiers import Tier
-from ..isa.vector import I64, Vector, emits
+from ..lang import F32, I32, I64, Value, along, repeat, traced
 from .col2im import col2im_kernel
 from .requantize import scaled, store_bytes, word
 from .results import Place
@@ -20,37 +19,35 @@ def make_col2im_int8(tier: Tier, out: str) -> Callable[..., None]:
     return col2im_kernel(tier, _finish(tier, out), _total, STORES[out])
 
 
-def _total(v: Vector, x: Any, y: Any) -> Any:
-    return v.b.bitcast(v.b.add(v.b.bitcast(x, v.itype), v.b.bitcast(y, v.itype)), v.type)
+def _total(x: Value, y: Value) -> Value:
+    return (x.bits(I32) + y.bits(I32)).bits(F32)
 
 
 def _finish(tier: Tier, out: str) -> Any:
     """finish(args, row, to, to_step, n, pixels, first): the i32 of `row`, stored to y."""
-    item = STORES[out]
+    item, f32 = STORES[out], F32.vector(tier.lanes)
 
-    @emits
-    def finish(b: Any, args: Any, row: Any, to: Any, to_step: Any, n: Any, pixels: Any, first: Any) -> None:
-        v, r = Vector(b, tier), loaded(b, args, COL2IM_INT8)
-        image, pixel, column = (b.extract_value(first, i) for i in range(3))
-        factors = v.at(v.pointer(r.multipliers), column)
+    @traced
+    def finish(
+        args: Value, row: Value, to: Value, to_step: Value, n: Value, pixels: Value, first: tuple[Value, Value, Value]
+    ) -> None:
+        r, (image, pixel, column) = fields(args, COL2IM_INT8), first
+        factors = F32.at(r.multipliers) + column
 
-        def run(_: Any, state: list[Any]) -> list[Any]:
-            source, target = v.pointer(state[0]), state[1]
-
-            def one(v: Vector, i: Any, mask: Any) -> None:
-                total = b.bitcast(v.load(v.at(source, i), mask), v.itype)
-                real = scaled(v, total, v.at(factors, i), mask)
-                at = b.add(target, b.mul(i, I64(item)))
+        def run(_: Value, state: list[Value]) -> list[Value]:
+            row, to = state
+            for some, i, mask in along(f32, 0, n, 1):
+                total = some[F32.at(row) + i, mask].bits(I32)
+                real = scaled(total, factors + i, mask)
+                at = to + i * item
                 if out == "words":
-                    v.store(word(v, total, real, r), v.pointer(at), mask)
-                    return
-                columns = None if mask is None else b.sub(n, i)
-                place = Place(1, at, I64(0), columns, None, args, image, pixel, column)
-                store_bytes(v, place, 1, [[real]], r)
+                    some[at, mask] = word(total, real, r)
+                else:
+                    columns = None if mask is None else n - i
+                    place = Place(1, at, I64(0), columns, None, args, image, pixel, column)
+                    store_bytes(place, 1, [[real]], r)
+            return [row + n * 4, to + to_step]
 
-            each(v, I64(0), n, one, 1)
-            return [b.add(state[0], b.mul(n, I64(4))), b.add(state[1], to_step)]
-
-        repeat(b, pixels, [row, to], run)
+        repeat(pixels, [row, to], run)
 
     return finish

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I32, I64, Vector
+from ..lang import F32, I32, Type, Value, fma
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .int8 import int8_arithmetic
@@ -41,37 +40,37 @@ def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Arithmetic:
     """
     bytewise, count = int8_arithmetic(tier, nv, "words", rowsum), sums_per_row(nv, rowsum)
     head_lines = HEAD_LINES[rowsum] + 1
+    f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
 
-    def lines(v: Vector, place: Place, index: int, kind: Any) -> list[Any]:
-        starts = [v.b.gep(place.panel, [I64((index * nv + n) * tier.lanes * 4)]) for n in range(nv)]
-        return [v.b.load(v.b.bitcast(start, kind.as_pointer()), align=4) for start in starts]
+    def line(place: Place, index: int, kind: Type) -> list[Value]:
+        return [kind[place.panel + (index * nv + n) * kind.size] for n in range(nv)]
 
-    def finish(v: Vector, place: Place, sums: list[Any]) -> list[Any]:
-        b, r = v.b, place.record
-        first = b.add(b.mul(place.image, r.per_image), b.mul(place.row, r.per_row))
-        start, step = b.add(r.ranges, b.mul(first, I64(RANGE_BYTES))), b.mul(r.per_row, I64(RANGE_BYTES))
-        totals, scales = (lines(v, place, i, kind) for i, kind in enumerate((v.itype, v.type)))
-        minus_zeros = lines(v, place, 2, v.itype) if rowsum else []
-        biases = lines(v, place, head_lines - 1, v.type)
+    def finish(place: Place, sums: list[Value]) -> list[Value]:
+        r = place.record
+        first = place.image * r.per_image + place.row * r.per_row
+        start, step = r.ranges + first * RANGE_BYTES, r.per_row * RANGE_BYTES
+        totals, scales = line(place, 0, i32), line(place, 1, f32)
+        minus_zeros = line(place, 2, i32) if rowsum else []
+        biases = line(place, head_lines - 1, f32)
 
-        def factors(row: int) -> tuple[list[Any], list[Any]]:
-            at = b.inttoptr(b.add(start, b.mul(step, I64(row))), F32.as_pointer())
-            scale, minus = v.broadcast(at), v.splat(b.load(b.bitcast(v.at(at, 1), I32.as_pointer())))
-            return [b.mul(t, minus) for t in totals], [b.fmul(s, scale) for s in scales]
+        def factors(row: int) -> tuple[list[Value], list[Value]]:
+            at = F32.at(start + step * row)
+            scale, minus = f32(at[0]), i32(I32[at + 1])
+            return [t * minus for t in totals], [s * scale for s in scales]
 
         same, reals = None if per_row else factors(0), []
         for row in range(place.rows):
             shifts, multipliers = same or factors(row)
             own = sums[row * count : (row + 1) * count]
             for n in range(nv):
-                total = b.add(own[n], shifts[n])
+                total = own[n] + shifts[n]
                 if rowsum:
-                    total = b.add(total, b.mul(own[-1], minus_zeros[n]))
-                reals.append(v.fma(b.sitofp(total, v.type), multipliers[n], biases[n]))
+                    total = total + own[-1] * minus_zeros[n]
+                reals.append(fma(total.to(F32), multipliers[n], biases[n]))
         return reals
 
-    def start(v: Vector, panel: Any) -> list[Any]:
-        return [v.iconst(0)] * count
+    def start(panel: Value) -> list[Value]:
+        return [i32(0)] * count
 
-    head = head_lines * nv * tier.lanes * 4
+    head = head_lines * nv * f32.size
     return replace(bytewise, head=head, start=start, finish=finish, epilogue=True)

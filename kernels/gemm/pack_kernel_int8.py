@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llvmlite import ir
-
-from ..core.record import loaded, reader
-from ..isa.integer import bytes_type, dot_bytes, dot_halves, halves_type
-from ..isa.interleave import interleave, load_bytes
+from ..core import record
+from ..isa.integer import dot_bytes, dot_halves
+from ..isa.interleave import interleave
 from ..isa.lanes import PARTS
-from ..isa.loops import repeat
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I32, I64, Vector, emits
+from ..lang import I8, I16, I32, U32, Value, choose, repeat, smaller, tier, traced
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .rows import PACK_INT8
 
 
 def make_pack_int8(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.PACK_INT8`."""
-    fields, lines = reader(PACK_INT8), _lines(tier)
+    fields, lines = record.reader(PACK_INT8), _lines(tier)
     width, line = PARTS * tier.lanes, tier.lanes * 4
     head, word = HEAD_LINES[True] * PARTS * line, vectors_per_word(tier, PARTS, True) * line
 
@@ -42,76 +39,61 @@ def make_pack_int8(tier: Tier) -> Callable[..., None]:
 
 def _lines(tier: Tier) -> Any:
     """lines(args, panel, start, stride, k) from k rows of B, each read a vector of bytes wide."""
-    line = tier.lanes * 4
+    i32, i8 = I32.vector(tier.lanes), I8.vector(4 * tier.lanes)
     count, vectors = sums_per_row(PARTS, True), vectors_per_word(tier, PARTS, True)
-    head = HEAD_LINES[True] * PARTS * line
+    head = HEAD_LINES[True] * PARTS * i32.size
 
-    @emits
-    def lines(b: Any, args: Any, panel: Any, start: Any, stride: Any, k: Any) -> None:
-        v = Vector(b, tier)
-        flip, none = (ir.Constant(bytes_type(v), [x] * 4 * v.lanes) for x in (-128, 0))
-        last = b.sub(k, I64(1))
+    def put(address: Value, index: int, value: Value) -> None:
+        i32[address + index * i32.size] = value.bits(I32)
 
-        def put(address: Any, index: int, value: Any) -> None:
-            to = b.inttoptr(b.add(address, I64(index * line)), v.itype.as_pointer())
-            b.store(b.bitcast(value, v.itype), to, align=1)
+    @traced
+    def lines(args: Value, panel: Value, start: Value, stride: Value, k: Value) -> None:
+        last = k - 1
 
-        def row(index: Any) -> Any:
-            inside = b.icmp_signed("<=", index, last)
-            at = b.add(start, b.mul(b.select(inside, index, last), stride))
-            return b.select(inside, b.xor(load_bytes(v, b.inttoptr(at, I8.as_pointer())), flip), none)
+        def row(index: Value) -> Value:
+            inside = index <= last
+            return choose(inside, i8[start + choose(inside, index, last) * stride] ^ -128, 0)
 
-        def words(w: Any, state: list[Any]) -> list[Any]:
+        def words(w: Value, state: list[Value]) -> list[Value]:
             to, *sums = state
-            first = b.mul(w, I64(4))
-            parts = interleave(v, [row(b.add(first, I64(i))) for i in range(4)])
-            rest = b.sub(k, first)
+            first = w * 4
+            parts = interleave([row(first + i) for i in range(4)])
             # As many ones as there are rows left: what lies behind a run of A isn't part of its sum.
-            ones = b.lshr(I32(0x01010101), b.trunc(b.mul(b.sub(I64(4), _at_most(b, rest, 4)), I64(8)), I32))
-            full = [*parts, v.splat(ones)]
-            if tier.vnni:
-                stored = full
-            else:
-                stored = [half(v, x) for half in (_even, _odd) for x in full]
+            lacking = 4 - smaller(k - first, 4)
+            stored = [*parts, i32((U32(0x01010101) >> (lacking * 8).to(U32)).signed)]
+            if not tier.vnni:
+                stored = [half(x) for half in (_even, _odd) for x in stored]
             for i, value in enumerate(stored):
                 put(to, i, value)
-            totals = [_column_sums(v, s, stored, i, count) for i, s in enumerate(sums)]
-            return [b.add(to, I64(vectors * line)), *totals]
+            totals = [_column_sums(s, stored, i, count) for i, s in enumerate(sums)]
+            return [to + vectors * i32.size, *totals]
 
-        turns = b.ashr(b.add(k, I64(3)), I64(2))
-        sums = repeat(b, turns, [b.add(panel, I64(head)), *[v.iconst(0)] * PARTS], words)[1:]
-        r = loaded(b, args, PACK_INT8)
+        sums = repeat((k + 3) >> 2, [panel + head, *[i32(0)] * PARTS], words)[1:]
+        r = record.fields(args, PACK_INT8)
         slots = r.minus_zero_a, r.start, r.multiplier, r.minus_zero_b
-        minus_a, begin, factor, minus_b = (v.splat(b.trunc(slot, I32)) for slot in slots)
+        minus_a, begin, factor, minus_b = (i32(slot.to(I32)) for slot in slots)
         for i, total in enumerate(sums):
-            put(panel, i, b.add(begin, b.mul(total, minus_a)))
+            put(panel, i, begin + total * minus_a)
             put(panel, PARTS + i, factor)
             put(panel, 2 * PARTS + i, minus_b)
 
     return lines
 
 
-def _at_most(b: Any, x: Any, limit: int) -> Any:
-    return b.select(b.icmp_signed("<", x, I64(limit)), x, I64(limit))
-
-
-def _even(v: Vector, x: Any) -> Any:
+def _even(x: Value) -> Value:
     """Bytes 0 and 2 of each lane, as i16."""
-    kind = halves_type(v)
-    eight = ir.Constant(kind, [8] * kind.count)
-    return v.b.ashr(v.b.shl(v.b.bitcast(x, kind), eight), eight)
+    return x.bits(I16) << 8 >> 8
 
 
-def _odd(v: Vector, x: Any) -> Any:
+def _odd(x: Value) -> Value:
     """Bytes 1 and 3 of each lane, as i16."""
-    kind = halves_type(v)
-    return v.b.ashr(v.b.bitcast(x, kind), ir.Constant(kind, [8] * kind.count))
+    return x.bits(I16) >> 8
 
 
-def _column_sums(v: Vector, total: Any, stored: Sequence[Any], part: int, count: int) -> Any:
+def _column_sums(total: Value, stored: Sequence[Value], part: int, count: int) -> Value:
     """total + the weights of a word's vector `part`."""
-    if v.tier.vnni:
-        return dot_bytes(v, total, v.iconst(0x01010101), stored[part])
+    if tier().vnni:
+        return dot_bytes(total, total.type(0x01010101), stored[part])
     for half in (0, count):
-        total = v.b.add(total, dot_halves(v, v.iconst(0x00010001), stored[half + part]))
+        total = total + dot_halves(total.type(0x00010001), stored[half + part])
     return total

@@ -10,20 +10,18 @@ from typing import Any, NamedTuple
 
 from ..isa.functions import maximum, minimum
 from ..isa.integer import to_bytes
-from ..lang import BIT, F32, I8, I32, I64, Value, choose, copy_bytes, either, integer, repeat, room, shuffle, tier
+from ..lang import BIT, F32, I32, I64, U8, Value, choose, copy_bytes, either, integer, repeat, room, shuffle, tier
 from ..lang.both import also_old
 from .pack_int8 import parts
 from .results import Place
 
 
-@also_old
 def scaled(total: Value, multiplier: Value, mask: Value | None = None) -> Value:
     """i32 sums as f32, times the f32 at `multiplier`."""
     factor = F32.like(total.type)[multiplier, mask]
     return total.to(F32) * factor
 
 
-@also_old
 def clamped(x: Value, stored: Any) -> Value:
     """f32 held between the low and the high one."""
     i32 = I32.like(x.type)
@@ -41,7 +39,7 @@ def word(total: Value, real: Value, stored: Any) -> Value:
 def byte_rounder(stored: Any) -> Callable[[Sequence[Value]], Value]:
     """What makes stored bytes of up to four f32 vectors, in the order of `isa.integer.pack_bytes`."""
     rounded = to_bytes(stored.zero_point, stored.low, stored.high)
-    signs = I8.vector(4 * tier().lanes)(stored.form.to(I8))
+    signs = U8.vector(4 * tier().lanes)(stored.form.to(U8))
     return lambda vectors: rounded(vectors) ^ signs
 
 
@@ -57,7 +55,6 @@ class _Piece(NamedTuple):
         return start + (line * self.row + self.column)
 
 
-@also_old
 def store_bytes(place: Place, nv: int, rows: list[list[Value]], stored: Any) -> None:
     """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
     rounded, lanes, pieces = byte_rounder(stored), tier().lanes, list[_Piece]()
@@ -88,7 +85,7 @@ def _dwords(x: Value, first: int, width: int) -> Value:
 
 def _store_whole(place: Place, pieces: Sequence[_Piece]) -> None:
     for piece in pieces:
-        piece.bytes.type[piece.at(I8.at(place.c), place.ldc)] = piece.bytes
+        piece.bytes.type[piece.at(U8.at(place.c), place.ldc)] = piece.bytes
 
 
 def _store_masked(place: Place, pieces: Sequence[_Piece]) -> None:
@@ -99,7 +96,7 @@ def _store_masked(place: Place, pieces: Sequence[_Piece]) -> None:
         x, mask = piece.bytes, masks[piece.column, piece.bytes.type]
         if lacking := mask.lanes // 4 - x.lanes:
             x = shuffle(x, [*range(x.lanes), *[0] * lacking])
-        I8.like(mask.type)[piece.at(I8.at(place.c), place.ldc), mask] = x.bits(I8)
+        U8.like(mask.type)[piece.at(U8.at(place.c), place.ldc), mask] = x.bits(U8)
 
 
 def _byte_mask(count: int, columns: Value) -> Value:
@@ -114,12 +111,12 @@ def _byte_mask(count: int, columns: Value) -> Value:
 
 def _store_part(place: Place, width: int, pieces: Sequence[_Piece]) -> None:
     """The first `columns` bytes of each row of `width`, by way of the stack."""
-    buffer = room(I8, place.rows * width)
+    buffer = room(U8, place.rows * width)
     for piece in pieces:
         piece.bytes.type[piece.at(buffer, width)] = piece.bytes
 
     def row(r: Value, _: list[Value]) -> list[Value]:
-        copy_bytes(I8.at(place.c + r * place.ldc), buffer + r * width, place.columns)
+        copy_bytes(U8.at(place.c + r * place.ldc), buffer + r * width, place.columns)
         return []
 
     repeat(I64(place.rows), [], row)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from ..core.record import reader
-from ..isa.loops import repeat, thread_range
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I32, I64, Vector, emits
+from ..lang import I8, I32, I64, Value, choose, repeat, share, traced
+from ..lang.blocks import Block, here
 from .int8 import add_products, int8_arithmetic
 from .pick_int8 import chains
 from .results import Place, open_sink, settle, store_rows
@@ -37,7 +36,7 @@ def make_row_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., 
         step = head + r.k * line
         p, end = 0, (r.n + width - 1) // width
         if threads > 1:
-            p, end = thread_range(end, thread, threads)
+            p, end = share(end, thread, threads)
         b = r.b + p * step
         c = r.c + (r.n0 + p * width) * item
         while p < end:
@@ -50,43 +49,39 @@ def make_row_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., 
 
 
 def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic) -> Any:
-    """An intrinsic panel(record, b, c, columns): the sums of a panel, of `chains` words of A at a time."""
-    line = arithmetic.vectors * tier.lanes * 4
+    """panel(record, b, c, columns): the sums of a panel, of `chains` words of A at a time."""
+    line, each = arithmetic.vectors * tier.lanes * 4, arithmetic.sums
+    i32 = I32.vector(tier.lanes)
 
-    @emits
-    def panel(b: Any, record: Any, weights: Any, c: Any, columns: Any) -> None:
-        v = Vector(b, tier)
-        first = b.inttoptr(weights, I8.as_pointer())
-        sums = arithmetic.start(v, first)
-        zeros = [v.iconst(0)] * (len(sums) * (chains - 1))
-        state = [b.inttoptr(record.a, I8.as_pointer()), b.gep(first, [I64(arithmetic.head)]), *sums, *zeros]
+    @traced
+    def panel(record: Any, weights: Value, c: Value, columns: Value) -> None:
+        first = I8.at(weights)
+        sums = arithmetic.start(first)
+        zeros = [i32(0)] * (len(sums) * (chains - 1))
         # Not the splat of a number: LLVM would turn that of each word before it is in a vector.
-        signs = b.select(b.icmp_signed("!=", record.signs, I64(0)), v.iconst(SIGNS), v.iconst(0))
-        step = partial(_words, v, arithmetic, line, chains, signs)
-        _, _, *found = repeat(b, b.ashr(record.k, I64(chains.bit_length() - 1)), state, step)
+        signs = choose(record.signs != 0, i32(SIGNS), i32(0))
+
+        def words(_: Value, state: list[Value]) -> list[Value]:
+            """A word for each chain of sums: state is (A, panel, sums chain by chain)."""
+            a, panel, *sums = state
+            out = []
+            for k in range(chains):
+                weights = arithmetic.load(panel + k * line)
+                word = i32(I32[a + 4 * k]) ^ signs
+                out += add_products(word, weights, sums[k * each : (k + 1) * each])
+            return [a + 4 * chains, panel + chains * line, *out]
+
+        turns = record.k >> chains.bit_length() - 1
+        _, _, *found = repeat(turns, [I8.at(record.a), first + arithmetic.head, *sums, *zeros], words)
         while len(found) > len(sums):
             half = len(found) // 2
-            found = [b.add(x, y) for x, y in zip(found[:half], found[half:], strict=True)]
+            found = [x + y for x, y in zip(found[:half], found[half:], strict=True)]
         place = Place(1, c, I64(0), columns, first, record, I64(0), I64(0), I64(0))
-        results = arithmetic.finish(v, place, found)
+        results = arithmetic.finish(place, found)
         if results is not None:
             place = replace(place, rows=I64(1))
-            sink, done = open_sink(v, place, nv, 1, False), b.append_basic_block("done")
-            store_rows(v, place, sink, [(b.block, 1, results)], done)
-            settle(v, place, sink)
+            sink, done = open_sink(place, nv, 1, False), Block("done")
+            store_rows(place, sink, [(here(), 1, results)], done)
+            settle(place, sink)
 
     return panel
-
-
-def _words(
-    v: Vector, arithmetic: Arithmetic, line: int, chains: int, signs: Any, _: Any, state: list[Any]
-) -> list[Any]:
-    """A word for each chain of sums: state is (A, panel, sums chain by chain)."""
-    b, each = v.b, arithmetic.sums
-    a, panel, *sums = state
-    out = []
-    for i in range(chains):
-        weights = arithmetic.load(v, b.gep(panel, [I64(i * line)]))
-        word = b.load(b.bitcast(b.gep(a, [I64(4 * i)]), I32.as_pointer()), align=1)
-        out += add_products(v, b.xor(v.splat(word), signs), weights, sums[i * each : (i + 1) * each])
-    return [b.gep(a, [I64(4 * chains)]), b.gep(panel, [I64(chains * line)]), *out]

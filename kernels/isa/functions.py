@@ -1,4 +1,4 @@
-"""Elementary functions on f32 vectors, as polynomials in generic LLVM IR: `function(v, x) -> value`.
+"""Elementary functions on vectors of f32, as polynomials.
 
 Coefficients are minimax fits of our own (Lawson's method). tests/kernels/test_math.py has the error of each.
 Subnormal numbers count as zero, as they do in a run.
@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..lang.both import both
-
-if TYPE_CHECKING:
-    from .vector import Vector
+from ..lang import F32, F64, I32, Value, choose, fma, intrinsic, is_nan, tier
+from ..lang.both import also_old
 
 _SHIFT = 12582912.0
 """1.5 * 2**23: adding it rounds to a whole number, kept in the low bits of the sum."""
@@ -23,171 +21,150 @@ _TINY = 1.1754943508222875e-38
 """The smallest normal f32."""
 
 
-@both
-def polynomial(v: Vector, x: Any, coefficients: Sequence[float]) -> Any:
+@also_old
+def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     """coefficients[0] + coefficients[1] * x + ...; a long one as two in x**2, to wait less."""
     if len(coefficients) > 6:
-        square = v.b.fmul(x, x)
-        return v.fma(x, _horner(v, square, coefficients[1::2]), _horner(v, square, coefficients[::2]))
-    return _horner(v, x, coefficients)
+        square = x * x
+        return fma(x, _horner(square, coefficients[1::2]), _horner(square, coefficients[::2]))
+    return _horner(x, coefficients)
 
 
-@both
-def _horner(v: Vector, x: Any, coefficients: Sequence[float]) -> Any:
+def _horner(x: Value, coefficients: Sequence[float]) -> Value:
     *rest, last = coefficients
-    y = v.const(last)
+    y: Any = x.type(last)
     for c in reversed(rest):
-        y = v.fma(y, x, v.const(c))
+        y = fma(y, x, c)
     return y
 
 
-@both
-def maximum(v: Vector, a: Any, b: Any) -> Any:
+@also_old
+def maximum(x: Value, y: Value) -> Value:
     """The larger one, NaN when either is NaN; two instructions less when one of them is a constant."""
-    return _extreme(v, ">", a, b)
+    # x86's min and max are exactly this choice: it gives y when one is NaN, so a constant is best as x.
+    if y.known:
+        x, y = y, x
+    best = choose(x > y, x, y)
+    return best if x.known else choose(is_nan(x), x, best)
 
 
-@both
-def minimum(v: Vector, a: Any, b: Any) -> Any:
+@also_old
+def minimum(x: Value, y: Value) -> Value:
     """The smaller one, NaN when either is NaN; two instructions less when one of them is a constant."""
-    return _extreme(v, "<", a, b)
+    if y.known:
+        x, y = y, x
+    best = choose(x < y, x, y)
+    return best if x.known else choose(is_nan(x), x, best)
 
 
-@both
-def _extreme(v: Vector, relation: str, a: Any, b: Any) -> Any:
-    # x86's min/max is exactly this select: it gives b when one is NaN, so a constant is best as a.
-    if hasattr(b, "constant"):
-        a, b = b, a
-    best = v.b.select(v.b.fcmp_ordered(relation, a, b), a, b)
-    if hasattr(a, "constant"):
-        return best
-    return v.b.select(v.b.fcmp_unordered("uno", a, a), a, best)
-
-
-@both
-def clamp(v: Vector, x: Any, low: float, high: float) -> Any:
+@also_old
+def clamp(x: Value, low: float, high: float) -> Value:
     """x held between two constants; NaN stays NaN."""
-    return clip(v, x, v.const(low), v.const(high))
+    return clip(x, x.type(low), x.type(high))
 
 
-@both
-def clip(v: Vector, x: Any, low: Any, high: Any) -> Any:
+@also_old
+def clip(x: Value, low: Value, high: Value) -> Value:
     """x held between two vectors of numbers; NaN stays NaN."""
-    x = at_least(v, x, low)
-    return v.b.select(v.b.fcmp_ordered("<", high, x), high, x)
+    x = at_least(x, low)
+    return choose(high < x, high, x)
 
 
-@both
-def at_least(v: Vector, x: Any, low: Any) -> Any:
+@also_old
+def at_least(x: Value, low: Any) -> Value:
     """The larger of x and a vector of numbers; NaN stays NaN."""
-    return v.b.select(v.b.fcmp_ordered(">", low, x), low, x)
+    low = x.type(low)
+    return choose(low > x, low, x)
 
 
-@both
-def bits(v: Vector, x: Any) -> Any:
-    """The bits of floats as integers."""
-    return v.b.bitcast(x, v.itype)
-
-
-@both
-def floats(v: Vector, x: Any) -> Any:
-    """Integers taken as the bits of floats."""
-    return v.b.bitcast(x, v.type)
-
-
-@both
-def round_even(v: Vector, x: Any) -> Any:
+@also_old
+def round_even(x: Value) -> Value:
     """The nearest whole number, halves to even."""
-    if v.tier.fma:
-        return v.call("roundeven", x)
-    shift = v.call("copysign", v.const(8388608.0), x)
-    near = v.b.fsub(v.b.fadd(x, shift), shift)
-    small = v.b.fcmp_ordered("<", v.call("fabs", x), v.const(8388608.0))
-    return v.call("copysign", v.b.select(small, near, x), x)
+    if tier().fma:
+        return intrinsic("roundeven", x)
+    shift = intrinsic("copysign", x.type(8388608.0), x)
+    near = (x + shift) - shift
+    return intrinsic("copysign", choose(abs(x) < 8388608.0, near, x), x)
 
 
-@both
-def floor(v: Vector, x: Any) -> Any:
+@also_old
+def floor(x: Value) -> Value:
     """The largest whole number not above x."""
-    if v.tier.fma:
-        return v.call("floor", x)
-    near = round_even(v, x)
-    over = v.b.fcmp_ordered(">", near, x)
-    return v.b.select(over, v.b.fsub(near, v.const(1)), near)
+    if tier().fma:
+        return intrinsic("floor", x)
+    near = round_even(x)
+    over = near > x
+    return choose(over, near - 1, near)
 
 
-@both
-def ceil(v: Vector, x: Any) -> Any:
+@also_old
+def ceil(x: Value) -> Value:
     """The smallest whole number not below x."""
-    if v.tier.fma:
-        return v.call("ceil", x)
-    return v.b.fneg(floor(v, v.b.fneg(x)))
+    return intrinsic("ceil", x) if tier().fma else -floor(-x)
 
 
 _EXP = (0.5, 0.166665177, 0.0416662023, 0.00836902505, 0.00139507239)
 """(exp(r) - 1 - r) / r**2 for |r| <= ln(2) / 2."""
 
 
-@both
-def _exp_parts(v: Vector, x: Any, bias: int) -> tuple[Any, Any]:
+def _exp_parts(x: Value, bias: int) -> tuple[Value, Value]:
     """(exp(r) - 1, 2**(n + bias - 127)) with x = n * ln 2 + r; the exponent n + bias must be in [0, 255)."""
-    shifted = v.fma(x, v.const(1 / math.log(2)), v.const(_SHIFT + bias))
-    n = v.b.fsub(shifted, v.const(_SHIFT + bias))
-    r = v.fma(n, v.const(-_LN2_HIGH), x)
-    r = v.fma(n, v.const(-_LN2_LOW), r)
-    q = polynomial(v, r, _EXP)
-    less1 = v.fma(v.b.fmul(r, r), q, r)
-    return less1, floats(v, v.b.shl(bits(v, shifted), v.iconst(23)))
+    shifted = fma(x, 1 / math.log(2), _SHIFT + bias)
+    n = shifted - (_SHIFT + bias)
+    r = fma(n, -_LN2_HIGH, x)
+    r = fma(n, -_LN2_LOW, r)
+    q = polynomial(r, _EXP)
+    less1 = fma(r * r, q, r)
+    return less1, (shifted.bits(I32) << 23).bits(F32)
 
 
-@both
-def exp(v: Vector, x: Any) -> Any:
+@also_old
+def exp(x: Value) -> Value:
     """e**x; 0 below -86.98, inf above 88.72."""
     # The scale is half of 2**n: 2**128 is no f32, and at the lower clamp its exponent field is 0, so it is 0.
-    less1, half = _exp_parts(v, clamp(v, x, -126 * math.log(2), 88.73), bias=126)
-    y = v.fma(less1, half, half)
-    return v.b.fadd(y, y)
+    less1, half = _exp_parts(clamp(x, -126 * math.log(2), 88.73), bias=126)
+    y = fma(less1, half, half)
+    return y + y
 
 
-@both
-def half_exp(v: Vector, x: Any) -> Any:
+@also_old
+def half_exp(x: Value) -> Value:
     """e**x / 2 of x <= 0 (or NaN); 0 below -86.98."""
-    less1, half = _exp_parts(v, at_least(v, x, v.const(-126 * math.log(2))), bias=126)
-    return v.fma(less1, half, half)
+    less1, half = _exp_parts(at_least(x, -126 * math.log(2)), bias=126)
+    return fma(less1, half, half)
 
 
-@both
-def expm1_negative(v: Vector, x: Any) -> Any:
+@also_old
+def expm1_negative(x: Value) -> Value:
     """e**x - 1 of min(x, 0), without cancellation near 0."""
-    x = minimum(v, v.const(0), maximum(v, v.const(-87), x))
-    less1, scale = _exp_parts(v, x, bias=127)
-    return v.fma(less1, scale, v.b.fsub(scale, v.const(1)))
+    x = minimum(x.type(0), maximum(x.type(-87), x))
+    less1, scale = _exp_parts(x, bias=127)
+    return fma(less1, scale, scale - 1)
 
 
 _LOG = (0.333333317, -0.250008211, 0.200012267, -0.166233565, 0.142017625, -0.131601951, 0.127615504, -0.0763442991)
 """(log(1 + f) - f + f**2 / 2) / f**3 for 1 + f in [sqrt(1/2), sqrt(2)]."""
 
 
-@both
-def _split(v: Vector, x: Any) -> tuple[Any, Any]:
+def _split(x: Value) -> tuple[Value, Value]:
     """(m - 1, e) with x = m * 2**e and m in [sqrt(1/2), sqrt(2)), for normal positive x."""
-    raw = bits(v, x)
-    e = v.b.ashr(v.b.sub(raw, v.iconst(0x3F3504F3)), v.iconst(23))
-    m = floats(v, v.b.sub(raw, v.b.shl(e, v.iconst(23))))
-    return v.b.fsub(m, v.const(1)), v.b.sitofp(e, v.type)
+    raw = x.bits(I32)
+    e = (raw - 0x3F3504F3) >> 23
+    m = (raw - (e << 23)).bits(F32)
+    return m - 1, e.to(F32)
 
 
-@both
-def log(v: Vector, x: Any) -> Any:
+@also_old
+def log(x: Value) -> Value:
     """The natural logarithm; -inf at 0, NaN below."""
-    f, e = _split(v, x)
-    square = v.b.fmul(f, f)
-    tail = v.fma(e, v.const(_LN2_LOW), v.b.fmul(v.b.fmul(square, f), polynomial(v, f, _LOG)))
-    tail = v.fma(square, v.const(-0.5), tail)
-    y = v.fma(e, v.const(_LN2_HIGH), v.b.fadd(f, tail))
-    y = v.b.select(v.b.fcmp_ordered("<", x, v.const(math.inf)), y, x)
-    y = v.b.select(v.b.fcmp_ordered("<", x, v.const(_TINY)), v.const(-math.inf), y)
-    return v.b.select(v.b.fcmp_ordered("<", x, v.const(0)), v.const(math.nan), y)
+    f, e = _split(x)
+    square = f * f
+    tail = fma(e, _LN2_LOW, square * f * polynomial(f, _LOG))
+    tail = fma(square, -0.5, tail)
+    y = fma(e, _LN2_HIGH, f + tail)
+    y = choose(x < math.inf, y, x)
+    y = choose(x < _TINY, -math.inf, y)
+    return choose(x < 0, math.nan, y)
 
 
 _LOG1P = (
@@ -205,26 +182,25 @@ _LOG1P = (
 """log(1 + u) / u for u in [0, 1]."""
 
 
-@both
-def log1p_unit(v: Vector, u: Any) -> Any:
+@also_old
+def log1p_unit(u: Value) -> Value:
     """log(1 + u) for u in [0, 1]."""
-    return v.b.fmul(u, polynomial(v, u, _LOG1P))
+    return u * polynomial(u, _LOG1P)
 
 
-@both
-def tanh(v: Vector, x: Any) -> Any:
+@also_old
+def tanh(x: Value) -> Value:
     """The hyperbolic tangent."""
-    over, under = _tanh_parts(v, x)
-    return v.call("copysign", v.b.fdiv(over, under), x)
+    over, under = _tanh_parts(x)
+    return intrinsic("copysign", over / under, x)
 
 
-@both
-def _tanh_parts(v: Vector, x: Any) -> tuple[Any, Any]:
+def _tanh_parts(x: Value) -> tuple[Value, Value]:
     """What is divided to give tanh(|x|): e and e + 2, with e = exp(2 * |x|) - 1."""
-    a = v.call("fabs", x)
-    less1, scale = _exp_parts(v, minimum(v, v.const(20), v.b.fadd(a, a)), bias=127)
-    e = v.fma(less1, scale, v.b.fsub(scale, v.const(1)))
-    return e, v.b.fadd(e, v.const(2))
+    a = abs(x)
+    less1, scale = _exp_parts(minimum(x.type(20), a + a), bias=127)
+    e = fma(less1, scale, scale - 1)
+    return e, e + 2
 
 
 _ERFC = (
@@ -242,40 +218,36 @@ _ERFC = (
 """-log(erfc(a)) / a for a in [0, 4.2]."""
 
 
-@both
-def _log_erfc(v: Vector, a: Any) -> Any:
+def _log_erfc(a: Value) -> Value:
     """log(1 - erf(a)) for a >= 0; beyond 4.2 it stays steep enough to be lost in 1 - erf."""
-    q = polynomial(v, minimum(v, v.const(4.2), a), _ERFC)
-    return v.b.fneg(v.b.fmul(a, q))
+    q = polynomial(minimum(a.type(4.2), a), _ERFC)
+    return -(a * q)
 
 
-@both
-def erf(v: Vector, x: Any) -> Any:
+@also_old
+def erf(x: Value) -> Value:
     """The error function: 1 - exp(log(erfc(|x|))) without cancellation, and x's sign."""
-    e = expm1_negative(v, _log_erfc(v, v.call("fabs", x)))
-    return v.call("copysign", e, x)
+    return intrinsic("copysign", expm1_negative(_log_erfc(abs(x))), x)
 
 
-@both
-def normal_cdf(v: Vector, x: Any) -> Any:
+@also_old
+def normal_cdf(x: Value) -> Value:
     """(1 + erf(x / sqrt(2))) / 2, accurate in both tails."""
-    a = v.b.fmul(v.call("fabs", x), v.const(math.sqrt(0.5)))
-    tail = half_exp(v, _log_erfc(v, a))
-    return v.b.select(v.b.fcmp_ordered("<", x, v.const(0)), tail, v.b.fsub(v.const(1), tail))
+    tail = half_exp(_log_erfc(abs(x) * math.sqrt(0.5)))
+    return choose(x < 0, tail, 1.0 - tail)
 
 
-@both
-def sigmoid(v: Vector, x: Any) -> Any:
+@also_old
+def sigmoid(x: Value) -> Value:
     """1 / (1 + e**-x)."""
-    return v.b.fdiv(v.const(1), v.b.fadd(v.const(1), exp(v, v.b.fneg(x))))
+    return 1.0 / (1.0 + exp(-x))
 
 
-@both
-def gated_tanh(v: Vector, x: Any, gate: Any) -> Any:
+@also_old
+def gated_tanh(x: Value, gate: Value) -> Value:
     """tanh(x) * sigmoid(gate), in one division."""
-    over, under = _tanh_parts(v, x)
-    open_ = v.b.fadd(v.const(1), exp(v, v.b.fneg(gate)))
-    return v.call("copysign", v.b.fdiv(over, v.b.fmul(under, open_)), x)
+    over, under = _tanh_parts(x)
+    return intrinsic("copysign", over / (under * (1.0 + exp(-gate))), x)
 
 
 _EXP2 = (1.0, 0.693147207, 0.240226513, 0.0555032708, 0.00961800441, 0.00134005505, 0.000154761913)
@@ -284,59 +256,45 @@ _ATANH = (1.0, 0.33333332818549077, 0.20000168626491274, 0.14268583931993128, 0.
 """log(m) / (2 * s) in powers of s**2, with s = (m - 1) / (m + 1) and m in [sqrt(1/2), sqrt(2)]."""
 
 
-@both
-def _wide(v: Vector, x: float) -> Any:
-    """An f64 constant in as many lanes as v has."""
-    from llvmlite import ir
-
-    return ir.Constant(ir.VectorType(ir.DoubleType(), v.lanes), [x] * v.lanes)
-
-
-@both
-def _log2_wide(v: Vector, x: Any) -> Any:
+def _log2_wide(x: Value) -> Value:
     """log2(x) of positive f32 as f64; -inf at 0, inf at inf."""
-    wide = _wide(v, 0).type
-    f, e = _split(v, x)
-    f = v.b.fpext(f, wide)
-    s = v.b.fdiv(f, v.b.fadd(f, _wide(v, 2)))
-    t = v.b.fmul(s, s)
-    q = _wide(v, _ATANH[-1])
+    f, e = _split(x)
+    f = f.to(F64)
+    s = f / (f + 2)
+    t = s * s
+    q: Any = t.type(_ATANH[-1])
     for c in _ATANH[-2::-1]:
-        q = v.b.fadd(v.b.fmul(q, t), _wide(v, c))
-    y = v.b.fadd(v.b.fmul(v.b.fmul(s, q), _wide(v, 2 / math.log(2))), v.b.fpext(e, wide))
-    y = v.b.select(v.b.fcmp_ordered("<", x, v.const(math.inf)), y, v.b.fpext(x, wide))
-    return v.b.select(v.b.fcmp_ordered("<", x, v.const(_TINY)), _wide(v, -math.inf), y)
+        q = q * t + c
+    y = s * q * (2 / math.log(2)) + e.to(F64)
+    y = choose(x < math.inf, y, x.to(F64))
+    return choose(x < _TINY, -math.inf, y)
 
 
-@both
-def power(v: Vector, x: Any, y: Any) -> Any:
+@also_old
+def power(x: Value, y: Value) -> Value:
     """x**y as C's pow: a negative x needs a whole y; x**0 and 1**y are 1 even for NaN.
 
     The logarithm is taken in f64.
     """
-    wide = _wide(v, 0).type
-    size = v.call("fabs", x)
-    t = v.b.fmul(_log2_wide(v, size), v.b.fpext(y, wide))
-    one = v.b.or_(v.b.fcmp_ordered("==", size, v.const(1)), v.b.fcmp_ordered("==", y, v.const(0)))
-    t = v.b.select(one, _wide(v, 0), t)
-    for relation, bound in (("<", -126.0), (">", 128.5)):
-        t = v.b.select(v.b.fcmp_ordered(relation, t, _wide(v, bound)), _wide(v, bound), t)
-    shift = _wide(v, 1.5 * 2.0**52)
-    n = v.b.fsub(v.b.fadd(t, shift), shift)
-    p = polynomial(v, v.b.fptrunc(v.b.fsub(t, n), v.type), _EXP2)
+    size = abs(x)
+    t = _log2_wide(size) * y.to(F64)
+    t = choose((size == 1) | (y == 0), 0.0, t)
+    t = choose(t < -126.0, -126.0, t)
+    t = choose(t > 128.5, 128.5, t)
+    shift = 1.5 * 2.0**52
+    n = (t + shift) - shift
+    p = polynomial((t - n).to(F32), _EXP2)
     # As in exp, the scale is half of 2**n.
-    shifted = v.b.fadd(v.b.fptrunc(n, v.type), v.const(_SHIFT + 126))
-    z = v.b.fmul(p, floats(v, v.b.shl(bits(v, shifted), v.iconst(23))))
-    return _signed_power(v, x, y, v.b.fadd(z, z))
+    shifted = n.to(F32) + (_SHIFT + 126)
+    z = p * (shifted.bits(I32) << 23).bits(F32)
+    return _signed_power(x, y, z + z)
 
 
-@both
-def _signed_power(v: Vector, x: Any, y: Any, z: Any) -> Any:
+def _signed_power(x: Value, y: Value, z: Value) -> Value:
     """|x|**y given the sign, or the NaN, that a negative x makes of it."""
-    half = v.b.fmul(y, v.const(0.5))
-    whole = v.b.fcmp_ordered("==", round_even(v, y), y)
-    odd = v.b.and_(whole, v.b.fcmp_unordered("une", round_even(v, half), half))
-    z = v.b.select(odd, v.call("copysign", z, x), z)
-    finite = v.b.fcmp_ordered(">", x, v.const(-math.inf))
-    outside = v.b.and_(v.b.and_(finite, v.b.fcmp_ordered("<", x, v.const(0))), v.b.not_(whole))
-    return v.b.select(outside, v.const(math.nan), z)
+    half = y * 0.5
+    whole = round_even(y) == y
+    odd = whole & (round_even(half) != half)
+    z = choose(odd, intrinsic("copysign", z, x), z)
+    outside = (x > -math.inf) & (x < 0) & ~whole
+    return choose(outside, math.nan, z)

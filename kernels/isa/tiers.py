@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 from functools import cache
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from .amx import permitted
 
@@ -13,8 +14,9 @@ class Tier(NamedTuple):
     """One row of instruction sets.
 
     `lanes` is the number of f32 in a vector, `registers` the number of vector registers, `needs` the CPU flags
-    (LLVM's names) without which it can't run, `cpu` what LLVM schedules for. `vnni`: it multiplies and sums four
-    bytes a lane (vpdpbusd); `amx`: it has tile registers. Tiers that differ in nothing else have the same f32 kernels.
+    (LLVM's names) without which it can't run, `cpu` what LLVM schedules for, `instructions` the module and the class
+    that write its instructions. `vnni`: it multiplies and sums four bytes a lane; `amx`: it has tile registers. Tiers
+    that differ in nothing else have the same f32 kernels.
     """
 
     name: str
@@ -23,8 +25,14 @@ class Tier(NamedTuple):
     needs: tuple[str, ...]
     cpu: str
     fma: bool
+    instructions: str = "generic:Generic"
     vnni: bool = False
     amx: bool = False
+
+    @property
+    def isa(self) -> Any:
+        """What writes its instructions: see generic.py. Only kernels that are being written ask for it."""
+        return _instructions(self.instructions)
 
     @property
     def masks(self) -> bool:
@@ -43,18 +51,32 @@ _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _VNNI = (*_AVX512, "avx512vnni")
 _AMX = (*_VNNI, "amx-tile", "amx-int8")
 
+_X86 = platform.machine().lower() in ("x86_64", "amd64")
+
 # Narrowest first: a tier is usable when this CPU has all that it needs.
 TIERS: tuple[Tier, ...] = (
-    Tier("generic", lanes=4, registers=16, needs=(), cpu="", fma=False),
-    Tier("avx2", lanes=8, registers=16, needs=_AVX2, cpu="x86-64-v3", fma=True),
-    Tier("avxvnni", lanes=8, registers=16, needs=(*_AVX2, "avxvnni"), cpu="x86-64-v3", fma=True, vnni=True),
-    Tier("avx512", lanes=16, registers=32, needs=_AVX512, cpu="x86-64-v4", fma=True),
-    Tier("avx512vnni", lanes=16, registers=32, needs=_VNNI, cpu="x86-64-v4", fma=True, vnni=True),
-    Tier("amx", lanes=16, registers=32, needs=_AMX, cpu="x86-64-v4", fma=True, vnni=True, amx=True),
-)
+    Tier("generic", lanes=4, registers=16, needs=(), cpu="", fma=False,
+         instructions="x86_sse2:Sse2" if _X86 else "generic:Generic"),
+    Tier("avx2", lanes=8, registers=16, needs=_AVX2, cpu="x86-64-v3", fma=True,
+         instructions="x86_avx2:Avx2"),
+    Tier("avxvnni", lanes=8, registers=16, needs=(*_AVX2, "avxvnni"), cpu="x86-64-v3", fma=True,
+         instructions="x86_avx2:AvxVnni", vnni=True),
+    Tier("avx512", lanes=16, registers=32, needs=_AVX512, cpu="x86-64-v4", fma=True,
+         instructions="x86_avx512:Avx512"),
+    Tier("avx512vnni", lanes=16, registers=32, needs=_VNNI, cpu="x86-64-v4", fma=True,
+         instructions="x86_avx512:Avx512Vnni", vnni=True),
+    Tier("amx", lanes=16, registers=32, needs=_AMX, cpu="x86-64-v4", fma=True,
+         instructions="x86_amx:Amx", vnni=True, amx=True),
+)  # fmt: skip
 BY_NAME = {tier.name: tier for tier in TIERS}
 NUMPY = Tier("numpy", lanes=0, registers=0, needs=(), cpu="", fma=False)
 """No tier of kernels: NumPy computes every node, so nothing is compiled."""
+
+
+@cache
+def _instructions(name: str) -> Any:
+    module, kind = name.split(":")
+    return getattr(import_module(f".{module}", __package__), kind)()
 
 
 _LINUX_NAMES = {
@@ -92,7 +114,7 @@ def usable(flags: frozenset[str] | None = None) -> tuple[Tier, ...]:
 
     Without flags: those that this process can run here, which takes the system's permission for AMX.
     """
-    if platform.machine().lower() not in ("x86_64", "amd64"):
+    if not _X86:
         return TIERS[:1]
     found = tuple(tier for tier in TIERS if (cpu_flags() if flags is None else flags).issuperset(tier.needs))
     return tuple(tier for tier in found if flags is not None or not tier.amx or permitted())

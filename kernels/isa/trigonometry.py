@@ -8,16 +8,29 @@ number's exponent (Payne and Hanek), in integers.
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from llvmlite import ir
-
-from ..lang.both import both
-from .elements import shuffle
-from .functions import bits, floats, polynomial
-from .loops import variable
-from .vector import I32, I64, Vector
+from ..lang import (
+    F32,
+    F64,
+    I32,
+    I64,
+    U64,
+    Value,
+    any_lane,
+    choose,
+    fma,
+    joined,
+    outlined,
+    register,
+    shuffle,
+    table,
+    tier,
+    when,
+)
+from ..lang.both import also_old
+from .functions import polynomial
 
 NEAR = 8192.0
 """Up to here the products of pi's parts are exact."""
@@ -30,115 +43,82 @@ _LEAST, _MOST = 140, 254
 """Biased exponents of the f32 from NEAR on."""
 
 
-@both
-def sin(v: Vector, x: Any) -> Any:
+@also_old
+def sin(x: Value) -> Value:
     """The sine; NaN at infinities."""
-    return _sine(v, x, 0.0)
+    return _sine(x, 0.0)
 
 
-@both
-def cos(v: Vector, x: Any) -> Any:
+@also_old
+def cos(x: Value) -> Value:
     """The cosine; NaN at infinities."""
-    return _sine(v, x, 0.5)
+    return _sine(x, 0.5)
 
 
-@both
-def _sine(v: Vector, x: Any, quarter: float) -> Any:
+def _sine(x: Value, quarter: float) -> Value:
     """sin(x + quarter * pi) for quarter 0 or 1/2."""
-    b = v.b
-    result = variable(b, _near(v, x, quarter))
-    beyond = b.fcmp_ordered(">", v.call("fabs", x), v.const(NEAR))
-    lanes = ir.IntType(v.lanes)
-    with b.if_then(b.icmp_unsigned("!=", b.bitcast(beyond, lanes), lanes(0)), likely=False):
-        far, width = _far(v, quarter), min(v.lanes, v.tier.lanes)
-        undef = ir.Constant(v.type, ir.Undefined)
-        parts = [b.call(far, [shuffle(b, x, undef, range(i, i + width))]) for i in range(0, v.lanes, width)]
+    result = register(_near(x, quarter))
+    beyond = abs(x) > NEAR
+    with when(any_lane(beyond), likely=False):
+        width = min(x.lanes, tier().lanes)
+        name = f"fastgraph.far_{'cosine' if quarter else 'sine'}.{width}"
+        vectors = [shuffle(x, range(i, i + width)) for i in range(0, x.lanes, width)]
+        parts = [outlined(name, F32.vector(width), partial(_far, quarter=quarter), part) for part in vectors]
         while len(parts) > 1:
-            n = 2 * parts[0].type.count
-            parts = [shuffle(b, p, q, range(n)) for p, q in zip(parts[::2], parts[1::2], strict=True)]
-        b.store(b.select(beyond, parts[0], b.load(result)), result)
-    return b.load(result)
+            parts = [joined(p, q) for p, q in zip(parts[::2], parts[1::2], strict=True)]
+        result.value = choose(beyond, parts[0], result.value)
+    return result.value
 
 
-@both
-def _near(v: Vector, x: Any, quarter: float) -> Any:
+def _near(x: Value, quarter: float) -> Value:
     """For |x| <= NEAR: x less the nearest (n - quarter) * pi, n whole; NaN for infinities."""
-    shifted = v.fma(x, v.const(1 / math.pi), v.const(_SHIFT))
+    shifted = fma(x, 1 / math.pi, _SHIFT)
     if quarter:
-        shifted = v.b.fadd(v.fma(x, v.const(1 / math.pi), v.const(quarter)), v.const(_SHIFT))
-    n = v.b.fsub(v.b.fsub(shifted, v.const(_SHIFT)), v.const(quarter))
+        shifted = fma(x, 1 / math.pi, quarter) + _SHIFT
+    n = (shifted - _SHIFT) - quarter
     r = x
     for part in _PI_PARTS:
-        r = v.fma(n, v.const(-part), r)
-    return floats(v, v.b.xor(bits(v, _folded(v, r)), v.b.shl(bits(v, shifted), v.iconst(31))))
+        r = fma(n, -part, r)
+    return (_folded(r).bits(I32) ^ (shifted.bits(I32) << 31)).bits(F32)
 
 
-@both
-def _folded(v: Vector, r: Any) -> Any:
+def _folded(r: Value) -> Value:
     """sin(r) for |r| <= pi / 2."""
-    t = v.b.fmul(r, r)
-    return v.fma(v.b.fmul(t, r), polynomial(v, t, _SIN), r)
+    t = r * r
+    return fma(t * r, polynomial(t, _SIN), r)
 
 
-@both
-def _far(v: Vector, quarter: float) -> Any:
-    """A function of the module, made once: one vector of the tier (or less), |x| > NEAR."""
-    width = min(v.lanes, v.tier.lanes)
-    name = f"fastgraph.far_{'cosine' if quarter else 'sine'}.{width}"
-    found = v.b.module.globals.get(name)
-    if found is not None:
-        return found
-    kind = ir.VectorType(v.type.element, width)
-    function = ir.Function(v.b.module, ir.FunctionType(kind, [kind]), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    w = Vector(ir.IRBuilder(function.append_basic_block()), v.tier, width)
-    w.b.ret(_far_body(w, function.args[0], quarter))
-    return function
-
-
-@both
-def _far_body(v: Vector, x: Any, quarter: float) -> Any:
-    b = v.b
-    wide = ir.VectorType(I64, v.lanes)
-
-    def const(n: int) -> Any:
-        return ir.Constant(wide, [n] * v.lanes)
-
-    raw = bits(v, x)
-    size = b.and_(raw, v.iconst(0x7FFFFFFF))
-    mantissa = b.zext(b.or_(b.and_(raw, v.iconst(0x7FFFFF)), v.iconst(0x800000)), wide)
-    entry = b.sub(b.lshr(size, v.iconst(23)), v.iconst(_LEAST))
-    entry = b.select(b.icmp_signed("<", entry, v.iconst(0)), v.iconst(0), entry)
-    entry = b.select(b.icmp_signed(">", entry, v.iconst(_MOST - _LEAST)), v.iconst(_MOST - _LEAST), entry)
-    high, low = (_looked_up(v, name, entry, wide) for name in ("high", "low"))
+def _far(x: Value, quarter: float) -> Value:
+    """For |x| > NEAR, of one vector of the tier, or less."""
+    raw = x.bits(I32)
+    size = raw & 0x7FFFFFFF
+    mantissa = ((raw & 0x7FFFFF) | 0x800000).unsigned.to(U64)
+    entry = (size.unsigned >> 23).signed - _LEAST
+    high, low = (_looked_up(name, _held(entry)) for name in ("high", "low"))
     # 2**64 is a turn: what is lost on top are whole turns.
-    turn = b.add(b.mul(mantissa, high), b.lshr(b.mul(mantissa, low), const(32)))
-    sign = b.and_(raw, v.iconst(-(1 << 31)))
+    turn = mantissa * high + (mantissa * low >> 32)
+    sign: Any = raw & -(1 << 31)
     if quarter:
-        turn, sign = b.add(turn, const(1 << 62)), v.iconst(0)
-    half = b.and_(b.add(turn, const(1 << 62)), const(-(1 << 63)))
-    doubles = ir.VectorType(ir.DoubleType(), v.lanes)
-    radians = b.fmul(b.sitofp(b.sub(turn, half), doubles), ir.Constant(doubles, [math.pi / 2.0**63] * v.lanes))
-    y = bits(v, _folded(v, b.fptrunc(radians, v.type)))
-    y = floats(v, b.xor(y, b.xor(sign, b.trunc(b.lshr(half, const(32)), v.itype))))
-    return b.select(b.icmp_signed("<", size, v.iconst(0x7F800000)), y, v.const(math.nan))
+        turn, sign = turn + (1 << 62), raw.type(0)
+    half = (turn + (1 << 62)) & (1 << 63)
+    radians = (turn - half).signed.to(F64) * (math.pi / 2.0**63)
+    y = _folded(radians.to(F32)).bits(I32)
+    y = (y ^ (sign ^ (half >> 32).to(I32))).bits(F32)
+    return choose(size < 0x7F800000, y, math.nan)
 
 
-@both
-def _looked_up(v: Vector, name: str, entry: Any, wide: Any) -> Any:
+def _held(entry: Value) -> Value:
+    """An entry of the tables."""
+    entry = choose(entry < 0, 0, entry)
+    return choose(entry > _MOST - _LEAST, _MOST - _LEAST, entry)
+
+
+def _looked_up(name: str, entry: Value) -> Value:
     """The numbers of a table of the module at the places `entry`."""
-    b, full = v.b, f"fastgraph.turns_{name}"
-    table = b.module.globals.get(full)
-    if table is None:
-        kind = ir.ArrayType(I64, _MOST - _LEAST + 1)
-        table = ir.GlobalVariable(b.module, kind, full)
-        table.linkage, table.global_constant = "internal", True
-        table.initializer = ir.Constant(kind, list(_turns()[name == "low"]))
-    found = ir.Constant(wide, ir.Undefined)
-    for lane in range(v.lanes):
-        index = b.zext(b.extract_element(entry, I32(lane)), I64)
-        found = b.insert_element(found, b.load(b.gep(table, [I64(0), index])), I32(lane))
+    numbers = table(f"fastgraph.turns_{name}", U64, _turns()[name == "low"])
+    found = U64.like(entry.type).undefined()
+    for lane in range(entry.lanes):
+        found = found.with_lane(lane, numbers[entry[lane].unsigned.to(I64)])
     return found
 
 

@@ -132,7 +132,7 @@ def _elements(tier: Tier, args: Value, r: Any, walk: Callable) -> None:
             with several:
                 walk(move)
 
-    runs = partial(walk, lambda target, source: copy_run(tier, target, source, r.run))
+    runs = partial(walk, lambda target, source: copy_run(target, source, r.run))
     cases(r.word, {0: runs, **{nbytes: partial(words, nbytes) for nbytes in WORDS}})
 
 

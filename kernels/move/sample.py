@@ -1,4 +1,4 @@
-"""Images sampled at coordinates that are read at run time: f32, channel by channel, up to three axes.
+"""Images sampled at coordinates that are read at run time: f32, channel by channel, along up to three axes.
 
 Of a few points together the taps are found first (bytes from a channel's start, weight), in f64; then every channel is
 summed up with them.

@@ -31,7 +31,6 @@ from ..lang import (
     traced,
 )
 from ..lang.blocks import Block, branch, goto
-from ..lang.types import of_llvm
 from .along_axis import along_axis, by_extreme, columns_of
 from .rows import EXTREME
 
@@ -58,7 +57,7 @@ def _row(f32: Type, element: str) -> Any:
     @traced
     def row(args: Value, y: Value, x: Value, n: Value) -> None:
         def find(least: bool, kind: str) -> None:
-            first = of_llvm(ELEMENTS[kind]).at(x)
+            first = ELEMENTS[kind].at(x)
 
             def read(v: Type, i: Value, mask: Any) -> Value:
                 return load(v, kind, first + i, mask)
@@ -96,7 +95,7 @@ def _columns(f32: Type, element: str) -> Any:
         n, inner, left, right = columns_of(columns)
 
         def find(least: bool, kind: str) -> None:
-            xs, ys = of_llvm(ELEMENTS[kind]).at(x), I64.at(y)
+            xs, ys = ELEMENTS[kind].at(x), I64.at(y)
 
             def column(f32: Type, i: Value, rest: Any = None) -> None:
                 mask = None if rest is None else f32.below(rest)
@@ -104,7 +103,7 @@ def _columns(f32: Type, element: str) -> Any:
                 def read(r: Any) -> Value:
                     return load(f32, kind, xs + (i + r * inner), mask)
 
-                write(I64.like(f32), _place(n, least, read).to(I64), ys + i, rest)
+                write(_place(n, least, read).to(I64), ys + i, rest)
 
             each_vector(f32, left, right, column)
 

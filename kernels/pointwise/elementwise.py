@@ -26,7 +26,8 @@ def make(tier: Tier) -> Callable[..., None]:
     def plane(args: Value, outer: Any, rows: Any, columns: Any) -> None:
         r = fields(args, ELEMENTWISE)
         (i0, i1, i2), (row, count), (left, right) = outer, rows, columns
-        first = left + row * r.y_row + i2 * r.y_d2 + i1 * r.y_d1 + i0 * r.y_d0
+        steps = zip((row, i2, i1, i0), (r.y_row, r.y_d2, r.y_d1, r.y_d0), strict=True)
+        first = reduce(operator.add, [i * step for i, step in steps], left)
         y = Lines(r.y + first * r.item, r.y_row * r.item)
         walk(r, Area(i2, row, left, count, right - left), Lines(0, 0), y, (i0, i1))
 

@@ -5,181 +5,196 @@ place of the largest or smallest, and running sums and products.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from llvmlite import ir
-
-from ..core.record import Record, loaded, reader
-from ..isa.byte_ops import choose, read, write
-from ..isa.loops import loop, thread_block, variable, whole
+from ..core.record import Record, fields, reader
+from ..isa import functions as f
 from ..isa.tiers import Tier
-from ..isa.vector import I64, emits
-from .convert import TYPES
-from .exact_names import ELEMENTS
-from .exact_real import Real
-from .exact_whole import Whole
+from ..lang import (
+    F32,
+    F64,
+    I32,
+    I64,
+    Type,
+    Value,
+    cases,
+    choose,
+    either,
+    integer,
+    is_nan,
+    larger,
+    over,
+    register,
+    room,
+    smaller,
+    thread_block,
+    traced,
+    whole,
+)
 from .rows import ARG, ARGS, FOLD, FOLDS, RUNNING, RUNS
+
+_NUMBERS = {"i32": I32, "i64": I64, "f32": F32, "f64": F64}
+
+
+class Plane(NamedTuple):
+    """[n, inner] elements of so many bytes, from an address on."""
+
+    start: Value
+    inner: Value
+    size: int
+
+    def at(self, row: Any, column: Value) -> Value:
+        """The address of an element."""
+        return self.start + (row * self.inner + column) * self.size
+
+
+Part = Callable[[Any, str, Value, Value, Value], None]
+"""part(record, operation, o, left, right) makes columns left..right of plane o."""
 
 
 def fold(tier: Tier, element: str) -> Callable[..., None]:
     """The kernel of FOLDS; its record is FOLD. Over nothing a sum is 0, a product 1, an extreme that of the type."""
-    size = ELEMENTS[element]
 
-    def write_part(b: Any, r: Any, name: str, o: Any, left: Any, right: Any) -> None:
-        x, y = _starts(b, r, o, size, size)
-        with b.if_else(b.icmp_signed("==", r.inner, I64(1))) as (row, columns):
+    def part(r: Any, name: str, o: Value, left: Value, right: Value) -> None:
+        kind = _vector(tier, element, name)
+        x, y = _reduced(r, o, kind.number.size, kind.number.size)
+        with either(r.inner == 1) as (row, columns):
             with row:
-                _fold_row(b, tier, element, name, x, y, r.n)
+                _fold_row(kind, name, x.start, y.start, r.n)
             with columns:
-                body = partial(_fold_columns, name=name, r=r, x=x, y=y, size=size)
-                _each_column(b, tier, element, left, right, body)
+                for v, i in _columns(kind, left, right):
+                    total, combine = register(v(_start(v, name))), _combine(v, name)
+                    for j in over(r.n):
+                        total.value = combine(total.value, v[x.at(j, i)])
+                    v[y.at(0, i)] = total.value
 
-    return _along(FOLD, FOLDS, write_part)
+    return _along(FOLD, FOLDS, part)
 
 
 def arg(tier: Tier, element: str) -> Callable[..., None]:
     """The kernel of ARGS: y are int64; its record is ARG. A NaN counts as the largest and as the smallest."""
-    size = ELEMENTS[element]
 
-    def write_part(b: Any, r: Any, name: str, o: Any, left: Any, right: Any) -> None:
-        x, y = _starts(b, r, o, size, 8)
-        _each_column(b, tier, element, left, right, partial(_arg_columns, name=name, r=r, x=x, y=y, size=size))
+    def part(r: Any, name: str, o: Value, left: Value, right: Value) -> None:
+        kind = _vector(tier, element, name)
+        x, y = _reduced(r, o, kind.number.size, 8)
+        for v, i in _columns(kind, left, right):
+            best, place = register(v[x.at(0, i)]), register(I64.like(v)(0))
+            for row in over(1, r.n):
+                now, before = v[x.at(row, i)], best.value
+                better = _better(name, now, before)
+                best.value = choose(better, now, before)
+                place.value = choose(better, row, place.value)
+            I64.like(v)[y.at(0, i)] = place.value
 
-    return _along(ARG, ARGS, write_part)
+    return _along(ARG, ARGS, part)
 
 
 def running(tier: Tier, element: str) -> Callable[..., None]:
     """The kernel of RUNS: as many results as elements; its record is RUNNING."""
-    size = ELEMENTS[element]
 
-    def write_part(b: Any, r: Any, name: str, o: Any, left: Any, right: Any) -> None:
-        start = b.mul(o, b.mul(r.n, b.mul(r.inner, I64(size))))
-        x, y = b.add(r.x, start), b.add(r.y, start)
-        _each_column(b, tier, element, left, right, partial(_run_columns, name=name, r=r, x=x, y=y, size=size))
+    def part(r: Any, name: str, o: Value, left: Value, right: Value) -> None:
+        kind = _vector(tier, element, name)
+        size, combine = kind.number.size, _combine(kind, name)
+        start = o * (r.n * (r.inner * size))
+        x, y = (Plane(address + start, r.inner, size) for address in (r.x, r.y))
+        for v, i in _columns(kind, left, right):
+            total = register(v(_start(v, name)))
+            for turn in over(r.n):
+                row = choose(r.reverse != 0, r.n - turn - 1, turn)
+                before = total.value
+                after = combine(before, v[x.at(row, i)])
+                v[y.at(row, i)] = choose(r.exclusive != 0, before, after)
+                total.value = after
 
-    return _along(RUNNING, RUNS, write_part)
+    return _along(RUNNING, RUNS, part)
 
 
-def _along(record: Record, names: tuple[str, ...], part: Callable[..., None]) -> Callable[..., None]:
-    """The kernel that calls part(builder, record, operation, o, left, right) for the thread's share."""
-    fields = reader(record)
+def _along(record: Record, names: tuple[str, ...], part: Part) -> Callable[..., None]:
+    """The kernel that calls `part` for each plane, or some of the columns of all, that are the thread's."""
+    read = reader(record)
 
-    @emits
-    def parts(b: Any, args: Any, first: Any, end: Any, left: Any, right: Any) -> None:
-        r = loaded(b, args, record)
+    @traced
+    def parts(args: Value, first: Any, end: Any, left: Any, right: Any) -> None:
+        r = fields(args, record)
 
         def each(name: str) -> None:
-            with loop(b, first, end, 1) as o:
-                part(b, r, name, o, left, right)
+            for o in over(first, end):
+                part(r, name, o, left, right)
 
-        choose(b, r.operation, {i: partial(each, name) for i, name in enumerate(names)})
+        cases(r.operation, {i: partial(each, name) for i, name in enumerate(names)})
 
-    def kernel(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+    def kernel(args, thread, threads):
+        r = read(args)
         first, end, left, right = thread_block(r.outer, r.inner, thread, threads)
         parts(args, first, end, left, right)
 
     return kernel
 
 
-def _starts(b: Any, r: Any, o: Any, x_size: int, y_size: int) -> tuple[Any, Any]:
-    """Where x[o] and y[o] begin."""
-    plane = b.mul(o, r.inner)
-    return b.add(r.x, b.mul(b.mul(plane, r.n), I64(x_size))), b.add(r.y, b.mul(plane, I64(y_size)))
+def _reduced(r: Any, o: Value, x_size: int, y_size: int) -> tuple[Plane, Plane]:
+    """x[o], and y[o], which has one row."""
+    first = o * r.inner
+    return Plane(r.x + first * r.n * x_size, r.inner, x_size), Plane(r.y + first * y_size, r.inner, y_size)
 
 
-def _family(b: Any, element: str, kind: Any) -> Any:
-    return (Whole if element[0] == "i" else Real)(b, element, kind)
+def _vector(tier: Tier, element: str, name: str) -> Type:
+    """Two registers of what an operation takes elements for."""
+    number = _NUMBERS[element]
+    if name.endswith("_u") and not number.real:
+        number = integer(number.bits, signed=False)
+    return number.vector(8 * tier.lanes // number.size)
 
 
-def _kind(tier: Tier, element: str) -> Any:
-    """Vectors of two registers."""
-    return ir.VectorType(TYPES[element], 8 * tier.lanes // ELEMENTS[element])
+def _columns(kind: Type, left: Value, right: Value) -> Iterator[tuple[Type, Value]]:
+    """`for v, i in _columns(...)`: vectors of columns, then single ones."""
+    for v in (kind, kind.vector(1)):
+        end = left + whole(right - left, v.lanes)
+        for i in over(left, end, v.lanes):
+            yield v, i
+        left = end
 
 
-def _each_column(b: Any, tier: Tier, element: str, left: Any, right: Any, body: Callable[..., None]) -> None:
-    """body(builder, family, i) for vectors of columns, then for single ones."""
-    start = left
-    for kind in (_kind(tier, element), ir.VectorType(TYPES[element], 1)):
-        end = b.add(start, whole(b, b.sub(right, start), kind.count))
-        with loop(b, start, end, kind.count) as i:
-            body(b, _family(b, element, kind), i)
-        start = end
-
-
-def _start(family: Any, name: str) -> Any:
+def _start(kind: Type, name: str) -> float:
     """What a fold begins with."""
     if name in ("sum", "prod"):
-        return family.const(int(name == "prod"))
-    if isinstance(family, Real):
-        return family.const(-math.inf if name.startswith("max") else math.inf)
-    least = 0 if name.endswith("_u") else -1 << family.bits - 1
-    return family.const(least if name.startswith("max") else least - 1)
+        return int(name == "prod")
+    if kind.real:
+        return -math.inf if name.startswith("max") else math.inf
+    least = -1 << kind.bits - 1 if kind.signed else 0
+    return least if name.startswith("max") else ~least
 
 
-def _combined(family: Any, name: str, x: Any, y: Any) -> Any:
-    name = {"sum": "add", "prod": "mul"}.get(name, name)
-    return family(name.removesuffix("_u") if isinstance(family, Real) else name, x, y, None)
+def _combine(kind: Type, name: str) -> Callable[[Value, Value], Value]:
+    """What makes one of two; NaN where one is."""
+    extremes = (f.maximum, f.minimum) if kind.real else (larger, smaller)
+    rules = (operator.add, operator.mul, *extremes)
+    return dict(zip(("sum", "prod", "max", "min"), rules, strict=True))[name.removesuffix("_u")]
 
 
-def _fold_row(b: Any, tier: Tier, element: str, name: str, x: Any, y: Any, n: Any) -> None:
+def _fold_row(kind: Type, name: str, x: Value, y: Value, n: Value) -> None:
     """Neighbors: lane by lane, then the lanes, then what is left."""
-    size, wide, one = ELEMENTS[element], _kind(tier, element), ir.VectorType(TYPES[element], 1)
-    many, single = _family(b, element, wide), _family(b, element, one)
-    lanes = variable(b, _start(many, name))
-    end = whole(b, n, wide.count)
-    with loop(b, 0, end, wide.count) as i:
-        b.store(_combined(many, name, b.load(lanes), read(b, b.add(x, b.mul(i, I64(size))), wide)), lanes)
-    total = variable(b, _start(single, name))
-    for first, last, at in ((I64(0), I64(wide.count), b.ptrtoint(lanes, I64)), (end, n, x)):
-        with loop(b, first, last, 1) as i:
-            b.store(_combined(single, name, b.load(total), read(b, b.add(at, b.mul(i, I64(size))), one)), total)
-    write(b, b.load(total), y)
+    one, size, combine = kind.vector(1), kind.number.size, _combine(kind, name)
+    lanes, total = room(kind, align=kind.size), register(one(_start(kind, name)))
+    lanes[0] = kind(_start(kind, name))
+    end = whole(n, kind.lanes)
+    for i in over(0, end, kind.lanes):
+        lanes[0] = combine(lanes[0], kind[x + i * size])
+    for start, stop, place in ((0, kind.lanes, lanes.address), (end, n, x)):
+        for i in over(start, stop):
+            total.value = combine(total.value, one[place + i * size])
+    one[y] = total.value
 
 
-def _place(b: Any, r: Any, start: Any, row: Any, i: Any, size: int) -> Any:
-    """The address of column i in a row of what begins at `start`."""
-    return b.add(start, b.mul(b.add(b.mul(row, r.inner), i), I64(size)))
-
-
-def _fold_columns(b: Any, family: Any, i: Any, name: str, r: Any, x: Any, y: Any, size: int) -> None:
-    total = variable(b, _start(family, name))
-    with loop(b, 0, r.n, 1) as row:
-        b.store(_combined(family, name, b.load(total), read(b, _place(b, r, x, row, i, size), family.kind)), total)
-    write(b, b.load(total), _place(b, r, y, I64(0), i, size))
-
-
-def _arg_columns(b: Any, family: Any, i: Any, name: str, r: Any, x: Any, y: Any, size: int) -> None:
-    index = ir.VectorType(I64, family.kind.count)
-    best = variable(b, read(b, _place(b, r, x, I64(0), i, size), family.kind))
-    place = variable(b, ir.Constant(index, None))
-    with loop(b, 1, r.n, 1) as row:
-        now, before = read(b, _place(b, r, x, row, i, size), family.kind), b.load(best)
-        better = _better(b, name, now, before)
-        b.store(b.select(better, now, before), best)
-        undef = ir.Constant(index, ir.Undefined)
-        here = b.insert_element(undef, row, ir.IntType(32)(0))
-        here = b.shuffle_vector(here, undef, ir.Constant(ir.VectorType(ir.IntType(32), index.count), None))
-        b.store(b.select(better, here, b.load(place)), place)
-    write(b, b.load(place), _place(b, r, y, I64(0), i, 8))
-
-
-def _better(b: Any, name: str, now: Any, before: Any) -> Any:
-    sign = (">" if name.startswith("max") else "<") + ("=" if "last" in name else "")
-    if not isinstance(now.type.element, ir.IntType):
-        better = b.and_(b.fcmp_unordered(sign, now, before), b.fcmp_ordered("ord", before, before))
-        return b.or_(better, b.fcmp_unordered("uno", now, now)) if "last" in name else better
-    return (b.icmp_unsigned if name.endswith("_u") else b.icmp_signed)(sign, now, before)
-
-
-def _run_columns(b: Any, family: Any, i: Any, name: str, r: Any, x: Any, y: Any, size: int) -> None:
-    total = variable(b, _start(family, name))
-    exclusive = b.icmp_signed("!=", r.exclusive, I64(0))
-    with loop(b, 0, r.n, 1) as turn:
-        row = b.select(b.icmp_signed("!=", r.reverse, I64(0)), b.sub(b.sub(r.n, turn), I64(1)), turn)
-        before = b.load(total)
-        after = _combined(family, name, before, read(b, _place(b, r, x, row, i, size), family.kind))
-        write(b, b.select(exclusive, before, after), _place(b, r, y, row, i, size))
-        b.store(after, total)
+def _better(name: str, now: Value, before: Value) -> Value:
+    """Whether an element takes the place of the best before it. Nothing is better than a NaN but a later one, for
+    `..._last`.
+    """
+    largest, last = name.startswith("max"), "last" in name
+    if not now.type.real:
+        return (now >= before if last else now > before) if largest else (now <= before if last else now < before)
+    worse = (now < before if last else now <= before) if largest else (now > before if last else now >= before)
+    better = ~worse & ~is_nan(before)
+    return better | is_nan(now) if last else better

@@ -93,15 +93,16 @@ def _columns(f32: Type, op: str) -> Any:
     @traced
     def columns(args: Value, y: Value, x: Value, columns: Any) -> None:
         n, inner, left, right = columns_of(columns)
+        xs, ys = F32.at(x), F32.at(y)
         for v, i, mask in along(f32, left, right):
 
             def element(r: Any, v: Type = v, i: Value = i, mask: Any = mask) -> Value:
-                return v[F32.at(x) + (i + r * inner), mask]
+                return v[xs + (i + r * inner), mask]
 
             def run(start: float, combine: Combine, before: Callable, v: Type = v, element: Any = element) -> Value:
                 return _down(v, n, start, combine, lambda r: before(element(r)))
 
-            v[F32.at(y) + i, mask] = _reduced(v, op, args, run)
+            v[ys + i, mask] = _reduced(v, op, args, run)
 
     return columns
 

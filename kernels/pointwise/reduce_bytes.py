@@ -89,7 +89,7 @@ def _columns(u8: Type) -> Any:
                 best = register(u8(_START[op]))
                 for r in over(n):
                     best.value = intrinsic(op, best.value, u8[U8.at(x) + (i + r * inner)])
-                write(u8, best.value, U8.at(y) + i, rest)
+                write(best.value, U8.at(y) + i, rest)
 
             each_vector(u8, left, right, column)
 

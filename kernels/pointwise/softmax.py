@@ -91,8 +91,9 @@ def _columns(f32: Type, log: bool) -> Any:
     @traced
     def columns(args: Value, y: Value, x: Value, columns: Any) -> None:
         n, inner, left, right = columns_of(columns)
+        xs, ys = F32.at(x), F32.at(y)
         for v, i, mask in along(f32, left, right, unroll=1):
-            _column(v, F32.at(y) + i, F32.at(x) + i, n, inner, mask, log)
+            _column(v, ys + i, xs + i, n, inner, mask, log)
 
     return columns
 
@@ -110,5 +111,5 @@ def _column(f32: Type, y: Value, x: Value, n: Value, step: Any, mask: Any, log: 
             f32[y + i * step, mask] = e
     scale = _scale(sums.value, log)
     for i in over(n):
-        at = y + i * step
-        f32[at, mask] = (f32[x + i * step, mask] - top) - scale if log else f32[at, mask] * scale
+        value = (f32[x + i * step, mask] - top) - scale if log else f32[y + i * step, mask] * scale
+        f32[y + i * step, mask] = value

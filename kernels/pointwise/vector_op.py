@@ -31,7 +31,6 @@ from ..lang import (
     when,
 )
 from ..lang.lines import UNROLL
-from ..lang.types import of_llvm
 from .chain import emit_chain
 from .rows import VALUE
 from .steps import NUMBER, ROUNDED, STEPS, Step
@@ -139,7 +138,7 @@ class Operand(NamedTuple):
 
 def _repeated(tier: Tier, rows: Value, place: Any, kind: str) -> Operand:
     """The operand at `place`; of one number for all rows there are as many as are read at once."""
-    element, address = of_llvm(ELEMENTS[kind]), register(place.address)
+    element, address = ELEMENTS[kind], register(place.address)
     number = place.column == 0
     same = (place.row == 0) | (rows == 1)
     with when(number & same):
@@ -161,14 +160,14 @@ class Source(NamedTuple):
 
     def load(self, f32: Type, kind: str, i: Value, mask: Any, dealt: bool, varied: bool) -> Value:
         """The f32 from column i on; `varied` unless it is known that the operand is not single."""
-        place = (self.start + i * self.column).bits(of_llvm(ELEMENTS[kind]))
+        place = (self.start + i * self.column).bits(ELEMENTS[kind])
         x = load_dealt(f32, kind, place) if dealt else load(f32, kind, place, mask)
         return choose(BIT.like(f32)(self.single), self.one, x) if varied else x
 
 
 def _source(place: Operand, x: Value, kind: str, elsewhere: Value) -> Source:
     """elsewhere: readable memory, for vectors that nobody needs."""
-    one = load_one(F32.vector(1), kind, x.bits(of_llvm(ELEMENTS[kind])))
+    one = load_one(kind, x.bits(ELEMENTS[kind]))
     return Source(choose(place.single, elsewhere, x), place.column, place.single, one)
 
 
@@ -197,7 +196,7 @@ def _row(rows: Rows, y: Value, sources: Sequence[Source], varied: bool, limits: 
         pairs = zip(sources, kinds, strict=True)
         values = [source.load(f32, kind, i, mask, deal, varied) for source, kind in pairs]
         result = rows.result(f32, values)
-        place = y.bits(of_llvm(ELEMENTS[out])) + i
+        place = y.bits(ELEMENTS[out]) + i
         if rounding is None:
             f32[place, mask] = result
         else:
@@ -211,4 +210,4 @@ def _round(rounding: Rounding, out: str, x: Value, place: Value, dealt: bool, re
     if out == "bool":
         x = choose(x != 0, f32(1), 0)
     four = f32.lanes > tier().lanes and out in BYTES
-    write(f32, rounding.packed(f32, x, dealt) if four else rounding.narrow(f32, x), place, rest)
+    write(rounding.packed(x, dealt) if four else rounding.narrow(x), place, rest)

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.core.kernel import Kernel
-from fastgraph.kernels.core.record import Record, loaded
-from fastgraph.kernels.isa.loops import loop
-from fastgraph.kernels.isa.vector import I64, Vector, emits
+from fastgraph.kernels.core.record import Record, fields
+from fastgraph.kernels.lang import F32, Value, choose, over, room, traced
 from fastgraph.kernels.pointwise.chain import eval_chain
-from fastgraph.kernels.pointwise.epilogue import addend_at, buffer, is_walked, simple, walk_from
+from fastgraph.kernels.pointwise.epilogue import Area, Lines, addend_at, is_walked, simple, walk_from
 from fastgraph.kernels.pointwise.rows import EPILOGUE, FORMS, NO_EPILOGUE
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.walk import f32_bits
@@ -30,25 +29,28 @@ NONE = dict(NO_EPILOGUE)
 def tile(tier: Any) -> Callable:
     """A kernel that ends as a product does: `rows` rows of VECTORS vectors of sums, of which `columns` are stored."""
 
-    @emits
-    def body(b: Any, args: Any) -> None:
-        v = Vector(b, tier)
-        t, slots = loaded(b, args, TILE), loaded(b, args, EPILOGUE, len(TILE))
-        line = 4 * VECTORS * v.lanes
-        sums = buffer(b, ROWS * line)
-        y_row = b.mul(t.ldy, I64(4))
-        walked = is_walked(b, slots)
-        to, step = b.select(walked, sums, t.y), b.select(walked, I64(line), y_row)
-        masks = [v.mask(b.sub(t.columns, I64(i * v.lanes))) for i in range(VECTORS)]
-        with loop(b, 0, t.rows, 1) as r:
-            x = v.at(v.pointer(t.x), b.mul(r, t.ldx))
-            values = [v.load(v.at(x, i * v.lanes), masks[i]) for i in range(VECTORS)]
-            addend = addend_at(v, slots, t.image, b.add(t.row, r), t.column)
-            results = simple(v, slots, values, lambda i: v.load(v.at(addend, i * v.lanes), masks[i]))
-            start = v.pointer(b.add(to, b.mul(r, step)))
-            for i, result in enumerate(results):
-                v.store(result, v.at(start, i * v.lanes), masks[i])
-        walk_from(b, slots, t.image, t.row, t.column, t.rows, t.columns, sums, I64(line), t.y, y_row)
+    f32 = F32.vector(tier.lanes)
+
+    @traced
+    def body(args: Value) -> None:
+        t, slots = fields(args, TILE), fields(args, EPILOGUE, len(TILE))
+        line = VECTORS * f32.size
+        sums = room(f32, ROWS * VECTORS).address
+        walked = is_walked(slots)
+        to, step = choose(walked, sums, t.y), choose(walked, line, t.ldy * 4)
+        masks = [f32.below(t.columns - i * f32.lanes) for i in range(VECTORS)]
+
+        def row(r: Value) -> list[Value]:
+            x = F32.at(t.x) + r * t.ldx
+            values = [f32[x + i * f32.lanes, masks[i]] for i in range(VECTORS)]
+            addend = addend_at(slots, t.image, t.row + r, t.column)
+            return simple(slots, values, lambda i: f32[addend + i * f32.lanes, masks[i]])  # type: ignore[no-any-return]
+
+        for r in over(t.rows):
+            for i, result in enumerate(row(r)):
+                f32[to + r * step + i * f32.size, masks[i]] = result
+        area = Area(t.image, t.row, t.column, t.rows, t.columns)
+        walk_from(slots, area, Lines(sums, line), Lines(t.y, t.ldy * 4))
 
     def kernel(args: int, thread: int, threads: int) -> None:
         body(args)

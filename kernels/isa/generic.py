@@ -1,0 +1,81 @@
+"""What every CPU does: instructions as LLVM's own IR. An instruction set is a class that does some of them better.
+
+A vector is one of the tier's registers where nothing else is said. To add an instruction set: a class like those of
+x86_avx2.py, and a row in tiers.py that names it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..lang import (
+    F32,
+    I32,
+    I64,
+    Mistake,
+    Type,
+    Value,
+    choose,
+    integer,
+    intrinsic,
+    room,
+    shuffle,
+)
+from .byte_ops import copy_run
+
+GREATEST = 2.0**31 - 128
+"""The greatest f32 that is an i32."""
+
+
+class Generic:
+    """Plain IR. Tables of names that stand for instructions of LLVM's are by the bits of the result."""
+
+    def dot_bytes(self, sums: Value, a: Value, w: Value) -> Value:
+        """sums + the products of u8 `a` and s8 `w`, four to a lane of int32; tiers with `byte_dot` have it."""
+        raise Mistake(f"{type(self).__name__} has no product of bytes")
+
+    def dot_halves(self, a: Value, w: Value) -> Value:
+        """The int32 sums of the two products of int16 in each 32 bits."""
+        even, odd = (range(first, a.lanes, 2) for first in (0, 1))
+        low, high = (shuffle(a, part).to(I32) * shuffle(w, part).to(I32) for part in (even, odd))
+        return low + high
+
+    def round_to_int(self, x: Value) -> Value:
+        """f32 to int32, halves to even, held within int32; NaN becomes the least."""
+        x = choose(x.type(GREATEST) < x, GREATEST, x)
+        x = choose(x > -(2.0**31), x, -(2.0**31))
+        return intrinsic("roundeven", x).to(I32)
+
+    def pack(self, x: Value, y: Value, signed: bool = True) -> Value:
+        """Two vectors of signed integers as one of elements half as wide, saturated to signed or unsigned numbers: x's,
+        then y's, within 128 bits. As wide as a register, or half or a quarter of one.
+        """
+        kind = packed_type(x, signed)
+        if kind.size != 16:
+            raise Mistake(f"a vector of 128 bits is packed, {kind} has {8 * kind.size}")
+        both = shuffle(x, range(2 * x.lanes), y)
+        low, high = (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if signed else (0, (1 << kind.bits) - 1)
+        return intrinsic("smin", intrinsic("smax", both, low), high).to(kind)
+
+    def store_first(self, value: Value, place: Value, count: Value) -> None:
+        """Store the first `count` bytes of a vector of bytes: from none to all."""
+        kept = room(value.type)
+        kept[0] = value
+        copy_run(place.address, kept.address, count)
+
+    def permute(self, pixel: Value, index: Value) -> Value:
+        """The f32 at a pointer that the lanes of `index` (int32, less than there are lanes) name."""
+        found = F32.like(index.type).undefined()
+        for i in range(index.lanes):
+            found = found.with_lane(i, pixel[index[i].unsigned.to(I64)])
+        return found
+
+
+def packed_type(x: Value, signed: bool) -> Type:
+    """What `pack` gives."""
+    return integer(x.type.bits // 2, signed).vector(2 * x.lanes)
+
+
+def bits_of(kind: Any) -> int:
+    """The bits of a vector."""
+    return 8 * kind.size

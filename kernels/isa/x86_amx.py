@@ -1,0 +1,37 @@
+"""AMX: eight tile registers of up to 16 rows of up to 64 bytes each, as their configuration says, beside AVX-512.
+
+Tiles are numbered when a kernel is written, and nothing saves them: configure, use and release them within one kernel.
+Addresses and strides are int64, in bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..lang import I8, Value, called, number
+from .x86_avx512 import Avx512Vnni
+
+TILE = 1024
+"""Bytes of a whole tile."""
+
+
+class Amx(Avx512Vnni):
+    def configure(self, address: Any) -> None:
+        """Give the tiles the shapes at `address` (pack_amx.configuration); they are zero after it."""
+        called("llvm.x86.ldtilecfg", None, I8.at(address))
+
+    def release(self) -> None:
+        """Give up the tiles, so that the system needn't save them for this thread."""
+        called("llvm.x86.tilerelease", None)
+
+    def load(self, tile: int, address: Value, stride: Any) -> None:
+        """The tile's rows from memory, `stride` bytes apart (0: all the same)."""
+        called("llvm.x86.tileloadd64", None, I8(tile), I8.at(address), number(stride))
+
+    def store(self, tile: int, address: Value, stride: Any) -> None:
+        """The tile's rows to memory."""
+        called("llvm.x86.tilestored64", None, I8(tile), I8.at(address), number(stride))
+
+    def multiply(self, c: int, a: int, b: int) -> None:
+        """c[m, n] += sum over k and j < 4 of a[m, 4 k + j] (u8) * b[k, 4 n + j] (s8), c in wrapping i32."""
+        called("llvm.x86.tdpbusd", None, I8(c), I8(a), I8(b))

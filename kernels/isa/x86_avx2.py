@@ -1,0 +1,29 @@
+"""AVX2 with FMA: 16 registers of 256 bits. AVX-VNNI adds the product of bytes."""
+
+from __future__ import annotations
+
+from ..lang import F32, Value, called
+from .generic import bits_of
+from .x86_sse2 import Sse2
+
+
+class Avx2(Sse2):
+    names = Sse2.names | {
+        ("madd", 256): "avx2.pmadd.wd",
+        ("round", 256): "avx.cvt.ps2dq.256",
+        ("packssdw", 256): "avx2.packssdw",
+        ("packsswb", 256): "avx2.packsswb",
+        ("packuswb", 256): "avx2.packuswb",
+        ("permute", 256): "avx2.permps",
+    }
+
+    def permute(self, pixel: Value, index: Value) -> Value:
+        kind = F32.like(index.type)
+        return called(self._name("permute", bits_of(kind)), kind, kind[pixel], index)  # type: ignore[no-any-return]
+
+
+class AvxVnni(Avx2):
+    names = Avx2.names | {("dot", 128): "avx512.vpdpbusd.128", ("dot", 256): "avx512.vpdpbusd.256"}
+
+    def dot_bytes(self, sums: Value, a: Value, w: Value) -> Value:
+        return called(self._name("dot", bits_of(sums.type)), sums.type, sums, a, w)  # type: ignore[no-any-return]

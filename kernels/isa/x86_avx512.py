@@ -1,0 +1,33 @@
+"""AVX-512 (F, BW, CD, DQ, VL): 32 registers of 512 bits, masks. AVX512-VNNI adds the product of bytes."""
+
+from __future__ import annotations
+
+from ..lang import I8, I32, U8, Type, Value, called, constant, integer
+from .x86_avx2 import Avx2, AvxVnni
+
+
+class Avx512(Avx2):
+    names = Avx2.names | {
+        ("madd", 512): "avx512.pmaddw.d.512",
+        ("round", 512): "avx512.mask.cvtps2dq.512",
+        ("packssdw", 512): "avx512.packssdw.512",
+        ("packsswb", 512): "avx512.packsswb.512",
+        ("packuswb", 512): "avx512.packuswb.512",
+        ("permute", 512): "avx512.permvar.sf.512",
+    }
+
+    def _rounded(self, x: Value, kind: Type) -> Value:
+        if kind.lanes < 16:
+            return super()._rounded(x, kind)
+        everywhere, as_the_mode_says = integer(16)(-1), I32(4)
+        name = self._name("round", 512)
+        return called(name, kind, x, kind(0), everywhere, as_the_mode_says)  # type: ignore[no-any-return]
+
+    def store_first(self, value: Value, place: Value, count: Value) -> None:
+        lanes = U8.like(value.type)
+        lanes[place, constant(lanes, range(lanes.lanes)) < count.to(I8).unsigned] = value.unsigned
+
+
+class Avx512Vnni(Avx512):
+    names = Avx512.names | AvxVnni.names | {("dot", 512): "avx512.vpdpbusd.512"}
+    dot_bytes = AvxVnni.dot_bytes

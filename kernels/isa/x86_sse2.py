@@ -1,0 +1,38 @@
+"""SSE2, which every CPU for x86-64 has: registers of 128 bits, no fused multiply-add."""
+
+from __future__ import annotations
+
+from ..lang import I32, Type, Value, called, choose
+from .generic import GREATEST, Generic, bits_of, packed_type
+
+
+class Sse2(Generic):
+    """`names`: what an operation is called for a result of so many bits."""
+
+    names = {
+        ("madd", 128): "sse2.pmadd.wd",
+        ("round", 128): "sse2.cvtps2dq",
+        ("packssdw", 128): "sse2.packssdw.128",
+        ("packsswb", 128): "sse2.packsswb.128",
+        ("packuswb", 128): "sse2.packuswb.128",
+    }
+
+    def _name(self, operation: str, bits: int) -> str:
+        return f"llvm.x86.{self.names[operation, bits]}"
+
+    def dot_halves(self, a: Value, w: Value) -> Value:
+        kind = I32.vector(a.lanes // 2)
+        return called(self._name("madd", bits_of(kind)), kind, a, w)  # type: ignore[no-any-return]
+
+    def round_to_int(self, x: Value) -> Value:
+        # The instruction makes -2**31 of all that is no int32.
+        kind = I32.like(x.type)
+        return self._rounded(choose(x.type(GREATEST) < x, GREATEST, x), kind)
+
+    def _rounded(self, x: Value, kind: Type) -> Value:
+        return called(self._name("round", bits_of(kind)), kind, x)  # type: ignore[no-any-return]
+
+    def pack(self, x: Value, y: Value, signed: bool = True) -> Value:
+        kind = packed_type(x, signed)
+        name = "packssdw" if kind.bits == 16 else "packsswb" if signed else "packuswb"
+        return called(self._name(name, bits_of(kind)), kind, x, y)  # type: ignore[no-any-return]
