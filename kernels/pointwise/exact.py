@@ -13,7 +13,24 @@ from typing import Any, NamedTuple
 from ..core.record import fields
 from ..isa.byte_ops import copy_run
 from ..isa.tiers import Tier
-from ..lang import F16, F32, I64, U8, Type, Value, cases, choose, divide, outlined, over, register, room, traced, when, whole
+from ..lang import (
+    F16,
+    F32,
+    I64,
+    U8,
+    Type,
+    Value,
+    cases,
+    choose,
+    divide,
+    outlined,
+    over,
+    register,
+    room,
+    traced,
+    when,
+    whole,
+)
 from . import exact_real, exact_whole, exact_wide
 from .convert import KINDS, halved, held, products, widened
 from .elementwise import over_planes
