@@ -63,6 +63,12 @@ class Generic:
         kept[0] = value
         copy_run(place.address, kept.address, count)
 
+    def shuffle_bytes(self, table: Value, index: Value) -> Value:
+        """The bytes of `table` that the low four bits of `index` name, within 128 bits; 0 where an index is below 0.
+        Tiers with `byte_shuffle` have it.
+        """
+        raise Mistake(f"{type(self).__name__} has no shuffle of bytes")
+
     def permute(self, pixel: Value, index: Value) -> Value:
         """The f32 at a pointer that the lanes of `index` (int32, less than there are lanes) name."""
         found = F32.like(index.type).undefined()
