@@ -43,8 +43,6 @@ from .rows import CAST, LOOPS, OPERAND, TARGETS
 KINDS = {"i8": I8, "i16": I16, "i32": I32, "i64": I64, "f16": F16, "f32": F32, "f64": F64, "bool": BIT, "u32": U32,
          "u64": U64}  # fmt: skip
 """The types of numbers by name."""
-TYPES = {name: kind.llvm for name, kind in KINDS.items()}
-"""For `fold`, until it is written with values."""
 
 
 def held(kind: Type) -> Type:

@@ -70,12 +70,12 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
             operands.append((each, start(getattr(r, name), *strides), *strides[-2:]))
         for i in over(count):
             xs = [Operand(each, at + i * step, column) for each, at, step, column in operands]
-            _row(tier, element, r, y + i * y_row, xs, right - left)
+            _row(element, r, y + i * y_row, xs, right - left)
 
     return over_planes(plane)
 
 
-def _row(tier: Tier, element: str, r: Any, y: Value, xs: Sequence[Operand], n: Value) -> None:
+def _row(element: str, r: Any, y: Value, xs: Sequence[Operand], n: Value) -> None:
     """A row of n elements."""
     kind = xs[0].kind
     many = whole(n, kind.lanes)
@@ -94,12 +94,12 @@ def _row(tier: Tier, element: str, r: Any, y: Value, xs: Sequence[Operand], n: V
         for x, place in zip(xs, places, strict=True):
             own, end = room(x.kind).address, register(place)
             with when(x.column != 0):
-                copy_run(tier, own, place + many * x.column, rest * x.column)
+                copy_run(own, place + many * x.column, rest * x.column)
                 end.value = own
             ends.append(end.value)
         own = room(kind).address
         run(own, *ends, *[I64(0)] * 4, I64(1))
-        copy_run(tier, y + many * r.item, own, rest * r.item)
+        copy_run(y + many * r.item, own, rest * r.item)
 
 
 def _repeated(x: Operand) -> Value:
@@ -133,7 +133,7 @@ def _computed(element: str, name: str, x: Value, y: Value, flags: Value) -> Valu
     """An operation on vectors as they are in memory; the result, too, or a mask."""
     if name == "where":
         return choose(flags != 0, x, y)
-    xs = (x, y)[: arity(name)]
+    xs = [x, y][: arity(name)]
     if element[0] == "i":
         xs = [each.unsigned if name.endswith("_u") else each for each in xs]
         result = exact_whole.OPERATIONS[name.removesuffix("_u")](*xs)

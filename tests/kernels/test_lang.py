@@ -22,7 +22,9 @@ from fastgraph.kernels.lang import (
     below,
     choose,
     divide,
+    during,
     fma,
+    indices,
     over,
     register,
     registers,
@@ -151,6 +153,32 @@ def test_registers_in_a_loop(tier: Tier) -> None:
     expected = [math.prod([k] * 4) + sum(k ** (3 - i) * i for i in range(4)) for k in range(3)]
     assert y[:, 0].tolist() == expected
     assert (y == y[:, :1]).all()
+
+
+def test_loops_as_long_as_a_condition_or_a_lane_holds(tier: Tier) -> None:
+    i32 = I32.vector(tier.lanes)
+
+    @traced
+    def counted(args: Any) -> None:
+        y, n = (I64.at(args)[i] for i in range(2))
+        left, turns, lanes = register(n), register(I64(0)), register(indices(tier.lanes))
+        for _ in during(lambda: left.value > 0):
+            left.value = left.value >> 1
+            turns.value = turns.value + 1
+        for less in during(lambda: lanes.value < n.to(I32)):
+            lanes.value = choose(less, lanes.value + 3, lanes.value)
+        I64[y] = turns.value
+        i32[y + 8] = lanes.value
+
+    def kernel(args, thread, threads):
+        if thread == 0:
+            counted(args)
+
+    for n in (0, 1, 5, 8):
+        y = np.zeros(2 + tier.lanes, np.int32)
+        run(kernel, tier, address(y), n)
+        assert y[0] == n.bit_length()
+        assert y[2:].tolist() == [i if i >= n else i + -(-(n - i) // 3) * 3 for i in range(tier.lanes)]
 
 
 X = "kernel code, no test"
