@@ -81,88 +81,66 @@ def _seconds(call: Any) -> float:
 
 
 def _fma_loop(tier: Tier) -> Any:
-    return _sum_loop(tier, lambda v, total: v.fma(total, v.const(0.5), v.const(1.0)))
+    from fastgraph.kernels.lang import fma
+
+    return _sum_loop(tier, lambda total: fma(total, 0.5, 1.0))
 
 
 def _dot_loop(tier: Tier) -> Any:
     from fastgraph.kernels.isa.integer import dot_bytes
+    from fastgraph.kernels.lang import F32, I32
 
-    def step(v: Any, total: Any) -> Any:
-        return v.b.bitcast(dot_bytes(v, v.b.bitcast(total, v.itype), v.iconst(3), v.iconst(5)), v.type)
-
-    return _sum_loop(tier, step)
+    i32 = I32.vector(tier.lanes)
+    return _sum_loop(tier, lambda total: dot_bytes(total.bits(I32), i32(3), i32(5)).bits(F32))
 
 
 def _sum_loop(tier: Tier, step: Any) -> Any:
     """A kernel that repeats total = step(total) on CHAINS vectors."""
-    from fastgraph.kernels.isa.vector import I64, Vector, arg, emits
+    from fastgraph.kernels.lang import F32, I64, repeat, traced
 
-    @emits
-    def loop(b, rounds, sums):  # type: ignore[no-untyped-def]
-        v = Vector(b, tier)
-        target = v.pointer(sums)
-        before, body, after = b.block, b.append_basic_block("body"), b.append_basic_block("after")
-        start = [v.load(v.at(target, n * tier.lanes)) for n in range(CHAINS)]
-        b.branch(body)
-        b.position_at_end(body)
-        i = b.phi(I64)
-        kept = [b.phi(v.type) for _ in range(CHAINS)]
-        new = [step(v, k) for k in kept]
-        more = b.add(i, I64(1))
-        i.add_incoming(I64(0), before)
-        i.add_incoming(more, body)
-        for k, s, n in zip(kept, start, new, strict=True):
-            k.add_incoming(s, before)
-            k.add_incoming(n, body)
-        b.cbranch(b.icmp_signed("<", more, rounds), body, after)
-        b.position_at_end(after)
-        for n, value in enumerate(new):
-            v.store(value, v.at(target, n * tier.lanes))
+    f32 = F32.vector(tier.lanes)
+
+    @traced
+    def loop(rounds: Any, sums: Any) -> None:
+        places = [F32.at(sums) + n * tier.lanes for n in range(CHAINS)]
+        new = repeat(rounds, [f32[place] for place in places], lambda _, kept: [step(total) for total in kept])
+        for place, value in zip(places, new, strict=True):
+            f32[place] = value
 
     def kernel(args, thread, threads):  # type: ignore[no-untyped-def]
-        loop(arg(args, 0), arg(args, 1))
+        loop(I64[args], I64[args + 8])
 
     return kernel
 
 
 def _stream(tier: Tier, copies: bool) -> Any:
     """A kernel that reads, or copies, `count` blocks of WIDE vectors, `times` times over."""
-    from fastgraph.kernels.isa.vector import I64, Vector, arg, emits
+    from fastgraph.kernels.lang import F32, I64, repeat, traced
 
-    block = tier.lanes * WIDE
+    f32, block = F32.vector(tier.lanes), tier.lanes * WIDE
 
-    @emits
-    def read(b, source, target, count):  # type: ignore[no-untyped-def]
-        v = Vector(b, tier)
-        before, body, after = b.block, b.append_basic_block("body"), b.append_basic_block("after")
-        b.branch(body)
-        b.position_at_end(body)
-        i, sums = b.phi(I64), [b.phi(v.type) for _ in range(WIDE)]
-        place = v.at(v.pointer(source), b.mul(i, I64(block)))
-        new = [b.fadd(total, v.load(v.at(place, n * tier.lanes))) for n, total in enumerate(sums)]
-        more = b.add(i, I64(1))
-        for phi, start, next_ in zip([i, *sums], [I64(0), *[v.const(0)] * WIDE], [more, *new], strict=True):
-            phi.add_incoming(start, before)
-            phi.add_incoming(next_, body)
-        b.cbranch(b.icmp_signed("<", more, count), body, after)
-        b.position_at_end(after)
-        for n, total in enumerate(new):
-            v.store(total, v.at(v.pointer(target), n * tier.lanes))
+    @traced
+    def read(source: Any, target: Any, count: Any) -> None:
+        def added(i: Any, sums: Any) -> Any:
+            place = F32.at(source) + i * block
+            return [total + f32[place + n * tier.lanes] for n, total in enumerate(sums)]
 
-    @emits
-    def copy(b, source, target):  # type: ignore[no-untyped-def]
-        v = Vector(b, tier)
+        for n, total in enumerate(repeat(count, [f32(0)] * WIDE, added)):
+            f32[F32.at(target) + n * tier.lanes] = total
+
+    @traced
+    def copy(source: Any, target: Any) -> None:
         for n in range(WIDE):
-            v.store(v.load(v.at(v.pointer(source), n * tier.lanes)), v.at(v.pointer(target), n * tier.lanes))
+            f32[F32.at(target) + n * tier.lanes] = f32[F32.at(source) + n * tier.lanes]
 
     def reads(args, thread, threads):  # type: ignore[no-untyped-def]
-        for _ in range(arg(args, 3)):
-            read(arg(args, 0), arg(args, 1), arg(args, 2))
+        for _ in range(I64[args + 24]):
+            read(I64[args], I64[args + 8], I64[args + 16])
 
     def copy_all(args, thread, threads):  # type: ignore[no-untyped-def]
-        for _ in range(arg(args, 3)):
-            for i in range(arg(args, 2)):
-                copy(arg(args, 0) + i * block * 4, arg(args, 1) + i * block * 4)
+        for _ in range(I64[args + 24]):
+            for i in range(I64[args + 16]):
+                copy(I64[args] + i * block * 4, I64[args + 8] + i * block * 4)
 
     return copy_all if copies else reads
 

@@ -17,12 +17,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llvmlite import ir
 
 from fastgraph.kernels.core.build import build
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.isa.loops import loop, variable
-from fastgraph.kernels.isa.vector import I8, I16, I32, I64, emits
+from fastgraph.kernels.lang import (
+    I8,
+    I32,
+    I64,
+    U8,
+    U16,
+    Value,
+    builder,
+    choose,
+    constant,
+    llvm,
+    over,
+    register,
+    traced,
+    when,
+)
 from fastgraph.objects.link import link
 
 AMX = tiers.BY_NAME["amx"]
@@ -36,7 +49,7 @@ THREADS, PLACE = 64, 128 + 8 * 1024
 """A thread's place: whose it is, products done, faults, ...; at 64 the configuration, from 128 on the tiles."""
 OWNER, PRODUCTS, FAULTS = 0, 8, 16
 _GREGS, _RIP = 40, 16
-_WORDS = ir.VectorType(I32, 16)
+_WORDS = I32.vector(16)
 
 
 @contextmanager
@@ -82,12 +95,12 @@ def _handler() -> tuple[int, np.ndarray, np.ndarray, _Action]:
 def make_handler(record: int, places: int) -> Callable[..., None]:
     """The signal handler; `record`: the address of sigaction, and that of what the signal did before."""
 
-    def handler(number: int, info: int, context: int) -> None:
-        rip = word(context + _GREGS + 8 * _RIP)
+    def handler(number, info, context):
+        rip = I64[context + _GREGS + 8 * _RIP]
         second, third, operation, modrm = byte(rip + 1), byte(rip + 2), byte(rip + 3), byte(rip + 4)
         known = operation == 0x49 or operation == 0x4B or operation == 0x5E
         if byte(rip) != 0xC4 or (second & 31) != 2 or not known:
-            restore(word(record), number, word(record + 8))
+            restore(I64[record], number, I64[record + 8])
             return
         prefix, mod, reg, rm = third & 3, modrm >> 6, (modrm >> 3) & 7, modrm & 7
         at, address, stride = rip + 5, 0, 0
@@ -98,7 +111,7 @@ def make_handler(record: int, places: int) -> Callable[..., None]:
                 at += 1
                 base, index = sib & 7, ((sib >> 3) & 7) + (0 if second & 0x40 else 8)
                 if index != 4:
-                    stride = register(context, index) << (sib >> 6)
+                    stride = general(context, index) << (sib >> 6)
             if mod == 1:
                 address = signed(at, 1)
                 at += 1
@@ -108,7 +121,7 @@ def make_handler(record: int, places: int) -> Callable[..., None]:
             if mod == 0 and base == 5:
                 address += at if rm == 5 else 0
             else:
-                address += register(context, base + (0 if second & 0x20 else 8))
+                address += general(context, base + (0 if second & 0x20 else 8))
         place = find(places)
         ok = 1
         if operation == 0x5E:
@@ -124,7 +137,7 @@ def make_handler(record: int, places: int) -> Callable[..., None]:
         else:
             ok = 0
         add(place + FAULTS, 1 - ok)
-        put(context + _GREGS + 8 * _RIP, at)
+        I64[context + _GREGS + 8 * _RIP] = at
 
     return handler
 
@@ -132,140 +145,111 @@ def make_handler(record: int, places: int) -> Callable[..., None]:
 # -- machine state
 
 
-@emits
-def word(b: Any, address: Any) -> Any:
-    return _get(b, address, I64)
+@traced
+def byte(address: Any) -> Any:
+    return U8[address].to(I64)
 
 
-@emits
-def byte(b: Any, address: Any) -> Any:
-    return b.zext(_get(b, address, I8), I64)
+@traced
+def add(address: Any, value: Any) -> None:
+    I64[address] = I64[address] + value
 
 
-@emits
-def put(b: Any, address: Any, value: Any) -> None:
-    _put(b, address, value)
-
-
-@emits
-def add(b: Any, address: Any, value: Any) -> None:
-    _put(b, address, b.add(_get(b, address, I64), value))
-
-
-@emits
-def signed(b: Any, address: Any, size: Any) -> Any:
+@traced
+def signed(address: Value, size: Any) -> Value:
     """A number of 1 or 4 bytes."""
-    narrow = b.icmp_signed("==", size, I64(1))
-    return b.select(narrow, b.sext(_get(b, address, I8), I64), b.sext(_get(b, address, I32), I64))
+    return I8[address].to(I64) if size == 1 else I32[address].to(I64)
 
 
-@emits
-def register(b: Any, context: Any, number: Any) -> Any:
+@traced
+def general(context: Value, number: Value) -> Value:
     """A general register by its number in instructions, from where the signal's frame has it."""
-    slots = ir.Constant(ir.VectorType(I64, 16), [13, 14, 12, 11, 15, 10, 9, 8, 0, 1, 2, 3, 4, 5, 6, 7])
-    slot = b.extract_element(slots, b.trunc(number, I32))
-    return _get(b, b.add(b.add(context, I64(_GREGS)), b.shl(slot, I64(3))), I64)
+    slots = constant(I64.vector(16), [13, 14, 12, 11, 15, 10, 9, 8, 0, 1, 2, 3, 4, 5, 6, 7])
+    return I64[context + _GREGS + 8 * slots[number.to(I32)]]
 
 
-@emits
-def restore(b: Any, function: Any, number: Any, action: Any) -> None:
+@traced
+def restore(function: Value, number: Value, action: Value) -> None:
     """Let the signal do what it did before: the instruction isn't ours."""
-    kind = ir.FunctionType(I32, [I32, I64, I64])
-    b.call(b.inttoptr(function, kind.as_pointer()), [b.trunc(number, I32), action, I64(0)])
+    b, kind = builder(), llvm.FunctionType(I32.llvm, [I32.llvm, I64.llvm, I64.llvm])
+    b.call(b.inttoptr(function.x, kind.as_pointer()), [number.to(I32).x, action.x, I64(0).x])
 
 
-@emits
-def find(b: Any, places: Any) -> Any:
+@traced
+def find(places: Any) -> Any:
     """The thread's own place, claimed at its first instruction; with too many threads 0, and the process dies."""
-    name, kind = "llvm.thread.pointer.p0", ir.FunctionType(I8.as_pointer(), [])
-    me = b.ptrtoint(b.call(b.module.globals.get(name) or ir.Function(b.module, kind, name), []), I64)
-    found = variable(b, I64(0))
-    with loop(b, 0, THREADS, 1) as i, b.if_then(b.icmp_signed("==", b.load(found), I64(0))):
-        place = b.add(places, b.mul(i, I64(PLACE)))
-        owner = b.inttoptr(place, I64.as_pointer())
-        was = b.extract_value(b.cmpxchg(owner, I64(0), me, "acq_rel", "acquire"), 0)
-        mine = b.or_(b.icmp_signed("==", was, I64(0)), b.icmp_signed("==", was, me))
-        b.store(b.select(mine, place, I64(0)), found)
-    return b.load(found)
+    b = builder()
+    name, kind = "llvm.thread.pointer.p0", llvm.FunctionType(I8.at(0).type.llvm, [])
+    pointer = b.module.globals.get(name) or llvm.Function(b.module, kind, name)
+    me = Value(b.ptrtoint(b.call(pointer, []), I64.llvm), I64)
+    found = register(0)
+    for i in over(THREADS):
+        with when(found.value == 0):
+            place = i * PLACE + places
+            swapped = b.cmpxchg(I64.at(place).x, I64(0).x, me.x, "acq_rel", "acquire")
+            was = Value(b.extract_value(swapped, 0), I64)
+            found.value = choose((was == 0) | (was == me), place, 0)
+    return found.value
 
 
 # -- what the instructions mean
 
 
-@emits
-def clear(b: Any, place: Any) -> None:
+@traced
+def clear(place: Value) -> None:
     """All tiles, and their configuration."""
-    with loop(b, 64, PLACE, 64) as i:
-        _put(b, b.add(place, i), ir.Constant(_WORDS, [0] * 16))
+    for i in over(64, PLACE, 64):
+        _WORDS[place + i] = _WORDS(0)
 
 
-@emits
-def configure(b: Any, place: Any, address: Any) -> Any:
+@traced
+def configure(place: Value, address: Value) -> Value:
     """LDTILECFG: palette 1, nothing reserved, at most 16 rows of 64 bytes; 0 when it would fault."""
-    ok = b.icmp_signed("==", _get(b, address, I64), I64(1))
-    ok = b.and_(ok, b.icmp_signed("==", _get(b, b.add(address, I64(8)), I64), I64(0)))
+    ok = (I64[address] == 1) & (I64[address + 8] == 0)
     for tile in range(16):
-        wide = _get(b, b.add(address, I64(16 + 2 * tile)), I16)
-        rows = _get(b, b.add(address, I64(48 + tile)), I8)
-        fits = (b.icmp_unsigned("<=", wide, I16(64)), b.icmp_unsigned("<=", rows, I8(16)))
-        if tile > 7:
-            fits = (b.icmp_unsigned("==", wide, I16(0)), b.icmp_unsigned("==", rows, I8(0)))
-        ok = b.and_(ok, b.and_(*fits))
-    _put(b, b.add(place, I64(64)), _get(b, address, _WORDS))
-    return b.zext(ok, I64)
+        wide, rows = U16[address + (16 + 2 * tile)], U8[address + (48 + tile)]
+        ok = ok & ((wide <= 64) & (rows <= 16) if tile < 8 else (wide == 0) & (rows == 0))
+    _WORDS[place + 64] = _WORDS[address]
+    return ok.to(I64)
 
 
-@emits
-def move(b: Any, place: Any, tile: Any, address: Any, stride: Any, out: Any) -> Any:
+@traced
+def move(place: Value, tile: Value, address: Value, stride: Value, out: Any) -> Value:
     """TILELOADD and (out) TILESTORED; 0 when it would fault."""
-    rows, wide = _shape(b, place, tile)
-    stores = b.icmp_signed("!=", out, I64(0))
-    with loop(b, 0, rows, 1) as m:
-        here, there = _row(b, place, tile, m), b.add(address, b.mul(stride, m))
-        source, to = b.select(stores, here, there), b.select(stores, there, here)
-        with loop(b, 0, wide, 1) as i:
-            _put(b, b.add(to, i), _get(b, b.add(source, i), I8))
-    return b.zext(b.icmp_signed("!=", b.mul(rows, wide), I64(0)), I64)
+    rows, wide = _shape(place, tile)
+    for m in over(rows):
+        here, there = _row(place, tile, m), address + stride * m
+        source, to = choose(out != 0, here, there), choose(out != 0, there, here)
+        for i in over(wide):
+            U8[to + i] = U8[source + i]
+    return (rows * wide != 0).to(I64)
 
 
-@emits
-def multiply(b: Any, place: Any, c: Any, x: Any, y: Any) -> Any:
+@traced
+def multiply(place: Value, c: Value, x: Value, y: Value) -> Value:
     """TDPBUSD: c[m, n] += u8 x[m, 4 k + j] * s8 y[k, 4 n + j]; 0 when it would fault."""
-    (rows, wide), (x_rows, x_wide), (y_rows, y_wide) = (_shape(b, place, t) for t in (c, x, y))
-    quads = b.lshr(x_wide, I64(2))
-    ok = b.icmp_signed("!=", b.mul(rows, b.mul(wide, quads)), I64(0))
+    (rows, wide), (x_rows, x_wide), (y_rows, y_wide) = (_shape(place, t) for t in (c, x, y))
+    quads = x_wide >> 2
+    ok = rows * wide * quads != 0
     for one, other in ((rows, x_rows), (quads, y_rows), (wide, y_wide)):
-        ok = b.and_(ok, b.icmp_signed("==", one, other))
-    with loop(b, 0, rows, 1) as m:
-        sums = _row(b, place, c, m)
-        with loop(b, 0, quads, 1) as k:
-            total, weights = _get(b, sums, _WORDS), _get(b, _row(b, place, y, k), _WORDS)
+        ok = ok & (one == other)
+    for m in over(rows):
+        sums = _row(place, c, m)
+        for k in over(quads):
+            total, weights = _WORDS[sums], _WORDS[_row(place, y, k)]
             for j in range(4):
-                at = b.add(_row(b, place, x, m), b.add(b.shl(k, I64(2)), I64(j)))
-                value = b.insert_element(ir.Constant(_WORDS, ir.Undefined), b.zext(_get(b, at, I8), I32), I32(0))
-                value = b.shuffle_vector(value, value, ir.Constant(_WORDS, [0] * 16))
-                weight = b.ashr(b.shl(weights, ir.Constant(_WORDS, [24 - 8 * j] * 16)), ir.Constant(_WORDS, [24] * 16))
-                total = b.add(total, b.mul(value, weight))
-            _put(b, sums, total)
-    return b.zext(ok, I64)
+                value = U8[_row(place, x, m) + 4 * k + j].to(I32).signed
+                total = total + ((weights << 24 - 8 * j) >> 24) * value
+            _WORDS[sums] = total
+    return ok.to(I64)
 
 
-def _shape(b: Any, place: Any, tile: Any) -> tuple[Any, Any]:
+def _shape(place: Value, tile: Value) -> tuple[Value, Value]:
     """(rows, bytes in a row) of a tile; none of one that isn't there."""
-    there = b.and_(tile, I64(7))
-    wide = _get(b, b.add(b.add(place, I64(64 + 16)), b.shl(there, I64(1))), I16)
-    rows = _get(b, b.add(b.add(place, I64(64 + 48)), there), I8)
-    exists = b.icmp_signed("<", tile, I64(8))
-    return b.select(exists, b.zext(rows, I64), I64(0)), b.zext(wide, I64)
+    there = tile & 7
+    wide, rows = U16[place + (64 + 16) + 2 * there], U8[place + (64 + 48) + there]
+    return choose(tile < 8, rows.to(I64), 0), wide.to(I64)
 
 
-def _row(b: Any, place: Any, tile: Any, row: Any) -> Any:
-    return b.add(b.add(place, I64(128)), b.add(b.shl(tile, I64(10)), b.shl(row, I64(6))))
-
-
-def _get(b: Any, address: Any, kind: Any) -> Any:
-    return b.load(b.inttoptr(address, kind.as_pointer()), align=1)
-
-
-def _put(b: Any, address: Any, value: Any) -> None:
-    b.store(value, b.inttoptr(address, value.type.as_pointer()), align=1)
+def _row(place: Value, tile: Value, row: Value) -> Value:
+    return place + 128 + (tile << 10) + (row << 6)

@@ -37,7 +37,7 @@ __all__ = [
     "Registers", "Type", "Value", "along", "any_lane", "below", "builder", "called", "cases", "choose", "constant",
     "constant_memory", "copy_bytes", "cover", "div_rem", "divide", "during", "each_vector", "either", "entry", "fma",
     "fold", "halves", "indices", "integer", "intrinsic", "is_nan", "joined", "larger", "llvm", "number", "opaque",
-    "outlined", "over", "pieces", "prefetch", "quotient", "register", "registers", "remainder", "repeat", "room", "settle",
-    "share", "shuffle", "slices", "smaller", "splat", "table", "thread_block", "tier", "total", "traced", "when",
-    "whole", "word",
+    "outlined", "over", "pieces", "prefetch", "quotient", "register", "registers", "remainder", "repeat", "room",
+    "settle", "share", "shuffle", "slices", "smaller", "splat", "table", "thread_block", "tier", "total", "traced",
+    "when", "whole", "word",
 ]  # fmt: skip

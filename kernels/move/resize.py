@@ -8,14 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..core.record import loaded, reader
-from ..isa.byte_ops import choose
+from ..core.record import fields, reader
 from ..isa.elements import ELEMENTS, Rounding, load, write
-from ..isa.loops import apart, cover, div_rem, each_vector, loop, smaller, thread_range, variable
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I64, Vector, emits
+from ..lang import (
+    F32,
+    I64,
+    Type,
+    Value,
+    cases,
+    choose,
+    cover,
+    div_rem,
+    each_vector,
+    fma,
+    outlined,
+    over,
+    register,
+    share,
+    smaller,
+    traced,
+)
 from .rows import BILINEAR, RESIZE, SHORT
 
 
@@ -24,11 +39,11 @@ def resize(tier: Tier, source: str, target: str) -> Callable:
 
     x and y are of the types `source` and `target` of isa.elements.
     """
-    places, fields = _places(tier, source, target), reader(RESIZE)
+    places, read = _places(tier, source, target), reader(RESIZE)
 
     def kernel(args, thread, threads):
-        r = fields(args)
-        begin, end = thread_range(r.outer * r.n, thread, threads)
+        r = read(args)
+        begin, end = share(r.outer * r.n, thread, threads)
         while begin < end:
             o, i = div_rem(begin, r.n)
             stop = smaller(r.n, i + end - begin)
@@ -44,11 +59,11 @@ def bilinear(tier: Tier, source: str, target: str) -> Callable:
 
     Two taps per axis. Reads whole vectors at the end of a run.
     """
-    row, fields = _bilinear_row(tier, source, target), reader(BILINEAR)
+    row, read = _bilinear_row(tier, source, target), reader(BILINEAR)
 
     def kernel(args, thread, threads):
-        r = fields(args)
-        begin, end = thread_range(r.outer * r.height, thread, threads)
+        r = read(args)
+        begin, end = share(r.outer * r.height, thread, threads)
         while begin < end:
             o, i = div_rem(begin, r.height)
             begin += 1
@@ -57,98 +72,125 @@ def bilinear(tier: Tier, source: str, target: str) -> Callable:
     return kernel
 
 
-def _store(v: Vector, element: str, x: Any, pointer: Any, rest: Any, zero: Any) -> None:
-    """Write a vector, or its first `rest` elements."""
-    if element == "f32":
-        v.store(x, pointer, None if rest is None else v.mask(rest))
-    else:
-        write(v, Rounding(element, zero, I64(0), I64(0), "type").narrow(v, x), pointer, rest)
+class Kinds(NamedTuple):
+    """The element types of x and y, as isa.elements has them."""
+
+    source: str
+    target: str
+
+    def x(self, address: Value) -> Value:
+        """The pointer to elements of x."""
+        return ELEMENTS[self.source].at(address)
+
+    def y(self, address: Value) -> Value:
+        """The pointer to elements of y."""
+        return ELEMENTS[self.target].at(address)
+
+    def store(self, x: Value, place: Value, rest: Any, zero: Value) -> None:
+        """Write a vector of y, or its first `rest` elements."""
+        if self.target == "f32":
+            x.type[place, None if rest is None else x.type.below(rest)] = x
+        else:
+            write(Rounding(self.target, zero, I64(0), I64(0), "type").narrow(x), place, rest)
 
 
 def _places(tier: Tier, source: str, target: str) -> Callable:
     """`places(args, dst, src, first, end)`: places first..end of a line, by taps and elements that lie together."""
+    kinds = Kinds(source, target)
 
-    def walk(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any, taps: int) -> None:
-        r = loaded(b, args, RESIZE)
+    def walk(args: Value, dst: Value, src: Value, first: Value, end: Value, taps: int) -> None:
+        r = fields(args, RESIZE)
 
         def line(run: int) -> None:
-            with loop(b, first, end, 1) as i:
-                _combine(Vector(b, tier, run or None), r, b.add(dst, b.mul(i, r.d)), src, i, taps, run, source, target)
+            f32 = F32.vector(run or tier.lanes)
+            for i in over(first, end):
+                _combine(f32, kinds, _taps(r, kinds, src, i, taps), dst + i * r.d, run)
 
-        short = b.select(b.icmp_signed("<=", r.run, I64(SHORT)), r.run, I64(0))
-        choose(b, short, {run: partial(line, run) for run in range(SHORT + 1)})
+        short = choose(r.run <= SHORT, r.run, 0)
+        cases(short, {run: partial(line, run) for run in range(SHORT + 1)})
 
-    @emits
-    def places(b: Any, args: Any, dst: Any, src: Any, first: Any, end: Any) -> None:
-        taps, values = loaded(b, args, RESIZE).taps, (args, dst, src, first, end)
-        fixed = b.or_(b.icmp_signed("==", taps, I64(2)), b.icmp_signed("==", taps, I64(4)))
-        bodies = {taps: partial(apart, b, values, partial(walk, taps=taps)) for taps in (0, 2, 4)}
-        choose(b, b.select(fixed, taps, I64(0)), bodies)
+    @traced
+    def places(args: Value, dst: Value, src: Value, first: Value, end: Value) -> None:
+        taps, values = fields(args, RESIZE).taps, (args, dst, src, first, end)
+        fixed = (taps == 2) | (taps == 4)
+        bodies = {n: partial(outlined, None, None, partial(walk, taps=n), *values) for n in (0, 2, 4)}
+        cases(choose(fixed, taps, 0), bodies)
 
     return places
 
 
-def _combine(v: Vector, r: Any, dst: Any, src: Any, i: Any, taps: int, run: int, source: str, target: str) -> None:
-    """The run of place i. `taps` and `run` are the record's, or 0 for any; then whole vectors of a run are read."""
-    b, first = v.b, v.b.mul(i, I64(taps) if taps else r.taps)
-    to, bias = v.pointer(dst, ELEMENTS[target]), b.load(v.at(v.pointer(r.bias), i))
-    offsets, weights = v.at(v.pointer(r.offset, I64), first), v.at(v.pointer(r.weight), first)
+class Taps(NamedTuple):
+    """What is summed for a place: the bias, and `of(t)`, the weight and the place of a tap; those that are `fixed` are
+    read first, else the record says how many there are.
+    """
 
-    def tap(t: Any) -> tuple[Any, Any]:
-        place = v.pointer(b.add(src, b.load(v.at(offsets, t))), ELEMENTS[source])
-        return b.load(v.at(weights, t)), place
+    r: Any
+    bias: Value
+    of: Callable[[Any], tuple[Value, Value]]
+    fixed: list[tuple[Value, Value]]
 
-    fixed = [tap(t) for t in range(taps)]
 
-    def part(w: Vector, at: Any, rest: Any = None) -> None:
-        total = w.splat(bias)
-        for weight, x in fixed:
-            total = w.fma(w.splat(weight), load(w, source, w.at(x, at)), total)
-        if not taps:
-            slot = variable(b, total)
-            with loop(b, 0, r.taps, 1) as t:
-                weight, x = tap(t)
-                b.store(w.fma(w.splat(weight), load(w, source, w.at(x, at)), b.load(slot)), slot)
-            total = b.load(slot)
-        _store(w, target, total, w.at(to, at), rest, r.zero)
+def _taps(r: Any, kinds: Kinds, src: Value, i: Value, taps: int) -> Taps:
+    """Those of place i; `taps` is the record's, or 0 for any."""
+    first, bias = i * (taps or r.taps), F32.at(r.bias)[i]
+    offsets, weights = I64.at(r.offset) + first, F32.at(r.weight) + first
+
+    def tap(t: Any) -> tuple[Value, Value]:
+        place = kinds.x(src + offsets[t])
+        return weights[t], place
+
+    return Taps(r, bias, tap, [tap(t) for t in range(taps)])
+
+
+def _combine(f32: Type, kinds: Kinds, taps: Taps, dst: Value, run: int) -> None:
+    """The run of a place; `run` is the record's, or 0 for any: then whole vectors of a run are read."""
+    r, to = taps.r, kinds.y(dst)
+
+    def part(f32: Type, at: Value, rest: Any = None) -> None:
+        total: Any = f32(taps.bias)
+        for weight, x in taps.fixed:
+            total = fma(weight, load(f32, kinds.source, x + at), total)
+        if not taps.fixed:
+            sums = register(total)
+            for t in over(r.taps):
+                weight, x = taps.of(t)
+                sums.value = fma(weight, load(f32, kinds.source, x + at), sums.value)
+            total = sums.value
+        kinds.store(total, to + at, rest, r.zero)
 
     if run:
-        part(v, I64(0))
-    elif taps:
-        each_vector(v, I64(0), r.run, part)
+        part(f32, I64(0))
+    elif taps.fixed:
+        each_vector(f32, I64(0), r.run, part)
     else:
-        cover(v, I64(0), r.run, False, part)
+        cover(f32, I64(0), r.run, False, part)
 
 
 def _bilinear_row(tier: Tier, source: str, target: str) -> Callable:
     """`row(r, dst, src, i)`: output row i of an image."""
+    f32, kinds = F32.vector(tier.lanes), Kinds(source, target)
 
-    @emits
-    def row(b: Any, r: Any, dst: Any, src: Any, i: Any) -> None:
-        v = Vector(b, tier)
-        start = v.const(0.0) if target == "f32" else b.fneg(v.splat(b.sitofp(r.zero, F32)))
+    @traced
+    def row(r: Any, dst: Value, src: Value, i: Value) -> None:
+        start = f32(0.0) if target == "f32" else -f32(r.zero.to(F32))
 
-        def pair(offset: Any, weight: Any, at: Any) -> list[tuple[Any, Any]]:
-            first = b.mul(at, I64(2))
-            offsets, weights = v.at(v.pointer(offset, I64), first), v.at(v.pointer(weight), first)
-            return [(b.load(v.at(offsets, t)), v.broadcast(v.at(weights, t))) for t in range(2)]
+        def pair(offset: Value, weight: Value, at: Value) -> list[tuple[Value, Value]]:
+            first = at * 2
+            offsets, weights = I64.at(offset) + first, F32.at(weight) + first
+            return [(offsets[t], f32(weights[t])) for t in range(2)]
 
         lines = pair(r.offset_y, r.weight_y, i)
-        with loop(b, 0, r.width, 1) as j:
-            to = v.pointer(b.add(dst, b.mul(j, r.dx)), ELEMENTS[target])
+        for j in over(r.width):
+            to = kinds.y(dst + j * r.dx)
             columns = pair(r.offset_x, r.weight_x, j)
-            corners = [
-                (b.fmul(p, q), v.pointer(b.add(src, b.add(y, x)), ELEMENTS[source]))
-                for y, p in lines
-                for x, q in columns
-            ]
+            corners = [(p * q, kinds.x(src + (y + x))) for y, p in lines for x, q in columns]
 
-            def part(v: Vector, k: Any, rest: Any = None, to: Any = to, corners: Any = corners) -> None:
+            def part(f32: Type, k: Value, rest: Any = None, to: Value = to, corners: Any = corners) -> None:
                 total = start
                 for weight, x in corners:
-                    total = v.fma(weight, load(v, source, v.at(x, k)), total)
-                _store(v, target, total, v.at(to, k), rest, r.zero)
+                    total = fma(weight, load(f32, source, x + k), total)
+                kinds.store(total, to + k, rest, r.zero)
 
-            each_vector(v, I64(0), r.run, part)
+            each_vector(f32, I64(0), r.run, part)
 
     return row

@@ -5,8 +5,9 @@ The record is that of an elementwise kernel with one input; that of a cast goes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 from ..core.record import fields
@@ -53,6 +54,11 @@ def held(kind: Type) -> Type:
     return U16 if kind is F16 else U8 if kind is BIT else kind
 
 
+def products(places: Sequence[Value], strides: Sequence[Value]) -> list[Value]:
+    """Each place times its stride: how far it is to it."""
+    return [place * stride for place, stride in zip(places, strides, strict=True)]
+
+
 def flip(tier: Tier) -> Callable[..., None]:
     """The kernel that turns the high bit of each byte: u8 with zero point z becomes s8 with z - 128, and back."""
 
@@ -78,14 +84,15 @@ def cast(tier: Tier, source: str) -> Callable[..., None]:
     def plane(args: Value, outer: Any, lines: Any, columns: Any) -> None:
         out, x = fields(args, LOOPS), fields(args, OPERAND, len(LOOPS))
         how = fields(args, CAST, len(LOOPS) + len(OPERAND))
-        (i0, i1, i2), (row, count), (left, right) = outer, lines, columns
-        first = i0 * out.y_d0 + i1 * out.y_d1 + i2 * out.y_d2 + row * out.y_row
-        start = i0 * x.d0 + i1 * x.d1 + i2 * x.d2 + row * x.row
+        (row, count), (left, right) = lines, columns
+        first = reduce(add, products((*outer, row), (out.y_d0, out.y_d1, out.y_d2, out.y_row)))
+        start = reduce(add, products((*outer, row), (x.d0, x.d1, x.d2, x.row)))
 
         def rows(kind: Type, target: Type) -> None:
             y, xs = held(target).at(out.y) + first, held(kind).at(x.x) + start
             for i in over(count):
-                _cast_row(tier, kind, target, xs + i * x.row, y + i * out.y_row, left, right)
+                to, at = y + i * out.y_row, xs + i * x.row
+                _cast_row(tier, kind, target, at, to, left, right)
 
         def to(target: Type) -> None:
             if not _sign_matters(given, target):

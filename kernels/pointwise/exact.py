@@ -7,112 +7,122 @@ are copied to where a vector is whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
-from llvmlite import ir
-
-from ..core.record import loaded
-from ..isa.byte_ops import choose, copy_run, read, write
-from ..isa.loops import loop, room, variable, whole
+from ..core.record import fields
+from ..isa.byte_ops import copy_run
 from ..isa.tiers import Tier
-from ..isa.vector import I8, I32, I64, emits
-from .convert import TYPES
+from ..lang import F16, F32, I64, U8, Type, Value, cases, choose, divide, outlined, over, register, room, traced, when, whole
+from . import exact_real, exact_whole, exact_wide
+from .convert import KINDS, halved, held, products, widened
 from .elementwise import over_planes
-from .exact_names import ELEMENTS, is_truth, operations
-from .exact_real import Real
-from .exact_whole import Whole
-from .exact_wide import Wide
+from .exact_names import arity, is_truth, operations
 from .rows import EXACT
 
-NAMES = ("a", "b", "c")
+
+class Operand(NamedTuple):
+    """A row of a tensor that is read."""
+
+    kind: Type
+    """The vector of what its elements are in memory."""
+    at: Value
+    """Its address."""
+    column: Value
+    """Bytes from element to element, or 0: it has one number."""
 
 
 def make(tier: Tier, element: str) -> Callable[..., None]:
     """The kernel for an element type; its record is EXACT."""
-    computed = max(ELEMENTS[element], 4) if element[0] == "f" else ELEMENTS[element]
-    kind, flags = (ir.VectorType(each, 8 * tier.lanes // computed) for each in (TYPES[element], I8))
+    number = KINDS[element]
+    kind = held(number).vector(8 * tier.lanes // (F32 if number is F16 else number).size)
+    kinds = {"a": kind, "b": kind, "c": U8.like(kind)}
 
-    @emits
-    def plane(b: Any, args: Any, i0: Any, i1: Any, i2: Any, row: Any, count: Any, left: Any, right: Any) -> None:
-        r = loaded(b, args, EXACT)
-        run = _function(b, element, kind, flags)
+    @traced
+    def plane(args: Value, outer: Any, rows: Any, columns: Any) -> None:
+        r, (row, count), (left, right) = fields(args, EXACT), rows, columns
 
-        def start(address: Any, *steps: Any) -> Any:
-            offsets = [b.mul(i, step) for i, step in zip((i0, i1, i2, row, left), steps, strict=True)]
-            return reduce(b.add, offsets, address)
+        def start(address: Value, *strides: Value) -> Value:
+            return sum(products((*outer, row, left), strides), start=address)
 
-        y_row = b.mul(r.y_row, r.item)
-        y = start(r.y, *(b.mul(step, r.item) for step in (r.y_d0, r.y_d1, r.y_d2, r.y_row, I64(1))))
-        places = []
-        for name in NAMES:
-            steps = [getattr(r, f"{name}_{dim}") for dim in ("d0", "d1", "d2", "row", "column")]
-            places.append((start(getattr(r, name), *steps), *steps[-2:]))
-        with loop(b, 0, count, 1) as i:
-            operands = [(b.add(at, b.mul(i, step)), column) for at, step, column in places]
-            _row(b, tier, run, r, b.add(y, b.mul(i, y_row)), operands, (kind, kind, flags), b.sub(right, left))
+        y_row = r.y_row * r.item
+        y = start(r.y, *(stride * r.item for stride in (r.y_d0, r.y_d1, r.y_d2, r.y_row, 1)))
+        operands = []
+        for name, each in kinds.items():
+            strides = [getattr(r, f"{name}_{dim}") for dim in ("d0", "d1", "d2", "row", "column")]
+            operands.append((each, start(getattr(r, name), *strides), *strides[-2:]))
+        for i in over(count):
+            xs = [Operand(each, at + i * step, column) for each, at, step, column in operands]
+            _row(tier, element, r, y + i * y_row, xs, right - left)
 
     return over_planes(plane)
 
 
-def _row(
-    b: Any, tier: Tier, run: Any, r: Any, y: Any, operands: Sequence[tuple[Any, Any]], kinds: Sequence[Any], n: Any
-) -> None:
-    """A row of n elements: operands are addresses, and bytes from column to column or 0."""
-    lanes = kinds[0].count
-    many = whole(b, n, lanes)
-    rest = b.sub(n, many)
+def _row(tier: Tier, element: str, r: Any, y: Value, xs: Sequence[Operand], n: Value) -> None:
+    """A row of n elements."""
+    kind = xs[0].kind
+    many = whole(n, kind.lanes)
+    rest = n - many
+    run = partial(outlined, "run", None, partial(_run, element, [x.kind for x in xs]), r.operation)
     places, steps = [], []
-    for (at, column), kind in zip(operands, kinds, strict=True):
-        place = variable(b, at)
-        with b.if_then(b.icmp_signed("==", column, I64(0))):
-            b.store(_repeated(b, at, kind), place)
-        places.append(b.load(place))
-        steps.append(b.mul(column, I64(lanes)))
-    b.call(run, [r.operation, y, *places, *steps, b.mul(r.item, I64(lanes)), b.udiv(many, I64(lanes))])
-    with b.if_then(b.icmp_signed(">", rest, I64(0))):
+    for x in xs:
+        place = register(x.at)
+        with when(x.column == 0):
+            place.value = _repeated(x)
+        places.append(place.value)
+        steps.append(x.column * kind.lanes)
+    run(y, *places, *steps, r.item * kind.lanes, divide(many, kind.lanes))
+    with when(rest > 0):
         ends = []
-        for place, (_, column), kind in zip(places, operands, kinds, strict=True):
-            own, end = b.ptrtoint(room(b, kind), I64), variable(b, place)
-            with b.if_then(b.icmp_signed("!=", column, I64(0))):
-                copy_run(b, tier, own, b.add(place, b.mul(many, column)), b.mul(rest, column))
-                b.store(own, end)
-            ends.append(b.load(end))
-        own = b.ptrtoint(room(b, kinds[0]), I64)
-        b.call(run, [r.operation, own, *ends, *[I64(0)] * 4, I64(1)])
-        copy_run(b, tier, b.add(y, b.mul(many, r.item)), own, b.mul(rest, r.item))
+        for x, place in zip(xs, places, strict=True):
+            own, end = room(x.kind).address, register(place)
+            with when(x.column != 0):
+                copy_run(tier, own, place + many * x.column, rest * x.column)
+                end.value = own
+            ends.append(end.value)
+        own = room(kind).address
+        run(own, *ends, *[I64(0)] * 4, I64(1))
+        copy_run(tier, y + many * r.item, own, rest * r.item)
 
 
-def _repeated(b: Any, at: Any, kind: Any) -> Any:
-    """Where the element at an address is repeated to a vector; at address 0 there is none, but a 0."""
-    undef, copies = ir.Constant(kind, ir.Undefined), room(b, kind)
-    nothing = b.ptrtoint(variable(b, kind.element(0)), I64)
-    at = b.select(b.icmp_signed("==", at, I64(0)), nothing, at)
-    one = b.insert_element(undef, read(b, at, kind.element), I32(0))
-    b.store(b.shuffle_vector(one, undef, ir.Constant(ir.VectorType(I32, kind.count), [0] * kind.count)), copies)
-    return b.ptrtoint(copies, I64)
+def _repeated(x: Operand) -> Value:
+    """Where the one number of an operand is repeated to a vector; at address 0 there is none, but a 0."""
+    number = x.kind.number
+    zero, copies = room(number), room(x.kind)
+    zero[0] = 0
+    nothing = zero.address
+    copies[0] = x.kind(number[choose(x.at == 0, nothing, x.at)])
+    return copies.address
 
 
-def _function(b: Any, element: str, kind: Any, flags: Any) -> Any:
-    """run(operation, y, a, b, c, a_step, b_step, c_step, y_step, count) computes whole vectors, bytes apart."""
-    function = ir.Function(b.module, ir.FunctionType(ir.VoidType(), [I64] * 10), b.module.get_unique_name("run"))
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    inside = ir.IRBuilder(function.append_basic_block())
-    operation, y, *places = function.args[:5]
-    *steps, y_step, count = function.args[5:]
-    family = (Whole if element[0] == "i" else Wide if element == "f64" else Real)(inside, element, kind)
+def _run(element: str, kinds: Sequence[Type], operation: Value, *numbers: Value) -> None:
+    """Computes whole vectors: y, a, b, c, then bytes from vector to vector of a, b, c, y, then how many."""
+    y, *places = numbers[:4]
+    *steps, y_step, count = numbers[4:]
 
     def vectors(name: str) -> None:
-        with loop(inside, 0, count, 1) as i:
-            x, other, chosen = (
-                read(inside, inside.add(at, inside.mul(i, step)), each)
-                for at, step, each in zip(places, steps, (kind, kind, flags), strict=True)
-            )
-            result = family(name, x, other, chosen)
-            to = inside.add(y, inside.mul(i, y_step))
-            write(inside, inside.zext(result, flags) if is_truth(name) else result, to)
+        for i in over(count):
+            xs = [kind[place + i * step] for kind, place, step in zip(kinds, places, steps, strict=True)]
+            result, to = _computed(element, name, *xs), y + i * y_step
+            if is_truth(name):
+                kinds[2][to] = result.to(U8)
+            else:
+                kinds[0][to] = result
 
-    choose(inside, operation, {i: partial(vectors, name) for i, name in enumerate(operations(element))})
-    inside.ret_void()
-    return function
+    cases(operation, {i: partial(vectors, name) for i, name in enumerate(operations(element))})
+
+
+def _computed(element: str, name: str, x: Value, y: Value, flags: Value) -> Value:
+    """An operation on vectors as they are in memory; the result, too, or a mask."""
+    if name == "where":
+        return choose(flags != 0, x, y)
+    xs = (x, y)[: arity(name)]
+    if element[0] == "i":
+        xs = [each.unsigned if name.endswith("_u") else each for each in xs]
+        result = exact_whole.OPERATIONS[name.removesuffix("_u")](*xs)
+        return result if is_truth(name) else result.signed
+    if element == "f16":
+        result = exact_real.OPERATIONS[name](*map(widened, xs))
+        return halved(result) if result.type.real else result
+    wide = exact_wide.OPERATIONS if element == "f64" else {}
+    return (exact_real.OPERATIONS | wide)[name](*xs)

@@ -1,147 +1,132 @@
-"""Operations on vectors of whole numbers of one width. They wrap around; what is divided by 0 gives 0."""
+"""Operations on vectors of whole numbers of one width. They wrap around; what is divided by 0 gives 0.
+
+Numbers have a sign, or none, by their type.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from typing import Any
 
-from llvmlite import ir
-
-from ..isa.loops import variable
-from .convert import F64
-from .exact_names import COMPARISONS
-
-F32 = ir.FloatType()
-_SIGNS = {"less": "<", "less_or_equal": "<=", "equal": "=="}
+from ..lang import F32, F64, I32, I64, Value, below, choose, during, integer, larger, quotient, register, smaller
 
 
-class Whole:
-    """Writes the operations of exact_names.WHOLE on vectors of type `kind`."""
+def _abs(x: Value) -> Value:
+    return choose(x < 0, -x, x)
 
-    def __init__(self, b: Any, element: str, kind: Any) -> None:
-        self.b, self.kind, self.bits = b, kind, kind.element.width
 
-    def __call__(self, name: str, x: Any, y: Any, chosen: Any) -> Any:
-        signed, plain = not name.endswith("_u"), name.removesuffix("_u")
-        if plain in COMPARISONS:
-            return self._less(_SIGNS[plain], x, y, signed)
-        if name == "where":
-            return self.b.select(self.b.icmp_unsigned("!=", chosen, ir.Constant(chosen.type, None)), x, y)
-        if plain in _DIVISIONS:
-            return _DIVISIONS[plain](self, x, y, signed)
-        if plain in _BITWISE:
-            return getattr(self.b, _BITWISE[plain])(x, y)
-        rule: Callable[..., Any] = getattr(self, f"_{plain}")
-        return rule(x, y, signed)
+def _sign(x: Value) -> Value:
+    above = (x != 0).to(x.type)
+    return choose(x < 0, -1, above) if x.type.signed else above
 
-    def const(self, number: int) -> Any:
-        return ir.Constant(self.kind, [number] * self.kind.count)
 
-    def _less(self, sign: str, x: Any, y: Any, signed: bool = True) -> Any:
-        return (self.b.icmp_signed if signed else self.b.icmp_unsigned)(sign, x, y)
+def _prelu(x: Value, slope: Value) -> Value:
+    return choose(x < 0, x * slope, x) if x.type.signed else x
 
-    def _neg(self, x: Any, y: Any, signed: bool) -> Any:
-        return self.b.sub(self.const(0), x)
 
-    def _not(self, x: Any, y: Any, signed: bool) -> Any:
-        return self.b.xor(x, self.const(-1))
+def _shift_left(x: Value, count: Value) -> Value:
+    """By as many bits as there are, or more, or less than none: 0."""
+    near = below(count, x.type.bits)
+    return choose(near, x << choose(near, count, 0), 0)
 
-    def _abs(self, x: Any, y: Any, signed: bool) -> Any:
-        return self.b.select(self._less("<", x, self.const(0)), self._neg(x, y, signed), x)
 
-    def _sign(self, x: Any, y: Any, signed: bool) -> Any:
-        above = self.b.zext(self.b.icmp_unsigned("!=", x, self.const(0)), self.kind)
-        return self.b.select(self._less("<", x, self.const(0)), self.const(-1), above) if signed else above
+def _shift_right(x: Value, count: Value) -> Value:
+    """Alike, but what has a sign keeps that."""
+    near = below(count, x.type.bits)
+    if x.type.signed:
+        return x >> choose(near, count, x.type.bits - 1)
+    return choose(near, x >> choose(near, count, 0), 0)
 
-    def _min(self, x: Any, y: Any, signed: bool) -> Any:
-        return self.b.select(self._less("<", x, y, signed), x, y)
 
-    def _max(self, x: Any, y: Any, signed: bool) -> Any:
-        return self.b.select(self._less("<", x, y, signed), y, x)
+def _pow(x: Value, y: Value) -> Value:
+    """Bit by bit of the exponent; below 0 what is 1 or -1 stays, 0 has the least number, and the rest 0."""
+    signed, bits = x.type.signed, x.type.bits
+    one, every_bit, under = x.type(1), integer(bits * x.lanes), y < 0
+    power, factor, left = register(one), register(x), register(choose(under, 0, y).unsigned)
+    for _ in during(lambda: left.value.bits(every_bit) != 0):
+        exponent, now, by = left.value, power.value, factor.value
+        power.value = choose((exponent & 1) != 0, now * by, now)
+        factor.value = by * by
+        left.value = exponent >> 1
+    found = power.value
+    if not signed:
+        return found
+    odd = (y & 1) != 0
+    unit = choose((x == 1) | ~odd, one, -1)
+    least = -1 << bits - 1 if bits >= 32 else 0
+    inverse = choose((x == 1) | (x == -1), unit, choose(x == 0, least, x.type(0)))
+    return choose(under, inverse, found)
 
-    def _prelu(self, x: Any, y: Any, signed: bool) -> Any:
-        return self.b.select(self._less("<", x, self.const(0)), self.b.mul(x, y), x) if signed else x
 
-    def _shift_left(self, x: Any, y: Any, signed: bool) -> Any:
-        """By as many bits as there are, or more, or less than none: 0."""
-        near = self._less("<", y, self.const(self.bits), signed=False)
-        return self.b.select(near, self.b.shl(x, self.b.select(near, y, self.const(0))), self.const(0))
+def _div(x: Value, y: Value) -> Value:
+    """x / y towards 0."""
+    none = y == 0
+    return choose(none, 0, _quotient(x, choose(none, 1, y)))
 
-    def _shift_right(self, x: Any, y: Any, signed: bool) -> Any:
-        """Alike, but what has a sign keeps that."""
-        near = self._less("<", y, self.const(self.bits), signed=False)
-        if signed:
-            return self.b.ashr(x, self.b.select(near, y, self.const(self.bits - 1)))
-        return self.b.select(near, self.b.lshr(x, self.b.select(near, y, self.const(0))), self.const(0))
 
-    def _pow(self, x: Any, y: Any, signed: bool) -> Any:
-        """Bit by bit of the exponent; below 0 what is 1 or -1 stays, 0 has the least number, and the rest 0."""
-        b, zero, one = self.b, self.const(0), self.const(1)
-        below = self._less("<", y, zero) if signed else ir.Constant(ir.VectorType(ir.IntType(1), self.kind.count), None)
-        power, factor, left = variable(b, one), variable(b, x), variable(b, b.select(below, zero, y))
-        head, body, done = (b.append_basic_block(name) for name in ("head", "body", "done"))
-        b.branch(head)
-        b.position_at_end(head)
-        exponent = b.load(left)
-        bits = ir.IntType(self.bits * self.kind.count)
-        b.cbranch(b.icmp_unsigned("!=", b.bitcast(exponent, bits), bits(0)), body, done)
-        b.position_at_end(body)
-        now, by = b.load(power), b.load(factor)
-        odd = b.icmp_unsigned("!=", b.and_(exponent, one), zero)
-        b.store(b.select(odd, b.mul(now, by), now), power)
-        b.store(b.mul(by, by), factor)
-        b.store(b.lshr(exponent, one), left)
-        b.branch(head)
-        b.position_at_end(done)
-        found = b.load(power)
-        if not signed:
-            return found
-        odd = b.icmp_unsigned("!=", b.and_(y, one), zero)
-        unit = b.select(b.or_(b.icmp_signed("==", x, one), b.not_(odd)), one, self.const(-1))
-        alone = b.or_(b.icmp_signed("==", x, one), b.icmp_signed("==", x, self.const(-1)))
-        least = self.const(-1 << self.bits - 1 if self.bits >= 32 else 0)
-        inverse = b.select(alone, unit, b.select(b.icmp_signed("==", x, zero), least, zero))
-        return b.select(below, inverse, found)
-
-    def _quotient(self, x: Any, y: Any, signed: bool) -> tuple[Any, Any]:
-        """x / y towards 0, and whether y is 0; then the quotient means nothing."""
-        b, none = self.b, self.b.icmp_signed("==", y, self.const(0))
-        y = b.select(none, self.const(1), y)
-        if self.bits == 64:
-            if not signed:
-                return b.udiv(x, y), none
-            # The least number divided by -1 is no number, and would trap.
-            minus = b.icmp_signed("==", y, self.const(-1))
-            quotient = b.sdiv(x, b.select(minus, self.const(1), y))
-            return b.select(minus, b.sub(self.const(0), x), quotient), none
+def _quotient(x: Value, y: Value) -> Value:
+    """x / y towards 0; y is not 0."""
+    kind = x.type
+    if kind.bits < 64:
         # Floats of more than twice as many bits never round a quotient up to a whole number.
-        real = ir.VectorType(F32 if self.bits <= 16 else F64, self.kind.count)
-        wide = ir.VectorType(ir.IntType(32 if self.bits <= 16 else 64), self.kind.count)
-        x, y = ((b.sitofp if signed else b.uitofp)(each, real) for each in (x, y))
-        return b.trunc(b.fptosi(b.fdiv(x, y), wide), self.kind), none
-
-    def _div(self, x: Any, y: Any, signed: bool) -> Any:
-        quotient, none = self._quotient(x, y, signed)
-        return self.b.select(none, self.const(0), quotient)
-
-    def _rest(self, x: Any, y: Any, signed: bool) -> tuple[Any, Any, Any]:
-        """Quotient and remainder towards 0, both 0 where y is, and whether the latter has another sign than y."""
-        b, quotient = self.b, self._div(x, y, signed)
-        rest = b.select(b.icmp_signed("==", y, self.const(0)), self.const(0), b.sub(x, b.mul(quotient, y)))
-        other = b.and_(self._less("<", b.xor(rest, y), self.const(0)), b.icmp_signed("!=", rest, self.const(0)))
-        return quotient, rest, other
-
-    def _floor_div(self, x: Any, y: Any, signed: bool) -> Any:
-        quotient, _, other = self._rest(x, y, signed)
-        return self.b.select(other, self.b.sub(quotient, self.const(1)), quotient) if signed else quotient
-
-    def _mod(self, x: Any, y: Any, signed: bool) -> Any:
-        _, rest, other = self._rest(x, y, signed)
-        return self.b.select(other, self.b.add(rest, y), rest) if signed else rest
-
-    def _fmod(self, x: Any, y: Any, signed: bool) -> Any:
-        return self._rest(x, y, signed)[1]
+        real, wide = (F32, I32) if kind.bits <= 16 else (F64, I64)
+        return (x.to(real) / y.to(real)).to(wide).to(kind)
+    if not kind.signed:
+        return x // y
+    # The least number divided by -1 is no number, and would trap.
+    minus = y == -1
+    found = quotient(x, choose(minus, 1, y))
+    return choose(minus, -x, found)
 
 
-_DIVISIONS = {"div": Whole._div, "floor_div": Whole._floor_div, "mod": Whole._mod, "fmod": Whole._fmod}
-_BITWISE = {"add": "add", "sub": "sub", "mul": "mul", "and": "and_", "or": "or_", "xor": "xor"}
+def _div_rem(x: Value, y: Value) -> tuple[Value, Value]:
+    """Quotient and remainder towards 0, both 0 where y is."""
+    found = _div(x, y)
+    return found, choose(y == 0, 0, x - found * y)
+
+
+def _other_sign(rest: Value, y: Value) -> Value:
+    """Whether a remainder has another sign than y."""
+    return ((rest ^ y) < 0) & (rest != 0)
+
+
+def _floor_div(x: Value, y: Value) -> Value:
+    found, rest = _div_rem(x, y)
+    return choose(_other_sign(rest, y), found - 1, found) if x.type.signed else found
+
+
+def _mod(x: Value, y: Value) -> Value:
+    _, rest = _div_rem(x, y)
+    return choose(_other_sign(rest, y), rest + y, rest) if x.type.signed else rest
+
+
+def _fmod(x: Value, y: Value) -> Value:
+    return _div_rem(x, y)[1]
+
+
+OPERATIONS: dict[str, Callable[..., Value]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "neg": operator.neg,
+    "abs": _abs,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "not": operator.invert,
+    "shift_left": _shift_left,
+    "shift_right": _shift_right,
+    "equal": operator.eq,
+    "less": operator.lt,
+    "less_or_equal": operator.le,
+    "pow": _pow,
+    "div": _div,
+    "floor_div": _floor_div,
+    "mod": _mod,
+    "fmod": _fmod,
+    "min": smaller,
+    "max": larger,
+    "sign": _sign,
+    "prelu": _prelu,
+}
+"""What `exact_names.WHOLE` names, without its `_u`: of one vector, or of two of a type."""

@@ -3,48 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
-from llvmlite import ir
-
-from ..core.record import loaded, reader
-from ..isa.byte_ops import read, write
-from ..isa.loops import div_rem, loop, smaller, thread_range, variable, whole
+from ..core.record import fields, reader
 from ..isa.tiers import Tier
-from ..isa.vector import I32, I64, emits
-from .convert import TYPES
-from .exact_names import ELEMENTS
+from ..lang import Type, Value, div_rem, fma, over, registers, share, smaller, traced, whole
+from .convert import KINDS
 from .rows import PRODUCT
 
 ROWS = 4
 """Rows of results that are held at a time, with two registers of columns."""
 
 
+class Matrix(NamedTuple):
+    """Dense, `width` elements a row, from an address on."""
+
+    start: Value
+    width: Value
+
+    def at(self, row: Value, column: Value, kind: Type) -> Value:
+        """The address of an element."""
+        return self.start + (row * self.width + column) * kind.number.size
+
+
 def make(tier: Tier, element: str) -> Callable[..., None]:
     """The kernel of y[i] = a[i] b[i]; its record is PRODUCT."""
-    fields, size = reader(PRODUCT), ELEMENTS[element]
+    read, number = reader(PRODUCT), KINDS[element]
 
-    @emits
-    def block(b: Any, args: Any, batch: Any, first: Any, end: Any) -> None:
-        r = loaded(b, args, PRODUCT)
-        a, other = (b.add(at, b.mul(batch, step)) for at, step in ((r.a, r.a_batch), (r.b, r.b_batch)))
-        y = b.add(r.y, b.mul(batch, b.mul(b.mul(r.m, r.n), I64(size))))
-        start = first
+    @traced
+    def block(args: Value, batch: Value, first: Value, end: Value) -> None:
+        r = fields(args, PRODUCT)
+        a, b = Matrix(r.a + batch * r.a_batch, r.k), Matrix(r.b + batch * r.b_batch, r.n)
+        y = Matrix(r.y + batch * (r.m * r.n * number.size), r.n)
         for rows in (ROWS, 1):
-            stop = b.add(start, whole(b, b.sub(end, start), rows))
-            with loop(b, start, stop, rows) as i:
-                left = I64(0)
-                for lanes in (8 * tier.lanes // size, 1):
-                    right = b.add(left, whole(b, b.sub(r.n, left), lanes))
-                    kind = ir.VectorType(TYPES[element], lanes)
-                    with loop(b, left, right, lanes) as j:
-                        _tile(b, r, (a, other, y), i, j, rows, kind, size, tier.fma)
+            stop = first + whole(end - first, rows)
+            for i in over(first, stop, rows):
+                left = 0
+                for kind in (number.vector(8 * tier.lanes // number.size), number.vector(1)):
+                    right = left + whole(r.n - left, kind.lanes)
+                    for j in over(left, right, kind.lanes):
+                        _tile(kind, (a, b, y), r.k, i, j, rows)
                     left = right
-            start = stop
+            first = stop
 
-    def product(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        first, end = thread_range(r.batch * r.m, thread, threads)
+    def product(args, thread, threads):
+        r = read(args)
+        first, end = share(r.batch * r.m, thread, threads)
         while first < end:
             batch, row = div_rem(first, r.m)
             count = smaller(r.m - row, end - first)
@@ -54,34 +58,14 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
     return product
 
 
-def _tile(
-    b: Any, r: Any, places: tuple[Any, Any, Any], i: Any, j: Any, rows: int, kind: Any, size: int, fused: bool
-) -> None:
+def _tile(kind: Type, matrices: tuple[Matrix, Matrix, Matrix], k: Value, i: Value, j: Value, rows: int) -> None:
     """rows x lanes results from row i and column j on."""
-    a, other, y = places
-    sums = [variable(b, ir.Constant(kind, None)) for _ in range(rows)]
-
-    def at(start: Any, row: Any, width: Any, column: Any) -> Any:
-        return b.add(start, b.mul(b.add(b.mul(row, width), column), I64(size)))
-
-    with loop(b, 0, r.k, 1) as p:
-        column = read(b, at(other, p, r.n, j), kind)
-        for row, total in enumerate(sums):
-            one = read(b, at(a, b.add(i, I64(row)), r.k, p), kind.element)
-            one = b.insert_element(ir.Constant(kind, ir.Undefined), one, I32(0))
-            one = b.shuffle_vector(one, one, ir.Constant(ir.VectorType(I32, kind.count), None))
-            b.store(_added(b, fused, one, column, b.load(total)), total)
-    for row, total in enumerate(sums):
-        write(b, b.load(total), at(y, b.add(i, I64(row)), r.n, j))
-
-
-def _added(b: Any, fused: bool, x: Any, y: Any, total: Any) -> Any:
-    """total + x * y."""
-    kind = total.type
-    if isinstance(kind.element, ir.IntType):
-        return b.add(total, b.mul(x, y))
-    if not fused:
-        return b.fadd(total, b.fmul(x, y))
-    name = f"llvm.fma.v{kind.count}f{64 if kind.element == ir.DoubleType() else 32}"
-    known = b.module.globals.get(name)
-    return b.call(known or ir.Function(b.module, ir.FunctionType(kind, [kind] * 3), name), [x, y, total])
+    a, b, y = matrices
+    sums = registers([kind(0)] * rows)
+    for p in over(k):
+        column = kind[b.at(p, j, kind)]
+        for row in range(rows):
+            one = kind(kind.number[a.at(i + row, p, kind)])
+            sums[row] = fma(one, column, sums[row]) if kind.real else sums[row] + one * column
+    for row in range(rows):
+        kind[y.at(i + row, j, kind)] = sums[row]

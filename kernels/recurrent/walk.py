@@ -20,18 +20,20 @@ from .cell import make_cell, make_gates
 from .rows import CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL, WALK
 from .sums import heights, make_room, make_sums
 
+INFO_BYTES = 8 * len(INFO)
+PROJECTED, Y, ALIVE, SCALE = (8 * INFO.at(name) for name in ("projected", "y", "alive", "scale"))
+
 
 def make(tier: Tier, cell: str) -> Callable[..., None]:
     """The kernel of a cell; its record is `rows.WALK`."""
     fields = reader(WALK)
     height = min(heights(tier, gates)[0] for gates in CELLS[cell])
-    states, info = STATES, 8 * len(INFO)
-    begin, end, step, product = _begin(tier, cell), _end(tier, cell), _step(tier), _product(tier, cell, 0, height)
+    begin, end, product = _begin(tier, cell), _end(tier, cell), _product(tier, cell, 0, height)
     second = _product(tier, cell, 1, height) if len(CELLS[cell]) > 1 else None
 
     def walk(args: int, thread: int, threads: int) -> None:
         r = fields(args)
-        wide = (r.row_bytes - info) // states
+        wide = (r.row_bytes - INFO_BYTES) // STATES
         tiles = pieces(r.batch, height)
         unit, stop = share(r.directions * tiles, thread, threads)
         while unit < stop:
@@ -45,7 +47,7 @@ def make(tier: Tier, cell: str) -> Callable[..., None]:
             now = r.start & 1
             for s in range(r.steps):
                 for row in range(first, until):
-                    step(r, rows + row * r.row_bytes + states * wide, d, row, s)
+                    _step(r, rows + row * r.row_bytes + STATES * wide, d, row, s)
                 product(r, rows, first, until, d, now, wide)
                 if second is not None:
                     second(r, rows, first, until, d, now, wide)
@@ -60,13 +62,11 @@ def make(tier: Tier, cell: str) -> Callable[..., None]:
 def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., None]:
     """product(r, rows, first, until, d, now, wide): a step of some rows, or half of one where the cell takes two."""
     gates, all_gates, lanes = CELLS[cell][number], GATES[cell], tier.lanes
-    before, unroll, plain_words, peephole_line = sum(CELLS[cell][:number]), UNROLL, 8 * WORDS * PLACES, 4 * PEEPHOLES
-    projected = 2 if cell == "gru_after" else gates
-    sums, found, states = make_sums(tier, gates, projected), make_room(tier, gates), STATES
+    before, activations, peephole_line = sum(CELLS[cell][:number]), 8 * WORDS * PLACES, 4 * PEEPHOLES * lanes
     rounded, head, per_word = cell == "lstm_bytes", HEAD_LINES[False] * gates, vectors_per_word(tier, gates, False)
-    if rounded:
-        sums = make_byte_sums(tier, gates)
-    round_state, SCALE = make_rounding(tier), 8 * INFO.at("scale")
+    projected = 2 if cell == "gru_after" else gates
+    sums = make_byte_sums(tier, gates) if rounded else make_sums(tier, gates, projected)
+    found, round_state = make_room(tier, gates), make_rounding(tier)
     finish = make_gates(tier) if cell == "gru" and number == 0 else make_cell(tier, cell, gates)
     tall = height >= 4
     line = 4 * lanes
@@ -74,21 +74,21 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
     def product(r: Any, rows: int, first: int, until: int, d: int, now: int, wide: int) -> None:
         to = found()
         blocks = pieces(r.hidden, lanes)
-        lines = pieces(r.hidden, unroll) * unroll
+        lines = pieces(r.hidden, UNROLL) * UNROLL
         step = (lines + 1) * gates * line
         at = 3 * wide if number == 1 else now * wide
         if rounded:
-            lines = pieces(r.hidden, 4 * unroll) * unroll
+            lines = pieces(r.hidden, 4 * UNROLL) * UNROLL
             step = (head + lines * per_word) * line
             at = 3 * wide
             for row in range(first, until):
                 place = rows + row * r.row_bytes
-                round_state(place + now * wide, place + at, place + states * wide + SCALE, r.hidden)
+                round_state(place + now * wide, place + at, place + STATES * wide + SCALE, r.hidden)
         panel = (r.second if number == 1 else r.weights) + d * blocks * step
         column = before * line
         peepholes = r.peepholes
         if r.peepholes != 0:
-            peepholes = r.peepholes + d * blocks * peephole_line * lanes
+            peepholes = r.peepholes + d * blocks * peephole_line
         for block in range(blocks):
             row = first
             while row < until:
@@ -96,26 +96,26 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
                 if tall and many == 3:
                     many = 2
                 place = rows + row * r.row_bytes
-                sums(many, place + at, r.row_bytes, place + states * wide, column, panel, lines, to)
+                sums(many, place + at, r.row_bytes, place + STATES * wide, column, panel, lines, to)
                 for i in range(many):
                     finish(r, place + i * r.row_bytes, now, to + i * gates * line, block * lanes,
-                           r.activations + d * plain_words, peepholes)  # fmt: skip
+                           r.activations + d * activations, peepholes)  # fmt: skip
                 row += many
             panel += step
             column += all_gates * line
             if r.peepholes != 0:
-                peepholes += peephole_line * lanes
+                peepholes += peephole_line
 
     return product
 
 
 def _begin(tier: Tier, cell: str) -> Callable[..., None]:
     """begin(r, row, d, n): the states that row n of direction d begins with."""
-    (clear, copy), states, info, whole = _copiers(tier), STATES, 8 * len(INFO), cell.startswith("lstm")
+    (clear, copy), whole = _copiers(tier), cell.startswith("lstm")
 
     def begin(r: Any, row: int, d: int, n: int) -> None:
-        wide = (r.row_bytes - info) // states
-        clear(row, states * wide // 4)
+        wide = (r.row_bytes - INFO_BYTES) // STATES
+        clear(row, STATES * wide // 4)
         if r.first != 0:
             copy(row, r.first + d * r.first_direction + n * r.first_row, r.hidden)
         if whole and r.first_cell != 0:
@@ -137,26 +137,21 @@ def _end(tier: Tier, cell: str) -> Callable[..., None]:
     return end
 
 
-def _step(tier: Tier) -> Callable[..., None]:
-    """step(r, info, d, n, s): what step s knows of row n; going backwards, a sequence begins at its own end."""
-    PROJECTED, Y, ALIVE = (8 * INFO.at(name) for name in ("projected", "y", "alive"))
-
-    def step(r: Any, info: int, d: int, n: int, s: int) -> None:
-        length = r.steps
-        if r.lengths != 0:
-            given = whole_number(r.lengths + 4 * n)
-            if given < 0 or given > r.total:
-                I64[r.error] = 1
-            length = larger(smaller(given - r.start, r.steps), 0)
-        time = s
-        if (r.reverse >> d) & 1 and s < length:
-            time = length - 1 - s
-        offset = time * r.projected_step + n * r.projected_row + d * r.projected_direction
-        I64[info + PROJECTED] = r.projected + offset
-        I64[info + Y] = r.y + time * r.y_step + d * r.y_direction + n * r.y_row
-        I64[info + ALIVE] = 1 if s < length else 0
-
-    return step
+def _step(r: Any, info: int, d: int, n: int, s: int) -> None:
+    """What step s knows of row n; going backwards, a sequence begins at its own end. info: where it is put."""
+    length = r.steps
+    if r.lengths != 0:
+        given = whole_number(r.lengths + 4 * n)
+        if given < 0 or given > r.total:
+            I64[r.error] = 1
+        length = larger(smaller(given - r.start, r.steps), 0)
+    time = s
+    if (r.reverse >> d) & 1 and s < length:
+        time = length - 1 - s
+    offset = time * r.projected_step + n * r.projected_row + d * r.projected_direction
+    I64[info + PROJECTED] = r.projected + offset
+    I64[info + Y] = r.y + time * r.y_step + d * r.y_direction + n * r.y_row
+    I64[info + ALIVE] = 1 if s < length else 0
 
 
 @traced

@@ -17,8 +17,7 @@ from fastgraph.kernels.core.build import assembly
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.amx import permitted
-from fastgraph.kernels.isa.tile_registers import TileRegisters
-from fastgraph.kernels.isa.vector import emits
+from fastgraph.kernels.lang import traced
 from tests.amx_trap import AMX, EMULATES, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.kernels.harness import compiled, f32_bits, run
@@ -145,9 +144,9 @@ def test_same_bits_for_any_threads() -> None:
 def test_faults_are_found() -> None:
     """Products of tiles that nobody gave a shape."""
 
-    @emits
-    def product(b: Any) -> None:
-        TileRegisters(b).multiply(0, 1, 2)
+    @traced
+    def product() -> None:
+        AMX.isa.multiply(0, 1, 2)
 
     def make(tier: Any) -> Any:
         def kernel(args: int, thread: int, threads: int) -> None:

@@ -16,7 +16,7 @@ import pytest
 from fastgraph.kernels.core.build import build
 from fastgraph.kernels.core.record import Record, reader
 from fastgraph.kernels.isa.tiers import BY_NAME
-from fastgraph.kernels.isa.vector import arg, emits
+from fastgraph.kernels.lang import I64, traced
 from fastgraph.objects.link import link
 
 EDGES = (0, 1, -1, 2, -2, 3, -3, 7, -8, 63, 1 << 20, -(1 << 33), (1 << 62) - 1)
@@ -199,13 +199,13 @@ def from_file(source: str) -> dict[str, Any]:
     return {name: each for name, each in vars(module).items() if callable(each)}
 
 
-def test_records_tuples_and_what_writes_ir() -> None:
+def test_records_tuples_and_what_is_traced() -> None:
     record = Record(a="", b="", c="")
     read = reader(record)
 
-    @emits(returns=2)
-    def both(b: Any, r: Any, x: Any) -> Any:
-        return [b.add(r.a, x), b.sub(r.b, x)]
+    @traced
+    def both(r: Any, x: Any) -> Any:
+        return r.a + x, r.b - x
 
     def pick(r: Any, x: int) -> Any:
         return both(r, x=x)
@@ -214,10 +214,10 @@ def test_records_tuples_and_what_writes_ir() -> None:
         r = read(args)
         low, high = pick(r, thread)
         both(x=1, r=r)
-        return low * 100 + high * 10 + r.c + arg(args, threads) + both(r, thread < threads)[0]
+        return low * 100 + high * 10 + r.c + I64[args + 8 * threads] + both(r, thread)[0]
 
     words = np.array([3, 5, 7], np.int64)
-    assert native(kernel)(words.ctypes.data, 2, 1) == 5 * 100 + 3 * 10 + 7 + 5 + 3
+    assert native(kernel)(words.ctypes.data, 2, 1) == 5 * 100 + 3 * 10 + 7 + 5 + 5
 
 
 def of_lists(x: int, y: int, z: int) -> int:
@@ -295,19 +295,19 @@ def test_what_kernels_cannot_be_written_in_is_refused_with_the_place(
     assert str(error.value).count("test_front.py:") == 1
 
 
-def test_errors_of_what_writes_ir_have_the_place_of_the_call() -> None:
-    @emits
-    def wrong(b: Any, x: Any) -> Any:
-        return b.add(x, 1.5)
+def test_errors_of_traced_code_have_its_place() -> None:
+    @traced
+    def wrong(x: Any) -> Any:
+        y = x + 1
+        return y + 1.5
 
     def kernel(x: int, y: int, z: int) -> int:
         y += z
         return wrong(x)
 
-    line = kernel.__code__.co_firstlineno + 2
-    with pytest.raises(Exception, match=f"test_front.py:{line}: in kernel: ") as error:
+    line = wrong.__code__.co_firstlineno + 3
+    with pytest.raises(TypeError, match=rf"test_front.py:{line}: in wrong: add of i64 and 1.5"):
         native(kernel)
-    assert isinstance(error.value, TypeError)
 
 
 def test_what_a_record_lacks_is_named() -> None:

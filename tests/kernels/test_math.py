@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fastgraph.kernels.isa.math import OPS
-from fastgraph.kernels.isa.vector import I64, Vector, arg, emits
+from fastgraph.kernels.lang import F32, I64, Value, over, traced
 from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
 from tests.kernels.harness import each_tier, run
 
@@ -37,21 +37,18 @@ PARAMETERS = {
 def make(tier: object, chains: tuple, inputs: int) -> Callable:
     """A kernel that applies chains to the same vectors; its record: y [chains, n], n, then the inputs."""
 
-    @emits
-    def chains_at(b, args, i, n):
-        v = Vector(b, tier)
-        record = v.pointer(args, I64)
-        y, *xs = (v.pointer(b.load(v.at(record, slot))) for slot in (0, *range(2, 2 + inputs)))
-        values = [v.load(v.at(x, i)) for x in xs]
-        for k, chain in enumerate(chains):
-            v.store(emit_chain(v, chain, values), v.at(v.at(y, i), b.mul(n, I64(k))))
+    f32 = F32.vector(tier.lanes)
 
-    lanes = tier.lanes
+    @traced
+    def chains_at(args: Value) -> None:
+        y, n, *xs = (I64.at(args)[slot] for slot in range(2 + inputs))
+        for i in over(0, n, f32.lanes):
+            values = [f32[x + 4 * i] for x in xs]
+            for k, chain in enumerate(chains):
+                f32[y + 4 * (i + n * k)] = emit_chain(f32, chain, values)
 
     def kernel(args, thread, threads):
-        n = arg(args, 1)
-        for i in range(0, n, lanes):
-            chains_at(args, i, n)
+        chains_at(args)
 
     return kernel
 

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
-from fastgraph.kernels.isa.loops import each
 from fastgraph.kernels.isa.math import OPS
 from fastgraph.kernels.isa.tiers import TIERS
-from fastgraph.kernels.isa.vector import I64, Vector, emits
+from fastgraph.kernels.lang import F32, I64, Value, along, traced
 from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
 from fastgraph.kernels.pointwise.elementwise_shape import broadcast, loops, strides_of
 from fastgraph.kernels.pointwise.steps import COMPOSED, NUMBERS, pattern
@@ -36,17 +35,11 @@ SPECIAL = np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 3e38, 1e-39,
 def whole(tier: Any, chain: tuple, inputs: int) -> Callable:
     """A kernel for a chain with all its numbers, over dense inputs; its record: y, n, the inputs."""
 
-    @emits
-    def body(b: Any, args: Any) -> None:
-        v = Vector(b, tier)
-        slots = v.pointer(args, I64)
-        y, n, *xs = (b.load(v.at(slots, i)) for i in range(2 + inputs))
-
-        def apply(w: Vector, i: Any, mask: Any) -> None:
-            values = [w.load(w.at(w.pointer(x), i), mask) for x in xs]
-            w.store(emit_chain(w, chain, values), w.at(w.pointer(y), i), mask)
-
-        each(v, I64(0), n, apply)
+    @traced
+    def body(args: Value) -> None:
+        y, n, *xs = (I64.at(args)[i] for i in range(2 + inputs))
+        for f32, i, mask in along(F32.vector(tier.lanes), 0, n):
+            f32[y + 4 * i, mask] = emit_chain(f32, chain, [f32[x + 4 * i, mask] for x in xs])
 
     def kernel(args: int, thread: int, threads: int) -> None:
         body(args)

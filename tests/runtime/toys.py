@@ -6,12 +6,11 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
 from fastgraph.kernels.core.build import build
-from fastgraph.kernels.core.primitives import put, put_flag
+from fastgraph.kernels.core.primitives import arg, put, put_flag
 from fastgraph.kernels.isa.tiers import BY_NAME
-from fastgraph.kernels.isa.vector import F32, I32, I64, arg, emits
+from fastgraph.kernels.lang import F32, I64, U32, Value, traced
 from fastgraph.objects.link import link
 
 ROTATE = ("source", "target", "n", "shift")
@@ -20,11 +19,10 @@ FAIL = ("error", "code")
 COUNT = ("counts", "work")
 
 
-@emits
-def halved(builder: Any, address: Any) -> Any:
+@traced
+def halved(address: Value) -> Value:
     """The bits of the f32 at `address`, times one half."""
-    value = builder.load(builder.inttoptr(address, F32.as_pointer()))
-    return builder.zext(builder.bitcast(builder.fmul(value, ir.Constant(F32, 0.5)), I32), I64)
+    return (F32[address] * 0.5).bits(U32).to(I64)
 
 
 def rotate(args, thread, threads):
