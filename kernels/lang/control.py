@@ -36,15 +36,20 @@ def over(start: Any, stop: Any = None, step: Any = 1) -> Iterator[Value]:
     b.position_at_end(done)
 
 
-def during(condition: Callable[[], Value]) -> Iterator[Value]:
-    """`for held in during(lambda: x.value > 0):` a loop for as long as a condition holds, of a mask in any lane."""
+def during(*conditions: Callable[[], Value]) -> Iterator[Value]:
+    """`for held in during(lambda: x.value > 0):` a loop for as long as a condition holds, of a mask in any lane.
+
+    Of several, each is computed where those before it hold; `held` is the last.
+    """
     b = builder()
-    head, body, done = (b.append_basic_block(name) for name in ("head", "body", "done"))
+    head, done = b.append_basic_block("head"), b.append_basic_block("done")
     b.branch(head)
     b.position_at_end(head)
-    held = condition()
-    b.cbranch((any_lane(held) if held.lanes else held).x, body, done)
-    b.position_at_end(body)
+    for condition in conditions:
+        held = condition()
+        following = b.append_basic_block("body")
+        b.cbranch((any_lane(held) if held.lanes else held).x, following, done)
+        b.position_at_end(following)
     yield held
     b.branch(head)
     b.position_at_end(done)

@@ -7,19 +7,38 @@ summed up with them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from llvmlite import ir
-
-from ..core.record import loaded, reader
-from ..isa.byte_ops import choose, get, put, read, write
-from ..isa.loops import div_rem, divide, larger, loop, pieces, room, smaller, thread_range, variable
+from ..core.record import fields, reader
 from ..isa.tiers import Tier
-from ..isa.vector import F32, I32, I64, emits
+from ..lang import (
+    BIT,
+    F32,
+    F64,
+    I32,
+    I64,
+    Type,
+    Value,
+    cases,
+    choose,
+    div_rem,
+    divide,
+    either,
+    is_nan,
+    larger,
+    over,
+    pieces,
+    register,
+    room,
+    share,
+    smaller,
+    traced,
+    when,
+)
 from .rows import CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLE, ZEROS
 
-F64 = ir.DoubleType()
 TAPS = 1024
 """How many are kept, of as many points as those are; a point of three axes has up to 64."""
 FAR = 2.0**52
@@ -30,20 +49,20 @@ STEEPNESS = -0.75
 
 def sample(tier: Tier) -> Callable:
     """The kernel."""
-    fields = reader(SAMPLE)
+    slots = reader(SAMPLE)
 
     def kernel(args, thread, threads):
-        r = fields(args)
+        r = slots(args)
         points = r.rows * r.columns
         together = TAPS >> (r.mode * r.axes)
         blocks = pieces(points, together)
-        begin, end = thread_range(r.items * blocks, thread, threads)
+        begin, end = share(r.items * blocks, thread, threads)
         for unit in range(begin, end):
             item, block = div_rem(unit, blocks)
-            asked = get(r.images + 8 * item)
+            asked = I64[r.images + 8 * item]
             image = larger(smaller(asked, r.image_count - 1), 0)
             if image != asked:
-                put(r.error, 1)
+                I64[r.error] = 1
             first = block * together
             grid = r.grid + divide(item, r.share) * r.grid_item
             to = r.dst + item * r.dst_item + 4 * first
@@ -52,182 +71,178 @@ def sample(tier: Tier) -> Callable:
     return kernel
 
 
+@dataclass(frozen=True)
 class _Taps:
-    """Offsets and weights of the taps of points, `count` for each, and what their sums begin with."""
+    """Those of some points, `count` for each."""
 
-    def __init__(self, b: Any, count: Any) -> None:
-        self.b, self.count = b, count
-        self.offsets, self.weights = room(b, I64, TAPS), room(b, F64, TAPS)
-        self.final, self.start = room(b, F32, TAPS), room(b, F32, TAPS)
-
-    def at(self, memory: Any, index: Any) -> Any:
-        return self.b.gep(memory, [index])
-
-
-@emits
-def _block(b: Any, args: Any, grid: Any, to: Any, src: Any, first: Any, count: Any) -> None:
-    r = loaded(b, args, SAMPLE)
-    taps = _Taps(b, b.shl(I64(1), b.mul(r.mode, r.axes)))
-    with loop(b, 0, count, 1) as p:
-        _point(b, r, args, taps, grid, b.add(first, p), p)
-    _sums(b, r, taps, to, src, count)
+    count: Value
+    offsets: Value
+    """Bytes from a channel's start."""
+    weights: Value
+    final: Value
+    """The weights as f32."""
+    start: Value
+    """What a point's sums begin with."""
 
 
-def _point(b: Any, r: Any, args: Any, taps: _Taps, grid: Any, number: Any, p: Any) -> None:
+@traced
+def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count: Value) -> None:
+    """Samples `count` points from the point `first` on, whose results in the first channel lie at `to`."""
+    r = fields(args, SAMPLE)
+    taps = _Taps(I64(1) << r.mode * r.axes, room(I64, TAPS), room(F64, TAPS), room(F32, TAPS), room(F32, TAPS))
+    for p in over(count):
+        _point(r, args, taps, grid, first + p, p)
+    _sums(r, taps, to, src, count)
+
+
+def _point(r: Any, args: Value, taps: _Taps, grid: Value, number: Value, p: Value) -> None:
     """Finds the taps of one point: the combinations of those along each axis."""
-    row, base = b.udiv(number, r.columns), b.mul(p, taps.count)
-    column = b.sub(number, b.mul(row, r.columns))
-    b.store(I64(0), taps.at(taps.offsets, base))
-    b.store(F64(1), taps.at(taps.weights, base))
-    known, inside = variable(b, I64(1)), variable(b, ir.IntType(1)(1))
-    offsets, weights = room(b, I64, 4), room(b, F64, 4)
-    first, step = SAMPLE.at("at0"), len(POINT)
-    with loop(b, 0, r.axes, 1) as k:
-        axis = loaded(b, b.add(args, b.mul(I64(8), b.add(I64(first), b.mul(k, I64(step))))), POINT)
-        place = b.add(grid, b.add(axis.at, b.add(b.mul(row, axis.row), b.mul(column, axis.column))))
-        where = _coordinate(b, r, axis, place)
-        size = b.sitofp(b.sub(axis.size, I64(1)), F64)
-        within = b.and_(b.fcmp_ordered(">=", where, F64(0)), b.fcmp_ordered("<=", where, size))
-        b.store(b.and_(b.load(inside), within), inside)
-        _along(b, r, axis, where, offsets, weights)
-        n, each = b.load(known), b.shl(I64(1), r.mode)
+    row, column = div_rem(number, r.columns)
+    base = p * taps.count
+    taps.offsets[base] = 0
+    taps.weights[base] = 1
+    known, inside = register(1), register(BIT(1))
+    offsets, weights = room(I64, 4), room(F64, 4)
+    for k in over(r.axes):
+        axis = fields(args + 8 * (SAMPLE.at("at0") + k * len(POINT)), POINT)
+        place = grid + (axis.at + (row * axis.row + column * axis.column))
+        where = _coordinate(r, axis, place)
+        last = _last(axis)
+        within = (where >= 0.0) & (where <= last)
+        inside.value = inside.value & within
+        _along(r, axis, where, offsets, weights)
+        n, each = known.value, I64(1) << r.mode
         # From the last on, as each becomes several.
-        with loop(b, 0, n, 1) as back:
-            j = b.sub(b.sub(n, I64(1)), back)
-            at = b.add(base, j)
-            offset, weight = b.load(taps.at(taps.offsets, at)), b.load(taps.at(taps.weights, at))
-            with loop(b, 0, each, 1) as t:
-                other = b.add(base, b.add(b.mul(j, each), t))
-                b.store(b.add(offset, b.load(b.gep(offsets, [t]))), taps.at(taps.offsets, other))
-                b.store(b.fmul(weight, b.load(b.gep(weights, [t]))), taps.at(taps.weights, other))
-        b.store(b.mul(n, each), known)
-    _finish(b, r, taps, base, p, b.load(inside))
+        for back in over(n):
+            j = n - 1 - back
+            at = base + j
+            offset, weight = taps.offsets[at], taps.weights[at]
+            for t in over(each):
+                other = base + (j * each + t)
+                taps.offsets[other] = offset + offsets[t]
+                taps.weights[other] = weight * weights[t]
+        known.value = n * each
+    _finish(r, taps, base, p, inside.value)
 
 
-def _finish(b: Any, r: Any, taps: _Taps, base: Any, p: Any, inside: Any) -> None:
+def _finish(r: Any, taps: _Taps, base: Value, p: Value, inside: Value) -> None:
     """What the point's sums begin with, and its weights as f32."""
-    pad = b.bitcast(b.trunc(r.pad, I32), F32)
-    out = b.and_(b.icmp_signed("==", r.outside, I64(PADDED)), b.not_(inside))
-    total = variable(b, F64(0))
-    with loop(b, 0, taps.count, 1) as t:
-        at = taps.at(taps.weights, b.add(base, t))
-        weight = b.select(out, F64(0), b.load(at))
-        b.store(b.fptrunc(weight, F32), taps.at(taps.final, b.add(base, t)))
-        b.store(b.fadd(b.load(total), weight), total)
-    rest = b.fptrunc(b.fmul(b.fsub(F64(1), b.load(total)), b.fpext(pad, F64)), F32)
-    some = b.and_(b.icmp_signed("==", r.outside, I64(ZEROS)), b.fcmp_ordered("!=", pad, F32(0)))
-    b.store(b.select(out, pad, b.select(some, rest, F32(0))), taps.at(taps.start, p))
+    pad = r.pad.to(I32).bits(F32)
+    out = (r.outside == PADDED) & ~inside
+    total = register(F64(0))
+    for t in over(taps.count):
+        at = base + t
+        weight = choose(out, 0.0, taps.weights[at])
+        taps.final[at] = weight.to(F32)
+        total.value = total.value + weight
+    rest = ((1.0 - total.value) * pad.to(F64)).to(F32)
+    # A pad that is no number counts as 0.
+    some = (r.outside == ZEROS) & ((pad < 0.0) | (pad > 0.0))
+    taps.start[p] = choose(out, pad, choose(some, rest, 0.0))
 
 
-def _coordinate(b: Any, r: Any, axis: Any, place: Any) -> Any:
+def _last(axis: Any) -> Value:
+    """An axis's last pixel."""
+    return (axis.size - 1).to(F64)
+
+
+def _coordinate(r: Any, axis: Any, place: Value) -> Value:
     """In pixels."""
-    slot = variable(b, F64(0))
-    choose(b, r.grid_size, {
-        4: lambda: b.store(b.fpext(read(b, place, F32), F64), slot), 8: lambda: b.store(read(b, place, F64), slot),
-    })  # fmt: skip
-    before, scale, after, factor, low, high = (
-        b.bitcast(v, F64) for v in (axis.before, axis.scale, axis.after, axis.factor, axis.low, axis.high)
-    )
-    where = b.fmul(b.fadd(b.fmul(b.fadd(b.load(slot), before), scale), after), factor)
-    return _mirrored(b, b.icmp_signed("!=", r.fold, I64(0)), where, low, high)
+    asked = register(F64(0))
+
+    def take(number: Type) -> None:
+        asked.value = number[place].to(F64)
+
+    cases(r.grid_size, {number.size: partial(take, number) for number in (F32, F64)})
+    numbers = axis.before, axis.scale, axis.after, axis.factor, axis.low, axis.high
+    before, scale, after, factor, low, high = (x.bits(F64) for x in numbers)
+    where = ((asked.value + before) * scale + after) * factor
+    return _mirrored(r.fold != 0, where, low, high)
 
 
-def _along(b: Any, r: Any, axis: Any, where: Any, offsets: Any, weights: Any) -> None:
+def _along(r: Any, axis: Any, where: Value, offsets: Value, weights: Value) -> None:
     """The taps along one axis: bytes and weights."""
-    low, high, near = b.bitcast(axis.low, F64), b.bitcast(axis.high, F64), _floor(b, where)
-    last = b.sitofp(b.sub(axis.size, I64(1)), F64)
+    low, high, near, last = axis.low.bits(F64), axis.high.bits(F64), _floor(where), _last(axis)
 
-    def put_tap(t: int, place: Any, weight: Any) -> None:
-        zeros, mirror = (b.icmp_signed("==", r.outside, I64(mode)) for mode in (ZEROS, REFLECTED))
-        off = b.or_(b.fcmp_ordered("<", place, F64(0)), b.fcmp_ordered(">", place, last))
-        weight = b.select(b.and_(zeros, off), F64(0), weight)
-        place = _mirrored(b, mirror, place, low, high)
-        place = b.select(b.fcmp_ordered(">", place, F64(0)), place, F64(0))
-        place = b.select(b.fcmp_ordered("<", place, last), place, last)
-        b.store(b.mul(b.fptosi(place, I64), axis.stride), b.gep(offsets, [I64(t)]))
-        b.store(weight, b.gep(weights, [I64(t)]))
+    def tap(t: int, place: Value, weight: Any) -> None:
+        zeros, mirror = r.outside == ZEROS, r.outside == REFLECTED
+        off = (place < 0.0) | (place > last)
+        weight = choose(zeros & off, F64(0), weight)
+        place = smaller(larger(_mirrored(mirror, place, low, high), 0.0), last)
+        offsets[t] = place.to(I64) * axis.stride
+        weights[t] = weight
 
     def nearest() -> None:
-        rest = b.fsub(where, near)
-        odd = b.icmp_signed("!=", b.and_(b.fptosi(near, I64), I64(1)), I64(0))
-        up = b.or_(b.fcmp_ordered(">", rest, F64(0.5)), b.and_(b.fcmp_ordered("==", rest, F64(0.5)), odd))
-        put_tap(0, b.select(up, b.fadd(near, F64(1)), near), F64(1))
+        rest = where - near
+        odd = near.to(I64) & 1 != 0
+        tap(0, choose((rest > 0.5) | ((rest == 0.5) & odd), near + 1.0, near), 1.0)
 
-    def several(places: Sequence[int], curve: Callable[[Any, Any], Any]) -> None:
-        for t, step in enumerate(places):
-            place = b.fadd(near, F64(step))
-            put_tap(t, place, curve(b, _absolute(b, b.fsub(place, where))))
+    def several(steps: Sequence[int], curve: Callable[[Value], Value]) -> None:
+        for t, step in enumerate(steps):
+            place = near + float(step)
+            tap(t, place, curve(_absolute(place - where)))
 
-    choose(b, r.mode, {
-        NEAREST: nearest, LINEAR: partial(several, (0, 1), lambda b, t: b.fsub(F64(1), t)),
-        CUBIC: partial(several, (-1, 0, 1, 2), _cubic),
-    })  # fmt: skip
+    linear = partial(several, (0, 1), lambda t: 1.0 - t)
+    cases(r.mode, {NEAREST: nearest, LINEAR: linear, CUBIC: partial(several, (-1, 0, 1, 2), _cubic)})
 
 
-def _cubic(b: Any, t: Any) -> Any:
+def _cubic(t: Value) -> Value:
     """The weight at a distance t >= 0."""
 
-    def polynomial(*factors: float) -> Any:
+    def polynomial(*factors: float) -> Value:
         y = F64(factors[0])
         for factor in factors[1:]:
-            y = b.fadd(b.fmul(y, t), F64(factor))
+            y = y * t + factor
         return y
 
     a = STEEPNESS
     close, far = polynomial(a + 2, -(a + 3), 0, 1), polynomial(a, -5 * a, 8 * a, -4 * a)
-    return b.select(b.fcmp_unordered("<=", t, F64(1)), close, b.select(b.fcmp_ordered("<", t, F64(2)), far, F64(0)))
+    return choose(~(t > 1.0), close, choose(t < 2.0, far, 0.0))
 
 
-def _absolute(b: Any, x: Any) -> Any:
-    return b.select(b.fcmp_ordered("<", x, F64(0)), b.fsub(F64(0), x), x)
+def _absolute(x: Value) -> Value:
+    return choose(x < 0.0, 0.0 - x, x)
 
 
-def _floor(b: Any, x: Any) -> Any:
+def _floor(x: Value) -> Value:
     """The whole number below x, at most FAR away from 0; 0 for a NaN."""
-    x = b.select(b.fcmp_ordered(">", x, F64(-FAR)), x, b.select(b.fcmp_unordered("uno", x, x), F64(0), F64(-FAR)))
-    x = b.select(b.fcmp_ordered("<", x, F64(FAR)), x, F64(FAR))
-    y = b.sitofp(b.fptosi(x, I64), F64)
-    return b.select(b.fcmp_ordered(">", y, x), b.fsub(y, F64(1)), y)
+    x = choose(x > -FAR, x, choose(is_nan(x), 0.0, F64(-FAR)))
+    x = smaller(x, FAR)
+    y = x.to(I64).to(F64)
+    return choose(y > x, y - 1.0, y)
 
 
-def _mirrored(b: Any, asked: Any, x: Any, low: Any, high: Any) -> Any:
+def _mirrored(asked: Value, x: Value, low: Value, high: Value) -> Value:
     """x, or where that is asked for x folded back into low..high as often as it takes."""
-    slot = variable(b, x)
-    with b.if_then(asked):
-        span = b.fsub(high, low)
-        both = b.fadd(span, span)
-        t = b.fsub(x, low)
-        t = b.fsub(t, b.fmul(_floor(b, b.fdiv(t, both)), both))
-        t = b.select(b.fcmp_ordered(">", t, span), b.fsub(both, t), t)
-        b.store(b.select(b.fcmp_ordered(">", span, F64(0)), b.fadd(low, t), low), slot)
-    return b.load(slot)
+    folded = register(x)
+    with when(asked):
+        span = high - low
+        twice = span + span
+        t = x - low
+        t = t - _floor(t / twice) * twice
+        t = choose(t > span, twice - t, t)
+        folded.value = choose(span > 0.0, low + t, low)
+    return folded.value
 
 
-def _sums(b: Any, r: Any, taps: _Taps, to: Any, src: Any, count: Any) -> None:
+def _sums(r: Any, taps: _Taps, to: Value, src: Value, count: Value) -> None:
+    """What the taps of `count` points give, channel by channel."""
+
     def channels(number: int | None) -> None:
-        with loop(b, 0, r.channels, 1) as c:
-            at, out = b.add(src, b.mul(c, r.src_channel)), b.add(to, b.mul(c, r.dst_channel))
-            with loop(b, 0, count, 1) as p:
-                base = b.mul(p, taps.count)
-                total = variable(b, b.load(taps.at(taps.start, p)))
-
-                def add(t: Any, base: Any = base, total: Any = total, at: Any = at) -> None:
-                    place = b.add(base, t)
-                    x = read(b, b.add(at, b.load(taps.at(taps.offsets, place))), F32)
-                    b.store(b.fadd(b.load(total), b.fmul(x, b.load(taps.at(taps.final, place)))), total)
-
-                if number is None:
-                    with loop(b, 0, taps.count, 1) as t:
-                        add(t)
-                else:
-                    for t in range(number):
-                        add(I64(t))
-                write(b, b.load(total), b.add(out, b.mul(p, I64(4))))
+        for c in over(r.channels):
+            at, out = src + c * r.src_channel, to + c * r.dst_channel
+            for p in over(count):
+                base = p * taps.count
+                total = register(taps.start[p])
+                for t in over(taps.count) if number is None else map(I64, range(number)):
+                    tap = base + t
+                    x = F32[at + taps.offsets[tap]]
+                    total.value = total.value + x * taps.final[tap]
+                F32[out + 4 * p] = total.value
 
     # Linear ones in two axes, nearest ones; then all others.
-    several = b.and_(b.icmp_signed("!=", taps.count, I64(1)), b.icmp_signed("!=", taps.count, I64(4)))
-    with b.if_else(several) as (any_count, few):
+    with either((taps.count != 1) & (taps.count != 4)) as (any_count, few):
         with any_count:
             channels(None)
         with few:
-            choose(b, taps.count, {1: partial(channels, 1), 4: partial(channels, 4)})
+            cases(taps.count, {1: partial(channels, 1), 4: partial(channels, 4)})
