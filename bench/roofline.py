@@ -147,7 +147,7 @@ def _stream(tier: Tier, copies: bool) -> Any:
 
 def main(tier: Tier) -> None:
     figures: list[tuple[str, Callable[[], float], str]] = [("f32", lambda: peak_macs(tier), "GMAC/s")]
-    if tier.vnni:
+    if tier.byte_dot:
         figures.append(("u8 by s8", lambda: peak_macs_int8(tier), "GMAC/s"))
     figures += [(f"memory, {bytes_text(size)}", lambda size=size: bandwidth(size, tier), "GB/s") for size in SIZES]
     rows, usage = [], []

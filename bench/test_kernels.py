@@ -120,7 +120,7 @@ def test_layer(benchmark: Any, goal: Any, name: str) -> None:
     noise = rng.standard_normal if graph.inputs[0].type.dtype == np.float32 else partial(rng.integers, 0, 256)
     plan.fill({v.name: noise(size=v.type.dims).astype(v.type.dtype) for v in graph.inputs})
     with pinned(1):
-        bytes_summed = name.startswith("int8") and tier.vnni
+        bytes_summed = name.startswith("int8") and tier.byte_dot
         least = floor(plan, peak_macs_int8(tier) if bytes_summed else peak_macs(tier))
     median = rivals.typical(benchmark, plan.execute)
     kernels = ", ".join(dict.fromkeys(kernel.name for kernel in plan.kernels()))

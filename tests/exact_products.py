@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 from fastgraph.kernels.isa.tiers import usable
 
-SATURATES = not any(tier.vnni for tier in usable())
+SATURATES = not any(tier.byte_dot for tier in usable())
 
 WEIGHTS = {
     "QLinearConv": [(2, 3, 5)], "QLinearMatMul": [(2, 3, 5)], "QGemm": [(2, 3, 5)], "MatMulInteger": [(2, 1, 3)],

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..isa.tile_registers import TILE, TileRegisters
-from ..lang import I64, Value, builder, over, prefetch, traced
+from ..isa.x86_amx import TILE
+from ..lang import I64, Value, over, prefetch, traced
 from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
 from .pack import LINE, numbering
 
@@ -54,11 +54,11 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
 
     @traced
     def configure(config: Value) -> None:
-        TileRegisters(builder()).configure(config.x)
+        tier.isa.configure(config)
 
     @traced
     def release() -> None:
-        TileRegisters(builder()).release()
+        tier.isa.release()
 
     @traced
     def note(at: Value, panel: Value, columns: Value) -> None:
@@ -72,11 +72,10 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
     def begin(panel: Value) -> None:
         for row in sums_of:
             for n, c in enumerate(row):
-                _load(c, panel + n * LINE, I64(0))
+                tier.isa.load(c, panel + n * LINE, 0)
 
     @traced
     def steps(at: Value, rs: Value, table: Value, first: Value, last: Value, ahead: Value, lines: Value) -> None:
-        registers = TileRegisters(builder())
         weights = fields(at, BLOCK_NOTE).panel + 2 * nt * LINE
         starts = [fields(tile_note(at, m), TILE_NOTE).a for m in range(mt)]
         for s in over(first, last):
@@ -86,22 +85,18 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
                 prefetch(line + ahead + i * LINE)
             # The side that stays in its registers is loaded along with the first of the other.
             for n in range(nt):
-                _load(b_tiles[n], line + n * TILE, I64(LINE))
+                tier.isa.load(b_tiles[n], line + n * TILE, LINE)
                 for m in range(mt):
                     if n == 0:
-                        _load(a_tiles[m], starts[m] + offset, rs)
-                    registers.multiply(sums_of[m][n], a_tiles[m], b_tiles[n])
+                        tier.isa.load(a_tiles[m], starts[m] + offset, rs)
+                    tier.isa.multiply(sums_of[m][n], a_tiles[m], b_tiles[n])
 
     @traced
     def keep(sums: Value) -> None:
         for c in range(mt * nt):
-            TileRegisters(builder()).store(c, (sums + c * TILE).x, I64(LINE).x)
+            tier.isa.store(c, sums + c * TILE, LINE)
 
     return Block(configure, release, note, place, begin, steps, keep, make_finish(tier, nt, out))
-
-
-def _load(tile: int, address: Value, stride: Value) -> None:
-    TileRegisters(builder()).load(tile, address.x, stride.x)
 
 
 def _put(address: Value, values: Sequence[Value]) -> None:

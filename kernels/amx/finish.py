@@ -10,7 +10,7 @@ from ..gemm.requantize import byte_rounder, scaled, word
 from ..gemm.rows import STORES
 from ..isa.integer import in_order
 from ..isa.tiers import Tier
-from ..isa.tile_registers import TILE
+from ..isa.x86_amx import TILE
 from ..lang import I8, I32, Value, choose, divide, either, over, remainder, shuffle, traced
 from .pack import LINE, ROWS
 

@@ -32,7 +32,7 @@ BLOCKS = ((2, 2), (1, 4), (4, 1))
 
 
 def _exists(tier: Tier, params: Mapping[str, Any]) -> bool:
-    return tier.amx and (params["mt"], params["nt"]) in BLOCKS
+    return tier.tiles and (params["mt"], params["nt"]) in BLOCKS
 
 
 ROWS = (

@@ -1,7 +1,8 @@
 """Run a table of kernels on the calling thread, without the interpreter's lock.
 
-Between steps the caller's thread looks at the clock: when a run's time is over, and now and then to let the interpreter
-call the handlers of signals. A run that is stopped leaves an exception set. A row of the table may be a jump.
+Between steps the caller's thread looks at the clock: when a run's time is over, and each tenth of a second to let the
+interpreter call the handlers of signals, which takes its lock. A run that is stopped leaves an exception set. A row of
+the table may be a jump.
 
 Denormals count as zero within a run (on x86) and the caller's floating-point mode is put back after it.
 """
@@ -12,11 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..isa.tiers import Tier
-from .primitives import X86, arg, call, clock, enter_float_mode, flag, give, handled, leave_float_mode, put, released
+from .primitives import arg, call, clock, enter_float_mode, flag, give, handled, leave_float_mode, put, released, tenth
 from .slots import CALL, CALL_AT, JUMP, JUMPS, PROGRAM, STEP
-
-INTERVAL = 1 << 28 if X86 else 1 << 21
-"""Ticks from look to look: about a tenth of a second. A look takes the interpreter's lock."""
 
 
 def execute(tier: Tier) -> Callable[..., Any]:
@@ -63,7 +61,7 @@ def call_from_python(tier: Tier) -> Callable[..., Any]:
 
 def _walk_alone() -> Any:
     """walk(record, state): all steps of a PROGRAM record, one after the other; 1 when the run was stopped."""
-    row, interval = len(STEP), INTERVAL
+    row = len(STEP)
     TABLE, STEPS, TICKS, FIRM, LIMIT = map(PROGRAM.at, ("table", "steps", "ticks", "firm", "limit"))
     look, jumped = look_at(), jumps()
 
@@ -83,14 +81,14 @@ def _walk_alone() -> Any:
                 now = clock()
                 if end == 0:
                     end = now + arg(record, LIMIT)
-                    due = earlier(now + interval, end)
+                    due = earlier(now + tenth(), end)
                 if now >= due and step <= arg(record, FIRM):
                     leave_float_mode(mode)
                     stopped = look(record, state, now >= end)
                     if stopped:
                         break
                     mode = enter_float_mode()
-                    due = earlier(clock() + interval, end)
+                    due = earlier(clock() + tenth(), end)
                 if flags & JUMPS:
                     step += jumped(arg(table, row * step + 1))
                     continue

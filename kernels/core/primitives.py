@@ -4,13 +4,9 @@ the interpreter's lock.
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
-from ..lang import I8, I32, I64, U8, Type, Value, builder, called, llvm, number, room, traced
-
-X86 = platform.machine().lower() in ("x86_64", "amd64")
-_FLUSH_DENORMALS = 0x8040
+from ..lang import I8, I32, I64, U8, Type, Value, builder, llvm, number, tier, traced
 
 
 def _indirect(address: Value, returns: Type | None, *values: Any) -> Any:
@@ -103,36 +99,31 @@ def replace(address: Any, old: Any, new: Any) -> Any:
 @traced
 def pause() -> None:
     """Tell the core that this thread spins."""
-    if X86:
-        called("llvm.x86.sse2.pause", None)
+    tier().isa.pause()
 
 
 @traced
 def enter_float_mode() -> Any:
-    """Flush denormals to zero; returns the mode to restore."""
-    if not X86:
-        return I64(0)
-    cell = room(I32)
-    called("llvm.x86.sse.stmxcsr", None, cell.bits(I8))
-    before = cell[0]
-    cell[0] = before | _FLUSH_DENORMALS
-    called("llvm.x86.sse.ldmxcsr", None, cell.bits(I8))
-    return before.unsigned.to(I64)
+    """Flush denormals to zero, where that can be; returns the mode to restore."""
+    return tier().isa.flush_denormals()
 
 
 @traced
 def leave_float_mode(before: Any) -> None:
     """Restore what `enter_float_mode` returned."""
-    if X86:
-        cell = room(I32)
-        cell[0] = before.to(I32)
-        called("llvm.x86.sse.ldmxcsr", None, cell.bits(I8))
+    tier().isa.restore_mode(before)
 
 
 @traced
 def clock() -> Any:
     """A counter of constant rate."""
-    return called("llvm.readcyclecounter" if X86 else "llvm.readsteadycounter", I64)
+    return tier().isa.clock()
+
+
+@traced
+def tenth() -> Any:
+    """What `clock` counts in about a tenth of a second."""
+    return I64(tier().isa.tenth)
 
 
 # -- functions of the system's, and of the interpreter's

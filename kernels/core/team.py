@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..isa.tiers import Tier
-from .execute import INTERVAL, earlier, jumps, lap, look_at
+from .execute import earlier, jumps, lap, look_at
 from .primitives import (
     advance,
     arg,
@@ -42,6 +42,7 @@ from .primitives import (
     released,
     replace,
     take,
+    tenth,
 )  # fmt: skip
 from .slots import FIXED, JUMPS, LOOK, OPEN, PROGRAM, SEAT, STEP, STOPPED, TEAM, TEAM_WORTH
 
@@ -139,7 +140,7 @@ def _go_on() -> Any:
     have run, or -1; (step, end, due) anew."""
     (FATE,) = _bytes_at("fate")
     TABLE, STEPS, FIRM, LIMIT = map(PROGRAM.at, ("table", "steps", "firm", "limit"))
-    row, interval = len(STEP), INTERVAL
+    row = len(STEP)
     look, jumped = look_at(), jumps()
 
     def go_on(pool: int, run: int, record: int, state: int, step: int, end: int, due: int) -> tuple[int, int, int]:
@@ -150,11 +151,11 @@ def _go_on() -> Any:
             now = clock()
             if end == 0:
                 end = now + arg(record, LIMIT)
-                due = earlier(now + interval, end)
+                due = earlier(now + tenth(), end)
             stopped = 0
             if now >= due and step <= arg(record, FIRM):
                 stopped = look(record, state, now >= end)
-                due = earlier(clock() + interval, end)
+                due = earlier(clock() + tenth(), end)
             if stopped:
                 step = -1
             else:
@@ -270,7 +271,7 @@ def _watch() -> Any:
 
     Others may be ahead, and fix the fate of the run first: then it isn't stopped.
     """
-    LIMIT, interval = PROGRAM.at("limit"), INTERVAL
+    LIMIT = PROGRAM.at("limit")
     look = look_at()
 
     def watch(
@@ -287,7 +288,7 @@ def _watch() -> Any:
         now = clock()
         if end == 0:
             end = now + arg(record, LIMIT)
-            due = earlier(now + interval, end)
+            due = earlier(now + tenth(), end)
         opened = 4 * run + OPEN
         if now >= due and step <= firm and peek(fate) == opened:
             leave_float_mode(mode)
@@ -295,7 +296,7 @@ def _watch() -> Any:
             if look(record, state, late):
                 replace(fate, opened, 4 * run + STOPPED)
             enter_float_mode()
-            due = earlier(clock() + interval, end)
+            due = earlier(clock() + tenth(), end)
         return end, due
 
     return watch

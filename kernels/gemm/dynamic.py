@@ -54,6 +54,7 @@ def _seen(f32: Type) -> Registers:
 def _see(seen: Registers, least: Value, greatest: Value) -> None:
     seen[0] = smaller(least, seen[0])
     seen[1] = larger(greatest, seen[1])
+    seen[2] = fma(least, 0, seen[2])
 
 
 def make_extremes(tier: Tier) -> Callable[..., None]:
@@ -65,9 +66,8 @@ def make_extremes(tier: Tier) -> Callable[..., None]:
         block = f32.times(UNROLL)
         wide, narrow = _seen(block), _seen(f32)
         for some, i, mask in along(f32, 0, count, UNROLL):
-            seen, value = wide if some is block else narrow, some[F32.at(x) + i, mask]
-            _see(seen, value, value)
-            seen[2] = fma(value, 0, seen[2])
+            value = some[F32.at(x) + i, mask]
+            _see(wide if some is block else narrow, value, value)
 
         def total(k: int, combine: Callable[[Value, Value], Value]) -> Value:
             return fold(combine, combine(fold(combine, wide[k], f32.lanes), narrow[k]))[0]
@@ -136,7 +136,6 @@ def _range_maker(tier: Tier) -> Any:
         for i in over(parts):
             least, greatest = (f32(start[(i << 1) + j]) for j in (0, 1))
             _see(seen, least, greatest)
-            seen[2] = fma(least, 0, seen[2])
         bottom, top, odd = seen.values()
         scale, factor, zero = _range(grid, bottom, top)
         values = scale + odd, (-128 - zero).bits(F32), factor, zero.to(F32)

@@ -35,7 +35,7 @@ def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[...,
 
 def add_products(x: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
     """The sums of a row with the products of a word of A, in each lane of x, and its weights."""
-    if tier().vnni:
+    if tier().byte_dot:
         return [dot_bytes(s, x, w) for s, w in zip(sums, weights, strict=True)]
     for half, offset in zip(split_bytes(x), (0, len(sums)), strict=True):
         products = [dot_halves(half, w) for w in weights[offset : offset + len(sums)]]

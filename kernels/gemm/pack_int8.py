@@ -27,7 +27,7 @@ def sums_per_row(nv: int, rowsum: bool) -> int:
 
 def vectors_per_word(tier: Tier, nv: int, rowsum: bool) -> int:
     """Vectors of weights for a word of A: four bytes a lane, or twice two i16 (bytes 0 and 2, then 1 and 3)."""
-    return sums_per_row(nv, rowsum) * (1 if tier.vnni else 2)
+    return sums_per_row(nv, rowsum) * (1 if tier.byte_dot else 2)
 
 
 def panel_bytes(tier: Tier, nv: int, rowsum: bool, words: int) -> int:
@@ -79,7 +79,7 @@ def pack_int8(
         ones[:, :run] = 1
         ones = ones.reshape(1, 1, runs * words, 1, 4)
         lines = np.concatenate([lines, np.broadcast_to(ones, (*lines.shape[:3], tier.lanes, 4))], axis=3)
-    if not tier.vnni:
+    if not tier.byte_dot:
         lines = np.stack([lines[..., 0::2], lines[..., 1::2]], axis=3).astype(np.int16)
 
     def line(values: np.ndarray, kind: type) -> np.ndarray:

@@ -61,7 +61,7 @@ def _lines(tier: Tier) -> Any:
             # As many ones as there are rows left: what lies behind a run of A isn't part of its sum.
             lacking = 4 - smaller(k - first, 4)
             stored = [*parts, i32((U32(0x01010101) >> (lacking * 8).to(U32)).signed)]
-            if not tier.vnni:
+            if not tier.byte_dot:
                 stored = [half(x) for half in (_even, _odd) for x in stored]
             for i, value in enumerate(stored):
                 put(to, i, value)
@@ -92,7 +92,7 @@ def _odd(x: Value) -> Value:
 
 def _column_sums(total: Value, stored: Sequence[Value], part: int, count: int) -> Value:
     """total + the weights of a word's vector `part`."""
-    if tier().vnni:
+    if tier().byte_dot:
         return dot_bytes(total, total.type(0x01010101), stored[part])
     for half in (0, count):
         total = total + dot_halves(total.type(0x00010001), stored[half + part])

@@ -29,7 +29,7 @@ def is_few(tier: Tier, m: int) -> bool:
 
 def few_rows(tier: Tier) -> int:
     """The most rows of a tile that reads codes: the sums of a block are in registers, those of all blocks beside."""
-    return 8 if tier.registers == 32 else 4
+    return 8 if tier.registers >= 32 else 4
 
 
 def tile_height(tier: Tier, m: int) -> int:

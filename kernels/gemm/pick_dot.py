@@ -74,7 +74,7 @@ def pick_dot(
     """
     costs = F32
     if m == 1:  # at the pace of the weights: the more sums, the fewer wait for one another
-        wide = (8,) if tier.registers == 32 else ()
+        wide = (8,) if tier.registers >= 32 else ()
         costs = F32._replace(widths=lambda tier: (min(4, -(-n // tier.lanes)), *wide))
     return dot_pieces(tier, m, n, k, batch, threads, costs, {}, (lda or k) * 4, l2)
 

@@ -20,7 +20,7 @@ def _most_rows(rowsum: bool, tier: Tier, nv: int) -> int:
     """As many rows at most as have their sums in registers beside the weights and the word of A: in halves without
     vnni, with copies of what instructions of two operands overwrite on the generic tier.
     """
-    spare = 1 if tier.vnni else 3 if tier.fma else 5
+    spare = 1 if tier.byte_dot else 3 if tier.fma else 5
     free = tier.registers - vectors_per_word(tier, nv, rowsum) - spare
     return max(1, min(16 if nv == 1 else 14, free // (nv + rowsum)))
 
@@ -37,7 +37,7 @@ def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: int, words: int) -> floa
     """
     weights, sums = vectors_per_word(tier, nv, rowsum), rows * (nv + rowsum)
     nbytes = weights * tier.lanes * 4
-    step = max((sums if tier.vnni else (4 * sums + 2 * rows) * 2 / 3) / 2, (rows + weights) / 2, 4)
+    step = max((sums if tier.byte_dot else (4 * sums + 2 * rows) * 2 / 3) / 2, (rows + weights) / 2, 4)
     if nbytes * words > 16384:
         step = max(step, nbytes / 40) + nbytes / 400
     stored = rows * nv
@@ -68,7 +68,7 @@ def pick_dot_int8(
     more, costs = {"out": out, "rowsum": rowsum}, COSTS[rowsum]
     if nv:
         costs = costs._replace(widths=lambda tier: (nv,))
-    elif row and tier.registers == 32:
+    elif row and tier.registers >= 32:
         costs = costs._replace(widths=lambda tier: (*_widths(tier), 8))
     return dot_pieces(tier, m, n, -(-k // 4), batch, threads, costs, more, lda or k)
 

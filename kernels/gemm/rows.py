@@ -309,7 +309,7 @@ _STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, T
 
 def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Panels of eight vectors are for single rows, whose sums take more than 16 registers then."""
-    return params["nv"] <= 4 or tier.registers == 32
+    return params["nv"] <= 4 or tier.registers >= 32
 
 
 def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:

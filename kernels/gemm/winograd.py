@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.record import reader
 from ..isa.tiers import Tier
-from ..lang import F32, I64, Value, choose, divide, either, fma, over, register, repeat, room, smaller, traced, when
+from ..lang import F32, I64, Value, choose, quotient, either, fma, over, register, repeat, room, smaller, traced, when
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, simple, walk_from
 from .band import deal, make_band
 from .pack_winograd import Matrix, transforms
@@ -161,7 +161,7 @@ def _scatter(tier: Tier, m: int, tall: bool) -> Any:
                     f32[target + r.v_plane * (i * across + j)] = value
             return [address + f32.size for address in state]
 
-        vectors = divide(r.channels + (f32.lanes - 1), f32.lanes)
+        vectors = quotient(r.channels + (f32.lanes - 1), f32.lanes)
         with either(r.k == r.channels) as (one, several):
             with one:
                 repeat(vectors, [to, source], vector)

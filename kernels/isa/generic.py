@@ -15,6 +15,7 @@ from ..lang import (
     Mistake,
     Type,
     Value,
+    called,
     choose,
     integer,
     intrinsic,
@@ -63,12 +64,37 @@ class Generic:
         kept[0] = value
         copy_run(place.address, kept.address, count)
 
+    def shuffle_bytes(self, table: Value, index: Value) -> Value:
+        """The bytes of `table` that the low four bits of `index` name, within 128 bits; 0 where an index is below 0.
+        Tiers with `byte_shuffle` have it.
+        """
+        raise Mistake(f"{type(self).__name__} has no shuffle of bytes")
+
     def permute(self, pixel: Value, index: Value) -> Value:
         """The f32 at a pointer that the lanes of `index` (int32, less than there are lanes) name."""
         found = F32.like(index.type).undefined()
         for i in range(index.lanes):
             found = found.with_lane(i, pixel[index[i].unsigned.to(I64)])
         return found
+
+    # -- the processor
+
+    tenth = 1 << 21
+    """What `clock` counts in about a tenth of a second."""
+
+    def clock(self) -> Value:
+        """A counter of constant rate, an int64."""
+        return called("llvm.readsteadycounter", I64)  # type: ignore[no-any-return]
+
+    def pause(self) -> None:
+        """Tell the core that this thread spins."""
+
+    def flush_denormals(self) -> Value:
+        """Have denormals count as zero, where that can be; the mode to restore, an int64."""
+        return I64(0)
+
+    def restore_mode(self, before: Value) -> None:
+        """Restore what `flush_denormals` returned."""
 
 
 def packed_type(x: Value, signed: bool) -> Type:

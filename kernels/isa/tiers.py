@@ -15,8 +15,7 @@ class Tier(NamedTuple):
 
     `lanes` is the number of f32 in a vector, `registers` the number of vector registers, `needs` the CPU flags
     (LLVM's names) without which it can't run, `cpu` what LLVM schedules for, `instructions` the module and the class
-    that write its instructions. `vnni`: it multiplies and sums four bytes a lane; `amx`: it has tile registers. Tiers
-    that differ in nothing else have the same f32 kernels.
+    that write its instructions. Tiers whose first seven fields are the same have the same f32 kernels.
     """
 
     name: str
@@ -25,9 +24,15 @@ class Tier(NamedTuple):
     needs: tuple[str, ...]
     cpu: str
     fma: bool
-    instructions: str = "generic:Generic"
-    vnni: bool = False
-    amx: bool = False
+    instructions: str
+    masks: bool = False
+    """Loads and stores take masks; elsewhere a masked one is a branch per lane."""
+    byte_shuffle: bool = False
+    """Any bytes within 128 bits can be chosen by number (isa.shuffle_bytes)."""
+    byte_dot: bool = False
+    """Products of u8 and s8 are summed four to a lane (isa.dot_bytes)."""
+    tiles: bool = False
+    """There are tile registers: isa is x86_amx.Amx."""
 
     @property
     def isa(self) -> Any:
@@ -35,14 +40,9 @@ class Tier(NamedTuple):
         return _instructions(self.instructions)
 
     @property
-    def masks(self) -> bool:
-        """Whether loads and stores take masks in hardware; elsewhere a masked one is a branch per lane."""
-        return self.lanes == 16
-
-    @property
     def features(self) -> str:
         """LLVM's feature string for this tier; wide vectors stay wide."""
-        extra = ("-prefer-256-bit",) if self.lanes == 16 else ()
+        extra = ("-prefer-256-bit",) if self.lanes * 32 == 512 else ()
         return ",".join([*(f"+{flag}" for flag in self.needs), *extra])
 
 
@@ -53,23 +53,22 @@ _AMX = (*_VNNI, "amx-tile", "amx-int8")
 
 _X86 = platform.machine().lower() in ("x86_64", "amd64")
 
+_BASE = "x86_sse2:Sse2" if _X86 else "generic:Generic"
+_SHUFFLES = {"fma": True, "byte_shuffle": True}
+_MASKS = {**_SHUFFLES, "masks": True}
+
 # Narrowest first: a tier is usable when this CPU has all that it needs.
 TIERS: tuple[Tier, ...] = (
-    Tier("generic", lanes=4, registers=16, needs=(), cpu="", fma=False,
-         instructions="x86_sse2:Sse2" if _X86 else "generic:Generic"),
-    Tier("avx2", lanes=8, registers=16, needs=_AVX2, cpu="x86-64-v3", fma=True,
-         instructions="x86_avx2:Avx2"),
-    Tier("avxvnni", lanes=8, registers=16, needs=(*_AVX2, "avxvnni"), cpu="x86-64-v3", fma=True,
-         instructions="x86_avx2:AvxVnni", vnni=True),
-    Tier("avx512", lanes=16, registers=32, needs=_AVX512, cpu="x86-64-v4", fma=True,
-         instructions="x86_avx512:Avx512"),
-    Tier("avx512vnni", lanes=16, registers=32, needs=_VNNI, cpu="x86-64-v4", fma=True,
-         instructions="x86_avx512:Avx512Vnni", vnni=True),
-    Tier("amx", lanes=16, registers=32, needs=_AMX, cpu="x86-64-v4", fma=True,
-         instructions="x86_amx:Amx", vnni=True, amx=True),
+    Tier("generic", lanes=4, registers=16, needs=(), cpu="", fma=False, instructions=_BASE),
+    Tier("avx2", 8, 16, _AVX2, "x86-64-v3", instructions="x86_avx2:Avx2", **_SHUFFLES),
+    Tier("avxvnni", 8, 16, (*_AVX2, "avxvnni"), "x86-64-v3", instructions="x86_avx2:AvxVnni", byte_dot=True,
+         **_SHUFFLES),
+    Tier("avx512", 16, 32, _AVX512, "x86-64-v4", instructions="x86_avx512:Avx512", **_MASKS),
+    Tier("avx512vnni", 16, 32, _VNNI, "x86-64-v4", instructions="x86_avx512:Avx512Vnni", byte_dot=True, **_MASKS),
+    Tier("amx", 16, 32, _AMX, "x86-64-v4", instructions="x86_amx:Amx", byte_dot=True, tiles=True, **_MASKS),
 )  # fmt: skip
 BY_NAME = {tier.name: tier for tier in TIERS}
-NUMPY = Tier("numpy", lanes=0, registers=0, needs=(), cpu="", fma=False)
+NUMPY = Tier("numpy", lanes=0, registers=0, needs=(), cpu="", fma=False, instructions="")
 """No tier of kernels: NumPy computes every node, so nothing is compiled."""
 
 
@@ -117,7 +116,7 @@ def usable(flags: frozenset[str] | None = None) -> tuple[Tier, ...]:
     if not _X86:
         return TIERS[:1]
     found = tuple(tier for tier in TIERS if (cpu_flags() if flags is None else flags).issuperset(tier.needs))
-    return tuple(tier for tier in found if flags is not None or not tier.amx or permitted())
+    return tuple(tier for tier in found if flags is not None or not tier.tiles or permitted())
 
 
 def choose(name: str | None = None) -> Tier:

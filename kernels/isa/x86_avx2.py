@@ -15,7 +15,11 @@ class Avx2(Sse2):
         ("packsswb", 256): "avx2.packsswb",
         ("packuswb", 256): "avx2.packuswb",
         ("permute", 256): "avx2.permps",
+        ("shuffle", 256): "avx2.pshuf.b",
     }
+
+    def shuffle_bytes(self, table: Value, index: Value) -> Value:
+        return called(self._name("shuffle", bits_of(table.type)), table.type, table, index)  # type: ignore[no-any-return]
 
     def permute(self, pixel: Value, index: Value) -> Value:
         kind = F32.like(index.type)

@@ -14,6 +14,7 @@ class Avx512(Avx2):
         ("packsswb", 512): "avx512.packsswb.512",
         ("packuswb", 512): "avx512.packuswb.512",
         ("permute", 512): "avx512.permvar.sf.512",
+        ("shuffle", 512): "avx512.pshuf.b.512",
     }
 
     def _rounded(self, x: Value, kind: Type) -> Value:
@@ -22,6 +23,10 @@ class Avx512(Avx2):
         everywhere, as_the_mode_says = integer(16)(-1), I32(4)
         name = self._name("round", 512)
         return called(name, kind, x, kind(0), everywhere, as_the_mode_says)  # type: ignore[no-any-return]
+
+    def permute_bytes(self, low: Value, index: Value, high: Value) -> Value:
+        """The bytes of two vectors that the low seven bits of an index name; kernels that `need` avx512vbmi have it."""
+        return called("llvm.x86.avx512.vpermi2var.qi.512", low.type, low, index, high)  # type: ignore[no-any-return]
 
     def store_first(self, value: Value, place: Value, count: Value) -> None:
         lanes = U8.like(value.type)

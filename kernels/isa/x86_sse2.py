@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from ..lang import I32, Type, Value, called, choose
+from ..lang import I8, I32, I64, Type, Value, called, choose, room
 from .generic import GREATEST, Generic, bits_of, packed_type
+
+_FLUSH_DENORMALS = 0x8040
+"""Bits of the register MXCSR: denormals are zero as results, and as operands."""
 
 
 class Sse2(Generic):
@@ -36,3 +39,26 @@ class Sse2(Generic):
         kind = packed_type(x, signed)
         name = "packssdw" if kind.bits == 16 else "packsswb" if signed else "packuswb"
         return called(self._name(name, bits_of(kind)), kind, x, y)  # type: ignore[no-any-return]
+
+    # -- the processor
+
+    tenth = 1 << 28
+
+    def clock(self) -> Value:
+        return called("llvm.readcyclecounter", I64)  # type: ignore[no-any-return]
+
+    def pause(self) -> None:
+        called("llvm.x86.sse2.pause", None)
+
+    def flush_denormals(self) -> Value:
+        cell = room(I32)
+        called("llvm.x86.sse.stmxcsr", None, cell.bits(I8))
+        before = cell[0]
+        cell[0] = before | _FLUSH_DENORMALS
+        called("llvm.x86.sse.ldmxcsr", None, cell.bits(I8))
+        return before.unsigned.to(I64)
+
+    def restore_mode(self, before: Value) -> None:
+        cell = room(I32)
+        cell[0] = before.to(I32)
+        called("llvm.x86.sse.ldmxcsr", None, cell.bits(I8))

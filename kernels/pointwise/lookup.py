@@ -12,7 +12,8 @@ from typing import Any
 from ..core.record import Record
 from ..isa.elements import write
 from ..isa.tiers import Tier
-from ..lang import I8, I64, Type, Value, called, choose, each_vector, intrinsic, over, shuffle, whole, word
+from ..lang import I8, I64, Type, Value, choose, each_vector, intrinsic, over, shuffle, whole, word
+from ..lang import tier as at_hand
 from .elementwise import Row, over_rows
 from .rows import TABLE
 
@@ -29,7 +30,7 @@ def make(tier: Tier, index: int, value: int, vbmi: bool) -> Callable[..., None]:
 
     def prepare(behind: Callable[[Record], Any]) -> Row:
         table = word(value).at(behind(TABLE).table)
-        if index == value == 1 and tier.lanes > 4:
+        if index == value == 1 and tier.byte_shuffle:
             return partial(_vectors, i8, (_permuted if vbmi else _shuffled)(i8, table))
         return partial(_one_by_one, table)
 
@@ -62,7 +63,7 @@ def _permuted(i8: Type, table: Value) -> Look:
     parts = [i8[table + 64 * k] for k in range(4)]
 
     def look(x: Value) -> Value:
-        low, high = (called("llvm.x86.avx512.vpermi2var.qi.512", i8, parts[k], x, parts[k + 1]) for k in (0, 2))
+        low, high = (at_hand().isa.permute_bytes(parts[k], x, parts[k + 1]) for k in (0, 2))
         return choose(x < 0, high, low)
 
     return look
@@ -74,7 +75,6 @@ def _shuffled(i8: Type, table: Value) -> Look:
     A shuffle gives 0 for an index below 0, and looks at 4 bits of the others. With the difference (xor) of
     neighboring parts of the table in each shuffle, and 16 less in each next index, the sum is the right entry.
     """
-    name = "llvm.x86.avx512.pshuf.b.512" if i8.lanes == 64 else "llvm.x86.avx2.pshuf.b"
     loaded = [I8.vector(16)[table + 16 * k] for k in range(16)]
     # The two halves of the table begin anew, for indices without and with their high bit.
     steps = [x if k % 8 == 0 else x ^ loaded[k - 1] for k, x in enumerate(loaded)]
@@ -85,7 +85,7 @@ def _shuffled(i8: Type, table: Value) -> Look:
         for half in (0, 8):
             index = x ^ -0x80 if half else x
             for part in parts[half : half + 8]:
-                found = found ^ called(name, i8, part, index)
+                found = found ^ at_hand().isa.shuffle_bytes(part, index)
                 index = intrinsic("ssub.sat", index, 16)
         return found
 

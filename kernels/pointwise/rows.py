@@ -135,7 +135,7 @@ NUMBERS = ("i8", "i16", "i32", "i64", "f16", "f32", "f64")
 
 def _looks_up(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Bytes are permuted across registers of 512 bits."""
-    return not params["vbmi"] or (tier.lanes == 16 and params["index"] == params["value"] == 1)
+    return not params["vbmi"] or (tier.masks and params["index"] == params["value"] == 1)
 
 
 def _bytes(name: str) -> Record:

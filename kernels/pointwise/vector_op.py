@@ -186,7 +186,7 @@ def _row(rows: Rows, y: Value, sources: Sequence[Source], varied: bool, limits: 
         zero, low, high = (x.to(I64) for x in rows.numbers[-3:])
         rounding = Rounding(out, zero, low, high, limits)
     # Dealing costs less than shuffling where any bytes can be shuffled, but all that has lanes must be dealt.
-    dealt = tier.lanes > 4 and all(kind in BYTES for kind in (out, *kinds))
+    dealt = tier.byte_shuffle and all(kind in BYTES for kind in (out, *kinds))
     # With masked stores one block is faster than several vectors; it reads bytes over the end, but no more.
     wide = tier.masks and all(kind in BYTES | {"f32"} for kind in kinds)
 

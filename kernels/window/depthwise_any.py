@@ -15,10 +15,8 @@ from ..isa.tiers import Tier
 from ..lang import (
     F32,
     I32,
-    I64,
     Value,
     below,
-    called,
     choose,
     constant,
     divide,
@@ -130,13 +128,4 @@ def _repeated(tier: Tier, multiplier: Value, channel: Value) -> tuple[Callable[[
     halfway = constant(f32, [i + 0.5 for i in range(f32.lanes)])
     index = ((passed.to(F32) + halfway) / multiplier.to(F32)).to(I32)
 
-    def load(pixel: Value) -> Value:
-        if f32.lanes > 4:
-            name = {8: "avx2.permps", 16: "avx512.permvar.sf.512"}[f32.lanes]
-            return called(f"llvm.x86.{name}", f32, f32[pixel], index)
-        x = f32.undefined()
-        for i in range(f32.lanes):
-            x = x.with_lane(i, pixel[index[i].unsigned.to(I64)])
-        return x
-
-    return load, first
+    return lambda pixel: tier.isa.permute(pixel, index), first

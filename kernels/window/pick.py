@@ -91,7 +91,7 @@ def plan_depthwise(tier: Tier, window: Window, multiplier: int = 1) -> tuple[str
     found = _apart(g, fixed["stride"]) if g.flat and multiplier == 1 and size in fixed["size"] else None
     if found and (size != ROWS or k_h <= ROWS):
         stride, apart = found
-        vectors = 2 if pairs and tier.registers == 32 else 1
+        vectors = 2 if pairs and tier.registers >= 32 else 1
         tile = _tile(-(-g.out[2] // apart), size, vectors) if size == 3 else TILES[0]
         return "depthwise", {"size": size, "stride": stride, "tile": tile, "vectors": vectors}
     repeated = multiplier > 1

@@ -77,7 +77,7 @@ def scheme_of(tier: Tier, size: int, stride: int, wide: bool) -> Scheme:
     group = group_of(wide)
     one = Scheme(size, stride, 1, group)
     best = one
-    parts = PARTS if tier.registers == 32 else PARTS // 2
+    parts = PARTS if tier.registers >= 32 else PARTS // 2
     for rows in (2, 3, 4):
         scheme = Scheme(size, stride, rows, group)
         held = (size * len(scheme.sources) + rows) * parts
@@ -110,7 +110,7 @@ def plan_depthwise_int8(
     fast = square and size in SIZES and stride in STRIDES and not beyond
     if multiplier != 1 or out != "bytes":
         return (Part(0, c, "depthwise_int8_any", {"out": out}),)
-    wide = not (tier.vnni and bytewise)
+    wide = not (tier.byte_dot and bytewise)
     if not fast:
         return (Part(0, c, "depthwise_int8_window", {"wide": wide}),)
     params = {"size": size, "stride": stride, "wide": wide}

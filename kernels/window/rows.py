@@ -75,7 +75,7 @@ def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
     """
     if params["size"] == 1 and params["stride"] > 1:
         return False
-    return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers == 32)
+    return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers >= 32)
 
 
 def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -97,7 +97,7 @@ def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
     channels as make four pieces are for kernels of 3x3 only.
     """
     pieces = params.get("pieces", 1)
-    return (params["wide"] or tier.vnni) and 4 * tier.lanes >= 16 * pieces and (pieces < 4 or params["size"] == 3)
+    return (params["wide"] or tier.byte_dot) and 4 * tier.lanes >= 16 * pieces and (pieces < 4 or params["size"] == 3)
 
 
 ROWS = (

@@ -125,7 +125,7 @@ def test_fast_kernels(tier: Any, size: int, stride: int, form: str, data: Any) -
         g = case.window
         case = replace(case, window=g._replace(channels=g.channels + 4 * tier.lanes * data.draw(st.integers(0, 1))))
     layer = Layer(case, wide=wide)
-    rows = scheme_of(tier, size, stride, wide or not tier.vnni).rows
+    rows = scheme_of(tier, size, stride, wide or not tier.byte_dot).rows
     check(layer, tier, planned(tier, layer, across and case.window.out[1] >= rows))
 
 
@@ -146,7 +146,7 @@ def test_any_window(tier: Any, data: Any) -> None:
     layer = Layer(case, multiplier, data.draw(st.booleans()))
     check(layer, tier, general(layer))
     if multiplier == 1:
-        wide = not (tier.vnni and layer.bytewise)
+        wide = not (tier.byte_dot and layer.bytewise)
         check(layer, tier, [Part(0, case.window.channels, WINDOW, {"wide": wide})])
 
 

@@ -336,7 +336,7 @@ def _masks(found: Executable, step: Step, changed: Step) -> list[np.ndarray]:
 
 def main(first: int, count: int, isa: str | None = None) -> None:
     tier, counts = choose(isa), Counter[str]()
-    names = [name for name in GRAPHS if name != "amx" or not tier.amx]
+    names = [name for name in GRAPHS if name != "amx" or not tier.tiles]
     for number in range(first, first + count):
         rng = random.Random(number)
         name = rng.choice(names)

@@ -46,7 +46,7 @@ def _covered(c: Call, cols: int, wide: bool) -> int:
 @reaches("table")
 def table(c: Call) -> Iterator[Reach]:
     index, value = c.params["index"], c.params["value"]
-    vectors = index == value == 1 and c.lanes > 4
+    vectors = index == value == 1 and c.tier.byte_shuffle
     over = short(c.record("cols").cols, 4 * c.lanes) if vectors else 0
     yield from _over_rows(c, value, [("vector", index, over)])
     c.more(*TABLE)
@@ -55,7 +55,7 @@ def table(c: Call) -> Iterator[Reach]:
 
 @reaches("flip")
 def flip(c: Call) -> Iterator[Reach]:
-    yield from _over_rows(c, 1, [("vector", 1, _covered(c, c.record("cols").cols, c.lanes == 16))])
+    yield from _over_rows(c, 1, [("vector", 1, _covered(c, c.record("cols").cols, c.tier.masks))])
 
 
 @reaches("cast")

@@ -114,7 +114,7 @@ def _quantized(node: Node) -> Layer | None:
 def conv_int8(e: Emit, node: Node, layer: Layer) -> None:
     how, shape = merge_narrow(e.tier, layer.weights, node.attrs["groups"])
     g = geometry(node, shape, how.merged, e.stride(node.x), item=1)
-    if e.tier.amx:
+    if e.tier.tiles:
         from . import amx
 
         if amx.suits(g, layer):

@@ -68,7 +68,7 @@ def _panels(weights: np.ndarray, bias: np.ndarray | None, columns: Columns, lane
 
 def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
     signed = node.x.type.dtype == np.int8
-    if e.tier.amx and not signed:
+    if e.tier.tiles and not signed:
         from . import amx
 
         if amx.suits(amx.dense_geometry(rows, layer), layer):

@@ -15,7 +15,7 @@ from .calls import call_of_one, fits
 
 def has_vbmi(e: Emit) -> bool:
     """Whether kernels of this tier may permute bytes across a 512-bit register here."""
-    return e.tier.lanes == 16 and "avx512vbmi" in cpu_flags()
+    return e.tier.masks and "avx512vbmi" in cpu_flags()
 
 
 def look_up(e: Emit, node: Node, values: np.ndarray) -> None:
