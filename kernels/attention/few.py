@@ -8,7 +8,6 @@ from functools import partial, reduce
 from typing import Any
 
 from ..core.record import reader
-from ..isa.loops import div_rem
 from ..isa.tiers import Tier
 from ..lang import (
     F32,
@@ -16,6 +15,7 @@ from ..lang import (
     I64,
     Type,
     Value,
+    div_rem,
     divide,
     fma,
     larger,

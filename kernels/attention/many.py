@@ -10,9 +10,8 @@ from ..core.record import reader
 from ..gemm.pick_dot import max_rows
 from ..gemm.results import target
 from ..gemm.tile import even_rows, f32_arithmetic, make_tile
-from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..lang import F32, Value, divide, larger, outlined, over, pieces, share, smaller, traced
+from ..lang import F32, Value, div_rem, divide, larger, outlined, over, pieces, share, smaller, traced
 from .pack import make_pack_keys, make_pack_values
 from .pick import NV
 from .places import bounds, seen

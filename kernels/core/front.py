@@ -4,34 +4,28 @@ Kernel code has numbers, ranges, tuples, records that were read, and values of `
 `traced` functions, which Python runs to write IR, and any other function of Python, which is written where it is
 called. What the enclosing scope decides is decided: a branch that can't be taken is left out before its types are
 looked for.
-
-Of operators on values, and of what traced functions give, numba knows nothing: the operator or the function is run with
-values of the types at hand, in a module that is thrown away, to see what type comes of it.
 """
 
 from __future__ import annotations
 
 import operator
-from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from functools import cache
 from threading import Lock
 from traceback import walk_tb
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from llvmlite import ir as llvm
-from numba.core import datamodel, ir, types, typing
+from numba.core import ir, types, typing
 from numba.core.errors import NumbaError, TypingError
 from numba.core.ir_utils import get_definition, guard
 
 from ..isa.tiers import Tier
-from ..lang import BIT, I64, Mistake, Type, Value
-from ..lang.values import tier as tier_at_hand
+from ..lang import I64, Mistake, Type, Value
 from ..lang.values import writing
 from .numba_parts import Infer, Lowering, Typing, contexts, read
+from .numba_values import Known, Slots, forget, given, of_values, type_of, value_of
 
 
 def write(builder: Any, function: FunctionType, args: Sequence[Any], returns: bool, tier: Tier) -> Any:
@@ -45,7 +39,7 @@ def write(builder: Any, function: FunctionType, args: Sequence[Any], returns: bo
             found = _Lowering(contexts(_Typing)[1], builder, typed, args).lowered()
         finally:
             _typed.clear()
-            _given.clear()
+            forget()
     return found if returns else None
 
 
@@ -91,40 +85,7 @@ def _traced_place(error: Exception) -> str | None:
     return f"{code.co_filename}:{lines[id(traced[-1])]}: in {code.co_name}"
 
 
-_LIBRARY = (I64.__class__.__module__.rpartition(".")[0], "contextlib", "llvmlite", "numba")
-
-
-# -- types
-
-
-class Slots(types.Type):
-    """A record that was read: int64s by name. While lowering it is the named tuple of LLVM values."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
-        super().__init__(f"Slots{names}")
-
-
-class Held(types.Type):
-    """A value that is no int64 and no condition: a vector, a mask, a real number, a pointer."""
-
-    def __init__(self, kind: Type) -> None:
-        self.kind = kind
-        super().__init__(str(kind))
-
-
-@datamodel.register_default(Held)
-class _HeldModel(datamodel.models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Held) -> None:
-        super().__init__(manager, kind, kind.kind.llvm)
-
-
-class Known(types.Type):
-    """An object that is known when the kernel is written: a type of values, registers."""
-
-    def __init__(self, it: Any) -> None:
-        self.it = it
-        super().__init__(f"{it}@{id(it)}")
+_LIBRARY = (Type.__module__.rpartition(".")[0], "contextlib", "llvmlite", "numba")
 
 
 class Function(types.Callable):
@@ -136,8 +97,6 @@ class Function(types.Callable):
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         kinds, named = tuple(map(_passed, args)), {name: _passed(kind) for name, kind in dict(kws).items()}
-        if hasattr(self.function, "emits"):
-            return typing.signature(_given_by_emits(self.function), *kinds)
         if hasattr(self.function, "traced"):
             found = given(self.function, ordered(self.function, args, dict(kws)))
             return typing.signature(found, *args, *dict(kws).values())
@@ -153,97 +112,6 @@ class Function(types.Callable):
 def _passed(kind: Any) -> Any:
     """The type that a function gets an argument of some type as: every number is an int64."""
     return types.int64 if isinstance(kind, types.Integer | types.Boolean | types.Literal) else kind
-
-
-@cache
-def _given_by_emits(function: FunctionType) -> Any:
-    """The type of what a function that `emits` returns."""
-    match function.emits:  # type: ignore[attr-defined]
-        case 0:
-            return types.none
-        case 1:
-            return types.int64
-        case int() as count:
-            return types.UniTuple(types.int64, count)
-        case names:
-            return Slots(tuple(names))
-
-
-# -- values
-
-
-def type_of(found: Any) -> Any:
-    """numba's type of what a traced function gave."""
-    if found is None:
-        return types.none
-    if isinstance(found, Value):
-        return types.int64 if found.type is I64 else types.boolean if found.type is BIT else Held(found.type)
-    if isinstance(found, bool | int):
-        return types.int64
-    if hasattr(found, "_fields"):
-        return Slots(found._fields)
-    if isinstance(found, tuple | list):
-        return types.Tuple(tuple(map(type_of, found)))
-    return Known(found)
-
-
-def value_of(x: Any, kind: Any, builder: Any) -> Any:
-    """What a traced function gets for an LLVM value of one of numba's types."""
-    match kind:
-        case types.IntegerLiteral() | types.BooleanLiteral():
-            return kind.literal_value
-        case types.Integer():
-            return Value(x, I64)
-        case types.Boolean():
-            return Value(x, BIT)
-        case types.Float() if hasattr(x, "constant"):
-            return float(x.constant)
-        case Held():
-            return Value(x, kind.kind)
-        case Slots():
-            return type(x)(*(Value(each, I64) for each in x))
-        case Known():
-            return kind.it
-        case types.BaseTuple():
-            parts = (builder.extract_value(x, i) for i in range(len(kind)))
-            return tuple(value_of(part, each, builder) for part, each in zip(parts, kind.types, strict=True))
-    raise TypingError(f"{kind} is nothing that a traced function takes")
-
-
-_given: dict[Any, Any] = {}
-
-
-def given(function: Any, kinds: Sequence[Any]) -> Any:
-    """The type of what a traced function or an operator gives for arguments of such types."""
-    if getattr(function, "__annotations__", {}).get("return", ...) in (None, "None"):
-        return types.none
-    key = function, *kinds, tier_at_hand()
-    if key not in _given:
-        scratch = llvm.Function(llvm.Module(), llvm.FunctionType(llvm.VoidType(), []), "scratch")
-        builder = llvm.IRBuilder(scratch.append_basic_block())
-        with writing(builder, tier_at_hand()):
-            _given[key] = type_of(function(*(_example(kind, builder) for kind in kinds)))
-    return _given[key]
-
-
-def _example(kind: Any, builder: Any) -> Any:
-    """A value of a type, to ask with."""
-    match kind:
-        case types.Float():
-            return 1.0
-        case Slots():
-            named: Any = namedtuple("Slots", kind.names)  # type: ignore[misc]
-            return named(*[I64.undefined()] * len(kind.names))
-        case types.BaseTuple():
-            return tuple(_example(each, builder) for each in kind.types)
-        case Held():
-            return kind.kind.undefined()
-    undefined = (BIT if isinstance(kind, types.Boolean) else I64).undefined().x
-    return value_of(undefined, kind, builder)
-
-
-def _of_values(kinds: Sequence[Any]) -> bool:
-    return any(isinstance(kind, Held | Known) for kind in kinds)
 
 
 class _Typing(Typing):
@@ -270,7 +138,7 @@ class _Typing(Typing):
         if isinstance(function, Function):
             return function.get_call_type(self, args, kws)
         operation = getattr(function, "typing_key", getattr(function, "it", function))
-        if callable(operation) and (_of_values(args) or isinstance(function, Known)):
+        if callable(operation) and (of_values(args) or isinstance(function, Known)):
             return typing.signature(given(_PLAIN.get(operation, operation), args), *args)
         if any(isinstance(kind, types.Float) for kind in args):
             raise TypingError("kernel code computes with int64s and with values of lang, a number like 1.5 is neither")
@@ -432,7 +300,7 @@ class _Lowering(Lowering):
         if expr.op == "getattr" and isinstance(of := self.typeof(expr.value.name), Slots | Known):
             found = getattr(self.loadvar(expr.value.name) if isinstance(of, Slots) else of.it, expr.attr)
             return self._plain(found)
-        if (operation := _operation(expr)) and _of_values([self.typeof(v.name) for v in operation[1]]):
+        if (operation := _operation(expr)) and of_values([self.typeof(v.name) for v in operation[1]]):
             return self._computed(*operation)
         return super().lower_expr(kind, expr)
 
@@ -446,8 +314,6 @@ class _Lowering(Lowering):
             return self._computed(callee.function, ordered(callee.function, expr.args, dict(expr.kws)))
         function, kinds = callee.function, [_passed(self.typeof(var.name)) for var in expr.args]
         args, named = [self._value(var) for var in expr.args], {name: self._value(var) for name, var in expr.kws}
-        if hasattr(function, "emits"):
-            return self._emitted(function(self.builder, *args, **named), self.fndesc.calltypes[expr].return_type)
         typed = Typed.of(function, kinds, {name: _passed(self.typeof(var.name)) for name, var in expr.kws})
         return type(self)(self.context, self.builder, typed, ordered(function, args, named)).lowered()
 
@@ -481,13 +347,6 @@ class _Lowering(Lowering):
         """A variable as an argument."""
         kind = self.typeof(var.name)
         return self.context.cast(self.builder, self.loadvar(var.name), kind, _passed(kind))
-
-    def _emitted(self, result: Any, kind: Any) -> Any:
-        if result is None:
-            return self.context.get_dummy_value()
-        if type(result) in (tuple, list):
-            return self.context.make_tuple(self.builder, kind, result)
-        return result
 
     def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
         if isinstance(self.typeof(name), Function | Known):

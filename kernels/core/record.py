@@ -35,15 +35,6 @@ class Record(dict[str, str]):
         return [values[name] for name in self]
 
 
-def loaded(builder: Any, args: Any, record: Record, first: int = 0) -> Any:
-    """Within what `emits`: a record's slots as a named tuple of LLVM values; they begin `first` slots behind `args`."""
-    from llvmlite import ir
-
-    pointer = builder.inttoptr(args, ir.IntType(64).as_pointer())
-    slots = (builder.load(builder.gep(pointer, [ir.IntType(64)(first + i)])) for i in range(len(record)))
-    return _named(record)(*slots)
-
-
 def fields(args: Any, record: Record, first: int = 0, constant: bool = False) -> Any:
     """Within what is traced: a record's slots as a named tuple of int64s; they begin `first` slots behind `args`.
 

@@ -13,7 +13,6 @@ from typing import Any
 from ..core.record import fields, reader
 from ..isa.tiers import Tier
 from ..lang import F32, Value, along, either, repeat, traced
-from ..lang.both import of_values
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
 from .results import finish_row
 from .rows import COL2IM, OVERLAPS
@@ -32,7 +31,7 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
     column) on; `out_item`: bytes of an element of y.
     """
     read = reader(OVERLAPS)
-    fill, add = _fill(tier), _add(tier, of_values(total))
+    fill, add = _fill(tier), _add(tier, total)
 
     def col2im(args: int, thread: int, threads: int) -> None:
         r = read(args)

@@ -76,4 +76,4 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool) -> Arithmetic:
         return [word(total, real, place.record) for total, real in pairs]
 
     head = HEAD_LINES[rowsum] * nv * i32.size
-    return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish, values=True)
+    return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from ..isa.functions import maximum, minimum
 from ..isa.integer import to_bytes
 from ..lang import BIT, F32, I32, I64, U8, Value, choose, copy_bytes, either, integer, repeat, room, shuffle, tier
-from ..lang.both import also_old
 from .pack_int8 import parts
 from .results import Place
 
@@ -29,13 +28,11 @@ def clamped(x: Value, stored: Any) -> Value:
     return minimum(high, maximum(low, x))
 
 
-@also_old
 def word(total: Value, real: Value, stored: Any) -> Value:
     """What is stored as f32 of an i32 sum and its scaled number: this one clamped, or the sum's bits."""
     return choose(stored.form != 0, total.bits(F32), clamped(real, stored))
 
 
-@also_old
 def byte_rounder(stored: Any) -> Callable[[Sequence[Value]], Value]:
     """What makes stored bytes of up to four f32 vectors, in the order of `isa.integer.pack_bytes`."""
     rounded = to_bytes(stored.zero_point, stored.low, stored.high)

@@ -32,7 +32,6 @@ from ..lang import (
     when,
 )
 from ..lang.blocks import Block, goto, switch
-from ..lang.both import also_old
 from ..lang.hints import kept
 from ..pointwise.epilogue import Area, Lines, addend_at, bounds, formed, is_walked, simple, walk_from
 from ..pointwise.rows import FORMS, NO_EPILOGUE
@@ -92,7 +91,6 @@ class Sink:
     cut: Value
 
 
-@also_old
 def open_sink(place: Place, nv: int, rows: int, epilogue: bool) -> Sink:
     """For tiles of at most `rows` rows; epilogue: whether they end as the record's EPILOGUE says."""
     width = nv * tier().lanes
@@ -119,19 +117,18 @@ def _way(slots: Any, cut: Value) -> Value:
     return choose(is_walked(slots) | (cut & given["addend"]), 0, way)
 
 
-@also_old
 def store_rows(place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Value]]], done: Any) -> None:
     """Store the results of tiles: found are (block that ends with them, rows, results); then go to `done`.
 
     For each way there is code for each row, from the last row on: tiles of fewer rows begin further down.
     """
-    done, nv = Block.of(done), sink.nv
+    nv = sink.nv
     ways = _WAYS if sink.slots else _WAYS[:1]
     kinds = [_f32()] * (nv * max(rows for _, rows, _ in found))
     tallest = len(kinds) // nv
     chains = [[Block(f"row{r}", kinds[: (r + 1) * nv]) for r in range(tallest)] for _ in ways]
     for block, rows, results in found:
-        Block.of(block).write()
+        block.write()
         others = {i: chain[rows - 1] for i, chain in enumerate(chains) if i}
         switch(sink.way, others, chains[0][rows - 1], results)
     for end, chain in zip(ways, chains, strict=True):
@@ -146,7 +143,6 @@ def store_rows(place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequenc
     done.write()
 
 
-@also_old
 def settle(place: Place, sink: Sink) -> None:
     """What is to be done behind all tiles; place.rows is an int64."""
     columns = smaller(place.columns, sink.nv * tier().lanes)

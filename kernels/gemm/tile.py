@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from ..isa.tiers import Tier
 from ..lang import F32, I8, I64, Value, fma, number, prefetch, repeat, room, traced
 from ..lang.blocks import Block, branch, goto
-from ..lang.both import of_values
 from ..lang.control import rolled
 from .heights import by_height, crossing
 from .results import Place, Target, open_sink, settle, store_rows
@@ -41,13 +40,6 @@ class Arithmetic:
     multiply: Callable[..., list[Any]]
     finish: Callable[..., list[Any] | None]
     epilogue: bool = False
-    values: bool = False
-
-    def of_values(self) -> Arithmetic:
-        """With functions of values."""
-        names = ("start", "load", "multiply", "finish")
-        functions: dict[str, Any] = {name: of_values(getattr(self, name)) for name in names}
-        return replace(self, **functions)
 
 
 class Rows(NamedTuple):
@@ -84,7 +76,6 @@ def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented:
     record: as the kernel has read it; rows: `even_rows`, or where it is `segmented` `segmented_rows`. The panel is
     packed as the arithmetic says; the line `ahead` bytes further is prefetched.
     """
-    arithmetic = arithmetic.of_values()
     line = arithmetic.vectors * tier.lanes * 4
 
     def steps(offsets: Value, height: int) -> list[tuple[int, Value]]:
@@ -230,4 +221,4 @@ def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True) -> Arithmetic:
     def finish(place: Place, sums: list[Value]) -> list[Value]:
         return sums
 
-    return Arithmetic(nv * f32.size, nv, nv, 4, 4, line, line, multiply, finish, epilogue, values=True)
+    return Arithmetic(nv * f32.size, nv, nv, 4, 4, line, line, multiply, finish, epilogue)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.record import reader
 from ..isa.tiers import Tier
-from ..lang import F32, I64, Value, choose, quotient, either, fma, over, register, repeat, room, smaller, traced, when
+from ..lang import F32, I64, Value, choose, either, fma, over, quotient, register, repeat, room, smaller, traced, when
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, simple, walk_from
 from .band import deal, make_band
 from .pack_winograd import Matrix, transforms

@@ -8,20 +8,17 @@ from functools import cache, partial
 from typing import Any
 
 from ..lang import I64, Value, cases, either, over, register, shuffle, splat, tier, traced, when, whole, word
-from ..lang.both import also_old
 from ..lang.lines import UNROLL
 from .tiers import Tier
 
 # -- elements
 
 
-@also_old
 def choose(value: Value, bodies: Any) -> None:
     """The code of the case that `value` is; nothing when it is none of them."""
     cases(value, bodies)
 
 
-@also_old
 def by_size(size: Value, body: Callable[[int], None]) -> None:
     """`body(n)` for the n of 1, 2, 4 and 8 that `size` is at run time."""
     cases(size, {n: partial(body, n) for n in (1, 2, 4, 8)})
@@ -70,7 +67,6 @@ def _cover(n: Value, width: int, put: Callable[[Any, int], None]) -> None:
             put(I64(0), 1)
 
 
-@also_old
 def copy_run(dst: Value, src: Value, n: Value) -> None:
     """Copy n >= 0 bytes between runs that don't overlap; touches nothing else."""
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..lang import F32, F64, I32, Value, choose, fma, intrinsic, is_nan, tier
-from ..lang.both import also_old
 
 _SHIFT = 12582912.0
 """1.5 * 2**23: adding it rounds to a whole number, kept in the low bits of the sum."""
@@ -21,7 +20,6 @@ _TINY = 1.1754943508222875e-38
 """The smallest normal f32."""
 
 
-@also_old
 def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     """coefficients[0] + coefficients[1] * x + ...; a long one as two in x**2, to wait less."""
     if len(coefficients) > 6:
@@ -38,7 +36,6 @@ def _horner(x: Value, coefficients: Sequence[float]) -> Value:
     return y
 
 
-@also_old
 def maximum(x: Value, y: Value) -> Value:
     """The larger one, NaN when either is NaN; two instructions less when one of them is a constant."""
     # x86's min and max are exactly this choice: it gives y when one is NaN, so a constant is best as x.
@@ -48,7 +45,6 @@ def maximum(x: Value, y: Value) -> Value:
     return best if x.known else choose(is_nan(x), x, best)
 
 
-@also_old
 def minimum(x: Value, y: Value) -> Value:
     """The smaller one, NaN when either is NaN; two instructions less when one of them is a constant."""
     if y.known:
@@ -57,27 +53,23 @@ def minimum(x: Value, y: Value) -> Value:
     return best if x.known else choose(is_nan(x), x, best)
 
 
-@also_old
 def clamp(x: Value, low: float, high: float) -> Value:
     """x held between two constants; NaN stays NaN."""
     return clip(x, x.type(low), x.type(high))
 
 
-@also_old
 def clip(x: Value, low: Value, high: Value) -> Value:
     """x held between two vectors of numbers; NaN stays NaN."""
     x = at_least(x, low)
     return choose(high < x, high, x)
 
 
-@also_old
 def at_least(x: Value, low: Any) -> Value:
     """The larger of x and a vector of numbers; NaN stays NaN."""
     low = x.type(low)
     return choose(low > x, low, x)
 
 
-@also_old
 def round_even(x: Value) -> Value:
     """The nearest whole number, halves to even."""
     if tier().fma:
@@ -87,7 +79,6 @@ def round_even(x: Value) -> Value:
     return intrinsic("copysign", choose(abs(x) < 8388608.0, near, x), x)
 
 
-@also_old
 def floor(x: Value) -> Value:
     """The largest whole number not above x."""
     if tier().fma:
@@ -97,7 +88,6 @@ def floor(x: Value) -> Value:
     return choose(over, near - 1, near)
 
 
-@also_old
 def ceil(x: Value) -> Value:
     """The smallest whole number not below x."""
     return intrinsic("ceil", x) if tier().fma else -floor(-x)
@@ -118,7 +108,6 @@ def _exp_parts(x: Value, bias: int) -> tuple[Value, Value]:
     return less1, (shifted.bits(I32) << 23).bits(F32)
 
 
-@also_old
 def exp(x: Value) -> Value:
     """e**x; 0 below -86.98, inf above 88.72."""
     # The scale is half of 2**n: 2**128 is no f32, and at the lower clamp its exponent field is 0, so it is 0.
@@ -127,14 +116,12 @@ def exp(x: Value) -> Value:
     return y + y
 
 
-@also_old
 def half_exp(x: Value) -> Value:
     """e**x / 2 of x <= 0 (or NaN); 0 below -86.98."""
     less1, half = _exp_parts(at_least(x, -126 * math.log(2)), bias=126)
     return fma(less1, half, half)
 
 
-@also_old
 def expm1_negative(x: Value) -> Value:
     """e**x - 1 of min(x, 0), without cancellation near 0."""
     x = minimum(x.type(0), maximum(x.type(-87), x))
@@ -154,7 +141,6 @@ def _split(x: Value) -> tuple[Value, Value]:
     return m - 1, e.to(F32)
 
 
-@also_old
 def log(x: Value) -> Value:
     """The natural logarithm; -inf at 0, NaN below."""
     f, e = _split(x)
@@ -182,13 +168,11 @@ _LOG1P = (
 """log(1 + u) / u for u in [0, 1]."""
 
 
-@also_old
 def log1p_unit(u: Value) -> Value:
     """log(1 + u) for u in [0, 1]."""
     return u * polynomial(u, _LOG1P)
 
 
-@also_old
 def tanh(x: Value) -> Value:
     """The hyperbolic tangent."""
     over, under = _tanh_parts(x)
@@ -224,26 +208,22 @@ def _log_erfc(a: Value) -> Value:
     return -(a * q)
 
 
-@also_old
 def erf(x: Value) -> Value:
     """The error function: 1 - exp(log(erfc(|x|))) without cancellation, and x's sign."""
     return intrinsic("copysign", expm1_negative(_log_erfc(abs(x))), x)
 
 
-@also_old
 def normal_cdf(x: Value) -> Value:
     """(1 + erf(x / sqrt(2))) / 2, accurate in both tails."""
     tail = half_exp(_log_erfc(abs(x) * math.sqrt(0.5)))
     return choose(x < 0, tail, 1.0 - tail)
 
 
-@also_old
 def sigmoid(x: Value) -> Value:
     """1 / (1 + e**-x)."""
     return 1.0 / (1.0 + exp(-x))
 
 
-@also_old
 def gated_tanh(x: Value, gate: Value) -> Value:
     """tanh(x) * sigmoid(gate), in one division."""
     over, under = _tanh_parts(x)
@@ -270,7 +250,6 @@ def _log2_wide(x: Value) -> Value:
     return choose(x < _TINY, -math.inf, y)
 
 
-@also_old
 def power(x: Value, y: Value) -> Value:
     """x**y as C's pow: a negative x needs a whole y; x**0 and 1**y are 1 even for NaN.
 

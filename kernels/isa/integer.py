@@ -10,41 +10,34 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..lang import I8, I16, I32, U8, U16, Value, intrinsic, shuffle, tier
-from ..lang.both import also_old
 
 
-@also_old
 def dot_bytes(sums: Value, a: Value, w: Value) -> Value:
     """sums + the products of u8 `a` and s8 `w`, four to a lane, all i32 vectors; tiers with `byte_dot`."""
     return tier().isa.dot_bytes(sums, a.bits(U8), w.bits(I8))  # type: ignore[no-any-return]
 
 
-@also_old
 def split_bytes(a: Value) -> tuple[Value, Value]:
     """Bytes 0 and 2, and bytes 1 and 3, of each lane of an i32 vector, as i16."""
     halves = a.bits(U16)
     return halves & 255, halves >> 8
 
 
-@also_old
 def dot_halves(a: Value, w: Value) -> Value:
     """The i32 sums of the two i16 products in each lane."""
     return tier().isa.dot_halves(a.bits(I16), w.bits(I16))  # type: ignore[no-any-return]
 
 
-@also_old
 def round_to_int(x: Value) -> Value:
     """f32 to i32, halves to even, held within int32; NaN becomes the least."""
     return tier().isa.round_to_int(x)  # type: ignore[no-any-return]
 
 
-@also_old
 def pack(x: Value, y: Value, signed: bool = True) -> Value:
     """Two vectors as one of elements half as wide, saturated: x's, then y's, within 128 bits."""
     return tier().isa.pack(x, y, signed)  # type: ignore[no-any-return]
 
 
-@also_old
 def pack_bytes(words: Sequence[Value], zero: Value, signed: bool = False) -> Value:
     """Up to four i32 vectors, each plus the i16 vector `zero`, saturated to u8 or s8, as one i8 vector."""
     four = [*words, *[words[-1]] * (4 - len(words))] if len(words) != 2 else [*words, *words]
@@ -54,7 +47,6 @@ def pack_bytes(words: Sequence[Value], zero: Value, signed: bool = False) -> Val
     return pack(pairs[0], pairs[1], signed)
 
 
-@also_old
 def to_bytes(
     zero: Value, low: Any = None, high: Any = None, signed: bool = False, whole: Callable[[Value], Value] = round_to_int
 ) -> Callable[[Sequence[Value]], Value]:
@@ -78,7 +70,6 @@ def to_bytes(
     return rounded
 
 
-@also_old
 def in_order(packed: Value, count: int = 4) -> Value:
     """The bytes of the first `count` vectors that `pack_bytes` took, one vector's behind the other's."""
     words = packed.bits(I32)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..lang import I16, U8, Type, Value, either, joined, shuffle, smaller, tier
-from ..lang.both import also_old
 from .integer import dot_bytes, dot_halves
 
 
@@ -17,7 +16,6 @@ def _bytes() -> Type:
     return U8.vector(4 * tier().lanes)
 
 
-@also_old
 def unpack(x: Value, y: Value, high: bool) -> Value:
     """Elements of x and y in turn, from the lower or upper halves of every 128 bits."""
     count = x.lanes
@@ -29,7 +27,6 @@ def unpack(x: Value, y: Value, high: bool) -> Value:
     return shuffle(x, places, y)
 
 
-@also_old
 def interleave(rows: Sequence[Value]) -> list[Value]:
     """The PARTS vectors that have in each 32-bit lane one byte of each of four rows, or of two as i16."""
     halves = (False, True)
@@ -40,19 +37,16 @@ def interleave(rows: Sequence[Value]) -> list[Value]:
     return [unpack(x.bits(I16), y, half) for x, y in zip(pairs, others, strict=True) for half in halves]
 
 
-@also_old
 def dot(sums: Value, x: Value, w: Value, wide: bool) -> Value:
     """sums + the products of a 32-bit lane: four of u8 and s8, or (wide) two of i16."""
     return sums + dot_halves(x, w) if wide else dot_bytes(sums, x, w)
 
 
-@also_old
 def load_bytes(pointer: Value) -> Value:
     """4 * lanes bytes from any pointer."""
     return _bytes()[pointer]
 
 
-@also_old
 def load_pieces(pointers: Sequence[Value]) -> Value:
     """As many equal runs of bytes as there are pointers (a power of two), one after the other."""
     piece = U8.vector(_bytes().lanes // len(pointers))
@@ -62,7 +56,6 @@ def load_pieces(pointers: Sequence[Value]) -> Value:
     return parts[0]
 
 
-@also_old
 def store_pieces(value: Value, pointers: Sequence[Value]) -> None:
     """Store equal runs of a vector's bytes to the pointers, in order."""
     each = value.lanes // len(pointers)
@@ -70,18 +63,15 @@ def store_pieces(value: Value, pointers: Sequence[Value]) -> None:
         store_bytes(shuffle(value, range(k * each, (k + 1) * each)), pointer)
 
 
-@also_old
 def store_bytes(value: Value, pointer: Value) -> None:
     value.type[pointer] = value
 
 
-@also_old
 def store_first(value: Value, pointer: Value, count: Value) -> None:
     """Store the first `count` (int64, from 0 to all) bytes."""
     tier().isa.store_first(value, pointer, count)
 
 
-@also_old
 def store_some(value: Value, pointer: Value, count: Value) -> None:
     """Store the first `count` (int64) bytes, of which there may be more than are in a vector."""
     width = value.lanes

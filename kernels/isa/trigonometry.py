@@ -29,7 +29,6 @@ from ..lang import (
     tier,
     when,
 )
-from ..lang.both import also_old
 from .functions import polynomial
 
 NEAR = 8192.0
@@ -43,13 +42,11 @@ _LEAST, _MOST = 140, 254
 """Biased exponents of the f32 from NEAR on."""
 
 
-@also_old
 def sin(x: Value) -> Value:
     """The sine; NaN at infinities."""
     return _sine(x, 0.0)
 
 
-@also_old
 def cos(x: Value) -> Value:
     """The cosine; NaN at infinities."""
     return _sine(x, 0.5)

@@ -18,15 +18,6 @@ class Block:
         inside = type(b)(self.block)
         self.values = [Value(inside.phi(kind.llvm), kind) for kind in types]
 
-    @classmethod
-    def of(cls, block: Any) -> Block:
-        """LLVM's block, of which nothing more is known."""
-        if isinstance(block, cls):
-            return block
-        found = cls.__new__(cls)
-        found.block, found.values = block, []
-        return found
-
     def write(self) -> list[Value]:
         """Have what follows go into this block; its values."""
         builder().position_at_end(self.block)
@@ -40,7 +31,9 @@ class Block:
 
 def here() -> Block:
     """The block that is being written, to go on with later."""
-    return Block.of(builder().block)
+    found = Block.__new__(Block)
+    found.block, found.values = builder().block, []
+    return found
 
 
 def goto(block: Block, values: Sequence[Value] = ()) -> None:

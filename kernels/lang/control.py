@@ -42,12 +42,11 @@ def during(*conditions: Callable[[], Value]) -> Iterator[Value]:
     Of several, each is computed where those before it hold; `held` is the last.
     """
     b = builder()
-    head, done = b.append_basic_block("head"), b.append_basic_block("done")
+    head, *bodies, done = (b.append_basic_block(name) for name in ("head", *["body"] * len(conditions), "done"))
     b.branch(head)
     b.position_at_end(head)
-    for condition in conditions:
+    for condition, following in zip(conditions, bodies, strict=True):
         held = condition()
-        following = b.append_basic_block("body")
         b.cbranch((any_lane(held) if held.lanes else held).x, following, done)
         b.position_at_end(following)
     yield held

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ..isa.tiers import Tier
 from ..lang import Value, shuffle
-from ..lang.both import also_old
 
 
 def tile_lanes(tier: Tier, itemsize: int) -> int:
@@ -47,7 +46,6 @@ def _deinterleave(vectors: list[Value], block: int) -> list[Value]:
     return vectors
 
 
-@also_old
 def transpose_square(vectors: list[Value], itemsize: int) -> list[Value]:
     """Transposes n vectors of n lanes: first within 128-bit parts (unpacks), then the parts."""
     n = len(vectors)
@@ -57,7 +55,6 @@ def transpose_square(vectors: list[Value], itemsize: int) -> list[Value]:
     return [columns[j][q] for q in range(n // part) for j in range(part)]
 
 
-@also_old
 def pick(vectors: list[Value], wanted: Sequence[tuple[int, int]]) -> Value:
     """The vector whose lanes are wanted as (vector, lane)."""
     n = len(wanted)
@@ -69,7 +66,6 @@ def pick(vectors: list[Value], wanted: Sequence[tuple[int, int]]) -> Value:
     return result
 
 
-@also_old
 def mix(vectors: list[Value], split: bool) -> list[Value]:
     """Interleave (or, with `split`, deinterleave) any number of vectors."""
     k, n = len(vectors), vectors[0].lanes

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..isa.math import OPS
-from ..lang.both import also_old
 
 if TYPE_CHECKING:
     from ..lang import Type, Value
@@ -23,7 +22,6 @@ Step = tuple[str | int | float, ...]
 Chain = tuple[Step, ...]
 
 
-@also_old
 def emit_chain(kind: Type, chain: Chain, inputs: Sequence[Value]) -> Value:
     """The vector of f32 that the chain gives for these input vectors."""
     values = list(inputs)

@@ -31,17 +31,14 @@ from ..lang import (
     tier,
     when,
 )
-from ..lang.both import also_old
 from .rows import CALL, FORMS, LONG_FORMS, NO_EPILOGUE
 
 
-@also_old
 def is_walked(slots: Any) -> Value:
     """Whether a chain is walked: then sums go to a buffer."""
     return slots.walk != 0
 
 
-@also_old
 def simple(slots: Any, values: Sequence[Value], addends: Callable[[int], Value]) -> list[Value]:
     """What the record's form makes of value + addend; addends(i) loads what is added to values[i]."""
     results = registers(added(slots, values, addends))
@@ -52,7 +49,6 @@ def simple(slots: Any, values: Sequence[Value], addends: Callable[[int], Value])
     return results.values()
 
 
-@also_old
 def shaped(slots: Any, values: Sequence[Value], long: bool = False) -> list[Value]:
     """What the record's form makes of these vectors; long: it may be one of LONG_FORMS."""
     low, high = bounds(slots)
@@ -100,7 +96,6 @@ def _long_form(address: Value, count: Value, form: Value, alpha: Value) -> None:
                 place[0] = formed(long, place[0], low, low)
 
 
-@also_old
 def formed(form: int, x: Value, low: Value, high: Value) -> Value:
     """What one of FORMS, or of LONG_FORMS, makes of a vector."""
     match (*FORMS, *LONG_FORMS)[form]:
@@ -115,7 +110,6 @@ def formed(form: int, x: Value, low: Value, high: Value) -> Value:
     raise AssertionError(form)
 
 
-@also_old
 def added(slots: Any, values: Sequence[Value], addends: Callable[[int], Value]) -> list[Value]:
     """value + addend of these vectors; addends(i) loads what is added to values[i]."""
     results = registers(values)
@@ -125,13 +119,11 @@ def added(slots: Any, values: Sequence[Value], addends: Callable[[int], Value]) 
     return results.values()
 
 
-@also_old
 def bounds(slots: Any) -> list[Value]:
     """The least and the greatest result, as vectors for `clip`."""
     return [F32.vector(tier().lanes)(found.to(I32).bits(F32)) for found in (slots.low, slots.high)]
 
 
-@also_old
 def addend_at(slots: Any, image: Value, row: Value, column: Value) -> Value:
     """The pointer to what is added to the sum at (image, row, column), which are int64."""
     index = image * slots.addend_image + (row * slots.addend_row + column)

@@ -11,9 +11,8 @@ from typing import Any
 
 from ..core.record import reader
 from ..gemm.pack_int8 import HEAD_LINES, vectors_per_word
-from ..isa.loops import div_rem
 from ..isa.tiers import Tier
-from ..lang import F32, I32, I64, Value, along, larger, pieces, share, smaller, traced
+from ..lang import F32, I32, I64, Value, along, div_rem, larger, pieces, share, smaller, traced
 from .activation import WORDS
 from .byte_sums import make_byte_sums, make_rounding
 from .cell import make_cell, make_gates
