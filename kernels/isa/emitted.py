@@ -18,8 +18,7 @@ def _sqrt(x: Value) -> Value:
 
 def _sign(x: Value) -> Value:
     # NaN stays; a zero of either sign, and what a run takes for zero, give 0.
-    one = intrinsic("copysign", x.type(1), x)
-    return choose((x < 0) | (x > 0), one, x + 0.0)
+    return choose(abs(x) > 0, intrinsic("copysign", x.type(1), x), x + 0.0)
 
 
 # -- comparisons (1.0 or 0.0)
@@ -83,13 +82,17 @@ def _softplus(x: Value) -> Value:
     return f.maximum(x, x.type(0)) + tail
 
 
+def _positive(x: Value, yes: Value, no: Value) -> Value:
+    """yes where x > 0, no elsewhere (also for NaN)."""
+    return choose(x > 0, yes, no)
+
+
 def _elu(x: Value, alpha: Value) -> Value:
-    # NaN is no number above 0, and stays in what is below.
-    return choose(x > 0, x, alpha * f.expm1_negative(x))
+    return _positive(x, x, alpha * f.expm1_negative(x))
 
 
 def _celu(x: Value, alpha: Value) -> Value:
-    return choose(x > 0, x, alpha * f.expm1_negative(x / alpha))
+    return _positive(x, x, alpha * f.expm1_negative(x / alpha))
 
 
 EMITTED: dict[str, Callable[..., Any]] = {
