@@ -42,6 +42,12 @@ def compile_once(kernel: Any, what: str) -> int:
         return address
 
 
+def assembly(kernel: Any) -> str:
+    """The machine code of a kernel's function as the assembler's text, to look at."""
+    (text,) = kernel.entry.code().values()
+    return str(text)
+
+
 def _compiled(function: Callable[..., Any], options: Mapping[str, Any], forms: Mapping[str, Form], what: str) -> Any:
     """The numba.cfunc that calls the function with what a record holds; `options`: of numba.njit."""
     try:
@@ -63,7 +69,9 @@ def _compiled(function: Callable[..., Any], options: Mapping[str, Any], forms: M
             f"({', '.join(f'{name}: {kind}' for name, kind in kinds.items())}): write it as numba takes it, or "
             f"register it with native=False; numba says: {text}"
         ) from error
-    return numba.cfunc("void(int64, int64, int64)")(_entry(kernel, forms))
+    entry: Any = numba.cfunc("void(int64, int64, int64)")(_entry(kernel, forms))
+    entry.code = kernel.inspect_asm
+    return entry
 
 
 def _options(own: Mapping[str, Any]) -> dict[str, Any]:

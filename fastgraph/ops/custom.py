@@ -187,6 +187,8 @@ def arguments(node: Node) -> dict[str, Any]:
 
 
 def _misfits(node: Node, op: CustomOp, count: int, more: Mapping[str, Any], why: str) -> NoReturn:
+    while count and node.inputs[count - 1] is None:
+        count -= 1
     wanted = f"{count} + {len(node.outputs)} arrays and {', '.join(more) or 'no attributes'}"
     fail(node, f"its kernel {op.where} takes operands, results, and attributes as keywords: expected {wanted}, found "
          f"{op.signature} ({why})")  # fmt: skip

@@ -1,7 +1,7 @@
 """Operators that `fastgraph.register_custom_op` adds: custom layers by their class, others by their type.
 
 A custom layer says which of its parameters are operands (`input_order`). Of what does not, those are that the kernel
-takes by position, in its order, and all others are attributes.
+takes by position, in its order, but for constants that are one number or text: these are attributes, as all others.
 """
 
 from __future__ import annotations
@@ -34,11 +34,16 @@ def _custom(user: CustomOp, c: Call) -> None:
     given = {key: values for key, values in c.inputs.items() if c.op != LAYER or key not in OWN}
     positional = user.operands({})
     order = [str(name) for name in c.known("input_order", ())] if c.op == LAYER else []
-    order = order or [name for name in positional or sorted(given) if name in given]
+    order = order or [name for name in positional or sorted(given) if name in given and not _is_setting(given[name])]
     operands: list[Value | None] = []
     for key in order:
         operands += given.get(key, [None])
     c.custom(user, operands, c.outputs, {key: _attribute(c, key) for key in given if key not in order})
+
+
+def _is_setting(values: Sequence[Value]) -> bool:
+    data = values[0].data if len(values) == 1 else None
+    return data is not None and (data.ndim == 0 or data.dtype == object)
 
 
 def _attribute(c: Call, key: str) -> Any:
