@@ -29,8 +29,11 @@ DOMAIN = "my.domain"
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """No test sees the operators of another."""
+    before = dict(USERS)
+    USERS.clear()
     yield
     USERS.clear()
+    USERS.update(before)
 
 
 def same(types: list[Any], attrs: dict[str, Any]) -> list[Any]:
@@ -726,3 +729,32 @@ fg.load({str(path)!r}, threads=1, isa="numpy").run({{"x": [[[1.0] * 3] * 5] * 2}
 def test_names_of_users_are_no_operators_of_the_graph() -> None:
     fg.register_custom_op(None, "relu", infer=same, kernel=squash)
     assert OPS["relu"].name == "relu" and USERS["", "relu"].text == "custom.relu"
+
+
+OPS_FILE = """
+import fastgraph as fg
+
+
+def squash(x, y):
+    for i in range(x.size):
+        y.flat[i] = x.flat[i] / (1.0 + abs(x.flat[i]))
+
+
+fg.register_custom_op("my.domain", "Squash", infer=lambda types, attrs: [types[0]], kernel=squash)
+"""
+
+
+def test_the_command_line_takes_a_file_of_them(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    from fastgraph.tools.cli import main
+
+    net, ops, wrong = tmp_path / "net.onnx", tmp_path / "ops.py", tmp_path / "wrong.py"
+    net.write_bytes(between().bytes())
+    ops.write_text(OPS_FILE, encoding="utf-8")
+    wrong.write_text("import nothing_such", encoding="utf-8")
+    assert main(["verify", str(net), "--custom-ops", str(ops)]) == 0
+    assert "my.domain.Squash" in capsys.readouterr().out
+    assert main(["inspect", str(net)]) == 0
+    assert "my.domain.Squash" in capsys.readouterr().out
+    for path, says in ((ops, "registered already"), (wrong, "nothing_such"), (net, "Python"), ("no.py", "no.py")):
+        assert main(["inspect", str(net), "--custom-ops", str(path)]) == 2
+        assert says in capsys.readouterr().err
