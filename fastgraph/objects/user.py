@@ -61,6 +61,7 @@ def _compiled(function: Callable[..., Any], options: Mapping[str, Any], forms: M
     kinds = {name: _type(numba.types, form) for name, form in forms.items()}
     try:
         kernel = numba.njit(numba.void(*kinds.values()), **_options(options))(function)
+        entry: Any = numba.cfunc("void(int64, int64, int64)")(_entry(kernel, forms))
     except Exception as error:  # numba's own errors, and what its parts raise for code they don't foresee
         where = f"{function.__code__.co_filename}, line {_line(error, function)}"
         text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip() or type(error).__name__
@@ -69,7 +70,6 @@ def _compiled(function: Callable[..., Any], options: Mapping[str, Any], forms: M
             f"({', '.join(f'{name}: {kind}' for name, kind in kinds.items())}): write it as numba takes it, or "
             f"register it with native=False; numba says: {text}"
         ) from error
-    entry: Any = numba.cfunc("void(int64, int64, int64)")(_entry(kernel, forms))
     entry.code = kernel.inspect_asm
     return entry
 

@@ -183,7 +183,9 @@ def arguments(node: Node) -> dict[str, Any]:
             found.update((f"{name}{i}", each) for i, each in enumerate(item))
         else:
             found.update(item if kind is inspect.Parameter.VAR_KEYWORD else {name: item})
-    return found
+    if not op.native:
+        return found
+    return {name: item if isinstance(item, Value) else _plain(op, name, item) for name, item in found.items()}
 
 
 def _misfits(node: Node, op: CustomOp, count: int, more: Mapping[str, Any], why: str) -> NoReturn:

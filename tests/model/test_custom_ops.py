@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -489,6 +490,38 @@ def test_a_timeout_is_noticed_after_the_step(threads: int, after: bool) -> None:
     model.run({"x": numbers(4)}, timeout=60)
 
 
+def test_threads_compile_at_once() -> None:
+    """As do kernels of the plan's own: a tier's are compiled by parts of numba's of which there is one."""
+    register()
+    found: list[float] = []
+
+    def run(axes: int) -> None:
+        found.append(float(between((2,) * axes).load()(np.full((2,) * axes, -1, F32)).flat[0]))
+
+    threads = [threading.Thread(target=run, args=(1 + i % 3,)) for i in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert found == [0.5] * 6 and len(USERS[DOMAIN, "Squash"].kernels) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_fork_runs_and_compiles() -> None:
+    register()
+    model = between((4,)).load(threads=2)
+    x = np.full(4, -1, F32)
+    assert model(x).tolist() == [0.5] * 4
+    child = os.fork()
+    if not child:
+        try:
+            fine = model(x).tolist() == [0.5] * 4 and between((4, 1)).load()(x[:, None]).tolist() == [[0.5]] * 4
+            os._exit(0 if fine else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_two_models_at_once() -> None:
     register()
     models = [between((8, 50, 7)).load(threads=threads) for threads in (1, 2)]
@@ -658,6 +691,46 @@ def test_a_kernel_of_other_parameters(kernel: Any, found: str) -> None:
     register(kernel=kernel)
     with pytest.raises(fg.FastgraphError, match=f"(?s)Squash.*{found}"):
         single("Squash", (4,), alpha=1.0).load()
+
+
+def test_defaults_are_what_attributes_may_be() -> None:
+    def scaled(x, y, factor=np.float32(2)):  # noqa: B008
+        for i in range(x.size):
+            y[i] = x[i] * factor
+
+    register("Scaled", scaled)
+    np.testing.assert_array_equal(single("Scaled", (2,)).load()(np.float32([1, 2])), [2, 4])
+
+    def worse(x, y, factor=np.ones(2)):  # noqa: B008
+        y[0] = factor[0]
+
+    register("Worse", worse)
+    with pytest.raises(fg.ModelError, match="attribute 'factor' is a ndarray"):
+        single("Worse", (2,)).load()
+
+
+def test_an_exception_within_a_loop_names_the_node() -> None:
+    def checked(x, y):
+        for i in range(x.size):
+            if x[i] > 2:
+                raise ValueError("too much")
+            y[i] = x[i] + 1
+
+    register("Checked", checked)
+    body = Net(prefix="b")
+    body.input("i", (), I64)
+    body.input("on", (), bool)
+    body.output(body("Identity", "on"), dtype=bool)
+    body.output(body("Checked", body.input("v", (4,)), domain=DOMAIN))
+    net = Net()
+    net.output(net("Loop", net.const(np.int64(5)), net.const(np.array(True)), net.input("x", (4,)), body=body.graph()))
+    model = fg.load(_with_domain(net), threads=1)
+    for _ in range(2):
+        with pytest.raises(
+            fg.InputError, match="node Checked_1: .*its kernel raised an exception: load with isa='numpy'"
+        ):
+            model(np.zeros(4, F32))
+        assert model(np.full(4, -9, F32)).tolist() == [-4] * 4
 
 
 def test_bad_registrations() -> None:
