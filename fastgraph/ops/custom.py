@@ -26,6 +26,16 @@ Infer = Callable[[list[Any], dict[str, Any]], Sequence[TensorType]]
 """(types of the operands, None where one is absent; attributes) -> types of the results."""
 
 
+class OperandType(TensorType):
+    """What `infer` is told of an operand. `data`: the array of a constant, None for everything else."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, type: TensorType, data: np.ndarray | None) -> None:
+        super().__init__(type.dtype, type.shape, type.quant)
+        self.data = data
+
+
 class CustomOp:
     """An operator of a user's. `kernel`: the Python function; `options`: how numba is to compile it; `text`: what plans
     call it.
@@ -123,6 +133,9 @@ def of_name(name: str) -> CustomOp | None:
 
 # -- nodes
 
+LONG = 16
+"""Items of lists that are still tuples."""
+
 
 def node_of(
     op: CustomOp, operands: Sequence[Value | None], outputs: list[Value], attributes: Mapping[str, Any],
@@ -132,7 +145,7 @@ def node_of(
     plain: dict[str, Any] = {}
     tensors: dict[str, Value] = {}
     for key, item in attributes.items():
-        item = np.frombuffer(item, np.uint8) if isinstance(item, bytes) else item
+        item = _as_array(item)
         if isinstance(item, np.ndarray):
             tensors[key] = const(item)
         else:
@@ -147,11 +160,27 @@ def node_of(
     return node
 
 
+def _as_array(item: Any) -> Any:
+    """Bytes, and long lists of numbers, as arrays: for each length of a tuple numba compiles another kernel."""
+    if isinstance(item, bytes):
+        return np.frombuffer(item, np.uint8)
+    if isinstance(item, list | tuple) and len(item) > LONG and all(type(each) in (int, float) for each in item):
+        return np.array(item, np.int64 if all(type(each) is int for each in item) else np.float64)
+    return item
+
+
+def _leaves(item: Any) -> int:
+    return sum(map(_leaves, item)) if isinstance(item, list | tuple) else 1
+
+
 def _plain(op: CustomOp, name: str, item: Any) -> Any:
     """An attribute as kernels take it; ModelError for what has no such form."""
     if isinstance(item, np.generic):
         item = item.item()
     if isinstance(item, list | tuple):
+        if op.native and _leaves(item) > LONG:
+            raise ModelError(f"{op.text}: its attribute {name!r} is a list of {_leaves(item)} items that are not all "
+                             f"numbers: numba takes {LONG} at most, kernels with native=False any number")  # fmt: skip
         return tuple(_plain(op, name, each) for each in item)
     if item is None or isinstance(item, bool | float | str) or isinstance(item, int) and -(2**63) <= item < 2**63:
         return item
@@ -208,7 +237,8 @@ def _all_attributes(node: Node) -> dict[str, Any]:
 
 def _infer(node: Node, types: list[Any]) -> list[TensorType]:
     op = node.attrs[USER]
-    own = list(types[: len(types) - len(node.attrs["tensors"])])
+    count = len(types) - len(node.attrs["tensors"])
+    own = [t and OperandType(t, node.const(i)) for i, t in enumerate(types[:count])]
     known = all(t is None or t.concrete for t in own)
     try:
         found = op.infer(own, _all_attributes(node))

@@ -184,6 +184,24 @@ def test_attributes_of_all_kinds() -> None:
     np.testing.assert_array_equal(seen[-1]["table"], table)
 
 
+def test_long_lists_are_arrays() -> None:
+    def summed(x, y, *, weights, places):
+        for i in range(x.size):
+            for k in range(len(weights)):
+                y[i] += x[i] * weights[k] + places[k]
+
+    register("Summed", summed)
+    x = numbers(3)
+    for count in (2, 16, 17, 2000):
+        weights, places = [0.5] * count, [2] * count
+        model = single("Summed", (3,), weights=weights, places=places).load()
+        assert is_native(model.plan)
+        np.testing.assert_allclose(model(x), count * (x * 0.5 + 2), rtol=1e-3)
+    register("Named", lambda x, y, *, names: None)
+    with pytest.raises(fg.ModelError, match="'names' is a list of 17 items that are not all numbers"):
+        single("Named", (3,), names=["a"] * 17).load()
+
+
 def test_attributes_are_read_at_run_time_but_for_text() -> None:
     def scaled(x, y, factor=1.0, mode="up"):
         for i in range(x.size):
@@ -260,6 +278,58 @@ def test_element_types(dtype: str) -> None:
     np.testing.assert_array_equal(model(x), x[::-1])
 
 
+def test_infer_sees_constants() -> None:
+    def head(x, count, y):
+        for i in range(y.shape[0]):
+            y[i] = x[i]
+
+    def infer(types, attrs):
+        return [types[0].with_shape((int(types[1].data[0]),))]
+
+    register("Head", head, infer)
+    model, x = single("Head", (5,), constants=[np.int64([3])]).load(), numbers(5)
+    assert is_native(model.plan) and fg.verify(model).ok
+    np.testing.assert_array_equal(model(x), x[:3])
+    with pytest.raises(fg.ModelError, match="'NoneType' object is not subscriptable"):
+        single("Head", (5,), (1,), kinds=[F32, I64]).load()
+
+
+def test_layers_around_it_keep_their_own_order_of_axes() -> None:
+    def corner(x, y):
+        for n in range(x.shape[0]):
+            for c in range(x.shape[1]):
+                y[n, c] = x[n, c] - x[n, c, 0, 0] * c
+
+    register("Corner", corner)
+    net, plain = Net(), Net()
+    for each in (net, plain):
+        y = each("Conv", each.input("x", (1, 3, 8, 8)), each.weight(4, 3, 3, 3))
+        if each is net:
+            y = each("Corner", y, domain=DOMAIN)
+        else:
+            first = each("Slice", y, each.const([0, 0]), each.const([1, 1]), each.const([2, 3]))
+            y = each("Sub", y, each("Mul", first, each.const(np.arange(4, dtype=F32).reshape(4, 1, 1))))
+        each.output(each("Relu", each("Conv", y, each.weight(5, 4, 3, 3))))
+    x = numbers(1, 3, 8, 8)
+    np.testing.assert_allclose(net.load()(x), plain.load()(x), rtol=1e-4, atol=1e-5)
+    assert fg.verify(net.load(threads=2)).ok
+
+
+def test_between_quantized_layers_it_computes_reals() -> None:
+    register()
+    net = Net()
+    scale, zero = net.const(np.float32(0.02)), net.const(np.uint8(128))
+
+    def rounded(x: str) -> str:
+        return net("DequantizeLinear", net("QuantizeLinear", x, scale, zero), scale, zero)
+
+    net.output(rounded(net("Squash", rounded(net.input("x", (3, 4))), domain=DOMAIN)))
+    x = numbers(3, 4)
+    steps = np.rint(squashed(np.float32(0.02) * np.rint(x / np.float32(0.02))) / np.float32(0.02))
+    np.testing.assert_allclose(net.load()(x), np.float32(0.02) * steps, atol=1e-6)
+    assert fg.verify(net.load()).ok
+
+
 def test_views_are_made_dense() -> None:
     """What another kernel would read in steps, a user's function gets as one block."""
     register()
@@ -332,13 +402,14 @@ def test_a_function_of_the_file_gives_way() -> None:
 # -- other formats
 
 
-def test_a_custom_operator_of_tflite() -> None:
+@pytest.mark.parametrize("schema", ["tflite", "circle"])
+def test_a_custom_operator_of_tflite(schema: str) -> None:
     def scaled(x, y, factor, steps):
         for i in range(x.size):
             y.flat[i] = x.flat[i] * factor + steps[1]
 
     register("Scaled", scaled)
-    m = Model()
+    m = Model(schema)
     options = bytes(Dumps({"factor": 2.5, "steps": [1, 7]}))
     data = m.bytes(m.op("Scaled", [m.input((2, 3))], [(2, 3)], custom=options))
     model, x = fg.load(data, threads=1), numbers(2, 3)
@@ -411,6 +482,19 @@ def test_an_operator_of_core_ml_that_is_unknown() -> None:
     p.output(p.op("squash", "y", x=p.input("x", (1, 4))))
     x = numbers(1, 4)
     np.testing.assert_allclose(fg.load(p.zip(), threads=1)(x), squashed(x), rtol=1e-6)
+
+
+def test_float16_of_core_ml_is_float32() -> None:
+    register("squash")
+    p = Program()
+    half = p.op("cast", "h", x=p.input("x", (2, 3)), dtype=np.array("fp16", object), types=("FLOAT16", (2, 3)))
+    p.output(
+        p.op("cast", "y", x=p.op("squash", "s", x=half), dtype=np.array("fp32", object), types=("FLOAT32", (2, 3)))
+    )
+    x = numbers(2, 3)
+    model = fg.load(p.zip(), threads=1)
+    assert is_native(model.plan)
+    np.testing.assert_allclose(model(x), squashed(x), rtol=2e-3)
 
 
 def test_files_without_domains_want_one_of_the_name() -> None:
