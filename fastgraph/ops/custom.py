@@ -116,11 +116,6 @@ def register_custom_op(
     USERS[key] = found
 
 
-def of_domain(domain: str, name: str) -> CustomOp | None:
-    """The user's operator of an ONNX domain."""
-    return USERS.get((domain, name))
-
-
 def of_name(name: str) -> CustomOp | None:
     """The user's operator of a name, in formats that know no domains. ModelError where there are several."""
     found = [each for (_, own), each in USERS.items() if own == name]

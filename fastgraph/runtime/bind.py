@@ -161,12 +161,17 @@ def _checked(
             failures(steps, runner.records)
             raise
         if code:
-            for step in failures(steps, runner.records):
-                before = plan.program.steps[: plan.program.steps.index(step)]
-                raise raised(plan, memory, step, bind_steps(plan, memory, before, 1).run)
-            raise out_of_range(plan.graph, lookups_of(steps))
+            failed = failures(steps, runner.records)
+            if failed:
+                raise raised(plan, memory, failed[0], partial(_run_first, plan, memory))
+            raise out_of_range(plan.graph, [node for node in lookups_of(steps) if USER not in node.attrs])
 
     return run
+
+
+def _run_first(plan: Compiled, memory: Memory, count: int) -> None:
+    """Run the plan's first steps once more."""
+    bind_steps(plan, memory, plan.program.steps[:count], 1).run()
 
 
 def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:

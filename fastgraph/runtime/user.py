@@ -25,15 +25,15 @@ def failures(steps: Sequence[Step | Jump], records: np.ndarray) -> list[Step]:
     return found
 
 
-def raised(plan: Compiled, memory: Memory, step: Step, before: Callable[[], object]) -> InputError:
-    """The error of a step whose kernel raised. `before` runs what comes before it again, as other values lie in its
+def raised(plan: Compiled, memory: Memory, step: Step, first: Callable[[int], object]) -> InputError:
+    """The error of a step whose kernel raised. `first(count)` runs so many steps again, as other values lie in its
     operands' memory by now; then Python finds out why.
     """
     source, node = plan.graph.source or plan.graph.name, step.node
     at = plan.program.steps.index(step)
     why = f"node {node.name}: {node.op}: its kernel raised an exception: load with isa='numpy' to see which"
     if not any(isinstance(each, Jump) for each in plan.program.steps[:at]):
-        before()
+        first(at)
         held = [None if v is None else memory.held(v) for v in node.inputs]
         try:
             with np.errstate(all="ignore"):

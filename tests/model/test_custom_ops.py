@@ -680,6 +680,43 @@ def test_a_failed_run_leaves_variables_alone() -> None:
     assert model(np.float32([5])) == 6
 
 
+def test_what_failed_first_is_what_is_said() -> None:
+    """An index out of range before a kernel that raises on what came of it; and one behind a kernel that is fine."""
+
+    def checked(x, y):
+        for i in range(x.size):
+            if not abs(x[i]) < 100:
+                raise ValueError("too much")
+            y[i] = x[i]
+
+    register("Checked", checked)
+    net = Net()
+    rows = net("Gather", net.const(np.float32([1, 2, 3])), net.input("i", (2,), I64))
+    net.output(net("Checked", net("Mul", rows, net.input("x", (2,))), domain=DOMAIN))
+    for threads in (1, 2):
+        model = net.load(threads=threads)
+        assert model(np.int64([0, 1]), np.float32([1, 2])).tolist() == [1, 4]
+        with pytest.raises(fg.InputError, match="gather takes -3 to 2") as error:
+            model(np.int64([0, 7]), np.float32([1, 1]))
+        assert "raised" not in str(error.value)
+        with pytest.raises(fg.InputError, match="too much"):
+            model(np.int64([0, 1]), np.float32([1, np.nan]))
+
+
+def test_shapes_that_hang_on_data_where_infer_wants_numbers() -> None:
+    def longer(x, y):
+        for i in range(x.size):
+            y[i] = x.flat[i]
+
+    register("Longer", longer, lambda types, attrs: [fg.TensorType(np.float32, (types[0].shape[1] + 1,))])
+    net = Net()
+    places = net("NonZero", net.input("x", (8,)))
+    net.output(net("Relu", net("Longer", net("Cast", places, to=1), domain=DOMAIN)))
+    x = np.float32([0, 1, 0, 2, 3, 0, 0, 4])
+    for isa in (None, "numpy"):
+        assert net.load(isa=isa)(x).tolist() == [1, 3, 4, 7, 0]
+
+
 def test_indices_out_of_range_are_found_where_checks_are_on() -> None:
     def beyond(x, y):
         y[0] = x[x.shape[0]]
@@ -878,6 +915,26 @@ else:
     raise AssertionError
 register(native=False, replace=True)
 fg.load({str(path)!r}, threads=1, isa="numpy").run({{"x": [[[1.0] * 3] * 5] * 2}})
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_numba_is_imported_for_what_is_compiled_alone(tmp_path: Any) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(between().bytes())
+    script = f"""
+import sys
+import fastgraph as fg
+from fastgraph.demo import MODEL
+fg.load(MODEL, threads=1)
+fg.register_custom_op("my.domain", "Squash", infer=lambda t, a: [t[0]], kernel=lambda x, y: None)
+modules = [name for name in sys.modules if name.split(".")[0] in ("numba", "llvmlite")]
+fg.load(MODEL, threads=1)
+fg.load({str(path)!r}, threads=1, isa="numpy")
+assert modules == [name for name in sys.modules if name.split(".")[0] in ("numba", "llvmlite")]
+fg.load({str(path)!r}, threads=1)
+assert "numba" in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -33,7 +33,7 @@ def rule_of(op: str, inputs: Mapping[str, Sequence[Value]]) -> Rule | None:
 def _custom(user: CustomOp, c: Call) -> None:
     given = {key: values for key, values in c.inputs.items() if c.op != LAYER or key not in OWN}
     positional = user.operands({})
-    order = [str(name) for name in c.known("input_order", ())] if c.op == LAYER else []
+    order = [str(name) for name in np.atleast_1d(c.known("input_order", ()))] if c.op == LAYER else []
     order = order or [name for name in positional or sorted(given) if name in given and not _is_setting(given[name])]
     operands: list[Value | None] = []
     for key in order:

@@ -32,13 +32,13 @@ def custom(e: Emit, node: Node, _: Any) -> None:
     given = arguments(node)
     record, args = Record(RAISED), [0, ERROR]
     for name, item in given.items():
-        slots = _slots(e, name, item, node)
+        slots = _slots(e, name, item)
         record, args = record + Record(dict.fromkeys(slots, "")), [*args, *slots.values()]
     kernel = _kernel(node, given, record)
     e.program.steps.append(Step(kernel, tuple(args), node))
 
 
-def _slots(e: Emit, name: str, item: Any, node: Node) -> dict[str, Arg]:
+def _slots(e: Emit, name: str, item: Any) -> dict[str, Arg]:
     """The part of the record that is an argument's."""
     if not isinstance(item, Value):
         words = words_of(item)
