@@ -66,7 +66,7 @@ class UserKernel(Kernel):
 
     def __init__(self, op: Any, forms: dict[str, tuple[Any, ...]], record: Record) -> None:
         shown = ",".join(f"{name}={_shown(form)}" for name, form in forms.items())
-        self.name, self.params, self._text = "custom", (), f"{op.text}({shown})"
+        self.name, self.params, self._text = op.text, (), f"{op.text}({shown})"
         self.op, self.forms, self.record = op, forms, record
         self.entry: Any = None
 
