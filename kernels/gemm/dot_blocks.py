@@ -28,7 +28,7 @@ from ..lang import (
     tier,
     traced,
 )
-from .heights import by_height
+from .by_height import by_height
 from .pick_blocks import NV, few_rows, per_word
 from .pick_dot import max_rows
 from .results import Place, Target, open_sink, settle, store_rows, target

@@ -6,11 +6,6 @@ is one more tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from ..lang import I64, Value, builder
-from ..lang.blocks import Block, goto, here
-
 
 def crossing(most: int, nv: int) -> int:
     """The most rows that a convolution's tile may have which goes on in another row of the map; taller ones end there.
@@ -27,27 +22,3 @@ def mains(m: int, most: int, nv: int, words: int) -> set[int]:
     """
     few = range(-(-14 // nv), most) if words <= 32 else ()
     return {most, -(-m // -(-max(m, 1) // most)) or 1, *few}
-
-
-Found = tuple[Block, int, list[Value]]
-"""The block that the body of a height ends with, which goes nowhere yet; the height; and what the body gave."""
-
-
-def by_height(
-    height: Value, heights: Iterable[int], body: Callable[[int], list[Value] | None]
-) -> tuple[list[Found], Block]:
-    """Write body(rows) for each height, and go to that of the height at hand: what bodies gave, and the block behind
-    them, to which those that gave nothing go.
-    """
-    found, done = [], Block("done")
-    jump = builder().switch(height.x, done.block)
-    for rows in heights:
-        block = Block(f"rows{rows}")
-        jump.add_case(I64.llvm(rows), block.block)
-        block.write()
-        if (results := body(rows)) is None:
-            goto(done)
-        else:
-            found.append((here(), rows, results))
-    done.write()
-    return found, done

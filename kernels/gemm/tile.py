@@ -14,7 +14,8 @@ from ..isa.tiers import Tier
 from ..lang import F32, I8, I64, Value, fma, number, prefetch, repeat, room, traced
 from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
-from .heights import by_height, crossing
+from .by_height import by_height
+from .heights import crossing
 from .results import Place, Target, open_sink, settle, store_rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..gemm.heights import by_height
+from ..gemm.by_height import by_height
 from ..isa.tiers import Tier
 from ..lang import F32, I64, Type, Value, fma, repeat, room, traced
 from .rows import INFO, UNROLL
