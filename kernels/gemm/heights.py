@@ -1,4 +1,4 @@
-"""The heights of tiles: which ones main tiles have, and which may go on in another row of a map.
+"""The heights of tiles: which ones main tiles have, and which may go on in another row of a map. Pure arithmetic.
 
 A kernel has a body for each number of rows up to the most that registers allow (at most 16): what main tiles leave over
 is one more tile.

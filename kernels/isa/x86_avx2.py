@@ -22,8 +22,11 @@ class Avx2(Sse2):
         return called(self._name("shuffle", bits_of(table.type)), table.type, table, index)  # type: ignore[no-any-return]
 
     def permute(self, pixel: Value, index: Value) -> Value:
-        kind = F32.like(index.type)
-        return called(self._name("permute", bits_of(kind)), kind, kind[pixel], index)  # type: ignore[no-any-return]
+        return self.permute_lanes(F32.like(index.type)[pixel], index)
+
+    def permute_lanes(self, x: Value, index: Value) -> Value:
+        """The lanes of x (f32) that the low bits of `index` (int32) name."""
+        return called(self._name("permute", bits_of(x.type)), x.type, x, index)  # type: ignore[no-any-return]
 
 
 class AvxVnni(Avx2):

@@ -31,7 +31,7 @@ MOST = 189
 
 UNUSED = [
     "ops.attention", "ops.regex", "ops.resize", "plan.search", "plan.records", "plan.reach", "kernels.amx.pick",
-    "kernels.core.build", "kernels.move.resize_tables", "objects.workers", "tools", "demo",
+    "kernels.core.build", "kernels.lang", "kernels.move.resize_tables", "objects.workers", "tools", "demo",
     "passes.decompositions.attention", "passes.attention_found", "passes.quantized.integer_product", "passes.norms",
     "passes.decompositions.normalizations", "passes.decompositions.open_weights", "passes.decompositions.phases",
     "passes.bodies", "passes.decompositions.blocks", "passes.decompositions.writing", "kernels.attention",
