@@ -30,9 +30,10 @@ from .errors import (
 from .locks import undisturbed
 
 if TYPE_CHECKING:
-    from .frontends.circle.registry import register_custom_op
+    from .ir.types import TensorType
     from .limits import Limits
     from .loading import load
+    from .ops.custom import register_custom_op
     from .runtime.model import Model, TensorSpec
     from .runtime.plans import Plans
     from .tools.verify import verify
@@ -44,13 +45,13 @@ if not os.path.isdir(os.path.join(__path__[0], "kernels")):
 __version__ = "0.1.0"
 __all__ = [
     "CompilerError", "FastgraphError", "GraphError", "InputError", "Limits", "Model", "ModelError", "PlanError",
-    "Plans", "RunTimeout", "TensorSpec", "UnsupportedError", "load", "register_custom_op", "verify",
+    "Plans", "RunTimeout", "TensorSpec", "TensorType", "UnsupportedError", "load", "register_custom_op", "verify",
 ]  # fmt: skip
 
 _LAZY = {
     "load": ".loading", "Limits": ".limits", "Model": ".runtime.model", "Plans": ".runtime.plans",
-    "TensorSpec": ".runtime.model",
-    "register_custom_op": ".frontends.circle.registry", "verify": ".tools.verify",
+    "TensorSpec": ".runtime.model", "TensorType": ".ir",
+    "register_custom_op": ".ops.custom", "verify": ".tools.verify",
 }  # fmt: skip
 
 

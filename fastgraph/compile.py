@@ -29,7 +29,7 @@ from .passes.rewrite import has, has_reals, later
 from .passes.specialize import sizes_suit, specialize
 from .plan.build import build
 from .plan.lower import Matches
-from .plan.program import Program
+from .plan.program import Program, Step, UserKernel
 from .plan.widen import widen
 from .room import need
 
@@ -182,7 +182,8 @@ def compiled(
     CompilerError where a kernel can't be compiled, and MemoryError when a run would take more than is free.
     """
     plan = planned(graph, shapes, tier, threads, shared, values)
-    return plan._replace(addresses=linked(plan.program, tier, {} if shared is None else shared.addresses))
+    addresses = linked(plan.program, tier, {} if shared is None else shared.addresses)
+    return plan._replace(addresses={**addresses, **_users(graph, plan.program)})
 
 
 def planned(
@@ -287,12 +288,25 @@ def _fits_state(graph: Graph, state: State, final: Value) -> None:
         )
 
 
+def _users(graph: Graph, program: Program) -> dict[Kernel, int]:
+    """The addresses of kernels that users wrote. CompilerError, which names the node, where numba makes none."""
+    found: dict[Kernel, int] = {}
+    for step in program.steps:
+        kernel = step.kernel if isinstance(step, Step) else None
+        if isinstance(kernel, UserKernel) and kernel not in found:
+            from .objects.user import compile_once
+
+            what = f"{graph.source or graph.name or 'model'}: node {step.node.name}: {step.node.op}"
+            found[kernel] = compile_once(kernel, what)
+    return found
+
+
 def linked(program: Program, tier: Tier, known: dict[Kernel, int]) -> dict[Kernel, int]:
     """The addresses of a program's kernels in this process, compiled where the cache has them not.
 
     `known`: those of the tier's kernels that are linked already; the others join them.
     """
-    kernels = program.kernels()
+    kernels = [kernel for kernel in program.kernels() if not isinstance(kernel, UserKernel)]
     new = [kernel for kernel in kernels if kernel not in known]
     found = link({kernel.symbol: obj for kernel, obj in zip(new, objects(new, tier), strict=True)})
     known.update((kernel, found[kernel.symbol]) for kernel in new)

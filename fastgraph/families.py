@@ -27,6 +27,10 @@ class Families(Mapping[str, Entry]):
             for name in names.split():
                 self._homes.setdefault(name, []).append(module)
 
+    def name_too(self, name: str, known: str) -> None:
+        """Let `name`, too, stand for the entry that is `known`."""
+        self.found[name] = self[known]
+
     def __getitem__(self, name: str) -> Entry:
         try:
             return self.found[name]

@@ -13,7 +13,8 @@ from ..locks import lock, undisturbed
 from . import store
 from .progress import Progress, terminal
 
-_lock = lock()
+compiling = lock()
+"""Held by whoever compiles: one thread at a time."""
 
 
 def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal) -> list[bytes]:
@@ -28,7 +29,7 @@ def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal
     found = [store.read(store.entry(place, kernel, tier), safe) for kernel in kernels]
     if None not in found:
         return [obj for obj in found if obj is not None]
-    with _lock:
+    with compiling:
         built = _build_missing(place, list(kernels), tier, progress)
     return [obj or built[kernel] for kernel, obj in zip(kernels, found, strict=True)]
 

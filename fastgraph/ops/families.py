@@ -16,6 +16,7 @@ FAMILIES = {
     "cast": "cast cast_like bit_cast",
     "control": "if loop scan sequence_map",
     "conv": "conv conv_integer conv_transpose",
+    "custom": "custom",
     "crop": "crop_resize sample_boxes resample",
     "detection": "non_max_suppression listed_places max_roi_pool max_unpool col2im",
     "detection_postprocess": "detection_postprocess",

@@ -26,6 +26,12 @@ REQUIRED: Any = object()
 
 MAX_ELEMENTS = 2**48
 
+USER = "custom"
+"""The operator that all of the users' are: of their nodes the attribute that holds which one."""
+
+USERS: dict[tuple[str, str], Any] = {}
+"""The users' operators by domain and name; custom.py, which is imported when there is one, says more."""
+
 FLAGS = frozenset(
     """
     align_corners allowzero antialias ceil_mode center_point_box count_include_pad every exclude_outside exclusive grows

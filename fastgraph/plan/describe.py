@@ -8,7 +8,7 @@ from ..ir import Node
 from ..kernels.core.table import row
 from ..ops.registry import attr
 from ..text import bytes_text, shorten, table
-from .program import AnyStep, Jump, Program, Step
+from .program import AnyStep, Jump, Program, Step, UserKernel
 from .storage import row_count
 
 RECURRENT = {**dict.fromkeys(("rnn", "gru", "lstm"), slice(1, 3)), "lstm_sequence": slice(3, 11)}
@@ -54,7 +54,7 @@ def step_text(number: int, step: AnyStep) -> str:
 def macs(step: Step) -> int:
     """Multiply-adds that the step's part of its operator is defined by; 0 where it is not a product."""
     node = step.node
-    if not row(step.kernel.name).product:
+    if isinstance(step.kernel, UserKernel) or not row(step.kernel.name).product:
         return 0
     if node.op in RECURRENT:
         every = sum(v.type.size for v in node.inputs[RECURRENT[node.op]] if v is not None)

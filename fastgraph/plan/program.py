@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..ir import Node, Value
 from ..kernels.core.kernel import Kernel
+from ..kernels.core.record import Record
+from ..kernels.core.table import row
 from .arena import Plan
 from .constants import Constants
 from .storage import Storage
@@ -53,6 +55,36 @@ class Table:
 
     def __init__(self, words: tuple[int | Ref | Kernel, ...]) -> None:
         self.words = words
+
+
+class UserKernel(Kernel):
+    """A user's operator compiled for kinds of arguments, of which the cache keeps nothing.
+
+    `op`: the operator; `forms`: what each of its function's parameters is, by name (ops/custom.py); `record`: the slots
+    of its calls; `entry`: what numba made of it, in this process, once that is there.
+    """
+
+    def __init__(self, op: Any, forms: dict[str, tuple[Any, ...]], record: Record) -> None:
+        shown = ",".join(f"{name}={_shown(form)}" for name, form in forms.items())
+        self.name, self.params, self._text = op.text, (), f"{op.text}({shown})"
+        self.op, self.forms, self.record = op, forms, record
+        self.entry: Any = None
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def _shown(form: tuple[Any, ...]) -> str:
+    if form[0] == "array":
+        return f"{form[1]}[{','.join('?' * form[2])}]"
+    return repr(form[1]) if form[0] == "text" else form[0]
+
+
+def record_of(kernel: Kernel) -> Record:
+    """The slots of a kernel's record."""
+    return kernel.record if isinstance(kernel, UserKernel) else row(kernel.name).args
 
 
 Arg: TypeAlias = int | Ref | Kernel | Table

@@ -18,8 +18,8 @@ from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..kernels.pointwise.rows import WALK
 from .constants import SLACK
-from .program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table
-from .reach import NO_STEPS, RULES, Call, Misfit, Reach
+from .program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table, UserKernel
+from .reach import NO_STEPS, RULES, Call, Misfit, Reach, custom
 from .reach.regions import Region, fill, holds, meet, region
 from .storage import Storage, last, row_count
 
@@ -116,7 +116,7 @@ class _Check:
             self._made(str(value), self.program.storage[value].root, self._own(value))
 
     def step(self, step: Step) -> None:
-        rule = RULES.get(step.kernel.name)
+        rule = custom if isinstance(step.kernel, UserKernel) else RULES.get(step.kernel.name)
         if rule is None:
             why = "runs other kernels" if step.kernel.name in NO_STEPS else "has no rule in fastgraph/plan/reach"
             raise Misfit(f"the kernel {why}")

@@ -19,13 +19,14 @@ from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import NUMPY
 from ..ops.control import REFUSED
 from ..ops.evaluate import operands, run_node
-from ..ops.registry import OPS, attr
+from ..ops.registry import OPS, USER, attr
 from ..plan.build import KEEP
 from ..plan.describe import macs
-from ..plan.program import AnyStep, Arg, HostStep, Jump, Step, Table
+from ..plan.program import AnyStep, Arg, HostStep, Jump, Step, Table, UserKernel
 from .memory import Memory
 from .partition import lookups_of, partition
-from .pool import Runner
+from .pool import WORTH_LOOKING, Runner
+from .user import failures, raised
 
 WORTH_WAKING = 4_000_000
 """Multiply-adds, about 40 us: waking other threads for less takes longer than it saves. Results don't depend on it."""
@@ -74,7 +75,7 @@ def bind_steps(plan: Compiled, memory: Memory, steps: Sequence[AnyStep], threads
         else:
             runner = _runner(plan, memory, part, threads)
             segments.append((part, runner))
-            parts.append(_calls(plan.graph, part, runner))
+            parts.append(_calls(plan, memory, part, runner))
     run, run_timed = (_in_turn(way) for way in zip(*parts, strict=True))
     return Bound(run, run_timed, segments)
 
@@ -119,42 +120,75 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tup
 
 def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], threads: int) -> Runner:
     table, words = records(plan, memory, steps)
-    work = [int(macs(s) + 4 * s.node.out.type.size * s.share) if isinstance(s, Step) else 0 for s in steps]
+    work = [_work(step) if isinstance(step, Step) else 0 for step in steps]
     owner = memory.arena, memory.constants, memory.common, memory.error, words
     firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
     error = memory.error.ctypes.data
     return Runner(table, threads, error, owner, firm, work, WORTH_WAKING)
 
 
-def _calls(graph: Graph, steps: Sequence[Step | Jump], runner: Runner) -> tuple[Run, Run]:
-    """A segment's call without and with a limit; those with lookups say which index was out of range."""
+def _work(step: Step) -> int:
+    """A measure of what a step takes; of users' kernels enough for a look at the clock after them."""
+    own = WORTH_LOOKING if isinstance(step.kernel, UserKernel) else macs(step)
+    return int(own + 4 * step.node.out.type.size * step.share)
+
+
+def _calls(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], runner: Runner) -> tuple[Run, Run]:
+    """A segment's call without and with a limit; those with lookups say which index was out of range, those with users'
+    kernels which of them raised.
+    """
     timed = partial(runner.run, True)
-    lookups = lookups_of(steps)
-    if lookups:
-        return _checked(graph, runner.run, lookups), _checked(graph, timed, lookups)
-    return runner.alone if runner.threads == 1 else runner.run, timed
+    if not lookups_of(steps):
+        return runner.alone if runner.threads == 1 else runner.run, timed
+    users = any(isinstance(step, Step) and isinstance(step.kernel, UserKernel) for step in steps)
+    checked = _checked(plan, memory, steps, runner.run, runner), _checked(plan, memory, steps, timed, runner)
+    return (checked[0], partial(_in_time, checked[1])) if users else checked
 
 
-def _checked(graph: Graph, part: Callable[[], int], lookups: Sequence[Node]) -> Run:
+def _in_time(run: Run) -> None:
+    """Run, and look at the clock: what a user's kernel does at the end has had no look after it."""
+    run()
+    deadline.check()
+
+
+def _checked(
+    plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], part: Callable[[], int], runner: Runner
+) -> Run:
     def run() -> None:
-        if part():
-            raise out_of_range(graph, lookups)
+        try:
+            code = part()
+        except BaseException:
+            failures(steps, runner.records)
+            raise
+        if code:
+            failed = failures(steps, runner.records)
+            if failed:
+                raise raised(plan, memory, failed[0], partial(_run_first, plan, memory))
+            raise out_of_range(plan.graph, [node for node in lookups_of(steps) if USER not in node.attrs])
 
     return run
+
+
+def _run_first(plan: Compiled, memory: Memory, count: int) -> None:
+    """Run the plan's first steps once more."""
+    bind_steps(plan, memory, plan.program.steps[:count], 1).run()
 
 
 def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
     """The error of native steps, of these nodes, one of which read a number that it does not take, or should have taken
     a branch that makes no sense for its operands.
     """
-    ranges, branches = [], []
+    ranges, branches, users = [], [], []
     for node in lookups:
-        if REFUSED in node.attrs:
+        if USER in node.attrs:
+            users.append(f"the kernel of node {node.name}, {node.op}")
+        elif REFUSED in node.attrs:
             branches += [f"node {node.name}, {name}: {why}" for name, why in node.attrs[REFUSED].items()]
         else:
             ranges.append(f"node {node.name}: {node.op} takes {_range(node)}")
     whys = [f"a number read at run time is out of range ({'; or '.join(ranges)})"] * bool(ranges)
     whys += [f"a branch was to be taken that can't be run for these shapes ({'; or '.join(branches)})"] * bool(branches)
+    whys += [f"{' or '.join(users)} raised an exception"] * bool(users)
     return InputError(f"{graph.source or graph.name}: {', or '.join(whys)}: check what was fed to the model")
 
 

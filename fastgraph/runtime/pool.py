@@ -185,9 +185,9 @@ class Runner:
     record's; each sees all that those before it wrote. `work` [n] is a measure of what they take; what is less than
     WORTH_LOOKING together is not interrupted, and what is less than `worth` from jump to jump is done by one thread.
     `owner` keeps what it points to alive. `error` is the address of an int64 cell that kernels write a code into when
-    they can't go on; they finish all the same, and so does the run. `alone` runs all steps on the calling thread and
-    looks at no error. The memory that the steps use is shared: run one table, or tables with memory in common, from one
-    thread at a time.
+    they can't go on; they finish all the same, and so does the run. `records`: the addresses of the records. `alone`
+    runs all steps on the calling thread and looks at no error. The memory that the steps use is shared: run one table,
+    or tables with memory in common, from one thread at a time.
 
     Ctrl-C (or what else a signal's handler raises) stops a run between two steps, and so does the calling thread's
     deadline in a `run(timed=True)`, with RunTimeout; but not when step `firm` has begun: from there on all steps run.
@@ -207,6 +207,7 @@ class Runner:
         self._owner = owner
         self._steps = np.ones((len(steps), len(STEP)), np.int64)
         self._steps[:, :2] = np.reshape(steps, (-1, 2))
+        self.records = self._steps[:, 1]
         jumps = self._steps[:, 0] == 0
         flags = np.array(_flags([0] * len(jumps) if work is None else work, jumps.tolist(), worth), np.int64)
         self._steps[:, 2] = flags | LOOK * (work is None)

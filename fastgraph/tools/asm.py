@@ -8,7 +8,7 @@ from ..errors import InputError
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.table import row
 from ..plan.describe import step_text as step_line
-from ..plan.program import ERROR, Arg, Jump, Step, Table
+from ..plan.program import ERROR, Arg, Jump, Step, Table, UserKernel, record_of
 from ..runtime.executable import Executable
 from ..text import table
 
@@ -18,8 +18,6 @@ def step_text(plan: Executable, number: int) -> str:
 
     InputError with the numbers there are when there is no such step, or none with a kernel.
     """
-    from ..kernels.core.build import assembly
-
     steps = plan.program.steps
     native = [i for i, step in enumerate(steps) if isinstance(step, Step)]
     if not native:
@@ -30,14 +28,25 @@ def step_text(plan: Executable, number: int) -> str:
         if isinstance(step, Jump):
             why = f"step {number} is a {step_line(number, step)}"
         raise InputError(f"{why}: steps with machine code are {', '.join(_ranges(native))}")
-    code = assembly(row(step.kernel.name).make()(plan.tier, **dict(step.kernel.params)), plan.tier)
+    code = _code(step.kernel, plan)
     head = f"step {number}: {step.node.op} -> {step.node.out.name}: {step.node.out.type}"
     return "\n".join([head, f"kernel {step.kernel} for {plan.tier.name}", *record_lines(step), "", code.strip()])
 
 
+def _code(kernel: Kernel, plan: Executable) -> str:
+    if isinstance(kernel, UserKernel):
+        from ..objects.user import assembly as of_user
+
+        return of_user(kernel)
+    from ..kernels.core.build import assembly
+
+    text: str = assembly(row(kernel.name).make()(plan.tier, **dict(kernel.params)), plan.tier)
+    return text
+
+
 def record_lines(step: Step) -> list[str]:
     """A line per slot of a step's record: name, value, meaning. Slots behind those of the table go by their numbers."""
-    slots = row(step.kernel.name).args
+    slots = record_of(step.kernel)
     names = [*slots, *map(str, range(len(slots), len(step.args)))]
     rows = [(name, _value(arg), slots.get(name, "")) for name, arg in zip(names, step.args, strict=False)]
     return [f"  {line}" for line in table(rows)] if rows else []

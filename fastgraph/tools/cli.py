@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = _parsed(argv)
     try:
+        _register(getattr(args, "custom_ops", []))
         code = args.command(args)
         sys.stdout.flush()
         return code
@@ -144,6 +146,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(error)
     except KeyboardInterrupt:
         return 130
+
+
+def _register(paths: Sequence[str]) -> None:
+    """Run files that add operators. InputError, which names the file, where one raises."""
+    for number, path in enumerate(paths):
+        spec = spec_from_file_location(f"fastgraph_custom_ops_{number}", path)
+        if spec is None or spec.loader is None:
+            raise InputError(f"--custom-ops {path}: expected a file of Python, called *.py")
+        module = sys.modules[spec.name] = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise InputError(f"--custom-ops {path}: {type(error).__name__}: {error}") from error
 
 
 def _say(error: Exception) -> int:
@@ -248,6 +263,8 @@ def _model(sub: argparse.ArgumentParser, many: bool = False) -> None:
     shape = "shape of an input that the file leaves open; repeatable"
     sub.add_argument("--function", metavar="NAME", help="which function of a Core ML program")
     sub.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,224,224", help=shape)
+    registers = "Python that calls fastgraph.register_custom_op; repeatable"
+    sub.add_argument("--custom-ops", action="append", default=[], metavar="FILE.py", help=registers)
 
 
 def _threads(sub: argparse.ArgumentParser, default: int | None, said: str) -> None:

@@ -1,4 +1,4 @@
-"""A body of code for each height of tiles."""
+"""One body of code for each height of a tile."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Vector operations by name, and what they mean in NumPy.
+"""Vector operations: what each means in NumPy, and how it is written.
 
 `OPS[name].meaning(*arrays)` takes one array per operand (parameters such as clip's bounds are operands too, usually
-constants) and keeps the element type, so that f64 arrays give an oracle. `OPS[name].emit(*values)` is the same in a
-kernel: that function itself where Python's operators say it all, else the one of this name in emitted.py. Reading this
-module imports neither llvmlite nor the language of kernels.
+constants) and keeps the element type, so that f64 arrays give an oracle; `OPS[name].emit(*values)` is the same for
+values of a kernel, where Python's operators don't say it all that of `vector_ops.py`. Reading this module imports
+nothing that compiles.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class VectorOp(NamedTuple):
 
     @property
     def emit(self) -> Callable[..., Any]:
-        """The operation on values. Only kernels that are being written ask for it."""
-        from .emitted import EMITTED
+        """What writes it."""
+        from .vector_ops import WRITTEN
 
-        return EMITTED.get(self.name, self.meaning)
+        return WRITTEN.get(self.name, self.meaning)
 
 
 OPS: dict[str, VectorOp] = {}
@@ -70,30 +70,30 @@ _op("erf", 1, lambda x: _erf(x).astype(np.asarray(x).dtype))
 _op("sin", 1, np.sin)
 _op("cos", 1, np.cos)
 
-
 # -- comparisons (1.0 or 0.0) and selection
 
 
-def _truth(name: str, arity: int, meaning: Callable[..., Any]) -> None:
-    _op(name, arity, lambda *arrays: meaning(*arrays).astype(np.result_type(*arrays)))
+def _truth(name: str, compare: Callable[..., Any]) -> None:
+    _op(name, 2, lambda a, b: compare(a, b).astype(np.result_type(a, b)))
 
 
-_truth("equal", 2, operator.eq)
-_truth("less", 2, operator.lt)
-_truth("less_or_equal", 2, operator.le)
-_truth("greater", 2, operator.gt)
-_truth("greater_or_equal", 2, operator.ge)
-_truth("not_equal", 2, operator.ne)
-_truth("and", 2, np.logical_and)
-_truth("or", 2, np.logical_or)
-_truth("xor", 2, np.logical_xor)
-_truth("is_nan", 1, np.isnan)
-_truth("is_inf", 1, np.isinf)
-_truth("not", 1, lambda x: x == 0)
+_truth("equal", np.equal)
+_truth("less", np.less)
+_truth("less_or_equal", np.less_equal)
+_truth("greater", np.greater)
+_truth("greater_or_equal", np.greater_equal)
+_truth("not_equal", np.not_equal)
+_truth("and", np.logical_and)
+_truth("or", np.logical_or)
+_truth("xor", np.logical_xor)
+_op("is_nan", 1, lambda x: np.isnan(x).astype(x.dtype))
+_op("is_inf", 1, lambda x: np.isinf(x).astype(x.dtype))
+_op("not", 1, lambda x: (x == 0).astype(x.dtype))
 _op("where", 3, lambda c, a, b: np.where(c != 0, a, b))
 
-
 # -- activations
+
+_GELU = math.sqrt(2 / math.pi)
 
 
 def _elu(x: Any, alpha: Any) -> Any:
@@ -112,8 +112,6 @@ def _sigmoid(x: Any) -> Any:
     e = np.exp(-np.abs(x))
     return np.where(x < 0, e, np.ones_like(e)) / (1 + e)
 
-
-_GELU = math.sqrt(2 / math.pi)
 
 _op("sigmoid", 1, _sigmoid)
 _op("swish", 2, lambda x, alpha: x * _sigmoid(alpha * x))

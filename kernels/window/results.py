@@ -70,7 +70,11 @@ def finish_rows(f32: Type, record: Record, place: Place, out: Outputs, sums: Val
         for t in over(out.count):
             value = f32[sums + t * f32.size]
             at = addend_at(e, place.image, out.pixel + t, place.channel)
-            (result,) = shaped(e, added(e, [value], lambda _, at=at: f32[at]))
+
+            def addend(_: int, at: Value = at) -> Value:
+                return f32[at]
+
+            (result,) = shaped(e, added(e, [value], addend))
             f32[out.y + t * ldy, masks[0]] = result
 
     masked(f32, columns, 1, store)

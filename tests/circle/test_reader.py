@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from flatbuffers import flexbuffers
 
-import fastgraph as fg
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends import read as read_any
-from fastgraph.frontends.circle import read
+from fastgraph.frontends.circle import custom_rule, read
 from fastgraph.frontends.circle.registry import builtin_rule
 from fastgraph.ir import Quantization, check
 from fastgraph.ops.evaluate import evaluate, infer_graph
@@ -157,14 +156,14 @@ def test_a_rule_of_the_user():
     data = m.bytes([y])
     with pytest.raises(UnsupportedError, match="custom operator 'Swish'.*register_custom_op"):
         read(data)
-    fg.register_custom_op("Swish", swish)
+    custom_rule("Swish", swish)
     try:
         graph = read(data)
         infer_graph(graph)
         x = np.float32([-1, 0, 2])
         assert np.allclose(evaluate(graph, {"x": x})[0], x / (1 + np.exp(-2 * x)))
     finally:
-        fg.register_custom_op("Swish", None)
+        custom_rule("Swish", None)
     with pytest.raises(UnsupportedError, match="Swish"):
         read(data)
 
@@ -183,7 +182,7 @@ def test_large_custom_options():
     m.now["operators"][0].update(place)
     place["large_custom_options_offset"] = len(m.bytes([1]))
     m.now["operators"][0].update(place)
-    fg.register_custom_op("Note", note)
+    custom_rule("Note", note)
     try:
         read(m.bytes([1]) + options)
         assert seen == [{"k": 7}]
@@ -192,7 +191,7 @@ def test_large_custom_options():
         with pytest.raises(ModelError, match="expected a map in its custom options, found int"):
             read(m.bytes([1]) + bytes(len(options) - 3) + b"\x05\x04\x01")
     finally:
-        fg.register_custom_op("Note", None)
+        custom_rule("Note", None)
 
 
 def test_operators_say_where_they_fail():

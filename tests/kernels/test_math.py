@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fastgraph.kernels.isa.emitted import EMITTED
 from fastgraph.kernels.isa.math import OPS
+from fastgraph.kernels.isa.vector_ops import WRITTEN
 from fastgraph.kernels.lang import F32, I64, Value, over, traced
 from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
 from tests.kernels.harness import each_tier, run
@@ -170,4 +170,4 @@ def test_reading_the_table_loads_no_compiler():
 
 
 def test_what_kernels_compute_their_own_way_are_operations() -> None:
-    assert EMITTED.keys() <= OPS.keys()
+    assert WRITTEN.keys() <= OPS.keys()

@@ -364,7 +364,9 @@ def test_garbage_for_load_is_refused_in_our_own_words(source: Any, option: str, 
     tries(fg.load, source)
     if option != "threads" or not isinstance(given, int) or given < 9:
         tries(fg.load, NET, **{option: given})
-    tries(fg.register_custom_op, source if not isinstance(source, str) else 3, given)
+    name = source if not isinstance(source, str) else 3
+    tries(fg.register_custom_op, "my.domain", name, infer=given, kernel=given)
+    tries(fg.register_custom_op, given, "Name", infer=given, kernel=given)
 
 
 NET = (lambda net: (net.output(net("Relu", net.input("x", ("n", 3)))), net.bytes())[1])(Net())

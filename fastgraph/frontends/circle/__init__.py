@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from ...ir import Graph
-from .registry import register_custom_op
+from .registry import custom_rule
 from .wire import MAGIC
 
-__all__ = ["MAGIC", "read", "register_custom_op"]
+__all__ = ["MAGIC", "custom_rule", "read"]
 
 
 def read(source: str | os.PathLike[str] | bytes, name: str = "") -> Graph:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import ModelError
 from ...ir import Graph, Quantization, TensorType, Value
 from ..core import call
 from ..core.registry import register
@@ -116,6 +117,13 @@ class Call(call.Call):
         if not isinstance(found, dict):
             self.fail(f"expected a map in its custom options, found {type(found).__name__}")
         return found
+
+    def settings(self) -> dict[str, Any]:
+        """The custom options by name; what is no map of FlexBuffers as the bytes `custom_options`."""
+        try:
+            return self.flexbuffer()
+        except ModelError:
+            return {"custom_options": bytes(self.custom_options)}
 
     # writing nodes
 

@@ -17,7 +17,7 @@ from .call import Call
 from .names import interface, signature
 from .options import Options, options_of
 from .reader import Reader
-from .registry import builtin_rule, custom_rule
+from .registry import builtin_rule, rule_of
 from .resources import touched
 from .scope import Scope
 from .states import states
@@ -26,7 +26,7 @@ from .wire import Table
 UNCHECKED = frozenset({"SQUEEZE"})
 """Operators whose declared shapes TFLite's users get wrong: what a SQUEEZE without dimensions drops."""
 
-_ADVICE = ("convert the model without them, register rules for custom operators by fastgraph.register_custom_op, "
+_ADVICE = ("convert the model without them, register what computes custom operators (fastgraph.register_custom_op), "
            "or run it with LiteRT")  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def _translate(operator: Table, custom: bool, call: Call) -> None:
     if custom:
         call.custom_options = custom_options(operator, call.where)
         call.options = Options(Table(operator.wire, "RankOptions", None))
-    rule = custom_rule(op) if custom else builtin_rule(op)
+    rule = rule_of(op) if custom else builtin_rule(op)
     if rule is None:
         raise UnsupportedError(f"custom operator {op!r}" if custom else op)
     declared, begun = [value.type for value in call.outputs], len(nodes)

@@ -87,6 +87,18 @@ class Call:
             self.infer(node)
         self.nodes.append(node)
 
+    def custom(
+        self, op: Any, operands: Sequence[Value | None], outputs: list[Value], attributes: dict[str, Any]
+    ) -> None:
+        """Write a node of a user's operator (ops/custom.py). ModelError where its kernel does not fit the node."""
+        from ...ops.custom import node_of
+
+        try:
+            node = node_of(op, operands, outputs, attributes, self.name, self.const)
+        except ModelError as error:
+            self.fail(str(error))
+        self.write_node(node)
+
     def infer(self, node: Node) -> None:
         """Set the types of a node's outputs; they take from those declared before what stays open."""
         declared = [value.type for value in node.outputs]

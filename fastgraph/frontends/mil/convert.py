@@ -10,6 +10,7 @@ from ...errors import GraphError, ModelError, UnsupportedError
 from ...ir import Graph, TensorType, Value
 from ...limits import current
 from ...ops.evaluate import fold
+from ...ops.registry import USERS
 from ..core.call import agree
 from ..core.reader import MISFITS, misfit
 from ..core.registry import RuleFiles
@@ -141,6 +142,10 @@ def _translated(scope: Scope, proto: Message, outputs: list[Value], declared: li
     try:
         rule = FILES.find(RULES, op)
         inputs = _inputs(scope, proto, where)
+        if rule is None and USERS:
+            from .custom import rule_of
+
+            rule = rule_of(op, inputs)
         if rule is None:
             raise UnsupportedError(_unknown(op, inputs))
         name = proto.outputs[0].name if outputs else scope.reader.unique(op)

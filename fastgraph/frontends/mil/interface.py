@@ -25,7 +25,8 @@ def to_graph(reader: Reader) -> Graph:
     first = dict(scope.current)
     run(scope, block)
     values = dict(zip(block.outputs, scope.results(block), strict=True))
-    reader.refuse(reader.where, "convert the model without them, or run it with Core ML")
+    reader.refuse(reader.where, "convert the model without them, register what computes them "
+                  "(fastgraph.register_custom_op), or run it with Core ML")  # fmt: skip
     missing = [name for name in found.outputs if name not in values]
     if missing:
         raise ModelError(f"{reader.where}: its description gives output {missing[0]!r}, the program gives "

@@ -7,6 +7,7 @@ import warnings
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Value
 from ...limits import current, expanded
+from ...ops.registry import USERS
 from ..core.reader import DEPTH_LIMIT, MISFITS, misfit
 from .attributes import GRAPH, GRAPHS, decode, kind_of
 from .call import Call
@@ -39,7 +40,8 @@ def to_graph(model: Message, source: str, folder: str | None, held: Held | None 
     advice = "export it without them" if newest <= NEWEST else (
         f"its operator set {newest} is newer than {NEWEST}: export for {NEWEST} or below"
     )  # fmt: skip
-    reader.refuse(source, f"{advice}, or run that part with onnxruntime")
+    advice += ", register what computes them (fastgraph.register_custom_op), or run that part with onnxruntime"
+    reader.refuse(source, advice)
     if newest > NEWEST:
         warnings.warn(
             f"{source}: its operator set {newest} is newer than {NEWEST}, the newest that is known: operators are "
@@ -113,7 +115,7 @@ def _node(reader: Reader, scope: Scope, node: Message, where: str, label: str, n
     domain = _domain(node.domain)
     inputs = [_read(scope, n, where) for n in node.input]
     function = reader.functions.get((domain, node.op_type, node.overload))
-    if function is not None:
+    if function is not None and (not domain or (domain, node.op_type) not in USERS):
         _inline(reader, scope, node, function, inputs, where)
         return
     version = scope.opsets.get(domain)

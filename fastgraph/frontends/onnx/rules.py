@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
 from ...errors import UnsupportedError
-from ...ir import Value
+from ...ir import Graph, TensorType, Value
 from ...ops import OPS
+from ...ops.registry import USERS
 from . import contrib
 from .call import Call
 from .legacy import UPGRADES
@@ -44,6 +46,9 @@ def canonical(name: str) -> str:
 def translate(domain: str, call: Call) -> list[Value]:
     """Write the call's canonical nodes; its outputs' values in order. ModelError or UnsupportedError."""
     call.attrs.pop("consumed_inputs", None)
+    user = USERS.get((domain, call.op.removeprefix(f"{domain}."))) if USERS else None
+    if user is not None and domain:
+        return _custom(call, user)
     for upgrade in UPGRADES.get(call.op, ()):
         upgrade(call)
     if domain and (key := call.op.removeprefix(f"{contrib.DOMAIN}.")) in contrib.CONTRIB:
@@ -53,11 +58,23 @@ def translate(domain: str, call: Call) -> list[Value]:
     found = _RULES.get(call.op)
     name = canonical(call.op.rpartition(".")[2])
     if own is None or found is None and name not in OPS:
+        if user is not None:
+            return _custom(call, user)
         raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
     attrs = call.complete(own)
     if found is None:
         return call.add_many(name, call.inputs, attrs, len(call.outputs))
     return _listed(found(call, attrs))
+
+
+def _custom(call: Call, user: Any) -> list[Value]:
+    """The results of a user's operator."""
+    for name, item in call.attrs.items():
+        if isinstance(item[0] if isinstance(item, tuple) and item else item, Graph | TensorType):
+            call.fail(f"its attribute {name!r} holds graphs or types, which no kernel takes")
+    outputs = [call.fresh() for _ in call.outputs]
+    call.custom(user, call.inputs, outputs, call.attrs)
+    return outputs
 
 
 def _listed(result: Value | list[Value]) -> list[Value]:

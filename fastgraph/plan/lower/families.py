@@ -1,6 +1,7 @@
 """Which file of the families lowers which operators: those of an operator are imported when a graph has it."""
 
 FAMILIES = {
+    "custom": "custom",
     "attention.attention": "attention",
     "flow.branch": "if",
     "flow.loop": "loop scan",

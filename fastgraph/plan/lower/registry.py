@@ -12,7 +12,7 @@ import numpy as np
 
 from ...families import Families
 from ...ir import Node
-from ...ops.registry import OPS
+from ...ops.registry import OPS, USER
 from ..program import Arg
 from ..storage import Abilities, last, row_count
 from .emit import Emit
@@ -58,7 +58,7 @@ def matched(node: Node) -> tuple[Lowering, Any] | None:
 
     ValueError when two lowerings take it.
     """
-    plans = [(low, low.match(node)) for low in LOWERINGS.get(node.op, ())]
+    plans = [(low, low.match(node)) for low in LOWERINGS.get(USER if USER in node.attrs else node.op, ())]
     found = [(low, plan) for low, plan in plans if plan is not None and plan is not False]
     if len(found) > 1:
         names = ", ".join(f"{low.emit.__module__}.{low.emit.__name__}" for low, _ in found)

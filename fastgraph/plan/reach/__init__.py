@@ -5,11 +5,12 @@ Written from the kernels themselves; shares nothing with the lowerings that writ
 
 from . import amx, attention, gemm, move, pointwise, recurrent, window
 from .call import RULES, Call, Misfit, Reach
+from .custom import custom
 
 NO_STEPS = frozenset({"execute", "call", "team", "chain", "vector_op"})
 """Kernels that run the others and are no step of a program."""
 
 __all__ = [
-    "Call", "Misfit", "NO_STEPS", "RULES", "Reach", "amx", "attention", "gemm", "move", "pointwise", "recurrent",
-    "window",
+    "Call", "Misfit", "NO_STEPS", "RULES", "Reach", "amx", "attention", "custom", "gemm", "move", "pointwise",
+    "recurrent", "window",
 ]  # fmt: skip

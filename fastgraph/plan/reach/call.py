@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
-from ..program import Ref, Step
+from ..program import Ref, Step, record_of
 
 SIZES = {"f32": 4, "f64": 8, "i64": 8, "u64": 8, "i32": 4, "u32": 4, "f16": 2, "i16": 2, "u16": 2, "s8": 1, "u8": 1,
          "bool": 1}  # fmt: skip
@@ -112,7 +111,7 @@ class Call:
         self.lanes = self.tier.lanes
         self.vector = 4 * self.tier.lanes
         self._left = list(self.step.args)
-        self.more(*row(self.kernel).args)
+        self.more(*record_of(self.step.kernel))
 
     def more(self, *names: str) -> None:
         """Name the slots that come next in the record."""

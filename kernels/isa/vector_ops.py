@@ -1,4 +1,4 @@
-"""How kernels compute the operations of math.py whose NumPy expression is not a kernel's, too."""
+"""How the operations of `math.py` are written, where an operator of Python's that NumPy shares doesn't say it all."""
 
 from __future__ import annotations
 
@@ -24,33 +24,24 @@ def _sign(x: Value) -> Value:
 # -- comparisons (1.0 or 0.0)
 
 
-def _truth(condition: Callable[..., Value]) -> Callable[..., Value]:
-    """A condition as a number."""
-    return lambda *values: choose(condition(*values), values[0].type(1), 0.0)
+def _truth(mask: Value, like: Value) -> Value:
+    return choose(mask, like.type(1), 0.0)
 
 
 def _true(x: Value) -> Value:
     return x != 0
 
 
-TRUTHS: dict[str, Callable[..., Value]] = {
-    "equal": operator.eq,
-    "less": operator.lt,
-    "less_or_equal": operator.le,
-    "greater": operator.gt,
-    "greater_or_equal": operator.ge,
-    "not_equal": operator.ne,
-    "and": lambda a, b: _true(a) & _true(b),
-    "or": lambda a, b: _true(a) | _true(b),
-    "xor": lambda a, b: _true(a) ^ _true(b),
-    "is_nan": is_nan,
-    "is_inf": lambda x: abs(x) == math.inf,
-    "not": lambda x: ~_true(x),
-}
-"""Conditions."""
+def _compared(compare: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    return lambda x, y: _truth(compare(x, y), x)
 
 
 # -- activations
+
+
+def _positive(x: Value, yes: Value, no: Value) -> Value:
+    """yes where x > 0, no elsewhere (also for NaN)."""
+    return choose(x > 0, yes, no)
 
 
 def _leaky(x: Value, slope: Value) -> Value:
@@ -67,9 +58,6 @@ def _gelu_tanh(x: Value) -> Value:
     return _gated(x, x * fma(x * x, 2 * _GELU * 0.044715, 2 * _GELU))
 
 
-_GELU = math.sqrt(2 / math.pi)
-
-
 def _mish(x: Value) -> Value:
     # tanh(log(1 + e)) = n / (n + 2) with n = e * (e + 2); 1 in f32 from x = 20 on.
     e = f.exp(f.minimum(x, x.type(20)))
@@ -82,20 +70,13 @@ def _softplus(x: Value) -> Value:
     return f.maximum(x, x.type(0)) + tail
 
 
-def _positive(x: Value, yes: Value, no: Value) -> Value:
-    """yes where x > 0, no elsewhere (also for NaN)."""
-    return choose(x > 0, yes, no)
-
-
 def _elu(x: Value, alpha: Value) -> Value:
     return _positive(x, x, alpha * f.expm1_negative(x))
 
 
-def _celu(x: Value, alpha: Value) -> Value:
-    return _positive(x, x, alpha * f.expm1_negative(x / alpha))
+_GELU = math.sqrt(2 / math.pi)
 
-
-EMITTED: dict[str, Callable[..., Any]] = {
+WRITTEN: dict[str, Callable[..., Any]] = {
     "fma": fma,
     "min": f.minimum,
     "max": f.maximum,
@@ -112,8 +93,19 @@ EMITTED: dict[str, Callable[..., Any]] = {
     "erf": f.erf,
     "sin": sin,
     "cos": cos,
-    **{name: _truth(condition) for name, condition in TRUTHS.items()},
-    "where": lambda c, a, b: choose(_true(c), a, b),
+    "equal": _compared(operator.eq),
+    "less": _compared(operator.lt),
+    "less_or_equal": _compared(operator.le),
+    "greater": _compared(operator.gt),
+    "greater_or_equal": _compared(operator.ge),
+    "not_equal": _compared(operator.ne),
+    "and": _compared(lambda x, y: _true(x) & _true(y)),
+    "or": _compared(lambda x, y: _true(x) | _true(y)),
+    "xor": _compared(lambda x, y: _true(x) ^ _true(y)),
+    "is_nan": lambda x: _truth(is_nan(x), x),
+    "is_inf": lambda x: _truth(abs(x) == math.inf, x),
+    "not": lambda x: _truth(~_true(x), x),
+    "where": lambda condition, x, y: choose(_true(condition), x, y),
     "sigmoid": f.sigmoid,
     "swish": lambda x, alpha: _gated(x, alpha * x),
     "relu": lambda x: f.maximum(x, x.type(0)),
@@ -122,7 +114,7 @@ EMITTED: dict[str, Callable[..., Any]] = {
     "prelu": _leaky,
     "elu": _elu,
     "selu": lambda x, alpha, gamma: gamma * _elu(x, alpha),
-    "celu": _celu,
+    "celu": lambda x, alpha: _positive(x, x, alpha * f.expm1_negative(x / alpha)),
     "thresholded_relu": lambda x, alpha: choose(x > alpha, x, 0.0),
     "hard_sigmoid": lambda x, alpha, beta: f.clamp(fma(x, alpha, beta), 0, 1),
     # x + 3 is exact where it is small, and 6 times the f32 next to 1 / 6 is 1.
@@ -132,4 +124,3 @@ EMITTED: dict[str, Callable[..., Any]] = {
     "gelu": lambda x: x * f.normal_cdf(x),
     "gelu_tanh": _gelu_tanh,
 }
-"""Of vectors of f32; all other operations are the expressions that math.py has."""
