@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lang import I8, I32, I64, U8, Type, Value, builder, llvm, number, tier, traced
+from ..lang import I32, I64, U8, Type, Value, builder, llvm, number, tier, traced
 
 
 def _indirect(address: Value, returns: Type | None, *values: Any) -> Any:
@@ -43,8 +43,8 @@ def flag(address: Any) -> Any:
 
 @traced
 def put_flag(address: Any, value: Any) -> None:
-    """Store a number as the byte at `address`."""
-    I8[address] = number(value).to(I8)
+    """Store a number, or a condition as 0 or 1, as the byte at `address`."""
+    U8[address] = (value if isinstance(value, Value) else I64(value)).to(U8)
 
 
 # -- what threads share
