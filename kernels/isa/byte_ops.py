@@ -14,11 +14,6 @@ from .tiers import Tier
 # -- elements
 
 
-def choose(value: Value, bodies: Any) -> None:
-    """The code of the case that `value` is; nothing when it is none of them."""
-    cases(value, bodies)
-
-
 def by_size(size: Value, body: Callable[[int], None]) -> None:
     """`body(n)` for the n of 1, 2, 4 and 8 that `size` is at run time."""
     cases(size, {n: partial(body, n) for n in (1, 2, 4, 8)})

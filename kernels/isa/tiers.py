@@ -15,7 +15,7 @@ class Tier(NamedTuple):
 
     `lanes` is the number of f32 in a vector, `registers` the number of vector registers, `needs` the CPU flags
     (LLVM's names) without which it can't run, `cpu` what LLVM schedules for, `instructions` the module and the class
-    that write its instructions. Tiers whose first seven fields are the same have the same f32 kernels.
+    that write its instructions. What follows are facts that kernels and the planner ask for.
     """
 
     name: str

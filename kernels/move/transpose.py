@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields, reader
 from ..isa.tiers import Tier
 from ..lang import (
     I64,
@@ -83,7 +82,7 @@ def _narrow(tier: Tier, itemsize: int, split: bool) -> Callable:
             first = piece * r.high
             begin += 1
             to, at = address(args, o, r.dst, r.src)
-            strips(r, to, at, first, smaller(n, first + r.high))
+            strips(args, to, at, first, smaller(n, first + r.high))
 
     return kernel
 
@@ -125,24 +124,23 @@ def _edge(itemsize: int, lanes: int) -> Callable:
 
 
 def _strips(itemsize: int, lanes: int, split: bool) -> Callable:
-    """`strips(r, dst, src, first, end)`: places first..end of the k lines that `few` says."""
+    """`strips(args, dst, src, first, end)`: places first..end of the k lines that `few` says."""
     vector = _vector(itemsize, lanes)
 
     @traced
-    def strips(r: Any, dst: Value, src: Value, first: Value, end: Value) -> None:
-        n, line = (r.cols, r.row_d) if split else (r.rows, r.col_s)
-        values = dst, src, first, end, n, line
+    def strips(args: Value, dst: Value, src: Value, first: Value, end: Value) -> None:
+        values = args, dst, src, first, end
         bodies = {k: partial(_walk, k=k, split=split, vector=vector) for k in range(2, NARROW + 1)}
-        cases(r.few, {-k if split else k: partial(outlined, None, None, body, *values) for k, body in bodies.items()})
+        few = fields(args, TRANSPOSE).few
+        cases(few, {-k if split else k: partial(outlined, None, None, body, *values) for k, body in bodies.items()})
 
     return strips
 
 
-def _walk(
-    dst: Value, src: Value, first: Value, end: Value, n: Value, line: Value, k: int, split: bool, vector: Type
-) -> None:
+def _walk(args: Value, dst: Value, src: Value, first: Value, end: Value, k: int, split: bool, vector: Type) -> None:
+    r, itemsize = fields(args, TRANSPOSE), vector.bits // 8
+    n, line = (r.cols, r.row_d) if split else (r.rows, r.col_s)
     last = n - vector.lanes
-    itemsize = vector.bits // 8
     for i in over(first, end, vector.lanes):
         at = smaller(i, last)
         dense, lined = at * (k * itemsize), at * itemsize

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..isa.tiers import Tier
-from ..lang import I64, Type, Value, fma, over, registers, settle
+from ..lang import F32, I64, Value, over, registers
 from .pick import ROWS
 from .rows import DEPTHWISE
-from .tiles import Shape, Tile, tiles
-from .window import constants, existing, f32_at, spread
+from .tiles import Tile, tiles
+from .window import add_column, constants, existing, spread
 
 
 def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) -> Callable:
@@ -20,38 +20,33 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) 
 
     The sum runs over p, then q, from the bias on, each product fused into it where the tier can.
     """
-    shape = Shape(size, stride, tile, vectors)
-    users = [[(t, q) for q in range(size) for t in range(tile) if t * stride + q == j] for j in range(shape.span)]
+    f32, span = F32.vector(tier.lanes), (tile - 1) * stride + size
+    users = [[(t, q) for q in range(size) for t in range(tile) if t * stride + q == j] for j in range(span)]
 
-    def sums_of(f32: Type, r: Any, where: Tile) -> list[Value]:
-        weights, bias = (f32_at(address, where.place.channel) for address in (r.weights, r.bias))
+    def sums_of(r: Any, where: Tile) -> list[Value]:
+        weights, bias = (F32.at(address) + where.place.channel for address in (r.weights, r.bias))
         sums = registers(constants(f32, bias, vectors) * tile)
         line, step = r.w * r.ldx * r.dilation_y, r.ldx * r.dilation_x
 
-        def add_taps(p: Any) -> None:
+        def add_row(p: Any) -> None:
             """Add the taps of row p of the window."""
             taps: list[list[Value]] = []
-            for j, pixel in enumerate(spread(where.x + line * p, step, shape.span)):
+            for j, pixel in enumerate(spread(where.x + line * p, step, span)):
                 if j < size:
                     taps.append(constants(f32, weights + r.c * (p * size + j), vectors))
                 with existing(where.columns, j):
                     values = [f32[pixel + i * f32.lanes] for i in range(vectors)]
-                    for t, q in users[j]:
-                        for i, x in enumerate(values):
-                            at = t * vectors + i
-                            sums[at] = fma(x, taps[q][i], sums[at])
-                    if vectors > 1:
-                        settle(sums, [t * vectors + i for t, _ in users[j] for i in range(vectors)])
+                    add_column(sums, users[j], values, taps)
 
         if size == ROWS:
-            begin, end = where.rows
-            bits = (I64(1) << end) - (I64(1) << begin)
-            for row in range(ROWS):
-                with existing(bits, row):
-                    add_taps(I64(row))
+            first, end = where.rows
+            bits = (I64(1) << end) - (I64(1) << first)
+            for p in range(ROWS):
+                with existing(bits, p):
+                    add_row(p)
         else:
-            for p in over(*where.rows):
-                add_taps(p)
+            for row in over(*where.rows):
+                add_row(row)
         return sums.values()
 
-    return tiles(tier, DEPTHWISE, shape, sums_of)
+    return tiles(tier, DEPTHWISE, size, stride, tile, vectors, sums_of)

@@ -7,39 +7,54 @@ outputs of a tile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..isa.tiers import Tier
 from ..lang import (
     F32,
     I32,
+    Registers,
+    Type,
     Value,
     below,
     choose,
-    constant,
     divide,
     either,
-    fma,
     larger,
     opaque,
     over,
     register,
     registers,
     remainder,
-    settle,
     smaller,
+    tier,
     when,
-)
-from .results import Outputs, finish, walk_row
+)  # fmt: skip
+from .results import finish, outputs_at, walk_row
 from .rows import DEPTHWISE_ANY
-from .window import Place, constants, f32_at, nest, output_at, slots, taps_inside
+from .window import Place, Range, add_column, constants, nest, slots, taps_inside, window_rows
 
 TILE = 7
 """Neighboring outputs of a row that are computed together."""
 GROUP = 3
 """Taps of a row that are added together."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Of a tile: those of output t and vector i are sums[t * vectors + i]. `load` gives a vector of x, `r` the record,
+    `left` is the column of x at which the first window begins; taps of a row are `across` elements apart, and `grouped`
+    of them come GROUP at a time.
+    """
+
+    r: Any
+    left: Value
+    across: Value
+    grouped: Value
+    load: Callable[[Value], Value]
+    sums: Registers
+    vectors: int
 
 
 def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
@@ -48,84 +63,73 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
     """
     f32 = F32.vector(tier.lanes)
 
-    def row(place: Place) -> None:
-        r = slots(place, DEPTHWISE_ANY)
+    def row_of_outputs(place: Place) -> None:
+        r = slots(place.args, DEPTHWISE_ANY)
         begin, planes, rows = taps_inside(r, place)
         for column in over(0, r.out_w, TILE):
             left = column * r.stride_x - r.pad_x
-            x = begin + (left * r.ldx << 2)
-            for channel in over(place.channel, place.end, vectors * f32.lanes):
-                here = replace(place, channel=channel)
-                sums = sums_of(here, left, x, planes, rows)
-                y, pixel = output_at(r, here, column)
-                out = Outputs(y, pixel, smaller(r.out_w - column, TILE))
-                finish(f32, DEPTHWISE_ANY, here, out, sums, vectors)
+            x = begin + 4 * (left * r.ldx)
+            for channel in over(place.channel, place.end, vectors * tier.lanes):
+                one_tile(replace(place, channel=channel), column, left, x, planes, rows)
 
-    def sums_of(place: Place, left: Value, x: Value, planes: Any, rows: Any) -> list[Value]:
-        """Of one tile; `left`: the column of x at which its first window begins, x: the address of that."""
-        r = slots(place, DEPTHWISE_ANY)
-        weights, bias = (f32_at(address, place.channel) for address in (r.weights, r.bias))
+    def one_tile(place: Place, column: Value, left: Value, x: Value, planes: Range, rows: Range) -> None:
+        """The tile from a column of y on; x: the address of what is in column `left`."""
+        r = slots(place.args, DEPTHWISE_ANY)
+        weights, bias = (F32.at(address) + place.channel for address in (r.weights, r.bias))
         sums = registers(constants(f32, bias, vectors) * TILE)
-        load, channel = _repeated(tier, r.multiplier, place.channel) if repeated else (f32.__getitem__, place.channel)
-        line, across, shared = r.w * r.ldx, r.dilation_x * r.ldx, r.dilation_x == r.stride_x
-        grouped = choose(shared, r.k_w - remainder(r.k_w, GROUP), 0)
+        load, channel = _repeated(f32, r.multiplier, place.channel) if repeated else (f32.__getitem__, place.channel)
+        across = r.dilation_x * r.ldx
+        grouped = choose(r.dilation_x == r.stride_x, r.k_w - remainder(r.k_w, GROUP), 0)
+        tile = Sums(r, left, across, grouped, load, sums, vectors)
+        for row, taps in window_rows(r, F32.at(x) + channel, planes, rows, weights):
+            _add_row(f32, tile, row, taps)
+        out = replace(outputs_at(r, place, column), count=smaller(r.out_w - column, TILE))
+        finish(DEPTHWISE_ANY, place, out, sums.values(), vectors)
 
-        def add_taps(x: Value, tap: Value, at: Value, count: int, checked: bool) -> None:
-            """Add `count` taps, whose first column is `at`, at the pointer x. `checked`: not all columns exist."""
-            found = [constants(f32, tap + r.c * k, vectors) for k in range(count)]
-            pixel, step = x, r.stride_x * r.ldx
-            for j in range(TILE + count - 1):
-                if j:
-                    pixel = F32.at(opaque((pixel + step).address))
-                exists = below(at + r.stride_x * j, r.w)
-                with when(exists) if checked else nullcontext():
-                    values = [load(pixel + i * f32.lanes) for i in range(vectors)]
-                    users = [(j - k, k) for k in range(max(0, j - TILE + 1), min(count, j + 1))]
-                    for t, k in users:
-                        for i, value in enumerate(values):
-                            number = t * vectors + i
-                            sums[number] = fma(value, found[k][i], sums[number])
-                    if vectors > 1 and count > 1:
-                        settle(sums, [t * vectors + i for t, _ in users for i in range(vectors)])
-
-        def add_row(first: Value, tap: Value) -> None:
-            """Add a row of taps."""
-            x, weight, done = register(first), register(tap), left
-            for count, number in ((GROUP, grouped), (1, r.k_w)):
-                end = left + number * r.dilation_x
-                # Up to here the first column may be for all of them to exist.
-                room = larger(r.w - r.stride_x * (TILE + count - 2), 0)
-                for at in over(done, end, r.dilation_x * count):
-                    here, weights = x.value, weight.value
-                    with either(below(at, room)) as (inner, edge):
-                        with inner:
-                            add_taps(here, weights, at, count, False)
-                        with edge:
-                            add_taps(here, weights, at, count, True)
-                    x.value = here + across * count
-                    weight.value = weights + r.c * count
-                done = end
-
-        for z in over(*planes):
-            plane = f32_at(x, channel) + line * (z * (r.dilation_z * r.h))
-            source = register(plane + rows[0] * r.dilation_y * line)
-            tap = register(weights + (z * r.k_h + rows[0]) * r.k_w * r.c)
-            for _ in over(*rows):
-                add_row(source.value, tap.value)
-                source.value += line * r.dilation_y
-                tap.value += r.k_w * r.c
-        return sums.values()
-
-    return nest(DEPTHWISE_ANY, row, walk_row)
+    return nest(DEPTHWISE_ANY, row_of_outputs, walk_row)
 
 
-def _repeated(tier: Tier, multiplier: Value, channel: Value) -> tuple[Callable[[Value], Value], Value]:
+def _add_row(f32: Type, tile: Sums, x: Value, tap: Value) -> None:
+    """Add the taps of a row of the window; x: where column `left` is, tap: where their weights are."""
+    r, done = tile.r, tile.left
+    pixel, weights = register(x), register(tap)
+    for count, number in ((GROUP, tile.grouped), (1, r.k_w)):
+        end = tile.left + number * r.dilation_x
+        # Up to here the first column may be for all of them to exist.
+        room = larger(r.w - r.stride_x * (TILE + count - 2), 0)
+        for at in over(done, end, r.dilation_x * count):
+            x, tap = pixel.value, weights.value
+            with either(below(at, room)) as (inner, edge):
+                with inner:
+                    _add_taps(f32, tile, x, tap, count)
+                with edge:
+                    _add_taps(f32, tile, x, tap, count, at)
+            pixel.value = x + tile.across * count
+            weights.value = tap + r.c * count
+        done = end
+
+
+def _add_taps(f32: Type, tile: Sums, x: Value, tap: Value, count: int, at: Value | None = None) -> None:
+    """Add `count` taps, of which the first reads column `at` for the first output, at x; all columns exist where that
+    is None.
+    """
+    r, vectors = tile.r, tile.vectors
+    weights = [constants(f32, tap + r.c * k, vectors) for k in range(count)]
+    step = r.stride_x * r.ldx
+    for j in range(TILE + count - 1):
+        if j:
+            x = F32.at(opaque((x + step).address))
+        with when(None if at is None else below(at + r.stride_x * j, r.w)):
+            values = [tile.load(x + i * f32.lanes) for i in range(vectors)]
+            users = [(j - k, k) for k in range(max(0, j - TILE + 1), min(count, j + 1))]
+            add_column(tile.sums, users, values, weights, settled=count > 1)
+
+
+def _repeated(f32: Type, multiplier: Value, channel: Value) -> tuple[Callable[[Value], Value], Value]:
     """(load(pixel), first): the input channels of a vector of output channels from `channel` on; `first`: the first."""
-    f32 = F32.vector(tier.lanes)
     first = divide(channel, multiplier)
-    passed = channel - first * multiplier
     # Halfway between whole numbers: far from where rounding would give another quotient.
-    halfway = constant(f32, [i + 0.5 for i in range(f32.lanes)])
-    index = ((passed.to(F32) + halfway) / multiplier.to(F32)).to(I32)
+    numbers = (channel - first * multiplier).to(F32) + f32([i + 0.5 for i in range(f32.lanes)])
+    index = (numbers / multiplier.to(F32)).to(I32)
 
-    return lambda pixel: tier.isa.permute(pixel, index), first
+    return lambda pixel: tier().isa.permute(pixel, index), first

@@ -11,54 +11,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.record import fields, reader
+from ..core.record import reader
 from ..gemm.requantize import byte_rounder
 from ..isa.interleave import dot, interleave, load_pieces, store_pieces, store_some
 from ..isa.lanes import PARTS
 from ..isa.tiers import Tier
-from ..lang import (
-    F32,
-    I32,
-    I64,
-    U8,
-    Type,
-    Value,
-    below,
-    choose,
-    divide,
-    larger,
-    over,
-    remainder,
-    share,
-    smaller,
-    tier,
-    traced,
-)
+from ..lang import F32, I32, U8, Value, below, choose, divide, larger, over, remainder, share, smaller, tier, traced
 from .pick_depthwise_int8 import TILES, Scheme, scheme_of
 from .rows import DEPTHWISE_INT8
-from .window import spread
+from .window import slots, spread, within
 
 Load = Callable[[int, int], Value]
 """(index into a scheme's lines, input column) -> its vector of bytes."""
 
 
-def bytes_of(
+def sum_tile(
     r: Any, scheme: Scheme, tile: int, load: Load, packed: Value, put: Callable[[int, int, Value], None]
 ) -> None:
-    """The results of `tile` outputs in each row of the scheme; put(row, output, bytes) stores a vector of them, in turn
+    """The sums of `tile` outputs in each row of the scheme; put(row, output, bytes) stores a vector of them, in turn
     from the last row to the first. r: slots with those of rows.STORED.
     """
-    f32, i32 = F32.vector(tier().lanes), I32.vector(tier().lanes)
-    size, stride, rounded = f32.size, scheme.stride, byte_rounder(r)
-    span = (tile - 1) * stride + scheme.size
+    f32, rounded = F32.vector(tier().lanes), byte_rounder(r)
+    i32, blank = I32.like(f32), U8.vector(f32.size)(0)
+    stride, span = scheme.stride, (tile - 1) * scheme.stride + scheme.size
     # Outputs that share each load of weights, as far as their sums and columns find registers. Where columns are many,
     # they are interleaved again for the next outputs: that costs less than keeping them.
     crowded = stride == 1 and (scheme.size + 1) * len(scheme.sources) * PARTS > tier().registers
     together = (3 if crowded else 2) if tier().registers >= 32 else 1
     columns: dict[tuple[int, int], list[Value]] = {}
 
-    def constant(index: int, part: int, kind: Type) -> Value:
-        return kind[U8.at(packed + (index * PARTS + part) * size)]
+    def constants(kind: Any, index: int, part: int) -> Value:
+        return kind[packed + (index * PARTS + part) * kind.size]  # type: ignore[no-any-return]
 
     def column(j: int, s: int) -> list[Value]:
         if (j, s) not in columns:
@@ -67,25 +50,24 @@ def bytes_of(
             if len(source) == 1:
                 places = [(source[0], j + k) for k in range(scheme.group) if j + k < span]
             rows = [load(*place) for place in places]
-            rows += [U8.vector(size)(0)] * (scheme.group - len(rows))
-            columns[j, s] = interleave(rows)
+            columns[j, s] = interleave(rows + [blank] * (scheme.group - len(rows)))
         return columns[j, s]
 
     for first in range(0, tile, together):
         outputs = range(first, min(first + together, tile))
         if crowded:
             columns.clear()
-        bias = [constant(0, part, i32) for part in range(PARTS)]
+        bias = [constants(i32, 0, part) for part in range(PARTS)]
         sums = {(i, t): list(bias) for i in reversed(range(scheme.rows)) for t in outputs}
         for index, (i, s, q) in enumerate(scheme.terms):
             for part in range(PARTS):
-                w = constant(2 + index, part, i32)
+                w = constants(i32, 2 + index, part)
                 for t in outputs:
                     x = column(t * stride + q, s)[part]
                     sums[i, t][part] = dot(sums[i, t][part], x, w, scheme.group == 2)
-        factors = [constant(1, part, f32) for part in range(PARTS)]
+        factors = [constants(f32, 1, part) for part in range(PARTS)]
         for (i, t), totals in sums.items():
-            put(i, t, rounded([total.to(F32) * factor for total, factor in zip(totals, factors, strict=True)]))
+            put(i, t, rounded([s.to(F32) * factor for s, factor in zip(totals, factors, strict=True)]))
 
 
 def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) -> Callable:
@@ -94,14 +76,14 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
     """
     scheme = scheme_of(tier, size, stride, wide)
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    read, rows = reader(DEPTHWISE_INT8), scheme.rows
+    fields, rows = reader(DEPTHWISE_INT8), scheme.rows
 
     @traced
-    def row_of_outputs(args: Value, image: Value, row: Value, block: Value) -> None:
-        r = fields(args, DEPTHWISE_INT8, constant=True)
+    def row_of_outputs(args: Any, image: Any, row: Any, block: Any) -> None:
+        r = slots(args, DEPTHWISE_INT8)
         packed = r.packed + block * constants
         channel, each = block * width, divide(r.out_w + (pieces - 1), pieces)
-        channel = smaller(channel, choose(r.c > width, r.c - width, 0))
+        channel = within(channel, r.c, width)
         starts = [smaller(each * k, r.out_w - each) for k in range(pieces)]
         lines, exist = _lines(r, scheme, image, row * stride - r.pad_y, channel)
         targets = _targets(r, rows, image, row, channel)
@@ -109,8 +91,7 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
         def outputs(at: Value, tile: int) -> None:
             """A tile of each piece, from its output `at` on."""
             firsts = [start + at for start in starts]
-            lefts = [first * stride - r.pad_x for first in firsts]
-            load = _loader(r, scheme, tile, lines, exist, lefts)
+            load = _loader(r, scheme, tile, lines, exist, [first * stride - r.pad_x for first in firsts])
             to = [[target + first * r.ldy for first in firsts] for target in targets]
             places = [[spread(U8.at(first), r.ldy, tile) for first in line] for line in to]
 
@@ -120,17 +101,17 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
                 else:
                     store_pieces(value, [piece[t] for piece in places[i]])
 
-            bytes_of(r, scheme, tile, load, packed, put)
+            sum_tile(r, scheme, tile, load, packed, put)
 
-        done = I64(0)
+        done: Any = 0
         for tile in TILES[size]:
             end = each - remainder(each - done, tile)
             for t in over(done, end, tile):
                 outputs(t, tile)
             done = end
 
-    def run(args, thread, threads):
-        r = read(args)
+    def run(args: int, thread: int, threads: int) -> None:
+        r = fields(args)
         blocks = divide(r.c + (width - 1), width)
         bands = divide(r.out_h + r.band - 1, r.band)
         units = r.n * bands * blocks
@@ -170,7 +151,7 @@ def _loader(
             choose(there[j], of[line][j], blank) if j in there else of[line][j]
             for of, there in zip(pixels, inside, strict=True)
         ]
-        return load_pieces(places)
+        return load_pieces(places)  # type: ignore[no-any-return]
 
     return load
 
@@ -178,15 +159,14 @@ def _loader(
 def _lines(r: Any, scheme: Scheme, image: Value, up: Value, channel: Value) -> tuple[list[Value], list[Value]]:
     """(where the lines of a scheme begin that reads from row `up` of x on, whether they are in x)."""
     rows = [up + line for line in scheme.lines]
-    at = [r.x + ((image * r.h + row) * r.w * r.ldx + channel) for row in rows]
-    return at, [below(row, r.h) for row in rows]
+    return [r.x + ((image * r.h + row) * r.w * r.ldx + channel) for row in rows], [below(row, r.h) for row in rows]
 
 
 def _targets(r: Any, rows: int, image: Value, row: Value, channel: Value) -> list[Value]:
     """Where rows of y begin, from `row` on. What is no row of y goes to the first, which is written after it."""
 
     def target(at: Value) -> Value:
-        return r.y + ((image * r.out_h + at) * r.out_w * r.ldy + channel)
+        return r.y + ((image * r.out_h + at) * r.out_w * r.ldy + channel)  # type: ignore[no-any-return]
 
     first = target(row)
     others = [row + i for i in range(1, rows)]

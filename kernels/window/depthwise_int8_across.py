@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ..core.record import fields, reader
+from ..core.record import reader
 from ..isa.byte_ops import run_copier, run_filler
-from ..isa.interleave import load_bytes, store_some
+from ..isa.interleave import store_some
 from ..isa.lanes import PARTS
 from ..isa.tiers import Tier
-from ..lang import U8, Value, choose, divide, over, register, remainder, share, smaller, traced
-from .depthwise_int8 import bytes_of
+from ..lang import U8, Value, choose, divide, over, pieces, register, remainder, share, smaller, traced
+from .depthwise_int8 import sum_tile
 from .pick_depthwise_int8 import scheme_of
 from .rows import DEPTHWISE_INT8_ACROSS
+from .window import slots
 
 
 def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Callable:
@@ -23,35 +25,34 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
     """
     scheme = scheme_of(tier, size, stride, wide)
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    read, copy, fill = reader(DEPTHWISE_INT8_ACROSS), run_copier(tier), run_filler(tier)
-    reach, rows = len(scheme.lines), scheme.rows
+    fields, copy, fill = reader(DEPTHWISE_INT8_ACROSS), run_copier(tier), run_filler(tier)
+    reach, rows, u8 = len(scheme.lines), scheme.rows, U8.vector(width)
 
     @traced
-    def row_of_vectors(args: Value, to: Value, row: Value, scratch: Value) -> None:
-        r = fields(args, DEPTHWISE_INT8_ACROSS, constant=True)
+    def row_of_vectors(args: Any, to: Any, row: Any, scratch: Any) -> None:
+        r = slots(args, DEPTHWISE_INT8_ACROSS)
         first = row * stride
         sources = [scratch + remainder(first + at, r.lines) * r.line for at in scheme.lines]
         offsets = [r.plane * (q % stride) + r.c * (q // stride) for q in range(size)]
-        length = r.out_w * r.c
-        end = r.period * constants
+        length, end = r.out_w * r.c, r.period * constants
         phase = register(0)
         for at in over(0, length, width):
             mine = phase.value
 
             def load(line: int, j: int, at: Value = at) -> Value:
-                return load_bytes(U8.at(sources[line] + (at + offsets[j])))
+                return u8[sources[line] + (at + offsets[j])]
 
             def put(i: int, t: int, value: Value, at: Value = at) -> None:
                 store_some(value, U8.at(to + (at + length * i)), length - at)
 
-            bytes_of(r, scheme, 1, load, r.packed + mine, put)
+            sum_tile(r, scheme, 1, load, r.packed + mine, put)
             following = mine + constants
             phase.value = choose(following < end, following, 0)
 
-    def run(args, thread, threads):
-        r = read(args)
+    def run(args: int, thread: int, threads: int) -> None:
+        r = fields(args)
         scratch = r.scratch + thread * r.scratch_bytes
-        tiles = divide(r.out_h + rows - 1, rows)
+        tiles = pieces(r.out_h, rows)
         zero = r.zero_x * 0x0101010101010101
         made, last = 0, -1
         start, stop = share(r.n * tiles, thread, threads)

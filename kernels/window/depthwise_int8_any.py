@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import fields, reader
+from ..core.record import reader
 from ..gemm.requantize import byte_rounder, word
 from ..gemm.rows import STORES
 from ..isa.integer import in_order
@@ -14,20 +14,20 @@ from ..lang import (
     F32,
     I32,
     U8,
+    Type,
     Value,
     choose,
     divide,
     either,
-    indices,
     over,
     register,
     remainder,
     room,
     share,
     traced,
-)
+)  # fmt: skip
 from .rows import DEPTHWISE_INT8_ANY
-from .window import steps
+from .window import Range, first_row, slots, steps_inside
 
 
 def make_depthwise_any(tier: Tier, out: str) -> Callable:
@@ -37,80 +37,86 @@ def make_depthwise_any(tier: Tier, out: str) -> Callable:
     out: one of gemm's STORES, of which i32 isn't made.
     """
     size = STORES[out]
-    read, lanes, size = reader(DEPTHWISE_INT8_ANY), tier.lanes, STORES[out]
-    f32, i32 = F32.vector(lanes), I32.vector(lanes)
+    fields = reader(DEPTHWISE_INT8_ANY)
+    lanes = tier.lanes
+    f32, i32, u8 = (kind.vector(lanes) for kind in (F32, I32, U8))
 
     @traced
-    def output(args: Value, x: Value, y: Value, channel: Any, rows: Any, columns: Any) -> None:
-        r = fields(args, DEPTHWISE_INT8_ANY, constant=True)
-        bias = r.packed + (channel << 2)
-        total = register(i32[bias])
-        zero = i32(r.zero_x.to(I32))
+    def output(args: Any, x: Any, y: Any, channel: Any, rows: Range, columns: Range) -> None:
+        """A vector of channels; x: where the window begins."""
+        r = slots(args, DEPTHWISE_INT8_ANY)
+        bias = r.packed + 4 * channel
+        total, zero = register(i32[bias]), i32(r.zero_x.to(I32))
         source, first = x + divide(channel, r.multiplier), remainder(channel, r.multiplier)
         alone = r.multiplier == 1
-        shares = _shares(first, r.multiplier, lanes)
-        inputs = divide(first + (lanes - 1), r.multiplier) + 1
-
-        def repeated(place: Value) -> Value:
-            found = register(i32(0))
-            for i in over(inputs):
-                one = i32(U8[place + i].to(I32))
-                found.value = choose(shares == i.to(I32), one, found.value)
-            return found.value
-
+        load = _repeated(i32, first, r.multiplier)
         held = register(i32(0))
         for p in over(*rows):
             for q in over(*columns):
                 place = source + (p * r.dilation_y * r.w + q * r.dilation_x) * r.ldx
                 with either(alone, likely=True) as (each, several):
                     with each:
-                        held.value = U8.vector(lanes)[place].to(I32)
+                        held.value = u8[place].to(I32)
                     with several:
-                        held.value = repeated(place)
+                        held.value = load(place)
                 value = held.value
-                tap = (p * r.k_w + q) * r.c + (channel + (r.c << 1))
-                weight = i32[r.packed + (tap << 2)]
-                total.value += (value - zero) * weight
-        factor = f32[U8.at(bias + (r.c << 2))]
-        acc = total.value
+                tap = (p * r.k_w + q) * r.c + (channel + 2 * r.c)
+                weight = i32[r.packed + 4 * tap]
+                total.value = total.value + (value - zero) * weight
+        factor, acc = f32[bias + 4 * r.c], total.value
         product = acc.to(F32) * factor
         result = word(acc, product, r) if out == "words" else in_order(byte_rounder(r)([product]), 1)
-        _store(result, y + channel * size, r.c - channel)
+        left = r.c - channel
+        _store_some(result, y + channel * size, left)
 
-    def run(args, thread, threads):
-        r = read(args)
+    def run(args: int, thread: int, threads: int) -> None:
+        r = fields(args)
         units = r.n * r.out_h
         start, stop = share(units, thread, threads)
         for unit in range(start, stop):
-            row = remainder(unit, r.out_h)
-            up = row * r.stride_y - r.pad_y
-            rows = steps(0, up, r.dilation_y, r.k_h), steps(r.h, up, r.dilation_y, r.k_h)
-            line = r.x + (divide(unit, r.out_h) * r.h + up) * r.w * r.ldx
+            _, rows, line = first_row(r, unit)
             y = r.y + unit * r.out_w * r.ldy * size
             for column in range(r.out_w):
                 left = column * r.stride_x - r.pad_x
-                columns = steps(0, left, r.dilation_x, r.k_w), steps(r.w, left, r.dilation_x, r.k_w)
+                columns = steps_inside(r.w, left, r.dilation_x, r.k_w)
                 for channel in range(0, r.c, lanes):
                     output(args, line + left * r.ldx, y + column * r.ldy * size, channel, rows, columns)
 
     return run
 
 
-def _store(result: Value, target: Value, left: Value) -> None:
-    """Store a vector, or as many of its elements as are left."""
-    kind = result.type
-    with either(left >= kind.lanes) as (whole, part):
-        with whole:
-            kind[U8.at(target)] = result
-        with part:
-            kept, item = room(kind), kind.number
-            kind[kept] = result
-            for i in over(left):
-                item.at(target)[i] = item.at(kept)[i]
+def _repeated(i32: Type, first: Value, multiplier: Value) -> Callable[[Value], Value]:
+    """load(place): the bytes from there on, each as often as the multiplier says, the first of them `first` times
+    less.
+    """
+    shares = _shares(i32, first, multiplier)
+    inputs = divide(first + (i32.lanes - 1), multiplier) + 1
+
+    def load(place: Value) -> Value:
+        found = register(i32(0))
+        for i in over(inputs):
+            one = i32(U8[place + i].to(I32))
+            found.value = choose(shares == i.to(I32), one, found.value)
+        return found.value
+
+    return load
 
 
-def _shares(first: Value, multiplier: Value, lanes: int) -> Value:
+def _shares(i32: Type, first: Value, multiplier: Value) -> Value:
     """(first + i) // multiplier of every lane i, for numbers well below 2**22."""
-    index = first.to(I32) + indices(lanes)
-    middle = index.to(F32) + 0.5
-    return (middle / multiplier.to(I32).to(F32)).to(I32)
+    index = i32(first.to(I32)) + i32(range(i32.lanes))
+    return ((index.to(F32) + 0.5) / i32(multiplier.to(I32)).to(F32)).to(I32)
+
+
+def _store_some(value: Value, address: Value, count: Value) -> None:
+    """Store the first `count` lanes, of which there may be more than are in the vector."""
+    kind, number = value.type, value.type.number
+    with either(count >= kind.lanes) as (whole, part):
+        with whole:
+            kind[address] = value
+        with part:
+            kept = room(kind)
+            kept[0] = value
+            to = number.at(address)
+            for i in over(count):
+                to[i] = number.at(kept)[i]

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import fields, reader
+from ..core.record import reader
 from ..gemm.requantize import byte_rounder
-from ..isa.interleave import dot, interleave, load_bytes, store_some
+from ..isa.interleave import dot, interleave, store_some
 from ..isa.lanes import PARTS
 from ..isa.tiers import Tier
 from ..lang import (
     F32,
     I32,
+    I64,
     U8,
     Type,
     Value,
@@ -28,59 +29,57 @@ from ..lang import (
     registers,
     remainder,
     share,
-    smaller,
     traced,
 )
 from .pick_depthwise_int8 import group_of
 from .rows import DEPTHWISE_INT8_WINDOW
+from .window import slots, within
 
 
 def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
     """Vectors of `4 * lanes` channels of a pixel. wide: weights of 16 bits."""
-    read, width, group = reader(DEPTHWISE_INT8_WINDOW), 4 * tier.lanes, group_of(wide)
-    f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
+    fields, width, group = reader(DEPTHWISE_INT8_WINDOW), 4 * tier.lanes, group_of(wide)
     tile, term = (4 if tier.registers >= 32 else 2), PARTS * width
+    f32, i32, u8 = F32.vector(tier.lanes), I32.vector(tier.lanes), U8.vector(width)
 
-    def constants(first: Value, kind: Type) -> list[Value]:
-        return [kind[U8.at(first + part * width)] for part in range(PARTS)]
+    def constants(kind: Type, first: Value) -> list[Value]:
+        places = [first + part * width for part in range(PARTS)]
+        return [kind[place] for place in places]
 
     @traced
-    def outputs(args: Value, image: Value, row: Value, block: Value, at: Any) -> None:
+    def outputs(args: Any, image: Any, row: Any, block: Any, at: Any) -> None:
         """Those of a row of y from `at` on: `tile`, or what there is."""
-        r = fields(args, DEPTHWISE_INT8_WINDOW, constant=True)
-        channel = smaller(block * width, choose(r.c > width, r.c - width, 0))
+        r = slots(args, DEPTHWISE_INT8_WINDOW)
+        channel = within(block * width, r.c, width)
         groups = pieces(r.k_h, group)
         packed = r.packed + block * ((groups * r.k_w + 2) * term)
         up, left = row * r.stride_y - r.pad_y, at * r.stride_x - r.pad_x
         plane = r.x + channel
-        sums = [registers(constants(packed, i32)) for _ in range(tile)]
+        sums = [registers(constants(i32, packed)) for _ in range(tile)]
         for g in over(groups):
-            ys = [up + (g * group + k) * r.dilation_y for k in range(group)]
-            lines = [plane + (image * r.h + y) * r.w * r.ldx for y in ys]
-            exist = [below(y, r.h) for y in ys]
+            ys = (up + (g * group + k) * r.dilation_y for k in range(group))
+            lines = [(plane + (image * r.h + y) * r.w * r.ldx, below(y, r.h)) for y in ys]
             for q in over(r.k_w):
-                weights = constants(packed + (g * r.k_w + q + 2) * term, i32)
+                weights = constants(i32, packed + (g * r.k_w + q + 2) * term)
                 for t in range(tile):
                     column = left + (q * r.dilation_x + r.stride_x * t)
                     inside, skip = below(column, r.w), column * r.ldx
-                    places = [
-                        choose(there & inside, line + skip, r.fill) for line, there in zip(lines, exist, strict=True)
-                    ]
-                    parts = interleave([load_bytes(U8.at(place)) for place in places])
-                    for i in range(PARTS):
-                        sums[t][i] = dot(sums[t][i], parts[i], weights[i], wide)
-        rounded, factors = byte_rounder(r), constants(packed + term, f32)
+                    places = [choose(there & inside, line + skip, r.fill) for line, there in lines]
+                    x = interleave([u8[place] for place in places])
+                    for part in range(PARTS):
+                        sums[t][part] = dot(sums[t][part], x[part], weights[part], wide)
+        rounded, factors = byte_rounder(r), constants(f32, packed + term)
         first = (image * r.out_h + row) * r.out_w + at
         for t in reversed(range(tile)):
             # What is no output goes to the place of the first, which is written after it.
-            there = choose(at + t < r.out_w, t, 0)
+            there = choose(at + t < r.out_w, I64(t), 0)
             place = r.y + channel + (first + there) * r.ldy
-            reals = [sums[t][i].to(F32) * factors[i] for i in range(PARTS)]
+            reals = [total.to(F32) * factor for total, factor in zip(sums[t].values(), factors, strict=True)]
             store_some(rounded(reals), U8.at(place), r.c)
 
-    def run(args, thread, threads):
-        r = read(args)
-        blocks = divide(r.c + (width - 1), width)
+    def run(args: int, thread: int, threads: int) -> None:
+        r = fields(args)
+        blocks = pieces(r.c, width)
         start, stop = share(r.n * r.out_h * blocks, thread, threads)
         for unit in range(start, stop):
             line = divide(unit, blocks)

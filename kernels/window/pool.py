@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
 from typing import Any
 
 from ..isa.tiers import Tier
-from ..lang import F32, I64, Type, Value, choose, fma, intrinsic, larger, over, registers
+from ..lang import F32, Type, Value, choose, fma, intrinsic, larger, over, registers
 from .rows import POOL
-from .tiles import Shape, Tile, tiles
-from .window import Place, corner, existing, low_bits, spread, steps
+from .tiles import Tile, tiles
+from .window import Place, Range, corner, existing, low_bits, spread, steps
 
 
 def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
@@ -22,41 +21,47 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
     Columns are pooled first, then their results from left to right.
     """
     tile = min(7, (tier.registers - 2 - size) // stride + 1)
-    shape = Shape(size, stride, tile, 1, deep=True)
-    span = shape.span
+    f32, span = F32.vector(tier.lanes), (tile - 1) * stride + size
 
-    def sums_of(f32: Type, r: Any, where: Tile) -> list[Value]:
+    def pools_of(r: Any, where: Tile) -> list[Value]:
+        assert where.planes is not None
         totals = registers([start(f32, op)] * span)
-        across = r.w * r.ldx
         for z in over(*where.planes):
             for p in over(*where.rows):
-                line = where.x + across * (r.h * r.dilation_z * z + r.dilation_y * p)
+                line = where.x + r.w * r.ldx * (r.h * r.dilation_z * z + r.dilation_y * p)
                 for j, pixel in enumerate(spread(line, r.ldx * r.dilation_x, span)):
                     with existing(where.columns, j):
                         totals[j] = joined(op, totals[j], f32[pixel])
-        counts = counted(r, where) if op == "average" else [None] * tile
-        pooled = [[totals[t * stride + q] for q in range(size)] for t in range(tile)]
-        return [finished(op, reduce(partial(merged, op), x), n) for x, n in zip(pooled, counts, strict=True)]
+        rows, wide = counted(r, where) if op == "average" else (None, None)
+        results = []
+        for t in range(tile):
+            result, *rest = (totals[t * stride + q] for q in range(size))
+            for total in rest:
+                result = merged(op, result, total)
+            window = None if wide is None else (wide >> t * stride) & ((1 << size) - 1)
+            results.append(finished(op, result, None if window is None else rows * intrinsic("ctpop", window)))
+        return results
 
-    def counted(r: Any, where: Tile) -> list[Value]:
-        """How many elements count in each average of a tile: rows of the window, in all planes, by columns."""
+    def counted(r: Any, where: Tile) -> tuple[Any, Any]:
+        """How many rows of the windows, in all planes, count in an average, and a bit for each column that does."""
+        assert where.planes is not None
         left = where.column * r.stride_x - r.pad_x
-        included = r.include_pad != 0
-        there = (where.planes[1] - where.planes[0]) * (where.rows[1] - where.rows[0])
-        high = choose(included, padded_rows(r, where.place), there)
-        inside = I64((1 << span) - 1) if where.columns is None else where.columns
+        rows = rows_counted(r, where.place, where.planes, where.rows)
+        inside = (1 << span) - 1 if where.columns is None else where.columns
         padded = low_bits(steps(r.w + r.far_pad_x, left, r.dilation_x, span), span)
-        wide = choose(included, padded, inside)
-        return [high * _set_bits((wide.unsigned >> t * stride) & ((1 << size) - 1)) for t in range(tile)]
+        return rows, choose(r.include_pad != 0, padded, inside)
 
-    return tiles(tier, POOL, shape, sums_of)
+    return tiles(tier, POOL, size, stride, tile, 1, pools_of, deep=True)
 
 
-def padded_rows(r: Any, place: Place) -> Value:
-    """The planes by rows of a window that are inside of the padded image."""
-    front, up = corner(r, place)
-    planes = steps(r.d + r.far_pad_z, front, r.dilation_z, r.k_d)
-    return planes * steps(r.h + r.far_pad_y, up, r.dilation_y, r.k_h)
+def rows_counted(r: Any, place: Place, planes: Range, rows: Range) -> Value:
+    """How many rows of the windows, in all planes, count in an average: of those that exist or, with `include_pad`, of
+    those inside of the padded image.
+    """
+    included, there = r.include_pad != 0, (planes[1] - planes[0]) * (rows[1] - rows[0])
+    front, up = corner(r, place.row)
+    padded = steps(r.d + r.far_pad_z, front, r.dilation_z, r.k_d) * steps(r.h + r.far_pad_y, up, r.dilation_y, r.k_h)
+    return choose(included, padded, there)
 
 
 def start(f32: Type, op: str) -> Value:
@@ -69,27 +74,20 @@ def joined(op: str, total: Value, x: Value) -> Value:
 
     max passes over NaN, wherever it is: -inf where there is nothing else.
     """
-    match op:
-        case "max":
-            return larger(x, total)
-        case "lp2":
-            return fma(x, x, total)
-        case "lp1":
-            return total + abs(x)
-    return total + x
+    if op == "max":
+        return larger(x, total)
+    if op == "lp2":
+        return fma(x, x, total)
+    return total + (abs(x) if op == "lp1" else x)
 
 
 def merged(op: str, total: Value, other: Value) -> Value:
     """Two pools of the same kind as one."""
-    return joined(op, total, other) if op == "max" else total + other
+    return larger(other, total) if op == "max" else total + other
 
 
-def finished(op: str, total: Value, count: Value | None) -> Value:
+def finished(op: str, total: Value, count: Any) -> Value:
     """The result of a pool; `count` (int64) elements count in an average."""
-    if count is not None:
+    if op == "average":
         return total / count.to(F32)
     return intrinsic("sqrt", total) if op == "lp2" else total
-
-
-def _set_bits(x: Value) -> Value:
-    return intrinsic("ctpop", x.signed)

@@ -15,7 +15,7 @@ from .window import Place, slots
 
 @dataclass(frozen=True)
 class Outputs:
-    """Neighboring outputs of a row.
+    """Neighboring outputs of a row: int64 values.
 
     `y`: the address of the first, which is pixel `pixel` of its image; `count` of them exist, all where it is None;
     the next is `apart` pixels further on, one where it is None.
@@ -27,46 +27,57 @@ class Outputs:
     apart: Value | None = None
 
 
-def finish(f32: Type, record: Record, place: Place, out: Outputs, values: Sequence[Value], vectors: int = 1) -> None:
-    """Write the epilogue of some outputs; values[t * vectors + i] is vector i of output t. A chain is walked later: see
+def outputs_at(r: Any, place: Place, column: Value, count: Value | None = None, apart: Value | None = None) -> Outputs:
+    """The outputs of a row from a column on, at the place's channel."""
+    pixel = place.row * r.out_w + column
+    in_batch = place.image * (r.out_d * r.out_h) * r.out_w + pixel
+    return Outputs(r.y + 4 * (in_batch * r.ldy + place.channel), pixel, count, apart)
+
+
+def _epilogue(args: Value, record: Record) -> Any:
+    """The slots of EPILOGUE, with which the record ends."""
+    return slots(args, EPILOGUE, len(record) - len(EPILOGUE))
+
+
+def finish(record: Record, place: Place, out: Outputs, values: Sequence[Value], vectors: int = 1) -> None:
+    """The epilogue of some outputs; values[t * vectors + i] is vector i of output t. A chain is walked later: see
     `walk_row`.
 
-    The record ends with EPILOGUE. Channels at and behind place.end are not stored.
+    Channels at and behind place.end are not stored.
     """
-    tile = len(values) // vectors
+    f32, tile = values[0].type, len(values) // vectors
     # Read here and now: what waited in registers would be in the way of sums.
-    e = _epilogue(record, Place(opaque(place.args), *_rest(place)))
-    apart = I64(1) if out.apart is None else out.apart
-    ldy = slots(place, record).ldy * apart << 2
+    e = _epilogue(opaque(place.args), record)
+    apart = 1 if out.apart is None else out.apart
+    ldy = 4 * (slots(place.args, record).ldy * apart)
     channels = place.end - place.channel
     count = I64(tile) if out.count is None else out.count
 
     def addend(k: int) -> Value:
-        t = I64(k // vectors)
-        if out.count is not None:
-            t = smaller(t, opaque(count - 1))
+        t = I64(k // vectors) if out.count is None else smaller(I64(k // vectors), opaque(count - 1))
         first = addend_at(e, place.image, out.pixel, place.channel)
         return f32[first + t * apart * e.addend_row + k % vectors * f32.lanes]
 
     results = shaped(e, added(e, values, addend), long="weights" in record)
 
-    def store(masks: Sequence[Any]) -> None:
+    def store(masks: Sequence[Value | None]) -> None:
         for t in range(tile):
             with when(None if out.count is None else I64(t) < count):
-                first = F32.at(out.y + ldy * t)
+                y = F32.at(out.y + ldy * t)
                 for i, mask in enumerate(masks):
-                    f32[first + i * f32.lanes, mask] = results[t * vectors + i]
+                    f32[y + i * f32.lanes, mask] = results[t * vectors + i]
 
     masked(f32, channels, vectors, store)
 
 
-def finish_rows(f32: Type, record: Record, place: Place, out: Outputs, sums: Value) -> None:
+def finish_rows(record: Record, place: Place, out: Outputs, sums: Value) -> None:
     """As `finish`, of a vector of each output at the address `sums`, one after the other; out.count is not None."""
-    e = _epilogue(record, place)
-    ldy = slots(place, record).ldy << 2
+    f32 = F32.vector(tier().lanes)
+    e = _epilogue(place.args, record)
+    ldy = 4 * slots(place.args, record).ldy
     columns = smaller(place.end - place.channel, f32.lanes)
 
-    def store(masks: Sequence[Any]) -> None:
+    def store(masks: Sequence[Value | None]) -> None:
         for t in over(out.count):
             value = f32[sums + t * f32.size]
             at = addend_at(e, place.image, out.pixel + t, place.channel)
@@ -82,16 +93,15 @@ def finish_rows(f32: Type, record: Record, place: Place, out: Outputs, sums: Val
 
 def walk_row(record: Record, place: Place) -> None:
     """Walk the chain, where there is one, over a row of outputs by channels, whose sums lie where results do."""
-    r, e = slots(place, record), _epilogue(record, place)
-    pixel, ldy = place.row * r.out_w, r.ldy << 2
-    in_batch = place.image * (r.out_d * r.out_h * r.out_w) + pixel
-    y = r.y + in_batch * ldy + (place.channel << 2)
+    r, e = slots(place.args, record), _epilogue(place.args, record)
+    pixel, ldy = place.row * r.out_w, 4 * r.ldy
+    y = r.y + (place.image * (r.out_d * r.out_h * r.out_w) + pixel) * ldy + 4 * place.channel
     area = Area(place.image, pixel, place.channel, r.out_w, place.end - place.channel)
     walk_from(e, area, Lines(y, ldy), Lines(y, ldy))
 
 
-def masked(f32: Type, channels: Value, vectors: int, store: Callable[[Sequence[Any]], None]) -> None:
-    """store(masks), a mask for each vector, as a tier does that best; None where all lanes count."""
+def masked(f32: Type, channels: Value, vectors: int, store: Callable[[Sequence[Value | None]], None]) -> None:
+    """`store(masks)`, a mask for each vector, as a tier does that best; None where all lanes count."""
     masks = [f32.below(channels - i * f32.lanes) for i in range(vectors)]
     if tier().masks:
         store(masks)
@@ -101,11 +111,3 @@ def masked(f32: Type, channels: Value, vectors: int, store: Callable[[Sequence[A
             store([None] * vectors)
         with part:
             store(masks)
-
-
-def _epilogue(record: Record, place: Place) -> Any:
-    return slots(place, EPILOGUE, len(record) - len(EPILOGUE))
-
-
-def _rest(place: Place) -> tuple[Value, ...]:
-    return place.image, place.row, place.channel, place.end

@@ -15,14 +15,14 @@ from typing import Any
 
 from ..core.record import Record
 from ..isa.tiers import Tier
-from ..lang import F32, Type, Value, divide, either, over, register, smaller, when
-from .results import Outputs, finish, walk_row
-from .window import Place, f32_at, low_bits, nest, output_at, slots, steps, taps_inside
+from ..lang import F32, Value, divide, either, over, register, smaller, when
+from .results import finish, outputs_at, walk_row
+from .window import Place, Range, low_bits, nest, slots, steps, steps_inside, taps_inside
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Where a tile is.
+    """Where a tile is: int64 values.
 
     `x`: a pointer to its first input element (that of row 0 of the window, perhaps outside the image). Rows of the
     window from rows[0] to rows[1] exist, in planes from planes[0] to planes[1] where windows are deep, and input
@@ -33,61 +33,52 @@ class Tile:
     place: Place
     x: Value
     column: Value
-    rows: tuple[Value, ...]
+    rows: Range
     columns: Value | None
     apart: Value
-    planes: tuple[Value, ...] = ()
+    planes: Range | None = None
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Windows of `size` taps a row whose outputs are `stride` taps apart, in tiles of `tile` outputs by `vectors`
-    vectors of channels. deep: whether windows and maps may have several planes.
+def tiles(
+    tier: Tier,
+    record: Record,
+    size: int,
+    stride: int,
+    tile: int,
+    vectors: int,
+    sums_of: Callable[[Any, Tile], list[Value]],
+    deep: bool = False,
+) -> Callable:
+    """The kernel function whose tiles are what `sums_of(slots, tile)` gives: vector i of output t at t * vectors + i.
+    deep: whether windows and maps may have several planes.
     """
+    span, width = (tile - 1) * stride + size, vectors * tier.lanes
 
-    size: int
-    stride: int
-    tile: int
-    vectors: int
-    deep: bool = False
-
-    @property
-    def span(self) -> int:
-        """The input columns of a tile."""
-        return (self.tile - 1) * self.stride + self.size
-
-
-def tiles(tier: Tier, record: Record, shape: Shape, sums_of: Callable[[Type, Any, Tile], list[Value]]) -> Callable:
-    """The kernel function whose tiles are what `sums_of(f32, slots, tile)` gives: vector i of output t at
-    t * vectors + i.
-    """
-    f32, span, width = F32.vector(tier.lanes), shape.span, shape.vectors * tier.lanes
-
-    def row(place: Place) -> None:
-        r = slots(place, record)
-        planes: tuple[Value, ...] = ()
-        if shape.deep:
+    def row_of_outputs(place: Place) -> None:
+        r = slots(place.args, record)
+        planes: Range | None = None
+        if deep:
             begin, planes, rows = taps_inside(r, place)
         else:
             up = place.row * r.stride_y - r.pad_y
-            rows = steps(0, up, r.dilation_y, r.k_h), steps(r.h, up, r.dilation_y, r.k_h)
-            begin = r.x + (((place.image * r.h + up) * r.w) * r.ldx << 2)
-        apart = divide(r.dilation_x * shape.stride, r.stride_x)
-        x = f32_at(begin, -(r.pad_x * r.ldx))
+            rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
+            begin = r.x + 4 * ((place.image * r.h + up) * r.w * r.ldx)
+        apart = divide(r.dilation_x * stride, r.stride_x)
+        before = -(r.pad_x * r.ldx)
+        x = F32.at(begin) + before
         for first in over(smaller(apart, r.out_w)):
-            for column in over(first, r.out_w, apart * shape.tile):
-                tiles_at(r, Tile(place, x, column, rows, None, apart, planes))
+            for column in over(first, r.out_w, apart * tile):
+                all_channels(r, Tile(place, x, column, rows, None, apart, planes))
 
-    def tiles_at(r: Any, where: Tile) -> None:
+    def all_channels(r: Any, where: Tile) -> None:
         """The tiles of all channels at one column."""
         place, start = where.place, where.column * r.stride_x
         left = start - r.pad_x
-        last = where.column + where.apart * (shape.tile - 1)
-        inside = (left >= 0) & (last < r.out_w)
-        inside = inside & (left + r.dilation_x * (span - 1) < r.w)
-        columns, count = register(0), register(shape.tile)
+        last = where.column + where.apart * (tile - 1)
+        inside = (left >= 0) & (last < r.out_w) & (left + r.dilation_x * (span - 1) < r.w)
+        columns, count = register(0), register(tile)
         with when(~inside):
-            count.value = steps(r.out_w, where.column, where.apart, shape.tile)
+            count.value = steps(r.out_w, where.column, where.apart, tile)
             columns.value = existing_columns(r, left, count.value)
         begin = where.x + start * r.ldx
         for channel in over(place.channel, place.end, width):
@@ -100,15 +91,13 @@ def tiles(tier: Tier, record: Record, shape: Shape, sums_of: Callable[[Type, Any
 
     def existing_columns(r: Any, left: Value, count: Value) -> Value:
         """The bits of the columns that exist, and that outputs which exist want."""
-        used = low_bits(count * shape.stride + (shape.size - shape.stride), span)
-        found = low_bits(steps(r.w, left, r.dilation_x, span), span)
-        missing = low_bits(steps(0, left, r.dilation_x, span), span)
+        used = low_bits(count * stride + (size - stride), span)
+        found, missing = (low_bits(steps(end, left, r.dilation_x, span), span) for end in (r.w, 0))
         return used & (found - missing)
 
     def one_tile(where: Tile, count: Value | None) -> None:
-        r = slots(where.place, record)
-        sums = sums_of(f32, r, where)
-        y, pixel = output_at(r, where.place, where.column)
-        finish(f32, record, where.place, Outputs(y, pixel, count, where.apart), sums, shape.vectors)
+        r = slots(where.place.args, record)
+        sums = sums_of(r, where)
+        finish(record, where.place, outputs_at(r, where.place, where.column, count, where.apart), sums, vectors)
 
-    return nest(record, row, walk_row)
+    return nest(record, row_of_outputs, walk_row)

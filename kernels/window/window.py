@@ -1,41 +1,47 @@
-"""What depthwise convolutions and pools of f32 share: the loops around a row of outputs, edges, addresses, results.
+"""What depthwise convolutions and pools share: where windows begin, which of their taps exist; for those of f32 also
+the loops around a row of outputs.
 
 Loads take whole vectors even where fewer channels are left: what follows a tensor or a constant may be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..core.record import Record, fields
 from ..lang import (
-    F32,
     I64,
+    Registers,
     Type,
     Value,
+    choose,
     constant_memory,
     divide,
+    fma,
     integer,
     larger,
-    number,
     over,
     pieces,
     register,
     remainder,
+    settle,
     share,
     smaller,
+    tier,
     traced,
     when,
-)
+)  # fmt: skip
+
+Range = tuple[Value, Value]
+"""From the first to behind the last."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where work is. `end` is where its channels, which begin at `channel`, do; `row` counts rows of y in all planes of
-    an image.
+    """Where work is: int64 values. `args`: the record's address. `end` is where its channels, which begin at `channel`,
+    do; `row` counts rows of y in all planes of an image.
     """
 
     args: Value
@@ -45,114 +51,151 @@ class Place:
     end: Value
 
 
-def slots(place: Place, record: Record, first: int = 0) -> Any:
-    """A record's slots by name; nothing writes them while the kernel runs."""
-    return fields(place.args, record, first, constant=True)
+def slots(args: Value, record: Record, first: int = 0) -> Any:
+    """A record's slots by name, which nothing writes."""
+    return fields(args, record, first, constant=True)
 
 
-def constants(f32: Type, pointer: Value, count: int) -> list[Value]:
+def constants(kind: Type, pointer: Value, count: int) -> list[Value]:
     """Some vectors of constants, one after the other."""
-    return [constant_memory(f32[pointer + i * f32.lanes]) for i in range(count)]
+    return [constant_memory(kind[pointer + i * kind.lanes]) for i in range(count)]
 
 
-def existing(bits: Value | None, index: int) -> AbstractContextManager[Any]:
+def existing(bits: Value | None, index: int) -> Any:
     """A context whose code runs if bit `index` of `bits` is set; always when `bits` is None."""
-    return nullcontext() if bits is None else when((bits & (1 << index)) != 0)
+    return when(None if bits is None else bits & (1 << index) != 0)
 
 
 def spread(pointer: Value, stride: Value, count: int) -> list[Value]:
-    """The pointers pointer + j * stride, j < count.
+    """The pointers that are 0, 1, ... count - 1 strides of elements further on.
 
     Each is a base plus 1, 2 or 4 times one of few odd multiples, which x86 adds up within a load.
     """
-    item = pointer.type.target
-    assert item is not None
+    kind = pointer.type.target
+    assert kind is not None
     odd = {m: stride * m for m in (1, 3, 5, 7) if m < count}
     base, pointers = pointer, []
     for j in range(count):
-        if j and j % 8 == 0:
-            base = base + stride * 8
         k = j % 8
+        if j and not k:
+            base = base + stride * 8
         scale = k & -k or 1
-        wide = base.bits(integer(item.bits * scale))
-        pointers.append((wide + odd[k // scale]).bits(item) if k else base)
+        pointers.append(kind.at(integer(kind.bits * scale).at(base) + odd[k // scale]) if k else base)
     return pointers
 
 
-def nest(record: Record, emit_row: Callable[[Place], None], end_row: Callable[[Record, Place], None]) -> Callable:
-    """The kernel function that covers y with what `emit_row(place)` writes: a row of outputs by channels; then comes
-    `end_row(record, place)`.
+def nest(record: Record, row_of_outputs: Callable[[Place], None], end_row: Callable[[Record, Place], None]) -> Callable:
+    """The kernel function that covers y with what `row_of_outputs(place)` computes: a row of outputs by channels; then
+    comes `end_row(record, place)`.
 
     A thread takes bands of rows by blocks of channels, as the record says.
     """
 
     @traced
-    def body(args: Value, thread: Value, threads: Value) -> None:
-        r = fields(args, record, constant=True)
+    def outputs(args: Any, thread: Any, threads: Any) -> None:
+        r = slots(args, record)
         rows = r.out_d * r.out_h
         blocks, bands = pieces(r.c, r.block), pieces(rows, r.band)
-        start, stop = share(r.n * bands * blocks, thread, threads)
-        for unit in over(start, stop):
+        for unit in over(*share(r.n * bands * blocks, thread, threads)):
             line, block = divide(unit, blocks), remainder(unit, blocks)
             image, top = divide(line, bands), remainder(line, bands) * r.band
             channel = block * r.block
             end = smaller(channel + r.block, r.c)
             for row in over(top, smaller(top + r.band, rows)):
                 place = Place(args, image, row, channel, end)
-                emit_row(place)
+                row_of_outputs(place)
                 end_row(record, place)
 
-    def run(args, thread, threads):
-        body(args, thread, threads)
+    def run(args: int, thread: int, threads: int) -> None:
+        outputs(args, thread, threads)
 
     return run
 
 
-def low_bits(count: Value, limit: Any) -> Value:
+def add_column(
+    sums: Registers, users: Sequence[tuple[int, int]], x: Sequence[Value], weights: Any, settled: bool = True
+) -> None:
+    """Add what the vectors x of a column give to sums[t * len(x) + i], of output t and vector i, for (output, tap) of
+    the column's users; weights[tap][i]. settled: of several vectors, before the next is loaded.
+    """
+    for t, tap in users:
+        for i, value in enumerate(x):
+            sums[t * len(x) + i] = fma(value, weights[tap][i], sums[t * len(x) + i])
+    if settled and len(x) > 1 and tier().registers >= 32:
+        settle(sums, [t * len(x) + i for t, _ in users for i in range(len(x))])
+
+
+def low_bits(count: Value, limit: int) -> Value:
     """An int64 whose lowest `count` bits are set, with count brought into [0, limit]; limit < 64."""
     return (I64(1) << brought(count, limit)) - 1
 
 
-def brought(x: Value, limit: Any) -> Value:
+def within(channel: Value, channels: Value, width: int) -> Value:
+    """The channel from which a vector of `width` of them is computed that has this one: one that begins earlier where
+    it would go beyond the last; 0 where there are not that many.
+    """
+    return smaller(channel, choose(channels > width, channels - width, 0))
+
+
+def brought(x: Value, limit: Any) -> Any:
     """x brought into [0, limit]."""
     return larger(smaller(x, limit), 0)
 
 
 @traced
-def steps(end: Any, begin: Any, step: Value, count: Any) -> Value:
+def steps(end: Any, begin: Value, step: Value, count: Any) -> Any:
     """How many of begin, begin + step, ... (count of them) are below `end`."""
-    room = larger(number(end) - begin, 0)
+    room = larger(end - begin, 0)
     found = register(room)
     with when(step != 1):
-        found.value = pieces(room, step)
+        found.value = divide(room + step - 1, step)
     return smaller(found.value, count)
 
 
-def corner(r: Any, place: Place) -> tuple[Value, Value]:
-    """The plane and the row of x at which the windows of a row of outputs begin, perhaps outside of the image."""
-    front = divide(place.row, r.out_h) * r.stride_z - r.pad_z
-    return front, remainder(place.row, r.out_h) * r.stride_y - r.pad_y
+@traced
+def steps_inside(size: Value, begin: Value, step: Value, count: Value) -> Range:
+    """Which of begin, begin + step, ... (count of them) are within [0, size)."""
+    return steps(0, begin, step, count), steps(size, begin, step, count)
 
 
-def taps_inside(r: Any, place: Place) -> tuple[Value, tuple[Value, ...], tuple[Value, ...]]:
+def corner(r: Any, row: Value) -> tuple[Value, Value]:
+    """(plane, row) of x at which the windows of a row of outputs begin, perhaps outside of the image."""
+    return divide(row, r.out_h) * r.stride_z - r.pad_z, remainder(row, r.out_h) * r.stride_y - r.pad_y
+
+
+def taps_inside(r: Any, place: Place) -> tuple[Value, Range, Range]:
     """(address, planes, rows) of a row of outputs, where the window's planes and rows that exist are ranges.
 
     At the address is what the window's first plane and row has in column 0 of x, perhaps outside of the image.
     """
-    front, up = corner(r, place)
-    planes = tuple(steps(end, front, r.dilation_z, r.k_d) for end in (0, r.d))
-    rows = tuple(steps(end, up, r.dilation_y, r.k_h) for end in (0, r.h))
+    front, up = corner(r, place.row)
+    planes, rows = steps_inside(r.d, front, r.dilation_z, r.k_d), steps_inside(r.h, up, r.dilation_y, r.k_h)
     line = (place.image * r.d + front) * r.h + up
-    return r.x + (line * (r.w * r.ldx) << 2), planes, rows
+    return r.x + 4 * (line * (r.w * r.ldx)), planes, rows
 
 
-def output_at(r: Any, place: Place, column: Value) -> tuple[Value, Value]:
-    """(address, pixel) of an output of the place's row: pixels are counted within the image."""
-    pixel = place.row * r.out_w + column
-    in_batch = place.image * (r.out_d * r.out_h) * r.out_w + pixel
-    return r.y + (in_batch * r.ldy + place.channel << 2), pixel
+def window_rows(
+    r: Any, x: Value, planes: Range, rows: Range, weights: Value | None = None
+) -> Iterator[tuple[Value, Any]]:
+    """The rows of a window that exist: the pointer to the first tap of each and, where there are dense weights, to its
+    weights. x: where the first tap of all would be.
+    """
+    line = r.w * r.ldx
+    for z in over(*planes):
+        row = register(x + line * (z * (r.dilation_z * r.h)) + rows[0] * r.dilation_y * line)
+        taps = None if weights is None else register(weights + (z * r.k_h + rows[0]) * r.k_w * r.c)
+        for _ in over(*rows):
+            yield row.value, None if taps is None else taps.value
+            row.value = row.value + line * r.dilation_y
+            if taps is not None:
+                taps.value = taps.value + r.k_w * r.c
 
 
-def f32_at(address: Value, elements: Value) -> Value:
-    """The pointer to f32 that are so many behind an address."""
-    return F32.at(address) + elements
+@traced
+def first_row(r: Any, line: Any) -> tuple[Value, Range, Value]:
+    """Of a row of outputs, `line` in all images of bytes: the row of x at which windows begin, which of their rows
+    exist, and the address of that row's first pixel, perhaps outside of the image.
+    """
+    up = remainder(line, r.out_h) * r.stride_y - r.pad_y
+    rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
+    return up, rows, r.x + (divide(line, r.out_h) * r.h + up) * r.w * r.ldx
