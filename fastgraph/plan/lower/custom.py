@@ -30,7 +30,8 @@ def _native(node: Node) -> bool:
 @lowers("custom", match=_native)
 def custom(e: Emit, node: Node, _: Any) -> None:
     given = arguments(node)
-    record, args = Record(RAISED), [0, ERROR]
+    record = Record(RAISED)
+    args: list[Arg] = [0, ERROR]
     for name, item in given.items():
         slots = _slots(e, name, item)
         record, args = record + Record(dict.fromkeys(slots, "")), [*args, *slots.values()]
