@@ -1,7 +1,8 @@
 """What numba's public compiler makes of a user's function: `void(int64 record, int64 thread, int64 threads)`.
 
-The record holds `.raised`, which becomes 1 when the function raises, and the address of a cell for the same; then what
-the forms of the arguments say (ops/custom.py): the address and the extents of each array, numbers, floats as bits.
+The record holds `.raised`, which becomes 1 when the function raises, and the address of the run's cell for errors:
+while that is not 0 the function is not called, as what it would read may mean nothing. Then it holds what the forms of
+the arguments say (ops/custom.py): the address and the extents of each array, numbers, floats as bits.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core import ir as numba_ir
+from numba.core.errors import TypingError as Written
 from numba.extending import intrinsic
 
 from ..errors import CompilerError
@@ -26,11 +29,12 @@ def entry(args, thread, threads):
     if thread == 0:
         r = carray(pointer(args), ({count},), int64)
 {arrays}
-        try:
-            kernel({given})
-        except Exception:
-            r[0] = 1
-            carray(pointer(r[1]), (1,), int64)[0] = 1
+        failed = carray(pointer(r[1]), (1,), int64)
+        if failed[0] == 0:
+            try:
+                kernel({given})
+            except Exception:
+                r[0] = failed[0] = 1
 """
 
 
@@ -40,9 +44,13 @@ def entry_of(function: Callable[..., Any], options: Mapping[str, Any], forms: Ma
 
     CompilerError, which begins with `what`, where numba refuses the function.
     """
-    kinds = {name: _type(form) for name, form in forms.items()}
+    try:
+        kinds = {name: _type(form) for name, form in forms.items()}
+    except AttributeError as error:
+        raise CompilerError(f"{what}: numba has no such arrays ({error}): register it with native=False") from error
     try:
         kernel = numba.njit(numba.void(*kinds.values()), **_options(options))(function)
+        _reads_only(kernel.overloads[tuple(kinds.values())].type_annotation, set())
         entry: Any = numba.cfunc("void(int64, int64, int64)")(_entry(kernel, forms))
     except Exception as error:  # numba's own errors, and what its parts raise for code they don't foresee
         where = f"{function.__code__.co_filename}, line {_line(error, function)}"
@@ -54,6 +62,33 @@ def entry_of(function: Callable[..., Any], options: Mapping[str, Any], forms: Ma
         ) from error
     entry.code = kernel.inspect_asm
     return entry
+
+
+def _reads_only(typed: Any, seen: set[int]) -> None:
+    """TypeError, with its line, for what writes into an operand in ways that numba lets pass: through `flat`, `nditer`
+    and `fill_diagonal`, in the function or in those that it calls. `typed`: numba's annotation of a function.
+    """
+    if id(typed) in seen:
+        return
+    seen.add(id(typed))
+    walked = any(_of_operand(kind) for kind in typed.typemap.values() if isinstance(kind, types.NumpyNdIterType))
+    for statement, signature in typed.calltypes.items():
+        if isinstance(statement, numba_ir.SetItem | numba_ir.StaticSetItem):
+            target = signature.args[0]
+            if _of_operand(target) or walked and getattr(target, "ndim", None) == 0:
+                raise Written("Cannot modify readonly array", loc=statement.loc)
+        elif isinstance(statement, numba_ir.Expr) and statement.op == "call":
+            called = typed.typemap[statement.func.name]
+            if getattr(called, "typing_key", None) is np.fill_diagonal and _of_operand(signature.args[0]):
+                raise Written("Cannot modify readonly array", loc=statement.loc)
+            if isinstance(called, types.Dispatcher) and (found := called.dispatcher.overloads.get(signature.args)):
+                _reads_only(found.type_annotation, seen)
+
+
+def _of_operand(kind: Any) -> bool:
+    """Whether it is an array that can't be written, or goes through one."""
+    arrays = [kind, getattr(kind, "array_type", None), *getattr(kind, "arrays", ())]
+    return any(isinstance(each, types.Array) and not each.mutable for each in arrays)
 
 
 def _options(own: Mapping[str, Any]) -> dict[str, Any]:

@@ -104,6 +104,11 @@ def register_custom_op(
             f"{text}: expected its kernel to be a Python function or one of numba.njit, found {kernel!r}: numba "
             "compiles no other; with native=False it may be anything that can be called"
         )
+    function = getattr(kernel, "py_func", kernel)
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise InputError(
+            f"{text}: its kernel {kernel!r} yields or awaits: expected a function that is done when it returns"
+        )
     if key in USERS and not replace:
         raise InputError(
             f"{text} is registered already, as {USERS[key].where}: register it with replace=True to change that"
@@ -233,7 +238,7 @@ def _all_attributes(node: Node) -> dict[str, Any]:
 def _infer(node: Node, types: list[Any]) -> list[TensorType]:
     op = node.attrs[USER]
     count = len(types) - len(node.attrs["tensors"])
-    own = [t and OperandType(t, node.const(i)) for i, t in enumerate(types[:count])]
+    own = [t and OperandType(t, _constant(node, i)) for i, t in enumerate(types[:count])]
     known = all(t is None or t.concrete for t in own)
     try:
         found = op.infer(own, _all_attributes(node))
@@ -248,6 +253,12 @@ def _infer(node: Node, types: list[Any]) -> list[TensorType]:
     return [_result(node, t, known) for t in found]
 
 
+def _constant(node: Node, i: int) -> np.ndarray | None:
+    """The array of an operand that is constant, for reading only."""
+    found = node.const(i)
+    return None if found is None else _frozen(found)
+
+
 def _result(node: Node, given: TensorType, known: bool) -> TensorType:
     """A type that `infer` gives, as the graph has them."""
     shape: Any = None
@@ -255,6 +266,8 @@ def _result(node: Node, given: TensorType, known: bool) -> TensorType:
         dtype = None if given.dtype is None else np.dtype(given.dtype)
         if given.shape is not None:
             shape = tuple(d if d is None or isinstance(d, str) else operator.index(d) for d in given.shape)
+        if dtype is not None and (dtype.names or dtype.kind in "mM" or not dtype.isnative):
+            raise TypeError(f"no tensor has elements of {dtype}")
     except TypeError as error:
         fail(node, f"its infer gives {given!r}, which is no type ({error})")
     found = TensorType(dtype, shape, given.quant)

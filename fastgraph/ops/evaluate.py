@@ -19,7 +19,7 @@ from ..ir.weights import once
 from ..limits import current
 from ..room import need
 from .reals import real_type
-from .registry import OPS, Op, Quant
+from .registry import OPS, USER, Op, Quant
 from .work import nbytes, work_of
 
 MISFIT = (ModelError, ValueError, IndexError, TypeError, KeyError, AttributeError, ArithmeticError)
@@ -176,8 +176,8 @@ def fold(node: Node) -> list[np.ndarray] | None:
     They are when the operator is pure and its inputs are constants, or it asks only for a known shape or type.
     What costs more than the budget (`limits.current`) has left, and values that are not tensors, are not folded.
     """
-    if not pure(node):
-        return None
+    if not pure(node) or USER in node.attrs and node.attrs[USER].native:
+        return None  # numba's arithmetic is not that of NumPy's scalars: a user's kernel gives its own results
     first = node.inputs[0] if node.inputs else None
     if node.op in ("shape", "size") and first is not None and first.data is None and first.type.concrete:
         stand_in = np.broadcast_to(np.zeros((), np.int8), first.type.dims)

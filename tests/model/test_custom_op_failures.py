@@ -9,6 +9,7 @@ import threading
 import time
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from flatbuffers.flexbuffers import Dumps
@@ -450,3 +451,83 @@ assert "numba" in sys.modules
 def test_names_of_users_are_no_operators_of_the_graph() -> None:
     fg.register_custom_op(None, "relu", infer=same, kernel=squash)
     assert OPS["relu"].name == "relu" and USERS["", "relu"].text == "custom.relu"
+
+
+def into_flat(x, y):
+    x.flat[0] = 1
+
+
+def into_items(x, y):
+    for item in np.nditer(x):
+        item[...] = 2
+
+
+def filled(x):
+    x.flat[0] = 3
+
+
+@pytest.mark.parametrize("kernel", [into_flat, into_items], ids=lambda kernel: kernel.__name__)
+def test_operands_cannot_be_written_past_numbas_own_check(kernel: Any) -> None:
+    fg.register_custom_op(DOMAIN, "Writes", infer=lambda types, attrs: [types[0]], kernel=kernel, replace=True)
+    net = Net()
+    net.output(net("Writes", net.input("x", (4,)), domain=DOMAIN))
+    line = kernel.__code__.co_firstlineno
+    with pytest.raises(fg.CompilerError, match="readonly array") as error:
+        net.load()(np.zeros(4, np.float32))
+    assert f"line {line + 1}" in str(error.value) or f"line {line + 2}" in str(error.value)
+
+
+def test_what_a_helper_writes_counts_too() -> None:
+    helper = numba.njit(filled)
+
+    def kernel(x, y):
+        helper(x)
+
+    fg.register_custom_op(DOMAIN, "Writes", infer=lambda types, attrs: [types[0]], kernel=kernel, replace=True)
+    net = Net()
+    net.output(net("Writes", net.input("x", (4,)), domain=DOMAIN))
+    with pytest.raises(fg.CompilerError, match="readonly array"):
+        net.load()(np.zeros(4, np.float32))
+
+
+def test_kernels_behind_one_that_raised_are_not_called() -> None:
+    def refuses(x, y):
+        if x[0] <= 0:
+            raise ValueError("nothing to do")
+        y[...] = x
+
+    def waits(x, y):
+        total = np.float32(0)
+        while total < 10:
+            total += x[0]
+        y[0] = total
+
+    for name, kernel in (("Refuses", refuses), ("Waits", waits)):
+        fg.register_custom_op(DOMAIN, name, infer=lambda types, attrs: [types[0]], kernel=kernel, replace=True)
+    net = Net()
+    net.output(net("Waits", net("Refuses", net.input("x", (4,)), domain=DOMAIN), domain=DOMAIN))
+    model = net.load()
+    with pytest.raises(fg.InputError, match="ValueError"):
+        model(np.zeros(4, np.float32))
+    assert model(np.ones(4, np.float32))[0] == 10
+
+
+def test_constants_cannot_be_written_by_infer_and_types_must_be_of_tensors() -> None:
+    def writes(types, attrs):
+        types[1].data[0] = 7
+        return [types[0]]
+
+    net = Net()
+    net.output(net("Bad", net.input("x", (4,)), net.const(np.float32([1, 2])), domain=DOMAIN))
+    for infer, said in ((writes, "read-only"), (lambda types, attrs: [fg.TensorType(">f4", (4,))], "no tensor has")):
+        fg.register_custom_op(DOMAIN, "Bad", infer=infer, kernel=lambda x, c, y: None, replace=True)
+        with pytest.raises(fg.FastgraphError, match=said):
+            net.load()
+
+
+def test_a_generator_is_no_kernel() -> None:
+    def kernel(x, y):
+        yield 1
+
+    with pytest.raises(fg.InputError, match="yields"):
+        fg.register_custom_op(DOMAIN, "Yields", infer=lambda types, attrs: [types[0]], kernel=kernel)
