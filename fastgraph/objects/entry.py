@@ -73,16 +73,17 @@ def _reads_only(typed: Any, seen: set[int]) -> None:
     seen.add(id(typed))
     walked = any(_of_operand(kind) for kind in typed.typemap.values() if isinstance(kind, types.NumpyNdIterType))
     for statement, signature in typed.calltypes.items():
-        if isinstance(statement, numba_ir.SetItem | numba_ir.StaticSetItem):
-            target = signature.args[0]
-            if _of_operand(target) or walked and getattr(target, "ndim", None) == 0:
-                raise Written("Cannot modify readonly array", loc=statement.loc)
-        elif isinstance(statement, numba_ir.Expr) and statement.op == "call":
-            called = typed.typemap[statement.func.name]
-            if getattr(called, "typing_key", None) is np.fill_diagonal and _of_operand(signature.args[0]):
-                raise Written("Cannot modify readonly array", loc=statement.loc)
-            if isinstance(called, types.Dispatcher) and (found := called.dispatcher.overloads.get(signature.args)):
-                _reads_only(found.type_annotation, seen)
+        match statement:
+            case numba_ir.SetItem() | numba_ir.StaticSetItem():
+                target = signature.args[0]
+                if _of_operand(target) or walked and getattr(target, "ndim", None) == 0:
+                    raise Written("Cannot modify readonly array", loc=statement.loc)
+            case numba_ir.Expr(op="call"):
+                called = typed.typemap[statement.func.name]
+                if getattr(called, "typing_key", None) is np.fill_diagonal and _of_operand(signature.args[0]):
+                    raise Written("Cannot modify readonly array", loc=statement.loc)
+                if isinstance(called, types.Dispatcher) and (found := called.dispatcher.overloads.get(signature.args)):
+                    _reads_only(found.type_annotation, seen)
 
 
 def _of_operand(kind: Any) -> bool:
