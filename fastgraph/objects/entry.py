@@ -49,8 +49,11 @@ def entry_of(function: Callable[..., Any], options: Mapping[str, Any], forms: Ma
     except AttributeError as error:
         raise CompilerError(f"{what}: numba has no such arrays ({error}): register it with native=False") from error
     try:
-        kernel = numba.njit(numba.void(*kinds.values()), **_options(options))(function)
-        _reads_only(kernel.overloads[tuple(kinds.values())].type_annotation, set())
+        kernel = numba.njit(tuple(kinds.values()), **_options(options))(function)
+        made = kernel.overloads[tuple(kinds.values())]
+        if made.signature.return_type is not types.none:
+            raise Written(f"it returns {made.signature.return_type}: it is to write into its last parameters")
+        _reads_only(made.type_annotation, set())
         entry: Any = numba.cfunc("void(int64, int64, int64)")(_entry(kernel, forms))
     except Exception as error:  # numba's own errors, and what its parts raise for code they don't foresee
         where = f"{function.__code__.co_filename}, line {_line(error, function)}"

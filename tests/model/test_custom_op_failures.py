@@ -531,3 +531,14 @@ def test_a_generator_is_no_kernel() -> None:
 
     with pytest.raises(fg.InputError, match="yields"):
         fg.register_custom_op(DOMAIN, "Yields", infer=lambda types, attrs: [types[0]], kernel=kernel)
+
+
+def test_a_kernel_that_returns_its_result_is_told_where_to_put_it() -> None:
+    def kernel(x, y):
+        return x + 1
+
+    fg.register_custom_op(DOMAIN, "Returns", infer=lambda types, attrs: [types[0]], kernel=kernel)
+    net = Net()
+    net.output(net("Returns", net.input("x", (4,)), domain=DOMAIN))
+    with pytest.raises(fg.CompilerError, match="it returns array.*: it is to write into its last parameters"):
+        net.load()(np.zeros(4, np.float32))
