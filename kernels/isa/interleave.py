@@ -42,11 +42,6 @@ def dot(sums: Value, x: Value, w: Value, wide: bool) -> Value:
     return sums + dot_halves(x, w) if wide else dot_bytes(sums, x, w)
 
 
-def load_bytes(pointer: Value) -> Value:
-    """4 * lanes bytes from any pointer."""
-    return _bytes()[pointer]
-
-
 def load_pieces(pointers: Sequence[Value]) -> Value:
     """As many equal runs of bytes as there are pointers (a power of two), one after the other."""
     piece = U8.vector(_bytes().lanes // len(pointers))

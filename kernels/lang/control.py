@@ -7,7 +7,7 @@ mean nothing to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from . import llvm
@@ -144,10 +144,3 @@ def outlined(name: str | None, returns: Type | None, body: Callable[..., Any], *
             inner.ret(returns(found).x)
     found = outer.call(made, [value.x for value in values])
     return None if returns is None else Value(found, returns)
-
-
-@contextmanager
-def entry() -> Iterator[None]:
-    """Write at the kernel's beginning: what is there is computed once."""
-    with builder().goto_entry_block():
-        yield

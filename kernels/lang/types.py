@@ -118,14 +118,9 @@ U8, U16, U32, U64 = (integer(bits, signed=False) for bits in (8, 16, 32, 64))
 BIT = integer(1, signed=False)
 """A condition; a vector of them is a mask."""
 
+_NAMED = {kind.name: kind for kind in (F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64)} | {"bool": BIT}
 
-def of_llvm(kind: Any) -> Type:
-    """The type of an LLVM value; an integer's sign is taken for granted."""
-    name = str(kind)
-    if hasattr(kind, "pointee"):
-        return pointer_to(of_llvm(kind.pointee))
-    if isinstance(kind, llvm.VectorType):
-        return of_llvm(kind.element).vector(kind.count)
-    if name in ("half", "float", "double"):
-        return {"half": F16, "float": F32, "double": F64}[name]
-    return BIT if kind.width == 1 else integer(kind.width)
+
+def named(name: str) -> Type:
+    """The type of numbers called so: "i8", "u16", "f32", "bool" ..."""
+    return _NAMED[name]

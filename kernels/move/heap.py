@@ -20,13 +20,13 @@ from ..lang import (
     during,
     integer,
     is_nan,
+    named,
     number,
     register,
     smaller,
     traced,
     when,
 )
-from .reductions import type_of
 from .rows import NUMBERS, entry_bytes, size_of
 
 _LOW = (1 << 32) - 1
@@ -35,7 +35,7 @@ _LOW = (1 << 32) - 1
 def _by_kind(kind: Value, wide: bool, body: Callable[[Type], None]) -> None:
     """`body(type)` for the one of NUMBERS whose place is `kind`: of 8 bytes (`wide`), or of fewer."""
     names = [name for name in NUMBERS if (size_of(name) == 8) == wide]
-    cases(number(kind), {NUMBERS.index(name): partial(body, type_of(name)) for name in names})
+    cases(number(kind), {NUMBERS.index(name): partial(body, named(name)) for name in names})
 
 
 def _key(kind: Type, at: Value) -> Value:

@@ -20,6 +20,7 @@ from ..lang import (
     either,
     integer,
     larger,
+    named,
     over,
     register,
     share,
@@ -29,7 +30,7 @@ from ..lang import (
     word,
 )
 from .outer_loops import outer_addresses, outer_count
-from .reductions import combined, type_of
+from .reductions import combined
 from .rows import BACKWARDS, LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REPORTED, WORDS, size_of
 
 _INDEX_BYTES = (1, 2, 4, 8)
@@ -140,7 +141,7 @@ def _reduced(args: Value, r: Any, walk: Callable) -> None:
     more = fields(args + 8 * len(PLACES), REDUCED)
 
     def reduce(kind: str, operation: str, target: Value, source: Value) -> None:
-        number = type_of(kind)
+        number = named(kind)
         for at in over(0, r.run, size_of(kind)):
             place = target + at
             there, comes = number[place], number[source + at]

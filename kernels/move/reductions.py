@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from ..lang import F32, F64, Type, Value, choose, integer, is_nan
-
-
-def type_of(kind: str) -> Type:
-    """The type of one of NUMBERS."""
-    if kind[0] == "f":
-        return F32 if kind == "f32" else F64
-    return integer(int(kind[1:]), signed=kind[0] != "u")
+from ..lang import Value, choose, is_nan
 
 
 def combined(operation: str, there: Value, comes: Value) -> Value:

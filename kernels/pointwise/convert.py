@@ -18,14 +18,11 @@ from ..lang import (
     F16,
     F32,
     F64,
-    I8,
-    I16,
     I32,
     I64,
     U8,
     U16,
     U32,
-    U64,
     Type,
     Value,
     cases,
@@ -33,16 +30,13 @@ from ..lang import (
     cover,
     either,
     integer,
+    named,
     over,
     traced,
     whole,
 )  # fmt: skip
 from .elementwise import Row, over_planes, over_rows
 from .rows import CAST, LOOPS, OPERAND, TARGETS
-
-KINDS = {"i8": I8, "i16": I16, "i32": I32, "i64": I64, "f16": F16, "f32": F32, "f64": F64, "bool": BIT, "u32": U32,
-         "u64": U64}  # fmt: skip
-"""The types of numbers by name."""
 
 
 def held(kind: Type) -> Type:
@@ -76,7 +70,7 @@ def cast(tier: Tier, source: str) -> Callable[..., None]:
     """The kernel that converts NUMBERS to what its record says, as C does: floats to integers towards 0, integers by
     their low bits, and to bool whatever is not 0.
     """
-    given = KINDS[source]
+    given = named(source)
 
     @traced
     def plane(args: Value, outer: Any, lines: Any, columns: Any) -> None:
@@ -101,7 +95,7 @@ def cast(tier: Tier, source: str) -> Callable[..., None]:
                     with branch:
                         rows(kind, target)
 
-        cases(how.target, {i: partial(to, KINDS[target]) for i, target in enumerate(TARGETS)})
+        cases(how.target, {i: partial(to, named(target)) for i, target in enumerate(TARGETS)})
 
     return over_planes(plane)
 

@@ -23,6 +23,7 @@ from ..lang import (
     cases,
     choose,
     divide,
+    named,
     outlined,
     over,
     register,
@@ -32,7 +33,7 @@ from ..lang import (
     whole,
 )
 from . import exact_real, exact_whole, exact_wide
-from .convert import KINDS, halved, held, products, widened
+from .convert import halved, held, products, widened
 from .elementwise import over_planes
 from .exact_names import arity, is_truth, operations
 from .rows import EXACT
@@ -51,7 +52,7 @@ class Operand(NamedTuple):
 
 def make(tier: Tier, element: str) -> Callable[..., None]:
     """The kernel for an element type; its record is EXACT."""
-    number = KINDS[element]
+    number = named(element)
     kind = held(number).vector(8 * tier.lanes // (F32 if number is F16 else number).size)
     kinds = {"a": kind, "b": kind, "c": U8.like(kind)}
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from ..core.record import fields, reader
 from ..isa.tiers import Tier
-from ..lang import Type, Value, div_rem, fma, over, registers, share, smaller, traced, whole
-from .convert import KINDS
+from ..lang import Type, Value, div_rem, fma, named, over, registers, share, smaller, traced, whole
 from .rows import PRODUCT
 
 ROWS = 4
@@ -28,7 +27,7 @@ class Matrix(NamedTuple):
 
 def make(tier: Tier, element: str) -> Callable[..., None]:
     """The kernel of y[i] = a[i] b[i]; its record is PRODUCT."""
-    read, number = reader(PRODUCT), KINDS[element]
+    read, number = reader(PRODUCT), named(element)
 
     @traced
     def block(args: Value, batch: Value, first: Value, end: Value) -> None:

@@ -21,10 +21,10 @@ from fastgraph.kernels.lang import (
     along,
     below,
     choose,
+    constant,
     divide,
     during,
     fma,
-    indices,
     over,
     register,
     registers,
@@ -161,7 +161,11 @@ def test_loops_as_long_as_a_condition_or_a_lane_holds(tier: Tier) -> None:
     @traced
     def counted(args: Any) -> None:
         y, n = (I64.at(args)[i] for i in range(2))
-        left, turns, lanes = register(n), register(I64(0)), register(indices(tier.lanes))
+        left, turns, lanes = (
+            register(n),
+            register(I64(0)),
+            register(constant(I32.vector(tier.lanes), range(tier.lanes))),
+        )
         for _ in during(lambda: left.value > 0):
             left.value = left.value >> 1
             turns.value = turns.value + 1
