@@ -9,9 +9,10 @@ from ..core.record import Record, fields
 from ..gemm.requantize import byte_rounder, scaled, word
 from ..gemm.rows import STORES
 from ..isa.integer import in_order
+from ..isa.stores import first_lanes
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang import I8, I32, Value, choose, divide, either, over, remainder, shuffle, traced
+from ..lang import I32, Value, choose, divide, either, over, remainder, shuffle, traced
 from .pack import LINE, ROWS
 
 BLOCK_NOTE = Record(panel="address of the block's panel", columns="how many of its columns there are")
@@ -94,8 +95,8 @@ def _columns(vectors: list[Value], r: int, nt: int) -> list[Value]:
 
 
 def _store_row(values: Sequence[Value], address: Value, count: Value | None = None) -> None:
-    """Store vectors one behind the other, `count` elements of them."""
+    """Store vectors one behind the other, `count` elements of them; all for None."""
     for n, value in enumerate(values):
-        kind, index = value.type, I8.like(value.type)
-        mask = None if count is None else index(range(kind.lanes)) < index((count - n * kind.lanes).to(I8))
+        kind = value.type
+        mask = None if count is None else first_lanes(kind.lanes, count - n * kind.lanes)
         kind[address + n * kind.size, mask] = value

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.record import reader
 from ..isa.byte_ops import run_filler
 from ..isa.integer import in_order, round_to_int, to_bytes
-from ..isa.interleave import store_first
+from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import (
     F32,

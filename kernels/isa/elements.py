@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..lang import (
-    BIT,
     F32,
     I8,
     I16,
@@ -23,15 +22,11 @@ from ..lang import (
     Value,
     called,
     halves,
-    integer,
     intrinsic,
     joined,
     larger,
-    register,
     shuffle,
     smaller,
-    tier,
-    when,
 )
 from .integer import in_order, to_bytes
 
@@ -118,29 +113,3 @@ class Rounding:
 
 def _clamped(x: Value, low: Any, high: Any) -> Value:
     return intrinsic("smin", intrinsic("smax", x, low), high)
-
-
-def write(y: Value, place: Value, count: Value | None = None) -> None:
-    """Store a vector of integers, or its first `count` < lanes elements (int64)."""
-    n, kind = y.lanes, y.type
-    if count is None:
-        kind[place] = y
-    elif tier().masks and n <= 64:
-        chosen = (I64(1) << count) - 1
-        kind[place, chosen.to(integer(n)).bits(BIT)] = y
-    else:
-        _write_parts(y, U8.at(place), count * (kind.bits // 8))
-
-
-def _write_parts(y: Value, place: Value, nbytes: Value) -> None:
-    """The first bytes of y: halves that are a power of two long, the largest first."""
-    total = 8 * y.type.size
-    rest, at = register(y.bits(integer(total, signed=False))), register(place)
-    size = total // 16
-    while size:
-        with when((nbytes & size) != 0):
-            now, here, word = rest.value, at.value, integer(8 * size, signed=False)
-            word[here] = now.to(word)
-            rest.value = now >> 8 * size
-            at.value = here + size
-        size //= 2

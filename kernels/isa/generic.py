@@ -19,10 +19,8 @@ from ..lang import (
     choose,
     integer,
     intrinsic,
-    room,
     shuffle,
 )
-from .byte_ops import copy_run
 
 GREATEST = 2.0**31 - 128
 """The greatest f32 that is an i32."""
@@ -57,12 +55,6 @@ class Generic:
         both = shuffle(x, range(2 * x.lanes), y)
         low, high = (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if signed else (0, (1 << kind.bits) - 1)
         return intrinsic("smin", intrinsic("smax", both, low), high).to(kind)
-
-    def store_first(self, value: Value, place: Value, count: Value) -> None:
-        """Store the first `count` bytes of a vector of bytes: from none to all."""
-        kept = room(value.type)
-        kept[0] = value
-        copy_run(place.address, kept.address, count)
 
     def shuffle_bytes(self, table: Value, index: Value) -> Value:
         """The bytes of `table` that the low four bits of `index` name, within 128 bits; 0 where an index is below 0.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..lang import I16, U8, Type, Value, either, joined, shuffle, smaller, tier
+from ..lang import I16, U8, Type, Value, joined, shuffle, tier
 from .integer import dot_bytes, dot_halves
 
 
@@ -60,21 +60,3 @@ def store_pieces(value: Value, pointers: Sequence[Value]) -> None:
 
 def store_bytes(value: Value, pointer: Value) -> None:
     value.type[pointer] = value
-
-
-def store_first(value: Value, pointer: Value, count: Value) -> None:
-    """Store the first `count` (int64, from 0 to all) bytes."""
-    tier().isa.store_first(value, pointer, count)
-
-
-def store_some(value: Value, pointer: Value, count: Value) -> None:
-    """Store the first `count` (int64) bytes, of which there may be more than are in a vector."""
-    width = value.lanes
-    if tier().masks:
-        store_first(value, pointer, smaller(count, width))
-        return
-    with either(count >= width, likely=True) as (whole, part):
-        with whole:
-            store_bytes(value, pointer)
-        with part:
-            store_first(value, pointer, count)

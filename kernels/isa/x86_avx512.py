@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lang import I8, I32, U8, Type, Value, called, constant, integer
+from ..lang import I32, Type, Value, called, integer
 from .x86_avx2 import Avx2, AvxVnni
 
 
@@ -27,10 +27,6 @@ class Avx512(Avx2):
     def permute_bytes(self, low: Value, index: Value, high: Value) -> Value:
         """The bytes of two vectors that the low seven bits of an index name; kernels that `need` avx512vbmi have it."""
         return called("llvm.x86.avx512.vpermi2var.qi.512", low.type, low, index, high)  # type: ignore[no-any-return]
-
-    def store_first(self, value: Value, place: Value, count: Value) -> None:
-        lanes = U8.like(value.type)
-        lanes[place, constant(lanes, range(lanes.lanes)) < count.to(I8).unsigned] = value.unsigned
 
 
 class Avx512Vnni(Avx512):

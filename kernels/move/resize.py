@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..core.record import fields, reader
-from ..isa.elements import ELEMENTS, Rounding, load, write
+from ..isa.elements import ELEMENTS, Rounding, load
+from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import (
     F32,
@@ -91,7 +92,7 @@ class Kinds(NamedTuple):
         if self.target == "f32":
             x.type[place, None if rest is None else x.type.below(rest)] = x
         else:
-            write(Rounding(self.target, zero, I64(0), I64(0), "type").narrow(x), place, rest)
+            store_first(Rounding(self.target, zero, I64(0), I64(0), "type").narrow(x), place, rest)
 
 
 def _places(tier: Tier, source: str, target: str) -> Callable:

@@ -11,7 +11,8 @@ from typing import Any
 
 from ..core.record import fields
 from ..isa import functions as f
-from ..isa.elements import ELEMENTS, load, write
+from ..isa.elements import ELEMENTS, load
+from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import (
     BIT,
@@ -103,7 +104,7 @@ def _columns(f32: Type, element: str) -> Any:
                 def read(r: Any) -> Value:
                     return load(f32, kind, xs + (i + r * inner), mask)
 
-                write(_place(n, least, read).to(I64), ys + i, rest)
+                store_first(_place(n, least, read).to(I64), ys + i, rest)
 
             each_vector(f32, left, right, column)
 

@@ -11,7 +11,7 @@ from operator import add
 from typing import Any
 
 from ..core.record import fields
-from ..isa.elements import write
+from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import (
     BIT,
@@ -56,7 +56,7 @@ def flip(tier: Tier) -> Callable[..., None]:
 
     def row(xs: list[Value], y: Value, left: Value, right: Value) -> None:
         def turn(u8: Type, i: Value, rest: Value | None = None) -> None:
-            write(u8[xs[0] + i] ^ 0x80, y + i, rest)
+            store_first(u8[xs[0] + i] ^ 0x80, y + i, rest)
 
         cover(U8.vector(tier.lanes), left, right, tier.masks, turn)
 

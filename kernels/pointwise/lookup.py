@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..core.record import Record
-from ..isa.elements import write
+from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import I8, I64, Type, Value, choose, each_vector, intrinsic, over, shuffle, whole, word
 from ..lang import tier as at_hand
@@ -53,7 +53,7 @@ def _vectors(i8: Type, look: Look, xs: list[Value], y: Value, left: Value, right
     """Reads whole vectors, over the end."""
 
     def apply(kind: Type, i: Value, rest: Value | None = None) -> None:
-        write(look(kind[xs[0] + i]), y + i, rest)
+        store_first(look(kind[xs[0] + i]), y + i, rest)
 
     each_vector(i8, left, right, apply)
 

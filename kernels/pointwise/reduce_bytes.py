@@ -11,7 +11,7 @@ from functools import reduce as fold
 from typing import Any
 
 from ..core.record import fields
-from ..isa.elements import write
+from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import (
     I8,
@@ -89,7 +89,7 @@ def _columns(u8: Type) -> Any:
                 best = register(u8(_START[op]))
                 for r in over(n):
                     best.value = intrinsic(op, best.value, u8[U8.at(x) + (i + r * inner)])
-                write(best.value, U8.at(y) + i, rest)
+                store_first(best.value, U8.at(y) + i, rest)
 
             each_vector(u8, left, right, column)
 

@@ -9,7 +9,8 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from ..core.record import fields
-from ..isa.elements import BYTES, ELEMENTS, LIMITS, Rounding, load, load_dealt, load_one, write
+from ..isa.elements import BYTES, ELEMENTS, LIMITS, Rounding, load, load_dealt, load_one
+from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import (
     BIT,
@@ -210,4 +211,4 @@ def _round(rounding: Rounding, out: str, x: Value, place: Value, dealt: bool, re
     if out == "bool":
         x = choose(x != 0, f32(1), 0)
     four = f32.lanes > tier().lanes and out in BYTES
-    write(rounding.packed(x, dealt) if four else rounding.narrow(x), place, rest)
+    store_first(rounding.packed(x, dealt) if four else rounding.narrow(x), place, rest)

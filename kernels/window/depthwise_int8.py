@@ -13,8 +13,9 @@ from typing import Any
 
 from ..core.record import reader
 from ..gemm.requantize import byte_rounder
-from ..isa.interleave import dot, interleave, load_pieces, store_pieces, store_some
+from ..isa.interleave import dot, interleave, load_pieces, store_pieces
 from ..isa.lanes import PARTS
+from ..isa.stores import store_some
 from ..isa.tiers import Tier
 from ..lang import F32, I32, U8, Value, below, choose, divide, larger, over, remainder, share, smaller, tier, traced
 from .pick_depthwise_int8 import TILES, Scheme, scheme_of

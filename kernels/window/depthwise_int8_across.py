@@ -7,8 +7,8 @@ from typing import Any
 
 from ..core.record import reader
 from ..isa.byte_ops import run_copier, run_filler
-from ..isa.interleave import store_some
 from ..isa.lanes import PARTS
+from ..isa.stores import store_some
 from ..isa.tiers import Tier
 from ..lang import U8, Value, choose, divide, over, pieces, register, remainder, share, smaller, traced
 from .depthwise_int8 import sum_tile

@@ -9,6 +9,7 @@ from ..core.record import reader
 from ..gemm.requantize import byte_rounder, word
 from ..gemm.rows import STORES
 from ..isa.integer import in_order
+from ..isa.stores import store_some
 from ..isa.tiers import Tier
 from ..lang import (
     F32,
@@ -22,7 +23,6 @@ from ..lang import (
     over,
     register,
     remainder,
-    room,
     share,
     traced,
 )  # fmt: skip
@@ -66,8 +66,7 @@ def make_depthwise_any(tier: Tier, out: str) -> Callable:
         factor, acc = f32[bias + 4 * r.c], total.value
         product = acc.to(F32) * factor
         result = word(acc, product, r) if out == "words" else in_order(byte_rounder(r)([product]), 1)
-        left = r.c - channel
-        _store_some(result, y + channel * size, left)
+        store_some(result, y + channel * size, r.c - channel)
 
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -106,17 +105,3 @@ def _shares(i32: Type, first: Value, multiplier: Value) -> Value:
     """(first + i) // multiplier of every lane i, for numbers well below 2**22."""
     index = i32(first.to(I32)) + i32(range(i32.lanes))
     return ((index.to(F32) + 0.5) / i32(multiplier.to(I32)).to(F32)).to(I32)
-
-
-def _store_some(value: Value, address: Value, count: Value) -> None:
-    """Store the first `count` lanes, of which there may be more than are in the vector."""
-    kind, number = value.type, value.type.number
-    with either(count >= kind.lanes) as (whole, part):
-        with whole:
-            kind[address] = value
-        with part:
-            kept = room(kind)
-            kept[0] = value
-            to = number.at(address)
-            for i in over(count):
-                to[i] = number.at(kept)[i]

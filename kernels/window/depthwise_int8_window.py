@@ -11,8 +11,9 @@ from typing import Any
 
 from ..core.record import reader
 from ..gemm.requantize import byte_rounder
-from ..isa.interleave import dot, interleave, store_some
+from ..isa.interleave import dot, interleave
 from ..isa.lanes import PARTS
+from ..isa.stores import store_some
 from ..isa.tiers import Tier
 from ..lang import (
     F32,

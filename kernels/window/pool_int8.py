@@ -8,7 +8,8 @@ from typing import Any
 
 from ..core.record import reader
 from ..isa.integer import to_bytes
-from ..isa.interleave import store_some, unpack
+from ..isa.interleave import unpack
+from ..isa.stores import store_some
 from ..isa.tiers import Tier
 from ..lang import (
     F32,
