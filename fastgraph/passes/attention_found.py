@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
+from ..ir.build import constant
 from ..ops.registry import attr
 from .attention_operand import Dims, factor_of, operand_of
 from .layout import layout
 from .moves import shaped, turn
-from .rewrite import Sweep, constant, sees, sweep
+from .rewrite import Sweep, sees, sweep
 
 F32 = np.dtype(np.float32)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
+from ..ir.build import constant
 from ..ir.weights import once
 from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Layout
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
 from .moves import only_moves_ones, shaped, turn
-from .rewrite import Sweep, also_quantized, constant, rules_for, sees, sweep
+from .rewrite import Sweep, also_quantized, rules_for, sees, sweep
 
 GATHERS = {"gathers.known_gather": "gather"}
 

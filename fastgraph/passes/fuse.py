@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Value
+from ..ir.build import constant
 from ..ir.weights import once
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
 from .decompose import FOLDER
-from .rewrite import Sweep, also_quantized, constant, rules_for, sees, sweep
+from .rewrite import Sweep, also_quantized, rules_for, sees, sweep
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..ir import Graph, Node, Value
+from ..ir.build import constant
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
 from .canonicalize import canonicalize, reshape, transpose
 from .decompose import FOLDER, REDUCTIONS
 from .moves import only_moves_ones, shaped, turn, turned_data
-from .rewrite import Sweep, also_quantized, constant, note, rules_for, sees, sweep
+from .rewrite import Sweep, also_quantized, note, rules_for, sees, sweep
 
 Perm = tuple[int, ...]
 

@@ -1,13 +1,18 @@
-"""Transposes and reshapes, written in their simplest form."""
+"""Transposes, reshapes and casts, written in their simplest form."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..ir import Node, Quantization, Value
+from ..ir import Node, Quantization, TensorType, Value
+from ..ir.build import constant
 from ..ir.weights import once
 from ..ops.shape import permutation
-from .rewrite import Sweep, constant
+
+if TYPE_CHECKING:
+    from .rewrite import Sweep
 
 
 def only_moves_ones(dims: tuple[int, ...], perm: tuple[int, ...]) -> bool:
@@ -63,3 +68,16 @@ def shaped(state: Sweep, like: Node, x: Value, dims: tuple[int, ...]) -> Value:
         return x
     shape = constant(like.out, np.array(dims, np.int64), "shape")
     return state.add("reshape", [x, shape], x.type.with_shape(dims), like, allowzero=1)
+
+
+def cast(state: Sweep, node: Node, value: Value, dtype: np.dtype) -> Value:
+    """The value in another element type, at once where it is constant."""
+    if value.type.dtype == dtype:
+        return value
+    if value.data is not None:
+        return constant(value, once(_converted, value.data, dtype), dtype.name)
+    return state.add("cast", [value], TensorType(dtype, value.type.shape), node, to=dtype.name)
+
+
+def _converted(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return data.astype(dtype)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Graph, Node, Value
-from .rewrite import Sweep, constant, sees, sweep
+from ..ir.build import constant
+from .rewrite import Sweep, sees, sweep
 
 F32 = np.dtype(np.float32)
 NORMS = ("layer_normalization", "rms_normalization")

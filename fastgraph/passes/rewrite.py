@@ -13,21 +13,25 @@ from typing import Any
 import numpy as np
 
 from ..freedoms import free
-from ..ir import Graph, Node, Quantization, TensorType, Value, read_by
-from ..limits import current
-from ..ops.evaluate import computes_reals
+from ..ir import Graph, Node, TensorType, Value, read_by
+from ..ir.build import Builder
+from ..ops.evaluate import computes_reals, fold, infer_node
 from ..ops.registry import OPS, Op
+from .moves import cast, shaped, turn
 
 
-class Sweep:
-    """State of one sweep: the nodes written so far, who made a value, how many nodes read each value.
+class Sweep(Builder):
+    """State of one sweep: the nodes written so far, who made a value, how many nodes read each value. It builds what
+    stands in the place of the node at hand.
 
     A rule gets `(sweep, node)` and returns False to keep the node, or True after it wrote its own nodes with `add`
     and said with `replace` what stands for the node's outputs. `turned`: the transposes of constants that were made.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, node: Node | None = None) -> None:
         self.graph = graph
+        if node is not None:
+            self.node = node
         self.nodes: list[Node] = []
         self.maker: dict[Value, Node] = {}
         self.position: dict[Node, int] = {}
@@ -52,6 +56,29 @@ class Sweep:
         node = Node(op, inputs, [Value(f"{like.out.name}.{op}", type)], attrs, like.name)
         self.write(node)
         return node.out
+
+    def infer(self, node: Node) -> None:
+        infer_node(node)
+
+    def fold(self, node: Node) -> list[np.ndarray] | None:
+        return fold(node)
+
+    def shape(self, x: Value, *dims: int) -> Value:
+        return shaped(self, self.node, x, dims)
+
+    def turn(self, x: Value, *perm: int) -> Value:
+        return turn(self, self.node, x, perm)
+
+    def cast(self, x: Value, dtype: Any) -> Value:
+        return cast(self, self.node, x, np.dtype(dtype))
+
+    def becomes(self, *results: Value) -> bool:
+        """The results stand for those of the node at hand. True, for the rule to give."""
+        for old, new in zip(self.node.outputs, results, strict=False):
+            if new.type.shape != old.type.shape:
+                new = self.shape(new, *old.type.dims)
+            self.replace(old, new)
+        return True
 
     def write(self, node: Node) -> None:
         """Write a new node."""
@@ -206,22 +233,10 @@ def sweep(graph: Graph, *rules: Rule) -> bool:
     if not any(by_op.values()):
         return False
     real = {op: [rule for rule in found if hasattr(rule, "also_quantized")] for op, found in by_op.items()}
-    state, applied = Sweep(graph), False
-    for node in graph.nodes:
-        if not state._instead.keys().isdisjoint(node.inputs):  # type: ignore[arg-type]
-            node.inputs = [None if v is None else state.current(v) for v in node.inputs]
-        found = by_op[node.op]
-        if len(found) > len(real[node.op]) and computes_reals(node):
-            found = real[node.op]
-        for rule in found:
-            if rule(state, node):
-                state.forget(node)
-                applied = True
-                break
-        else:
-            state.keep(node)
-    if not applied:
-        return False
+    state = Sweep(graph)
+    with state:
+        if not _apply(state, by_op, real):
+            return False
     graph.nodes = state.written()
     graph.outputs = [state.current(v) for v in graph.outputs]
     for kept in graph.states:
@@ -236,9 +251,23 @@ def sweep(graph: Graph, *rules: Rule) -> bool:
     return True
 
 
-def constant(like: Value, data: Any, suffix: str = "folded", quant: Quantization | None = None) -> Value:
-    """A constant named after the value it comes from."""
-    array = np.asarray(data)
-    if array.base is None:
-        current().hold(array.nbytes, like.name)
-    return Value.constant(f"{like.name}.{suffix}", array, quant)
+def _apply(state: Sweep, by_op: Mapping[str, list[Rule]], real: Mapping[str, list[Rule]]) -> bool:
+    """Have the rules of each node's operator look at it, in order; `real`: those that see quantized ones, too. Whether
+    one applied.
+    """
+    applied = False
+    for node in state.graph.nodes:
+        if not state._instead.keys().isdisjoint(node.inputs):  # type: ignore[arg-type]
+            node.inputs = [None if v is None else state.current(v) for v in node.inputs]
+        found = by_op[node.op]
+        if len(found) > len(real[node.op]) and computes_reals(node):
+            found = real[node.op]
+        state.node = node
+        for rule in found:
+            if rule(state, node):
+                state.forget(node)
+                applied = True
+                break
+        else:
+            state.keep(node)
+    return applied

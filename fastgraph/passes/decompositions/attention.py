@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...ops.registry import attr
 from ..moves import shaped, turn
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep
 
 F32, BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 

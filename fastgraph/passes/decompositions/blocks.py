@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, Value
+from ...ir.build import constant
 from ...ops.registry import attr
 from ..moves import shaped, turn
-from ..rewrite import Sweep, also_quantized, constant
+from ..rewrite import Sweep, also_quantized
 
 
 @also_quantized

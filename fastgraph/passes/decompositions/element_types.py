@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, TensorType, Value
-from ...ir.weights import once
 from ...ops.registry import OPS, Layout, attr
-from ..rewrite import Rule, Sweep, constant, sees
+from ..moves import cast
+from ..rewrite import Rule, Sweep, sees
 
 F16, F32, F64, I32, I64 = (np.dtype(t) for t in (np.float16, np.float32, np.float64, np.int32, np.int64))
 BOOL, U8 = np.dtype(bool), np.dtype(np.uint8)
@@ -55,19 +55,6 @@ def _through(state: Sweep, node: Node, other: np.dtype, own: np.dtype, known: di
     for value, made in zip(node.outputs, outputs, strict=True):
         if made is not value:
             state.write(Node("cast", [made], [value], {"to": own.name}, node.name))
-
-
-def cast(state: Sweep, node: Node, value: Value, dtype: np.dtype) -> Value:
-    """The value in another element type, at once where it is constant."""
-    if value.type.dtype == dtype:
-        return value
-    if value.data is not None:
-        return constant(value, once(_converted, value.data, dtype), dtype.name)
-    return state.add("cast", [value], TensorType(dtype, value.type.shape), node, to=dtype.name)
-
-
-def _converted(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    return data.astype(dtype)
 
 
 @sees("pow")

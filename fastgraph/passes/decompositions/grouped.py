@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, Value
+from ...ir.build import constant
 from ...ops.registry import OPS, Layout, attr
 from ...ops.shape import permutation
 from ..moves import shaped, turn
-from ..rewrite import Sweep, constant, sees
+from ..rewrite import Sweep, sees
 
 DEPTH = 6
 """Operators above a value among which a transpose is looked for."""

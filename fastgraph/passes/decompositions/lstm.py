@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...ir import Graph, Node, TensorType, Value
+from ...ir.build import constant
 from ...ops.lstm_sequence import (
     BIAS,
     CELL,
@@ -26,7 +27,7 @@ from ...ops.lstm_sequence import (
 )
 from ...ops.registry import attr
 from ..explicit_quantization import requantized
-from ..rewrite import Sweep, also_quantized, constant
+from ..rewrite import Sweep, also_quantized
 from .writing import Steps, operand, scanned
 
 F32 = np.dtype(np.float32)

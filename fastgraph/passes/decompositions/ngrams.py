@@ -7,9 +7,10 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, Value
+from ...ir.build import constant
 from ...ops.registry import attr
 from ...ops.text import grams_of
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep
 from .element_types import F32
 from .writing import Steps, known
 

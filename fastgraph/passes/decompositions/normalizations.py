@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...ops.registry import attr
 from ..moves import shaped
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep
 from .writing import Steps, known
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))

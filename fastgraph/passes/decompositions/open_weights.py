@@ -9,11 +9,12 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...ops.conv import transposed_window
 from ...ops.registry import attr
 from ..explicit_quantization import requantized
 from ..moves import shaped, turn
-from ..rewrite import Sweep, also_quantized, constant
+from ..rewrite import Sweep, also_quantized
 
 MOST_TAPS = 256
 """Larger windows stay what they are."""

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ...ir import Node, Value
+from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.conv import transposed_window
 from ...ops.registry import OPS
 from ..moves import shaped
-from ..rewrite import Sweep, also_quantized, constant
+from ..rewrite import Sweep, also_quantized
 
 MOST = 64
 """Phases of a transposed convolution: each is a step."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, TensorType
+from ...ir.build import constant
 from ...ops.registry import attr
-from ..rewrite import Sweep, constant
-from .element_types import F32, cast
+from ..moves import cast
+from ..rewrite import Sweep
+from .element_types import F32
 
 
 def resized_whole(state: Sweep, node: Node) -> bool:

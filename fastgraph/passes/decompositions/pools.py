@@ -8,9 +8,10 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, Value
+from ...ir.build import constant
 from ...ops.registry import attr
 from ...ops.window import reach, tap
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep
 from .writing import Steps, known
 
 MOST_TAPS = 256

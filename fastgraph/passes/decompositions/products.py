@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, Value
-from ..rewrite import Sweep, constant
+from ...ir.build import constant
+from ..rewrite import Sweep
 
 
 def spread_matmul(state: Sweep, node: Node) -> bool:

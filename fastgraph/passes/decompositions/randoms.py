@@ -7,12 +7,13 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...limits import current
 from ...ops.random import generator
 from ...ops.registry import OPS, attr
-from ..moves import shaped
-from ..rewrite import Sweep, constant
-from .element_types import F16, F32, F64, I64, cast
+from ..moves import cast, shaped
+from ..rewrite import Sweep
+from .element_types import F16, F32, F64, I64
 from .open_weights import cut_out
 
 U32, U64, BOOL = np.dtype(np.uint32), np.dtype(np.uint64), np.dtype(np.bool_)

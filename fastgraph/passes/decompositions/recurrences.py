@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from ...ir import Graph, Node, TensorType, Value
+from ...ir.build import constant
 from ...ops.registry import attr
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep
 from .writing import Steps, known, operand, real, scanned
 
 

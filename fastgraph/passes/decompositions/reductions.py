@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, Value
+from ...ir.build import constant
 from ...ops.reduce import reduced_axes
 from ..moves import shaped, turn
-from ..rewrite import Sweep, also_quantized, constant, sees
+from ..rewrite import Sweep, also_quantized, sees
 
 ALIKE = "reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_l2", "reduce_log_sum_exp"
 AFTER = {op: op for op in ALIKE} | {"reduce_sum_square": "reduce_sum", "reduce_l1": "reduce_sum"}

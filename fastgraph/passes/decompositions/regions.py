@@ -8,11 +8,12 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...ops.registry import attr
 from ...ops.window import window_attrs
-from ..moves import shaped, turn
-from ..rewrite import Sweep, constant
-from .element_types import F32, F64, I64, cast
+from ..moves import cast, shaped, turn
+from ..rewrite import Sweep
+from .element_types import F32, F64, I64
 from .open_weights import cut_out
 
 Do = Callable[..., Value]

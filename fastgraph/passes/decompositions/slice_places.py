@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...ops.registry import attr
 from ..moves import shaped
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep
 
 NOWHERE = -1
 

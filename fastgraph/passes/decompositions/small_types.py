@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node
+from ...ir.build import constant
 from ...ops.narrow import INTEGERS, is_narrow
 from ...ops.registry import attr
-from ..rewrite import Sweep, constant
-from .element_types import F32, cast
+from ..moves import cast
+from ..rewrite import Sweep
+from .element_types import F32
 from .writing import Steps, known
 
 

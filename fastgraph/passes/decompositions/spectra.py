@@ -7,9 +7,10 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...ops.registry import OPS, attr
 from ..moves import shaped, turn
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep
 from .fourier import Transform, backward, backward_real, cut, forward, framed, transformed
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))

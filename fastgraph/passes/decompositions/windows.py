@@ -9,13 +9,14 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...ops.common import ints
 from ...ops.detection import unpooled
 from ...ops.pool import counts
 from ...ops.registry import attr
 from ...ops.window import reach, resolve_pads, window_attrs
 from ..moves import shaped, turn
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep
 from .element_types import F32, F64
 from .open_weights import cut_out, padded_around
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...ops.pool import counts
 from ...ops.registry import attr
 from ..quantized.integer_product import PLAIN
-from ..rewrite import Sweep, also_quantized, constant, sees
+from ..rewrite import Sweep, also_quantized, sees
 
 F32 = np.dtype(np.float32)
 LARGEST = 256

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...ir import Graph, Node, Value
+from ...ir.build import constant
 from ...ops.evaluate import fold, infer_node
-from ..moves import shaped, turn
-from ..rewrite import Sweep, constant
-from .element_types import cast
+from ..moves import cast, shaped, turn
+from ..rewrite import Sweep
 
 CASTS = {"saturate": 1, "round_mode": "up", "format": ""}
 

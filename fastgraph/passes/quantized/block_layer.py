@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, TensorType
+from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.registry import attr
-from ..rewrite import Sweep, constant, sees
+from ..rewrite import Sweep, sees
 
 F32 = np.dtype(np.float32)
 BITS = (2, 4, 8)

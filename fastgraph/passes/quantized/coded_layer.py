@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...ir.weights import once
 from ..explicit_quantization import requantized
-from ..rewrite import Sweep, also_quantized, constant, sees
+from ..rewrite import Sweep, also_quantized, sees
 from .block_layer import codes_of
 
 F32 = np.dtype(np.float32)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, Quantization, TensorType, Value
+from ...ir.build import constant
 from ...ops.shape import permutation
 from ...ops.window import resolve_pads, window_attrs
 from ..decompositions.open_scales import SUMMED
 from ..decompositions.writing import Steps
 from ..explicit_quantization import BYTES, WHOLE
-from ..rewrite import Sweep, constant
+from ..rewrite import Sweep
 
 REAL = {"matmul_integer": "matmul", "conv_integer": "conv"}
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Graph, Node, Quantization, TensorType, Value
+from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.registry import OPS, Quant
 from ..explicit_quantization import requantized
-from ..rewrite import Sweep, constant, note
+from ..rewrite import Sweep, note
 
 
 def unsigned(graph: Graph) -> None:
