@@ -54,22 +54,28 @@ def _reduction(op: str) -> Callable[..., Value]:
 
 
 class Builder:
-    """Writes nodes in the place of `node`, after whose first result theirs are named.
-
-    A subclass says where nodes go (`write`), how types are inferred (`infer`) and what is known before the run (`fold`:
-    a node's results, or None).
+    """Writes nodes. A subclass says how: where they go (`append`), what their results and constants are called
+    (`result`, `held`), how their types are inferred (`infer`), and what is known before the run (`fold`: a node's
+    results, or None).
     """
 
-    node: Node
+    trusts = True
+    """Whether a type that is given is not inferred again."""
 
-    def write(self, node: Node) -> None:
+    def append(self, node: Node) -> None:
+        raise NotImplementedError
+
+    def result(self, op: str, type: TensorType) -> Value:
+        raise NotImplementedError
+
+    def held(self, data: np.ndarray) -> Value:
         raise NotImplementedError
 
     def infer(self, node: Node) -> None:
         raise NotImplementedError
 
     def fold(self, node: Node) -> list[np.ndarray] | None:
-        raise NotImplementedError
+        return None
 
     def __enter__(self) -> Any:
         if not hasattr(_work, "builders"):
@@ -82,39 +88,46 @@ class Builder:
 
     def __call__(self, op: str, *operands: Operand, type: TensorType | None = None, **attrs: Any) -> Value:
         """The result of an operator. `type`: where it is known already, or can't be inferred."""
-        out = Value(f"{self.node.out.name}.{op}", type or UNKNOWN)
-        made = Node(op, self._inputs(operands), [out], attrs, self.node.name)
-        if type is None:
+        out = self.result(op, type or UNKNOWN)
+        made = self._node(op, operands, [out], attrs)
+        if type is None or not self.trusts:
             self.infer(made)
             known = None if op == "expand" else self.fold(made)
             if known is not None:
-                return constant(self.node.out, known[0], op)
-        self.write(made)
+                return self.held(known[0])
+        self.append(made)
         return out
 
     def several(self, op: str, count: int, *operands: Operand, **attrs: Any) -> list[Value]:
         """The results of an operator that has more than one."""
-        outs = [Value(f"{self.node.out.name}.{op}{i}") for i in range(count)]
-        made = Node(op, self._inputs(operands), outs, attrs, self.node.name)
+        outs = [self.result(f"{op}{i}", UNKNOWN) for i in range(count)]
+        made = self._node(op, operands, outs, attrs)
         self.infer(made)
-        self.write(made)
+        self.append(made)
         return outs
 
-    def _inputs(self, operands: Sequence[Operand]) -> list[Value | None]:
+    def _node(self, op: str, operands: Sequence[Operand], outs: list[Value], attrs: dict[str, Any]) -> Node:
         like = next((v for v in operands if isinstance(v, Value)), None)
-        return [v if v is None or isinstance(v, Value) else self.number(v, like) for v in operands]
+        inputs = [v if v is None or isinstance(v, Value) else self.number(v, like) for v in operands]
+        return Node(op, inputs, outs, attrs, self.label)
+
+    label = ""
+    """What nodes are called."""
 
     # -- constants
 
     def number(self, number: Any, like: Value | None = None) -> Value:
-        """A constant: an array as it is, a number of the element type of `like`."""
+        """A constant: an array as it is, a number of the element type that `like` has, or stands for."""
         if isinstance(number, np.ndarray):
-            return constant(self.node.out, number, "numbers")
-        return constant(self.node.out, np.array(number, None if like is None else like.type.dtype), "number")
+            return self.held(number)
+        dtype = None if like is None else np.dtype(np.float32) if like.type.quant is not None else like.type.dtype
+        if dtype is None and isinstance(number, float):
+            raise TypeError(f"{number} beside {like}, whose element type is not known")
+        return self.held(np.array(number, dtype))
 
-    def ints(self, *numbers: int) -> Value:
+    def vector(self, *numbers: int) -> Value:
         """A vector of int64."""
-        return constant(self.node.out, np.array(numbers, np.int64), "numbers")
+        return self.held(np.array(numbers, np.int64))
 
     # -- functions of each element
 
@@ -133,7 +146,7 @@ class Builder:
     def equal(self, x: Value, y: Operand) -> Value:
         return self("equal", x, y)
 
-    def where(self, condition: Value, yes: Operand, no: Operand) -> Value:
+    def choose(self, condition: Value, yes: Operand, no: Operand) -> Value:
         """One of the two, of which at least one is a value."""
         like = next(v for v in (yes, no) if isinstance(v, Value))
         yes, no = (v if isinstance(v, Value) else self.number(v, like) for v in (yes, no))
@@ -149,7 +162,7 @@ class Builder:
     def reduce(self, op: str, x: Value, axes: Sequence[int], keep: bool = False) -> Value:
         if not axes:
             return x
-        return self(op, x, self.ints(*axes), keepdims=int(keep), noop_with_empty_axes=0)
+        return self(op, x, self.vector(*axes), keepdims=int(keep), noop_with_empty_axes=0)
 
     sum, mean, prod = (_reduction(f"reduce_{op}") for op in ("sum", "mean", "prod"))
     largest, smallest = _reduction("reduce_max"), _reduction("reduce_min")
@@ -158,7 +171,7 @@ class Builder:
 
     def shape(self, x: Value, *dims: int) -> Value:
         """x with other extents, its elements in the same order."""
-        return x if x.type.shape == dims else self("reshape", x, self.ints(*dims), allowzero=1)
+        return x if x.type.shape == dims else self("reshape", x, self.vector(*dims), allowzero=1)
 
     def turn(self, x: Value, *perm: int) -> Value:
         """x with its axes in another order."""
@@ -166,11 +179,11 @@ class Builder:
 
     def spread(self, x: Value, *dims: int) -> Value:
         """x broadcast to an extent."""
-        return x if x.type.dims == dims else self("expand", x, self.ints(*dims))
+        return x if x.type.dims == dims else self("expand", x, self.vector(*dims))
 
     def cut(self, x: Value, axis: int, start: int, end: int, step: int = 1) -> Value:
         """Elements start, start + step, ... below `end` along an axis."""
-        return self("slice", x, *(self.ints(n) for n in (start, end, axis, step)))
+        return self("slice", x, *(self.vector(n) for n in (start, end, axis, step)))
 
     def join(self, values: Sequence[Value], axis: int) -> Value:
         """Values one behind the other along an axis."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..freedoms import free
 from ..ir import Graph, Node, TensorType, Value, read_by
-from ..ir.build import Builder
+from ..ir.build import Builder, constant
 from ..ops.evaluate import computes_reals, fold, infer_node
 from ..ops.registry import OPS, Op
 from .moves import cast, shaped, turn
@@ -28,10 +28,10 @@ class Sweep(Builder):
     and said with `replace` what stands for the node's outputs. `turned`: the transposes of constants that were made.
     """
 
-    def __init__(self, graph: Graph, node: Node | None = None) -> None:
+    node: Node
+
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        if node is not None:
-            self.node = node
         self.nodes: list[Node] = []
         self.maker: dict[Value, Node] = {}
         self.position: dict[Node, int] = {}
@@ -57,6 +57,16 @@ class Sweep(Builder):
         self.write(node)
         return node.out
 
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        return self.node.name
+
+    def result(self, op: str, type: TensorType) -> Value:
+        return Value(f"{self.node.out.name}.{op}", type)
+
+    def held(self, data: np.ndarray) -> Value:
+        return constant(self.node.out, data, "held")
+
     def infer(self, node: Node) -> None:
         infer_node(node)
 
@@ -79,6 +89,9 @@ class Sweep(Builder):
                 new = self.shape(new, *old.type.dims)
             self.replace(old, new)
         return True
+
+    def append(self, node: Node) -> None:
+        self.write(node)
 
     def write(self, node: Node) -> None:
         """Write a new node."""

@@ -172,7 +172,8 @@ def _translate(operator: Table, custom: bool, call: Call) -> None:
     try:
         if not custom:
             call.options = options_of(operator, op, call.where)
-        rule(call)
+        with call:
+            rule(call)
     except MISFITS as error:
         raise misfit(call.where, "inputs or options", error) from error
     current().count(4 * (len(nodes) - begun), call.where)

@@ -13,12 +13,13 @@ import numpy as np
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Node, Quantization, Shape, TensorType, Value
+from ...ir.build import Builder
 from ...limits import current
 from ...ops.evaluate import infer_node
 
 
-class Call:
-    """An operator of a file.
+class Call(Builder):
+    """An operator of a file, and the builder of the nodes that stand for it.
 
     `op`: what the format calls it. `name`: what its nodes are called. `where`: file, graph and operator, for messages.
     `nodes`: where its nodes go. `unique` makes a name one that no other value has.
@@ -26,7 +27,7 @@ class Call:
 
     def __init__(self, op: str, name: str, where: str, nodes: list[Node], unique: Callable[[str], str]) -> None:
         self.op = op
-        self.name = name
+        self.name = self.label = name
         self.where = where
         self.nodes = nodes
         self.unique = unique
@@ -67,6 +68,17 @@ class Call:
         return self.add("cast", [value], type=TensorType(wanted), to=wanted)
 
     # nodes
+
+    trusts = False
+
+    def append(self, node: Node) -> None:
+        self.nodes.append(node)
+
+    def result(self, op: str, type: TensorType) -> Value:
+        return Value(self.unique(self.name), type)
+
+    def held(self, data: np.ndarray) -> Value:
+        return self.const(data)
 
     def add(
         self, op: str, inputs: Sequence[Value | None], outputs: list[Value] | None = None,

@@ -150,7 +150,8 @@ def _translated(scope: Scope, proto: Message, outputs: list[Value], declared: li
             raise UnsupportedError(_unknown(op, inputs))
         name = proto.outputs[0].name if outputs else scope.reader.unique(op)
         call = Call(scope, op, name, where, inputs, outputs, declared, proto.blocks, _block)
-        rule(call)
+        with call:
+            rule(call)
     except UnsupportedError as error:
         made = next((out.name for out in proto.outputs), "")
         scope.reader.lacks(error, f"operation {made!r}" if made else "")

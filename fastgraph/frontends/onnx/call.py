@@ -79,6 +79,9 @@ class Call(call.Call):
         self.made.append(value)
         return value
 
+    def result(self, op: str, type: TensorType) -> Value:
+        return self.fresh(type)
+
     def add_many(self, op: str, inputs: Sequence[Value | None], attrs: dict[str, Any], count: int) -> list[Value]:
         """Write a node with `count` outputs."""
         outputs = [Value(self.unique(self.name)) for _ in range(count)]

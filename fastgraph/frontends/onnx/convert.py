@@ -128,7 +128,8 @@ def _node(reader: Reader, scope: Scope, node: Message, where: str, label: str, n
     call = Call(op, version, inputs, list(node.output), where, reader, scope.nodes, name)
     try:
         _attributes(reader, scope, node, call)
-        results = translate(domain, call)
+        with call:
+            results = translate(domain, call)
     except UnsupportedError as error:
         reader.lacks(error, where.removeprefix(f"{reader.source}: ") if scope.depth else label)
         results = [Value(n) for n in node.output]

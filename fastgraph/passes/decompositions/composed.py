@@ -43,7 +43,7 @@ def composed(g: Sweep, node: Node) -> bool:
         case _:
             x = g.cast(x, real)
             top = g.largest(x, axes, keep=True)
-            top = g.where(abs(top) < np.inf, top, 0)
+            top = g.choose(abs(top) < np.inf, top, 0)
             y = g.log(g.sum(g.exp(x - top), axes, keep=True)) + top
     return g.becomes(g.cast(y, dtype))
 

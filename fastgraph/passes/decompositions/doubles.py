@@ -40,17 +40,17 @@ def _by_others(g: Sweep, node: Node, x: Value) -> Value:
         case "swish":
             return x * _sigmoid(g, x * number("alpha"))
         case "leaky_relu":
-            return g.where(x < 0.0, x * number("alpha"), x)
+            return g.choose(x < 0.0, x * number("alpha"), x)
         case "thresholded_relu":
-            return g.where(x > number("alpha"), x, 0.0)
+            return g.choose(x > number("alpha"), x, 0.0)
         case "elu":
-            return g.where(x < 0.0, g("expm1", x) * number("alpha"), x)
+            return g.choose(x < 0.0, g("expm1", x) * number("alpha"), x)
         case "celu":
             alpha = number("alpha")
             return g.max(x, 0.0) + g.min(g("expm1", x / alpha) * alpha, 0.0)
         case "selu":
             below = g("expm1", x) * number("alpha")
-            return g.where(x <= 0.0, below, x) * number("gamma")
+            return g.choose(x <= 0.0, below, x) * number("gamma")
         case "gelu":
             return _gelu(g, x, attr(node, "approximate") == "tanh")
         case _:
