@@ -25,13 +25,14 @@ from .passes.dynamic import cut_dynamic, is_dynamic
 from .passes.explicit_quantization import explicit_quantization
 from .passes.fuse import fuse
 from .passes.layout import layout
-from .passes.rewrite import has, has_reals, later
 from .passes.specialize import sizes_suit, specialize
 from .plan.build import build
 from .plan.lower import Matches
 from .plan.program import Program, Step, UserKernel
 from .plan.widen import widen
 from .room import need
+from .rules.rule import has, later
+from .rules.sweep import has_reals
 
 if TYPE_CHECKING:
     from .passes.bounds.values import Bounded

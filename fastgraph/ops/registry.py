@@ -15,8 +15,8 @@ import numpy as np
 from ..errors import ModelError
 from ..families import Families
 from ..ir import MAX_RANK, Node, TensorType
+from .catalog import CATALOG
 from .chain import evaluate_chain
-from .families import FAMILIES
 
 Infer = Callable[[Node, list[Any]], list[TensorType]]
 Reference = Callable[[Node, list[Any]], list[Any]]
@@ -82,11 +82,11 @@ class Op(NamedTuple):
     Both take absent inputs as None, or left off at the end, and give one result per output of the node.
     `attrs` are the defaults of the attributes.
 
-    To add an operator, `define` it in the file of its family, with what holds of it among the facts below, and name it
-    in families.py and in the table of each frontend whose format has it (ONNX finds it by itself, when it is called the
-    same). With no fact at all it works: it is inferred, folded, and run by its reference; facts and a lowering make it
-    fast. So `expm1`, a function of each element, is one entry of `RARE` in elementwise.py, which is defined with layout
-    EACH, and one entry of `UNARY` in frontends/circle/rules_tensorflow.py.
+    To add an operator, `define` it in the file of its family, with what holds of it among the facts below, have `python
+    -m docs.catalog` write the catalog, and name it in the table of each frontend whose format has it (ONNX finds it by
+    itself, when it is called the same). With no fact at all it works: it is inferred, folded, and run by its reference;
+    facts and a lowering make it fast. So `expm1`, a function of each element, is one entry of `RARE` in elementwise.py,
+    which is defined with layout EACH, and one entry of `UNARY` in frontends/circle/rules_tensorflow.py.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Op(NamedTuple):
 
 
 _defined: dict[str, Op] = {}
-OPS = Families(__package__, FAMILIES, _defined)
+OPS = Families(__package__, CATALOG, _defined)
 
 LAYER: dict[str, Any] = {"weights": 1, "bias": 2, "extras_at": 3}
 """Facts of layers: weights, then a bias or None, then what their chain takes."""

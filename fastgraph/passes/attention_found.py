@@ -11,24 +11,25 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..ir.build import constant
 from ..ops.registry import attr
+from ..rules.moves import shaped, turn
+from ..rules.rule import rule
+from ..rules.sweep import Sweep, sweep
 from .attention_operand import Dims, factor_of, operand_of
 from .layout import layout
-from .moves import shaped, turn
-from .rewrite import Sweep, sees, sweep
 
 F32 = np.dtype(np.float32)
 
 
 def attention(graph: Graph) -> bool:
     """Given ``y = matmul(softmax(add(matmul(q, transpose(k)), m)), v)``; result ``y = attention(q, k, v, m)``."""
-    changed = sweep(graph, split_of_reshape)
-    if sweep(graph, found_attention):
+    changed = sweep(graph, "splits")
+    if sweep(graph, "attention"):
         layout(graph)
         return True
     return changed
 
 
-@sees("split")
+@rule("splits", "split")
 def split_of_reshape(state: Sweep, node: Node) -> bool:
     """Given ``a, b = split(reshape(x: [.., n]): [.., i, j, k]) {axis of i}``; result the parts of ``split(x)``,
     reshaped: parts of rows can be read where they lie.
@@ -59,7 +60,7 @@ class Scores(NamedTuple):
     masks: tuple[tuple[Value, Dims], ...] = ()
 
 
-@sees("matmul")
+@rule("attention", "matmul")
 def found_attention(state: Sweep, node: Node) -> bool:
     """Given ``y = matmul(softmax(scale * matmul(q, transpose(k)) + m), v)``; result ``y = attention(q, k, v, m)``.
 

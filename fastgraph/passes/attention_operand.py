@@ -10,8 +10,8 @@ import numpy as np
 
 from ..ir import Node, Value
 from ..ops.shape import permutation
-from .moves import shaped, turn
-from .rewrite import Sweep
+from ..rules.moves import shaped, turn
+from ..rules.sweep import Sweep
 
 Dims = tuple[int, ...]
 

@@ -11,19 +11,16 @@ from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Layout
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
-from .moves import only_moves_ones, shaped, turn
-from .rewrite import Sweep, also_quantized, rules_for, sees, sweep
-
-GATHERS = {"gathers.known_gather": "gather"}
+from ..rules.moves import only_moves_ones, shaped, turn
+from ..rules.rule import rule
+from ..rules.sweep import Sweep, sweep
 
 
 def canonicalize(graph: Graph) -> bool:
     """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below. Whether one
     applied.
     """
-    rules = [spatial_axes, strided_slice, *rules_for(graph, GATHERS), identity, one_input, variadic, transpose, reshape,
-             after_reshape, gemm, matmul, batch_norm, explicit_window]  # fmt: skip
-    return any([_same_types(graph), sweep(graph, *rules)])
+    return any([_same_types(graph), sweep(graph, "canonical")])
 
 
 def _same_types(graph: Graph) -> bool:
@@ -33,13 +30,12 @@ def _same_types(graph: Graph) -> bool:
     read = {v.type.dtype for node in graph.nodes for v in (*node.inputs, *node.outputs) if v is not None}
     if np.dtype(np.float16) not in read and not any(node.op == "pow" for node in graph.nodes):
         return False
-    from .decompositions.element_types import exponent, halves
+    from .decompositions.element_types import halves
 
-    return sweep(graph, exponent, halves())
+    return sweep(graph, "exponents", halves())
 
 
-@also_quantized
-@sees(lambda op: op.layout is Layout.AXES)
+@rule("canonical", lambda op: op.layout is Layout.AXES, quantized=True)
 def spatial_axes(state: Sweep, node: Node) -> bool:
     """The spatial axes of a channels-last value, which may be none, become numbers once its rank is known."""
     if node.attrs.get("axes") == "spatial" and node.x.type.concrete:
@@ -49,8 +45,7 @@ def spatial_axes(state: Sweep, node: Node) -> bool:
     return False
 
 
-@also_quantized
-@sees("strided_slice")
+@rule("canonical", "strided_slice", quantized=True)
 def strided_slice(state: Sweep, node: Node) -> bool:
     """Python's slices, with dropped and new axes, as a slice and a reshape."""
     from ..ops.blocks import index_of
@@ -74,8 +69,7 @@ def strided_slice(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
-@sees("identity", "cast", "expand", "tile", "slice", "pad", "resize", "dropout", "clip")
+@rule("canonical", "identity cast expand tile slice pad resize dropout clip", quantized=True)
 def identity(state: Sweep, node: Node) -> bool:
     """Drop what changes nothing."""
     if not node.inputs or node.inputs[0] is None or len(node.outputs) != 1:
@@ -113,8 +107,7 @@ def _forward(node: Node) -> bool:
     return not node.has(4) or (steps is not None and bool(np.all(steps > 0)))
 
 
-@also_quantized
-@sees("concat", "sum", "mean", "min", "max")
+@rule("canonical", "concat sum mean min max", quantized=True)
 def one_input(state: Sweep, node: Node) -> bool:
     """Concat, sum, mean, min, max of a single input are that input."""
     if len(node.inputs) == 1 and _one_quant(node):
@@ -128,7 +121,7 @@ def _one_quant(node: Node) -> bool:
     return node.x.type.quant == node.out.type.quant
 
 
-@sees("sum", "mean", "min", "max")
+@rule("canonical", "sum mean min max")
 def variadic(state: Sweep, node: Node) -> bool:
     """sum, mean, min, max of several inputs become binary steps, in order."""
     step = {"sum": "add", "mean": "add", "min": "min", "max": "max"}[node.op]
@@ -148,8 +141,7 @@ def variadic(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
-@sees("transpose")
+@rule("canonical sinking", "transpose", quantized=True)
 def transpose(state: Sweep, node: Node) -> bool:
     """Compose transposes; one that moves no data is a reshape, or nothing."""
     if not node.x.type.concrete or not _one_quant(node):
@@ -162,8 +154,7 @@ def transpose(state: Sweep, node: Node) -> bool:
     return False
 
 
-@also_quantized
-@sees(lambda op: op.layout is Layout.ORDER)
+@rule("canonical reshapes", lambda op: op.layout is Layout.ORDER, quantized=True)
 def reshape(state: Sweep, node: Node) -> bool:
     """Every reshape has a constant shape and no reshape before it; one that changes nothing is dropped."""
     if not node.x.type.concrete or not node.out.type.concrete or not _one_quant(node):
@@ -179,8 +170,7 @@ def reshape(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
-@sees(lambda op: op.step is not None)
+@rule("canonical", lambda op: op.step is not None, quantized=True)
 def after_reshape(state: Sweep, node: Node) -> bool:
     """f(reshape(u), reshape(v), number) is reshape(f(u, v, number)) for an elementwise f and u, v of one shape: so f
     can join what makes them.
@@ -211,8 +201,7 @@ def _number(value: Value) -> Value:
     return constant(value, value.data.reshape(()), quant=scalar)
 
 
-@also_quantized
-@sees("gemm")
+@rule("canonical", "gemm", quantized=True)
 def gemm(state: Sweep, node: Node) -> bool:
     """alpha * A' B' + beta * C as matmul, mul and add, with constants folded."""
     if not node.out.type.concrete:
@@ -265,8 +254,7 @@ def _times(data: np.ndarray, factor: float) -> np.ndarray:
     return data * np.asarray(factor, data.dtype)
 
 
-@also_quantized
-@sees("matmul")
+@rule("canonical", "matmul", quantized=True)
 def matmul(state: Sweep, node: Node) -> bool:
     """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]."""
     if not node.out.type.concrete or len(node.inputs) != 2:
@@ -289,7 +277,7 @@ def _dense(state: Sweep, node: Node, flipped: bool = False) -> Value | None:
     return state.add("dense", [a, weights, None], node.out.type, node)
 
 
-@sees("batch_normalization")
+@rule("canonical", "batch_normalization")
 def batch_norm(state: Sweep, node: Node) -> bool:
     """Inference batch normalization with constant statistics is x * scale + shift per channel (channels last)."""
     if node.attrs.get("training_mode") or len(node.outputs) != 1:
@@ -306,8 +294,7 @@ def batch_norm(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
-@sees(lambda op: op.layout is Layout.WINDOW)
+@rule("canonical", lambda op: op.layout is Layout.WINDOW, quantized=True)
 def explicit_window(state: Sweep, node: Node) -> bool:
     """Strides, dilations and pads are full tuples of numbers once the image's size is known."""
     op = OPS[node.op]

@@ -13,8 +13,9 @@ from ..limits import current
 from ..ops.evaluate import computes_reals, fold, only_result
 from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
-from .moves import turn
-from .rewrite import Sweep, also_quantized, has, rules_for, sees, sweep
+from ..rules.moves import turn
+from ..rules.rule import has, rule
+from ..rules.sweep import Sweep, sweep
 
 INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16", "int32")))
 
@@ -29,25 +30,16 @@ LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_li
 MAYBE = frozenset({"max_pool", "matmul_integer", "conv_integer"})
 """Operators that kernels take on plain bytes as on bytes that stand for themselves."""
 
-PRODUCTS = "matmul_integer conv_integer"
-WHOLE_PRODUCTS = {
-    "integer_product.whole_product": PRODUCTS,
-    "integer_product.rounded_by_range": "dynamic_quantize_linear",
-}
-
 
 def explicit_quantization(graph: Graph) -> bool:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
     if not any(node.op in LINEAR or node.op in MAYBE or computes_reals(node) for node in graph.nodes):
         return False
     if has("dequantize_linear")(graph):
-        sweep(graph, *rules_for(graph, {"block_layer.block_layer": "matmul gemm"}, "quantized"))
-    known = {"integer_product.integer_product": "mul"} if has(PRODUCTS)(graph) else {}
-    products = rules_for(graph, known, "quantized")
-    sweep(graph, linear, moves_stored, *products)
-    sweep(graph, *rules_for(graph, WHOLE_PRODUCTS, "quantized"), stored_gemm)
-    sweep(graph, moved_constant, moved)
-    sweep(graph, padded)
+        sweep(graph, "block_weights")
+    sweep(graph, "linear", *["scaled_products"] * has("matmul_integer conv_integer")(graph))
+    for phase in ("whole_products", "moved", "padded"):
+        sweep(graph, phase)
     return True
 
 
@@ -70,7 +62,7 @@ def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:
     return Quantization(scales, zeros, axis) if len(scales) == len(zeros) else None
 
 
-@sees("quantize_linear", "dequantize_linear")
+@rule("linear", "quantize_linear dequantize_linear")
 def linear(state: Sweep, node: Node) -> bool:
     """quantize_linear and dequantize_linear with constant parameters, as changes of quantization.
 
@@ -127,7 +119,7 @@ def _folded(state: Sweep, node: Node) -> bool:
     return True
 
 
-@sees(lambda op: op.moves, "resize")
+@rule("linear", lambda op: op.moves, "resize")
 def moves_stored(state: Sweep, node: Node) -> bool:
     """What moves stored numbers, or takes the greatest of them, does so with what they stand for.
 
@@ -164,7 +156,7 @@ def moves_stored(state: Sweep, node: Node) -> bool:
     return True
 
 
-@sees("transpose", "reshape")
+@rule("moved", "transpose reshape")
 def moved_constant(state: Sweep, node: Node) -> bool:
     """transpose(requantize(const)) is requantize(transposed const): weights reach their layer as stored."""
     before = state.maker.get(node.x)
@@ -200,7 +192,7 @@ def _reshaped(stored: Value, dims: tuple[int, ...]) -> Quantization | None:
     return None
 
 
-@sees("gemm")
+@rule("whole_products", "gemm")
 def stored_gemm(state: Sweep, node: Node) -> bool:
     """A gemm of weights that are stored in few bits is a dense layer of such, and so is what it adds to each row.
 
@@ -224,8 +216,7 @@ def stored_gemm(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
-@sees(lambda op: op.moves, "resize")
+@rule("moved integers_moved", lambda op: op.moves, "resize", quantized=True)
 def moved(state: Sweep, node: Node) -> bool:
     """A move between two quantizations is a move, then a change; concat changes its operands first.
 
@@ -310,8 +301,7 @@ def _fill(value: Value | None, kind: TensorType) -> np.ndarray:
     return to_stored(np.zeros(()) if value is None else _real(value), kind.dtype, kind.quant)
 
 
-@also_quantized
-@sees("pad")
+@rule("padded", "pad", quantized=True)
 def padded(state: Sweep, node: Node) -> bool:
     """The constant of a pad is stored as the padded value is: without one, it is the zero point and not 0."""
     kind = node.x.type

@@ -18,8 +18,8 @@ from ..ir.weights import once
 from ..ops.chain import Chain, extra_kind
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
-from .decompose import FOLDER
-from .rewrite import Sweep, also_quantized, rules_for, sees, sweep
+from ..rules.rule import rule
+from ..rules.sweep import Sweep, sweep
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
@@ -30,17 +30,13 @@ F32 = np.dtype(np.float32)
 
 def fuse(graph: Graph) -> bool:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
-    stacks = rules_for(graph, {"products.spread_matmul": "matmul"}, FOLDER)
-    changed = [sweep(graph, *together) for together in ((fold_pad, *stacks), (fold_affine, squares), (as_chain,))]
-    last = rules_for(graph, {"phases.phases": "conv_transpose"}, FOLDER)
-    return any([*changed, sweep(graph, *last, for_each_element)])
+    return any([sweep(graph, phase) for phase in ("pads", "factors", "chains", "last_chains")])
 
 
 # -- constants into weights
 
 
-@also_quantized
-@sees("conv")
+@rule("pads", "conv", quantized=True)
 def fold_pad(state: Sweep, node: Node) -> bool:
     """A constant zero pad of the image before a convolution, or before its transpose, is the convolution's own."""
     maker = state.sole_maker(node.inputs[0])
@@ -72,7 +68,7 @@ def _zero(pad: Node) -> int:
     return 0 if pad.x.type.quant is None else pad.x.type.quant.zero_point[0]
 
 
-@sees("mul", "add", "sub", "div")
+@rule("factors", "mul add sub div")
 def fold_affine(state: Sweep, node: Node) -> bool:
     """A constant factor or summand per channel goes into the weights or the bias of the layer before it."""
     if len(node.inputs) != 2:
@@ -130,7 +126,7 @@ def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
 # -- squares into their sums
 
 
-@sees("reduce_mean", "reduce_sum")
+@rule("factors", "reduce_mean reduce_sum")
 def squares(state: Sweep, node: Node) -> bool:
     """The sum of squares that nobody else reads is one operator, and their mean that over how many they are."""
     product = state.sole_maker(node.x)
@@ -150,7 +146,7 @@ def squares(state: Sweep, node: Node) -> bool:
 # -- chains
 
 
-@sees(lambda op: op.step is not None)
+@rule("chains", lambda op: op.step is not None)
 def as_chain(state: Sweep, node: Node) -> bool:
     """An elementwise f32 node takes in the chains before it, or ends the operator that makes its input."""
     step = step_of(node) if _is_f32(node) else None
@@ -166,7 +162,7 @@ def as_chain(state: Sweep, node: Node) -> bool:
     return True
 
 
-@sees("fused")
+@rule("last_chains", "fused")
 def for_each_element(state: Sweep, node: Node) -> bool:
     """A constant with one number for each short row has one for each element: rows are then no loops of their own."""
     dims = node.out.type.dims if node.out.type.concrete else ()

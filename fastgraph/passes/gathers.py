@@ -7,12 +7,12 @@ import numpy as np
 from ..ir import Node, Value
 from ..ir.build import constant
 from ..ops.registry import attr
-from .moves import shaped, turn
-from .rewrite import Sweep, also_quantized, sees
+from ..rules.moves import shaped, turn
+from ..rules.rule import rule
+from ..rules.sweep import Sweep
 
 
-@also_quantized
-@sees("gather")
+@rule("canonical", "gather", quantized=True)
 def known_gather(state: Sweep, node: Node) -> bool:
     """At one place or at places that are equally far apart: a slice. At all of them, those a step apart first: an axis
     that is split in two, which change places, as in a shuffle of channels.

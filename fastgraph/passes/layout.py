@@ -15,10 +15,10 @@ from ..ir import Graph, Node, Value
 from ..ir.build import constant
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
-from .canonicalize import canonicalize, reshape, transpose
-from .decompose import FOLDER, REDUCTIONS
-from .moves import only_moves_ones, shaped, turn, turned_data
-from .rewrite import Sweep, also_quantized, note, rules_for, sees, sweep
+from ..rules.moves import only_moves_ones, shaped, turn, turned_data
+from ..rules.rule import rule
+from ..rules.sweep import Sweep, note, sweep
+from .canonicalize import canonicalize
 
 Perm = tuple[int, ...]
 
@@ -38,12 +38,12 @@ def layout(graph: Graph) -> bool:
 
 def apart(graph: Graph) -> bool:
     """Whether a reduction's axes, which a transpose that is gone has brought apart, are reduced one after the other."""
-    return sweep(graph, *rules_for(graph, REDUCTIONS, FOLDER))
+    return sweep(graph, "reductions")
 
 
 def sunk(graph: Graph) -> bool:
     """Whether anything moved when transposes were sunk."""
-    return sweep(graph, transpose, sink, reshape)
+    return sweep(graph, "sinking", "reshapes")
 
 
 def share(graph: Graph) -> bool:
@@ -56,8 +56,7 @@ def share(graph: Graph) -> bool:
     begun: dict[tuple, int] = {}
     whole: dict[int, Value] = {}
 
-    @also_quantized
-    @sees("transpose", "reshape")
+    @rule("", "transpose reshape", quantized=True)
     def moved(state: Sweep, node: Node) -> bool:
         key = (node.op, node.x, node.out.type.shape, node.attrs.get("perm"))
         if key in seen:
@@ -66,8 +65,7 @@ def share(graph: Graph) -> bool:
         seen[key] = node.out
         return False
 
-    @also_quantized
-    @sees("concat")
+    @rule("", "concat", quantized=True)
     def joined(state: Sweep, node: Node) -> bool:
         if not node.out.type.concrete:
             return False
@@ -101,8 +99,12 @@ def inverse(perm: Sequence[int]) -> Perm:
     return tuple(back)
 
 
-@also_quantized
-@sees("concat", lambda op: op.layout is Layout.EACH or op.layout in BY_LAYOUT or op.name in RULES)
+@rule(
+    "sinking",
+    "concat",
+    lambda op: op.layout is Layout.EACH or op.layout in BY_LAYOUT or op.name in RULES,
+    quantized=True,
+)
 def sink(state: Sweep, node: Node) -> bool:
     """Apply the rule of the node's operator when an input is a transpose."""
     if not _meets_transpose(state, node):

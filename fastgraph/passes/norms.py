@@ -6,7 +6,8 @@ import numpy as np
 
 from ..ir import Graph, Node, Value
 from ..ir.build import constant
-from .rewrite import Sweep, sees, sweep
+from ..rules.rule import rule
+from ..rules.sweep import Sweep, sweep
 
 F32 = np.dtype(np.float32)
 NORMS = ("layer_normalization", "rms_normalization")
@@ -16,10 +17,10 @@ def norms(graph: Graph) -> bool:
     """Given ``c = sub(x, mean(x)), y = add(mul(div(c, sqrt(add(mean(mul(c, c)), e))), s), b)`` along rows; result
     ``y = layer_normalization(x, s, b)``.
     """
-    return sweep(graph, found_norm, scale_of_norm, bias_of_norm)
+    return sweep(graph, "norms")
 
 
-@sees("div", "mul")
+@rule("norms", "div mul")
 def found_norm(state: Sweep, node: Node) -> bool:
     """Given ``div(c, sqrt(add(mean(mul(c, c)), e)))`` or ``mul(c, 1 / sqrt(..))``; result rms_normalization(c), or
     layer_normalization(x) of ``c = sub(x, mean(x))``.
@@ -108,7 +109,7 @@ def _parameter(state: Sweep, node: Node) -> tuple[Node, Value] | None:
     return None
 
 
-@sees("mul")
+@rule("norms", "mul")
 def scale_of_norm(state: Sweep, node: Node) -> bool:
     """Given ``mul(layer_normalization(x, ones), s)``; result ``layer_normalization(x, s)``."""
     found = _parameter(state, node) if len(node.inputs) == 2 else None
@@ -117,7 +118,7 @@ def scale_of_norm(state: Sweep, node: Node) -> bool:
     return _with(state, node, found[0], [found[0].x, _row(found[1])])
 
 
-@sees("add")
+@rule("norms", "add")
 def bias_of_norm(state: Sweep, node: Node) -> bool:
     """Given ``add(layer_normalization(x, s), b)``; result ``layer_normalization(x, s, b)``."""
     found = _parameter(state, node) if len(node.inputs) == 2 else None

@@ -11,12 +11,11 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, Quant, step_of
-from .explicit_quantization import fills_with, moved, padded, requantized, same_numbers
+from ..rules.rule import has, rule
+from ..rules.sweep import Sweep, sweep
+from .explicit_quantization import fills_with, requantized, same_numbers
 from .fuse import LONGEST
-from .quantized.boundary import reads_signed, writes_signed
-from .quantized.tables import tabulate
 from .quantized.unsigned import unsigned
-from .rewrite import Sweep, also_quantized, has, rules_for, sees, sweep
 
 CLAMPS = frozenset({"relu", "clip"})
 """Steps that can be done before rounding or after it, with the same result."""
@@ -24,19 +23,18 @@ CLAMPS = frozenset({"relu", "clip"})
 
 def to_integers(graph: Graph) -> bool:
     """Given ``y = requantize(relu(conv(requantize(x), w)))``; result ``y = conv(x, w) {chain=((relu, 0),)}``."""
-    sweep(graph, moves_integers, on_integers, absorb)
-    sweep(graph, requantized_twice, moved)
-    sweep(graph, padded)
+    for phase in ("integers", "integers_moved", "padded"):
+        sweep(graph, phase)
     unsigned(graph)
-    sweep(graph, requantized_twice, clamp, tabulate)
-    sweep(graph, as_chain)
+    sweep(graph, "clamps", "tables")
+    sweep(graph, "integer_chains")
     if has("dynamic_round")(graph):
-        sweep(graph, *rules_for(graph, {"dynamic_layer.dynamic_layer": "conv dense"}, "quantized"))
-    sweep(graph, writes_signed, reads_signed)
+        sweep(graph, "dynamic_layers")
+    sweep(graph, "signs")
     words = any(v.type.dtype == np.int16 for node in graph.nodes for v in node.outputs)
     if words or any(node.op == "requantize" and node.x.data is not None for node in graph.nodes):
-        sweep(graph, *rules_for(graph, {"coded_layer.coded_layer": "matmul dense"}, "quantized"))
-    sweep(graph, real_constants)
+        sweep(graph, "coded_layers")
+    sweep(graph, "real_constants")
     return True
 
 
@@ -54,7 +52,7 @@ def _integers(state: Sweep, value: Value | None) -> Value | None:
     return before.x if before is not None and before.op == "requantize" and before.x.type.quant is not None else None
 
 
-@sees(lambda op: op.moves)
+@rule("integers", lambda op: op.moves)
 def moves_integers(state: Sweep, node: Node) -> bool:
     """What only moves data moves integers, and their reals are made after it.
 
@@ -73,8 +71,7 @@ def moves_integers(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
-@sees(lambda op: op.weights is not None)
+@rule("integers", lambda op: op.weights is not None, quantized=True)
 def on_integers(state: Sweep, node: Node) -> bool:
     """A layer reads the integers of quantized operands, and not their reals.
 
@@ -94,8 +91,7 @@ def on_integers(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
-@sees("requantize")
+@rule("integers", "requantize", quantized=True)
 def absorb(state: Sweep, node: Node) -> bool:
     """An operator on quantized operands gives the quantized result at once, and so do the clamps after it.
 
@@ -133,8 +129,7 @@ def absorb(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
-@sees("requantize")
+@rule("integers_moved clamps", "requantize", quantized=True)
 def requantized_twice(state: Sweep, node: Node) -> bool:
     """requantize(requantize(x)) through reals is one change, and none when nothing changes."""
     x = node.x
@@ -150,8 +145,7 @@ def requantized_twice(state: Sweep, node: Node) -> bool:
     return False
 
 
-@also_quantized
-@sees(*CLAMPS)
+@rule("clamps", *CLAMPS, quantized=True)
 def clamp(state: Sweep, node: Node) -> bool:
     """A clamp of the stored result is a clamp of the sum that it is made of.
 
@@ -184,8 +178,7 @@ def clamp(state: Sweep, node: Node) -> bool:
     return False
 
 
-@also_quantized
-@sees(lambda op: op.step is not None)
+@rule("integer_chains", lambda op: op.step is not None, quantized=True)
 def as_chain(state: Sweep, node: Node) -> bool:
     """What is left of elementwise work is a chain of one step, on reals."""
     step = None if any(v is None for v in node.inputs[:2]) else step_of(node)
@@ -197,7 +190,7 @@ def as_chain(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
+@rule("real_constants", quantized=True)
 def real_constants(state: Sweep, node: Node) -> bool:
     """A quantized constant beside f32 values only is f32 too: weights that are only stored in few bits."""
     if node.op == "requantize" and node.x.data is not None:

@@ -18,7 +18,7 @@ from ..compile import planned
 from ..errors import GraphError
 from ..ir import Graph, Node, Value, copy
 from ..ops.evaluate import operands, pure, run_node
-from ..passes.rewrite import How, Notes, noted
+from ..rules.sweep import How, Notes, noted
 from ..runtime.executable import Executable
 from ..runtime.keys import Key
 from ..runtime.model import Model

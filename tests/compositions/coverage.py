@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,12 +11,14 @@ from typing import Any
 from unittest.mock import patch
 
 import fastgraph as fg
-from fastgraph import passes
-from fastgraph.ir import Graph, Node
+from fastgraph.ir import Node
 from fastgraph.kernels.core.table import rows
-from fastgraph.passes import layout, rewrite
+from fastgraph.passes import layout
 from fastgraph.plan.lower import LOWERINGS
 from fastgraph.plan.program import HostStep
+from fastgraph.rules.catalog import CATALOG
+from fastgraph.rules.rule import Rule
+from fastgraph.rules.rule import watching as watched
 
 SINKING: tuple[dict[Any, layout.Rule], ...] = (layout.RULES, layout.BY_LAYOUT)
 """The rules that `sink` calls, by operators and by layouts."""
@@ -39,22 +38,15 @@ def rules() -> tuple[str, ...]:
     return tuple(sorted({name.partition(".")[2] for name in known_rules()}))
 
 
+WITHIN = frozenset({"layout.moved", "layout.joined"})
+"""Rules that are made for one sweep."""
+
+
 @cache
 def known_rules() -> frozenset[str]:
-    """All rules: functions of a sweep and a node, and those of an operator that `sink` calls."""
-    found = {name_of(rule) for table in SINKING for rule in table.values()}
-
-    def listing(graph: Graph, *rules: rewrite.Rule) -> None:
-        found.update(map(name_of, rules))
-
-    with _sweeping(listing):
-        layout.share(Graph("none"))
-    for module in _modules():
-        for name, item in vars(module).items():
-            if inspect.isfunction(item) and not name.startswith("_") and item.__module__ == module.__name__:
-                if list(inspect.signature(item).parameters) == ["state", "node"]:
-                    found.add(name_of(item))
-    return frozenset(found)
+    """All rules: those of the catalog, those made for one sweep, and those of an operator that `sink` calls."""
+    entered = {".".join(name.split(".")[-2:]) for rules in CATALOG.values() for name in rules}
+    return frozenset(entered | WITHIN | {name_of(rule) for table in SINKING for rule in table.values()})
 
 
 @dataclass
@@ -99,30 +91,16 @@ def lowering_name(op: str, emit: Callable[..., Any]) -> str:
 def watching(coverage: Coverage) -> Iterator[None]:
     """Count within."""
 
-    @cache
-    def counted(rule: rewrite.Rule) -> rewrite.Rule:
-        def inner(state: rewrite.Sweep, node: Node) -> bool:
-            before = node.inputs, node.attrs
-            done = rule(state, node)
-            if done or node.inputs is not before[0] or node.attrs is not before[1]:
-                coverage.rules[name_of(rule)] += 1
-            return done
+    def count(rule: Rule, node: Node) -> None:
+        coverage.rules[name_of(rule)] += 1
 
-        inner.__name__ = rule.__name__
-        vars(inner).update(vars(rule))
-        return inner
-
-    def counting(graph: Graph, *rules: rewrite.Rule) -> None:
-        rewrite_sweep(graph, *map(counted, rules))
-
-    rewrite_sweep = rewrite.sweep
     sunk = [{op: _counted_call(rule, name_of(rule), coverage.rules) for op, rule in table.items()} for table in SINKING]
     lowered = {
         op: [entry._replace(emit=_counted_call(entry.emit, lowering_name(op, entry.emit), coverage.lowerings))
              for entry in entries]
         for op, entries in LOWERINGS.items()
     }  # fmt: skip
-    with _sweeping(counting), patch.dict(SINKING[0], sunk[0]), patch.dict(SINKING[1], sunk[1]), \
+    with watched(count), patch.dict(SINKING[0], sunk[0]), patch.dict(SINKING[1], sunk[1]), \
          patch.dict(LOWERINGS.found, lowered):  # fmt: skip
         yield
 
@@ -136,21 +114,3 @@ def _counted_call(function: Callable[..., Any], name: str, counts: Counter[str])
 
     inner.__module__, inner.__name__ = function.__module__, function.__name__
     return inner
-
-
-def _modules() -> list[Any]:
-    return [importlib.import_module(m.name) for m in pkgutil.walk_packages(passes.__path__, "fastgraph.passes.")]
-
-
-@contextmanager
-def _sweeping(sweep: Callable[..., None]) -> Iterator[None]:
-    """All passes use another `sweep`."""
-    users = [module for module in _modules() if hasattr(module, "sweep") and module is not rewrite]
-    kept = [(module, module.sweep) for module in users]
-    for module in users:
-        module.sweep = sweep
-    try:
-        yield
-    finally:
-        for module, old in kept:
-            module.sweep = old

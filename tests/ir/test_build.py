@@ -7,7 +7,7 @@ import pytest
 
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.ops.evaluate import evaluate
-from fastgraph.passes.rewrite import Sweep
+from fastgraph.rules.sweep import Sweep
 
 RNG = np.random.default_rng(20)
 X = RNG.uniform(0.5, 2, (3, 4)).astype(np.float32)

@@ -6,8 +6,7 @@ meaning of its operator with nothing of kernels in between. A rule of the tables
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ from fastgraph.ir import Graph, copy
 from fastgraph.ops.evaluate import evaluate, pure
 from fastgraph.passes import decompose
 from fastgraph.passes.specialize import specialize
+from fastgraph.rules.catalog import CATALOG
+from fastgraph.rules.rule import watching
 from tests.blocks import groups_by_reshapes
 from tests.functions.numbers import flushed
 from tests.nets import Net, graph_of
@@ -28,8 +29,16 @@ from tests.ops.test_node_cases import array, cases, fed
 from tests.passes.rule_cases import CASES, EACH
 from tests.uncommon_nodes import GRAPHS
 
-TABLES = [table for name, table in vars(decompose).items() if name.isupper() and isinstance(table, dict)]
-PAIRS = {(rule, op) for table in TABLES for rule, ops in table.items() for op in ops.split()}
+NOT_HERE = (".exponent", ".spread_matmul", ".phases", ".half")
+"""Rules of that folder that other passes ask for."""
+
+
+def file_and_name(rule: str) -> str:
+    return ".".join(rule.split(".")[-2:])
+
+
+PAIRS = {(file_and_name(rule), op) for rules in CATALOG.values() for rule, ops in rules.items() for op in ops.split()
+         if rule.startswith("passes.decompositions.") and not rule.endswith(NOT_HERE)}  # fmt: skip
 BEFORE = [stage for name, stage in STAGES if name in ("explicit_quantization", "canonicalize")]
 HELD_BY = {
     "randoms.": "passes/test_randoms.py", "lstm.lstm_sequence": "passes/test_lstm_sequence.py",
@@ -45,25 +54,15 @@ HUGE = (1e30, -1e30, 3e38, 89.0, -104.0, 700.0, -746.0, 1e5)
 
 
 @pytest.fixture
-def applied(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
+def applied() -> Iterator[set[tuple[str, str]]]:
     """The rules that applied, with their operators, of graphs that are decomposed in the test."""
     found: set[tuple[str, str]] = set()
-    real = decompose.rules_for
 
-    def noting(name: str, rule: Any) -> Any:
-        @functools.wraps(rule)
-        def noted(state: Any, node: Any) -> bool:
-            done = rule(state, node)
-            found.update([(name, node.op)] if done else ())
-            return bool(done)
+    def note(rule: Any, node: Any) -> None:
+        found.add((file_and_name(f"{rule.__module__}.{rule.__name__}"), node.op))
 
-        return noted
-
-    def rules_for(graph: Graph, table: Mapping[str, str], folder: str) -> list[Any]:
-        return [noting(name, rule) for name in table for rule in real(graph, {name: table[name]}, folder)]
-
-    monkeypatch.setattr(decompose, "rules_for", rules_for)
-    return found
+    with watching(note):
+        yield found
 
 
 def written(graph: Graph) -> Graph:

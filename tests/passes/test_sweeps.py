@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 
 from fastgraph.compile import STAGES
-from fastgraph.ir import Graph, Node, Quantization, TensorType, copy
+from fastgraph.ir import Graph, Quantization, TensorType, copy
 from fastgraph.ops import OPS
-from fastgraph.passes import decompose
 from fastgraph.passes.canonicalize import canonicalize
-from fastgraph.passes.explicit_quantization import WHOLE_PRODUCTS
 from fastgraph.passes.layout import apart, layout, share, sunk
-from fastgraph.passes.rewrite import Sweep, rules_for, sees, sweep
+from fastgraph.rules.catalog import CATALOG
+from fastgraph.rules.rule import ANY, rule, rules_of
+from fastgraph.rules.sweep import Sweep, sweep
 from tests.nets import F32, Net, graph_of
 from tests.random_nets import Case, examples, networks
 
@@ -29,11 +29,11 @@ def test_no_rule_applies() -> None:
     graph = chain()
     before, nodes = str(graph), list(graph.nodes)
 
-    @sees("neg")
+    @rule("", "neg")
     def look(state: Sweep, node: object) -> bool:
         return False
 
-    @sees("conv")
+    @rule("", "conv")
     def never(state: Sweep, node: object) -> bool:
         raise AssertionError("there is no convolution")
 
@@ -123,14 +123,12 @@ def test_types_are_told_apart() -> None:
         kinds[3].dims  # noqa: B018
 
 
-TABLES = [(table, decompose.FOLDER) for name, table in vars(decompose).items() if name.isupper() and name != "FOLDER"]
-
-
-@pytest.mark.parametrize("table, folder", [*TABLES, (WHOLE_PRODUCTS, "quantized")])
-def test_rules_are_found_for_the_operators_that_they_see(table: dict[str, str], folder: str) -> None:
-    for name, which in table.items():
-        assert set(which.split()) <= set(OPS), name
-        for op in which.split():
-            graph = Graph("one", [], [], [Node(op, [], [])])
-            assert name.partition(".")[2] in [rule.__name__ for rule in rules_for(graph, table, folder)]
-    assert not rules_for(chain(), table, folder)
+@pytest.mark.parametrize("phase", CATALOG)
+def test_rules_are_found_for_the_operators_that_they_see(phase: str) -> None:
+    for name, seen in CATALOG[phase].items():
+        if seen == ANY:
+            continue
+        assert set(seen.split()) <= set(OPS), name
+        for op in seen.split():
+            assert name.rpartition(".")[2] in [rule.__name__ for rule in rules_of(phase, {op})]
+        assert name.rpartition(".")[2] not in [rule.__name__ for rule in rules_of(phase, {"no operator"})]

@@ -10,8 +10,9 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.registry import attr
-from ..moves import shaped, turn
-from ..rewrite import Sweep
+from ...rules.moves import shaped, turn
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 F32, BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 
@@ -41,6 +42,7 @@ def _keys(node: Node) -> int:
     return _rows(k) + (_rows(past) if past is not None else 0)  # type: ignore[arg-type]
 
 
+@rule("masks", "attention")
 def attention_alone(state: Sweep, node: Node) -> bool:
     """Given ``y, keys, values = attention(q, k, v, mask, past, past_values)``; result ``keys = concat(past, k)`` and
     so on, and ``y = attention(q, keys, values, mask)``.
@@ -156,6 +158,7 @@ def _scores(state: Sweep, node: Node, k: Value, mask: Value | None, attrs: dict[
     return x
 
 
+@rule("early", "attention")
 def causal_mask(state: Sweep, node: Node) -> bool:
     """Given ``attention(q, k, v, m)`` with a constant m that hides just the keys behind a query's own; result the same
     without m, causal.

@@ -7,11 +7,12 @@ import numpy as np
 from ...ir import Node, Value
 from ...ir.build import constant
 from ...ops.registry import attr
-from ..moves import shaped, turn
-from ..rewrite import Sweep, also_quantized
+from ...rules.moves import shaped, turn
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 
-@also_quantized
+@rule("common", "depth_to_space", quantized=True)
 def depth_to_space(state: Sweep, node: Node) -> bool:
     """Channels become blocks of pixels: reshape, transpose, reshape."""
     if not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
@@ -25,7 +26,7 @@ def depth_to_space(state: Sweep, node: Node) -> bool:
     return _blocks(state, node, split, perm)
 
 
-@also_quantized
+@rule("common", "space_to_depth", quantized=True)
 def space_to_depth(state: Sweep, node: Node) -> bool:
     """Blocks of pixels become channels: reshape, transpose, reshape."""
     if not node.x.type.concrete or not node.x.type.size or len(node.x.type.dims) != 4:
@@ -36,7 +37,7 @@ def space_to_depth(state: Sweep, node: Node) -> bool:
     return _blocks(state, node, (n, h // b, b, w // b, b, c), perm)
 
 
-@also_quantized
+@rule("common", "space_to_batch", quantized=True)
 def space_to_batch(state: Sweep, node: Node) -> bool:
     """Places within a block become batches: pad, reshape, transpose, reshape."""
     found = _blocked(node)
@@ -58,7 +59,7 @@ def space_to_batch(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
+@rule("common", "batch_to_space", quantized=True)
 def batch_to_space(state: Sweep, node: Node) -> bool:
     """Batches become places within a block: reshape, transpose, reshape, slice."""
     found = _blocked(node)

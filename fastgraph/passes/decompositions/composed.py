@@ -9,10 +9,12 @@ import numpy as np
 from ...ir import Node
 from ...ops.reduce import reduced_axes
 from ...ops.registry import attr
-from ..rewrite import Sweep
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .element_types import F32, F64, I64
 
 
+@rule("f64_rest other_types", "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp")
 def composed(g: Sweep, node: Node) -> bool:
     """Reductions of whole numbers and f64 as sums, with elementwise work before and after; of f32 where the axes do not
     lie side by side.
@@ -55,6 +57,7 @@ def _apart(axes: tuple[int, ...], dims: tuple[int, ...]) -> bool:
     return not chosen or any(dims[a] != 1 and a not in axes for a in between)
 
 
+@rule("f64", "softmax log_softmax")
 def softmax(g: Sweep, node: Node) -> bool:
     """Of f64: exp(x - max), divided by its sum."""
     x = node.x
@@ -67,6 +70,7 @@ def softmax(g: Sweep, node: Node) -> bool:
     return g.becomes(power / total if node.op == "softmax" else moved - g.log(total))
 
 
+@rule("early", "cum_sum cum_prod")
 def axis_at_run_time(g: Sweep, node: Node) -> bool:
     """A running sum along an axis that is told at run time: along each of up to three, of which one is chosen."""
     x, at, rank = node.x, node.inputs[1], len(node.x.type.shape or ())

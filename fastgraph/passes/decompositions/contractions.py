@@ -8,12 +8,14 @@ from math import prod
 
 from ...ir import Node, Value
 from ...ops.matmul import terms_of
-from ..rewrite import Sweep
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .writing import Steps, known
 
 Axes = tuple[str, ...]
 
 
+@rule("rare", "einsum")
 def einsum(state: Sweep, node: Node) -> bool:
     """Given ``y = einsum(a, b) {equation="bij,bkj->bik"}``; result ``y = matmul(a, transpose(b))``: operand by operand,
     axes that nobody else has are summed, shared ones are the matrices' own or number them.

@@ -7,11 +7,13 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.registry import attr
-from ..moves import shaped, turn
-from ..rewrite import Sweep, also_quantized
+from ...rules.moves import shaped, turn
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .writing import Steps, known, real
 
 
+@rule("common", "affine_grid")
 def affine_grid(state: Sweep, node: Node) -> bool:
     """Given ``y = affine_grid(theta, size)``; result ``theta @ places``, turned."""
     from ...ops.sample import affine_places
@@ -30,7 +32,7 @@ def affine_grid(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
+@rule("common", "svdf", quantized=True)
 def svdf(state: Sweep, node: Node) -> bool:
     """What filters make of x is put behind what they remember; the sum of that times weights, over a unit's filters."""
     x, memory, feature, time, bias = (*node.inputs, None)[:5]
@@ -62,6 +64,7 @@ def _bias(node: Node, bias: Value | None) -> Value:
     return constant(node.out, np.zeros(1, np.float32), "bias") if bias is None else bias
 
 
+@rule("common", "fake_quant")
 def fake_quant(state: Sweep, node: Node) -> bool:
     """The number of steps from the least number on, rounded; and back."""
     from ...ops.fake_quant import nudged
@@ -81,6 +84,7 @@ def fake_quant(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("common", "bucketize")
 def bucketize(state: Sweep, node: Node) -> bool:
     """How many boundaries an element is not below; all of them for NaN."""
     x, boundaries = node.x.type, attr(node, "boundaries")
@@ -97,6 +101,7 @@ def bucketize(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("rare", "swiglu")
 def swiglu(state: Sweep, node: Node) -> bool:
     """Given ``y = swiglu(a, b)``; result ``a * sigmoid(alpha * a) * b``."""
     a, b = node.inputs
@@ -111,6 +116,7 @@ def swiglu(state: Sweep, node: Node) -> bool:
     return do.becomes(do("mul", do("mul", node.x, gate), b))
 
 
+@rule("rare", "shrink")
 def shrink(state: Sweep, node: Node) -> bool:
     """Given ``y = shrink(x)``; result x moved towards 0 by the bias where it is far from it, else 0."""
     if not known(node.x) or not real(node.x.type.dtype):
@@ -120,6 +126,7 @@ def shrink(state: Sweep, node: Node) -> bool:
     return do.becomes(do.where(do("less", x, -bound), do("add", x, bias), inner))
 
 
+@rule("rare", "det")
 def det(state: Sweep, node: Node) -> bool:
     """Given ``y = det(x)`` of matrices of up to 3 rows; result the sum of its products."""
     n = node.x.type.dims[-1] if known(node.x) and real(node.x.type.dtype) else 0
@@ -141,6 +148,7 @@ def det(state: Sweep, node: Node) -> bool:
     return do.becomes(do("add", y, do("mul", part[2], minor(3, 4, 6, 7))))
 
 
+@rule("rare", "tensor_scatter")
 def circular_scatter(state: Sweep, node: Node) -> bool:
     """Given ``y = tensor_scatter(cache, x, at)`` that goes round; result x scattered to ``(at + 0, 1, ..) % n``."""
     past, update, start = node.inputs

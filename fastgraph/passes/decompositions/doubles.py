@@ -6,10 +6,15 @@ import math
 
 from ...ir import Node, Value
 from ...ops.registry import attr
-from ..rewrite import Sweep
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .element_types import F64
 
 
+@rule(
+    "f64",
+    "sigmoid tanh softplus softsign mish hard_swish hard_sigmoid swish leaky_relu thresholded_relu elu celu selu gelu",
+)
 def double(g: Sweep, node: Node) -> bool:
     """Given ``y = sigmoid(x)`` in f64; result ``1 / (1 + exp(-x))``, and so on."""
     known = all(v is not None and v.type.concrete for v in (*node.inputs, node.out))
@@ -79,6 +84,7 @@ def _gelu(g: Sweep, x: Value, by_tanh: bool) -> Value:
     return x * 0.5 * (g("erf", x * math.sqrt(0.5)) + 1.0)
 
 
+@rule("f64", "pow")
 def square(g: Sweep, node: Node) -> bool:
     """x**2 of f64 as a product."""
     x, exponent = node.x, node.const(1)

@@ -6,8 +6,9 @@ import numpy as np
 
 from ...ir import Node, TensorType, Value
 from ...ops.registry import OPS, Layout, attr
-from ..moves import cast
-from ..rewrite import Rule, Sweep, sees
+from ...rules.moves import cast
+from ...rules.rule import Rule, rule
+from ...rules.sweep import Sweep
 
 F16, F32, F64, I32, I64 = (np.dtype(t) for t in (np.float16, np.float32, np.float64, np.int32, np.int64))
 BOOL, U8 = np.dtype(bool), np.dtype(np.uint8)
@@ -28,7 +29,7 @@ def halves() -> Rule:
     """A rule for one sweep: y = softmax(x) in f16 is y = cast(softmax(cast(x))), computed in f32."""
     wide: dict[Value, Value] = {}
 
-    @sees(lambda op: op.name not in AS_HALVES and op.pure)
+    @rule("", lambda op: op.name not in AS_HALVES and op.pure)
     def half(state: Sweep, node: Node) -> bool:
         op = OPS[node.op]
         moves = op.moves and op.layout not in (Layout.WINDOW, Layout.AXES)
@@ -57,7 +58,7 @@ def _through(state: Sweep, node: Node, other: np.dtype, own: np.dtype, known: di
             state.write(Node("cast", [made], [value], {"to": own.name}, node.name))
 
 
-@sees("pow")
+@rule("exponents", "pow")
 def exponent(state: Sweep, node: Node) -> bool:
     """The exponent of a float is of its type; so is that of a whole number, where it fits."""
     x, n = node.x, node.inputs[1]
@@ -79,6 +80,7 @@ def _fits(value: Value, dtype: np.dtype) -> bool:
     return np.can_cast(value.type.dtype, dtype)
 
 
+@rule("narrow_types", "reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul")
 def narrow(state: Sweep, node: Node) -> bool:
     """Whole numbers of one and two bytes in int32, whose low bits are theirs; their extremes as they are."""
     dtype = node.x.type.dtype
@@ -95,6 +97,7 @@ def narrow(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("other_types", "scatter_elements scatter_nd scatter_slices")
 def scattered_bools(state: Sweep, node: Node) -> bool:
     """Given ``y = scatter(x, places, updates)`` of bools that are added, which is or, or multiplied, which is and;
     result their greatest or least numbers in uint8.

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...ir.build import constant
-from ..moves import shaped, turn
-from ..rewrite import Sweep
+from ...rules.moves import shaped, turn
+from ...rules.sweep import Sweep
 
 WORTH = 3
 """Two products, with the moves around them, take the time of one that has so many times their multiplications."""

@@ -8,14 +8,15 @@ from ...ir import Node, Value
 from ...ir.build import constant
 from ...ops.registry import OPS, Layout, attr
 from ...ops.shape import permutation
-from ..moves import shaped, turn
-from ..rewrite import Sweep, sees
+from ...rules.moves import shaped, turn
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 DEPTH = 6
 """Operators above a value among which a transpose is looked for."""
 
 
-@sees("instance_normalization")
+@rule("early", "instance_normalization")
 def grouped_channels(state: Sweep, node: Node) -> bool:
     """Given ``y = reshape(instance_normalization(reshape(u, [n, groups, -1])), [n, c, h, w])``, of u from a layer
     whose channels are last; result ``y = group_normalization(u) {num_groups=groups}``, which leaves them there.

@@ -6,10 +6,12 @@ from math import prod
 
 from ...ir import Node, Value
 from ...ops.registry import attr
-from ..rewrite import Sweep
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .writing import Steps, known, operand, real
 
 
+@rule("rare", "negative_log_likelihood_loss softmax_cross_entropy_loss")
 def loss(state: Sweep, node: Node) -> bool:
     """Given ``y, p = softmax_cross_entropy_loss(x, target, weight)``; result ``p = log_softmax(x)`` and y, the
     negated elements of p at the targets, times their weights, summed.

@@ -26,8 +26,9 @@ from ...ops.lstm_sequence import (
     W,
 )
 from ...ops.registry import attr
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from ..explicit_quantization import requantized
-from ..rewrite import Sweep, also_quantized
 from .writing import Steps, operand, scanned
 
 F32 = np.dtype(np.float32)
@@ -64,7 +65,7 @@ class Layer(NamedTuple):
     projection_bias: Value | None
 
 
-@also_quantized
+@rule("rare", "lstm_sequence", quantized=True)
 def lstm_sequence(state: Sweep, node: Node) -> bool:
     """Given ``y, h, c = lstm_sequence(x, h0, c0, ..)`` with a projection, norms, weights that are no constants, or
     diagonal ones; result the inputs of all steps times their weights, and a scan over time. One step needs no scan.

@@ -10,7 +10,8 @@ from ...ir import Node, Value
 from ...ir.build import constant
 from ...ops.registry import attr
 from ...ops.text import grams_of
-from ..rewrite import Sweep
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .element_types import F32
 from .writing import Steps, known
 
@@ -18,6 +19,7 @@ MOST = 1 << 20
 """Comparisons of a step; what takes more is looked up."""
 
 
+@rule("rare", "tf_idf_vectorizer")
 def tf_idf_vectorizer(state: Sweep, node: Node) -> bool:
     """Given ``y = tf_idf_vectorizer(x)``; result the sum over places of ``x[place + k * step] == gram[k]``."""
     pool, do, x = attr(node, "pool_int64s"), Steps(state, node), node.x

@@ -9,8 +9,9 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.registry import attr
-from ..moves import shaped
-from ..rewrite import Sweep
+from ...rules.moves import shaped
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .writing import Steps, known
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -18,6 +19,7 @@ MOST_SHIFTS = 9
 """Up to how many neighbors are added one by one; more are a product with a matrix of ones and zeros."""
 
 
+@rule("common", "instance_normalization layer_normalization rms_normalization")
 def normalization(state: Sweep, node: Node) -> bool:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias over the axes of the operator; of
     rms_normalization without the mean.
@@ -44,6 +46,7 @@ def normalization(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("common", "group_normalization")
 def group_normalization(state: Sweep, node: Node) -> bool:
     """The same over groups of channels: means over a channel first, then over the channels of each group."""
     x, groups = node.x, attr(node, "num_groups")
@@ -122,6 +125,7 @@ def _whole(node: Node) -> bool:
     return _real(node.x) and node.out.type.concrete
 
 
+@rule("common", "lp_normalization")
 def lp_normalization(state: Sweep, node: Node) -> bool:
     """Given ``y = lp_normalization(x)``; result ``x / max(norm, least)``, 0 where that is 0."""
     if not _whole(node):
@@ -143,6 +147,7 @@ def lp_normalization(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("common", "lrn")
 def lrn(state: Sweep, node: Node) -> bool:
     """Given ``y = lrn(x)``; result ``x / (bias + alpha / size * sum of neighbors' squares) ** beta``."""
     if not _whole(node):
@@ -184,6 +189,7 @@ def _neighbors(state: Sweep, node: Node, squares: Value, before: int, after: int
     return total
 
 
+@rule("rare", "batch_normalization")
 def open_batch_norm(state: Sweep, node: Node) -> bool:
     """Given ``y = batch_normalization(x, s, b, mean, var)`` of statistics that are computed, or of the batch's own;
     result ``(x - mean) * (s / sqrt(var + epsilon)) + b``.
@@ -206,6 +212,7 @@ def open_batch_norm(state: Sweep, node: Node) -> bool:
     return do.becomes(do("add", y, bias), *running)
 
 
+@rule("rare", "mean_variance_normalization")
 def mean_variance(state: Sweep, node: Node) -> bool:
     """Given ``y = mean_variance_normalization(x)``; result ``(x - mean) / (deviation + 1e-9)``."""
     if not known(node.x, dtypes=[np.float32]):

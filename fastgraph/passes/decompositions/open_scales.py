@@ -10,7 +10,8 @@ import numpy as np
 from ...ir import Node, Value
 from ...ops.narrow import INTEGERS, is_narrow
 from ...ops.registry import attr
-from ..rewrite import Sweep
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .element_types import F32, F64, I32, I64
 from .writing import Steps, known, operand
 
@@ -26,6 +27,7 @@ def wider(dtype: Any) -> np.dtype:
     return F64 if dtype == F64 else F32
 
 
+@rule("rare", "quantize_linear")
 def quantized(state: Sweep, node: Node) -> bool:
     """Given ``y = quantize_linear(x, s, z)``; result ``cast(clip(round(x / s) + z))``, for floats ``cast(x / s)``."""
     do, x, scale, zero = Steps(state, node), node.x, node.inputs[1], operand(node, 2)
@@ -63,6 +65,7 @@ def _spread(do: Steps, parameter: Value) -> Value:
     return do("gather", parameter, do.ints(*(np.arange(dims[axis]) // block)), axis=axis)
 
 
+@rule("rare", "dequantize_linear")
 def dequantized(state: Sweep, node: Node) -> bool:
     """Given ``y = dequantize_linear(x, s, z)``; result ``(x - z) * s``."""
     do, x, scale, zero = Steps(state, node), node.x, node.inputs[1], operand(node, 2)
@@ -77,6 +80,7 @@ def dequantized(state: Sweep, node: Node) -> bool:
     return do.becomes(do.cast(y, node.out.type.dtype))
 
 
+@rule("rare", "matmul_integer")
 def matmul_integer(state: Sweep, node: Node) -> bool:
     """Given ``y = matmul_integer(a, b, za, zb)``; result ``matmul(a - za, b - zb)``."""
     do, (a, b, a_zero, b_zero) = Steps(state, node), (operand(node, i) for i in range(4))
@@ -87,6 +91,7 @@ def matmul_integer(state: Sweep, node: Node) -> bool:
     return do.becomes(do.cast(_product(do, a, a_zero, b, b_zero), node.out.type.dtype))
 
 
+@rule("rare", "qlinear_matmul")
 def qlinear_matmul(state: Sweep, node: Node) -> bool:
     """Given ``y = qlinear_matmul(a, sa, za, b, sb, zb, sy, zy)``; result ``round(matmul(a - za, b - zb) * (sa * sb /
     sy)) + zy``, clipped.
@@ -130,6 +135,7 @@ def _product(do: Steps, a: Value, a_zero: Value | None, b: Value, b_zero: Value 
     return do("matmul", a, b)
 
 
+@rule("rare", "conv_integer")
 def conv_integer(state: Sweep, node: Node) -> bool:
     """Given ``y = conv_integer(x, w, zx, zw)``; result ``conv(x - zx, w - zw)``."""
     x, w, x_zero, w_zero = (operand(node, i) for i in range(4))
@@ -140,6 +146,7 @@ def conv_integer(state: Sweep, node: Node) -> bool:
     return do.becomes(do.cast(y if y.type.dtype == F32 else do.cast(y, I64), node.out.type.dtype))
 
 
+@rule("rare", "qlinear_conv")
 def qlinear_conv(state: Sweep, node: Node) -> bool:
     """Given ``y = qlinear_conv(x, sx, zx, w, sw, zw, sy, zy, b)``; result ``round((conv(x - zx, w - zw) + b) * (sx *
     sw / sy)) + zy``, clipped.

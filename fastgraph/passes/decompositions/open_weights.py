@@ -12,15 +12,16 @@ from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.conv import transposed_window
 from ...ops.registry import attr
+from ...rules.moves import shaped, turn
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from ..explicit_quantization import requantized
-from ..moves import shaped, turn
-from ..rewrite import Sweep, also_quantized
 
 MOST_TAPS = 256
 """Larger windows stay what they are."""
 
 
-@also_quantized
+@rule("stored_weights", "conv conv_transpose", quantized=True)
 def stored_weights(state: Sweep, node: Node) -> bool:
     """A layer of stored numbers whose weights are made at run time: the same of the reals that they stand for."""
     w = node.inputs[1]
@@ -36,6 +37,7 @@ def stored_weights(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("open_weights", "conv")
 def open_conv(state: Sweep, node: Node) -> bool:
     """Given ``y = conv(x, w, b)`` of a w that is no constant, or in f64; result ``matmul(concat(slices of x), w) + b``,
     by groups.
@@ -53,6 +55,7 @@ def open_conv(state: Sweep, node: Node) -> bool:
     return _summed(state, node, x, starts, strides)
 
 
+@rule("open_weights", "conv_transpose")
 def open_conv_transpose(state: Sweep, node: Node) -> bool:
     """Given ``y = conv_transpose(x, w, b)`` of a w that is no constant; result the same of x with zeros in between."""
     if not _open(state, node):

@@ -13,8 +13,9 @@ from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.conv import transposed_window
 from ...ops.registry import OPS
-from ..moves import shaped
-from ..rewrite import Sweep, also_quantized
+from ...rules.moves import shaped
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 MOST = 64
 """Phases of a transposed convolution: each is a step."""
@@ -51,7 +52,7 @@ def phase(first: int, size: int, kernel: int, stride: int, dilation: int, pad: i
     return Phase(order, dilation * step // stride, (max(before, 0), max(after, 0)), start, end)
 
 
-@also_quantized
+@rule("last_chains", "conv_transpose", quantized=True)
 def phases(state: Sweep, node: Node) -> bool:
     """Given ``y = conv_transpose(x, w) {groups=8, strides=(2,)}``; result ``y = concat(conv(x, w0), conv(x, w1))``,
     whose rows are two pixels each.

@@ -7,11 +7,13 @@ import numpy as np
 from ...ir import Node, TensorType
 from ...ir.build import constant
 from ...ops.registry import attr
-from ..moves import cast
-from ..rewrite import Sweep
+from ...rules.moves import cast
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .element_types import F32
 
 
+@rule("other_types", "resize")
 def resized_whole(state: Sweep, node: Node) -> bool:
     """Weighted sums of whole numbers of one and two bytes, which stand for themselves, in f32; truncated in the end."""
     x, out, sizes = node.x, node.out, node.inputs[1:]

@@ -11,7 +11,8 @@ from ...ir import Node, Value
 from ...ir.build import constant
 from ...ops.registry import attr
 from ...ops.window import reach, tap
-from ..rewrite import Sweep
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .writing import Steps, known
 
 MOST_TAPS = 256
@@ -19,6 +20,7 @@ MOST_TAPS = 256
 KINDS = (np.float32, np.float64, np.int8, np.uint8)
 
 
+@rule("rare", "max_pool")
 def max_pool_places(state: Sweep, node: Node) -> bool:
     """Given ``y, places = max_pool(x)``; result for each element of the window ``more = tap > y``, ``y = max(tap, y)``
     and ``places = where(more, its place, places)``; of places that nobody reads the pool alone.

@@ -6,9 +6,11 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...ir.build import constant
-from ..rewrite import Sweep
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 
+@rule("pads", "matmul")
 def spread_matmul(state: Sweep, node: Node) -> bool:
     """Given ``y = a @ b`` of stacks of matrices that are spread over one another; result the product of two alike."""
     a, b = node.inputs[:2]

@@ -11,8 +11,9 @@ from ...ir.build import constant
 from ...limits import current
 from ...ops.random import generator
 from ...ops.registry import OPS, attr
-from ..moves import cast, shaped
-from ..rewrite import Sweep
+from ...rules.moves import cast, shaped
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .element_types import F16, F32, F64, I64
 from .open_weights import cut_out
 
@@ -104,6 +105,7 @@ def _seeded(node: Node, size: int) -> bool:
     return node.attrs.get("seed") is not None and current().affords(DRAWN * size, 8 * size)
 
 
+@rule("rare", "random_normal random_normal_like random_uniform random_uniform_like")
 def distribution(state: Sweep, node: Node) -> bool:
     """Uniform and normal numbers."""
     out = node.out.type
@@ -140,6 +142,7 @@ def _draws(w: _Writer, dims: tuple[int, ...], dtype: np.dtype) -> Value | None:
     return constant(w.node.out, generator(w.node).uniform(size=dims), "draws")
 
 
+@rule("rare", "bernoulli")
 def bernoulli(state: Sweep, node: Node) -> bool:
     """Whether a uniform number is below x."""
     x, out = node.x, node.out
@@ -155,6 +158,7 @@ def bernoulli(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("rare", "dropout")
 def dropout(state: Sweep, node: Node) -> bool:
     """In training: elements whose uniform number is below the ratio become 0, the others more."""
     x, ratio, training = node.x, node.const(1), node.const(2)
@@ -175,6 +179,7 @@ def dropout(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("rare", "multinomial")
 def multinomial(state: Sweep, node: Node) -> bool:
     """How many sums of a row's weights a uniform part of all of them reaches."""
     x, out = node.x, node.out
@@ -211,6 +216,7 @@ def _reached(w: _Writer, edges: Value, points: Value) -> Value:
     return w.along("reduce_sum", cast(w.state, w.node, above, I64), 2, 0)
 
 
+@rule("rare", "philox_uniform philox_normal")
 def philox(state: Sweep, node: Node) -> bool:
     """The numbers of a stream that goes on from run to run, and how many blocks are drawn then."""
     shape, before, out = node.const(0), node.inputs[1], node.out.type
@@ -229,6 +235,7 @@ def _drawn(w: _Writer, before: Value, blocks: int) -> None:
     w.state.replace(w.node.outputs[-1], w.shape(w("add", before, blocks)))
 
 
+@rule("rare", "philox_multinomial")
 def philox_multinomial(state: Sweep, node: Node) -> bool:
     """As `multinomial`; what is not finite has no weight."""
     x, number, before, out = node.x, node.const(1), node.inputs[2], node.out
@@ -262,6 +269,7 @@ def _where(w: _Writer, chosen: Value, x: Value, other: float) -> Value:
     return w.state.add("where", [chosen, x, number], x.type, w.node)
 
 
+@rule("rare", "random_bits")
 def random_bits(state: Sweep, node: Node) -> bool:
     """Words of a key and a counter that are read at run time; the next counter."""
     x, out = node.x, node.outputs[1].type

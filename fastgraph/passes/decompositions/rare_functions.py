@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, Value
-from ..rewrite import Sweep
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .element_types import F32, F64
 
 ENOUGH = 1400.0
@@ -16,6 +17,7 @@ FAR = 2.0**28
 """From here on asinh and acosh grow as the logarithm does, to all bits; its square has an exact 1 beside it."""
 
 
+@rule("early", "tan asin acos atan sinh cosh asinh acosh atanh expm1 log1p")
 def rare(g: Sweep, node: Node) -> bool:
     """Functions that few networks have, of f32 and f64, by those that kernels have in f64."""
     dtype = node.x.type.dtype
@@ -70,6 +72,7 @@ POWERS = (3, 4, -2, -3, -4)
 """Exponents for which some products take less time than a logarithm."""
 
 
+@rule("common", "pow")
 def power(g: Sweep, node: Node) -> bool:
     """x**n for a small whole n as products, of 1 / x where n < 0: what a product exceeds, the power does, too."""
     x, exponent = node.x, node.const(1)

@@ -9,10 +9,12 @@ import numpy as np
 from ...ir import Graph, Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.registry import attr
-from ..rewrite import Sweep
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .writing import Steps, known, operand, real, scanned
 
 
+@rule("rare", "linear_attention")
 def linear_attention(state: Sweep, node: Node) -> bool:
     """Given ``y, s = linear_attention(q, k, v, s0, decay, beta)``; result a scan over time, with one round for each
     token: ``s = fade * s; s = s + k x (beta * (v - k @ s)); y = q @ s``. A single token needs no scan.
@@ -77,6 +79,7 @@ def _round(node: Node, state: TensorType, moving: dict[str, TensorType]) -> Grap
     return body
 
 
+@rule("rare", "causal_conv_with_state")
 def causal_conv(state: Sweep, node: Node) -> bool:
     """Given ``y, s = causal_conv_with_state(x, w, b, s0)``; result a convolution of ``concat(s0, x)``, or of a padded
     x, with a window for each channel, and the last columns of that.

@@ -7,8 +7,9 @@ import numpy as np
 from ...ir import Node, Value
 from ...ir.build import constant
 from ...ops.reduce import reduced_axes
-from ..moves import shaped, turn
-from ..rewrite import Sweep, also_quantized, sees
+from ...rules.moves import shaped, turn
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 ALIKE = "reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_l2", "reduce_log_sum_exp"
 AFTER = {op: op for op in ALIKE} | {"reduce_sum_square": "reduce_sum", "reduce_l1": "reduce_sum"}
@@ -17,8 +18,7 @@ BEFORE = {"reduce_log_sum": "reduce_sum"}
 """What comes before the last of several."""
 
 
-@also_quantized
-@sees(*AFTER, *BEFORE)
+@rule("reductions", *AFTER, *BEFORE, quantized=True)
 def reduction(state: Sweep, node: Node) -> bool:
     """Over axes that do not lie side by side: one run of axes after the other; over none: nothing to do."""
     axes, x = node.const(1), node.x

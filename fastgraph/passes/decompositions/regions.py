@@ -11,8 +11,9 @@ from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.registry import attr
 from ...ops.window import window_attrs
-from ..moves import cast, shaped, turn
-from ..rewrite import Sweep
+from ...rules.moves import cast, shaped, turn
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .element_types import F32, F64, I64
 from .open_weights import cut_out
 
@@ -43,6 +44,7 @@ def _joined(state: Sweep, node: Node, rows: Value, columns: Value) -> Value:
     return state.add("concat", [rows, columns], wide, node, axis=1)
 
 
+@rule("rare", "crop_resize")
 def crop_resize(state: Sweep, node: Node) -> bool:
     """Boxes that are made at run time: the rows and columns that they take, then samples at all pairs."""
     boxes, images = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
@@ -88,6 +90,7 @@ def _places(do: Do, low: Value, high: Value, count: int, sampling: str) -> Value
     return do("add", low, places)
 
 
+@rule("rare", "roi_align")
 def roi_align(state: Sweep, node: Node) -> bool:
     """Samples at all rows and columns of a region's bins, and their mean or maximum; as many in each bin of each."""
     rois, batch, ratio = node.inputs[1], node.inputs[2], attr(node, "sampling_ratio")
@@ -156,6 +159,7 @@ def _sampled(state: Sweep, node: Node, do: Do, axes: list[tuple[Value, Value]], 
     return do("max", do("max", corners[0], corners[1]), do("max", corners[2], corners[3]))
 
 
+@rule("rare", "deform_conv")
 def deform_conv(state: Sweep, node: Node) -> bool:
     """In two dimensions: samples of the channels at the places of all taps, times a mask, times the weights."""
     x, w, offset, bias, mask = (*node.inputs, None, None)[:5]

@@ -9,12 +9,14 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.registry import attr
-from ..moves import shaped, turn
-from ..rewrite import Sweep
+from ...rules.moves import shaped, turn
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
 
 
+@rule("common", "rotary_embedding")
 def rotary_embedding(state: Sweep, node: Node) -> bool:
     """Given ``y = rotary_embedding(x, cos, sin)``; result ``concat(a * cos - b * sin, a * sin + b * cos, rest)``, where
     a and b are halves of what is turned of x, or neighbors. f16 is computed in f32.

@@ -7,12 +7,14 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.registry import attr
-from ..moves import shaped
-from ..rewrite import Sweep
+from ...rules.moves import shaped
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 NOWHERE = -1
 
 
+@rule("early", "slice_update")
 def slice_update(state: Sweep, node: Node) -> bool:
     """Given ``y = slice_update(x, u, begin, end, 1)`` with a begin or an end that is read at run time; result
     ``dynamic_update_slice(x, u, where(end - begin == extents of u, begin, -1))``, checked.

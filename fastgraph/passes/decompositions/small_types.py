@@ -8,12 +8,14 @@ from ...ir import Node
 from ...ir.build import constant
 from ...ops.narrow import INTEGERS, is_narrow
 from ...ops.registry import attr
-from ..moves import cast
-from ..rewrite import Sweep
+from ...rules.moves import cast
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .element_types import F32
 from .writing import Steps, known
 
 
+@rule("early", "cast")
 def formatted(state: Sweep, node: Node) -> bool:
     """Rounding to floats of few bits begins with f32; whole numbers of few bits are the low ones of a byte."""
     x, out, kind = node.x, node.out, attr(node, "format")

@@ -9,8 +9,9 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.registry import OPS, attr
-from ..moves import shaped, turn
-from ..rewrite import Sweep
+from ...rules.moves import shaped, turn
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .fourier import Transform, backward, backward_real, cut, forward, framed, transformed
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -29,6 +30,7 @@ def _number(node: Node, index: int) -> int | None:
     return None if found is None else int(found.reshape(-1)[0])
 
 
+@rule("rare", "dft")
 def dft(state: Sweep, node: Node) -> bool:
     """Along any axis but the last."""
     if not _plain(node) or any(node.has(i) and node.const(i) is None for i in (1, 2)):
@@ -58,6 +60,7 @@ def _along(state: Sweep, node: Node, x: Value, axis: int, f: Transform) -> Value
     return turn(state, node, y, tuple(perm.index(a) for a in range(rank)))
 
 
+@rule("rare", "stft")
 def stft(state: Sweep, node: Node) -> bool:
     """Frames of the signal, and their spectra; the window is part of the matrix."""
     step, window = _number(node, 1), node.const(2)
@@ -73,6 +76,7 @@ def stft(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("rare", "rfft2d")
 def rfft2d(state: Sweep, node: Node) -> bool:
     """Along rows, then along columns where there are several."""
     lengths = node.const(1)
@@ -90,6 +94,7 @@ def rfft2d(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("rare", "audio_spectrogram")
 def audio_spectrogram(state: Sweep, node: Node) -> bool:
     """Squares of the spectra of frames under a Hann window, or their roots."""
     if not _plain(node) or node.x.type.dtype != np.float32:
@@ -109,6 +114,7 @@ def audio_spectrogram(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("rare", "mfcc")
 def mfcc(state: Sweep, node: Node) -> bool:
     """A product with the filters, logarithms, and a product with cosines."""
     from ...ops.audio import FLOOR, cosines, filters
@@ -128,6 +134,7 @@ def mfcc(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("rare", "hadamard_rotation")
 def hadamard_rotation(state: Sweep, node: Node) -> bool:
     """A product with the matrix; a wide one is that of two, along the axes of a block."""
     size = attr(node, "size")
@@ -170,6 +177,7 @@ def _parts(state: Sweep, node: Node) -> list[Value] | None:
     return [shaped(state, node, cut(state, node, pairs, rank, i, i + 1), x.type.dims) for i in (0, 1)]
 
 
+@rule("rare", "real imag")
 def part(state: Sweep, node: Node) -> bool:
     """The first of each pair, or the second."""
     found = _parts(state, node)
@@ -178,6 +186,7 @@ def part(state: Sweep, node: Node) -> bool:
     return found is not None
 
 
+@rule("rare", "complex_abs")
 def complex_abs(state: Sweep, node: Node) -> bool:
     """The larger part times the root of 1 and the square of what the smaller is of it: no square overflows."""
     parts, kind = _parts(state, node), node.out.type

@@ -15,8 +15,9 @@ from ...ops.detection import unpooled
 from ...ops.pool import counts
 from ...ops.registry import attr
 from ...ops.window import reach, resolve_pads, window_attrs
-from ..moves import shaped, turn
-from ..rewrite import Sweep
+from ...rules.moves import shaped, turn
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from .element_types import F32, F64
 from .open_weights import cut_out, padded_around
 
@@ -24,6 +25,7 @@ MOST_TAPS = 64
 """Larger windows stay what they are."""
 
 
+@rule("rare", "lp_pool")
 def lp_pool(state: Sweep, node: Node) -> bool:
     """The root of sums of |x|**p: of any p, by the pool that sums sizes."""
     x, p, out = node.x, attr(node, "p"), node.out
@@ -38,6 +40,7 @@ def lp_pool(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("f64_rest", "max_pool average_pool lp_pool")
 def pool(state: Sweep, node: Node) -> bool:
     """Pools of f64: the greatest element of each window, or the sum."""
     x, out = node.x, node.out
@@ -86,6 +89,7 @@ def _taps(state: Sweep, node: Node, fill: float) -> list[Value] | None:
     return [cut_out(state, node, wide, start, counts, a["strides"], 1) for start in starts]
 
 
+@rule("rare", "max_unpool")
 def max_unpool(state: Sweep, node: Node) -> bool:
     """Into a larger shape: into that which was pooled, with zeros behind."""
     target, out = node.const(2), node.out
@@ -98,6 +102,7 @@ def max_unpool(state: Sweep, node: Node) -> bool:
     return True
 
 
+@rule("rare", "col2im")
 def col2im(state: Sweep, node: Node) -> bool:
     """The sum of images, each of the elements of a block that do not lie over one another: a stride of neighbors, or
     one where they are dilated.

@@ -11,16 +11,16 @@ from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.pool import counts
 from ...ops.registry import attr
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from ..quantized.integer_product import PLAIN
-from ..rewrite import Sweep, also_quantized, sees
 
 F32 = np.dtype(np.float32)
 LARGEST = 256
 """Elements of a window whose sums f32 holds, and whose means it tells from whole numbers."""
 
 
-@also_quantized
-@sees("average_pool")
+@rule("other_types", "average_pool", quantized=True)
 def word_pool(state: Sweep, node: Node) -> bool:
     """Given ``y = average_pool(x) {ties=0.0}``, both int16 of one scale; result ``y = sign(s) * floor((abs(s) + n // 2)
     / n)``, s the sums of x's stored numbers over windows as a convolution, n how many they are of.

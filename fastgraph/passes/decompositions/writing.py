@@ -10,8 +10,8 @@ import numpy as np
 from ...ir import Graph, Node, Value
 from ...ir.build import constant
 from ...ops.evaluate import fold, infer_node
-from ..moves import cast, shaped, turn
-from ..rewrite import Sweep
+from ...rules.moves import cast, shaped, turn
+from ...rules.sweep import Sweep
 
 CASTS = {"saturate": 1, "round_mode": "up", "format": ""}
 

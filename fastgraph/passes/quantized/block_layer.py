@@ -8,13 +8,14 @@ from ...ir import Node, TensorType
 from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.registry import attr
-from ..rewrite import Sweep, sees
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 F32 = np.dtype(np.float32)
 BITS = (2, 4, 8)
 
 
-@sees("matmul", "gemm")
+@rule("block_weights", "matmul gemm")
 def block_layer(state: Sweep, node: Node) -> bool:
     """A product by what blocks of stored integers stand for.
 

@@ -12,14 +12,14 @@ from ...ir import Node
 from ...ops.evaluate import computes_reals
 from ...ops.reals import flips
 from ...ops.registry import OPS, Quant
-from ..rewrite import Sweep, also_quantized, sees
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 ELEMENTWISE = frozenset({"fused", "requantize"})
 """Operators whose kernels read bytes with or without sign."""
 
 
-@also_quantized
-@sees(*ELEMENTWISE, "dense")
+@rule("signs", *ELEMENTWISE, "dense", quantized=True)
 def reads_signed(state: Sweep, node: Node) -> bool:
     """Given ``y = dense(requantize(x), w)`` of one row, x int8 and its twin uint8; result ``y = dense(x, w)``."""
     places = range(len(node.inputs)) if node.op in ELEMENTWISE else range(1) if _is_row(node) else ()
@@ -35,8 +35,7 @@ def reads_signed(state: Sweep, node: Node) -> bool:
     return True
 
 
-@also_quantized
-@sees("requantize")
+@rule("signs", "requantize", quantized=True)
 def writes_signed(state: Sweep, node: Node) -> bool:
     """Given ``y = requantize(dense(x, w))``, y int8 and its twin uint8; result ``y = dense(x, w)``, int8."""
     if node.out.type.dtype != np.int8 or not flips(node.x.type, node.out.type):

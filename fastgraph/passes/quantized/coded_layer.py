@@ -7,8 +7,9 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ir.weights import once
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from ..explicit_quantization import requantized
-from ..rewrite import Sweep, also_quantized, sees
 from .block_layer import codes_of
 
 F32 = np.dtype(np.float32)
@@ -16,8 +17,7 @@ FEW, MANY = 8, 1 << 16
 """Rows up to which a product takes as long as its weights take to read, where there are so many."""
 
 
-@also_quantized
-@sees("matmul", "dense")
+@rule("coded_layers", "matmul dense", quantized=True)
 def coded_layer(state: Sweep, node: Node) -> bool:
     """A product of few rows reads the bytes of its weights, and not the reals that they stand for.
 

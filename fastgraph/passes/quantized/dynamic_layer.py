@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, Value
-from ..rewrite import Sweep, also_quantized
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 
 DYNAMIC = {"conv": "dynamic_conv", "dense": "dynamic_dense"}
 """What a layer becomes. Depthwise convolutions stay f32: where so few products are, rounding to floats costs less."""
 
 
-@also_quantized
+@rule("dynamic_layers", "conv dense", quantized=True)
 def dynamic_layer(state: Sweep, node: Node) -> bool:
     """A layer of rounded activations rounds them itself.
 

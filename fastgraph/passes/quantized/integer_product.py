@@ -11,10 +11,11 @@ from ...ir import Node, Quantization, TensorType, Value
 from ...ir.build import constant
 from ...ops.shape import permutation
 from ...ops.window import resolve_pads, window_attrs
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from ..decompositions.open_scales import SUMMED
 from ..decompositions.writing import Steps
 from ..explicit_quantization import BYTES, WHOLE
-from ..rewrite import Sweep
 
 REAL = {"matmul_integer": "matmul", "conv_integer": "conv"}
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -24,6 +25,7 @@ EXACT = 1 << 24
 ONE = TensorType(F32, ())
 
 
+@rule("scaled_products", "mul")
 def integer_product(state: Sweep, node: Node) -> bool:
     """What onnxruntime's quantize_dynamic writes for a product.
 
@@ -92,6 +94,7 @@ def _factors(state: Sweep, node: Node) -> list[Value]:
     return found
 
 
+@rule("whole_products", "matmul_integer conv_integer")
 def whole_product(state: Sweep, node: Node) -> bool:
     """A product of stored numbers, whose sums int32 holds, as that of the reals that they stand for.
 
@@ -206,6 +209,7 @@ def _weights(product: Node, factor: Any, channels: int) -> Value | None:
     return Value.constant(product.inputs[1].name, w, quant)  # type: ignore[union-attr]
 
 
+@rule("whole_products", "dynamic_quantize_linear")
 def rounded_by_range(state: Sweep, node: Node) -> bool:
     """[x rounded to 256 steps from its least to its greatest number, or 0; the step; the number of 0], step by step.
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...ops.evaluate import run_node
+from ...rules.rule import rule
+from ...rules.sweep import Sweep
 from ..explicit_quantization import BYTES
-from ..rewrite import Sweep, also_quantized, sees
 
 
-@also_quantized
-@sees(lambda op: op.step is not None, "requantize")
+@rule("tables", lambda op: op.step is not None, "requantize", quantized=True)
 def tabulate(state: Sweep, node: Node) -> bool:
     """An elementwise function of one value of 8 bits is a table of 256 results.
 

@@ -15,8 +15,8 @@ from ...ir import Node
 from ...ops.registry import OPS, USER
 from ..program import Arg
 from ..storage import Abilities, last, row_count
+from .catalog import CATALOG
 from .emit import Emit
-from .families import FAMILIES
 
 F32 = np.dtype(np.float32)
 Match = Callable[[Node], Any]
@@ -33,13 +33,14 @@ class Lowering(NamedTuple):
 
 
 _defined: dict[str, list[Lowering]] = {}
-LOWERINGS = Families(__package__, FAMILIES, _defined)
+LOWERINGS = Families(__package__, CATALOG, _defined)
 
 
 def lowers(
     *ops: str, match: Match, strided_in: bool = False, strided_out: bool = False, in_place: bool = False
 ) -> Callable[[Callable[[Emit, Node, Any], None]], Callable[[Emit, Node, Any], None]]:
-    """Register the decorated `emit` for these operators, with what it can do about storage; families.py names them too.
+    """Register the decorated `emit` for these operators, with what it can do about storage; `python -m docs.catalog`
+    then writes the catalog.
 
     An operator may have several, for other types say; no two may match the same node.
     """
@@ -69,7 +70,7 @@ def matched(node: Node) -> tuple[Lowering, Any] | None:
 
 
 def _makes_nothing(node: Node) -> bool:
-    """Whether no result has an element; and nothing else is done, as to look whether indices are in range."""
+    """Whether no result has an element; and nothing else is done, as to look whether catalogs are in range."""
     if not all(v.type.concrete and v.type.dtype != object and not v.type.size for v in node.outputs):
         return False
     fed = [v.type.dtype for v in node.inputs[1:] if v is not None and v.data is None]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, cached_property
-from importlib import import_module
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -16,8 +15,8 @@ from ..freedoms import free
 from ..ir import Graph, Node, TensorType, Value, read_by
 from ..ir.build import Builder, constant
 from ..ops.evaluate import computes_reals, fold, infer_node
-from ..ops.registry import OPS, Op
-from .moves import cast, shaped, turn
+from ..rules.moves import cast, shaped, turn
+from .rule import Rule, applies, rules_of, sees
 
 
 class Sweep(Builder):
@@ -172,80 +171,22 @@ def note(old: Value, new: Value, how: How | None = None) -> None:
         found[old] = new, how
 
 
-Rule = Callable[[Sweep, Node], bool]
-
-
-def also_quantized(rule: Rule) -> Rule:
-    """Say of a rule that it holds for quantized operands and results; others see only nodes that have none."""
-    rule.also_quantized = True  # type: ignore[attr-defined]
-    return rule
-
-
-def sees(*which: str | Callable[[Op], bool]) -> Callable[[Rule], Rule]:
-    """Say which nodes a rule is for: of operators called so, or of which so much is true. Others see all nodes."""
-
-    def note(rule: Rule) -> Rule:
-        rule.sees = which  # type: ignore[attr-defined]
-        return rule
-
-    return note
-
-
-def rules_for(graph: Graph, table: Mapping[str, str], folder: str = "") -> list[Rule]:
-    """The rules of {"file.rule": "operators that it sees"} that see a node of the graph; others are not imported.
-
-    `folder`: of passes, that the files are in.
-    """
-    ops = {node.op for node in graph.nodes}
-    return [_rule(name, which, folder) for name, which in table.items() if not ops.isdisjoint(which.split())]
-
-
-def _rule(name: str, which: str, folder: str) -> Rule:
-    return sees(*which.split())(_found(name, folder))
-
-
-def _found(name: str, folder: str = "") -> Any:
-    """What is called file.name."""
-    file, _, within = name.partition(".")
-    return getattr(import_module(".".join(("", *filter(None, (folder, file)))), __package__), within)
-
-
-def later(name: str, when: Callable[[Graph], bool]) -> Callable[[Graph], bool]:
-    """The pass `file.name`, which is imported for a graph that it can change."""
-    return lambda graph: when(graph) and bool(_found(name)(graph))
-
-
-def has(*which: str) -> Callable[[Graph], bool]:
-    """Whether a graph has an operator of each of these lists."""
-
-    def all_of(graph: Graph) -> bool:
-        ops = {node.op for node in graph.nodes}
-        return not any(ops.isdisjoint(names.split()) for names in which)
-
-    return all_of
-
-
 def has_reals(graph: Graph) -> bool:
     """Whether a node of the graph computes the reals that stored numbers stand for."""
     return any(computes_reals(node) for node in graph.nodes)
 
 
-@cache
-def _among(op: str, which: tuple[str | Callable[[Op], bool], ...] | None) -> bool:
-    """Whether an operator is one of those that a rule is for."""
-    return which is None or any(each == op if isinstance(each, str) else each(OPS[op]) for each in which)
-
-
-def sweep(graph: Graph, *rules: Rule) -> bool:
-    """Run the rules over the graph once, in order; the first that applies to a node wins. Then nodes that are dead by
-    that are pruned. Whether a rule applied.
+def sweep(graph: Graph, *which: str | Rule) -> bool:
+    """Run the rules of some phases, and others, over the graph once, in order; the first that applies to a node wins.
+    Then nodes that are dead by that are pruned. Whether a rule applied.
     """
-    rules = tuple(rule for rule in rules if free(rule.__name__))
     ops = {node.op for node in graph.nodes}
-    by_op = {op: [rule for rule in rules if _among(op, getattr(rule, "sees", None))] for op in ops}
+    rules = [rule for each in which for rule in ([each] if callable(each) else rules_of(each, ops))]
+    rules = [rule for rule in rules if free(rule.__name__)]
+    by_op = {op: [rule for rule in rules if sees(rule, op)] for op in ops}
     if not any(by_op.values()):
         return False
-    real = {op: [rule for rule in found if hasattr(rule, "also_quantized")] for op, found in by_op.items()}
+    real = {op: [rule for rule in each if getattr(rule, "quantized", False)] for op, each in by_op.items()}
     state = Sweep(graph)
     with state:
         if not _apply(state, by_op, real):
@@ -277,7 +218,7 @@ def _apply(state: Sweep, by_op: Mapping[str, list[Rule]], real: Mapping[str, lis
             found = real[node.op]
         state.node = node
         for rule in found:
-            if rule(state, node):
+            if applies(rule, state, node):
                 state.forget(node)
                 applied = True
                 break

@@ -12,7 +12,7 @@ from ..ir.weights import once
 from ..ops.shape import permutation
 
 if TYPE_CHECKING:
-    from .rewrite import Sweep
+    from .sweep import Sweep
 
 
 def only_moves_ones(dims: tuple[int, ...], perm: tuple[int, ...]) -> bool:

@@ -1,0 +1,1 @@
+"""How passes rewrite a graph: sweeps, and rules by phase and operator."""

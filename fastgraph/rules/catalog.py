@@ -1,0 +1,206 @@
+"""Rules by phase, and the operators that each sees. Written by `python -m docs.catalog`."""
+
+CATALOG = {
+    "splits": {
+        "passes.attention_found.split_of_reshape": "split",
+    },
+    "attention": {
+        "passes.attention_found.found_attention": "matmul",
+    },
+    "canonical": {
+        "passes.canonicalize.spatial_axes": "*",
+        "passes.canonicalize.strided_slice": "strided_slice",
+        "passes.canonicalize.identity": "cast clip dropout expand identity pad resize slice tile",
+        "passes.canonicalize.one_input": "concat max mean min sum",
+        "passes.canonicalize.variadic": "max mean min sum",
+        "passes.canonicalize.transpose": "transpose",
+        "passes.canonicalize.reshape": "*",
+        "passes.canonicalize.after_reshape": "*",
+        "passes.canonicalize.gemm": "gemm",
+        "passes.canonicalize.matmul": "matmul",
+        "passes.canonicalize.batch_norm": "batch_normalization",
+        "passes.canonicalize.explicit_window": "*",
+        "passes.gathers.known_gather": "gather",
+    },
+    "sinking": {
+        "passes.canonicalize.transpose": "transpose",
+        "passes.layout.sink": "*",
+    },
+    "reshapes": {
+        "passes.canonicalize.reshape": "*",
+    },
+    "masks": {
+        "passes.decompositions.attention.attention_alone": "attention",
+    },
+    "early": {
+        "passes.decompositions.attention.causal_mask": "attention",
+        "passes.decompositions.composed.axis_at_run_time": "cum_prod cum_sum",
+        "passes.decompositions.grouped.grouped_channels": "instance_normalization",
+        "passes.decompositions.rare_functions.rare": "acos acosh asin asinh atan atanh cosh expm1 log1p sinh tan",
+        "passes.decompositions.slice_places.slice_update": "slice_update",
+        "passes.decompositions.small_types.formatted": "cast",
+    },
+    "common": {
+        "passes.decompositions.blocks.depth_to_space": "depth_to_space",
+        "passes.decompositions.blocks.space_to_depth": "space_to_depth",
+        "passes.decompositions.blocks.space_to_batch": "space_to_batch",
+        "passes.decompositions.blocks.batch_to_space": "batch_to_space",
+        "passes.decompositions.disguises.affine_grid": "affine_grid",
+        "passes.decompositions.disguises.svdf": "svdf",
+        "passes.decompositions.disguises.fake_quant": "fake_quant",
+        "passes.decompositions.disguises.bucketize": "bucketize",
+        "passes.decompositions.normalizations.normalization": "instance_normalization layer_normalization rms_normalization",
+        "passes.decompositions.normalizations.group_normalization": "group_normalization",
+        "passes.decompositions.normalizations.lp_normalization": "lp_normalization",
+        "passes.decompositions.normalizations.lrn": "lrn",
+        "passes.decompositions.rare_functions.power": "pow",
+        "passes.decompositions.rotary.rotary_embedding": "rotary_embedding",
+    },
+    "f64_rest": {
+        "passes.decompositions.composed.composed": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_mean reduce_sum_square",
+        "passes.decompositions.windows.pool": "average_pool lp_pool max_pool",
+    },
+    "other_types": {
+        "passes.decompositions.composed.composed": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_mean reduce_sum_square",
+        "passes.decompositions.element_types.scattered_bools": "scatter_elements scatter_nd scatter_slices",
+        "passes.decompositions.pixels.resized_whole": "resize",
+        "passes.decompositions.word_pool.word_pool": "average_pool",
+    },
+    "f64": {
+        "passes.decompositions.composed.softmax": "log_softmax softmax",
+        "passes.decompositions.doubles.double": "celu elu gelu hard_sigmoid hard_swish leaky_relu mish selu sigmoid softplus softsign swish tanh thresholded_relu",
+        "passes.decompositions.doubles.square": "pow",
+    },
+    "rare": {
+        "passes.decompositions.contractions.einsum": "einsum",
+        "passes.decompositions.disguises.swiglu": "swiglu",
+        "passes.decompositions.disguises.shrink": "shrink",
+        "passes.decompositions.disguises.det": "det",
+        "passes.decompositions.disguises.circular_scatter": "tensor_scatter",
+        "passes.decompositions.losses.loss": "negative_log_likelihood_loss softmax_cross_entropy_loss",
+        "passes.decompositions.lstm.lstm_sequence": "lstm_sequence",
+        "passes.decompositions.ngrams.tf_idf_vectorizer": "tf_idf_vectorizer",
+        "passes.decompositions.normalizations.open_batch_norm": "batch_normalization",
+        "passes.decompositions.normalizations.mean_variance": "mean_variance_normalization",
+        "passes.decompositions.open_scales.quantized": "quantize_linear",
+        "passes.decompositions.open_scales.dequantized": "dequantize_linear",
+        "passes.decompositions.open_scales.matmul_integer": "matmul_integer",
+        "passes.decompositions.open_scales.qlinear_matmul": "qlinear_matmul",
+        "passes.decompositions.open_scales.conv_integer": "conv_integer",
+        "passes.decompositions.open_scales.qlinear_conv": "qlinear_conv",
+        "passes.decompositions.pools.max_pool_places": "max_pool",
+        "passes.decompositions.randoms.distribution": "random_normal random_normal_like random_uniform random_uniform_like",
+        "passes.decompositions.randoms.bernoulli": "bernoulli",
+        "passes.decompositions.randoms.dropout": "dropout",
+        "passes.decompositions.randoms.multinomial": "multinomial",
+        "passes.decompositions.randoms.philox": "philox_normal philox_uniform",
+        "passes.decompositions.randoms.philox_multinomial": "philox_multinomial",
+        "passes.decompositions.randoms.random_bits": "random_bits",
+        "passes.decompositions.recurrences.linear_attention": "linear_attention",
+        "passes.decompositions.recurrences.causal_conv": "causal_conv_with_state",
+        "passes.decompositions.regions.crop_resize": "crop_resize",
+        "passes.decompositions.regions.roi_align": "roi_align",
+        "passes.decompositions.regions.deform_conv": "deform_conv",
+        "passes.decompositions.spectra.dft": "dft",
+        "passes.decompositions.spectra.stft": "stft",
+        "passes.decompositions.spectra.rfft2d": "rfft2d",
+        "passes.decompositions.spectra.audio_spectrogram": "audio_spectrogram",
+        "passes.decompositions.spectra.mfcc": "mfcc",
+        "passes.decompositions.spectra.hadamard_rotation": "hadamard_rotation",
+        "passes.decompositions.spectra.part": "imag real",
+        "passes.decompositions.spectra.complex_abs": "complex_abs",
+        "passes.decompositions.windows.lp_pool": "lp_pool",
+        "passes.decompositions.windows.max_unpool": "max_unpool",
+        "passes.decompositions.windows.col2im": "col2im",
+    },
+    "exponents": {
+        "passes.decompositions.element_types.exponent": "pow",
+    },
+    "narrow_types": {
+        "passes.decompositions.element_types.narrow": "arg_max arg_min cum_prod cum_sum matmul reduce_max reduce_min reduce_prod reduce_sum",
+    },
+    "stored_weights": {
+        "passes.decompositions.open_weights.stored_weights": "conv conv_transpose",
+    },
+    "open_weights": {
+        "passes.decompositions.open_weights.open_conv": "conv",
+        "passes.decompositions.open_weights.open_conv_transpose": "conv_transpose",
+    },
+    "last_chains": {
+        "passes.decompositions.phases.phases": "conv_transpose",
+        "passes.fuse.for_each_element": "fused",
+    },
+    "pads": {
+        "passes.decompositions.products.spread_matmul": "matmul",
+        "passes.fuse.fold_pad": "conv",
+    },
+    "reductions": {
+        "passes.decompositions.reductions.reduction": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_max reduce_mean reduce_min reduce_prod reduce_sum reduce_sum_square",
+    },
+    "linear": {
+        "passes.explicit_quantization.linear": "dequantize_linear quantize_linear",
+        "passes.explicit_quantization.moves_stored": "*",
+    },
+    "moved": {
+        "passes.explicit_quantization.moved_constant": "reshape transpose",
+        "passes.explicit_quantization.moved": "*",
+    },
+    "whole_products": {
+        "passes.explicit_quantization.stored_gemm": "gemm",
+        "passes.quantized.integer_product.whole_product": "conv_integer matmul_integer",
+        "passes.quantized.integer_product.rounded_by_range": "dynamic_quantize_linear",
+    },
+    "integers_moved": {
+        "passes.explicit_quantization.moved": "*",
+        "passes.to_integers.requantized_twice": "requantize",
+    },
+    "padded": {
+        "passes.explicit_quantization.padded": "pad",
+    },
+    "factors": {
+        "passes.fuse.fold_affine": "add div mul sub",
+        "passes.fuse.squares": "reduce_mean reduce_sum",
+    },
+    "chains": {
+        "passes.fuse.as_chain": "*",
+    },
+    "norms": {
+        "passes.norms.found_norm": "div mul",
+        "passes.norms.scale_of_norm": "mul",
+        "passes.norms.bias_of_norm": "add",
+    },
+    "block_weights": {
+        "passes.quantized.block_layer.block_layer": "gemm matmul",
+    },
+    "signs": {
+        "passes.quantized.boundary.reads_signed": "dense fused requantize",
+        "passes.quantized.boundary.writes_signed": "requantize",
+    },
+    "coded_layers": {
+        "passes.quantized.coded_layer.coded_layer": "dense matmul",
+    },
+    "dynamic_layers": {
+        "passes.quantized.dynamic_layer.dynamic_layer": "conv dense",
+    },
+    "scaled_products": {
+        "passes.quantized.integer_product.integer_product": "mul",
+    },
+    "tables": {
+        "passes.quantized.tables.tabulate": "*",
+    },
+    "integers": {
+        "passes.to_integers.moves_integers": "*",
+        "passes.to_integers.on_integers": "*",
+        "passes.to_integers.absorb": "requantize",
+    },
+    "clamps": {
+        "passes.to_integers.requantized_twice": "requantize",
+        "passes.to_integers.clamp": "clip relu",
+    },
+    "integer_chains": {
+        "passes.to_integers.as_chain": "*",
+    },
+    "real_constants": {
+        "passes.to_integers.real_constants": "*",
+    },
+}
