@@ -309,5 +309,7 @@ def explicit_window(state: Sweep, node: Node) -> bool:
     spatial = node.x.type.dims[1:-1]
     a = window_attrs(node, len(kernel), kernel)
     begin, end = resolve_pads(spatial, kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
-    node.attrs = {**node.attrs, **a, "auto_pad": "NOTSET", "pads": (*begin, *end)}
+    known = {**a, "auto_pad": "NOTSET", "pads": (*begin, *end)}
+    if not known.items() <= node.attrs.items():
+        node.attrs = {**node.attrs, **known}
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from ..passes.specialize import missing_dims, specialize
 from ..plan.arena import draw
 from ..plan.build import lifetimes
 from ..plan.describe import kernel_counts, steps
+from ..rules.rule import watching
 from ..runtime.model import Model, TensorSpec
 from ..text import bytes_text, table
 
@@ -96,8 +98,8 @@ def facts_text(facts: Mapping[str, Any]) -> str:
 
 
 def stages_text(graph: Graph, shapes: Shapes) -> str:
-    """A graph as its file has it and after each stage, with `shapes` for what that leaves open; only the first when
-    input shapes stay open.
+    """A graph as its file has it and after each stage with the rules that were applied in it, how often; `shapes` for
+    what the file leaves open: only the first when input shapes stay open.
     """
     parts = [("read", str(graph))]
     if set(missing_dims(graph)) <= set(shapes):
@@ -107,7 +109,12 @@ def stages_text(graph: Graph, shapes: Shapes) -> str:
         parts.append(("specialize", str(graph)))
         cut_dynamic(graph, bounded(graph) if is_dynamic(graph) else None)
         graph.prune()
-        parts += [(name, str(after)) for name, after in stages(graph)]
+        applied = Counter[str]()
+        with watching(lambda rule, node: applied.update([rule.__name__])):
+            for name, after in stages(graph):
+                rules = ", ".join(f"{count} {rule}" for rule, count in applied.items())
+                parts.append((f"{name}: {rules}" if rules else name, str(after)))
+                applied.clear()
     return "\n\n".join(f"-- {name}\n{text}" for name, text in parts)
 
 

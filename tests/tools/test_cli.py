@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -114,7 +115,8 @@ def test_inspect_draws_the_arena_and_prints_graphs(capsys: Any) -> None:
     assert printed(capsys, "inspect", DIGITS, "--graph").startswith("graph ")
     stages = printed(capsys, "inspect", DIGITS, "--stages")
     names = [line.removeprefix("-- ") for line in stages.splitlines() if line.startswith("-- ")]
-    assert names[:2] == ["read", "specialize"] and "fuse" in names
+    assert names[:2] == ["read", "specialize"] and "norms" in names
+    assert any(re.fullmatch(r"fuse: .*\d as_chain.*", name) for name in names)  # the rules that were applied
 
 
 def test_inspect_takes_an_open_batch_for_granted_as_others_do(capsys: Any, open_model: str) -> None:
