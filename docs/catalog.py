@@ -23,8 +23,8 @@ PLACES = {
     "lower": "fastgraph/plan/lower/catalog.py",
 }
 """Where each catalog is written."""
-RULES = ("passes",)
-"""Folders that have rules."""
+EXTRAS = "extras"
+"""Rare features: operators, rules and lowerings, a file for each."""
 
 
 def texts() -> dict[str, str]:
@@ -53,20 +53,19 @@ def _modules(package: str) -> Iterator[ModuleType]:
 def _rules() -> tuple[str, dict[str, Any]]:
     from fastgraph.rules.rule import entered
 
-    modules = [module for folder in RULES for module in _modules(folder)]
+    modules = [*_modules("passes"), *_modules(EXTRAS)]
     return "Rules by phase, and the operators that each sees", entered(modules)
 
 
 def _lowerings() -> tuple[str, dict[str, str]]:
     from fastgraph.plan.lower import registry
 
-    package = registry.__name__.rpartition(".")[0]
-    list(_modules(package.partition(".")[2]))
+    list(_modules("plan.lower")), list(_modules(EXTRAS))
     homes: dict[str, dict[str, None]] = {}
     for name, lowerings in registry._defined.items():
         for lowering in lowerings:
-            homes.setdefault(lowering.emit.__module__.removeprefix(f"{package}."), {})[name] = None
-    return "Which file of this folder lowers which operators", _words(homes)
+            homes.setdefault(lowering.emit.__module__.removeprefix("fastgraph."), {})[name] = None
+    return "Which file lowers which operators", _words(homes)
 
 
 def _operators() -> tuple[str, dict[str, str]]:
@@ -75,12 +74,12 @@ def _operators() -> tuple[str, dict[str, str]]:
     homes, define = dict[str, dict[str, None]](), registry.define
 
     def noted(name: str, *parts: Any, **facts: Any) -> None:
-        homes.setdefault(_importing().removeprefix("fastgraph.ops."), {})[name] = None
+        homes.setdefault(_importing().removeprefix("fastgraph."), {})[name] = None
         define(name, *parts, **facts)
 
     with patch.object(registry, "define", noted):
-        list(_modules("ops"))
-    return "Which file of this folder defines which operators", _words(homes)
+        list(_modules("ops")), list(_modules(EXTRAS))
+    return "Which file defines which operators", _words(homes)
 
 
 def _words(homes: Mapping[str, Iterable[str]]) -> dict[str, str]:

@@ -45,6 +45,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "rules": ("base", "ir", "ops"),
     "passes": ("base", "ir", "ops", "rules"),
     "plan": ("base", "ir", "ops", *KERNELS, *FAMILIES),
+    "extras": ("base", "ir", "ops", "rules", *KERNELS, *FAMILIES, "plan"),
     "objects": ("base", "kernels", *KERNELS),
     "compile": ("base", "ir", *KERNELS, "rules", "passes", "plan", "objects"),
     "runtime": ("base", "ir", "ops", *KERNELS, "passes", "plan", "objects", "compile"),

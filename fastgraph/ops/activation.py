@@ -30,10 +30,6 @@ def gelu(x: np.ndarray, approximate: str) -> np.ndarray:
     return 0.5 * x * erfc(x.astype(np.float64) * -math.sqrt(0.5)).astype(x.dtype)
 
 
-def _shrink(x: np.ndarray, lambd: float, bias: float) -> np.ndarray:
-    return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0))
-
-
 def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
     return np.where(x < 0, alpha * np.expm1(x), x)
 
@@ -71,12 +67,6 @@ def _pointwise(function: Callable[..., Any], names: tuple[str, ...]) -> Callable
             return [in_float32(lambda x: function(x, **values), inputs[0])]
 
     return reference
-
-
-def _swiglu(node: Node, inputs: list[Any]) -> list[Any]:
-    alpha = attr(node, "alpha")
-    with np.errstate(all="ignore"):
-        return [in_float32(lambda a, b: a * sigmoid(alpha * a) * b, *inputs)]
 
 
 def infer_along(node: Node, types: Types) -> list[TensorType]:
@@ -133,12 +123,9 @@ define(
     "gelu", of_kind(NUMBER, _infer_gelu), _pointwise(gelu, ("approximate",)), inputs=(1, 1),
     attrs={"approximate": "none"}, step=lambda node: (_TANH if attr(node, "approximate") == "tanh" else _EXACT)(node),
 )  # fmt: skip
-define(
-    "shrink", of_kind(NUMBER, same_type), _pointwise(_shrink, ("lambd", "bias")), inputs=(1, 1),
-    attrs={"lambd": 0.5, "bias": 0.0}, layout=Layout.EACH,
-)  # fmt: skip
+define("shrink", of_kind(NUMBER, same_type), inputs=(1, 1), attrs={"lambd": 0.5, "bias": 0.0}, layout=Layout.EACH)
 for _name, _function in {"softmax": softmax, "log_softmax": log_softmax, "hardmax": _hardmax}.items():
     define(
         _name, of_kind(NUMBER, infer_along), _along(_function), inputs=(1, 1), attrs={"axis": -1}, layout=Layout.AXIS
     )
-define("swiglu", of_kind(NUMBER, infer_broadcast), _swiglu, inputs=(2, 2), attrs={"alpha": 1.0}, layout=Layout.EACH)
+define("swiglu", of_kind(NUMBER, infer_broadcast), inputs=(2, 2), attrs={"alpha": 1.0}, layout=Layout.EACH)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,7 +127,7 @@ class Op(NamedTuple):
 
 
 _defined: dict[str, Op] = {}
-OPS = Families(__package__, CATALOG, _defined)
+OPS = Families("fastgraph", CATALOG, _defined)
 
 LAYER: dict[str, Any] = {"weights": 1, "bias": 2, "extras_at": 3}
 """Facts of layers: weights, then a bias or None, then what their chain takes."""
@@ -135,7 +136,7 @@ LAYER: dict[str, Any] = {"weights": 1, "bias": 2, "extras_at": 3}
 def define(
     name: str,
     infer: Infer,
-    reference: Reference,
+    reference: Reference | None = None,
     inputs: tuple[int, int | None] = (0, None),
     attrs: Mapping[str, Any] | None = None,
     **facts: Any,
@@ -143,10 +144,12 @@ def define(
     """Add an operator; a second definition of a name is a defect.
 
     `inputs` is the least and the greatest number of inputs (None: any); the functions see their lists
-    filled up with None to the greatest, and the first `inputs[0]` present. `facts`: further fields of `Op`. What is a
+    filled up with None to the greatest, and the first `inputs[0]` present. Without a reference the operator's meaning is
+    what the rules that decompose it write. `facts`: further fields of `Op`. What is a
     step has layout EACH; that, and what moves, has kernels for integers; unless told.
     """
     assert name not in _defined, f"operator {name} is defined twice"
+    meaning = reference or _by_rules
 
     def typed(node: Node, types: list[Any]) -> list[TensorType]:
         for flag in FLAGS.intersection(node.attrs) if node.attrs else ():
@@ -159,7 +162,7 @@ def define(
 
     def computed(node: Node, arrays: list[Any]) -> list[Any]:
         own = _own(node, arrays)
-        results = _per_output(node, reference(node, _filled(node, arrays[:own], inputs)))
+        results = _per_output(node, meaning(node, _filled(node, arrays[:own], inputs)))
         return [evaluate_chain(node.attrs["chain"], [*results, *arrays[own:]])] if _ends_in_chain(node) else results
 
     if facts.get("step"):
@@ -168,6 +171,11 @@ def define(
         facts.setdefault("quant", Quant.INTEGERS)
     facts.setdefault("one_to_one_at", 0 if facts.get("layout") is Layout.EACH else facts.get("extras_at"))
     _defined[name] = Op(name, typed, computed, attrs or {}, **facts)
+
+
+def _by_rules(node: Node, arrays: list[Any]) -> list[Any]:
+    found: list[Any] = import_module("fastgraph.passes.reference").by_rules(node, arrays)
+    return found
 
 
 def attr(node: Node, name: str) -> Any:

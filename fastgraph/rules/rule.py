@@ -46,7 +46,7 @@ def rules_of(phase: str, ops: set[str]) -> list[Rule]:
 
 def _imported(name: str) -> Any:
     module, _, function = name.rpartition(".")
-    return getattr(import_module(f"{__package__.rpartition('.')[0]}.{module}"), function)
+    return getattr(import_module(f"fastgraph.{module}"), function)
 
 
 def sees(rule: Rule, op: str) -> bool:

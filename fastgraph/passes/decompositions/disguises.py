@@ -102,28 +102,20 @@ def bucketize(state: Sweep, node: Node) -> bool:
 
 
 @rule("rare", "swiglu")
-def swiglu(state: Sweep, node: Node) -> bool:
+def swiglu(g: Sweep, node: Node) -> bool:
     """Given ``y = swiglu(a, b)``; result ``a * sigmoid(alpha * a) * b``."""
     a, b = node.inputs
-    if b is None or not known(a, b) or not real(node.x.type.dtype):
+    alpha = attr(node, "alpha")
+    if a is None or b is None or not known(a, b):
         return False
-    do, alpha = Steps(state, node), attr(node, "alpha")
-    gate = node.x if alpha == 1 else do("mul", node.x, alpha)
-    if node.x.type.dtype == np.float32:
-        gate = do("sigmoid", gate)
-    else:
-        gate = do("reciprocal", do("add", do("exp", do("neg", gate)), 1))
-    return do.becomes(do("mul", do("mul", node.x, gate), b))
+    return g.becomes(a * g.sigmoid(a if alpha == 1 else a * alpha) * b)
 
 
 @rule("rare", "shrink")
-def shrink(state: Sweep, node: Node) -> bool:
+def shrink(g: Sweep, node: Node) -> bool:
     """Given ``y = shrink(x)``; result x moved towards 0 by the bias where it is far from it, else 0."""
-    if not known(node.x) or not real(node.x.type.dtype):
-        return False
-    do, x, bound, bias = Steps(state, node), node.x, attr(node, "lambd"), attr(node, "bias")
-    inner = do.where(do("greater", x, bound), do("sub", x, bias), 0)
-    return do.becomes(do.where(do("less", x, -bound), do("add", x, bias), inner))
+    x, bound, bias = node.x, attr(node, "lambd"), attr(node, "bias")
+    return known(x) and g.becomes(g.choose(x < -bound, x + bias, g.choose(x > bound, x - bias, 0)))
 
 
 @rule("rare", "det")

@@ -33,7 +33,7 @@ class Lowering(NamedTuple):
 
 
 _defined: dict[str, list[Lowering]] = {}
-LOWERINGS = Families(__package__, CATALOG, _defined)
+LOWERINGS = Families("fastgraph", CATALOG, _defined)
 
 
 def lowers(

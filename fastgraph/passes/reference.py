@@ -1,0 +1,36 @@
+"""The meaning of an operator that others make up: what its decomposition computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..ir import Graph, Node, TensorType, Value
+from ..ops.evaluate import evaluate, infer_node
+from .decompose import decompose
+
+
+def by_rules(node: Node, arrays: list[Any]) -> list[Any]:
+    """The node's results for these operands (None where they are absent), computed by the references of the nodes that
+    its decomposition writes. UnsupportedError where no rule takes it.
+    """
+    inputs: list[Value | None] = []
+    for i, array in enumerate(arrays):
+        given = node.inputs[i] if i < len(node.inputs) else None
+        if given is not None and given.data is not None and given.type.quant is None:
+            inputs.append(given)
+        else:
+            inputs.append(None if array is None else Value(f"x{i}", TensorType.of(np.asarray(array))))
+    alone = Node(node.op, inputs, [Value(v.name) for v in node.outputs], node.attrs, node.name)
+    infer_node(alone)
+    kinds = [v.type for v in alone.outputs]
+    if all(kind.concrete and not kind.size for kind in kinds):
+        return [np.zeros(kind.dims, kind.dtype) for kind in kinds]
+    feeds = [v for v in inputs if v is not None and v.data is None]
+    graph = Graph("reference", feeds, list(alone.outputs), [alone])
+    decompose(graph)
+    if any(each.op == node.op for each in graph.nodes):
+        raise UnsupportedError(f"{node.op} of {', '.join(str(v.type) for v in feeds)}")
+    return evaluate(graph, {f"x{i}": array for i, array in enumerate(arrays)})
