@@ -215,7 +215,9 @@ def test_a_wrong_rule_is_named_by_its_operator(op: str, isa: str, monkeypatch: p
     right = fg.verify(composed().load(isa=isa))
     assert right.ok and sum(operator.compared for operator in right.operators) >= 6
     real = rare_functions._by_f64
-    monkeypatch.setattr(rare_functions, "_by_f64", lambda name, x, *do: x if name == op else real(name, x, *do))
+    monkeypatch.setattr(
+        rare_functions, "_by_f64", lambda g, name, x, large: x if name == op else real(g, name, x, large)
+    )
     path = tmp_path / "net.onnx"
     path.write_bytes(composed().bytes())
     report = fg.verify(fg.load(path, isa=isa, threads=1))
@@ -235,7 +237,7 @@ def test_a_wrong_rule_of_doubles_and_of_normalizations_is_named(monkeypatch: pyt
     net.output(net("Exp", net("Tanh", x)), dtype=np.float64)
     net.output(net("Relu", net("LayerNormalization", net("Exp", y), net.const(np.ones(8, F32)))))
     assert fg.verify(net.load()).ok
-    monkeypatch.setattr(doubles, "_tanh", lambda do, x: do("min", x, 1.0))
+    monkeypatch.setattr(doubles, "_tanh", lambda g, x: g.min(x, 1.0))
     assert [o.op for o in fg.verify(net.load()).operators if not o.ok] == ["tanh"]
     monkeypatch.undo()
     monkeypatch.setattr(normalizations, "_inverse", lambda state, node, variance: variance)

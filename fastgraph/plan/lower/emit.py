@@ -134,7 +134,7 @@ class Emit:
         """
         assert self.node is not None
         record = *row(name).args.filled(**args), *more
-        slots = tuple([slot if type(slot) in _WORDS else int(slot) for slot in record])  # type: ignore[call-overload]
+        slots = tuple([slot if type(slot) in _WORDS else int(slot) for slot in record])
         self.program.steps.append(Step(_kernel(self.tier, name, params), slots, self.node, share))
 
     def within(self, body: Graph, match: Matched, placed: Mapping[Value, Storage]) -> Emit:

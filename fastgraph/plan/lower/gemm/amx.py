@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ....ir import Node
-from ....kernels.amx import pick
 from ....kernels.amx.pack import pack_amx
+from ....kernels.amx.pick import amx_args, pick_amx, worth_tiles
+from ....kernels.amx.pick import dense as as_convolution
 from ....kernels.gemm.pack import Arrangement, arranged
 from ....kernels.gemm.pick_conv import Geometry
 from ..quantized import folded_bias, zero_point
@@ -17,12 +18,12 @@ from .common import Rows, all_rows
 
 def suits(g: Geometry, layer: Layer) -> bool:
     """Whether the kernel does such layers (weights without zero points), and it pays."""
-    return not layer.rowsum and pick.worth_tiles(g)
+    return not layer.rowsum and worth_tiles(g)
 
 
 def dense_geometry(rows: Rows, layer: Layer) -> Geometry:
     """Rows of a dense layer as a convolution."""
-    return pick.dense(rows.count, len(layer.weights), layer.weights[0].size, rows.ldx)
+    return as_convolution(rows.count, len(layer.weights), layer.weights[0].size, rows.ldx)
 
 
 def dense(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
@@ -36,9 +37,9 @@ def conv(e: Emit, node: Node, layer: Layer, how: Arrangement, g: Geometry) -> No
 
 
 def _emit(e: Emit, node: Node, layer: Layer, how: Arrangement, g: Geometry, rows: Rows) -> None:
-    choice, zero = pick.pick_amx(g, e.threads, layer.out), zero_point(node.x)
+    choice, zero = pick_amx(g, e.threads, layer.out), zero_point(node.x)
     packed = e.packed(_panels, layer, how, zero, choice.runs, choice.length, choice.nt)
-    args = pick.amx_args(
+    args = amx_args(
         choice, zero, x=rows.x, w=packed, y=rows.y, ldy=rows.ldy, table=e.constant(choice.table),
         config=e.constant(choice.config), scratch=e.scratch(choice.scratch * e.threads), **layer.stored,
     )  # fmt: skip
