@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.record import reader
 from ..gemm.requantize import byte_rounder
 from ..isa.interleave import dot, interleave, load_pieces, store_pieces
 from ..isa.lanes import PARTS
 from ..isa.stores import store_some
 from ..isa.tiers import Tier
-from ..lang import F32, I32, U8, Value, below, choose, divide, larger, over, remainder, share, smaller, tier, traced
+from ..lang import F32, I32, U8, Value, below, choose, divide, over, remainder, smaller, tier
 from .pick_depthwise_int8 import TILES, Scheme, scheme_of
 from .rows import DEPTHWISE_INT8
-from .window import slots, spread, within
+from .window import Place, nest, slots, spread, within
 
 Load = Callable[[int, int], Value]
 """(index into a scheme's lines, input column) -> its vector of bytes."""
@@ -76,18 +75,15 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
     which lie as many parts of a row apart. wide: weights of 16 bits.
     """
     scheme = scheme_of(tier, size, stride, wide)
-    width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    fields, rows = reader(DEPTHWISE_INT8), scheme.rows
+    width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS
 
-    @traced
-    def row_of_outputs(args: Any, image: Any, row: Any, block: Any) -> None:
-        r = slots(args, DEPTHWISE_INT8)
-        packed = r.packed + block * constants
-        channel, each = block * width, divide(r.out_w + (pieces - 1), pieces)
-        channel = within(channel, r.c, width)
+    def rows_of_outputs(place: Place) -> None:
+        r, image, row = slots(place.args, DEPTHWISE_INT8), place.image, place.row
+        packed = r.packed + place.channel * constants
+        channel, each = within(place.channel, r.c, width), divide(r.out_w + (pieces - 1), pieces)
         starts = [smaller(each * k, r.out_w - each) for k in range(pieces)]
         lines, exist = _lines(r, scheme, image, row * stride - r.pad_y, channel)
-        targets = _targets(r, rows, image, row, channel)
+        targets = _targets(r, scheme.rows, image, row, channel)
 
         def outputs(at: Value, tile: int) -> None:
             """A tile of each piece, from its output `at` on."""
@@ -111,22 +107,7 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
                 outputs(t, tile)
             done = end
 
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        blocks = divide(r.c + (width - 1), width)
-        bands = divide(r.out_h + r.band - 1, r.band)
-        units = r.n * bands * blocks
-        if r.out_w == 0:
-            return
-        start, stop = share(units, thread, threads)
-        for unit in range(start, stop):
-            above = divide(unit, blocks)
-            image = divide(above, bands)
-            top = (above - image * bands) * r.band
-            for row in range(top, smaller(top + r.band, r.out_h), rows):
-                row_of_outputs(args, image, larger(smaller(row, r.out_h - rows), 0), unit - above * blocks)
-
-    return run
+    return nest(DEPTHWISE_INT8, rows_of_outputs, scheme.rows)
 
 
 def _loader(

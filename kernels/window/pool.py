@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..isa.tiers import Tier
-from ..lang import F32, Type, Value, choose, fma, intrinsic, larger, over, registers
+from ..lang import F32, Type, Value, choose, fma, intrinsic, larger, over, register, registers, when
 from .rows import POOL
 from .tiles import Tile, tiles
 from .window import Place, Range, corner, existing, low_bits, spread, steps
@@ -62,6 +62,18 @@ def rows_counted(r: Any, place: Place, planes: Range, rows: Range) -> Value:
     front, up = corner(r, place.row)
     padded = steps(r.d + r.far_pad_z, front, r.dilation_z, r.k_d) * steps(r.h + r.far_pad_y, up, r.dilation_y, r.k_h)
     return choose(included, padded, there)
+
+
+def columns_counted(r: Any, left: Value) -> Value:
+    """The columns of a window, which begins at `left`, that count in an average."""
+    included = r.include_pad != 0
+    end = choose(included, r.w + r.far_pad_x, r.w)
+    inside = (left >= 0) & (left + r.k_w * r.dilation_x <= r.w)
+    found = register(r.k_w)
+    with when(~inside):
+        before = choose(included, 0, steps(0, left, r.dilation_x, r.k_w))
+        found.value = steps(end, left, r.dilation_x, r.k_w) - before
+    return found.value
 
 
 def start(f32: Type, op: str) -> Value:

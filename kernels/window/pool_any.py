@@ -22,13 +22,12 @@ from ..lang import (
     registers,
     room,
     smaller,
-    when,
     whole,
 )  # fmt: skip
-from .pool import finished, joined, merged, rows_counted, start
+from .pool import columns_counted, finished, joined, merged, rows_counted, start
 from .results import finish_rows, outputs_at, walk_row
 from .rows import POOL
-from .window import Place, Range, brought, nest, slots, spread, steps, taps_inside, window_rows
+from .window import Place, Range, brought, nest, slots, spread, taps_inside, window_rows
 
 ROOM = 64
 """Columns that the buffer has room for."""
@@ -87,8 +86,9 @@ def make_pool_any(tier: Tier, op: str) -> Callable:
                 count = smaller(r.out_w - column, most)
                 _pool_group(Group(f32, op, place.args, x, left, planes, rows, high, sums), count)
                 finish_rows(POOL, here, outputs_at(r, here, column, count), sums)
+        walk_row(POOL, place)
 
-    return nest(POOL, row_of_outputs, walk_row)
+    return nest(POOL, row_of_outputs)
 
 
 def _pool_group(group: Group, count: Value) -> None:
@@ -155,17 +155,5 @@ def _keep_results(group: Group, first: Any, totals: list[Value]) -> None:
     r, f32, kept = group.r, group.f32, group.kept(first)
     for t, total in enumerate(totals):
         left = group.left + (first + t) * r.stride_x
-        count = group.high * _wide(r, left) if group.op == "average" else None
+        count = group.high * columns_counted(r, left) if group.op == "average" else None
         f32[kept + t * f32.lanes] = finished(group.op, total, count)
-
-
-def _wide(r: Any, left: Value) -> Value:
-    """The columns of a window, which begins at `left`, that count in an average."""
-    included = r.include_pad != 0
-    end = choose(included, r.w + r.far_pad_x, r.w)
-    inside = (left >= 0) & (left + r.k_w * r.dilation_x <= r.w)
-    found = register(r.k_w)
-    with when(~inside):
-        before = choose(included, 0, steps(0, left, r.dilation_x, r.k_w))
-        found.value = steps(end, left, r.dilation_x, r.k_w) - before
-    return found.value

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..core.record import reader
 from ..isa.integer import to_bytes
 from ..isa.interleave import unpack
 from ..isa.stores import store_some
@@ -21,19 +20,16 @@ from ..lang import (
     Value,
     cases,
     choose,
-    divide,
     intrinsic,
     over,
-    pieces,
     register,
     registers,
-    share,
     smaller,
-    traced,
+    when,
 )  # fmt: skip
-from .pick_pool_int8 import BLOCK
+from .pool import columns_counted, rows_counted
 from .rows import POOL_INT8
-from .window import Range, first_row, slots, steps, steps_inside
+from .window import Place, Range, nest, slots, steps_inside, taps_inside
 
 _LARGE = 2.0**127
 UNROLLED = (2, 3, 5)
@@ -44,18 +40,29 @@ RUN = 256
 
 def make_pool(tier: Tier, op: str) -> Callable:
     """y[n, i, j, c] = clamp of the largest, or of rint((sum - count * zero_x) * f32(ratio / count)) + zero_y, of the
-    x[n, i*stride_y + p*dilation_y - pad_y, j*stride_x + q*dilation_x - pad_x, c] inside of the image.
+    x[n, i*stride_y + p*dilation_y - pad_y, j*stride_x + q*dilation_x - pad_x, c] inside of the image, whose depth is 1.
 
     op: "max" or "sum"; count: 1 of a sum, of an average the elements, or the places of the padded image where its slots
     say so. What is of UNROLLED sizes inside of the image is unrolled.
     """
-    fields, width = reader(POOL_INT8), 4 * tier.lanes
+    width = 4 * tier.lanes
     u8 = U8.vector(width)
 
-    @traced
-    def output(args: Any, x: Any, y: Any, channels: Range, rows: Range, columns: Range, count: Any) -> None:
-        r = slots(args, POOL_INT8)
-        pool = _Maximum(u8, r) if op == "max" else _Sum(u8, r, rows, columns, count)
+    def row_of_outputs(place: Place) -> None:
+        r = slots(place.args, POOL_INT8)
+        begin, planes, rows = taps_inside(r, place, U8.size)
+        y = r.y + (place.image * r.out_h + place.row) * r.out_w * r.ldy
+        for column in over(r.out_w):
+            left = column * r.stride_x - r.pad_x
+            columns = steps_inside(r.w, left, r.dilation_x, r.k_w)
+            elements = (rows[1] - rows[0]) * (columns[1] - columns[0])
+            count = register(choose(r.average != 0, elements, 1))
+            with when(r.include_pad != 0):
+                count.value = rows_counted(r, place, planes, rows) * columns_counted(r, left)
+            pool = _Maximum(u8, r) if op == "max" else _Sum(u8, r, elements, count.value)
+            output(r, place, pool, begin + left * r.ldx, y + column * r.ldy, rows, columns)
+
+    def output(r: Any, place: Place, pool: Any, x: Value, y: Value, rows: Range, columns: Range) -> None:
         down, right = r.w * r.ldx * r.dilation_y, r.ldx * r.dilation_x
 
         def unrolled(source: Value, size: int) -> None:
@@ -73,7 +80,7 @@ def make_pool(tier: Tier, op: str) -> Callable:
                         pool.add(u8[line + right * q])
                     pool.flush()
 
-        for at in over(*channels, width):
+        for at in over(place.channel, place.end, width):
             channel = choose(r.c > width, smaller(at, r.c - width), 0)
             source, target = (U8.at(address + channel) for address in (x, y))
             pool.clear()
@@ -82,27 +89,7 @@ def make_pool(tier: Tier, op: str) -> Callable:
             cases(choose(high == wide, high, 0), bodies, partial(some, source))
             store_some(pool.result(), target, r.c)
 
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        blocks = pieces(r.c, BLOCK)
-        units = r.n * r.out_h * blocks
-        start, stop = share(units, thread, threads)
-        for unit in range(start, stop):
-            line = divide(unit, blocks)
-            first = (unit - line * blocks) * BLOCK
-            end = smaller(first + BLOCK, r.c)
-            up, rows, source = first_row(r, line)
-            target = r.y + line * r.out_w * r.ldy
-            for column in range(r.out_w):
-                left = column * r.stride_x - r.pad_x
-                columns = steps_inside(r.w, left, r.dilation_x, r.k_w)
-                count = (rows[1] - rows[0]) * (columns[1] - columns[0]) if r.average else 1
-                if r.include_pad:
-                    count = steps(r.end_y, up, r.dilation_y, r.k_h) * steps(r.end_x, left, r.dilation_x, r.k_w)
-                output(args, source + left * r.ldx, target, (first, end), rows, columns, count)
-                target += r.ldy
-
-    return run
+    return nest(POOL_INT8, row_of_outputs)
 
 
 class _Maximum:
@@ -128,8 +115,7 @@ class _Maximum:
 class _Sum:
     """The sum of the bytes added, at most RUN of them from flush to flush, scaled."""
 
-    def __init__(self, u8: Type, r: Any, rows: Range, columns: Range, count: Value) -> None:
-        elements = (rows[1] - rows[0]) * (columns[1] - columns[0])
+    def __init__(self, u8: Type, r: Any, elements: Value, count: Value) -> None:
         u16, i32 = U16.vector(u8.lanes // 2), I32.vector(u8.lanes // 4)
         self.zero, self.none = u8(0), u16(0)
         self.halves = registers([self.none] * 2)

@@ -1,4 +1,4 @@
-"""Where the windows' results go: through the epilogue of the record into y."""
+"""Where the windows' results go: through the epilogue of the record, or as bytes, into y."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.record import Record
-from ..lang import F32, I64, Type, Value, either, opaque, over, smaller, tier, when
+from ..gemm.requantize import byte_rounder, word
+from ..gemm.rows import STORES
+from ..isa.integer import in_order
+from ..isa.stores import store_some
+from ..lang import F32, I64, Type, Value, either, opaque, over, room, smaller, tier, when
 from ..pointwise.epilogue import Area, Lines, added, addend_at, shaped, walk_from
 from ..pointwise.rows import EPILOGUE
 from .window import Place, slots
@@ -27,11 +31,13 @@ class Outputs:
     apart: Value | None = None
 
 
-def outputs_at(r: Any, place: Place, column: Value, count: Value | None = None, apart: Value | None = None) -> Outputs:
-    """The outputs of a row from a column on, at the place's channel."""
+def outputs_at(
+    r: Any, place: Place, column: Value, count: Value | None = None, apart: Value | None = None, size: int = F32.size
+) -> Outputs:
+    """The outputs of a row from a column on, at the place's channel; size: the bytes of an element."""
     pixel = place.row * r.out_w + column
     in_batch = place.image * (r.out_d * r.out_h) * r.out_w + pixel
-    return Outputs(r.y + 4 * (in_batch * r.ldy + place.channel), pixel, count, apart)
+    return Outputs(r.y + size * (in_batch * r.ldy + place.channel), pixel, count, apart)
 
 
 def _epilogue(args: Value, record: Record) -> Any:
@@ -89,6 +95,23 @@ def finish_rows(record: Record, place: Place, out: Outputs, sums: Value) -> None
             f32[out.y + t * ldy, masks[0]] = result
 
     masked(f32, columns, 1, store)
+
+
+def store_sums(record: Record, kind: str, place: Place, out: Outputs, sums: Sequence[Value]) -> None:
+    """Store sums (int32), a vector of each output, as the layer says; kind: one of gemm's STORES. out.count is not
+    None.
+    """
+    r, i32 = slots(place.args, record), sums[0].type
+    kept = room(i32, len(sums))
+    for i, total in enumerate(sums):
+        kept[i] = total
+    rounded, factor = byte_rounder(r), F32.like(i32)[r.multipliers + 4 * place.channel]
+
+    for t in over(out.count):
+        total = kept[t]
+        real = total.to(F32) * factor
+        result = word(total, real, r) if kind == "words" else in_order(rounded([real]), 1)
+        store_some(result, out.y + t * (STORES[kind] * r.ldy), place.end - place.channel)
 
 
 def walk_row(record: Record, place: Place) -> None:

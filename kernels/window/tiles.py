@@ -69,6 +69,7 @@ def tiles(
         for first in over(smaller(apart, r.out_w)):
             for column in over(first, r.out_w, apart * tile):
                 all_channels(r, Tile(place, x, column, rows, None, apart, planes))
+        walk_row(record, place)
 
     def all_channels(r: Any, where: Tile) -> None:
         """The tiles of all channels at one column."""
@@ -100,4 +101,4 @@ def tiles(
         sums = sums_of(r, where)
         finish(record, where.place, outputs_at(r, where.place, where.column, count, where.apart), sums, vectors)
 
-    return nest(record, row_of_outputs, walk_row)
+    return nest(record, row_of_outputs)
