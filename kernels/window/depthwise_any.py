@@ -34,7 +34,7 @@ from ..lang import (
     tier,
     when,
 )  # fmt: skip
-from .results import finish, outputs_at, store_sums, walk_row
+from .results import finish, finish_sums, outputs_at, walk_row
 from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY
 from .window import Place, Range, add_column, constants, nest, slots, taps_inside, window_rows
 
@@ -86,8 +86,7 @@ def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | 
             x = begin + number.size * (left * r.ldx)
             for channel in over(place.channel, place.end, vectors * kind.lanes):
                 one_tile(replace(place, channel=channel), column, left, x, planes, rows)
-        if not out:
-            walk_row(record, place)
+        walk_row(record, place)
 
     def one_tile(place: Place, column: Value, left: Value, x: Value, planes: Range, rows: Range) -> None:
         """The tile from a column of y on; x: the address of what is in column `left`."""
@@ -103,7 +102,7 @@ def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | 
         size, count = STORES[out] if out else F32.size, smaller(r.out_w - column, TILE)
         outputs = outputs_at(r, place, column, count, size=size)
         if out:
-            store_sums(record, out, place, outputs, sums.values())
+            finish_sums(record, place, outputs, sums.values(), out)
         else:
             finish(record, place, outputs, sums.values(), vectors)
 

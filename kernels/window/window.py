@@ -134,6 +134,15 @@ def low_bits(count: Value, limit: int) -> Value:
     return (I64(1) << brought(count, limit)) - 1
 
 
+def vectors_of(r: Any, place: Place, kind: Type, vectors: int = 1) -> Iterator[Value]:
+    """`for channel in vectors_of(...)`: the first channel of each so many vectors of a block. Those of f32 may go on
+    behind its end; those of bytes rather begin earlier, where there are as many channels.
+    """
+    width = vectors * kind.lanes
+    for channel in over(place.channel, place.end, width):
+        yield channel if kind.number.real else within(channel, r.c, width)
+
+
 def within(channel: Value, channels: Value, width: int) -> Value:
     """The channel from which a vector of `width` of them is computed that has this one: one that begins earlier where
     it would go beyond the last; 0 where there are not that many.
@@ -177,6 +186,13 @@ def taps_inside(r: Any, place: Place, size: int = F32.size) -> tuple[Value, Rang
     planes, rows = steps_inside(r.d, front, r.dilation_z, r.k_d), steps_inside(r.h, up, r.dilation_y, r.k_h)
     line = (place.image * r.d + front) * r.h + up
     return r.x + size * (line * (r.w * r.ldx)), planes, rows
+
+
+def rows_inside(r: Any, place: Place, size: int) -> tuple[Value, Range]:
+    """As `taps_inside`, of windows and maps of one plane."""
+    up = place.row * r.stride_y - r.pad_y
+    rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
+    return r.x + size * ((place.image * r.h + up) * r.w * r.ldx), rows
 
 
 def window_rows(

@@ -121,7 +121,8 @@ def depthwise_int8_window(c: Call) -> Iterator[Reach]:
 
 @reaches("pool_int8")
 def pool_int8(c: Call) -> Iterator[Reach]:
-    r = c.record("n h w c out_h out_w k_h k_w", "dilation_y dilation_x band block", "stride_y stride_x pad_y pad_x")
+    steps = "stride_y stride_x dilation_y dilation_x"
+    r = c.record("n h w c out_h out_w k_h k_w", f"{steps} band block", "pad_y pad_x")
     need(r.d == r.out_d == r.k_d == 1, f"{r.d} planes of x, {r.out_d} of y, {r.k_d} of the window")
     out = r.n * r.out_h * r.out_w
     yield read("x", r.c if out else 0, (r.n * r.h * r.w, r.ldx), over=max(c.vector - r.c, 0))
