@@ -14,19 +14,8 @@ from ..isa.interleave import dot, interleave
 from ..isa.lanes import PARTS
 from ..isa.stores import store_some
 from ..isa.tiers import Tier
-from ..lang import (
-    F32,
-    I32,
-    I64,
-    U8,
-    Type,
-    Value,
-    below,
-    choose,
-    over,
-    pieces,
-    registers,
-)  # fmt: skip
+from ..lang import F32, I32, I64, U8, Value, below, choose, over, pieces, registers
+from .depthwise_int8 import constants, lines_at, scaled
 from .pick_depthwise_int8 import group_of
 from .rows import DEPTHWISE_INT8
 from .window import Place, nest, slots, within
@@ -35,12 +24,8 @@ from .window import Place, nest, slots, within
 def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
     """Vectors of `4 * lanes` channels of a pixel. wide: weights of 16 bits."""
     width, group = 4 * tier.lanes, group_of(wide)
-    tile, term = (4 if tier.registers >= 32 else 2), PARTS * width
     f32, i32, u8 = F32.vector(tier.lanes), I32.vector(tier.lanes), U8.vector(width)
-
-    def constants(kind: Type, first: Value) -> list[Value]:
-        places = [first + part * width for part in range(PARTS)]
-        return [kind[place] for place in places]
+    tile = 4 if tier.registers >= 32 else 2
 
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, DEPTHWISE_INT8)
@@ -53,13 +38,11 @@ def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
         groups = pieces(r.k_h, group)
         packed = r.packed + place.channel * ((groups * r.k_w + 2) * PARTS)
         up, left = row * r.stride_y - r.pad_y, at * r.stride_x - r.pad_x
-        plane = r.x + channel
-        sums = [registers(constants(i32, packed)) for _ in range(tile)]
+        sums = [registers(constants(i32, packed, 0)) for _ in range(tile)]
         for g in over(groups):
-            ys = (up + (g * group + k) * r.dilation_y for k in range(group))
-            lines = [(plane + (image * r.h + y) * r.w * r.ldx, below(y, r.h)) for y in ys]
+            lines = lines_at(r, image, [up + (g * group + k) * r.dilation_y for k in range(group)], channel)
             for q in over(r.k_w):
-                weights = constants(i32, packed + (g * r.k_w + q + 2) * term)
+                weights = constants(i32, packed, g * r.k_w + q + 2)
                 for t in range(tile):
                     column = left + (q * r.dilation_x + r.stride_x * t)
                     inside, skip = below(column, r.w), column * r.ldx
@@ -67,13 +50,12 @@ def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
                     x = interleave([u8[place] for place in places])
                     for part in range(PARTS):
                         sums[t][part] = dot(sums[t][part], x[part], weights[part], wide)
-        rounded, factors = byte_rounder(r), constants(f32, packed + term)
+        rounded, factors = byte_rounder(r), constants(f32, packed, 1)
         first = (image * r.out_h + row) * r.out_w + at
         for t in reversed(range(tile)):
             # What is no output goes to the place of the first, which is written after it.
             there = choose(at + t < r.out_w, I64(t), 0)
             target = r.y + channel + (first + there) * r.ldy
-            reals = [total.to(F32) * factor for total, factor in zip(sums[t].values(), factors, strict=True)]
-            store_some(rounded(reals), U8.at(target), r.c)
+            store_some(rounded(scaled(sums[t].values(), factors)), U8.at(target), r.c)
 
     return nest(DEPTHWISE_INT8, row_of_outputs)
