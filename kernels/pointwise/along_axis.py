@@ -10,7 +10,6 @@ from ..core.record import Record, fields, reader
 from ..isa import functions as f
 from ..isa.tiers import Tier
 from ..lang import Type, Value, along, larger, named, over, smaller, thread_block, traced
-from ..lang.lines import UNROLL
 
 
 class Share(NamedTuple):
@@ -45,9 +44,9 @@ def planes(r: Any, share: Share, x: Type, y: Type, results: Any = 1) -> Iterator
         yield x.at(r.x + o * x_step), y.at(r.y + o * y_step)
 
 
-def columns(kind: Type, share: Share, unroll: int = UNROLL) -> Iterator[tuple[Type, Value, Value | None]]:
+def columns(kind: Type, share: Share) -> Iterator[tuple[Type, Value, Value | None]]:
     """`for v, i, rest in columns(kind, share)`: the columns that a vector spans from i on, only `rest` of the last."""
-    for v, i, mask in along(kind, share.left, share.right, unroll):
+    for v, i, mask in along(kind, share.left, share.right):
         yield v, i, None if mask is None else share.right - i
 
 

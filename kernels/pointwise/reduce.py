@@ -84,9 +84,9 @@ def _reduce(kind: Type, op: str, r: Any, share: Share) -> None:
 
 def _walked(r: Any, share: Share) -> None:
     """Walk the record's chain over the thread's results."""
-    planes, width, alone = share.end - share.first, share.right - share.left, r.inner == 1
+    count, width, alone = share.end - share.first, share.right - share.left, r.inner == 1
     lines = Lines(r.y + 4 * (share.first * r.inner + share.left), 4 * r.inner)
-    walk_from(r, Area(0, 0, 0, choose(alone, 1, planes), choose(alone, planes, width)), lines, lines)
+    walk_from(r, Area(0, 0, 0, choose(alone, 1, count), choose(alone, count, width)), lines, lines)
 
 
 def _reduced(kind: Type, op: str, r: Any, run: Run) -> Value:

@@ -196,8 +196,11 @@ NORM = Record(
     epsilon="f32 bits: what is added to the mean square",
     centered="whether the mean is taken off before",
 )
-REDUCTIONS = {element: ("max", "min") + ("sum", "prod") * (element in WIDE) for element in ("i8", *WIDE)}
-REDUCTIONS["f32"] += ("sum_square", "sum_abs", "log_sum_exp")
+_PLAIN = ("max", "min", "sum", "prod")
+REDUCTIONS = {
+    "i8": _PLAIN[:2], "i32": _PLAIN, "i64": _PLAIN, "f64": _PLAIN,
+    "f32": (*_PLAIN, "sum_square", "sum_abs", "log_sum_exp"),
+}  # fmt: skip
 """By elements."""
 
 

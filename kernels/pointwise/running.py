@@ -20,14 +20,14 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
     kind = vector(tier, element).times(2)
 
     def part(r: Any, share: Share) -> None:
+        middle = share.left + whole(share.right - share.left, kind.lanes)
+        parts = (kind, share.left, middle), (kind.vector(1), middle, share.right)
+
         def all_of(name: str) -> None:
             for xs, ys in planes(r, share, kind.number, kind.number, r.n):
-                left = share.left
-                for v in (kind, kind.vector(1)):
-                    end = left + whole(share.right - left, v.lanes)
-                    for i in over(left, end, v.lanes):
+                for v, left, right in parts:
+                    for i in over(left, right, v.lanes):
                         _column(v, ys + i, xs + i, r, name)
-                    left = end
 
         cases(r.operation, {i: partial(all_of, name) for i, name in enumerate(RULES)})
 
