@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 from ..core.record import Record, fields, reader
 from ..isa import functions as f
 from ..isa.tiers import Tier
-from ..lang import Type, Value, along, larger, named, over, smaller, thread_block, traced
+from ..lang import Type, Value, along, larger, named, over, smaller, thread_block, total, traced
+from ..lang.lines import UNROLL, Combine
+
+Before = Callable[[Value], Value]
 
 
 class Share(NamedTuple):
@@ -59,6 +62,12 @@ def vector(tier: Tier, element: str) -> Type:
 def load(kind: Type, place: Value, mask: Value | None) -> Value:
     """A vector, or its lanes that a mask has; of bytes, for which not all tiers have masks, all."""
     return kind[place, None if kind.bits == 8 else mask]
+
+
+def row_total(kind: Type, xs: Value, n: Value, start: float, combine: Combine, before: Before) -> Value:
+    """All `before(x)` of n neighbors combined, beginning with `start`: a number. Bytes take one register at a time."""
+    unroll = 1 if kind.bits == 8 else UNROLL
+    return total(kind, n, start, combine, lambda v, i, mask: before(load(v, xs + i, mask)), unroll)
 
 
 def limits(kind: Type) -> tuple[float, float]:

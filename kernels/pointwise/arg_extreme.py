@@ -24,9 +24,8 @@ from ..lang import (
     is_nan,
     register,
     repeat,
-    total,
 )
-from .along_axis import Share, along_axis, columns, greater, less, limits, load, planes, vector
+from .along_axis import Share, along_axis, columns, greater, less, limits, load, planes, row_total, vector
 from .rows import ARG
 
 
@@ -78,7 +77,7 @@ def _find(kind: Type, tier: Tier, order: Order, r: Any, share: Share) -> None:
 def _in_row(kind: Type, xs: Value, r: Any, order: Order) -> Value:
     """The place in a row of n neighbors: what is the best, and where it is."""
     better, start, _, turn = order
-    best = turn(kind(total(kind, r.n, start, better, lambda v, i, mask: turn(load(v, xs + i, mask)))))
+    best = turn(kind(row_total(kind, xs, r.n, start, better, turn)))
     at, here = register(0), register(0)
     with either(r.last != 0) as (last, first):
         with last:

@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 from ..isa import functions as f
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang import F32, I32, Type, Value, choose, either, integer, over, register, total, whole
-from ..lang.lines import UNROLL
-from .along_axis import Share, along_axis, columns, greater, less, limits, load, planes, vector
+from ..lang import F32, I32, Type, Value, choose, either, integer, over, register, whole
+from ..lang.lines import Combine
+from .along_axis import Before, Share, along_axis, columns, greater, less, limits, load, planes, row_total, vector
 from .epilogue import Area, Lines, walk_from
 from .rows import REDUCE
 
-Combine = Callable[[Value, Value], Value]
-Run = Callable[[float, Combine, Callable[[Value], Value]], Value]
+Run = Callable[[float, Combine, Before], Value]
 """run(start, combine, before): all `before(x)` combined, beginning with `start`."""
 
 
@@ -34,7 +33,7 @@ class Rule(NamedTuple):
 
     start: float
     combine: Combine
-    before: Callable[[Value], Value] = _same
+    before: Before = _same
 
 
 def _rule(op: str, kind: Type) -> Rule:
@@ -111,20 +110,14 @@ def _log_sum_exp(kind: Type, run: Run) -> Value:
 
 def _row(kind: Type, xs: Value, n: Value) -> Run:
     """Of n neighbors."""
-    unroll = 1 if kind.bits == 8 else UNROLL
-
-    def run(start: float, combine: Combine, before: Callable[[Value], Value]) -> Value:
-        found = total(kind, n, start, combine, lambda v, i, mask: before(load(v, xs + i, mask)), unroll)
-        return kind.vector(1)(found)
-
-    return run
+    return lambda start, combine, before: kind.vector(1)(row_total(kind, xs, n, start, combine, before))
 
 
 def _column(kind: Type, xs: Value, r: Any, rest: Value | None) -> Run:
     """Of a vector of columns, n elements each: even and odd ones apart, then both."""
     mask = None if rest is None else kind.below(rest)
 
-    def run(start: float, combine: Combine, before: Callable[[Value], Value]) -> Value:
+    def run(start: float, combine: Combine, before: Before) -> Value:
         even, odd = register(kind(start)), register(kind(start))
 
         def element(row: Value) -> Value:
