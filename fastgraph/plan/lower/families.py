@@ -34,7 +34,6 @@ FAMILIES = {
         less less_or_equal is_nan greater greater_or_equal bitwise_and bitwise_or bitwise_xor bitwise_not mod bit_shift
         is_inf not abs where clip relu exp expm1 log log1p atan sin cos erf cast
     """,
-    "pointwise.fold": "reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod",
     "pointwise.product": "matmul",
     "pointwise.random": "random_words",
     "pointwise.reduce": """
@@ -42,6 +41,7 @@ FAMILIES = {
         reduce_log_sum reduce_log_sum_exp
     """,
     "pointwise.requantize": "requantize",
+    "pointwise.running": "cum_sum cum_prod",
     "pointwise.select": "equal less less_or_equal greater greater_or_equal where",
     "pointwise.softmax": "softmax log_softmax",
     "pointwise.table": "table",
