@@ -63,10 +63,11 @@ class Generic:
         raise Mistake(f"{type(self).__name__} has no shuffle of bytes")
 
     def permute(self, pixel: Value, index: Value) -> Value:
-        """The f32 at a pointer that the lanes of `index` (int32, less than there are lanes) name."""
-        found = F32.like(index.type).undefined()
+        """The f32 at a pointer, or bytes as int32, that the lanes of `index` (int32, below their number) name."""
+        number = F32 if pixel.type.target is F32 else I32
+        found = number.like(index.type).undefined()
         for i in range(index.lanes):
-            found = found.with_lane(i, pixel[index[i].unsigned.to(I64)])
+            found = found.with_lane(i, pixel[index[i].unsigned.to(I64)].to(number))
         return found
 
     # -- the processor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lang import F32, Value, called
+from ..lang import F32, I32, U8, Value, called
 from .generic import bits_of
 from .x86_sse2 import Sse2
 
@@ -22,7 +22,10 @@ class Avx2(Sse2):
         return called(self._name("shuffle", bits_of(table.type)), table.type, table, index)  # type: ignore[no-any-return]
 
     def permute(self, pixel: Value, index: Value) -> Value:
-        return self.permute_lanes(F32.like(index.type)[pixel], index)
+        if pixel.type.target is F32:
+            return self.permute_lanes(F32.like(index.type)[pixel], index)
+        words = U8.like(index.type)[pixel].to(I32)
+        return self.permute_lanes(words.bits(F32), index).bits(I32)
 
     def permute_lanes(self, x: Value, index: Value) -> Value:
         """The lanes of x (f32) that the low bits of `index` (int32) name."""

@@ -17,7 +17,11 @@ def constant_memory(load: Value) -> Value:
 
 
 def opaque(x: Value) -> Value:
-    """x, of which LLVM computes nothing ahead of where it is wanted: a loop that runs once has no use for that."""
+    """x, an int64 or a pointer, of which LLVM computes nothing ahead of where it is wanted: a loop that runs once has
+    no use for that.
+    """
+    if x.type.target is not None:
+        return x.type.target.at(opaque(x.address))
     kind = llvm.FunctionType(I64.llvm, [I64.llvm])
     return Value(builder().asm(kind, "", "=r,0", [x.x], True), I64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 from .control import either, over, when
@@ -71,17 +72,20 @@ def each_vector(kind: Type, left: Any, right: Value, body: Callable[..., None]) 
         body(kind, end, rest)
 
 
-def total(kind: Type, n: Any, start: float, combine: Combine, term: Callable[..., Value]) -> Value:
-    """The number that `combine` makes of all `term(f32, i, mask)` for i in range(n). The order depends on n only."""
-    block = kind.times(UNROLL)
-    blocks, tail = register(block(start)), register(kind(start))
-    for each, i, mask in along(kind, 0, n):
+def total(
+    kind: Type, n: Any, start: float, combine: Combine, term: Callable[..., Value], unroll: int = UNROLL
+) -> Value:
+    """The number that `combine` makes of all `term(f32, i, mask)` for i in range(n), in blocks of `unroll` vectors. The
+    order depends on n only.
+    """
+    sums = {each: register(each(start)) for each in (kind.times(unroll), kind)}
+    for each, i, mask in along(kind, 0, n, unroll):
         value = term(each, i, mask)
         if mask is not None:
             value = choose(mask, value, start)
-        sums = blocks if each is block else tail
-        sums.value = combine(sums.value, value)
-    return fold(combine, combine(fold(combine, blocks.value, kind.lanes), tail.value))[0]
+        sums[each].value = combine(sums[each].value, value)
+    parts = [fold(combine, each.value, kind.lanes) for each in sums.values()]
+    return fold(combine, reduce(combine, parts))[0]
 
 
 def fold(combine: Combine, x: Value, lanes: int = 1) -> Value:
@@ -112,9 +116,11 @@ def slices(total: Any, thread: Any, threads: Any) -> tuple[Any, Any]:
 
 @traced
 def thread_block(rows: Any, cols: Any, thread: Any, threads: Any) -> Any:
-    """The thread's (first row, end, first column, end): some of the rows when they are many, else of the columns."""
+    """The thread's (first row, end, first column, end): some of the rows when they are many or
+    columns few, else of the columns.
+    """
     bounds = registers([number(x) for x in (0, rows, 0, cols)])
-    with either(rows >= threads * 4) as (by_rows, by_columns):
+    with either((rows >= threads * 4) | (cols <= SLICE)) as (by_rows, by_columns):
         with by_rows:
             bounds[0], bounds[1] = share(rows, thread, threads)
         with by_columns:

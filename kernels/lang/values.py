@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from . import llvm
-from .types import BIT, I32, I64, Mistake, Type, integer, pointer_to
+from .types import BIT, I8, I32, I64, Mistake, Type, integer, pointer_to
 
 
 class _Writer:
@@ -261,8 +261,10 @@ def undefined(kind: Type) -> Value:
 
 def lanes_below(kind: Type, count: Any) -> Value:
     """type.below(count): the mask of the lanes before `count`, an int64 that may be negative or more than there are."""
-    index = I32.vector(kind.lanes)
-    return indices(kind.lanes) < (index(count) if isinstance(count, int) else index(count.to(I32)))
+    index = (I8 if kind.bits == 8 else I32).like(kind)
+    if kind.bits == 8 and isinstance(count, Value):
+        count = intrinsic("smax", intrinsic("smin", count, 127), -1)
+    return constant(index, range(kind.lanes)) < index(count.to(index.number) if isinstance(count, Value) else count)
 
 
 Type.__call__, Type.undefined, Type.below = made, undefined, lanes_below  # type: ignore[assignment, method-assign]

@@ -1,69 +1,88 @@
-"""Kernels that go along one axis of [outer, n, inner]: their record, and who computes what."""
+"""Along one axis of [outer, n, inner]: who computes what, how elements are read, which is the largest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import math
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ..core.record import reader
-from ..lang import Value, cases, number, share, thread_block, traced
-from .rows import AXIS
+from ..core.record import Record, fields, reader
+from ..isa import functions as f
+from ..isa.tiers import Tier
+from ..lang import Type, Value, along, larger, named, over, smaller, thread_block, total, traced
+from ..lang.lines import UNROLL, Combine
+
+Before = Callable[[Value], Value]
 
 
-class Columns(NamedTuple):
-    """Columns left..right of [n, inner] elements: an axis of n of them, `inner` apart."""
+class Share(NamedTuple):
+    """A thread's part: columns left..right of the planes first..end, of [n, inner] elements each."""
 
-    n: Value
-    inner: Value
+    first: Value
+    end: Value
     left: Value
     right: Value
 
 
-def columns_of(columns: Sequence[Any]) -> Columns:
-    """As kernel code passes them: a tuple."""
-    return Columns(*map(number, columns))
+def along_axis(record: Record, part: Callable[[Any, Share], None]) -> Callable[..., None]:
+    """The kernel that calls part(record, share); its record begins with AXIS."""
+    read = reader(record)
 
+    @traced
+    def parts(args: Value, first: Any, end: Any, left: Any, right: Any) -> None:
+        part(fields(args, record), Share(first, end, left, right))
 
-def along_axis(
-    last: bool, one: Any, x_size: int = 4, y_size: int = 4, keeps: bool = False, finish: Any = None
-) -> Callable[..., None]:
-    """The kernel that calls one(args, y, x, n) for each row, or without `last` one(args, y, x, columns), columns as in
-    Columns.
-
-    `args` is the record's address. Elements have x_size and y_size bytes; y `keeps` the axis, or else has one element
-    in its place. At last finish(args, y, rows, columns, step) is called with where the thread's results begin, what
-    they are, and the bytes from row to row.
-    """
-    read, finish = reader(AXIS), finish or nothing
-
-    def rows(args, thread, threads):
+    def kernel(args, thread, threads):
         r = read(args)
-        results = r.n if keeps else 1
-        first, end = share(r.outer, thread, threads)
-        for o in range(first, end):
-            one(args, r.y + y_size * results * o, r.x + x_size * r.n * o, r.n)
-        finish(args, r.y + y_size * results * first, 1, results * (end - first), 0)
-
-    def columns(args, thread, threads):
-        r = read(args)
-        results = r.n * r.inner if keeps else r.inner
         first, end, left, right = thread_block(r.outer, r.inner, thread, threads)
-        for o in range(first, end):
-            y, x = r.y + y_size * results * o, r.x + x_size * r.n * r.inner * o
-            one(args, y, x, (r.n, r.inner, left, right))
-        step = y_size * results
-        finish(args, r.y + step * first + y_size * left, end - first, right - left, step)
+        parts(args, first, end, left, right)
 
-    return rows if last else columns
+    return kernel
 
 
-def by_extreme(r: Any, body: Callable[[bool, bool], None], signs: Sequence[bool] = (False, True)) -> None:
-    """`body(least, signed)` for what a record of EXTREME says; `signs`: what `signed` may be."""
-    bodies = {least | signed << 1: partial(body, least, signed) for least in (False, True) for signed in signs}
-    cases(r.least | (r.signed << 1), bodies)
+def planes(r: Any, share: Share, x: Type, y: Type, results: Any = 1) -> Iterator[tuple[Value, Value]]:
+    """`for xs, ys in planes(r, share, F32, I64)`: pointers to planes of such numbers; y has `results` rows."""
+    x_step, y_step = r.n * r.inner * x.size, r.inner * results * y.size
+    for o in over(share.first, share.end):
+        yield x.at(r.x + o * x_step), y.at(r.y + o * y_step)
 
 
-@traced
-def nothing(args: Value, y: Value, rows: Any, columns: Any, step: Any) -> None:
-    pass
+def columns(kind: Type, share: Share) -> Iterator[tuple[Type, Value, Value | None]]:
+    """`for v, i, rest in columns(kind, share)`: the columns that a vector spans from i on, only `rest` of the last."""
+    for v, i, mask in along(kind, share.left, share.right):
+        yield v, i, None if mask is None else share.right - i
+
+
+def vector(tier: Tier, element: str) -> Type:
+    """A register of an element type: "i8", "i32", "i64", "f32", "f64"."""
+    number = named(element)
+    return number.vector(4 * tier.lanes // number.size)
+
+
+def load(kind: Type, place: Value, mask: Value | None) -> Value:
+    """A vector, or its lanes that a mask has; of bytes, for which not all tiers have masks, all."""
+    return kind[place, None if kind.bits == 8 else mask]
+
+
+def row_total(kind: Type, xs: Value, n: Value, start: float, combine: Combine, before: Before) -> Value:
+    """All `before(x)` of n neighbors combined, beginning with `start`: a number. Bytes take one register at a time."""
+    unroll = 1 if kind.bits == 8 else UNROLL
+    return total(kind, n, start, combine, lambda v, i, mask: before(load(v, xs + i, mask)), unroll)
+
+
+def limits(kind: Type) -> tuple[float, float]:
+    """The least and the greatest number of a type."""
+    if kind.real:
+        return -math.inf, math.inf
+    low = -1 << kind.bits - 1 if kind.signed else 0
+    return low, ~low if kind.signed else (1 << kind.bits) - 1
+
+
+def greater(x: Value, y: Value) -> Value:
+    """The larger one, NaN when either is NaN."""
+    return f.maximum(x, y) if x.type.real else larger(x, y)
+
+
+def less(x: Value, y: Value) -> Value:
+    """The smaller one, NaN when either is NaN."""
+    return f.minimum(x, y) if x.type.real else smaller(x, y)

@@ -1,126 +1,116 @@
-"""The place along an axis of the first of the largest, or smallest, elements of [outer, n, inner], as int64.
+"""The place along an axis of the first, or last, of the largest, or smallest, elements of [outer, n, inner], as int64.
 
 A NaN counts as the largest and as the smallest; n is at least 1.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from ..core.record import fields
-from ..isa import functions as f
-from ..isa.elements import ELEMENTS, load
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import (
     BIT,
-    F32,
     I32,
     I64,
     Type,
     Value,
     called,
     choose,
-    each_vector,
+    during,
+    either,
     integer,
     is_nan,
-    over,
     register,
-    total,
-    traced,
+    repeat,
 )
-from ..lang.blocks import Block, branch, goto
-from .along_axis import along_axis, by_extreme, columns_of
-from .rows import EXTREME
-
-_SIZES = {"f32": 4, "byte": 1}
+from .along_axis import Share, along_axis, columns, greater, less, limits, load, planes, row_total, vector
+from .rows import ARG
 
 
-def make(tier: Tier, element: str, last: bool) -> Callable[..., None]:
-    """The kernel for elements of "f32" or of a "byte", in rows of neighbors (`last`) or in columns."""
-    one = (_row if last else _columns)(F32.vector(tier.lanes), element)
-    return along_axis(last, one, _SIZES[element], 8)
+class Order(NamedTuple):
+    """What is looked for: `better` of two, from `start` on, of what `turn` makes of elements and of its own results."""
+
+    better: Callable[[Value, Value], Value]
+    start: float
+    wins: Callable[[Value, Value], Value]
+    turn: Callable[[Value], Value]
 
 
-def _by_element(args: Value, element: str, body: Callable[[bool, str], None]) -> None:
-    """`body(least, element)`, an element of isa.elements."""
-    if element == "f32":
-        by_extreme(fields(args, EXTREME), lambda least, signed: body(least, "f32"), (False,))
-    else:
-        by_extreme(fields(args, EXTREME), lambda least, signed: body(least, "s8" if signed else "u8"))
+def make(tier: Tier, element: str) -> Callable[..., None]:
+    """The kernel for an element type; its record is ARG."""
+    kind = vector(tier, element)
+    low, high = limits(kind)
+
+    def part(r: Any, share: Share) -> None:
+        if not kind.real:
+            _find(kind, tier, Order(greater, low, lambda x, y: x > y, _turning(r, kind.number)), r, share)
+            return
+        with either(r.least != 0) as (least, largest):
+            with least:
+                _find(kind, tier, Order(less, high, lambda x, y: ~(x >= y) & ~is_nan(y), lambda x: x), r, share)
+            with largest:
+                _find(kind, tier, Order(greater, low, lambda x, y: ~(x <= y) & ~is_nan(y), lambda x: x), r, share)
+
+    return along_axis(ARG, part)
 
 
-def _row(f32: Type, element: str) -> Any:
-    """`row(args, y, x, n)`: the place in a row of n neighbors."""
-
-    @traced
-    def row(args: Value, y: Value, x: Value, n: Value) -> None:
-        def find(least: bool, kind: str) -> None:
-            first = ELEMENTS[kind].at(x)
-
-            def read(v: Type, i: Value, mask: Any) -> Value:
-                return load(v, kind, first + i, mask)
-
-            extreme = total(f32, n, math.inf if least else -math.inf, f.minimum if least else f.maximum, read)
-            I64[y] = _first(f32, n, f32(extreme), read)
-
-        _by_element(args, element, find)
-
-    return row
+def _turning(r: Any, number: Type) -> Callable[[Value], Value]:
+    """Whole numbers with bits turned, so that what is looked for is the largest with a sign."""
+    bits = -r.least ^ r.signed - 1 << number.bits - 1
+    return lambda x: x ^ bits.to(x.type.number)
 
 
-def _first(f32: Type, n: Value, wanted: Value, read: Callable[[Type, Value, Any], Value]) -> Value:
-    """Where the first of n elements is that is wanted; it exists."""
-    place, search, found = register(0), Block("search"), Block("found")
-    goto(search)
-    search.write()
-    i = place.value
-    mask = f32.below(n - i)
-    values = read(f32, i, mask)
-    # Where there is a NaN, that is wanted, and it equals nothing.
-    same = (values == wanted) | is_nan(values)
-    here = (same & mask).bits(integer(f32.lanes, signed=False)).to(I64)
-    place.value = i + f32.lanes
-    branch(here == 0, search, found)
-    found.write()
-    return i + called("llvm.cttz.i64", I64, here, BIT(0))
+def _find(kind: Type, tier: Tier, order: Order, r: Any, share: Share) -> None:
+    """In rows of neighbors, or in columns, bytes of which are taken as i32."""
+    with either(r.inner == 1) as (rows, several):
+        with rows:
+            for xs, ys in planes(r, share, kind.number, I64):
+                ys[0] = _in_row(kind, xs, r, order)
+        with several:
+            for xs, ys in planes(r, share, kind.number, I64):
+                for v, i, rest in columns(I32.vector(tier.lanes) if kind.bits == 8 else kind, share):
+                    store_first(_in_columns(kind.like(v), xs + i, r, order, rest), ys + i, rest)
 
 
-def _columns(f32: Type, element: str) -> Any:
-    """`columns(args, y, x, columns)`."""
-
-    @traced
-    def columns(args: Value, y: Value, x: Value, columns: Any) -> None:
-        n, inner, left, right = columns_of(columns)
-
-        def find(least: bool, kind: str) -> None:
-            xs, ys = ELEMENTS[kind].at(x), I64.at(y)
-
-            def column(f32: Type, i: Value, rest: Any = None) -> None:
-                mask = None if rest is None else f32.below(rest)
-
-                def read(r: Any) -> Value:
-                    return load(f32, kind, xs + (i + r * inner), mask)
-
-                store_first(_place(n, least, read).to(I64), ys + i, rest)
-
-            each_vector(f32, left, right, column)
-
-        _by_element(args, element, find)
-
-    return columns
+def _in_row(kind: Type, xs: Value, r: Any, order: Order) -> Value:
+    """The place in a row of n neighbors: what is the best, and where it is."""
+    better, start, _, turn = order
+    best = turn(kind(row_total(kind, xs, r.n, start, better, turn)))
+    at, here = register(0), register(0)
+    with either(r.last != 0) as (last, first):
+        with last:
+            at.value = r.n - 1
+            for _ in during(lambda: ~_is(xs[at.value], best[0])):
+                at.value -= 1
+        with first:
+            for _ in during(lambda: here.value == 0):
+                mask = kind.below(r.n - at.value)
+                found = _is(load(kind, xs + at.value, mask), best) & mask
+                here.value = found.bits(integer(kind.lanes, signed=False)).to(I64)
+                at.value += kind.lanes
+            at.value += called("llvm.cttz.i64", I64, here.value, BIT(0)) - kind.lanes
+    return at.value
 
 
-def _place(n: Value, least: bool, read: Callable[[Any], Value]) -> Value:
-    """Where along the axis the best of each column is."""
-    best = register(read(I64(0)))
-    place = register(I32.like(best.type)(0))
-    for r in over(1, n):
-        now, before = read(r), best.value
-        # Better or a NaN, but nothing is better than a NaN.
-        better = ~(now >= before if least else now <= before) & ~is_nan(before)
-        best.value = choose(better, now, before)
-        place.value = choose(better, r.to(I32), place.value)
-    return place.value
+def _is(x: Value, best: Value) -> Value:
+    # Where there is a NaN, that is the best, and it equals nothing.
+    return (x == best) | is_nan(x) if x.type.real else x == best
+
+
+def _in_columns(kind: Type, xs: Value, r: Any, order: Order, rest: Value | None) -> Value:
+    """The places of a vector of columns; for the last ones the way begins at the end."""
+    mask, wide = None if rest is None else kind.below(rest), I32.like(kind) if kind.bits == 8 else kind
+    number = integer(wide.bits)
+    places = number.like(kind)
+    start, step = choose(r.last != 0, r.n - 1, 0), choose(r.last != 0, -1, 1)
+
+    def see(_: Value, state: Sequence[Value]) -> Sequence[Value]:
+        best, place, row = state
+        now = order.turn(load(kind, xs + row * r.inner, mask).to(wide))
+        wins = order.wins(now, best)
+        return choose(wins, now, best), choose(wins, places(row.to(number)), place), row + step
+
+    first = wide(order.start), places(start.to(number)), start
+    return repeat(r.n, first, see, once=True)[1].to(I64)

@@ -1,7 +1,7 @@
 """Reductions of [outer, n, inner] over n.
 
 Global average pooling of a channels-last image: n its pixels, inner its channels. A NaN makes its result NaN. Over
-nothing (n = 0) sums give 0, prod 1, min inf, max -inf, mean NaN.
+nothing (n = 0) sums give 0, prod 1, a mean NaN, and the largest is the least that there is.
 """
 
 from __future__ import annotations
@@ -9,59 +9,95 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..core.record import fields
 from ..isa import functions as f
+from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang import F32, I32, Type, Value, along, choose, over, register, total, traced, whole
-from .along_axis import along_axis, columns_of
+from ..lang import F32, I32, Type, Value, choose, either, integer, over, register, whole
+from ..lang.lines import Combine
+from .along_axis import Before, Share, along_axis, columns, greater, less, limits, load, planes, row_total, vector
 from .epilogue import Area, Lines, walk_from
 from .rows import REDUCE
 
-Combine = Callable[[Value, Value], Value]
-Run = Callable[[float, Combine, Callable[[Value], Value]], Value]
+Run = Callable[[float, Combine, Before], Value]
 """run(start, combine, before): all `before(x)` combined, beginning with `start`."""
 
 
-@dataclass(frozen=True)
-class Reducer:
+def _same(x: Value) -> Value:
+    return x
+
+
+class Rule(NamedTuple):
     """`combine` of all `before(x)`, beginning with `start`."""
 
     start: float
     combine: Combine
-    before: Callable[[Value], Value] = lambda x: x
+    before: Before = _same
 
 
-REDUCERS: dict[str, Reducer] = {
-    "sum": Reducer(0, operator.add),
-    "sum_square": Reducer(0, operator.add, lambda x: x * x),
-    "sum_abs": Reducer(0, operator.add, abs),
-    "prod": Reducer(1, operator.mul),
-    "max": Reducer(-math.inf, f.maximum),
-    "min": Reducer(math.inf, f.minimum),
-}
+def _rule(op: str, kind: Type) -> Rule:
+    low, high = limits(kind)
+    return {
+        "sum": Rule(0, operator.add),
+        "sum_square": Rule(0, operator.add, lambda x: x * x),
+        "sum_abs": Rule(0, operator.add, abs),
+        "prod": Rule(1, operator.mul),
+        "max": Rule(low, greater),
+        "min": Rule(high, less),
+    }[op]
 
 
-def make(tier: Tier, op: str, last: bool) -> Callable[..., None]:
-    """The kernel for one of REDUCERS, or "log_sum_exp"; its record is REDUCE. Its chain is walked over the results."""
-    return along_axis(last, (_row if last else _columns)(F32.vector(tier.lanes), op), finish=_walked)
+def make(tier: Tier, element: str, op: str) -> Callable[..., None]:
+    """The kernel for one of `rows.REDUCTIONS`; its record is REDUCE. Its chain is walked over results of f32."""
+    kind = vector(tier, element)
+    unsigned = integer(kind.bits, signed=False).like(kind)
+
+    def part(r: Any, share: Share) -> None:
+        if not kind.real and op in ("max", "min"):
+            with either(r.signed == 0) as (without, signed):
+                with without:
+                    _reduce(unsigned, op, r, share)
+                with signed:
+                    _reduce(kind, op, r, share)
+        else:
+            _reduce(kind, op, r, share)
+        if kind.number is F32:
+            _walked(r, share)
+
+    return along_axis(REDUCE, part)
 
 
-@traced
-def _walked(args: Value, y: Value, rows: Any, columns: Any, step: Any) -> None:
-    """Walk a record's chain over rows x columns of results at y."""
-    walk_from(fields(args, REDUCE), Area(0, 0, 0, rows, columns), Lines(y, step), Lines(y, step))
+def _reduce(kind: Type, op: str, r: Any, share: Share) -> None:
+    """Rows of neighbors, or columns."""
+    number, one = kind.number, kind.vector(1)
+    with either(r.inner == 1) as (rows, several):
+        with rows:
+            for xs, ys in planes(r, share, number, number):
+                one[ys] = _reduced(one, op, r, _row(kind, xs, r.n))
+        with several:
+            for xs, ys in planes(r, share, number, number):
+                for v, i, rest in columns(kind, share):
+                    store_first(_reduced(v, op, r, _column(v, xs + i, r, rest)), ys + i, rest)
 
 
-def _reduced(kind: Type, op: str, args: Value, run: Run) -> Value:
-    """The reduction of `op` of the elements that `run` walks."""
-    if op != "log_sum_exp":
-        r = REDUCERS[op]
-        y = run(r.start, r.combine, r.before)
-        return y / fields(args, REDUCE).divisor.to(I32).bits(F32) if op == "sum" else y
-    top = run(-math.inf, f.maximum, lambda x: x)
+def _walked(r: Any, share: Share) -> None:
+    """Walk the record's chain over the thread's results."""
+    count, width, alone = share.end - share.first, share.right - share.left, r.inner == 1
+    lines = Lines(r.y + 4 * (share.first * r.inner + share.left), 4 * r.inner)
+    walk_from(r, Area(0, 0, 0, choose(alone, 1, count), choose(alone, count, width)), lines, lines)
+
+
+def _reduced(kind: Type, op: str, r: Any, run: Run) -> Value:
+    """The reduction `op` of the elements that `run` walks."""
+    if op == "log_sum_exp":
+        return _log_sum_exp(kind, run)
+    y = run(*_rule(op, kind))
+    return y / r.divisor.to(I32).bits(F32) if op == "sum" and kind.number is F32 else y
+
+
+def _log_sum_exp(kind: Type, run: Run) -> Value:
+    top = run(-math.inf, f.maximum, _same)
     # Nothing may be subtracted from an infinity of the same sign.
     shift = choose(abs(top) == math.inf, 0.0, top)
     one = shift[0] if kind.lanes == 1 else None
@@ -72,48 +108,27 @@ def _reduced(kind: Type, op: str, args: Value, run: Run) -> Value:
     return f.log(run(0, operator.add, power)) + shift
 
 
-def _row(f32: Type, op: str) -> Any:
-    """What reduces one contiguous row of n elements."""
-
-    @traced
-    def row(args: Value, y: Value, x: Value, n: Value) -> None:
-        one = F32.vector(1)
-
-        def run(start: float, combine: Combine, before: Callable[[Value], Value]) -> Value:
-            return one(total(f32, n, start, combine, lambda v, i, mask: before(v[F32.at(x) + i, mask])))
-
-        one[y] = _reduced(one, op, args, run)
-
-    return row
+def _row(kind: Type, xs: Value, n: Value) -> Run:
+    """Of n neighbors."""
+    return lambda start, combine, before: kind.vector(1)(row_total(kind, xs, n, start, combine, before))
 
 
-def _columns(f32: Type, op: str) -> Any:
-    """What reduces columns."""
+def _column(kind: Type, xs: Value, r: Any, rest: Value | None) -> Run:
+    """Of a vector of columns, n elements each: even and odd ones apart, then both."""
+    mask = None if rest is None else kind.below(rest)
 
-    @traced
-    def columns(args: Value, y: Value, x: Value, columns: Any) -> None:
-        n, inner, left, right = columns_of(columns)
-        xs, ys = F32.at(x), F32.at(y)
-        for v, i, mask in along(f32, left, right):
+    def run(start: float, combine: Combine, before: Before) -> Value:
+        even, odd = register(kind(start)), register(kind(start))
 
-            def element(r: Any, v: Type = v, i: Value = i, mask: Any = mask) -> Value:
-                return v[xs + (i + r * inner), mask]
+        def element(row: Value) -> Value:
+            return before(load(kind, xs + row * r.inner, mask))
 
-            def run(start: float, combine: Combine, before: Callable, v: Type = v, element: Any = element) -> Value:
-                return _down(v, n, start, combine, lambda r: before(element(r)))
+        main = whole(r.n, 2)
+        for row in over(0, main, 2):
+            even.value = combine(even.value, element(row))
+            odd.value = combine(odd.value, element(row + 1))
+        for row in over(main, r.n):
+            even.value = combine(even.value, element(row))
+        return combine(even.value, odd.value)
 
-            v[ys + i, mask] = _reduced(v, op, args, run)
-
-    return columns
-
-
-def _down(f32: Type, n: Value, start: float, combine: Combine, element: Callable[[Value], Value]) -> Value:
-    """element(0), element(1) ... element(n - 1) combined: even and odd ones apart, then both."""
-    even, odd = register(f32(start)), register(f32(start))
-    main = whole(n, 2)
-    for r in over(0, main, 2):
-        even.value = combine(even.value, element(r))
-        odd.value = combine(odd.value, element(r + 1))
-    for r in over(main, n):
-        even.value = combine(even.value, element(r))
-    return combine(even.value, odd.value)
+    return run

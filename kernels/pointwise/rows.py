@@ -43,18 +43,14 @@ CAST = Record(
 """Behind LOOPS and the one OPERAND, as TABLE."""
 
 AXIS = Record(
-    y="address of the result, dense: [outer, n, inner] for softmax, else [outer, inner]",
+    y="address of the result, dense: [outer, n, inner] of softmax and running sums, else [outer, inner]",
     x="address of the input [outer, n, inner], dense",
     outer="",
     n="elements along the axis",
-    inner="1 where the parameter `last` says that there are no inner axes",
+    inner="",
 )
 """Of kernels that go along an axis."""
-EXTREME = AXIS + Record(
-    least="1 where the smallest is looked for, 0 for the largest",
-    signed="1 where bytes have a sign, else 0",
-)
-"""Of those that look for the largest or the smallest."""
+SIGNED = AXIS + Record(signed="1 where whole numbers have a sign, else 0; which means nothing for floats")
 
 CALL = Record(
     table="address of the chain's table: CHAIN, READ for each operand, then the steps",
@@ -154,11 +150,11 @@ EXACT = LOOPS + Record(
 """c: bools that choose between a and b in `where`."""
 
 WIDE = ("i32", "i64", "f32", "f64")
-"""Elements of the kernels that go along an axis; narrower ones are cast to these before."""
-FOLDS = ("sum", "prod", "max", "min", "max_u", "min_u")
-FOLD = AXIS + Record(operation="its place in FOLDS; `..._u`: of whole numbers without a sign")
-ARGS = ("max", "min", "max_last", "min_last", "max_u", "min_u", "max_last_u", "min_last_u")
-ARG = AXIS + Record(operation="its place in ARGS: the first place, or the last of several")
+"""Elements of sums and products; narrower ones are cast to these before."""
+ARG = SIGNED + Record(
+    least="1 where the smallest is looked for, 0 for the largest",
+    last="1 where the last of several is looked for, 0 for the first",
+)
 RUNS = ("sum", "prod")
 RUNNING = AXIS + Record(
     operation="its place in RUNS; y is like x", exclusive="1 where an element is not in its own sum, else 0",
@@ -185,7 +181,8 @@ RANDOM = Record(
 )
 
 _FLAG = (False, True)
-REDUCE = AXIS + Record(divisor="f32 bits: what sums are divided by, the number of elements for a mean, else 1") + WALK
+REDUCE = SIGNED + Record(divisor="f32 bits: what sums of f32 are divided by: n for a mean, else 1") + WALK
+"""A chain is walked over results that are f32."""
 NORM = Record(
     y="address of the result, rows of n f32",
     x="address of the input, alike",
@@ -199,7 +196,17 @@ NORM = Record(
     epsilon="f32 bits: what is added to the mean square",
     centered="whether the mean is taken off before",
 )
-REDUCTIONS = ("sum", "sum_square", "sum_abs", "prod", "max", "min", "log_sum_exp")
+_PLAIN = ("max", "min", "sum", "prod")
+REDUCTIONS = {
+    "i8": _PLAIN[:2], "i32": _PLAIN, "i64": _PLAIN, "f64": _PLAIN,
+    "f32": (*_PLAIN, "sum_square", "sum_abs", "log_sum_exp"),
+}  # fmt: skip
+"""By elements."""
+
+
+def _reduces(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return params["op"] in REDUCTIONS[params["element"]]
+
 
 ROWS: tuple[Row, ...] = (
     Row("chain", "pointwise.walk", "make", CALL),
@@ -209,14 +216,11 @@ ROWS: tuple[Row, ...] = (
     Row("flip", "pointwise.convert", "flip", LOOPS),
     Row("cast", "pointwise.convert", "cast", LOOPS, {"source": NUMBERS}),
     Row("exact", "pointwise.exact", "make", EXACT, {"element": NUMBERS}),
-    Row("fold", "pointwise.fold", "fold", FOLD, {"element": WIDE}),
-    Row("arg", "pointwise.fold", "arg", ARG, {"element": WIDE}),
-    Row("running", "pointwise.fold", "running", RUNNING, {"element": WIDE}),
     Row("product", "pointwise.product", "make", PRODUCT, {"element": WIDE}, product=True),
     Row("random", "pointwise.random", "make", RANDOM),
-    Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG, "last": _FLAG}),
+    Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG}),
     Row("norm", "pointwise.norm", "make", NORM),
-    Row("reduce", "pointwise.reduce", "make", REDUCE, {"op": REDUCTIONS, "last": _FLAG}),
-    Row("reduce_bytes", "pointwise.reduce_bytes", "make", EXTREME, {"last": _FLAG}),
-    Row("arg_extreme", "pointwise.arg_extreme", "make", EXTREME, {"element": ("f32", "byte"), "last": _FLAG}),
+    Row("reduce", "pointwise.reduce", "make", REDUCE, {"element": ("i8", *WIDE), "op": REDUCTIONS["f32"]}, _reduces),
+    Row("arg_extreme", "pointwise.arg_extreme", "make", ARG, {"element": ("i8", *WIDE)}),
+    Row("running", "pointwise.running", "make", RUNNING, {"element": WIDE}),
 )  # fmt: skip

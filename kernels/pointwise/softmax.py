@@ -8,78 +8,78 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..core.record import reader
 from ..isa import functions as f
 from ..isa.tiers import Tier
-from ..lang import F32, Type, Value, along, larger, over, register, room, share, smaller, total, traced
-from .along_axis import along_axis, columns_of
+from ..lang import F32, I64, Type, Value, along, either, larger, over, register, room, smaller, total
+from .along_axis import Share, along_axis, planes
 from .rows import AXIS
 
 SHORT = 8
 """Elements of rows up to which a vector of rows is done together."""
 
 
-def make(tier: Tier, log: bool, last: bool) -> Callable[..., None]:
-    """The kernel: `log` gives log_softmax, `last` is for an axis whose elements are neighbors."""
+def make(tier: Tier, log: bool) -> Callable[..., None]:
+    """The kernel: `log` gives log_softmax."""
     f32 = F32.vector(tier.lanes)
-    if not last:
-        return along_axis(False, _columns(f32, log), keeps=True)
-    read, row, short, lanes = reader(AXIS), _row(f32, log), _short_rows(f32, log), tier.lanes
 
-    def rows(args, thread, threads):
-        r = read(args)
-        first, end = share(r.outer, thread, threads)
-        if r.n <= SHORT:
-            for o in range(first, end, lanes):
-                short(r.y + 4 * r.n * o, r.x + 4 * r.n * o, r.n, smaller(end - o, lanes))
-        else:
-            for o in range(first, end):
-                row(r.y + 4 * r.n * o, r.x + 4 * r.n * o, r.n)
+    def part(r: Any, share: Share) -> None:
+        with either(r.inner == 1) as (rows, several):
+            with rows, either(r.n <= SHORT) as (short, long):
+                with short:
+                    for o in over(share.first, share.end, tier.lanes):
+                        xs, ys = (F32.at(address + 4 * r.n * o) for address in (r.x, r.y))
+                        _short_rows(f32, ys, xs, r.n, smaller(share.end - o, tier.lanes), log)
+                with long:
+                    for xs, ys in planes(r, share, F32, F32, r.n):
+                        _row(f32, ys, xs, r.n, log)
+            with several:
+                for xs, ys in planes(r, share, F32, F32, r.n):
+                    for v, i, mask in along(f32, share.left, share.right, unroll=1):
+                        _column(v, Columns(ys + i, xs + i, r.n, r.inner), mask, log)
 
-    return rows
-
-
-def _short_rows(f32: Type, log: bool) -> Any:
-    """For up to a vector of rows of at most SHORT elements: as columns of a buffer."""
-
-    @traced
-    def short(y: Value, x: Value, n: Value, count: Value) -> None:
-        kept, xs, ys = room(f32, SHORT).bits(F32), F32.at(x), F32.at(y)
-        for i in over(count):
-            for j in over(n):
-                dense, turned = i * n + j, j * f32.lanes + i
-                kept[turned] = xs[dense]
-        _column(f32, kept, kept, n, f32.lanes, None, log)
-        for i in over(count):
-            for j in over(n):
-                dense, turned = i * n + j, j * f32.lanes + i
-                ys[dense] = kept[turned]
-
-    return short
+    return along_axis(AXIS, part)
 
 
-def _row(f32: Type, log: bool) -> Any:
-    """For one contiguous row of n elements."""
+class Columns(NamedTuple):
+    """Columns of n elements `step` apart, of x and of what they become."""
 
-    @traced
-    def row(y: Value, x: Value, n: Value) -> None:
-        one, xs, ys = F32.vector(1), F32.at(x), F32.at(y)
-        # The larger one, the second when either is NaN: one instruction. The exponentials will show the NaN.
-        top = total(f32, n, -math.inf, larger, lambda v, i, mask: v[xs + i, mask])
+    y: Value
+    x: Value
+    n: Value
+    step: Value
 
-        def power(v: Type, i: Value, mask: Any) -> Value:
-            e = f.exp(v[xs + i, mask] - top)
-            if not log:
-                v[ys + i, mask] = e
-            return e
 
-        scale = _scale(one(total(f32, n, 0, operator.add, power)), log)[0]
-        for v, i, mask in along(f32, 0, n):
-            v[ys + i, mask] = (v[xs + i, mask] - top) - scale if log else v[ys + i, mask] * scale
+def _short_rows(f32: Type, ys: Value, xs: Value, n: Value, count: Value, log: bool) -> None:
+    """Up to a vector of rows of at most SHORT elements: as columns of a buffer."""
+    kept = room(f32, SHORT).bits(F32)
+    for i in over(count):
+        for j in over(n):
+            dense, turned = i * n + j, j * f32.lanes + i
+            kept[turned] = xs[dense]
+    _column(f32, Columns(kept, kept, n, I64(f32.lanes)), None, log)
+    for i in over(count):
+        for j in over(n):
+            dense, turned = i * n + j, j * f32.lanes + i
+            ys[dense] = kept[turned]
 
-    return row
+
+def _row(f32: Type, ys: Value, xs: Value, n: Value, log: bool) -> None:
+    """One contiguous row of n elements."""
+    one = F32.vector(1)
+    # The larger one, the second when either is NaN: one instruction. The exponentials will show the NaN.
+    top = total(f32, n, -math.inf, larger, lambda v, i, mask: v[xs + i, mask])
+
+    def power(v: Type, i: Value, mask: Any) -> Value:
+        e = f.exp(v[xs + i, mask] - top)
+        if not log:
+            v[ys + i, mask] = e
+        return e
+
+    scale = _scale(one(total(f32, n, 0, operator.add, power)), log)[0]
+    for v, i, mask in along(f32, 0, n):
+        v[ys + i, mask] = (v[xs + i, mask] - top) - scale if log else v[ys + i, mask] * scale
 
 
 def _scale(sums: Value, log: bool) -> Value:
@@ -87,19 +87,9 @@ def _scale(sums: Value, log: bool) -> Value:
     return f.log(sums) if log else 1.0 / sums
 
 
-def _columns(f32: Type, log: bool) -> Any:
-    @traced
-    def columns(args: Value, y: Value, x: Value, columns: Any) -> None:
-        n, inner, left, right = columns_of(columns)
-        xs, ys = F32.at(x), F32.at(y)
-        for v, i, mask in along(f32, left, right, unroll=1):
-            _column(v, ys + i, xs + i, n, inner, mask, log)
-
-    return columns
-
-
-def _column(f32: Type, y: Value, x: Value, n: Value, step: Any, mask: Any, log: bool) -> None:
-    """A vector of columns, each along n elements `step` apart."""
+def _column(f32: Type, columns: Columns, mask: Value | None, log: bool) -> None:
+    """A vector of columns."""
+    y, x, n, step = columns
     largest, sums = register(f32(-math.inf)), register(f32(0))
     for i in over(n):
         largest.value = larger(largest.value, f32[x + i * step, mask])

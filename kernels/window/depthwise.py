@@ -9,8 +9,8 @@ from ..isa.tiers import Tier
 from ..lang import F32, I64, Value, over, registers
 from .pick import ROWS
 from .rows import DEPTHWISE
-from .tiles import Tile, tiles
-from .window import add_column, constants, existing, spread
+from .tiles import Shape, Tile, tiles
+from .window import add_column, constants, existing, nest, spread
 
 
 def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) -> Callable:
@@ -20,8 +20,8 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) 
 
     The sum runs over p, then q, from the bias on, each product fused into it where the tier can.
     """
-    f32, span = F32.vector(tier.lanes), (tile - 1) * stride + size
-    users = [[(t, q) for q in range(size) for t in range(tile) if t * stride + q == j] for j in range(span)]
+    f32, shape = F32.vector(tier.lanes), Shape(size, stride, tile, vectors)
+    users = [[(t, q) for q in range(size) for t in range(tile) if t * stride + q == j] for j in range(shape.span)]
 
     def sums_of(r: Any, where: Tile) -> list[Value]:
         weights, bias = (F32.at(address) + where.place.channel for address in (r.weights, r.bias))
@@ -31,7 +31,7 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) 
         def add_row(p: Any) -> None:
             """Add the taps of row p of the window."""
             taps: list[list[Value]] = []
-            for j, pixel in enumerate(spread(where.x + line * p, step, span)):
+            for j, pixel in enumerate(spread(where.x + line * p, step, shape.span)):
                 if j < size:
                     taps.append(constants(f32, weights + r.c * (p * size + j), vectors))
                 with existing(where.columns, j):
@@ -49,4 +49,4 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) 
                 add_row(row)
         return sums.values()
 
-    return tiles(tier, DEPTHWISE, size, stride, tile, vectors, sums_of)
+    return nest(DEPTHWISE, tiles(DEPTHWISE, f32, shape, sums_of))

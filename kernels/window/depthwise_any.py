@@ -1,4 +1,4 @@
-"""f32 depthwise convolution, channels last: window, strides and dilations at run time, in up to three dimensions.
+"""Depthwise convolution, channels last: window, strides and dilations at run time, in up to three dimensions.
 
 Some taps of a row are added together. Where they are as far apart as outputs are, a column of x is loaded once for all
 outputs of a tile.
@@ -10,10 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..core.record import Record
+from ..gemm.rows import STORES
 from ..isa.tiers import Tier
 from ..lang import (
     F32,
     I32,
+    U8,
     Registers,
     Type,
     Value,
@@ -31,8 +34,8 @@ from ..lang import (
     tier,
     when,
 )  # fmt: skip
-from .results import finish, outputs_at, walk_row
-from .rows import DEPTHWISE_ANY
+from .results import finish, finish_sums, outputs_at, walk_row
+from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY
 from .window import Place, Range, add_column, constants, nest, slots, taps_inside, window_rows
 
 TILE = 7
@@ -43,11 +46,12 @@ GROUP = 3
 
 @dataclass(frozen=True)
 class Sums:
-    """Of a tile: those of output t and vector i are sums[t * vectors + i]. `load` gives a vector of x, `r` the record,
-    `left` is the column of x at which the first window begins; taps of a row are `across` elements apart, and `grouped`
-    of them come GROUP at a time.
+    """Of a tile, vectors of a `kind`: those of output t and vector i are sums[t * vectors + i]. `load` gives a vector
+    of x, `r` the record, `left` is the column of x at which the first window begins; taps of a row are `across`
+    elements apart, and `grouped` of them come GROUP at a time.
     """
 
+    kind: Type
     r: Any
     left: Value
     across: Value
@@ -61,35 +65,51 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
     """As make_depthwise, for any window. Output channel o reads input channel o // multiplier where the kernel is
     `repeated`, else o.
     """
-    f32 = F32.vector(tier.lanes)
+    return _tiles(tier, DEPTHWISE_ANY, vectors, repeated)
+
+
+def make_depthwise_any_int8(tier: Tier, out: str) -> Callable:
+    """The same of bytes less the zero point of x, always as if `repeated`; out: one of gemm's STORES."""
+    return _tiles(tier, DEPTHWISE_INT8_ANY, 1, True, out)
+
+
+def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | None = None) -> Callable:
+    """The kernel function. out: what a kernel of bytes stores; those of f32 have None."""
+    number, sum_of = (U8, I32) if out else (F32, F32)
+    kind = sum_of.vector(tier.lanes)
 
     def row_of_outputs(place: Place) -> None:
-        r = slots(place.args, DEPTHWISE_ANY)
-        begin, planes, rows = taps_inside(r, place)
+        r = slots(place.args, record)
+        begin, planes, rows = taps_inside(r, place, number.size)
         for column in over(0, r.out_w, TILE):
             left = column * r.stride_x - r.pad_x
-            x = begin + 4 * (left * r.ldx)
-            for channel in over(place.channel, place.end, vectors * tier.lanes):
+            x = begin + number.size * (left * r.ldx)
+            for channel in over(place.channel, place.end, vectors * kind.lanes):
                 one_tile(replace(place, channel=channel), column, left, x, planes, rows)
+        walk_row(record, place)
 
     def one_tile(place: Place, column: Value, left: Value, x: Value, planes: Range, rows: Range) -> None:
         """The tile from a column of y on; x: the address of what is in column `left`."""
-        r = slots(place.args, DEPTHWISE_ANY)
-        weights, bias = (F32.at(address) + place.channel for address in (r.weights, r.bias))
-        sums = registers(constants(f32, bias, vectors) * TILE)
-        load, channel = _repeated(f32, r.multiplier, place.channel) if repeated else (f32.__getitem__, place.channel)
+        r = slots(place.args, record)
+        weights, bias = (kind.number.at(address) + place.channel for address in (r.weights, r.bias))
+        sums = registers(constants(kind, bias, vectors) * TILE)
+        load, channel = _repeated(kind, r, place.channel) if repeated else (kind.__getitem__, place.channel)
         across = r.dilation_x * r.ldx
         grouped = choose(r.dilation_x == r.stride_x, r.k_w - remainder(r.k_w, GROUP), 0)
-        tile = Sums(r, left, across, grouped, load, sums, vectors)
-        for row, taps in window_rows(r, F32.at(x) + channel, planes, rows, weights):
-            _add_row(f32, tile, row, taps)
-        out = replace(outputs_at(r, place, column), count=smaller(r.out_w - column, TILE))
-        finish(DEPTHWISE_ANY, place, out, sums.values(), vectors)
+        tile = Sums(kind, r, left, across, grouped, load, sums, vectors)
+        for row, taps in window_rows(r, number.at(x) + channel, planes, rows, weights):
+            _add_row(tile, row, taps)
+        size, count = STORES[out] if out else F32.size, smaller(r.out_w - column, TILE)
+        outputs = outputs_at(r, place, column, count, size=size)
+        if out:
+            finish_sums(record, place, outputs, sums.values(), out)
+        else:
+            finish(record, place, outputs, sums.values(), vectors)
 
-    return nest(DEPTHWISE_ANY, row_of_outputs, walk_row)
+    return nest(record, row_of_outputs)
 
 
-def _add_row(f32: Type, tile: Sums, x: Value, tap: Value) -> None:
+def _add_row(tile: Sums, x: Value, tap: Value) -> None:
     """Add the taps of a row of the window; x: where column `left` is, tap: where their weights are."""
     r, done = tile.r, tile.left
     pixel, weights = register(x), register(tap)
@@ -101,35 +121,41 @@ def _add_row(f32: Type, tile: Sums, x: Value, tap: Value) -> None:
             x, tap = pixel.value, weights.value
             with either(below(at, room)) as (inner, edge):
                 with inner:
-                    _add_taps(f32, tile, x, tap, count)
+                    _add_taps(tile, x, tap, count)
                 with edge:
-                    _add_taps(f32, tile, x, tap, count, at)
+                    _add_taps(tile, x, tap, count, at)
             pixel.value = x + tile.across * count
             weights.value = tap + r.c * count
         done = end
 
 
-def _add_taps(f32: Type, tile: Sums, x: Value, tap: Value, count: int, at: Value | None = None) -> None:
+def _add_taps(tile: Sums, x: Value, tap: Value, count: int, at: Value | None = None) -> None:
     """Add `count` taps, of which the first reads column `at` for the first output, at x; all columns exist where that
     is None.
     """
     r, vectors = tile.r, tile.vectors
-    weights = [constants(f32, tap + r.c * k, vectors) for k in range(count)]
+    weights = [constants(tile.kind, tap + r.c * k, vectors) for k in range(count)]
     step = r.stride_x * r.ldx
     for j in range(TILE + count - 1):
         if j:
-            x = F32.at(opaque((x + step).address))
+            x = opaque(x + step)
         with when(None if at is None else below(at + r.stride_x * j, r.w)):
-            values = [tile.load(x + i * f32.lanes) for i in range(vectors)]
+            values = [tile.load(x + i * tile.kind.lanes) for i in range(vectors)]
             users = [(j - k, k) for k in range(max(0, j - TILE + 1), min(count, j + 1))]
             add_column(tile.sums, users, values, weights, settled=count > 1)
 
 
-def _repeated(f32: Type, multiplier: Value, channel: Value) -> tuple[Callable[[Value], Value], Value]:
-    """(load(pixel), first): the input channels of a vector of output channels from `channel` on; `first`: the first."""
-    first = divide(channel, multiplier)
+def _repeated(kind: Type, r: Any, channel: Value) -> tuple[Callable[[Value], Value], Value]:
+    """(load(pixel), first): the input channels of a vector of output channels from `channel` on, bytes less their zero
+    point; `first`: the first.
+    """
+    f32, first = F32.like(kind), divide(channel, r.multiplier)
     # Halfway between whole numbers: far from where rounding would give another quotient.
-    numbers = (channel - first * multiplier).to(F32) + f32([i + 0.5 for i in range(f32.lanes)])
-    index = (numbers / multiplier.to(F32)).to(I32)
+    numbers = (channel - first * r.multiplier).to(F32) + f32([i + 0.5 for i in range(f32.lanes)])
+    index = (numbers / r.multiplier.to(F32)).to(I32)
 
-    return lambda pixel: tier().isa.permute(pixel, index), first
+    def load(pixel: Value) -> Value:
+        x: Value = tier().isa.permute(pixel, index)
+        return x if kind.number.real else x - r.zero_x.to(I32)
+
+    return load, first

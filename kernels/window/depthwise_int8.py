@@ -11,19 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.record import reader
 from ..gemm.requantize import byte_rounder
 from ..isa.interleave import dot, interleave, load_pieces, store_pieces
 from ..isa.lanes import PARTS
 from ..isa.stores import store_some
 from ..isa.tiers import Tier
-from ..lang import F32, I32, U8, Value, below, choose, divide, larger, over, remainder, share, smaller, tier, traced
+from ..lang import F32, I32, U8, Type, Value, below, choose, divide, over, remainder, smaller, tier
 from .pick_depthwise_int8 import TILES, Scheme, scheme_of
 from .rows import DEPTHWISE_INT8
-from .window import slots, spread, within
+from .window import Place, nest, slots, spread, within
 
 Load = Callable[[int, int], Value]
 """(index into a scheme's lines, input column) -> its vector of bytes."""
+Line = tuple[Value, Value]
+"""Where a row of x begins, and whether it exists."""
 
 
 def sum_tile(
@@ -41,9 +42,6 @@ def sum_tile(
     together = (3 if crowded else 2) if tier().registers >= 32 else 1
     columns: dict[tuple[int, int], list[Value]] = {}
 
-    def constants(kind: Any, index: int, part: int) -> Value:
-        return kind[packed + (index * PARTS + part) * kind.size]  # type: ignore[no-any-return]
-
     def column(j: int, s: int) -> list[Value]:
         if (j, s) not in columns:
             source = scheme.sources[s]
@@ -58,17 +56,32 @@ def sum_tile(
         outputs = range(first, min(first + together, tile))
         if crowded:
             columns.clear()
-        bias = [constants(i32, 0, part) for part in range(PARTS)]
+        bias = constants(i32, packed, 0)
         sums = {(i, t): list(bias) for i in reversed(range(scheme.rows)) for t in outputs}
         for index, (i, s, q) in enumerate(scheme.terms):
             for part in range(PARTS):
-                w = constants(i32, 2 + index, part)
+                w = constant(i32, packed, 2 + index, part)
                 for t in outputs:
                     x = column(t * stride + q, s)[part]
                     sums[i, t][part] = dot(sums[i, t][part], x, w, scheme.group == 2)
-        factors = [constants(f32, 1, part) for part in range(PARTS)]
+        factors = constants(f32, packed, 1)
         for (i, t), totals in sums.items():
-            put(i, t, rounded([s.to(F32) * factor for s, factor in zip(totals, factors, strict=True)]))
+            put(i, t, rounded(scaled(totals, factors)))
+
+
+def constant(kind: Type, packed: Value, index: Any, part: int) -> Value:
+    """A vector of PARTS of a block's packed constants: the bias has index 0, the multipliers 1, weights 2 and on."""
+    return kind[packed + (index * PARTS + part) * kind.size]
+
+
+def constants(kind: Type, packed: Value, index: Any) -> list[Value]:
+    """Those of all PARTS."""
+    return [constant(kind, packed, index, part) for part in range(PARTS)]
+
+
+def scaled(totals: Sequence[Value], factors: Sequence[Value]) -> list[Value]:
+    """Sums as f32, times the multipliers."""
+    return [total.to(F32) * factor for total, factor in zip(totals, factors, strict=True)]
 
 
 def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) -> Callable:
@@ -76,23 +89,21 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
     which lie as many parts of a row apart. wide: weights of 16 bits.
     """
     scheme = scheme_of(tier, size, stride, wide)
-    width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    fields, rows = reader(DEPTHWISE_INT8), scheme.rows
+    width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS
 
-    @traced
-    def row_of_outputs(args: Any, image: Any, row: Any, block: Any) -> None:
-        r = slots(args, DEPTHWISE_INT8)
-        packed = r.packed + block * constants
-        channel, each = block * width, divide(r.out_w + (pieces - 1), pieces)
-        channel = within(channel, r.c, width)
+    def rows_of_outputs(place: Place) -> None:
+        r, image, row = slots(place.args, DEPTHWISE_INT8), place.image, place.row
+        packed = r.packed + place.channel * constants
+        channel, each = within(place.channel, r.c, width), divide(r.out_w + (pieces - 1), pieces)
         starts = [smaller(each * k, r.out_w - each) for k in range(pieces)]
-        lines, exist = _lines(r, scheme, image, row * stride - r.pad_y, channel)
-        targets = _targets(r, rows, image, row, channel)
+        up = row * stride - r.pad_y
+        lines = lines_at(r, image, [up + line for line in scheme.lines], channel)
+        targets = _targets(r, scheme.rows, image, row, channel)
 
         def outputs(at: Value, tile: int) -> None:
             """A tile of each piece, from its output `at` on."""
             firsts = [start + at for start in starts]
-            load = _loader(r, scheme, tile, lines, exist, [first * stride - r.pad_x for first in firsts])
+            load = _loader(r, scheme, tile, lines, [first * stride - r.pad_x for first in firsts])
             to = [[target + first * r.ldy for first in firsts] for target in targets]
             places = [[spread(U8.at(first), r.ldy, tile) for first in line] for line in to]
 
@@ -111,27 +122,10 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
                 outputs(t, tile)
             done = end
 
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        blocks = divide(r.c + (width - 1), width)
-        bands = divide(r.out_h + r.band - 1, r.band)
-        units = r.n * bands * blocks
-        if r.out_w == 0:
-            return
-        start, stop = share(units, thread, threads)
-        for unit in range(start, stop):
-            above = divide(unit, blocks)
-            image = divide(above, bands)
-            top = (above - image * bands) * r.band
-            for row in range(top, smaller(top + r.band, r.out_h), rows):
-                row_of_outputs(args, image, larger(smaller(row, r.out_h - rows), 0), unit - above * blocks)
-
-    return run
+    return nest(DEPTHWISE_INT8, rows_of_outputs, scheme.rows)
 
 
-def _loader(
-    r: Any, scheme: Scheme, tile: int, lines: Sequence[Value], exist: Sequence[Value], lefts: Sequence[Value]
-) -> Load:
+def _loader(r: Any, scheme: Scheme, tile: int, lines: Sequence[Line], lefts: Sequence[Value]) -> Load:
     """Loads the columns of a tile whose pieces begin at the input columns `lefts`. What isn't there is read at r.fill,
     where all bytes are zero points of x.
 
@@ -143,7 +137,7 @@ def _loader(
     pixels = []
     for left in lefts:
         skip = left * r.ldx
-        starts = [choose(there, line + skip, r.fill) for line, there in zip(lines, exist, strict=True)]
+        starts = [choose(there, line + skip, r.fill) for line, there in lines]
         pixels.append([spread(U8.at(start), r.ldx, span) for start in starts])
     blank = U8.at(r.fill)
 
@@ -157,10 +151,9 @@ def _loader(
     return load
 
 
-def _lines(r: Any, scheme: Scheme, image: Value, up: Value, channel: Value) -> tuple[list[Value], list[Value]]:
-    """(where the lines of a scheme begin that reads from row `up` of x on, whether they are in x)."""
-    rows = [up + line for line in scheme.lines]
-    return [r.x + ((image * r.h + row) * r.w * r.ldx + channel) for row in rows], [below(row, r.h) for row in rows]
+def lines_at(r: Any, image: Value, rows: Sequence[Value], channel: Value) -> list[Line]:
+    """The address of a channel at the beginning of these rows of x, and whether there are such rows."""
+    return [(r.x + ((image * r.h + row) * r.w * r.ldx + channel), below(row, r.h)) for row in rows]
 
 
 def _targets(r: Any, rows: int, image: Value, row: Value, channel: Value) -> list[Value]:

@@ -9,59 +9,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
 from ..gemm.requantize import byte_rounder
 from ..isa.interleave import dot, interleave
 from ..isa.lanes import PARTS
 from ..isa.stores import store_some
 from ..isa.tiers import Tier
-from ..lang import (
-    F32,
-    I32,
-    I64,
-    U8,
-    Type,
-    Value,
-    below,
-    choose,
-    divide,
-    over,
-    pieces,
-    registers,
-    remainder,
-    share,
-    traced,
-)
+from ..lang import F32, I32, I64, U8, Value, below, choose, over, pieces, registers
+from .depthwise_int8 import constants, lines_at, scaled
 from .pick_depthwise_int8 import group_of
-from .rows import DEPTHWISE_INT8_WINDOW
-from .window import slots, within
+from .rows import DEPTHWISE_INT8
+from .window import Place, nest, slots, within
 
 
 def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
     """Vectors of `4 * lanes` channels of a pixel. wide: weights of 16 bits."""
-    fields, width, group = reader(DEPTHWISE_INT8_WINDOW), 4 * tier.lanes, group_of(wide)
-    tile, term = (4 if tier.registers >= 32 else 2), PARTS * width
+    width, group = 4 * tier.lanes, group_of(wide)
     f32, i32, u8 = F32.vector(tier.lanes), I32.vector(tier.lanes), U8.vector(width)
+    tile = 4 if tier.registers >= 32 else 2
 
-    def constants(kind: Type, first: Value) -> list[Value]:
-        places = [first + part * width for part in range(PARTS)]
-        return [kind[place] for place in places]
+    def row_of_outputs(place: Place) -> None:
+        r = slots(place.args, DEPTHWISE_INT8)
+        for at in over(0, r.out_w, tile):
+            outputs(r, place, at)
 
-    @traced
-    def outputs(args: Any, image: Any, row: Any, block: Any, at: Any) -> None:
+    def outputs(r: Any, place: Place, at: Value) -> None:
         """Those of a row of y from `at` on: `tile`, or what there is."""
-        r = slots(args, DEPTHWISE_INT8_WINDOW)
-        channel = within(block * width, r.c, width)
+        image, row, channel = place.image, place.row, within(place.channel, r.c, width)
         groups = pieces(r.k_h, group)
-        packed = r.packed + block * ((groups * r.k_w + 2) * term)
+        packed = r.packed + place.channel * ((groups * r.k_w + 2) * PARTS)
         up, left = row * r.stride_y - r.pad_y, at * r.stride_x - r.pad_x
-        plane = r.x + channel
-        sums = [registers(constants(i32, packed)) for _ in range(tile)]
+        sums = [registers(constants(i32, packed, 0)) for _ in range(tile)]
         for g in over(groups):
-            ys = (up + (g * group + k) * r.dilation_y for k in range(group))
-            lines = [(plane + (image * r.h + y) * r.w * r.ldx, below(y, r.h)) for y in ys]
+            lines = lines_at(r, image, [up + (g * group + k) * r.dilation_y for k in range(group)], channel)
             for q in over(r.k_w):
-                weights = constants(i32, packed + (g * r.k_w + q + 2) * term)
+                weights = constants(i32, packed, g * r.k_w + q + 2)
                 for t in range(tile):
                     column = left + (q * r.dilation_x + r.stride_x * t)
                     inside, skip = below(column, r.w), column * r.ldx
@@ -69,23 +50,12 @@ def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
                     x = interleave([u8[place] for place in places])
                     for part in range(PARTS):
                         sums[t][part] = dot(sums[t][part], x[part], weights[part], wide)
-        rounded, factors = byte_rounder(r), constants(f32, packed + term)
+        rounded, factors = byte_rounder(r), constants(f32, packed, 1)
         first = (image * r.out_h + row) * r.out_w + at
         for t in reversed(range(tile)):
             # What is no output goes to the place of the first, which is written after it.
             there = choose(at + t < r.out_w, I64(t), 0)
-            place = r.y + channel + (first + there) * r.ldy
-            reals = [total.to(F32) * factor for total, factor in zip(sums[t].values(), factors, strict=True)]
-            store_some(rounded(reals), U8.at(place), r.c)
+            target = r.y + channel + (first + there) * r.ldy
+            store_some(rounded(scaled(sums[t].values(), factors)), U8.at(target), r.c)
 
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        blocks = pieces(r.c, width)
-        start, stop = share(r.n * r.out_h * blocks, thread, threads)
-        for unit in range(start, stop):
-            line = divide(unit, blocks)
-            image = divide(line, r.out_h)
-            for at in range(0, r.out_w, tile):
-                outputs(args, image, remainder(line, r.out_h), unit - line * blocks, at)
-
-    return run
+    return nest(DEPTHWISE_INT8, row_of_outputs)

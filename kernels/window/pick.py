@@ -128,7 +128,7 @@ def window_args(
 
     walked: whether its record has a chain that is walked.
     """
-    window = window.flattened() if name == "depthwise_any" else window.near_taps()
+    window = window.flattened() if name in ("depthwise_any", "depthwise_int8_any") else window.near_taps()
     shapes, slots = window.slots(), row(name).args
     found = {slot: shapes[slot] for slot in slots if slot in shapes}
     if "block" in slots:

@@ -162,14 +162,10 @@ def vectors_of(params: dict[str, Any], c: int, width: int) -> np.ndarray:
 def pack_depthwise_int8(
     name: str, params: dict[str, Any], tier: Tier, weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray
 ) -> np.ndarray:
-    """The constants of a kernel as bytes.
+    """The constants of a kernel as bytes, but for those of `depthwise_int8_any`.
 
     weights: [k_h, k_w, c] less their zero point; bias: int32 [c], folded with x's zero point; multipliers: f32 [c].
-    Kernel "depthwise_int8_any" has int32 weights and multiplies x less its zero point: its bias is not folded.
-    """  # fmt: skip
-    if name == "depthwise_int8_any":
-        parts = [bias.astype(np.int32), multipliers.astype(np.float32), weights.astype(np.int32)]
-        return np.concatenate([np.ascontiguousarray(p).view(np.uint8).reshape(-1) for p in parts])
+    """
     width = 4 * tier.lanes
     channels = vectors_of(params, weights.shape[-1], width)[:, lane_order(width)]
     kind = np.dtype(np.int16 if params["wide"] else np.int8)
@@ -180,6 +176,11 @@ def pack_depthwise_int8(
         parts.append(np.stack(columns, -1).astype(kind))
     raw = [np.ascontiguousarray(p).view(np.uint8).reshape(len(channels), -1) for p in parts]
     return np.concatenate(raw, 1).reshape(-1)
+
+
+def halves(weights: np.ndarray) -> np.ndarray:
+    """Weights less their zero point, of up to 16 bits, as the lower halves of int32; the upper ones are 0."""
+    return weights.astype(np.int32) & 0xFFFF
 
 
 def _taps(name: str, params: dict[str, Any], tier: Tier, k_h: int, k_w: int) -> list[list[tuple[int, int] | None]]:
@@ -199,8 +200,9 @@ def depthwise_int8_args(
     the layer.
     """
     found = window_args(tier, name, params, window)
-    if name == "depthwise_int8":
-        found["band"] = _band(tier, window, params, threads)
+    if name in ("depthwise_int8", "depthwise_int8_window"):
+        band = _band(tier, window, params, threads) if "size" in params else 1
+        found |= {"block": 4 * tier.lanes, "band": band}
     if name == "depthwise_int8_across":
         line, plane, lines, period = _lines(params, window, tier)
         found |= {"line": line, "plane": plane, "lines": lines, "period": period, "scratch_bytes": line * lines + 128}

@@ -9,7 +9,7 @@ from ..isa.tiers import Tier
 from .pick import Window, window_args
 
 BLOCK = 512
-"""Channels that a thread pools before it takes the next share."""
+"""Channels of a row that a thread pools before it takes the next share."""
 
 
 def plan_pool_int8(op: str) -> tuple[str, dict[str, Any]]:
@@ -21,9 +21,8 @@ def pool_int8_args(
     tier: Tier, op: str, window: Window, ratio: float = 1.0, include_pad: bool = False
 ) -> dict[str, int]:
     """The slots of the kernel that follow from op and window; ratio: scale of x by scale of y."""
-    g = window
     return {
-        **window_args(tier, "pool_int8", {}, g), "end_y": g.size[1] + g.ends[1], "end_x": g.size[2] + g.ends[2],
+        **window_args(tier, "pool_int8", {}, window), "block": BLOCK, "band": 1,
         "average": int(op == "average"), "include_pad": int(op == "average" and include_pad),
         "ratio": struct.unpack("<q", struct.pack("<d", ratio))[0],
     }  # fmt: skip

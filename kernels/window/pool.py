@@ -1,15 +1,16 @@
-"""f32 pooling, channels last, for one width of window and one distance of outputs in taps."""
+"""Pooling, channels last, for one width of window and one distance of outputs in taps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from ..core.record import Record
 from ..isa.tiers import Tier
-from ..lang import F32, Type, Value, choose, fma, intrinsic, larger, over, registers
+from ..lang import F32, U8, Type, Value, choose, fma, intrinsic, larger, over, register, registers, when
 from .rows import POOL
-from .tiles import Tile, tiles
-from .window import Place, Range, corner, existing, low_bits, spread, steps
+from .tiles import Shape, Tile, tiles
+from .window import Place, Range, corner, existing, low_bits, nest, spread, steps
 
 
 def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
@@ -20,18 +21,24 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
     An average divides by their number, with `include_pad` by that of the places inside of the padded image.
     Columns are pooled first, then their results from left to right.
     """
-    tile = min(7, (tier.registers - 2 - size) // stride + 1)
-    f32, span = F32.vector(tier.lanes), (tile - 1) * stride + size
+    return nest(POOL, pooled(tier, POOL, F32.vector(tier.lanes), op, size, stride))
+
+
+def pooled(tier: Tier, record: Record, kind: Type, op: str, size: int, stride: int) -> Callable[[Place], None]:
+    """A row of outputs, of vectors of a kind."""
+    tile = min(4 if kind.number is U8 else 7, (tier.registers - 2 - size) // stride + 1)
+    shape = Shape(size, stride, tile)
+    span = shape.span
 
     def pools_of(r: Any, where: Tile) -> list[Value]:
         assert where.planes is not None
-        totals = registers([start(f32, op)] * span)
+        totals = registers([start(kind, op)] * span)
         for z in over(*where.planes):
             for p in over(*where.rows):
                 line = where.x + r.w * r.ldx * (r.h * r.dilation_z * z + r.dilation_y * p)
                 for j, pixel in enumerate(spread(line, r.ldx * r.dilation_x, span)):
                     with existing(where.columns, j):
-                        totals[j] = joined(op, totals[j], f32[pixel])
+                        totals[j] = joined(op, totals[j], kind[pixel])
         rows, wide = counted(r, where) if op == "average" else (None, None)
         results = []
         for t in range(tile):
@@ -51,7 +58,7 @@ def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
         padded = low_bits(steps(r.w + r.far_pad_x, left, r.dilation_x, span), span)
         return rows, choose(r.include_pad != 0, padded, inside)
 
-    return tiles(tier, POOL, size, stride, tile, 1, pools_of, deep=True)
+    return tiles(record, kind, shape, pools_of, deep=True)
 
 
 def rows_counted(r: Any, place: Place, planes: Range, rows: Range) -> Value:
@@ -64,9 +71,21 @@ def rows_counted(r: Any, place: Place, planes: Range, rows: Range) -> Value:
     return choose(included, padded, there)
 
 
-def start(f32: Type, op: str) -> Value:
+def columns_counted(r: Any, left: Value) -> Value:
+    """The columns of a window, which begins at `left`, that count in an average."""
+    included = r.include_pad != 0
+    end = choose(included, r.w + r.far_pad_x, r.w)
+    inside = (left >= 0) & (left + r.k_w * r.dilation_x <= r.w)
+    found = register(r.k_w)
+    with when(~inside):
+        before = choose(included, 0, steps(0, left, r.dilation_x, r.k_w))
+        found.value = steps(end, left, r.dilation_x, r.k_w) - before
+    return found.value
+
+
+def start(kind: Type, op: str) -> Value:
     """What a pool has before its first element."""
-    return f32(float("-inf") if op == "max" else 0)
+    return kind(float("-inf") if op == "max" and kind.number.real else 0)
 
 
 def joined(op: str, total: Value, x: Value) -> Value:

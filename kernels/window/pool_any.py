@@ -1,4 +1,4 @@
-"""f32 pooling, channels last: window, strides and dilations at run time, in up to three dimensions.
+"""Pooling, channels last: window, strides and dilations at run time, in up to three dimensions.
 
 Columns are pooled first, into a buffer; then their results from left to right, so that neighboring windows share them.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..core.record import Record
 from ..isa.tiers import Tier
 from ..lang import (
     F32,
@@ -22,13 +23,12 @@ from ..lang import (
     registers,
     room,
     smaller,
-    when,
     whole,
 )  # fmt: skip
-from .pool import finished, joined, merged, rows_counted, start
+from .pool import columns_counted, finished, joined, merged, rows_counted, start
 from .results import finish_rows, outputs_at, walk_row
 from .rows import POOL
-from .window import Place, Range, brought, nest, slots, spread, steps, taps_inside, window_rows
+from .window import Place, Range, brought, nest, slots, spread, taps_inside, vectors_of, window_rows
 
 ROOM = 64
 """Columns that the buffer has room for."""
@@ -45,8 +45,9 @@ class Group:
     buffer.
     """
 
-    f32: Type
+    kind: Type
     op: str
+    record: Record
     args: Value
     x: Value
     left: Value
@@ -58,37 +59,43 @@ class Group:
     @property
     def r(self) -> Any:
         """The record."""
-        return slots(self.args, POOL)
+        return slots(self.args, self.record)
 
     def kept(self, column: Any) -> Value:
         """The pointer to a column of the buffer."""
-        return F32.at(self.sums) + column * self.f32.lanes
+        return self.kind.number.at(self.sums) + column * self.kind.lanes
 
 
 def make_pool_any(tier: Tier, op: str) -> Callable:
     """As make_pool, for any window."""
-    f32 = F32.vector(tier.lanes)
+    return nest(POOL, pooled_any(POOL, F32.vector(tier.lanes), op))
+
+
+def pooled_any(record: Record, kind: Type, op: str) -> Callable[[Place], None]:
+    """A row of outputs, of vectors of a kind."""
+    size = kind.number.size
 
     def row_of_outputs(place: Place) -> None:
-        r = slots(place.args, POOL)
-        begin, planes, rows = taps_inside(r, place)
+        r = slots(place.args, record)
+        begin, planes, rows = taps_inside(r, place, size)
         high = rows_counted(r, place, planes, rows) if op == "average" else None
-        sums = room(F32, f32.lanes * ROOM, align=64).address
+        sums = room(kind.number, kind.lanes * ROOM, align=64).address
         # As many outputs as have all of their columns in the buffer; one where that has not even all of its own, or
         # where few of the columns belong to a window.
         reach = (r.k_w - 1) * r.dilation_x + 1
         several = divide(brought(ROOM - reach, ROOM), r.stride_x) + 1
         most = choose(r.stride_x > reach * 2, 1, several)
         for column in over(0, r.out_w, most):
-            for channel in over(place.channel, place.end, f32.lanes):
+            for channel in vectors_of(r, place, kind):
                 here = replace(place, channel=channel)
                 left = column * r.stride_x - r.pad_x
-                x = begin + 4 * (left * r.ldx + channel)
+                x = begin + size * (left * r.ldx + channel)
                 count = smaller(r.out_w - column, most)
-                _pool_group(Group(f32, op, place.args, x, left, planes, rows, high, sums), count)
-                finish_rows(POOL, here, outputs_at(r, here, column, count), sums)
+                _pool_group(Group(kind, op, record, place.args, x, left, planes, rows, high, sums), count)
+                finish_rows(record, here, outputs_at(r, here, column, count, size=size), kind, sums)
+        walk_row(record, place)
 
-    return nest(POOL, row_of_outputs, walk_row)
+    return row_of_outputs
 
 
 def _pool_group(group: Group, count: Value) -> None:
@@ -96,12 +103,12 @@ def _pool_group(group: Group, count: Value) -> None:
 
     The taps of one output come some at a time where they are more than fit.
     """
-    r, begun = group.r, register(start(group.f32, group.op))
+    r, begun = group.r, register(start(group.kind, group.op))
     fit = divide(ROOM - 1, r.dilation_x) + 1
     for q in over(0, r.k_w, fit):
         taps, skip = smaller(r.k_w - q, fit), q * r.dilation_x
         span = (count - 1) * r.stride_x + ((taps - 1) * r.dilation_x + 1)
-        _pool_columns(replace(group, x=group.x + 4 * (skip * r.ldx), left=group.left + skip), span)
+        _pool_columns(replace(group, x=group.x + group.kind.number.size * (skip * r.ldx), left=group.left + skip), span)
         with either(count == 1) as (one, many):
             with one:
                 (begun.value,) = _join_taps(group, 0, 1, taps, begun.value)
@@ -110,7 +117,7 @@ def _pool_group(group: Group, count: Value) -> None:
                 end = whole(count, TOGETHER)
                 for first, last, some in ((0, end, TOGETHER), (end, count, 1)):
                     for t in over(first, last, some):
-                        _keep_results(group, t, _join_taps(group, t, some, taps, start(group.f32, group.op)))
+                        _keep_results(group, t, _join_taps(group, t, some, taps, start(group.kind, group.op)))
 
 
 def _pool_columns(group: Group, span: Value) -> None:
@@ -118,7 +125,7 @@ def _pool_columns(group: Group, span: Value) -> None:
     low, high = brought(-group.left, span), brought(group.r.w - group.left, span)
     for begin, end in ((0, low), (high, span)):
         for j in over(begin, end):
-            group.f32[group.kept(j)] = start(group.f32, group.op)
+            group.kind[group.kept(j)] = start(group.kind, group.op)
     narrow = high - low < TOGETHER
     for count, end in ((TOGETHER, choose(narrow, low, high)), (1, choose(narrow, high, low))):
         for j in over(low, end, count):
@@ -128,44 +135,32 @@ def _pool_columns(group: Group, span: Value) -> None:
 
 def _pool_some(group: Group, first: Value, count: int) -> None:
     """Pool some columns into the buffer from `first` on."""
-    r, f32 = group.r, group.f32
-    x = group.x + 4 * (first * r.ldx)
-    totals = registers([start(f32, group.op)] * count)
-    for row, _ in window_rows(r, F32.at(x), group.planes, group.rows):
+    r, kind = group.r, group.kind
+    x = group.x + kind.number.size * (first * r.ldx)
+    totals = registers([start(kind, group.op)] * count)
+    for row, _ in window_rows(r, kind.number.at(x), group.planes, group.rows):
         for j, pixel in enumerate(spread(row, r.ldx, count)):
-            totals[j] = joined(group.op, totals[j], f32[pixel])
+            totals[j] = joined(group.op, totals[j], kind[pixel])
     for j, total in enumerate(totals.values()):
-        f32[group.kept(first) + j * f32.lanes] = total
+        kind[group.kept(first) + j * kind.lanes] = total
 
 
 def _join_taps(group: Group, first: Any, count: int, taps: Value, begun: Value) -> list[Value]:
     """Join some taps of the outputs from `first` on, each to what was begun."""
-    r, f32 = group.r, group.f32
+    r, kind = group.r, group.kind
     totals = registers([begun] * count)
     at = register(group.kept(first * r.stride_x))
     for _ in over(taps):
-        for t, column in enumerate(spread(at.value, r.stride_x * f32.lanes, count)):
-            totals[t] = merged(group.op, totals[t], f32[column])
-        at.value = at.value + r.dilation_x * f32.lanes
+        for t, column in enumerate(spread(at.value, r.stride_x * kind.lanes, count)):
+            totals[t] = merged(group.op, totals[t], kind[column])
+        at.value = at.value + r.dilation_x * kind.lanes
     return totals.values()
 
 
 def _keep_results(group: Group, first: Any, totals: list[Value]) -> None:
     """Put what is pooled into the buffer from output `first` on: behind it, nobody wants these columns."""
-    r, f32, kept = group.r, group.f32, group.kept(first)
+    r, kind, kept = group.r, group.kind, group.kept(first)
     for t, total in enumerate(totals):
         left = group.left + (first + t) * r.stride_x
-        count = group.high * _wide(r, left) if group.op == "average" else None
-        f32[kept + t * f32.lanes] = finished(group.op, total, count)
-
-
-def _wide(r: Any, left: Value) -> Value:
-    """The columns of a window, which begins at `left`, that count in an average."""
-    included = r.include_pad != 0
-    end = choose(included, r.w + r.far_pad_x, r.w)
-    inside = (left >= 0) & (left + r.k_w * r.dilation_x <= r.w)
-    found = register(r.k_w)
-    with when(~inside):
-        before = choose(included, 0, steps(0, left, r.dilation_x, r.k_w))
-        found.value = steps(end, left, r.dilation_x, r.k_w) - before
-    return found.value
+        count = group.high * columns_counted(r, left) if group.op == "average" else None
+        kind[kept + t * kind.lanes] = finished(group.op, total, count)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..core.record import reader
 from ..isa.integer import to_bytes
 from ..isa.interleave import unpack
 from ..isa.stores import store_some
@@ -15,146 +14,118 @@ from ..lang import (
     F32,
     F64,
     I32,
+    I64,
     U8,
     U16,
     Type,
     Value,
     cases,
     choose,
-    divide,
-    intrinsic,
     over,
-    pieces,
     register,
     registers,
-    share,
     smaller,
-    traced,
+    when,
 )  # fmt: skip
-from .pick_pool_int8 import BLOCK
+from .pool import columns_counted, pooled, rows_counted
+from .pool_any import pooled_any
 from .rows import POOL_INT8
-from .window import Range, first_row, slots, steps, steps_inside
+from .window import Place, Range, nest, rows_inside, slots, steps_inside, vectors_of
 
 _LARGE = 2.0**127
+TILED = 2
+"""Columns between windows of which maxima are done in tiles."""
 UNROLLED = (2, 3, 5)
-"""Square windows."""
+"""Square windows whose sums are unrolled."""
 RUN = 256
 """Bytes whose sum fits into 16 bits."""
 
 
 def make_pool(tier: Tier, op: str) -> Callable:
     """y[n, i, j, c] = clamp of the largest, or of rint((sum - count * zero_x) * f32(ratio / count)) + zero_y, of the
-    x[n, i*stride_y + p*dilation_y - pad_y, j*stride_x + q*dilation_x - pad_x, c] inside of the image.
+    x[n, i*stride_y + p*dilation_y - pad_y, j*stride_x + q*dilation_x - pad_x, c] inside of the image, whose depth is 1.
 
     op: "max" or "sum"; count: 1 of a sum, of an average the elements, or the places of the padded image where its slots
-    say so. What is of UNROLLED sizes inside of the image is unrolled.
+    say so.
     """
-    fields, width = reader(POOL_INT8), 4 * tier.lanes
-    u8 = U8.vector(width)
-
-    @traced
-    def output(args: Any, x: Any, y: Any, channels: Range, rows: Range, columns: Range, count: Any) -> None:
-        r = slots(args, POOL_INT8)
-        pool = _Maximum(u8, r) if op == "max" else _Sum(u8, r, rows, columns, count)
-        down, right = r.w * r.ldx * r.dilation_y, r.ldx * r.dilation_x
-
-        def unrolled(source: Value, size: int) -> None:
-            source = source + (down * rows[0] + right * columns[0])
-            for p in range(size):
-                for q in range(size):
-                    pool.add(u8[source + (down * p + right * q)])
-            pool.flush()
-
-        def some(source: Value) -> None:
-            for p in over(*rows):
-                line = source + down * p
-                for start in over(*columns, RUN):
-                    for q in over(start, smaller(start + RUN, columns[1])):
-                        pool.add(u8[line + right * q])
-                    pool.flush()
-
-        for at in over(*channels, width):
-            channel = choose(r.c > width, smaller(at, r.c - width), 0)
-            source, target = (U8.at(address + channel) for address in (x, y))
-            pool.clear()
-            bodies = {size: partial(unrolled, source, size) for size in UNROLLED}
-            high, wide = (end - begin for begin, end in (rows, columns))
-            cases(choose(high == wide, high, 0), bodies, partial(some, source))
-            store_some(pool.result(), target, r.c)
-
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        blocks = pieces(r.c, BLOCK)
-        units = r.n * r.out_h * blocks
-        start, stop = share(units, thread, threads)
-        for unit in range(start, stop):
-            line = divide(unit, blocks)
-            first = (unit - line * blocks) * BLOCK
-            end = smaller(first + BLOCK, r.c)
-            up, rows, source = first_row(r, line)
-            target = r.y + line * r.out_w * r.ldy
-            for column in range(r.out_w):
-                left = column * r.stride_x - r.pad_x
-                columns = steps_inside(r.w, left, r.dilation_x, r.k_w)
-                count = (rows[1] - rows[0]) * (columns[1] - columns[0]) if r.average else 1
-                if r.include_pad:
-                    count = steps(r.end_y, up, r.dilation_y, r.k_h) * steps(r.end_x, left, r.dilation_x, r.k_w)
-                output(args, source + left * r.ldx, target, (first, end), rows, columns, count)
-                target += r.ldy
-
-    return run
+    kind = U8.vector(4 * tier.lanes)
+    return nest(POOL_INT8, _maxima(tier, kind) if op == "max" else partial(_averages, kind))
 
 
-class _Maximum:
-    """The largest of the bytes added, held within bounds."""
+def _maxima(tier: Tier, kind: Type) -> Callable[[Place], None]:
+    """A row of maxima. Those of the most common windows come in tiles."""
+    tiles = {size: pooled(tier, POOL_INT8, kind, "max", size, TILED) for size in (2, 3)}
+    others = pooled_any(POOL_INT8, kind, "max")
 
-    def __init__(self, u8: Type, r: Any) -> None:
-        self.best = register(u8(0))
-        self.low, self.high = (u8(bound.to(U8)) for bound in (r.low, r.high))
+    def row_of_outputs(place: Place) -> None:
+        r = slots(place.args, POOL_INT8)
+        bodies = {size: partial(row, place) for size, row in tiles.items()}
+        tiled = (r.stride_x == TILED) & (r.dilation_x == 1)
+        cases(choose(tiled, r.k_w, 0), bodies, partial(others, place))
 
-    def clear(self) -> None:
-        self.best.value = 0
-
-    def add(self, x: Value) -> None:
-        self.best.value = intrinsic("umax", self.best.value, x)
-
-    def flush(self) -> None:
-        pass
-
-    def result(self) -> Value:
-        return intrinsic("umin", intrinsic("umax", self.best.value, self.low), self.high)
+    return row_of_outputs
 
 
-class _Sum:
-    """The sum of the bytes added, at most RUN of them from flush to flush, scaled."""
-
-    def __init__(self, u8: Type, r: Any, rows: Range, columns: Range, count: Value) -> None:
+def _averages(kind: Type, place: Place) -> None:
+    """A row of sums or averages."""
+    r = slots(place.args, POOL_INT8)
+    begin, rows = rows_inside(r, place, U8.size)
+    y = r.y + (place.image * r.out_h + place.row) * r.out_w * r.ldy
+    for column in over(r.out_w):
+        left = column * r.stride_x - r.pad_x
+        columns = steps_inside(r.w, left, r.dilation_x, r.k_w)
         elements = (rows[1] - rows[0]) * (columns[1] - columns[0])
-        u16, i32 = U16.vector(u8.lanes // 2), I32.vector(u8.lanes // 4)
-        self.zero, self.none = u8(0), u16(0)
-        self.halves = registers([self.none] * 2)
-        self.sums = registers([i32(0)] * 4)
-        # An infinite factor would make NaN of a sum of 0.
-        self.factor = F32.like(i32)(smaller(r.ratio.bits(F64) / count.to(F64), _LARGE).to(F32))
-        self.shift = i32((elements * r.zero_x).to(I32))
-        self.rounded = to_bytes(r.zero_point, r.low, r.high)
+        count = register(choose(r.average != 0, elements, 1))
+        with when(r.include_pad != 0):
+            count.value = rows_counted(r, place, (I64(0), I64(1)), rows) * columns_counted(r, left)
+        rounded = _rounder(r, kind, elements, count.value)
+        for channel in vectors_of(r, place, kind):
+            sums = _sums(r, kind, U8.at(begin + left * r.ldx + channel), rows, columns)
+            store_some(rounded(sums), y + column * r.ldy + channel, r.c)
 
-    def clear(self) -> None:
-        for k in range(4):
-            self.sums[k] = 0
 
-    def add(self, x: Value) -> None:
+def _rounder(r: Any, kind: Type, elements: Value, count: Value) -> Callable[[list[Value]], Value]:
+    """What makes bytes of the sums of so many elements, of which `count` count."""
+    i32 = I32.vector(kind.lanes // 4)
+    # An infinite factor would make NaN of a sum of 0.
+    factor = F32.like(i32)(smaller(r.ratio.bits(F64) / count.to(F64), _LARGE).to(F32))
+    shift, rounded = i32((elements * r.zero_x).to(I32)), to_bytes(r.zero_point, r.low, r.high)
+    return lambda sums: rounded([(total - shift).to(F32) * factor for total in sums])
+
+
+def _sums(r: Any, kind: Type, x: Value, rows: Range, columns: Range) -> list[Value]:
+    """The sums of a vector of bytes over the rows and columns of a window that exist, in the order of `unpack`; x: the
+    pointer to the first of all.
+    """
+    none, u16, i32 = kind(0), U16.vector(kind.lanes // 2), I32.vector(kind.lanes // 4)
+    sums, part = registers([i32(0)] * 4), registers([u16(0)] * 2)
+    down, right = r.w * r.ldx * r.dilation_y, r.ldx * r.dilation_x
+
+    def add(place: Value) -> None:
         for k in range(2):
-            part = unpack(x, self.zero, bool(k)).bits(U16)
-            self.halves[k] = self.halves[k] + part
+            part[k] = part[k] + unpack(kind[place], none, bool(k)).bits(U16)
 
-    def flush(self) -> None:
+    def flush() -> None:
+        """Add what there is in 16 bits, at most that of RUN bytes, to the sums."""
         for k in range(4):
-            part = unpack(self.halves[k // 2], self.none, bool(k % 2)).bits(I32)
-            self.sums[k] = self.sums[k] + part
-        for k in range(2):
-            self.halves[k] = self.none
+            sums[k] = sums[k] + unpack(part[k // 2], u16(0), bool(k % 2)).bits(I32)
+        part.set([u16(0)] * 2)
 
-    def result(self) -> Value:
-        sums = [total - self.shift for total in self.sums.values()]
-        return self.rounded([total.to(F32) * self.factor for total in sums])  # type: ignore[no-any-return]
+    def unrolled(size: int) -> None:
+        first = x + (down * rows[0] + right * columns[0])
+        for p in range(size):
+            for q in range(size):
+                add(first + (down * p + right * q))
+        flush()
+
+    def any_size() -> None:
+        for p in over(*rows):
+            line = x + down * p
+            for start in over(*columns, RUN):
+                for q in over(start, smaller(start + RUN, columns[1])):
+                    add(line + right * q)
+                flush()
+
+    high, wide = (end - begin for begin, end in (rows, columns))
+    cases(choose(high == wide, high, 0), {size: partial(unrolled, size) for size in UNROLLED}, any_size)
+    return sums.values()

@@ -1,13 +1,16 @@
-"""Where the windows' results go: through the epilogue of the record into y."""
+"""Where the windows' results go: through the epilogue of the record, or as bytes, into y."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.record import Record
-from ..lang import F32, I64, Type, Value, either, opaque, over, smaller, tier, when
+from ..gemm.requantize import byte_rounder, word
+from ..isa.integer import in_order
+from ..isa.stores import store_some
+from ..lang import F32, I64, U8, Type, Value, either, intrinsic, opaque, over, room, smaller, tier, when
 from ..pointwise.epilogue import Area, Lines, added, addend_at, shaped, walk_from
 from ..pointwise.rows import EPILOGUE
 from .window import Place, slots
@@ -27,11 +30,13 @@ class Outputs:
     apart: Value | None = None
 
 
-def outputs_at(r: Any, place: Place, column: Value, count: Value | None = None, apart: Value | None = None) -> Outputs:
-    """The outputs of a row from a column on, at the place's channel."""
+def outputs_at(
+    r: Any, place: Place, column: Value, count: Value | None = None, apart: Value | None = None, size: int = F32.size
+) -> Outputs:
+    """The outputs of a row from a column on, at the place's channel; size: the bytes of an element."""
     pixel = place.row * r.out_w + column
     in_batch = place.image * (r.out_d * r.out_h) * r.out_w + pixel
-    return Outputs(r.y + 4 * (in_batch * r.ldy + place.channel), pixel, count, apart)
+    return Outputs(r.y + size * (in_batch * r.ldy + place.channel), pixel, count, apart)
 
 
 def _epilogue(args: Value, record: Record) -> Any:
@@ -43,15 +48,18 @@ def finish(record: Record, place: Place, out: Outputs, values: Sequence[Value], 
     """The epilogue of some outputs; values[t * vectors + i] is vector i of output t. A chain is walked later: see
     `walk_row`.
 
-    Channels at and behind place.end are not stored.
+    Channels at and behind place.end are not stored. Bytes have no epilogue, but are held within bounds.
     """
     f32, tile = values[0].type, len(values) // vectors
+    count = I64(tile) if out.count is None else out.count
+    if not f32.number.real:
+        finish_rows(record, place, replace(out, count=count), f32, _kept(values))
+        return
     # Read here and now: what waited in registers would be in the way of sums.
     e = _epilogue(opaque(place.args), record)
     apart = 1 if out.apart is None else out.apart
     ldy = 4 * (slots(place.args, record).ldy * apart)
     channels = place.end - place.channel
-    count = I64(tile) if out.count is None else out.count
 
     def addend(k: int) -> Value:
         t = I64(k // vectors) if out.count is None else smaller(I64(k // vectors), opaque(count - 1))
@@ -70,16 +78,18 @@ def finish(record: Record, place: Place, out: Outputs, values: Sequence[Value], 
     masked(f32, channels, vectors, store)
 
 
-def finish_rows(record: Record, place: Place, out: Outputs, sums: Value) -> None:
-    """As `finish`, of a vector of each output at the address `sums`, one after the other; out.count is not None."""
-    f32 = F32.vector(tier().lanes)
+def finish_rows(record: Record, place: Place, out: Outputs, f32: Type, rows: Value) -> None:
+    """As `finish`, of a vector of each output at the address `rows`, one after the other; out.count is not None."""
+    if not f32.number.real:
+        _finish_bytes(record, place, out, f32, rows)
+        return
     e = _epilogue(place.args, record)
     ldy = 4 * slots(place.args, record).ldy
     columns = smaller(place.end - place.channel, f32.lanes)
 
     def store(masks: Sequence[Value | None]) -> None:
         for t in over(out.count):
-            value = f32[sums + t * f32.size]
+            value = f32[rows + t * f32.size]
             at = addend_at(e, place.image, out.pixel + t, place.channel)
 
             def addend(_: int, at: Value = at) -> Value:
@@ -91,8 +101,46 @@ def finish_rows(record: Record, place: Place, out: Outputs, sums: Value) -> None
     masked(f32, columns, 1, store)
 
 
+def _finish_bytes(record: Record, place: Place, out: Outputs, kind: Type, rows: Value) -> None:
+    r = slots(place.args, record)
+    low, high = (kind(bound.to(U8)) for bound in (r.low, r.high))
+    _store_rows(r, place, out, kind.at(rows), lambda x: intrinsic("umin", intrinsic("umax", x, low), high))
+
+
+def finish_sums(record: Record, place: Place, out: Outputs, sums: Sequence[Value], stored: str) -> None:
+    """Store sums (int32), a vector of each output, as the layer says; stored: one of gemm's STORES."""
+    r = slots(place.args, record)
+    rounded, factor = byte_rounder(r), F32.like(sums[0].type)[r.multipliers + 4 * place.channel]
+
+    def result(total: Value) -> Value:
+        real = total.to(F32) * factor
+        return word(total, real, r) if stored == "words" else in_order(rounded([real]), 1)
+
+    _store_rows(r, place, out, sums[0].type.at(_kept(sums)), result)
+
+
+def _kept(values: Sequence[Value]) -> Value:
+    """The address at which vectors lie one after the other."""
+    rows = room(values[0].type, len(values))
+    for t, value in enumerate(values):
+        rows[t] = value
+    return rows.address
+
+
+def _store_rows(r: Any, place: Place, out: Outputs, rows: Value, result: Callable[[Value], Value]) -> None:
+    """Store the result of each output, whose vectors lie one after the other from the pointer `rows` on, as far as
+    there are channels.
+    """
+    ldy = r.ldy if out.apart is None else r.ldy * out.apart
+    for t in over(out.count):
+        found = result(rows[t])
+        store_some(found, out.y + t * (ldy * found.type.number.size), r.c - place.channel)
+
+
 def walk_row(record: Record, place: Place) -> None:
     """Walk the chain, where there is one, over a row of outputs by channels, whose sums lie where results do."""
+    if "walk" not in record:
+        return
     r, e = slots(place.args, record), _epilogue(place.args, record)
     pixel, ldy = place.row * r.out_w, 4 * r.ldy
     y = r.y + (place.image * (r.out_d * r.out_h * r.out_w) + pixel) * ldy + 4 * place.channel

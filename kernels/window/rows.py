@@ -33,6 +33,7 @@ DEPTH = Record(
 )  # fmt: skip
 
 PARAMETERS = Record(weights="address of weights [window..., c], dense", bias="address of bias [c]")
+REPEATED = Record(multiplier="channels of y that read a channel of x, one behind the other")
 FAR_PADS = Record(
     far_pad_z="planes of padding after x", far_pad_y="rows of padding below it", far_pad_x="columns of padding after it"
 )
@@ -40,14 +41,15 @@ FAR_PADS = Record(
 
 WINDOWS = MAPS + WINDOW + PADS + DEPTH + BAND + Record(block="channels computed for a row before the next row")
 DEPTHWISE = WINDOWS + PARAMETERS + EPILOGUE
-DEPTHWISE_ANY = WINDOWS + PARAMETERS + Record(multiplier="channels of y for each of x") + EPILOGUE
-POOL = WINDOWS + FAR_PADS + Record(include_pad="1: an average counts the padded image's places") + EPILOGUE
+DEPTHWISE_ANY = WINDOWS + PARAMETERS + REPEATED + EPILOGUE
+POOLED = WINDOWS + FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
+POOL = POOLED + EPILOGUE
 """f32 kernels. y overlaps nothing else, but an operand of the epilogue with its rows may be y."""
 
 ZERO_X = Record(zero_x="the zero point of x")
 PACKED = Record(packed="address of the constants that pick_depthwise_int8.pack_depthwise_int8 makes")
 
-DEPTHWISE_INT8 = MAPS + PADS + BAND + Record(fill="address of zero points of x, read beside it") + PACKED + STORED
+DEPTHWISE_INT8 = WINDOWS + Record(fill="address of zero points of x, read beside it") + PACKED + STORED
 DEPTHWISE_INT8_ACROSS = MAPS + PADS + ZERO_X + PACKED + STORED + Record(
     scratch="address of scratch of all threads",
     scratch_bytes="bytes of it that each thread has",
@@ -56,15 +58,10 @@ DEPTHWISE_INT8_ACROSS = MAPS + PADS + ZERO_X + PACKED + STORED + Record(
     lines="lines that are kept",
     period="vectors of y after which the packed constants repeat",
 )  # fmt: skip
-BLANK = Record(fill="address of a vector of zero points of x")
-DEPTHWISE_INT8_WINDOW = MAPS + WINDOW + PADS + BLANK + PACKED + STORED
-DEPTHWISE_INT8_ANY = MAPS + WINDOW + PADS + PACKED + ZERO_X + STORED + Record(
-    multiplier="channels of y that read a channel of x, one behind the other",
-)  # fmt: skip
-POOL_INT8 = MAPS + WINDOW + PADS + Record(
-    end_y="row of x where the padded image ends", end_x="column likewise",
-    average="1: sums are divided by their count", include_pad="1: which is of the padded image's places",
-    ratio="scale of x by scale of y: the bits of an f64",
+DEPTHWISE_INT8_ANY = WINDOWS + PARAMETERS + REPEATED + ZERO_X + Record(multipliers="address of [c] f32") + STORED
+"""The weights are int32 less their zero points, as pick_depthwise_int8.halves makes them, and the bias is int32."""
+POOL_INT8 = POOLED + Record(
+    average="1: sums are divided by their count", ratio="scale of x by scale of y: the bits of an f64"
 ) + ZERO_X + STORED_U8  # fmt: skip
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
@@ -112,9 +109,9 @@ ROWS = (
         {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
     Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,
         _UNROLLED, _bytes_fit, product=True),
-    Row("depthwise_int8_window", "window.depthwise_int8_window", "make_depthwise_window", DEPTHWISE_INT8_WINDOW,
+    Row("depthwise_int8_window", "window.depthwise_int8_window", "make_depthwise_window", DEPTHWISE_INT8,
         {"wide": (False, True)}, _bytes_fit, product=True),
-    Row("depthwise_int8_any", "window.depthwise_int8_any", "make_depthwise_any", DEPTHWISE_INT8_ANY,
+    Row("depthwise_int8_any", "window.depthwise_any", "make_depthwise_any_int8", DEPTHWISE_INT8_ANY,
         {"out": tuple(STORES)}, product=True),
     Row("pool_int8", "window.pool_int8", "make_pool", POOL_INT8,
         {"op": ("max", "sum")}),

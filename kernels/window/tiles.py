@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.record import Record
-from ..isa.tiers import Tier
-from ..lang import F32, Value, divide, either, over, register, smaller, when
+from ..lang import Type, Value, divide, either, over, register, smaller, when
 from .results import finish, outputs_at, walk_row
-from .window import Place, Range, low_bits, nest, slots, steps, steps_inside, taps_inside
+from .window import Place, Range, low_bits, rows_inside, slots, steps, taps_inside, vectors_of
 
 
 @dataclass(frozen=True)
@@ -39,36 +38,43 @@ class Tile:
     planes: Range | None = None
 
 
+class Shape(NamedTuple):
+    """`tile` outputs by `vectors` of channels. Windows have `size` columns, and outputs are `stride` taps apart."""
+
+    size: int
+    stride: int
+    tile: int
+    vectors: int = 1
+
+    @property
+    def span(self) -> int:
+        """Columns of x that a tile reads."""
+        return (self.tile - 1) * self.stride + self.size
+
+
 def tiles(
-    tier: Tier,
-    record: Record,
-    size: int,
-    stride: int,
-    tile: int,
-    vectors: int,
-    sums_of: Callable[[Any, Tile], list[Value]],
-    deep: bool = False,
-) -> Callable:
-    """The kernel function whose tiles are what `sums_of(slots, tile)` gives: vector i of output t at t * vectors + i.
-    deep: whether windows and maps may have several planes.
+    record: Record, kind: Type, shape: Shape, sums_of: Callable[[Any, Tile], list[Value]], deep: bool = False
+) -> Callable[[Place], None]:
+    """A row of outputs in tiles that are what `sums_of(slots, tile)` gives, vectors of a kind: that of output t and
+    vector i at t * vectors + i. deep: whether windows and maps may have several planes.
     """
-    span, width = (tile - 1) * stride + size, vectors * tier.lanes
+    size, stride, tile, vectors = shape
+    span, item = shape.span, kind.number.size
 
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, record)
         planes: Range | None = None
         if deep:
-            begin, planes, rows = taps_inside(r, place)
+            begin, planes, rows = taps_inside(r, place, item)
         else:
-            up = place.row * r.stride_y - r.pad_y
-            rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
-            begin = r.x + 4 * ((place.image * r.h + up) * r.w * r.ldx)
+            begin, rows = rows_inside(r, place, item)
         apart = divide(r.dilation_x * stride, r.stride_x)
         before = -(r.pad_x * r.ldx)
-        x = F32.at(begin) + before
+        x = kind.number.at(begin) + before
         for first in over(smaller(apart, r.out_w)):
             for column in over(first, r.out_w, apart * tile):
                 all_channels(r, Tile(place, x, column, rows, None, apart, planes))
+        walk_row(record, place)
 
     def all_channels(r: Any, where: Tile) -> None:
         """The tiles of all channels at one column."""
@@ -81,7 +87,7 @@ def tiles(
             count.value = steps(r.out_w, where.column, where.apart, tile)
             columns.value = existing_columns(r, left, count.value)
         begin = where.x + start * r.ldx
-        for channel in over(place.channel, place.end, width):
+        for channel in vectors_of(r, place, kind, vectors):
             here = replace(where, place=replace(place, channel=channel), x=begin + channel)
             with either(inside) as (inner, edge):
                 with inner:
@@ -98,6 +104,7 @@ def tiles(
     def one_tile(where: Tile, count: Value | None) -> None:
         r = slots(where.place.args, record)
         sums = sums_of(r, where)
-        finish(record, where.place, outputs_at(r, where.place, where.column, count, where.apart), sums, vectors)
+        out = outputs_at(r, where.place, where.column, count, where.apart, item)
+        finish(record, where.place, out, sums, vectors)
 
-    return nest(record, row_of_outputs, walk_row)
+    return row_of_outputs

@@ -1,5 +1,5 @@
-"""What depthwise convolutions and pools share: where windows begin, which of their taps exist; for those of f32 also
-the loops around a row of outputs.
+"""What depthwise convolutions and pools share: the loops around a row of outputs, where windows begin, and which of
+their taps exist.
 
 Loads take whole vectors even where fewer channels are left: what follows a tensor or a constant may be read.
 """
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.record import Record, fields
+from ..isa.integer import dot_halves
 from ..lang import (
+    F32,
     I64,
     Registers,
     Type,
@@ -84,9 +86,10 @@ def spread(pointer: Value, stride: Value, count: int) -> list[Value]:
     return pointers
 
 
-def nest(record: Record, row_of_outputs: Callable[[Place], None], end_row: Callable[[Record, Place], None]) -> Callable:
-    """The kernel function that covers y with what `row_of_outputs(place)` computes: a row of outputs by channels; then
-    comes `end_row(record, place)`.
+def nest(record: Record, row_of_outputs: Callable[[Place], None], height: int = 1) -> Callable:
+    """The kernel function that covers y with what `row_of_outputs(place)` computes: a row of outputs by channels, or
+    `height` rows from the place's on. The last of these begin earlier, or at row 0 and go on behind y, where rows are
+    lacking.
 
     A thread takes bands of rows by blocks of channels, as the record says.
     """
@@ -101,10 +104,9 @@ def nest(record: Record, row_of_outputs: Callable[[Place], None], end_row: Calla
             image, top = divide(line, bands), remainder(line, bands) * r.band
             channel = block * r.block
             end = smaller(channel + r.block, r.c)
-            for row in over(top, smaller(top + r.band, rows)):
-                place = Place(args, image, row, channel, end)
-                row_of_outputs(place)
-                end_row(record, place)
+            for first in over(top, smaller(top + r.band, rows), height):
+                row = first if height == 1 else larger(smaller(first, rows - height), 0)
+                row_of_outputs(Place(args, image, row, channel, end))
 
     def run(args: int, thread: int, threads: int) -> None:
         outputs(args, thread, threads)
@@ -116,11 +118,13 @@ def add_column(
     sums: Registers, users: Sequence[tuple[int, int]], x: Sequence[Value], weights: Any, settled: bool = True
 ) -> None:
     """Add what the vectors x of a column give to sums[t * len(x) + i], of output t and vector i, for (output, tap) of
-    the column's users; weights[tap][i]. settled: of several vectors, before the next is loaded.
+    the column's users; weights[tap][i], integers of 16 bits in lanes of 32. settled: of several vectors, before the
+    next is loaded.
     """
     for t, tap in users:
         for i, value in enumerate(x):
-            sums[t * len(x) + i] = fma(value, weights[tap][i], sums[t * len(x) + i])
+            total, w = sums[t * len(x) + i], weights[tap][i]
+            sums[t * len(x) + i] = fma(value, w, total) if w.type.real else total + dot_halves(value, w)
     if settled and len(x) > 1 and tier().registers >= 32:
         settle(sums, [t * len(x) + i for t, _ in users for i in range(len(x))])
 
@@ -128,6 +132,15 @@ def add_column(
 def low_bits(count: Value, limit: int) -> Value:
     """An int64 whose lowest `count` bits are set, with count brought into [0, limit]; limit < 64."""
     return (I64(1) << brought(count, limit)) - 1
+
+
+def vectors_of(r: Any, place: Place, kind: Type, vectors: int = 1) -> Iterator[Value]:
+    """`for channel in vectors_of(...)`: the first channel of each so many vectors of a block. Those of f32 may go on
+    behind its end; those of bytes rather begin earlier, where there are as many channels.
+    """
+    width = vectors * kind.lanes
+    for channel in over(place.channel, place.end, width):
+        yield channel if kind.number.real else within(channel, r.c, width)
 
 
 def within(channel: Value, channels: Value, width: int) -> Value:
@@ -163,15 +176,23 @@ def corner(r: Any, row: Value) -> tuple[Value, Value]:
     return divide(row, r.out_h) * r.stride_z - r.pad_z, remainder(row, r.out_h) * r.stride_y - r.pad_y
 
 
-def taps_inside(r: Any, place: Place) -> tuple[Value, Range, Range]:
-    """(address, planes, rows) of a row of outputs, where the window's planes and rows that exist are ranges.
+def taps_inside(r: Any, place: Place, size: int = F32.size) -> tuple[Value, Range, Range]:
+    """(address, planes, rows) of a row of outputs, where the window's planes and rows that exist are ranges. size: the
+    bytes of an element of x.
 
     At the address is what the window's first plane and row has in column 0 of x, perhaps outside of the image.
     """
     front, up = corner(r, place.row)
     planes, rows = steps_inside(r.d, front, r.dilation_z, r.k_d), steps_inside(r.h, up, r.dilation_y, r.k_h)
     line = (place.image * r.d + front) * r.h + up
-    return r.x + 4 * (line * (r.w * r.ldx)), planes, rows
+    return r.x + size * (line * (r.w * r.ldx)), planes, rows
+
+
+def rows_inside(r: Any, place: Place, size: int) -> tuple[Value, Range]:
+    """As `taps_inside`, of windows and maps of one plane."""
+    up = place.row * r.stride_y - r.pad_y
+    rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
+    return r.x + size * ((place.image * r.h + up) * r.w * r.ldx), rows
 
 
 def window_rows(
@@ -189,13 +210,3 @@ def window_rows(
             row.value = row.value + line * r.dilation_y
             if taps is not None:
                 taps.value = taps.value + r.k_w * r.c
-
-
-@traced
-def first_row(r: Any, line: Any) -> tuple[Value, Range, Value]:
-    """Of a row of outputs, `line` in all images of bytes: the row of x at which windows begin, which of their rows
-    exist, and the address of that row's first pixel, perhaps outside of the image.
-    """
-    up = remainder(line, r.out_h) * r.stride_y - r.pad_y
-    rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
-    return up, rows, r.x + (divide(line, r.out_h) * r.h + up) * r.w * r.ldx

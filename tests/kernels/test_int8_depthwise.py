@@ -20,6 +20,7 @@ from fastgraph.kernels.window.pick_depthwise_int8 import (
     Scheme,
     depthwise_int8_args,
     fill_bytes,
+    halves,
     pack_depthwise_int8,
     plan_depthwise_int8,
     scheme_of,
@@ -84,14 +85,16 @@ class Layer:
         args: dict[str, Any] = {
             **depthwise_int8_args(tier, name, params, g, threads), "x": flat_x, "ldx": x.shape[-1], "y": flat_y,
             "ldy": y.shape[-1], **stored(self.out, zero_y, low, high),
-            "packed": pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own]),
         }  # fmt: skip
         if name in (PIXEL, WINDOW):
             args["fill"] = np.full(fill_bytes(tier, params, x.shape[-1]), self.zero_x, np.uint8)
         else:
             args["zero_x"] = self.zero_x
         if name == ANY:
+            args |= {"weights": halves(self.weights), "bias": bias.astype(np.int32), "multipliers": self.factors}
             args["multiplier"] = self.multiplier
+        else:
+            args["packed"] = pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own])
         if name == ACROSS:
             args["scratch"] = np.zeros(args["scratch_bytes"] * threads, np.uint8)
         offset = 4 if y.itemsize == 4 else 3

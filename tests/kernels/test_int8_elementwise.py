@@ -132,14 +132,21 @@ def test_halves_are_rounded_as_numpy_does(tier):
 
 
 @each_tier
-@pytest.mark.parametrize("element", ["u8", "s8", "f32"])
+@pytest.mark.parametrize("element", ["u1", "i1", "u4", "i4", "u8", "i8", "f4", "f8"])
 @settings(max_examples=15)
 @given(rows=st.integers(1, 5), n=st.integers(1, 200), inner=st.sampled_from([1, 1, 3, 40]), least=st.booleans(),
-       seed=st.integers(0, 9))  # fmt: skip
-def test_places_of_extremes(tier, element, rows, n, inner, least, seed):
-    x = bytes_of((rows, n, inner), seed, np.int8 if element != "u8" else np.uint8).astype(TYPES[element])
+       last=st.booleans(), seed=st.integers(0, 9))  # fmt: skip
+def test_places_of_extremes(tier, element, rows, n, inner, least, last, seed):
+    dtype = np.dtype(element)
+    x = bytes_of((rows, n, inner), seed, np.int8 if dtype.kind != "u" else np.uint8).astype(dtype)
+    if dtype.kind == "f" and seed > 4:
+        x[:, n // 2 :: 7] = np.nan
+    elif dtype.kind != "f" and dtype.itemsize > 1:
+        x <<= 8 * dtype.itemsize - 8
     y = np.full((rows, inner), -7, np.int64)
-    kernel, params = row("arg_extreme"), {"element": "f32" if element == "f32" else "byte", "last": inner == 1}
-    args = kernel.args.filled(y=y, x=x, outer=rows, n=n, inner=inner, least=least, signed=element == "s8")
-    got = run(kernel, params, args, tier, threads=2)[0]
-    assert np.array_equal(got, (np.argmin if least else np.argmax)(x, axis=1))
+    kernel, name = row("arg_extreme"), f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
+    signed = dtype.kind == "i"
+    args = kernel.args.filled(y=y, x=x, outer=rows, n=n, inner=inner, least=least, signed=signed, last=last)
+    got = run(kernel, {"element": name}, args, tier, threads=2)[0]
+    find = np.argmin if least else np.argmax
+    assert np.array_equal(got, n - 1 - find(x[:, ::-1], axis=1) if last else find(x, axis=1))

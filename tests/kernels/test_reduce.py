@@ -33,22 +33,23 @@ each_op = pytest.mark.parametrize("op", MEANING)
 
 def rows_of(x: np.ndarray, op: str, tier: object, threads: int = 1, chain: tuple = ()) -> np.ndarray:
     """The kernel over the last axis of [outer, n]."""
-    return reduced(x[:, :, None], op, True, tier, threads, chain)[:, 0]
+    return reduced(x[:, :, None], op, tier, threads, chain)[:, 0]
 
 
 def columns_of(x: np.ndarray, op: str, tier: object, threads: int = 1, chain: tuple = ()) -> np.ndarray:
     """The kernel over the middle axis of [outer, n, inner]."""
-    return reduced(x, op, False, tier, threads, chain, 36)
+    return reduced(x, op, tier, threads, chain, 36)
 
 
-def reduced(
-    x: np.ndarray, op: str, last: bool, tier: object, threads: int, chain: tuple, offset: int = 4
-) -> np.ndarray:
+def reduced(x: np.ndarray, op: str, tier: object, threads: int, chain: tuple = (), offset: int = 4) -> np.ndarray:
     outer, n, inner = x.shape
-    y = np.full((outer, inner), 7, np.float32)
-    divisor = f32_bits(n if op == "mean" else 1)
-    args = ROW.args.filled(y=y, x=x, outer=outer, n=n, inner=inner, divisor=divisor, **walk_of(chain, tier))
-    return run(ROW, {"op": op.replace("mean", "sum"), "last": last}, args, tier, threads, offset)[0]
+    divisor, kind = f32_bits(n if op == "mean" else 1), x.dtype.kind
+    args = ROW.args.filled(
+        y=np.full((outer, inner), 7, x.dtype), x=x, outer=outer, n=n, inner=inner,
+        signed=kind == "i", divisor=divisor, **walk_of(chain, tier),
+    )  # fmt: skip
+    params = {"element": f"{'f' if kind == 'f' else 'i'}{8 * x.itemsize}", "op": op.replace("mean", "sum")}
+    return run(ROW, params, args, tier, threads, offset)[0]
 
 
 def values(*shape: int) -> np.ndarray:
@@ -126,15 +127,16 @@ def test_a_chain_ends_it(tier):
 
 
 @each_tier
-@pytest.mark.parametrize("op", ["max", "min"])
-@pytest.mark.parametrize("element", ["u8", "s8"])
+@pytest.mark.parametrize("element", ["u1", "i1", "i4", "u4", "i8", "u8", "f8"])
 @settings(max_examples=12, deadline=None)
 @given(outer=st.integers(1, 9), n=st.integers(1, 2 * 4 * 16 + 1), inner=st.sampled_from([1, 1, 3, 140]))
-def test_extremes_of_bytes(tier, op, element, outer, n, inner):
-    dtype = np.uint8 if element == "u8" else np.int8
-    x = np.random.default_rng(n).integers(0, 256, (outer, n, inner)).astype(np.uint8).view(dtype)
-    kernel, params = row("reduce_bytes"), {"last": inner == 1}
-    which = {"least": op == "min", "signed": element == "s8"}
-    args = kernel.args.filled(y=np.zeros((outer, inner), dtype), x=x, outer=outer, n=n, inner=inner, **which)
-    for threads in (1, 2, 3):
-        assert np.array_equal(run(kernel, params, args, tier, threads)[0], MEANING[op](x, 1))
+def test_other_elements(tier, element, outer, n, inner):
+    """Whole numbers as NumPy has them, f64 as exact as its sums."""
+    dtype, size = np.dtype(element), outer * n * inner
+    bits = np.random.default_rng(n).integers(0, 256, size * dtype.itemsize).astype(np.uint8)
+    x = (bits.view(dtype) if dtype.kind != "f" else values(size).astype(dtype)).reshape(outer, n, inner)
+    for op in ("max", "min") if dtype.itemsize == 1 else ("max", "min", "sum", "prod"):
+        want = getattr(np, op)(x, 1, **({"dtype": dtype} if op in ("sum", "prod") else {}))
+        got = [reduced(x, op, tier, threads) for threads in (1, 2, 3)]
+        assert np.allclose(got[0], want, rtol=1e-13, atol=1e-13) if dtype.kind == "f" else np.array_equal(got[0], want)
+        assert np.array_equal(got[0], got[1]) and np.array_equal(got[0], got[2])

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ...kernels.core.kernel import Kernel
 from ...kernels.pointwise.exact_names import ELEMENTS, arity, is_truth, operations
-from ...kernels.pointwise.rows import ARGS, CAST, FOLDS, OPERAND, RUNS, TABLE, TARGETS
-from .call import Call, Numbers, Reach, need, reaches, read, short, write
+from ...kernels.pointwise.rows import CAST, OPERAND, RUNS, TABLE, TARGETS
+from .call import Call, Reach, need, reaches, read, short, write
 from .walked import walked
 
 BYTES = ("u8", "s8", "bool")
@@ -90,17 +90,6 @@ def exact(c: Call) -> Iterator[Reach]:
     yield write("y", r.item * r.cols, *dims)
 
 
-@reaches("fold", "arg", "running")
-def fold(c: Call) -> Iterator[Reach]:
-    r, size = c.record("outer n inner"), ELEMENTS[c.params["element"]]
-    count = {"fold": len(FOLDS), "arg": len(ARGS), "running": len(RUNS)}[c.kernel]
-    need(0 <= r.operation < count, f"operation is {r.operation}, expected one of {count}")
-    need(c.kernel != "arg" or r.n > 0, "n is 0, expected 1 or more")
-    every = c.kernel == "running"
-    yield read("x", size * r.outer * r.n * r.inner, here=every)
-    yield write("y", (8 if c.kernel == "arg" else size) * r.outer * r.inner * (r.n if every else 1))
-
-
 @reaches("product")
 def product(c: Call) -> Iterator[Reach]:
     r, size = c.record("m k n batch"), ELEMENTS[c.params["element"]]
@@ -110,19 +99,9 @@ def product(c: Call) -> Iterator[Reach]:
     yield write("y", size * r.batch * r.m * r.n)
 
 
-def _axis(c: Call, least: int = 0) -> Numbers:
-    r = c.record("outer n inner")
-    if c.kernel in ("reduce_bytes", "arg_extreme"):
-        both = r.least in (0, 1) and r.signed in ((0,) if c.params.get("element") == "f32" else (0, 1))
-        need(both, f"least is {r.least} and signed {r.signed}")
-    need(r.inner == 1 or not c.params["last"], f"inner is {r.inner}, expected 1 where the axis is the last")
-    need(r.n >= least, f"n is {r.n}, expected {least} or more")
-    return r
-
-
 @reaches("softmax")
 def softmax(c: Call) -> Iterator[Reach]:
-    r = _axis(c)
+    r = c.record("outer n inner")
     yield read("x", 4 * r.outer * r.n * r.inner, here=True)
     yield write("y", 4 * r.outer * r.n * r.inner)
 
@@ -138,21 +117,30 @@ def norm(c: Call) -> Iterator[Reach]:
     yield write("y", used, (r.rows, r.y_row))
 
 
-@reaches("reduce", "reduce_bytes")
+@reaches("running")
+def running(c: Call) -> Iterator[Reach]:
+    r, size = c.record("outer inner", "n"), ELEMENTS[c.params["element"]]
+    need(0 <= r.operation < len(RUNS), f"operation is {r.operation}, expected one of {len(RUNS)}")
+    yield read("x", size * r.outer * r.n * r.inner, here=True)
+    yield write("y", size * r.outer * r.n * r.inner)
+
+
+@reaches("reduce")
 def reduce(c: Call) -> Iterator[Reach]:
-    size, line, least = (1, c.vector, 1) if c.kernel == "reduce_bytes" else (4, 1, 0)
-    r = _axis(c, least)
-    if c.kernel == "reduce":
+    r, element = c.record("outer n inner"), c.params["element"]
+    if element == "f32":
         yield from walked(c, (1, 1, 1, r.outer), 4 * r.inner)
-    yield read("x", size * r.outer * r.n * r.inner, over=short(r.n if c.params["last"] else r.inner, line))
-    yield write("y", size * r.outer * r.inner)
+    over = short(r.n if r.inner == 1 else r.inner, c.vector) if element == "i8" else 0
+    yield read("x", ELEMENTS[element] * r.outer * r.n * r.inner, over=over)
+    yield write("y", ELEMENTS[element] * r.outer * r.inner)
 
 
 @reaches("arg_extreme")
 def arg_extreme(c: Call) -> Iterator[Reach]:
-    r, size = _axis(c, least=1), 4 if c.params["element"] == "f32" else 1
-    over = 0 if size == 4 else short(r.n if c.params["last"] else r.inner, c.lanes)
-    yield read("x", size * r.outer * r.n * r.inner, over=over)
+    r, element = c.record("outer inner", "n"), c.params["element"]
+    need(r.least in (0, 1) and r.signed in (0, 1), f"least is {r.least} and signed {r.signed}")
+    over = (short(r.n, c.vector) if r.inner == 1 else short(r.inner, c.lanes)) if element == "i8" else 0
+    yield read("x", ELEMENTS[element] * r.outer * r.n * r.inner, over=over)
     yield write("y", 8 * r.outer * r.inner)
 
 

@@ -27,7 +27,7 @@ def window(c: Call) -> Iterator[Reach]:
     yield from _windows(c)
 
 
-@reaches("depthwise_any", "pool_any")
+@reaches("depthwise_any", "depthwise_int8_any", "pool_any")
 def window_any(c: Call) -> Iterator[Reach]:
     c.record(
         "n d h w c out_d out_h out_w k_d k_h k_w",
@@ -39,24 +39,30 @@ def window_any(c: Call) -> Iterator[Reach]:
 
 def _windows(c: Call) -> Iterator[Reach]:
     r, p = c.record(), c.params
-    width = p.get("vectors", 1) * c.lanes
-    each = r.multiplier if p.get("repeated") else 1
+    width, item = p.get("vectors", 1) * c.lanes, 1 if "multipliers" in c.slots else 4
+    each = r.multiplier if p.get("repeated", "multiplier" in c.slots) else 1
     need(each > 0 and r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
     need(r.block % width == 0, f"block is {r.block}, expected a multiple of {width}")
     out = r.out_d * r.out_h * r.out_w
     over, run = 4 * short(r.c, width), 4 * r.c if r.n * out else 0
-    behind = over if each == 1 else 4 * max(max(parts(r.c, width) - 1, 0) * width // each + width - r.c // each, 0)
-    yield read("x", run // each, (r.n * r.d * r.h * r.w, 4 * r.ldx), over=behind)
+    first = max(parts(r.c, width) - 1, 0) * width // each
+    behind = max(first + width - r.c // each, 0)
+    yield read("x", item * run // 4 // each, (r.n * r.d * r.h * r.w, item * r.ldx), over=item * behind)
     if "weights" in c.slots:
         yield read("weights", r.k_d * r.k_h * r.k_w * run, over=over)
         yield read("bias", run, over=over)
-    yield from epilogue(c, r.n, out, run, over=over, apart=True)
-    yield write("y", 4 * r.c, (r.n * out, 4 * r.ldy))
+    if item == 1:
+        yield read("multipliers", run, over=over)
+        item = STORES[p["out"]]
+    else:
+        yield from epilogue(c, r.n, out, run, over=over, apart=True)
+    yield write("y", item * r.c, (r.n * out, item * r.ldy))
 
 
 @reaches("depthwise_int8")
 def depthwise_int8(c: Call) -> Iterator[Reach]:
-    r, p, width = c.record("n h w out_h out_w", "c band", "pad_y"), c.params, c.vector
+    r, p, width = c.record("n h w out_h out_w", "c band block", "pad_y"), c.params, c.vector
+    _in_vectors(c)
     each, used, scheme = width // p["pieces"], int(r.n * r.out_h * r.out_w > 0), _scheme(c)
     need(p["pieces"] == 1 or r.c == each, f"c is {r.c} for vectors of {width} bytes in {p['pieces']} pieces")
     outside = not 0 <= r.pad_x < p["size"] or (r.out_w - 1) * p["stride"] - r.pad_x >= r.w
@@ -66,6 +72,13 @@ def depthwise_int8(c: Call) -> Iterator[Reach]:
     yield read("fill", used * each, (blank, r.ldx))
     yield read("packed", used * parts(r.c, width) * (2 + len(scheme.terms)) * PARTS * width)
     yield write("y", r.c, (r.n * r.out_h * r.out_w, r.ldy))
+
+
+def _in_vectors(c: Call) -> None:
+    """What kernels need that compute a vector of channels at a time, of one plane."""
+    r = c.record()
+    need(r.d == r.out_d == r.k_d == 1, f"{r.d} planes of x, {r.out_d} of y, {r.k_d} of the window")
+    need(r.block == c.vector, f"block is {r.block}, expected {c.vector}")
 
 
 def _scheme(c: Call) -> Scheme:
@@ -95,7 +108,9 @@ def depthwise_int8_across(c: Call) -> Iterator[Reach]:
 
 @reaches("depthwise_int8_window")
 def depthwise_int8_window(c: Call) -> Iterator[Reach]:
-    r = c.record("n h w out_h out_w k_h k_w", "c dilation_y dilation_x", "stride_y stride_x pad_y pad_x")
+    steps = "dilation_y dilation_x"
+    r = c.record("n h w out_h out_w k_h k_w", f"c {steps} band block", "stride_y stride_x pad_y pad_x")
+    _in_vectors(c)
     used = int(r.n * r.out_h * r.out_w > 0)
     yield read("x", used * r.c, (r.n * r.h * r.w, r.ldx), over=max(c.vector - r.c, 0))
     yield read("fill", used * c.vector)
@@ -104,23 +119,11 @@ def depthwise_int8_window(c: Call) -> Iterator[Reach]:
     yield write("y", r.c, (r.n * r.out_h * r.out_w, r.ldy))
 
 
-@reaches("depthwise_int8_any")
-def depthwise_int8_any(c: Call) -> Iterator[Reach]:
-    r = c.record("n h w c out_h out_w k_h k_w", "dilation_y dilation_x multiplier", "stride_y stride_x pad_y pad_x")
-    each = r.multiplier
-    need(r.c % each == 0, f"c is {r.c}, expected a multiple of {each}")
-    out, item = r.n * r.out_h * r.out_w, STORES[c.params["out"]]
-    run = r.c if out else 0
-    last = max(r.c - 1, 0) // c.lanes * c.lanes
-    reached = last // each + ((c.lanes + each - 2) // each + 1 if each > 1 else c.lanes)
-    yield read("x", run // each, (r.n * r.h * r.w, r.ldx), over=max(reached - r.c // each, 0))
-    yield read("packed", 4 * (2 + r.k_h * r.k_w) * run, over=4 * short(r.c, c.lanes))
-    yield write("y", item * r.c, (out, item * r.ldy))
-
-
 @reaches("pool_int8")
 def pool_int8(c: Call) -> Iterator[Reach]:
-    r = c.record("n h w c out_h out_w k_h k_w", "dilation_y dilation_x", "stride_y stride_x pad_y pad_x end_y end_x")
+    steps = "stride_y stride_x dilation_y dilation_x"
+    r = c.record("n h w c out_h out_w k_h k_w", f"{steps} band block", "pad_y pad_x")
+    need(r.d == r.out_d == r.k_d == 1, f"{r.d} planes of x, {r.out_d} of y, {r.k_d} of the window")
     out = r.n * r.out_h * r.out_w
     yield read("x", r.c if out else 0, (r.n * r.h * r.w, r.ldx), over=max(c.vector - r.c, 0))
     yield write("y", r.c, (out, r.ldy))

@@ -11,9 +11,9 @@ from ....kernels.move.rows import LEFT_OUT, MOVED, NUMBERS, REPORTED
 from ....ops.detection import unpooled
 from ....ops.registry import attr
 from ...program import ERROR
-from ..pointwise.calls import axis as along
-from ..pointwise.calls import call_along, extreme
-from ..registry import Emit, lowers
+from ..pointwise.along import axis as along
+from ..pointwise.along import call_along, element, signed
+from ..registry import Arg, Emit, lowers
 from .emit import emit_copy, emit_move, emit_old, movable
 from .places import Loops, Plan, Walk, asked, components_of, fitting, indices_of, loops_of, operands, slices
 
@@ -218,8 +218,8 @@ def hardmax(e: Emit, node: Node, _: bool) -> None:
     at = attr(node, "axis") % len(out.dims)
     outer, n, inner = along(out.dims, at, at + 1)
     best = e.scratch(8 * outer * inner)
-    element = "f32" if out.dtype == np.float32 else "byte"
-    call_along(e, node, "arg_extreme", {"element": element}, (outer, n, inner), y=best, **extreme(node.x, False))
+    found: dict[str, Arg] = {"y": best, "signed": signed(node.x), "least": 0, "last": 0}
+    call_along(e, node, "arg_extreme", {"element": element(node.x)}, (outer, n, inner), **found)
     zero, one = (e.constant(np.full(1, number, out.dtype)) for number in (0, 1))
     emit_copy(e, (out.size,), item, (zero, [0]), (e.address(node.out), [item]))
     loops = [Loop(outer, 0, 8 * inner, item * n * inner), Loop(inner, 0, 8, item)]

@@ -1,9 +1,8 @@
-"""Calls of the elementwise kernels, for tensors of any element type, and of those that go along an axis."""
+"""Calls of the elementwise kernels, for tensors of any element type."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -139,26 +138,3 @@ def _read(place: Place, strides: Sequence[int]) -> Read:
     name, address = place
     d0, d1, d2, row, column = (SIZES[name] * step for step in strides)
     return Read(address, d0, d1, d2, row, column, name)
-
-
-# -- along an axis
-
-Axis = tuple[int, int, int]
-"""(outer, n, inner): elements before, along and after the axes that a kernel goes along."""
-
-
-def axis(dims: Sequence[int], first: int, end: int) -> Axis:
-    """The axes first..end of a tensor as one."""
-    return prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])
-
-
-def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, **more: Arg) -> None:
-    """Call a kernel whose record is AXIS, and `more`."""
-    outer, n, inner = along
-    args: dict[str, Arg] = {"y": e.address(node.out), "x": e.address(node.x), "outer": outer, "n": n, "inner": inner}
-    e.kernel(kernel, {**params, "last": inner == 1}, args | more)
-
-
-def extreme(value: Value, least: bool) -> dict[str, Arg]:
-    """What the slots of EXTREME behind AXIS hold, for that of a value's elements."""
-    return {"least": least, "signed": value.type.dtype == np.int8}

@@ -1,4 +1,4 @@
-"""Reductions over axes that lie side by side: of f32, and the extremes of bytes."""
+"""Reductions over axes that lie side by side."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from ....ops.reduce import reduced_axes
 from ..quantized import per_tensor
 from ..registry import Arg, Emit, lowers
 from ..walk import f32_bits, table, walker
-from .calls import Axis, axis, call_along, extreme
+from .along import Axis, axis, call_along, element, is_wide, signed
 
 Chain = tuple[tuple[Any, ...], ...]
+NO_WALK: dict[str, Arg] = {"walk": 0, "table": 0}
 
 REDUCTIONS: dict[str, tuple[str, Chain]] = {
     "reduce_mean": ("sum", ()), "reduce_sum": ("sum", ()), "reduce_max": ("max", ()), "reduce_min": ("min", ()),
@@ -48,9 +49,12 @@ def _match(node: Node) -> Axis | None:
 def reduce(e: Emit, node: Node, along: Axis) -> None:
     op, chain = REDUCTIONS[node.op]
     joined = join(chain, node.attrs.get("chain", ()))
-    walk: dict[str, Arg] = {"walk": walker(e), "table": table(e, joined, [None])} if joined else {"walk": 0, "table": 0}
-    divisor = f32_bits(along[1] if node.op == "reduce_mean" else 1)
-    call_along(e, node, "reduce", {"op": op}, along, divisor=divisor, **walk)
+    walk: dict[str, Arg] = {"walk": walker(e), "table": table(e, joined, [None])} if joined else NO_WALK
+    _call(e, node, along, op, divisor=f32_bits(along[1] if node.op == "reduce_mean" else 1), **walk)
+
+
+def _call(e: Emit, node: Node, along: Axis, op: str, **more: Arg) -> None:
+    call_along(e, node, "reduce", {"element": element(node.x), "op": op}, along, signed=signed(node.x), **more)
 
 
 def join(first: Chain, then: Chain) -> Chain:
@@ -60,15 +64,17 @@ def join(first: Chain, then: Chain) -> Chain:
     return (*first, *moved)
 
 
-def _match_bytes(node: Node) -> Axis | None:
+def _match_others(node: Node) -> Axis | None:
     x, out = node.x.type, node.out.type
     same = (x.dtype, x.quant) == (out.dtype, out.quant)
+    if not x.concrete or not out.concrete or not x.size or not same or "chain" in node.attrs or len(node.inputs) > 2:
+        return None
     stored = per_tensor(node.x, np.uint8, np.int8) if x.quant is not None else x.dtype in (np.bool_, np.uint8, np.int8)
-    plain = x.concrete and out.concrete and x.size > 0 and "chain" not in node.attrs
-    return reduced(node) if plain and same and stored and len(node.inputs) <= 2 else None
+    extremes = stored and node.op in ("reduce_max", "reduce_min")
+    return reduced(node) if extremes or is_wide(x) and x.dtype != np.float32 else None
 
 
-@lowers("reduce_max", "reduce_min", match=_match_bytes)
-def reduce_bytes(e: Emit, node: Node, along: Axis) -> None:
+@lowers("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", match=_match_others)
+def reduce_others(e: Emit, node: Node, along: Axis) -> None:
     """Bytes are compared as they are stored; bools give any and all."""
-    call_along(e, node, "reduce_bytes", {}, along, **extreme(node.x, node.op == "reduce_min"))
+    _call(e, node, along, REDUCTIONS[node.op][0], divisor=0, **NO_WALK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....ir import Node
 from ..registry import Emit, is_f32, lowers
-from .calls import Axis, axis, call_along
+from .along import Axis, axis, call_along
 
 
 def _match(node: Node) -> Axis | None:

@@ -13,6 +13,7 @@ from ....kernels.window.pick_depthwise_int8 import (
     Part,
     depthwise_int8_args,
     fill_bytes,
+    halves,
     pack_depthwise_int8,
     plan_depthwise_int8,
 )
@@ -96,12 +97,19 @@ def _centered(layer: Layer) -> np.ndarray:
     return taps.reshape(*(1,) * (3 - taps.ndim), *taps.shape)
 
 
+def _words(numbers: np.ndarray) -> np.ndarray:
+    return numbers.astype(np.int32)
+
+
+def _halves(layer: Layer) -> np.ndarray:
+    return halves(_centered(layer))
+
+
 def _packed_int8(tier: Tier, layer: Layer, zx: int, part: Part) -> np.ndarray:
     """What a kernel reads of its channels."""
     own = slice(part.start, part.start + part.channels)
-    weights, bias = _centered(layer)[..., own], layer.bias[own]
-    if part.name != "depthwise_int8_any":
-        bias = folded_bias(weights.reshape(-1, part.channels).T, bias, zx)
+    weights = _centered(layer)[..., own]
+    bias = folded_bias(weights.reshape(-1, part.channels).T, layer.bias[own], zx)
     return pack_depthwise_int8(part.name, part.params, tier, weights, bias, layer.multipliers[own])
 
 
@@ -111,16 +119,21 @@ def _quantized_rows(e: Emit, node: Node, found: Layer, where: Window, rows: Rows
     shapes = depthwise_int8_args(e.tier, name, params, where, e.threads)
     args: dict[str, Arg] = {
         **shapes, "x": _further(rows.x, part.start), "ldx": rows.ldx, "y": _further(rows.y, part.start),
-        "ldy": rows.ldy, "packed": e.packed(_packed_int8, e.tier, found, zx, part), **found.stored,
+        "ldy": rows.ldy, **found.stored,
     }  # fmt: skip
+    if name == "depthwise_int8_any":
+        args |= {
+            "weights": e.packed(_halves, found), "bias": e.packed(_words, found.bias),
+            "multipliers": e.packed(in_order, found.multipliers), "multiplier": last(node.out) // last(node.x),
+        }  # fmt: skip
+    else:
+        args["packed"] = e.packed(_packed_int8, e.tier, found, zx, part)
     if name in ("depthwise_int8", "depthwise_int8_window"):
         # Rounded up, so that layers share it.
         blank = 1 << (fill_bytes(e.tier, params, rows.ldx) - 1).bit_length()
         args["fill"] = e.packed(_filled, blank, zx)
     else:
         args["zero_x"] = zx
-    if name == "depthwise_int8_any":
-        args["multiplier"] = last(node.out) // last(node.x)
     if name == "depthwise_int8_across":
         args["scratch"] = e.scratch(shapes["scratch_bytes"] * e.threads)
     e.kernel(name, params, args, share=rows.count / row_count(node.out) * part.channels / last(node.out))
