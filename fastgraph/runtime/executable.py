@@ -83,8 +83,10 @@ class Executable:
         bound = bind(plan, self.memory, plan.threads)
         self.execute, self.execute_timed, self.segments = bound.run, bound.run_timed, bound.segments
         self._made, self._results = plan.made, plan.results
-        self._bounded = [(v, plan.made[b.value], [(axis, plan.made[n.count]) for axis, n in b.extents.items()])
-                         for v, b in plan.bounded.items()]  # fmt: skip
+        self._bounded = [
+            (v, plan.made[b.value], [(axis, plan.made[n.count]) for axis, n in b.extents.items()])
+            for v, b in plan.bounded.items()
+        ]
         self.states = [(self.memory.array(s.input), s.initial) for s in plan.states]
         self._late = [(self.memory.array(value), final) for value, final in plan.late.items()]
         hidden = {s.input for s in plan.states}
@@ -99,8 +101,9 @@ class Executable:
         # the bytes of one input alone are read before they are written, but for vectors
         self._in_turn = len(self._feeds) + len(plan.values) > 1 or any(len(dims) < 2 for _, dims, _, _ in self._feeds)
         self._quick = -1 if self._on_host or checked or left else len(self._feeds) + len(self._values)
-        held = all(v in plan.made and (plan.made[v].data is not None or self.memory.has(plan.made[v]))
-                   for _, v in plan.results)  # fmt: skip
+        held = all(
+            v in plan.made and (plan.made[v].data is not None or self.memory.has(plan.made[v])) for _, v in plan.results
+        )
         self._copies = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
         self._copied = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
         self._plain = self._copies if self._copied < LARGE and not self._late else None

@@ -90,12 +90,15 @@ def _advice(value: Value, array: np.ndarray, untyped: bool) -> str:
     if quant is not None and limits is not None:
         if kind in "iu" and {array.dtype.name, dtype.name} == {"uint8", "int8"}:
             sign = "-" if dtype.kind == "i" else "+"
-            return (f"pixels are (x.astype(np.int16) {sign} 128).astype(np.{dtype}), "
-                    f"real numbers {_stored(quant, dtype)}")  # fmt: skip
+            return (
+                f"pixels are (x.astype(np.int16) {sign} 128).astype(np.{dtype}), real numbers {_stored(quant, dtype)}"
+            )
         if kind in "fb":
             return f"feed what real numbers x are stored as: {_stored(quant, dtype)}"
-        return (f"it takes stored numbers from {limits.min} to {limits.max} as np.{dtype}; "
-                f"of real numbers x these are {_stored(quant, dtype)}")  # fmt: skip
+        return (
+            f"it takes stored numbers from {limits.min} to {limits.max} as np.{dtype}; "
+            f"of real numbers x these are {_stored(quant, dtype)}"
+        )
     if dtype.kind == "b":
         return "feed x != 0"
     if limits is not None and kind in "iu":
@@ -146,8 +149,10 @@ def shape_advice(declared: Shape, shape: Sequence[int]) -> str:
     """How an array x of a shape that is not the declared one may become what is meant."""
     rank, n = len(declared), len(shape)
     ways: list[tuple[str, tuple[int, ...], str]] = []
-    for perm, channels, said in ((TO_FIRST, 1, "its channels are last, the model takes them first"),
-                                 (TO_LAST, -1, "its channels are first, the model takes them last")):  # fmt: skip
+    for perm, channels, said in (
+        (TO_FIRST, 1, "its channels are last, the model takes them first"),
+        (TO_LAST, -1, "its channels are first, the model takes them last"),
+    ):
         if rank not in perm or not isinstance(declared[channels], int):
             continue
         if n == rank:

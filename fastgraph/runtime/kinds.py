@@ -50,8 +50,10 @@ def narrowed(name: str, kind: Kind, array: np.ndarray) -> np.ndarray:
     if element in INTEGERS:
         low, high = INTEGERS[element]
         if array.size and not low <= array.min() <= array.max() <= high:
-            raise InputError(f"input {name!r}, which the model declares {kind}, takes numbers from {low} to {high}, "
-                             f"found {array.min()} to {array.max()}")  # fmt: skip
+            raise InputError(
+                f"input {name!r}, which the model declares {kind}, takes numbers from {low} to {high}, "
+                f"found {array.min()} to {array.max()}"
+            )
         return array
     if not element or element == "bfloat16" and not _low_bits(array):
         return array
@@ -69,8 +71,9 @@ def narrowed(name: str, kind: Kind, array: np.ndarray) -> np.ndarray:
             elif beyond == "none":
                 wrong |= np.isnan(array)
     if wrong.any():
-        raise InputError(f"input {name!r}, which the model declares {kind}, takes numbers {limits}, "
-                         f"found {array[wrong].flat[0]}")  # fmt: skip
+        raise InputError(
+            f"input {name!r}, which the model declares {kind}, takes numbers {limits}, found {array[wrong].flat[0]}"
+        )
     return result
 
 

@@ -71,4 +71,4 @@ FAR = 1 << 40
 ROWS: tuple[Row, ...] = (
     Row("attention", "attention.many", "make", ATTENTION, product=True),
     Row("attention_few", "attention.few", "make", ATTENTION, product=True),
-)  # fmt: skip
+)

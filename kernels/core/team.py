@@ -43,7 +43,7 @@ from .primitives import (
     replace,
     take,
     tenth,
-)  # fmt: skip
+)
 from .slots import FIXED, JUMPS, LOOK, OPEN, PROGRAM, SEAT, STEP, STOPPED, TEAM, TEAM_WORTH
 
 _SPINS = 2000

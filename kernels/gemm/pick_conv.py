@@ -186,9 +186,11 @@ def widened(g: Geometry, factor: int) -> Geometry:
     """The geometry whose outputs are `factor` neighbors in a row, one after the other."""
     (k_d, k_h, k_w), (s_d, s_h, s_w) = g.kernel, g.strides
     return g._replace(
-        n=g.n * factor, kernel=(k_d, k_h, k_w + (factor - 1) * s_w), strides=(s_d, s_h, s_w * factor),
+        n=g.n * factor,
+        kernel=(k_d, k_h, k_w + (factor - 1) * s_w),
+        strides=(s_d, s_h, s_w * factor),
         out=(*g.out[:2], g.out[2] // factor),
-    )  # fmt: skip
+    )
 
 
 def split_row(g: Geometry, together: int) -> tuple[Geometry, Geometry, int]:
