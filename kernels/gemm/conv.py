@@ -14,7 +14,7 @@ from ..isa.tiers import Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
 from .band import deal, make_band
 from .heights import crossing
-from .pick_dot import F32
+from .pick_dot import F32_COSTS
 from .results import target
 from .rows import CONV_F32
 from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile, segmented_rows
@@ -25,7 +25,7 @@ def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
 
     The columns of an epilogue's operands run over all channels of the output, their rows over the pixels of an image.
     """
-    return conv_kernel(tier, nv, F32.most_rows(tier, nv), f32_arithmetic(tier, nv), CONV_F32)
+    return conv_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv), CONV_F32)
 
 
 def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:

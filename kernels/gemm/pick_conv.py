@@ -9,7 +9,7 @@ import numpy as np
 
 from ..isa.tiers import Tier
 from .heights import crossing
-from .pick_dot import F32, L2, Costs, columns_first, idle, max_rows, split_columns, tile_cost
+from .pick_dot import F32_COSTS, L2, Costs, columns_first, idle, max_rows, split_columns, tile_cost
 
 Triple = tuple[int, int, int]
 CROSSING = 1.0
@@ -130,7 +130,7 @@ def upright(g: Geometry, l2: int) -> Geometry:
 
 def pick_conv(tier: Tier, g: Geometry, threads: int = 1, l2: int = L2) -> tuple[ConvPiece, ...]:
     """The conv calls for a geometry: one, or two that share the channels."""
-    return conv_pieces(tier, upright(g, l2), threads, F32, {}, l2)
+    return conv_pieces(tier, upright(g, l2), threads, F32_COSTS, {}, l2)
 
 
 def conv_pieces(

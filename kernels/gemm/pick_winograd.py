@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..isa.tiers import Tier
 from .heights import mains
 from .pick_conv import Geometry, plain_cycles, row_of_band
-from .pick_dot import F32, L2, STANDARD, columns_first, max_rows, tile_cost
+from .pick_dot import F32_COSTS, L2, STANDARD, columns_first, max_rows, tile_cost
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
@@ -216,7 +216,7 @@ def _height(tier: Tier, form: Form, rows: int, rest: int, m: int, nv: int) -> in
     across = form.tiles(m)[1]
 
     def cost(height: int) -> float:
-        whole, last = (F32.rows_cost(tier, n * across, height, nv, form.k) for n in (rows, rest))
+        whole, last = (F32_COSTS.rows_cost(tier, n * across, height, nv, form.k) for n in (rows, rest))
         return form.tiles(m)[0] * form.g.images * form.g.out[0] // rows * whole + last
 
     return min(sorted(mains(rows * across, max_rows(tier, nv), nv, form.k)), key=cost)

@@ -11,7 +11,7 @@ from ....ir import Node, Value
 from ....kernels.gemm.pack import Arrangement, arranged
 from ....kernels.gemm.pack_int8 import pack_int8
 from ....kernels.gemm.pick_conv import conv_args
-from ....kernels.gemm.pick_dot import dot_args
+from ....kernels.gemm.pick_dot import Product, dot_args
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
 from ....kernels.isa.tiers import Tier
@@ -141,7 +141,7 @@ def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
     ending = epilogue(e, node)
-    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, _has_zeros(node)):
+    for piece in pick_dot_dynamic(e.tier, Product(m, n, k, images), e.threads, per_row, _has_zeros(node)):
         packed = _packed(e, node, columns_of(piece), k, Arrangement())
         args = dot_args(
             piece, a=x, lda=k, b=packed, c=e.address(node.out), ldc=ldy, m=m, k=-(-k // 4),
