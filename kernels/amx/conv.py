@@ -57,10 +57,8 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]
                 a += oz * r.stride_z * r.x_z
                 y0 = 0
             else:
-                fill_band(
-                    r, scratch, source=a, z=oz * r.stride_z - r.pad_z, y=y0 * r.stride_y - r.pad_y,
-                    rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach,
-                )  # fmt: skip
+                z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+                fill_band(r, scratch, a, z, y, rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
                 a = scratch
             pixel0 = (image * r.out_d + oz) * r.out_h * r.out_w
             for p in range(p0, p1):

@@ -71,10 +71,9 @@ def pick_amx(
     else:
         fields["band"] *= across
     in_band = -(-fields["band"] // mt)
-    fields |= {
-        "work": fields["scratch_bytes"], "scratch_bytes": fields["scratch_bytes"] + WORK, "lines": len(offsets),
-        "rows": rows, "across": across, "prefetch": -(-nt * ROWS // in_band),
-    }  # fmt: skip
+    work = fields["scratch_bytes"]
+    fields |= {"work": work, "scratch_bytes": work + WORK, "lines": len(offsets)}
+    fields |= {"rows": rows, "across": across, "prefetch": -(-nt * ROWS // in_band)}
     fields = {slot: value for slot, value in fields.items() if slot in AMX_CONV}
     params = {"mt": mt, "nt": nt, "out": out}
     config = configuration(mt, nt, rows)

@@ -64,10 +64,8 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
             if r.direct:
                 a += oz * r.stride_z * r.x_z + y0 * r.stride_y * r.x_y
             else:
-                fill_band(
-                    r, scratch, source=a, z=oz * r.stride_z - r.pad_z, y=y0 * r.stride_y - r.pad_y,
-                    rows=(count - 1) * r.move_y + r.reach,
-                )  # fmt: skip
+                z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+                fill_band(r, scratch, a, z, y, rows=(count - 1) * r.move_y + r.reach)
                 a = scratch
             pixel0 = (oz * r.out_h + y0) * r.out_w
             row0 = image * r.out_d * r.out_h * r.out_w

@@ -121,11 +121,11 @@ def upright(g: Geometry, l2: int) -> Geometry:
     def turn(t: Triple) -> Triple:
         return t[0], t[2], t[1]
 
+    turned: dict[str, Any] = {
+        name: turn(getattr(g, name)) for name in ("size", "kernel", "out", "strides", "dilations", "pads")
+    }
     image, z, y, x = g.x_strides
-    return Geometry(
-        g.images, g.groups, g.c, g.n, turn(g.size), turn(g.kernel), turn(g.out), (image, z, x, y),
-        turn(g.strides), turn(g.dilations), turn(g.pads), g.item,
-    )  # fmt: skip
+    return g._replace(x_strides=(image, z, x, y), **turned)
 
 
 def pick_conv(tier: Tier, g: Geometry, threads: int = 1, l2: int = L2) -> tuple[ConvPiece, ...]:
@@ -134,9 +134,9 @@ def pick_conv(tier: Tier, g: Geometry, threads: int = 1, l2: int = L2) -> tuple[
 
 
 def conv_pieces(
-    tier: Tier, g: Geometry, threads: int, costs: Costs, more: Mapping[str, Any], l2: int = L2
+    tier: Tier, g: Geometry, threads: int, costs: Costs, params: Mapping[str, Any], l2: int = L2
 ) -> tuple[ConvPiece, ...]:
-    """As `pick_conv`, for any arithmetic; `more`: the kernel's other parameters."""
+    """As `pick_conv`, for operands of any type; params: the kernel's parameters beside nv."""
     _, out_h, out_w = g.out
     rows = idle(g.images * g.groups * g.out[0] * out_h, threads)
 
@@ -153,7 +153,7 @@ def conv_pieces(
     pieces = []
     for start, columns, nv in split_columns(tier, g.n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
         table, fields = layout(g, -best(nv)[1], columns, nv * tier.lanes, threads, l2)
-        pieces.append(ConvPiece(start, columns, nv, {"nv": nv, **more}, table, fields))
+        pieces.append(ConvPiece(start, columns, nv, {"nv": nv, **params}, table, fields))
     return tuple(pieces)
 
 

@@ -57,10 +57,8 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
             to = v
             for at in range(slice0, slice1):
                 image = at // r.out_d
-                fill_rows(
-                    r, scratch, source=r.x + image * r.x_image, z=(at - image * r.out_d) * r.stride_z - r.pad_z,
-                    y=t0 * m - r.pad_y, rows=count * m + 3 * r.parts_y - 1,
-                )  # fmt: skip
+                z, y = (at - image * r.out_d) * r.stride_z - r.pad_z, t0 * m - r.pad_y
+                fill_rows(r, scratch, r.x + image * r.x_image, z, y, rows=count * m + 3 * r.parts_y - 1)
                 for i in range(count):
                     for j in range(r.across):
                         scatter(r, source=scratch + i * m * r.band_y + j * beside * r.pixel, to=to)
