@@ -122,9 +122,9 @@ def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], thread
     table, words = records(plan, memory, steps)
     work = [_work(step) if isinstance(step, Step) else 0 for step in steps]
     owner = memory.arena, memory.constants, memory.common, memory.error, words
-    firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
+    commit = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
     error = memory.error.ctypes.data
-    return Runner(table, threads, error, owner, firm, work, WORTH_WAKING)
+    return Runner(table, threads, error, owner, commit, work, WORTH_WAKING)
 
 
 def _work(step: Step) -> int:

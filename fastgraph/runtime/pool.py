@@ -21,7 +21,7 @@ import numpy as np
 from .. import deadline
 from ..errors import RunTimeout
 from ..kernels.core.kernel import Kernel
-from ..kernels.core.slots import JUMPS, LOOK, NO_LIMIT, PROGRAM, SEAT, STEP, TEAM, TEAM_WORTH
+from ..kernels.core.slots import JUMPS, LOOK, MEMBER, NO_LIMIT, PROGRAM, STEP, TEAM, TEAM_WORTH
 from ..kernels.isa.tiers import TIERS
 from ..locks import held, lock
 from ..objects.cache import objects as compiled
@@ -39,7 +39,7 @@ MAX_THREADS = 256
 WORTH_LOOKING = 1_000_000
 """Multiply-adds, about 10 us. A look at the clock takes as long as a thousand of them."""
 _SEMAPHORE_BYTES = 64
-_THREADS, _TICKS, _FIRM, _LIMIT = map(PROGRAM.at, ("threads", "ticks", "firm", "limit"))
+_THREADS, _TICKS, _COMMIT, _LIMIT = map(PROGRAM.at, ("threads", "ticks", "commit", "limit"))
 
 _Worker = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _Caller = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -89,7 +89,7 @@ class _Pool:
             worker = self.threads
             try:
                 semaphore = here.create(self._semaphores + _SEMAPHORE_BYTES * worker)
-                self._seats[worker, SEAT.at("semaphore")] = semaphore
+                self._members[worker, MEMBER.at("semaphore")] = semaphore
                 enter, args = _Worker(_entry["team"]), (self.address, worker, int(self._record[TEAM.at("run")]))
                 thread = threading.Thread(target=enter, args=args, name="fastgraph", daemon=True)
             except OSError:
@@ -107,11 +107,11 @@ class _Pool:
 
     def _prepare(self) -> None:
         block, address = allocate(8 * len(TEAM), 64)
-        seats, start = allocate(8 * len(SEAT) * MAX_THREADS, 64)
+        members, start = allocate(8 * len(MEMBER) * MAX_THREADS, 64)
         self._owner, self._semaphores = allocate(_SEMAPHORE_BYTES * MAX_THREADS, 64)
-        self._seats = seats.view(np.int64).reshape(MAX_THREADS, len(SEAT))
+        self._members = members.view(np.int64).reshape(MAX_THREADS, len(MEMBER))
         self._record = block.view(np.int64)
-        self._record[TEAM.at("seats")] = start
+        self._record[TEAM.at("members")] = start
         if here := system():
             used = {"wait": here.wait, "post": here.post, "give_way": here.give_way}
             self._record[[TEAM.at(name) for name in used]] = list(used.values())
@@ -130,7 +130,7 @@ class _Pool:
         self.lock.release()
 
 
-def _program(steps: np.ndarray, threads: int, firm: int | None = None) -> tuple[np.ndarray, int]:
+def _program(steps: np.ndarray, threads: int, commit: int | None = None) -> tuple[np.ndarray, int]:
     """A PROGRAM record of a table of steps, and its address."""
     block, address = allocate(8 * len(PROGRAM), 64)
     record = block.view(np.int64)
@@ -138,7 +138,7 @@ def _program(steps: np.ndarray, threads: int, firm: int | None = None) -> tuple[
     release, acquire, signals, set_error = interpreter(*names)
     record[:] = PROGRAM.filled(
         table=steps.ctypes.data if len(steps) else 0, steps=len(steps), threads=threads, ticks=0,
-        firm=len(steps) if firm is None else firm, limit=NO_LIMIT,
+        commit=len(steps) if commit is None else commit, limit=NO_LIMIT,
         release=release, acquire=acquire, signals=signals, set_error=set_error, late=id(RunTimeout),
     )  # fmt: skip
     return record, address
@@ -190,7 +190,7 @@ class Runner:
     or tables with memory in common, from one thread at a time.
 
     Ctrl-C (or what else a signal's handler raises) stops a run between two steps, and so does the calling thread's
-    deadline in a `run(timed=True)`, with RunTimeout; but not when step `firm` has begun: from there on all steps run.
+    deadline in a `run(timed=True)`, with RunTimeout; but not when step `commit` has begun: from there on all steps run.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class Runner:
         threads: int = 1,
         error: int = 0,
         owner: object = None,
-        firm: int | None = None,
+        commit: int | None = None,
         work: Sequence[int] | None = None,
         worth: int = 0,
     ) -> None:
@@ -214,7 +214,7 @@ class Runner:
         self.threads = max(1, min(threads, MAX_THREADS)) if np.any(flags & TEAM_WORTH) else 1
         if self.threads == 1:
             self._steps[:, 2] &= ~TEAM_WORTH
-        self._record, self._address = _program(self._steps, self.threads, firm)
+        self._record, self._address = _program(self._steps, self.threads, commit)
         self._error = ctypes.c_int64.from_address(error) if error else ctypes.c_int64()
         self.alone = function(_entry["call"], _entry["execute"], self._address, (self._record, self._steps, owner))
         self._team = _Caller(_entry["team"])
@@ -239,7 +239,7 @@ class Runner:
     def _run_timed(self) -> None:
         """With a record of its own: nobody else must find the limit in it."""
         rate = _ticks_per_second()
-        record, address = _program(self._steps, self.threads, int(self._record[_FIRM]))
+        record, address = _program(self._steps, self.threads, int(self._record[_COMMIT]))
         team = self.threads > 1 and not held(_pool.lock)
         try:
             if team and not _pool.lock.acquire(timeout=deadline.seconds_left()):

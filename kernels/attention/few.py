@@ -72,8 +72,8 @@ def make(tier: Tier) -> Callable[..., None]:
                     left, right = seen(r, limit, place + row, key, n)
                     there = mask + head * r.mask_head + row * r.mask_row + (4 * key if r.kind == 1 else key)
                     if n:
-                        query = q + head * r.q_head + row * r.q_row
-                        score(scores + i * line, query, keys + key * r.k_row, r.k_row, n, r.d, r.scale)
+                        to, query = scores + i * line, q + head * r.q_head + row * r.q_row
+                        score(to, query, keys + key * r.k_row, r.k_row, n, r.d, r.scale)
                     look(r, scores + i * line, there, left, right, base + 4 * i)
                 rebase(state, each)
                 begun, ended = key == near, key + n >= stop
