@@ -13,8 +13,7 @@ from ..core.record import Record, reader
 from ..isa.tiers import Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
 from .band import deal, make_band
-from .heights import crossing
-from .pick_dot import F32_COSTS
+from .pick_dot import F32_COSTS, crossing
 from .results import target
 from .rows import CONV_F32
 from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile, segmented_rows

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..isa.tiers import Tier
-from .heights import crossing
-from .pick_dot import F32_COSTS, L2, Costs, columns_first, idle, max_rows, split_columns, tile_cost
+from .pick_dot import F32_COSTS, L2, Costs, columns_first, crossing, idle, max_rows, split_columns, tile_cost
 
 Triple = tuple[int, int, int]
 CROSSING = 1.0

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from .heights import mains
 
 L2 = 1 << 20
 """Bytes of second-level cache that blocking assumes by default."""
@@ -146,6 +145,24 @@ def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
 
 
 F32_COSTS = Costs(widths, max_rows, tile_cost, item=4)
+
+
+def crossing(most: int, nv: int) -> int:
+    """The most rows of a convolution's tile that may continue in the next row of the map; taller tiles end with a row.
+
+    With one vector a row there is no time to load more offsets than registers hold: rows are at equal distances.
+    """
+    return min(most, 8) if nv == 1 else most
+
+
+def mains(m: int, most: int, nv: int, words: int) -> set[int]:
+    """Candidate heights of the main tiles for m rows: `most`, and that of tiles of equal height.
+
+    Short sums allow lower ones, too: the CPU then stores one tile while it sums the next. What main tiles leave over
+    is one more tile: a kernel has a body for each height up to `most` (at most 16).
+    """
+    few = range(-(-14 // nv), most) if words <= 32 else ()
+    return {most, -(-m // -(-max(m, 1) // most)) or 1, *few}
 
 
 def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int, int, int]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from .heights import mains
 from .pick_conv import Geometry, plain_cycles, row_of_band
-from .pick_dot import F32_COSTS, L2, STANDARD, columns_first, max_rows, tile_cost
+from .pick_dot import F32_COSTS, L2, STANDARD, columns_first, mains, max_rows, tile_cost
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""

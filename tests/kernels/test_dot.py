@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.gemm.heights import mains
 from fastgraph.kernels.gemm.pack import merge_groups, pack_weights
 from fastgraph.kernels.gemm.pick_dot import (
     F32_COSTS,
     DotPiece,
     Product,
     dot_args,
+    mains,
     max_rows,
     pick_dot,
     split_columns,

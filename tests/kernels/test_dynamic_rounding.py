@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
-from fastgraph.kernels.gemm.pack_int8 import pack_int8
+from fastgraph.kernels.gemm.pack_int8 import Head, pack_int8
 from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args
 from fastgraph.kernels.gemm.pick_dynamic import parts_of
 from fastgraph.kernels.gemm.pick_int8 import INT8_COSTS
@@ -108,7 +108,7 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row
     ranges.view(np.int32)[..., 1] = -rng.integers(0, 256, ranges.shape[:2])
     zeros = rng.integers(-128, 128, (1, n)).astype(np.int32) * rowsum
     sums = weights.sum(axis=2, dtype=np.int32) - k * zeros
-    packed = pack_int8(tier, weights, sums, scales, nv, k, "f32", -zeros if rowsum else None, bias)
+    packed = pack_int8(tier, weights, Head(sums, scales, -zeros if rowsum else None, bias), nv, k, "f32")
     params, constants = {"nv": nv, "per_row": per_row, "rowsum": rowsum}, Constants(tier)
     ending = ended(constants, (("add", 0, 1), ("relu", 2)), [full])
     args = dot_args(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.gemm.pack_int8 import column_order, pack_int8, panel_bytes, vectors_per_word
+from fastgraph.kernels.gemm.pack_int8 import Head, column_order, pack_int8, panel_bytes, vectors_per_word
 from fastgraph.kernels.gemm.pick_dot import DotPiece, Product, dot_args
 from fastgraph.kernels.gemm.pick_int8 import INT8_COSTS, chains, pick_dot_int8, row_args, row_params
 from fastgraph.kernels.gemm.rows import ROWS
@@ -138,7 +138,7 @@ def test_every_column_has_a_place(nv: int, lanes: int) -> None:
 def test_runs_are_whole_words_of_weights_and_zeros() -> None:
     tier = tiers.BY_NAME["avxvnni"]
     weights = np.arange(1, 7, dtype=np.int8).reshape(1, 1, 6)
-    packed = pack_int8(tier, weights, np.array([[5]]), np.ones((1, 1), np.float32), 1, 3, "bytes")
+    packed = pack_int8(tier, weights, Head(np.array([[5]]), np.ones((1, 1), np.float32)), 1, 3, "bytes")
     lines = packed.reshape(-1, tier.lanes, 4)
     assert lines.shape[0] == 4
     assert lines[0, 0].view(np.int32) == 5 and lines[1, 0].view(np.float32) == 1
@@ -157,7 +157,7 @@ def test_matrix_packed_at_run_time(tier: Any, data: Any) -> None:
     weights = (b[:, :, :n].astype(np.int16) - 128).astype(np.int8).transpose(0, 2, 1)
     start = 1000 - 77 * weights.astype(np.int64).sum(axis=2)
     ones = np.ones((batch, n))
-    expected = pack_int8(tier, weights, start, 0.5 * ones, 4, k, "bytes", 33 * ones)
+    expected = pack_int8(tier, weights, Head(start, 0.5 * ones, 33 * ones), 4, k, "bytes")
     assert expected.shape[2] == panel_bytes(tier, 4, True, -(-k // 4))
     record = PACK.args.filled(
         b=b, ldb=n + slack, packed=np.full_like(expected, 7), n=n, k=k, batch=batch, b_stride=k * (n + slack),
