@@ -37,4 +37,4 @@ def _exists(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 _PARAMS = {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}
 
-ROWS = (Row("amx_conv", "amx.conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, product=True),)
+ROWS = (Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, product=True),)

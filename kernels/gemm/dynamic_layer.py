@@ -1,4 +1,4 @@
-"""dot and conv of bytes that dynamic.py rounds with s8 weights: exact i32 sums, stored as f32.
+"""dot and conv of bytes that dynamic_round.py rounds with s8 weights: exact i32 sums, stored as f32.
 
 y = sum (x - zero) * (w - zero of w) * (scale * scale of w) + bias, where scale and zero are those of x's image, or row;
 then as EPILOGUE says. rowsum: whether weights have zero points, for which each row of x is summed too.
@@ -13,7 +13,7 @@ from ..isa.tiers import Tier
 from ..lang import F32, I32, Type, Value, fma
 from .conv import conv_kernel
 from .dot import dot_kernel
-from .int8 import int8_arithmetic
+from .dot_conv_int8 import int8_arithmetic
 from .pack_int8 import HEAD_LINES, sums_per_row
 from .pick_int8 import INT8_COSTS
 from .results import Place

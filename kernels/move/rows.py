@@ -1,7 +1,7 @@
 """The data-movement kernels: their records and their rows of the table.
 
 Strides, offsets and runs are bytes (`..._s` in the source, `..._d` in the destination), the rest are elements, unless a
-slot says otherwise. copy_plan.py, take_plan.py, places_plan.py and resize_plan.py fill the records.
+slot says otherwise. copy_plan.py, take_plan.py, gather_scatter_plan.py and resize_plan.py fill the records.
 """
 
 from __future__ import annotations
@@ -330,10 +330,10 @@ ROWS = (
     Row("slice", "move.rounds", "slice_", SLICE),
     Row("round", "move.rounds", "round_", ROUND),
     Row("pad", "move.pad", "pad", PAD),
-    Row("gather", "move.places", "gather", PLACES),
-    Row("scatter", "move.places", "scatter", PLACES),
-    Row("scatter_reduce", "move.places", "scatter_reduce", PLACES + REDUCED),
-    Row("backwards", "move.places", "backwards", BACKWARDS),
+    Row("gather", "move.gather_scatter", "gather", PLACES),
+    Row("scatter", "move.gather_scatter", "scatter", PLACES),
+    Row("scatter_reduce", "move.gather_scatter", "scatter_reduce", PLACES + REDUCED),
+    Row("backwards", "move.gather_scatter", "backwards", BACKWARDS),
     Row("top_k", "move.top_k", "top_k", TOP_K, {"wide": _FLAG}),
     Row("triangle", "move.triangle", "triangle", TRIANGLE),
     Row("sample", "move.sample", "sample", SAMPLE),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..gemm.by_height import by_height
-from ..gemm.int8 import add_products
+from ..gemm.dot_conv_int8 import add_products
 from ..gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ..gemm.requantize import scaled
 from ..isa.functions import maximum

@@ -12,7 +12,7 @@ from ....ir.quantization import to_real
 from ....ir.weights import once
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pick_dot import F32_COSTS, DotPiece, Product, dot_pieces, pick_dot
-from ....kernels.recurrent.pack import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
+from ....kernels.recurrent.pack_recurrent import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
 from ....kernels.recurrent.rows import CELLS, GATES, PEEPHOLES, UNROLL
 from ...program import Ref
 from ..registry import Arg, Emit

@@ -1,4 +1,4 @@
-"""Moves to and from places that are read at run time: which loops a kernel of places.py makes.
+"""Moves to and from places that are read at run time: which loops a kernel of gather_scatter.py makes.
 
 As copy_plan.py: plain Python, strides in bytes.
 """

@@ -30,9 +30,9 @@ from ..lang import (
     when,
     whole,
 )
-from .places import bounds, seen
 from .rows import ATTENTION
 from .softmax import line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
+from .visible_keys import bounds, seen
 
 
 def make(tier: Tier) -> Callable[..., None]:

@@ -10,7 +10,7 @@ import numpy as np
 from ..gemm.pick_conv import Geometry, layout
 from ..gemm.pick_dot import L2, STANDARD, columns_first
 from ..gemm.pick_int8 import word_of
-from .pack import LINE, ROWS, WORK, configuration, panel_bytes
+from .pack_amx import LINE, ROWS, WORK, configuration, panel_bytes
 from .rows import AMX_CONV, BLOCKS
 
 PRODUCT, SHORT_PRODUCT, LOAD, STORE = 16.0, 10.0, 8.7, 16.0
