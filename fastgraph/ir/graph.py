@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -163,7 +162,6 @@ class Interface:
         self.about = about or {}
 
 
-@dataclass(eq=False, repr=False)
 class Graph:
     """Inputs, outputs and nodes in topological order. `source` names the file it came from, for messages.
 
@@ -172,16 +170,23 @@ class Graph:
     What `states` read and give is among neither `inputs` nor `outputs`; `unfold_states` makes it more of both.
     """
 
-    name: str = ""
-    inputs: list[Value] = field(default_factory=list)
-    outputs: list[Value] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    source: str = ""
-    states: list[State] = field(default_factory=list)
-    usual: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    interface: Interface = field(default_factory=Interface)
-    limits: Limits = field(default_factory=Limits)
-    stored: int = 0
+    def __init__(
+        self,
+        name: str = "",
+        inputs: list[Value] | None = None,
+        outputs: list[Value] | None = None,
+        nodes: list[Node] | None = None,
+        source: str = "",
+        states: list[State] | None = None,
+        usual: dict[str, tuple[int, ...]] | None = None,
+    ) -> None:
+        self.name, self.source, self.stored = name, source, 0
+        self.inputs = [] if inputs is None else inputs
+        self.outputs = [] if outputs is None else outputs
+        self.nodes = [] if nodes is None else nodes
+        self.states = [] if states is None else states
+        self.usual = {} if usual is None else usual
+        self.interface, self.limits = Interface(), Limits()
 
     def text(self, indent: str = "") -> str:
         """Signature, nodes in order, result: what golden tests compare."""
