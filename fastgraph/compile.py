@@ -269,8 +269,9 @@ def _planned(
     assert program.arena is not None
     new = 0 if shared is not None and program.arena.size <= shared.block else program.arena.size
     need(new + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
-    return Compiled(lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used,
-                    values, cheap)  # fmt: skip
+    return Compiled(
+        lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used, values, cheap
+    )
 
 
 def _bounded(graph: Graph) -> dict[Value, Bounded]:

@@ -36,5 +36,6 @@ def _copy(graph: Graph, seen: dict[Value, Value]) -> Graph:
         nodes.append(Node(node.op, reads, [twin(v, own=True) for v in node.outputs], attrs, node.name))
     states = [State(v, twin(s.output), s.initial) for v, s in zip(first, graph.states, strict=True)]
     outputs = [twin(v) for v in graph.outputs]
-    return Graph(graph.name, inputs, outputs, nodes, graph.source, states, dict(graph.usual), graph.interface,
-                 graph.limits, graph.stored)  # fmt: skip
+    made = Graph(graph.name, inputs, outputs, nodes, graph.source, states, dict(graph.usual))
+    made.interface, made.limits, made.stored = graph.interface, graph.limits, graph.stored
+    return made

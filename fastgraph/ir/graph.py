@@ -179,18 +179,14 @@ class Graph:
         source: str = "",
         states: list[State] | None = None,
         usual: dict[str, tuple[int, ...]] | None = None,
-        interface: Interface | None = None,
-        limits: Limits | None = None,
-        stored: int = 0,
     ) -> None:
-        self.name, self.source, self.stored = name, source, stored
+        self.name, self.source, self.stored = name, source, 0
         self.inputs = [] if inputs is None else inputs
         self.outputs = [] if outputs is None else outputs
         self.nodes = [] if nodes is None else nodes
         self.states = [] if states is None else states
         self.usual = {} if usual is None else usual
-        self.interface = interface or Interface()
-        self.limits = limits or Limits()
+        self.interface, self.limits = Interface(), Limits()
 
     def text(self, indent: str = "") -> str:
         """Signature, nodes in order, result: what golden tests compare."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
 from ..kernels.move.coordinates import COORDINATES, NEAREST, nearest_indices
-from ..kernels.move.resize_tables import ResizeTable, resize_table
+from ..kernels.move.resize_tables import Axis, ResizeTable, resize_table
 from .common import FLOAT, WHOLE, Types, axes_of, fail, fits, need_vector
 from .registry import Quant, attr, define
 from .work import resize
@@ -103,16 +103,6 @@ def _crops(node: Node) -> bool:
     return attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
 
 
-class Axis(NamedTuple):
-    """An axis that is sampled: `n_in` places become `n_out`. A crop takes the part `roi` (start, end) of it."""
-
-    axis: int
-    n_in: int
-    n_out: int
-    scale: float
-    roi: tuple[float, float]
-
-
 def sampled_axes(node: Node, shape: Sequence[int], roi: Any, scales: Any, sizes: Any) -> list[Axis]:
     """The axes of a concrete x that resize changes."""
     out, factor = resized(node, shape, scales, sizes)
@@ -125,7 +115,7 @@ def sampled_axes(node: Node, shape: Sequence[int], roi: Any, scales: Any, sizes:
         n_out = out[axis]
         assert isinstance(n_out, int)
         if crops or n_out != shape[axis] or factor[axis] != 1:
-            found.append(Axis(axis, shape[axis], n_out, factor[axis], (start, end)))
+            found.append(Axis(shape[axis], n_out, factor[axis], (start, end), axis))
     return found
 
 
@@ -139,7 +129,7 @@ def table_of(node: Node, axis: Axis) -> ResizeTable:
     """What makes each place of an axis in modes linear and cubic."""
     mode, coordinates, a = (attr(node, name) for name in ("mode", "coordinate_transformation_mode", "cubic_coeff_a"))
     exclude, antialias = bool(attr(node, "exclude_outside")), bool(attr(node, "antialias"))
-    return resize_table(axis.n_in, axis.n_out, mode, coordinates, axis.scale, a, exclude, antialias, axis.roi)
+    return resize_table(axis, mode, coordinates, a, exclude, antialias)
 
 
 def _resize(node: Node, inputs: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Aligned, zeroed memory with room to read past its end, or with pages behind it that nobody may touch."""
+"""Aligned, zeroed memory that may be read a little beyond its end, or has guard pages behind it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MADV_HUGEPAGE = 14
 
 
 class Block(NamedTuple):
-    """Memory: its uint8 array, and the address of its first byte."""
+    """Memory: a uint8 array and the address of its first byte."""
 
     bytes: np.ndarray
     address: int
@@ -45,7 +45,7 @@ def allocate(nbytes: int, align: int = 4096) -> Block:
 
 
 def _advise_huge(address: int, nbytes: int) -> None:
-    """A hint only: that it fails (no huge pages in this kernel) changes nothing but speed."""
+    """Ask for huge pages. Only a hint: where the kernel has none, it is just slower."""
     try:
         madvise = ctypes.CDLL(None).madvise
     except (AttributeError, OSError):
@@ -55,10 +55,10 @@ def _advise_huge(address: int, nbytes: int) -> None:
 
 
 def allocate_apart(sizes: Sequence[int]) -> tuple[np.ndarray, int, list[int]]:
-    """Zeroed blocks between pages that nobody may touch: (all memory, its address, where each block begins in it).
+    """Zeroed blocks with guard pages between them: (all memory, its address, the offset of each block).
 
-    A block's address is a multiple of 64; behind it are SLACK bytes, and less than 64 more, up to a page that is
-    protected. Windows gets ordinary memory, in the same places. MemoryError where there is no room for them.
+    A block's address is a multiple of 64; behind it are SLACK bytes, and less than 64 more, up to a protected page.
+    Windows gets unprotected memory with the same layout. MemoryError where there is no room for them.
     """
     page, at, starts = mmap.PAGESIZE, 0, []
     for size in sizes:

@@ -35,7 +35,7 @@ Run = Callable[[], object]
 
 
 class Leap(NamedTuple):
-    """A jump to part `target`, which Python does: always, or if `cell` is `wanted`."""
+    """A jump of Python's to part `target`: always, or if `cell` is `wanted`."""
 
     cell: ctypes.c_bool | None
     wanted: bool
@@ -43,9 +43,9 @@ class Leap(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """`run()` is a run of all steps, `run_timed()` one within this thread's deadline: RunTimeout when it passes.
+    """`run()` runs all steps, `run_timed()` within this thread's deadline: RunTimeout when it passes.
 
-    `segments`: runs of native steps, with what runs them.
+    `segments`: sequences of native steps, each with its runner.
     """
 
     run: Run
@@ -54,14 +54,14 @@ class Bound(NamedTuple):
 
 
 def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
-    """One native call when all steps are native; else the segments and host steps in turn."""
+    """One native call when all steps are native; else segments and host steps in turn."""
     if plan.tier is NUMPY:
         return _bind_to_numpy(plan, memory)
     return bind_steps(plan, memory, plan.program.steps, threads)
 
 
 def bind_steps(plan: Compiled, memory: Memory, steps: Sequence[AnyStep], threads: int) -> Bound:
-    """As `bind`, of some steps of the plan in a row."""
+    """As `bind`, of a range of the plan's steps."""
     parts: list[tuple[Run | Leap, Run | Leap]] = []
     segments: list[tuple[Sequence[Step | Jump], Runner]] = []
     cut = partition(steps)
@@ -81,7 +81,7 @@ def bind_steps(plan: Compiled, memory: Memory, steps: Sequence[AnyStep], threads
 
 
 def _bind_to_numpy(plan: Compiled, memory: Memory) -> Bound:
-    """NumPy computes all steps. A timed run looks at the clock before each; states get their next values together."""
+    """All steps are host steps. A timed run checks the deadline before each; states get new values at the end."""
     nodes = [step.node for step in plan.program.steps]
     runs = [host_run(plan, memory, node) for node in nodes if node.op != KEEP]
     kept = [(memory.array(node.out), memory.held(node.x)) for node in nodes if node.op == KEEP]
@@ -90,15 +90,15 @@ def _bind_to_numpy(plan: Compiled, memory: Memory) -> Bound:
 
 
 def _record(step: Step | Jump) -> Sequence[Arg]:
-    """The words of a step's record; of a jump's those of JUMP."""
+    """The words of a step's argument record, or of a jump's JUMP record."""
     if isinstance(step, Step):
         return step.args
     return step.cell or 0, int(step.wanted), step.by
 
 
 def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tuple[np.ndarray, np.ndarray]:
-    """int64 [steps, 2]: the address of each step's kernel (of a jump 0), and of its argument record; and all records in
-    one array, with the tables behind them, which must outlive the use of both.
+    """int64 [steps, 2]: addresses of each step's kernel (0 for a jump) and argument record; and one array with all
+    records and the tables behind them, which must outlive the use of both.
     """
     tables = list(dict.fromkeys(a for s in steps if isinstance(s, Step) for a in s.args if type(a) is Table))
     blocks = [*map(_record, steps), *(t.words for t in tables)]
@@ -122,20 +122,20 @@ def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], thread
     table, words = records(plan, memory, steps)
     work = [_work(step) if isinstance(step, Step) else 0 for step in steps]
     owner = memory.arena, memory.constants, memory.common, memory.error, words
-    firm = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
+    commit = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
     error = memory.error.ctypes.data
-    return Runner(table, threads, error, owner, firm, work, WORTH_WAKING)
+    return Runner(table, threads, error, owner, commit, work, WORTH_WAKING)
 
 
 def _work(step: Step) -> int:
-    """A measure of what a step takes; of users' kernels enough for a look at the clock after them."""
+    """An estimate of a step's work; a user's kernel counts enough for a look at the clock after it."""
     own = WORTH_LOOKING if isinstance(step.kernel, UserKernel) else macs(step)
     return int(own + 4 * step.node.out.type.size * step.share)
 
 
 def _calls(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], runner: Runner) -> tuple[Run, Run]:
-    """A segment's call without and with a limit; those with lookups say which index was out of range, those with users'
-    kernels which of them raised.
+    """The functions that run a segment without and with a time limit. They raise for indices out of range, naming the
+    lookup, and what users' kernels raised, naming the kernel.
     """
     timed = partial(runner.run, True)
     if not lookups_of(steps):
@@ -146,7 +146,7 @@ def _calls(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], runner:
 
 
 def _in_time(run: Run) -> None:
-    """Run, and look at the clock: what a user's kernel does at the end has had no look after it."""
+    """Run, then check the deadline: a user's kernel may be the last step."""
     run()
     deadline.check()
 
@@ -170,13 +170,13 @@ def _checked(
 
 
 def _run_first(plan: Compiled, memory: Memory, count: int) -> None:
-    """Run the plan's first steps once more."""
+    """Run the plan's first steps again."""
     bind_steps(plan, memory, plan.program.steps[:count], 1).run()
 
 
 def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
-    """The error of native steps, of these nodes, one of which read a number that it does not take, or should have taken
-    a branch that makes no sense for its operands.
+    """The InputError of native steps of these nodes, one of which read an index out of range, or should have taken a
+    branch that is invalid for its operands.
     """
     ranges, branches, users = [], [], []
     for node in lookups:
@@ -193,7 +193,7 @@ def out_of_range(graph: Graph, lookups: Sequence[Node]) -> InputError:
 
 
 def _range(node: Node) -> str:
-    """The numbers that a node takes: lengths of sequences, or indices."""
+    """The valid range of a node's lengths or indices."""
     if node.op in ("rnn", "gru", "lstm"):
         return f"sequence_lens of 0 to {node.x.type.dims[attr(node, 'layout')]}"
     checked = node.op == "checked_indices"  # of its second operand, and never from the end
@@ -210,7 +210,7 @@ def _range(node: Node) -> str:
 
 
 def host_run(plan: Compiled, memory: Memory, node: Node) -> Run:
-    """A function that lets NumPy compute a node, from and into the memory."""
+    """A function that runs a node's NumPy reference on operands in memory, and stores its results there."""
     if node.op == KEEP:
         return partial(np.copyto, memory.array(node.out), memory.held(node.x))
 
@@ -245,7 +245,7 @@ def _in_turn(parts: Sequence[Run | Leap]) -> Run:
 
 
 def _walk(parts: Sequence[Run | Leap]) -> None:
-    """Run parts, some of which are jumps."""
+    """Run parts in order, following jumps."""
     at = 0
     while at < len(parts):
         part = parts[at]
@@ -259,7 +259,7 @@ def _walk(parts: Sequence[Run | Leap]) -> None:
 
 @contextmanager
 def fed(graph: Graph) -> Iterator[None]:
-    """What a reference refuses after the model has passed inference is the fault of what was fed: InputError."""
+    """Turns errors of references into InputError: the model has passed inference, so that the feeds are wrong."""
     try:
         yield
     except ModelError as error:

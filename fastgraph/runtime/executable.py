@@ -1,4 +1,4 @@
-"""A compiled program in memory of its own: what it takes is fed, it is run, its results are fetched."""
+"""A compiled program in memory of its own: feed it, run it, fetch its results."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ and bound to memory. Fitted to what plans of many networks were seen to take."""
 def compile_graph(
     graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
 ) -> Executable:
-    """A graph for these input shapes, compiled and ready to run, in memory of its own."""
+    """A graph compiled for these input shapes, in memory of its own, ready to run."""
     made = Executable(make_plan(graph, shapes, tier, threads, shared))
     made.reset_states()
     return made
 
 
 class Plan(NamedTuple):
-    """All of an executable but the arena: it can lie in any block of `arena_bytes`.
+    """An executable without its arena, which can be in any block of `arena_bytes`.
 
-    `objects`: bytes, about, that it takes beside its constants: steps and their records, nodes, values.
+    `objects`: estimated bytes beside its constants: steps and their records, nodes, values.
     """
 
     compiled: Compiled
@@ -55,7 +55,9 @@ def make_plan(
     graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
     values: Values | None = None,
 ) -> Plan:  # fmt: skip
-    """A graph for these input shapes, and values of inputs that decide shapes, compiled, its constants in memory."""
+    """A graph compiled for these input shapes, and for values of inputs that decide shapes, with its constants in
+    memory.
+    """
     made = compiled(graph, shapes, tier, threads, shared, values)
     nodes = len(made.graph.nodes) + (0 if made.tail is None else len(made.tail.nodes))
     words = sum(len(step.words()) for step in made.program.steps if isinstance(step, Step))
@@ -66,10 +68,10 @@ def make_plan(
 class Executable:
     """The memory and the calls of a compiled program, whose arena is in a given block or in one of its own.
 
-    `execute()` runs it on what lies in its inputs' memory, `execute_timed()` within this thread's deadline: RunTimeout
-    when it passes. A run that is stopped, or fails, before its end leaves states as they were. `states`: the memory of
-    each, with its first value; nothing is in it yet. `decided`: memory, which is not the arena's, of inputs that decide
-    shapes; whoever writes there asks for another plan.
+    `execute()` runs it on the current content of its inputs, `execute_timed()` within this thread's deadline:
+    RunTimeout when it passes. A run that is stopped or fails leaves states as they were. `states`: the memory and the
+    first value of each state; the caller has to set it. `decided`: memory outside the arena of inputs that decide
+    shapes; whoever writes there needs another plan.
     """
 
     def __init__(self, planned: Plan, block: Block | None = None) -> None:
@@ -83,8 +85,10 @@ class Executable:
         bound = bind(plan, self.memory, plan.threads)
         self.execute, self.execute_timed, self.segments = bound.run, bound.run_timed, bound.segments
         self._made, self._results = plan.made, plan.results
-        self._bounded = [(v, plan.made[b.value], [(axis, plan.made[n.count]) for axis, n in b.extents.items()])
-                         for v, b in plan.bounded.items()]  # fmt: skip
+        self._bounded = [
+            (v, plan.made[b.value], [(axis, plan.made[n.count]) for axis, n in b.extents.items()])
+            for v, b in plan.bounded.items()
+        ]
         self.states = [(self.memory.array(s.input), s.initial) for s in plan.states]
         self._late = [(self.memory.array(value), final) for value, final in plan.late.items()]
         hidden = {s.input for s in plan.states}
@@ -99,8 +103,9 @@ class Executable:
         # the bytes of one input alone are read before they are written, but for vectors
         self._in_turn = len(self._feeds) + len(plan.values) > 1 or any(len(dims) < 2 for _, dims, _, _ in self._feeds)
         self._quick = -1 if self._on_host or checked or left else len(self._feeds) + len(self._values)
-        held = all(v in plan.made and (plan.made[v].data is not None or self.memory.has(plan.made[v]))
-                   for _, v in plan.results)  # fmt: skip
+        held = all(
+            v in plan.made and (plan.made[v].data is not None or self.memory.has(plan.made[v])) for _, v in plan.results
+        )
         self._copies = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
         self._copied = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
         self._plain = self._copies if self._copied < LARGE and not self._late else None
@@ -108,13 +113,13 @@ class Executable:
     # -- states
 
     def reset_states(self) -> None:
-        """Let all states have their first values."""
+        """Give all states their first values."""
         for state, initial in self.states:
             state[...] = initial
 
     def take_states(self, other: Executable) -> None:
-        """Let all states have the values that they have in another executable of the same model. In the same block they
-        have the same places: arenas begin with them.
+        """Give all states the values they have in another executable of the model. In a shared block they have the same
+        offsets: arenas begin with them.
         """
         for (state, _), (now, _) in zip(self.states, other.states, strict=True):
             state[...] = now
@@ -122,10 +127,11 @@ class Executable:
     # -- feeding and fetching
 
     def feed(self, feeds: Mapping[str, Any]) -> bool:
-        """Copy the feeds in if they are just what the plan takes; False (nothing is said) when they are not.
+        """Copy the feeds in if they have exactly the right types and shapes and don't overlap the inputs; else return
+        False.
 
-        What owns its memory, or is a part of an array that does, is the caller's: the block has an owner larger than
-        any input. Of all other feeds the bounds are looked at.
+        An array that owns its memory, or is a view of one that does, is the caller's: the block's owner is larger than
+        any input. Of all others the bounds are compared.
         """
         if type(feeds) is not dict or len(feeds) != self._quick:
             return False
@@ -157,7 +163,7 @@ class Executable:
         return [self.memory.arena, *self.decided.values()]
 
     def clear(self) -> None:
-        """Let all inputs be zeros, but those whose values the plan is made for."""
+        """Zero all inputs, but those whose values the plan is for."""
         for _, _, _, view in self._feeds:
             view[...] = 0
         for name, view in self.decided.items():
@@ -165,7 +171,7 @@ class Executable:
             view[...] = 0 if value is None else value
 
     def fill(self, arrays: Mapping[str, Any]) -> None:
-        """Copy checked arrays in; strings and sequences are kept as they are."""
+        """Copy checked arrays in; strings and sequences are kept as objects."""
         for name, _, _, view in self._feeds:
             view[...] = arrays[name]
         for name, view in self.decided.items():
@@ -174,7 +180,7 @@ class Executable:
             self.memory.loose[value] = arrays[value.name]
 
     def fed(self) -> dict[str, Any]:
-        """Copies of what lies in the inputs, as `fill` takes it. InputError when something was never fed."""
+        """Copies of the inputs' content, as `fill` takes it. InputError when an input was never fed."""
         found = {value.name: self.memory.held(value) for value in self._on_host}
         found |= {name: view.copy() for name, _, _, view in self._feeds}
         return found | {name: view.copy() for name, view in self.decided.items()}
@@ -199,7 +205,7 @@ class Executable:
         return results
 
     def _cut(self, value: Value, extents: Sequence[tuple[int, Value]]) -> np.ndarray:
-        """What is real of a value."""
+        """A bounded value, cut to its extents in this run."""
         array: np.ndarray = self.memory.held(value)
         for axis, count in extents:
             array = array[(slice(None),) * axis + (slice(int(self.memory.held(count))),)]
@@ -212,8 +218,8 @@ class Executable:
             raise ModelError(f"{self.graph.source or self.graph.name}: no memory for its outputs: {error}") from error
 
     def view(self, name: str, inputs: bool) -> np.ndarray:
-        """The plan's memory of an input or an output. UnknownNameError with the names there are; FastgraphError if
-        dynamic.
+        """The memory of an input or an output. UnknownNameError, with the names there are; FastgraphError if its shape
+        depends on data.
         """
         if inputs:
             found = {feed: view for feed, _, _, view in self._feeds} | self.decided
@@ -227,7 +233,7 @@ class Executable:
         return found[name]
 
     def output_types(self) -> list[TensorType]:
-        """Types of the results, in order; not concrete where they hang on data."""
+        """Types of the results, in order; not concrete where they depend on data."""
         return [self._made[v].type if v in self._made else v.type for _, v in self._results]
 
     def signature(self) -> list[tuple[str, TensorType]]:
@@ -235,7 +241,7 @@ class Executable:
         return [(name, type_) for (name, _), type_ in zip(self._results, self.output_types(), strict=True)]
 
     def kernels(self) -> list[Kernel]:
-        """The kernels it calls."""
+        """The kernels of its steps."""
         return self.program.kernels()
 
     def __str__(self) -> str:
@@ -255,7 +261,7 @@ class Executable:
 
 
 def _owned(result: Any) -> Any:
-    """A copy of an array, or of a sequence's arrays; None of an optional that has no value."""
+    """A copy of an array, or of a sequence's arrays; None stays None."""
     if result is None:
         return None
     return [_owned(item) for item in result] if isinstance(result, list) else np.array(result, order="C")

@@ -1,4 +1,4 @@
-"""What callers feed, as the arrays that a plan takes; where that can't be, the code that makes them."""
+"""Feeds as arrays of the inputs' types; where that is impossible, an error with the code that converts them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WIDER = {"bfloat16": "f4", "float8_": "f4", "float6_": "f4", "float4_": "f4", "
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    """The array, or one of the package ml_dtypes in the type of NumPy that graphs hold its elements in."""
+    """The array; one of the package ml_dtypes in the NumPy type that graphs hold its elements in."""
     if array.dtype.isbuiltin == 1:
         return array
     name = array.dtype.name
@@ -32,11 +32,11 @@ def widened(array: np.ndarray) -> np.ndarray:
 
 
 def array_of(value: Value, fed: Any) -> np.ndarray:
-    """What is fed to an input, in its element type. InputError where that can't be, with a next step that works.
+    """A feed in the input's element type. InputError, with a conversion that works, where that would change numbers.
 
     Arrays, also those of the package ml_dtypes, are converted where no number changes. Python's own numbers and lists
-    of them have no type yet: they are read as the input's, floats rounded. Quantized inputs take the numbers that they
-    store, and arrays of no other type.
+    of them are read as the input's type, floats rounded. Quantized inputs take stored numbers, and arrays of no other
+    type.
     """
     dtype = value.type.dtype
     if type(fed) is np.ndarray and fed.dtype == dtype:
@@ -69,7 +69,7 @@ def array_of(value: Value, fed: Any) -> np.ndarray:
 
 
 def _converted(array: np.ndarray, dtype: np.dtype, rounds: bool) -> np.ndarray | None:
-    """The array in another type, if all its numbers are there too; with `rounds`, or floats near them."""
+    """The array in another type if no number changes, or with `rounds` if floats are only rounded; else None."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = array.astype(dtype)
@@ -83,19 +83,22 @@ def _converted(array: np.ndarray, dtype: np.dtype, rounds: bool) -> np.ndarray |
 
 
 def _advice(value: Value, array: np.ndarray, untyped: bool) -> str:
-    """What to feed instead, as code; x is what was fed."""
+    """The code that converts a feed x, for an error's text."""
     dtype, quant, kind = value.type.dtype, value.type.quant, array.dtype.kind
     assert dtype is not None
     limits = np.iinfo(dtype) if dtype.kind in "iu" else None
     if quant is not None and limits is not None:
         if kind in "iu" and {array.dtype.name, dtype.name} == {"uint8", "int8"}:
             sign = "-" if dtype.kind == "i" else "+"
-            return (f"pixels are (x.astype(np.int16) {sign} 128).astype(np.{dtype}), "
-                    f"real numbers {_stored(quant, dtype)}")  # fmt: skip
+            return (
+                f"pixels are (x.astype(np.int16) {sign} 128).astype(np.{dtype}), real numbers {_stored(quant, dtype)}"
+            )
         if kind in "fb":
             return f"feed what real numbers x are stored as: {_stored(quant, dtype)}"
-        return (f"it takes stored numbers from {limits.min} to {limits.max} as np.{dtype}; "
-                f"of real numbers x these are {_stored(quant, dtype)}")  # fmt: skip
+        return (
+            f"it takes stored numbers from {limits.min} to {limits.max} as np.{dtype}; "
+            f"of real numbers x these are {_stored(quant, dtype)}"
+        )
     if dtype.kind == "b":
         return "feed x != 0"
     if limits is not None and kind in "iu":
@@ -118,10 +121,10 @@ def _stored(quant: Quantization, dtype: np.dtype) -> str:
 
 
 def apart(feeds: Mapping[str, Any], written: Sequence[np.ndarray]) -> dict[str, Any]:
-    """The feeds, those that lie in memory that is about to be `written` as copies, also within lists.
+    """The feeds, with copies of those that overlap memory that is about to be `written`, also in lists.
 
-    Bounds of memory are compared, so that a few may be copied that need not be. NumPy's own assignment does not do
-    instead: another input may be written first, and vectors of different strides are copied wrongly by it.
+    Only the bounds of memory are compared, so that a few are copied needlessly. NumPy's own check for overlap does not
+    do: another input may be written first, and it copies vectors of different strides wrongly.
     """
     return {name: _apart(fed, written) for name, fed in feeds.items()}
 
@@ -135,7 +138,7 @@ def _apart(fed: Any, written: Sequence[np.ndarray]) -> Any:
 
 
 def dims_of(name: str, shape: Any) -> tuple[int, ...]:
-    """The extents that a caller gives for an input. InputError unless they are whole numbers."""
+    """The extents that a caller gives for an input, as ints. InputError unless they are whole numbers."""
     try:
         return tuple(operator.index(d) for d in shape)
     except TypeError:
@@ -143,11 +146,13 @@ def dims_of(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def shape_advice(declared: Shape, shape: Sequence[int]) -> str:
-    """How an array x of a shape that is not the declared one may become what is meant."""
+    """The code that gives an array x the declared shape, for an error's text."""
     rank, n = len(declared), len(shape)
     ways: list[tuple[str, tuple[int, ...], str]] = []
-    for perm, channels, said in ((TO_FIRST, 1, "its channels are last, the model takes them first"),
-                                 (TO_LAST, -1, "its channels are first, the model takes them last")):  # fmt: skip
+    for perm, channels, said in (
+        (TO_FIRST, 1, "its channels are last, the model takes them first"),
+        (TO_LAST, -1, "its channels are first, the model takes them last"),
+    ):
         if rank not in perm or not isinstance(declared[channels], int):
             continue
         if n == rank:
@@ -175,7 +180,7 @@ def shape_advice(declared: Shape, shape: Sequence[int]) -> str:
 
 
 def instance(declared: Shape, shape: Sequence[int]) -> bool:
-    """Whether a shape is one of those that are declared."""
+    """Whether a shape matches a declared one."""
     return len(declared) == len(shape) and all(
         not isinstance(d, int) or d == s for d, s in zip(declared, shape, strict=True)
     )

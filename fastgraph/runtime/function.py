@@ -1,4 +1,4 @@
-"""A run as a Python function: of the interpreter's own kind, which takes a fifth of the time of a call by ctypes."""
+"""A run as a Python function of the interpreter's own kind: calls take a fifth of the time of ctypes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Untyped = ctypes.PYFUNCTYPE(None)
 
 
 class _Record(bytes):
-    """A CALL record (kernels/core/slots.py), with the `owner` of what it points to."""
+    """A CALL record (kernels/core/slots.py); `owner` keeps alive what it points to."""
 
     owner: object
 
@@ -32,8 +32,8 @@ class _Method(ctypes.Structure):
 def function(call: int, execute: int, program: int, owner: object) -> Callable[[], object]:
     """A function of no arguments that runs the PROGRAM record at `program` without the interpreter's lock.
 
-    call, execute: the addresses of the kernels that do so. The function keeps `owner` alive. It raises what the handler
-    of a signal raises, and then has run some of the steps only.
+    call, execute: addresses of the kernels of these names. The function keeps `owner` alive. It raises what the handler
+    of a signal raises; then only some of the steps have run.
     """
     found = _native(call, program, owner)
     if found is not None:
@@ -45,7 +45,7 @@ def function(call: int, execute: int, program: int, owner: object) -> Callable[[
 
 
 def _native(call: int, program: int, owner: object) -> Callable[[], object] | None:
-    """The function as CPython makes its builtin ones; None where the interpreter is another."""
+    """The function as a builtin of CPython; None in another interpreter."""
     if sys.implementation.name != "cpython" or bytes.__basicsize__ != CALL_AT + 1:
         return None
     new, addresses = _interpreter()
@@ -58,7 +58,7 @@ def _native(call: int, program: int, owner: object) -> Callable[[], object] | No
 
 @cache
 def interpreter(*names: str) -> tuple[int, ...]:
-    """The addresses of the interpreter's functions of these names."""
+    """Addresses of functions of the interpreter by name."""
     return tuple(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names)
 
 
@@ -71,5 +71,5 @@ def _interpreter() -> tuple[Callable[..., Any], tuple[int, ...]]:
 
 @cache
 def _method(call: int) -> _Method:
-    """What functions made of it point to: it is never freed."""
+    """The method table entry that all such functions point to: it is never freed."""
     return _Method(b"execute", call, _NO_ARGUMENTS, b"Run once on what lies in the inputs' memory.")

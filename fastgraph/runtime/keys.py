@@ -1,4 +1,4 @@
-"""What plans are made for: the shapes of all inputs, and the values of those that decide shapes."""
+"""Keys of plans: the shapes of all inputs, and the values of those that decide shapes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ MOST_SHAPES = 256
 
 
 class Key(NamedTuple):
-    """`values`: of the inputs that decide shapes, or () where they are left to the run: what follows has a bound, or is
-    NumPy's.
+    """What a plan is for. `values`: of the inputs that decide shapes, or () for a plan that works for any, where the
+    shapes that depend on them have bounds or are left to NumPy.
     """
 
     shapes: Shapes
@@ -39,10 +39,10 @@ class Key(NamedTuple):
 
 
 class Deciders:
-    """The inputs that decide shapes where all have certain shapes, and whether a plan for their values pays.
+    """The inputs that decide shapes, for given shapes of all inputs, and whether a plan for their values pays.
 
-    A value that comes with one run only, as a counter's, is not worth a plan where NumPy takes less than planning
-    (`cheap`). So plans are made of credit, which runs give whose values came before, lately.
+    Where NumPy runs in less time than planning takes (`cheap`), a value that comes in one run only, such as a
+    counter's, isn't worth a plan. So plans cost credit, and runs whose values were seen lately earn it.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -52,7 +52,7 @@ class Deciders:
         self._left: OrderedDict[Contents, None] = OrderedDict()
 
     def pays(self, values: Contents, kept: bool) -> bool:
-        """Whether to run these values by a plan of their own, `kept` or new."""
+        """Whether to run these values with a plan of their own, `kept` or new."""
         if kept or values in self._left:
             self._credit = min(self._credit + 1, MOST)
         if kept or not self.cheap or self._credit >= PRICE:
@@ -64,14 +64,14 @@ class Deciders:
         return False
 
     def made(self, values: Contents, cheap: bool) -> None:
-        """A plan was made for these values; `cheap`: NumPy takes less for a run than that took."""
+        """Note that a plan was made for these values; `cheap`: a run by NumPy takes less time than that took."""
         self.cheap = cheap
         self._credit = max(self._credit - PRICE, 0)
         self._left.pop(values, None)
 
 
 class Keys:
-    """The keys of a model's plans. `open`: whether the caller chooses shapes; `decide`: inputs that may decide some."""
+    """The keys of a model's plans. `open`: the caller chooses shapes; `decide`: inputs that may decide shapes."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -82,16 +82,16 @@ class Keys:
 
     @cached_property
     def shared(self) -> Shared | None:
-        """What all plans have in common, where there may be several."""
+        """What all plans share, for a model that may have several."""
         return share(self._graph) if self.open or self.decide else None
 
     def of(self, arrays: Mapping[str, Any]) -> Key:
-        """That of the plan for checked feeds, in the inputs' order."""
+        """The key for checked feeds, in the inputs' order."""
         shapes = tuple(() if self._inputs[name].type.dtype is None else a.shape for name, a in arrays.items())
         return Key(shapes, tuple((name, arrays[name].tobytes()) for name in self.names(shapes)))
 
     def names(self, shapes: Shapes) -> tuple[str, ...]:
-        """The inputs that decide shapes where all have these shapes. InputError when none suit these."""
+        """The inputs that decide shapes when all inputs have these shapes. InputError when no plan is possible."""
         return self.deciders(shapes).names if self.decide else ()
 
     def deciders(self, shapes: Shapes) -> Deciders:
@@ -106,12 +106,12 @@ class Keys:
         return self._deciders[shapes]
 
     def shapes(self, key: Key) -> dict[str, tuple[int, ...]]:
-        """Shapes by the names of inputs that have one."""
+        """Shapes by input name, of the inputs that have one."""
         inputs = zip(self._inputs.values(), key.shapes, strict=True)
         return {v.name: shape for v, shape in inputs if v.type.dtype is not None}
 
     def values(self, key: Key) -> Values:
-        """The values of the inputs that decide shapes; None where the key leaves them to the run."""
+        """The values of the inputs that decide shapes; None where the plan is for any."""
         shapes, given = self.shapes(key), dict(key.values)
         return {
             name: np.frombuffer(given[name], self._inputs[name].type.dtype).reshape(shapes[name]) if given else None
@@ -119,7 +119,7 @@ class Keys:
         }
 
     def asked(self, key: Key) -> str:
-        """Shapes and values, for messages."""
+        """Shapes and values of a key, for messages."""
         shapes = f"input shapes {self.shapes(key)}"
         if not key.values:
             return shapes
@@ -128,7 +128,7 @@ class Keys:
 
     @contextmanager
     def suits(self, key: Key) -> Iterator[None]:
-        """InputError where a plan can't be made for what the caller chose."""
+        """InputError where no plan can be made for what the caller chose."""
         try:
             yield
         except (ModelError, GraphError) as error:

@@ -1,4 +1,4 @@
-"""What callers feed to inputs, and get of outputs, whose element types NumPy lacks, or that are lists or optional."""
+"""Inputs and outputs whose element types NumPy lacks, or that are sequences or optional."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ _SPELLED = {
 
 
 def taken(name: str, kind: Kind, fed: Any) -> Any:
-    """What is fed to an input of this kind, as the graph holds it: an array, a list, or None. InputError if it is not
-    of the kind.
-    """
+    """A feed for an input of this kind, as graphs hold it: array, list, or None. InputError if it doesn't fit."""
     if kind.form == "optional":
         assert kind.item is not None
         return None if fed is None else taken(name, kind.item, fed)
@@ -45,13 +43,15 @@ def taken(name: str, kind: Kind, fed: Any) -> Any:
 
 
 def narrowed(name: str, kind: Kind, array: np.ndarray) -> np.ndarray:
-    """The numbers of an array as ones that the element type has: floats rounded. InputError for those beyond it."""
+    """An array's numbers as numbers of an element type, floats rounded. InputError for those out of its range."""
     element = kind.element
     if element in INTEGERS:
         low, high = INTEGERS[element]
         if array.size and not low <= array.min() <= array.max() <= high:
-            raise InputError(f"input {name!r}, which the model declares {kind}, takes numbers from {low} to {high}, "
-                             f"found {array.min()} to {array.max()}")  # fmt: skip
+            raise InputError(
+                f"input {name!r}, which the model declares {kind}, takes numbers from {low} to {high}, "
+                f"found {array.min()} to {array.max()}"
+            )
         return array
     if not element or element == "bfloat16" and not _low_bits(array):
         return array
@@ -69,8 +69,9 @@ def narrowed(name: str, kind: Kind, array: np.ndarray) -> np.ndarray:
             elif beyond == "none":
                 wrong |= np.isnan(array)
     if wrong.any():
-        raise InputError(f"input {name!r}, which the model declares {kind}, takes numbers {limits}, "
-                         f"found {array[wrong].flat[0]}")  # fmt: skip
+        raise InputError(
+            f"input {name!r}, which the model declares {kind}, takes numbers {limits}, found {array[wrong].flat[0]}"
+        )
     return result
 
 
@@ -80,7 +81,9 @@ def _low_bits(array: np.ndarray) -> bool:
 
 
 def shown(element: str) -> Callable[[Any], Any]:
-    """What gives results as arrays of the package ml_dtypes, if it is installed; else they stay as they are held."""
+    """A function that turns results into arrays of the package ml_dtypes, if it is installed; else they stay as they
+    are.
+    """
     return partial(_shown, element)
 
 

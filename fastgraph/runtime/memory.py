@@ -1,4 +1,4 @@
-"""A program's memory: its arena, its constants, and what lies in neither."""
+"""The memory of a program: its arena, its constants, and values that are no arrays."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .allocate import Block, allocate, allocate_apart
 
 
 class Placed(NamedTuple):
-    """Where a program's constants are: `own`, a block of those that are only this program's, `common`, those in other
-    memory, which other plans of the model may have, too, and the addresses of all.
+    """Memory of a program's constants: `own`, a block with those of this program only; `common`, the others, which may
+    be shared with other plans of the model; and the addresses of all.
     """
 
     own: np.ndarray
@@ -26,13 +26,13 @@ class Placed(NamedTuple):
 
 
 class Memory:
-    """Where the values of a program are: references as addresses, values as arrays.
+    """Resolves a program's references: to addresses for kernels, to arrays for values.
 
-    `arena` and `constants` are bytes that addresses lie in, `error` the cell of ERROR. `offsets` tell where each buffer
-    begins in the arena. `loose` holds values that are no arrays: strings, sequences.
-    `common`: what else addresses lie in, constants that other plans of the model may have, too.
+    `arena` and `constants`: the bytes that addresses point into; `error`: the cell of ERROR; `offsets`: of each buffer
+    in the arena; `loose`: values that are no arrays (strings, sequences); `common`: constants that other plans of the
+    model may share.
 
-    The arena is the beginning of `block`, whatever lies there, or else a block of its own, which is zeroed.
+    The arena is the start of `block`, as it is, or a new zeroed block.
     """
 
     def __init__(self, program: Program, constants: Placed, block: Block | None = None) -> None:
@@ -44,11 +44,11 @@ class Memory:
         self._views: dict[Value, np.ndarray] = {}
 
     def has(self, value: Value) -> bool:
-        """Whether the value has a place in the arena."""
+        """Whether the value has a buffer in the arena."""
         return value in self._storage
 
     def array(self, value: Value) -> np.ndarray:
-        """A NumPy view of a value's place in the arena; one without elements has none."""
+        """A NumPy view of a value's buffer in the arena; an empty value has no buffer."""
         if value not in self._views:
             at = self._storage[value]
             dims, dtype = value.type.dims, value.type.dtype
@@ -61,7 +61,9 @@ class Memory:
         return self._views[value]
 
     def held(self, value: Value) -> Any:
-        """What the value is now: a constant, a view of the arena, or what is loose. InputError when it was not fed."""
+        """The value's current content: a constant, a view of the arena, or a loose value. InputError when it was not
+        fed.
+        """
         if value.data is not None:
             return value.data
         if self.has(value):
@@ -71,7 +73,7 @@ class Memory:
         return self.loose[value]
 
     def address(self, arg: int | Ref) -> int:
-        """What a slot of a step's record holds: numbers as they are, addresses for references."""
+        """A slot of a step's record: numbers as they are, references as addresses."""
         if isinstance(arg, int):
             return arg
         if arg == ERROR:
@@ -82,13 +84,13 @@ class Memory:
 
 
 def arena_bytes(program: Program) -> int:
-    """Bytes of the block that a program's arena needs."""
+    """The size of the block that a program's arena needs."""
     assert program.arena is not None
     return max(program.arena.size, 64)
 
 
 def _arena(program: Program, block: Block | None) -> tuple[np.ndarray, int, Mapping[Value | Scratch, int]]:
-    """The arena, its address, and where each buffer is in it: as planned, or between guard pages of its own."""
+    """The arena, its address, and the offset of each buffer: as planned, or with guard pages between buffers."""
     size = arena_bytes(program)
     if checked() != "guard":
         memory, base = block or allocate(size)
@@ -98,9 +100,10 @@ def _arena(program: Program, block: Block | None) -> tuple[np.ndarray, int, Mapp
 
 
 def place_constants(program: Program, weights: Weights | None = None) -> Placed:
-    """Give a program's constants memory; its arrays become views of where they are.
+    """Give a program's constants memory; its arrays become views of it.
 
-    Those that may last lie in a block of their own, and what other plans have already is theirs.
+    Constants that are kept across plans get a block of their own each; those that other plans have are shared with
+    them.
     """
     if program.room is not None and program.room.blocks:
         own, *more = program.room.blocks
@@ -123,7 +126,7 @@ def _addresses(arrays: Sequence[np.ndarray]) -> list[int]:
 
 
 def _placed(arrays: list[np.ndarray], chosen: Sequence[int]) -> np.ndarray:
-    """An aligned block that the chosen arrays are copied to; they become views of it."""
+    """An aligned block with copies of the chosen arrays, which become views of it."""
     starts, size = [], 0
     for i in chosen:
         starts.append(size)

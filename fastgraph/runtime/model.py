@@ -1,4 +1,4 @@
-"""A loaded model: one plan per set of input shapes, and of values that decide shapes, run in one native call."""
+"""A loaded model: one plan per set of input shapes, and of values that decide shapes; a run is one native call."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Model:
         vars(self).update(values)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Only what is private can be set: plans are made already, and would not change by it."""
+        """Public attributes can't be set: plans exist already, and would not change."""
         if not name.startswith("_"):
             advice = ""
             if name in ("threads", "plans", "limits"):
@@ -137,7 +137,7 @@ class Model:
 
     @contextmanager
     def _within(self, timeout: float) -> Iterator[None]:
-        """The model's lock, and a deadline for what is done with it."""
+        """Holds the model's lock, within a deadline."""
         with deadline.within(timeout):
             try:
                 if not self._lock.acquire(timeout=deadline.seconds_left()):
@@ -196,7 +196,7 @@ class Model:
             )
 
     def _wanted(self, what: str, shapes: Mapping[str, Sequence[int]]) -> Key:
-        """The key for the shapes of all inputs, of which these are given. InputError when they don't fit."""
+        """The key for these input shapes, the others as they are. InputError when they don't fit."""
         wanted: list[tuple[int, ...]] = []
         arrays: dict[str, np.ndarray] = {}
         if not isinstance(shapes, Mapping):
@@ -303,7 +303,7 @@ class Model:
         return self._plans.current
 
     def _use(self, key: Key) -> Executable:
-        """The plan for this key, which is now the current one."""
+        """Make this key's plan the current one."""
         with self._enough(key):
             current = self._plans.use(key, self._made)
         for name, value in current.compiled.values.items():
@@ -317,11 +317,11 @@ class Model:
         return current
 
     def _written(self) -> list[np.ndarray]:
-        """The memory that may be written before all that is fed was read."""
+        """The memory that may be written before all feeds were read."""
         return [*self._decided.values(), *self._plans.written()]
 
     def _chosen(self, key: Key) -> Executable:
-        """The plan to run what is fed by: that for its values, or where such a plan does not pay, that for any."""
+        """The plan for these feeds: that for their values, or where such a plan does not pay, that for any values."""
         if not key.values:
             return self._use(key)
         known, kept = self._keys.deciders(key.shapes), key in self._plans
@@ -335,7 +335,7 @@ class Model:
 
     @contextmanager
     def _enough(self, key: Key) -> Iterator[None]:
-        """InputError where memory for a plan is not there."""
+        """InputError where there is not enough memory for a plan."""
         try:
             yield
         except MemoryError as error:
@@ -343,7 +343,7 @@ class Model:
             raise InputError(f"{where}: not enough memory for {self._keys.asked(key)}: {error}") from None
 
     def _made(self, key: Key) -> Plan:
-        """A new plan. InputError when the caller may choose shapes, and there is none for these."""
+        """A new plan. InputError when there is none for the shapes that the caller chose."""
         values, shared = self._keys.values(key), self._keys.shared
         if shared is not None:
             shared.block = self._plans.block_bytes
@@ -358,7 +358,7 @@ class Model:
             self._set(outputs=[TensorSpec.of(value) if value.type.concrete else spec for spec, value in specs])
 
     def _checked(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """The feeds as the graph holds them, in the inputs' order."""
+        """The feeds in the inputs' order, as the graph holds them."""
         if not isinstance(feeds, Mapping):
             raise InputError(
                 f"run takes a dict of inputs by name ({self._names()}), {type(feeds).__name__} was given: "
@@ -389,27 +389,27 @@ class Model:
         return arrays
 
     def _example(self) -> str:
-        """What a dict of feeds looks like."""
+        """An example of a dict of feeds."""
         return "{" + ", ".join(f"{name!r}: ..." for name in self._by_name) + "}"
 
     def _names(self) -> str:
         return ", ".join(f"{v.name}: {self._said(v)}" for v in self.graph.inputs) or "none"
 
     def _said(self, value: Value) -> str:
-        """What an input takes."""
+        """The type of an input, for messages."""
         port = self.graph.interface.ports.get(value.name)
         return str(value.type if port is None or port.kind is None else port.kind)
 
 
 def _fixed(value: Value) -> tuple[int, ...] | None:
-    """The shape of an input if the caller can't choose it; () of what has none."""
+    """The fixed shape of an input, None if the caller can choose it; () for an input without a shape."""
     if value.type.dtype is None:
         return ()
     return value.type.dims if value.type.concrete else None
 
 
 def declared(graph: Graph, shapes: Mapping[str, Sequence[int]] | None) -> None:
-    """Fix input shapes as the caller of load wants them. InputError when a name or a rank is wrong."""
+    """Set input shapes as the caller of load asked. InputError when a name or a rank is wrong."""
     inputs = {v.name: v for v in graph.inputs}
     if not isinstance(shapes, Mapping | None):
         example = f"{{{next(iter(inputs), 'x')!r}: (1, 3)}}"

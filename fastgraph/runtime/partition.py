@@ -1,4 +1,4 @@
-"""Which steps of a program run in one native call, and which between such calls."""
+"""Splits a program into native runs and the host steps between them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Part = HostStep | Jump | list[Step | Jump]
 
 
 def partition(steps: Sequence[AnyStep]) -> list[tuple[int, Part]]:
-    """The parts, each with the number of its first step; one run without steps where there are none at all.
+    """The parts in order, each with the number of its first step; a program without steps is one empty run.
 
-    The jumps of control flow that has host steps within are parts of their own, and so is what they lead to.
+    Jumps of control flow with host steps in its bodies are parts of their own, and their targets begin parts.
     """
     between = _between(steps)
     starts = {i + jump.by for i, jump in between.items()}
@@ -36,12 +36,12 @@ def partition(steps: Sequence[AnyStep]) -> list[tuple[int, Part]]:
 
 
 def _keeps(step: AnyStep, segment: Sequence[Step | Jump]) -> bool:
-    """Whether states are kept from here on: they stay as they were when a lookup before that failed."""
+    """Whether the part begins with the steps that keep states: these must not run when a lookup before them failed."""
     return step.node.op == KEEP and segment[-1].node.op != KEEP and bool(lookups_of(segment))
 
 
 def _between(steps: Sequence[AnyStep]) -> dict[int, Jump]:
-    """The jumps of nodes that have host steps among what they jump over or back to."""
+    """The jumps that have host steps between themselves and their targets."""
     jumps: dict[Node, dict[int, Jump]] = {}
     for i, step in enumerate(steps):
         if isinstance(step, Jump) and not step.fails:
@@ -55,5 +55,5 @@ def _between(steps: Sequence[AnyStep]) -> dict[int, Jump]:
 
 
 def lookups_of(steps: Sequence[AnyStep]) -> list[Node]:
-    """The nodes of steps that may report an error."""
+    """The nodes of steps that may report an index out of range."""
     return [step.node for step in steps if isinstance(step, Step) and ERROR in step.args]

@@ -1,5 +1,5 @@
-"""The plans that a model keeps: one per set of input shapes, and of values that decide shapes. The least recently used
-goes first. Their arenas are one block of memory, as one plan runs at a time.
+"""The plans that a model keeps, one per key; the least recently used is dropped first. All arenas share one block of
+memory, as only one plan runs at a time.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1
 
 
 class Plans:
-    """How much a model whose input shapes are open may keep of what it planned; None: any number.
+    """How many plans a model whose input shapes are open may keep; None: any number.
 
-    `count`: plans, one for each set of input shapes, and of values that decide shapes. `bytes`: their memory, a number
-    or text as "512MB" or "2GiB": the block that all arenas lie in, and of those that are not in use what they are
-    themselves (some 10 KB, and 2 KB for each node) and the constants which the one in use does not have; weights that
-    several plans share count once. The plan in use is kept whatever it takes. InputError for anything else.
+    `count`: plans, one per set of input shapes, and of values that decide shapes. `bytes`: their memory, a number or
+    text as "512MB" or "2GiB": the block that all arenas share, and for each plan that is not in use its own size (some
+    10 KB, and 2 KB for each node) and the constants that the plan in use does not share; weights that several plans
+    share count once. The plan in use is kept whatever its size. InputError for anything else.
     """
 
     __slots__ = ("count", "bytes")
@@ -47,7 +47,7 @@ class Plans:
 
     @staticmethod
     def of(given: Plans | int | str | None) -> Plans:
-        """What `load` is given: a count, bytes as text (with the usual count), both, or None for what is usual."""
+        """From the argument of `load`: a count, bytes as text (with the default count), both, or None."""
         if given is None:
             return USUAL
         if isinstance(given, Plans):
@@ -78,10 +78,10 @@ USUAL = Plans(count=64, bytes="256MiB")
 
 
 class Kept:
-    """The plans that are kept, within limits, and the block that their arenas lie in.
+    """The plans kept, within limits, and the block of memory that their arenas share.
 
-    An executable is bound to a block for good, and keeps it alive. Where the block is left for another, larger or
-    smaller, plans are bound to that as they come into use; states move along.
+    An executable is bound to one block and keeps it alive. When the block is replaced by a larger or smaller one, plans
+    are bound to the new one as they come into use, with their states.
     """
 
     def __init__(self, limits: Plans) -> None:
@@ -93,16 +93,16 @@ class Kept:
 
     @property
     def key(self) -> Key | None:
-        """That of the one in use."""
+        """The key of the plan in use."""
         return None if self._used is None else self._used[0]
 
     @property
     def current(self) -> Executable | None:
-        """The one in use."""
+        """The plan in use."""
         return None if self._used is None else self._used[1]
 
     def use(self, key: Key, make: Callable[[Key], Plan]) -> Executable:
-        """The plan for this key, made if there is none, which is in use from now on. States keep their values."""
+        """Make this key's plan the one in use, planning if there is none. States keep their values."""
         before = self.current
         if self._used is not None and self._used[0] == key:
             self.find(key)
@@ -120,17 +120,17 @@ class Kept:
         return chosen
 
     def prepare(self, key: Key, make: Callable[[Key], Plan]) -> None:
-        """Keep the plan for this key as the last used. The one in use stays in use, and in its memory."""
+        """Keep a plan for this key as the most recently used. The plan in use stays in use, and in its memory."""
         if self.find(key) is None:
             self._add(key, make(key), {key} if self._used is None else {key, self._used[0]})
 
     def bind(self, keys: Iterable[Key]) -> None:
-        """Let these plans be ready to run."""
+        """Make these plans ready to run."""
         for each in keys:
             self._executable(each)
 
     def find(self, key: Key) -> Plan | None:
-        """The plan for this key, which is now the last used."""
+        """The plan for this key, which becomes the most recently used."""
         found = self._plans.get(key)
         if found is not None:
             self._plans.move_to_end(key)
@@ -149,11 +149,11 @@ class Kept:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of the block, which holds the arena of every plan kept."""
+        """Bytes of the block that the arenas of all plans share."""
         return 0 if self._block is None else self._block.bytes.nbytes
 
     def written(self) -> list[np.ndarray]:
-        """The memory of all plans that there are: what lies elsewhere is written by none."""
+        """The memory that the plans write; no plan writes anywhere else."""
         block = [] if self._block is None else [self._block.bytes]
         bound = list(self._bound.values()) if checked() == "guard" else []
         return [*block, *(each.memory.arena for each in (*bound, self.current) if each is not None)]
@@ -164,8 +164,8 @@ class Kept:
         return self._bound[key]
 
     def _add(self, key: Key, plan: Plan, stay: set[Key]) -> None:
-        """Keep a plan as the last used; let go of others, but those that stay, until the limits hold. MemoryError when
-        there is no block for it; then nothing has changed.
+        """Keep a plan as the most recently used; drop others, but those that must stay, until the limits hold.
+        MemoryError when there is no block for it; then nothing has changed.
         """
         self._grow(plan)
         self._plans[key] = plan
@@ -180,8 +180,8 @@ class Kept:
                 self._move(allocate(most))
 
     def _grow(self, plan: Plan) -> None:
-        """Have a block that is large enough: by half at least, as memory that is new is slow, but where limits leave
-        less than twice as much.
+        """Make the block large enough. It grows by at least half, as new memory is slow, unless limits leave less than
+        twice as much.
         """
         needed = plan.arena_bytes
         if needed <= self.block_bytes:
@@ -205,14 +205,14 @@ class Kept:
         return max(plan.arena_bytes for plan in self._plans.values())
 
     def _fit(self, block: int, used: Plan) -> bool:
-        """Whether the limits hold with a block of so many bytes, and this plan in use."""
+        """Whether the limits hold with a block of so many bytes and this plan in use."""
         count, most = self.limits.count, self.limits.bytes
         if count is not None and len(self._plans) > count:
             return False
         return most is None or block + self._others(used) <= int(most)
 
     def _others(self, used: Plan | None) -> int:
-        """Bytes of the plans beside this one, and of its own constants, but for those that others may share with it."""
+        """Bytes of the other plans, and of this one's constants that none of them shares."""
         seen = set() if used is None else {id(array) for array in used.constants.common}
         total = 0
         for plan in self._plans.values():

@@ -21,7 +21,7 @@ import numpy as np
 from .. import deadline
 from ..errors import RunTimeout
 from ..kernels.core.kernel import Kernel
-from ..kernels.core.slots import JUMPS, LOOK, NO_LIMIT, PROGRAM, SEAT, STEP, TEAM, TEAM_WORTH
+from ..kernels.core.slots import JUMPS, LOOK, MEMBER, NO_LIMIT, PROGRAM, STEP, TEAM, TEAM_WORTH
 from ..kernels.isa.tiers import TIERS
 from ..locks import held, lock
 from ..objects.cache import objects as compiled
@@ -39,7 +39,7 @@ MAX_THREADS = 256
 WORTH_LOOKING = 1_000_000
 """Multiply-adds, about 10 us. A look at the clock takes as long as a thousand of them."""
 _SEMAPHORE_BYTES = 64
-_THREADS, _TICKS, _FIRM, _LIMIT = map(PROGRAM.at, ("threads", "ticks", "firm", "limit"))
+_THREADS, _TICKS, _COMMIT, _LIMIT = map(PROGRAM.at, ("threads", "ticks", "commit", "limit"))
 
 _Worker = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _Caller = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -72,7 +72,7 @@ def start(objects: Mapping[str, bytes] | None = None) -> None:
 
 
 class _Pool:
-    """The process's threads. `lock` is held while several of them run, and while the pool changes."""
+    """The process's threads. `lock`: held during a run on several of them, and while the pool changes."""
 
     def __init__(self) -> None:
         self.lock = lock()
@@ -81,7 +81,7 @@ class _Pool:
         self._workers: list[threading.Thread] = []
 
     def grow(self, threads: int) -> int:
-        """Have `threads` threads, the caller's among them, or as many as can be had; how many those are."""
+        """Start threads until there are `threads`, the caller's included, or no more can be had; how many there are."""
         if not self.address:
             self._prepare()
         here = system()
@@ -89,7 +89,7 @@ class _Pool:
             worker = self.threads
             try:
                 semaphore = here.create(self._semaphores + _SEMAPHORE_BYTES * worker)
-                self._seats[worker, SEAT.at("semaphore")] = semaphore
+                self._members[worker, MEMBER.at("semaphore")] = semaphore
                 enter, args = _Worker(_entry["team"]), (self.address, worker, int(self._record[TEAM.at("run")]))
                 thread = threading.Thread(target=enter, args=args, name="fastgraph", daemon=True)
             except OSError:
@@ -107,11 +107,11 @@ class _Pool:
 
     def _prepare(self) -> None:
         block, address = allocate(8 * len(TEAM), 64)
-        seats, start = allocate(8 * len(SEAT) * MAX_THREADS, 64)
+        members, start = allocate(8 * len(MEMBER) * MAX_THREADS, 64)
         self._owner, self._semaphores = allocate(_SEMAPHORE_BYTES * MAX_THREADS, 64)
-        self._seats = seats.view(np.int64).reshape(MAX_THREADS, len(SEAT))
+        self._members = members.view(np.int64).reshape(MAX_THREADS, len(MEMBER))
         self._record = block.view(np.int64)
-        self._record[TEAM.at("seats")] = start
+        self._record[TEAM.at("members")] = start
         if here := system():
             used = {"wait": here.wait, "post": here.post, "give_way": here.give_way}
             self._record[[TEAM.at(name) for name in used]] = list(used.values())
@@ -130,7 +130,7 @@ class _Pool:
         self.lock.release()
 
 
-def _program(steps: np.ndarray, threads: int, firm: int | None = None) -> tuple[np.ndarray, int]:
+def _program(steps: np.ndarray, threads: int, commit: int | None = None) -> tuple[np.ndarray, int]:
     """A PROGRAM record of a table of steps, and its address."""
     block, address = allocate(8 * len(PROGRAM), 64)
     record = block.view(np.int64)
@@ -138,7 +138,7 @@ def _program(steps: np.ndarray, threads: int, firm: int | None = None) -> tuple[
     release, acquire, signals, set_error = interpreter(*names)
     record[:] = PROGRAM.filled(
         table=steps.ctypes.data if len(steps) else 0, steps=len(steps), threads=threads, ticks=0,
-        firm=len(steps) if firm is None else firm, limit=NO_LIMIT,
+        commit=len(steps) if commit is None else commit, limit=NO_LIMIT,
         release=release, acquire=acquire, signals=signals, set_error=set_error, late=id(RunTimeout),
     )  # fmt: skip
     return record, address
@@ -148,7 +148,7 @@ _pool = _Pool()
 
 
 def _forget() -> None:
-    """A forked child has none of the threads."""
+    """In a forked child none of the threads exist."""
     global _pool
     _pool = _Pool()
 
@@ -162,8 +162,8 @@ atexit.register(lambda: _pool.stop())
 
 
 def _flags(work: Sequence[int], jumps: Sequence[bool], worth: int) -> list[int]:
-    """The flags of steps that take so much; a team is worth waking for so much before the next jump. To look at the
-    clock is worth it where enough was done since the last time.
+    """The flags of steps with these amounts of `work`: TEAM_WORTH where the steps up to the next jump have at least
+    `worth`, LOOK where WORTH_LOOKING has been done since the last look at the clock.
     """
     flags, since = [], 0
     for each, jump in zip(work, jumps, strict=True):
@@ -181,16 +181,16 @@ def _flags(work: Sequence[int], jumps: Sequence[bool], worth: int) -> list[int]:
 class Runner:
     """A table of steps, ready to run: `runner.run()` is one native call.
 
-    `steps` is int64 [n, 2]: the kernel's address and its argument record's address, or for a jump 0 and its JUMP
-    record's; each sees all that those before it wrote. `work` [n] is a measure of what they take; what is less than
-    WORTH_LOOKING together is not interrupted, and what is less than `worth` from jump to jump is done by one thread.
-    `owner` keeps what it points to alive. `error` is the address of an int64 cell that kernels write a code into when
-    they can't go on; they finish all the same, and so does the run. `records`: the addresses of the records. `alone`
-    runs all steps on the calling thread and looks at no error. The memory that the steps use is shared: run one table,
-    or tables with memory in common, from one thread at a time.
+    `steps` is int64 [n, 2]: the addresses of the kernel and of its argument record, or for a jump 0 and the address of
+    its JUMP record; each step sees what those before it wrote. `work` [n]: an estimate of each step's work; less than
+    WORTH_LOOKING is not interrupted, and less than `worth` from jump to jump is done by one thread. `owner` keeps alive
+    what records point to. `error`: the address of an int64 cell for an error code of kernels, which finish all the
+    same, as does the run. `records`: the addresses of the records. `alone` runs all steps on the calling thread and
+    ignores errors. The memory of the steps is shared: run one table, or tables with memory in common, from one thread
+    at a time.
 
     Ctrl-C (or what else a signal's handler raises) stops a run between two steps, and so does the calling thread's
-    deadline in a `run(timed=True)`, with RunTimeout; but not when step `firm` has begun: from there on all steps run.
+    deadline in a `run(timed=True)`, with RunTimeout; but not from step `commit` on.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class Runner:
         threads: int = 1,
         error: int = 0,
         owner: object = None,
-        firm: int | None = None,
+        commit: int | None = None,
         work: Sequence[int] | None = None,
         worth: int = 0,
     ) -> None:
@@ -214,7 +214,7 @@ class Runner:
         self.threads = max(1, min(threads, MAX_THREADS)) if np.any(flags & TEAM_WORTH) else 1
         if self.threads == 1:
             self._steps[:, 2] &= ~TEAM_WORTH
-        self._record, self._address = _program(self._steps, self.threads, firm)
+        self._record, self._address = _program(self._steps, self.threads, commit)
         self._error = ctypes.c_int64.from_address(error) if error else ctypes.c_int64()
         self.alone = function(_entry["call"], _entry["execute"], self._address, (self._record, self._steps, owner))
         self._team = _Caller(_entry["team"])
@@ -237,9 +237,9 @@ class Runner:
         return code
 
     def _run_timed(self) -> None:
-        """With a record of its own: nobody else must find the limit in it."""
+        """Run with a PROGRAM record of its own, so that no other run has its time limit."""
         rate = _ticks_per_second()
-        record, address = _program(self._steps, self.threads, int(self._record[_FIRM]))
+        record, address = _program(self._steps, self.threads, int(self._record[_COMMIT]))
         team = self.threads > 1 and not held(_pool.lock)
         try:
             if team and not _pool.lock.acquire(timeout=deadline.seconds_left()):
@@ -255,7 +255,7 @@ class Runner:
                 _pool.lock.release()
 
     def _join(self, record: np.ndarray, address: int) -> None:
-        """Run a PROGRAM record as one of the pool's threads, with its lock."""
+        """Run a PROGRAM record as thread 0 of the pool, whose lock is held."""
         pool = _pool
         if pool.threads < self.threads or not pool.address:
             self.threads = pool.grow(self.threads)
@@ -263,7 +263,7 @@ class Runner:
         self._team(pool.address, 0, address)
 
     def profile(self) -> np.ndarray:
-        """Run once; the seconds that each step took, in all its rounds."""
+        """Run once; the seconds of each step, over all its rounds."""
         ticks = np.zeros((len(self._steps) + 1, 2), np.int64)
         self._record[_TICKS] = ticks.ctypes.data
         try:

@@ -26,7 +26,7 @@ class System(NamedTuple):
 
 @cache
 def system() -> System | None:
-    """This platform's row, or None where there is none: then everything runs on one thread."""
+    """This platform's row; None where there is none: then everything runs on one thread."""
     try:
         if sys.platform == "win32":
             return _windows()

@@ -1,4 +1,4 @@
-"""A plan's steps one at a time, and what its memory holds in between."""
+"""Runs a plan's steps one at a time, for a look at its memory in between."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Run = Callable[[], Any]
 
 
 def single_runs(plan: Executable) -> Iterator[tuple[AnyStep, Run]]:
-    """Each step with a function that runs it alone; it gives a native step's error code (0: none). The steps of a node
-    of control flow run together, as the first of them, and raise InputError themselves.
+    """Each step with a function that runs it alone and returns a native step's error code (0: none). All steps of a
+    node of control flow run together, with the first of them, and raise InputError themselves.
     """
     together = bodies(plan)
     end = 0
@@ -37,20 +37,20 @@ def single_runs(plan: Executable) -> Iterator[tuple[AnyStep, Run]]:
 
 
 def bodies(plan: Executable) -> dict[int, tuple[Node, range]]:
-    """The nodes of control flow that are in no other's body, with their steps, by the first of those."""
+    """The outermost nodes of control flow with the steps of their bodies, by the first of those steps."""
     nodes = plan.program.bodies
     return {nodes[node].start: (node, nodes[node]) for node in plan.graph.nodes if node in nodes}
 
 
 def is_held(plan: Executable, value: Value) -> bool:
-    """Whether the value is somewhere: not when nobody touches it, as it has no elements, or only bands of it exist."""
+    """Whether the value has memory: not if it is empty and unused, or exists in bands only."""
     at = plan.program.storage.get(value)
     return value.data is not None or value in plan.memory.loose or at is not None and at.root in plan.program.offsets
 
 
 def groups(plan: Executable) -> list[tuple[list[Node], list[int]]]:
-    """The nodes in order, each with the numbers of its steps (none: its result is a view); together, those whose steps
-    take turns. Last what copies states to their places.
+    """The nodes in order, each with the numbers of its steps (none if its result is a view); nodes whose steps
+    alternate are one group. The last group copies states.
     """
     steps: dict[Node, list[int]] = {node: [] for node in plan.graph.nodes}
     within = {i: node for node, numbers in bodies(plan).values() for i in numbers}

@@ -1,4 +1,4 @@
-"""What to say when a user's kernel has raised within a native run, which knows only that one did."""
+"""Errors of users' kernels: a native run only reports that one of them raised."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .memory import Memory
 
 
 def failures(steps: Sequence[Step | Jump], records: np.ndarray) -> list[Step]:
-    """The steps whose kernels have raised, by their records at these addresses, which forget it."""
+    """The steps whose kernels have raised, by the addresses of their records; clears their flags."""
     found = []
     for step, address in zip(steps, records.tolist(), strict=True):
         if isinstance(step, Step) and isinstance(step.kernel, UserKernel):
@@ -26,8 +26,8 @@ def failures(steps: Sequence[Step | Jump], records: np.ndarray) -> list[Step]:
 
 
 def raised(plan: Compiled, memory: Memory, step: Step, first: Callable[[int], object]) -> InputError:
-    """The error of a step whose kernel raised. `first(count)` runs so many steps again, as other values lie in its
-    operands' memory by now; then Python finds out why.
+    """The error of a step whose kernel raised. `first(count)` runs the first steps again, as the buffers of its
+    operands may have been reused; then Python calls the function to see the exception.
     """
     source, node = plan.graph.source or plan.graph.name, step.node
     at = plan.program.steps.index(step)

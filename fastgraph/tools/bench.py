@@ -228,10 +228,12 @@ def is_hybrid(graph: Graph) -> bool:
     if all(v.type.quant is not None for v in graph.outputs):
         return False
     return any(
-        node.op in ROUNDS or node.op == "block_dense" or any(v.type.quant for v in node.outputs)
+        node.op in ROUNDS
+        or node.op == "block_dense"
+        or any(v.type.quant for v in node.outputs)
         or any(v is not None and v.data is not None and v.type.quant for v in node.inputs)
         for node in graph.nodes
-    )  # fmt: skip
+    )
 
 
 def agrees(result: dict[str, Any]) -> bool:

@@ -91,8 +91,9 @@ def _each(numbers: Any, pixels: np.ndarray) -> np.ndarray:
 
 def resize(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
     """[H,W,C] resized with a linear filter that widens when it shrinks, so that each pixel counts."""
-    return np.einsum("hy,yxc,wx->hwc", _filter(pixels.shape[0], height), pixels, _filter(pixels.shape[1], width),
-                     optimize=True)  # fmt: skip
+    return np.einsum(
+        "hy,yxc,wx->hwc", _filter(pixels.shape[0], height), pixels, _filter(pixels.shape[1], width), optimize=True
+    )
 
 
 def _filter(old: int, new: int) -> np.ndarray:

@@ -50,10 +50,11 @@ def _core_ml(path: str) -> dict[str, Any]:
         "format": "coreml",
         "version": model.specificationVersion,
         "description": model.description.metadata.shortDescription.strip(),
-        "nodes": sum(_operations(b) for f in model.mlProgram.functions.values()
-                     for b in f.block_specializations.values()),
+        "nodes": sum(
+            _operations(b) for f in model.mlProgram.functions.values() for b in f.block_specializations.values()
+        ),
         "functions": opsets,
-    }  # fmt: skip
+    }
 
 
 def _operations(block: Any) -> int:

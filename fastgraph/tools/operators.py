@@ -136,8 +136,9 @@ def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Execut
 def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
     """Every operator beside its reference. `kept`: what the plan's values were when they had been made."""
     flips = {value: kept[place.value].flip for value, place in found.places.items() if place.value in kept}
-    held = {value: array for value, place in found.places.items()
-            if (array := _as_in_file(value, place, kept)) is not None}  # fmt: skip
+    held = {
+        value: array for value, place in found.places.items() if (array := _as_in_file(value, place, kept)) is not None
+    }
     now = dict(held)
     margins: dict[Value, Margin] = {}
     reads = Counter(v for node in found.graph.nodes for v in operands(node))

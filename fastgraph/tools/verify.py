@@ -156,12 +156,14 @@ def _steps(
         compared = not any(isinstance(step, HostStep) for step in steps)
         beside = [
             difference(np.asarray(plan.memory.held(value)), np.asarray(right), node, *margins.get(value, (0.0, 0.0)))
-            for node in nodes for value, right in expected.items()
+            for node in nodes
+            for value, right in expected.items()
             if compared and value in node.outputs and is_held(plan, value)
-        ]  # fmt: skip
+        ]
         error, allowed = max(beside, key=lambda check: check[0] - check[1], default=(0.0, 0.0))
-        kernels = dict.fromkeys(str(s.kernel) if isinstance(s, Step) else "numpy" for s in steps
-                                if not isinstance(s, Jump))  # fmt: skip
+        kernels = dict.fromkeys(
+            str(s.kernel) if isinstance(s, Step) else "numpy" for s in steps if not isinstance(s, Jump)
+        )
         name, op = nodes[-1].name or nodes[-1].out.name, "+".join(node.op for node in nodes)
         found.append(StepCheck(name, op, ", ".join(kernels) or "view", error, allowed, error <= allowed))
     return found, kept
@@ -250,8 +252,10 @@ def text(report: Report) -> str:
     if report.outputs:
         lines.append("")
         seen = [("output", "engine", "difference", "allowed", "")]
-        seen += [(shorten(o.name, 36), o.engine, f"{o.difference:.1e}", f"{o.allowed:.1e}", "" if o.ok else "DIFFERS")
-                 for o in report.outputs]  # fmt: skip
+        seen += [
+            (shorten(o.name, 36), o.engine, f"{o.difference:.1e}", f"{o.allowed:.1e}", "" if o.ok else "DIFFERS")
+            for o in report.outputs
+        ]
         lines += table(seen, right=(2, 3))
     compared = sum(operator.compared for operator in report.operators)
     lines += [

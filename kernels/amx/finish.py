@@ -13,7 +13,7 @@ from ..isa.stores import first_lanes
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
 from ..lang import I32, Value, choose, divide, either, over, remainder, shuffle, traced
-from .pack import LINE, ROWS
+from .pack_amx import LINE, ROWS
 
 BLOCK_NOTE = Record(panel="address of the block's panel", columns="how many of its columns there are")
 TILE_NOTE = Record(a="where row 0 is read", y="where it is written", skip="rows at the start that are not written")

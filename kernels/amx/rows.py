@@ -35,7 +35,6 @@ def _exists(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.tiles and (params["mt"], params["nt"]) in BLOCKS
 
 
-ROWS = (
-    Row("amx_conv", "amx.conv", "make_amx_conv", AMX_CONV,
-        {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}, _exists, product=True),
-)  # fmt: skip
+_PARAMS = {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}
+
+ROWS = (Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, product=True),)

@@ -69,6 +69,6 @@ FAR = 1 << 40
 """More keys than there are: `low` and `high` that limit nothing."""
 
 ROWS: tuple[Row, ...] = (
-    Row("attention", "attention.many", "make", ATTENTION, product=True),
-    Row("attention_few", "attention.few", "make", ATTENTION, product=True),
-)  # fmt: skip
+    Row("attention", "attention.attention_many", "make", ATTENTION, product=True),
+    Row("attention_few", "attention.attention_few", "make", ATTENTION, product=True),
+)

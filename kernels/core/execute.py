@@ -44,15 +44,15 @@ def call_from_python(tier: Tier) -> Callable[..., Any]:
     walk, at = _walk_alone(), CALL_AT
 
     def kernel(self: int, _args: int, _more: int) -> int:
-        own = self + at
-        record = arg(own, RECORD)
+        content = self + at
+        record = arg(content, RECORD)
         state = released(arg(record, RELEASE))
         stopped = walk(record, state)
         give(arg(record, ACQUIRE), state)
         if stopped:
             return 0
-        give(arg(own, KEEP), arg(own, NONE))
-        none: int = arg(own, NONE)
+        give(arg(content, KEEP), arg(content, NONE))
+        none: int = arg(content, NONE)
         return none
 
     kernel.returns = True  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ def call_from_python(tier: Tier) -> Callable[..., Any]:
 def _walk_alone() -> Any:
     """walk(record, state): all steps of a PROGRAM record, one after the other; 1 when the run was stopped."""
     row = len(STEP)
-    TABLE, STEPS, TICKS, FIRM, LIMIT = map(PROGRAM.at, ("table", "steps", "ticks", "firm", "limit"))
+    TABLE, STEPS, TICKS, COMMIT, LIMIT = map(PROGRAM.at, ("table", "steps", "ticks", "commit", "limit"))
     look, jumped = look_at(), jumps()
 
     def walk(record: int, state: int) -> int:
@@ -74,21 +74,21 @@ def _walk_alone() -> Any:
         if ticks:
             since = clock()
             put(ticks, 0, since)
-        end = due = stopped = step = 0
+        end = check = stopped = step = 0
         while step < steps:
             flags = arg(table, row * step + 2)
             if flags:
                 now = clock()
                 if end == 0:
                     end = now + arg(record, LIMIT)
-                    due = earlier(now + tenth(), end)
-                if now >= due and step <= arg(record, FIRM):
+                    check = earlier(now + tenth(), end)
+                if now >= check and step <= arg(record, COMMIT):
                     leave_float_mode(mode)
                     stopped = look(record, state, now >= end)
                     if stopped:
                         break
                     mode = enter_float_mode()
-                    due = earlier(clock() + tenth(), end)
+                    check = earlier(clock() + tenth(), end)
                 if flags & JUMPS:
                     step += jumped(arg(table, row * step + 1))
                     continue
@@ -104,7 +104,7 @@ def _walk_alone() -> Any:
 
 
 def jumps() -> Any:
-    """jumped(jump): by how many rows a JUMP record moves on."""
+    """jumped(jump): rows from a jump to the step that follows it."""
     CELL, WANTED, BY = map(JUMP.at, ("cell", "wanted", "by"))
 
     def jumped(jump: int) -> int:
@@ -118,7 +118,7 @@ def jumps() -> Any:
 
 
 def lap(ticks: int, since: int) -> int:
-    """Add to what a step took the time since then; when it ended."""
+    """Add the time since then to the time that a step took; when it ended."""
     ended: int = arg(ticks, 0)
     put(ticks, 1, arg(ticks, 1) + ended - since)
     return ended
@@ -129,7 +129,7 @@ def earlier(one: int, other: int) -> int:
 
 
 def look_at() -> Any:
-    """look(record, state, late): let signals be handled; 1 when an exception is set now, as it is for a late run."""
+    """look(record, state, late): handle signals, and set an exception for a late run; 1 when one is set now."""
     RELEASE, ACQUIRE, SIGNALS = map(PROGRAM.at, ("release", "acquire", "signals"))
     RAISE, LATE = map(PROGRAM.at, ("set_error", "late"))
 

@@ -48,12 +48,11 @@ def read(function: FunctionType) -> Any:
 
 # -- type inference
 
-OPERATORS = (
-    "add", "sub", "mul", "floordiv", "mod", "and_", "or_", "xor", "lshift", "rshift", "iadd", "isub", "imul",
-    "ifloordiv", "imod", "iand", "ior", "ixor", "ilshift", "irshift", "neg", "not_", "eq", "ne", "lt", "le", "gt",
-    "ge", "is_", "is_not",
-)  # fmt: skip
-KNOWN = {*(getattr(operator, name) for name in OPERATORS), range, bool}
+_OPERATORS = (
+    "add sub mul floordiv mod and_ or_ xor lshift rshift neg not_ eq ne lt le gt ge is_ is_not "
+    "iadd isub imul ifloordiv imod iand ior ixor ilshift irshift"
+)
+KNOWN = {*(getattr(operator, name) for name in _OPERATORS.split()), range, bool}
 KNOWN |= {"getiter", "iternext", "pair_first", "pair_second", "static_getitem"}
 """What kernel code may ask numba for."""
 

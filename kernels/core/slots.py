@@ -1,4 +1,4 @@
-"""Where the executor and the runtime find each other's numbers: int64 slots of the records they share."""
+"""Records that the executor and the runtime share."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ LINE = 8
 STEP = Record(
     kernel="address of the kernel; of a jump 0",
     args="address of its argument record, or of a JUMP record",
-    flags="LOOK, JUMPS and TEAM, added",
+    flags="LOOK, JUMPS and TEAM_WORTH, added",
 )
 """A row of a program's table."""
 LOOK, JUMPS, TEAM_WORTH = 1, 2, 4
-"""Look at the clock before it, which jumps do always; if any other step has that, the first has it too. It is a jump.
-The steps from here to the next jump are worth waking a team for."""
+"""LOOK: look at the clock before the step, as before all jumps; if any step has it, the first has it too.
+JUMPS: it is a jump. TEAM_WORTH: the steps from here to the next jump are worth waking a team for."""
 
 JUMP = Record(
     cell="address of a byte that is true or false, or 0",
     wanted="1 or 0: jump if the byte is that; always where there is no byte",
-    by="rows to go on from here when it jumps; else the next one follows",
+    by="rows from here to the one that follows when it jumps; else the next row follows",
 )
 """A jump from row to row. All rows before it have run to their end when the byte is read."""
 
@@ -29,8 +29,8 @@ PROGRAM = Record(
     steps="how many",
     threads="that it is for",
     ticks="address of int64 [1 + steps, 2], or 0: when it began; when each step ended, what all its rounds took",
-    firm="the step from which on a run isn't stopped any more",
-    limit="ticks of the clock that it may take",
+    commit="the step from which on a run can't be stopped any more",
+    limit="the most ticks of the clock that it may take",
     release="address of the interpreter's function that releases its lock",
     acquire="address of the one that takes it again",
     signals="address of the one that calls the handlers of signals",
@@ -44,13 +44,13 @@ CALL = Record(
     keep="address of the interpreter's function that counts a reference",
     none="address of what the function returns",
 )
-"""What a Python function of a program holds."""
+"""The content of a Python function of a program."""
 CALL_AT = 32
-"""Where the bytes of CPython's `bytes` begin."""
+"""Byte offset of the content of CPython's `bytes` objects."""
 
 
 def _line(name: str, /, **slots: str) -> Record:
-    """Slots that have a cache line to themselves."""
+    """Slots in a cache line of their own."""
     return Record({**slots, **{f"{name}_{i}": "free" for i in range(len(slots), LINE)}})
 
 
@@ -60,26 +60,26 @@ TEAM = (
         wait="address of the system's function that waits on a semaphore",
         post="address of the one that posts it",
         give_way="address of the one that lets another thread run",
-        seats="address of the threads' SEAT records",
+        members="address of the threads' MEMBER records",
     )
     + _line(
         "job",
-        run="number of the run that is on: grows with every run, -1 while the others of its line change",
-        at="`table` of its program",
-        of="`steps` of it",
-        among="`threads` of it",
+        run="number of the current run: grows with every run, -1 while the other slots of the line change",
+        table="address of its first step",
+        steps="how many",
+        threads="in the team",
         before="`done` when it began",
-        clocked="`ticks` of its program",
-        until="`firm` of it",
-        fate="4 * run + OPEN, FIXED or STOPPED",
+        ticks="of its first step in its program's `ticks`, or 0",
+        commit="of its program, counted from its first step",
+        status="4 * run + RUNNING, COMMITTED or STOPPED",
     )
     + _line("count", done="shares that are done, of all runs")
 )
-"""A pool of threads: what stays; the run that is on, written by its caller only; what all write."""
-OPEN, FIXED, STOPPED = range(3)
+"""A pool of threads: constants; the current run, written by its caller only; what all threads write."""
+RUNNING, COMMITTED, STOPPED = range(3)
 """A run may be stopped, can't be stopped any more, was stopped."""
 
-SEAT = _line("claim", claimed="number of the step up to which this thread's share is taken") + _line(
+MEMBER = _line("claim", claimed="number of the step up to which this thread's share is taken") + _line(
     "sleep", parked="1 while the thread sleeps, or is about to", semaphore="what wakes it"
 )
 """A thread of a pool. Its own thread writes `claimed` most."""

@@ -1,19 +1,19 @@
 """Run a table of kernels as a team of threads, which deals out each step's shares.
 
-Every step has as many shares as the team has threads. What a kernel computes hangs on the share and not on
-who runs it, so a thread claims any share that nobody has begun, its own first: whoever is not scheduled keeps
-nobody waiting, and the caller can do everything itself. Only a share that was begun is waited for.
+Every step has as many shares as the team has threads. What a kernel computes depends on the share and not on the thread
+that runs it, so a thread claims any share that has not been started, its own number first: a thread that is not
+scheduled delays nobody, and the caller can do everything itself. Only a share that was started is waited for.
 
 Shares are claimed by number: the steps of all runs are counted, and a share's claim is the count of the last
-step that it was taken in, so it never goes back. A share is claimed once per step, and only within its run:
-when a run is over, all its shares are claimed and done. So a thread that is late finds nothing to do, and reads
-nothing but the pool's own memory: it reads the table, which lives as long as its run, under a claim only.
+step that it was taken in, so it never decreases. A share is claimed once per step, and only within its run:
+when a run is over, all its shares are claimed and done. So a late thread finds no share left, and reads
+only the pool's own memory: it reads the table, which lives as long as its run, under a claim only.
 
-What lies between two jumps is a run of its own to the pool. Its caller alone reads the jumps; where what follows isn't
-worth a team, it runs that alone.
+To the pool, the steps between two jumps are a run of their own. Only the caller reads jumps; it runs steps that aren't
+worth waking a team for alone.
 
-A run is stopped as `execute.py` says. The team walks on to the end all the same, so that all shares are claimed, and
-calls no kernels; who finds a share skipped finds all later ones skipped too.
+A run is stopped as in `execute.py`. The team still goes through all remaining steps, so that all shares are claimed,
+but calls no kernels; after a share that was skipped all later ones are skipped too.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ from .primitives import (
     replace,
     take,
     tenth,
-)  # fmt: skip
-from .slots import FIXED, JUMPS, LOOK, OPEN, PROGRAM, SEAT, STEP, STOPPED, TEAM, TEAM_WORTH
+)
+from .slots import COMMITTED, JUMPS, LOOK, MEMBER, PROGRAM, RUNNING, STEP, STOPPED, TEAM, TEAM_WORTH
 
 _SPINS = 2000
 _LINGER = 400
-_JOB = ("at", "of", "among", "before", "clocked", "until", "run")
+Job = tuple[int, ...]
+_JOB = ("table", "steps", "threads", "before", "ticks", "commit", "run")
+"""Slots of the TEAM record that say what to run, as a tuple of numbers."""
 
 
 def team(tier: Tier) -> Callable[..., Any]:
@@ -58,12 +60,12 @@ def team(tier: Tier) -> Callable[..., Any]:
     all shares of all steps are done; it has the interpreter's lock, and releases it for that time. The others never
     have it, and are given the last run that is not theirs; they return when the table is 0.
     """
-    AT, OF, AMONG, BEFORE, CLOCKED, UNTIL, RUN = _bytes_at(*_JOB)
+    TABLE, STEPS, THREADS, BEFORE, TICKS, COMMIT, RUN = _bytes_at(*_JOB)
     RELEASE, ACQUIRE = map(PROGRAM.at, ("release", "acquire"))
     tell, listen, wake, walk, go_on = _tell(), _listen(), _wake(), _walk(), _go_on()
 
     def kernel(pool: int, thread: int, given: int) -> None:
-        state = first = end = due = 0
+        state = first = end = check = 0
         run = given
         if thread == 0:
             state = released(arg(given, RELEASE))
@@ -71,17 +73,15 @@ def team(tier: Tier) -> Callable[..., Any]:
         while True:
             if thread > 0:
                 run = listen(pool, thread, run)
-            table = peek(pool + AT)
-            steps = peek(pool + OF)
-            threads = peek(pool + AMONG)
-            before = peek(pool + BEFORE)
-            ticks = peek(pool + CLOCKED)
-            firm = peek(pool + UNTIL)
+            table = peek(pool + TABLE)
+            steps = peek(pool + STEPS)
+            threads = peek(pool + THREADS)
+            job = table, steps, threads, peek(pool + BEFORE), peek(pool + TICKS), peek(pool + COMMIT), run
             if peek(pool + RUN) == run and thread < threads:
                 wake(pool, thread, threads)
-                end, due = walk(pool, thread, threads, table, steps, run, before, ticks, firm, given, state, end, due)
+                end, check = walk(pool, thread, job, given, state, end, check)
                 if thread == 0:
-                    first, end, due = go_on(pool, run, given, state, first + steps, end, due)
+                    first, end, check = go_on(pool, run, given, state, first + steps, end, check)
                     if first < 0:
                         break
                     run = tell(pool, given, first)
@@ -94,17 +94,16 @@ def team(tier: Tier) -> Callable[..., Any]:
 
 
 def _bytes_at(*names: str) -> list[int]:
-    """Where slots of a TEAM record begin."""
+    """Byte offsets of slots of a TEAM record."""
     return [8 * TEAM.at(name) for name in names]
 
 
 def _tell() -> Any:
-    """tell(pool, record, first): make the steps of the record's program from `first` on, up to the next jump, the run
-    that is on; its number."""
-    TABLE, STEPS, THREADS, TICKS, FIRM = map(PROGRAM.at, ("table", "steps", "threads", "ticks", "firm"))
+    """tell(pool, record, first): start a run of a program's steps from `first` to the next jump; its number."""
+    TABLE, STEPS, THREADS, TICKS, COMMIT = map(PROGRAM.at, ("table", "steps", "threads", "ticks", "commit"))
     row = len(STEP)
-    AT, OF, AMONG, BEFORE, CLOCKED, UNTIL, RUN = _bytes_at(*_JOB)
-    DONE, FATE = _bytes_at("done", "fate")
+    AT, COUNT, TEAM_SIZE, BEFORE, CLOCK, UNTIL, RUN = _bytes_at(*_JOB)
+    DONE, STATUS = _bytes_at("done", "status")
 
     def tell(pool: int, record: int, first: int) -> int:
         table = arg(record, TABLE)
@@ -120,15 +119,15 @@ def _tell() -> Any:
             if after == first or not arg(table, row * first + 2) & TEAM_WORTH:
                 threads = 1
             table += 8 * row * first
-        run: int = peek(pool + RUN) + peek(pool + OF) + 1
+        run: int = peek(pool + RUN) + peek(pool + COUNT) + 1
         exchange(pool + RUN, -1)
         publish(pool + AT, table)
-        publish(pool + OF, after - first)
-        publish(pool + AMONG, threads)
+        publish(pool + COUNT, after - first)
+        publish(pool + TEAM_SIZE, threads)
         publish(pool + BEFORE, peek(pool + DONE))
-        publish(pool + CLOCKED, ticks)
-        publish(pool + UNTIL, arg(record, FIRM) - first)
-        publish(pool + FATE, 4 * run + OPEN)
+        publish(pool + CLOCK, ticks)
+        publish(pool + UNTIL, arg(record, COMMIT) - first)
+        publish(pool + STATUS, 4 * run + RUNNING)
         exchange(pool + RUN, run)
         return run
 
@@ -136,33 +135,34 @@ def _tell() -> Any:
 
 
 def _go_on() -> Any:
-    """go_on(pool, run, record, state, step, end, due): where the caller's program goes on when its steps before `step`
-    have run, or -1; (step, end, due) anew."""
-    (FATE,) = _bytes_at("fate")
-    TABLE, STEPS, FIRM, LIMIT = map(PROGRAM.at, ("table", "steps", "firm", "limit"))
+    """go_on(pool, run, record, state, step, end, check): follow the jumps from `step` on; (the next step or -1, end,
+    check). end: when the run's time is over; check: when to handle signals next; 0 until the first look at the clock.
+    """
+    (STATUS,) = _bytes_at("status")
+    TABLE, STEPS, COMMIT, LIMIT = map(PROGRAM.at, ("table", "steps", "commit", "limit"))
     row = len(STEP)
     look, jumped = look_at(), jumps()
 
-    def go_on(pool: int, run: int, record: int, state: int, step: int, end: int, due: int) -> tuple[int, int, int]:
+    def go_on(pool: int, run: int, record: int, state: int, step: int, end: int, check: int) -> tuple[int, int, int]:
         table = arg(record, TABLE)
-        if peek(pool + FATE) == 4 * run + STOPPED:
+        if peek(pool + STATUS) == 4 * run + STOPPED:
             step = -1
         while 0 <= step and step < arg(record, STEPS) and arg(table, row * step + 2) & JUMPS:
             now = clock()
             if end == 0:
                 end = now + arg(record, LIMIT)
-                due = earlier(now + tenth(), end)
+                check = earlier(now + tenth(), end)
             stopped = 0
-            if now >= due and step <= arg(record, FIRM):
+            if now >= check and step <= arg(record, COMMIT):
                 stopped = look(record, state, now >= end)
-                due = earlier(clock() + tenth(), end)
+                check = earlier(clock() + tenth(), end)
             if stopped:
                 step = -1
             else:
                 step += jumped(arg(table, row * step + 1))
         if step >= arg(record, STEPS):
             step = -1
-        return step, end, due
+        return step, end, check
 
     return go_on
 
@@ -170,11 +170,11 @@ def _go_on() -> Any:
 def _listen() -> Any:
     """listen(pool, thread, run): wait for a later run; its number.
 
-    The next run may follow at once, so the thread looks out for some microseconds before it sleeps. Who parks
-    then looks once more, and who tells then wakes the parked: one of them sees the other.
+    The next run may follow at once, so the thread spins for some microseconds before it sleeps. A thread that has
+    parked looks once more, and a caller that has told wakes the parked ones: one of the two sees the other.
     """
-    WAIT, SEATS, SEMAPHORE = TEAM.at("wait"), TEAM.at("seats"), SEAT.at("semaphore")
-    SIZE, PARKED, linger = 8 * len(SEAT), 8 * SEAT.at("parked"), _LINGER
+    WAIT, MEMBERS, SEMAPHORE = TEAM.at("wait"), TEAM.at("members"), MEMBER.at("semaphore")
+    SIZE, PARKED, linger = 8 * len(MEMBER), 8 * MEMBER.at("parked"), _LINGER
     (RUN,) = _bytes_at("run")
 
     def listen(pool: int, thread: int, run: int) -> int:
@@ -184,12 +184,12 @@ def _listen() -> Any:
             pause()
             later = peek(pool + RUN)
             looked += 1
-        seat = arg(pool, SEATS) + SIZE * thread
+        member = arg(pool, MEMBERS) + SIZE * thread
         while later <= run:
-            exchange(seat + PARKED, 1)
+            exchange(member + PARKED, 1)
             later = peek(pool + RUN)
-            if later <= run or exchange(seat + PARKED, 0) == 0:
-                while take(arg(pool, WAIT), arg(seat, SEMAPHORE)) != 0:
+            if later <= run or exchange(member + PARKED, 0) == 0:
+                while take(arg(pool, WAIT), arg(member, SEMAPHORE)) != 0:
                     pass
                 later = peek(pool + RUN)
         return later
@@ -199,34 +199,31 @@ def _listen() -> Any:
 
 def _wake() -> Any:
     """wake(pool, thread, threads): each thread wakes two more, so that a large team starts in logarithmic time."""
-    POST, SEATS, SEMAPHORE = TEAM.at("post"), TEAM.at("seats"), SEAT.at("semaphore")
-    SIZE, PARKED = 8 * len(SEAT), 8 * SEAT.at("parked")
+    POST, MEMBERS, SEMAPHORE = TEAM.at("post"), TEAM.at("members"), MEMBER.at("semaphore")
+    SIZE, PARKED = 8 * len(MEMBER), 8 * MEMBER.at("parked")
 
     def wake(pool: int, thread: int, threads: int) -> None:
         for child in range(2 * thread + 1, 2 * thread + 3):
-            seat = arg(pool, SEATS) + SIZE * child
-            if child < threads and exchange(seat + PARKED, 0):
-                post(arg(pool, POST), arg(seat, SEMAPHORE))
+            member = arg(pool, MEMBERS) + SIZE * child
+            if child < threads and exchange(member + PARKED, 0):
+                post(arg(pool, POST), arg(member, SEMAPHORE))
 
     return wake
 
 
 def _walk() -> Any:
-    """walk(pool, thread, threads, table, steps, run, before, ticks, firm, record, state, end, due): take part in a run
-    until it is over; (end, due) anew. Thread 0 says when to stop and measures; `record`, `state` and what follows are
-    its own."""
-    DONE, FATE = _bytes_at("done", "fate")
-    SEATS, GIVE_WAY = map(TEAM.at, ("seats", "give_way"))
-    row, size, spins = len(STEP), 8 * len(SEAT), _SPINS
+    """walk(pool, thread, job, record, state, end, check): take part in a run until it is over; (end, check) anew.
+
+    Thread 0 stops the run and measures it; `record` and what follows are only for it.
+    """
+    DONE, STATUS = _bytes_at("done", "status")
+    MEMBERS, GIVE_WAY = map(TEAM.at, ("members", "give_way"))
+    row, size, spins = len(STEP), 8 * len(MEMBER), _SPINS
     watch = _watch()
 
-    def walk(
-        pool: int, thread: int, threads: int, table: int, steps: int, run: int, before: int,
-        ticks: int, firm: int, record: int, state: int, end: int, due: int,
-    ) -> tuple[int, int]:  # fmt: skip
-        done = pool + DONE
-        seats = arg(pool, SEATS)
-        fate = pool + FATE
+    def walk(pool: int, thread: int, job: Job, record: int, state: int, end: int, check: int) -> tuple[int, int]:
+        table, steps, threads, before, ticks, commit, run = job
+        done, members, status = pool + DONE, arg(pool, MEMBERS), pool + STATUS
         stopped = 4 * run + STOPPED
         mode = enter_float_mode()
         since = 0
@@ -234,18 +231,18 @@ def _walk() -> Any:
             since = arg(ticks, 0)
         for step in range(steps):
             if thread == 0 and arg(table, row * step + 2) & LOOK:
-                end, due = watch(fate, run, step, firm, record, state, mode, end, due)
-            if step == firm:
-                replace(fate, 4 * run + OPEN, 4 * run + FIXED)
+                end, check = watch(pool, job, step, (record, state, mode), end, check)
+            if step == commit:
+                replace(status, 4 * run + RUNNING, 4 * run + COMMITTED)
             number = run + 1 + step
             target = before + threads * (step + 1)
             share = thread
             for _ in range(threads):
                 if peek(done) >= target:
                     break
-                last = peek(seats + size * share)
-                if last < number and replace(seats + size * share, last, number):
-                    if peek(fate) != stopped:
+                last = peek(members + size * share)
+                if last < number and replace(members + size * share, last, number):
+                    if peek(status) != stopped:
                         call(arg(table, row * step), arg(table, row * step + 1), share, threads)
                     if ticks:
                         advance(ticks + 16 * (step + 1), clock())
@@ -261,42 +258,35 @@ def _walk() -> Any:
             if ticks and thread == 0:
                 since = lap(ticks + 16 * (step + 1), since)
         leave_float_mode(mode)
-        return end, due
+        return end, check
 
     return walk
 
 
 def _watch() -> Any:
-    """watch(fate, run, step, firm, record, state, mode, end, due): look if it is time, before a step; (end, due) anew.
+    """watch(pool, job, step, (record, state, mode), end, check): stop the run before a step if its time is over or a
+    signal's handler raised; (end, check) anew.
 
-    Others may be ahead, and fix the fate of the run first: then it isn't stopped.
+    Other threads may be ahead, and commit the run first: then it isn't stopped.
     """
-    LIMIT = PROGRAM.at("limit")
+    LIMIT, (STATUS,) = PROGRAM.at("limit"), _bytes_at("status")
     look = look_at()
 
-    def watch(
-        fate: int,
-        run: int,
-        step: int,
-        firm: int,
-        record: int,
-        state: int,
-        mode: int,
-        end: int,
-        due: int,
-    ) -> tuple[int, int]:
+    def watch(pool: int, job: Job, step: int, caller: tuple[int, ...], end: int, check: int) -> tuple[int, int]:
+        _, _, _, _, _, commit, run = job
+        record, state, mode = caller
+        status, running, stopped = pool + STATUS, 4 * run + RUNNING, 4 * run + STOPPED
         now = clock()
         if end == 0:
             end = now + arg(record, LIMIT)
-            due = earlier(now + tenth(), end)
-        opened = 4 * run + OPEN
-        if now >= due and step <= firm and peek(fate) == opened:
+            check = earlier(now + tenth(), end)
+        if now >= check and step <= commit and peek(status) == running:
             leave_float_mode(mode)
-            late = now >= end and replace(fate, opened, 4 * run + STOPPED) != 0
+            late = now >= end and replace(status, running, stopped) != 0
             if look(record, state, late):
-                replace(fate, opened, 4 * run + STOPPED)
+                replace(status, running, stopped)
             enter_float_mode()
-            due = earlier(clock() + tenth(), end)
-        return end, due
+            check = earlier(clock() + tenth(), end)
+        return end, check
 
     return watch

@@ -13,8 +13,7 @@ from ..core.record import Record, reader
 from ..isa.tiers import Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
 from .band import deal, make_band
-from .heights import crossing
-from .pick_dot import F32
+from .pick_dot import F32_COSTS, crossing
 from .results import target
 from .rows import CONV_F32
 from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile, segmented_rows
@@ -25,7 +24,7 @@ def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
 
     The columns of an epilogue's operands run over all channels of the output, their rows over the pixels of an image.
     """
-    return conv_kernel(tier, nv, F32.most_rows(tier, nv), f32_arithmetic(tier, nv), CONV_F32)
+    return conv_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv), CONV_F32)
 
 
 def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
@@ -64,10 +63,8 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
             if r.direct:
                 a += oz * r.stride_z * r.x_z + y0 * r.stride_y * r.x_y
             else:
-                fill_band(
-                    r, scratch, source=a, z=oz * r.stride_z - r.pad_z, y=y0 * r.stride_y - r.pad_y,
-                    rows=(count - 1) * r.move_y + r.reach,
-                )  # fmt: skip
+                z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+                fill_band(r, scratch, a, z, y, rows=(count - 1) * r.move_y + r.reach)
                 a = scratch
             pixel0 = (oz * r.out_h + y0) * r.out_w
             row0 = image * r.out_d * r.out_h * r.out_w

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..core.record import Record, reader
 from ..isa.tiers import Tier
 from ..lang import divide, smaller
-from .pick_dot import F32
+from .pick_dot import F32_COSTS
 from .results import target
 from .rows import DOT_F32
 from .tile import Arithmetic, even_rows, f32_arithmetic, make_tile
@@ -15,7 +15,7 @@ from .tile import Arithmetic, even_rows, f32_arithmetic, make_tile
 
 def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.DOT_F32`."""
-    return dot_kernel(tier, nv, F32.most_rows(tier, nv), f32_arithmetic(tier, nv), DOT_F32)
+    return dot_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv), DOT_F32)
 
 
 def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:

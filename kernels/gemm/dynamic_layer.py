@@ -1,4 +1,4 @@
-"""dot and conv of bytes that dynamic.py rounds with s8 weights: exact i32 sums, stored as f32.
+"""dot and conv of bytes that dynamic_round.py rounds with s8 weights: exact i32 sums, stored as f32.
 
 y = sum (x - zero) * (w - zero of w) * (scale * scale of w) + bias, where scale and zero are those of x's image, or row;
 then as EPILOGUE says. rowsum: whether weights have zero points, for which each row of x is summed too.
@@ -13,9 +13,9 @@ from ..isa.tiers import Tier
 from ..lang import F32, I32, Type, Value, fma
 from .conv import conv_kernel
 from .dot import dot_kernel
-from .int8 import int8_arithmetic
+from .dot_conv_int8 import int8_arithmetic
 from .pack_int8 import HEAD_LINES, sums_per_row
-from .pick_int8 import COSTS
+from .pick_int8 import INT8_COSTS
 from .results import Place
 from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES
 from .tile import Arithmetic
@@ -23,13 +23,13 @@ from .tile import Arithmetic
 
 def make_dot(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors, and ranges of rows or of batches; its record is `rows.DOT_DYNAMIC`."""
-    most = COSTS[rowsum].most_rows(tier, nv)
+    most = INT8_COSTS[rowsum].most_rows(tier, nv)
     return dot_kernel(tier, nv, most, _arithmetic(tier, nv, per_row, rowsum), DOT_DYNAMIC)
 
 
 def make_conv(tier: Tier, nv: int, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.CONV_DYNAMIC`."""
-    most = COSTS[rowsum].most_rows(tier, nv)
+    most = INT8_COSTS[rowsum].most_rows(tier, nv)
     return conv_kernel(tier, nv, most, _arithmetic(tier, nv, False, rowsum), CONV_DYNAMIC)
 
 

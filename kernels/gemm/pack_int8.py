@@ -7,6 +7,8 @@ four vectors at a time by pack instructions: `column_order` says which column st
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..isa.tiers import Tier
@@ -46,27 +48,26 @@ def column_order(nv: int, lanes: int, out: str) -> np.ndarray:
     return np.concatenate(found)
 
 
-def pack_int8(
-    tier: Tier,
-    weights: np.ndarray,
-    start: np.ndarray,
-    multipliers: np.ndarray,
-    nv: int,
-    run: int,
-    out: str,
-    minus_zero: np.ndarray | None = None,
-    bias: np.ndarray | None = None,
-    chains: int = 1,
-) -> np.ndarray:
-    """uint8 [batch, panels, bytes] from s8 weights [batch, N, K], i32 start and f32 multipliers [batch, N].
+class Head(NamedTuple):
+    """What a panel holds before its weights: one line for each of these [batch, N].
+
+    start: i32 that sums begin with; multipliers: f32; minus_zero: i32, minus the zero points of the weights, for a
+    kernel with `rowsum`; bias: f32, for the kernels of dynamic_layer.py, whose start is the sum of a column's weights.
+    """
+
+    start: np.ndarray
+    multipliers: np.ndarray
+    minus_zero: np.ndarray | None = None
+    bias: np.ndarray | None = None
+
+
+def pack_int8(tier: Tier, weights: np.ndarray, head: Head, nv: int, run: int, out: str, chains: int = 1) -> np.ndarray:
+    """uint8 [batch, panels, bytes] from s8 weights [batch, N, K].
 
     run: products in a run of A; each run is rounded up to a multiple of `chains` words, with weights of 0.
-    minus_zero: int32 [batch, N], minus the zero points of the weights, for a kernel with `rowsum`. bias: f32
-    [batch, N], a line after the multipliers, for dynamic_layer's kernels (whose `start` is the sum of a column's
-    weights).
     """
     batch, n, k = weights.shape
-    rowsum, width = minus_zero is not None, nv * tier.lanes
+    rowsum, width = head.minus_zero is not None, nv * tier.lanes
     panels, runs, words = -(-n // width), k // run, -(-run // (4 * chains)) * chains
     order = column_order(nv, tier.lanes, out)
     full = np.zeros((batch, panels * width, runs, words * 4), np.int8)
@@ -87,10 +88,9 @@ def pack_int8(
         padded[:, :n] = values.reshape(batch, n)
         return _bytes(padded.reshape(batch, panels, width)[:, :, order])
 
-    head = [line(start, np.int32), line(multipliers, np.float32)]
-    head += [] if minus_zero is None else [line(minus_zero, np.int32)]
-    head += [] if bias is None else [line(bias, np.float32)]
-    return np.concatenate([*head, _bytes(lines.reshape(batch, panels, -1))], axis=2)
+    kinds = (np.int32, np.float32, np.int32, np.float32)
+    lines_of_head = [line(values, kind) for values, kind in zip(head, kinds, strict=True) if values is not None]
+    return np.concatenate([*lines_of_head, _bytes(lines.reshape(batch, panels, -1))], axis=2)
 
 
 def _bytes(values: np.ndarray) -> np.ndarray:

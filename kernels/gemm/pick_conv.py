@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..isa.tiers import Tier
-from .heights import crossing
-from .pick_dot import F32, L2, Costs, columns_first, idle, max_rows, split_columns, tile_cost
+from .pick_dot import F32_COSTS, L2, Costs, columns_first, crossing, idle, max_rows, split_columns, tile_cost
 
 Triple = tuple[int, int, int]
 CROSSING = 1.0
@@ -121,22 +120,22 @@ def upright(g: Geometry, l2: int) -> Geometry:
     def turn(t: Triple) -> Triple:
         return t[0], t[2], t[1]
 
+    turned: dict[str, Any] = {
+        name: turn(getattr(g, name)) for name in ("size", "kernel", "out", "strides", "dilations", "pads")
+    }
     image, z, y, x = g.x_strides
-    return Geometry(
-        g.images, g.groups, g.c, g.n, turn(g.size), turn(g.kernel), turn(g.out), (image, z, x, y),
-        turn(g.strides), turn(g.dilations), turn(g.pads), g.item,
-    )  # fmt: skip
+    return g._replace(x_strides=(image, z, x, y), **turned)
 
 
 def pick_conv(tier: Tier, g: Geometry, threads: int = 1, l2: int = L2) -> tuple[ConvPiece, ...]:
     """The conv calls for a geometry: one, or two that share the channels."""
-    return conv_pieces(tier, upright(g, l2), threads, F32, {}, l2)
+    return conv_pieces(tier, upright(g, l2), threads, F32_COSTS, {}, l2)
 
 
 def conv_pieces(
-    tier: Tier, g: Geometry, threads: int, costs: Costs, more: Mapping[str, Any], l2: int = L2
+    tier: Tier, g: Geometry, threads: int, costs: Costs, params: Mapping[str, Any], l2: int = L2
 ) -> tuple[ConvPiece, ...]:
-    """As `pick_conv`, for any arithmetic; `more`: the kernel's other parameters."""
+    """As `pick_conv`, for operands of any type; params: the kernel's parameters beside nv."""
     _, out_h, out_w = g.out
     rows = idle(g.images * g.groups * g.out[0] * out_h, threads)
 
@@ -153,7 +152,7 @@ def conv_pieces(
     pieces = []
     for start, columns, nv in split_columns(tier, g.n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
         table, fields = layout(g, -best(nv)[1], columns, nv * tier.lanes, threads, l2)
-        pieces.append(ConvPiece(start, columns, nv, {"nv": nv, **more}, table, fields))
+        pieces.append(ConvPiece(start, columns, nv, {"nv": nv, **params}, table, fields))
     return tuple(pieces)
 
 
@@ -186,9 +185,11 @@ def widened(g: Geometry, factor: int) -> Geometry:
     """The geometry whose outputs are `factor` neighbors in a row, one after the other."""
     (k_d, k_h, k_w), (s_d, s_h, s_w) = g.kernel, g.strides
     return g._replace(
-        n=g.n * factor, kernel=(k_d, k_h, k_w + (factor - 1) * s_w), strides=(s_d, s_h, s_w * factor),
+        n=g.n * factor,
+        kernel=(k_d, k_h, k_w + (factor - 1) * s_w),
+        strides=(s_d, s_h, s_w * factor),
         out=(*g.out[:2], g.out[2] // factor),
-    )  # fmt: skip
+    )
 
 
 def split_row(g: Geometry, together: int) -> tuple[Geometry, Geometry, int]:

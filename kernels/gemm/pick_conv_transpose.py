@@ -8,7 +8,7 @@ import numpy as np
 
 from ..isa.tiers import Tier
 from .pick_conv import Triple
-from .pick_dot import DotPiece, dot_args, pick_dot
+from .pick_dot import DotPiece, Product, dot_args, pick_dot
 
 
 class Transposed(NamedTuple):
@@ -41,6 +41,11 @@ class Transposed(NamedTuple):
         return self.kernel[0] * self.kernel[1] * self.kernel[2] * self.n
 
     @property
+    def product(self) -> Product:
+        """Dot's operands and result."""
+        return Product(self.pixels, self.columns, self.c, self.groups)
+
+    @property
     def products(self) -> int:
         """Bytes of dot's result, [groups, pixels, columns]."""
         return 4 * self.groups * self.pixels * self.columns
@@ -60,7 +65,7 @@ def tap_weights(weights: np.ndarray, groups: int) -> np.ndarray:
 
 def pick_products(tier: Tier, g: Transposed, threads: int = 1) -> tuple[DotPiece, ...]:
     """The dot calls."""
-    return pick_dot(tier, g.pixels, g.columns, g.c, g.groups, threads)
+    return pick_dot(tier, g.product, threads)
 
 
 def products_args(piece: DotPiece, g: Transposed, **operands: Any) -> dict[str, Any]:

@@ -8,20 +8,27 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from .heights import mains
 
 L2 = 1 << 20
-"""Bytes of second-level cache that blocking assumes when it isn't told."""
+"""Bytes of second-level cache that blocking assumes by default."""
 STANDARD = 0.98
-"""What a cost is multiplied by for a tile that most layers use: fewer kernels to compile."""
+"""Factor on the cost of a tile that most layers use, so that fewer kernels are compiled."""
 SPLIT_GAIN = 0.93
-"""Two kernels share one layer's columns only when they cost less than this part of one."""
-
-
+"""Two calls split a layer's columns only when they cost less than this fraction of one call."""
 FEW = 8
-"""Rows of A up to which B that is known at run time only is not packed."""
+"""Rows of A up to which a B that isn't constant is read without packing."""
 BLOCK = 512
-"""Columns of few rows that are made together: they and the rows of B that go into them stay in the first cache."""
+"""Most columns of a block of `dot_few`: they and the rows of B that are added to them stay in the first-level cache."""
+
+
+class Product(NamedTuple):
+    """C [batch, m, n] = A [batch, m, k] x B; lda: elements from row to row of A, k when 0."""
+
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+    lda: int = 0
 
 
 class DotPiece(NamedTuple):
@@ -37,62 +44,43 @@ class DotPiece(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What an arithmetic lets tiles be: widths(tier) in vectors, most_rows(tier, nv), and the cycles that
-    tile_cost(tier, rows, nv, words) estimates for one.
+    """The cost model of tiles over operands of one type: widths(tier), of panels in vectors; most_rows(tier, nv) of a
+    tile; tile_cost(tier, rows, nv, words), its cycles; item, bytes of an element of A.
     """
 
     widths: Callable[[Tier], Sequence[int]]
     most_rows: Callable[[Tier, int], int]
     tile_cost: Callable[[Tier, int, int, int], float]
+    item: int
 
     def rows_cost(self, tier: Tier, m: int, height: int, nv: int, words: int) -> float:
-        """Cycles of m rows of one panel in tiles of `height` and what is left."""
+        """Cycles of m rows of one panel in tiles of `height` rows and one of the remaining rows."""
         whole, rest = divmod(m, height)
         tiles = ((height, whole), (rest, 1))
         return sum(count * self.tile_cost(tier, rows, nv, words) for rows, count in tiles if rows and count)
 
     def choices(self, tier: Tier, m: int, nv: int, words: int, most: int) -> dict[int, float]:
-        """The heights that main tiles of at most so many rows may have, each with its `rows_cost`."""
-        found = mains(m, most, nv, words)
-        return {height: self.rows_cost(tier, m, height, nv, words) for height in found}
+        """Candidate heights of the main tiles, at most `most` rows, each with its `rows_cost`."""
+        return {height: self.rows_cost(tier, m, height, nv, words) for height in mains(m, most, nv, words)}
 
 
 @lru_cache(1024)
-def pick_dot(
-    tier: Tier,
-    m: int,
-    n: int,
-    k: int,
-    batch: int = 1,
-    threads: int = 1,
-    lda: int = 0,
-    l2: int = L2,
-) -> tuple[DotPiece, ...]:
-    """The dot calls for C [batch, m, n] = A [batch, m, k] x B: one, or two that share the columns.
-
-    lda: A's row stride in f32 (k when 0), of interest only because rows 4 KiB apart collide in the cache.
-    """
-    costs = F32
-    if m == 1:  # at the pace of the weights: the more sums, the fewer wait for one another
+def pick_dot(tier: Tier, product: Product, threads: int = 1, l2: int = L2) -> tuple[DotPiece, ...]:
+    """The dot calls of a product of f32: one, or two that share the columns."""
+    costs = F32_COSTS
+    if product.m == 1:  # at the pace of the weights: the more sums, the fewer wait for one another
         wide = (8,) if tier.registers >= 32 else ()
-        costs = F32._replace(widths=lambda tier: (min(4, -(-n // tier.lanes)), *wide))
-    return dot_pieces(tier, m, n, k, batch, threads, costs, {}, (lda or k) * 4, l2)
+        costs = costs._replace(widths=lambda tier: (min(4, -(-product.n // tier.lanes)), *wide))
+    return dot_pieces(tier, product, threads, costs, {}, l2)
 
 
 def dot_pieces(
-    tier: Tier,
-    m: int,
-    n: int,
-    words: int,
-    batch: int,
-    threads: int,
-    costs: Costs,
-    more: Mapping[str, Any],
-    row_bytes: int,
-    l2: int = L2,
+    tier: Tier, product: Product, threads: int, costs: Costs, params: Mapping[str, Any], l2: int = L2
 ) -> tuple[DotPiece, ...]:
-    """As `pick_dot`, for rows of `words` words, `row_bytes` apart; `more`: the kernel's other parameters."""
-    colliding = row_bytes % 4096 == 0
+    """As `pick_dot`, for operands of any type; params: the kernel's parameters beside nv."""
+    m, n, k, batch, lda = product
+    words = -(-k * costs.item // 4)
+    colliding = (lda or k) * costs.item % 4096 == 0  # rows 4 KiB apart fall into one set of the cache
 
     def cost(height: int, nv: int, cycles: float) -> float:
         tiles = -(-m // height)
@@ -102,8 +90,8 @@ def dot_pieces(
         return cycles * (min(by_rows, by_columns) if threads > 1 else 1.0) * slower
 
     def best(nv: int) -> tuple[float, int]:
-        found = costs.choices(tier, m, nv, words, costs.most_rows(tier, nv))
-        return min((cost(h, nv, cycles), -h) for h, cycles in found.items())
+        heights = costs.choices(tier, m, nv, words, costs.most_rows(tier, nv))
+        return min((cost(h, nv, cycles), -h) for h, cycles in heights.items())
 
     pieces = []
     for start, columns, nv in split_columns(tier, n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
@@ -111,12 +99,12 @@ def dot_pieces(
         units, panels = -(-m // height), -(-columns // (nv * tier.lanes))
         by_columns = columns_first(batch * units, batch * panels, m, columns, threads)
         block = max(1, l2 * 3 // 8 // (4 * words * height))
-        pieces.append(DotPiece(start, columns, nv, {"nv": nv, **more}, height, block, by_columns))
+        pieces.append(DotPiece(start, columns, nv, {"nv": nv, **params}, height, block, by_columns))
     return tuple(pieces)
 
 
 def few_block(tier: Tier, n: int, batch: int, threads: int) -> int:
-    """How many columns of few rows a thread makes at a time: whole lines, a share for each thread."""
+    """Columns of a block of `dot_few`: whole cache lines, at least one block for each thread."""
     line = 4 * tier.lanes
     shares = max(1, threads // batch)
     return min(BLOCK, -(-n // (shares * line)) * line)
@@ -156,11 +144,29 @@ def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
     return (step + weights / 400 + 0.2) * k + rows * nv + 20
 
 
-F32 = Costs(widths, max_rows, tile_cost)
+F32_COSTS = Costs(widths, max_rows, tile_cost, item=4)
+
+
+def crossing(most: int, nv: int) -> int:
+    """The most rows of a convolution's tile that may continue in the next row of the map; taller tiles end with a row.
+
+    With one vector a row there is no time to load more offsets than registers hold: rows are at equal distances.
+    """
+    return min(most, 8) if nv == 1 else most
+
+
+def mains(m: int, most: int, nv: int, words: int) -> set[int]:
+    """Candidate heights of the main tiles for m rows: `most`, and that of tiles of equal height.
+
+    Short sums allow lower ones, too: the CPU then stores one tile while it sums the next. What main tiles leave over
+    is one more tile: a kernel has a body for each height up to `most` (at most 16).
+    """
+    few = range(-(-14 // nv), most) if words <= 32 else ()
+    return {most, -(-m // -(-max(m, 1) // most)) or 1, *few}
 
 
 def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int, int, int]]:
-    """(start, columns, nv) of the one or two parts with the least cost; cost[nv] is that of one panel."""
+    """(start, columns, nv) of the one or two ranges of columns that cost least; cost[nv]: cycles of one panel."""
     vectors = -(-n // tier.lanes)
     single = min((-(-vectors // nv) * each, -nv) for nv, each in cost.items())
     pair = min(_pairs(vectors, cost), default=(float("inf"), 0, 0, 0))
@@ -171,7 +177,7 @@ def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int,
 
 
 def _pairs(vectors: int, cost: dict[int, float]) -> Iterator[tuple[float, int, int, int]]:
-    """(cost, nv, its panels, other nv) of each exact cover by two widths; 300 cycles are a second call's."""
+    """(cost, nv, its panels, other nv) of each exact cover by panels of two widths; a second call costs 300 cycles."""
     for wide, narrow in combinations(sorted(cost, reverse=True), 2):
         for panels in range(1, vectors // wide + 1):
             rest = vectors - panels * wide
@@ -180,12 +186,12 @@ def _pairs(vectors: int, cost: dict[int, float]) -> Iterator[tuple[float, int, i
 
 
 def idle(units: int, threads: int) -> float:
-    """How much longer than its share a thread works when `units` equal pieces are dealt out; 1 is best."""
+    """Load imbalance: the work of the busiest thread over the mean, for `units` equal pieces; 1 is best."""
     return -(-units // threads) * threads / units
 
 
 def columns_first(row_units: int, column_units: int, row_size: int, column_size: int, threads: int) -> bool:
-    """Whether threads share panels, else rows: what is balanced better, then what is read less."""
+    """Whether threads split the panels, else the rows: what balances better, then what reads less memory."""
     rows, columns = idle(row_units, threads), idle(column_units, threads)
     if abs(rows - columns) > 0.06:
         return columns < rows

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..isa.tiers import Tier
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright
-from .pick_dot import L2, DotPiece, dot_pieces
-from .pick_int8 import COSTS
+from .pick_dot import L2, DotPiece, Product, dot_pieces
+from .pick_int8 import INT8_COSTS
 
 WORTH_A_PART = 8192
 """Numbers of an image that are enough for threads to share them."""
@@ -16,14 +16,10 @@ def parts_of(images: int, count: int, threads: int) -> int:
     return threads if images < threads and count >= WORTH_A_PART else 1
 
 
-def pick_dot_dynamic(
-    tier: Tier, m: int, n: int, k: int, batch: int, threads: int, per_row: bool, rowsum: bool
-) -> tuple[DotPiece, ...]:
-    """The dot_dynamic calls for C [batch, m, n] = A [batch, m, k] x B; per_row: each row of A has its own range;
-    rowsum: weights have zero points.
-    """
+def pick_dot_dynamic(tier: Tier, product: Product, threads: int, per_row: bool, rowsum: bool) -> tuple[DotPiece, ...]:
+    """The dot_dynamic calls. per_row: each row of A has a range of its own; rowsum: weights have zero points."""
     params = {"per_row": per_row, "rowsum": rowsum}
-    return dot_pieces(tier, m, n, -(-k // 4), batch, threads, COSTS[rowsum], params, k)
+    return dot_pieces(tier, product, threads, INT8_COSTS[rowsum], params)
 
 
 def pick_conv_dynamic(
@@ -32,4 +28,4 @@ def pick_conv_dynamic(
     """The conv_dynamic calls for a geometry of u8 without padding, and the geometry that they are for."""
     assert g.item == 1 and not any(g.pads)
     g = upright(g, l2)
-    return g, conv_pieces(tier, g, threads, COSTS[rowsum], {"rowsum": rowsum}, l2)
+    return g, conv_pieces(tier, g, threads, INT8_COSTS[rowsum], {"rowsum": rowsum}, l2)

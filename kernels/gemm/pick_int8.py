@@ -8,7 +8,7 @@ from typing import Any
 from ..isa.tiers import Tier
 from .pack_int8 import vectors_per_word
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright, widened
-from .pick_dot import L2, Costs, DotPiece, dot_pieces
+from .pick_dot import L2, Costs, DotPiece, Product, dot_pieces
 
 
 def _widths(tier: Tier) -> tuple[int, ...]:
@@ -44,33 +44,24 @@ def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: int, words: int) -> floa
     return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(nv, 0)) + 6
 
 
-COSTS = {rowsum: Costs(_widths, partial(_most_rows, rowsum), partial(_tile_cost, rowsum)) for rowsum in (False, True)}
+INT8_COSTS = {
+    rowsum: Costs(_widths, partial(_most_rows, rowsum), partial(_tile_cost, rowsum), item=1) for rowsum in (False, True)
+}
 
 
 @lru_cache(1024)
 def pick_dot_int8(
-    tier: Tier,
-    m: int,
-    n: int,
-    k: int,
-    out: str,
-    rowsum: bool = False,
-    batch: int = 1,
-    threads: int = 1,
-    lda: int = 0,
-    nv: int = 0,
-    row: bool = False,
+    tier: Tier, product: Product, out: str, rowsum: bool = False, threads: int = 1, nv: int = 0, row: bool = False
 ) -> tuple[DotPiece, ...]:
-    """The dot calls for C [batch, m, n] = A [batch, m, k] x B; lda: A's row stride in bytes (k when 0); nv: the width
-    of panels when it isn't free to choose. row: whether "row_int8" computes the only row; then panels may have eight
-    vectors.
+    """The dot calls of a product of bytes. nv: the width of panels, or 0 to choose it. row: whether "row_int8" computes
+    the only row; then panels may have eight vectors.
     """
-    more, costs = {"out": out, "rowsum": rowsum}, COSTS[rowsum]
+    costs = INT8_COSTS[rowsum]
     if nv:
         costs = costs._replace(widths=lambda tier: (nv,))
     elif row and tier.registers >= 32:
         costs = costs._replace(widths=lambda tier: (*_widths(tier), 8))
-    return dot_pieces(tier, m, n, -(-k // 4), batch, threads, costs, more, lda or k)
+    return dot_pieces(tier, product, threads, costs, {"out": out, "rowsum": rowsum})
 
 
 def chains(nv: int) -> int:
@@ -96,7 +87,7 @@ def pick_conv_int8(
     """The conv calls for a geometry of u8, and the geometry that they are for: its `run` is what packing needs."""
     assert g.item == 1
     g = upright(g, l2)
-    return g, conv_pieces(tier, g, threads, COSTS[rowsum], {"out": out, "rowsum": rowsum}, l2)
+    return g, conv_pieces(tier, g, threads, INT8_COSTS[rowsum], {"out": out, "rowsum": rowsum}, l2)
 
 
 def pixels_together_int8(tier: Tier, g: Geometry) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from .heights import mains
 from .pick_conv import Geometry, plain_cycles, row_of_band
-from .pick_dot import F32, L2, STANDARD, columns_first, max_rows, tile_cost
+from .pick_dot import F32_COSTS, L2, STANDARD, columns_first, mains, max_rows, tile_cost
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
@@ -19,7 +18,7 @@ TRANSFORM_CYCLES = {(2, False): (50, 45), (4, False): (130, 130), (4, True): (16
 """Of one vector of a tile's input, and of its output, by m and whether tiles are tall."""
 
 
-class Form(NamedTuple):
+class WinogradForm(NamedTuple):
     """A convolution as the kernel takes it: `tall` tiles where its kernel has one column.
 
     outputs: pixels of a slice, of which the last row may lack some; lacking: pixels that the last row of x lacks. y:
@@ -72,7 +71,7 @@ class WinogradChoice(NamedTuple):
         return self.fields["scratch_bytes"]
 
 
-def winograd_form(g: Geometry) -> Form | None:
+def winograd_form(g: Geometry) -> WinogradForm | None:
     """The convolution for the kernel; None where that can't compute it: of stride 1 in one group, with several taps
     down and across that are not dilated, or along one axis.
     """
@@ -81,10 +80,10 @@ def winograd_form(g: Geometry) -> Form | None:
     (depth, rows, columns), (_, h, w) = g.kernel, g.size
     outputs = g.out[1] * g.out[2]
     if rows > 1 and columns > 1:
-        return Form(g, False, outputs, (outputs, g.out[2])) if g.dilations[1:] == (1, 1) else None
+        return WinogradForm(g, False, outputs, (outputs, g.out[2])) if g.dilations[1:] == (1, 1) else None
     if rows > 1:
         fits = g.dilations[1] == 1 and g.out[2] == w and not g.pads[2]
-        return Form(g, True, outputs, (outputs, w)) if fits else None
+        return WinogradForm(g, True, outputs, (outputs, w)) if fits else None
     if columns > 1:
         return _upright(g) if depth == h == g.out[1] == 1 and not g.pads[1] else None
     whole = g.strides[0] == g.dilations[0] == 1 and g.out[1:] == (h, w) and g.x_strides[2] == w * g.x_strides[3]
@@ -93,28 +92,26 @@ def winograd_form(g: Geometry) -> Form | None:
     return _along_slices(g)
 
 
-def _along_slices(g: Geometry) -> Form:
+def _along_slices(g: Geometry) -> WinogradForm:
     """Slices as rows, of as many pixels as stay in the cache; what is beside them is another slice."""
     (d, h, w), (image, z, _, x), out_d = g.size, g.x_strides, g.out[0]
     part = max(n for n in range(1, WIDE + 1) if h * w % n == 0)
-    upright = g._replace(
-        size=(h * w // part, d, part), kernel=(1, g.kernel[0], 1), out=(h * w // part, out_d, part),
-        x_strides=(image, part * x, z, x), dilations=(1, 1, 1), pads=(0, g.pads[0], 0),
-    )  # fmt: skip
-    return Form(upright, True, out_d * part, (part, h * w))
+    size, out = (h * w // part, d, part), (h * w // part, out_d, part)
+    strides, kernel, pads = (image, part * x, z, x), (1, g.kernel[0], 1), (0, g.pads[0], 0)
+    upright = g._replace(size=size, kernel=kernel, out=out, x_strides=strides, dilations=(1, 1, 1), pads=pads)
+    return WinogradForm(upright, True, out_d * part, (part, h * w))
 
 
-def _upright(g: Geometry) -> Form | None:
-    """A row as a column of rows, each as many pixels as taps are apart."""
-    apart, w, out, (image, z, _, x) = g.dilations[2], g.size[2], g.out[2], g.x_strides
-    lacking = -w % apart
-    if g.pads[2] % apart or (lacking and x != g.c):
+def _upright(g: Geometry) -> WinogradForm | None:
+    """A row as a map of rows of `dilation` pixels, so that taps follow one another down a column."""
+    dilation, pad, w, out_w, (image, z, _, x) = g.dilations[2], g.pads[2], g.size[2], g.out[2], g.x_strides
+    lacking = -w % dilation
+    if pad % dilation or (lacking and x != g.c):
         return None
-    upright = g._replace(
-        size=(1, -(-w // apart), apart), kernel=(1, g.kernel[2], 1), out=(1, -(-out // apart), apart),
-        x_strides=(image, z, apart * x, x), dilations=(1, 1, 1), pads=(0, g.pads[2] // apart, 0), strides=(1, 1, 1),
-    )  # fmt: skip
-    return Form(upright, True, out, (out, apart), lacking)
+    size, out = (1, -(-w // dilation), dilation), (1, -(-out_w // dilation), dilation)
+    strides, kernel, pads = (image, z, dilation * x, x), (1, g.kernel[2], 1), (0, pad // dilation, 0)
+    upright = g._replace(size=size, kernel=kernel, out=out, x_strides=strides, pads=pads, dilations=(1, 1, 1))
+    return WinogradForm(upright._replace(strides=(1, 1, 1)), True, out_w, (out_w, dilation), lacking)
 
 
 def best_winograd(tier: Tier, g: Geometry, largest: int = 4, plain: Geometry | None = None, l2: int = L2) -> int | None:
@@ -138,7 +135,7 @@ def best_winograd(tier: Tier, g: Geometry, largest: int = 4, plain: Geometry | N
     return 2 if _beats(two, otherwise, 1.15) else None
 
 
-def _reading(tier: Tier, form: Form, m: int, l2: int) -> list[float]:
+def _reading(tier: Tier, form: WinogradForm, m: int, l2: int) -> list[float]:
     """`_times` of tiles of m."""
     return _times(_cycles(tier, form, m, l2), form.places(m) * form.k * form.g.n)
 
@@ -154,7 +151,7 @@ def _beats(times: list[float], others: list[float], factor: float) -> bool:
     return times[0] * factor < others[0] and times[1] < others[1]
 
 
-def _cycles(tier: Tier, form: Form, m: int, l2: int) -> float:
+def _cycles(tier: Tier, form: WinogradForm, m: int, l2: int) -> float:
     """Of the dots, in tiles of one height, and of the transforms, without waiting for memory."""
     g, (down, across) = form.g, form.tiles(m)
     band, slices, nv = _bands(tier, form, m, 1, l2)
@@ -176,24 +173,24 @@ def _cycles(tier: Tier, form: Form, m: int, l2: int) -> float:
     return dots + total * down * across * transforms
 
 
-def _v_row(tier: Tier, form: Form) -> int:
+def _v_row(tier: Tier, form: WinogradForm) -> int:
     """Bytes from tile to tile of the transformed input; multiples of 4 KiB would collide in the cache."""
     row = (form.k - form.g.c + -(-form.g.c // tier.lanes) * tier.lanes) * 4
     row = -(-row // 64) * 64
     return row + 64 if row % 4096 == 0 else row
 
 
-def _width(tier: Tier, form: Form) -> int:
+def _width(tier: Tier, form: WinogradForm) -> int:
     """Vectors in a panel."""
     return 1 if form.g.n <= tier.lanes else 2
 
 
-def _tile_bytes(tier: Tier, form: Form, m: int) -> int:
+def _tile_bytes(tier: Tier, form: WinogradForm, m: int) -> int:
     """Bytes of a tile: its transformed input, and its sums of a panel."""
     return form.places(m) * (_v_row(tier, form) + _width(tier, form) * tier.lanes * 4)
 
 
-def _bands(tier: Tier, form: Form, m: int, units: int, l2: int) -> tuple[int, int, int]:
+def _bands(tier: Tier, form: WinogradForm, m: int, units: int, l2: int) -> tuple[int, int, int]:
     """(rows of Winograd tiles in a band, slices whose bands are multiplied together, nv); the number of bands, or of
     such slices, is a multiple of `units` where it can be.
     """
@@ -211,18 +208,18 @@ def _bands(tier: Tier, form: Form, m: int, units: int, l2: int) -> tuple[int, in
     return down, -(-total // min(-(-rounds // units) * units, total)), nv
 
 
-def _height(tier: Tier, form: Form, rows: int, rest: int, m: int, nv: int) -> int:
+def _height(tier: Tier, form: WinogradForm, rows: int, rest: int, m: int, nv: int) -> int:
     """The best height of dot's tiles, each row of which is a Winograd tile: for so many rows of them, and the rest."""
     across = form.tiles(m)[1]
 
     def cost(height: int) -> float:
-        whole, last = (F32.rows_cost(tier, n * across, height, nv, form.k) for n in (rows, rest))
+        whole, last = (F32_COSTS.rows_cost(tier, n * across, height, nv, form.k) for n in (rows, rest))
         return form.tiles(m)[0] * form.g.images * form.g.out[0] // rows * whole + last
 
     return min(sorted(mains(rows * across, max_rows(tier, nv), nv, form.k)), key=cost)
 
 
-def pick_winograd(tier: Tier, form: Form, m: int = 2, threads: int = 1, l2: int = L2) -> WinogradChoice:
+def pick_winograd(tier: Tier, form: WinogradForm, m: int = 2, threads: int = 1, l2: int = L2) -> WinogradChoice:
     """The choice for a form; m x m outputs a tile, or m of a tall one."""
     lanes, g = tier.lanes, form.g
     (down, across), places, (parts_y, parts_x) = form.tiles(m), form.places(m), form.parts

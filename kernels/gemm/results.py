@@ -196,10 +196,9 @@ def _added(place: Place, sink: Sink, r: Value, sums: Sums) -> Sums:
     return _formed(place, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
 
 
-_WAYS: tuple[Any, ...] = (
-    _plain, _raised, _formed, _added, *(partial(_formed, form=form) for form in range(1, len(FORMS)))
-)  # fmt: skip
-"""What is done with a row's sums: each gives what is stored. Bounds that are infinite leave all as it is."""
+_WAYS: list[Any] = [_plain, _raised, _formed, _added]
+"""How a row's sums become the vectors that are stored; then one for each of FORMS. Infinite bounds change nothing."""
+_WAYS += [partial(_formed, form=form) for form in range(1, len(FORMS))]
 
 
 def finish_row(slots: Any, sums: Value, to: Value, n: Value, addends: Value) -> None:

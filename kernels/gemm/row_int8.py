@@ -14,7 +14,7 @@ from ..core.record import reader
 from ..isa.tiers import Tier
 from ..lang import I8, I32, I64, Value, choose, repeat, share, traced
 from ..lang.blocks import Block, here
-from .int8 import add_products, int8_arithmetic
+from .dot_conv_int8 import add_products, int8_arithmetic
 from .pick_int8 import chains
 from .results import Place, open_sink, settle, store_rows
 from .rows import ROW_INT8

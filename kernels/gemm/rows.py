@@ -304,12 +304,19 @@ CONV_F32 = CONV + EPILOGUE
 
 _WIDTHS = {"nv": (1, 2, 3, 4)}
 _F32 = {"nv": (*_WIDTHS["nv"], 8)}
+_WINOGRAD = {"m": (2, 4), "tall": (False, True), "nv": (1, 2)}
 _STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True)}
+_DYNAMIC = {**_WIDTHS, "rowsum": (False, True)}
+_BY_ROW = {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True)}
 
 
 def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Panels of eight vectors are for single rows, whose sums take more than 16 registers then."""
     return params["nv"] <= 4 or tier.registers >= 32
+
+
+def _tall_by_four(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return params["m"] == 4 or not params["tall"]
 
 
 def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -319,24 +326,19 @@ def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 ROWS = (
     Row("dot", "gemm.dot", "make_dot", DOT_F32, _F32, _wide, product=True),
-    Row("dot_few", "gemm.few", "make_dot_few", DOT_FEW),
+    Row("dot_few", "gemm.dot_few", "make_dot_few", DOT_FEW),
     Row("dot_blocks", "gemm.dot_blocks", "make_dot_blocks", DOT_BLOCKS, {"bits": BITS}, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
-    Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD,
-        {"m": (2, 4), "tall": (False, True), "nv": (1, 2)}, lambda _, params: params["m"] == 4 or not params["tall"],
-        product=True),
+    Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD, _WINOGRAD, _tall_by_four, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
-    Row("pack_b", "gemm.pack_kernel", "make_pack", PACK, _F32, _wide),
-    Row("dot_int8", "gemm.int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True),
-    Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8,
-        {"nv": (1, 2, 3, 4, 8), **_STORED}, _wide, product=True),
-    Row("conv_int8", "gemm.int8", "make_conv_int8", CONV_INT8, _WIDTHS | _STORED, product=True),
+    Row("pack_b", "gemm.pack_b", "make_pack", PACK, _F32, _wide),
+    Row("dot_int8", "gemm.dot_conv_int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True),
+    Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8, _F32 | _STORED, _wide, product=True),
+    Row("conv_int8", "gemm.dot_conv_int8", "make_conv_int8", CONV_INT8, _WIDTHS | _STORED, product=True),
     Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, {"out": tuple(STORES)}),
-    Row("pack_b_int8", "gemm.pack_kernel_int8", "make_pack_int8", PACK_INT8),
-    Row("extremes", "gemm.dynamic", "make_extremes", EXTREMES),
-    Row("dynamic_round", "gemm.dynamic", "make_round", ROUND, {"out": ("u8", "f32")}),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC,
-        {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True)}, _one_range, product=True),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, {**_WIDTHS, "rowsum": (False, True)},
-        product=True),
-)  # fmt: skip
+    Row("pack_b_int8", "gemm.pack_b_int8", "make_pack_int8", PACK_INT8),
+    Row("extremes", "gemm.dynamic_round", "make_extremes", EXTREMES),
+    Row("dynamic_round", "gemm.dynamic_round", "make_round", ROUND, {"out": ("u8", "f32")}),
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _BY_ROW, _one_range, product=True),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _DYNAMIC, product=True),
+)

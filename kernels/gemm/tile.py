@@ -15,7 +15,7 @@ from ..lang import F32, I8, I64, Value, fma, number, prefetch, repeat, room, tra
 from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
 from .by_height import by_height
-from .heights import crossing
+from .pick_dot import crossing
 from .results import Place, Target, open_sink, settle, store_rows
 
 

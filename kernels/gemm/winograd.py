@@ -18,7 +18,7 @@ from ..lang import F32, I64, Value, choose, either, fma, over, quotient, registe
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, simple, walk_from
 from .band import deal, make_band
 from .pack_winograd import Matrix, transforms
-from .pick_dot import F32 as COSTS
+from .pick_dot import F32_COSTS
 from .results import target
 from .rows import WINOGRAD
 from .tile import even_rows, f32_arithmetic, make_tile
@@ -31,7 +31,7 @@ Pair = tuple[Value, Value]
 def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), or m x 1, and panels of nv vectors."""
     fields, fill_rows = reader(WINOGRAD), make_band(tier, 4, every=True)
-    tile = make_tile(tier, nv, COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, epilogue=False))
+    tile = make_tile(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, epilogue=False))
     scatter, gather, walk = _scatter(tier, m, tall), _gather(tier, m, tall, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
     line = tier.lanes * 4
@@ -57,10 +57,8 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
             to = v
             for at in range(slice0, slice1):
                 image = at // r.out_d
-                fill_rows(
-                    r, scratch, source=r.x + image * r.x_image, z=(at - image * r.out_d) * r.stride_z - r.pad_z,
-                    y=t0 * m - r.pad_y, rows=count * m + 3 * r.parts_y - 1,
-                )  # fmt: skip
+                z, y = (at - image * r.out_d) * r.stride_z - r.pad_z, t0 * m - r.pad_y
+                fill_rows(r, scratch, r.x + image * r.x_image, z, y, rows=count * m + 3 * r.parts_y - 1)
                 for i in range(count):
                     for j in range(r.across):
                         scatter(r, source=scratch + i * m * r.band_y + j * beside * r.pixel, to=to)

@@ -61,12 +61,13 @@ _MASKS = {**_SHUFFLES, "masks": True}
 TIERS: tuple[Tier, ...] = (
     Tier("generic", lanes=4, registers=16, needs=(), cpu="", fma=False, instructions=_BASE),
     Tier("avx2", 8, 16, _AVX2, "x86-64-v3", instructions="x86_avx2:Avx2", **_SHUFFLES),
-    Tier("avxvnni", 8, 16, (*_AVX2, "avxvnni"), "x86-64-v3", instructions="x86_avx2:AvxVnni", byte_dot=True,
-         **_SHUFFLES),
+    Tier(
+        "avxvnni", 8, 16, (*_AVX2, "avxvnni"), "x86-64-v3", instructions="x86_avx2:AvxVnni", byte_dot=True, **_SHUFFLES
+    ),
     Tier("avx512", 16, 32, _AVX512, "x86-64-v4", instructions="x86_avx512:Avx512", **_MASKS),
     Tier("avx512vnni", 16, 32, _VNNI, "x86-64-v4", instructions="x86_avx512:Avx512Vnni", byte_dot=True, **_MASKS),
     Tier("amx", 16, 32, _AMX, "x86-64-v4", instructions="x86_amx:Amx", byte_dot=True, tiles=True, **_MASKS),
-)  # fmt: skip
+)
 BY_NAME = {tier.name: tier for tier in TIERS}
 NUMPY = Tier("numpy", lanes=0, registers=0, needs=(), cpu="", fma=False, instructions="")
 """No tier of kernels: NumPy computes every node, so nothing is compiled."""

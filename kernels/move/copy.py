@@ -23,7 +23,7 @@ from ..lang import (
     traced,
     when,
     word,
-)  # fmt: skip
+)
 from .outer_loops import outer_address, outer_count
 from .rows import COPY
 from .shuffles import pick, tile_lanes

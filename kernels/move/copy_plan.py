@@ -92,11 +92,9 @@ def _copy(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int) -> M
         mode = "step"
     outer = dims[:-1] or [Dim(1, 0, 0)]
     rows = outer[-1] if last.n * itemsize * outer[-1].n >= 512 else max(outer, key=lambda dim: dim.n)
-    args: Args = {
-        "itemsize": itemsize, "count": last.n, "step_s": last.s, "step_d": last.d,
-        "rows": rows.n, "row_s": rows.s, "row_d": rows.d,
-        **outer_args(LOOP, [dim._asdict() for dim in outer if dim is not rows]),
-    }  # fmt: skip
+    args: Args = {"itemsize": itemsize, "count": last.n, "step_s": last.s, "step_d": last.d}
+    args |= {"rows": rows.n, "row_s": rows.s, "row_d": rows.d}
+    args |= outer_args(LOOP, [dim._asdict() for dim in outer if dim is not rows])
     return Move("copy", {"mode": mode}, args, src_offset, dst_offset)
 
 
@@ -117,10 +115,9 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
     elif min(rows.n, cols.n) < 4:
         return None
     high, wide = (4096, 4096) if few else (64, 512)
-    args: Args = {
-        "rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s, "few": few, "high": high,
-        "wide": wide, **outer_args(LOOP, [dim._asdict() for dim in dims[:-1] if dim is not rows]),
-    }  # fmt: skip
+    args: Args = {"rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s}
+    args |= {"few": few, "high": high, "wide": wide}
+    args |= outer_args(LOOP, [dim._asdict() for dim in dims[:-1] if dim is not rows])
     return Move("transpose", {"itemsize": itemsize, "narrow": (few > 0) - (few < 0)}, args, src_offset, dst_offset)
 
 

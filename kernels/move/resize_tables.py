@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,20 +24,28 @@ class ResizeTable:
     outside: np.ndarray
 
 
+class Axis(NamedTuple):
+    """An axis (number `axis`) that is resized from n_in to n_out places. A crop takes its part `roi`, (start, end)."""
+
+    n_in: int
+    n_out: int
+    scale: float | None = None
+    roi: tuple[float, float] = (0.0, 1.0)
+    axis: int = 0
+
+
 def resize_table(
-    n_in: int,
-    n_out: int,
+    axis: Axis,
     mode: str,
     coordinate_mode: str,
-    scale: float | None = None,
     cubic_coeff_a: float = -0.75,
     exclude_outside: bool = False,
     antialias: bool = False,
-    roi: tuple[float, float] = (0.0, 1.0),
 ) -> ResizeTable:
     """The table of `mode` linear or cubic along one axis, with the meanings of ONNX Resize's attributes."""
     if mode not in ("linear", "cubic"):
         raise ValueError(f"resize mode {mode!r} has no table: use linear or cubic, or nearest_indices")
+    n_in, n_out, scale, roi, _ = axis
     if antialias and n_in == n_out:
         # As onnxruntime, which filters no axis that keeps its size.
         scale = None

@@ -1,7 +1,7 @@
 """The data-movement kernels: their records and their rows of the table.
 
 Strides, offsets and runs are bytes (`..._s` in the source, `..._d` in the destination), the rest are elements, unless a
-slot says otherwise. copy_plan.py, take_plan.py, places_plan.py and resize_plan.py fill the records.
+slot says otherwise. copy_plan.py, take_plan.py, gather_scatter_plan.py and resize_plan.py fill the records.
 """
 
 from __future__ import annotations
@@ -47,7 +47,14 @@ TAKE_LOOP = Record(
 
 _ENDS = Record(dst="address of the destination", src="address of the source")
 
-COPY = _ENDS + Record(
+
+def _moved(loop: Record, **slots: str) -> Record:
+    """The record of a move: where from and where to, its own slots, its outer loops."""
+    return _ENDS + Record(**slots) + outer_loops(loop)
+
+
+COPY = _moved(
+    LOOP,
     itemsize="bytes of an element: 1, 2, 4 or 8; 1 in mode run, where all counts in bytes",
     count="elements of a row",
     step_s="from one to the next in src",
@@ -55,9 +62,10 @@ COPY = _ENDS + Record(
     rows="how many rows: the innermost loop around them",
     row_s="from row to row of src",
     row_d="from row to row of dst",
-) + outer_loops(LOOP)  # fmt: skip
+)
 
-TRANSPOSE = _ENDS + Record(
+TRANSPOSE = _moved(
+    LOOP,
     rows="rows of dst, elements in a row of src",
     row_d="from row to row of dst",
     cols="elements in a row of dst, rows of src",
@@ -65,14 +73,15 @@ TRANSPOSE = _ENDS + Record(
     few="if narrow is 1: cols, where rows of dst are dense; if -1: minus rows, where those of src are; else 0",
     high="rows of dst that are done together; if narrow: places of either side",
     wide="columns of dst that are done together",
-) + outer_loops(LOOP)  # fmt: skip
+)
 
-PAD = _ENDS + Record(
+PAD = _moved(
+    PAD_LOOP,
     fill="an element's bits, repeated to 8 bytes",
     left="bytes of fill before a run",
     run="bytes of a run, 0 or more",
     right="bytes of fill after a run",
-) + outer_loops(PAD_LOOP)  # fmt: skip
+)
 
 SLICE = _ENDS + Record(
     turn="address of an int64, 0 to turns - 1: which slice is copied",
@@ -109,7 +118,8 @@ DEPTH = 6
 REPORTED, MOVED, LEFT_OUT = range(3)
 """What becomes of indices out of range: an error; the nearest place instead; nothing is written."""
 
-PLACES = _ENDS + Record(
+PLACES = _moved(
+    PLACE_LOOP,
     index="address of the indices, whole numbers",
     index_size="bytes of an index: 1, 2, 4 or 8",
     signed="1 where indices have a sign, else 0",
@@ -124,9 +134,8 @@ PLACES = _ENDS + Record(
     s="from one to the next in src",
     i="from one to the next in the indices",
     d="from one to the next in dst",
-) + Record({
-    f"{name}{k}": f"{meaning}, of index {k} of a place" for k in range(DEPTH) for name, meaning in COMPONENT.items()
-}) + outer_loops(PLACE_LOOP)  # fmt: skip
+    **{f"{name}{k}": f"{what}, of index {k} of a place" for k in range(DEPTH) for name, what in COMPONENT.items()},
+)
 """Of src in a gather, of dst in a scatter, the places are offset by index * stride."""
 
 NUMBERS = ("f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
@@ -146,13 +155,14 @@ def entry_bytes(wide: bool) -> int:
     return 16 if wide else 8
 
 
-TAKE = _ENDS + Record(
+TAKE = _moved(
+    TAKE_LOOP,
     fill="the bits of what lies outside, repeated to 8 bytes",
     itemsize="bytes of an element: 1, 2, 4 or 8, where those are no `runs`",
     rows="entries of the innermost table",
     table="its address: int64 offsets in src, or (offset in dst, offset in src, bytes) of runs",
     d="from element to element of the innermost axis in dst",
-) + outer_loops(TAKE_LOOP)  # fmt: skip
+)
 
 _OUTER_IMAGE = Record(
     outer="places of the loop around the axes",
@@ -320,10 +330,10 @@ ROWS = (
     Row("slice", "move.rounds", "slice_", SLICE),
     Row("round", "move.rounds", "round_", ROUND),
     Row("pad", "move.pad", "pad", PAD),
-    Row("gather", "move.places", "gather", PLACES),
-    Row("scatter", "move.places", "scatter", PLACES),
-    Row("scatter_reduce", "move.places", "scatter_reduce", PLACES + REDUCED),
-    Row("backwards", "move.places", "backwards", BACKWARDS),
+    Row("gather", "move.gather_scatter", "gather", PLACES),
+    Row("scatter", "move.gather_scatter", "scatter", PLACES),
+    Row("scatter_reduce", "move.gather_scatter", "scatter_reduce", PLACES + REDUCED),
+    Row("backwards", "move.gather_scatter", "backwards", BACKWARDS),
     Row("top_k", "move.top_k", "top_k", TOP_K, {"wide": _FLAG}),
     Row("triangle", "move.triangle", "triangle", TRIANGLE),
     Row("sample", "move.sample", "sample", SAMPLE),

@@ -58,10 +58,9 @@ def taken(
     table, runs = _runs(inner, run), True
     if run in WORDS and 2 * len(table) > inner.n:
         table, runs = _offsets(inner), False
-    args: Args = {
-        "fill": repeated(fill, itemsize), "itemsize": 0 if runs else run, "rows": len(table), "table": table,
-        "d": inner.d, **outer_args(TAKE_LOOP, [{"n": axis.n, "table": _offsets(axis), "d": axis.d} for axis in outer]),
-    }  # fmt: skip
+    args: Args = {"fill": repeated(fill, itemsize), "itemsize": 0 if runs else run}
+    args |= {"rows": len(table), "table": table, "d": inner.d}
+    args |= outer_args(TAKE_LOOP, [{"n": axis.n, "table": _offsets(axis), "d": axis.d} for axis in outer])
     return Move("take", {"runs": runs}, args)
 
 
@@ -162,8 +161,7 @@ def padded(
         spans.append(_Span(1, 0, 1, itemsize, itemsize))
     row = spans.pop()
     run = max(row.inside, 0)
-    args: Args = {
-        "fill": repeated(fill, itemsize), "left": row.low * itemsize, "run": run * itemsize,
-        "right": (row.n - row.low - run) * itemsize, **outer_args(PAD_LOOP, [span._asdict() for span in spans]),
-    }  # fmt: skip
+    args: Args = {"fill": repeated(fill, itemsize), "left": row.low * itemsize}
+    args |= {"run": run * itemsize, "right": (row.n - row.low - run) * itemsize}
+    args |= outer_args(PAD_LOOP, [span._asdict() for span in spans])
     return Move("pad", {}, args, src_offset=offset)

@@ -127,25 +127,24 @@ def _strips(itemsize: int, lanes: int, split: bool) -> Callable:
     """`strips(args, dst, src, first, end)`: places first..end of the k lines that `few` says."""
     vector = _vector(itemsize, lanes)
 
+    def lines(k: int, args: Value, dst: Value, src: Value, first: Value, end: Value) -> None:
+        r = fields(args, TRANSPOSE)
+        n, line = (r.cols, r.row_d) if split else (r.rows, r.col_s)
+        last = n - lanes
+        for i in over(first, end, lanes):
+            at = smaller(i, last)
+            dense, lined = at * (k * itemsize), at * itemsize
+            to, place = (lined, dense) if split else (dense, lined)
+            _strip(dst + to, src + place, line, k, split, vector)
+
     @traced
     def strips(args: Value, dst: Value, src: Value, first: Value, end: Value) -> None:
         values = args, dst, src, first, end
-        bodies = {k: partial(_walk, k=k, split=split, vector=vector) for k in range(2, NARROW + 1)}
+        bodies = {k: partial(lines, k) for k in range(2, NARROW + 1)}
         few = fields(args, TRANSPOSE).few
         cases(few, {-k if split else k: partial(outlined, None, None, body, *values) for k, body in bodies.items()})
 
     return strips
-
-
-def _walk(args: Value, dst: Value, src: Value, first: Value, end: Value, k: int, split: bool, vector: Type) -> None:
-    r, itemsize = fields(args, TRANSPOSE), vector.bits // 8
-    n, line = (r.cols, r.row_d) if split else (r.rows, r.col_s)
-    last = n - vector.lanes
-    for i in over(first, end, vector.lanes):
-        at = smaller(i, last)
-        dense, lined = at * (k * itemsize), at * itemsize
-        to, place = (lined, dense) if split else (dense, lined)
-        _strip(dst + to, src + place, line, k, split, vector)
 
 
 def _strip(dst: Value, src: Value, line: Value, k: int, split: bool, vector: Type) -> None:

@@ -1,11 +1,11 @@
-"""As sums.py, where weights are s8 and states are rounded to u8."""
+"""As sums.py, for weights of s8 and states that are rounded to u8."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..gemm.by_height import by_height
-from ..gemm.int8 import add_products
+from ..gemm.dot_conv_int8 import add_products
 from ..gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ..gemm.requantize import scaled
 from ..isa.functions import maximum
@@ -13,11 +13,11 @@ from ..isa.integer import round_to_int
 from ..isa.tiers import Tier
 from ..lang import F32, I8, I32, I64, Value, along, fma, repeat, total, traced
 from .rows import INFO, UNROLL
-from .sums import chains, heights, start, together, turns
+from .sums import Rows, chains, combined, heights, start, turns
 
 
 def make_byte_sums(tier: Tier, gates: int) -> Any:
-    """sums(height, states, row_bytes, info, column, panel, words, to), as `make_sums` says, of words of four u8."""
+    """sums(height, (states, info, row_bytes), column, panel, words, to), as of `make_sums`, of words of four u8."""
     f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
     per_word = vectors_per_word(tier, gates, False)
 
@@ -25,22 +25,15 @@ def make_byte_sums(tier: Tier, gates: int) -> Any:
         return [i32[at + i * i32.size] for i in range(count)]
 
     @traced
-    def sums(
-        height: Value,
-        states: Value,
-        row_bytes: Value,
-        info: Value,
-        column: Value,
-        panel: Value,
-        words: Value,
-        to: Value,
-    ) -> None:
+    def sums(height: Value, first: Rows, column: Value, panel: Value, words: Value, to: Value) -> None:
+        states, info, row_bytes = first
+
         def body(rows: int) -> None:
             found = product(rows, states, row_bytes, panel, words)
             for r in range(rows):
-                own = info + row_bytes * r
-                step = f32(I64.at(own)[INFO.at("scale")].to(I32).bits(F32))
-                for g, more in enumerate(start(f32, own, column, panel, gates, gates)):
+                row = info + row_bytes * r
+                step = f32(I64.at(row)[INFO.at("scale")].to(I32).bits(F32))
+                for g, more in enumerate(start(f32, row, column, panel, gates, gates)):
                     real = scaled(found[r * gates + g], I8.at(panel) + (gates + g) * i32.size)
                     f32[F32.at(to) + (r * gates + g) * f32.lanes] = fma(real, step, more)
 
@@ -49,23 +42,23 @@ def make_byte_sums(tier: Tier, gates: int) -> Any:
     def product(rows: int, states: Value, row_bytes: Value, panel: Value, words: Value) -> list[Value]:
         """The sums [rows, gates]."""
         count = rows * gates
-        apart = chains(tier, count)
-        begin = ints(panel, gates) * rows + [i32(0)] * (count * (apart - 1))
+        partial = chains(tier, count)
+        begin = ints(panel, gates) * rows + [i32(0)] * (count * (partial - 1))
 
         def some(_: Value, state: list[Value]) -> list[Value]:
             at, weights, *sums = state
             for k in range(UNROLL):
-                own = k % apart * count
+                first = k % partial * count
                 w = ints(weights + k * per_word * i32.size, per_word)
                 for r in range(rows):
-                    part = slice(own + r * gates, own + (r + 1) * gates)
+                    part = slice(first + r * gates, first + (r + 1) * gates)
                     word = i32(I32[at + row_bytes * r + 4 * k])
                     sums[part] = add_products(word, w, sums[part])
             return [at + 4 * UNROLL, weights + UNROLL * per_word * i32.size, *sums]
 
-        first = panel + HEAD_LINES[False] * gates * i32.size
-        _, _, *sums = repeat(turns(words), [states, first, *begin], some)
-        return together(sums, count)
+        weights = panel + HEAD_LINES[False] * gates * i32.size
+        _, _, *sums = repeat(turns(words), [states, weights, *begin], some)
+        return combined(sums, count)
 
     return sums
 

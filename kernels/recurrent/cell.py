@@ -1,6 +1,6 @@
-"""What cells make of the sums of their gates: for one row and one vector of hidden units, `cell(r, place)`.
+"""Recurrent cells: from the sums of the gates to the new state, for one row and one vector of hidden units.
 
-r: the record. A cell has a plain form, and one in which everything is looked up that a layer may have.
+A cell has two forms: the plain one, and one that looks up activations, peepholes, bounds and coupling in the record.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from .activation import activated, usual
 from .rows import INFO, STATES, USUAL
 
 
-class Form(NamedTuple):
-    """How a cell computes: `act(place, x)` bounds what goes into a gate and activates it; the plain form has no
-    `table` of activations.
-    """
+class CellForm(NamedTuple):
+    """How a cell of a kind computes, by its record `r`; table: address of its activations, None in the plain form."""
 
     r: Any
     kind: str
@@ -26,6 +24,7 @@ class Form(NamedTuple):
     peepholes: Any
 
     def act(self, place: int, x: Value) -> Value:
+        """The activation number `place` of a gate's sum, bounded before."""
         if self.table is None:
             return usual(USUAL[self.kind][place], x)
         return activated(self.table, place, self.bounded(x, "low", "high"))
@@ -38,7 +37,7 @@ class Form(NamedTuple):
         return getattr(self.r, slot).to(I32).bits(F32)
 
     def rounded(self, x: Value, what: str) -> Value:
-        """x rounded to what can be stored, if the record says so."""
+        """x rounded to the stored numbers of a quantized state, where the record has a scale."""
 
         def stored() -> Value:
             scale, least, most = (x.type(self.number(f"{what}_{slot}")) for slot in ("scale", "least", "most"))
@@ -47,34 +46,34 @@ class Form(NamedTuple):
         return _where(getattr(self.r, f"{what}_scale") != 0, x, stored)
 
     def peeped(self, gate: int, x: Value, cell: Value) -> Value:
-        """x and what the gate sees of the cell's state."""
+        """x plus the gate's peephole weight times the cell state."""
         at = F32.at(self.peepholes) + gate * x.type.lanes
         return _where(self.peepholes != 0, x, lambda: fma(x.type[at], cell, x))
 
     def coupled(self, way: int, x: Value, other: Value) -> Value:
-        """x, or 1 - other where the layer is coupled that way."""
+        """x, or 1 - other where the record's `coupled` is `way`."""
         return choose(self.r.coupled == way, 1 - other, x)
 
 
 def _where(condition: Value, x: Value, other: Callable[[], Value]) -> Value:
-    """x, or what `other` gives where the condition holds."""
+    """other() where the condition holds, else x."""
     y = register(x)
     with when(condition):
         y.value = other()
     return y.value
 
 
-def _rnn(f: Form, sums: list[Value], before: Value, _: Any, __: Any) -> list[Value]:
+def _rnn(f: CellForm, sums: list[Value], before: Value, _: Any, __: Any) -> list[Value]:
     return [f.act(0, sums[0])]
 
 
-def _gru_after(f: Form, sums: list[Value], before: Value, _: Any, projected: Value) -> list[Value]:
+def _gru_after(f: CellForm, sums: list[Value], before: Value, _: Any, projected: Value) -> list[Value]:
     """Gates update, reset, hidden; `projected`: the input of the last."""
     z, reset = f.act(0, sums[0]), f.act(0, sums[1])
     return [_mixed(z, f.act(1, fma(reset, sums[2], projected)), before)]
 
 
-def _gru(f: Form, sums: list[Value], before: Value, z: Value, _: Any) -> list[Value]:
+def _gru(f: CellForm, sums: list[Value], before: Value, z: Value, _: Any) -> list[Value]:
     return [_mixed(z, f.act(1, sums[0]), before)]
 
 
@@ -82,7 +81,7 @@ def _mixed(z: Value, new: Value, before: Value) -> Value:
     return fma(z, before, (1 - z) * new)
 
 
-def _lstm(f: Form, sums: list[Value], _: Any, cell: Value, __: Any) -> list[Value]:
+def _lstm(f: CellForm, sums: list[Value], _: Any, cell: Value, __: Any) -> list[Value]:
     """Gates input, output, forget, cell; peepholes input, output, forget."""
     i, o, forget, new = sums
     if f.table is None:
@@ -96,10 +95,8 @@ def _lstm(f: Form, sums: list[Value], _: Any, cell: Value, __: Any) -> list[Valu
     return [f.rounded(f.act(0, f.peeped(1, o, cell)) * activated(f.table, 2, cell), "state"), cell]
 
 
-STEPS: dict[str, Callable[..., list[Value]]] = {
-    "rnn": _rnn, "gru": _gru, "gru_after": _gru_after, "lstm": _lstm, "lstm_bytes": _lstm,
-}  # fmt: skip
-"""step(form, sums, state before, what is kept of the row, projected input): the new state, and what is to be kept."""
+_STEPS: Any = {"rnn": _rnn, "gru": _gru, "gru_after": _gru_after, "lstm": _lstm, "lstm_bytes": _lstm}
+"""step(form, sums, state, kept, projected input): the new state, and the new `kept`: the cell state or update gate."""
 
 
 def make_cell(tier: Tier, kind: str, gates: int) -> Any:
@@ -112,7 +109,7 @@ def make_cell(tier: Tier, kind: str, gates: int) -> Any:
 
     @traced
     def cell(r: Any, row: Value, now: Value, sums: Value, unit: Value, table: Value, peepholes: Value) -> None:
-        at = _places(r, row, unit, now)
+        at = _pointers(r, row, unit, now)
         found = [f32[F32.at(sums) + g * f32.lanes] for g in range(gates)]
         y = F32.at(at.info("y")) + unit
         rest = r.hidden - unit
@@ -126,8 +123,8 @@ def make_cell(tier: Tier, kind: str, gates: int) -> Any:
                     more = f32[F32.at(at.info("projected")) + unit * gates + 2 * f32.lanes]
                 results = registers([f32.undefined()] * keeps)
 
-                def step(form: Form) -> None:
-                    for i, x in enumerate(STEPS[kind](form, found, before, kept, more)):
+                def step(form: CellForm) -> None:
+                    for i, x in enumerate(_STEPS[kind](form, found, before, kept, more)):
                         results[i] = x
 
                 _in_either_form(r, kind, table, peepholes, step)
@@ -144,8 +141,8 @@ def make_cell(tier: Tier, kind: str, gates: int) -> Any:
     return cell
 
 
-class _Places(NamedTuple):
-    """Pointers to vectors of a row's states; info(name) loads what a step knows of the row."""
+class _Pointers(NamedTuple):
+    """Pointers to a vector of each of a row's states; info(name) loads a slot of the row's INFO."""
 
     before: Value
     after: Value
@@ -154,22 +151,21 @@ class _Places(NamedTuple):
     info: Callable[[str], Value]
 
 
-def _places(r: Any, row: Value, unit: Value, now: Value) -> _Places:
+def _pointers(r: Any, row: Value, unit: Value, now: Value) -> _Pointers:
     wide = divide(r.row_bytes - 8 * len(INFO), STATES)
     base, turn = row + (unit << 2), wide * now
     words = I64.at(row + wide * STATES)
-    return _Places(
-        F32.at(base + turn), F32.at(base + wide - turn), F32.at(base + wide * 2), F32.at(base + wide * 3),
-        lambda name: words[INFO.at(name)],
-    )  # fmt: skip
+    before, after = F32.at(base + turn), F32.at(base + wide - turn)
+    kept, reset = F32.at(base + wide * 2), F32.at(base + wide * 3)
+    return _Pointers(before, after, kept, reset, info=lambda name: words[INFO.at(name)])
 
 
-def _in_either_form(r: Any, kind: str, table: Value, peepholes: Value, body: Callable[[Form], None]) -> None:
+def _in_either_form(r: Any, kind: str, table: Value, peepholes: Value, body: Callable[[CellForm], None]) -> None:
     """body(form) for a plain layer, and for one that has everything."""
     with either(r.plain != 0, likely=True) as branches:
         for branch, form in zip(branches, ((None, None), (table, peepholes)), strict=True):
             with branch:
-                body(Form(r, kind, *form))
+                body(CellForm(r, kind, *form))
 
 
 def _store(x: Value, y: Value, whole: Value, mask: Value) -> None:
@@ -186,10 +182,10 @@ def make_gates(tier: Tier) -> Any:
 
     @traced
     def gates(r: Any, row: Value, now: Value, sums: Value, unit: Value, table: Value, peepholes: Value) -> None:
-        at = _places(r, row, unit, now)
+        at = _pointers(r, row, unit, now)
         update, reset = (f32[F32.at(sums) + g * f32.lanes] for g in range(2))
 
-        def body(form: Form) -> None:
+        def body(form: CellForm) -> None:
             f32[at.kept] = form.act(0, update)
             f32[at.reset] = form.act(0, reset) * f32[at.before]
 

@@ -59,7 +59,7 @@ WALK = Record(
     projected_step="",
     projected_row="",
     projected_direction="",
-    weights="address of recurrent weights as pack.py packs them, for the first product of the cell",
+    weights="address of recurrent weights as pack_recurrent.py packs them, for the first product of the cell",
     second="for the second",
     lengths="address of [batch] int32, the steps of each sequence; 0: all have `total`",
     error="address of an int64 that is set to 1 when a length is none of 0 to `total`",
@@ -105,6 +105,6 @@ PACK = Record(
 )
 
 ROWS = (
-    Row("recurrent", "recurrent.walk", "make", WALK, {"cell": tuple(CELLS)}, product=True),
-    Row("pack_gates", "recurrent.pack_kernel", "make", PACK),
+    Row("recurrent", "recurrent.time_steps", "make", WALK, {"cell": tuple(CELLS)}, product=True),
+    Row("pack_gates", "recurrent.pack_gates", "make", PACK),
 )

@@ -10,7 +10,7 @@ import pytest
 
 import fastgraph
 from fastgraph.kernels.move.coordinates import nearest_indices
-from fastgraph.kernels.move.resize_tables import resize_table
+from fastgraph.kernels.move.resize_tables import Axis, resize_table
 from tests.circle.write import Model, litert, ours
 from tests.kernels.moving import weighted
 
@@ -390,4 +390,6 @@ def test_the_pixels_of_many_sizes_are_litert_s(op: str, corners: bool, centers: 
             if op == "RESIZE_NEAREST_NEIGHBOR":
                 np.testing.assert_array_equal(nearest_indices(n_in, n, mode, rounding), wanted.ravel())
             else:
-                np.testing.assert_array_equal(weighted(x, 0, resize_table(n_in, n, "linear", mode)), wanted.ravel())
+                np.testing.assert_array_equal(
+                    weighted(x, 0, resize_table(Axis(n_in, n), "linear", mode)), wanted.ravel()
+                )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fastgraph.ir import Node, TensorType, Value
-from fastgraph.kernels.attention.pick import pick, pick_few
+from fastgraph.kernels.attention.pick_attention import pick, pick_few
 from fastgraph.kernels.attention.rows import BLIND, FAR, MASKS
 from fastgraph.kernels.core.table import row
 from fastgraph.ops.registry import OPS

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastgraph.kernels.gemm.pack_int8 import pack_int8
+from fastgraph.kernels.gemm.pack_int8 import Head, pack_int8
 from fastgraph.kernels.gemm.pick_dot import DotPiece
 from fastgraph.kernels.isa.tiers import Tier
 from tests.kernels.harness import f32_bits
@@ -50,8 +50,8 @@ class Layer:
         """The panels of a piece's columns."""
         part = slice(piece.start, piece.start + piece.columns)
         minus = None if self.minus is None else self.minus[:, part]
-        columns = self.weights[:, part], self.start[:, part], self.multipliers[:, part]
-        return pack_int8(tier, *columns, piece.nv, run, stores(self.out), minus, chains=chains)
+        head = Head(self.start[:, part], self.multipliers[:, part], minus)
+        return pack_int8(tier, self.weights[:, part], head, piece.nv, run, stores(self.out), chains)
 
     def results(self, products: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """What is stored for sums of products [batch, ..., n] and of x alone [batch, ..., 1], int64."""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.amx.pack import configuration, numbering, pack_amx, panel_bytes
-from fastgraph.kernels.amx.pick import AmxChoice, amx_args, dense, pick_amx, tiles, worth_tiles
+from fastgraph.kernels.amx.pack_amx import configuration, numbering, pack_amx, panel_bytes
+from fastgraph.kernels.amx.pick_amx import AmxChoice, amx_args, dense, pick_amx, tiles, worth_tiles
 from fastgraph.kernels.amx.rows import BLOCKS, ROWS
 from fastgraph.kernels.core.build import assembly
 from fastgraph.kernels.gemm.pick_conv import Geometry

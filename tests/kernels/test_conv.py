@@ -19,7 +19,7 @@ from fastgraph.kernels.gemm.pick_conv import (
     merge_factor,
     pick_conv,
 )
-from fastgraph.kernels.gemm.pick_dot import F32
+from fastgraph.kernels.gemm.pick_dot import F32_COSTS
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
@@ -127,7 +127,7 @@ def test_any_geometry(tier: Any, data: Any) -> None:
     """Tiles that lie within a row of outputs, end with it, or go on over several."""
     nv = data.draw(st.integers(1, 2))
     kinds = data.draw(st.sampled_from(sorted(CHAINS))) if nv == 1 else ()
-    height = data.draw(st.integers(1, F32.most_rows(tier, nv)))
+    height = data.draw(st.integers(1, F32_COSTS.most_rows(tier, nv)))
     g = data.draw(geometries(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 17))))
     threads, l2 = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 4000, 1 << 20]))
     check(tier, g, forced(tier, g, height, nv, threads, l2), threads, data.draw(st.integers(0, 2)), kinds)
@@ -190,7 +190,7 @@ def test_choices_cover_every_channel_and_pixel(tier: Any, g: Geometry, threads: 
     pieces = pick_conv(tier, g, threads)
     assert sum(p.columns for p in pieces) == g.n and pieces[-1].start + pieces[-1].columns == g.n
     for p in pieces:
-        assert 1 <= p.fields["height"] <= F32.most_rows(tier, p.nv) and p.nv in (1, 2, 3, 4)
+        assert 1 <= p.fields["height"] <= F32_COSTS.most_rows(tier, p.nv) and p.nv in (1, 2, 3, 4)
         assert 1 <= p.fields["band"] <= g.out[1]
         assert p.fields["direct"] == (p.scratch == 0)
 

@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.gemm.heights import mains
 from fastgraph.kernels.gemm.pack import merge_groups, pack_weights
-from fastgraph.kernels.gemm.pick_dot import F32, DotPiece, dot_args, max_rows, pick_dot, split_columns, widths
+from fastgraph.kernels.gemm.pick_dot import (
+    F32_COSTS,
+    DotPiece,
+    Product,
+    dot_args,
+    mains,
+    max_rows,
+    pick_dot,
+    split_columns,
+    widths,
+)
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
@@ -70,7 +79,7 @@ def product(
 def test_any_shape(tier: Any, data: Any) -> None:
     nv = data.draw(st.integers(1, 4))
     kinds = data.draw(st.sampled_from(sorted(CHAINS))) if nv == 2 else ()
-    width, height = nv * tier.lanes, data.draw(st.integers(1, F32.most_rows(tier, nv)))
+    width, height = nv * tier.lanes, data.draw(st.integers(1, F32_COSTS.most_rows(tier, nv)))
     m = data.draw(st.integers(1, 3 * height + 1))
     n, k = data.draw(st.integers(1, 2 * width + 1)), data.draw(st.integers(1, 40))
     batch, threads = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
@@ -83,7 +92,7 @@ def test_any_shape(tier: Any, data: Any) -> None:
 @each_tier
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 100, 70), (7, 80, 33), (49, 58, 20)])
 def test_picked(tier: Any, m: int, n: int, k: int) -> None:
-    product(tier, list(pick_dot(tier, m, n, k, threads=2)), noise(1, m, k), noise(1, n, k), noise(1, n), n, 2)
+    product(tier, list(pick_dot(tier, Product(m, n, k), threads=2)), noise(1, m, k), noise(1, n, k), noise(1, n), n, 2)
 
 
 @each_tier
@@ -142,13 +151,15 @@ def test_matrix_packed_at_run_time(tier: Any, data: Any) -> None:
     threads=st.integers(1, 4),
 )
 def test_choices_cover_every_column_and_fit_the_registers(tier: Any, m: int, n: int, k: int, threads: int) -> None:
-    pieces = pick_dot(tier, m, n, k, threads=threads)
+    pieces = pick_dot(tier, Product(m, n, k), threads=threads)
     assert [p.start for p in pieces] == [0, *(p.start + p.columns for p in pieces)][:-1]
     assert sum(p.columns for p in pieces) == n
     for p in pieces:
-        assert 1 <= p.height <= F32.most_rows(tier, p.nv) and p.nv in ((1, 2, 3, 4, 8) if m == 1 else (1, 2, 3, 4))
+        assert 1 <= p.height <= F32_COSTS.most_rows(tier, p.nv) and p.nv in (
+            (1, 2, 3, 4, 8) if m == 1 else (1, 2, 3, 4)
+        )
         assert p.block >= 1
-        assert F32.most_rows(tier, p.nv) * p.nv + p.nv < tier.registers
+        assert F32_COSTS.most_rows(tier, p.nv) * p.nv + p.nv < tier.registers
 
 
 @given(most=st.integers(1, 16), nv=st.integers(1, 4), m=st.integers(0, 300), words=st.integers(1, 100))
@@ -164,9 +175,9 @@ def test_standard_tiles() -> None:
     assert [max_rows(wide, nv) for nv in (1, 2, 3, 4)] == [14, 14, 9, 6]
     assert [max_rows(tiers.BY_NAME["avx2"], nv) for nv in (2, 3)] == [6, 4]
     for m, n, k in [(12544, 96, 16), (3136, 64, 256), (784, 128, 128), (196, 96, 576), (49, 160, 960)]:
-        (piece,) = pick_dot(wide, m, n, k)
+        (piece,) = pick_dot(wide, Product(m, n, k))
         assert piece.nv == 2 and piece.height in (13, 14)
-    (piece,) = pick_dot(wide, 1, 1000, 1280)
+    (piece,) = pick_dot(wide, Product(1, 1000, 1280))
     assert piece.nv >= 3
 
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
-from fastgraph.kernels.gemm.pack_int8 import pack_int8
+from fastgraph.kernels.gemm.pack_int8 import Head, pack_int8
 from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args
 from fastgraph.kernels.gemm.pick_dynamic import parts_of
-from fastgraph.kernels.gemm.pick_int8 import COSTS
+from fastgraph.kernels.gemm.pick_int8 import INT8_COSTS
 from fastgraph.kernels.gemm.rows import GRIDS, RANGE_BYTES
 from fastgraph.ops import dynamic
 from fastgraph.ops.dynamic import dynamic_rounded
@@ -95,7 +95,7 @@ def test_zeros_stay_zeros_and_what_is_not_finite_spreads(tier: Any, grid: str) -
 @given(data=st.data(), per_row=st.booleans(), rowsum=st.booleans())
 def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row: bool, rowsum: bool) -> None:
     nv, per_row = 2, per_row and not rowsum
-    height = data.draw(st.integers(1, COSTS[rowsum].most_rows(tier, nv)))
+    height = data.draw(st.integers(1, INT8_COSTS[rowsum].most_rows(tier, nv)))
     m, n, k = data.draw(st.integers(1, 18)), data.draw(st.integers(1, 3 * tier.lanes)), data.draw(st.integers(1, 40))
     batch, threads = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
     rng = np.random.default_rng(m * n + k)
@@ -108,7 +108,7 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, data: Any, per_row
     ranges.view(np.int32)[..., 1] = -rng.integers(0, 256, ranges.shape[:2])
     zeros = rng.integers(-128, 128, (1, n)).astype(np.int32) * rowsum
     sums = weights.sum(axis=2, dtype=np.int32) - k * zeros
-    packed = pack_int8(tier, weights, sums, scales, nv, k, "f32", -zeros if rowsum else None, bias)
+    packed = pack_int8(tier, weights, Head(sums, scales, -zeros if rowsum else None, bias), nv, k, "f32")
     params, constants = {"nv": nv, "per_row": per_row, "rowsum": rowsum}, Constants(tier)
     ending = ended(constants, (("add", 0, 1), ("relu", 2)), [full])
     args = dot_args(

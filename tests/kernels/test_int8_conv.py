@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, layout
-from fastgraph.kernels.gemm.pick_int8 import COSTS, pick_conv_int8, word_of
+from fastgraph.kernels.gemm.pick_int8 import INT8_COSTS, pick_conv_int8, word_of
 from fastgraph.kernels.gemm.rows import ROWS
 from tests.kernels.harness import each_integer_tier, run
 from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer, stores
@@ -67,7 +67,7 @@ def replace_batch(layer: Layer) -> Layer:
 @given(data=st.data())
 def test_any_geometry(tier: Any, data: Any) -> None:
     nv, out, rowsum = data.draw(st.sampled_from(KINDS))
-    height = data.draw(st.integers(1, COSTS[rowsum].most_rows(tier, nv)))
+    height = data.draw(st.integers(1, INT8_COSTS[rowsum].most_rows(tier, nv)))
     size = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 17))
     g = data.draw(geometries(*size))._replace(item=1)
     threads, l2 = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 1000, 1 << 20]))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastgraph.kernels.gemm.pack_int8 import column_order, pack_int8, panel_bytes, vectors_per_word
-from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args
-from fastgraph.kernels.gemm.pick_int8 import COSTS, chains, pick_dot_int8, row_args, row_params
+from fastgraph.kernels.gemm.pack_int8 import Head, column_order, pack_int8, panel_bytes, vectors_per_word
+from fastgraph.kernels.gemm.pick_dot import DotPiece, Product, dot_args
+from fastgraph.kernels.gemm.pick_int8 import INT8_COSTS, chains, pick_dot_int8, row_args, row_params
 from fastgraph.kernels.gemm.rows import ROWS
 from fastgraph.kernels.isa import tiers
 from tests.kernels.harness import each_integer_tier, f32_bits, run
@@ -46,7 +46,7 @@ def product(tier: Any, pieces: list[DotPiece], a: np.ndarray, layer: Layer, ldc:
 @given(data=st.data())
 def test_any_shape(tier: Any, data: Any) -> None:
     nv, out, rowsum = data.draw(st.sampled_from(KINDS))
-    width, height = nv * tier.lanes, data.draw(st.integers(1, COSTS[rowsum].most_rows(tier, nv)))
+    width, height = nv * tier.lanes, data.draw(st.integers(1, INT8_COSTS[rowsum].most_rows(tier, nv)))
     m = data.draw(st.integers(1, 3 * height + 1))
     n, k = data.draw(st.integers(1, 2 * width + 1)), data.draw(st.integers(1, 40))
     batch, threads, seed = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)), data.draw(st.integers(0, 99))
@@ -59,7 +59,7 @@ def test_any_shape(tier: Any, data: Any) -> None:
 @each_integer_tier
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 100, 70), (9, 64, 33)])
 def test_picked(tier: Any, m: int, n: int, k: int) -> None:
-    pieces = pick_dot_int8(tier, m, n, k, "bytes", threads=2)
+    pieces = pick_dot_int8(tier, Product(m, n, k), "bytes", threads=2)
     product(tier, list(pieces), draw_bytes(1, 1, m, k), draw_layer(1, 1, n, k, "u8", False), n, 2)
 
 
@@ -117,12 +117,12 @@ def test_halves_are_rounded_to_even(tier: Any) -> None:
     rowsum=st.booleans(),
 )
 def test_choices_cover_every_column_and_fit_the_registers(tier: Any, m: int, n: int, k: int, rowsum: bool) -> None:
-    pieces = pick_dot_int8(tier, m, n, k, "bytes", rowsum, threads=2, row=m == 1)
-    assert all(p.nv <= 4 for p in pick_dot_int8(tier, m, n, k, "bytes", rowsum, threads=2))
+    pieces = pick_dot_int8(tier, Product(m, n, k), "bytes", rowsum, threads=2, row=m == 1)
+    assert all(p.nv <= 4 for p in pick_dot_int8(tier, Product(m, n, k), "bytes", rowsum, threads=2))
     assert [p.start for p in pieces] == [0, *(p.start + p.columns for p in pieces)][:-1]
     assert sum(p.columns for p in pieces) == n
     for p in pieces:
-        most = COSTS[rowsum].most_rows(tier, p.nv)
+        most = INT8_COSTS[rowsum].most_rows(tier, p.nv)
         assert 1 <= p.height <= most and p.nv in ((1, 2, 3, 4, 8) if m == 1 else (1, 2, 3, 4))
         assert most == 1 or most * (p.nv + rowsum) + vectors_per_word(tier, p.nv, rowsum) < tier.registers
 
@@ -138,7 +138,7 @@ def test_every_column_has_a_place(nv: int, lanes: int) -> None:
 def test_runs_are_whole_words_of_weights_and_zeros() -> None:
     tier = tiers.BY_NAME["avxvnni"]
     weights = np.arange(1, 7, dtype=np.int8).reshape(1, 1, 6)
-    packed = pack_int8(tier, weights, np.array([[5]]), np.ones((1, 1), np.float32), 1, 3, "bytes")
+    packed = pack_int8(tier, weights, Head(np.array([[5]]), np.ones((1, 1), np.float32)), 1, 3, "bytes")
     lines = packed.reshape(-1, tier.lanes, 4)
     assert lines.shape[0] == 4
     assert lines[0, 0].view(np.int32) == 5 and lines[1, 0].view(np.float32) == 1
@@ -157,7 +157,7 @@ def test_matrix_packed_at_run_time(tier: Any, data: Any) -> None:
     weights = (b[:, :, :n].astype(np.int16) - 128).astype(np.int8).transpose(0, 2, 1)
     start = 1000 - 77 * weights.astype(np.int64).sum(axis=2)
     ones = np.ones((batch, n))
-    expected = pack_int8(tier, weights, start, 0.5 * ones, 4, k, "bytes", 33 * ones)
+    expected = pack_int8(tier, weights, Head(start, 0.5 * ones, 33 * ones), 4, k, "bytes")
     assert expected.shape[2] == panel_bytes(tier, 4, True, -(-k // 4))
     record = PACK.args.filled(
         b=b, ldb=n + slack, packed=np.full_like(expected, 7), n=n, k=k, batch=batch, b_stride=k * (n + slack),

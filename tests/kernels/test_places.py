@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.move.copy_plan import Move, dense
-from fastgraph.kernels.move.places_plan import Component, Indices, Loop, gathered, scattered
+from fastgraph.kernels.move.gather_scatter_plan import Component, Indices, Loop, gathered, scattered
 from fastgraph.kernels.move.rows import LEFT_OUT, MOVED, NUMBERS, REPORTED
 from tests.kernels.harness import compiled, each_tier, guarded
 from tests.kernels.moving import numbered

@@ -9,7 +9,13 @@ import pytest
 
 from fastgraph.ir import Node, TensorType, Value
 from fastgraph.kernels.core.table import row
-from fastgraph.kernels.recurrent.pack import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
+from fastgraph.kernels.recurrent.pack_recurrent import (
+    blocks,
+    by_block,
+    pack_peepholes,
+    pack_state_bytes,
+    pack_state_weights,
+)
 from fastgraph.kernels.recurrent.rows import ACTIVATIONS, CELLS, GATES, INFO, PACK, STATES, UNROLL, USUAL, WALK
 from fastgraph.ops.evaluate import run_node
 from fastgraph.ops.recurrent import ACTIVATIONS as FUNCTIONS

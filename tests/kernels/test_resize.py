@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fastgraph.kernels.move.coordinates import nearest_indices
 from fastgraph.kernels.move.resize_plan import resized
-from fastgraph.kernels.move.resize_tables import ResizeTable, resize_table
+from fastgraph.kernels.move.resize_tables import Axis, ResizeTable, resize_table
 from fastgraph.kernels.move.take_plan import taken
 from tests.kernels.harness import each_tier
 from tests.kernels.moving import perform, weighted
@@ -74,7 +74,7 @@ def test_tables_agree_with_onnx(coordinates, variant):
         runtime, reference = by_onnx(x, out, coordinate_transformation_mode=coordinates, **variant)
         y = x
         for k in range(2):
-            table = resize_table(shape[k], out[k], coordinate_mode=coordinates, roi=ROI[k], **variant)
+            table = resize_table(Axis(shape[k], out[k], roi=ROI[k]), coordinate_mode=coordinates, **variant)
             y = weighted(y, 2 + k, table, 3.5)
         np.testing.assert_allclose(y, runtime, atol=1e-5)
         # The reference differs at the border of a crop and for a single pixel of pytorch_half_pixel.
@@ -117,7 +117,7 @@ def _tier():
 )
 def test_kernels_do_what_the_tables_say(tier, shape, axes, mode, extra):
     x = noise(shape)
-    tables = {axis: resize_table(shape[axis], n, mode, "half_pixel", **extra) for axis, n in axes.items()}
+    tables = {axis: resize_table(Axis(shape[axis], n), mode, "half_pixel", **extra) for axis, n in axes.items()}
     expected = x
     for axis, table in tables.items():
         expected = weighted(expected, axis, table)
@@ -132,7 +132,8 @@ def test_kernels_do_what_the_tables_say(tier, shape, axes, mode, extra):
 def test_crops_with_extrapolation(data):
     shape = (data.draw(st.integers(1, 3)), data.draw(st.integers(2, 8)), data.draw(st.integers(1, 20)))
     roi = (data.draw(st.floats(-0.5, 0.5)), data.draw(st.floats(0.6, 1.5)))
-    table = resize_table(shape[1], data.draw(st.integers(1, 12)), "linear", "tf_crop_and_resize", roi=roi)
+    axis = Axis(shape[1], data.draw(st.integers(1, 12)), roi=roi)
+    table = resize_table(axis, "linear", "tf_crop_and_resize")
     x = noise(shape)
     y = through_kernels(x, {1: table}, _tier(), 2, extrapolation=-7.0)
     np.testing.assert_allclose(y, weighted(x, 1, table, -7.0), atol=2e-6)
@@ -140,16 +141,16 @@ def test_crops_with_extrapolation(data):
 
 
 def test_an_axis_that_keeps_its_size_is_copied():
-    table = resize_table(6, 6, "cubic", "half_pixel")
+    table = resize_table(Axis(6, 6), "cubic", "half_pixel")
     x = noise((6,))
     np.testing.assert_array_equal(weighted(x, 0, table), x)
 
 
 def test_unknown_modes_are_named():
     with pytest.raises(ValueError, match="half_pixle"):
-        resize_table(4, 8, "linear", "half_pixle")
+        resize_table(Axis(4, 8), "linear", "half_pixle")
     with pytest.raises(ValueError, match="area"):
-        resize_table(4, 8, "area", "half_pixel")
+        resize_table(Axis(4, 8), "area", "half_pixel")
 
 
 def runtime_nearest(coordinates: str, rounding: str, given: str):

@@ -155,7 +155,7 @@ def test_a_handler_that_returns_is_called_within_the_run_and_stops_nothing(threa
 def test_firm_steps_are_all_done_or_none(threads: int) -> None:
     """And a run is late if and only if none of them is done, wherever the deadline falls."""
     counter = Counter(30, 2000, quick=300)
-    runner = Runner(counter.table, threads, firm=30)
+    runner = Runner(counter.table, threads, commit=30)
     seconds = float(np.median([runner.profile().sum() for _ in range(5)]))
     late = []
     for i in range(200):

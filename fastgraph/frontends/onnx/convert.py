@@ -90,8 +90,10 @@ def _graph(reader: Reader, scope: Scope, proto: Message, held: Held | None = Non
     given = define_inputs(reader, scope, proto, top)
     _body(reader, scope, proto.node)
     outputs = [named_output(scope, info) for info in proto.output]
-    interface = interface_of(scope, proto, given) if top else None
-    return Graph(proto.name, given, outputs, scope.nodes, interface=interface)
+    graph = Graph(proto.name, given, outputs, scope.nodes)
+    if top:
+        graph.interface = interface_of(scope, proto, given)
+    return graph
 
 
 def _body(reader: Reader, scope: Scope, nodes: Message) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...kernels.amx.pack import LINE, ROWS, WORK, configuration, panel_bytes
+from ...kernels.amx.pack_amx import LINE, ROWS, WORK, configuration, panel_bytes
 from ...kernels.gemm.rows import STORES
 from .bands import band, taps
 from .call import Call, Reach, need, parts, reaches, read, work, write

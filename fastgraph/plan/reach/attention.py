@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...kernels.attention.pick import NV
+from ...kernels.attention.pick_attention import NV
 from ...kernels.attention.rows import BLIND, MASKS, STATE
 from .call import Call, Reach, need, parts, reaches, read, work, write
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ...kernels.gemm.pick_blocks import NV, few_rows, group_bytes, per_word
-from ...kernels.gemm.pick_dot import F32, max_rows
-from ...kernels.gemm.pick_int8 import COSTS, chains
+from ...kernels.gemm.pick_dot import F32_COSTS, max_rows
+from ...kernels.gemm.pick_int8 import INT8_COSTS, chains
 from ...kernels.gemm.rows import GRIDS, RANGE_BYTES, STORES
 from .bands import band, copied, line_end, taps
 from .call import SIZES, Call, Reach, need, offsets, parts, reaches, read, short, work, write
@@ -136,7 +136,7 @@ def conv(c: Call) -> Iterator[Reach]:
 
 def _tiles(c: Call) -> None:
     """Misfit unless the kernel has tiles of the height that the record says."""
-    costs = COSTS[c.params.get("rowsum", False)] if c.kernel.endswith(("_int8", "_dynamic")) else F32
+    costs = INT8_COSTS[c.params.get("rowsum", False)] if c.kernel.endswith(("_int8", "_dynamic")) else F32_COSTS
     most, height = costs.most_rows(c.tier, c.params["nv"]), c.record().height
     need(1 <= height <= most, f"height is {height}, expected 1 to {most}")
 

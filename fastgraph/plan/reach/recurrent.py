@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
-from ...kernels.recurrent.pack import words
+from ...kernels.recurrent.pack_recurrent import words
 from ...kernels.recurrent.rows import ACTIVATIONS, CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL
 from .call import Call, Loop, Reach, need, parts, reaches, read, work, write
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....ir import Node, Value
-from ....kernels.attention.pick import FEW, pick, pick_few
+from ....kernels.attention.pick_attention import FEW, pick, pick_few
 from ....kernels.attention.rows import BLIND, FAR, MASKS
 from ....ops.registry import attr
 from ...storage import byte_strides

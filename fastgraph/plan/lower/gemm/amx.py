@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ....ir import Node
-from ....kernels.amx.pack import pack_amx
-from ....kernels.amx.pick import amx_args, pick_amx, worth_tiles
-from ....kernels.amx.pick import dense as as_convolution
+from ....kernels.amx.pack_amx import pack_amx
+from ....kernels.amx.pick_amx import amx_args, pick_amx, worth_tiles
+from ....kernels.amx.pick_amx import dense as as_convolution
 from ....kernels.gemm.pack import Arrangement, arranged
 from ....kernels.gemm.pick_conv import Geometry
 from ..quantized import folded_bias, zero_point

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement, arranged
-from ....kernels.gemm.pack_int8 import pack_int8
+from ....kernels.gemm.pack_int8 import Head, pack_int8
 from ....kernels.gemm.pick_conv import ConvPiece, Geometry, Triple, merge_factor
 from ....kernels.gemm.pick_dot import DotPiece
 from ....kernels.isa.tiers import Tier
@@ -124,4 +124,4 @@ def panels(tier: Tier, layer: Layer, zero: int, columns: Columns, run: int, grou
     bias, multipliers, zeros = (v.reshape(groups, -1)[:, part] for v in (layer.bias, layer.multipliers, layer.zeros))
     start = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, bias, zeros, strict=True)])
     minus = -zeros.astype(np.int32) if layer.rowsum else None
-    return pack_int8(tier, weights, start, multipliers, columns.nv, run, layer.out, minus, chains=chains)
+    return pack_int8(tier, weights, Head(start, multipliers, minus), columns.nv, run, layer.out, chains)

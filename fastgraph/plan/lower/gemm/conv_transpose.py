@@ -74,7 +74,7 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> 
     """The products are exact i32."""
     g, layer = plan
     products, stored = e.scratch(g.products), {**dict.fromkeys(layer.stored, 0), "form": 1}
-    for piece in pick_dot_int8(e.tier, g.pixels, g.columns, g.c, "words", layer.rowsum, g.groups, e.threads):
+    for piece in pick_dot_int8(e.tier, g.product, "words", layer.rowsum, e.threads):
         packed = e.packed(_tap_panels, e.tier, layer, zero_point(node.x), columns_of(piece), g.groups)
         args = products_args(
             piece, g, a=e.address(node.x), lda=e.stride(node.x), k=-(-g.c // 4), b=packed,

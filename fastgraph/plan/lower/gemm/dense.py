@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
-from ....kernels.gemm.pick_dot import dot_args, pick_dot
+from ....kernels.gemm.pick_dot import Product, dot_args, pick_dot
 from ....kernels.gemm.pick_int8 import chains, pick_dot_int8, row_args, row_params
 from ..epilogue import epilogue
 from ..extras import chain_of
@@ -52,7 +52,7 @@ def _f32_rows(e: Emit, node: Node, plan: Parameters, rows: Rows) -> None:
     images = node.out.type.dims[0] if "image" in chain_of(node)[1] else 1
     m = rows.count // images
     ending = epilogue(e, node, rows.start)
-    for piece in pick_dot(e.tier, m, n, k, images, e.threads, rows.ldx):
+    for piece in pick_dot(e.tier, Product(m, n, k, images, rows.ldx), e.threads):
         packed = e.packed(_panels, weights, bias, columns_of(piece), e.tier.lanes, placed=True)
         args = dot_args(
             piece, a=rows.x, lda=rows.ldx, b=packed, c=rows.y, ldc=rows.ldy, m=m, k=k, batch=images,
@@ -77,7 +77,9 @@ def _int8_rows(e: Emit, node: Node, layer: Layer, rows: Rows) -> None:
     n, k = len(layer.weights), layer.weights[0].size
     zero = zero_point(node.x) + 128 * signed
     row = rows.count == 1
-    for piece in pick_dot_int8(e.tier, rows.count, n, k, layer.out, layer.rowsum, 1, e.threads, rows.ldx, row=row):
+    for piece in pick_dot_int8(
+        e.tier, Product(rows.count, n, k, 1, rows.ldx), layer.out, layer.rowsum, e.threads, row=row
+    ):
         packed = e.packed(panels, e.tier, layer, zero, columns_of(piece), k, 1, chains(piece.nv) if row else 1)
         operands: dict[str, Arg] = {"a": rows.x, "b": packed, "c": rows.y, **layer.stored}
         share = rows.count / row_count(node.out) * piece.columns / n

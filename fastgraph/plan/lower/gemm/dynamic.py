@@ -9,9 +9,9 @@ import numpy as np
 
 from ....ir import Node, Value
 from ....kernels.gemm.pack import Arrangement, arranged
-from ....kernels.gemm.pack_int8 import pack_int8
+from ....kernels.gemm.pack_int8 import Head, pack_int8
 from ....kernels.gemm.pick_conv import conv_args
-from ....kernels.gemm.pick_dot import dot_args
+from ....kernels.gemm.pick_dot import Product, dot_args
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
 from ....kernels.isa.tiers import Tier
@@ -120,7 +120,7 @@ def _panels(tier: Tier, w: Value, b: Value | None, columns: Columns, run: int, h
     factors, biases = (v.reshape(how.merged, -1)[:, part] for v in (scales(w, n).astype(np.float32), bias))
     sums = (own.astype(np.int64).sum(axis=2) - zeros * own.shape[2]).astype(np.int32)
     minus = -zeros.astype(np.int32) if any(quant(w).zero_point) else None
-    return pack_int8(tier, own, sums, factors, columns.nv, run, "words", minus, biases)
+    return pack_int8(tier, own, Head(sums, factors, minus, biases), columns.nv, run, "words")
 
 
 def _dense(node: Node) -> Images | None:
@@ -141,7 +141,7 @@ def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
     ending = epilogue(e, node)
-    for piece in pick_dot_dynamic(e.tier, m, n, k, images, e.threads, per_row, _has_zeros(node)):
+    for piece in pick_dot_dynamic(e.tier, Product(m, n, k, images), e.threads, per_row, _has_zeros(node)):
         packed = _packed(e, node, columns_of(piece), k, Arrangement())
         args = dot_args(
             piece, a=x, lda=k, b=packed, c=e.address(node.out), ldc=ldy, m=m, k=-(-k // 4),

@@ -9,7 +9,7 @@ import numpy as np
 from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
-from ....kernels.gemm.pick_dot import FEW, dot_args, few_block, pick_dot
+from ....kernels.gemm.pick_dot import FEW, Product, dot_args, few_block, pick_dot
 from ....kernels.gemm.pick_int8 import pick_dot_int8
 from ..epilogue import epilogue
 from ..extras import chain_of, extra_values
@@ -46,7 +46,7 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
         }  # fmt: skip
         e.kernel("dot_few", {}, args)
         return
-    for piece in pick_dot(e.tier, m, n, k, batch, e.threads):
+    for piece in pick_dot(e.tier, Product(m, n, k, batch), e.threads):
         panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
         if y.data is not None:
             weights = y.data.reshape(matrices, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]
@@ -92,7 +92,7 @@ def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     k, n = y.type.dims[-2:]
     batch = y.type.size // (k * n)
     m = row_count(x) // batch
-    (piece,) = pick_dot_int8(e.tier, m, n, k, "bytes", True, batch, e.threads, nv=_NV)
+    (piece,) = pick_dot_int8(e.tier, Product(m, n, k, batch), "bytes", True, e.threads, nv=_NV)
     panels = -(-n // (_NV * e.tier.lanes)) * panel_bytes(e.tier, _NV, True, -(-k // 4))
     packed = e.scratch(batch * panels)
     # Packing takes 128 from the bytes of y, and so from its zero point.

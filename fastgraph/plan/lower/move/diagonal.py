@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.move.copy_plan import dense
-from ....kernels.move.places_plan import Component, Indices, Loop, gathered
+from ....kernels.move.gather_scatter_plan import Component, Indices, Loop, gathered
 from ....ops.registry import attr
 from ...program import ERROR
 from ..registry import Emit, lowers

@@ -80,7 +80,7 @@ def center_crop_pad(e: Emit, node: Node, _: bool) -> None:
 
 
 def _gather(node: Node) -> Move | None:
-    """By a table of offsets, as the indices are known; others are read at run time: see places.py."""
+    """By a table of offsets, as the indices are known; others are read at run time: see gather_scatter.py."""
     x, at = node.x, known_places(node)
     if not movable(node) or at is None or x.type.itemsize > 8 or not node.out.type.size or not x.type.size:
         return None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....ir import Node, Value
-from ....kernels.move.places_plan import Component, Indices, Loop, gathered
+from ....kernels.move.gather_scatter_plan import Component, Indices, Loop, gathered
 from ....kernels.move.rows import DEPTH, MOVED, OUTER, REPORTED
 from ....ops.registry import attr
 from ...program import ERROR

@@ -11,10 +11,10 @@ from ....ir import Node
 from ....ir.quantization import to_stored
 from ....kernels.move.copy_plan import Move
 from ....kernels.move.resize_plan import resized
-from ....kernels.move.resize_tables import ResizeTable
+from ....kernels.move.resize_tables import Axis, ResizeTable
 from ....kernels.move.take_plan import taken
 from ....ops.registry import attr
-from ....ops.resize import Axis, converted, indices_of, sampled_axes, table_of
+from ....ops.resize import converted, indices_of, sampled_axes, table_of
 from ..elements import element
 from ..quantized import per_tensor, stored_bounds, zero_point
 from ..registry import Emit, lowers

@@ -6,7 +6,7 @@ import numpy as np
 
 from ....ir import Node, Value
 from ....kernels.move.copy_plan import dense
-from ....kernels.move.places_plan import Component, Indices, Loop, scattered
+from ....kernels.move.gather_scatter_plan import Component, Indices, Loop, scattered
 from ....kernels.move.rows import LEFT_OUT, MOVED, NUMBERS, REPORTED
 from ....ops.detection import unpooled
 from ....ops.registry import attr

@@ -11,7 +11,7 @@ import numpy as np
 from ....ir import TensorType
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.pointwise.rows import NO_EPILOGUE
-from ....kernels.recurrent.pack import blocks
+from ....kernels.recurrent.pack_recurrent import blocks
 from ....kernels.recurrent.rows import ACTIVATIONS, INFO, PLACES, STATES, USUAL
 from ...program import ERROR, Ref
 from ..registry import Arg, Emit

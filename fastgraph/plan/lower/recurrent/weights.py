@@ -11,8 +11,8 @@ from ....ir import Value
 from ....ir.quantization import to_real
 from ....ir.weights import once
 from ....kernels.gemm.pack import pack_weights
-from ....kernels.gemm.pick_dot import F32, DotPiece, dot_pieces, pick_dot
-from ....kernels.recurrent.pack import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
+from ....kernels.gemm.pick_dot import F32_COSTS, DotPiece, Product, dot_pieces, pick_dot
+from ....kernels.recurrent.pack_recurrent import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
 from ....kernels.recurrent.rows import CELLS, GATES, PEEPHOLES, UNROLL
 from ...program import Ref
 from ..registry import Arg, Emit
@@ -125,7 +125,9 @@ def constant(e: Emit, cell: str, c: Constants) -> Panels:
             slots[slot] = e.packed(pack_state_bytes, e.tier, c.r[:, part], c.scales[:, part], count)
     if c.peepholes is not None:
         slots["peepholes"] = e.packed(pack_peepholes, c.peepholes, lanes)
-    return Panels(lambda m, matrices, ldx: pick_dot(e.tier, m, n, inputs, matrices, e.threads, ldx), of_inputs, slots)
+    return Panels(
+        lambda m, matrices, ldx: pick_dot(e.tier, Product(m, n, inputs, matrices, ldx), e.threads), of_inputs, slots
+    )
 
 
 def _input_panels(
@@ -168,9 +170,9 @@ def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Give
     if g.peepholes is not None:
         slots["peepholes"] = packed(None, 0, PEEPHOLES, 0, 0, g.peepholes)
     of_inputs = packed(g.w, 0, gates, inputs, inputs, g.bias, more=True)
-    costs = F32._replace(widths=lambda tier: (gates,))
+    costs = F32_COSTS._replace(widths=lambda tier: (gates,))
     n = directions * width(e, cell, hidden)
     return Panels(
-        lambda m, matrices, ldx: dot_pieces(e.tier, m, n, inputs, matrices, e.threads, costs, {}, 4 * ldx),
+        lambda m, matrices, ldx: dot_pieces(e.tier, Product(m, n, inputs, matrices, ldx), e.threads, costs, {}),
         lambda piece: Ref(of_inputs.base, piece.start // (gates * e.tier.lanes) * (1 + inputs) * gates * line), slots,
     )  # fmt: skip

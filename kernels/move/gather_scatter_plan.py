@@ -1,4 +1,4 @@
-"""Moves to and from places that are read at run time: which loops a kernel of places.py makes.
+"""Moves to and from places that are read at run time: which loops a kernel of gather_scatter.py makes.
 
 As copy_plan.py: plain Python, strides in bytes.
 """
@@ -81,15 +81,12 @@ def _placed(
     if len(outer) > OUTER or not 0 < len(components) <= DEPTH:
         return None
     total = prod(loop.n for loop in (*outer, inner))
-    args: Args = {
-        "index_size": indices.dtype.itemsize, "signed": int(indices.dtype.kind == "i"), "component": indices.component,
-        "depth": len(components), "outside": indices.outside,
-        "apart": total if kernel == "gather" else _apart([*outer, inner]),
-        "word": run if run in WORDS else 0, "run": run,
-        "count": inner.n, "s": inner.s, "i": inner.i, "d": inner.d,
-        **_components(components),
-        **outer_args(PLACE_LOOP, [{name: getattr(loop, name) for name in PLACE_LOOP} for loop in outer]),
-    }  # fmt: skip
+    args: Args = {"index_size": indices.dtype.itemsize, "signed": int(indices.dtype.kind == "i")}
+    args |= {"component": indices.component, "depth": len(components), "outside": indices.outside}
+    args |= {"apart": total if kernel == "gather" else _apart([*outer, inner])}
+    args |= {"word": run if run in WORDS else 0, "run": run}
+    args |= {"count": inner.n, "s": inner.s, "i": inner.i, "d": inner.d} | _components(components)
+    args |= outer_args(PLACE_LOOP, [{name: getattr(loop, name) for name in PLACE_LOOP} for loop in outer])
     return Move(kernel, {}, args)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from ..gemm.pack_kernel import Masks, by_columns, copy_lines
+from ..gemm.pack_b import Masks, by_columns, copy_lines
 from ..isa.tiers import Tier
 from ..lang import F32, I32, I64, Value, divide, over, remainder, smaller, traced, when, whole
 from ..move.shuffles import transpose_square
-from .pick import NV
+from .pick_attention import NV
 
 
 def make_pack_keys(tier: Tier) -> Any:

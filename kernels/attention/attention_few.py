@@ -30,9 +30,9 @@ from ..lang import (
     when,
     whole,
 )
-from .places import bounds, seen
 from .rows import ATTENTION
 from .softmax import line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
+from .visible_keys import bounds, seen
 
 
 def make(tier: Tier) -> Callable[..., None]:
@@ -72,8 +72,8 @@ def make(tier: Tier) -> Callable[..., None]:
                     left, right = seen(r, limit, place + row, key, n)
                     there = mask + head * r.mask_head + row * r.mask_row + (4 * key if r.kind == 1 else key)
                     if n:
-                        score(scores + i * line, q + head * r.q_head + row * r.q_row, keys + key * r.k_row, r.k_row, n,
-                              r.d, r.scale)  # fmt: skip
+                        to, query = scores + i * line, q + head * r.q_head + row * r.q_row
+                        score(to, query, keys + key * r.k_row, r.k_row, n, r.d, r.scale)
                     look(r, scores + i * line, there, left, right, base + 4 * i)
                 rebase(state, each)
                 begun, ended = key == near, key + n >= stop

@@ -12,11 +12,11 @@ from ..gemm.results import target
 from ..gemm.tile import even_rows, f32_arithmetic, make_tile
 from ..isa.tiers import Tier
 from ..lang import F32, Value, div_rem, divide, larger, outlined, over, pieces, share, smaller, traced
-from .pack import make_pack_keys, make_pack_values
-from .pick import NV
-from .places import bounds, seen
+from .pack_keys_values import make_pack_keys, make_pack_values
+from .pick_attention import NV
 from .rows import ATTENTION
 from .softmax import line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
+from .visible_keys import bounds, seen
 
 
 def make(tier: Tier) -> Callable[..., None]:

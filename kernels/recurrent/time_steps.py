@@ -95,10 +95,10 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
                 if tall and many == 3:
                     many = 2
                 place = rows + row * r.row_bytes
-                sums(many, place + at, r.row_bytes, place + STATES * wide, column, panel, lines, to)
+                sums(many, (place + at, place + STATES * wide, r.row_bytes), column, panel, lines, to)
                 for i in range(many):
-                    finish(r, place + i * r.row_bytes, now, to + i * gates * line, block * lanes,
-                           r.activations + d * activations, peepholes)  # fmt: skip
+                    table = r.activations + d * activations
+                    finish(r, place + i * r.row_bytes, now, to + i * gates * line, block * lanes, table, peepholes)
                 row += many
             panel += step
             column += all_gates * line

@@ -1,4 +1,4 @@
-"""pack_gates: packs weights that are only known at run time as pack.py packs constant ones."""
+"""pack_gates: packs weights that are only known at run time as pack_recurrent.py packs constant ones."""
 
 from __future__ import annotations
 

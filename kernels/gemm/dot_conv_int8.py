@@ -14,7 +14,7 @@ from ..lang import I32, Value, tier
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
-from .pick_int8 import COSTS
+from .pick_int8 import INT8_COSTS
 from .requantize import scaled, store_bytes, word
 from .results import Place
 from .rows import CONV_INT8, DOT_INT8, STORES
@@ -23,13 +23,13 @@ from .tile import Arithmetic
 
 def make_dot_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.DOT_INT8`."""
-    most = COSTS[rowsum].most_rows(tier, nv)
+    most = INT8_COSTS[rowsum].most_rows(tier, nv)
     return dot_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum), DOT_INT8)
 
 
 def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.CONV_INT8`."""
-    most = COSTS[rowsum].most_rows(tier, nv)
+    most = INT8_COSTS[rowsum].most_rows(tier, nv)
     return conv_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum), CONV_INT8)
 
 

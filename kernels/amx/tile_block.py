@@ -14,7 +14,7 @@ from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
 from ..lang import I64, Value, over, prefetch, traced
 from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
-from .pack import LINE, numbering
+from .pack_amx import LINE, numbering
 
 
 class Block(NamedTuple):

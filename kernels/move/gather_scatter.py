@@ -19,6 +19,7 @@ from ..lang import (
     divide,
     either,
     integer,
+    is_nan,
     larger,
     named,
     over,
@@ -30,7 +31,6 @@ from ..lang import (
     word,
 )
 from .outer_loops import outer_addresses, outer_count
-from .reductions import combined
 from .rows import BACKWARDS, LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REPORTED, WORDS, size_of
 
 _INDEX_BYTES = (1, 2, 4, 8)
@@ -145,7 +145,7 @@ def _reduced(args: Value, r: Any, walk: Callable) -> None:
         for at in over(0, r.run, size_of(kind)):
             place = target + at
             there, comes = number[place], number[source + at]
-            number[place] = combined(operation, there, comes)
+            number[place] = _combined(operation, there, comes)
 
     pairs = list(product(NUMBERS, OPERATIONS))
     chosen = more.kind * len(OPERATIONS) + more.operation
@@ -195,3 +195,20 @@ def _index(r: Any, at: Value, size: int | None) -> Value:
         return found.value
     value = integer(8 * size)[at]
     return value if size == 8 else choose(r.signed != 0, value.to(I64), value.unsigned.to(I64))
+
+
+def _combined(operation: str, y: Value, x: Value) -> Value:
+    """A scatter's reduction, one of OPERATIONS, of an element of y and one of x. NaNs stay; integers aren't divided."""
+    real = y.type.real
+    match operation:
+        case "div":
+            return y / x if real else y
+        case "add":
+            return y + x
+        case "mul":
+            return y * x
+    less = operation == "min"
+    if not real:
+        return choose(y < x if less else y > x, y, x)
+    best = choose(~(y >= x) if less else ~(y <= x), y, x)
+    return choose(is_nan(x), x, best)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..gemm.pack import pack_weights
-from ..gemm.pack_int8 import pack_int8
+from ..gemm.pack_int8 import Head, pack_int8
 from ..isa.tiers import Tier
 from .rows import PEEPHOLES, UNROLL
 
@@ -50,7 +50,8 @@ def pack_state_bytes(tier: Tier, weights: np.ndarray, scales: np.ndarray, gates:
     columns, lanes = by_block(weights, gates, tier.lanes), tier.lanes
     padded = np.pad(columns, ((0, 0), (0, 0), (0, 4 * words(columns.shape[2]) - columns.shape[2])))
     start = -128 * columns.sum(axis=2, dtype=np.int32)
-    return pack_int8(tier, padded, start, by_block(scales, gates, lanes), gates, padded.shape[2], "words")
+    head = Head(start, by_block(scales, gates, lanes))
+    return pack_int8(tier, padded, head, gates, padded.shape[2], "words")
 
 
 def pack_peepholes(peepholes: np.ndarray, lanes: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from ..gemm.pick_conv import Geometry, layout
 from ..gemm.pick_dot import L2, STANDARD, columns_first
 from ..gemm.pick_int8 import word_of
-from .pack import LINE, ROWS, WORK, configuration, panel_bytes
+from .pack_amx import LINE, ROWS, WORK, configuration, panel_bytes
 from .rows import AMX_CONV, BLOCKS
 
 PRODUCT, SHORT_PRODUCT, LOAD, STORE = 16.0, 10.0, 8.7, 16.0
@@ -71,10 +71,9 @@ def pick_amx(
     else:
         fields["band"] *= across
     in_band = -(-fields["band"] // mt)
-    fields |= {
-        "work": fields["scratch_bytes"], "scratch_bytes": fields["scratch_bytes"] + WORK, "lines": len(offsets),
-        "rows": rows, "across": across, "prefetch": -(-nt * ROWS // in_band),
-    }  # fmt: skip
+    work = fields["scratch_bytes"]
+    fields |= {"work": work, "scratch_bytes": work + WORK, "lines": len(offsets)}
+    fields |= {"rows": rows, "across": across, "prefetch": -(-nt * ROWS // in_band)}
     fields = {slot: value for slot, value in fields.items() if slot in AMX_CONV}
     params = {"mt": mt, "nt": nt, "out": out}
     config = configuration(mt, nt, rows)

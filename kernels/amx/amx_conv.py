@@ -1,4 +1,4 @@
-"""amx_conv: u8 convolution and dense layers on AMX tiles, over a band of rows as in conv.py, or the input itself.
+"""amx_conv: u8 convolution and dense layers on AMX tiles, over a band of rows as in amx_conv.py, or the input itself.
 
 Pixels are dealt to tiles of at most 16 in a row; the last tile of a row begins so early that it ends with the row,
 and does not write what the one before it has.
@@ -13,10 +13,10 @@ from ..gemm.band import deal, make_band
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
 from ..lang import divide, smaller
-from .block import make_block
 from .finish import units
-from .pack import NOTE, SUMS, panel_bytes
+from .pack_amx import NOTE, SUMS, panel_bytes
 from .rows import AMX_CONV
+from .tile_block import make_block
 
 PARTS = 8
 """Parts that a block's products, and the finish of the one before it, are cut into to be done side by side."""
@@ -57,10 +57,8 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]
                 a += oz * r.stride_z * r.x_z
                 y0 = 0
             else:
-                fill_band(
-                    r, scratch, source=a, z=oz * r.stride_z - r.pad_z, y=y0 * r.stride_y - r.pad_y,
-                    rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach,
-                )  # fmt: skip
+                z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+                fill_band(r, scratch, a, z, y, rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
                 a = scratch
             pixel0 = (image * r.out_d + oz) * r.out_h * r.out_w
             for p in range(p0, p1):
