@@ -74,6 +74,15 @@ class Call(call.Call):
         self.reader.ranks[value] = value.data.ndim  # type: ignore[union-attr]
         return value
 
+    def number(self, number: Any, like: Value | None = None) -> Value:
+        """A constant: whole numbers and lists of them are int64; others have the element type of the value beside them,
+        which may not be known yet.
+        """
+        if isinstance(number, float) and like is not None and like.type.dtype is None:
+            return self("cast_like", np.array(number, np.float32), like)
+        whole = isinstance(number, int | list | tuple | range)
+        return self.const(np.array(number, np.int64)) if whole else super().number(number, like)
+
     def fresh(self, type: TensorType | None = None) -> Value:
         value = super().fresh(type)
         self.made.append(value)
@@ -82,15 +91,10 @@ class Call(call.Call):
     def result(self, op: str, type: TensorType) -> Value:
         return self.fresh(type)
 
-    def add_many(self, op: str, inputs: Sequence[Value | None], attrs: dict[str, Any], count: int) -> list[Value]:
-        """Write a node with `count` outputs."""
-        outputs = [Value(self.unique(self.name)) for _ in range(count)]
-        self.made += outputs
-        self.write_node(Node(op, list(inputs), outputs, attrs, self.name))
-        return outputs
-
     def infer(self, node: Node) -> None:
         """The outputs' ranks, where they follow from the inputs': files rely on no more, types are the passes' work."""
+        if node.graphs:
+            return
         types = [None if v is None else TensorType(None, self._open(v)) for v in node.inputs]
         try:
             results = op_of(node).infer(node, types)
@@ -108,6 +112,41 @@ class Call(call.Call):
     def known_rank(self, value: Value | None) -> int | None:
         """The number of dimensions, when it is certain."""
         return None if value is None else self.reader.ranks.get(value)
+
+    def format_of(self, value: Value | None) -> str:
+        """The name of a value's element type where NumPy lacks it, else ""."""
+        return self.reader.formats.get(value, "") if value is not None else ""
+
+    def in_format(self, value: Value, name: str) -> Value:
+        """The value, noted as one of that element type."""
+        if name:
+            self.reader.formats[value] = name
+        return value
+
+    # shapes, which are not known yet: vectors of int64
+
+    def extents(self, x: Value, start: int = 0, end: int | None = None) -> Value:
+        """The extents of axes start, start + 1, ... below `end`."""
+        return self("shape", x, start=start, end=end)
+
+    def extent(self, x: Value, axis: int) -> Value:
+        """The extent of an axis, as a vector of one."""
+        return self.extents(x, axis, axis + 1)
+
+    def rank_of(self, x: Value) -> Value:
+        """The number of axes, as a vector of one."""
+        rank = self.known_rank(x)
+        return self.extents(self.extents(x)) if rank is None else self.vector(rank)
+
+    def reshape(self, x: Value, *parts: int | Value, allowzero: int = 0) -> Value:
+        """x with other extents: numbers, of which 0 keeps an extent and -1 takes what is left, and vectors of them."""
+        computed = any(isinstance(part, Value) for part in parts)
+        vectors = [part if isinstance(part, Value) else [part] for part in parts]
+        return self("reshape", x, self("concat", *vectors, axis=0) if computed else parts, allowzero=allowzero)
+
+    def places(self, count: Value) -> Value:
+        """0, 1, ... below a count, which is a vector of one."""
+        return self("range", 0, self("squeeze", count, [0]), 1)
 
     def complete(self, known: Signature) -> dict[str, Any]:
         """Check inputs, outputs and attributes by the newest signature; the attributes with all defaults.
@@ -151,12 +190,17 @@ class Call(call.Call):
         return ELEMENTS[code].dtype
 
 
-def shape_of(call: Call, x: Value) -> Value:
-    """The shape of a value as an int64 vector; a constant once shapes are known."""
-    return call.add("shape", [x], start=0, end=None)
+Rule = Callable[..., Value | Sequence[Value]]
+"""Writes a node's canonical nodes: (call, *inputs, **attributes), as its signature has them, to its results."""
+
+_RENAMED = {"transA": "trans_a", "transB": "trans_b"}
 
 
-def rank_of(call: Call, x: Value) -> Value:
-    """The number of dimensions as an int64 vector of one element."""
-    rank = call.known_rank(x)
-    return call.const([rank]) if rank is not None else shape_of(call, shape_of(call, x))
+def as_is(op: str, **fixed: Any) -> Callable[..., list[Value]]:
+    """The rule of what is a canonical operator with the same inputs and attributes, and these."""
+
+    def rule(c: Call, *_: Value | None, **attrs: Any) -> list[Value]:
+        named = {_RENAMED.get(name, name): value for name, value in attrs.items()}
+        return c.several(op, len(c.outputs), *c.inputs, **named, **fixed)
+
+    return rule

@@ -16,11 +16,11 @@ from ...ir import Graph, TensorType, Value
 from ...ops import OPS
 from ...ops.registry import USERS
 from . import contrib
-from .call import Call
+from .call import Call, Rule, as_is
 from .legacy import UPGRADES
 from .linear import LINEAR
 from .rewrites import REWRITES
-from .signatures import signature
+from .signatures import Signature, signature
 from .spatial import SPATIAL
 
 _SPELLED = {
@@ -28,6 +28,7 @@ _SPELLED = {
     "QLinearMatMul": "qlinear_matmul", "PRelu": "prelu", "IsNaN": "is_nan", "GatherND": "gather_nd",
     "ScatterND": "scatter_nd", "SwiGLU": "swiglu", "ReduceL1": "reduce_l1", "ReduceL2": "reduce_l2",
     "Col2Im": "col2im", "RMSNormalization": "rms_normalization",
+    "SimplifiedLayerNormalization": "rms_normalization",  # as onnxruntime calls it in graphs that it optimized
 }  # fmt: skip
 
 _RULES = {**SPATIAL, **LINEAR, **REWRITES}
@@ -53,7 +54,7 @@ def translate(domain: str, call: Call) -> list[Value]:
         upgrade(call)
     if domain and (key := call.op.removeprefix(f"{contrib.DOMAIN}.")) in contrib.CONTRIB:
         known, rule = contrib.CONTRIB[key]
-        return _listed(rule(call, call.complete(known)))
+        return _results(rule, call, known)
     own = signature(call.op)
     found = _RULES.get(call.op)
     name = canonical(call.op.rpartition(".")[2])
@@ -61,10 +62,15 @@ def translate(domain: str, call: Call) -> list[Value]:
         if user is not None:
             return _custom(call, user)
         raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
-    attrs = call.complete(own)
-    if found is None:
-        return call.add_many(name, call.inputs, attrs, len(call.outputs))
-    return _listed(found(call, attrs))
+    return _results(found or as_is(name), call, own)
+
+
+def _results(rule: Rule, call: Call, known: Signature) -> list[Value]:
+    """What a rule makes of the inputs, those that are absent too, and the attributes, those with a default too."""
+    attrs = call.complete(known)
+    missing = len(known.inputs) - len(call.inputs) - known.variadic
+    result = rule(call, *call.inputs, *[None] * missing, **attrs)
+    return [result] if isinstance(result, Value) else list(result)
 
 
 def _custom(call: Call, user: Any) -> list[Value]:
@@ -75,7 +81,3 @@ def _custom(call: Call, user: Any) -> list[Value]:
     outputs = [call.fresh() for _ in call.outputs]
     call.custom(user, call.inputs, outputs, call.attrs)
     return outputs
-
-
-def _listed(result: Value | list[Value]) -> list[Value]:
-    return [result] if isinstance(result, Value) else result

@@ -22,6 +22,11 @@ class Signature(NamedTuple):
     outputs: tuple[str, ...]
     attrs: dict[str, tuple[str, Any]]
 
+    @property
+    def variadic(self) -> bool:
+        """Whether the last input stands for any number of them."""
+        return bool(self.inputs) and self.inputs[-1][-1] == "*"
+
     def arity(self, kind: str) -> tuple[int, float]:
         """The fewest and the most `inputs` or `outputs`."""
         names: tuple[str, ...] = getattr(self, kind)
