@@ -47,7 +47,6 @@ CONTRIB: Families[Entry] = Families(
             ai.onnx.preview.FlexAttention ai.onnx.preview.training.Adagrad ai.onnx.preview.training.Adam
             ai.onnx.preview.training.Momentum
         """,
-        "contrib_dynamic": "MatMulIntegerToFloat DynamicQuantizeMatMul",
         "contrib_fused": """
             FusedConv NhwcFusedConv NhwcConv NhwcMaxPool FusedGemm FusedMatMul TransposeMatMul GemmFastGelu Gelu
             BiasGelu FastGelu QuickGelu BiasAdd BiasSplitGelu
@@ -65,6 +64,7 @@ CONTRIB: Families[Entry] = Families(
         "contrib_linear": """
             QuantizeLinear DequantizeLinear QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
             QLinearConcat QLinearWhere QLinearReduceMean QLinearGlobalAveragePool QLinearAveragePool QLinearConv QGemm
+            MatMulIntegerToFloat DynamicQuantizeMatMul
         """,
     },
     _defined,

@@ -9,8 +9,7 @@ import numpy as np
 from ...ir import Value
 from .call import Call
 from .contrib import contrib
-from .contrib_dynamic import integer_product
-from .heads import by_head, flat, rows
+from .contrib_linear import integer_product
 
 _HEADS = "mask_filter_value=-10000.0 num_heads:int! scale:float? unidirectional=0"
 _SELF = f"do_rotary=0 past_present_share_buffer=0 {_HEADS}"
@@ -173,3 +172,18 @@ def _biased(c: Call, qkv: list[Value], bias: Value) -> list[Value]:
     else:
         parts = np.split(bias.data, 3)
     return [x + part for x, part in zip(qkv, parts, strict=True)]
+
+
+def by_head(c: Call, x: Value, heads: int, size: int = -1) -> Value:
+    """[B, S, heads * size] as [B, heads, S, size]; one of the two may be -1."""
+    return c.turn(c.reshape(x, 0, 0, heads, size), 0, 2, 1, 3)
+
+
+def flat(c: Call, x: Value) -> Value:
+    """[B, heads, S, size] as [B, S, heads * size]."""
+    return rows(c, c.turn(x, 0, 2, 1, 3))
+
+
+def rows(c: Call, x: Value) -> Value:
+    """[B, S, ...] as [B, S, width]."""
+    return c.reshape(x, 0, 0, -1)

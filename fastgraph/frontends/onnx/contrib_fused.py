@@ -7,6 +7,8 @@ from typing import Any
 from ...ir import Value
 from .call import Call, as_is
 from .contrib import contrib
+from .rules import canonical
+from .signatures import signature
 from .spatial import convolution, pool
 
 _CONV = "auto_pad=NOTSET dilations:ints? group=1 kernel_shape:ints? pads:ints? strides:ints?"
@@ -14,27 +16,26 @@ _FUSED = f"X W B? Z? -> Y | activation:str? activation_params:floats? {_CONV}"
 _POOL = "auto_pad=NOTSET ceil_mode=0 dilations:ints? kernel_shape:ints! pads:ints? strides:ints?"
 _PRODUCT = "A B -> Y | alpha=1.0 transA=0 transB=0"
 
-_PARAMETERS: dict[str, dict[str, float]] = {
-    "Relu": {}, "Tanh": {}, "Sigmoid": {}, "Softplus": {}, "Softsign": {},
-    "LeakyRelu": {"alpha": 0.01}, "Elu": {"alpha": 1.0}, "Celu": {"alpha": 1.0}, "ThresholdedRelu": {"alpha": 1.0},
-    "HardSigmoid": {"alpha": 0.2, "beta": 0.5}, "Selu": {"alpha": 1.67326319, "gamma": 1.05070102},
-}  # fmt: skip
-"""Activations and their parameters, with what they are where the file does not say."""
-
-_NAMES = {"LeakyRelu": "leaky_relu", "ThresholdedRelu": "thresholded_relu", "HardSigmoid": "hard_sigmoid"}
+_ACTIVATIONS = "Relu Tanh Sigmoid Softplus Softsign LeakyRelu Elu Celu ThresholdedRelu HardSigmoid Selu".split()
 
 contrib("Gelu: X -> Y")(as_is("gelu"))
 contrib("QuickGelu: X -> Y | alpha=1.702")(as_is("swish"))
 
 
-def _activated(c: Call, y: Value, name: str | None, given: dict[str, float]) -> Value:
+def _parameters(name: str | None) -> dict[str, Any]:
+    """The parameters of an activation, in order, and what they are where the file does not say."""
+    known = signature(name) if name in _ACTIVATIONS else None
+    return {} if known is None else {key: default for key, (_, default) in known.attrs.items()}
+
+
+def _activated(c: Call, y: Value, name: str | None, given: dict[str, Any]) -> Value:
     """The activation of that name of `y`, with the parameters that are given."""
     if not name:
         return y
-    if name not in _PARAMETERS:
-        c.fail(f"expected activation as one of {sorted(_PARAMETERS)}, found {name!r}")
-    found = {key: given.get(key, default) for key, default in _PARAMETERS[name].items()}
-    return c(_NAMES.get(name, name.lower()), y, **found)  # type: ignore[arg-type]
+    if name not in _ACTIVATIONS:
+        c.fail(f"expected activation as one of {sorted(_ACTIVATIONS)}, found {name!r}")
+    found = _parameters(name)
+    return c(canonical(name), y, **found | {key: n for key, n in given.items() if key in found and n is not None})
 
 
 @contrib(f"FusedConv: {_FUSED}", f"NhwcFusedConv: {_FUSED}")
@@ -43,12 +44,12 @@ def fused_conv(c: Call, x: Value, w: Value, bias: Value | None, adds: Value | No
     y = convolution(c, attrs, "conv", [x, w, bias], 1, "Nhwc" in c.op)
     y = y if adds is None else y + adds
     name, params = attrs["activation"], attrs["activation_params"] or ()
-    wanted = 2 if name == "Clip" else len(_PARAMETERS.get(name, ()))
+    wanted = 2 if name == "Clip" else len(_parameters(name))
     if len(params) != wanted:
         c.fail(f"expected {wanted} activation_params for {name!r}, found {len(params)}")
     if name == "Clip":
         return c.clip(y, *params)
-    return _activated(c, y, name, dict(zip(_PARAMETERS.get(name, ()), params, strict=True)))
+    return _activated(c, y, name, dict(zip(_parameters(name), params, strict=True)))
 
 
 @contrib(f"NhwcConv: X W B? -> Y | {_CONV}")
@@ -68,7 +69,7 @@ def nhwc_max_pool(c: Call, x: Value, **attrs: Any) -> list[Value]:
 def fused_gemm(c: Call, *inputs: Value | None, activation: str | None, **attrs: Any) -> Value:
     given = {key: attrs.pop(f"activation_{key}") for key in ("alpha", "beta", "gamma")}
     (y,) = as_is("gemm")(c, *inputs, **attrs)
-    return _activated(c, y, activation, {key: value for key, value in given.items() if value is not None})
+    return _activated(c, y, activation, given)
 
 
 @contrib(f"FusedMatMul: {_PRODUCT} transBatchA=0 transBatchB=0", f"TransposeMatMul: {_PRODUCT}")

@@ -9,7 +9,7 @@ import numpy as np
 from ...ir import Value
 from .call import Call
 from .contrib import contrib
-from .heads import by_head, flat, rows
+from .contrib_attention import by_head, flat, rows
 
 
 @contrib(

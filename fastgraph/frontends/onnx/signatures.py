@@ -50,8 +50,8 @@ def parsed(text: str) -> Signature:
 
 @cache
 def _entries() -> dict[str, str]:
-    lines = TABLE.replace("\n  ", " ").strip().splitlines()
-    return dict(line.split(":", 1) for line in lines)  # type: ignore[misc]
+    entries = [line.partition(":") for line in TABLE.replace("\n  ", " ").strip().splitlines()]
+    return {name: text for names, _, text in entries for name in names.split()}
 
 
 def _attribute(text: str) -> tuple[str, tuple[str, Any]]:
