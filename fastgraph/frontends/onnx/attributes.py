@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...errors import ModelError
-from ...ir import MAX_RANK, UNKNOWN, Kind, Shape, TensorType
+from ...ir import UNKNOWN, Kind, TensorType
 from .elements import ELEMENTS, element_of
-from .tensors import densify, to_array
+from .tensors import densify, sound, to_array
 from .wire import Message
 
 GRAPH, GRAPHS = 5, 10
@@ -67,26 +65,13 @@ def type_of(proto: Message, where: str) -> TensorType:
     if tensor.elem_type == 0:
         return UNKNOWN
     dtype = element_of(tensor.elem_type, where).dtype
-    return TensorType(dtype, _shape(tensor.shape, dtype, where) if tensor.HasField("shape") else None)
+    shape = map(_extent, tensor.shape.dim)
+    return TensorType(dtype, sound(shape, dtype.itemsize, where) if tensor.HasField("shape") else None)
 
 
-def _shape(proto: Message, dtype: np.dtype, where: str) -> Shape:
-    shape: list[int | str | None] = []
-    total = dtype.itemsize or 1
-    for dim in proto.dim:
-        value: int | str | None = dim.dim_param or None
-        if dim.HasField("dim_value"):
-            value = None if dim.dim_value == -1 else dim.dim_value  # -1: how some exporters spell "unknown"
-        if type(value) is int:
-            if value < 0:
-                raise ModelError(f"{where}: expected extents of 0 and more, found {value}")
-            total *= value or 1
-        shape.append(value)
-    if len(shape) > MAX_RANK:
-        raise ModelError(f"{where}: its declared shape has {len(shape)} axes, at most {MAX_RANK} are possible")
-    if total >= 1 << 62:
-        raise ModelError(f"{where}: its declared shape {str(shape)[:200]} is larger than any memory")
-    return tuple(shape)
+def _extent(dim: Message) -> int | str | None:
+    """An extent's number, or its name. -1 is how some exporters spell that it is unknown."""
+    return (dim.dim_value if dim.dim_value != -1 else None) if dim.HasField("dim_value") else dim.dim_param or None
 
 
 def format_of(proto: Message) -> str:

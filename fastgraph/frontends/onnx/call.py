@@ -7,25 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Graph, Node, Quantization, Shape, TensorType, Value
+from ...ir import Graph, Node, Quantization, TensorType, Value
 from ...ops.evaluate import MISFIT, op_of
 from ..core import call
 from .elements import ELEMENTS
 from .reader import Reader
 from .signatures import REQUIRED, Signature
 
-_KINDS: dict[str, Callable[[Any], bool]] = {
-    "int": lambda x: type(x) is int,
-    "float": lambda x: type(x) is float,
-    "str": lambda x: type(x) is str,
-    "dtype": lambda x: type(x) is int,
-    "tensor": lambda x: isinstance(x, np.ndarray),
-    "graph": lambda x: isinstance(x, Graph),
-    "type": lambda x: isinstance(x, TensorType),
-    "ints": lambda x: type(x) is tuple and all(type(i) is int for i in x),
-    "floats": lambda x: type(x) is tuple and all(type(i) is float for i in x),
-    "strs": lambda x: type(x) is tuple and all(type(i) is str for i in x),
-}
+_KINDS: dict[str, type] = {
+    "int": int, "float": float, "str": str, "dtype": int, "tensor": np.ndarray, "graph": Graph, "type": TensorType,
+}  # fmt: skip
+
+
+def _is(value: Any, kind: str) -> bool:
+    """Whether an attribute's value is what signatures call that kind; `ints` are a tuple of `int`."""
+    if kind[-1] == "s":
+        return isinstance(value, tuple) and all(_is(item, kind[:-1]) for item in value)
+    return isinstance(value, _KINDS[kind])
 
 
 class Call(call.Call):
@@ -40,10 +38,7 @@ class Call(call.Call):
         nodes: list[Node], name: str,
     ) -> None:  # fmt: skip
         super().__init__(op, name, where, nodes, self._numbered)
-        self.version = version
-        self.inputs = inputs
-        self.outputs = outputs
-        self.reader = reader
+        self.version, self.inputs, self.outputs, self.reader = version, inputs, outputs, reader
         self.attrs: dict[str, Any] = {}
         self.formats: dict[str, str] = {}
         self.made: list[Value] = []
@@ -95,7 +90,9 @@ class Call(call.Call):
         """The outputs' ranks, where they follow from the inputs': files rely on no more, types are the passes' work."""
         if node.graphs:
             return
-        types = [None if v is None else TensorType(None, self._open(v)) for v in node.inputs]
+        ranks = [self.known_rank(v) for v in node.inputs]
+        shapes = [None if rank is None else (None,) * rank for rank in ranks]
+        types = [v and TensorType(None, shape) for v, shape in zip(node.inputs, shapes, strict=True)]
         try:
             results = op_of(node).infer(node, types)
         except MISFIT:  # whoever infers the types says so, with all that is known then
@@ -103,11 +100,6 @@ class Call(call.Call):
         for value, result in zip(node.outputs, results, strict=True):
             if result.shape is not None:
                 self.reader.ranks[value] = len(result.shape)
-
-    def _open(self, value: Value) -> Shape | None:
-        """The shape of a value, its extents left open."""
-        rank = self.known_rank(value)
-        return None if rank is None else (None,) * rank
 
     def known_rank(self, value: Value | None) -> int | None:
         """The number of dimensions, when it is certain."""
@@ -157,8 +149,10 @@ class Call(call.Call):
             self.inputs.pop()
         while self.outputs and not self.outputs[-1] and known.arity("outputs")[1] < float("inf"):
             self.outputs.pop()
-        self._check_count("inputs", self.inputs, known.inputs, known.arity("inputs"))
-        self._check_count("outputs", self.outputs, known.outputs, known.arity("outputs"))
+        for kind, found in (("inputs", self.inputs), ("outputs", self.outputs)):
+            least, most = known.arity(kind)
+            if not least <= len(found) <= most:
+                self.fail(f"expected {kind} ({' '.join(getattr(known, kind))}), found {len(found)} of them")
         for value, name in zip(self.inputs, known.inputs, strict=False):
             if value is None and name[-1] not in "?*":
                 self.fail(f"its input {name!r} is required and absent; the file was not written correctly")
@@ -167,17 +161,13 @@ class Call(call.Call):
             self.fail(f"expected attributes {sorted(known.attrs)}, found {extra[0]!r} (operator set {self.version})")
         return {name: self._attr(name, *spec) for name, spec in known.attrs.items()}
 
-    def _check_count(self, kind: str, found: Sequence[Any], names: tuple[str, ...], bounds: tuple[int, float]) -> None:
-        if not bounds[0] <= len(found) <= bounds[1]:
-            self.fail(f"expected {kind} ({' '.join(names)}), found {len(found)} of them")
-
     def _attr(self, name: str, kind: str, default: Any) -> Any:
         value = self.attrs.get(name, default)
         if value is REQUIRED:
             self.fail(f"its attribute {name!r} ({kind}) is required and absent")
         if value is None and default is None:
             return None
-        if not _KINDS[kind](value):
+        if not _is(value, kind):
             self.fail(f"expected its attribute {name!r} as {kind}, found {str(value)[:80]}")
         return self._dtype(name, value, default) if kind == "dtype" else value
 

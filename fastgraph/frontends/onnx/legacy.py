@@ -52,15 +52,6 @@ def old(
     return upgrade
 
 
-def _called(name: str) -> Upgrade:
-    """The operator is called otherwise now."""
-
-    def upgrade(c: Call) -> None:
-        c.op = name
-
-    return upgrade
-
-
 def _is(c: Call, y: Value) -> None:
     """All that is left to do is to give y."""
     c.op, c.inputs, c.attrs = "Identity", [y], {}
@@ -131,7 +122,7 @@ def _upsample(c: Call) -> None:
             c.fail("expected height_scale and width_scale of 1 and more")
     if c.version < 9 and "scales" in c.attrs:
         c.set_input(1, c.const(c.attrs.pop("scales"), dtype=np.float32))
-    c.version = 10
+    c.op, c.version = "Resize", 10
 
 
 def _resize(c: Call) -> None:
@@ -179,6 +170,10 @@ def _batch_normalization(c: Call) -> None:
         _is(c, (x - mean) / c.sqrt(var + c.attrs.get("epsilon", 1e-5)) * scale + bias)
 
 
+def _scatter(c: Call) -> None:
+    c.op = "ScatterElements"
+
+
 def _scan(c: Call) -> None:
     if c.version < 9 and c.inputs and c.inputs.pop(0) is not None:
         c.unsupported("of operator set 8 with sequence_lens")
@@ -213,14 +208,14 @@ _TABLE: dict[str, Sequence[Upgrade]] = {
     "Pad": [old(2, renamed={"paddings": "pads"}), old(11, defaults={"value": 0.0}, inputs={"pads": 1, "value": 2})],
     "Reshape": [old(5, inputs={"shape": 1})],
     "RoiAlign": [old(16, defaults={"coordinate_transformation_mode": "output_half_pixel"})],
-    "Scatter": [_called("ScatterElements")],
+    "Scatter": [_scatter],
     "Scan": [old(9, renamed={"directions": "scan_input_directions"}), _scan],
     "Selu": [old(6, defaults=_SELU)],
     "Slice": [old(10, inputs={"starts": 1, "ends": 2, "axes": 3})],
     "Split": [old(13, inputs={"split": 1})],
     "Tile": [_tile],
     "TopK": [old(10, inputs={"k": 1})],
-    "Upsample": [old(ALWAYS, words={"mode": {"bilinear": "linear"}}), _upsample, _called("Resize"), _resize],
+    "Upsample": [old(ALWAYS, words={"mode": {"bilinear": "linear"}}), _upsample, _resize],
     "Resize": [_resize],
 }  # fmt: skip
 UPGRADES = {name: upgrades for names, upgrades in _TABLE.items() for name in names.split()}
