@@ -1,11 +1,12 @@
-"""What the tests of onnxruntime's own operators share: a net run by it and here, and the steps that NumPy took."""
+"""What tests of onnxruntime's own operators share: operands, a net run by it and here, the steps that NumPy took."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 
 import fastgraph as fg
 from fastgraph.plan.program import HostStep
@@ -23,13 +24,63 @@ def numbers(rng: np.random.Generator, shape: Sequence[int], dtype: Any) -> np.nd
     return rng.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
 
 
+Operand = Callable[[Net, dict[str, Any]], str]
+"""Writes an operand of a net, and what it is fed with; its name."""
+
+
+def fed(*shape: int, dtype: Any = F32, most: int = 0) -> Operand:
+    """An input of random numbers; `most`: of whole numbers from 0 on and below."""
+
+    def write(net: Net, feeds: dict[str, Any]) -> str:
+        drawn = net.rng.integers(0, most, shape).astype(dtype) if most else numbers(net.rng, shape, dtype)
+        return given(drawn)(net, feeds)
+
+    return write
+
+
+def given(array: Any) -> Operand:
+    """An input with these numbers."""
+    array = np.asarray(array)
+
+    def write(net: Net, feeds: dict[str, Any]) -> str:
+        name = f"x{len(feeds)}"
+        feeds[name] = array
+        return net.input(name, array.shape, array.dtype)
+
+    return write
+
+
+def const(*shape: int, dtype: Any = F32) -> Operand:
+    """A constant of random numbers, of which products with real ones keep the magnitude."""
+    return lambda net, _: net.weight(*shape) if dtype == F32 else net.const(numbers(net.rng, shape, dtype))
+
+
+def known(data: Any, dtype: Any = None) -> Operand:
+    """A constant of these numbers."""
+    return lambda net, _: net.const(data, dtype)
+
+
+def absent(net: Net, feeds: dict[str, Any]) -> str:
+    return ""
+
+
+def net_of(
+    op: str, operands: Sequence[Operand], outputs: int = 1, domain: str = MS, **attrs: Any
+) -> tuple[Net, dict[str, Any]]:
+    """A net of one operator, and its feeds."""
+    net, feeds = Net(21), dict[str, Any]()
+    names = net(op, *(operand(net, feeds) for operand in operands), outputs=outputs, domain=domain, **attrs)
+    net.outputs += map(onnx.helper.make_empty_tensor_value_info, names if outputs > 1 else [names])
+    return net, feeds
+
+
 def hosts(model: fg.Model) -> list[str]:
     """The operators that NumPy computes in a plan."""
     return [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
 
 
-def agree(net: Net, feeds: Mapping[str, Any], quanta: int = 1, rtol: float = 1e-5, numpy: Sequence[str] = ()) -> None:
-    """The net gives what onnxruntime gives, and NumPy computes these operators of it.
+def agree(net: Net, feeds: Mapping[str, Any], quanta: int = 1, rtol: float = 1e-5, numpy: Any = ()) -> None:
+    """The net gives what onnxruntime gives, and NumPy computes these operators of it (None: any).
 
     Integers of 8 bits may be `quanta` off, where one in fifty is: reals are rounded once here, and in f32 there.
     """
@@ -37,7 +88,7 @@ def agree(net: Net, feeds: Mapping[str, Any], quanta: int = 1, rtol: float = 1e-
     model = net.load()
     for want, have in zip(expected, model.run(dict(feeds)).values(), strict=True):
         compare(have, want, quanta, rtol)
-    assert sorted(set(hosts(model))) == sorted(numpy)
+    assert numpy is None or sorted(set(hosts(model))) == sorted(numpy)
 
 
 def compare(have: np.ndarray, want: np.ndarray, quanta: int, rtol: float) -> None:

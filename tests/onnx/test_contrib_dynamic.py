@@ -1,89 +1,23 @@
-"""Dynamically quantized products against onnxruntime, and networks that its quantize_dynamic writes."""
+"""Products of integers against onnxruntime: sums by themselves, and of what is rounded by its range in the run."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
-import fastgraph as fg
-from tests.nets import F32, Net, by_onnxruntime
-from tests.onnx.contrib import MS, S8, U8, agree, compare, hosts, numbers
-from tests.onnx.test_contrib_linear import linear, weights
-
-
-@pytest.mark.parametrize("stored", [S8, U8], ids=str)
-@pytest.mark.parametrize("count", [0, 1, 10])
-@pytest.mark.parametrize("zeros, bias", [(True, True), (False, False), (None, True)])
-def test_dynamic_quantize_matmul(stored: Any, count: int, zeros: bool | None, bias: bool) -> None:
-    net = Net()
-    w, scale, zero = weights(net, stored, (24, 10), count, bool(zeros))
-    inputs = [net.input("x", (3, 5, 24)), w, scale, "" if zeros is None else zero, net.weight(10) if bias else ""]
-    net.output(net("DynamicQuantizeMatMul", *inputs, domain=MS))
-    agree(net, {"x": numbers(net.rng, (3, 5, 24), F32)}, rtol=1e-4)
-
-
-@pytest.mark.parametrize("dtype, stored", [(U8, U8), (U8, S8), (S8, S8)], ids=str)
-@pytest.mark.parametrize("count", [0, 10])
-@pytest.mark.parametrize("bias", [True, False])
-def test_matmul_integer_to_float(dtype: Any, stored: Any, count: int, bias: bool) -> None:
-    net = Net()
-    w, scale, zero = weights(net, stored, (24, 10), count, True)
-    x_scale, x_zero = linear(net, dtype, 0)
-    inputs = [net.input("x", (3, 5, 24), dtype), w, x_scale, scale, x_zero, zero, net.weight(10) if bias else ""]
-    net.output(net("MatMulIntegerToFloat", *inputs, domain=MS))
-    agree(net, {"x": numbers(net.rng, (3, 5, 24), dtype)}, rtol=1e-4)
+from tests.nets import F32, Net
+from tests.onnx.contrib import MS, S8, U8, agree, numbers
+from tests.onnx.test_contrib import weights
 
 
 def test_matmul_integer_to_float_of_what_is_rounded_in_the_run() -> None:
     net = Net()
-    w, scale, zero = weights(net, S8, (24, 10), 10, False)
+    w, scale, zero = (operand(net, {}) for operand in weights(S8, (24, 10), 10, False))
     stored, x_scale, x_zero = net("DynamicQuantizeLinear", net.input("x", (5, 24)), outputs=3)
     net.output(net("MatMulIntegerToFloat", stored, w, x_scale, scale, x_zero, zero, net.weight(10), domain=MS))
     agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-4)
-
-
-def small(kind: str) -> Net:
-    """A network of layers that quantize_dynamic rounds."""
-    net = Net()
-    x = net.input("x", (2, 3, 12, 12) if kind == "conv" else (2, 5, 32))
-    if kind == "conv":
-        y = net("Relu", net("Conv", x, net.weight(16, 3, 3, 3), net.weight(16), pads=[1, 1, 1, 1]))
-        z = net("Relu", net("Conv", y, net.weight(16, 1, 3, 3), net.weight(16), pads=[1, 1, 1, 1], group=16))
-        y = net("Add", y, net("Conv", z, net.weight(16, 16, 1, 1)))
-        y = net("Flatten", net("GlobalAveragePool", y))
-        y = net("Gemm", y, net.weight(10, 16), net.weight(10), transB=1)
-    else:
-        y = x
-        for _ in range(2):
-            q, k, v = (net("Add", net("MatMul", y, net.weight(32, 32)), net.weight(32)) for _ in range(3))
-            scores = net("Softmax", net("MatMul", q, net("Transpose", k, perm=[0, 2, 1])), axis=-1)
-            y = net("Add", y, net("MatMul", net("MatMul", scores, v), net.weight(32, 32)))
-            y = net("Add", y, net("MatMul", net("Relu", net("MatMul", y, net.weight(32, 64))), net.weight(64, 32)))
-    net.output(y)
-    return net
-
-
-@pytest.mark.parametrize("kind", ["conv", "attention"])
-@pytest.mark.parametrize("signed", [True, False])
-@pytest.mark.parametrize("per_channel", [True, False])
-def test_networks_of_quantize_dynamic(kind: str, signed: bool, per_channel: bool, tmp_path: Path) -> None:
-    """Rounding is coarse: where a real lies between two steps, either is right, and layers that follow spread it."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    net = small(kind)
-    onnx.save(net.model(), tmp_path / "f32.onnx")
-    weight_type = QuantType.QInt8 if signed else QuantType.QUInt8
-    quantize_dynamic(tmp_path / "f32.onnx", tmp_path / "q.onnx", weight_type=weight_type, per_channel=per_channel)
-    data = (tmp_path / "q.onnx").read_bytes()
-    assert b"DynamicQuantizeLinear" in data
-    model = fg.load(data, threads=1)
-    feeds = {"x": numbers(net.rng, model.inputs[0].shape, F32)}
-    compare(model(feeds["x"]), by_onnxruntime(data, feeds)[0], 0, 0.02)
-    assert not hosts(model)
 
 
 @pytest.mark.parametrize("dtype", [U8, S8], ids=str)

@@ -12,7 +12,7 @@ import pytest
 import fastgraph as fg
 from tests.nets import F32, Net, by_onnxruntime
 from tests.onnx.contrib import MS, S8, U8, agree, hosts, numbers
-from tests.onnx.test_contrib_linear import SCALES
+from tests.onnx.test_contrib import SCALES
 
 
 def conv(net: Net, x: str, c: int, o: int, k: int = 3, **attrs: Any) -> str:
