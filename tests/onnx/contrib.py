@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,3 +101,33 @@ def compare(have: np.ndarray, want: np.ndarray, quanta: int, rtol: float) -> Non
         assert off.max(initial=0) <= quanta and (off > 0).sum() <= max(1, off.size // 50), off.max(initial=0)
     else:
         np.testing.assert_array_equal(have, want)
+
+
+def statically_quantized(
+    net: Net, shape: Sequence[int], folder: Path, activations: str, form: str = "QDQ", **options: Any
+) -> bytes:
+    """What onnxruntime's quantizer makes of a net, of four random inputs."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    class Samples(CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.left = iter([{"x": numbers(np.random.default_rng(i), shape, F32)} for i in range(4)])
+
+        def get_next(self) -> Any:
+            return next(self.left, None)
+
+    source, target = folder / "f32.onnx", folder / "q.onnx"
+    source.write_bytes(net.bytes())
+    kinds = {"activation_type": QuantType[activations], "weight_type": QuantType.QInt8}
+    quantize_static(source, target, Samples(), quant_format=QuantFormat[form], **kinds, **options)
+    return target.read_bytes()
+
+
+def dynamically_quantized(net: Net, folder: Path, **options: Any) -> bytes:
+    """What onnxruntime's quantizer makes of a net whose activations are rounded in the run."""
+    from onnxruntime.quantization import quantize_dynamic
+
+    source, target = folder / "f32.onnx", folder / "q.onnx"
+    source.write_bytes(net.bytes())
+    quantize_dynamic(source, target, **options)
+    return target.read_bytes()

@@ -11,7 +11,7 @@ import pytest
 import fastgraph as fg
 from fastgraph.kernels.isa import tiers
 from tests.nets import F32, Net, by_onnxruntime, by_reference, graph_of
-from tests.onnx.contrib import S8, U8, hosts, numbers
+from tests.onnx.contrib import S8, U8, dynamically_quantized, hosts, numbers
 
 TIERS = [tier.name for tier in tiers.usable() if tier.name != "generic"][:: max(len(tiers.usable()) - 2, 1)]
 """The narrowest that is quick to compile, and the widest."""
@@ -40,7 +40,7 @@ LAYERS: dict[str, Layer] = {
 
 def quantized(layer: Layer, signed: bool, tmp_path: Path, bias: bool = True, turned: bool = False) -> bytes:
     """What quantize_dynamic makes of a network of one layer, with open extents. turned: its input is transposed."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.quantization import QuantType
 
     x, w, attrs = layer
     net = Net()
@@ -48,10 +48,8 @@ def quantized(layer: Layer, signed: bool, tmp_path: Path, bias: bool = True, tur
     perm = [0, 1, *range(2, len(x))[::-1]]
     y = net("Transpose", y, perm=perm) if turned else y
     net.output(net("Relu", net("Conv", y, net.weight(*w), *[net.weight(w[0])] * bias, **attrs)))
-    (tmp_path / "f32.onnx").write_bytes(net.bytes())
     kind = QuantType.QInt8 if signed else QuantType.QUInt8
-    quantize_dynamic(tmp_path / "f32.onnx", tmp_path / "q.onnx", weight_type=kind, op_types_to_quantize=["Conv"])
-    return (tmp_path / "q.onnx").read_bytes()
+    return dynamically_quantized(net, tmp_path, weight_type=kind, op_types_to_quantize=["Conv"])
 
 
 @pytest.mark.filterwarnings("ignore")

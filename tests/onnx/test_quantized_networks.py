@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
 import fastgraph as fg
 from tests.nets import F32, Net, by_onnxruntime
-from tests.onnx.contrib import MS, S8, U8, agree, hosts, numbers
+from tests.onnx.contrib import MS, S8, U8, agree, hosts, numbers, statically_quantized
 from tests.onnx.test_contrib import SCALES
 
 
@@ -68,25 +67,12 @@ def test_networks_of_quantize_static(name: str, form: str, signed: bool, per_cha
     """onnxruntime rounds what f32 arithmetic makes of a number, this rounds the number: steps agree, but for ties, of
     which the layers that follow make one step or two.
     """
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-
     net = Net()
     net.output(NETWORKS[name](net))
     shape = [d.dim_value for d in net.inputs[0].type.tensor_type.shape.dim]
 
-    class Samples(CalibrationDataReader):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self.left = iter([{"x": numbers(np.random.default_rng(i), shape, F32)} for i in range(4)])
-
-        def get_next(self) -> Any:
-            return next(self.left, None)
-
-    onnx.save(net.model(), tmp_path / "f32.onnx")
-    quantize_static(
-        tmp_path / "f32.onnx", tmp_path / "q.onnx", Samples(), quant_format=QuantFormat[form], per_channel=per_channel,
-        activation_type=QuantType.QInt8 if signed else QuantType.QUInt8, weight_type=QuantType.QInt8,
-    )  # fmt: skip
-    data = (tmp_path / "q.onnx").read_bytes()
+    activations = "QInt8" if signed else "QUInt8"
+    data = statically_quantized(net, shape, tmp_path, activations, form, per_channel=per_channel)
     assert (b"QLinear" in data or b"QGemm" in data) == (form == "QOperator")
     model = fg.load(data, threads=1)
     assert not hosts(model)
