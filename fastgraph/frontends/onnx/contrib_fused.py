@@ -52,14 +52,12 @@ def fused_conv(c: Call, x: Value, w: Value, bias: Value | None, adds: Value | No
     return _activated(c, y, name, dict(zip(_parameters(name), params, strict=True)))
 
 
-@contrib(f"NhwcConv: X W B? -> Y | {_CONV}")
-def nhwc_conv(c: Call, *inputs: Value | None, **attrs: Any) -> Value:
-    return convolution(c, attrs, "conv", inputs, 1, last=True)
-
-
-@contrib(f"NhwcMaxPool: x -> y | {_POOL}")
-def nhwc_max_pool(c: Call, x: Value, **attrs: Any) -> list[Value]:
-    return pool(c, {**attrs, "channels_last": 1}, "max_pool", x, 1)
+contrib(f"NhwcConv: X W B? -> Y | {_CONV}")(
+    lambda c, *inputs, **attrs: convolution(c, attrs, "conv", inputs, 1, last=True)
+)
+contrib(f"NhwcMaxPool: x -> y | {_POOL}")(
+    lambda c, x, **attrs: pool(c, {**attrs, "channels_last": 1}, "max_pool", x, 1)
+)
 
 
 @contrib(
@@ -94,24 +92,14 @@ def _turned(c: Call, index: int, swap: int, batch: int) -> Value:
     return c.turn(x, *order)
 
 
-@contrib("GemmFastGelu: X W bias? -> Y")
-def gemm_fast_gelu(c: Call, x: Value, w: Value, bias: Value | None) -> Value:
-    return fast_gelu(c, x @ w, bias)
-
-
 @contrib("FastGelu: X bias? -> Y")
 def fast_gelu(c: Call, x: Value, bias: Value | None) -> Value:
     return c("gelu", x if bias is None else x + bias, approximate="tanh")
 
 
-@contrib("BiasGelu: A B -> C")
-def bias_gelu(c: Call, x: Value, bias: Value) -> Value:
-    return c("gelu", x + bias)
-
-
-@contrib("BiasAdd: X bias skip -> Y")
-def bias_add(c: Call, x: Value, bias: Value, skip: Value) -> Value:
-    return x + bias + skip
+contrib("GemmFastGelu: X W bias? -> Y")(lambda c, x, w, bias: fast_gelu(c, x @ w, bias))
+contrib("BiasGelu: A B -> C")(lambda c, x, bias: c("gelu", x + bias))
+contrib("BiasAdd: X bias skip -> Y")(lambda c, x, bias, skip: x + bias + skip)
 
 
 @contrib("BiasSplitGelu: X bias -> Y")

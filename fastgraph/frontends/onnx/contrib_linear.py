@@ -22,6 +22,9 @@ contrib(f"QLinearAdd: {_BINARY}")(on_reals("add", takes=(0, 3), gives=6))
 contrib(f"QLinearMul: {_BINARY}")(on_reals("mul", takes=(0, 3), gives=6))
 contrib(f"QLinearSigmoid: {_UNARY}")(on_reals("sigmoid", takes=(0,), gives=3))
 contrib(f"QLinearLeakyRelu: {_UNARY} | alpha=0.01")(on_reals("leaky_relu", takes=(0,), gives=3))
+contrib("QLinearWhere: condition X x_scale x_zero_point Y y_scale y_zero_point z_scale z_zero_point -> Z")(
+    lambda c, condition, *_: given(c, c("where", condition, taken(c, 1), taken(c, 4)), 7)
+)
 contrib("DequantizeLinear: x x_scale x_zero_point? -> y | axis=1")(as_is("dequantize_linear"))
 contrib(
     "QLinearConv: x x_scale x_zero_point w w_scale w_zero_point y_scale y_zero_point B? -> y"
@@ -51,22 +54,13 @@ def concat(c: Call, *inputs: Value, axis: int) -> Value:
     return given(c, c("concat", *(taken(c, i) for i in range(2, len(inputs), 3)), axis=axis), 0, like=2)
 
 
-@contrib("QLinearWhere: condition X x_scale x_zero_point Y y_scale y_zero_point z_scale z_zero_point -> Z")
-def where(c: Call, condition: Value, *_: Value) -> Value:
-    return given(c, c("where", condition, taken(c, 1), taken(c, 4)), 7)
-
-
-@contrib(
+contrib(
     "QLinearReduceMean: data data_scale data_zero_point? reduced_scale reduced_zero_point? -> reduced"
     " | axes:ints! keepdims:int!"
+)(lambda c, *_, axes, keepdims: given(c, c("reduce_mean", taken(c, 0), axes, keepdims=keepdims), 3))
+contrib("QLinearGlobalAveragePool: X x_scale x_zero_point y_scale y_zero_point -> Y | channels_last=0")(
+    lambda c, *_, channels_last: given(c, global_pool(c, "reduce_mean", taken(c, 0), bool(channels_last)), 3)
 )
-def reduce_mean(c: Call, *_: Value | None, axes: tuple[int, ...], keepdims: int) -> Value:
-    return given(c, c("reduce_mean", taken(c, 0), axes, keepdims=keepdims), 3)
-
-
-@contrib("QLinearGlobalAveragePool: X x_scale x_zero_point y_scale y_zero_point -> Y | channels_last=0")
-def global_average_pool(c: Call, *_: Value, channels_last: int) -> Value:
-    return given(c, global_pool(c, "reduce_mean", taken(c, 0), bool(channels_last)), 3)
 
 
 @contrib(

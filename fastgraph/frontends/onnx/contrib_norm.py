@@ -82,20 +82,7 @@ def _embedded(
 
 
 @contrib(f"GroupNorm: X gamma beta -> Y | {_GROUPS}")
-def group_norm(c: Call, x: Value, gamma: Value, beta: Value, **attrs: Any) -> Value:
-    return _groups(c, x, gamma, beta, **attrs)
-
-
-@contrib(f"SkipGroupNorm: X gamma beta skip bias? -> Y S? | {_GROUPS}")
-def skip_group_norm(
-    c: Call, x: Value, gamma: Value, beta: Value, skip: Value, bias: Value | None, **attrs: Any
-) -> list[Value]:
-    """X and skip of [N, H, W, C]; skip may be [N, 1, 1, C] or [N, C], and bias is [C]."""
-    total = _sum(x, c("unsqueeze", skip, [1, 2]) if c.known_rank(skip) == 2 else skip, bias)
-    return [_groups(c, total, gamma, beta, **attrs), total]
-
-
-def _groups(
+def group_norm(
     c: Call, x: Value, gamma: Value, beta: Value, *, activation: int, channels_last: int, epsilon: float, groups: int
 ) -> Value:
     """Each group of channels with mean 0 and variance 1, times gamma, plus beta; then x * sigmoid(x), if wanted."""
@@ -107,3 +94,12 @@ def _groups(
     y = c("group_normalization", first, gamma, beta, num_groups=groups, epsilon=epsilon)
     y = c.turn(y, 0, 2, 3, 1) if channels_last else y
     return c("swish", y) if activation else y
+
+
+@contrib(f"SkipGroupNorm: X gamma beta skip bias? -> Y S? | {_GROUPS}")
+def skip_group_norm(
+    c: Call, x: Value, gamma: Value, beta: Value, skip: Value, bias: Value | None, **attrs: Any
+) -> list[Value]:
+    """X and skip of [N, H, W, C]; skip may be [N, 1, 1, C] or [N, C], and bias is [C]."""
+    total = _sum(x, c("unsqueeze", skip, [1, 2]) if c.known_rank(skip) == 2 else skip, bias)
+    return [group_norm(c, total, gamma, beta, **attrs), total]

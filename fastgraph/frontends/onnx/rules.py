@@ -52,17 +52,20 @@ def translate(domain: str, call: Call) -> list[Value]:
         return _custom(call, user)
     for upgrade in UPGRADES.get(call.op, ()):
         upgrade(call)
-    if domain and (key := call.op.removeprefix(f"{contrib.DOMAIN}.")) in contrib.CONTRIB:
-        known, rule = contrib.CONTRIB[key]
+    known, rule = _known(domain, call.op)
+    if known is not None and rule is not None:
         return _results(rule, call, known)
-    own = signature(call.op)
-    found = _RULES.get(call.op)
-    name = canonical(call.op.rpartition(".")[2])
-    if own is None or found is None and name not in OPS:
-        if user is not None:
-            return _custom(call, user)
-        raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
-    return _results(found or as_is(name), call, own)
+    if user is not None:
+        return _custom(call, user)
+    raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
+
+
+def _known(domain: str, op: str) -> tuple[Signature | None, Rule | None]:
+    """What an operator takes and gives, and its rule."""
+    if domain and (key := op.removeprefix(f"{contrib.DOMAIN}.")) in contrib.CONTRIB:
+        return contrib.CONTRIB[key]
+    name = canonical(op.rpartition(".")[2])
+    return signature(op), _RULES.get(op) or (as_is(name) if name in OPS else None)
 
 
 def _results(rule: Rule, call: Call, known: Signature) -> list[Value]:

@@ -16,13 +16,7 @@ from ..core.elements import Element, decode, unpack, widen
 from .elements import FIELDS, element_of
 from .wire import Message
 
-_FIELD_TYPES = {
-    "float_data": np.float32,
-    "int32_data": np.int32,
-    "int64_data": np.int64,
-    "double_data": np.float64,
-    "uint64_data": np.uint64,
-}
+_FIELD_TYPES = {"float_data": "f4", "int32_data": "i4", "int64_data": "i8", "double_data": "f8", "uint64_data": "u8"}
 
 
 def to_array(
