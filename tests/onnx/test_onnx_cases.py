@@ -18,19 +18,19 @@ from fastgraph.ir import check
 
 MODELS = Path(__file__).parents[3] / "shared" / "models"
 FILES = sorted([*MODELS.glob("onnx/**/*.onnx"), *MODELS.glob("basic_pitch/*.onnx")])
-GONE = ("Scatter", "Upsample")
-"""Operators that ONNX has no more; they are read as ScatterElements and Resize."""
+OTHERS = ("Scatter", "Upsample", "ImageDecoder")
+"""The first ones ONNX has no more, they are read as ScatterElements and Resize; the last one needs image codecs."""
 
 
 def newest(domains: set[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for schema in sorted(onnx.defs.get_all_schemas_with_history(), key=lambda s: s.since_version):
-        if schema.domain in domains and schema.name not in GONE:
+        if schema.domain in domains and schema.name not in OTHERS:
             found[f"{schema.domain}.{schema.name}".lstrip(".")] = schema
     return found
 
 
-KNOWN = newest({"", "ai.onnx.ml"})
+KNOWN = newest({""})
 SCHEMAS = newest({s.domain for s in onnx.defs.get_all_schemas()})
 SCHEMAS |= {f"{DOMAIN}.{s.name}": s for s in state.get_all_operator_schema() if s.domain == DOMAIN}
 CONTRIBUTED = {name if "." in name else f"{DOMAIN}.{name}": name for name in CONTRIB}

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from ...families import Families
 from .call import Rule
-from .signatures import Signature, parsed, signature
+from .signatures import Signature, parsed
 
 DOMAIN = "com.microsoft"
 
@@ -23,16 +23,12 @@ _defined: dict[str, Entry] = {}
 
 
 def contrib(*signatures: str) -> Callable[[Written], Written]:
-    """Register the rule of operators, each given as `Name: X Y? -> Z | attribute=default`, or by its name alone where
-    `signature` knows the rest.
-    """
+    """Register the rule of operators, each given as `Name: X Y? -> Z | attribute=default`."""
 
     def register(rule: Written) -> Written:
         for text in signatures:
             name, _, rest = text.partition(":")
-            known = parsed(rest) if rest else signature(name)
-            assert known is not None
-            _defined[name] = known, rule
+            _defined[name] = parsed(rest), rule
         return rule
 
     return register

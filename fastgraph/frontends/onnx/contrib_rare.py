@@ -62,7 +62,7 @@ def distances(c: Call, a: Value, b: Value, metric: str) -> Value:
     return c.sqrt(away) if metric == "euclidean" else away
 
 
-@contrib("ai.onnx.ml.ArrayFeatureExtractor")
+@contrib("ai.onnx.ml.ArrayFeatureExtractor: X Y -> Z")
 def array_feature_extractor(c: Call, x: Value, indices: Value) -> Value:
     """Columns of a matrix; a vector is a row of one."""
     rank = c.known_rank(x)
@@ -71,13 +71,17 @@ def array_feature_extractor(c: Call, x: Value, indices: Value) -> Value:
     return c.pick(c("unsqueeze", x, [0]) if rank == 1 else x, c.reshape(indices, -1), axis=-1)
 
 
-@contrib("ai.onnx.ml.Binarizer")
+@contrib("ai.onnx.ml.Binarizer: X -> Y | threshold=0.0")
 def binarizer(c: Call, x: Value, threshold: float) -> Value:
     """1 for what is larger than the threshold, which is a float whatever the input is."""
     return c("cast_like", c.cast(x, np.float64) > threshold, x)
 
 
-@contrib("ai.onnx.ml.LabelEncoder")
+@contrib(
+    "ai.onnx.ml.LabelEncoder: X -> Y | default_float=-0.0 default_int64=-1 default_string=_Unused"
+    " default_tensor:tensor? keys_floats:floats? keys_int64s:ints? keys_strings:strs? keys_tensor:tensor?"
+    " values_floats:floats? values_int64s:ints? values_strings:strs? values_tensor:tensor?"
+)
 def label_encoder(c: Call, x: Value, **attrs: Any) -> Value:
     """The value beside an equal key, or the default."""
     keys, values = _one(c, attrs, "keys"), _one(c, attrs, "values")

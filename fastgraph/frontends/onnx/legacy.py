@@ -80,8 +80,7 @@ def _aligned(c: Call, a: Value, b: Value, axis: int) -> Value:
 
 
 def _prelu(c: Call) -> None:
-    slope = c.input(1)
-    if c.version < 7 and not (slope is not None and slope.data is not None and slope.data.size == 1):
+    if c.version < 7 and ((slope := c.x(1).data) is None or slope.size != 1):
         c.set_input(1, _aligned(c, c.x(0), c.x(1), 1))
 
 
@@ -109,10 +108,9 @@ def _whole_p(c: Call) -> None:
 def _tile(c: Call) -> None:
     """Below operator set 6: how often, and along which one axis."""
     if c.version < 6:
-        x, times, axis = (c.x(i) for i in range(3))
-        ones = c("constant_of_shape", c.rank_of(x), value=np.ones(1, np.int64))
-        times, axis = (c.reshape(c.cast(v, np.int64), 1) for v in (times, axis))
-        c.inputs = [x, c("scatter_elements", ones, axis, times)]
+        times, axis = (c.reshape(c.cast(c.x(i), np.int64), 1) for i in (1, 2))
+        ones = c("constant_of_shape", c.rank_of(c.x(0)), value=np.ones(1, np.int64))
+        c.inputs = [c.x(0), c("scatter_elements", ones, axis, times)]
 
 
 def _upsample(c: Call) -> None:

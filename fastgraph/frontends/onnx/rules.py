@@ -37,10 +37,8 @@ _RULES = {**SPATIAL, **LINEAR, **REWRITES}
 @cache
 def canonical(name: str) -> str:
     """The canonical name of an operator of ai.onnx."""
-    if name in _SPELLED:
-        return _SPELLED[name]
-    if name.isupper():
-        return name.lower()
+    if name in _SPELLED or name.isupper():
+        return _SPELLED.get(name, name.lower())
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
@@ -53,27 +51,22 @@ def translate(domain: str, call: Call) -> list[Value]:
     for upgrade in UPGRADES.get(call.op, ()):
         upgrade(call)
     known, rule = _known(domain, call.op)
-    if known is not None and rule is not None:
-        return _results(rule, call, known)
-    if user is not None:
-        return _custom(call, user)
-    raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
+    if known is None or rule is None:
+        if user is not None:
+            return _custom(call, user)
+        raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
+    attrs = call.complete(known)
+    absent = len([name for name in known.inputs if name[-1] != "*"]) - len(call.inputs)
+    result = rule(call, *call.inputs, *[None] * absent, **attrs)
+    return [result] if isinstance(result, Value) else list(result)
 
 
 def _known(domain: str, op: str) -> tuple[Signature | None, Rule | None]:
     """What an operator takes and gives, and its rule."""
     if domain and (key := op.removeprefix(f"{contrib.DOMAIN}.")) in contrib.CONTRIB:
         return contrib.CONTRIB[key]
-    name = canonical(op.rpartition(".")[2])
+    name = canonical(op)
     return signature(op), _RULES.get(op) or (as_is(name) if name in OPS else None)
-
-
-def _results(rule: Rule, call: Call, known: Signature) -> list[Value]:
-    """What a rule makes of the inputs, those that are absent too, and the attributes, those with a default too."""
-    attrs = call.complete(known)
-    missing = len(known.inputs) - len(call.inputs) - known.variadic
-    result = rule(call, *call.inputs, *[None] * missing, **attrs)
-    return [result] if isinstance(result, Value) else list(result)
 
 
 def _custom(call: Call, user: Any) -> list[Value]:

@@ -1,5 +1,4 @@
-"""What every operator of ai.onnx and ai.onnx.ml takes and gives, in its newest operator set: an entry for all that are
-alike.
+"""What every operator of ai.onnx takes and gives, in its newest operator set: an entry for all that are alike.
 
     Names: input optional? variadic* -> output optional? | attribute=default attribute:type! attribute:type?
 
@@ -69,7 +68,6 @@ GroupNormalization: X scale bias -> Y | epsilon=1e-05 num_groups:int! stash_type
 HardSigmoid: X -> Y | alpha=0.2 beta=0.5
 Hardmax LogSoftmax Softmax: input -> output | axis=-1
 If: cond -> outputs* | else_branch:graph! then_branch:graph!
-ImageDecoder: encoded_stream -> image | pixel_format=RGB
 InstanceNormalization: input scale B -> output | epsilon=1e-05
 IsInf: X -> Y | detect_negative=1 detect_positive=1
 LRN: X -> Y | alpha=0.0001 beta=0.75 bias=1.0 size:int!
@@ -104,7 +102,7 @@ Optional: input? -> output | type:type?
 OptionalHasElement: input? -> output
 PRelu: X slope -> Y
 Pad: data pads constant_value? axes? -> output | mode=constant
-Pow StringConcat ai.onnx.ml.ArrayFeatureExtractor: X Y -> Z
+Pow StringConcat: X Y -> Z
 QLinearConv: x x_scale x_zero_point w w_scale w_zero_point y_scale y_zero_point B? -> y | auto_pad=NOTSET
   dilations:ints? group=1 kernel_shape:ints? pads:ints? strides:ints?
 QLinearMatMul: a a_scale a_zero_point b b_scale b_zero_point y_scale y_zero_point -> y
@@ -164,41 +162,4 @@ Trilu: input k? -> output | upper=1
 Unique: X -> Y indices? inverse_indices? counts? | axis:int? sorted=1
 Unsqueeze: data axes -> expanded
 Where: condition X Y -> output
-ai.onnx.ml.Binarizer: X -> Y | threshold=0.0
-ai.onnx.ml.CastMap: X -> Y | cast_to=TO_FLOAT map_form=DENSE max_map=1
-ai.onnx.ml.CategoryMapper: X -> Y | cats_int64s:ints? cats_strings:strs? default_int64=-1 default_string=_Unused
-ai.onnx.ml.DictVectorizer: X -> Y | int64_vocabulary:ints? string_vocabulary:strs?
-ai.onnx.ml.FeatureVectorizer: X* -> Y | inputdimensions:ints?
-ai.onnx.ml.Imputer: X -> Y | imputed_value_floats:floats? imputed_value_int64s:ints? replaced_value_float=0.0
-  replaced_value_int64=0
-ai.onnx.ml.LabelEncoder: X -> Y | default_float=-0.0 default_int64=-1 default_string=_Unused default_tensor:tensor?
-  keys_floats:floats? keys_int64s:ints? keys_strings:strs? keys_tensor:tensor? values_floats:floats?
-  values_int64s:ints? values_strings:strs? values_tensor:tensor?
-ai.onnx.ml.LinearClassifier: X -> Y Z | classlabels_ints:ints? classlabels_strings:strs? coefficients:floats!
-  intercepts:floats? multi_class=0 post_transform=NONE
-ai.onnx.ml.LinearRegressor: X -> Y | coefficients:floats? intercepts:floats? post_transform=NONE targets=1
-ai.onnx.ml.Normalizer: X -> Y | norm=MAX
-ai.onnx.ml.OneHotEncoder: X -> Y | cats_int64s:ints? cats_strings:strs? zeros=1
-ai.onnx.ml.SVMClassifier: X -> Y Z | classlabels_ints:ints? classlabels_strings:strs? coefficients:floats?
-  kernel_params:floats? kernel_type=LINEAR post_transform=NONE prob_a:floats? prob_b:floats? rho:floats?
-  support_vectors:floats? vectors_per_class:ints?
-ai.onnx.ml.SVMRegressor: X -> Y | coefficients:floats? kernel_params:floats? kernel_type=LINEAR n_supports=0
-  one_class=0 post_transform=NONE rho:floats? support_vectors:floats?
-ai.onnx.ml.Scaler: X -> Y | offset:floats? scale:floats?
-ai.onnx.ml.TreeEnsemble: X -> Y | aggregate_function=1 leaf_targetids:ints! leaf_weights:tensor!
-  membership_values:tensor? n_targets:int? nodes_falseleafs:ints! nodes_falsenodeids:ints! nodes_featureids:ints!
-  nodes_hitrates:tensor? nodes_missing_value_tracks_true:ints? nodes_modes:tensor! nodes_splits:tensor!
-  nodes_trueleafs:ints! nodes_truenodeids:ints! post_transform=0 tree_roots:ints!
-ai.onnx.ml.TreeEnsembleClassifier: X -> Y Z | base_values:floats? base_values_as_tensor:tensor? class_ids:ints?
-  class_nodeids:ints? class_treeids:ints? class_weights:floats? class_weights_as_tensor:tensor?
-  classlabels_int64s:ints? classlabels_strings:strs? nodes_falsenodeids:ints? nodes_featureids:ints?
-  nodes_hitrates:floats? nodes_hitrates_as_tensor:tensor? nodes_missing_value_tracks_true:ints? nodes_modes:strs?
-  nodes_nodeids:ints? nodes_treeids:ints? nodes_truenodeids:ints? nodes_values:floats? nodes_values_as_tensor:tensor?
-  post_transform=NONE
-ai.onnx.ml.TreeEnsembleRegressor: X -> Y | aggregate_function=SUM base_values:floats? base_values_as_tensor:tensor?
-  n_targets:int? nodes_falsenodeids:ints? nodes_featureids:ints? nodes_hitrates:floats?
-  nodes_hitrates_as_tensor:tensor? nodes_missing_value_tracks_true:ints? nodes_modes:strs? nodes_nodeids:ints?
-  nodes_treeids:ints? nodes_truenodeids:ints? nodes_values:floats? nodes_values_as_tensor:tensor? post_transform=NONE
-  target_ids:ints? target_nodeids:ints? target_treeids:ints? target_weights:floats? target_weights_as_tensor:tensor?
-ai.onnx.ml.ZipMap: X -> Z | classlabels_int64s:ints? classlabels_strings:strs?
 """

@@ -1,4 +1,4 @@
-"""What every operator of ai.onnx and ai.onnx.ml takes and gives, in its newest operator set: see `signature_table`."""
+"""What every operator of ai.onnx takes and gives, in its newest operator set: see `signature_table`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,6 @@ class Signature(NamedTuple):
     outputs: tuple[str, ...]
     attrs: dict[str, tuple[str, Any]]
 
-    @property
-    def variadic(self) -> bool:
-        """Whether the last input stands for any number of them."""
-        return bool(self.inputs) and self.inputs[-1][-1] == "*"
-
     def arity(self, kind: str) -> tuple[int, float]:
         """The fewest and the most `inputs` or `outputs`."""
         names: tuple[str, ...] = getattr(self, kind)
@@ -36,7 +31,7 @@ class Signature(NamedTuple):
 
 @cache
 def signature(name: str) -> Signature | None:
-    """The signature of an operator of ai.onnx (`Add`) or another domain (`ai.onnx.ml.Scaler`), or None."""
+    """The signature of an operator of ai.onnx, or None."""
     text = _entries().get(name)
     return None if text is None else parsed(text)
 
