@@ -149,6 +149,9 @@ def of_bytes(dtype: Any) -> list[Case]:
           for stored, count, attrs, (bias, stores) in product(
               kinds, (0, 10), ({}, {"transB": 1, "alpha": 2.0}, {"transA": 1}),
               ((True, True), (True, False), (False, True)))],
+        *[("MatMulInteger", [fed(2, 5, 24, dtype=dtype), const(24, 10, dtype=dtype), *zero], {"domain": ""})
+          for zero in ([], [known(7, dtype)])],
+        ("MatMulInteger", [fed(2, 900, dtype=U8), known(np.full((900, 3), 127, S8))], {"domain": ""}),  # beyond f32
         ("NhwcMaxPool", [fed(2, 9, 8, 5, dtype=dtype)],
          {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1]}),
     ]  # fmt: skip

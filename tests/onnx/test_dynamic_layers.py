@@ -1,4 +1,4 @@
-"""Convolutions of integers against onnxruntime: what its quantize_dynamic writes, and ConvInteger by itself."""
+"""Layers of integers against onnxruntime: what its quantize_dynamic writes, and their sums by themselves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 import fastgraph as fg
 from fastgraph.kernels.isa import tiers
 from tests.nets import F32, Net, by_onnxruntime, by_reference, graph_of
-from tests.onnx.contrib import S8, U8, dynamically_quantized, hosts, numbers
+from tests.onnx.contrib import MS, S8, U8, agree, dynamically_quantized, hosts, numbers
+from tests.onnx.test_contrib import weights as weights_of
 
 TIERS = [tier.name for tier in tiers.usable() if tier.name != "generic"][:: max(len(tiers.usable()) - 2, 1)]
 """The narrowest that is quick to compile, and the widest."""
@@ -182,3 +183,35 @@ def test_activations_with_scales_below_zero(scales: tuple[float, float]) -> None
     feeds, model = {"x": numbers(net.rng, (1, 8, 6, 7), U8)}, net.load()
     (found,), (expected,) = model.run(feeds).values(), by_onnxruntime(net.bytes(), feeds)
     assert np.abs(found.astype(int) - expected).max() <= 1 and not hosts(model)
+
+
+def test_matmul_integer_to_float_of_what_is_rounded_in_the_run() -> None:
+    net = Net()
+    w, scale, zero = (operand(net, {}) for operand in weights_of(S8, (24, 10), 10, False))
+    stored, x_scale, x_zero = net("DynamicQuantizeLinear", net.input("x", (5, 24)), outputs=3)
+    net.output(net("MatMulIntegerToFloat", stored, w, x_scale, scale, x_zero, zero, net.weight(10), domain=MS))
+    agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-4)
+
+
+def test_rounding_by_range_alone() -> None:
+    net = Net()
+    y, scale, zero = net("DynamicQuantizeLinear", net.input("x", (3, 40)), outputs=3)
+    product = net("MatMulInteger", y, net.const(numbers(net.rng, (40, 6), S8)), zero)
+    net.output(y, zero, dtype=U8)
+    net.output(scale)
+    net.output(product, dtype=np.int32)
+    agree(net, {"x": numbers(net.rng, (3, 40), F32)})
+    for fed in (np.zeros((3, 40), F32), np.full((3, 40), 2.5, F32), np.full((3, 40), -2.5, F32)):
+        agree(net, {"x": fed})
+
+
+@pytest.mark.parametrize("form", ["(c s) w", "c (w s)", "(c w) s"])
+def test_factors_in_any_order_make_a_rounding_layer(form: str) -> None:
+    net = Net()
+    y, s, zero = net("DynamicQuantizeLinear", net.input("x", (5, 24)), outputs=3)
+    c = net("Cast", net("MatMulInteger", y, net.const(numbers(net.rng, (24, 10), S8)), zero), to=1)
+    w = net.const(net.rng.uniform(0.01, 0.02, 10).astype(F32))
+    net.output({"(c s) w": lambda: net("Mul", net("Mul", c, s), w), "c (w s)": lambda: net("Mul", c, net("Mul", w, s)),
+                "(c w) s": lambda: net("Mul", net("Mul", c, w), s)}[form]())  # fmt: skip
+    agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-4)
+    assert {step.node.op for step in net.load().plan.program.steps} == {"dynamic_dense"}
