@@ -66,12 +66,13 @@ def absent(net: Net, feeds: dict[str, Any]) -> str:
 
 
 def net_of(
-    op: str, operands: Sequence[Operand], outputs: int = 1, domain: str = MS, **attrs: Any
+    op: str, operands: Sequence[Operand], outputs: str = "y", domain: str = MS, **attrs: Any
 ) -> tuple[Net, dict[str, Any]]:
-    """A net of one operator, and its feeds."""
+    """A net of one operator, and its feeds. `outputs`: a letter for each, or _ where it is not asked for."""
     net, feeds = Net(21), dict[str, Any]()
-    names = net(op, *(operand(net, feeds) for operand in operands), outputs=outputs, domain=domain, **attrs)
-    net.outputs += map(onnx.helper.make_empty_tensor_value_info, names if outputs > 1 else [names])
+    net(op, *(operand(net, feeds) for operand in operands), domain=domain, **attrs)
+    net.nodes[-1].output[:] = [name.strip("_") for name in outputs]
+    net.outputs += map(onnx.helper.make_empty_tensor_value_info, outputs.replace("_", ""))
     return net, feeds
 
 

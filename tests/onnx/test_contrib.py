@@ -67,23 +67,31 @@ REALS: list[Case] = [
     ("FastGelu", [fed(*ROWS)], {}), ("FastGelu", [fed(*ROWS), const(16)], {}),
     ("QuickGelu", [fed(*ROWS)], {}), ("QuickGelu", [fed(*ROWS)], {"alpha": 1.2}),
     ("SimplifiedLayerNormalization", [fed(*ROWS), const(16)], {"domain": "", "epsilon": 1e-3}),
+    *[(f"Skip{kind}LayerNormalization", [fed(2, 5, 16), fed(*skip), const(16), *more],
+       {"outputs": "y__s", "epsilon": 1e-5})
+      for skip in ((2, 5, 16), (1, 5, 16), (5, 16))
+      for kind, more in (("Simplified", []), ("Simplified", [const(16)]), ("", [const(16), const(16)]),
+                         ("", [absent, const(16)]), ("", [const(16)]), ("", []))],
     *[("EmbedLayerNormalization",
        [fed(2, 5, dtype=I32, most=30), fed(2, 5, dtype=I32, most=2) if segments else absent, const(30, 16),
         const(9, 16), const(2, 16) if segments else absent, const(16), const(16),
-        fed(2, 5, dtype=I32, most=2) if masked else absent, places], {"outputs": 3})
+        fed(2, 5, dtype=I32, most=2) if masked else absent, places], {"outputs": "abc"})
       for segments, masked, places in product(
           (False, True), (False, True), (absent, fed(2, 5, dtype=I32, most=9), fed(1, 5, dtype=I32, most=9)))],
     *[("QEmbedLayerNormalization",
        [fed(2, 5, dtype=I32, most=30), fed(2, 5, dtype=I32, most=2) if segments else absent,
         *(const(*s, dtype=U8) if s else absent for s in shapes), absent,
         *(known(np.float32(0.01 + i / 300)) if s else absent for i, s in enumerate(shapes)),
-        *(known(np.array(120 + i, U8)) if s else absent for i, s in enumerate(shapes))], {"outputs": 2})
+        *(known(np.array(120 + i, U8)) if s else absent for i, s in enumerate(shapes))], {"outputs": "ab"})
       for segments, shapes in ((False, [(30, 16), (9, 16), (), (16,), (16,)]),
                                (True, [(30, 16), (9, 16), (2, 16), (16,), (16,)]))],
     *[("MatMulBnb4",
        [fed(3, k), const(n * k // 2, dtype=U8), known(np.linspace(0.1, 1, -(-n * k // block), dtype=F32))],
        {"K": k, "N": n, "block_size": block, "quant_type": kind})
       for kind, (n, k, block) in product((0, 1), ((8, 64, 16), (5, 48, 64)))],
+    *[("ConvInteger", [fed(1, n, 5, 6, dtype=U8), fed(4, n, 3, 3, dtype=U8), given(np.array(100, U8))],
+       {"domain": "", "pads": [1, 1, 1, 1]}) for n in (3, 300)],
+    ("MatMulInteger", [fed(2, 900, dtype=U8), known(np.full((900, 3), 127, S8))], {"domain": ""}),  # beyond f32
     *[("CDist", [fed(5, 8), fed(7, 8)], {"metric": metric}) for metric in ("euclidean", "sqeuclidean")],
 ]  # fmt: skip
 
@@ -151,7 +159,6 @@ def of_bytes(dtype: Any) -> list[Case]:
               ((True, True), (True, False), (False, True)))],
         *[("MatMulInteger", [fed(2, 5, 24, dtype=dtype), const(24, 10, dtype=dtype), *zero], {"domain": ""})
           for zero in ([], [known(7, dtype)])],
-        ("MatMulInteger", [fed(2, 900, dtype=U8), known(np.full((900, 3), 127, S8))], {"domain": ""}),  # beyond f32
         ("NhwcMaxPool", [fed(2, 9, 8, 5, dtype=dtype)],
          {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1]}),
     ]  # fmt: skip
@@ -171,7 +178,7 @@ ANYWHERE: list[Case] = [
     *[("Trilu", [fed(2, 4, 5), *k], {"upper": upper}) for upper in (0, 1) for k in ([], [known(-1)], [known(2)])],
     *[("Pad", [fed(4, 5), known(np.array([1, 0, 2, 1]).reshape(shape)), *([known([0.5])] * (mode == "constant"))],
        {"mode": mode}) for mode, shape in product(("constant", "reflect", "edge"), ((4,), (1, 4)))],
-    ("Unique", [given(np.array([3, 1, 3, 2, 2, 3, 0], F32))], {"outputs": 3}),
+    ("Unique", [given(np.array([3, 1, 3, 2, 2, 3, 0], F32))], {"outputs": "abc"}),
     *[("ExpandDims", [fed(4, 5), known(axis, I32)], {}) for axis in (0, 1, -1)],
     *[("Range", [given(np.full(shape, n, F32)) for n in ends], {})
       for shape, ends in product(((), (1,)), ((1, 9), (1, 9, 2.5), (9, 1, -1)))],

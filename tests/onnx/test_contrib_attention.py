@@ -79,13 +79,13 @@ def rotary(interleaved: int, at: Any, form: str) -> tuple[str, list[Operand], di
 
 
 CASES = [  # onnxruntime takes no bias beside a past, and one scale for unsigned weights
-    *[("Attention", attention(mask, past, bias), {"num_heads": N, "unidirectional": causal, "outputs": 2})
+    *[("Attention", attention(mask, past, bias), {"num_heads": N, "unidirectional": causal, "outputs": "ab"})
       for mask, (past, bias), causal in product(MASKS, ((0, False), (0, True), (P, False)), (0, 1))],
-    *[("QAttention", quantized(U8, stored, mask, past, channels), {"num_heads": N, "outputs": 2})
+    *[("QAttention", quantized(U8, stored, mask, past, channels), {"num_heads": N, "outputs": "ab"})
       for (stored, channels), mask, past in product(
           ((U8, False), (S8, False), (S8, True)), ("", "lengths", "keys"), (0, P))],
     *[("MultiHeadAttention", multi_head(mask, past, bias=not causal, added=bool(causal)),
-       {"num_heads": N, "unidirectional": causal, "outputs": 3})
+       {"num_heads": N, "unidirectional": causal, "outputs": "abc"})
       for mask, past, causal in product(("", "lengths", "keys", "queries"), (0, P), (0, 1))],
     ("Attention", [fed(B, S, 24), const(24, 2 * WIDTH + 48), const(2 * WIDTH + 48)],
      {"num_heads": N, "qkv_hidden_sizes": [WIDTH, WIDTH, 48], "scale": 0.3}),
@@ -197,7 +197,7 @@ def test_group_query_attention(
     counts = [given(np.array(totals, I32) - 1), known(max(totals), I32)]
     tables = [const(32, D // 2), const(32, D // 2)] if attrs.get("do_rotary") else []
     operands = [*qkv, *of_past(past, *[(B, kv, past, D)] * 2), *counts, *tables]
-    net, feeds = net_of("GroupQueryAttention", operands, num_heads=N, kv_num_heads=kv, outputs=3, **attrs)
+    net, feeds = net_of("GroupQueryAttention", operands, num_heads=N, kv_num_heads=kv, outputs="abc", **attrs)
     (y, *caches), (y_want, *wanted) = net.load().run(feeds).values(), by_onnxruntime(net.bytes(), feeds)
     for i, total in enumerate(totals):
         words = total if s == max(totals) else s

@@ -133,19 +133,6 @@ def test_sums_themselves(name: str, points: str, zero: str, given: Any, weights:
         assert not hosts(model), str(model)
 
 
-@pytest.mark.parametrize("channels", [3, 300])
-def test_weights_that_are_computed(channels: int) -> None:
-    net = Net()
-    x, w, z = (net.input(name, shape, U8) for name, shape in (("x", (1, channels, 5, 6)), ("w", (4, channels, 3, 3)),
-                                                              ("z", ())))  # fmt: skip
-    net.output(net("ConvInteger", x, w, z, pads=[1, 1, 1, 1]), dtype=np.int32)
-    feeds = {"x": numbers(net.rng, (1, channels, 5, 6), U8), "w": numbers(net.rng, (4, channels, 3, 3), U8),
-             "z": np.array(100, U8)}  # fmt: skip
-    model = net.load()
-    np.testing.assert_array_equal(*model.run(feeds).values(), *by_reference(graph_of(net.bytes()), feeds))
-    assert not hosts(model), str(model)
-
-
 @pytest.mark.parametrize("stored", [S8, U8], ids=str)
 @pytest.mark.parametrize("op", ["QDQ", "QLinearConv"])
 @pytest.mark.parametrize("count", [1, 12])

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.helper import make_node as node
 
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends.onnx import read
@@ -25,7 +26,7 @@ def refused(model: onnx.ModelProto, match: str) -> None:
 
 
 def identity(constant: TensorProto) -> onnx.ModelProto:
-    model = model_of([helper.make_node("Abs", ["c"], ["y"])], [], ["y"])
+    model = model_of([node("Abs", ["c"], ["y"])], [], ["y"])
     constant.name = "c"
     model.graph.initializer.append(constant)
     return model
@@ -75,13 +76,13 @@ def test_absurd_dims(dims, raw):
 
 
 def test_name_that_is_not_utf8():
-    data = model_of([helper.make_node("Relu", ["x"], ["QQQQ"])], ["x"], ["QQQQ"]).SerializeToString()
+    data = model_of([node("Relu", ["x"], ["QQQQ"])], ["x"], ["QQQQ"]).SerializeToString()
     with pytest.raises(ModelError, match="UTF-8"):
         read(data.replace(b"QQQQ", b"\xff\xfe\xfd\xfc"), "x.onnx")
 
 
 def test_documentation_that_is_not_utf8_does_no_harm():
-    model = model_of([helper.make_node("Relu", ["x"], ["y"], doc_string="QQQQ")], ["x"], ["y"])
+    model = model_of([node("Relu", ["x"], ["y"], doc_string="QQQQ")], ["x"], ["y"])
     assert len(read(model.SerializeToString().replace(b"QQQQ", b"\xff\xfe\xfd\xfc")).nodes) == 1
 
 
@@ -97,10 +98,10 @@ def test_newer_opset_with_known_operators_and_with_unknown_ones():
 
 def test_all_unsupported_operators_are_named_at_once():
     nodes = [
-        helper.make_node("Frob", ["x"], ["a"], name="here"),
-        helper.make_node("Frob", ["a"], ["b"], name="there"),
-        helper.make_node("Nicate", ["b"], ["c"], domain="my.domain"),
-        helper.make_node("Relu", ["c"], ["y"]),
+        node("Frob", ["x"], ["a"], name="here"),
+        node("Frob", ["a"], ["b"], name="there"),
+        node("Nicate", ["b"], ["c"], domain="my.domain"),
+        node("Relu", ["c"], ["y"]),
     ]
     with pytest.raises(UnsupportedError) as caught:
         load(model_of(nodes, ["x"], ["y"], domains=["my.domain"]))
@@ -115,7 +116,7 @@ def changed(model: onnx.ModelProto, change: Callable[[onnx.ModelProto], Any]) ->
 
 def of_nodes(*nodes: tuple[str, list[str], list[str], str], output: str = "y") -> onnx.ModelProto:
     """(operator, inputs, outputs, name); x is fed."""
-    made = [helper.make_node(op, inputs, outputs, name=name) for op, inputs, outputs, name in nodes]
+    made = [node(op, inputs, outputs, name=name) for op, inputs, outputs, name in nodes]
     return model_of(made, ["x"], [output])
 
 
@@ -135,7 +136,7 @@ BROKEN = [
       for count, size in ((3, 0), (3, 11), (3, 13), (3, 24), (3000, 9000))],
     (identity(TensorProto(data_type=1, dims=[1], raw_data=bytes(4), segment={"begin": 0, "end": 1})), "segments"),
     (identity(TensorProto(data_type=8, dims=[1], string_data=[b"\xff\xfe"])), "UTF-8"),
-    *[(model_of([helper.make_node("Relu", ["x"], ["y"])], [info("x", shape)], ["y"]), "input 'x'")
+    *[(model_of([node("Relu", ["x"], ["y"])], [info("x", shape)], ["y"]), "input 'x'")
       for shape in ([-5], [2**40, 2**40])],
     (changed(one("Relu", ["x"], 13), lambda m: m.graph.input[0].ClearField("type")), "no type"),
     (changed(one("Relu", ["x"], 13), lambda m: m.ClearField("opset_import")), "opset_import"),
@@ -235,7 +236,7 @@ def field(number: int, content: bytes) -> bytes:
 
 @pytest.mark.parametrize("depth", [20, 40, 400, 5000])
 def test_graphs_deep_in_one_another(depth):
-    graph = graph_of([helper.make_node("Relu", ["x"], ["o"])], [], ["o"]).SerializeToString()
+    graph = graph_of([node("Relu", ["x"], ["o"])], [], ["o"]).SerializeToString()
     output = field(12, info("o").SerializeToString())
     for _ in range(depth):
         branch = field(5, field(1, b"then_branch") + field(6, graph) + b"\xa0\x01\x05")
@@ -250,21 +251,21 @@ def test_graphs_deep_in_one_another(depth):
 def big_model() -> onnx.ModelProto:
     """Small, but with a bit of everything."""
     rng = np.random.default_rng(0)
-    then = graph_of([helper.make_node("Relu", ["p"], ["t"])], [], ["t"])
-    other = graph_of([helper.make_node("Scale", ["p"], ["e"], domain="f", k=2.0)], [], ["e"])
+    then = graph_of([node("Relu", ["p"], ["t"])], [], ["t"])
+    other = graph_of([node("Scale", ["p"], ["e"], domain="f", k=2.0)], [], ["e"])
     function = helper.make_function(
         "f", "Scale", ["v"], ["r"],
-        [helper.make_node("LeakyRelu", ["v"], ["r"])], [helper.make_opsetid("", 17)], ["k"],
+        [node("LeakyRelu", ["v"], ["r"])], [helper.make_opsetid("", 17)], ["k"],
     )  # fmt: skip
     reference = function.node[0].attribute.add(name="alpha", ref_attr_name="k", type=onnx.AttributeProto.FLOAT)
     assert reference.ref_attr_name == "k"
     nodes = [
-        helper.make_node("Conv", ["x", "w", ""], ["a"], pads=[1, 1, 1, 1]),
-        helper.make_node("BatchNormalization", ["a", "s", "s", "s", "s"], ["b"]),
-        helper.make_node("MaxPool", ["b"], ["p"], kernel_shape=[2, 2]),
-        helper.make_node("If", ["c"], ["q"], then_branch=then, else_branch=other),
-        helper.make_node("Softmax", ["q"], ["r"], axis=1),
-        helper.make_node("Reshape", ["r", "n"], ["y"]),
+        node("Conv", ["x", "w", ""], ["a"], pads=[1, 1, 1, 1]),
+        node("BatchNormalization", ["a", "s", "s", "s", "s"], ["b"]),
+        node("MaxPool", ["b"], ["p"], kernel_shape=[2, 2]),
+        node("If", ["c"], ["q"], then_branch=then, else_branch=other),
+        node("Softmax", ["q"], ["r"], axis=1),
+        node("Reshape", ["r", "n"], ["y"]),
     ]
     constants = {"w": rng.normal(size=(4, 3, 3, 3)).astype(np.float32), "s": np.ones(4, np.float32)}
     constants |= {"n": np.array([1, -1])}

@@ -6,6 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
+from onnx.helper import make_node as node
 
 from fastgraph.errors import UnsupportedError
 from tests.onnx.onnx_models import graph_of, info, load, one, ops, run
@@ -148,7 +149,7 @@ def test_batch_normalization_of_old_forms():
 
 def test_scan_of_opset_8_runs_every_member_of_the_batch():
     body = graph_of(
-        [helper.make_node("Add", ["s", "v"], ["t"]), helper.make_node("Identity", ["t"], ["u"])],
+        [node("Add", ["s", "v"], ["t"]), node("Identity", ["t"], ["u"])],
         [info("s", [2]), info("v", [2])], ["t", "u"],
     )  # fmt: skip
     model = one("Scan", ["", info("s0", [3, 2]), info("xs", [3, 4, 2])], 8, {}, 2, body=body, num_scan_inputs=1)
