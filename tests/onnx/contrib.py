@@ -29,24 +29,25 @@ Operand = Callable[[Net, dict[str, Any]], str]
 """Writes an operand of a net, and what it is fed with; its name."""
 
 
-def fed(*shape: int, dtype: Any = F32, most: int = 0) -> Operand:
-    """An input of random numbers; `most`: of whole numbers from 0 on and below."""
+def fed(*shape: int, dtype: Any = F32, most: int = 0, opened: int = -1) -> Operand:
+    """An input of random numbers; `most`: of whole numbers from 0 on and below. `opened`: an axis of unknown extent."""
 
     def write(net: Net, feeds: dict[str, Any]) -> str:
         drawn = net.rng.integers(0, most, shape).astype(dtype) if most else numbers(net.rng, shape, dtype)
-        return given(drawn)(net, feeds)
+        return given(drawn, opened)(net, feeds)
 
     return write
 
 
-def given(array: Any) -> Operand:
+def given(array: Any, opened: int = -1) -> Operand:
     """An input with these numbers."""
     array = np.asarray(array)
 
     def write(net: Net, feeds: dict[str, Any]) -> str:
         name = f"x{len(feeds)}"
         feeds[name] = array
-        return net.input(name, array.shape, array.dtype)
+        shape = [f"{name}_{i}" if i == opened else extent for i, extent in enumerate(array.shape)]
+        return net.input(name, shape, array.dtype)
 
     return write
 

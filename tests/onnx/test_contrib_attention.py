@@ -125,37 +125,26 @@ def test_a_bias_that_is_a_view_of_a_constant_or_fed() -> None:
 
 
 @pytest.mark.parametrize("opened", [False, True])
-@pytest.mark.parametrize("mask, added", [(False, False), (True, True)])
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
     "queries, keys, past", [(1, 6, 0), (2, 6, 0), (4, 6, 3), (1, 2, 3), (1, 1, 3), (6, 4, 0), (4, 4, 3), (3, 3, 0)]
 )
-def test_queries_in_order_over_other_keys(
-    queries: int, keys: int, past: int, mask: bool, added: bool, opened: bool
-) -> None:
+def test_queries_in_order_over_other_keys(queries: int, keys: int, past: int, masked: bool, opened: bool) -> None:
     """Each query sees the keys up to its own, and the last one all."""
-    net, feeds = Net(), dict[str, Any]()
-
-    def given(name: str, axis: int, dtype: Any, *shape: int) -> str:
-        feeds[name] = numbers(net.rng, shape, dtype)
-        return net.input(name, [f"{name}{i}" if opened and i == axis else d for i, d in enumerate(shape)], dtype)
-
-    inputs = [given("q", 1, F32, B, queries, WIDTH)]
-    if past:
-        inputs += [given(name, 1, F32, B, keys, WIDTH) for name in "kv"]
-    else:
-        inputs += [given(name, 2, F32, B, N, keys, D) for name in "kv"]
-    inputs += ["", given("mask", 1, I32, B, past + keys) if mask else ""]
-    if mask:
-        feeds["mask"] = (np.arange(past + keys) < [[past + keys], [2]]).astype(I32)
-    inputs += [given("added", 2, F32, B, N, queries, past + keys) if added else ""]
-    inputs += [given(name, 2, F32, B, N, past, D) for name in ("pk", "pv")] if past else []
-    found = net("MultiHeadAttention", *inputs, domain=MS, num_heads=N, unidirectional=1, outputs=3)
-    net.output(*found[: 3 if past else 1])
+    one, two = (1, 2) if opened else (-1, -1)
+    operands = [fed(B, queries, WIDTH, opened=one)]
+    operands += [fed(B, keys, WIDTH, opened=one) if past else fed(B, N, keys, D, opened=two)] * 2 + [absent] * 3
+    if masked:
+        operands[4] = given((np.arange(past + keys) < [[past + keys], [2]]).astype(I32), one)
+        operands[5] = fed(B, N, queries, past + keys, opened=two)
+    operands += [fed(B, N, past, D, opened=two)] * 2 if past else []
+    outputs = "ypq" if past else "y"
+    net, feeds = net_of("MultiHeadAttention", operands, outputs, num_heads=N, unidirectional=1)
     agree(net, feeds)
     model = net.load()
     model.run(feeds)
     (node,) = (node for node in model.plan.compiled.graph.nodes if node.op == "attention")
-    assert bool(node.attrs["is_causal"]) == (queries >= keys and not (opened and mask))
+    assert bool(node.attrs["is_causal"]) == (queries >= keys and not (opened and masked))
 
 
 def test_packed_operands_by_their_documentation() -> None:

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 from tests.nets import F32, I64, Net, by_onnxruntime
-from tests.onnx.contrib import MS, U8, absent, agree, compare, const, fed, hosts, known, net_of, numbers
+from tests.onnx.contrib import MS, U8, Operand, absent, agree, compare, const, fed, hosts, known, net_of, numbers
 
 
 @pytest.mark.parametrize("bits, block", [(4, 16), (4, 32), (4, 128), (8, 32), (2, 64)])
@@ -108,22 +108,18 @@ def test_gather_block_quantized(
 ) -> None:
     if kind == onnx.TensorProto.UINT8 and (gather != 0 or blocked != len(shape) - 1):
         pytest.skip("bytes pack two codes of the last axis, and rows are gathered")
-    net = Net(opset=21)
     count = tuple(-(-d // block) if i == blocked else d for i, d in enumerate(shape))
     low = -8 if kind == onnx.TensorProto.INT4 else 0
 
-    def codes(dims: tuple[int, ...]) -> str:
+    def codes(dims: tuple[int, ...]) -> Operand:
         if kind == onnx.TensorProto.UINT8:
-            return net.const(numbers(net.rng, (*dims[:-1], -(-dims[-1] // 2)), U8))
-        return narrow(net, kind, net.rng.integers(low, low + 16, dims))
+            return const(*dims[:-1], -(-dims[-1] // 2), dtype=U8)
+        return lambda net, _: narrow(net, kind, net.rng.integers(low, low + 16, dims))
 
-    data, at = codes(shape), net.input("at", indices, I64)
-    inputs = [data, at, net.const(net.rng.uniform(0.1, 1, count).astype(F32))]
-    inputs += [codes(count)] if zeros else []
-    net.output(
-        net("GatherBlockQuantized", *inputs, domain=MS, gather_axis=gather, quantize_axis=blocked, block_size=block)
-    )
-    agree(net, {"at": net.rng.integers(0, shape[gather], indices)}, rtol=1e-5)
+    scales = known(np.random.default_rng(0).uniform(0.1, 1, count))
+    operands = [codes(shape), fed(*indices, dtype=I64, most=shape[gather]), scales, *([codes(count)] if zeros else [])]
+    attrs = {"gather_axis": gather, "quantize_axis": blocked, "block_size": block}
+    agree(*net_of("GatherBlockQuantized", operands, **attrs))
 
 
 @pytest.mark.parametrize("kind", [onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.INT8, U8])
