@@ -34,12 +34,13 @@ LAYERS: dict[str, Layer] = {
     "1d": ((2, 16, 31), (24, 16, 5), {"pads": [4, 4], "dilations": [2]}),
     "1d, depthwise": ((1, 24, 31), (24, 1, 7), {"group": 24, "pads": [3, 3]}),
     "1d, groups": ((2, 24, 31), (12, 6, 7), {"group": 4}),
+    "transposed": ((1, 8, 9, 7), (8, 8, 3, 3), {}),
     "3d": ((1, 8, 5, 6, 7), (8, 8, 3, 3, 3), {"pads": [1] * 6}),
     "3d, many products": ((1, 64, 3, 4, 5), (8, 64, 3, 3, 3), {"pads": [1] * 6}),
 }
 
 
-def quantized(layer: Layer, signed: bool, tmp_path: Path, bias: bool = True, turned: bool = False) -> bytes:
+def quantized(layer: Layer, signed: bool, turned: bool, tmp_path: Path) -> bytes:
     """What quantize_dynamic makes of a network of one layer, with open extents. turned: its input is transposed."""
     from onnxruntime.quantization import QuantType
 
@@ -48,7 +49,7 @@ def quantized(layer: Layer, signed: bool, tmp_path: Path, bias: bool = True, tur
     y = net.input("x", ["batch", x[1], *(f"d{i}" for i in range(len(x) - 2))])
     perm = [0, 1, *range(2, len(x))[::-1]]
     y = net("Transpose", y, perm=perm) if turned else y
-    net.output(net("Relu", net("Conv", y, net.weight(*w), *[net.weight(w[0])] * bias, **attrs)))
+    net.output(net("Relu", net("Conv", y, net.weight(*w), *[net.weight(w[0])] * signed, **attrs)))
     kind = QuantType.QInt8 if signed else QuantType.QUInt8
     return dynamically_quantized(net, tmp_path, weight_type=kind, op_types_to_quantize=["Conv"])
 
@@ -58,7 +59,7 @@ def quantized(layer: Layer, signed: bool, tmp_path: Path, bias: bool = True, tur
 @pytest.mark.parametrize("name", LAYERS)
 def test_quantize_dynamic(name: str, signed: bool, tmp_path: Path) -> None:
     """The sums are the same integers, so that only the last rounding differs."""
-    source = quantized(LAYERS[name], signed, tmp_path, bias=signed)
+    source = quantized(LAYERS[name], signed, name == "transposed", tmp_path)
     feeds = {"x": numbers(np.random.default_rng(1), LAYERS[name][0], F32)}
     (expected,) = by_onnxruntime(source, feeds)
     for isa in TIERS:
@@ -66,35 +67,19 @@ def test_quantize_dynamic(name: str, signed: bool, tmp_path: Path) -> None:
         (found,) = model.run(feeds).values()
         assert not hosts(model), str(model)
         np.testing.assert_allclose(found, expected, rtol=3e-7, atol=3e-7 * np.abs(expected).max())
+    assert name != "transposed" or "conv_dynamic" in {kernel.name for kernel in model.plan.kernels()}
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_transposes_around(tmp_path: Path) -> None:
-    source = quantized(((1, 8, 9, 7), (8, 8, 3, 3), {}), False, tmp_path, turned=True)
-    feeds = {"x": numbers(np.random.default_rng(1), (1, 8, 9, 7), F32)}
-    model = fg.load(source, threads=1)
-    (found,) = model.run(feeds).values()
-    (expected,) = by_onnxruntime(source, feeds)
-    np.testing.assert_allclose(found, expected, rtol=3e-7, atol=3e-7 * np.abs(expected).max())
-    assert "conv_dynamic" in {kernel.name for kernel in model.plan.kernels()}
-
-
-def per_channel(group: int, dtype: Any) -> Net:
-    """As quantize_dynamic might write it: a scale and a zero point for each channel."""
+@pytest.mark.parametrize("dtype", [S8, U8], ids=str)
+@pytest.mark.parametrize("group", [1, 3, 12])
+def test_channels_with_scales_and_zero_points(group: int, dtype: Any) -> None:
+    """As quantize_dynamic might write it, for each channel, which onnxruntime does not take."""
     net = Net()
     q, s, z = net("DynamicQuantizeLinear", net.input("x", (2, 12, 9, 8)), outputs=3)
     w = net.const(numbers(net.rng, (24, 12 // group, 3, 3), dtype))
     zeros, scales = numbers(net.rng, (24,), dtype), net.rng.uniform(0.01, 0.1, (24, 1, 1)).astype(F32)
     sums = net("Cast", net("ConvInteger", q, w, z, net.const(zeros), group=group, pads=[1, 1, 0, 0]), to=1)
     net.output(net("Mul", sums, net("Mul", net.const(scales), s)))
-    return net
-
-
-@pytest.mark.parametrize("dtype", [S8, U8], ids=str)
-@pytest.mark.parametrize("group", [1, 3, 12])
-def test_channels_with_scales_and_zero_points(group: int, dtype: Any) -> None:
-    """Which onnxruntime does not take."""
-    net = per_channel(group, dtype)
     feeds = {"x": numbers(net.rng, (2, 12, 9, 8), F32)}
     (expected,) = by_reference(graph_of(net.bytes()), feeds)
     model = net.load()
