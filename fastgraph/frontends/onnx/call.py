@@ -90,9 +90,8 @@ class Call(call.Call):
         """The outputs' ranks, where they follow from the inputs': files rely on no more, types are the passes' work."""
         if node.graphs:
             return
-        ranks = [self.known_rank(v) for v in node.inputs]
-        shapes = [None if rank is None else (None,) * rank for rank in ranks]
-        types = [v and TensorType(None, shape) for v, shape in zip(node.inputs, shapes, strict=True)]
+        ranks = self.reader.ranks
+        types = [v and TensorType(None, (None,) * ranks[v] if v in ranks else None) for v in node.inputs]
         try:
             results = op_of(node).infer(node, types)
         except MISFIT:  # whoever infers the types says so, with all that is known then

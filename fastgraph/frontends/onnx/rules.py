@@ -61,6 +61,7 @@ def translate(domain: str, call: Call) -> list[Value]:
     return [result] if isinstance(result, Value) else list(result)
 
 
+@cache
 def _known(domain: str, op: str) -> tuple[Signature | None, Rule | None]:
     """What an operator takes and gives, and its rule."""
     if domain and (key := op.removeprefix(f"{contrib.DOMAIN}.")) in contrib.CONTRIB:
