@@ -1,4 +1,4 @@
-"""What every operator of ai.onnx and ai.onnx.ml takes and gives, in its newest operator set: see `signature_table`."""
+"""What every operator of ai.onnx takes and gives, in its newest operator set: see `signature_table`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Signature(NamedTuple):
 
 @cache
 def signature(name: str) -> Signature | None:
-    """The signature of an operator of ai.onnx (`Add`) or another domain (`ai.onnx.ml.Scaler`), or None."""
+    """The signature of an operator of ai.onnx, or None."""
     text = _entries().get(name)
     return None if text is None else parsed(text)
 
@@ -45,8 +45,8 @@ def parsed(text: str) -> Signature:
 
 @cache
 def _entries() -> dict[str, str]:
-    lines = TABLE.replace("\n  ", " ").strip().splitlines()
-    return dict(line.split(":", 1) for line in lines)  # type: ignore[misc]
+    entries = [line.partition(":") for line in TABLE.replace("\n  ", " ").strip().splitlines()]
+    return {name: text for names, _, text in entries for name in names.split()}
 
 
 def _attribute(text: str) -> tuple[str, tuple[str, Any]]:

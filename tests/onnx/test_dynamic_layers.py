@@ -1,4 +1,4 @@
-"""Convolutions of integers against onnxruntime: what its quantize_dynamic writes, and ConvInteger by itself."""
+"""Layers of integers against onnxruntime: what its quantize_dynamic writes, and their sums by themselves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 import fastgraph as fg
 from fastgraph.kernels.isa import tiers
 from tests.nets import F32, Net, by_onnxruntime, by_reference, graph_of
-from tests.onnx.contrib import S8, U8, hosts, numbers
+from tests.onnx.contrib import MS, S8, U8, agree, dynamically_quantized, hosts, numbers
+from tests.onnx.test_contrib import weights as weights_of
 
 TIERS = [tier.name for tier in tiers.usable() if tier.name != "generic"][:: max(len(tiers.usable()) - 2, 1)]
 """The narrowest that is quick to compile, and the widest."""
@@ -33,25 +34,24 @@ LAYERS: dict[str, Layer] = {
     "1d": ((2, 16, 31), (24, 16, 5), {"pads": [4, 4], "dilations": [2]}),
     "1d, depthwise": ((1, 24, 31), (24, 1, 7), {"group": 24, "pads": [3, 3]}),
     "1d, groups": ((2, 24, 31), (12, 6, 7), {"group": 4}),
+    "transposed": ((1, 8, 9, 7), (8, 8, 3, 3), {}),
     "3d": ((1, 8, 5, 6, 7), (8, 8, 3, 3, 3), {"pads": [1] * 6}),
     "3d, many products": ((1, 64, 3, 4, 5), (8, 64, 3, 3, 3), {"pads": [1] * 6}),
 }
 
 
-def quantized(layer: Layer, signed: bool, tmp_path: Path, bias: bool = True, turned: bool = False) -> bytes:
+def quantized(layer: Layer, signed: bool, turned: bool, tmp_path: Path) -> bytes:
     """What quantize_dynamic makes of a network of one layer, with open extents. turned: its input is transposed."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.quantization import QuantType
 
     x, w, attrs = layer
     net = Net()
     y = net.input("x", ["batch", x[1], *(f"d{i}" for i in range(len(x) - 2))])
     perm = [0, 1, *range(2, len(x))[::-1]]
     y = net("Transpose", y, perm=perm) if turned else y
-    net.output(net("Relu", net("Conv", y, net.weight(*w), *[net.weight(w[0])] * bias, **attrs)))
-    (tmp_path / "f32.onnx").write_bytes(net.bytes())
+    net.output(net("Relu", net("Conv", y, net.weight(*w), *[net.weight(w[0])] * signed, **attrs)))
     kind = QuantType.QInt8 if signed else QuantType.QUInt8
-    quantize_dynamic(tmp_path / "f32.onnx", tmp_path / "q.onnx", weight_type=kind, op_types_to_quantize=["Conv"])
-    return (tmp_path / "q.onnx").read_bytes()
+    return dynamically_quantized(net, tmp_path, weight_type=kind, op_types_to_quantize=["Conv"])
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -59,7 +59,7 @@ def quantized(layer: Layer, signed: bool, tmp_path: Path, bias: bool = True, tur
 @pytest.mark.parametrize("name", LAYERS)
 def test_quantize_dynamic(name: str, signed: bool, tmp_path: Path) -> None:
     """The sums are the same integers, so that only the last rounding differs."""
-    source = quantized(LAYERS[name], signed, tmp_path, bias=signed)
+    source = quantized(LAYERS[name], signed, name == "transposed", tmp_path)
     feeds = {"x": numbers(np.random.default_rng(1), LAYERS[name][0], F32)}
     (expected,) = by_onnxruntime(source, feeds)
     for isa in TIERS:
@@ -67,35 +67,19 @@ def test_quantize_dynamic(name: str, signed: bool, tmp_path: Path) -> None:
         (found,) = model.run(feeds).values()
         assert not hosts(model), str(model)
         np.testing.assert_allclose(found, expected, rtol=3e-7, atol=3e-7 * np.abs(expected).max())
+    assert name != "transposed" or "conv_dynamic" in {kernel.name for kernel in model.plan.kernels()}
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_transposes_around(tmp_path: Path) -> None:
-    source = quantized(((1, 8, 9, 7), (8, 8, 3, 3), {}), False, tmp_path, turned=True)
-    feeds = {"x": numbers(np.random.default_rng(1), (1, 8, 9, 7), F32)}
-    model = fg.load(source, threads=1)
-    (found,) = model.run(feeds).values()
-    (expected,) = by_onnxruntime(source, feeds)
-    np.testing.assert_allclose(found, expected, rtol=3e-7, atol=3e-7 * np.abs(expected).max())
-    assert "conv_dynamic" in {kernel.name for kernel in model.plan.kernels()}
-
-
-def per_channel(group: int, dtype: Any) -> Net:
-    """As quantize_dynamic might write it: a scale and a zero point for each channel."""
+@pytest.mark.parametrize("dtype", [S8, U8], ids=str)
+@pytest.mark.parametrize("group", [1, 3, 12])
+def test_channels_with_scales_and_zero_points(group: int, dtype: Any) -> None:
+    """As quantize_dynamic might write it, for each channel, which onnxruntime does not take."""
     net = Net()
     q, s, z = net("DynamicQuantizeLinear", net.input("x", (2, 12, 9, 8)), outputs=3)
     w = net.const(numbers(net.rng, (24, 12 // group, 3, 3), dtype))
     zeros, scales = numbers(net.rng, (24,), dtype), net.rng.uniform(0.01, 0.1, (24, 1, 1)).astype(F32)
     sums = net("Cast", net("ConvInteger", q, w, z, net.const(zeros), group=group, pads=[1, 1, 0, 0]), to=1)
     net.output(net("Mul", sums, net("Mul", net.const(scales), s)))
-    return net
-
-
-@pytest.mark.parametrize("dtype", [S8, U8], ids=str)
-@pytest.mark.parametrize("group", [1, 3, 12])
-def test_channels_with_scales_and_zero_points(group: int, dtype: Any) -> None:
-    """Which onnxruntime does not take."""
-    net = per_channel(group, dtype)
     feeds = {"x": numbers(net.rng, (2, 12, 9, 8), F32)}
     (expected,) = by_reference(graph_of(net.bytes()), feeds)
     model = net.load()
@@ -132,19 +116,6 @@ def test_sums_themselves(name: str, points: str, zero: str, given: Any, weights:
         for found, right in zip(model.run(feeds).values(), expected, strict=True):
             np.testing.assert_array_equal(found, right)
         assert not hosts(model), str(model)
-
-
-@pytest.mark.parametrize("channels", [3, 300])
-def test_weights_that_are_computed(channels: int) -> None:
-    net = Net()
-    x, w, z = (net.input(name, shape, U8) for name, shape in (("x", (1, channels, 5, 6)), ("w", (4, channels, 3, 3)),
-                                                              ("z", ())))  # fmt: skip
-    net.output(net("ConvInteger", x, w, z, pads=[1, 1, 1, 1]), dtype=np.int32)
-    feeds = {"x": numbers(net.rng, (1, channels, 5, 6), U8), "w": numbers(net.rng, (4, channels, 3, 3), U8),
-             "z": np.array(100, U8)}  # fmt: skip
-    model = net.load()
-    np.testing.assert_array_equal(*model.run(feeds).values(), *by_reference(graph_of(net.bytes()), feeds))
-    assert not hosts(model), str(model)
 
 
 @pytest.mark.parametrize("stored", [S8, U8], ids=str)
@@ -184,3 +155,35 @@ def test_activations_with_scales_below_zero(scales: tuple[float, float]) -> None
     feeds, model = {"x": numbers(net.rng, (1, 8, 6, 7), U8)}, net.load()
     (found,), (expected,) = model.run(feeds).values(), by_onnxruntime(net.bytes(), feeds)
     assert np.abs(found.astype(int) - expected).max() <= 1 and not hosts(model)
+
+
+def test_matmul_integer_to_float_of_what_is_rounded_in_the_run() -> None:
+    net = Net()
+    w, scale, zero = (operand(net, {}) for operand in weights_of(S8, (24, 10), 10, False))
+    stored, x_scale, x_zero = net("DynamicQuantizeLinear", net.input("x", (5, 24)), outputs=3)
+    net.output(net("MatMulIntegerToFloat", stored, w, x_scale, scale, x_zero, zero, net.weight(10), domain=MS))
+    agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-4)
+
+
+def test_rounding_by_range_alone() -> None:
+    net = Net()
+    y, scale, zero = net("DynamicQuantizeLinear", net.input("x", (3, 40)), outputs=3)
+    product = net("MatMulInteger", y, net.const(numbers(net.rng, (40, 6), S8)), zero)
+    net.output(y, zero, dtype=U8)
+    net.output(scale)
+    net.output(product, dtype=np.int32)
+    agree(net, {"x": numbers(net.rng, (3, 40), F32)})
+    for fed in (np.zeros((3, 40), F32), np.full((3, 40), 2.5, F32), np.full((3, 40), -2.5, F32)):
+        agree(net, {"x": fed})
+
+
+@pytest.mark.parametrize("form", ["(c s) w", "c (w s)", "(c w) s"])
+def test_factors_in_any_order_make_a_rounding_layer(form: str) -> None:
+    net = Net()
+    y, s, zero = net("DynamicQuantizeLinear", net.input("x", (5, 24)), outputs=3)
+    c = net("Cast", net("MatMulInteger", y, net.const(numbers(net.rng, (24, 10), S8)), zero), to=1)
+    w = net.const(net.rng.uniform(0.01, 0.02, 10).astype(F32))
+    net.output({"(c s) w": lambda: net("Mul", net("Mul", c, s), w), "c (w s)": lambda: net("Mul", c, net("Mul", w, s)),
+                "(c w) s": lambda: net("Mul", net("Mul", c, w), s)}[form]())  # fmt: skip
+    agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-4)
+    assert {step.node.op for step in net.load().plan.program.steps} == {"dynamic_dense"}
