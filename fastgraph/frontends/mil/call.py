@@ -1,13 +1,4 @@
-"""One operator on its way into the graph: what the program says of it, and the means to write canonical nodes.
-
-A rule is a function that takes a `Call` and makes all of `c.outputs`, by nodes or by giving values that exist:
-
-    @rule("abs")
-    def absolute(c: Call) -> None:
-        c.finish("abs", [c.x("x")])
-
-Rules live in `rules_*.py` of this folder, which are found and imported by themselves, when a program needs them.
-"""
+"""One operator on its way into the graph: what the program says of it, and the means to write canonical nodes."""
 
 from __future__ import annotations
 
@@ -18,22 +9,11 @@ import numpy as np
 
 from ...ir import Graph, Value
 from ..core import call
-from ..core.registry import register
 from .scope import Scope
 from .types import MilType
 from .wire import Message
 
-Rule = Callable[["Call"], None]
-
-RULES: dict[str, Rule] = {}
-"""Rules by operator."""
-
 _NONE: Any = object()
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register the rule of operators, for all operator sets."""
-    return register(RULES, names)
 
 
 class Call(call.Call):
@@ -59,7 +39,6 @@ class Call(call.Call):
         self.inputs = inputs
         self.outputs = outputs
         self.declared = declared
-        self.given: dict[int, Value] = {}
         self._blocks = blocks
         self._convert = convert
 
@@ -139,18 +118,6 @@ class Call(call.Call):
 
     # writing nodes
 
-    def finish(self, op: str, inputs: Sequence[Value | None], **attrs: Any) -> None:
-        """Write a node that makes output 0: integers are converted to the integer type that the program declares."""
-        said = self.declared[0].held.dtype
-        made = self.add(op, inputs, type=self.outputs[0].type, **attrs)
-        if made.type.quant is None and made.type.dtype != said and _integer(made.type.dtype) and _integer(said):
-            made = self.cast(made, said)
-        self.give(made)
-
-    def give(self, value: Value, index: int = 0) -> None:
-        """Let output `index` be a value that exists: a constant, an input, or what `add` returned."""
-        self.given[index] = value
-
     def int64(self, value: Value) -> Value:
         """The value as int64, which canonical operators take for shapes, axes and indices."""
         return self.cast(value, np.int64)
@@ -165,15 +132,8 @@ class Call(call.Call):
 
     # states
 
-    def state(self, key: str) -> Value:
-        """What the state that parameter `key` is bound to holds now. ModelError when it is bound to none."""
-        return self.present(self._state(key))
-
-    def update_state(self, key: str, value: Value) -> None:
-        """`value` is what that state holds after this operator: later reads see it, and the next run."""
-        self.assign(self._state(key), value)
-
-    def _state(self, key: str) -> str:
+    def state(self, key: str) -> str:
+        """The name of the state that parameter `key` is bound to. ModelError when it is bound to none."""
         value = self.x(key)
         if value not in self.scope.reader.handles:
             self.fail(f"expected its parameter {key!r} to be a state, found {value}")
@@ -213,10 +173,6 @@ _NAMES = {np.dtype(held): name for name, held in (
     ("INT8", "i1"), ("INT16", "i2"), ("INT32", "i4"), ("INT64", "i8"),
     ("UINT8", "u1"), ("UINT16", "u2"), ("UINT32", "u4"), ("UINT64", "u8"),
 )}  # fmt: skip
-
-
-def _integer(dtype: np.dtype | None) -> bool:
-    return dtype is not None and dtype.kind in "iu"
 
 
 Convert = Callable[[Call, Message, int, "Sequence[Value] | None", Sequence[str]], Graph]

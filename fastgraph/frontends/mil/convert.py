@@ -13,9 +13,9 @@ from ...ops.evaluate import fold
 from ...ops.registry import USERS
 from ..core.call import agree
 from ..core.reader import MISFITS, misfit
-from ..core.registry import RuleFiles
-from .call import RULES, Call
+from .call import Call
 from .scope import Scope
+from .signatures import find
 from .types import MilType, mil_type
 from .wire import Message
 
@@ -25,8 +25,6 @@ them. Larger ones are for the passes."""
 
 STORED = frozenset({"dequantize_linear"})
 """What is not computed here: integer kernels want the numbers of quantized weights."""
-
-FILES = RuleFiles(__package__)
 
 
 def run(scope: Scope, block: Message) -> None:
@@ -140,7 +138,7 @@ def _bound(scope: Scope, binding: Message, where: str) -> Value:
 def _translated(scope: Scope, proto: Message, outputs: list[Value], declared: list[MilType], where: str) -> list[Value]:
     op, begun = proto.type, len(scope.nodes)
     try:
-        rule = FILES.find(RULES, op)
+        rule = find(op)
         inputs = _inputs(scope, proto, where)
         if rule is None and USERS:
             from .custom import rule_of
@@ -151,7 +149,7 @@ def _translated(scope: Scope, proto: Message, outputs: list[Value], declared: li
         name = proto.outputs[0].name if outputs else scope.reader.unique(op)
         call = Call(scope, op, name, where, inputs, outputs, declared, proto.blocks, _block)
         with call:
-            rule(call)
+            given = _finished(call, rule(call), begun)
     except UnsupportedError as error:
         made = next((out.name for out in proto.outputs), "")
         scope.reader.lacks(error, f"operation {made!r}" if made else "")
@@ -160,7 +158,23 @@ def _translated(scope: Scope, proto: Message, outputs: list[Value], declared: li
     current().count(4 * (len(scope.nodes) - begun), where)
     if all(v.data is not None for values in inputs.values() for v in values) and not proto.blocks:
         _fold(scope, begun)
-    return _made(scope, call, begun)
+    return _made(scope, call, given, begun)
+
+
+def _finished(call: Call, results: Value | list[Value] | None, begun: int) -> list[Value]:
+    """What a rule gives as outputs, of the type that is declared: of what shape is open, and which integers."""
+    makers = {value: node for node in call.scope.nodes[begun:] for value in node.outputs}
+    found = []
+    if results and not call.outputs:
+        call.fail("expected an output, found none")
+    for value, out in zip([results] if isinstance(results, Value) else results or [], call.outputs, strict=False):
+        if value in makers and not makers[value].graphs and (value.type.shape is None or value.type.dtype is None):
+            value.type = out.type
+            call.infer(makers[value])
+        said, held = out.type.dtype, value.type.dtype
+        integers = said is not None and held is not None and {said.kind, held.kind} <= {"i", "u"}
+        found.append(call.cast(value, said) if integers and value.type.quant is None else value)
+    return found
 
 
 def _fold(scope: Scope, begun: int) -> None:
@@ -180,7 +194,7 @@ def _fold(scope: Scope, begun: int) -> None:
     scope.nodes[begun:] = kept
 
 
-def _made(scope: Scope, call: Call, begun: int) -> list[Value]:
+def _made(scope: Scope, call: Call, given: list[Value], begun: int) -> list[Value]:
     """The values of an operator's outputs, of the types that the program declares."""
     written = {value for node in scope.nodes[begun:] for value in node.outputs}
     handles = scope.reader.handles
@@ -188,7 +202,7 @@ def _made(scope: Scope, call: Call, begun: int) -> list[Value]:
         call.fail("expected tensors, found a state; it is read by read_state")
     found, named = [], set[Value]()
     for i, (out, said) in enumerate(zip(call.outputs, call.declared, strict=True)):
-        value = call.given.get(i, out)
+        value = given[i] if i < len(given) else out
         if value is out and out not in written and out not in scope.reader.shown:
             if i:
                 call.fail(f"expected {i} outputs or fewer, found {len(call.outputs)}")

@@ -14,7 +14,8 @@ import numpy as np
 
 from ...ir import Value
 from ...ops.custom import CustomOp, of_name
-from .call import Call, Rule
+from .call import Call
+from .signatures import Rule
 
 LAYER = "custom_layer"
 OWN = ("class_name", "description", "input_order", "parameters", "weights")

@@ -1,6 +1,8 @@
-"""Branches and loops. Semantics: coremltools/converters/mil/mil/ops/defs/iOS15/control_flow.py.
+"""Branches, loops, states and lists.
 
-Blocks read what is around them directly. States that they touch are handed in and out of them.
+Semantics: .../ops/defs/iOS15/control_flow.py, iOS18/states.py, coreml_dialect/ops.py.
+Blocks read what is around them directly. States that they touch are handed in and out of them. A list is one tensor,
+whose axis 0 counts the elements.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import numpy as np
 
 from ...ir import Graph, TensorType, Value
 from ..core.common import BOOL, FARTHEST
-from .call import Call, rule
+from .call import Call
+from .common import reals
+from .signatures import Int64, rule
 
 
 def _flag(c: Call, value: Value) -> Value:
@@ -20,32 +24,14 @@ def _flag(c: Call, value: Value) -> Value:
     return value
 
 
-def _finish(c: Call, results: list[Value], states: Sequence[str]) -> None:
-    """Let the operator's outputs, then what states hold from here on, be `results`."""
-    count = len(c.outputs)
-    for index, value in enumerate(results[:count]):
-        c.give(value, index)
-    for state, value in zip(states, results[count:], strict=True):
+def _assign(c: Call, states: Sequence[str], values: Sequence[Value]) -> None:
+    for state, value in zip(states, values, strict=True):
         c.assign(state, value)
 
 
-def _made(c: Call, like: Sequence[Value]) -> list[Value]:
-    """Fresh values for the operator's outputs, and others for the states, whose values before are `like`."""
-    return [c.fresh(v.type) for v in (*c.outputs, *like)]
-
-
-@rule("cond")
-def _cond(c: Call) -> None:
-    """Block 0 where the condition holds, else block 1."""
-    if c.blocks != 2:
-        c.fail(f"expected two blocks, found {c.blocks}")
-    states = c.touched(0, 1)
-    branches = [c.block(i, (), states) for i in range(2)]
-    for branch in branches:
-        _check(c, branch, len(c.outputs) + len(states), "branches")
-    results = _made(c, [c.present(state) for state in states])
-    c.add("if", [_flag(c, c.x("pred"))], results, then_branch=branches[0], else_branch=branches[1])
-    _finish(c, results, states)
+def _results(c: Call, before: Sequence[Value]) -> list[Value]:
+    """Fresh values for the operator's outputs, and others for the states, whose values before are given."""
+    return [c.fresh(v.type) for v in (*c.outputs, *before)]
 
 
 def _check(c: Call, graph: Graph, outputs: int, what: str) -> None:
@@ -53,34 +39,49 @@ def _check(c: Call, graph: Graph, outputs: int, what: str) -> None:
         c.fail(f"expected {what} with {outputs} outputs, found {len(graph.outputs)}")
 
 
+@rule("cond")
+def cond(c: Call, pred: Value) -> list[Value]:
+    """Block 0 where the condition holds, else block 1."""
+    if c.blocks != 2:
+        c.fail(f"expected two blocks, found {c.blocks}")
+    states, count = c.touched(0, 1), len(c.outputs)
+    branches = [c.block(i, (), states) for i in range(2)]
+    for branch in branches:
+        _check(c, branch, count + len(states), "branches")
+    results = _results(c, [c.present(state) for state in states])
+    c.add("if", [_flag(c, pred)], results, then_branch=branches[0], else_branch=branches[1])
+    _assign(c, states, results[count:])
+    return results[:count]
+
+
 @rule("while_loop")
-def _while(c: Call) -> None:
+def while_loop(c: Call) -> list[Value]:
     """While block 0 says so, block 1. The canonical body ends with the condition, which is also asked once before."""
-    carried = c.values("loop_vars")
-    if c.blocks != 2 or len(c.outputs) != len(carried):
+    loop_vars = c.values("loop_vars")
+    count = len(loop_vars)
+    if c.blocks != 2 or len(c.outputs) != count:
         c.fail(f"expected two blocks and as many outputs as loop_vars, found {c.blocks} blocks, {len(c.outputs)} "
-               f"outputs and {len(carried)} loop_vars")  # fmt: skip
+               f"outputs and {count} loop_vars")  # fmt: skip
     states = c.touched(0, 1)
-    first, begun = _asked(c, carried, states)
+    first, begun = _asked(c, loop_vars, states)
     body = c.block(1, None, states)
-    _check(c, body, len(carried) + len(states), "a body")
+    _check(c, body, count + len(states), "a body")
     if len(body.inputs) != len(begun):
-        c.fail(f"expected a body with {len(carried)} inputs, found {len(body.inputs) - len(states)}")
+        c.fail(f"expected a body with {count} inputs, found {len(body.inputs) - len(states)}")
     for value, start in zip(body.inputs, begun, strict=True):
         value.type = value.type if value.type.dtype is not None else start.type
     before = [c.present(state) for state in states]
     nodes, c.nodes = c.nodes, body.nodes
-    for state, value in zip(states, body.outputs[len(carried) :], strict=True):
-        c.assign(state, value)
-    again, after = _asked(c, body.outputs[: len(carried)], states)
+    _assign(c, states, body.outputs[count:])
+    again, after = _asked(c, body.outputs[:count], states)
     c.nodes = nodes
-    for state, value in zip(states, before, strict=True):
-        c.assign(state, value)
+    _assign(c, states, before)
     turn, alive = c.fresh(TensorType(np.dtype(np.int64), ())), c.fresh(TensorType(BOOL, ()))
     loop = Graph(body.name, [turn, alive, *body.inputs], [again, *after], body.nodes, body.source)
-    results = _made(c, before)
-    c.add("loop", [c.const(np.int64(FARTHEST)), first, *begun], results, body=loop)
-    _finish(c, results, states)
+    results = _results(c, before)
+    c.add("loop", [c.number(FARTHEST), first, *begun], results, body=loop)
+    _assign(c, states, results[count:])
+    return results[:count]
 
 
 def _asked(c: Call, values: Sequence[Value], states: Sequence[str]) -> tuple[Value, list[Value]]:
@@ -89,6 +90,68 @@ def _asked(c: Call, values: Sequence[Value], states: Sequence[str]) -> tuple[Val
     _check(c, graph, 1 + len(states), "a condition")
     c.nodes += graph.nodes
     answer, *after = graph.outputs
-    for state, value in zip(states, after, strict=True):
-        c.assign(state, value)
+    _assign(c, states, after)
     return _flag(c, answer), [*values, *after]
+
+
+# -- states, which live from run to run
+
+
+@rule("read_state")
+def read_state(c: Call, input: Value) -> Value:
+    return c.present(c.state("input"))
+
+
+@rule("coreml_update_state")
+def coreml_update_state(c: Call, state: Value, value: Value) -> Value:
+    """The value is also what the operator gives."""
+    c.assign(c.state("state"), value)
+    return value
+
+
+@rule("write_state")
+def write_state(c: Call, input: Value, data: Value) -> None:
+    """What coreml_update_state is in files; see coremltools' backend/mil/load.py."""
+    c.assign(c.state("input"), data)
+
+
+# -- lists
+
+
+@rule("make_list")
+def make_list(c: Call, init_length: Value | None = None, dynamic_length: bool = True) -> Value:
+    """Zeros. Extents of the elements that only a run knows (text) are 0 until something is written."""
+    extents = [n for value in c.values("elem_shape") for n in reals(c, value).reshape(-1).tolist()]
+    extents = [0 if isinstance(n, str) else int(n) for n in extents]
+    dtype = c.declared[0].held.dtype
+    if dtype is None or any(n < 0 for n in extents):
+        c.unsupported(f"of elements {c.declared[0]} {extents}")
+    count = c.number(1) if init_length is None else init_length
+    return c("list_make", count, element=tuple(extents), dtype=dtype, grows=int(dynamic_length))
+
+
+@rule("list_length")
+def list_length(c: Call, ls: Value) -> Value:
+    return c("reshape", c("shape", ls, start=0, end=1), c.vector())
+
+
+@rule("list_read")
+def list_read(c: Call, ls: Value, index: Int64) -> Value:
+    return c.pick(ls, c("checked_indices", index, ls, axis=0))
+
+
+@rule("list_gather")
+def list_gather(c: Call, ls: Value, indices: Int64) -> Value:
+    return list_read(c, ls, indices)
+
+
+@rule("list_write")
+def list_write(c: Call, ls: Value, index: Int64, value: Value) -> Value:
+    """Lists grow unless their length is known here, which it is of those that were made so."""
+    fixed = ls.type.shape is not None and isinstance(ls.type.shape[0], int)
+    return c("list_write", ls, index, value, grows=int(not fixed))
+
+
+@rule("list_scatter")
+def list_scatter(c: Call, ls: Value, indices: Int64, value: Value) -> Value:
+    return list_write(c, ls, indices, value)

@@ -9,53 +9,41 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import TensorType, Value
-from ..core.common import FLOAT32, ints, scalar
-from .call import Call, rule
+from ...ir import Value
+from ..core.common import FLOAT32, INT64
+from .call import Call
+from .signatures import Int64, Odds, rule
 
 
-def _seed(c: Call) -> int | None:
-    """The seed as a number that generators take; None without one."""
-    seed = int(c.known("seed", -1))
-    return None if seed < 0 else seed
-
-
-def _filled(c: Call, number: float) -> Value:
-    """A tensor of the asked shape."""
-    return c.add("expand", [c.const(FLOAT32.type(number)), c.int64(c.x("shape"))], type=TensorType(FLOAT32))
-
-
-def _drawn(c: Call, op: str, like: Value, **attrs: Any) -> None:
-    c.finish(op, [like], dtype=FLOAT32, seed=_seed(c), **attrs)
+def _drawn(c: Call, op: str, shape: Value, seed: int, number: float = 0, **attrs: Any) -> Value:
+    """What an operator draws for a tensor of that shape, filled with a number. Seeds below 0 stand for none."""
+    filled = c("expand", np.array(number, np.float32), shape)
+    return c(op, filled, dtype=FLOAT32, seed=None if seed < 0 else seed, **attrs)
 
 
 @rule("random_uniform")
-def _uniform(c: Call) -> None:
-    _drawn(c, "random_uniform_like", _filled(c, 0), low=float(c.known("low", 0.0)), high=float(c.known("high", 1.0)))
+def uniform(c: Call, shape: Int64, low: float = 0.0, high: float = 1.0, seed: int = -1) -> Value:
+    return _drawn(c, "random_uniform_like", shape, seed, low=low, high=high)
 
 
 @rule("random_normal")
-def _normal(c: Call) -> None:
-    _drawn(c, "random_normal_like", _filled(c, 0),
-           mean=float(c.known("mean", 0.0)), scale=float(c.known("stddev", 1.0)))  # fmt: skip
+def normal(c: Call, shape: Int64, mean: float = 0.0, stddev: float = 1.0, seed: int = -1) -> Value:
+    return _drawn(c, "random_normal_like", shape, seed, mean=mean, scale=stddev)
 
 
 @rule("random_bernoulli")
-def _bernoulli(c: Call) -> None:
-    _drawn(c, "bernoulli", _filled(c, float(c.known("prob", 0.5))))
+def bernoulli(c: Call, shape: Int64, prob: float = 0.5, seed: int = -1) -> Value:
+    return _drawn(c, "bernoulli", shape, seed, prob)
 
 
 @rule("random_categorical")
-def _categorical(c: Call) -> None:
+def categorical(c: Call, x: Value, mode: Odds = "logits", size: int = 1, seed: int = -1) -> Value:
     """Classes by the logits, or the probabilities, of the last axis; numbers of x's type."""
-    x, count = c.x(), int(c.known("size", 1))
     rank = c.rank(x)
-    if count < 1 or rank < 1:
-        c.fail(f"expected a size from 1 on and logits along an axis, found {count} and {x.type}")
-    logits = x if c.text("mode", "logits", "probs", default="logits") == "logits" else c.add("log", [x])
-    classes = c.add("shape", [x], start=rank - 1, end=rank)
-    rows = c.add("reshape", [logits, c.add("concat", [ints(c, [-1]), classes], axis=0)])
-    drawn = c.add("multinomial", [rows], dtype=np.dtype(np.int64), sample_size=count, seed=_seed(c))
-    lead = c.add("shape", [x], start=0, end=rank - 1)
-    shape = c.add("concat", [lead, ints(c, [count])], axis=0)
-    c.finish("cast", [c.add("reshape", [drawn, shape])], to=scalar(c, 0, x).type.dtype)
+    if size < 1 or rank < 1:
+        c.fail(f"expected a size from 1 on and logits along an axis, found {size} and {x.type}")
+    logits = x if mode == "logits" else c.log(x)
+    lead, classes = c("shape", x, start=0, end=rank - 1), c("shape", x, start=rank - 1, end=rank)
+    rows = c("reshape", logits, c.join([c.vector(-1), classes], 0))
+    drawn = c("multinomial", rows, dtype=INT64, sample_size=size, seed=None if seed < 0 else seed)
+    return c.cast(c("reshape", drawn, c.join([lead, c.vector(size)], 0)), x.type.dtype or FLOAT32)

@@ -14,8 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir import Value
-from ..core.common import FARTHEST, ints
-from .call import Call, rule
+from ..core.common import FARTHEST
+from .call import Call
+from .common import extents
+from .signatures import Int64, Ints, Resize, Sampling, rule
 
 SAMPLING = {
     "strict_align_corners": "tf_align_corners", "align_corners": "tf_align_corners", "default": "tf_asymmetric",
@@ -34,13 +36,10 @@ def _spatial(c: Call, x: Value) -> tuple[int, int]:
 
 def _resized(c: Call, x: Value, axes: Sequence[int], sizes: Value, sampling: str, nearest: bool = False) -> Value:
     """x with `axes` of the given sizes, sampled at the places that `sampling` says."""
-    mode = SAMPLING[sampling]
-    one_by_one = mode == "tf_crop_and_resize" or sampling == "align_corners"
-    if not one_by_one or len(axes) < 2:
+    if sampling not in ("align_corners", "offset_corners") or len(axes) < 2:
         return _sampled(c, x, axes, sizes, sampling, nearest)
-    for place, axis in enumerate(axes):
-        size = ints(c, sizes.data[place : place + 1]) if sizes.data is not None else c.add(
-            "slice", [sizes, ints(c, [place]), ints(c, [place + 1]), ints(c, [0]), None])  # fmt: skip
+    for i, axis in enumerate(axes):
+        size = c.cut(sizes, 0, i, i + 1) if sizes.data is None else c.number(sizes.data[i : i + 1])
         x = _sampled(c, x, (axis,), size, sampling, nearest)
     return x
 
@@ -52,13 +51,13 @@ def _sampled(c: Call, x: Value, axes: Sequence[int], sizes: Value, sampling: str
     if sampling == "align_corners" and int(sizes.data[0]) == 1:  # type: ignore[index]
         mode = "tf_half_pixel"
     if sampling == "offset_corners":
-        before = x.type.shape[axes[0]] if x.type.shape else None
+        (before,) = extents(x, axes[0])
         if sizes.data is None or not isinstance(before, int):
             c.unsupported("with sampling_mode OFFSET_CORNERS where only a run knows the sizes")
-        roi = c.const(_offset(before, int(sizes.data[0])))
-    return c.add("resize", [x, roi, None, sizes], mode="nearest" if nearest else "linear", axes=tuple(axes),
-                 nearest_mode="floor" if mode == "tf_asymmetric" else "round_prefer_ceil",
-                 coordinate_transformation_mode=mode)  # fmt: skip
+        roi = _offset(before, int(sizes.data[0]))
+    return c("resize", x, roi, None, sizes, mode="nearest" if nearest else "linear", axes=tuple(axes),
+             nearest_mode="floor" if mode == "tf_asymmetric" else "round_prefer_ceil",
+             coordinate_transformation_mode=mode)  # fmt: skip
 
 
 def _offset(n_in: int, n_out: int) -> np.ndarray:
@@ -69,95 +68,109 @@ def _offset(n_in: int, n_out: int) -> np.ndarray:
     return np.array([(first + last) / 2] * 2 if n_out == 1 else [first, last], np.float32)
 
 
-def _target(c: Call, *keys: str, default: int | None = None) -> Value:
-    sizes = [int(c.known(key) if default is None else c.known(key, default)) for key in keys]
+def _fixed(c: Call, sizes: Sequence[int]) -> Value:
+    """Sizes as a constant."""
     if not all(0 < size <= SIZE_LIMIT for size in sizes):
-        c.fail(f"expected sizes from 1 to {SIZE_LIMIT}, found {sizes}")
-    return ints(c, sizes)
+        c.fail(f"expected sizes from 1 to {SIZE_LIMIT}, found {list(sizes)}")
+    return c.vector(*sizes)
 
 
 @rule("resize_bilinear")
-def _bilinear(c: Call) -> None:
-    sizes = _target(c, "target_size_height", "target_size_width", default=1)
-    sampling = c.text("sampling_mode", *SAMPLING, default="DEFAULT")
-    c.give(_resized(c, c.x(), _spatial(c, c.x()), sizes, sampling))
+def resize_bilinear(
+    c: Call, x: Value, target_size_height: int = 1, target_size_width: int = 1, sampling_mode: Sampling = "default"
+) -> Value:
+    return _resized(c, x, _spatial(c, x), _fixed(c, (target_size_height, target_size_width)), sampling_mode)
 
 
 @rule("resize_nearest_neighbor")
-def _nearest(c: Call) -> None:
-    sizes = _target(c, "target_size_height", "target_size_width")
-    c.give(_resized(c, c.x(), _spatial(c, c.x()), sizes, "unalign_corners", nearest=True))
+def resize_nearest_neighbor(c: Call, x: Value, target_size_height: int, target_size_width: int) -> Value:
+    sizes = _fixed(c, (target_size_height, target_size_width))
+    return _resized(c, x, _spatial(c, x), sizes, "unalign_corners", nearest=True)
 
 
-def _scaled(c: Call, x: Value, axes: Sequence[int]) -> Value:
+def _scaled(c: Call, x: Value, axes: Sequence[int], factors: np.ndarray) -> Value:
     """floor(extent * scale) of the last two axes; that the sizes are whole is all that matters of the scales."""
-    factors = np.array([float(c.known(f"scale_factor_{key}", 1)) for key in ("height", "width")])
     if not np.all(np.isfinite(factors) & (factors > 0)):
         c.fail(f"expected scale factors above 0, found {factors.tolist()}")
-    extents = [x.type.shape[axis] if x.type.shape else None for axis in axes]
-    if all(isinstance(n, int) for n in extents):
+    now = extents(x, *axes)
+    if None not in now:
         # In float32, as a factor of 1.1 is a little more than that: floor(10 * 1.1) is 11.
-        sizes = np.floor(np.float32(factors) * np.array(extents, np.float32)).astype(np.int64)
+        sizes = np.floor(factors * np.array(now, np.float32)).astype(np.int64)
         if not np.all((sizes >= 0) & (sizes <= SIZE_LIMIT)):
             c.fail(f"expected sizes up to {SIZE_LIMIT}, found {sizes.tolist()}")
-        return ints(c, sizes)
-    now = c.cast(c.add("shape", [x], start=axes[0], end=axes[1] + 1), np.float32)
-    return c.int64(c.add("floor", [c.add("mul", [now, c.const(factors.astype(np.float32))])]))
+        return c.number(sizes)
+    return c.int64(c.floor(c.cast(c("shape", x, start=axes[0], end=axes[1] + 1), np.float32) * factors))
 
 
 @rule("upsample_bilinear")
-def _upsample(c: Call) -> None:
+def upsample_bilinear(
+    c: Call, x: Value, scale_factor_height: float = 1, scale_factor_width: float = 1, align_corners: bool = True
+) -> Value:
     """half_pixel_centers is what align_corners is not, unless it is given (iOS16)."""
-    corners = bool(c.known("align_corners", True))
-    centers = bool(c.known("half_pixel_centers", not corners))
-    if corners and centers:
+    centers = c.known("half_pixel_centers", not align_corners)
+    if align_corners and centers:
         c.fail("expected not both align_corners and half_pixel_centers")
-    sampling = "strict_align_corners" if corners else "unalign_corners" if centers else "default"
-    axes = _spatial(c, c.x())
-    c.give(_resized(c, c.x(), axes, _scaled(c, c.x(), axes), sampling))
+    sampling = "strict_align_corners" if align_corners else "unalign_corners" if centers else "default"
+    axes = _spatial(c, x)
+    return _resized(
+        c, x, axes, _scaled(c, x, axes, np.array([scale_factor_height, scale_factor_width], np.float32)), sampling
+    )
 
 
 @rule("upsample_nearest_neighbor")
-def _upsample_nearest(c: Call) -> None:
-    axes = _spatial(c, c.x())
-    c.give(_resized(c, c.x(), axes, _scaled(c, c.x(), axes), "default", nearest=True))
+def upsample_nearest_neighbor(
+    c: Call, x: Value, scale_factor_height: float = 1, scale_factor_width: float = 1
+) -> Value:
+    axes = _spatial(c, x)
+    return _resized(
+        c,
+        x,
+        axes,
+        _scaled(c, x, axes, np.array([scale_factor_height, scale_factor_width], np.float32)),
+        "default",
+        nearest=True,
+    )
 
 
 @rule("resize")
-def _resize(c: Call) -> None:
+def resize(
+    c: Call,
+    x: Value,
+    shape: Int64,
+    resized_dims: int,
+    sampling_mode: Sampling = "default",
+    interpolation_mode: Resize = "linear",
+) -> Value:
     """The last `resized_dims` axes, to the last numbers of `shape`, of which 0 stands for what the axis has."""
-    x, shape, count = c.x(), c.x("shape"), int(c.known("resized_dims"))
     rank = c.rank(x)
-    given = shape.type.shape[0] if shape.type.shape else None
-    if not isinstance(given, int) or not 0 < count <= min(given, rank):
-        c.fail(f"expected resized_dims from 1 to the numbers of 'shape', of the rank {rank} at most, found {count}")
-    sampling = c.text("sampling_mode", *SAMPLING, default="DEFAULT")
-    nearest = c.text("interpolation_mode", "linear", "nearest_neighbor", default="LINEAR") == "nearest_neighbor"
-    sampling = "unalign_corners" if nearest and sampling == "default" else sampling
-    axes = tuple(range(rank - count, rank))
-    c.give(_resized(c, x, axes, _sizes(c, x, shape, given, axes), sampling, nearest))
+    (given,) = extents(shape, 0) if shape.type.shape else (None,)
+    if not isinstance(given, int) or not 0 < resized_dims <= min(given, rank):
+        c.fail(f"expected resized_dims from 1 to the numbers of 'shape', of the rank {rank} at most, "
+               f"found {resized_dims}")  # fmt: skip
+    nearest = interpolation_mode == "nearest"
+    sampling = "unalign_corners" if nearest and sampling_mode == "default" else sampling_mode
+    axes = tuple(range(rank - resized_dims, rank))
+    return _resized(c, x, axes, _sizes(c, x, shape, given, axes), sampling, nearest)
 
 
 def _sizes(c: Call, x: Value, shape: Value, given: int, axes: tuple[int, ...]) -> Value:
-    count = len(axes)
-    extents = [x.type.shape[axis] if x.type.shape else None for axis in axes]
+    first = given - len(axes)
     if shape.data is not None:
-        wanted = [int(n) or extent for n, extent in zip(shape.data[given - count :], extents, strict=True)]
-        if all(isinstance(n, int) and 0 < n <= SIZE_LIMIT for n in wanted):
-            return ints(c, wanted)  # type: ignore[arg-type]
-        if any(isinstance(n, int) and not 0 < n <= SIZE_LIMIT for n in wanted):
-            c.fail(f"expected sizes from 1 to {SIZE_LIMIT}, found {wanted}")
-    asked = c.add("slice", [c.int64(shape), ints(c, [given - count]), ints(c, [FARTHEST]), ints(c, [0]), None])
-    now = c.add("shape", [x], start=axes[0], end=axes[-1] + 1)
-    return c.add("where", [c.add("equal", [asked, ints(c, [0] * count)]), now, asked])
+        wanted = [int(n) or now for n, now in zip(shape.data[first:], extents(x, *axes), strict=True)]
+        known = [n for n in wanted if isinstance(n, int)]
+        sizes = _fixed(c, known)
+        if len(known) == len(wanted):
+            return sizes
+    asked = c.cut(shape, 0, first, FARTHEST)
+    now = c("shape", x, start=axes[0], end=axes[-1] + 1)
+    return c("where", c.equal(asked, c.vector(*[0] * len(axes))), now, asked)
 
 
 @rule("crop")
-def _crop(c: Call) -> None:
+def crop(c: Call, x: Value, crop_height: Ints, crop_width: Ints) -> Value:
     """Without so many rows at the top and the bottom, so many columns on the left and the right."""
-    axes = _spatial(c, c.x())
-    cuts = [c.ints(key) for key in ("crop_height", "crop_width")]
+    axes, cuts = _spatial(c, x), [crop_height, crop_width]
     if any(len(cut) != 2 or min(cut) < 0 for cut in cuts):
         c.fail(f"expected two numbers from 0 on for each axis, found {cuts}")
     ends = [-after if after else FARTHEST for _, after in cuts]
-    c.finish("slice", [c.x(), ints(c, [before for before, _ in cuts]), ints(c, ends), ints(c, axes), None])
+    return c("slice", x, c.vector(*(before for before, _ in cuts)), c.vector(*ends), c.vector(*axes), None)
