@@ -12,10 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir import Graph, TensorType, Value
+from ...limits import current
 from ..core.common import BOOL, FARTHEST
 from .call import Call
 from .common import reals
+from .convert import run
+from .scope import Scope
 from .signatures import Int64, rule
+from .types import mil_type
 
 
 def _flag(c: Call, value: Value) -> Value:
@@ -26,7 +30,7 @@ def _flag(c: Call, value: Value) -> Value:
 
 def _assign(c: Call, states: Sequence[str], values: Sequence[Value]) -> None:
     for state, value in zip(states, values, strict=True):
-        c.assign(state, value)
+        c.scope.assign(state, value, c.where)
 
 
 def _results(c: Call, before: Sequence[Value]) -> list[Value]:
@@ -39,16 +43,49 @@ def _check(c: Call, graph: Graph, outputs: int, what: str) -> None:
         c.fail(f"expected {what} with {outputs} outputs, found {len(graph.outputs)}")
 
 
+def _block(c: Call, index: int, args: Sequence[Value] | None, states: Sequence[str]) -> Graph:
+    """Nested block `index`, converted. It reads values of the scopes around it directly (captures).
+
+    With `args` they stand for the block's inputs, and the graph has none of its own (branches of an `if`); without,
+    the graph's inputs are the block's. For each name of `states` (see `touched`) the graph has an output more, the
+    state's value after, and, without `args`, an input more, its value before.
+    """
+    current().count(32, c.where)
+    proto, scope, reader = c.blocks[index], c.scope, c.scope.reader
+    inner = Scope(reader, f"{c.where}: block {index}", scope)
+    if args is not None and len(args) != len(proto.inputs):
+        c.fail(f"expected a block of {len(args)} inputs, found {len(proto.inputs)}")
+    own: list[Value] = []
+    for i, declared in enumerate(proto.inputs):
+        kind = mil_type(declared.type, f"{inner.where}: input {declared.name!r}")
+        if kind.kind == "state" and args is None:
+            c.unsupported("of a block whose inputs are states")
+        value = Value(reader.unique(declared.name), kind.held) if args is None else args[i]
+        if args is None:
+            reader.declared[value] = kind
+            own.append(value)
+        inner.define(declared.name, value, inner.where)
+    for state in states:
+        before = scope.present(state)
+        if args is None:
+            before = Value(reader.unique(state), reader.states[state])
+            own.append(before)
+        inner.current[state] = before
+    run(inner, proto)
+    outputs = [*inner.results(proto), *(inner.current[state] for state in states)]
+    return Graph(c.name, own, outputs, inner.nodes, reader.source)
+
+
 @rule("cond")
 def cond(c: Call, pred: Value) -> list[Value]:
     """Block 0 where the condition holds, else block 1."""
-    if c.blocks != 2:
-        c.fail(f"expected two blocks, found {c.blocks}")
-    states, count = c.touched(0, 1), len(c.outputs)
-    branches = [c.block(i, (), states) for i in range(2)]
+    if len(c.blocks) != 2:
+        c.fail(f"expected two blocks, found {len(c.blocks)}")
+    states, count = c.scope.touched(c.blocks, c.where), len(c.outputs)
+    branches = [_block(c, i, (), states) for i in range(2)]
     for branch in branches:
         _check(c, branch, count + len(states), "branches")
-    results = _results(c, [c.present(state) for state in states])
+    results = _results(c, [c.scope.present(state) for state in states])
     c.add("if", [_flag(c, pred)], results, then_branch=branches[0], else_branch=branches[1])
     _assign(c, states, results[count:])
     return results[:count]
@@ -59,18 +96,18 @@ def while_loop(c: Call) -> list[Value]:
     """While block 0 says so, block 1. The canonical body ends with the condition, which is also asked once before."""
     loop_vars = c.values("loop_vars")
     count = len(loop_vars)
-    if c.blocks != 2 or len(c.outputs) != count:
-        c.fail(f"expected two blocks and as many outputs as loop_vars, found {c.blocks} blocks, {len(c.outputs)} "
+    if len(c.blocks) != 2 or len(c.outputs) != count:
+        c.fail(f"expected two blocks and as many outputs as loop_vars, found {len(c.blocks)} blocks, {len(c.outputs)} "
                f"outputs and {count} loop_vars")  # fmt: skip
-    states = c.touched(0, 1)
+    states = c.scope.touched(c.blocks, c.where)
     first, begun = _asked(c, loop_vars, states)
-    body = c.block(1, None, states)
+    body = _block(c, 1, None, states)
     _check(c, body, count + len(states), "a body")
     if len(body.inputs) != len(begun):
         c.fail(f"expected a body with {count} inputs, found {len(body.inputs) - len(states)}")
     for value, start in zip(body.inputs, begun, strict=True):
         value.type = value.type if value.type.dtype is not None else start.type
-    before = [c.present(state) for state in states]
+    before = [c.scope.present(state) for state in states]
     nodes, c.nodes = c.nodes, body.nodes
     _assign(c, states, body.outputs[count:])
     again, after = _asked(c, body.outputs[:count], states)
@@ -86,7 +123,7 @@ def while_loop(c: Call) -> list[Value]:
 
 def _asked(c: Call, values: Sequence[Value], states: Sequence[str]) -> tuple[Value, list[Value]]:
     """Write the condition for `values`; (the answer, the values and the states after it)."""
-    graph = c.block(0, values, states)
+    graph = _block(c, 0, values, states)
     _check(c, graph, 1 + len(states), "a condition")
     c.nodes += graph.nodes
     answer, *after = graph.outputs
@@ -99,20 +136,20 @@ def _asked(c: Call, values: Sequence[Value], states: Sequence[str]) -> tuple[Val
 
 @rule("read_state")
 def read_state(c: Call, input: Value) -> Value:
-    return c.present(c.state("input"))
+    return c.scope.present(c.state("input"))
 
 
 @rule("coreml_update_state")
 def coreml_update_state(c: Call, state: Value, value: Value) -> Value:
     """The value is also what the operator gives."""
-    c.assign(c.state("state"), value)
+    _assign(c, [c.state("state")], [value])
     return value
 
 
 @rule("write_state")
 def write_state(c: Call, input: Value, data: Value) -> None:
     """What coreml_update_state is in files; see coremltools' backend/mil/load.py."""
-    c.assign(c.state("input"), data)
+    _assign(c, [c.state("input")], [data])
 
 
 # -- lists

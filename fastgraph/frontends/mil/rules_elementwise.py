@@ -92,7 +92,8 @@ def _epsilon(c: Call, x: Value, given: float | None, default: float) -> float:
     """What is added to x. The default is in the program's type: 0 in FLOAT16."""
     if given is not None:
         return given
-    return float((np.float16 if c.element(x) == "FLOAT16" else np.float32)(default))
+    said = c.scope.reader.declared.get(x)
+    return float((np.float16 if said and said.element == "FLOAT16" else np.float32)(default))
 
 
 @rule("inverse")

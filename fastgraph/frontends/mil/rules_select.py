@@ -63,7 +63,7 @@ def non_maximum_suppression(c: Call, boxes: Value, scores: Value, max_boxes: int
 
 @rule("classify")
 def classify(c: Call, probabilities: Value, classes: Any) -> None:
-    """The label of the greatest probability; every label's probability."""
+    """The label of the greatest probability; every label's probability: for callers of the model, not for operators."""
     if probabilities.type.dtype is None or probabilities.type.dtype.kind != "f":
         c.fail(f"expected probabilities of a float type, found {probabilities.type}")
     flat = c("reshape", probabilities, c.vector(-1))
@@ -79,4 +79,4 @@ def classify(c: Call, probabilities: Value, classes: Any) -> None:
         return {label: float(p) for label, p in zip(labels, array, strict=True)}
 
     for index, function in enumerate((best, all_of)[: len(c.outputs)]):
-        c.show(index, flat, function)
+        c.scope.reader.shown[c.outputs[index]] = flat, function

@@ -112,7 +112,9 @@ def stack(c: Call, values: list[Value], axis: int) -> Value:
 
 
 @rule("split")
-def split(c: Call, x: Value, axis: Axis, num_splits: int | None = None, split_sizes: Int64 | None = None) -> None:
+def split(
+    c: Call, x: Value, axis: Axis, num_splits: int | None = None, split_sizes: Int64 | None = None
+) -> list[Value]:
     """Into parts of `split_sizes`, or as many equal ones as there are outputs."""
     count = len(c.outputs)
     if num_splits not in (None, count):
@@ -120,7 +122,7 @@ def split(c: Call, x: Value, axis: Axis, num_splits: int | None = None, split_si
     whole = x.type.shape[axis]  # type: ignore[index]
     if split_sizes is None and isinstance(whole, int) and whole % count:
         c.fail(f"expected an axis of which {count} parts are equal, found extent {whole}")
-    c.add("split", [x] if split_sizes is None else [x, split_sizes], c.outputs, axis=axis)
+    return c.several("split", count, x, *([] if split_sizes is None else [split_sizes]), axis=axis)
 
 
 # blocks of rows and columns to and from the batch

@@ -20,7 +20,7 @@ from ...ir import Value
 from ..core.common import axis_in
 from ..core.registry import RuleFiles, register
 from . import signature_table
-from .call import Call
+from .call import REQUIRED, Call
 from .common import alike, per_channel, reals
 
 Rule = Callable[[Call], "Value | list[Value] | None"]
@@ -29,9 +29,6 @@ RULES: dict[str, Rule] = {}
 """Rules by operator."""
 
 FILES = RuleFiles(__package__)
-
-REQUIRED: Any = object()
-"""Stands for the default of a parameter that must be given."""
 
 
 class Parameter(NamedTuple):
