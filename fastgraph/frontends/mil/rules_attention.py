@@ -11,10 +11,10 @@ from ...ir import Value
 from ...limits import current
 from .call import Call
 from .common import extents
-from .signatures import Axis, rule
+from .signatures import rule
 
 
-@rule("einsum")
+@rule("einsum: values* equation:str")
 def einsum(c: Call, values: list[Value], equation: str) -> Value:
     """What einsum says in general. The form that coremltools writes, [.., C, H, W] by [.., W, H, U], is a matmul, and
     broadcasts."""
@@ -37,8 +37,8 @@ def _is_product(equation: str) -> bool:
     return distinct and sides[1:] == [batch + w + h + u, batch + c + h + u]
 
 
-@rule("scaled_dot_product_attention")
-def attention(c: Call, query: Value, key: Value, value: Value, attn_mask: Value | None = None) -> Value:
+@rule("scaled_dot_product_attention: query key value attn_mask?")
+def attention(c: Call, query: Value, key: Value, value: Value, attn_mask: Value | None) -> Value:
     """softmax(query keys' / sqrt(E) + mask) values; where a mask of flags is False, nothing is looked at."""
     rank = c.rank(query)
     if rank < 3 or c.rank(key) != rank or c.rank(value) != rank:
@@ -55,8 +55,8 @@ def attention(c: Call, query: Value, key: Value, value: Value, attn_mask: Value 
     return c("softmax", scores, axis=rank - 1) @ value
 
 
-@rule("sliding_windows")
-def sliding_windows(c: Call, x: Value, axis: Axis, size: int, stride: int = 1) -> Value:
+@rule("sliding_windows: x axis:Axis size:int stride:int=1")
+def sliding_windows(c: Call, x: Value, axis: int, size: int, stride: int) -> Value:
     """All windows along `axis`, `stride` elements from one to the next, along a new axis behind it."""
     (extent,) = extents(x, axis)
     if size < 1 or stride < 1 or (isinstance(extent, int) and size > extent):

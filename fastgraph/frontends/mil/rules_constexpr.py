@@ -14,29 +14,25 @@ from ...limits import current
 from ..core.common import axis_in
 from ..core.elements import unpack
 from .call import Call
-from .signatures import Array, Ints, rule
+from .signatures import Formulas, formulas, rule
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 PART = 1 << 16
 
 
-def _check_dims(c: Call, dims: Ints) -> None:
+def _check_dims(c: Call, dims: tuple[int, ...]) -> None:
     if not dims or prod(dims) > 1 << 40:
         c.fail(f"expected the extents of a tensor as 'shape', found {list(dims)}")
-
-
-@rule("constexpr_cast")
-def cast(c: Call, source_val: Array) -> Value:
-    c.text("output_dtype", "fp32")
-    return c.const(source_val)
 
 
 # scales and offsets
 
 
-@rule("constexpr_affine_dequantize")
-def affine_dequantize(c: Call, quantized_data: Array, scale: Array, zero_point: Array, axis: int = 0) -> Value:
+@rule("constexpr_affine_dequantize: quantized_data:Array scale:Array zero_point:Array axis:int=0")
+def affine_dequantize(
+    c: Call, quantized_data: np.ndarray, scale: np.ndarray, zero_point: np.ndarray, axis: int
+) -> Value:
     """One scale and zero point, or one of each along an axis."""
     axis = axis_in(c, axis, max(quantized_data.ndim, 1))
     return _scaled(c, quantized_data, *(_along(c, quantized_data, axis, p) for p in (scale, zero_point)))
@@ -52,15 +48,9 @@ def _along(c: Call, data: np.ndarray, axis: int, parameter: np.ndarray) -> np.nd
     return parameter.reshape([-1 if i == axis else 1 for i in range(data.ndim)])
 
 
-@rule("constexpr_blockwise_shift_scale")
-def blockwise_shift_scale(c: Call, data: Array, scale: Array, offset: Array | None = None) -> Value:
-    """A scale, and an offset if any, for each block: extents of data / extents of scale."""
-    return _scaled(c, data, scale, _offset(c, data.shape, scale, offset))
-
-
-@rule("constexpr_sparse_blockwise_shift_scale")
+@rule("constexpr_sparse_blockwise_shift_scale: data_mask:Array nonzero_data:Array scale:Array offset:Array?")
 def sparse_blockwise_shift_scale(
-    c: Call, data_mask: Array, nonzero_data: Array, scale: Array, offset: Array | None = None
+    c: Call, data_mask: np.ndarray, nonzero_data: np.ndarray, scale: np.ndarray, offset: np.ndarray | None
 ) -> list[Value]:
     """The same for the elements that a mask keeps: (mask, elements)."""
     zero = _offset(c, data_mask.shape, scale, offset)
@@ -107,8 +97,8 @@ def _decoded(data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarra
 # palettes
 
 
-@rule("constexpr_lut_to_dense")
-def lut_to_dense(c: Call, indices: Array, lut: Array, shape: Ints | None = None) -> Value:
+@rule("constexpr_lut_to_dense: indices:Array lut:Array shape:Ints?")
+def lut_to_dense(c: Call, indices: np.ndarray, lut: np.ndarray, shape: tuple[int, ...] | None) -> Value:
     """Numbers of palettes. With `shape` there is one, and its indices are packed, each in as few bits as it needs."""
     if shape is None:
         return c.const(_looked_up(c, indices, lut))
@@ -159,8 +149,8 @@ def _looked_up(c: Call, codes: np.ndarray, lut: np.ndarray) -> np.ndarray:
 # sparse tensors
 
 
-@rule("constexpr_sparse_to_dense")
-def sparse_to_dense(c: Call, mask: Array, nonzero_data: Array, shape: Ints | None = None) -> Value:
+@rule("constexpr_sparse_to_dense: mask:Array nonzero_data:Array shape:Ints?")
+def sparse_to_dense(c: Call, mask: np.ndarray, nonzero_data: np.ndarray, shape: tuple[int, ...] | None) -> Value:
     """Elements at the places of a mask, in order; zeros elsewhere. With `shape` the mask is packed bits."""
     if shape is not None:
         _check_dims(c, shape)
@@ -170,8 +160,8 @@ def sparse_to_dense(c: Call, mask: Array, nonzero_data: Array, shape: Ints | Non
     return c.const(_dense(c, mask, nonzero_data))
 
 
-@rule("constexpr_lut_to_sparse")
-def lut_to_sparse(c: Call, indices_mask: Array, indices_nonzero_data: Array, lut: Array) -> list[Value]:
+@rule("constexpr_lut_to_sparse: indices_mask:Array indices_nonzero_data:Array lut:Array")
+def lut_to_sparse(c: Call, indices_mask: np.ndarray, indices_nonzero_data: np.ndarray, lut: np.ndarray) -> list[Value]:
     """(mask, elements): the palettes' numbers for indices at the places of a mask."""
     found = _looked_up(c, _dense(c, indices_mask, indices_nonzero_data), lut)
     if lut.shape[-1] > 1:
@@ -192,3 +182,12 @@ def _dense(c: Call, mask: np.ndarray, elements: np.ndarray) -> np.ndarray:
 def _sparse(c: Call, mask: np.ndarray, found: np.ndarray) -> list[Value]:
     """(mask, the elements that it keeps)."""
     return [c.const((mask != 0).view(np.uint8)), c.const(found[mask != 0])]
+
+
+FORMULAS: Formulas = {
+    "constexpr_blockwise_shift_scale: data:Array scale:Array offset:Array?": lambda c, data, scale, offset: _scaled(
+        c, data, scale, _offset(c, data.shape, scale, offset)
+    ),
+    "constexpr_cast: source_val:Array output_dtype:F32": lambda c, array, _: c.const(array),
+}
+formulas(FORMULAS)

@@ -18,7 +18,7 @@ from .call import Call
 from .common import reals
 from .convert import run
 from .scope import Scope
-from .signatures import Int64, rule
+from .signatures import Formulas, formulas, rule
 from .types import mil_type
 
 
@@ -76,7 +76,7 @@ def _block(c: Call, index: int, args: Sequence[Value] | None, states: Sequence[s
     return Graph(c.name, own, outputs, inner.nodes, reader.source)
 
 
-@rule("cond")
+@rule("cond: pred")
 def cond(c: Call, pred: Value) -> list[Value]:
     """Block 0 where the condition holds, else block 1."""
     if len(c.blocks) != 2:
@@ -91,7 +91,7 @@ def cond(c: Call, pred: Value) -> list[Value]:
     return results[:count]
 
 
-@rule("while_loop")
+@rule("while_loop:")
 def while_loop(c: Call) -> list[Value]:
     """While block 0 says so, block 1. The canonical body ends with the condition, which is also asked once before."""
     loop_vars = c.values("loop_vars")
@@ -131,32 +131,17 @@ def _asked(c: Call, values: Sequence[Value], states: Sequence[str]) -> tuple[Val
     return _flag(c, answer), [*values, *after]
 
 
-# -- states, which live from run to run
+# -- states, which live from run to run, and lists
 
 
-@rule("read_state")
-def read_state(c: Call, input: Value) -> Value:
-    return c.scope.present(c.state("input"))
+def _update(c: Call, key: str, value: Value) -> list[Value]:
+    """The value is also what coreml_update_state gives; in files that is write_state, which gives nothing."""
+    _assign(c, [c.state(key)], [value])
+    return [value][: len(c.outputs)]
 
 
-@rule("coreml_update_state")
-def coreml_update_state(c: Call, state: Value, value: Value) -> Value:
-    """The value is also what the operator gives."""
-    _assign(c, [c.state("state")], [value])
-    return value
-
-
-@rule("write_state")
-def write_state(c: Call, input: Value, data: Value) -> None:
-    """What coreml_update_state is in files; see coremltools' backend/mil/load.py."""
-    _assign(c, [c.state("input")], [data])
-
-
-# -- lists
-
-
-@rule("make_list")
-def make_list(c: Call, init_length: Value | None = None, dynamic_length: bool = True) -> Value:
+@rule("make_list: init_length? dynamic_length:flag=1")
+def make_list(c: Call, init_length: Value | None, dynamic_length: bool) -> Value:
     """Zeros. Extents of the elements that only a run knows (text) are 0 until something is written."""
     extents = [n for value in c.values("elem_shape") for n in reals(c, value).reshape(-1).tolist()]
     extents = [0 if isinstance(n, str) else int(n) for n in extents]
@@ -167,28 +152,24 @@ def make_list(c: Call, init_length: Value | None = None, dynamic_length: bool = 
     return c("list_make", count, element=tuple(extents), dtype=dtype, grows=int(dynamic_length))
 
 
-@rule("list_length")
-def list_length(c: Call, ls: Value) -> Value:
-    return c("reshape", c("shape", ls, start=0, end=1), c.vector())
-
-
-@rule("list_read")
-def list_read(c: Call, ls: Value, index: Int64) -> Value:
+def _read(c: Call, ls: Value, index: Value) -> Value:
     return c.pick(ls, c("checked_indices", index, ls, axis=0))
 
 
-@rule("list_gather")
-def list_gather(c: Call, ls: Value, indices: Int64) -> Value:
-    return list_read(c, ls, indices)
-
-
-@rule("list_write")
-def list_write(c: Call, ls: Value, index: Int64, value: Value) -> Value:
+def _write(c: Call, ls: Value, index: Value, value: Value) -> Value:
     """Lists grow unless their length is known here, which it is of those that were made so."""
     fixed = ls.type.shape is not None and isinstance(ls.type.shape[0], int)
     return c("list_write", ls, index, value, grows=int(not fixed))
 
 
-@rule("list_scatter")
-def list_scatter(c: Call, ls: Value, indices: Int64, value: Value) -> Value:
-    return list_write(c, ls, indices, value)
+FORMULAS: Formulas = {
+    "read_state: input": lambda c, _: c.scope.present(c.state("input")),
+    "write_state: input data": lambda c, _, value: _update(c, "input", value),
+    "coreml_update_state: state value": lambda c, _, value: _update(c, "state", value),
+    "list_length: ls": lambda c, ls: c("reshape", c("shape", ls, start=0, end=1), c.vector()),
+    "list_read: ls index:Int64": _read,
+    "list_gather: ls indices:Int64": _read,
+    "list_write: ls index:Int64 value": _write,
+    "list_scatter: ls indices:Int64 value": _write,
+}
+formulas(FORMULAS)

@@ -13,7 +13,7 @@ import numpy as np
 from ...ir import Value
 from .call import Call
 from .common import alike, extents, reals
-from .signatures import CHOICES, Alike, Array, Ints, Scales, rule
+from .signatures import CHOICES, rule
 
 # -- windows
 
@@ -80,17 +80,17 @@ def _checked(c: Call, x: Value, w: Value, groups: int) -> int:
     return count
 
 
-@rule("conv")
-def conv(c: Call, x: Value, weight: Value, bias: Value | None = None, groups: int = 1) -> Value:
+@rule("conv: x weight bias? groups:int=1")
+def conv(c: Call, x: Value, weight: Value, bias: Value | None, groups: int) -> Value:
     """Weights are [O, C / groups, k...]."""
     count = _checked(c, x, weight, groups)
     w = turned(c, weight, 0, *range(2, count + 2), 1)
     return _convolution(c, "conv", x, w, bias, groups=groups, **_window(c, count))
 
 
-@rule("conv_quantized")
+@rule("conv_quantized: x weight:Array quantization_type:Scales bias? groups:int=1")
 def conv_quantized(
-    c: Call, x: Value, weight: Array, quantization_type: Scales, bias: Value | None = None, groups: int = 1
+    c: Call, x: Value, weight: np.ndarray, quantization_type: str, bias: Value | None, groups: int
 ) -> Value:
     """Weights are quant_scale * stored + quant_bias: numbers, or one for each output channel."""
     if quantization_type != "linear":
@@ -106,9 +106,9 @@ def _by_channel(c: Call, key: str, w: np.ndarray) -> np.ndarray:
     return numbers.reshape(-1, *[1] * (w.ndim - 1))
 
 
-@rule("conv_transpose")
+@rule("conv_transpose: x weight bias? groups:int=1 output_shape:Ints?")
 def conv_transpose(
-    c: Call, x: Value, weight: Value, bias: Value | None = None, groups: int = 1, output_shape: Ints | None = None
+    c: Call, x: Value, weight: Value, bias: Value | None, groups: int, output_shape: tuple[int, ...] | None
 ) -> Value:
     """Weights are [C, O / groups, k...]. What `output_shape` adds or takes is at the end of each axis."""
     count = _checked(c, x, weight, groups)
@@ -160,8 +160,8 @@ def _flipped(c: Call, w: Value, groups: int) -> Value:
 POOLS = {"max_pool": "max_pool", "avg_pool": "average_pool", "l2_pool": "lp_pool"}
 
 
-@rule(*POOLS)
-def pool(c: Call, x: Value, ceil_mode: bool = False, exclude_padding_from_average: bool = False) -> Value:
+@rule("max_pool avg_pool l2_pool: x ceil_mode:flag=0 exclude_padding_from_average:flag=0")
+def pool(c: Call, x: Value, ceil_mode: bool, exclude_padding_from_average: bool) -> Value:
     count = _spatial(c, x)
     attrs = _window(c, count, dilated=False) | {"kernel_shape": _numbers(c, "kernel_sizes", count, 0, 1)}
     if ceil_mode and attrs["auto_pad"] != "NOTSET":
@@ -171,14 +171,14 @@ def pool(c: Call, x: Value, ceil_mode: bool = False, exclude_padding_from_averag
         attrs["p"] = 2
     if op == "average_pool":
         attrs["count_include_pad"] = int(not exclude_padding_from_average)
-    return c.to_first(c(op, c.to_last(x), ceil_mode=int(ceil_mode), **attrs))
+    return c.to_first(c(op, c.to_last(x), ceil_mode=ceil_mode, **attrs))
 
 
 # -- products
 
 
-@rule("linear")
-def linear(c: Call, x: Alike, weight: Alike, bias: Value | None = None) -> Value:
+@rule("linear: x:Alike weight:Alike bias?")
+def linear(c: Call, x: Value, weight: Value, bias: Value | None) -> Value:
     """x [..., I] times weights [O, I], transposed, plus bias [O]."""
     if c.rank(weight) != 2:
         c.fail(f"expected weights [outputs, inputs], found {weight.type}")
@@ -189,8 +189,8 @@ def linear(c: Call, x: Alike, weight: Alike, bias: Value | None = None) -> Value
     return y + summand[0] if summand else y
 
 
-@rule("matmul")
-def matmul(c: Call, x: Alike, y: Alike, transpose_x: bool = False, transpose_y: bool = False) -> Value:
+@rule("matmul: x:Alike y:Alike transpose_x:flag=0 transpose_y:flag=0")
+def matmul(c: Call, x: Value, y: Value, transpose_x: bool, transpose_y: bool) -> Value:
     """NumPy's product of stacks of matrices; a vector is not transposed."""
     return (_swapped(c, x) if transpose_x else x) @ (_swapped(c, y) if transpose_y else y)
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...ir import Value
 from .call import Call
 from .common import alike, axes_in
-from .signatures import Alike, Axis, Channel, Gelu, Ints, rule
+from .signatures import Formulas, formulas, rule
 
 DTYPES = {name: name for name in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()}
 DTYPES |= {"fp16": "float32", "fp32": "float32", "fp64": "float64"}
@@ -27,67 +27,6 @@ def _affine(x: Value, scale: float, shift: float) -> Value:
     return y + shift if shift else y
 
 
-# -- activations
-
-
-@rule("relu6")
-def relu6(c: Call, x: Value) -> Value:
-    return c.clip(x, 0, 6)
-
-
-@rule("clamped_relu")
-def clamped_relu(c: Call, x: Value, alpha: float, beta: float) -> Value:
-    return c.min(c("leaky_relu", x, alpha=alpha), beta)
-
-
-@rule("gelu")
-def gelu(c: Call, x: Value, mode: Gelu = "exact") -> Value:
-    if mode == "sigmoid_approximation":
-        return c("swish", x, alpha=1.702)
-    return c("gelu", x, approximate="none" if mode == "exact" else "tanh")
-
-
-@rule("linear_activation")
-def linear_activation(c: Call, x: Value, alpha: float, beta: float) -> Value:
-    return _affine(x, alpha, beta)
-
-
-@rule("scaled_tanh")
-def scaled_tanh(c: Call, x: Value, alpha: float, beta: float) -> Value:
-    return _affine(c.tanh(_affine(x, beta, 0)), alpha, 0)
-
-
-@rule("thresholded_relu")
-def thresholded_relu(c: Call, x: Value, alpha: float) -> Value:
-    """x from alpha on, else 0; the graph's operator starts behind its alpha."""
-    below = np.nextafter(np.float32(alpha), np.float32(-np.inf))
-    return c("thresholded_relu", x, alpha=float(below))
-
-
-@rule("softplus_parametric")
-def softplus_parametric(c: Call, x: Value, alpha: Channel, beta: Channel) -> Value:
-    return c("softplus", x * beta) * alpha
-
-
-# -- arithmetic
-
-
-@rule("not_equal")
-def not_equal(c: Call, x: Alike, y: Alike) -> Value:
-    return ~c.equal(x, y)
-
-
-@rule("floor_div")
-def floor_div(c: Call, x: Alike, y: Alike) -> Value:
-    whole = x.type.dtype is not None and x.type.dtype.kind in "iu"
-    return c("floor_div", x, y) if whole else c.floor(x / y)
-
-
-@rule("exp2")
-def exp2(c: Call, x: Value) -> Value:
-    return c("pow", c.number(2, x), x)
-
-
 def _epsilon(c: Call, x: Value, given: float | None, default: float) -> float:
     """What is added to x. The default is in the program's type: 0 in FLOAT16."""
     if given is not None:
@@ -96,24 +35,46 @@ def _epsilon(c: Call, x: Value, given: float | None, default: float) -> float:
     return float((np.float16 if said and said.element == "FLOAT16" else np.float32)(default))
 
 
-@rule("inverse")
-def inverse(c: Call, x: Value, epsilon: float | None = None) -> Value:
-    return c.reciprocal(_affine(x, 1, _epsilon(c, x, epsilon, 1e-4)))
+def _behind(alpha: float) -> float:
+    """The number just before alpha, from which on thresholded_relu keeps x; the graph's operator starts behind it."""
+    return float(np.nextafter(np.float32(alpha), np.float32(-np.inf)))
 
 
-@rule("rsqrt")
-def rsqrt(c: Call, x: Value, epsilon: float | None = None) -> Value:
-    return c.reciprocal(c.sqrt(_affine(x, 1, _epsilon(c, x, epsilon, 1e-12))))
+FORMULAS: Formulas = {
+    "clamped_relu: x alpha:float beta:float": lambda c, x, alpha, beta: c.min(c("leaky_relu", x, alpha=alpha), beta),
+    "exp2: x": lambda c, x: c("pow", c.number(2, x), x),
+    "gelu: x mode:Gelu=exact": lambda c, x, mode: (
+        c("swish", x, alpha=1.702) if mode == "sigmoid" else c("gelu", x, approximate=mode)
+    ),
+    "identity: x": lambda c, x: x,
+    "inverse: x epsilon:float?": lambda c, x, epsilon: c.reciprocal(_affine(x, 1, _epsilon(c, x, epsilon, 1e-4))),
+    "linear_activation: x alpha:float beta:float": lambda c, x, alpha, beta: _affine(x, alpha, beta),
+    "not_equal: x:Alike y:Alike": lambda c, x, y: ~c.equal(x, y),
+    "relu6: x": lambda c, x: c.clip(x, 0, 6),
+    "rsqrt: x epsilon:float?": lambda c, x, epsilon: c.reciprocal(
+        c.sqrt(_affine(x, 1, _epsilon(c, x, epsilon, 1e-12)))
+    ),
+    "scaled_tanh: x alpha:float beta:float": lambda c, x, alpha, beta: _affine(c.tanh(_affine(x, beta, 0)), alpha, 0),
+    "softplus_parametric: x alpha:Channel beta:Channel": lambda c, x, alpha, beta: c("softplus", x * beta) * alpha,
+    "thresholded_relu: x alpha:float": lambda c, x, alpha: c("thresholded_relu", x, alpha=_behind(alpha)),
+}
+formulas(FORMULAS)
 
 
-@rule("log")
-def log(c: Call, x: Value, epsilon: float | None = None) -> Value:
+@rule("floor_div: x:Alike y:Alike")
+def floor_div(c: Call, x: Value, y: Value) -> Value:
+    whole = x.type.dtype is not None and x.type.dtype.kind in "iu"
+    return c("floor_div", x, y) if whole else c.floor(x / y)
+
+
+@rule("log: x epsilon:float?")
+def log(c: Call, x: Value, epsilon: float | None) -> Value:
     """log(x + epsilon). The usual epsilon is denormal: it changes the result where x is 0, and nowhere else."""
     epsilon = _epsilon(c, x, epsilon, 1e-45)
     return c("clip", c.log(x), math.log(epsilon)) if 0 < epsilon < SMALLEST else c.log(_affine(x, 1, epsilon))
 
 
-@rule("cast")
+@rule("cast: x dtype:str")
 def cast(c: Call, x: Value, dtype: str) -> Value:
     """Floating point to integers is cut towards 0. FLOAT16 is held in float32: nothing is rounded to it inside."""
     if dtype not in DTYPES:
@@ -121,8 +82,8 @@ def cast(c: Call, x: Value, dtype: str) -> Value:
     return c.cast(x, DTYPES[dtype])
 
 
-@rule("select")
-def select(c: Call, cond: Value, a: Value | None = None, b: Value | None = None) -> Value:
+@rule("select: cond a? b?")
+def select(c: Call, cond: Value, a: Value | None, b: Value | None) -> Value:
     """`a` where `cond` holds, else `b`; without them, the places where it holds, a row each."""
     cond = c.cast(cond, np.bool_)
     if a is not None and b is not None:
@@ -132,23 +93,10 @@ def select(c: Call, cond: Value, a: Value | None = None, b: Value | None = None)
     return c.turn(c("non_zero", cond), 1, 0)
 
 
-@rule("identity")
-def identity(c: Call, x: Value) -> Value:
-    return x
-
-
-# -- reductions
-
-
-@rule("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod", "reduce_l1_norm", "reduce_l2_norm")
-@rule("reduce_log_sum", "reduce_log_sum_exp", "reduce_sum_square")
-def reduce(c: Call, x: Value, axes: Ints | None = None, keep_dims: bool = False) -> Value:
+@rule("""reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1_norm reduce_l2_norm reduce_log_sum
+  reduce_log_sum_exp reduce_sum_square: x axes:Ints? keep_dims:flag=0""")
+def reduce(c: Call, x: Value, axes: tuple[int, ...] | None, keep_dims: bool) -> Value:
     """Over all axes where none are given."""
     over = [] if axes is None else [c.vector(*axes_in(c, axes, c.rank(x)))]
     op, named = c.op.removesuffix("_norm"), int(axes is not None)
-    return c(op, x, *over, keepdims=int(keep_dims), noop_with_empty_axes=named)
-
-
-@rule("cumsum")
-def cumsum(c: Call, x: Value, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Value:
-    return c("cum_sum", x, c.vector(axis), exclusive=int(exclusive), reverse=int(reverse))
+    return c(op, x, *over, keepdims=keep_dims, noop_with_empty_axes=named)

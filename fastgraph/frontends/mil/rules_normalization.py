@@ -13,7 +13,7 @@ from ...ir import Value
 from ..core.common import axis_in
 from .call import Call
 from .common import axes_in, extents
-from .signatures import Array, Byte, Ints, Like, rule
+from .signatures import rule
 
 
 def _affine(c: Call, x: Value, gamma: Value | None, beta: Value | None, length: Any) -> list[Value]:
@@ -29,36 +29,23 @@ def _channels(c: Call, x: Value) -> Any:
     return extents(x, 1)[0]
 
 
-@rule("batch_norm")
+@rule("batch_norm: x mean:Like variance:Like gamma:Like? beta:Like? epsilon:float=1e-05")
 def batch_norm(
-    c: Call,
-    x: Value,
-    mean: Like,
-    variance: Like,
-    gamma: Like | None = None,
-    beta: Like | None = None,
-    epsilon: float = 1e-5,
+    c: Call, x: Value, mean: Value, variance: Value, gamma: Value | None, beta: Value | None, epsilon: float
 ) -> Value:
     affine = _affine(c, x, gamma, beta, mean.type.shape[0] if mean.type.shape else _channels(c, x))
     return c.to_first(c("batch_normalization", c.to_last(x), *affine, mean, variance, epsilon=epsilon))
 
 
-@rule("instance_norm")
-def instance_norm(
-    c: Call, x: Value, gamma: Like | None = None, beta: Like | None = None, epsilon: float = 1e-5
-) -> Value:
+@rule("instance_norm: x gamma:Like? beta:Like? epsilon:float=1e-05")
+def instance_norm(c: Call, x: Value, gamma: Value | None, beta: Value | None, epsilon: float) -> Value:
     affine = _affine(c, x, gamma, beta, _channels(c, x))
     return c.to_first(c("instance_normalization", c.to_last(x), *affine, epsilon=epsilon))
 
 
-@rule("layer_norm")
+@rule("layer_norm: x axes:Ints? gamma:Like? beta:Like? epsilon:float=1e-05")
 def layer_norm(
-    c: Call,
-    x: Value,
-    axes: Ints | None = None,
-    gamma: Like | None = None,
-    beta: Like | None = None,
-    epsilon: float = 1e-5,
+    c: Call, x: Value, axes: tuple[int, ...] | None, gamma: Value | None, beta: Value | None, epsilon: float
 ) -> Value:
     """Over `axes` (all when absent), which are moved to the end; gamma and beta have their extents, in their order."""
     rank = c.rank(x)
@@ -69,8 +56,8 @@ def layer_norm(
     return c.turn(y, *(perm.index(a) for a in range(rank)))
 
 
-@rule("l2_norm")
-def l2_norm(c: Call, x: Value, epsilon: float = 1e-6) -> Value:
+@rule("l2_norm: x epsilon:float=1e-06")
+def l2_norm(c: Call, x: Value, epsilon: float) -> Value:
     """Over the last three axes."""
     if c.rank(x) < 3:
         c.fail(f"expected an input of rank 3 or more, found {x.type}")
@@ -97,15 +84,15 @@ def _linear(
     return c(op, x, scale, zero, axis=axis)
 
 
-@rule("quantize")
+@rule("quantize: input scale:Array output_dtype:Byte zero_point:Array? axis:int=0")
 def quantize(
-    c: Call, input: Value, scale: Array, output_dtype: Byte, zero_point: Array | None = None, axis: int = 0
+    c: Call, input: Value, scale: np.ndarray, output_dtype: str, zero_point: np.ndarray | None, axis: int
 ) -> Value:
     return _linear(c, "quantize_linear", np.dtype(output_dtype), input, scale, zero_point, axis)
 
 
-@rule("dequantize")
-def dequantize(c: Call, input: Value, scale: Array, zero_point: Array | None = None, axis: int = 0) -> Value:
+@rule("dequantize: input scale:Array zero_point:Array? axis:int=0")
+def dequantize(c: Call, input: Value, scale: np.ndarray, zero_point: np.ndarray | None, axis: int) -> Value:
     dtype = input.type.dtype
     if dtype not in (np.int8, np.uint8):
         c.fail(f"expected an input of int8 or uint8, found {input.type}")

@@ -12,32 +12,30 @@ import numpy as np
 from ...ir import Value
 from ..core.common import FLOAT32, INT64
 from .call import Call
-from .signatures import Int64, Odds, rule
+from .signatures import Formulas, formulas, rule
 
 
-def _drawn(c: Call, op: str, shape: Value, seed: int, number: float = 0, **attrs: Any) -> Value:
-    """What an operator draws for a tensor of that shape, filled with a number. Seeds below 0 stand for none."""
-    filled = c("expand", np.array(number, np.float32), shape)
-    return c(op, filled, dtype=FLOAT32, seed=None if seed < 0 else seed, **attrs)
+def _drawn(c: Call, op: str, shape: Value, number: float = 0, **attrs: Any) -> Value:
+    """What an operator draws for a tensor of that shape, filled with a number."""
+    return c(op, c("expand", np.array(number, np.float32), shape), dtype=FLOAT32, **attrs)
 
 
-@rule("random_uniform")
-def uniform(c: Call, shape: Int64, low: float = 0.0, high: float = 1.0, seed: int = -1) -> Value:
-    return _drawn(c, "random_uniform_like", shape, seed, low=low, high=high)
+FORMULAS: Formulas = {
+    "random_bernoulli: shape:Int64 prob:float=0.5 | seed:Seed?": (
+        lambda c, shape, prob, seed: _drawn(c, "bernoulli", shape, prob, seed=seed)
+    ),
+    "random_normal: shape:Int64 | mean:float=0.0 scale<stddev:float=1.0 seed:Seed?": (
+        lambda c, shape, **attrs: _drawn(c, "random_normal_like", shape, **attrs)
+    ),
+    "random_uniform: shape:Int64 | low:float=0.0 high:float=1.0 seed:Seed?": (
+        lambda c, shape, **attrs: _drawn(c, "random_uniform_like", shape, **attrs)
+    ),
+}
+formulas(FORMULAS)
 
 
-@rule("random_normal")
-def normal(c: Call, shape: Int64, mean: float = 0.0, stddev: float = 1.0, seed: int = -1) -> Value:
-    return _drawn(c, "random_normal_like", shape, seed, mean=mean, scale=stddev)
-
-
-@rule("random_bernoulli")
-def bernoulli(c: Call, shape: Int64, prob: float = 0.5, seed: int = -1) -> Value:
-    return _drawn(c, "bernoulli", shape, seed, prob)
-
-
-@rule("random_categorical")
-def categorical(c: Call, x: Value, mode: Odds = "logits", size: int = 1, seed: int = -1) -> Value:
+@rule("random_categorical: x mode:Odds=logits size:int=1 seed:Seed?")
+def categorical(c: Call, x: Value, mode: str, size: int, seed: int | None) -> Value:
     """Classes by the logits, or the probabilities, of the last axis; numbers of x's type."""
     rank = c.rank(x)
     if size < 1 or rank < 1:
@@ -45,5 +43,5 @@ def categorical(c: Call, x: Value, mode: Odds = "logits", size: int = 1, seed: i
     logits = x if mode == "logits" else c.log(x)
     lead, classes = c("shape", x, start=0, end=rank - 1), c("shape", x, start=rank - 1, end=rank)
     rows = c("reshape", logits, c.join([c.vector(-1), classes], 0))
-    drawn = c("multinomial", rows, dtype=INT64, sample_size=size, seed=None if seed < 0 else seed)
+    drawn = c("multinomial", rows, dtype=INT64, sample_size=size, seed=seed)
     return c.cast(c("reshape", drawn, c.join([lead, c.vector(size)], 0)), x.type.dtype or FLOAT32)

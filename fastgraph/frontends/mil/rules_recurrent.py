@@ -96,8 +96,8 @@ def _activation(c: Call, key: str, default: str) -> str:
     return CHOICES["Activation"][c.text(key, *CHOICES["Activation"], default=default)]
 
 
-@rule("lstm")
-def lstm(c: Call, x: Value, initial_h: Value, initial_c: Value, clip: float | None = None) -> list[Value]:
+@rule("lstm: x initial_h initial_c clip:float?")
+def lstm(c: Call, x: Value, initial_h: Value, initial_c: Value, clip: float | None) -> list[Value]:
     layer = _layer(c, LSTM)
     inputs = [x, *layer.weights(), layer.vectors("bias", None), None, layer.state(initial_h), layer.state(initial_c)]
     activations = (
@@ -109,8 +109,8 @@ def lstm(c: Call, x: Value, initial_h: Value, initial_c: Value, clip: float | No
     return layer.write(inputs, activations=activations * len(layer.suffixes), cell_clip=clip)
 
 
-@rule("gru")
-def gru(c: Call, x: Value, initial_h: Value, reset_after: bool = False) -> list[Value]:
+@rule("gru: x initial_h reset_after:flag=0")
+def gru(c: Call, x: Value, initial_h: Value, reset_after: bool) -> list[Value]:
     """`reset_after`: the reset gate is applied to the product with the states, and to its bias."""
     layer = _layer(c, GRU)
     inputs = [x, *layer.weights(), layer.vectors("input_bias", "bias"), None, layer.state(initial_h)]
@@ -118,7 +118,7 @@ def gru(c: Call, x: Value, initial_h: Value, reset_after: bool = False) -> list[
     return layer.write(inputs, activations=activations, linear_before_reset=int(reset_after))
 
 
-@rule("rnn")
+@rule("rnn: x initial_h")
 def rnn(c: Call, x: Value, initial_h: Value) -> list[Value]:
     layer = _layer(c, (0,))
     inputs = [x, *layer.weights(), layer.vectors("bias", None), None, layer.state(initial_h)]

@@ -13,13 +13,13 @@ from ...ir import Value
 from ..core.common import axis_in, extents
 from .call import Call
 from .common import axes_in, extent
-from .signatures import Array, Axis, Int64, Ints, rule
+from .signatures import Formulas, formulas, rule
 
 # other shapes for the same elements
 
 
-@rule("reshape")
-def reshape(c: Call, x: Value, shape: Int64) -> Value:
+@rule("reshape: x shape:Int64")
+def reshape(c: Call, x: Value, shape: Value) -> Value:
     """-1 takes what is left. 0 keeps an extent: of the same axis; from iOS17 on of the one as far from the end."""
     if shape.data is None or shape.data.all():
         return c("reshape", x, shape)
@@ -39,7 +39,7 @@ def _joined(c: Call, pieces: list[Value]) -> Value:
     return c.number(np.concatenate(known)) if len(known) == len(pieces) else c("concat", *pieces, axis=0)
 
 
-@rule("reshape_like")
+@rule("reshape_like: x ref_tensors* begins* ends* end_masks*")
 def reshape_like(
     c: Call, x: Value, ref_tensors: list[Value], begins: list[Value], ends: list[Value], end_masks: list[Value]
 ) -> Value:
@@ -67,8 +67,8 @@ def _piece(c: Call, ref: Value, begin: int, end: int | None) -> Value:
     return c("shape", ref, start=begin, end=end)
 
 
-@rule("squeeze")
-def squeeze(c: Call, x: Value, axes: Ints | None = None) -> Value:
+@rule("squeeze: x axes:Ints?")
+def squeeze(c: Call, x: Value, axes: tuple[int, ...] | None) -> Value:
     """Without axes all of extent 1 go; an axis that is named and has another extent stays."""
     rank = c.rank(x)
     dims: Any = x.type.shape
@@ -82,16 +82,11 @@ def squeeze(c: Call, x: Value, axes: Ints | None = None) -> Value:
     return c("squeeze", x)
 
 
-@rule("transpose")
-def transpose(c: Call, x: Value, perm: Ints) -> Value:
-    return c("transpose", x, perm=axes_in(c, perm, len(perm)))
-
-
 # joining, taking apart
 
 
-@rule("concat")
-def concat(c: Call, values: list[Value], axis: int, interleave: bool = False) -> Value:
+@rule("concat: values* axis:int interleave:flag=0")
+def concat(c: Call, values: list[Value], axis: int, interleave: bool) -> Value:
     """Scalars become vectors. `interleave`: the first slice of each, the second of each, and so on."""
     if c.rank(values[0]) == 0:
         values = [c("unsqueeze", v, c.vector(0)) for v in values]
@@ -105,16 +100,14 @@ def concat(c: Call, values: list[Value], axis: int, interleave: bool = False) ->
     return c("reshape", joined, first * factors if first.data is None else first.data * factors)
 
 
-@rule("stack")
+@rule("stack: values* axis:int")
 def stack(c: Call, values: list[Value], axis: int) -> Value:
     axis = axis_in(c, axis, c.rank(values[0]) + 1)
     return c("concat", *(c("unsqueeze", v, c.vector(axis)) for v in values), axis=axis)
 
 
-@rule("split")
-def split(
-    c: Call, x: Value, axis: Axis, num_splits: int | None = None, split_sizes: Int64 | None = None
-) -> list[Value]:
+@rule("split: x axis:Axis num_splits:int? split_sizes:Int64?")
+def split(c: Call, x: Value, axis: int, num_splits: int | None, split_sizes: Value | None) -> list[Value]:
     """Into parts of `split_sizes`, or as many equal ones as there are outputs."""
     count = len(c.outputs)
     if num_splits not in (None, count):
@@ -128,7 +121,7 @@ def split(
 # blocks of rows and columns to and from the batch
 
 
-def _blocks(c: Call, x: Value, block_shape: Ints, key: str, pairs: np.ndarray) -> Value:
+def _blocks(c: Call, x: Value, block_shape: tuple[int, ...], key: str, pairs: np.ndarray) -> Value:
     if c.rank(x) != 4:
         c.fail(f"expected an input of rank 4, found {x.type}")
     if np.shape(pairs) != (2, 2) or len(block_shape) != 2:
@@ -136,11 +129,10 @@ def _blocks(c: Call, x: Value, block_shape: Ints, key: str, pairs: np.ndarray) -
     return c.to_first(c(c.op, c.to_last(x), c.vector(*block_shape), np.asarray(pairs, np.int64)))
 
 
-@rule("space_to_batch")
-def space_to_batch(c: Call, x: Value, block_shape: Ints, paddings: Array) -> Value:
-    return _blocks(c, x, block_shape, "paddings", paddings)
-
-
-@rule("batch_to_space")
-def batch_to_space(c: Call, x: Value, block_shape: Ints, crops: Array) -> Value:
-    return _blocks(c, x, block_shape, "crops", crops)
+FORMULAS: Formulas = {
+    "space_to_batch: x block_shape:Ints paddings:Array": lambda c, x, block, pairs: _blocks(
+        c, x, block, "paddings", pairs
+    ),
+    "batch_to_space: x block_shape:Ints crops:Array": lambda c, x, block, pairs: _blocks(c, x, block, "crops", pairs),
+}
+formulas(FORMULAS)

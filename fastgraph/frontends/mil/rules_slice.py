@@ -14,7 +14,7 @@ from ...ir import Value
 from ..core.common import FARTHEST, extents, scalar
 from .call import Call
 from .common import axes_in
-from .signatures import Alike, Int64, Ints, PadMode, rule
+from .signatures import Formulas, formulas, rule
 
 MASKS = {"begin_mask": "begin_mask", "end_mask": "end_mask", "squeeze_mask": "shrink_axis_mask"}
 
@@ -37,19 +37,8 @@ def _sliced(c: Call, op: str, x: list[Value], begin: Value, end: Value) -> Value
     return c(op, *x, begin, end, c.vector(*steps), **masks)
 
 
-@rule("slice_by_index")
-def slice_by_index(c: Call, x: Value, begin: Int64, end: Int64) -> Value:
-    return _sliced(c, "strided_slice", [x], begin, end)
-
-
-@rule("slice_update")
-def slice_update(c: Call, x: Alike, update: Alike, begin: Int64, end: Int64) -> Value:
-    """x with `update` written over what slice_by_index would take."""
-    return _sliced(c, "slice_update", [x, update], begin, end)
-
-
-@rule("slice_by_size")
-def slice_by_size(c: Call, x: Value, begin: Int64, size: Int64) -> Value:
+@rule("slice_by_size: x begin:Int64 size:Int64")
+def slice_by_size(c: Call, x: Value, begin: Value, size: Value) -> Value:
     """From `begin` on, which counts from the end where it is negative, `size` elements; -1: all that follow."""
     axes = range(c.rank(x))
     if begin.data is not None and size.data is not None:
@@ -61,15 +50,15 @@ def slice_by_size(c: Call, x: Value, begin: Int64, size: Int64) -> Value:
     return c("slice", x, begin, c.choose(to_end, FARTHEST, end), c.vector(*axes))
 
 
-@rule("reverse")
-def reverse(c: Call, x: Value, axes: Ints | None = None) -> Value:
+@rule("reverse: x axes:Ints?")
+def reverse(c: Call, x: Value, axes: tuple[int, ...] | None) -> Value:
     over = range(c.rank(x)) if axes is None else axes_in(c, axes, c.rank(x))
     back = [-1] * len(over)
     return c("slice", x, *(c.vector(*part) for part in (back, [-FARTHEST] * len(over), over, back))) if over else x
 
 
-@rule("pad")
-def pad(c: Call, x: Value, pad: Int64, mode: PadMode = "constant", constant_val: Any = 0) -> Value:
+@rule("pad: x pad:Int64 mode:PadMode=constant constant_val:Any=0")
+def pad(c: Call, x: Value, pad: Value, mode: str, constant_val: Any) -> Value:
     """`pad` has before and after of each of the last axes."""
     rank = c.rank(x)
     count = 2 * rank if pad.data is None else pad.data.size
@@ -82,19 +71,25 @@ def pad(c: Call, x: Value, pad: Int64, mode: PadMode = "constant", constant_val:
     return c("pad", x, pads, fill, axes, mode=mode)
 
 
-@rule("band_part")
-def band_part(c: Call, x: Value, lower: int = -1, upper: int = -1) -> Value:
+@rule("band_part: x lower:int=-1 upper:int=-1")
+def band_part(c: Call, x: Value, lower: int, upper: int) -> Value:
     """Matrices with zeros outside a band around the diagonal; a negative number leaves its side whole."""
     if lower >= 0:
         x = c("trilu", x, c.number(np.array(-lower)), upper=1)
     return c("trilu", x, c.number(np.array(upper)), upper=0) if upper >= 0 else x
 
 
-@rule("fill")
-def fill(c: Call, shape: Int64, value: Any = 0.0) -> Value:
+def _filled(c: Call, shape: Value, value: Any) -> Value:
     return c("expand", np.asarray(value).astype(c.declared[0].held.dtype), shape)
 
 
-@rule("fill_like")
-def fill_like(c: Call, ref_tensor: Value, value: Any = 0.0) -> Value:
-    return fill(c, extents(c, ref_tensor), value)
+FORMULAS: Formulas = {
+    "slice_by_index: x begin:Int64 end:Int64": lambda c, x, begin, end: _sliced(c, "strided_slice", [x], begin, end),
+    # x with `update` written over what slice_by_index would take
+    "slice_update: x:Alike update:Alike begin:Int64 end:Int64": lambda c, x, update, begin, end: _sliced(
+        c, "slice_update", [x, update], begin, end
+    ),
+    "fill: shape:Int64 value:Any=0.0": _filled,
+    "fill_like: ref_tensor value:Any=0.0": lambda c, x, value: _filled(c, extents(c, x), value),
+}
+formulas(FORMULAS)

@@ -1,16 +1,15 @@
-"""Rules, and what they take: a row of `signature_table`, or the arguments of a function.
+"""Rules, and what they take: a row of `signature_table`, or its like before a function.
 
-    @rule("scaled_tanh")
+    @rule("scaled_tanh: x alpha:float beta:float")
     def scaled_tanh(c: Call, x: Value, alpha: float, beta: float) -> Value:
         return alpha * c.tanh(beta * x)
 
-An argument is the parameter of that name. Its annotation is the kind (`KINDS`, `CHOICES`), and with a default it may be
-absent. A rule returns the value of the output, or those of several; None where it wrote nodes that make `c.outputs`.
+A rule returns the value of the output, or those of several; None where there are none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -21,9 +20,10 @@ from ..core.common import axis_in
 from ..core.registry import RuleFiles, register
 from . import signature_table
 from .call import REQUIRED, Call
-from .common import alike, per_channel, reals
+from .common import alike, axes_in, per_channel, reals
 
 Rule = Callable[[Call], "Value | list[Value] | None"]
+Formulas = dict[str, Callable[..., Any]]
 
 RULES: dict[str, Rule] = {}
 """Rules by operator."""
@@ -32,41 +32,56 @@ FILES = RuleFiles(__package__)
 
 
 class Parameter(NamedTuple):
-    """`attribute`: what the graph's operator calls it, of the attributes of a row."""
+    """`attribute`: what the graph's operator calls it."""
 
     name: str
-    kind: str = "Value"
-    default: Any = REQUIRED
-    attribute: str = ""
+    kind: str
+    default: Any
+    attribute: str
 
 
 class Signature(NamedTuple):
-    """What an operator takes. Of a row: `op`, the graph's operator, and its attributes that are always the same."""
+    """What an operator takes, and, of a row of the table, the graph's operator and its attributes."""
 
     operands: tuple[Parameter, ...]
-    op: str = ""
-    attributes: tuple[Parameter, ...] = ()
-    constants: dict[str, Any] = {}
+    op: str
+    attributes: tuple[Parameter, ...]
+    constants: dict[str, Any]
 
 
-def rule(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function as the rule of operators, for all operator sets."""
+def rule(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function as the rule of the operators that a signature names, for all operator sets.
+
+    It is called with the operands, and the attributes by name.
+    """
 
     def note(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in names:
-            signatures().setdefault(name, Signature(_arguments(function)))
-            register(RULES, [name])(partial(_applied, function, signatures()[name]))
+        for name, said in parsed(text):
+            signatures()[name] = said
+            register(RULES, [name])(partial(_applied, function, said))
         return function
 
     return note
 
 
+def formulas(table: Formulas) -> None:
+    """Register rules that are one expression each, by their signatures."""
+    for text, formula in table.items():
+        rule(text)(formula)
+
+
 def find(op: str) -> Rule | None:
     """The rule of an operator; None without one."""
     said = signatures().get(op)
-    if said is not None and said.op and op not in RULES:
+    if said is not None and op not in RULES:
         RULES[op] = partial(_applied, partial(_written, said), said)
     return FILES.find(RULES, op)
+
+
+@cache
+def signatures() -> dict[str, Signature]:
+    """What operators take: the table's, and those whose rules are in files that were imported."""
+    return dict(parsed(signature_table.TABLE))
 
 
 def _applied(function: Callable[..., Any], said: Signature, c: Call) -> Any:
@@ -76,7 +91,9 @@ def _applied(function: Callable[..., Any], said: Signature, c: Call) -> Any:
 
 
 def _written(said: Signature, c: Call, *operands: Any, **attributes: Any) -> Value:
-    made = c(said.op, *(c.vector(*v) if isinstance(v, tuple) else v for v in operands), **attributes)
+    numbers = [p.kind in ("Axis", "Ints") for p in said.operands]
+    made = c(said.op, *(c.vector(*np.atleast_1d(v)) if n else v for n, v in zip(numbers, operands, strict=True)),
+             **attributes)  # fmt: skip
     return c.to_first(made) if said.operands[0].kind in ("Last", "Image") else made
 
 
@@ -125,91 +142,85 @@ def _dense(c: Call, key: str) -> Value:
     return c.const(reals(c, value)) if value.type.quant is not None and value.data is not None else value
 
 
-Array = np.ndarray
-Ints = tuple[int, ...]
-Axis = int
-Alike = Value
-Int64 = Value
-Float32 = Value
-Like = Value
-Channel = Value
-Dense = Value
-Rank4 = Value
-Byte = str
-Gelu = str
-Odds = str
-PadMode = str
-Resize = str
-Sampling = str
-Scales = str
-Scatter = str
+def _indices(c: Call, key: str, x: Value) -> Value:
+    """Indices of x, checked at run time where that is asked for.
+
+    Negative ones count from the end, as they do up to iOS16; from iOS17 on they mean nothing, and are refused with
+    `validate_indices`. Others out of range are errors at run time, asked for or not.
+    """
+    value = c.x(key)
+    if value.type.dtype is None or value.type.dtype.kind not in "iu":
+        c.fail(f"expected whole numbers as {key!r}, found {value.type}")
+    value = value if value.type.dtype in (np.int32, np.int64) else c.int64(value)
+    if not c.known("validate_indices", False):
+        return value
+    if c.op.endswith("_nd"):
+        return c("checked_indices", value, x, axis=None, batch_dims=c.known("batch_dims", 0))
+    axis = axis_in(c, c.known("axis", 0), c.rank(x))
+    return c("checked_indices", value, x, axis=axis, batch_dims=0)
+
 
 KINDS: dict[str, Callable[[Call, str, list[Any]], Any]] = {
     "Value": lambda c, key, _: c.x(key),
-    "list[Value]": lambda c, key, _: c.values(key),
+    "Values": lambda c, key, _: c.values(key),
     "Int64": lambda c, key, _: c.int64(c.x(key)),
     "Float32": lambda c, key, _: c.cast(c.x(key), np.float32),
     "Alike": lambda c, key, _: c.x(key),  # all of this kind in one element type
     "Like": lambda c, key, found: c.cast(c.x(key), found[0].type.dtype),  # in that of the first parameter
     "Channel": lambda c, key, found: per_channel(c, key, found[0]),  # a number for each channel of the first parameter
     "Dense": lambda c, key, _: _dense(c, key),  # not quantized where it is constant
+    "Indices": lambda c, key, found: _indices(c, key, found[0]),
+    "Updates": lambda c, key, _: -_dense(c, key) if c.text("mode", default="add") == "sub" else _dense(c, key),
     "Rank4": lambda c, key, _: _ranked(c, key),
     "Last": lambda c, key, _: c.to_last(c.x(key)),  # channels last, as is the result until it is done
     "Image": lambda c, key, _: c.to_last(_ranked(c, key)),
     "Array": lambda c, key, _: reals(c, c.x(key), key),  # a constant, as the numbers that it stands for
     "Any": lambda c, key, _: c.known(key),
+    "Perm": lambda c, key, _: axes_in(c, c.ints(key), len(c.ints(key))),
     "Ints": lambda c, key, _: c.ints(key),
     "Axis": lambda c, key, _: _whole(c, key),  # of the first parameter, from 0 on
     "int": lambda c, key, _: _whole(c, key),
     "float": lambda c, key, _: float(_number(c, key)),
-    "bool": lambda c, key, _: bool(_number(c, key)),
     "flag": lambda c, key, _: int(bool(_number(c, key))),
+    "Seed": lambda c, key, _: None if _whole(c, key) < 0 else _whole(c, key),
     "str": lambda c, key, _: c.text(key),
 }
 """How a parameter is taken: call, name, the parameters before it."""
 
 
-def _arguments(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    code, given = function.__code__, function.__defaults__ or ()
-    names = code.co_varnames[1 : code.co_argcount]
-    kinds = [function.__annotations__[name].removesuffix(" | None") for name in names]
-    return tuple(map(Parameter, names, kinds, (REQUIRED,) * (len(names) - len(given)) + given))
+# -- text
 
 
-def _rows(table: str) -> dict[str, str]:
-    """What a table says of each name."""
-    lines = [line.split(":", 1) for line in table.replace("\n  ", " ").strip().splitlines()]
-    return {name: text for names, text in lines for name in names.split()}
+def _rows(table: str) -> Iterator[tuple[str, str]]:
+    """(name, what a table says of it)."""
+    for line in table.replace("\n  ", " ").strip().splitlines():
+        names, _, text = line.partition(":")
+        yield from ((name, text) for name in names.split())
 
 
 CHOICES: dict[str, dict[str, str]] = {
-    kind: dict((text.split("=") * 2)[:2] for text in texts.split())
-    for kind, texts in _rows(signature_table.CHOICES).items()
+    kind: dict((text.split("=") * 2)[:2] for text in texts.split()) for kind, texts in _rows(signature_table.CHOICES)
 }
 """Texts of a kind, and what the graph calls them."""
 
 
-@cache
-def signatures() -> dict[str, Signature]:
-    """What operators take: the table's, and that of functions of the files that were imported."""
-    return {name: _signature(name, text) for name, text in _rows(signature_table.TABLE).items()}
-
-
-def _signature(name: str, text: str) -> Signature:
-    head, _, tail = text.partition("|")
-    operands, arrow, op = head.partition("->")
-    attributes = tail.split()
-    constants = {a.partition("=")[0]: _literal(a.partition("=")[2]) for a in attributes if ":" not in a}
-    parameters = tuple(_parameter(a) for a in attributes if ":" in a)
-    return Signature(tuple(map(_parameter, operands.split())), op.strip() or arrow and name, parameters, constants)
+def parsed(table: str) -> Iterator[tuple[str, Signature]]:
+    for name, text in _rows(table):
+        head, _, tail = text.partition("|")
+        operands, _, op = head.partition("->")
+        attributes = tail.split()
+        constants = {key: _literal(item) for key, _, item in (a.partition("=") for a in attributes if ":" not in a)}
+        parameters = tuple(_parameter(a) for a in attributes if ":" in a)
+        yield name, Signature(tuple(map(_parameter, operands.split())), op.strip() or name, parameters, constants)
 
 
 def _parameter(text: str) -> Parameter:
     text, given, default = text.partition("=")
-    name, _, kind = text.partition(":")
+    absent = None if text.endswith("?") else REQUIRED
+    name, _, kind = text.rstrip("?*").partition(":")
     attribute, _, parameter = name.partition("<")
-    absent = None if kind[-1:] == "?" else REQUIRED
-    return Parameter(parameter or name, kind.rstrip("?") or "Value", _literal(default) if given else absent, attribute)
+    kind = kind or ("Values" if text.endswith("*") else "Value")
+    return Parameter(parameter or name, kind, _literal(default) if given else absent, attribute)
 
 
 def _literal(text: str) -> Any:
