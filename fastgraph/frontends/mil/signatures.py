@@ -142,6 +142,12 @@ def _dense(c: Call, key: str) -> Value:
     return c.const(reals(c, value)) if value.type.quant is not None and value.data is not None else value
 
 
+def _updates(c: Call, key: str) -> Value:
+    """What a scatter adds is the opposite where it is to be subtracted."""
+    subtracted = c.text("mode", *CHOICES["Scatter"], default="add") == "sub"
+    return -_dense(c, key) if subtracted else _dense(c, key)
+
+
 def _indices(c: Call, key: str, x: Value) -> Value:
     """Indices of x, checked at run time where that is asked for.
 
@@ -170,7 +176,7 @@ KINDS: dict[str, Callable[[Call, str, list[Any]], Any]] = {
     "Channel": lambda c, key, found: per_channel(c, key, found[0]),  # a number for each channel of the first parameter
     "Dense": lambda c, key, _: _dense(c, key),  # not quantized where it is constant
     "Indices": lambda c, key, found: _indices(c, key, found[0]),
-    "Updates": lambda c, key, _: -_dense(c, key) if c.text("mode", default="add") == "sub" else _dense(c, key),
+    "Updates": lambda c, key, _: _updates(c, key),
     "Rank4": lambda c, key, _: _ranked(c, key),
     "Last": lambda c, key, _: c.to_last(c.x(key)),  # channels last, as is the result until it is done
     "Image": lambda c, key, _: c.to_last(_ranked(c, key)),
