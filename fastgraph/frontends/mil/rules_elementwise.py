@@ -15,8 +15,8 @@ from .call import Call
 from .common import alike, axes_in
 from .signatures import Formulas, formulas, rule
 
-DTYPES = {name: name for name in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()}
-DTYPES |= {"fp16": "float32", "fp32": "float32", "fp64": "float64"}
+DTYPES = {"bool": "bool", "fp16": "float32", "fp32": "float32", "fp64": "float64"}
+DTYPES |= {name: name for name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()}
 """How the graph holds what `cast` names."""
 
 SMALLEST = float(np.finfo(np.float32).tiny)

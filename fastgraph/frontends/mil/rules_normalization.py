@@ -68,32 +68,20 @@ def l2_norm(c: Call, x: Value, epsilon: float) -> Value:
 # -- quantization
 
 
-def _linear(
-    c: Call, op: str, dtype: np.dtype, x: Value, scale: np.ndarray, zero: np.ndarray | None, axis: int
-) -> Value:
+@rule("quantize: input scale:Array zero_point:Array? axis:int=0 output_dtype:Byte")
+@rule("dequantize: input scale:Array zero_point:Array? axis:int=0")
+def linear(c: Call, x: Value, scale: np.ndarray, zero: np.ndarray | None, axis: int, dtype: str | None = None) -> Value:
     """Scales and zero points (0 without) are scalars, or vectors along `axis`; `dtype` is that of the integers."""
+    integers = np.dtype(dtype) if dtype else x.type.dtype
+    if integers not in (np.int8, np.uint8):
+        c.fail(f"expected an input of int8 or uint8, found {x.type}")
     scale = np.asarray(scale, np.float32)
-    zero = np.zeros(scale.shape, dtype) if zero is None else zero
+    zero = np.zeros(scale.shape, integers) if zero is None else zero
     axis = axis_in(c, axis, c.rank(x)) if scale.ndim else 0
     count = extents(x, axis)[0] if scale.ndim else None
     if scale.ndim > 1 or zero.shape != scale.shape or (isinstance(count, int) and scale.shape != (count,)):
         c.fail(f"expected one scale and zero point, or one of each for {count} places along axis {axis}, found shapes "
                f"{list(scale.shape)} and {list(zero.shape)}")  # fmt: skip
-    if zero.dtype != dtype:
-        c.fail(f"expected a zero point of {dtype}, found {zero.dtype}")
-    return c(op, x, scale, zero, axis=axis)
-
-
-@rule("quantize: input scale:Array output_dtype:Byte zero_point:Array? axis:int=0")
-def quantize(
-    c: Call, input: Value, scale: np.ndarray, output_dtype: str, zero_point: np.ndarray | None, axis: int
-) -> Value:
-    return _linear(c, "quantize_linear", np.dtype(output_dtype), input, scale, zero_point, axis)
-
-
-@rule("dequantize: input scale:Array zero_point:Array? axis:int=0")
-def dequantize(c: Call, input: Value, scale: np.ndarray, zero_point: np.ndarray | None, axis: int) -> Value:
-    dtype = input.type.dtype
-    if dtype not in (np.int8, np.uint8):
-        c.fail(f"expected an input of int8 or uint8, found {input.type}")
-    return _linear(c, "dequantize_linear", np.dtype(dtype), input, scale, zero_point, axis)
+    if zero.dtype != integers:
+        c.fail(f"expected a zero point of {integers}, found {zero.dtype}")
+    return c(f"{c.op}_linear", x, scale, zero, axis=axis)
