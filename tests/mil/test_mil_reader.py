@@ -152,7 +152,7 @@ def test_blobs_are_little_endian_at_any_place():
     (lambda v: v.ClearField("immediateValue"), "expected a constant, found none"),
     (lambda v: v.type.tensorType.dimensions[0].unknown.SetInParent(), "of known shape, found float32"),
     (lambda v: setattr(v.type.tensorType, "rank", -1), "of known shape"),
-    (lambda v: setattr(v.type.tensorType, "rank", 2), "as many extents as its rank 2"),
+    (lambda v: setattr(v.type.tensorType, "rank", 2), "expected 2 extents, its rank"),
     (lambda v: setattr(v.type.tensorType, "dataType", 0), "one of MIL's element types, found number 0"),
     (lambda v: setattr(v.type.tensorType, "dataType", 99), "found number 99"),
     (lambda v: setattr(v.type.tensorType, "dataType", 10), "as its output is declared, found float16"),

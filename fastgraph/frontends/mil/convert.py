@@ -15,7 +15,7 @@ from .call import Call
 from .scope import Scope
 from .signatures import find
 from .types import MilType, mil_type
-from .wire import Message
+from .wire import Message, wrong
 
 FOLDED = 1 << 12
 """Results of at most so many elements are computed here when all operands are constant, so that later rules know
@@ -95,8 +95,7 @@ def _bound(scope: Scope, binding: Message, where: str) -> Value:
         return _held(scope, binding.value, where)
     value = scope.find(binding.name)
     if value is None:
-        raise ModelError(f"{where}: it is bound to {binding.name!r}, which nothing before defines; "
-                         "the program was not written correctly")  # fmt: skip
+        raise wrong(f"{where}: it is bound to {binding.name!r}, which nothing before defines")
     if value in scope.reader.shown:
         raise UnsupportedError(f"operators that read {binding.name!r}, which is no tensor")
     return value

@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import InputError, ModelError, UnsupportedError
 from ...ir import Dim, Port, TensorType
 from .types import BIGGEST, RANK_LIMIT, MilType
-from .wire import Message
+from .wire import Message, wrong
 
 MAIN = "main"
 ARRAYS: dict[str, np.dtype] = {
@@ -53,8 +53,7 @@ class Feature(NamedTuple):
             feature = Feature(self.name, self.dtype, (), optional=self.optional, fill=self.fill)
         for shape in filter(None, (feature.shape, feature.extents, *feature.choices)):
             if dims is not None and len(shape) != len(dims):
-                raise ModelError(f"{where}: its description has {len(shape)} dimensions, the program says {kind}; "
-                                 "the model was not written correctly")  # fmt: skip
+                raise wrong(f"{where}: its description has {len(shape)} dimensions, the program says {kind}")
         return feature
 
     def after(self, head: tuple[int, ...]) -> Feature:
@@ -67,16 +66,14 @@ class Feature(NamedTuple):
         """The type that callers feed: open extents are those that may differ. ModelError when the program disagrees."""
         dtype = self.dtype or kind.api
         if self.dtype is not None and kind.api is not None and (self.dtype.kind == "f") != (kind.api.kind == "f"):
-            raise ModelError(f"{where}: its description says {self.dtype}, the program {kind}; "
-                             "the model was not written correctly")  # fmt: skip
+            raise wrong(f"{where}: its description says {self.dtype}, the program {kind}")
         bounds = self.bounds()
         if bounds is None:
             return TensorType(dtype, kind.shape)
         dims: list[Dim] = []
         for said, (low, high) in zip(kind.shape or (None,) * len(bounds), bounds, strict=True):
             if isinstance(said, int) and not low <= said <= (said if high is None else high):
-                raise ModelError(f"{where}: its description allows {self.allowed()}, the program says {kind}; "
-                                 "the model was not written correctly")  # fmt: skip
+                raise wrong(f"{where}: its description allows {self.allowed()}, the program says {kind}")
             dims.append(said if isinstance(said, int) else low if low == high else None)
         return TensorType(dtype, tuple(dims))
 
@@ -181,7 +178,7 @@ def _features(protos: Message, where: str) -> dict[str, Feature]:
     found: dict[str, Feature] = {}
     for proto in protos:
         if proto.name in found:
-            raise ModelError(f"{where} {proto.name!r} is described twice; the model was not written correctly")
+            raise wrong(f"{where} {proto.name!r} is described twice")
         found[proto.name] = _feature(proto, f"{where} {proto.name!r}")
     return found
 

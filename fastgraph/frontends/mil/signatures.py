@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..core.registry import RuleFiles, register
 from . import signature_table
 from .call import REQUIRED, Call
 from .common import alike, axes_in, per_channel, reals
+from .types import BIGGEST
 
 Rule = Callable[[Call], "Value | list[Value] | None"]
 Formulas = dict[str, Callable[..., Any]]
@@ -131,6 +133,13 @@ def _whole(c: Call, key: str) -> int:
     return int(found)
 
 
+def _extents(c: Call, key: str) -> tuple[int, ...]:
+    found: tuple[int, ...] = c.ints(key)
+    if not found or prod(found) > BIGGEST:
+        c.fail(f"expected the extents of a tensor as {key!r}, found {list(found)}")
+    return found
+
+
 def _ranked(c: Call, key: str) -> Value:
     if c.rank(c.x(key)) != 4:
         c.fail(f"expected its parameter {key!r} to have rank 4, found {c.x(key).type}")
@@ -184,6 +193,7 @@ KINDS: dict[str, Callable[[Call, str, list[Any]], Any]] = {
     "Any": lambda c, key, _: c.known(key),
     "Perm": lambda c, key, _: axes_in(c, c.ints(key), len(c.ints(key))),
     "Ints": lambda c, key, _: c.ints(key),
+    "Extents": lambda c, key, _: _extents(c, key),
     "Axis": lambda c, key, _: _whole(c, key),  # of the first parameter, from 0 on
     "int": lambda c, key, _: _whole(c, key),
     "float": lambda c, key, _: float(_number(c, key)),
