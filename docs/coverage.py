@@ -11,8 +11,7 @@ from pathlib import Path
 import onnx
 
 from fastgraph.frontends.circle.registry import builtin_rule
-from fastgraph.frontends.mil.call import RULES
-from fastgraph.frontends.mil.convert import FILES
+from fastgraph.frontends.mil.signatures import find
 from fastgraph.frontends.onnx.rules import _RULES, canonical
 from fastgraph.frontends.onnx.signatures import signature
 from fastgraph.ops import OPS
@@ -41,7 +40,7 @@ def of_mil() -> Count:
     """Operators of MIL programs: coremltools' but for those that it only has while it converts."""
     with MIL.open(newline="") as file:
         every = {row["operator"] for row in csv.DictReader(file) if not row["state"].startswith("coremltools' own")}
-    return "Core ML (MIL) operators, iOS 15 to 18", every, {n for n in every if n == "const" or FILES.find(RULES, n)}
+    return "Core ML (MIL) operators, iOS 15 to 18", every, {n for n in every if n == "const" or find(n)}
 
 
 def counts() -> list[Count]:

@@ -12,7 +12,8 @@ import pytest
 
 import fastgraph
 from fastgraph.frontends.circle import registry as circle
-from fastgraph.frontends.mil import convert as mil
+from fastgraph.frontends.mil.signature_table import TABLE
+from fastgraph.frontends.mil.signatures import parsed
 from fastgraph.ops import OPS
 from fastgraph.passes import layout
 from fastgraph.passes.quantized import dynamic_layer, integer_product
@@ -22,7 +23,7 @@ from fastgraph.plan.lower import LOWERINGS
 ROOT = Path(fastgraph.__file__).parent
 
 FIRST = {"add", "add_many", "write", "finish", "activate", "Node", "moved", "made_by", "_maker", "_finish",
-         "_convolution", "_pool", "_global", "_channelwise"}  # fmt: skip
+         "_convolution", "_pool", "_global", "_channelwise", "several", "c", "g"}  # fmt: skip
 """Functions whose first argument that is a string names an operator."""
 ALL = {"lowers", "sees"}
 """Those whose arguments do that are strings."""
@@ -99,7 +100,14 @@ def test_tables_name_operators_that_are_defined() -> None:
         assert {*table, *table.values()} <= set(OPS)
 
 
-@pytest.mark.parametrize("frontend", [circle, mil])
+def test_rows_of_signatures_name_operators_and_attributes_that_are_defined() -> None:
+    rows = [said for _, said in parsed(TABLE)]
+    assert len(rows) > 60
+    for said in rows:
+        assert {*said.constants, *(p.attribute for p in said.attributes)} <= set(OPS[said.op].attrs), said
+
+
+@pytest.mark.parametrize("frontend", [circle])
 def test_frontends_write_operators_that_are_defined(frontend: Any) -> None:
     """Those of tables from a format's names to ours."""
     assert frontend.FILES.find({}, "no such operator") is None  # imports all files of rules
