@@ -1,4 +1,4 @@
-"""What is known of a value before it exists: element type, shape, quantization."""
+"""Types of values: element type, shape, quantization."""
 
 from __future__ import annotations
 

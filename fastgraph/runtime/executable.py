@@ -224,7 +224,7 @@ class Executable:
         if inputs:
             found = {feed: view for feed, _, _, view in self._feeds} | self.decided
         elif self._copies is None:
-            raise FastgraphError(f"output {name!r}: results whose shapes hang on data have no fixed memory: use run")
+            raise FastgraphError(f"output {name!r}: results whose shapes depend on data have no fixed memory: use run")
         else:
             found = dict(self._copies)
         if not isinstance(name, str) or name not in found:
@@ -255,7 +255,7 @@ class Executable:
         if self.tail is not None:
             open_ = [name for name, value in self.compiled.values.items() if value is None]
             on = f"the values of {', '.join(open_)}, or other data" if open_ else "data"
-            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes hang on {on}, computed with NumPy:")
+            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes depend on {on}, computed with NumPy:")
             lines += [f"      {node.op} -> {', '.join(v.name for v in node.outputs)}" for node in self.tail.nodes]
         return "\n".join(lines)
 

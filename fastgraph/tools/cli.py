@@ -149,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _register(paths: Sequence[str]) -> None:
-    """Run files that add operators. InputError, which names the file, where one raises."""
+    """Run files that register operators. InputError, which names the file, where one raises."""
     for number, path in enumerate(paths):
         spec = spec_from_file_location(f"fastgraph_custom_ops_{number}", path)
         if spec is None or spec.loader is None:
@@ -162,7 +162,7 @@ def _register(paths: Sequence[str]) -> None:
 
 
 def _say(error: Exception) -> int:
-    """Print an error; its exit code, 2 where it has none of its own."""
+    """Print an error; its exit code, 2 by default."""
     what = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         what = f"{error.filename}: {error.strerror}"
@@ -308,7 +308,7 @@ def _print(text: object) -> None:
 
 
 def _writable(flag: str, name: str | None) -> None:
-    """InputError when nothing can be written there: found before there is something to write."""
+    """InputError when the file can't be written, before there is something to write."""
     if name in (None, "-"):
         return
     path = Path(str(name))
@@ -318,7 +318,7 @@ def _writable(flag: str, name: str | None) -> None:
 
 
 def _granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes that are taken for granted, which it says. InputError when more than a batch is open."""
+    """The shapes assumed for open inputs, which it prints. InputError when more than a batch is open."""
     from . import feeds
 
     found = feeds.taken_for_granted(graph, given)
@@ -329,8 +329,8 @@ def _granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
 
 
 def _each(args: argparse.Namespace, command: Callable[[str, Shapes], int]) -> tuple[int, dict[str, str]]:
-    """Run a command on each file, with the shapes that are for it: what is wrong with one is said, and the others go
-    on. The greatest exit code, and why files failed.
+    """Run a command on each file with its shapes; errors are printed, and the next file follows. The greatest exit
+    code, and why files failed.
     """
     shapes = _shapes_of(args)
     code, failed = 0, {}
@@ -347,8 +347,8 @@ def _each(args: argparse.Namespace, command: Callable[[str, Shapes], int]) -> tu
 
 
 def _shapes_of(args: argparse.Namespace) -> dict[str, Shapes]:
-    """By file the shapes that are for it: of several files, each takes those of inputs that it has. InputError when
-    none has such an input.
+    """The shapes for each file: of several files, each takes those of inputs that it has. InputError when none has such
+    an input.
     """
     from ..frontends import read
     from . import feeds

@@ -15,7 +15,7 @@ from . import labels
 
 
 def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dict[str, np.ndarray], list[float]]:
-    """The outputs, and the seconds of each of `repeat` runs after a first one that is not timed (plan, kernels)."""
+    """The outputs, and the seconds of each of `repeat` runs after one that is not timed (planning, kernels)."""
     outputs = model.run(feeds)
     seconds = []
     for _ in range(repeat):
@@ -39,7 +39,7 @@ def result_json(
 
 
 def figures(array: Any) -> dict[str, Any]:
-    """Shape, type, least, mean and largest value, and where the largest is; less for what has no numbers."""
+    """Shape, type, least, mean and largest value, and the index of the largest; only shape and type without numbers."""
     if not isinstance(array, np.ndarray):
         return {"type": type(array).__name__}
     found: dict[str, Any] = {"shape": list(array.shape), "dtype": str(array.dtype)}
@@ -51,7 +51,7 @@ def figures(array: Any) -> dict[str, Any]:
 
 
 def text(result: Mapping[str, Any]) -> str:
-    """What `result_json` holds, for people."""
+    """`result_json` for people."""
     rows = [("output", "type", "min", "mean", "max", "largest at")]
     for name, of in result["outputs"].items():
         shape = ",".join(map(str, of.get("shape", ())))

@@ -12,7 +12,7 @@ from .rows import NON_ZERO
 
 
 def non_zero(tier: Tier) -> Callable:
-    """The kernel, of one thread: each place hangs on how many come before it. Words of zeros are passed over."""
+    """The kernel, of one thread: each place depends on how many come before it. Words of zeros are passed over."""
     fields, fill = reader(NON_ZERO), run_filler(tier)
 
     def kernel(args, thread, threads):

@@ -70,7 +70,7 @@ def shaped() -> Net:
 
 
 def counted() -> Net:
-    """Results whose shapes hang on data: the end is NumPy's."""
+    """Results whose shapes depend on data: the end is NumPy's."""
     net = Net()
     x, y = net.input("x", ("n", 4)), net.input("y", ("n", 4))
     net.output(net("NonZero", net("Relu", x)), dtype=I64)

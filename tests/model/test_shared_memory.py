@@ -109,7 +109,7 @@ def test_calls_in_any_order(name: str, threads: int) -> None:
 
 def stateful(tail: bool) -> Graph:
     """Two states that become one another and change, beside products of any number of rows; with a part whose shapes
-    hang on data if wanted.
+    depend on data if wanted.
     """
     f32, w = np.dtype(F32), np.random.default_rng(0).standard_normal((40, 24)).astype(F32)
     x = Value("x", TensorType(f32, ("n", 40)))
